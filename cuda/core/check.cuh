@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "larch/core/error.h"
+
+namespace larch::cuda {
+
+/// Throws when a CUDA call failed: MemoryError for exhausted memory, DeviceError otherwise.
+inline void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // clears the sticky-free error, so that the next check starts clean
+  const std::string text = std::string(what) + ": " + cudaGetErrorString(status);
+  if (status == cudaErrorMemoryAllocation) throw MemoryError(text);
+  throw DeviceError(text);
+}
+
+/// After a kernel launch; debug builds wait for it, so that a fault is reported where it happened.
+inline void check_launch(const char* kernel) {
+  check(cudaGetLastError(), kernel);
+#ifndef NDEBUG
+  check(cudaDeviceSynchronize(), kernel);
+#endif
+}
+
+}  // namespace larch::cuda
+
+#define LARCH_CUDA_CHECK(call) ::larch::cuda::check((call), #call)

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "cuda/core/check.cuh"
+
+namespace larch::cuda {
+
+int device_count(std::string* why) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    *why = std::string("the CUDA driver says '") + cudaGetErrorString(status) + "'";
+    return 0;
+  }
+  if (count == 0) *why = "the CUDA driver lists no device";
+  return count;
+}
+
+std::string device_name(int index) {
+  cudaDeviceProp properties{};
+  LARCH_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  return properties.name;
+}
+
+size_t free_bytes(int index) {
+  size_t free = 0, total = 0;
+  LARCH_CUDA_CHECK(cudaSetDevice(index));
+  LARCH_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+size_t total_bytes(int index) {
+  cudaDeviceProp properties{};
+  LARCH_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  return properties.totalGlobalMem;
+}
+
+}  // namespace larch::cuda

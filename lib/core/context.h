@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "larch/core/device.h"
+
+namespace larch {
+
+enum class LogLevel { kError, kWarning, kInfo, kDebug };
+
+/// Everything an operation may know about the run it is part of. An argument, never a global.
+struct Context {
+  Device device{};
+  int threads = 1;
+  uint64_t seed = 0;
+  /// Receives log lines; may be empty.
+  std::function<void(LogLevel, std::string_view)> log_sink{};
+  /// Receives progress of the run as a fraction 0..1 with a short phrase; may be empty.
+  std::function<void(double, std::string_view)> progress_sink{};
+  /// Set by a signal handler to the exit code wanted (130 or 143); 0 = go on. May be null.
+  const std::atomic<int>* stop = nullptr;
+
+  void log(LogLevel level, std::string_view text) const {
+    if (log_sink) log_sink(level, text);
+  }
+  void info(std::string_view text) const { log(LogLevel::kInfo, text); }
+  void warn(std::string_view text) const { log(LogLevel::kWarning, text); }
+  void debug(std::string_view text) const { log(LogLevel::kDebug, text); }
+  void progress(double fraction, std::string_view phrase) const {
+    if (progress_sink) progress_sink(fraction, phrase);
+  }
+  bool stop_requested() const { return stop != nullptr && stop->load() != 0; }
+};
+
+}  // namespace larch

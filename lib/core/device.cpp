@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/core/device.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "larch/core/dispatch.h"
+
+namespace larch {
+namespace cuda {  // defined in cuda/core/device.cu, if built
+/// Devices that can run this build's kernels; `*why` says why there are none.
+int device_count(std::string* why);
+std::string device_name(int index);
+size_t free_bytes(int index);
+size_t total_bytes(int index);
+}  // namespace cuda
+
+namespace {
+
+using CountFn = int (*)(std::string*);
+using NameFn = std::string (*)(int);
+using BytesFn = size_t (*)(int);
+constexpr CountFn kCount = LARCH_CUDA_FN(cuda::device_count);
+constexpr NameFn kName = LARCH_CUDA_FN(cuda::device_name);
+constexpr BytesFn kFree = LARCH_CUDA_FN(cuda::free_bytes);
+constexpr BytesFn kTotal = LARCH_CUDA_FN(cuda::total_bytes);
+
+int count_with_reason(std::string* why) {
+  if (kCount == nullptr) {
+    *why = "this build has no CUDA code";
+    return 0;
+  }
+  return kCount(why);
+}
+
+size_t available_host_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key, unit;
+  size_t kilobytes = 0;
+  while (meminfo >> key >> kilobytes >> unit) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+  }
+  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) *
+         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+std::string to_string(const Device& device) {
+  return device.is_cuda() ? "cuda:" + std::to_string(device.index) : "cpu";
+}
+
+bool built_with_cuda() { return kCount != nullptr; }
+
+int cuda_device_count() {
+  std::string why;
+  return count_with_reason(&why);
+}
+
+std::string describe(const Device& device, int threads) {
+  if (!device.is_cuda() || kName == nullptr) {
+    return "cpu, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  }
+  char gib[32];
+  std::snprintf(gib, sizeof gib, "%.1f GiB",
+                static_cast<double>(kTotal(device.index)) / (1024.0 * 1024 * 1024));
+  return kName(device.index) + " (" + to_string(device) + "), " + gib;
+}
+
+Device choose_device(const std::string& text, std::string* reason) {
+  std::string why;
+  if (text == "cpu") return Device::cpu();
+  if (text == "auto") {
+    const int count = count_with_reason(&why);
+    if (reason != nullptr) *reason = count > 0 ? "a CUDA device is present" : why;
+    return count > 0 ? Device::cuda(0) : Device::cpu();
+  }
+  int index = 0;
+  if (text.rfind("cuda:", 0) == 0) {
+    const std::string number = text.substr(5);
+    if (number.empty() || number.size() > 3 ||
+        number.find_first_not_of("0123456789") != std::string::npos) {
+      throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N");
+    }
+    index = std::stoi(number);
+  } else if (text != "cuda") {
+    throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N");
+  }
+  const int count = count_with_reason(&why);
+  if (count == 0) {
+    throw DeviceError("no CUDA device for '" + text + "': " + why +
+                      "; use --device cpu or run on a machine with an NVIDIA GPU");
+  }
+  if (index >= count) {
+    throw DeviceError("device '" + text + "' does not exist: " + std::to_string(count) +
+                      " CUDA device(s) are visible, cuda:0 is the first; CUDA_VISIBLE_DEVICES "
+                      "decides which");
+  }
+  return Device::cuda(index);
+}
+
+size_t free_memory_bytes(const Device& device) {
+  if (device.is_cuda() && kFree != nullptr) return kFree(device.index);
+  return available_host_bytes();
+}
+
+}  // namespace larch

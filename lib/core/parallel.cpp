@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/core/parallel.h"
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+
+namespace larch {
+
+void parallel_for(int threads, int64_t count, int64_t grain,
+                  const std::function<void(int64_t, int64_t)>& body) {
+  if (count <= 0) return;
+  if (threads <= 1 || count <= grain) {
+    body(0, count);
+    return;
+  }
+  tbb::task_arena arena(threads);
+  arena.execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<int64_t>(0, count, static_cast<size_t>(std::max<int64_t>(grain, 1))),
+        [&](const tbb::blocked_range<int64_t>& range) { body(range.begin(), range.end()); },
+        tbb::simple_partitioner());
+  });
+}
+
+}  // namespace larch

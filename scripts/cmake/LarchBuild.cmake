@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# Compiler settings that every target shares, and the decision whether CUDA is built.
+
+if(LARCH_WITH_CUDA STREQUAL "AUTO")
+  find_program(LARCH_NVCC nvcc HINTS /usr/local/cuda/bin)
+  if(LARCH_NVCC)
+    set(LARCH_CUDA_ENABLED 1)
+  else()
+    set(LARCH_CUDA_ENABLED 0)
+  endif()
+else()
+  
+  if(LARCH_WITH_CUDA)
+    set(LARCH_CUDA_ENABLED 1)
+  else()
+    set(LARCH_CUDA_ENABLED 0)
+  endif()
+endif()
+
+if(LARCH_CUDA_ENABLED)
+  find_program(LARCH_NVCC nvcc HINTS /usr/local/cuda/bin)
+  if(LARCH_NVCC AND NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${LARCH_NVCC})
+  endif()
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+endif()
+message(STATUS "Larch: CUDA code is ${LARCH_CUDA_ENABLED} (1 = built)")
+
+# Headers are included as "larch/<module>/<file>.h", in the build as after installation.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/lib ${PROJECT_BINARY_DIR}/include/larch SYMBOLIC)
+configure_file(${PROJECT_SOURCE_DIR}/scripts/cmake/larch_build.h.in
+               ${PROJECT_BINARY_DIR}/include/larch_build.h)
+
+add_library(larch_settings INTERFACE)
+target_include_directories(larch_settings INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(larch_settings INTERFACE cxx_std_20)
+
+# Private flags of this project: warnings, and arithmetic that is the same on every device.
+add_library(larch_private INTERFACE)
+target_include_directories(larch_private INTERFACE ${PROJECT_SOURCE_DIR})
+set(larch_warnings -Wall -Wextra)
+if(LARCH_WARNINGS_AS_ERRORS)
+  list(APPEND larch_warnings -Werror)
+endif()
+list(JOIN larch_warnings "," larch_host_warnings)
+target_compile_options(larch_private INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:${larch_warnings};-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--expt-relaxed-constexpr;-Xcompiler=${larch_host_warnings},-ffp-contract=off>)
+if(LARCH_SANITIZE)
+  target_compile_options(larch_private INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${LARCH_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=undefined>)
+  target_link_options(larch_private INTERFACE -fsanitize=${LARCH_SANITIZE})
+endif()
+
+# larch_library(name DEPENDS a b): a library of the project with the shared settings.
+function(larch_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  add_library(${name})
+  target_link_libraries(${name} PUBLIC larch_settings ${ARG_DEPENDS}
+                                PRIVATE $<BUILD_INTERFACE:larch_private>)
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${name})
+endfunction()

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <numeric>
+#include <string>
+
+#include "larch/core/buffer.h"
+#include "larch/core/context.h"
+#include "larch/core/digest.h"
+#include "larch/core/error.h"
+#include "larch/core/grid.h"
+#include "larch/core/parallel.h"
+#include "larch/core/random_math.h"
+#include "larch/core/volume.h"
+
+namespace larch {
+namespace {
+
+std::span<const uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+std::string sha(const std::string& text) {
+  Sha256 s;
+  s.update(text.data(), text.size());
+  return hex(s.digest());
+}
+
+TEST_CASE("SHA-256 and CRC-32C give the published digests") {
+  CHECK(sha("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(sha("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(sha("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(crc32c(bytes_of("123456789")) == 0xe3069283u);
+}
+
+TEST_CASE("index and world are inverse, with oblique and sheared directions") {
+  Grid g;
+  g.size = {5, 6, 7};
+  g.spacing_mm = {0.5, 2, 3};
+  g.origin_mm = {-10, 20, 7};
+  g.direction = {{{0.8, -0.6, 0.1}, {0.6, 0.8, 0.0}, {0, 0, 0.9949874371066199}}};
+  const Vec3d index{1.25, -3, 4.5};
+  const Vec3d back = index_from_world(g, world_from_index(g, index));
+  CHECK(norm(back - index) < 1e-12);
+  for (int64_t i : {0, 17, 209}) CHECK(g.linear(g.voxel(i)) == i);
+}
+
+TEST_CASE("two grids that differ are described by what differs") {
+  Grid a;
+  a.size = {10, 10, 10};
+  Grid b = a;
+  CHECK(describe_difference(a, b).empty());
+  b.origin_mm.x = 2.5;
+  CHECK(describe_difference(a, b).find("origin differs by (-2.5") != std::string::npos);
+  b = a;
+  b.size.z = 9;
+  CHECK(describe_difference(a, b) == "size 10x10x10 against 10x10x9");
+}
+
+TEST_CASE("parallel_for covers each index once for any number of threads") {
+  for (const int threads : {1, 2, 5}) {
+    std::vector<int> hits(1000, 0);
+    parallel_for(threads, 1000, 7, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+    });
+    CHECK(std::accumulate(hits.begin(), hits.end(), 0) == 1000);
+    CHECK(*std::max_element(hits.begin(), hits.end()) == 1);
+  }
+  CHECK_THROWS_AS(parallel_for(2, 100, 1, [](int64_t, int64_t) { throw InputError("x"); }),
+                  InputError);
+}
+
+TEST_CASE("the generator depends on its key alone") {
+  CHECK(hash64(1, 2, 3) == hash64(1, 2, 3));
+  CHECK(hash64(1, 2, 3) != hash64(1, 3, 2));
+  double mean = 0;
+  for (uint64_t i = 0; i < 20000; ++i) mean += hash_unit(7, 0, i) / 20000;
+  CHECK(mean == Approx(0.5).margin(0.01));
+}
+
+TEST_CASE("a device that is not there is an error that says what to do") {
+  CHECK_THROWS_AS(choose_device("gpu"), UsageError);
+  CHECK_THROWS_AS(choose_device("cuda:x"), UsageError);
+  CHECK(choose_device("cpu") == Device::cpu());
+  if (cuda_device_count() == 0) {
+    CHECK_THROWS_AS(choose_device("cuda"), DeviceError);
+    CHECK(choose_device("auto") == Device::cpu());
+  } else {
+    CHECK_THROWS_AS(choose_device("cuda:99"), DeviceError);
+  }
+}
+
+TEST_CASE("a buffer keeps what was put in, on each device") {
+  const std::vector<int> values{1, 2, 3};
+  std::vector<Device> devices{Device::cpu()};
+  if (cuda_device_count() > 0) devices.push_back(Device::cuda());
+  for (const Device& device : devices) {
+    Buffer<int> a(device, std::span<const int>(values));
+    Buffer<int> b = std::move(a);
+    CHECK(a.empty());
+    CHECK(b.to_vector() == values);
+    b.set_zero();
+    CHECK(b.to_vector() == std::vector<int>{0, 0, 0});
+  }
+}
+
+}  // namespace
+}  // namespace larch
