@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/io/image.h"
+
+namespace larch {
+
+/// One series of a folder.
+struct DicomSeries {
+  std::string uid;          ///< SeriesInstanceUID
+  std::string modality;     ///< "CT", "MR", ...
+  std::string description;  ///< SeriesDescription, may be empty
+  int files = 0;
+};
+
+/// The series with images in a folder (not its subfolders), ordered by UID. Files that are not
+/// DICOM are passed over. Throws InputError if the folder cannot be read.
+std::vector<DicomSeries> list_dicom_series(const std::string& folder);
+
+/// True if `path` is a folder or a file that starts as DICOM files do (with or without preamble).
+bool is_dicom(const std::string& path);
+
+/// Voxels after rescaling, in the geometry of the series. options.nan_value does not apply.
+///
+/// A folder: its images are grouped by SeriesInstanceUID; more than one series is an error that
+/// lists them, unless options.series_uid chooses. Slices are sorted by their position along the
+/// normal of the image plane. Errors that name the files: two slices at one position, steps that
+/// differ by more than 1 % of the slice distance and 0.01 mm, orientations, matrix sizes or pixel
+/// spacings that differ. The third axis is the step between slice positions, so that the tilt of a
+/// gantry is kept as a non-orthogonal direction. Files without pixels (reports, structure sets,
+/// DICOMDIR) are passed over in a folder when images are there too.
+///
+/// A file: one slice, or a multi-frame or enhanced object with the positions, spacings and
+/// rescaling of its per-frame functional groups. Frames of several stacks or time points are an
+/// error that says how many. A single slice has SliceThickness (or 1 mm) as third spacing. A
+/// multi-frame object without positions (a cine) is an error unless it has one frame.
+///
+/// Colour pixels become luminance as in read_volume. Transfer syntaxes: what GDCM reads (native,
+/// big endian, deflated, RLE, JPEG baseline, extended and lossless, JPEG-LS, JPEG 2000).
+/// Throws InputError; a file without pixels is named for what it is.
+Volume<float> read_dicom(const std::string& path, const ReadOptions& options = {});
+
+}  // namespace larch

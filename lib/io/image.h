@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "larch/core/mesh.h"
+#include "larch/core/rgb_image.h"
+#include "larch/core/volume.h"
+
+namespace larch {
+
+/// How an image is read.
+struct ReadOptions {
+  /// Takes the place of NaN and infinite voxels; without it such voxels are an error.
+  std::optional<double> nan_value{};
+  /// SeriesInstanceUID to read from a DICOM folder that holds several series; empty = the only one.
+  std::string series_uid{};
+};
+
+/// What a header says about an image, without reading its voxels.
+struct ImageInfo {
+  Grid grid{};
+  std::string component_type;  ///< "uint8", "int16", "float32", ...; as stored, before rescaling
+  int components = 1;          ///< values per voxel; more than 1 for vectors and colour
+  int frames = 1;              ///< size of the fourth dimension
+  int64_t bytes = 0;           ///< bytes of the voxels in memory, uncompressed
+};
+
+/// Reads a scalar 3-D (or 2-D: size.z == 1) image. The path is a NIfTI (.nii, .nii.gz, .hdr/.img),
+/// NRRD (.nrrd, .nhdr), MetaImage (.mha, .mhd), PNG, JPEG, TIFF or BMP file, a DICOM file, or a
+/// folder with the slices of a DICOM series (see dicom.h). T: float, int16_t, int32_t, uint8_t.
+///
+/// Values: the rescale slope and intercept of NIfTI and DICOM are applied. Colour pictures (RGB or
+/// RGBA) become luminance with the weights of ITU-R BT.709: 0.2126 R + 0.7152 G + 0.0722 B, alpha
+/// is ignored, rounded to the nearest integer if T is one. A value that T cannot hold (out of
+/// range, or not whole if T is an integer) is an error, as are NaN and infinite voxels unless
+/// options.nan_value is given.
+///
+/// Geometry: LPS mm. NIfTI (RAS) is converted by negating x and y. Which of its two transforms
+/// counts: sform if sform_code > 0, otherwise qform if qform_code > 0, otherwise spacing only with
+/// the identity direction in RAS, which is diag(-1,-1,1) in LPS. A sheared sform keeps its shear
+/// as a non-orthogonal direction. A transform that is not invertible is an error.
+///
+/// Throws InputError: missing, unreadable, truncated or damaged file; a header that claims more
+/// voxels than the file can hold (checked before memory is allocated); more than one component or
+/// frame; values as above. Throws MemoryError if the voxels do not fit into memory.
+template <class T>
+Volume<T> read_volume(const std::string& path, const ReadOptions& options = {});
+
+/// Reads an integer image as labels. Voxels that are not whole numbers are an error.
+LabelVolume read_labels(const std::string& path);
+
+/// Grid and type of an image file or DICOM folder. Throws InputError as read_volume does.
+ImageInfo probe_image(const std::string& path, const ReadOptions& options = {});
+
+/// Writes an image; the format goes by the ending: .nii .nii.gz .nrrd .nhdr .mha .mhd for every T,
+/// .png .tif .tiff .jpg .jpeg .bmp only for 2-D volumes and the types that the format can hold.
+/// T: uint8_t, uint16_t, int16_t, int32_t, float. The file appears under its name only when it is
+/// complete, and the same volume gives the same bytes (no time stamps). NIfTI gets sform and, if
+/// the direction is orthonormal, qform, both with code 1 (scanner).
+/// Throws UsageError (unknown ending, type or size that the format cannot hold), OutputError (not
+/// writable, disk full).
+template <class T>
+void write_volume(const std::string& path, const Volume<T>& volume);
+
+/// Throws UsageError with the list of known endings unless write_volume knows the ending of `path`.
+/// For use before a long computation.
+void require_image_extension(const std::string& path);
+
+/// Writes labels with the smallest of uint8, int16, uint16, int32 that holds them all. A NIfTI
+/// file carries the names of `table` in its description when they fit; nothing else is lost
+/// because write_label_table stands beside it.
+void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table);
+
+/// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
+void write_label_table(const std::string& tsv_path, const LabelTable& table);
+
+/// Reads what write_label_table writes; colour is optional. Throws InputError with the line.
+LabelTable read_label_table(const std::string& tsv_path);
+
+/// Writes an RGB picture as PNG. Throws OutputError.
+void write_png(const std::string& path, const RgbImage& image);
+
+/// Reads a PNG, JPEG, TIFF or BMP picture; grey becomes R = G = B, alpha is dropped, 16 bits are
+/// reduced to 8. Throws InputError.
+RgbImage read_rgb(const std::string& path);
+
+/// Sets the default and the maximum number of threads that ITK uses in this process. Results do
+/// not depend on it. Throws UsageError if threads < 1.
+void set_io_threads(int threads);
+
+}  // namespace larch
