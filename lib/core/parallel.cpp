@@ -3,6 +3,7 @@
 #include "larch/core/parallel.h"
 
 #include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -17,6 +18,8 @@ void parallel_for(int threads, int64_t count, int64_t grain,
     body(0, count);
     return;
   }
+  // More threads than cores are legal (and tested); TBB would otherwise cap them with a warning.
+  static const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 1024);
   tbb::task_arena arena(threads);
   arena.execute([&] {
     tbb::parallel_for(

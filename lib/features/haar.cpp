@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/features/haar.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "larch/core/error.h"
+#include "larch/core/random_math.h"
+
+namespace larch::features {
+namespace {
+
+constexpr int kTypes = static_cast<int>(HaarType::kCount);
+
+HaarFeature of(HaarType type, std::initializer_list<Cuboid> cuboids) {
+  HaarFeature feature;
+  feature.type = type;
+  for (const Cuboid& c : cuboids) {
+    feature.cuboids[static_cast<size_t>(feature.cuboid_count++)] = c;
+  }
+  return feature;
+}
+
+/// How many equal parts a family has along each axis.
+Vec3i parts(HaarType type) {
+  switch (type) {
+    case HaarType::kEdgeX: return {2, 1, 1};
+    case HaarType::kEdgeY: return {1, 2, 1};
+    case HaarType::kEdgeZ: return {1, 1, 2};
+    case HaarType::kLineX: return {3, 1, 1};
+    case HaarType::kLineY: return {1, 3, 1};
+    case HaarType::kLineZ: return {1, 1, 3};
+    case HaarType::kCheckerXY: return {2, 2, 1};
+    case HaarType::kCheckerXZ: return {2, 1, 2};
+    case HaarType::kCheckerYZ: return {1, 2, 2};
+    case HaarType::kCentreSurround: return {3, 3, 3};
+    default: return {1, 1, 1};
+  }
+}
+
+/// The feature of a family whose parts have edge `s` and whose low corner is `lo`.
+HaarFeature build(HaarType type, const Vec3i& s, const Vec3i& lo) {
+  const Vec3i n = parts(type);
+  const auto part = [&](int i, int j, int k, int32_t weight) {
+    const Vec3i a{lo.x + i * s.x, lo.y + j * s.y, lo.z + k * s.z};
+    return Cuboid{a, a + s, weight};
+  };
+  switch (type) {
+    case HaarType::kBox:
+    case HaarType::kOffsetPair: return of(type, {part(0, 0, 0, 1)});
+    case HaarType::kEdgeX:
+    case HaarType::kEdgeY:
+    case HaarType::kEdgeZ:
+      return of(type, {part(0, 0, 0, 1), part(n.x - 1, n.y - 1, n.z - 1, -1)});
+    case HaarType::kLineX: return of(type, {part(0, 0, 0, 1), part(1, 0, 0, -2), part(2, 0, 0, 1)});
+    case HaarType::kLineY: return of(type, {part(0, 0, 0, 1), part(0, 1, 0, -2), part(0, 2, 0, 1)});
+    case HaarType::kLineZ: return of(type, {part(0, 0, 0, 1), part(0, 0, 1, -2), part(0, 0, 2, 1)});
+    case HaarType::kCentreSurround:
+      return of(type, {{lo, lo + s * 3, 1}, part(1, 1, 1, -27)});
+    default: {  // the three checkers: one axis has a single part
+      const int j1 = n.y - 1, k1 = n.z - 1;
+      if (n.x == 1) {
+        return of(type,
+                  {part(0, 0, 0, 1), part(0, 1, 0, -1), part(0, 0, 1, -1), part(0, 1, 1, 1)});
+      }
+      return of(type, {part(0, 0, 0, 1), part(1, 0, 0, -1), part(0, j1, k1, -1),
+                       part(1, j1, k1, 1)});
+    }
+  }
+}
+
+/// Low corners of a part sequence of edge `size` that fits the window, `size / 2` apart.
+std::vector<int> positions(int parts_along, int size, int window) {
+  std::vector<int> at;
+  const int span = parts_along * size, half = window / 2;
+  for (int lo = -half; lo + span <= half + 1; lo += std::max(1, size / 2)) at.push_back(lo);
+  return at;
+}
+
+std::vector<HaarFeature> enumerate(HaarType type, const HaarPoolSpec& spec) {
+  const Vec3i n = parts(type);
+  std::vector<HaarFeature> all;
+  for (const int sz : spec.sizes) {
+    for (const int sy : spec.sizes) {
+      for (const int sx : spec.sizes) {
+        if (type == HaarType::kCentreSurround && (sx != sy || sy != sz)) continue;
+        for (const int z : positions(n.z, sz, spec.window)) {
+          for (const int y : positions(n.y, sy, spec.window)) {
+            for (const int x : positions(n.x, sx, spec.window)) {
+              all.push_back(build(type, {sx, sy, sz}, {x, y, z}));
+            }
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+/// Keeps the `quota` members of lowest hash, in enumeration order.
+void thin_out(std::vector<HaarFeature>& all, size_t quota, uint64_t seed, uint64_t stream) {
+  if (all.size() <= quota) return;
+  std::vector<uint64_t> hashes(all.size());
+  for (size_t i = 0; i < all.size(); ++i) hashes[i] = hash64(seed, stream, i);
+  std::vector<uint64_t> sorted = hashes;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(quota),
+                   sorted.end());
+  size_t kept = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (hashes[i] < sorted[quota]) all[kept++] = all[i];
+  }
+  all.resize(kept);
+}
+
+/// Member `index` of the long-range pairs: two boxes of equal size anywhere in the window.
+HaarFeature draw_pair(const HaarPoolSpec& spec, uint64_t stream, uint64_t index) {
+  const int half = spec.window / 2;
+  uint64_t counter = index * 16;
+  const auto below = [&](int n) {
+    return static_cast<int>(hash_below(spec.seed, stream, counter++, static_cast<uint32_t>(n)));
+  };
+  Vec3i size, a, b;
+  for (int axis = 0; axis < 3; ++axis) {
+    size[axis] = std::min(spec.sizes[static_cast<size_t>(below(static_cast<int>(spec.sizes.size())))],
+                          spec.window);
+    a[axis] = below(spec.window - size[axis] + 1) - half;
+    b[axis] = below(spec.window - size[axis] + 1) - half;
+  }
+  if (a == b) b.x = a.x > -half ? -half : half + 1 - size.x;
+  return of(HaarType::kOffsetPair, {{a, a + size, 1}, {b, b + size, -1}});
+}
+
+void check(const HaarPoolSpec& spec) {
+  if (spec.window < 3 || spec.window % 2 == 0 || spec.window > 255) {
+    throw UsageError("features/window: " + std::to_string(spec.window) +
+                     " is not an odd number from 3 to 255");
+  }
+  if (spec.sizes.empty() || *std::min_element(spec.sizes.begin(), spec.sizes.end()) < 1) {
+    throw UsageError("features/sizes: needs at least one box size of 1 voxel or more");
+  }
+  if (spec.features < 1 || spec.features >= (1 << 24)) {
+    throw UsageError("features/count: must be from 1 to 2^24 - 1");
+  }
+}
+
+}  // namespace
+
+const char* to_string(HaarType type) {
+  static constexpr std::array<const char*, kTypes> kNames{
+      "box",        "edge-x",     "edge-y",     "edge-z",          "line-x",     "line-y",
+      "line-z",     "checker-xy", "checker-xz", "checker-yz",      "centre-surround",
+      "offset-pair"};
+  return kNames[static_cast<size_t>(type)];
+}
+
+std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec) {
+  check(spec);
+  const size_t per_channel = static_cast<size_t>(spec.features / std::max(1, spec.channels));
+  const size_t quota = std::max<size_t>(1, per_channel / kTypes);
+  std::vector<HaarFeature> families;
+  for (int type = 0; type < kTypes - 1; ++type) {
+    std::vector<HaarFeature> all = enumerate(static_cast<HaarType>(type), spec);
+    thin_out(all, quota, spec.seed, static_cast<uint64_t>(type));
+    families.insert(families.end(), all.begin(), all.end());
+  }
+  std::vector<HaarFeature> pool;
+  for (int channel = 0; channel < spec.channels; ++channel) {
+    std::vector<HaarFeature> here = families;
+    const uint64_t stream = 1000 + static_cast<uint64_t>(channel);
+    for (uint64_t i = 0; here.size() < per_channel; ++i) here.push_back(draw_pair(spec, stream, i));
+    for (HaarFeature& feature : here) {
+      feature.channel = static_cast<uint16_t>(channel);
+      feature.pool_index = static_cast<uint32_t>(pool.size());
+      pool.push_back(feature);
+    }
+  }
+  return pool;
+}
+
+std::vector<Tap> corner_taps(const HaarFeature& feature) {
+  std::map<std::tuple<int, int, int>, int32_t> corners;
+  for (int c = 0; c < feature.cuboid_count; ++c) {
+    const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
+    for (int corner = 0; corner < 8; ++corner) {
+      const bool x = corner & 1, y = corner & 2, z = corner & 4;
+      const bool positive = (x + y + z) % 2 == 1;  // S(hi,hi,hi) enters with +
+      corners[{z ? box.hi.z : box.lo.z, y ? box.hi.y : box.lo.y, x ? box.hi.x : box.lo.x}] +=
+          positive ? box.weight : -box.weight;
+    }
+  }
+  std::vector<Tap> taps;
+  for (const auto& [at, weight] : corners) {
+    if (weight == 0) continue;
+    taps.push_back({static_cast<int16_t>(std::get<2>(at)), static_cast<int16_t>(std::get<1>(at)),
+                    static_cast<int16_t>(std::get<0>(at)), feature.channel, weight});
+  }
+  return taps;
+}
+
+int reach(const HaarFeature& feature) {
+  int r = 0;
+  for (int c = 0; c < feature.cuboid_count; ++c) {
+    const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
+    for (int axis = 0; axis < 3; ++axis) r = std::max({r, -box.lo[axis], box.hi[axis] - 1});
+  }
+  return r;
+}
+
+int64_t value_bound(const HaarFeature& feature, int64_t max_abs_value) {
+  int64_t bound = 0;
+  for (int c = 0; c < feature.cuboid_count; ++c) {
+    const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
+    bound += std::abs(static_cast<int64_t>(box.weight)) * box.voxels() * max_abs_value;
+  }
+  return bound;
+}
+
+void check_exact(const std::vector<HaarFeature>& pool, const std::vector<int64_t>& max_abs_value) {
+  for (const HaarFeature& feature : pool) {
+    const int64_t bound = value_bound(feature, max_abs_value.at(feature.channel));
+    if (bound >= (int64_t{1} << 31)) {
+      throw UsageError("feature " + std::to_string(feature.pool_index) + " (" +
+                       to_string(feature.type) + ") could reach " + std::to_string(bound) +
+                       ", beyond 32 bits: use smaller boxes, a coarser pyramid level or a narrower "
+                       "intensity range");
+    }
+  }
+}
+
+}  // namespace larch::features

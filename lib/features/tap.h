@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/core/host_device.h"
+
+namespace larch::features {
+
+/// One term of a linear feature: weight * S(voxel + offset), S the integral volume of `channel`.
+/// Every feature that is an integer combination of box sums reduces to taps; the CPU and CUDA
+/// evaluators know nothing else of a feature, so a new linear family touches no kernel.
+struct Tap {
+  int16_t dx = 0, dy = 0, dz = 0;
+  uint16_t channel = 0;
+  int32_t weight = 0;
+
+  friend bool operator==(const Tap& a, const Tap& b) {
+    return a.dx == b.dx && a.dy == b.dy && a.dz == b.dz && a.channel == b.channel &&
+           a.weight == b.weight;
+  }
+};
+
+/// A tap for one layout in memory: the offset in elements of the integral volume.
+struct LinearTap {
+  int32_t offset = 0;
+  int32_t weight = 0;
+};
+
+/// Sum of the taps modulo 2^32 at element `base` of the integral volume. Exact whenever the true
+/// value fits int32, however often the integral volume itself has wrapped.
+LARCH_HD int32_t linear_response(const LinearTap* taps, int count, const uint32_t* at) {
+  uint32_t sum = 0;
+  for (int t = 0; t < count; ++t) {
+    sum += static_cast<uint32_t>(taps[t].weight) * at[taps[t].offset];
+  }
+  return static_cast<int32_t>(sum);
+}
+
+}  // namespace larch::features

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/image/integral.h"
+
+#include <algorithm>
+#include <string>
+
+#include "larch/core/dispatch.h"
+#include "larch/core/parallel.h"
+
+namespace larch::image {
+namespace {
+
+constexpr Dispatch<void(const IntegrateJob&)> kIntegrate{"image::integrate", cpu::integrate,
+                                                         LARCH_CUDA_FN(cuda::integrate)};
+
+Vec3i size_at_level(Vec3i size, int level) {
+  for (int l = 0; l < level; ++l) size = pyramid_size(size);
+  return size;
+}
+
+/// The pyramid of one image; level 0 is the caller's voxels.
+std::vector<std::vector<int16_t>> build_pyramid(VolumeView<const int16_t> fine, int levels,
+                                                int threads) {
+  std::vector<std::vector<int16_t>> pyramid;
+  for (int l = 0; l < levels; ++l) {
+    const Vec3i size = pyramid_size(fine.size);
+    std::vector<int16_t> coarse(static_cast<size_t>(size.x) * static_cast<size_t>(size.y) *
+                                static_cast<size_t>(size.z));
+    const VolumeView<int16_t> view{coarse.data(), size};
+    parallel_for(threads, size.z, 1, [&](int64_t begin, int64_t end) {
+      for (int z = static_cast<int>(begin); z < end; ++z)
+        for (int y = 0; y < size.y; ++y)
+          for (int x = 0; x < size.x; ++x) view({x, y, z}) = pyramid_voxel(fine, x, y, z);
+    });
+    pyramid.push_back(std::move(coarse));
+    fine = {pyramid.back().data(), size};
+  }
+  return pyramid;
+}
+
+/// One padded channel row per (y, z), integrated along x, then y within its plane.
+void integrate_plane(const VolumeView<const int16_t>& voxels, ChannelKind kind, Padding padding,
+                     const IntegralLayout& layout, int z, uint32_t* plane) {
+  const int64_t sx = layout.stride_size.x;
+  const int rows = voxels.size.y + 2 * layout.pad, columns = voxels.size.x + 2 * layout.pad;
+  std::fill(plane, plane + sx, 0u);
+  for (int y = 0; y < rows; ++y) {
+    const uint32_t* above = plane + y * sx;
+    uint32_t* row = plane + (y + 1) * sx;
+    uint32_t sum = 0;
+    row[0] = 0;
+    const int source_y = y - layout.pad, source_z = z - layout.pad;
+    for (int x = 0; x < columns; ++x) {
+      sum += static_cast<uint32_t>(
+          padded_channel_value(voxels, kind, padding, x - layout.pad, source_y, source_z));
+      row[x + 1] = above[x + 1] + sum;
+    }
+  }
+}
+
+void integrate_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind, Padding padding,
+                       const IntegralLayout& layout, uint32_t* out, int threads) {
+  const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
+  uint32_t* base = out + layout.offset;
+  std::fill(base, base + plane, 0u);
+  const int planes = voxels.size.z + 2 * layout.pad;
+  parallel_for(threads, planes, 1, [&](int64_t begin, int64_t end) {
+    for (int z = static_cast<int>(begin); z < end; ++z) {
+      integrate_plane(voxels, kind, padding, layout, z, base + (z + 1) * plane);
+    }
+  });
+  // Along z: each thread owns a range of corners of the plane, so rows stay contiguous.
+  parallel_for(threads, plane, 4096, [&](int64_t begin, int64_t end) {
+    for (int z = 1; z < planes; ++z) {
+      const uint32_t* below = base + z * plane;
+      uint32_t* here = base + (z + 1) * plane;
+      for (int64_t i = begin; i < end; ++i) here[i] += below[i];
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
+                                        int pad) {
+  std::vector<IntegralLayout> layouts;
+  int64_t offset = 0;
+  for (const ChannelSpec& channel : channels) {
+    IntegralLayout layout;
+    layout.voxels = size_at_level(size, channel.level);
+    layout.stride_size = layout.voxels + Vec3i{2 * pad + 1, 2 * pad + 1, 2 * pad + 1};
+    layout.pad = pad;
+    layout.level = channel.level;
+    layout.offset = offset;
+    offset += layout.elements();
+    layouts.push_back(layout);
+  }
+  return layouts;
+}
+
+int64_t total_elements(std::span<const IntegralLayout> layouts) {
+  int64_t total = 0;
+  for (const IntegralLayout& layout : layouts) total += layout.elements();
+  return total;
+}
+
+void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
+               Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+               const Context& context) {
+  kIntegrate(out.device(), IntegrateJob{voxels, channels, padding, layouts, out.data(),
+                                        context.threads, out.device().index});
+}
+
+IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
+                         Padding padding, int pad, const Context& context) {
+  IntegralSet set;
+  set.size = voxels.size;
+  set.layouts = layouts_for(voxels.size, channels, pad);
+  set.data = Buffer<uint32_t>(context.device, static_cast<size_t>(total_elements(set.layouts)));
+  integrate(voxels, channels, padding, set.layouts, set.data, context);
+  return set;
+}
+
+namespace cpu {
+
+void integrate(const IntegrateJob& job) {
+  int levels = 0;
+  for (const ChannelSpec& channel : job.channels) levels = std::max(levels, channel.level);
+  const auto pyramid = build_pyramid(job.voxels, levels, job.threads);
+  for (size_t c = 0; c < job.channels.size(); ++c) {
+    const int level = job.channels[c].level;
+    const VolumeView<const int16_t> source =
+        level == 0 ? job.voxels
+                   : VolumeView<const int16_t>{pyramid[static_cast<size_t>(level - 1)].data(),
+                                               size_at_level(job.voxels.size, level)};
+    integrate_channel(source, job.channels[c].kind, job.padding, job.layouts[c], job.out,
+                      job.threads);
+  }
+}
+
+}  // namespace cpu
+}  // namespace larch::image

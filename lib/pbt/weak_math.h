@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/core/host_device.h"
+
+namespace larch::pbt {
+
+/// Number of bins of a histogram weak classifier; its outputs are the bits of one word.
+constexpr int kBins = 64;
+
+/// Maps a feature value to a global code 0..255, once for the whole training: the value is clamped to
+/// [lo, hi] first, so that no product overflows.
+struct CodeMap {
+  int32_t lo = 0, hi = 0;
+  uint32_t multiplier = 0;  ///< floor(2^40 / (hi - lo + 1)), or 0 when hi - lo < 256: code = value
+};
+
+LARCH_HD CodeMap make_code_map(int32_t lo, int32_t hi) {
+  const uint32_t span = static_cast<uint32_t>(hi) - static_cast<uint32_t>(lo);
+  CodeMap map{lo, hi, 0};
+  if (span >= 256) map.multiplier = static_cast<uint32_t>((1ULL << 40) / (uint64_t{span} + 1));
+  return map;
+}
+
+LARCH_HD uint32_t code_of(const CodeMap& map, int32_t value) {
+  const int32_t clamped = value < map.lo ? map.lo : value > map.hi ? map.hi : value;
+  const uint32_t x = static_cast<uint32_t>(clamped) - static_cast<uint32_t>(map.lo);
+  if (map.multiplier == 0) return x;
+  return static_cast<uint32_t>((uint64_t{x} * map.multiplier) >> 32);
+}
+
+/// Zooms the codes that occur at a node onto 64 bins.
+struct BinMap {
+  uint8_t first_code = 0;
+  uint8_t shift = 0;
+};
+
+LARCH_HD BinMap make_bin_map(uint32_t smallest_code, uint32_t largest_code) {
+  BinMap map{static_cast<uint8_t>(smallest_code), 0};
+  while (((largest_code - smallest_code) >> map.shift) > kBins - 1) ++map.shift;
+  return map;
+}
+
+LARCH_HD uint32_t bin_of(const BinMap& map, uint32_t code) {
+  const uint32_t above = code > map.first_code ? code - map.first_code : 0;
+  const uint32_t bin = above >> map.shift;
+  return bin < kBins - 1 ? bin : kBins - 1;
+}
+
+/// What a weak classifier says of a feature value: +1 when the bit of the value's bin is set.
+LARCH_HD bool weak_vote(const CodeMap& codes, const BinMap& bins, uint64_t mask, int32_t value) {
+  return (mask >> bin_of(bins, code_of(codes, value))) & 1;
+}
+
+/// How bins without a sample, or with a tie, vote.
+enum class EmptyBins : uint8_t {
+  kNearest = 0,   ///< like the nearest decided bin, the lower one on equal distance
+  kNegative = 1,  ///< -1
+};
+
+/// 2 * (weighted error) of the histogram classifier is total - agreement(d): the sum of |D_b|.
+LARCH_HD uint64_t histogram_agreement(const int32_t* d, int stride) {
+  uint64_t sum = 0;
+  for (int b = 0; b < kBins; ++b) {
+    const int64_t value = d[b * stride];
+    sum += static_cast<uint64_t>(value < 0 ? -value : value);
+  }
+  return sum;
+}
+
+/// Mask of the histogram classifier: bit b is set where D_b > 0.
+LARCH_HD uint64_t histogram_mask(const int32_t* d, int stride, EmptyBins rule) {
+  uint64_t mask = 0;
+  for (int b = 0; b < kBins; ++b) {
+    int32_t value = d[b * stride];
+    for (int far = 1; value == 0 && rule == EmptyBins::kNearest && far < kBins; ++far) {
+      if (b >= far) value = d[(b - far) * stride];
+      if (value == 0 && b + far < kBins) value = d[(b + far) * stride];
+    }
+    if (value > 0) mask |= uint64_t{1} << b;
+  }
+  return mask;
+}
+
+/// The best threshold classifier on the same histogram: for cut c (bins below c against the rest)
+/// the agreement is |2 P_c - P_64|, P the prefix sum of D. Returns the largest agreement over
+/// c = 0..64 (lowest c wins a tie) and its mask.
+LARCH_HD uint64_t threshold_agreement(const int32_t* d, int stride, uint64_t* mask) {
+  int64_t total = 0;
+  for (int b = 0; b < kBins; ++b) total += d[b * stride];
+  int64_t prefix = 0;
+  uint64_t best = 0;
+  *mask = 0;
+  for (int c = 0; c <= kBins; ++c) {
+    const int64_t signed_agreement = total - 2 * prefix;  // positive above the cut
+    const uint64_t agreement =
+        static_cast<uint64_t>(signed_agreement < 0 ? -signed_agreement : signed_agreement);
+    if (agreement > best || c == 0) {
+      best = agreement;
+      const uint64_t above = c == kBins ? 0 : ~uint64_t{0} << c;
+      *mask = signed_agreement > 0 ? above : ~above;
+    }
+    if (c < kBins) prefix += d[c * stride];
+  }
+  return best;
+}
+
+/// Boosting weights are doubles; a histogram adds them as integers, so that the order of the sums
+/// does not matter. A positive weight never becomes 0.
+LARCH_HD int32_t quantised_weight(double weight, bool positive) {
+  const double scaled = weight * 1073741824.0;  // 2^30
+  const int32_t magnitude = scaled < 1.0 ? 1 : static_cast<int32_t>(scaled);
+  return positive ? magnitude : -magnitude;
+}
+
+/// The normalised AdaBoost update: after it, right and wrong samples weigh one half each.
+LARCH_HD double updated_weight(double weight, bool correct, double error) {
+  return correct ? weight / (2.0 * (1.0 - error)) : weight / (2.0 * error);
+}
+
+/// Order of candidates within a round: smallest error, then fewest taps, then smallest index.
+/// `error_units` is (total - agreement) plus the cost of the taps, at most 2^32 - 1.
+LARCH_HD uint64_t candidate_key(uint64_t error_units, uint32_t taps, uint32_t feature) {
+  const uint64_t capped = error_units < 0xffffffffULL ? error_units : 0xffffffffULL;
+  return capped << 32 | static_cast<uint64_t>(taps < 255 ? taps : 255) << 24 | feature;
+}
+
+}  // namespace larch::pbt
