@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/core/context.h"
+#include "larch/core/mesh.h"
+#include "larch/core/volume.h"
+
+namespace larch::mesh {
+
+/// The surface between voxels with value >= iso (inside) and the rest, in LPS mm.
+///
+/// Marching cubes (Lorensen, Cline, SIGGRAPH 1987) whose 256 cases are derived, not tabulated by
+/// hand: on each face of a cell the inside corners of an ambiguous face are kept apart, the
+/// segments are linked to loops, and a loop is triangulated without an edge inside a face (with a
+/// centre vertex where that is impossible). Both cells of a face apply the same rule, so for every
+/// input the surface is closed, every edge belongs to exactly two triangles that run along it in
+/// opposite directions, and vertices are shared. Outside of the volume counts as outside of the
+/// surface: a structure that touches the border is closed half a voxel beyond the outermost voxel
+/// centre.
+///
+/// Vertices lie on the lines between neighbouring voxel centres, at the linearly interpolated place
+/// but at least 1/1000 of the line from either end, so that no triangle degenerates to a point.
+/// Voxels that are not finite count as outside. Triangles are counter-clockwise seen from outside
+/// for right- and left-handed directions alike. The result does not depend on context.threads.
+/// Throws MemoryError if the surface has more than 2^31 - 1 vertices or triangles.
+Mesh marching_cubes(const Volume<float>& field, double iso, const Context& context);
+
+/// The surface of a mask (0 outside, anything else inside): field 0/1, iso 0.5.
+Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context);
+
+}  // namespace larch::mesh
