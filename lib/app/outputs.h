@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace larch {
+
+/// Writes one file under the name it is given.
+using Writer = std::function<void(const std::string& temporary_path)>;
+
+/// What a run hands back: files to write, and what goes to the sidecars and the report.
+///
+/// run_app calls each writer with a temporary name in the folder of the final one and with its
+/// extension (.nii.gz is kept), and renames all files after every writer succeeded. A writer must
+/// write one file, that one; a companion (the label table beside a labelmap) is added by itself.
+class Outputs {
+ public:
+  /// An output file. An empty path (a flag that was not given) is ignored.
+  Outputs& add(const std::string& path, Writer writer);
+
+  /// A figure of the run, for sidecar, report and the log.
+  Outputs& metric(const std::string& name, double value);
+  /// Anything else for the report, under its own key; include <nlohmann/json.hpp> to make one.
+  Outputs& report(const std::string& key, const nlohmann::ordered_json& value);
+  /// The same from JSON text.
+  Outputs& report_text(const std::string& key, const std::string& json_text);
+  /// A sentence for the sidecars and the report.
+  Outputs& note(const std::string& text);
+  /// An input that no flag names, such as an image in a list: hashed for the sidecars.
+  Outputs& input(const std::string& path);
+  /// The grid of an input in words (describe(Grid)), for the sidecars.
+  Outputs& grid(const std::string& input_path, const std::string& text);
+  /// "done" (the default) or "rejected": outputs are written, the reason logged, exit code 7.
+  Outputs& status(const std::string& word, const std::string& reason = "");
+
+  struct File {
+    std::string path;
+    Writer writer;
+  };
+  struct Text {
+    std::string name, text;  ///< for metrics and report: JSON text
+  };
+
+  std::vector<File> files;
+  std::vector<Text> metrics, reports, grids;
+  std::vector<std::string> notes, inputs;
+  std::string status_word = "done", status_reason;
+};
+
+/// Writes one file so that it is either there whole or not at all: temporary name in the same
+/// folder, flushed to the disk, renamed; replaces what is there. For checkpoints during a run.
+/// Throws OutputError that names `path`, or what the writer throws.
+void write_atomically(const std::string& path, const Writer& writer);
+
+}  // namespace larch

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "larch/app/outputs.h"
+#include "larch/app/paths.h"
+#include "larch/config/node.h"
+#include "larch/core/context.h"
+#include "larch/core/error.h"
+
+// The skeleton of every executable. A whole one, that copies a text with repetitions:
+//
+//     struct RepeatConfig {
+//       int times = 2;
+//       template <class F> void fields(F&& f) { f(Field{"times", times, "repetitions", 1, 9}); }
+//     };
+//     struct Options {
+//       InputFile input;
+//       OutputFile output;
+//       RepeatConfig config;  // --config, --print-config and the flag --times come from it
+//       template <class F> void fields(F&& f) {
+//         f(Field{"input,i", input, "text to repeat"}.required(),
+//           Field{"output,o", output, "the repeated text"}.required());
+//       }
+//     };
+//     int main(int argc, char** argv) {
+//       return run_app<Options>(
+//           {"repeat", "Repeat a text.", "", {"repeat -i a.txt -o b.txt", "repeat -i a.txt -o b.txt
+//           --times 3"}}, argc, argv, [](const Options& o, Context& context) {
+//             const std::string text = read_text(o.input);
+//             context.progress(0.5, "repeating");
+//             return Outputs{}.metric("bytes", double(text.size())).add(o.output,
+//                 [=](const std::string& temporary) { write_text(temporary, text, o.config.times);
+//                 });
+//           });
+//     }
+
+namespace larch {
+
+struct AppInfo {
+  std::string name;                     ///< "pbt-detect"
+  std::string summary;                  ///< one line
+  std::string description{};            ///< paragraphs, separated by empty lines; may be empty
+  std::vector<std::string> examples{};  ///< two whole command lines, the simplest first
+  std::vector<std::string> references{};
+};
+
+namespace detail {
+struct Program {
+  AppInfo info{};
+  config::Node flags{};   ///< the fields of the options
+  config::Node config{};  ///< their member `config`, or an empty object
+  std::function<void()> check{};
+  std::function<Outputs(Context&)> run{};
+};
+int run_program(const Program& program, int argc, char** argv);
+}  // namespace detail
+
+/// Parses the command line, answers --help and its kin, checks inputs and outputs, chooses the
+/// device, calls `run`, writes outputs, sidecars and report, and returns the exit code of error.h.
+/// No exception leaves it.
+///
+/// Options has fields(): the flags of this executable, whose keys are flag names without dashes in
+/// front ("probability", "input,i"). A member named `config` is the JSON configuration: its leaves
+/// are flags too ("--tree.depth"), and it is what --config, --print-config and --print-schema
+/// handle; it is not listed in fields(). Path members (paths.h) are checked: inputs must exist,
+/// outputs must not, unless --force. If Options has `void check() const`, it is called before that,
+/// and throws UsageError for combinations of flags that make no sense. Once Context::stop is set
+/// nothing is written.
+template <class Options>
+int run_app(const AppInfo& info, int argc, char** argv,
+            const std::function<Outputs(const Options&, Context&)>& run) {
+  Options options;
+  detail::Program program;
+  program.info = info;
+  program.flags = config::describe(options);
+  if constexpr (requires { options.config; }) program.config = config::describe(options.config);
+  if constexpr (requires { options.check(); }) program.check = [&options] { options.check(); };
+  program.run = [&](Context& context) { return run(options, context); };
+  return detail::run_program(program, argc, argv);
+}
+
+}  // namespace larch

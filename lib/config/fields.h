@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+
+namespace larch {
+
+/// One parameter: its name, where it lives, what it means and, for numbers, the closed range that
+/// is allowed (of each element, for vectors). A struct lists its parameters once:
+///
+///     template <class F> void fields(F&& f) {
+///       f(Field{"depth", depth, "maximum tree depth", 1, 32},
+///         Field{"bag_fraction", bag_fraction, "share of the samples each tree sees", 0.0, 1.0});
+///     }
+///
+/// The member's initialiser is the default. Members may be bool, int, int64_t, uint64_t, float,
+/// double, std::string, enums with names, std::array, std::vector, std::optional and structs that
+/// have fields() themselves. Bounds are doubles: exact up to 2^53.
+template <class T>
+struct Field {
+  Field(const char* key, T& value, const char* help) : key(key), value(value), help(help) {}
+  template <class A, class B>
+  Field(const char* key, T& value, const char* help, A min, B max)
+      : key(key), value(value), help(help), min(double(min)), max(double(max)) {}
+  /// The flag must be given; for the flags of an executable, not for configuration keys.
+  Field required() const {
+    Field copy = *this;
+    copy.is_required = true;
+    return copy;
+  }
+
+  const char* key;
+  T& value;
+  const char* help;
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool is_required = false;
+};
+
+/// A value of an enum and its name in files and flags. Beside the enum, in its namespace:
+///
+///     constexpr auto enum_names(Routing*) {
+///       return std::to_array<EnumName<Routing>>({{Routing::kSoft, "soft"}, {Routing::kCopy,
+///       "copy"}});
+///     }
+template <class E>
+struct EnumName {
+  E value;
+  const char* name;
+};
+
+}  // namespace larch

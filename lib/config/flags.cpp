@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/config/flags.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <CLI/CLI.hpp>
+
+#include "larch/config/config.h"
+#include "larch/config/suggest.h"
+#include "larch/core/error.h"
+
+namespace larch::config {
+namespace {
+
+Json number_from_text(const std::string& text) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_number()) return json;
+  // Not JSON, but people write these too: +5, .5, 1.
+  const std::string body = !text.empty() && text[0] == '+' ? text.substr(1) : text;
+  double value = 0;
+  const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), value);
+  if (error == std::errc{} && end == body.data() + body.size() && std::isfinite(value))
+    return value;
+  return text;
+}
+
+Json value_from_text(const Node& node, const std::string& text, const std::string& flag);
+
+Json list_from_text(const Node& node, const std::string& text, const std::string& flag) {
+  const size_t first = text.find_first_not_of(" \t");
+  if (first != std::string::npos && (text[first] == '[' || text[first] == '{')) {
+    return parse(text, flag);
+  }
+  Json list = Json::array();
+  const Node element = node.prototype();
+  if (element.kind == Kind::kObject || element.kind == Kind::kVector) return parse(text, flag);
+  for (size_t begin = 0; !text.empty() && begin <= text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    list.push_back(value_from_text(element, text.substr(begin, comma - begin), flag));
+    begin = comma + 1;
+  }
+  return list;
+}
+
+/// The JSON that a flag's text stands for; from_json then judges it, so that flags and files have
+/// the same rules and messages.
+Json value_from_text(const Node& node, const std::string& text, const std::string& flag) {
+  switch (node.kind) {
+    case Kind::kBool:
+      if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
+      if (text == "false" || text == "0" || text == "no" || text == "off") return false;
+      return text;
+    case Kind::kInteger:
+    case Kind::kNumber:
+      return number_from_text(text);
+    case Kind::kString:
+    case Kind::kEnum:
+      return text;
+    case Kind::kVector:
+      return list_from_text(node, text, flag);
+    case Kind::kOptional:
+      return text == "null" ? Json(nullptr) : value_from_text(node.prototype(), text, flag);
+    case Kind::kObject:
+      return parse(text, flag);
+  }
+  return text;
+}
+
+std::string bounds_text(const Node& node) {
+  const auto number = [](double value) {
+    char text[32];
+    return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+  };
+  if (std::isfinite(node.min) && std::isfinite(node.max)) {
+    return " in [" + number(node.min) + ", " + number(node.max) + "]";
+  }
+  if (std::isfinite(node.min)) return " >= " + number(node.min);
+  if (std::isfinite(node.max)) return " <= " + number(node.max);
+  return "";
+}
+
+bool is_path_list(const Node& node) {
+  return node.kind == Kind::kVector && node.prototype().path.has_value();
+}
+
+}  // namespace
+
+std::vector<Leaf> leaves(const Node& node, const std::string& prefix) {
+  std::vector<Leaf> found;
+  for (const Node& member : node.members) {
+    const size_t comma = member.key.find(',');
+    if (member.kind == Kind::kObject) {
+      for (Leaf& leaf : leaves(member, prefix + member.key + ".")) found.push_back(std::move(leaf));
+    } else if (comma == std::string::npos) {
+      found.push_back({member, prefix + member.key});
+    } else {
+      found.push_back(
+          {member, prefix + member.key.substr(0, comma), "-" + member.key.substr(comma + 1)});
+    }
+  }
+  return found;
+}
+
+void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style) {
+  for (Leaf& leaf : items) {
+    const std::string names = (leaf.short_flag.empty() ? "" : leaf.short_flag + ",") + leaf.flag;
+    const bool is_bool = leaf.node.kind == Kind::kBool;
+    if (is_bool && style == BoolStyle::kBare) {
+      parser.add_flag(names, leaf.given);
+      continue;
+    }
+    CLI::Option* option = parser.add_option_function<std::vector<std::string>>(
+        names, [&leaf](const std::vector<std::string>& words) {
+          // CLI11 marks an option without a value by "{}".
+          for (const std::string& word : words) leaf.given.push_back(word == "{}" ? "true" : word);
+        });
+    option->type_size(1)->expected(is_bool ? 0 : 1, 1)->allow_extra_args(false);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+}
+
+void apply_flags(const std::vector<Leaf>& items) {
+  for (const Leaf& leaf : items) {
+    if (leaf.given.empty()) continue;
+    if (is_path_list(leaf.node)) {  // a flag that is repeated; names may hold commas
+      from_json(leaf.node, Json(leaf.given), leaf.flag);
+      continue;
+    }
+    if (leaf.given.size() > 1 && leaf.node.kind != Kind::kBool) {
+      throw UsageError(leaf.flag + ": given more than once");
+    }
+    from_json(leaf.node, value_from_text(leaf.node, leaf.given.back(), leaf.flag), leaf.flag);
+  }
+}
+
+std::string value_text(const Node& node) {
+  switch (node.kind) {
+    case Kind::kBool:
+      return "true|false";
+    case Kind::kInteger:
+      return "INT" + bounds_text(node);
+    case Kind::kNumber:
+      return "NUMBER" + bounds_text(node);
+    case Kind::kString:
+      return "TEXT";
+    case Kind::kEnum:
+      return join(node.choices, "|");
+    case Kind::kObject:
+      return "{...}";
+    case Kind::kVector:
+    case Kind::kOptional: {
+      Node element = node.prototype();
+      element.min = std::max(element.min, node.min);
+      element.max = std::min(element.max, node.max);
+      return (node.kind == Kind::kVector ? "list of " : "") + value_text(element) +
+             (node.kind == Kind::kOptional ? " or null" : "");
+    }
+  }
+  return "";
+}
+
+}  // namespace larch::config

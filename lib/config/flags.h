@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/config/node.h"
+
+namespace CLI {
+class App;
+}
+
+namespace larch::config {
+
+/// A parameter that has a flag of its own: a scalar, an optional scalar or a list.
+struct Leaf {
+  Node node;
+  std::string flag;                  ///< "--tree.depth"
+  std::string short_flag{};          ///< "-i", from a key such as "input,i"; mostly empty
+  std::vector<std::string> given{};  ///< what the command line says, in order
+};
+
+/// All leaves under `node`, in the order of declaration; their nodes refer to the same object.
+std::vector<Leaf> leaves(const Node& node, const std::string& prefix = "--");
+
+/// kBare: a bool takes a value only as --flag=false, so that -fq and -vv work.
+/// kValue: --flag false works too.
+enum class BoolStyle { kBare, kValue };
+
+/// Makes one option of CLI11 for each leaf; parsing fills `given`. `items` must stay where it is.
+void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style);
+
+/// Sets the values that were given. Lists are written "1,2,3", lists of structs as JSON, an empty
+/// optional as "null". Throws UsageError that names the flag.
+void apply_flags(const std::vector<Leaf>& items);
+
+/// What a leaf takes, for people: "INT in [1, 32]", "soft|copy", "FILE".
+std::string value_text(const Node& node);
+
+}  // namespace larch::config

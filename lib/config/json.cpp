@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <set>
+
+#include "larch/config/config.h"
+#include "larch/config/suggest.h"
+#include "larch/core/error.h"
+
+namespace larch::config {
+namespace {
+
+constexpr int kDeepestNesting = 64;
+constexpr size_t kLargestFile = size_t{64} << 20;
+
+[[noreturn]] void fail(const std::string& where, const std::string& what) {
+  throw UsageError(where + ": " + what);
+}
+
+std::string short_text(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  return {text, end};
+}
+
+std::string shown(const Json& json) {
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+std::string range_text(const Node& node) {
+  const bool integer = node.kind == Kind::kInteger;
+  std::string low = "-inf", high = "inf";
+  if (std::isfinite(node.min))
+    low = short_text(node.min);
+  else if (integer)
+    low = std::to_string(node.type_min);
+  if (std::isfinite(node.max))
+    high = short_text(node.max);
+  else if (integer)
+    high = std::to_string(node.type_max);
+  return "[" + low + ", " + high + "]";
+}
+
+[[noreturn]] void out_of_range(const Node& node, const Json& json, const std::string& where) {
+  fail(where, shown(json) + " is out of range " + range_text(node));
+}
+
+void read_number(const Node& node, const Json& json, const std::string& where) {
+  if (!json.is_number()) fail(where, "expected a number, found " + shown(json));
+  const double value = json.get<double>();
+  if (!std::isfinite(value)) fail(where, "expected a finite number");
+  if (value < node.min || value > node.max) out_of_range(node, json, where);
+  node.set(value);
+}
+
+/// 5.0 and 5e3 are integers, as in JSON Schema; 2^64 and 0.5 are not.
+void read_integer(const Node& node, const Json& json, const std::string& where) {
+  if (!json.is_number()) fail(where, "expected an integer, found " + shown(json));
+  uint64_t magnitude = 0;
+  bool negative = false;
+  if (json.is_number_unsigned()) {
+    magnitude = json.get<uint64_t>();
+  } else if (json.is_number_integer()) {
+    const auto value = json.get<int64_t>();
+    negative = value < 0;
+    magnitude = negative ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value);
+  } else {
+    const auto value = json.get<double>();
+    if (value != std::floor(value)) fail(where, "expected an integer, found " + shown(json));
+    if (!(std::fabs(value) < 18446744073709551616.0)) out_of_range(node, json, where);
+    negative = value < 0;
+    magnitude = static_cast<uint64_t>(std::fabs(value));
+  }
+  const uint64_t lowest = ~static_cast<uint64_t>(node.type_min) + 1;  // |type_min|
+  const double value = negative ? -static_cast<double>(magnitude) : static_cast<double>(magnitude);
+  if (magnitude > (negative ? lowest : node.type_max) || value < node.min || value > node.max) {
+    out_of_range(node, json, where);
+  }
+  if (node.is_unsigned) {
+    node.set(magnitude);
+  } else {
+    node.set(static_cast<int64_t>(negative ? ~magnitude + 1 : magnitude));
+  }
+}
+
+void read_text(const Node& node, const Json& json, const std::string& where) {
+  if (!json.is_string()) fail(where, "expected a string, found " + shown(json));
+  const auto text = json.get<std::string>();
+  if (node.kind == Kind::kEnum) {
+    bool known = false;
+    for (const std::string& choice : node.choices) known = known || choice == text;
+    if (!known) {
+      fail(where, shown(json) + " is not a choice" + did_you_mean(text, node.choices) +
+                      "; allowed: " + join(node.choices));
+    }
+  }
+  if (text.find('\0') != std::string::npos) fail(where, "a string with a zero byte");
+  node.set(text);
+}
+
+/// An element takes the bounds of the field that holds it.
+Node element_of(const Node& node, Node element) {
+  if (element.kind == Kind::kInteger || element.kind == Kind::kNumber ||
+      element.kind == Kind::kVector || element.kind == Kind::kOptional) {
+    element.min = std::max(element.min, node.min);
+    element.max = std::min(element.max, node.max);
+  }
+  return element;
+}
+
+void read(const Node& node, const Json& json, const std::string& where);
+
+void read_object(const Node& node, const Json& json, const std::string& where) {
+  if (!json.is_object()) fail(where, "expected an object {...}, found " + shown(json));
+  std::vector<std::string> allowed;
+  for (const Node& member : node.members) allowed.push_back(member.key);
+  for (const auto& [key, value] : json.items()) {
+    const Node* found = nullptr;
+    for (const Node& member : node.members) {
+      if (member.key == key) found = &member;
+    }
+    if (found == nullptr) {
+      fail(where + "/" + key, "unknown key" + did_you_mean(key, allowed) +
+                                  "; allowed: " + (allowed.empty() ? "none" : join(allowed)));
+    }
+    read(*found, value, where + "/" + key);
+  }
+}
+
+void read_vector(const Node& node, const Json& json, const std::string& where) {
+  if (!json.is_array()) fail(where, "expected a list [...], found " + shown(json));
+  if (node.fixed_size && json.size() != *node.fixed_size) {
+    fail(where, "expected " + std::to_string(*node.fixed_size) + " elements, found " +
+                    std::to_string(json.size()));
+  }
+  node.resize(json.size());
+  for (size_t i = 0; i < json.size(); ++i) {
+    read(element_of(node, node.at(i)), json[i], where + "/" + std::to_string(i));
+  }
+}
+
+void read(const Node& node, const Json& json, const std::string& where) {
+  switch (node.kind) {
+    case Kind::kBool:
+      if (!json.is_boolean()) fail(where, "expected true or false, found " + shown(json));
+      return node.set(json.get<bool>());
+    case Kind::kInteger:
+      return read_integer(node, json, where);
+    case Kind::kNumber:
+      return read_number(node, json, where);
+    case Kind::kString:
+    case Kind::kEnum:
+      return read_text(node, json, where);
+    case Kind::kObject:
+      return read_object(node, json, where);
+    case Kind::kVector:
+      return read_vector(node, json, where);
+    case Kind::kOptional:
+      node.resize(json.is_null() ? 0 : 1);
+      if (!json.is_null()) read(element_of(node, node.at(0)), json, where);
+  }
+}
+
+/// Watches the parser's events for keys that stand twice and for nesting that is too deep.
+class Watcher {
+ public:
+  explicit Watcher(const std::string& source) : source_(source) {}
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepestNesting) fail(source_, "nested deeper than 64 levels");
+    if (event == Json::parse_event_t::object_start) {
+      keys_.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      keys_.pop_back();
+    } else if (event == Json::parse_event_t::key) {
+      const auto key = parsed.get<std::string>();
+      if (!keys_.back().insert(key).second) fail(source_ + "/" + key, "the key stands twice");
+    }
+    return true;
+  }
+
+ private:
+  std::string source_;
+  std::vector<std::set<std::string>> keys_;
+};
+
+Json scalar_to_json(const Node& node) {
+  const Scalar value = node.get();
+  if (const auto* number = std::get_if<double>(&value)) {
+    if (!std::isfinite(*number)) throw std::logic_error(node.key + " is not a finite number");
+    // A float is written with the digits that identify it as a float, not as a double.
+    if (node.is_float) {
+      char text[32];
+      *std::to_chars(text, text + sizeof text - 1, static_cast<float>(*number)).ptr = '\0';
+      return std::strtod(text, nullptr);
+    }
+  }
+  return std::visit([](const auto& v) { return Json(v); }, value);
+}
+
+}  // namespace
+
+Json parse(const std::string& text, const std::string& source) {
+  Watcher watcher(source);
+  try {
+    return Json::parse(text, std::ref(watcher), true, /*ignore_comments=*/true);
+  } catch (const Json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without its tag.
+    const std::string what = error.what();
+    const size_t end = what.find("] ");
+    fail(source, end == std::string::npos ? what : what.substr(end + 2));
+  }
+}
+
+Json parse_file(const std::string& path) {
+  std::ifstream file;
+  std::istream* in = &std::cin;
+  if (path != "-") {
+    file.open(path, std::ios::binary);
+    if (!file) fail(path, "cannot be read; is the name right and may it be read?");
+    in = &file;
+  }
+  std::string text;
+  char chunk[1 << 16];
+  while (in->read(chunk, sizeof chunk) || in->gcount() > 0) {
+    text.append(chunk, static_cast<size_t>(in->gcount()));
+    if (text.size() > kLargestFile) fail(path, "is larger than 64 MiB: not a configuration");
+  }
+  if (in->bad() || (path != "-" && text.empty() && !file.eof())) fail(path, "cannot be read");
+  return parse(text, path == "-" ? "stdin" : path);
+}
+
+void from_json(const Node& node, const Json& json, const std::string& source) {
+  read(node, json, source);
+}
+
+Json to_json(const Node& node) {
+  switch (node.kind) {
+    case Kind::kObject: {
+      Json json = Json::object();
+      for (const Node& member : node.members) json[member.key] = to_json(member);
+      return json;
+    }
+    case Kind::kVector: {
+      Json json = Json::array();
+      for (size_t i = 0; i < node.size(); ++i) json.push_back(to_json(node.at(i)));
+      return json;
+    }
+    case Kind::kOptional:
+      return node.size() == 0 ? Json(nullptr) : to_json(node.at(0));
+    default:
+      return scalar_to_json(node);
+  }
+}
+
+}  // namespace larch::config
