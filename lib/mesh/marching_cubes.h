@@ -13,13 +13,12 @@ namespace larch::mesh {
 /// The surface between voxels with value >= iso (inside) and the rest, in LPS mm.
 ///
 /// Marching cubes (Lorensen, Cline, SIGGRAPH 1987) whose 256 cases are derived, not tabulated by
-/// hand: on each face of a cell the inside corners of an ambiguous face are kept apart, the
-/// segments are linked to loops, and a loop is triangulated without an edge inside a face (with a
-/// centre vertex where that is impossible). Both cells of a face apply the same rule, so for every
-/// input the surface is closed, every edge belongs to exactly two triangles that run along it in
-/// opposite directions, and vertices are shared. Outside of the volume counts as outside of the
-/// surface: a structure that touches the border is closed half a voxel beyond the outermost voxel
-/// centre.
+/// hand: on an ambiguous face of a cell the inside corners are kept apart, the segments of the six
+/// faces are linked to loops, and a loop is triangulated without an edge inside a face (each of the
+/// 358 loops allows that). Both cells of a face apply the same rule, so for every input the surface
+/// is closed, every edge belongs to exactly two triangles that run along it in opposite directions,
+/// and vertices are shared. Outside of the volume counts as outside of the surface: a structure
+/// that touches the border is closed half a voxel beyond the outermost voxel centre.
 ///
 /// Vertices lie on the lines between neighbouring voxel centres, at the linearly interpolated place
 /// but at least 1/1000 of the line from either end, so that no triangle degenerates to a point.

@@ -1,0 +1,254 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/mesh/marching_cubes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/mesh/cell_cases.h"
+
+namespace larch::mesh {
+namespace {
+
+/// What the algorithm asks of a voxel array: is it inside, and where is the surface on a line.
+struct ScalarField {
+  const Volume<float>& volume;
+  double iso;
+
+  bool inside(int64_t i) const { return volume[i] >= iso && std::isfinite(volume[i]); }
+  double crossing(int64_t i, int64_t j) const {
+    const double a = volume[i], b = volume[j];
+    const double t = (iso - a) / (b - a);
+    constexpr double kMargin = 1e-3;
+    return std::isfinite(t) ? std::clamp(t, kMargin, 1 - kMargin) : 0.5;
+  }
+};
+struct MaskField {
+  const Volume<uint8_t>& volume;
+
+  bool inside(int64_t i) const { return volume[i] != 0; }
+  double crossing(int64_t, int64_t) const { return 0.5; }
+};
+
+/// The lattice that is walked: the inside voxels' bounding box and one layer around it.
+struct Box {
+  Vec3i low{};   // may be -1
+  Vec3i size{};  // lattice points; 0 if nothing is inside
+};
+
+template <class Field>
+Box bounding_box(const Field& field) {
+  const Vec3i size = field.volume.size();
+  Vec3i low = size, high{-1, -1, -1};
+  for (int z = 0; z < size.z; ++z) {
+    for (int y = 0; y < size.y; ++y) {
+      const int64_t row = field.volume.grid().linear({0, y, z});
+      int first = 0, last = size.x - 1;
+      while (first < size.x && !field.inside(row + first)) ++first;
+      if (first == size.x) continue;
+      while (!field.inside(row + last)) --last;
+      low = {std::min(low.x, first), std::min(low.y, y), std::min(low.z, z)};
+      high = {std::max(high.x, last), std::max(high.y, y), std::max(high.z, z)};
+    }
+  }
+  if (high.x < 0) return {};
+  return {low - Vec3i{1, 1, 1}, high - low + Vec3i{3, 3, 3}};
+}
+
+/// Where the vertices and triangles of each layer start. A layer owns the vertices on its own x and
+/// y edges, those on the z edges to the next layer, and the triangles of the cells between the two.
+struct LayerCounts {
+  int64_t plane_vertices = 0, z_vertices = 0, triangles = 0;
+};
+
+template <class Field>
+class Extractor {
+ public:
+  Extractor(const Field& field, const Context& context) : field_(field), context_(context) {}
+
+  Mesh run() {
+    box_ = bounding_box(field_);
+    if (box_.size.z == 0) return {};
+    const int layers = box_.size.z - 1;
+    offsets_.assign(layers, {});
+    parallel_for(context_.threads, layers, 4, [&](int64_t begin, int64_t end) {
+      count(static_cast<int>(begin), static_cast<int>(end));
+    });
+    const auto [vertices, triangles] = counts_to_offsets();
+    mesh_.vertices_mm.resize(vertices);
+    mesh_.triangles.resize(triangles);
+    parallel_for(context_.threads, layers, 4, [&](int64_t begin, int64_t end) {
+      fill(static_cast<int>(begin), static_cast<int>(end));
+    });
+    return std::move(mesh_);
+  }
+
+ private:
+  using Bits = std::vector<uint8_t>;
+
+  int64_t at(int x, int y) const { return x + static_cast<int64_t>(box_.size.x) * y; }
+  int64_t layer_points() const { return static_cast<int64_t>(box_.size.x) * box_.size.y; }
+
+  /// 1 for the inside points of a layer; the border of the lattice is outside.
+  void read_layer(int z, Bits& bits) const {
+    bits.assign(layer_points(), 0);
+    if (z == 0 || z == box_.size.z - 1) return;
+    for (int y = 1; y + 1 < box_.size.y; ++y) {
+      const int64_t row = field_.volume.grid().linear({box_.low.x, box_.low.y + y, box_.low.z + z});
+      for (int x = 1; x + 1 < box_.size.x; ++x) bits[at(x, y)] = field_.inside(row + x) ? 1 : 0;
+    }
+  }
+
+  /// Calls visit(point, axis) for each x or y edge of a layer that crosses the surface.
+  template <class Visit>
+  void plane_edges(const Bits& bits, Visit&& visit) const {
+    for (int y = 0; y < box_.size.y; ++y) {
+      for (int x = 0; x < box_.size.x; ++x) {
+        const int64_t p = at(x, y);
+        if (x + 1 < box_.size.x && bits[p] != bits[p + 1]) visit(x, y, 0);
+        if (y + 1 < box_.size.y && bits[p] != bits[p + box_.size.x]) visit(x, y, 1);
+      }
+    }
+  }
+  template <class Visit>
+  void z_edges(const Bits& low, const Bits& high, Visit&& visit) const {
+    for (int y = 0; y < box_.size.y; ++y) {
+      for (int x = 0; x < box_.size.x; ++x) {
+        if (low[at(x, y)] != high[at(x, y)]) visit(x, y);
+      }
+    }
+  }
+  /// Calls visit(x, y, case) for each cell that the surface passes.
+  template <class Visit>
+  void cells(const Bits& low, const Bits& high, Visit&& visit) const {
+    const int64_t row = box_.size.x;
+    for (int y = 0; y + 1 < box_.size.y; ++y) {
+      int left = 0;  // the four corners at x, as bits 0, 2, 4, 6
+      for (int x = 0; x < box_.size.x; ++x) {
+        const int64_t p = at(x, y);
+        const int right = low[p] | low[p + row] << 2 | high[p] << 4 | high[p + row] << 6;
+        const int inside = left | right << 1;
+        left = right;
+        if (x > 0 && inside != 0 && inside != 255) visit(x - 1, y, inside);
+      }
+    }
+  }
+
+  void count(int begin, int end) {
+    Bits low, high;
+    read_layer(begin, low);
+    for (int z = begin; z < end; ++z) {
+      read_layer(z + 1, high);
+      LayerCounts& counts = offsets_[z];
+      plane_edges(low, [&](int, int, int) { ++counts.plane_vertices; });
+      z_edges(low, high, [&](int, int) { ++counts.z_vertices; });
+      cells(low, high,
+            [&](int, int, int inside) { counts.triangles += cell_cases()[inside].triangles; });
+      std::swap(low, high);
+    }
+  }
+
+  std::pair<int64_t, int64_t> counts_to_offsets() {
+    int64_t vertices = 0, triangles = 0;
+    for (LayerCounts& layer : offsets_) {
+      const LayerCounts counts = layer;
+      layer = {vertices, vertices + counts.plane_vertices, triangles};
+      vertices += counts.plane_vertices + counts.z_vertices;
+      triangles += counts.triangles;
+    }
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (vertices > kMost || triangles > kMost) {
+      throw MemoryError("marching cubes: the surface would have " + std::to_string(triangles) +
+                        " triangles, more than 2^31 - 1; resample the volume to larger voxels");
+    }
+    return {vertices, triangles};
+  }
+
+  /// The vertex on the edge from lattice point (x, y, z) along `axis`.
+  Vec3d vertex(int x, int y, int z, int axis) const {
+    const Vec3i a = box_.low + Vec3i{x, y, z};
+    Vec3i b = a;
+    ++b[axis];
+    const Grid& grid = field_.volume.grid();
+    const double t = grid.contains(a) && grid.contains(b)
+                         ? field_.crossing(grid.linear(a), grid.linear(b))
+                         : 0.5;
+    Vec3d index = a.cast<double>();
+    index[axis] += t;
+    return world_from_index(grid, index);
+  }
+
+  void fill(int begin, int end) {
+    Bits low, high;
+    std::vector<int32_t> x_ids[2], y_ids[2], z_ids(layer_points());
+    for (auto* ids : {x_ids, y_ids}) {
+      ids[0].resize(layer_points());
+      ids[1].resize(layer_points());
+    }
+    const auto number_plane = [&](int z, const Bits& bits) {
+      if (z >= static_cast<int>(offsets_.size())) return;  // the last layer has no vertices
+      int64_t id = offsets_[z].plane_vertices;
+      plane_edges(bits, [&](int x, int y, int axis) {
+        (axis == 0 ? x_ids : y_ids)[1][at(x, y)] = static_cast<int32_t>(id++);
+      });
+    };
+    const bool mirrored = determinant(field_.volume.grid().direction) < 0;
+    read_layer(begin, high);
+    number_plane(begin, high);
+    for (int z = begin; z < end; ++z) {
+      std::swap(low, high);
+      std::swap(x_ids[0], x_ids[1]);
+      std::swap(y_ids[0], y_ids[1]);
+      read_layer(z + 1, high);
+      number_plane(z + 1, high);
+      plane_edges(low, [&](int x, int y, int axis) {
+        mesh_.vertices_mm[(axis == 0 ? x_ids : y_ids)[0][at(x, y)]] = vertex(x, y, z, axis);
+      });
+      int64_t id = offsets_[z].z_vertices;
+      z_edges(low, high, [&](int x, int y) {
+        mesh_.vertices_mm[id] = vertex(x, y, z, 2);
+        z_ids[at(x, y)] = static_cast<int32_t>(id++);
+      });
+      int64_t out = offsets_[z].triangles;
+      cells(low, high, [&](int x, int y, int inside) {
+        const CellCase& cell = cell_cases()[inside];
+        for (int t = 0; t < cell.triangles; ++t) {
+          Vec3i triangle;
+          for (int k = 0; k < 3; ++k) {
+            const int edge = cell.edges[t][k], corner = edge_corner(edge);
+            const int64_t p = at(x + (corner & 1), y + (corner >> 1 & 1));
+            const int upper = corner >> 2;
+            triangle[k] = edge < 4 ? x_ids[upper][p] : edge < 8 ? y_ids[upper][p] : z_ids[p];
+          }
+          if (mirrored) std::swap(triangle.y, triangle.z);
+          mesh_.triangles[out++] = triangle;
+        }
+      });
+    }
+  }
+
+  const Field& field_;
+  const Context& context_;
+  Box box_;
+  std::vector<LayerCounts> offsets_;
+  Mesh mesh_;
+};
+
+}  // namespace
+
+Mesh marching_cubes(const Volume<float>& field, double iso, const Context& context) {
+  const ScalarField scalar{field, iso};
+  return Extractor(scalar, context).run();
+}
+
+Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context) {
+  const MaskField field{mask};
+  return Extractor(field, context).run();
+}
+
+}  // namespace larch::mesh
