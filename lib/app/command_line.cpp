@@ -70,6 +70,9 @@ void parse_command_line(const Program& program, int argc, char** argv, CommandLi
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {
     parser.parse(words);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what();  // "--depth: 1 required TEXT missing"
+    throw UsageError(what.substr(0, what.find(':')) + ": the value is missing; see --help");
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + "; see --help");
   }

@@ -2,29 +2,233 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/run_app.h"
 
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 
+#include "larch/app/build_info.h"
 #include "larch/app/command_line.h"
-#include "larch/config/config.h"
+#include "larch/app/console.h"
+#include "larch/app/failures.h"
+#include "larch/app/file_set.h"
+#include "larch/app/json_text.h"
+#include "larch/app/pages.h"
+#include "larch/app/paths_check.h"
+#include "larch/app/resources.h"
+#include "larch/app/sidecar.h"
+#include "larch/app/signals.h"
+#include "larch/config/suggest.h"
 
 namespace larch::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Results on stdout count as an output: a full disk behind it is an error too.
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw OutputError("cannot write to standard output; is the disk behind it full?");
+  }
+}
+
+std::string version_page(const Program& program, bool json) {
+  if (json) {
+    config::Json info{{"App", program.info.name}};
+    info.update(build_info());
+    return json_text(info, 2) + "\n";
+  }
+  return "larch " + version() + "\n" + program.info.name + ", git " + git_revision() +
+         (built_with_cuda() ? ", with CUDA\n" : ", without CUDA\n");
+}
+
+/// The text of --help, --version and their kin, if one of them is asked for.
+std::optional<std::string> information(const Program& program, const CommandLine& line) {
+  const CommonFlags& flags = line.common;
+  if (flags.help) return help_page(program, line);
+  if (flags.help_config) return config_help_page(program, line);
+  if (flags.version) return version_page(program, line.json);
+  if (flags.slicer_xml) return slicer_xml(program, line);
+  if (flags.completion) return bash_completion(program, line);
+  return std::nullopt;
+}
+
+/// The same for the pages that show values, after the configuration is read.
+std::optional<std::string> configuration(const Program& program, const CommandLine& line) {
+  if (line.common.print_config) return json_text(config::to_json(program.config), 2) + "\n";
+  if (line.common.print_schema) {
+    const std::string title = "Configuration of " + program.info.name;
+    return json_text(config::schema(program.config, title), 2) + "\n";
+  }
+  return std::nullopt;
+}
+
+/// Makes the output folders, and takes away again those that a failed run leaves empty.
+class NewFolders {
+ public:
+  explicit NewFolders(const std::vector<std::string>& folders) {
+    for (const std::string& folder : folders) {
+      std::error_code error;
+      const bool made = std::filesystem::create_directories(folder, error);
+      if (error) throw OutputError("cannot make folder '" + folder + "': " + error.message());
+      if (made) made_.push_back(folder);
+    }
+  }
+  ~NewFolders() {
+    std::error_code ignored;
+    for (const std::string& folder : made_) std::filesystem::remove(folder, ignored);
+  }
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+
+ private:
+  std::vector<std::string> made_;  // removal fails for those that hold something, as it should
+};
+
+struct Run {
+  const Program& program;
+  const CommandLine& line;
+  const std::vector<GivenPath>& paths;
+  const PlannedOutputs& planned;
+  bool replace;
+};
+
+/// Writes outputs, sidecars and the report, all or none of them.
+void write_all(const Run& run, const Context& context, const Outputs& outputs,
+               Clock::time_point start) {
+  FileSet files(run.replace, context.stop);
+  for (const Outputs::File& file : outputs.files) files.write(file.path, file.writer);
+  const RunRecord record{
+      run.program,         run.line, context, outputs, input_names(run.paths, run.line, outputs),
+      seconds_since(start)};
+  if (!run.line.common.no_sidecar) {
+    std::vector<std::string> names;
+    for (const Outputs::File& file : outputs.files) {
+      for (const GivenPath& given : run.paths) {
+        if (is_output(given.role) && given.path == file.path)
+          names.push_back(sidecar_name(file.path));
+      }
+    }
+    for (const std::string& folder : run.planned.folders)
+      names.push_back(folder_sidecar_name(folder));
+    const std::string text = names.empty() ? "" : json_text(sidecar(record), 2) + "\n";
+    for (const std::string& name : names) files.write(name, text_writer(text));
+  }
+  const std::string& report_name = run.line.common.report;
+  const std::string text = report_name.empty() ? "" : json_text(report(record), 2) + "\n";
+  if (!report_name.empty() && report_name != "-") files.write(report_name, text_writer(text));
+  files.commit();
+  if (report_name == "-") print(text);
+}
+
+void log_end(Console& console, const Outputs& outputs, double seconds) {
+  std::vector<std::string> names, metrics;
+  for (const Outputs::File& file : outputs.files) names.push_back(file.path);
+  for (const Outputs::Text& metric : outputs.metrics)
+    metrics.push_back(metric.name + " " + metric.text);
+  if (!metrics.empty()) console.log(LogLevel::kInfo, config::join(metrics));
+  char time[32];
+  std::snprintf(time, sizeof time, "%.1f s", seconds);
+  const std::string what = names.empty() ? "done" : "wrote " + config::join(names);
+  console.log(LogLevel::kInfo, what + " in " + time);
+}
+
+int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop) {
+  const auto start = Clock::now();
+  const CommonFlags& flags = run.line.common;
+  const ChosenDevice chosen = choose_run_device(flags.device);
+  Context context;
+  context.device = chosen.device;
+  context.threads = choose_threads(flags.threads);
+  context.seed = flags.seed;
+  context.stop = stop;
+  context.log_sink = [&](LogLevel level, std::string_view text) { console.log(level, text); };
+  context.progress_sink = [&](double part, std::string_view text) { console.progress(part, text); };
+  const std::string action = flags.dry_run ? "would run on " : "running on ";
+  console.log(LogLevel::kInfo, action + describe(context.device, context.threads) + " (" +
+                                   chosen.reason + "), version " + version());
+  if (flags.dry_run) {
+    for (const auto* group : {&run.planned.folders, &run.planned.main}) {
+      for (const std::string& path : *group) console.log(LogLevel::kInfo, "would write " + path);
+    }
+    return 0;
+  }
+  const NewFolders folders(run.planned.folders);
+  const Outputs outputs = run.program.run(context);
+  console.finish();
+  if (context.stop_requested()) {
+    throw Stopped("stopped by a signal; no output was written",
+                  static_cast<ExitCode>(stop->load()));
+  }
+  write_all(run, context, outputs, start);
+  log_end(console, outputs, seconds_since(start));
+  if (outputs.status_word != "rejected") return 0;
+  console.error({"result rejected: " + outputs.status_reason});
+  return static_cast<int>(ExitCode::kRejected);
+}
+
+int run_checked(const Program& program, const CommandLine& line, Console& console,
+                const std::atomic<int>* stop) {
+  const std::vector<GivenPath> paths = given_paths(line);
+  check_usage(line, paths);
+  if (program.check) program.check();
+  std::vector<std::string> companions;
+  if (program.companions) companions = program.companions();
+  const PlannedOutputs planned = planned_outputs(line, paths, companions);
+  check_inputs(paths);
+  const OutputState state = check_outputs(line.common, planned);
+  if (state == OutputState::kSkip) {
+    console.log(LogLevel::kInfo, "all outputs exist; nothing to do (--skip-existing)");
+    return 0;
+  }
+  return run_and_write({program, line, paths, planned, state == OutputState::kReplace}, console,
+                       stop);
+}
+
+int report_failure(const Failure& failure, const std::string& app, Console* console,
+                   int stop_code) {
+  std::optional<Console> spare;
+  if (console == nullptr) console = &spare.emplace(ConsoleSettings{app});
+  if (failure.stopped) {
+    console->log(LogLevel::kWarning, failure.chain.front());
+    return stop_code != 0 ? stop_code : static_cast<int>(failure.code);
+  }
+  console->error(failure.chain);
+  return static_cast<int>(failure.code);
+}
+
+}  // namespace
 
 int run_program(const Program& program, int argc, char** argv) {
+  const std::atomic<int>* stop = nullptr;
+  std::optional<Console> console;
   try {
     CommandLine line;
     parse_command_line(program, argc, argv, line);
-    apply_config(program, line);
-    if (line.common.print_config) {
-      std::puts(config::to_json(program.config).dump(2).c_str());
+    if (const auto text = information(program, line)) {
+      print(*text);
       return 0;
     }
-    Context context;
-    const Outputs outputs = program.run(context);
-    for (const Outputs::File& file : outputs.files) file.writer(file.path);
-    return 0;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "%s: error: %s\n", program.info.name.c_str(), error.what());
-    return static_cast<int>(error.code());
+    const CommonFlags& flags = line.common;
+    console.emplace(ConsoleSettings{program.info.name,
+                                    choose_log_level(flags.quiet, line.verbosity), flags.log_format,
+                                    flags.progress, flags.log_file});
+    apply_config(program, line);
+    if (const auto text = configuration(program, line)) {
+      print(*text);
+      return 0;
+    }
+    stop = catch_signals();
+    return run_checked(program, line, *console, stop);
+  } catch (...) {
+    const Failure failure = failure_of(std::current_exception());
+    return report_failure(failure, program.info.name, console ? &*console : nullptr,
+                          stop != nullptr ? stop->load() : 0);
   }
 }
 

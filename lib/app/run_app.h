@@ -55,6 +55,7 @@ struct Program {
   config::Node flags{};   ///< the fields of the options
   config::Node config{};  ///< their member `config`, or an empty object
   std::function<void()> check{};
+  std::function<std::vector<std::string>()> companions{};
   std::function<Outputs(Context&)> run{};
 };
 int run_program(const Program& program, int argc, char** argv);
@@ -80,6 +81,9 @@ int run_app(const AppInfo& info, int argc, char** argv,
   program.flags = config::describe(options);
   if constexpr (requires { options.config; }) program.config = config::describe(options.config);
   if constexpr (requires { options.check(); }) program.check = [&options] { options.check(); };
+  if constexpr (requires { options.companions(); }) {
+    program.companions = [&options] { return options.companions(); };
+  }
   program.run = [&](Context& context) { return run(options, context); };
   return detail::run_program(program, argc, argv);
 }

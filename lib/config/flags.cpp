@@ -114,8 +114,9 @@ void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style) {
     }
     CLI::Option* option = parser.add_option_function<std::vector<std::string>>(
         names, [&leaf](const std::vector<std::string>& words) {
-          // CLI11 marks an option without a value by "{}".
-          for (const std::string& word : words) leaf.given.push_back(word == "{}" ? "true" : word);
+          // CLI11 hands an option without its value over as "".
+          const std::string bare = leaf.node.kind == Kind::kBool ? "true" : "";
+          for (const std::string& word : words) leaf.given.push_back(word.empty() ? bare : word);
         });
     option->type_size(1)->expected(is_bool ? 0 : 1, 1)->allow_extra_args(false);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -96,8 +98,7 @@ void read_text(const Node& node, const Json& json, const std::string& where) {
     bool known = false;
     for (const std::string& choice : node.choices) known = known || choice == text;
     if (!known) {
-      fail(where, shown(json) + " is not a choice" + did_you_mean(text, node.choices) +
-                      "; allowed: " + join(node.choices));
+      fail(where, shown(json) + " is not a choice" + not_allowed(text, node.choices));
     }
   }
   if (text.find('\0') != std::string::npos) fail(where, "a string with a zero byte");
@@ -126,8 +127,7 @@ void read_object(const Node& node, const Json& json, const std::string& where) {
       if (member.key == key) found = &member;
     }
     if (found == nullptr) {
-      fail(where + "/" + key, "unknown key" + did_you_mean(key, allowed) +
-                                  "; allowed: " + (allowed.empty() ? "none" : join(allowed)));
+      fail(where + "/" + key, "unknown key" + not_allowed(key, allowed));
     }
     read(*found, value, where + "/" + key);
   }

@@ -47,6 +47,11 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return candidate.empty() ? "" : "; did you mean '" + candidate + "'?";
 }
 
+std::string not_allowed(const std::string& word, const std::vector<std::string>& allowed) {
+  const std::string hint = did_you_mean(word, allowed);
+  return (hint.empty() ? ";" : hint) + " allowed: " + (allowed.empty() ? "none" : join(allowed));
+}
+
 std::string join(const std::vector<std::string>& words, const std::string& separator) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;

@@ -15,6 +15,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& all
 /// "; did you mean 'depth'?" or nothing.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& allowed);
 
+/// "; did you mean 'depth'? allowed: depth, bag".
+std::string not_allowed(const std::string& word, const std::vector<std::string>& allowed);
+
 /// "a, b, c".
 std::string join(const std::vector<std::string>& words, const std::string& separator = ", ");
 

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "larch/core/error.h"
+
+namespace larch::detail {
+
+struct Failure {
+  ExitCode code = ExitCode::kBug;
+  bool stopped = false;            ///< larch::Stopped: not an error but an early end
+  std::vector<std::string> chain;  ///< the outermost message first
+};
+
+/// What an exception and those nested in it say. The code is that of the first larch::Error from
+/// the outside; std::bad_alloc counts as MemoryError; anything else is a bug.
+Failure failure_of(std::exception_ptr error);
+
+}  // namespace larch::detail

@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/app/paths_check.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include <unistd.h>
+
+#include "larch/app/file_set.h"
+#include "larch/app/sidecar.h"
+
+namespace larch::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+void collect(const std::string& flag, const config::Node& node, std::vector<GivenPath>& found) {
+  if (node.path && node.kind == config::Kind::kString) {
+    const std::string path = std::get<std::string>(node.get());
+    if (!path.empty()) found.push_back({flag, *node.path, path});
+  } else if (node.size) {
+    for (size_t i = 0; i < node.size(); ++i) collect(flag, node.at(i), found);
+  } else {
+    for (const config::Node& member : node.members) collect(flag, member, found);
+  }
+}
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() != fs::file_type::not_found;
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+/// Temporaries that a killed run left behind do not count.
+bool holds_files(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().rfind(".larch-", 0) != 0) return true;
+  }
+  return false;
+}
+
+void check_input(const GivenPath& given) {
+  const std::string name = given.flag + ": '" + given.path + "'";
+  std::error_code error;
+  const fs::file_status status = fs::status(given.path, error);
+  if (status.type() == fs::file_type::not_found) {
+    throw InputError(name + " does not exist; check the name and the current folder");
+  }
+  if (error) throw InputError(name + " cannot be read: " + error.message());
+  const bool folder = status.type() == fs::file_type::directory;
+  if (given.role == PathRole::kInputDir && !folder) throw InputError(name + " is not a folder");
+  if (folder && (given.role == PathRole::kInputMesh || given.role == PathRole::kInputFile)) {
+    throw InputError(name + " is a folder; a file is needed");
+  }
+  if (access(given.path.c_str(), R_OK | (folder ? X_OK : 0)) != 0) {
+    throw InputError(name + " may not be read: " + std::strerror(errno));
+  }
+}
+
+void check_folder_of(const std::string& path) {
+  const std::string folder = folder_of(path);
+  if (!exists(folder)) {
+    throw OutputError("cannot write '" + path + "': folder '" + folder +
+                      "' does not exist; make it first, or correct the name");
+  }
+  if (!is_folder(folder)) {
+    throw OutputError("cannot write '" + path + "': '" + folder + "' is not a folder");
+  }
+  const std::string why = why_not_writable(folder);
+  if (!why.empty()) throw OutputError("cannot write '" + path + "': " + why);
+}
+
+void check_file(const std::string& path, bool may_replace) {
+  if (path.back() == '/' || is_folder(path)) {
+    throw OutputError("output '" + path + "' is a folder; a file name is needed");
+  }
+  if (exists(path) && !may_replace) {
+    throw OutputError("output '" + path +
+                      "' exists; use --force to replace it or --skip-existing to keep it");
+  }
+  check_folder_of(path);
+}
+
+void check_output_folder(const std::string& path, bool may_replace) {
+  if (exists(path) && !is_folder(path)) {
+    throw OutputError("output folder '" + path + "' exists and is not a folder");
+  }
+  if (!exists(path)) {  // it is made later, below the nearest folder that exists
+    fs::path above = fs::absolute(path);
+    while (!exists(above.string())) above = above.parent_path();
+    const std::string why = why_not_writable(above.string());
+    if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
+    return;
+  }
+  if (holds_files(path) && !may_replace) {
+    throw OutputError("output folder '" + path +
+                      "' is not empty; use --force to write into it or --skip-existing to keep it");
+  }
+  const std::string why = why_not_writable(path);
+  if (!why.empty()) throw OutputError("cannot write to folder '" + path + "': " + why);
+}
+
+}  // namespace
+
+std::vector<GivenPath> given_paths(const CommandLine& line) {
+  std::vector<GivenPath> found;
+  for (const auto* group : {&line.app, &line.config}) {
+    for (const config::Leaf& leaf : *group) collect(leaf.flag, leaf.node, found);
+  }
+  return found;
+}
+
+void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths) {
+  for (const config::Leaf& leaf : line.app) {
+    if (leaf.node.required && leaf.given.empty()) {
+      throw UsageError(leaf.flag + " is missing (" + leaf.node.help + "); see --help");
+    }
+    for (const std::string& word : leaf.given) {
+      if (word.empty()) throw UsageError(leaf.flag + ": the value is empty");
+    }
+  }
+  std::set<std::string> names;
+  const auto add = [&names](const std::string& flag, const std::string& path) {
+    if (!names.insert(fs::path(path).lexically_normal().string()).second) {
+      throw UsageError(flag + ": '" + path + "' is named for two outputs");
+    }
+  };
+  for (const GivenPath& given : paths) {
+    if (is_output(given.role)) add(given.flag, given.path);
+  }
+  if (!line.common.report.empty() && line.common.report != "-") add("--report", line.common.report);
+}
+
+void check_inputs(const std::vector<GivenPath>& paths) {
+  for (const GivenPath& given : paths) {
+    if (!is_output(given.role)) check_input(given);
+  }
+}
+
+PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
+                               const std::vector<std::string>& companions) {
+  PlannedOutputs planned;
+  for (const GivenPath& given : paths) {
+    if (given.role == PathRole::kOutputDir) {
+      planned.folders.push_back(given.path);
+    } else if (is_output(given.role)) {
+      planned.main.push_back(given.path);
+      if (!line.common.no_sidecar) planned.further.push_back(sidecar_name(given.path));
+    }
+  }
+  for (const std::string& path : companions) planned.further.push_back(path);
+  const std::string& report = line.common.report;
+  if (!report.empty() && report != "-") planned.main.push_back(report);
+  return planned;
+}
+
+OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planned) {
+  if (flags.skip_existing && planned.main.size() + planned.folders.size() > 0) {
+    bool all = true;
+    for (const std::string& path : planned.main) all = all && exists(path);
+    for (const std::string& path : planned.folders)
+      all = all && is_folder(path) && holds_files(path);
+    if (all) return OutputState::kSkip;
+  }
+  const bool may_replace = flags.force || flags.skip_existing;
+  for (const auto* group : {&planned.main, &planned.further}) {
+    for (const std::string& path : *group) check_file(path, may_replace);
+  }
+  for (const std::string& path : planned.folders) check_output_folder(path, may_replace);
+  return may_replace ? OutputState::kReplace : OutputState::kFree;
+}
+
+}  // namespace larch::detail

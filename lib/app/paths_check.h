@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/app/command_line.h"
+#include "larch/app/paths.h"
+
+namespace larch::detail {
+
+/// A path that a flag or the configuration gives.
+struct GivenPath {
+  std::string flag;  ///< "--input"
+  PathRole role;
+  std::string path;
+};
+
+std::vector<GivenPath> given_paths(const CommandLine& line);
+
+/// Throws UsageError for a required flag that is missing or an output that is named twice.
+void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths);
+
+/// Throws InputError for a file or folder that is missing, of the wrong kind or may not be read.
+void check_inputs(const std::vector<GivenPath>& paths);
+
+enum class OutputState { kFree, kReplace, kSkip };
+
+/// All names that the run will write: outputs, companions, sidecars and the report.
+struct PlannedOutputs {
+  std::vector<std::string> main;     ///< --skip-existing looks at these
+  std::vector<std::string> further;  ///< companions and sidecars
+  std::vector<std::string> folders;  ///< OutputDir
+};
+PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
+                               const std::vector<std::string>& companions);
+
+/// Throws OutputError if something exists that may not be replaced, or a folder is missing or
+/// cannot be written to. kSkip: everything is there and --skip-existing is given; if only a part is
+/// there, the run is repeated and replaces it.
+OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planned);
+
+}  // namespace larch::detail

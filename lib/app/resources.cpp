@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/app/resources.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include <sched.h>
+
+#include "larch/core/error.h"
+
+namespace larch::detail {
+namespace {
+
+constexpr int kMostThreads = 4096;
+
+/// A variable that is empty counts as not set.
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+std::optional<int> thread_number(const char* text) {
+  int number = 0;
+  const char* last = text + std::strlen(text);
+  const auto [end, error] = std::from_chars(text, last, number);
+  const bool good = error == std::errc{} && end == last && number >= 1 && number <= kMostThreads;
+  return good ? std::optional<int>(number) : std::nullopt;
+}
+
+int allowed_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+int wanted_threads(const std::optional<int>& flag) {
+  if (flag) return *flag;
+  if (const char* text = variable("LARCH_THREADS")) {
+    const std::optional<int> number = thread_number(text);
+    if (!number) {
+      throw UsageError(std::string("LARCH_THREADS: '") + text + "' is not a number in [1, 4096]");
+    }
+    return *number;
+  }
+  if (const char* text = variable("SLURM_CPUS_PER_TASK")) {
+    if (const std::optional<int> number = thread_number(text)) return *number;
+  }
+  return allowed_processors();
+}
+
+}  // namespace
+
+int choose_threads(const std::optional<int>& flag) {
+  const int threads = wanted_threads(flag);
+  // ITK reads this when it first asks for its default, which also limits its pool of threads.
+  setenv("ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS", std::to_string(threads).c_str(), 1);
+  return threads;
+}
+
+ChosenDevice choose_run_device(const std::string& flag) {
+  ChosenDevice chosen;
+  const char* environment = variable("LARCH_DEVICE");
+  const std::string source = !flag.empty() ? "--device" : environment ? "LARCH_DEVICE" : "auto";
+  const std::string text = !flag.empty() ? flag : environment ? environment : "auto";
+  std::string why;
+  try {
+    chosen.device = choose_device(text, &why);
+  } catch (const UsageError& error) {
+    throw UsageError(source + ": " + error.what());
+  }
+  chosen.reason = text == "auto" ? "auto: " + why : source + " " + text;
+  return chosen;
+}
+
+}  // namespace larch::detail

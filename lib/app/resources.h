@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "larch/core/device.h"
+
+namespace larch::detail {
+
+/// The flag > LARCH_THREADS > SLURM_CPUS_PER_TASK > the processors this process may use. Throws
+/// UsageError if LARCH_THREADS is not a number from 1 to 4096; what Slurm sets is taken if it is
+/// one. Also tells ITK, through its environment variable.
+int choose_threads(const std::optional<int>& flag);
+
+struct ChosenDevice {
+  Device device;
+  std::string reason;  ///< "--device", "LARCH_DEVICE", "auto: this build has no CUDA code"
+};
+
+/// The flag > LARCH_DEVICE > auto; see choose_device for the errors.
+ChosenDevice choose_run_device(const std::string& flag);
+
+}  // namespace larch::detail
