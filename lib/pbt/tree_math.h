@@ -105,6 +105,11 @@ LARCH_HD bool is_certain(int32_t partial, int32_t rest, const Thresholds& t) {
   return partial - rest > bound || partial + rest < -bound;
 }
 
+/// A value of H with the outcome that is certain.
+LARCH_HD int32_t certain_value(int32_t partial, int32_t rest, const Thresholds& t) {
+  return partial - rest > (t.hard ? 0 : t.t1) ? partial - rest : partial + rest;
+}
+
 /// Output conversions of the accumulated probability, Q60.
 LARCH_HD float probability_float(uint64_t q60) {
   return static_cast<float>(static_cast<double>(q60) * 0x1.0p-60);

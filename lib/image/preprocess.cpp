@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/image/preprocess.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+
+namespace larch::image {
+namespace {
+
+/// cos of one degree: closer to the world axes than this, an image keeps its own.
+constexpr double kAligned = 0.99984769515639;
+
+/// Which input axis lies along each world axis, and its sign; all zero when the image is oblique.
+std::array<int, 3> nearest_axes(const Mat3& direction) {
+  std::array<int, 3> axis_plus_one{0, 0, 0};
+  for (int column = 0; column < 3; ++column) {
+    const Vec3d d = direction.column(column);
+    for (int row = 0; row < 3; ++row) {
+      if (std::abs(d[row]) >= kAligned) {
+        axis_plus_one[static_cast<size_t>(row)] = d[row] > 0 ? column + 1 : -(column + 1);
+      }
+    }
+  }
+  if (axis_plus_one[0] == 0 || axis_plus_one[1] == 0 || axis_plus_one[2] == 0) return {0, 0, 0};
+  return axis_plus_one;
+}
+
+/// The input's grid with its axes permuted and flipped to left, posterior, superior.
+Grid reoriented(const Grid& input, const std::array<int, 3>& axes) {
+  Grid g = input;
+  Vec3d first{0, 0, 0};
+  for (int row = 0; row < 3; ++row) {
+    const int source = std::abs(axes[static_cast<size_t>(row)]) - 1;
+    const bool flipped = axes[static_cast<size_t>(row)] < 0;
+    g.size[row] = input.size[source];
+    g.spacing_mm[row] = input.spacing_mm[source];
+    if (flipped) first[source] = input.size[source] - 1;
+    for (int i = 0; i < 3; ++i) {
+      g.direction.m[i][row] = (flipped ? -1 : 1) * input.direction.m[i][source];
+    }
+  }
+  g.origin_mm = world_from_index(input, first);
+  return g;
+}
+
+/// World-axis box around all voxel centres.
+Grid bounding_grid(const Grid& input, const Vec3d& spacing_mm) {
+  Vec3d lo = input.origin_mm, hi = input.origin_mm;
+  for (int corner = 1; corner < 8; ++corner) {
+    const Vec3d p = world_from_index(input, {corner & 1 ? input.size.x - 1.0 : 0,
+                                             corner & 2 ? input.size.y - 1.0 : 0,
+                                             corner & 4 ? input.size.z - 1.0 : 0});
+    for (int axis = 0; axis < 3; ++axis) {
+      lo[axis] = std::min(lo[axis], p[axis]);
+      hi[axis] = std::max(hi[axis], p[axis]);
+    }
+  }
+  Grid g;
+  g.spacing_mm = spacing_mm;
+  g.origin_mm = lo;
+  for (int axis = 0; axis < 3; ++axis) {
+    g.size[axis] = 1 + static_cast<int32_t>(
+                           std::min(1e9, std::ceil((hi[axis] - lo[axis]) / spacing_mm[axis] - 1e-6)));
+  }
+  return g;
+}
+
+/// Same axes and extent, other spacing: the centres of the two grids coincide.
+Grid respaced(const Grid& grid, const Vec3d& spacing_mm) {
+  Grid g = grid;
+  Vec3d shift{0, 0, 0};
+  for (int axis = 0; axis < 3; ++axis) {
+    const double extent = grid.size[axis] * grid.spacing_mm[axis];
+    if (std::abs(grid.spacing_mm[axis] - spacing_mm[axis]) <= 1e-3 * spacing_mm[axis]) continue;
+    g.spacing_mm[axis] = spacing_mm[axis];
+    g.size[axis] = static_cast<int32_t>(
+        std::clamp(std::round(extent / spacing_mm[axis]), 1.0, 1e9));
+    shift[axis] = ((grid.size[axis] - 1) * grid.spacing_mm[axis] -
+                   (g.size[axis] - 1) * spacing_mm[axis]) / 2;
+  }
+  g.origin_mm = grid.origin_mm + grid.direction * shift;
+  return g;
+}
+
+/// Index of the source for each voxel of the target: an affine map.
+struct IndexMap {
+  Vec3d origin, step_x, step_y, step_z;
+
+  IndexMap(const Grid& source, const Grid& target) {
+    origin = index_from_world(source, target.origin_mm);
+    step_x = index_from_world(source, world_from_index(target, {1, 0, 0})) - origin;
+    step_y = index_from_world(source, world_from_index(target, {0, 1, 0})) - origin;
+    step_z = index_from_world(source, world_from_index(target, {0, 0, 1})) - origin;
+  }
+  Vec3d at(double x, double y, double z) const {
+    Vec3d p = origin + step_x * x + step_y * y + step_z * z;
+    for (int axis = 0; axis < 3; ++axis) {  // rounding noise must not blur a pure permutation
+      const double nearest = std::nearbyint(p[axis]);
+      if (std::abs(p[axis] - nearest) < 1e-6) p[axis] = nearest;
+    }
+    return p;
+  }
+};
+
+double interpolate(const Volume<float>& v, Vec3d p) {
+  Vec3i lo, hi;
+  Vec3d w;
+  for (int axis = 0; axis < 3; ++axis) {
+    p[axis] = std::clamp(p[axis], 0.0, v.size()[axis] - 1.0);
+    lo[axis] = static_cast<int32_t>(p[axis]);
+    hi[axis] = std::min(lo[axis] + 1, v.size()[axis] - 1);
+    w[axis] = p[axis] - lo[axis];
+  }
+  const auto along_x = [&](int y, int z) {
+    const double a = v({lo.x, y, z});
+    return w.x == 0 ? a : a + w.x * (v({hi.x, y, z}) - a);
+  };
+  const auto along_y = [&](int z) {
+    const double a = along_x(lo.y, z);
+    return w.y == 0 ? a : a + w.y * (along_x(hi.y, z) - a);
+  };
+  const double a = along_y(lo.z);
+  return w.z == 0 ? a : a + w.z * (along_y(hi.z) - a);
+}
+
+/// Points an axis over which a coarser target voxel averages.
+Vec3i samples_per_voxel(const IndexMap& map) {
+  const auto count = [](const Vec3d& step) {
+    const double longest = std::max({std::abs(step.x), std::abs(step.y), std::abs(step.z)});
+    return static_cast<int32_t>(std::clamp(std::round(longest), 1.0, 16.0));
+  };
+  return {count(map.step_x), count(map.step_y), count(map.step_z)};
+}
+
+}  // namespace
+
+Grid model_grid(const Grid& input, const ModelSpace& space) {
+  Grid g;
+  if (space.orientation == Orientation::kOwn) {
+    g = respaced(input, space.spacing_mm);
+  } else {
+    const std::array<int, 3> axes = nearest_axes(input.direction);
+    g = axes[0] == 0 ? bounding_grid(input, space.spacing_mm)
+                     : respaced(reoriented(input, axes), space.spacing_mm);
+  }
+  if (static_cast<double>(g.size.x) * g.size.y * g.size.z > 8589934592.0) {
+    throw MemoryError("at the model's spacing the image would have " + describe(g) +
+                      ", more than 2^33: is its spacing right?");
+  }
+  return g;
+}
+
+Volume<float> resample(const Volume<float>& source, const Grid& target, const Context& context) {
+  Volume<float> out(target);
+  const IndexMap map(source.grid(), target);
+  const Vec3i n = samples_per_voxel(map);
+  const double share = 1.0 / (static_cast<double>(n.x) * n.y * n.z);
+  parallel_for(context.threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
+    for (int z = static_cast<int>(begin); z < end; ++z) {
+      for (int y = 0; y < target.size.y; ++y) {
+        for (int x = 0; x < target.size.x; ++x) {
+          double sum = 0;
+          for (int k = 0; k < n.z; ++k)
+            for (int j = 0; j < n.y; ++j)
+              for (int i = 0; i < n.x; ++i)
+                sum += interpolate(source, map.at(x + (i + 0.5) / n.x - 0.5,
+                                                  y + (j + 0.5) / n.y - 0.5,
+                                                  z + (k + 0.5) / n.z - 0.5));
+          out({x, y, z}) = static_cast<float>(n.x * n.y * n.z == 1 ? sum : sum * share);
+        }
+      }
+    }
+  });
+  return out;
+}
+
+LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context) {
+  LabelVolume out(target);
+  const IndexMap map(source.grid(), target);
+  parallel_for(context.threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
+    for (int z = static_cast<int>(begin); z < end; ++z) {
+      for (int y = 0; y < target.size.y; ++y) {
+        for (int x = 0; x < target.size.x; ++x) {
+          const Vec3d p = map.at(x, y, z);
+          const Vec3i nearest{static_cast<int32_t>(std::floor(p.x + 0.5)),
+                              static_cast<int32_t>(std::floor(p.y + 0.5)),
+                              static_cast<int32_t>(std::floor(p.z + 0.5))};
+          if (source.grid().contains(nearest)) out({x, y, z}) = source(nearest);
+        }
+      }
+    }
+  });
+  return out;
+}
+
+IntensityMap intensity_map(const Volume<float>& image, const IntensityRule& rule) {
+  double low = rule.window_low, high = rule.window_high;
+  if (rule.rule == IntensityKind::kPercentile) {
+    if (image.empty()) throw InputError("an image without voxels has no percentiles");
+    std::vector<float> values(image.begin(), image.end());
+    const auto statistic = [&](double percentile) {
+      const auto rank = static_cast<std::ptrdiff_t>(
+          std::floor(percentile / 100 * static_cast<double>(values.size() - 1)));
+      std::nth_element(values.begin(), values.begin() + rank, values.end());
+      return static_cast<double>(values[static_cast<size_t>(rank)]);
+    };
+    low = statistic(rule.low_percentile);
+    high = statistic(rule.high_percentile);
+    if (high <= low) high = low + 1;  // a constant volume
+  } else if (high <= low) {
+    throw UsageError("intensity/window_high must be greater than intensity/window_low");
+  }
+  const auto range = value_range(rule);
+  return {low, rule.steps / (high - low), range[0], range[1]};
+}
+
+std::array<int32_t, 2> value_range(const IntensityRule& rule) {
+  const auto room = static_cast<int32_t>(rule.headroom * rule.steps);
+  return {-room, rule.steps + room};
+}
+
+Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& space,
+                               const Context& context) {
+  const IntensityMap map = intensity_map(image, space.intensity);
+  const Grid grid = model_grid(image.grid(), space);
+  const bool same = describe_difference(image.grid(), grid, 1e-6).empty();
+  const Volume<float> resampled = same ? Volume<float>() : resample(image, grid, context);
+  const Volume<float>& source = same ? image : resampled;
+  Volume<int16_t> out(grid);
+  parallel_for(context.threads, source.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double value = std::nearbyint((source[i] - map.offset) * map.scale);
+      out[i] = static_cast<int16_t>(
+          std::clamp(value, static_cast<double>(map.low), static_cast<double>(map.high)));
+    }
+  });
+  return out;
+}
+
+}  // namespace larch::image

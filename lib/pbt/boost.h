@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "larch/core/buffer.h"
+#include "larch/core/context.h"
+#include "larch/features/haar.h"
+#include "larch/image/integral.h"
+#include "larch/pbt/train_config.h"
+#include "larch/pbt/weak_math.h"
+
+namespace larch::pbt {
+
+/// A feature of the pool as kernels read it.
+struct PoolFeature {
+  int32_t first_tap = 0;
+  uint16_t n_tap = 0;
+  uint16_t channel = 0;
+  uint32_t cost_units = 0;  ///< price of the taps in units of candidate_key
+  CodeMap codes;
+};
+
+/// Features, their taps for the strides of the training images, and (once ranged) their code maps,
+/// all on one device.
+struct FeaturePool {
+  Buffer<PoolFeature> features;
+  Buffer<features::LinearTap> taps;
+  std::vector<PoolFeature> host;  ///< the same features
+};
+FeaturePool make_feature_pool(const std::vector<features::HaarFeature>& pool,
+                              std::span<const image::IntegralLayout> layouts, double tap_cost,
+                              const Context& context);
+
+/// Where the samples of a call lie: for selected sample k and channel c the integral element
+/// integral[bases[c * sample_count + index[k]]].
+struct SamplePlaces {
+  const uint32_t* integral = nullptr;
+  const int64_t* bases = nullptr;
+  size_t sample_count = 0;
+  std::span<const uint32_t> index;  ///< host
+};
+
+/// Gives every feature of the pool its code map: the order statistics floor(0.001 (n - 1)) and
+/// floor(0.999 (n - 1)) of its values over the given samples. A feature with equal statistics is
+/// never chosen.
+void range_pool(FeaturePool& pool, const SamplePlaces& places, const Context& context);
+
+/// The samples of one node and how to boost on them.
+struct BoostProblem {
+  SamplePlaces places;
+  std::span<const uint8_t> positive;  ///< host, one a selected sample
+  std::span<const double> weight;     ///< host, sum 1
+  int rounds = 0;
+  WeakKind kind = WeakKind::kHist64;
+  EmptyBins empty_bins = EmptyBins::kNearest;
+};
+
+/// The winner of one round.
+struct BoostRound {
+  uint32_t feature = 0;
+  uint64_t total = 0;      ///< sum of |quantised weights|
+  uint64_t agreement = 0;  ///< weighted error = (total - agreement) / (2 total)
+  uint64_t mask = 0;
+  BinMap bins;
+  bool found = false;  ///< false when no feature varies
+
+  double error() const {
+    return static_cast<double>(total - agreement) / (2.0 * static_cast<double>(total));
+  }
+};
+
+/// Discrete AdaBoost (Freund, Schapire 1997) with 64-bin weak classifiers: section 3.4 of the
+/// specification. Runs all rounds without asking whether one is good enough; the caller truncates.
+std::vector<BoostRound> boost(const FeaturePool& pool, const BoostProblem& problem,
+                              const Context& context);
+
+/// The same two operations on one device.
+struct RangeJob {
+  const PoolFeature* features;
+  const features::LinearTap* taps;
+  size_t feature_count;
+  SamplePlaces places;
+  int threads;
+  int device_index;
+};
+struct BoostJob {
+  const PoolFeature* features;
+  const features::LinearTap* taps;
+  size_t feature_count;
+  BoostProblem problem;
+  int threads;
+  int device_index;
+};
+namespace cpu {
+/// lo, hi of each feature.
+std::vector<CodeMap> range_pool(const RangeJob& job);
+std::vector<BoostRound> boost(const BoostJob& job);
+}  // namespace cpu
+namespace cuda {
+std::vector<CodeMap> range_pool(const RangeJob& job);
+std::vector<BoostRound> boost(const BoostJob& job);
+}  // namespace cuda
+
+/// Ranks of the order statistics that bound a code map.
+LARCH_HD size_t low_rank(size_t n) { return (n - 1) / 1000; }
+LARCH_HD size_t high_rank(size_t n) { return (n - 1) - (n - 1) / 1000; }
+
+}  // namespace larch::pbt

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pbt/evaluate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <type_traits>
+
+#include "larch/core/dispatch.h"
+#include "larch/core/parallel.h"
+#include "larch/pbt/tile_walk.h"
+
+namespace larch::pbt {
+namespace {
+
+constexpr Dispatch<void(const EvaluateJob&)> kEvaluate{"pbt::evaluate", cpu::evaluate,
+                                                       LARCH_CUDA_FN(cuda::evaluate)};
+
+Vec3i tile_of(const EvaluateConfig& config) {
+  if (config.tile.size() != 3) throw UsageError("evaluate/tile: expected three numbers");
+  const Vec3i tile{config.tile[0], config.tile[1], config.tile[2]};
+  if (static_cast<int64_t>(tile.x) * tile.y * tile.z > 65536) {
+    throw UsageError("evaluate/tile: more than 65536 voxels");
+  }
+  return tile;
+}
+
+void check_fits(const Model& model, const image::IntegralSet& set, const Grid& grid) {
+  if (set.size != grid.size) throw UsageError("pbt::evaluate: image and grid differ in size");
+  if (set.layouts.size() != model.channels.size()) {
+    throw UsageError("pbt::evaluate: the image has other channels than the model");
+  }
+  for (const image::IntegralLayout& layout : set.layouts) {
+    if (layout.pad < model.reach()) {
+      throw UsageError("pbt::evaluate: the image is padded by " + std::to_string(layout.pad) +
+                       " voxels, the model reaches " + std::to_string(model.reach()));
+    }
+  }
+}
+
+/// Algorithm 2 at one voxel. `bases` is scratch of one element a channel.
+uint64_t stack_posterior(const EvaluateJob& job, const TreeView& tree, const Vec3i& at,
+                         std::vector<const uint32_t*>& bases) {
+  for (int c = 0; c < job.channel_count; ++c) {
+    bases[static_cast<size_t>(c)] = job.integral + job.layouts[c].base(at);
+  }
+  struct Entry {
+    int32_t node;
+    uint32_t weight;
+  };
+  Entry stack[kMaxDepth + 2];
+  int height = 0;
+  stack[height++] = {0, kOneQ30};
+  uint64_t total = 0;
+  while (height > 0) {
+    const Entry entry = stack[--height];
+    const NodeRecord& node = tree.nodes[entry.node];
+    if (node.left < 0) {
+      total += static_cast<uint64_t>(entry.weight) * node.q;
+      continue;
+    }
+    int32_t h = 0;
+    for (int32_t w = node.first_weak; w < node.first_weak + node.n_weak; ++w) {
+      const WeakRecord& weak = tree.weaks[w];
+      const int32_t value = features::linear_response(tree.taps + weak.first_tap, weak.n_tap,
+                                                      bases[weak.channel]);
+      h += weak_vote(weak.codes, weak.bins, weak.mask, value) ? weak.alpha : -weak.alpha;
+      if (tree.early_rejection && is_certain(h, tree.rest[w], tree.thresholds)) {
+        h = certain_value(h, tree.rest[w], tree.thresholds);
+        break;
+      }
+    }
+    const Split s = split_weight(entry.weight, h, tree.thresholds, tree.logistic);
+    total += static_cast<uint64_t>(s.stop_left) * tree.nodes[node.left].q +
+             static_cast<uint64_t>(s.stop_right) * tree.nodes[node.right].q;
+    if (s.descend_right > 0) stack[height++] = {node.right, s.descend_right};
+    if (s.descend_left > 0) stack[height++] = {node.left, s.descend_left};
+  }
+  return total;
+}
+
+void stack_walk(const EvaluateJob& job) {
+  const TreeView tree = job.tree->view();
+  const Grid index{job.size, {}, {}, {}};
+  parallel_for(job.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
+               [&](int64_t begin, int64_t end) {
+                 std::vector<const uint32_t*> bases(static_cast<size_t>(job.channel_count));
+                 for (int64_t row = begin; row < end; ++row) {
+                   for (int x = 0; x < job.size.x; ++x) {
+                     const int64_t i = row * job.size.x + x;
+                     const bool inside = job.roi == nullptr || job.roi[i] != 0;
+                     cpu::store_probability(
+                         job, i, inside ? stack_posterior(job, tree, index.voxel(i), bases) : 0);
+                   }
+                 }
+               });
+}
+
+}  // namespace
+
+template <class T>
+Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
+                   const EvaluateConfig& config, const Context& context,
+                   const Volume<uint8_t>* roi) {
+  check_fits(model, set, grid);
+  EvaluationRule rule;
+  rule.hard = config.hard;
+  rule.early_rejection = config.early_rejection;
+  rule.e1 = config.e1 > 0 ? config.e1 : -1;
+  const CompiledTree tree = compile(model, set.layouts, rule);
+  Volume<T> out(grid);
+  EvaluateJob job;
+  job.size = grid.size;
+  job.layouts = set.layouts.data();
+  job.channel_count = static_cast<int>(set.layouts.size());
+  job.integral = set.data.data();
+  job.tree = &tree;
+  job.roi = roi != nullptr ? roi->data() : nullptr;
+  job.walk = config.walk == Walk::kStack ? Walk::kStack : Walk::kTile;
+  job.tile = tile_of(config);
+  job.type = std::is_same_v<T, float>      ? ProbabilityType::kFloat32
+             : std::is_same_v<T, uint16_t> ? ProbabilityType::kUint16
+                                           : ProbabilityType::kUint8;
+  job.host_out = out.data();
+  job.threads = context.threads;
+  job.device_index = context.device.index;
+  kEvaluate(set.data.device(), job);
+  return out;
+}
+template Volume<float> evaluate(const Model&, const image::IntegralSet&, const Grid&,
+                                const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
+template Volume<uint16_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
+                                   const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
+template Volume<uint8_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
+                                  const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
+
+std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count) {
+  std::vector<int64_t> order(static_cast<size_t>(probability.voxels()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto keep = static_cast<std::ptrdiff_t>(
+      std::clamp<int64_t>(count, 0, static_cast<int64_t>(order.size())));
+  std::partial_sort(order.begin(), order.begin() + keep, order.end(), [&](int64_t a, int64_t b) {
+    return probability[a] != probability[b] ? probability[a] > probability[b] : a < b;
+  });
+  std::vector<Candidate> best;
+  for (std::ptrdiff_t i = 0; i < keep; ++i) {
+    best.push_back({order[static_cast<size_t>(i)], probability[order[static_cast<size_t>(i)]]});
+  }
+  return best;
+}
+
+namespace cpu {
+
+void evaluate(const EvaluateJob& job) {
+  if (job.walk == Walk::kStack) {
+    stack_walk(job);
+  } else {
+    tile_walk(job);
+  }
+}
+
+}  // namespace cpu
+}  // namespace larch::pbt

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "larch/config/fields.h"
+#include "larch/core/context.h"
+#include "larch/core/volume.h"
+#include "larch/image/integral.h"
+#include "larch/pbt/model.h"
+
+namespace larch::pbt {
+
+/// How voxels are led through the tree. All give the same bytes.
+enum class Walk : uint8_t {
+  kAuto = 0,
+  kTile = 1,   ///< a tile of voxels visits a node together; nodes that no voxel reaches are skipped
+  kStack = 2,  ///< each voxel by itself with a stack of (node, weight): Algorithm 2 of the seed
+};
+constexpr auto enum_names(Walk*) {
+  return std::to_array<EnumName<Walk>>(
+      {{Walk::kAuto, "auto"}, {Walk::kTile, "tile"}, {Walk::kStack, "stack"}});
+}
+
+/// Type of the probability map.
+enum class ProbabilityType : uint8_t { kFloat32 = 0, kUint16 = 1, kUint8 = 2 };
+constexpr auto enum_names(ProbabilityType*) {
+  return std::to_array<EnumName<ProbabilityType>>({{ProbabilityType::kFloat32, "float32"},
+                                                   {ProbabilityType::kUint16, "uint16"},
+                                                   {ProbabilityType::kUint8, "uint8"}});
+}
+
+struct EvaluateConfig {
+  Walk walk = Walk::kAuto;
+  std::vector<int> tile{32, 8, 8};
+  bool hard = false;
+  bool early_rejection = false;
+  double e1 = 0;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"walk", walk, "auto, tile (voxels visit a node together) or stack (one by one)"},
+      Field{"tile", tile, "voxels along x, y, z of a tile; the result does not depend on it", 1, 256},
+      Field{"hard", hard, "descend one child only: the plain boosting tree"},
+      Field{"early_rejection", early_rejection,
+            "stop inside a node when its outcome is certain; the result does not change"},
+      Field{"e1", e1, "certainty beyond which one child gets the whole weight; 0: the model's", 0,
+            0.5});
+  }
+};
+
+/// The posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is float (p),
+/// uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and 0, the
+/// result is 0 and nothing is computed. `set` must have been made with the model's channels and
+/// padding and a pad of at least model.reach(), on context.device.
+template <class T>
+Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
+                   const EvaluateConfig& config, const Context& context,
+                   const Volume<uint8_t>* roi = nullptr);
+
+/// A voxel and its probability.
+struct Candidate {
+  int64_t voxel = 0;  ///< linear index
+  float probability = 0;
+};
+/// The `count` most probable voxels, by descending probability, then ascending index.
+std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count);
+
+/// What one implementation receives; every pointer is of its device, except `host_out`.
+struct EvaluateJob {
+  Vec3i size{};
+  const image::IntegralLayout* layouts = nullptr;  ///< host
+  int channel_count = 0;
+  const uint32_t* integral = nullptr;
+  const CompiledTree* tree = nullptr;  ///< host
+  const uint8_t* roi = nullptr;        ///< host, may be null
+  Walk walk = Walk::kTile;
+  Vec3i tile{32, 8, 8};
+  ProbabilityType type = ProbabilityType::kFloat32;
+  void* host_out = nullptr;
+  int threads = 1;
+  int device_index = 0;
+};
+namespace cpu {
+void evaluate(const EvaluateJob& job);
+}
+namespace cuda {
+void evaluate(const EvaluateJob& job);
+}
+
+}  // namespace larch::pbt

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "larch/pbt/boost.h"
+#include "larch/pbt/samples.h"
+#include "larch/pbt/train.h"
+
+namespace larch::pbt {
+
+/// A held-out sample at a node: the weight with which evaluation brings it there, and the node's H.
+struct HeldOutVisit {
+  uint32_t sample = 0;
+  uint32_t weight = 0;  ///< Q30
+  int32_t h = 0;
+};
+
+/// The samples that reached a node.
+struct NodeSamples {
+  std::vector<uint32_t> index;
+  std::vector<uint64_t> mass;  ///< Q32
+  std::vector<HeldOutVisit> held_out;
+};
+
+/// Everything that growing a tree works on.
+struct Growth {
+  const TrainConfig& config;
+  const std::vector<TrainingVolume>& volumes;
+  const TrainingImages& images;
+  FeaturePool& pool;
+  const std::vector<features::HaarFeature>& haar;
+  SampleSet& samples;
+  SampleSet& held_out;
+  PartialModel partial;
+  std::vector<NodeSamples> lists;                  ///< of the nodes not yet finished
+  std::vector<std::vector<HeldOutVisit>> visits{};  ///< of every finished node, for pruning
+};
+
+/// Masses of the positive and negative samples of a list.
+void sum_masses(const SampleSet& samples, const NodeSamples& list, uint64_t* positive,
+                uint64_t* negative);
+
+/// The subset a node is trained on: of each class at most so many of lowest hash, ascending.
+std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples& list,
+                                     const TreeConfig& config, uint64_t seed, uint64_t heap_index);
+
+/// AdaBoost's starting weights of the selected samples (`mass` parallel to `selected`), sum 1.
+std::vector<double> initial_weights(const SampleSet& samples, const std::vector<uint32_t>& selected,
+                                    const NodeSamples& list, Balance balance);
+
+/// Replaces the negatives of the unfinished nodes of the level that begins at `first_node` by voxels
+/// that the tree so far takes for the class (section 3.3 of the specification).
+void mine_negatives(Growth& growth, size_t first_node, const Context& context);
+
+/// Turns nodes into leaves, bottom-up, where the held-out log-loss does not rise by more than 1e-6,
+/// and removes what became unreachable. Returns how many nodes were turned, and the posterior of each
+/// held-out sample afterwards (section 3.6 of the specification).
+size_t prune(Model& model, const std::vector<std::vector<HeldOutVisit>>& visits,
+             const SampleSet& held_out, std::vector<double>* posterior);
+
+/// Log-loss and area under the ROC curve of posteriors, weighted by mass.
+struct HeldOutScore {
+  double log_loss = 0, auc = 0;
+};
+HeldOutScore score(const std::vector<double>& posterior, const SampleSet& samples);
+
+/// Posterior of each held-out sample, by the tree as far as it has grown.
+std::vector<double> held_out_posteriors(const Growth& growth);
+
+}  // namespace larch::pbt

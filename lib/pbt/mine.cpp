@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "larch/core/random_math.h"
+#include "larch/pbt/evaluate.h"
+#include "larch/pbt/grow.h"
+#include "larch/pbt/votes.h"
+
+namespace larch::pbt {
+namespace {
+
+constexpr uint64_t kMineStream = 0x6d696e65;  // "mine"
+
+/// Negative voxels of the training volumes that the tree so far gives more than one half.
+SampleSet false_positives(const Growth& g, const Model& tree, const Context& context) {
+  SampleSet found;
+  for (size_t v = 0; v < g.volumes.size(); ++v) {
+    const bool trained_on =
+        std::find(g.samples.volume.begin(), g.samples.volume.end(), v) != g.samples.volume.end();
+    if (!trained_on) continue;
+    const TrainingVolume& volume = g.volumes[v];
+    const image::IntegralSet set = image::integral_set(
+        volume.voxels.view(), tree.channels, tree.padding, std::max(tree.reach(), 1), context);
+    const Volume<float> p = evaluate<float>(tree, set, volume.voxels.grid(), {}, context);
+    for (int64_t i = 0; i < p.voxels(); ++i) {
+      if (p[i] > 0.5F && volume.classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
+        found.volume.push_back(static_cast<uint32_t>(v));
+        found.voxel.push_back(i);
+        found.positive.push_back(0);
+        found.mass.push_back(0);
+      }
+    }
+  }
+  return found;
+}
+
+/// Follows samples down the tree and lists, per node, who arrives there with a positive weight.
+std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& samples,
+                                            size_t first_node, const Context& context) {
+  const Model& model = g.partial.model;
+  const Thresholds thresholds = make_thresholds(model.e1, model.e2, false);
+  std::vector<std::vector<uint32_t>> at(model.nodes.size());
+  for (uint32_t i = 0; i < samples.size(); ++i) at[0].push_back(i);
+  for (size_t n = 0; n < first_node; ++n) {
+    const Node& node = model.nodes[n];
+    if (node.is_leaf() || at[n].empty()) continue;
+    std::vector<WeakClassifier> weaks(model.weaks.begin() + node.first_weak,
+                                      model.weaks.begin() + node.first_weak + node.n_weak);
+    std::vector<int32_t> alphas;
+    for (WeakClassifier& weak : weaks) {
+      weak.feature = model.features[weak.feature].pool_index;
+      alphas.push_back(weak.alpha_q20);
+    }
+    const SamplePlaces places{g.images.data.data(), samples.bases.data(), samples.size(), at[n]};
+    const Votes votes = cast_votes(g.pool, weaks, places, context);
+    for (size_t k = 0; k < at[n].size(); ++k) {
+      const Split s = split_weight(kOneQ30, votes.strong(k, alphas), thresholds,
+                                   model.logistic.data());
+      if (s.descend_left > 0) at[static_cast<size_t>(node.left)].push_back(at[n][k]);
+      if (s.descend_right > 0) at[static_cast<size_t>(node.right)].push_back(at[n][k]);
+    }
+    at[n].clear();
+  }
+  return at;
+}
+
+/// Keeps the `count` of lowest hash, ascending.
+void keep_lowest(std::vector<uint32_t>& index, const SampleSet& samples, size_t count,
+                 uint64_t seed, uint64_t heap_index) {
+  const auto key = [&](uint32_t i) {
+    return std::pair(hash64(seed ^ kMineStream, heap_index, samples.id(i)), i);
+  };
+  if (index.size() > count) {
+    std::nth_element(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(count), index.end(),
+                     [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+    index.resize(count);
+  }
+  std::sort(index.begin(), index.end());
+}
+
+/// Exchanges the negatives of a node for the mined ones, which share their mass exactly.
+void replace_negatives(NodeSamples& list, const SampleSet& samples, uint32_t first_mined,
+                       size_t mined) {
+  NodeSamples kept;
+  kept.held_out = std::move(list.held_out);
+  uint64_t mass = 0;
+  for (size_t k = 0; k < list.index.size(); ++k) {
+    if (samples.positive[list.index[k]]) {
+      kept.index.push_back(list.index[k]);
+      kept.mass.push_back(list.mass[k]);
+    } else {
+      mass += list.mass[k];
+    }
+  }
+  for (size_t k = 0; k < mined; ++k) {
+    const uint64_t share = mass / (mined - k);
+    kept.index.push_back(first_mined + static_cast<uint32_t>(k));
+    kept.mass.push_back(share);
+    mass -= share;
+  }
+  list = std::move(kept);
+}
+
+}  // namespace
+
+void mine_negatives(Growth& g, size_t first_node, const Context& context) {
+  // The tree as far as it is finished: nodes of this level are leaves, whatever a checkpoint knows.
+  Model tree = g.partial.model;
+  tree.nodes.resize(g.lists.size());
+  for (size_t n = first_node; n < tree.nodes.size(); ++n) {
+    tree.nodes[n].left = tree.nodes[n].right = -1;
+  }
+  SampleSet found = false_positives(g, tree, context);
+  if (found.size() == 0) return;
+  place_samples(found, g.volumes, g.images);
+  std::vector<std::vector<uint32_t>> at = arrivals(g, found, first_node, context);
+  size_t mined = 0;
+  for (size_t n = first_node; n < g.lists.size(); ++n) {
+    const bool open = g.lists[n].index.size() > 0;
+    if (!open || at[n].size() < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
+    keep_lowest(at[n], found, static_cast<size_t>(g.config.mining.per_node), context.seed,
+                g.partial.model.nodes[n].heap_index);
+    const auto first = static_cast<uint32_t>(g.samples.size());
+    for (const uint32_t i : at[n]) {
+      g.samples.volume.push_back(found.volume[i]);
+      g.samples.voxel.push_back(found.voxel[i]);
+      g.samples.positive.push_back(0);
+      g.samples.mass.push_back(0);
+    }
+    replace_negatives(g.lists[n], g.samples, first, at[n].size());
+    mined += at[n].size();
+  }
+  place_samples(g.samples, g.volumes, g.images);
+  context.info("mined " + std::to_string(mined) + " negatives of " + std::to_string(found.size()) +
+               " false positives");
+}
+
+}  // namespace larch::pbt

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/pbt/boost.h"
+#include "larch/pbt/model.h"
+#include "larch/pbt/samples.h"
+#include "larch/pbt/train_config.h"
+
+namespace larch::pbt {
+
+/// A tree that is still growing: the first `finished` nodes have been trained; the others are known
+/// by their masses only.
+struct PartialModel {
+  Model model;
+  size_t finished = 0;
+};
+
+/// What the caller may hook into a training run.
+struct TrainHooks {
+  /// Called after every finished node; writes the checkpoint.
+  std::function<void(const PartialModel&)> after_node;
+  /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes as
+  /// of an uninterrupted run.
+  const PartialModel* resume = nullptr;
+};
+
+/// What a run reports beside the model.
+struct TrainReport {
+  size_t training_volumes = 0, held_out_volumes = 0;
+  size_t positive_samples = 0, negative_samples = 0;
+  size_t pool_features = 0;
+  size_t nodes = 0, weak_classifiers = 0, pruned_nodes = 0;
+  double held_out_log_loss = -1, held_out_auc = -1;  ///< < 0: nothing was held out
+};
+
+/// The channels of a configuration: each kind at each pyramid level, kinds outermost.
+std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
+
+/// Trains a probabilistic boosting tree: section 3 of the specification (Tu 2005; Birkbeck, Sofka,
+/// Zhou 2011). `volumes` must be sorted (sort_by_digest); `space` is the model space that they are
+/// in. The result depends on volumes, configuration and context.seed alone, not on the device, the
+/// number of threads or interruptions. Throws InputError for training data of one class, naming both
+/// counts; Stopped after a checkpoint when the context's stop flag is set.
+Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
+            const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
+            const Context& context);
+
+/// AdaBoost's rounds turned into a strong classifier: truncated where a round is no better than
+/// `worst_error`, or after a perfect round, with alpha = ln((1 - eps) / eps) / 2.
+struct StrongClassifier {
+  std::vector<WeakClassifier> weaks;  ///< `feature` is the index into the pool
+  std::vector<double> errors;
+};
+StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const FeaturePool& pool,
+                                   double worst_error, size_t selected);
+
+}  // namespace larch::pbt
