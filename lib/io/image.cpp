@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/image.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "larch/core/error.h"
+#include "larch/io/dicom.h"
+#include "larch/io/dicom_file.h"
+#include "larch/io/file.h"
+#include "larch/io/formats.h"
+#include "larch/io/itk_image.h"
+#include "larch/io/nifti.h"
+
+namespace larch {
+namespace io {
+namespace {
+
+template <ItkFormat format>
+RawImage read_by_itk(const std::string& path, Palette palette) {
+  return read_itk(path, format, palette);
+}
+
+template <ItkFormat format>
+Header probe_by_itk(const std::string& path, int& frames) {
+  return read_itk_header(path, format, frames);
+}
+
+RawImage read_by_nifti(const std::string& path, Palette /*palette*/) {
+  const NiftiHeader header = read_nifti_header(path);
+  if (header.frames > 1) {
+    throw InputError("'" + path + "': " + std::to_string(header.frames) +
+                     " frames or components (4-D or more); write one of them to a file of its own");
+  }
+  return read_nifti(path);
+}
+
+Header probe_by_nifti(const std::string& path, int& frames) {
+  const NiftiHeader header = read_nifti_header(path);
+  frames = header.frames;
+  return header.header;
+}
+
+void write_by_nifti(const std::string& path, const Pixels& pixels) {
+  write_atomically(path, [&](const std::string& temporary) {
+    write_nifti(temporary, pixels.grid, pixels.component, pixels.voxels,
+                pixels.labels ? NiftiIntent::kLabel : NiftiIntent::kNone);
+  });
+}
+
+void write_by_tiff(const std::string& path, const Pixels& pixels) {
+  require_picture(path, pixels,
+                  {Component::kUint8, Component::kUint16, Component::kInt16, Component::kFloat32});
+  write_atomically(path, [&](const std::string& temporary) {
+    write_tiff(temporary, pixels.grid, pixels.component, pixels.voxels);
+  });
+}
+
+// One row a format; a new one needs nothing else.
+struct Format {
+  const char* extension;
+  RawImage (*read)(const std::string& path, Palette palette);
+  Header (*probe)(const std::string& path, int& frames);
+  void (*write)(const std::string& path, const Pixels& pixels);  // null: reading only
+};
+
+constexpr Format kFormats[] = {
+    {".nii", read_by_nifti, probe_by_nifti, write_by_nifti},
+    {".nii.gz", read_by_nifti, probe_by_nifti, write_by_nifti},
+    {".hdr", read_by_nifti, probe_by_nifti, nullptr},
+    {".img", read_by_nifti, probe_by_nifti, nullptr},
+    {".img.gz", read_by_nifti, probe_by_nifti, nullptr},
+    {".hdr.gz", read_by_nifti, probe_by_nifti, nullptr},
+    {".nrrd", read_by_itk<ItkFormat::kNrrd>, probe_by_itk<ItkFormat::kNrrd>, write_nrrd},
+    {".nhdr", read_by_itk<ItkFormat::kNrrd>, probe_by_itk<ItkFormat::kNrrd>, nullptr},
+    {".mha", read_by_itk<ItkFormat::kMeta>, probe_by_itk<ItkFormat::kMeta>, write_meta},
+    {".mhd", read_by_itk<ItkFormat::kMeta>, probe_by_itk<ItkFormat::kMeta>, nullptr},
+    {".png", read_by_itk<ItkFormat::kPng>, probe_by_itk<ItkFormat::kPng>, write_grey_png},
+    {".tif", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
+    {".tiff", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
+    {".jpg", read_by_itk<ItkFormat::kJpeg>, probe_by_itk<ItkFormat::kJpeg>, nullptr},
+    {".jpeg", read_by_itk<ItkFormat::kJpeg>, probe_by_itk<ItkFormat::kJpeg>, nullptr},
+    {".bmp", read_by_itk<ItkFormat::kBmp>, probe_by_itk<ItkFormat::kBmp>, nullptr},
+};
+
+std::string known_extensions(bool for_writing) {
+  std::string all;
+  for (const Format& format : kFormats) {
+    if (for_writing && format.write == nullptr) continue;
+    all += (all.empty() ? "" : " ") + std::string(format.extension);
+  }
+  return all;
+}
+
+const Format* find_format(const std::string& path) {
+  std::string extension = file_extension(path);
+  for (const Format& format : kFormats)
+    if (extension == format.extension) return &format;
+  return nullptr;
+}
+
+const Format& format_for_reading(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw InputError("cannot read '" + path + "': no such file or folder; check the path");
+  }
+  const Format* format = find_format(path);
+  if (format != nullptr) return *format;
+  throw InputError("cannot read '" + path + "': neither DICOM nor a known ending (" +
+                   known_extensions(false) + ")");
+}
+
+const Format& format_for_writing(const std::string& path) {
+  const Format* format = find_format(path);
+  if (format != nullptr && format->write != nullptr) return *format;
+  throw UsageError("cannot write '" + path +
+                   "': the ending is none of those that can be written: " + known_extensions(true));
+}
+
+bool goes_to_dicom(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return true;
+  return find_format(path) == nullptr && is_dicom(path);
+}
+
+RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
+  if (goes_to_dicom(path)) return read_dicom_raw(path, options);
+  return format_for_reading(path).read(path, palette);
+}
+
+}  // namespace
+}  // namespace io
+
+template <class T>
+Volume<T> read_volume(const std::string& path, const ReadOptions& options) {
+  return io::convert<T>(io::read_raw(path, options, io::Palette::kExpand), path, options);
+}
+template Volume<float> read_volume(const std::string&, const ReadOptions&);
+template Volume<int16_t> read_volume(const std::string&, const ReadOptions&);
+template Volume<int32_t> read_volume(const std::string&, const ReadOptions&);
+template Volume<uint8_t> read_volume(const std::string&, const ReadOptions&);
+
+LabelVolume read_labels(const std::string& path) {
+  const io::RawImage raw = io::read_raw(path, {}, io::Palette::kKeepIndices);
+  if (raw.header.colour && raw.header.channels > 1) {
+    throw InputError("'" + path +
+                     "': a colour picture cannot be read as labels; save it as grey or indexed");
+  }
+  return io::convert<int32_t>(raw, path, {});
+}
+
+ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
+  ImageInfo info;
+  const io::Header header = io::goes_to_dicom(path)
+                                ? io::probe_dicom(path, options)
+                                : io::format_for_reading(path).probe(path, info.frames);
+  info.grid = header.grid;
+  info.component_type = io::name_of(header.component);
+  info.components = header.channels;
+  info.bytes = header.grid.voxels() * header.channels * info.frames * bytes_of(header.component);
+  return info;
+}
+
+template <class T>
+void write_volume(const std::string& path, const Volume<T>& volume) {
+  io::format_for_writing(path).write(path,
+                                     {volume.grid(), io::component_of<T>(), volume.data(), false});
+}
+template void write_volume(const std::string&, const Volume<uint8_t>&);
+template void write_volume(const std::string&, const Volume<uint16_t>&);
+template void write_volume(const std::string&, const Volume<int16_t>&);
+template void write_volume(const std::string&, const Volume<int32_t>&);
+template void write_volume(const std::string&, const Volume<float>&);
+
+void require_image_extension(const std::string& path) {
+  io::format_for_writing(path);
+}
+
+namespace io {
+void write_pixels(const std::string& path, const Pixels& pixels) {
+  format_for_writing(path).write(path, pixels);
+}
+}  // namespace io
+
+RgbImage read_rgb(const std::string& path) {
+  using io::Component;
+  const io::RawImage raw = io::format_for_reading(path).read(path, io::Palette::kExpand);
+  const io::Header& header = raw.header;
+  const bool wide = header.component == Component::kUint16;
+  if (header.grid.size.z != 1 || (!wide && header.component != Component::kUint8)) {
+    throw InputError("'" + path + "': not a picture of 8 or 16 bits, so it has no colours to read");
+  }
+  RgbImage image{header.grid.size.x, header.grid.size.y, {}};
+  image.rgb.resize(static_cast<size_t>(header.grid.voxels()) * 3);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(raw.voxels.data());
+  const size_t channels = static_cast<size_t>(header.channels);
+  for (size_t i = 0; i < image.rgb.size(); ++i) {
+    const size_t component = i / 3 * channels + (channels >= 3 ? i % 3 : 0);
+    image.rgb[i] = wide ? bytes[2 * component + 1] : bytes[component];  // the high byte
+  }
+  return image;
+}
+
+}  // namespace larch

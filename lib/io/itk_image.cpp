@@ -1,0 +1,280 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/itk_image.h"
+
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include <itkBMPImageIO.h>
+#include <itkJPEGImageIO.h>
+#include <itkMetaImageIO.h>
+#include <itkMultiThreaderBase.h>
+#include <itkNrrdImageIO.h>
+#include <itkPNGImageIO.h>
+#include <itkTIFFImageIO.h>
+
+#include "larch/core/error.h"
+#include "larch/io/text_header.h"
+#include "larch/io/zstream.h"
+
+namespace larch::io {
+namespace {
+
+itk::ImageIOBase::Pointer make_io(ItkFormat format) {
+  switch (format) {
+    case ItkFormat::kNrrd:
+      return itk::NrrdImageIO::New().GetPointer();
+    case ItkFormat::kMeta:
+      return itk::MetaImageIO::New().GetPointer();
+    case ItkFormat::kPng:
+      return itk::PNGImageIO::New().GetPointer();
+    case ItkFormat::kJpeg:
+      return itk::JPEGImageIO::New().GetPointer();
+    case ItkFormat::kTiff:
+      return itk::TIFFImageIO::New().GetPointer();
+    case ItkFormat::kBmp:
+      return itk::BMPImageIO::New().GetPointer();
+  }
+  return nullptr;
+}
+
+bool is_picture(ItkFormat format) {
+  return format != ItkFormat::kNrrd && format != ItkFormat::kMeta;
+}
+
+[[noreturn]] void bad(const std::string& path, const std::string& what) {
+  throw InputError("'" + path + "': " + what);
+}
+
+// ITK's messages name its own source files; the last line says what went wrong.
+std::string reason(const itk::ExceptionObject& error) {
+  std::string text = error.GetDescription();
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  const size_t line = text.rfind('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+// Runs an action of ITK and turns what it throws into an InputError that names the file.
+template <class F>
+void guarded(const std::string& path, F&& action) {
+  try {
+    action();
+  } catch (const Error&) {
+    throw;
+  } catch (const itk::ExceptionObject& error) {
+    bad(path,
+        "cannot be read, it is damaged, truncated or of another format (" + reason(error) + ")");
+  } catch (const std::bad_alloc&) {
+    throw MemoryError("'" + path + "': not enough host memory to read it");
+  } catch (const std::exception& error) {
+    bad(path, std::string("cannot be read (") + error.what() + ")");
+  }
+}
+
+Component component_of(const itk::ImageIOBase& io, const std::string& path) {
+  using Type = itk::IOComponentEnum;
+  switch (io.GetComponentType()) {
+    case Type::UCHAR:
+      return Component::kUint8;
+    case Type::CHAR:
+      return Component::kInt8;
+    case Type::USHORT:
+      return Component::kUint16;
+    case Type::SHORT:
+      return Component::kInt16;
+    case Type::UINT:
+      return Component::kUint32;
+    case Type::INT:
+      return Component::kInt32;
+    case Type::ULONG:
+    case Type::ULONGLONG:
+      return Component::kUint64;
+    case Type::LONG:
+    case Type::LONGLONG:
+      return Component::kInt64;
+    case Type::FLOAT:
+      return Component::kFloat32;
+    case Type::DOUBLE:
+      return Component::kFloat64;
+    default:
+      break;
+  }
+  bad(path, "its component type is not supported; convert to float32 or an integer type");
+}
+
+int checked_size(itk::SizeValueType n, const std::string& path) {
+  if (n < 1 || n > static_cast<itk::SizeValueType>(std::numeric_limits<int32_t>::max())) {
+    bad(path, "the header gives a size of " + std::to_string(n) +
+                  " along an axis; the file is empty or damaged");
+  }
+  return static_cast<int>(n);
+}
+
+Grid grid_of(const itk::ImageIOBase& io, ItkFormat format, const std::string& path) {
+  Grid grid;
+  grid.size = {1, 1, 1};
+  const unsigned dimensions = std::min(io.GetNumberOfDimensions(), 3U);
+  for (unsigned axis = 0; axis < dimensions; ++axis) {
+    const int i = static_cast<int>(axis);
+    grid.size[i] = checked_size(io.GetDimensions(axis), path);
+    if (is_picture(format)) continue;
+    grid.spacing_mm[i] = io.GetSpacing(axis);
+    grid.origin_mm[i] = io.GetOrigin(axis);
+    const std::vector<double> column = io.GetDirection(axis);
+    for (unsigned row = 0; row < 3; ++row) {
+      const double missing = row == axis ? 1 : 0;
+      grid.direction.m[row][axis] = row < dimensions && row < column.size() ? column[row] : missing;
+    }
+  }
+  check_geometry(grid, path);
+  return grid;
+}
+
+Header header_of(const itk::ImageIOBase& io, ItkFormat format, const std::string& path,
+                 int& frames) {
+  Header header;
+  header.grid = grid_of(io, format, path);
+  header.component = component_of(io, path);
+  header.channels = static_cast<int>(io.GetNumberOfComponents());
+  const auto pixel = io.GetPixelType();
+  header.colour = (pixel == itk::IOPixelEnum::RGB && header.channels == 3) ||
+                  (pixel == itk::IOPixelEnum::RGBA && header.channels == 4) ||
+                  (is_picture(format) && header.channels <= 4);
+  int64_t all = 1;
+  for (unsigned axis = 3; axis < io.GetNumberOfDimensions(); ++axis) {
+    all = std::min<int64_t>(all * checked_size(io.GetDimensions(axis), path), INT32_MAX);
+  }
+  frames = static_cast<int>(all);
+  return header;
+}
+
+// The text part of a volume format must be sound before ITK parses it.
+int64_t most_bytes_of(const std::string& path, ItkFormat format) {
+  switch (format) {
+    case ItkFormat::kNrrd:
+      return check_nrrd_text(path);
+    case ItkFormat::kMeta:
+      return check_meta_text(path);
+    default:
+      break;
+  }
+  check_picture(path);
+  // Above what deflate, LZW and fax codes reach; only absurd sizes are to be stopped.
+  return static_cast<int64_t>(std::filesystem::file_size(path)) * 8192;
+}
+
+itk::ImageIOBase::Pointer open(const std::string& path, ItkFormat format, Palette palette) {
+  auto io = make_io(format);
+  guarded(path, [&] {
+    io->SetFileName(path);
+    io->SetExpandRGBPalette(palette == Palette::kExpand);
+    if (is_picture(format) && !io->CanReadFile(path.c_str())) {
+      bad(path, "its content is not what its ending says, or is damaged");
+    }
+    io->ReadImageInformation();
+  });
+  return io;
+}
+
+void read_voxels(itk::ImageIOBase& io, const std::string& path, void* voxels) {
+  guarded(path, [&] {
+    itk::ImageIORegion region(io.GetNumberOfDimensions());
+    for (unsigned axis = 0; axis < io.GetNumberOfDimensions(); ++axis) {
+      region.SetIndex(axis, 0);
+      region.SetSize(axis, io.GetDimensions(axis));
+    }
+    io.SetIORegion(region);
+    io.Read(voxels);
+  });
+}
+
+itk::IOComponentEnum itk_component(Component component) {
+  switch (component) {
+    case Component::kUint8:
+      return itk::IOComponentEnum::UCHAR;
+    case Component::kUint16:
+      return itk::IOComponentEnum::USHORT;
+    case Component::kInt16:
+      return itk::IOComponentEnum::SHORT;
+    default:
+      return itk::IOComponentEnum::FLOAT;
+  }
+}
+
+}  // namespace
+
+Header read_itk_header(const std::string& path, ItkFormat format, int& frames, Palette palette) {
+  most_bytes_of(path, format);
+  const auto io = open(path, format, palette);
+  return header_of(*io, format, path, frames);
+}
+
+RawImage read_itk(const std::string& path, ItkFormat format, Palette palette) {
+  const int64_t most_bytes = most_bytes_of(path, format);
+  const auto io = open(path, format, palette);
+  int frames = 1;
+  RawImage raw{header_of(*io, format, path, frames), {}};
+  if (frames > 1) {
+    bad(path, std::to_string(frames) + " frames (4-D); write one of them to a file of its own");
+  }
+  if (raw.header.channels > 1 && !raw.header.colour) {
+    bad(path, std::to_string(raw.header.channels) +
+                  " components a voxel; write one of them to a file of its own");
+  }
+  const int64_t bytes = checked_bytes(raw.header, most_bytes, path);
+  raw.voxels = allocate_voxels(bytes, path);
+  if (static_cast<int64_t>(io->GetImageSizeInBytes()) != bytes) {
+    bad(path, "the header contradicts itself about its size; it is damaged");
+  }
+  read_voxels(*io, path, raw.voxels.data());
+  return raw;
+}
+
+void write_tiff(const std::string& path, const Grid& grid, Component component,
+                const void* voxels) {
+  const int64_t bytes = grid.voxels() * bytes_of(component);
+  bool sound = false;
+  try {
+    auto io = itk::TIFFImageIO::New();
+    io->SetFileName(path);
+    io->SetNumberOfDimensions(2);
+    for (unsigned axis = 0; axis < 2; ++axis) {
+      io->SetDimensions(axis, static_cast<itk::SizeValueType>(grid.size[static_cast<int>(axis)]));
+      io->SetSpacing(axis, 1);
+    }
+    io->SetPixelType(itk::IOPixelEnum::SCALAR);
+    io->SetNumberOfComponents(1);
+    io->SetComponentType(itk_component(component));
+    io->SetCompressor("DEFLATE");
+    io->UseCompressionOn();
+    itk::ImageIORegion region(2);
+    for (unsigned axis = 0; axis < 2; ++axis) region.SetSize(axis, io->GetDimensions(axis));
+    io->SetIORegion(region);
+    io->Write(voxels);
+    const RawImage back = read_itk(path, ItkFormat::kTiff);
+    sound = static_cast<int64_t>(back.voxels.size()) == bytes &&
+            std::memcmp(back.voxels.data(), voxels, back.voxels.size()) == 0;
+  } catch (const itk::ExceptionObject&) {
+  } catch (const InputError&) {
+  }
+  if (!sound) {
+    throw OutputError("cannot write '" + path +
+                      "': what was written does not read back: check the free space");
+  }
+}
+
+}  // namespace larch::io
+
+namespace larch {
+
+void set_io_threads(int threads) {
+  if (threads < 1) {
+    throw UsageError("the number of threads must be at least 1, not " + std::to_string(threads));
+  }
+  // The maximum alone does not limit ITK's pool of threads.
+  itk::MultiThreaderBase::SetGlobalMaximumNumberOfThreads(static_cast<itk::ThreadIdType>(threads));
+  itk::MultiThreaderBase::SetGlobalDefaultNumberOfThreads(static_cast<itk::ThreadIdType>(threads));
+}
+
+}  // namespace larch

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "larch/io/image.h"
+
+namespace larch::io {
+
+/// Component types as files store them.
+enum class Component {
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kUint32,
+  kInt32,
+  kUint64,
+  kInt64,
+  kFloat32,
+  kFloat64
+};
+
+/// "uint8", "float32", ...
+std::string name_of(Component component);
+int bytes_of(Component component);
+
+template <class T>
+constexpr Component component_of();
+template <>
+constexpr Component component_of<uint8_t>() {
+  return Component::kUint8;
+}
+template <>
+constexpr Component component_of<uint16_t>() {
+  return Component::kUint16;
+}
+template <>
+constexpr Component component_of<int16_t>() {
+  return Component::kInt16;
+}
+template <>
+constexpr Component component_of<int32_t>() {
+  return Component::kInt32;
+}
+template <>
+constexpr Component component_of<float>() {
+  return Component::kFloat32;
+}
+
+/// What a header promises.
+struct Header {
+  Grid grid{};
+  Component component = Component::kUint8;
+  int channels = 1;     ///< 1, or 3 or 4 if `colour`
+  bool colour = false;  ///< the channels are red, green, blue and perhaps alpha
+  double slope = 1;     ///< value = stored * slope + intercept
+  double intercept = 0;
+};
+
+/// Voxels as stored, in the machine's byte order, channels interleaved.
+struct RawImage {
+  Header header{};
+  std::vector<std::byte> voxels;
+};
+
+/// Bytes of the voxels of `header`; throws InputError if the sizes are not positive, if their
+/// product overflows, or if it is more than `most_bytes`, the most that the file can hold.
+int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path);
+
+/// Memory for the voxels; throws MemoryError with needed and free bytes.
+std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);
+
+/// Throws InputError unless spacing, origin and direction are finite, spacings positive and the
+/// direction invertible.
+void check_geometry(const Grid& grid, const std::string& path);
+
+/// Applies slope, intercept and luminance and checks each value against T; see read_volume.
+template <class T>
+Volume<T> convert(const RawImage& raw, const std::string& path, const ReadOptions& options);
+
+}  // namespace larch::io
