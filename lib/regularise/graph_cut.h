@@ -62,8 +62,10 @@ struct GraphCutConfig {
 /// when it is cut, where dV is the volume of a voxel and phi_k the solid angle of the directions
 /// that are nearer to the line of e_k than to any other edge's (sum over k = 2 pi). This is the
 /// Cauchy-Crofton formula with one line family an edge direction; it holds for anisotropic spacing
-/// and sheared grids, since e_k is the edge in world space. Surface on the border of the volume is
-/// free. weights = contrast multiplies an edge by exp(-(I_a - I_b)^2 / (2 sigma^2)).
+/// and sheared grids, since e_k is the edge in world space. Where one axis has a single voxel the
+/// edges lie in the plane (4 or 8 neighbours) and w_k = dV * phi_k / (2 * |e_k|) with plane angles
+/// (sum = pi): the length of the contour times the thickness. Surface on the border of the volume
+/// is free. weights = contrast multiplies an edge by exp(-(I_a - I_b)^2 / (2 sigma^2)).
 ///
 /// Only voxels in the band are free: those with probability in [band_low, band_high] or within
 /// band_voxels (in each axis) of the surface at 0.5; the others keep l = (p > 0.5) and act on their
@@ -72,10 +74,13 @@ struct GraphCutConfig {
 /// connected components that are solved one by one (maximum flow: Boykov, Kolmogorov, PAMI 26(9),
 /// 2004, as Boost implements it), so the result does not depend on context.threads or the machine.
 ///
-/// Memory: graph_cut_bytes_per_voxel bytes for each voxel of the band, beside 6 bytes for each
-/// voxel of the volume; the log says how many voxels and bytes. Above max_band_voxels the
-/// probability criterion is dropped and band_voxels is lowered until the band fits, with a warning;
-/// if it does not fit at 1, MemoryError.
+/// A voxel of the band whose own term outweighs all of its edges together keeps its threshold label
+/// in every minimiser and is not part of the graph either.
+///
+/// Memory: at most graph_cut_bytes_per_voxel bytes for each free voxel, beside 4 bytes for each
+/// voxel of the volume; the log (debug) says how many. Above max_band_voxels the probability
+/// criterion is dropped and band_voxels is lowered until the band fits, with a warning; if it does
+/// not fit at 1, or the memory is not there, MemoryError.
 ///
 /// `image` is on the same grid and needed for contrast only; may be null otherwise. Throws
 /// UsageError (contrast without image, neighbours other than 6 or 26, lambda_mm too large for the
@@ -92,7 +97,8 @@ struct EdgeWeight {
   double area_mm2;  ///< w_k above
 };
 
-/// The 3 (neighbours = 6) or 13 (26) directions with their Cauchy-Crofton weights.
+/// The 3 (neighbours = 6) or 13 (26) directions with their Cauchy-Crofton weights; in a plane 2
+/// or 4.
 std::vector<EdgeWeight> crofton_weights(const Grid& grid, int neighbours);
 
 }  // namespace larch::regularise

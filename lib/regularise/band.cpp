@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/regularise/band.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace larch::regularise {
+namespace {
+
+constexpr uint8_t kZero = 1, kOther = 2;
+
+/// out = OR of `in` over 2 * reach + 1 voxels along one axis. `length` steps of `stride` voxels.
+void spread(const Volume<uint8_t>& in, Volume<uint8_t>& out, int axis, int reach) {
+  const Vec3i size = in.size();
+  const int64_t stride = axis == 0 ? 1 : axis == 1 ? size.x : static_cast<int64_t>(size.x) * size.y;
+  const int length = size[axis];
+  const int64_t blocks = in.voxels() / (stride * length);
+  // Steps since the bit was last seen, for each line of a block, both ways.
+  std::vector<int> since_zero(stride), since_other(stride);
+  const auto sweep = [&](int64_t block, bool forward) {
+    std::fill(since_zero.begin(), since_zero.end(), reach + 1);
+    std::fill(since_other.begin(), since_other.end(), reach + 1);
+    for (int step = 0; step < length; ++step) {
+      const int64_t row = (block * length + (forward ? step : length - 1 - step)) * stride;
+      for (int64_t i = 0; i < stride; ++i) {
+        const uint8_t bits = in[row + i];
+        since_zero[i] = bits & kZero ? 0 : std::min(since_zero[i] + 1, reach + 1);
+        since_other[i] = bits & kOther ? 0 : std::min(since_other[i] + 1, reach + 1);
+        const int seen =
+            (since_zero[i] <= reach ? kZero : 0) | (since_other[i] <= reach ? kOther : 0);
+        out[row + i] = static_cast<uint8_t>(forward ? seen : out[row + i] | seen);
+      }
+    }
+  };
+  for (int64_t block = 0; block < blocks; ++block) {
+    sweep(block, true);
+    sweep(block, false);
+  }
+}
+
+}  // namespace
+
+int64_t VoxelSet::count() {
+  before_.resize(words_.size());
+  int64_t total = 0;
+  for (size_t i = 0; i < words_.size(); ++i) {
+    before_[i] = static_cast<uint32_t>(total);
+    total += std::popcount(words_[i]);
+  }
+  return total;
+}
+
+std::vector<int64_t> VoxelSet::voxels() const {
+  std::vector<int64_t> out;
+  if (words_.empty()) return out;
+  out.reserve(before_.back() + static_cast<size_t>(std::popcount(words_.back())));
+  for (size_t i = 0; i < words_.size(); ++i) {
+    for (uint64_t word = words_[i]; word != 0; word &= word - 1) {
+      out.push_back(static_cast<int64_t>(64 * i) + std::countr_zero(word));
+    }
+  }
+  return out;
+}
+
+Volume<uint8_t> near_boundary(const Volume<uint8_t>& labels, int reach) {
+  Volume<uint8_t> a(labels.grid()), b(labels.grid());
+  for (int64_t i = 0; i < labels.voxels(); ++i) a[i] = labels[i] == 0 ? kZero : kOther;
+  for (int axis = 0; axis < 3; ++axis) {
+    spread(a, b, axis, reach);
+    std::swap(a, b);
+  }
+  for (uint8_t& bits : a) bits = bits == (kZero | kOther) ? 1 : 0;
+  return a;
+}
+
+DisjointSets::DisjointSets(uint32_t size) : parent_(size) {
+  std::iota(parent_.begin(), parent_.end(), 0u);
+}
+
+uint32_t DisjointSets::root(uint32_t a) {
+  while (parent_[a] != a) {
+    parent_[a] = parent_[parent_[a]];
+    a = parent_[a];
+  }
+  return a;
+}
+
+void DisjointSets::join(uint32_t a, uint32_t b) {
+  a = root(a);
+  b = root(b);
+  if (a != b) parent_[std::max(a, b)] = std::min(a, b);
+}
+
+Components DisjointSets::components() {
+  const auto size = static_cast<uint32_t>(parent_.size());
+  std::vector<uint32_t> roots, members_of(size, 0);
+  for (uint32_t v = 0; v < size; ++v) {
+    const uint32_t r = root(v);
+    if (r == v) roots.push_back(v);
+    ++members_of[r];
+  }
+  std::stable_sort(roots.begin(), roots.end(),
+                   [&](uint32_t a, uint32_t b) { return members_of[a] > members_of[b]; });
+  Components out;
+  out.first.push_back(0);
+  for (const uint32_t r : roots) out.first.push_back(out.first.back() + members_of[r]);
+  // From here members_of[root] is where the component's next member goes.
+  for (size_t c = 0; c < roots.size(); ++c) {
+    members_of[roots[c]] = static_cast<uint32_t>(out.first[c]);
+  }
+  out.members.resize(size);
+  for (uint32_t v = 0; v < size; ++v) out.members[members_of[root(v)]++] = v;
+  return out;
+}
+
+}  // namespace larch::regularise

@@ -1,0 +1,291 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/regularise/graph_cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/regularise/band.h"
+#include "larch/regularise/max_flow.h"
+
+namespace larch::regularise {
+namespace {
+
+constexpr double kUnit = 1 << 20;           // integer cost of one dV
+constexpr int32_t kMostCapacity = 1 << 26;  // 26 edges and a voxel's own term fit into 32 bits
+
+/// exp(-x) for x >= 0 from + - * / alone, so that it is the same on every machine.
+double exp_of_minus(double x) {
+  constexpr double kLn2 = 0.69314718055994530942;
+  if (!(x < 40)) return 0;
+  const double halvings = std::floor(x / kLn2);
+  const double r = x - halvings * kLn2;
+  double sum = 1;
+  for (int n = 18; n >= 1; --n) sum = 1 - r / n * sum;
+  return std::ldexp(sum, -static_cast<int>(halvings));
+}
+
+/// The energy in integers: what a voxel's label and a cut edge cost.
+class Energy {
+ public:
+  Energy(const Volume<float>& probability, const Volume<float>* image, const GraphCutConfig& config)
+      : probability_(probability), image_(config.weights == EdgeCost::kContrast ? image : nullptr) {
+    const Grid& grid = probability.grid();
+    const double voxel_mm3 = std::fabs(determinant(grid.direction)) * grid.voxel_volume_mm3();
+    for (const EdgeWeight& edge : crofton_weights(grid, config.neighbours)) {
+      const double cost = std::nearbyint(config.lambda_mm * edge.area_mm2 / voxel_mm3 * kUnit);
+      if (!(cost <= kMostCapacity)) {
+        throw UsageError("graph cut: lambda_mm = " + std::to_string(config.lambda_mm) +
+                         " is too large for voxels of this size; at most " +
+                         std::to_string(config.lambda_mm * kMostCapacity / cost));
+      }
+      for (const int sign : {1, -1}) {
+        offsets_.push_back(edge.offset * sign);
+        steps_.push_back(grid.linear(offsets_.back()));
+        costs_.push_back(static_cast<int32_t>(cost));
+        sum_of_costs_ += costs_.back();
+      }
+    }
+  }
+
+  int slots() const { return static_cast<int>(offsets_.size()); }
+  int64_t sum_of_costs() const { return sum_of_costs_; }
+
+  /// Cost of label 0 less that of label 1. It keeps its sign however small it is.
+  int32_t preference(int64_t voxel) const {
+    const double p = probability_[voxel];
+    const auto cost = static_cast<int32_t>(std::nearbyint((2 * p - 1) * kUnit));
+    return cost != 0 || p == 0.5 ? cost : p > 0.5 ? 1 : -1;
+  }
+
+  /// Calls visit(slot, neighbour voxel) for the neighbours inside the volume.
+  template <class Visit>
+  void neighbours(int64_t voxel, Visit&& visit) const {
+    const Grid& grid = probability_.grid();
+    const Vec3i at = grid.voxel(voxel);
+    for (int s = 0; s < slots(); ++s) {
+      if (grid.contains(at + offsets_[s])) visit(s, voxel + steps_[s]);
+    }
+  }
+
+  int32_t edge_cost(int slot, int64_t a, int64_t b) const {
+    if (image_ == nullptr) return costs_[slot];
+    const double d = static_cast<double>((*image_)[a]) - (*image_)[b];
+    return static_cast<int32_t>(
+        std::nearbyint(costs_[slot] * exp_of_minus(d * d * half_inverse_square_)));
+  }
+
+  void set_sigma(double sigma) { half_inverse_square_ = sigma > 0 ? 0.5 / (sigma * sigma) : 0; }
+
+ private:
+  const Volume<float>& probability_;
+  const Volume<float>* image_;
+  std::vector<Vec3i> offsets_;  // slot s and slot s ^ 1 are opposite
+  std::vector<int64_t> steps_;
+  std::vector<int32_t> costs_;
+  int64_t sum_of_costs_ = 0;
+  double half_inverse_square_ = 0;
+};
+
+void check(const Volume<float>& probability, const Volume<float>* image,
+           const GraphCutConfig& config) {
+  if (config.weights == EdgeCost::kContrast) {
+    if (image == nullptr) throw UsageError("graph cut: contrast weights need the image");
+    const std::string difference = describe_difference(image->grid(), probability.grid());
+    if (!difference.empty()) {
+      throw InputError("graph cut: image and probability are on different grids: " + difference);
+    }
+  }
+  for (int64_t i = 0; i < probability.voxels(); ++i) {
+    if (!(probability[i] >= 0 && probability[i] <= 1)) {
+      const Vec3i at = probability.grid().voxel(i);
+      throw InputError("graph cut: voxel (" + std::to_string(at.x) + ", " + std::to_string(at.y) +
+                       ", " + std::to_string(at.z) + ") has probability " +
+                       std::to_string(probability[i]) + ", which is not in 0..1");
+    }
+  }
+}
+
+/// Which voxels are free.
+struct BandRule {
+  bool by_probability;
+  int reach;
+};
+
+VoxelSet find_band(const Volume<float>& probability, const Volume<uint8_t>& threshold,
+                   const GraphCutConfig& config, const Energy& energy, const BandRule& rule) {
+  const Volume<uint8_t> near = near_boundary(threshold, rule.reach);
+  VoxelSet band(probability.voxels());
+  for (int64_t i = 0; i < probability.voxels(); ++i) {
+    const double p = probability[i];
+    const bool unsure = rule.by_probability && p >= config.band_low && p <= config.band_high;
+    if ((near[i] != 0 || unsure) && std::abs(energy.preference(i)) <= energy.sum_of_costs()) {
+      band.insert(i);
+    }
+  }
+  return band;
+}
+
+/// The widest band that config.max_band_voxels allows.
+std::pair<VoxelSet, int64_t> choose_band(const Volume<float>& probability,
+                                         const Volume<uint8_t>& threshold,
+                                         const GraphCutConfig& config, const Energy& energy,
+                                         const Context& context) {
+  BandRule rule{true, config.band_voxels};
+  int64_t wanted = 0;
+  while (true) {
+    VoxelSet band = find_band(probability, threshold, config, energy, rule);
+    const int64_t count = band.count();
+    if (wanted == 0) wanted = count;
+    if (count <= config.max_band_voxels) {
+      if (count < wanted && (!rule.by_probability || rule.reach < config.band_voxels)) {
+        context.warn(
+            "graph cut: the band has " + std::to_string(wanted) +
+            " voxels, more than max_band_voxels = " + std::to_string(config.max_band_voxels) +
+            "; only the " + std::to_string(count) + " within " + std::to_string(rule.reach) +
+            " voxels of the surface at 0.5 are optimised");
+      }
+      return {std::move(band), count};
+    }
+    if (!rule.by_probability && rule.reach <= 1) {
+      throw MemoryError(
+          "graph cut: even a band of 1 voxel around the surface has " + std::to_string(count) +
+          " voxels, more than max_band_voxels = " + std::to_string(config.max_band_voxels) +
+          "; raise it (" + std::to_string(graph_cut_bytes_per_voxel(config.neighbours)) +
+          " bytes a voxel) or regularise at a larger voxel size");
+    }
+    if (rule.by_probability) {
+      rule = {false, std::max(1, rule.reach)};
+    } else {
+      --rule.reach;
+    }
+  }
+}
+
+double root_mean_square_difference(const Volume<float>& image, const std::vector<int64_t>& voxels) {
+  const Grid& grid = image.grid();
+  double sum = 0;
+  int64_t pairs = 0;
+  for (const int64_t i : voxels) {
+    const Vec3i at = grid.voxel(i);
+    for (const Vec3i& step : {Vec3i{1, 0, 0}, Vec3i{0, 1, 0}, Vec3i{0, 0, 1}}) {
+      if (!grid.contains(at + step)) continue;
+      const double d = static_cast<double>(image[i]) - image[i + grid.linear(step)];
+      sum += d * d;
+      ++pairs;
+    }
+  }
+  return pairs == 0 ? 0 : std::sqrt(sum / static_cast<double>(pairs));
+}
+
+/// The band as a graph. Voxels outside it act through the preference of their free neighbours.
+struct Band {
+  const Energy& energy;
+  const VoxelSet& set;
+  const std::vector<int64_t>& voxels;
+};
+
+Components find_components(const Band& band) {
+  DisjointSets sets(static_cast<uint32_t>(band.voxels.size()));
+  for (uint32_t v = 0; v < band.voxels.size(); ++v) {
+    band.energy.neighbours(band.voxels[v], [&](int slot, int64_t other) {
+      const uint32_t w = slot % 2 == 0 ? band.set.index(other) : VoxelSet::kNone;
+      if (w != VoxelSet::kNone) sets.join(v, w);
+    });
+  }
+  return sets.components();
+}
+
+/// `place[v]` is the position of band voxel v in its component.
+CutProblem make_problem(const Band& band, std::span<const uint32_t> component,
+                        const std::vector<uint32_t>& place, const Volume<uint8_t>& labels) {
+  CutProblem problem;
+  problem.slots = band.energy.slots();
+  const size_t size = component.size(), slots = static_cast<size_t>(problem.slots);
+  problem.excess.resize(size);
+  problem.capacity.assign(size * slots, 0);
+  problem.neighbour.resize(size * slots);
+  for (uint32_t i = 0; i < size; ++i) {
+    const int64_t voxel = band.voxels[component[i]];
+    std::fill_n(problem.neighbour.begin() + i * slots, slots, i);
+    int32_t excess = band.energy.preference(voxel);
+    band.energy.neighbours(voxel, [&](int slot, int64_t other) {
+      const int32_t cost = band.energy.edge_cost(slot, voxel, other);
+      const uint32_t w = band.set.index(other);
+      if (w == VoxelSet::kNone) {
+        excess += labels[other] != 0 ? cost : -cost;
+      } else {
+        problem.neighbour[i * slots + slot] = place[w];
+        problem.capacity[i * slots + slot] = cost;
+      }
+    });
+    problem.excess[i] = excess;
+  }
+  return problem;
+}
+
+void solve(const Band& band, Volume<uint8_t>& labels, const Context& context) {
+  const Components components = find_components(band);
+  std::vector<uint32_t> place(band.voxels.size());
+  for (int64_t c = 0; c < components.count(); ++c) {
+    const auto members = components.component(c);
+    for (uint32_t i = 0; i < members.size(); ++i) place[members[i]] = i;
+  }
+  // Free voxels are written here, fixed ones are read: two sets, so threads do not meet.
+  const auto body = [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end && !context.stop_requested(); ++c) {
+      const auto members = components.component(c);
+      const auto side = source_side_of_minimum_cut(make_problem(band, members, place, labels));
+      for (size_t i = 0; i < members.size(); ++i) labels[band.voxels[members[i]]] = side[i];
+    }
+  };
+  parallel_for(context.threads, components.count(), 1, body);
+  if (context.stop_requested()) {
+    throw Stopped("graph cut: stopped", static_cast<ExitCode>(context.stop->load()));
+  }
+  context.debug("graph cut: " + std::to_string(components.count()) +
+                " components, the largest with " +
+                std::to_string(components.count() == 0 ? 0 : components.first[1]) + " voxels");
+}
+
+}  // namespace
+
+int64_t graph_cut_bytes_per_voxel(int neighbours) {
+  // While the graph is made, a slot has a neighbour, a column and a residual capacity of 4 bytes
+  // each. A vertex takes 40 bytes for its edges to and from the terminals, up to 45 in Boost's
+  // vertices, queues and orphans, and 27 in the lists of the band.
+  return 12 * neighbours + 112;
+}
+
+Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>* image,
+                          const GraphCutConfig& config, const Context& context) {
+  check(probability, image, config);
+  Energy energy(probability, image, config);
+  Volume<uint8_t> labels(probability.grid());
+  for (int64_t i = 0; i < labels.voxels(); ++i) labels[i] = probability[i] > 0.5f ? 1 : 0;
+  if (energy.sum_of_costs() == 0) return labels;
+
+  const auto [set, count] = choose_band(probability, labels, config, energy, context);
+  const int64_t bytes = count * graph_cut_bytes_per_voxel(config.neighbours);
+  const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+  if (bytes > free_bytes) {
+    throw MemoryError("graph cut: needs " + std::to_string(bytes >> 20) + " MiB for " +
+                      std::to_string(count) + " voxels, free are " +
+                      std::to_string(free_bytes >> 20) +
+                      " MiB; lower max_band_voxels or use neighbours = 6");
+  }
+  context.debug("graph cut: " + std::to_string(count) + " free voxels, at most " +
+                std::to_string((bytes >> 20) + 1) + " MiB");
+  const std::vector<int64_t> voxels = set.voxels();
+  if (config.weights == EdgeCost::kContrast) {
+    energy.set_sigma(config.sigma > 0 ? config.sigma : root_mean_square_difference(*image, voxels));
+  }
+  solve({energy, set, voxels}, labels, context);
+  return labels;
+}
+
+}  // namespace larch::regularise
