@@ -24,7 +24,7 @@ struct Overlap {
   double relative_volume_difference = 0;
 };
 
-/// The values > or < 0 that occur in either volume, ascending, without 0.
+/// The values other than 0 that occur in either volume, ascending.
 std::vector<int32_t> labels_in(const LabelVolume& a, const LabelVolume& b);
 
 /// 1 where the label is one of `values`.

@@ -31,7 +31,7 @@ struct SurfaceDistance {
 SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context);
 
 /// The same for masks (anything but 0 is inside). The grids may differ: distances are in world
-/// space. Restricting both masks to their common bounding box first changes nothing but time.
+/// space.
 SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
                                  const Context& context);
 

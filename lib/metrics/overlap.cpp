@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/metrics/overlap.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "larch/core/error.h"
+
+namespace larch::metrics {
+namespace {
+
+void require_same_grid(const Grid& prediction, const Grid& reference) {
+  const std::string difference = describe_difference(prediction, reference);
+  if (!difference.empty()) {
+    throw InputError("prediction and reference are on different grids: " + difference +
+                     "; resample one of them to the grid of the other");
+  }
+}
+
+struct Counts {
+  int64_t prediction = 0, reference = 0, common = 0;
+};
+
+Overlap scores(const Counts& counts, double voxel_mm3) {
+  Overlap out;
+  out.prediction_voxels = counts.prediction;
+  out.reference_voxels = counts.reference;
+  out.common_voxels = counts.common;
+  const auto a = static_cast<double>(counts.prediction), b = static_cast<double>(counts.reference),
+             both = static_cast<double>(counts.common);
+  out.prediction_mm3 = a * voxel_mm3;
+  out.reference_mm3 = b * voxel_mm3;
+  out.volume_difference_mm3 = (a - b) * voxel_mm3;
+  if (a + b > 0) {
+    out.dice = 2 * both / (a + b);
+    out.jaccard = both / (a + b - both);
+    out.relative_volume_difference = b > 0 ? (a - b) / b : std::numeric_limits<double>::quiet_NaN();
+  }
+  return out;
+}
+
+void insert_sorted(std::vector<int32_t>& values, int32_t value) {
+  const auto place = std::lower_bound(values.begin(), values.end(), value);
+  if (place == values.end() || *place != value) values.insert(place, value);
+}
+
+}  // namespace
+
+std::vector<int32_t> labels_in(const LabelVolume& a, const LabelVolume& b) {
+  std::vector<int32_t> values;
+  for (const LabelVolume* volume : {&a, &b}) {
+    int32_t last = 0;
+    for (const int32_t value : *volume) {
+      if (value != last && value != 0) insert_sorted(values, value);
+      last = value;
+    }
+  }
+  return values;
+}
+
+Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values) {
+  Volume<uint8_t> mask(labels.grid(), 0);
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    mask[i] = std::find(values.begin(), values.end(), labels[i]) != values.end() ? 1 : 0;
+  }
+  return mask;
+}
+
+Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& reference) {
+  require_same_grid(prediction.grid(), reference.grid());
+  Counts counts;
+  for (int64_t i = 0; i < prediction.voxels(); ++i) {
+    const bool a = prediction[i] != 0, b = reference[i] != 0;
+    counts.prediction += a;
+    counts.reference += b;
+    counts.common += a && b;
+  }
+  return scores(counts, prediction.grid().voxel_volume_mm3());
+}
+
+std::vector<Overlap> overlap_per_label(const LabelVolume& prediction, const LabelVolume& reference,
+                                       std::span<const int32_t> values) {
+  require_same_grid(prediction.grid(), reference.grid());
+  std::vector<int32_t> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto place_of = [&](int32_t value) {
+    const auto place = std::lower_bound(sorted.begin(), sorted.end(), value);
+    return place == sorted.end() || *place != value ? -1
+                                                    : static_cast<int64_t>(place - sorted.begin());
+  };
+  std::vector<Counts> counts(sorted.size());
+  for (int64_t i = 0; i < prediction.voxels(); ++i) {
+    const int32_t a = prediction[i], b = reference[i];
+    const int64_t at_a = place_of(a), at_b = a == b ? at_a : place_of(b);
+    if (at_a >= 0) ++counts[at_a].prediction;
+    if (at_b >= 0) ++counts[at_b].reference;
+    if (a == b && at_a >= 0) ++counts[at_a].common;
+  }
+  std::vector<Overlap> out;
+  for (const int32_t value : values) {
+    out.push_back(scores(counts[place_of(value)], prediction.grid().voxel_volume_mm3()));
+  }
+  return out;
+}
+
+}  // namespace larch::metrics

@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/core/random_math.h"
+#include "larch/mesh/marching_cubes.h"
+#include "larch/mesh/measures.h"
+#include "larch/metrics/overlap.h"
+#include "larch/metrics/surface_distance.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::metrics;
+
+Grid grid_of(Vec3i size, Vec3d spacing_mm = {1, 1, 1}) {
+  Grid grid;
+  grid.size = size;
+  grid.spacing_mm = spacing_mm;
+  return grid;
+}
+
+Volume<uint8_t> box(const Grid& grid, Vec3i low, Vec3i high) {
+  Volume<uint8_t> mask(grid, 0);
+  for (int z = low.z; z < high.z; ++z)
+    for (int y = low.y; y < high.y; ++y)
+      for (int x = low.x; x < high.x; ++x) mask({x, y, z}) = 1;
+  return mask;
+}
+
+/// A fine surface of a sphere about the origin.
+Mesh sphere(double radius_mm) {
+  Grid grid = grid_of({49, 49, 49});
+  grid.origin_mm = {-24, -24, -24};
+  Volume<float> field(grid);
+  for (int64_t i = 0; i < field.voxels(); ++i) {
+    field[i] =
+        static_cast<float>(radius_mm - norm(world_from_index(grid, grid.voxel(i).cast<double>())));
+  }
+  return mesh::marching_cubes(field, 0, Context{});
+}
+
+/// Two triangles at height z: the square [0, side]^2.
+Mesh square(double side, double z) {
+  return {{{0, 0, z}, {side, 0, z}, {0, side, z}, {side, side, z}}, {{0, 1, 2}, {1, 3, 2}}};
+}
+
+}  // namespace
+
+TEST_CASE("overlap of two boxes, by hand") {
+  const Grid grid = grid_of({10, 10, 10}, {1, 2, 0.5});
+  const auto a = box(grid, {1, 1, 1}, {5, 5, 5}), b = box(grid, {3, 1, 1}, {7, 5, 4});
+  // |A| = 64, |B| = 48, |A and B| = 2 * 4 * 3 = 24.
+  const Overlap o = overlap(a, b);
+  CHECK(o.prediction_voxels == 64);
+  CHECK(o.reference_voxels == 48);
+  CHECK(o.common_voxels == 24);
+  CHECK(o.dice == Approx(48.0 / 112));
+  CHECK(o.jaccard == Approx(24.0 / 88));
+  CHECK(o.volume_difference_mm3 == Approx(16));
+  CHECK(o.relative_volume_difference == Approx(1.0 / 3));
+  CHECK(o.reference_mm3 == Approx(48));
+}
+
+TEST_CASE("overlap with empty masks") {
+  const Grid grid = grid_of({4, 4, 4});
+  const auto some = box(grid, {0, 0, 0}, {2, 2, 2});
+  const Volume<uint8_t> none(grid, 0);
+  CHECK(overlap(none, none).dice == 1);
+  CHECK(overlap(none, none).jaccard == 1);
+  CHECK(overlap(none, none).relative_volume_difference == 0);
+  CHECK(overlap(some, none).dice == 0);
+  CHECK(std::isnan(overlap(some, none).relative_volume_difference));
+  CHECK(overlap(none, some).dice == 0);
+  CHECK(overlap(none, some).relative_volume_difference == -1);
+}
+
+TEST_CASE("overlap per label is overlap of the label's masks") {
+  const Grid grid = grid_of({12, 11, 10}, {1, 1, 3});
+  LabelVolume a(grid), b(grid);
+  for (int64_t i = 0; i < a.voxels(); ++i) {
+    a[i] = static_cast<int32_t>(hash_below(1, 0, i, 5)) - 1;
+    b[i] = hash_below(1, 1, i, 2) ? a[i] : static_cast<int32_t>(hash_below(1, 2, i, 9)) * 100;
+  }
+  const auto values = labels_in(a, b);
+  CHECK(values == std::vector<int32_t>{-1, 1, 2, 3, 100, 200, 300, 400, 500, 600, 700, 800});
+  const auto all = overlap_per_label(a, b, values);
+  REQUIRE(all.size() == values.size());
+  for (size_t k = 0; k < values.size(); ++k) {
+    const Overlap one = overlap(mask_of(a, {&values[k], 1}), mask_of(b, {&values[k], 1}));
+    CHECK(all[k].dice == one.dice);
+    CHECK(all[k].prediction_voxels == one.prediction_voxels);
+    CHECK(all[k].reference_voxels == one.reference_voxels);
+  }
+  const std::vector<int32_t> absent{42};
+  CHECK(overlap_per_label(a, b, absent)[0].dice == 1);
+}
+
+TEST_CASE("grids that differ are refused with the difference") {
+  const Volume<uint8_t> a(grid_of({4, 4, 4})), b(grid_of({4, 4, 5})),
+      c(grid_of({4, 4, 4}, {1, 1, 2}));
+  CHECK_THROWS_AS(overlap(a, b), InputError);
+  CHECK_THROWS_WITH(overlap(a, b), Catch::Contains("4x4x4 against 4x4x5"));
+  CHECK_THROWS_WITH(overlap(a, c), Catch::Contains("spacing"));
+}
+
+TEST_CASE("surface distance of identical and of empty masks") {
+  const Grid grid = grid_of({9, 9, 9});
+  const auto a = box(grid, {2, 2, 2}, {6, 7, 5});
+  const Volume<uint8_t> none(grid, 0);
+  const SurfaceDistance same = surface_distance(a, a, Context{});
+  CHECK(same.mean_mm == 0);
+  CHECK(same.max_mm == 0);
+  CHECK(surface_distance(none, none, Context{}).mean_mm == 0);
+  const SurfaceDistance missing = surface_distance(a, none, Context{});
+  CHECK(std::isnan(missing.mean_mm));
+  CHECK(std::isnan(missing.p95_mm));
+  CHECK(std::isnan(surface_distance(none, a, Context{}).max_mm));
+}
+
+TEST_CASE("surface distance of parallel squares is their distance, weighted by area") {
+  const SurfaceDistance d = surface_distance(square(4, 0), square(4, 3), Context{});
+  CHECK(d.mean_mm == Approx(3));
+  CHECK(d.median_mm == Approx(3));
+  CHECK(d.max_mm == Approx(3));
+  // A second pair far away and nearer to each other: areas 16 and 2 * 0.5, distances 3 and 1. The
+  // mean counts areas, not triangles.
+  Mesh a = square(4, 0), b = square(4, 3);
+  for (Mesh* m : {&a, &b}) {
+    const double z = m == &a ? 0 : 1;
+    for (const Vec3d v : {Vec3d{100, 0, z}, Vec3d{101, 0, z}, Vec3d{100, 1, z}}) {
+      m->vertices_mm.push_back(v);
+    }
+    m->triangles.push_back({4, 5, 6});
+  }
+  const SurfaceDistance two = surface_distance(a, b, Context{});
+  CHECK(two.mean_mm == Approx((16 * 3 + 0.5 * 1) / 16.5));
+  CHECK(two.median_mm == Approx(3));
+}
+
+TEST_CASE("both directions are pooled") {
+  // A large square against a small one above its middle: from the small to the large the distance
+  // is 1 everywhere, from the large to the small it is more.
+  Mesh small = square(2, 1);
+  for (Vec3d& v : small.vertices_mm) v += Vec3d{9, 9, 0};
+  const SurfaceDistance d = surface_distance(square(20, 0), small, Context{});
+  const SurfaceDistance back = surface_distance(small, square(20, 0), Context{});
+  CHECK(d.mean_mm == Approx(back.mean_mm));
+  // The large one's centroids are (20/3, 20/3) and (40/3, 40/3); nearest points (9, 9) and (11,
+  // 11).
+  const double far_mm = std::sqrt(2 * std::pow(9 - 20 / 3.0, 2) + 1);
+  CHECK(d.max_mm == Approx(far_mm));
+  CHECK(d.mean_mm == Approx((400 * far_mm + 4 * 1) / 404));
+  CHECK(d.median_mm == Approx(far_mm));
+}
+
+TEST_CASE("concentric spheres are apart by the difference of their radii") {
+  const SurfaceDistance d = surface_distance(sphere(20), sphere(17), Context{});
+  CHECK(d.mean_mm == Approx(3).margin(0.02));
+  CHECK(d.median_mm == Approx(3).margin(0.02));
+  CHECK(d.max_mm == Approx(3).margin(0.06));
+}
+
+TEST_CASE("shifted boxes, by hand") {
+  // Boxes of 30 x 24 x 10 mm, shifted along x by 2 voxels of 1.5 mm = 3 mm.
+  const Grid grid = grid_of({40, 30, 30}, {1.5, 2, 1});
+  const auto a = box(grid, {5, 5, 5}, {25, 17, 15}), b = box(grid, {7, 5, 5}, {27, 17, 15});
+  const SurfaceDistance d = surface_distance(a, b, Context{});
+  CHECK(d.max_mm <= 3 + 1e-12);
+  CHECK(d.max_mm > 2.9);
+  CHECK(d.median_mm == Approx(0).margin(1e-9));
+  CHECK(d.p95_mm == Approx(3).margin(0.1));
+  // Per box: the outer end face (24 x 10 mm) is 3 mm away; the inner one lies in the other box, at
+  // min(3, distance to its own rim), integral of (24 - 2r)(10 - 2r) over r in 0..3 = 450; 3 mm of
+  // the sides (68 mm round) stick out, at 1.5 mm on average; 2 x 240 + 68 x 30 mm^2 in all.
+  CHECK(d.mean_mm == Approx((240 * 3 + 450 + 68 * 3 * 1.5) / (480 + 68 * 30)).epsilon(0.02));
+}
+
+TEST_CASE("a shift along the coarse axis counts in mm") {
+  // Plates that fill the volume across x and y would be cut at the border; these are far from it.
+  const Grid grid = grid_of({40, 40, 12}, {1, 1, 5});
+  const auto a = box(grid, {4, 4, 3}, {36, 36, 7}), b = box(grid, {4, 4, 4}, {36, 36, 8});
+  const SurfaceDistance d = surface_distance(a, b, Context{});
+  CHECK(d.max_mm == Approx(5).margin(1e-9));
+  CHECK(d.p95_mm == Approx(5).margin(1e-9));
+}
+
+TEST_CASE("distances are invariant under turning and mirroring the grid") {
+  Grid grid = grid_of({30, 28, 26}, {1, 1.3, 2});
+  const auto shapes = [&](const Grid& g) {
+    const auto a = box(g, {5, 6, 7}, {20, 18, 17}), b = box(g, {7, 5, 8}, {22, 19, 19});
+    return surface_distance(a, b, Context{});
+  };
+  const SurfaceDistance plain = shapes(grid);
+  const double c = std::cos(0.3), s = std::sin(0.3);
+  grid.direction = {{{c, -s, 0}, {s, c, 0}, {0, 0, -1}}};
+  grid.origin_mm = {100, -50, 7};
+  const SurfaceDistance turned = shapes(grid);
+  CHECK(turned.mean_mm == Approx(plain.mean_mm));
+  CHECK(turned.p95_mm == Approx(plain.p95_mm));
+  CHECK(turned.max_mm == Approx(plain.max_mm));
+}
+
+TEST_CASE("surface distance does not depend on the number of threads") {
+  Context one, three;
+  three.threads = 3;
+  const Mesh a = sphere(19.3), b = sphere(16.1);
+  const SurfaceDistance d = surface_distance(a, b, one), e = surface_distance(a, b, three);
+  CHECK(d.mean_mm == e.mean_mm);
+  CHECK(d.median_mm == e.median_mm);
+  CHECK(d.p95_mm == e.p95_mm);
+  CHECK(d.max_mm == e.max_mm);
+}
