@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "larch/config/fields.h"
@@ -11,22 +12,16 @@
 namespace larch::phantom {
 
 struct OrgansConfig {
-  int size_x = 64;
-  int size_y = 64;
-  int size_z = 40;
-  double spacing_xy_mm = 2.0;
-  double spacing_z_mm = 3.0;
+  std::array<int, 3> size{64, 64, 40};
+  std::array<double, 3> spacing_mm{2, 2, 3};
   double noise = 25;
   double bias = 0.15;
   template <class F>
   void fields(F&& f) {
-    f(Field{"size_x", size_x, "voxels", 16, 1024}, Field{"size_y", size_y, "voxels", 16, 1024},
-      Field{"size_z", size_z, "voxels", 16, 1024},
-      Field{"spacing_xy_mm", spacing_xy_mm, "voxel size in the slice", 0.05, 50.0},
-      Field{"spacing_z_mm", spacing_z_mm, "slice distance", 0.05, 50.0},
-      Field{"noise", noise, "standard deviation of the noise; organs differ by about 100", 0.0,
-            1000.0},
-      Field{"bias", bias, "amplitude of the smooth intensity field, as a share", 0.0, 0.9});
+    f(Field{"size", size, "voxels along x, y and z", 16, 1024},
+      Field{"spacing_mm", spacing_mm, "voxel size along x, y and z", 0.05, 50},
+      Field{"noise", noise, "standard deviation of the noise; organs differ by about 100", 0, 1000},
+      Field{"bias", bias, "amplitude of the smooth intensity field, as a share", 0, 0.9});
   }
 };
 
@@ -36,14 +31,19 @@ struct OrgansCase {
   LabelVolume labels;
 };
 
-/// A body with textured organs of known shape in a random pose. Label 1 ("target") and an
-/// unlabelled distractor have the same mean intensity, so that no threshold separates them; they
-/// differ in texture, shape and neighbourhood. Label 2 ("vessel") is a bright tube beside the
-/// target. Every value depends on (seed, number, voxel) alone: the same bytes for any number of
-/// threads.
+/// A body with textured organs of known shape in a random pose, on a grid centred at the world's
+/// origin. Label 1 is the "organ". A "distractor" without label has the same mean and the same
+/// spread of intensities and about the same size, so that no intensity window separates the two;
+/// the organ differs by a coarser texture, a thin dark capsule and its shape. A bright column, a
+/// dark cavity, soft tissue and air are there too. Each case has its own pose, shapes, textures,
+/// gain, smooth intensity field (config.bias) and noise.
+///
+/// Every voxel depends on (seed, number, voxel) alone and is computed without functions that differ
+/// between mathematical libraries: the same bytes for any number of threads, on any machine.
+/// Throws MemoryError if the volume does not fit.
 OrgansCase make_organs(const OrgansConfig& config, uint64_t seed, int number, int threads);
 
-/// Names and colours of the labels of make_organs.
+/// Name and colour of the label of make_organs.
 LabelTable organs_label_table();
 
 }  // namespace larch::phantom
