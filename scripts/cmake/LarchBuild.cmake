@@ -40,7 +40,9 @@ configure_file(${PROJECT_SOURCE_DIR}/scripts/cmake/larch_build.h.in
 add_library(larch_settings INTERFACE)
 target_include_directories(larch_settings INTERFACE
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_compile_features(larch_settings INTERFACE cxx_std_20)
+# Not in the build: CMake 3.25 does not know CUDA C++20 and would refuse the dialect for nvcc too, so the
+# flag is given by hand below.
+target_compile_features(larch_settings INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
 
 # Private flags of this project: warnings, and arithmetic that is the same on every device.
 add_library(larch_private INTERFACE)
@@ -51,7 +53,7 @@ if(LARCH_WARNINGS_AS_ERRORS)
 endif()
 list(JOIN larch_warnings "," larch_host_warnings)
 target_compile_options(larch_private INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:${larch_warnings};-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:CXX>:-std=c++20;${larch_warnings};-ffp-contract=off>
   $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--expt-relaxed-constexpr;-Xcompiler=${larch_host_warnings},-ffp-contract=off>)
 if(LARCH_SANITIZE)
   target_compile_options(larch_private INTERFACE

@@ -1,2 +1,95 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
+# Installation: headers, libraries, the CMake package, relocatable executables, the archive of CPack.
+# Included last, when every target exists.
+include(CMakePackageConfigHelpers)
+
+option(LARCH_BUNDLE "Install tests, benchmarks and the shared libraries that executables need" OFF)
+set(larch_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Larch)
+
+# Libraries that this build has, and one name for all of them: larch::larch.
+set(larch_libraries)
+set(larch_skeleton)  # for this project's executables; not an API
+foreach(library larch_core larch_algo larch_config larch_models larch_io)
+  if(TARGET ${library})
+    list(APPEND larch_libraries ${library})
+  endif()
+endforeach()
+if(TARGET larch_app)
+  set(larch_skeleton larch_app)
+endif()
+add_library(larch INTERFACE)
+add_library(larch::larch ALIAS larch)
+target_link_libraries(larch INTERFACE ${larch_libraries})
+
+# larch_origin(OUTPUT FROM TO): $ORIGIN-relative path between two installed folders.
+function(larch_origin output from to)
+  cmake_path(RELATIVE_PATH to BASE_DIRECTORY ${from} OUTPUT_VARIABLE path)
+  set(${output} "$ORIGIN/${path}" PARENT_SCOPE)
+endfunction()
+
+# larch_executables_below(OUTPUT FOLDER): executable targets of a source folder and those below it.
+function(larch_executables_below output folder)
+  set(found)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target ${targets})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      list(APPEND found ${target})
+    endif()
+  endforeach()
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(child ${folders})
+    larch_executables_below(below ${child})
+    list(APPEND found ${below})
+  endforeach()
+  set(${output} "${found}" PARENT_SCOPE)
+endfunction()
+
+set(larch_apps)
+if(LARCH_WITH_ITK)
+  larch_executables_below(larch_apps ${PROJECT_SOURCE_DIR}/apps)
+endif()
+larch_origin(larch_bin_to_lib ${CMAKE_INSTALL_BINDIR} ${CMAKE_INSTALL_LIBDIR})
+set_target_properties(${larch_libraries} ${larch_skeleton} PROPERTIES INSTALL_RPATH "$ORIGIN")
+if(larch_apps)
+  set_target_properties(${larch_apps} PROPERTIES INSTALL_RPATH ${larch_bin_to_lib})
+endif()
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/larch
+        COMPONENT Development FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_BINARY_DIR}/include/larch_build.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        COMPONENT Development)
+install(TARGETS larch larch_settings ${larch_libraries} EXPORT LarchTargets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(larch_skeleton AND BUILD_SHARED_LIBS)
+  install(TARGETS ${larch_skeleton} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(EXPORT LarchTargets NAMESPACE larch:: DESTINATION ${larch_package_dir}
+        COMPONENT Development)
+set(LARCH_ITK_COMPONENTS)
+if(LARCH_WITH_ITK)
+  get_directory_property(larch_itk DIRECTORY ${PROJECT_SOURCE_DIR}/lib/io DEFINITION ITK_MODULES_REQUESTED)
+  list(JOIN larch_itk " " LARCH_ITK_COMPONENTS)
+endif()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LarchConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/LarchConfig.cmake INSTALL_DESTINATION ${larch_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/LarchConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/LarchConfig.cmake ${PROJECT_BINARY_DIR}/LarchConfigVersion.cmake
+        DESTINATION ${larch_package_dir} COMPONENT Development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/larch/configs
+        FILES_MATCHING PATTERN "*.json")
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/larch)
+
+if(LARCH_BUNDLE)
+  include(LarchBundle)
+endif()
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_NAME larch)
+set(CPACK_PACKAGE_VENDOR "The Larch authors")
+set(CPACK_PACKAGE_FILE_NAME larch-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_STRIP_FILES ON)
+include(CPack)

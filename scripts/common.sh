@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the scripts beside it: messages, timed steps, and where things are.
+
+script_name=$(basename "$0")
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Debian's own interpreter: another python3 on the PATH would not see Debian's numpy and nibabel.
+python=/usr/bin/python3
+
+# fail CODE MESSAGE...: ends the script with a message.
+fail() {
+  local code=$1
+  shift
+  echo "$script_name: error: $*" >&2
+  exit "$code"
+}
+
+# step NAME COMMAND...: prints one line before the command and its time after it.
+step() {
+  local name=$1 start=$SECONDS code=0
+  shift
+  echo "==> $name"
+  "$@" || code=$?
+  if ((code != 0)); then
+    echo "$script_name: error: '$name' failed with exit code $code after $((SECONDS - start)) s" >&2
+    exit "$code"
+  fi
+  echo "    done in $((SECONDS - start)) s"
+}
+
+# quiet_step NAME LOG COMMAND...: as step, with the output in LOG; its end is shown on failure.
+quiet_step() {
+  local name=$1 log=$2 start=$SECONDS code=0
+  shift 2
+  echo "==> $name"
+  "$@" >"$log" 2>&1 || code=$?
+  if ((code != 0)); then
+    tail -n 40 "$log" >&2
+    echo "$script_name: error: '$name' failed with exit code $code; whole output: $log" >&2
+    exit "$code"
+  fi
+  echo "    done in $((SECONDS - start)) s"
+}
+
+# Threads that this process may use.
+threads=$(nproc)

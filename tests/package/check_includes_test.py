@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/check-includes must find each kind of violation. Usage: check_includes_test.py SCRIPT"""
+import os
+import subprocess
+import sys
+import tempfile
+
+CLEAN = {
+    'lib/core/vec.h': '#include <cstdint>\n',
+    'lib/core/dispatch.h': '#if LARCH_WITH_CUDA\n#endif\n',
+    'lib/config/fields.h': '#include <string>\n',
+    'lib/config/config.h': '#include <nlohmann/json_fwd.hpp>\n#include "larch/config/fields.h"\n',
+    'lib/io/image.h': '#include "larch/core/vec.h"\n',
+    'lib/io/local.h': '#include <itkImage.h>\n',
+    'lib/io/image.cpp': '#include "larch/io/image.h"\n#include "larch/io/local.h"\n',
+    'lib/mesh/smooth.h': '#include "larch/config/fields.h"\n#include "larch/core/vec.h"\n',
+    'lib/pbt/model.h': '#include "larch/mesh/smooth.h"\n',
+    'lib/models/file.h': '#include "larch/config/config.h"\n#include "larch/pbt/model.h"\n',
+    'cuda/core/check.cuh': '#include <cuda_runtime.h>\n',
+    'cuda/pbt/boost.cu': '#include "cuda/core/check.cuh"\n#include "larch/pbt/model.h"\n',
+    'apps/tool.cpp': '#include "larch/io/image.h"\n#include "larch/pbt/model.h"\n',
+    'tests/unit/a_test.cpp': '#include "larch/io/local.h"\n',
+}
+# File, what it holds instead, words of the message, line that is named.
+VIOLATIONS = [
+    ('lib/core/vec.h', '#include "larch/mesh/smooth.h"\n', 'may not include lib/mesh', 1),
+    ('lib/mesh/smooth.h', '#include "larch/core/vec.h"\n#include "larch/io/image.h"\n',
+     'may not include lib/io', 2),
+    ('lib/mesh/smooth.h', '#include "larch/config/config.h"\n', 'may not include lib/config', 1),
+    ('lib/mesh/smooth.h', '#include "larch/pbt/model.h"\n', 'may not include lib/pbt', 1),
+    ('lib/io/image.h', '#include "larch/config/fields.h"\n', 'may not include lib/config', 1),
+    ('lib/pbt/model.h', '#include <itkImage.h>\n', 'ITK may be included', 1),
+    ('lib/pbt/model.h', '#include <nlohmann/json.hpp>\n', 'JSON may be included', 1),
+    ('lib/pbt/model.h', '// nothing\n#include <spdlog/spdlog.h>\n', 'spdlog may be included', 2),
+    ('lib/core/vec.h', '#include <cuda_runtime.h>\n', 'CUDA may be included', 1),
+    ('lib/core/vec.h', '#ifdef LARCH_WITH_CUDA\n#endif\n', 'may test LARCH_WITH_CUDA', 1),
+    ('apps/tool.cpp', '#include "larch/io/local.h"\n', 'brings in ITK', 1),
+    ('apps/tool.cpp', '#include "cuda/core/check.cuh"\n', 'only cuda/ includes cuda/', 1),
+    ('cuda/pbt/boost.cu', '#include "larch/config/config.h"\n', 'may not include lib/config', 1),
+    ('lib/pbt/model.h', '#include "tests/unit/a_test.cpp"\n', 'nothing includes tests', 1),
+    ('lib/pbt/model.h', '#include "apps/tool.cpp"\n', 'nothing includes apps', 1),
+    ('lib/pbt/model.h', '#include "larch/pbt/absent.h"\n', 'does not exist', 1),
+    ('lib/io/image.cpp', '#include "image.h"\n', 'write "larch/', 1),
+    ('lib/newmodule/a.h', '#include "larch/core/vec.h"\n', 'is not in the table', 1),
+]
+
+
+def run(script, files):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in files.items():
+            os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(folder, path), 'w', encoding='utf-8') as file:
+                file.write(text)
+        done = subprocess.run([script, folder], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+
+def main():
+    script, failures = sys.argv[1], 0
+    code, output = run(script, CLEAN)
+    if code != 0:
+        print(f'the clean tree was refused (exit code {code}):\n{output}')
+        failures += 1
+    for path, text, words, line in VIOLATIONS:
+        code, output = run(script, {**CLEAN, path: text})
+        hit = any(words in row and row.startswith(f'{path}:{line}: ') for row in output.splitlines())
+        if code != 1 or not hit:
+            print(f'{path} with {text!r}: wanted exit code 1 and "{path}:{line}: ... {words}", '
+                  f'got {code}:\n{output}')
+            failures += 1
+    print(f'{len(VIOLATIONS) + 1} cases, {failures} failures')
+    return 1 if failures else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
