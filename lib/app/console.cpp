@@ -12,6 +12,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "larch/app/file_set.h"
 #include "larch/app/json_text.h"
 #include "larch/config/suggest.h"
 
@@ -70,6 +71,10 @@ Console::Console(const ConsoleSettings& settings)
   terminal_->set_pattern("%v");
   if (!settings_.log_file.empty()) {
     try {
+      // spdlog would make the folder; a name that is mistyped should not.
+      if (access(folder_of(settings_.log_file).c_str(), F_OK) != 0) {
+        throw spdlog::spdlog_ex("no folder");
+      }
       file_ = std::make_shared<spdlog::logger>(
           settings_.app, std::make_shared<spdlog::sinks::basic_file_sink_mt>(settings_.log_file));
     } catch (const spdlog::spdlog_ex&) {

@@ -55,9 +55,7 @@ Failure failure_of(std::exception_ptr error) {
   Failure failure;
   bool decided = false;
   add(std::move(error), failure, decided);
-  if (!decided) {
-    failure.chain.front() = "unexpected: " + failure.chain.front();
-  }
+  failure.expected = decided;
   return failure;
 }
 

@@ -12,6 +12,7 @@ namespace larch::detail {
 
 struct Failure {
   ExitCode code = ExitCode::kBug;
+  bool expected = false;           ///< a larch::Error or std::bad_alloc is in the chain
   bool stopped = false;            ///< larch::Stopped: not an error but an early end
   std::vector<std::string> chain;  ///< the outermost message first
 };

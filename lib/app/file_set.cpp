@@ -116,11 +116,12 @@ void flush_folder(const std::string& folder) {
   struct stat status {};
   const off_t size = stat(temporary.c_str(), &status) == 0 ? status.st_size : 0;
   if (const int error = short_write_cause(path, size)) outer += ": " + advice(error);
-  const bool known = failure.code != ExitCode::kBug;
+  const bool of_output = !failure.expected || failure.code == ExitCode::kOutput;
   try {
     throw std::runtime_error(cause);
   } catch (...) {
-    std::throw_with_nested(Error(known ? failure.code : ExitCode::kOutput, outer));
+    if (of_output) std::throw_with_nested(OutputError(outer));
+    std::throw_with_nested(Error(failure.code, outer));
   }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <functional>
 
 #include "larch/app/build_info.h"
 #include "larch/app/json_text.h"
 #include "larch/app/pages.h"
+#include "larch/config/suggest.h"
 
 namespace larch::detail {
 namespace {
@@ -48,12 +50,32 @@ std::optional<PathRole> role_of(const config::Node& node) {
   return node.prototype ? node.prototype().path : std::nullopt;
 }
 
-std::string placeholder(const config::Node& node) {
+struct ValueWords {
+  std::string type;   ///< stands after the flag: "INT", "soft|copy", "FILE"
+  std::string range;  ///< stands behind the help: "in [1, 32]"
+};
+
+ValueWords value_words(const config::Node& node) {
+  constexpr size_t kLongestChoices = 28;
   if (const auto role = role_of(node)) {
     const bool folder = *role == PathRole::kInputDir || *role == PathRole::kOutputDir;
-    return folder ? "FOLDER" : *role == PathRole::kInputImage ? "IMAGE" : "FILE";
+    return {folder ? "FOLDER" : *role == PathRole::kInputImage ? "IMAGE" : "FILE", ""};
   }
-  return node.kind == config::Kind::kBool ? "" : config::value_text(node);
+  if (node.kind == config::Kind::kBool) return {};
+  if (node.kind == config::Kind::kOptional) {
+    config::Node element = node.prototype();
+    element.min = std::max(element.min, node.min);
+    element.max = std::min(element.max, node.max);
+    return value_words(element);
+  }
+  const std::string text = config::value_text(node);
+  if (node.kind == config::Kind::kEnum) {
+    if (text.size() <= kLongestChoices) return {text, ""};
+    return {"WORD", "one of " + config::join(node.choices)};
+  }
+  if (node.kind == config::Kind::kVector) return {"LIST", text};
+  const size_t space = std::min(text.find(' '), text.size());
+  return {text.substr(0, space), space < text.size() ? text.substr(space + 1) : ""};
 }
 
 bool has_default_worth_showing(const config::Node& node) {
@@ -71,20 +93,23 @@ bool has_default_worth_showing(const config::Node& node) {
 
 std::string default_text(const config::Node& node) {
   const config::Json json = config::to_json(node);
-  return json.is_string() ? json.get<std::string>() : json_text(json);
+  const bool bare = json.is_string() && !json.get<std::string>().empty();
+  return bare ? json.get<std::string>() : json_text(json);
 }
 
 std::string flag_row(const config::Leaf& leaf) {
+  const ValueWords value = value_words(leaf.node);
   std::string left = leaf.short_flag.empty() ? "    " : leaf.short_flag + ", ";
   left += leaf.flag;
-  const std::string value = placeholder(leaf.node);
-  if (!value.empty()) left += " " + value;
-  std::string right = leaf.node.help;
-  if (leaf.node.required) right += " (required)";
+  if (!value.type.empty()) left += " " + value.type;
+  std::vector<std::string> remarks;
+  if (leaf.node.required) remarks.emplace_back("required");
+  if (!value.range.empty()) remarks.push_back(value.range);
   if (!leaf.node.required && has_default_worth_showing(leaf.node)) {
-    right += " (default " + default_text(leaf.node) + ")";
+    remarks.push_back("default " + default_text(leaf.node));
   }
-  return row(left, right);
+  const std::string tail = remarks.empty() ? "" : " (" + config::join(remarks, "; ") + ")";
+  return row(left, leaf.node.help + tail);
 }
 
 std::string section(const std::string& title, const std::vector<config::Leaf>& items,
@@ -99,7 +124,7 @@ std::string section(const std::string& title, const std::vector<config::Leaf>& i
 std::string synopsis(const Program& program, const CommandLine& line) {
   std::string text = program.info.name;
   for (const config::Leaf& leaf : line.app) {
-    if (leaf.node.required) text += " " + leaf.flag + " " + placeholder(leaf.node);
+    if (leaf.node.required) text += " " + leaf.flag + " " + value_words(leaf.node).type;
   }
   return text + " [flags]";
 }

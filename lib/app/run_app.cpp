@@ -190,14 +190,14 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
                        stop);
 }
 
-int report_failure(const Failure& failure, const std::string& app, Console* console,
-                   int stop_code) {
+int report_failure(Failure failure, const std::string& app, Console* console, int stop_code) {
   std::optional<Console> spare;
   if (console == nullptr) console = &spare.emplace(ConsoleSettings{app});
   if (failure.stopped) {
     console->log(LogLevel::kWarning, failure.chain.front());
     return stop_code != 0 ? stop_code : static_cast<int>(failure.code);
   }
+  if (!failure.expected) failure.chain.front() = "unexpected: " + failure.chain.front();
   console->error(failure.chain);
   return static_cast<int>(failure.code);
 }

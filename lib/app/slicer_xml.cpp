@@ -95,9 +95,13 @@ Element element_of(const config::Node& node) {
 }
 
 std::string constraints(const config::Node& node) {
+  const auto number = [&node](double value) {
+    const bool integer = node.kind == config::Kind::kInteger;
+    return integer ? json_text(static_cast<int64_t>(value)) : json_text(value);
+  };
   std::string text;
-  if (std::isfinite(node.min)) text += tag("minimum", json_text(node.min), 8);
-  if (std::isfinite(node.max)) text += tag("maximum", json_text(node.max), 8);
+  if (std::isfinite(node.min)) text += tag("minimum", number(node.min), 8);
+  if (std::isfinite(node.max)) text += tag("maximum", number(node.max), 8);
   return text.empty() ? "" : "      <constraints>\n" + text + "      </constraints>\n";
 }
 

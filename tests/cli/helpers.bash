@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the *.bats files: each test runs in a fresh folder, without variables from outside.
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+}
+
+# expect CODE COMMAND...: runs it, keeps stdout and stderr apart, and checks the exit code.
+expect() {
+  local wanted=$1
+  shift
+  local code=0
+  "$@" >out.txt 2>err.txt </dev/null || code=$?
+  if [ "$code" -ne "$wanted" ]; then
+    echo "exit code $code instead of $wanted: $*"
+    cat out.txt err.txt
+    return 1
+  fi
+}
+
+# has FILE TEXT: the file contains the text, word for word.
+has() {
+  grep -qF -- "$2" "$1" || { echo "'$2' is not in $1:"; cat "$1"; return 1; }
+}
+
+lacks() {
+  ! grep -qF -- "$2" "$1" || { echo "'$2' is in $1:"; cat "$1"; return 1; }
+}
+
+absent() {
+  local file
+  for file in "$@"; do
+    [ ! -e "$file" ] || { echo "$file exists"; return 1; }
+  done
+}
+
+# No temporaries anywhere below the folder (default: here).
+no_temporaries() {
+  local found
+  found=$(find "${1:-.}" -name '.larch-*')
+  [ -z "$found" ] || { echo "left behind: $found"; return 1; }
+}
+
+# python CODE: with json and sys at hand; fails the test if an assertion fails.
+python() {
+  /usr/bin/python3 -c "import json, sys
+def load(name): return json.load(open(name))
+$1"
+}
+
+# small_disk FOLDER KIB: an own small file system, or the test is skipped.
+small_disk() {
+  mkdir -p "$1"
+  mount -t tmpfs -o "size=$2k" larch-test "$1" 2>/dev/null ||
+    skip "mounting a small file system needs a privilege that is missing here"
+  mounted=$1
+}
+
+teardown() {
+  if [ -n "${mounted:-}" ]; then
+    umount "$mounted"
+  fi
+}

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include "larch/app/console.h"
+#include "larch/app/failures.h"
+#include "larch/app/file_set.h"
+#include "larch/app/outputs.h"
+#include "larch/app/resources.h"
+#include "larch/app/sidecar.h"
+#include "larch/core/digest.h"
+
+namespace larch::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that is removed at the end of a test.
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "larch-test-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  size_t count() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(path), fs::directory_iterator{}));
+  }
+};
+
+std::string content(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+Failure failure_from(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (...) {
+    return failure_of(std::current_exception());
+  }
+  return {};
+}
+
+TEST_CASE("temporary names stay in the folder and keep the extension") {
+  const auto extension = [](const std::string& path) {
+    const std::string name = temporary_name(path);
+    CHECK(folder_of(name) == folder_of(path));
+    CHECK(fs::path(name).filename().string().rfind(".larch-", 0) == 0);
+    return name.substr(name.find('.', name.rfind(".larch-") + 1));
+  };
+  CHECK(extension("/a/seg.nii.gz") == ".nii.gz");
+  CHECK(extension("b.c/model.pbt") == ".pbt");
+  CHECK(extension("x.y.vtk") == ".vtk");
+  CHECK(temporary_name("plain").find('.', 1) == std::string::npos);
+  CHECK(temporary_name("a.txt") != temporary_name("a.txt"));
+}
+
+TEST_CASE("files of a set appear together or not at all") {
+  const Folder folder;
+  {
+    FileSet files(false, nullptr);
+    files.write(folder / "a.txt", text_writer("a"));
+    files.write(folder / "b.txt", text_writer("b"));
+    CHECK_FALSE(fs::exists(folder / "a.txt"));
+    files.commit();
+    CHECK(content(folder / "a.txt") == "a");
+    CHECK(content(folder / "b.txt") == "b");
+  }
+  {
+    FileSet files(true, nullptr);
+    files.write(folder / "a.txt", text_writer("new"));
+    const Writer broken = [](const std::string& path) {
+      std::ofstream(path) << "half";
+      throw std::runtime_error("broke at " + path);
+    };
+    const Failure failure = failure_from([&] { files.write(folder / "c.txt", broken); });
+    CHECK(failure.code == ExitCode::kOutput);
+    CHECK(failure.chain == std::vector<std::string>{"cannot write '" + (folder / "c.txt") + "'",
+                                                    "broke at " + (folder / "c.txt")});
+  }
+  CHECK(content(folder / "a.txt") == "a");
+  CHECK(folder.count() == 2);
+}
+
+TEST_CASE("a name that is taken during the run is not replaced, and the others are taken back") {
+  const Folder folder;
+  FileSet files(false, nullptr);
+  files.write(folder / "a.txt", text_writer("a"));
+  files.write(folder / "b.txt", text_writer("b"));
+  std::ofstream(folder / "b.txt") << "of someone else";
+  CHECK_THROWS_AS(files.commit(), OutputError);
+  CHECK_FALSE(fs::exists(folder / "a.txt"));
+  CHECK(content(folder / "b.txt") == "of someone else");
+}
+
+TEST_CASE("a stop request keeps files from being written") {
+  const Folder folder;
+  std::atomic<int> stop{0};
+  FileSet files(false, &stop);
+  files.write(folder / "a.txt", text_writer("a"));
+  stop = 143;
+  CHECK_THROWS_AS(files.write(folder / "b.txt", text_writer("b")), Stopped);
+  CHECK_THROWS_AS(files.commit(), Stopped);
+  CHECK_FALSE(fs::exists(folder / "a.txt"));
+}
+
+TEST_CASE("write_atomically replaces whole files and keeps the old one on failure") {
+  const Folder folder;
+  write_atomically(folder / "x.pbt", text_writer("1"));
+  write_atomically(folder / "x.pbt", text_writer("2"));
+  CHECK_THROWS_AS(write_atomically(folder / "x.pbt",
+                                   [](const std::string& path) {
+                                     std::ofstream(path) << "3";
+                                     throw InputError("no");
+                                   }),
+                  Error);
+  CHECK(content(folder / "x.pbt") == "2");
+  CHECK(folder.count() == 1);
+  CHECK_THROWS_AS(write_atomically(folder / "none/x", text_writer("")), OutputError);
+  CHECK_THROWS_AS(write_atomically(folder / "y", [](const std::string&) {}), OutputError);
+}
+
+TEST_CASE("the code of a failure is that of the outermost Larch error; the chain is whole") {
+  const Failure nested = failure_from([] {
+    try {
+      throw DeviceError("inner");
+    } catch (...) {
+      std::throw_with_nested(InputError("outer"));
+    }
+  });
+  CHECK(nested.code == ExitCode::kInput);
+  CHECK(nested.chain == std::vector<std::string>{"outer", "inner"});
+  const Failure foreign = failure_from([] {
+    try {
+      throw MemoryError("inner");
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error("outer"));
+    }
+  });
+  CHECK(foreign.code == ExitCode::kMemory);
+  CHECK(failure_from([] { throw std::bad_alloc(); }).code == ExitCode::kMemory);
+  CHECK(failure_from([] { throw std::runtime_error("x"); }).code == ExitCode::kBug);
+  CHECK(failure_from([] { throw 5; }).code == ExitCode::kBug);
+  CHECK(failure_from([] { throw Stopped("x"); }).stopped);
+}
+
+TEST_CASE("threads: flag, LARCH_THREADS, SLURM_CPUS_PER_TASK, affinity") {
+  setenv("SLURM_CPUS_PER_TASK", "7", 1);
+  setenv("LARCH_THREADS", "5", 1);
+  CHECK(choose_threads(3) == 3);
+  CHECK(std::string(std::getenv("ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS")) == "3");
+  CHECK(choose_threads(std::nullopt) == 5);
+  for (const char* wrong : {"0", "-1", "2x", "5000", "99999999999"}) {
+    setenv("LARCH_THREADS", wrong, 1);
+    CHECK_THROWS_AS(choose_threads(std::nullopt), UsageError);
+  }
+  setenv("LARCH_THREADS", "", 1);
+  CHECK(choose_threads(std::nullopt) == 7);
+  setenv("SLURM_CPUS_PER_TASK", "many", 1);
+  const int allowed = choose_threads(std::nullopt);
+  CHECK(allowed >= 1);
+  CHECK(allowed <= sysconf(_SC_NPROCESSORS_CONF));
+  unsetenv("SLURM_CPUS_PER_TASK");
+  unsetenv("LARCH_THREADS");
+}
+
+TEST_CASE("device: flag, LARCH_DEVICE, auto") {
+  unsetenv("LARCH_DEVICE");
+  CHECK(choose_run_device("").reason.rfind("auto: ", 0) == 0);
+  setenv("LARCH_DEVICE", "cpu", 1);
+  CHECK(choose_run_device("").reason == "LARCH_DEVICE cpu");
+  setenv("LARCH_DEVICE", "gpu", 1);
+  CHECK(choose_run_device("cpu").reason == "--device cpu");
+  CHECK_THROWS_WITH(choose_run_device(""), Catch::StartsWith("LARCH_DEVICE: "));
+  unsetenv("LARCH_DEVICE");
+}
+
+TEST_CASE("log levels: flags win over LARCH_LOGLEVEL") {
+  setenv("LARCH_LOGLEVEL", "error", 1);
+  CHECK(choose_log_level(false, 0) == LogLevel::kError);
+  CHECK(choose_log_level(true, 0) == LogLevel::kWarning);
+  CHECK(choose_log_level(false, 2) == LogLevel::kDebug);
+  CHECK_THROWS_AS(choose_log_level(true, 1), UsageError);
+  setenv("LARCH_LOGLEVEL", "warnings", 1);
+  CHECK_THROWS_WITH(choose_log_level(false, 0), Catch::Contains("did you mean 'warning'?"));
+  unsetenv("LARCH_LOGLEVEL");
+  CHECK(choose_log_level(false, 0) == LogLevel::kInfo);
+}
+
+TEST_CASE("a line of progress is due after 10 % or 30 s, whichever is later") {
+  CHECK(progress_line_is_due(0.1, 0.0, 30));
+  CHECK_FALSE(progress_line_is_due(0.9, 0.0, 29.9));
+  CHECK_FALSE(progress_line_is_due(0.09, 0.0, 300));
+  CHECK(progress_line_is_due(0.3, 0.2, 31));
+}
+
+TEST_CASE("the digest of a folder depends on names and contents, not on their order on disk") {
+  const Folder folder;
+  fs::create_directories(folder / "d/sub");
+  std::ofstream(folder / "d/sub/b") << "2";
+  std::ofstream(folder / "d/a") << "1";
+  const std::string rows =
+      sha256_of_file(folder / "d/a") + "  a\n" + sha256_of_file(folder / "d/sub/b") + "  sub/b\n";
+  Sha256 sum;
+  sum.update(rows.data(), rows.size());
+  CHECK(input_digest(folder / "d") == hex(sum.digest()));
+  CHECK(input_digest("/dev/null").empty());
+}
+
+}  // namespace
+}  // namespace larch::detail
