@@ -8,7 +8,7 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/mesh/marching_cubes.h"
-#include "larch/mesh/measures.h"
+#include "larch/metrics/evaluate.h"
 #include "larch/metrics/overlap.h"
 #include "larch/metrics/surface_distance.h"
 
@@ -214,4 +214,54 @@ TEST_CASE("surface distance does not depend on the number of threads") {
   CHECK(d.median_mm == e.median_mm);
   CHECK(d.p95_mm == e.p95_mm);
   CHECK(d.max_mm == e.max_mm);
+}
+
+TEST_CASE("evaluate scores labels and their union") {
+  const Grid grid = grid_of({10, 10, 10});
+  LabelVolume prediction(grid, 0), reference(grid, 0);
+  for (int z = 2; z < 8; ++z)
+    for (int y = 2; y < 8; ++y)
+      for (int x = 2; x < 8; ++x) {
+        prediction({x, y, z}) = x < 5 ? 1 : 2;
+        reference({x, y, z}) = x < 4 ? 1 : 2;
+      }
+  const auto all = evaluate(prediction, reference, {}, Context{});
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].structure == "1");
+  CHECK(all[0].scores[0].value == Approx(2 * 72.0 / (108 + 72)));
+  CHECK(all[2].structure == "union");
+  CHECK(all[2].scores[0].value == 1);
+  CHECK(std::string(all[2].scores.back().name) == "surface_max_mm");
+  EvaluateConfig config;
+  config.merge = true;
+  config.surfaces = false;
+  config.labels = {1};
+  config.prediction_labels = {1, 2};
+  const auto merged = evaluate(prediction, reference, config, Context{});
+  REQUIRE(merged.size() == 1);
+  CHECK(merged[0].scores.size() == 6);
+  CHECK(merged[0].scores[0].value == Approx(2 * 72.0 / (216 + 72)));
+  config.merge = false;
+  CHECK_THROWS_AS(evaluate(prediction, reference, config, Context{}), UsageError);
+}
+
+TEST_CASE("summaries leave out what does not exist") {
+  const double nan = std::nan("");
+  const Summary s = summarise(std::vector<double>{4, nan, 1, 10});
+  CHECK(s.count == 3);
+  CHECK(s.mean == Approx(5));
+  CHECK(s.sd == Approx(std::sqrt(21.0)));
+  CHECK(s.median == 4);
+  CHECK(summarise(std::vector<double>{1, 2}).median == 1.5);
+  CHECK(std::isnan(summarise(std::vector<double>{3}).sd));
+  CHECK(std::isnan(summarise(std::vector<double>{nan}).mean));
+  CHECK(summarise(std::vector<double>{}).count == 0);
+
+  const std::vector<CaseScores> cases{{"a", {{"1", {{"dice", 0.5}, {"surface_mean_mm", nan}}}}},
+                                      {"b", {{"1", {{"dice", 0.75}, {"surface_mean_mm", 2}}}}}};
+  CHECK(to_tsv(cases) == "id\tstructure\tdice\tsurface_mean_mm\na\t1\t0.5\tn/a\nb\t1\t0.75\t2\n");
+  const auto rows = summarise(cases);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].summary.mean == Approx(0.625));
+  CHECK(rows[1].summary.count == 1);
 }

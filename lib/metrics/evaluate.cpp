@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/metrics/evaluate.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "larch/core/error.h"
+#include "larch/metrics/overlap.h"
+#include "larch/metrics/surface_distance.h"
+
+namespace larch::metrics {
+namespace {
+
+StructureScores scores_of(const std::string& structure, const Volume<uint8_t>& prediction,
+                          const Volume<uint8_t>& reference, bool surfaces, const Context& context) {
+  const Overlap o = overlap(prediction, reference);
+  StructureScores out{structure,
+                      {{"dice", o.dice},
+                       {"jaccard", o.jaccard},
+                       {"prediction_mm3", o.prediction_mm3},
+                       {"reference_mm3", o.reference_mm3},
+                       {"volume_difference_mm3", o.volume_difference_mm3},
+                       {"relative_volume_difference", o.relative_volume_difference}}};
+  if (surfaces) {
+    const SurfaceDistance d = surface_distance(prediction, reference, context);
+    out.scores.push_back({"surface_mean_mm", d.mean_mm});
+    out.scores.push_back({"surface_median_mm", d.median_mm});
+    out.scores.push_back({"surface_p95_mm", d.p95_mm});
+    out.scores.push_back({"surface_max_mm", d.max_mm});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<StructureScores> evaluate(const LabelVolume& prediction, const LabelVolume& reference,
+                                      const EvaluateConfig& config, const Context& context) {
+  if (!config.prediction_labels.empty() && !config.merge) {
+    throw UsageError("prediction_labels needs merge: without it labels are compared one by one");
+  }
+  std::vector<int32_t> labels(config.labels.begin(), config.labels.end());
+  if (labels.empty()) labels = labels_in(prediction, reference);
+  std::vector<StructureScores> out;
+  if (!config.merge) {
+    for (const int32_t label : labels) {
+      const std::span<const int32_t> one(&label, 1);
+      out.push_back(scores_of(std::to_string(label), mask_of(prediction, one),
+                              mask_of(reference, one), config.surfaces, context));
+    }
+  }
+  std::vector<int32_t> in_prediction(config.prediction_labels.begin(),
+                                     config.prediction_labels.end());
+  if (in_prediction.empty()) in_prediction = labels;
+  out.push_back(scores_of("union", mask_of(prediction, in_prediction), mask_of(reference, labels),
+                          config.surfaces, context));
+  return out;
+}
+
+Summary summarise(std::span<const double> values) {
+  std::vector<double> sorted;
+  for (const double value : values) {
+    if (!std::isnan(value)) sorted.push_back(value);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  Summary out{static_cast<int64_t>(sorted.size()), kNone, kNone, kNone};
+  if (sorted.empty()) return out;
+  const auto n = static_cast<double>(sorted.size());
+  double sum = 0, squares = 0;
+  for (const double value : sorted) sum += value;
+  out.mean = sum / n;
+  for (const double value : sorted) squares += (value - out.mean) * (value - out.mean);
+  if (sorted.size() > 1) out.sd = std::sqrt(squares / (n - 1));
+  const size_t middle = sorted.size() / 2;
+  out.median = sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return out;
+}
+
+std::vector<SummaryRow> summarise(std::span<const CaseScores> cases) {
+  std::vector<std::pair<std::string, const char*>> order;
+  std::map<std::pair<std::string, std::string>, std::vector<double>> values;
+  for (const CaseScores& scored : cases) {
+    for (const StructureScores& s : scored.structures) {
+      for (const Score& score : s.scores) {
+        auto& list = values[{s.structure, score.name}];
+        if (list.empty()) order.emplace_back(s.structure, score.name);
+        list.push_back(score.value);
+      }
+    }
+  }
+  std::vector<SummaryRow> out;
+  for (const auto& [structure, name] : order) {
+    out.push_back({structure, name, summarise(values[{structure, name}])});
+  }
+  return out;
+}
+
+std::string to_tsv(std::span<const CaseScores> cases) {
+  std::string text = "id\tstructure";
+  if (cases.empty() || cases[0].structures.empty()) return text + "\n";
+  for (const Score& score : cases[0].structures[0].scores) text += std::string("\t") + score.name;
+  for (const CaseScores& scored : cases) {
+    for (const StructureScores& s : scored.structures) {
+      text += "\n" + scored.id + "\t" + s.structure;
+      for (const Score& score : s.scores) {
+        char number[32];
+        const auto end = std::to_chars(number, number + sizeof number, score.value).ptr;
+        text += "\t" + (std::isnan(score.value) ? "n/a" : std::string(number, end));
+      }
+    }
+  }
+  return text + "\n";
+}
+
+}  // namespace larch::metrics
