@@ -26,7 +26,7 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/consumer -B ${work}/build -G ${GENERATOR}
     -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_PREFIX_PATH=${work}/moved
     -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -D CMAKE_BUILD_TYPE=Debug -D LARCH_VERSION=${VERSION} ${flags})
 run(${CMAKE_COMMAND} --build ${work}/build)
-run(${work}/build/consumer)
+run(${CMAKE_COMMAND} -E chdir ${work}/build ${work}/build/consumer)
 if(NOT output MATCHES "box sum 27")
   message(FATAL_ERROR "the consumer printed: ${output}")
 endif()

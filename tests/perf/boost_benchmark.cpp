@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "larch/pbt/boost.h"
+#include "larch/pbt/samples.h"
+#include "larch/pbt/train.h"
+#include "tests/perf/benchmarks.h"
+#include "tests/perf/synthetic.h"
+
+namespace larch::perf {
+namespace {
+
+constexpr size_t kSamples = 5000;
+
+/// One node: the table of bins of all samples and features, then `rounds` rounds of boosting on it.
+/// The price of a round is the difference between two numbers of rounds, over their difference.
+void boost_node(benchmark::State& state, int features, int rounds, const Context& context) {
+  static const auto volume = noise_and_blobs({96, 96, 96}, 4);
+  const std::vector<pbt::TrainingVolume> volumes{volume};
+  pbt::FeatureConfig config;
+  const auto channels = pbt::channel_specs(config);
+  const auto pool = larch::features::make_haar_pool(
+      {features, config.window, config.sizes, static_cast<int>(channels.size()), 1});
+  const auto images = pbt::load_training_images(volumes, channels, image::Padding::kClamp,
+                                                config.window / 2 + 1, context);
+  const size_t whole = 0;
+  auto samples = pbt::draw_samples(volumes, {&whole, 1}, {kSamples / 2, kSamples / 2}, 1);
+  pbt::place_samples(samples, volumes, images);
+  std::vector<uint32_t> index(samples.size());
+  std::iota(index.begin(), index.end(), 0u);
+  const std::vector<double> weight(samples.size(), 1.0 / static_cast<double>(samples.size()));
+
+  auto feature_pool = pbt::make_feature_pool(pool, images.common_layouts(), 0, context);
+  const pbt::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size(), index};
+  pbt::range_pool(feature_pool, places, context);
+  const pbt::BoostProblem problem{places, samples.positive, weight, rounds};
+  for (auto _ : state) {
+    const auto winners = pbt::boost(feature_pool, problem, context);
+    benchmark::DoNotOptimize(winners.data());
+  }
+  state.counters["features"] = static_cast<double>(pool.size());
+  state.counters["samples"] = static_cast<double>(samples.size());
+  state.counters["updates"] =
+      benchmark::Counter(static_cast<double>(pool.size() * samples.size()) * rounds,
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
+}  // namespace
+
+void register_boost() {
+  for (const Place& place : places()) {
+    for (const int features : {20000, 50000}) {
+      for (const int rounds : {1, 11}) {
+        const std::string name = "boost/features:" + std::to_string(features) +
+                                 "/rounds:" + std::to_string(rounds) + "/" + place.name;
+        benchmark::RegisterBenchmark(name.c_str(), boost_node, features, rounds, place.context)
+            ->Unit(benchmark::kMillisecond)
+            ->UseRealTime();
+      }
+    }
+  }
+}
+
+}  // namespace larch::perf

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/perf/synthetic.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <thread>
+
+#include "larch/core/random_math.h"
+#include "larch/pbt/train.h"
+
+namespace larch::perf {
+namespace {
+
+constexpr uint64_t kSeed = 20110701;
+enum Stream : uint64_t { kCentre = 1, kNoise = 2, kSwap = 3 };
+
+int machine_threads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Distance to the nearest of eight centres, as a share of the radius.
+double blob_distance(const Vec3i& size, int number, const Vec3i& at) {
+  const double radius = 0.22 * std::min({size.x, size.y, size.z});
+  double nearest = 1e30;
+  for (uint64_t blob = 0; blob < 8; ++blob) {
+    double squared = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      const uint64_t key =
+          (static_cast<uint64_t>(number) * 8 + blob) * 3 + static_cast<uint64_t>(axis);
+      const double centre = size[axis] * (0.15 + 0.7 * hash_unit(kSeed, kCentre, key));
+      squared += (at[axis] - centre) * (at[axis] - centre);
+    }
+    nearest = std::min(nearest, std::sqrt(squared) / radius);
+  }
+  return nearest;
+}
+
+}  // namespace
+
+pbt::TrainingVolume noise_and_blobs(const Vec3i& size, int number) {
+  const Grid grid{size, {1, 1, 1}, {0, 0, 0}, {}};
+  pbt::TrainingVolume out{"blobs", Volume<int16_t>(grid), Volume<uint8_t>(grid),
+                          std::to_string(number)};
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    const uint64_t key = static_cast<uint64_t>(number) << 40 | static_cast<uint64_t>(i);
+    const double distance = blob_distance(size, number, grid.voxel(i));
+    const bool swapped = hash_unit(kSeed, kSwap, key) < 0.3;
+    out.classes[i] = (distance < 1) != swapped ? 1 : 0;
+    const double noise = 500 * (hash_unit(kSeed, kNoise, key) - 0.5);
+    const double value = (distance < 1 ? 600.0 : 400.0) - 60 * std::min(distance, 3.0) + noise;
+    out.voxels[i] = static_cast<int16_t>(std::clamp(value, 0.0, 1023.0));
+  }
+  return out;
+}
+
+pbt::Model synthetic_model() {
+  pbt::TrainConfig config;
+  config.features.count = 300;
+  config.samples = {20000, 20000};
+  config.tree.selected_positives = 500;
+  config.tree.selected_negatives = 500;
+  config.tree.worst_error = 0.5;
+  config.tree.min_samples = 2;
+  config.tree.min_class_samples = 1;
+  config.tree.routing_band = 0.2;
+  Context context;
+  context.threads = machine_threads();
+  context.seed = kSeed;
+  pbt::Model model = pbt::train({noise_and_blobs({96, 96, 96}, 1)}, image::ModelSpace{}, config, {},
+                                nullptr, context);
+  const auto inner = std::count_if(model.nodes.begin(), model.nodes.end(),
+                                   [](const pbt::Node& node) { return !node.is_leaf(); });
+  if (inner != 63) {
+    throw std::runtime_error("the synthetic tree has " + std::to_string(inner) +
+                             " inner nodes instead of 63");
+  }
+  return model;
+}
+
+std::vector<Place> places() {
+  const int threads = machine_threads();
+  std::vector<Place> all;
+  Context context;
+  context.threads = threads;
+  all.push_back({"cpu/threads:" + std::to_string(threads), context});
+  if (threads > 1) {
+    context.threads = 1;
+    all.push_back({"cpu/threads:1", context});
+  }
+  if (cuda_device_count() > 0) {
+    context.threads = threads;
+    context.device = Device::cuda();
+    all.push_back({"cuda:0", context});
+  }
+  return all;
+}
+
+}  // namespace larch::perf
