@@ -63,10 +63,10 @@ std::vector<uint32_t> node_probabilities(const Model& model) {
   const auto negative = static_cast<double>(root.mass_negative);
   double scale_positive = 1, scale_negative = 1;
   if (model.prior != PriorKind::kTrain && positive > 0 && negative > 0) {
-    const double rho = positive / (positive + negative);
+    // pi / rho and (1 - pi) / (1 - rho), without 1 - rho, which cancels when one class is rare.
     const double pi = model.prior == PriorKind::kHalf ? 0.5 : model.prior_value;
-    scale_positive = pi / rho;
-    scale_negative = (1 - pi) / (1 - rho);
+    scale_positive = pi * (positive + negative) / positive;
+    scale_negative = (1 - pi) * (positive + negative) / negative;
   }
   const double k = model.smoothing * static_cast<double>(model.mean_mass);
   std::vector<double> q(model.nodes.size(), 0.5);
@@ -205,22 +205,62 @@ void check_node(const Model& model, size_t index) {
     if (child <= static_cast<int32_t>(index) || child >= count) {
       refuse(where + "has a child out of range");
     }
-    if (model.nodes[static_cast<size_t>(child)].depth != node.depth + 1) {
-      refuse(where + "and its child disagree on their depth");
-    }
+    const Node& below = model.nodes[static_cast<size_t>(child)];
+    if (below.depth != node.depth + 1) refuse(where + "and its child disagree on their depth");
+    const uint64_t heap_index = 2 * node.heap_index + (child == node.right ? 1 : 0);
+    if (below.heap_index != heap_index) refuse(where + "and its child disagree on their ids");
   }
+  if (node.left >= 0 && node.left == node.right) refuse(where + "has one child twice");
   if (uint64_t{node.first_weak} + node.n_weak > model.weaks.size()) {
     refuse(where + "has weak classifiers out of range");
   }
   if (!node.is_leaf() && node.n_weak == 0) refuse(where + "has children and no classifier");
   if (node.n_weak > 256) refuse(where + "has more than 256 weak classifiers");
+  int64_t alpha_sum = 0;
+  for (uint32_t t = 0; t < node.n_weak; ++t) alpha_sum += model.weaks[node.first_weak + t].alpha_q20;
+  if (alpha_sum > INT32_MAX) refuse(where + "has alphas beyond 32 bits");
+}
+
+void check_space(const image::ModelSpace& space) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (!(space.spacing_mm[axis] > 0 && space.spacing_mm[axis] < 1e6)) {
+      refuse("its spacing is not a positive number of millimetres");
+    }
+  }
+  const image::IntensityRule& rule = space.intensity;
+  if (rule.steps < 1 || rule.steps > 16383 || !(rule.headroom >= 0 && rule.headroom <= 0.5) ||
+      !(rule.low_percentile >= 0 && rule.low_percentile <= 100) ||
+      !(rule.high_percentile >= 0 && rule.high_percentile <= 100) ||
+      !std::isfinite(rule.window_low) || !std::isfinite(rule.window_high)) {
+    refuse("its intensity rule is out of range");
+  }
+}
+
+void check_feature(const Model& model, const features::HaarFeature& feature) {
+  if (feature.channel >= model.channels.size()) refuse("a feature's channel is out of range");
+  if (feature.cuboid_count < 1 || feature.cuboid_count > 4) refuse("a feature has no cuboid");
+  for (int c = 0; c < feature.cuboid_count; ++c) {
+    const auto& box = feature.cuboids[static_cast<size_t>(c)];
+    for (int axis = 0; axis < 3; ++axis) {
+      if (box.lo[axis] < -128 || box.hi[axis] > 128 || box.lo[axis] >= box.hi[axis]) {
+        refuse("a feature's cuboid is empty or too far away");
+      }
+    }
+    if (box.weight < -127 || box.weight > 127) refuse("a feature's weight is beyond 8 bits");
+  }
+  const auto range = image::value_range(model.space.intensity);
+  const int64_t largest =
+      image::channel_bound(model.channels[feature.channel].kind, range[0], range[1]);
+  if (features::value_bound(feature, largest) >= int64_t{1} << 31) {
+    refuse("a feature's value does not fit 32 bits");
+  }
 }
 
 }  // namespace
 
 void check_model(const Model& model) {
   if (model.nodes.empty()) refuse("it has no node");
-  if (model.nodes[0].depth != 0) refuse("its first node is not a root");
+  if (model.nodes[0].depth != 0 || model.nodes[0].heap_index != 1) refuse("its first node is not a root");
   if (model.logistic.size() != kLogisticSteps + 1) refuse("its logistic table has a wrong length");
   if (!std::is_sorted(model.logistic.begin(), model.logistic.end()) ||
       model.logistic.back() > kOneQ30) {
@@ -231,6 +271,7 @@ void check_model(const Model& model) {
   }
   if (!(model.smoothing >= 0 && model.smoothing < 1e9)) refuse("its smoothing is out of range");
   if (!(model.prior_value > 0 && model.prior_value < 1)) refuse("its prior is out of range");
+  check_space(model.space);
   if (model.channels.empty() || model.channels.size() > 256) refuse("it has no channel");
   for (const auto& channel : model.channels) {
     if (channel.level < 0 || channel.level > 8) refuse("a channel's level is out of range");
@@ -238,25 +279,14 @@ void check_model(const Model& model) {
       refuse("a channel is of an unknown kind");
     }
   }
-  for (const auto& feature : model.features) {
-    if (feature.channel >= model.channels.size()) refuse("a feature's channel is out of range");
-    if (feature.cuboid_count < 1 || feature.cuboid_count > 4) refuse("a feature has no cuboid");
-    for (int c = 0; c < feature.cuboid_count; ++c) {
-      const auto& box = feature.cuboids[static_cast<size_t>(c)];
-      for (int axis = 0; axis < 3; ++axis) {
-        if (box.lo[axis] < -128 || box.hi[axis] > 128 || box.lo[axis] >= box.hi[axis]) {
-          refuse("a feature's cuboid is empty or too far away");
-        }
-      }
-    }
-  }
+  for (const auto& feature : model.features) check_feature(model, feature);
   for (const auto& weak : model.weaks) {
     if (weak.feature >= model.features.size()) refuse("a weak classifier's feature is out of range");
     if (weak.codes.hi < weak.codes.lo || weak.bins.shift > 7) refuse("a weak classifier's bins");
     if (weak.codes.multiplier != make_code_map(weak.codes.lo, weak.codes.hi).multiplier) {
       refuse("a weak classifier's code map does not fit its range");
     }
-    if (std::abs(static_cast<int64_t>(weak.alpha_q20)) > (8 << kAlphaBits)) {
+    if (weak.alpha_q20 < 0 || weak.alpha_q20 > (8 << kAlphaBits)) {
       refuse("a weak classifier's alpha is out of range");
     }
   }
