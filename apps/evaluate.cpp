@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/metrics/evaluate.h"
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/app/run_app.h"
+#include "larch/io/file.h"
+#include "larch/io/image.h"
+#include "larch/metrics/pair_list.h"
+
+namespace {
+
+using namespace larch;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  InputImage prediction, reference;
+  InputFile list;
+  OutputFile table;
+  metrics::EvaluateConfig config;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"prediction,p", prediction, "segmentation to judge"},
+      Field{"reference,r", reference, "the truth, on the same grid"},
+      Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"},
+      Field{"table", table, "TSV with one line a case and structure"});
+  }
+  void check() const {
+    if (list && (prediction || reference)) {
+      throw UsageError("give either --list or --prediction and --reference");
+    }
+    if (!list && !(prediction && reference)) {
+      throw UsageError("give --prediction and --reference, or --list; see --help");
+    }
+    if (!config.prediction_labels.empty() && !config.merge) {
+      throw UsageError("--prediction_labels needs --merge");
+    }
+  }
+};
+
+std::vector<metrics::Pair> list_pairs(const Options& options) {
+  if (options.list) return metrics::parse_pair_list(options.list, read_file(options.list));
+  const std::string name = std::filesystem::path(options.prediction.path).filename().string();
+  return {{name, options.prediction, options.reference}};
+}
+
+metrics::CaseScores score(const metrics::Pair& files, const Options& options,
+                          const Context& context) {
+  const LabelVolume prediction = read_labels(files.prediction),
+                    reference = read_labels(files.reference);
+  const std::string difference = describe_difference(prediction.grid(), reference.grid());
+  if (!difference.empty()) {
+    throw InputError("'" + files.prediction + "' and '" + files.reference +
+                     "' are on different grids: " + difference +
+                     "; resample one to the grid of the other");
+  }
+  return {files.id, metrics::evaluate(prediction, reference, options.config, context)};
+}
+
+Json to_json(const metrics::Pair& files, const metrics::CaseScores& scored) {
+  Json structures;
+  for (const metrics::StructureScores& s : scored.structures) {
+    for (const metrics::Score& score : s.scores) structures[s.structure][score.name] = score.value;
+  }
+  return {{"id", files.id},
+          {"prediction", files.prediction},
+          {"reference", files.reference},
+          {"structures", structures}};
+}
+
+/// Figures over all cases; those of the union are the metrics of the run.
+void add_summary(const std::vector<metrics::CaseScores>& scored, Outputs& outputs) {
+  Json summary;
+  for (const auto& [structure, score, s] : metrics::summarise(scored)) {
+    summary[structure][score] = {
+        {"cases", s.count}, {"mean", s.mean}, {"sd", s.sd}, {"median", s.median}};
+    if (structure == "union") outputs.metric(score, s.mean);
+  }
+  outputs.report("summary", summary);
+}
+
+Outputs run(const Options& options, Context& context) {
+  const std::vector<metrics::Pair> cases = list_pairs(options);
+  std::vector<metrics::CaseScores> scored;
+  Json rows = Json::array();
+  Outputs outputs;
+  for (const metrics::Pair& files : cases) {
+    const double done = static_cast<double>(scored.size()) / static_cast<double>(cases.size());
+    context.progress(done, files.id);
+    scored.push_back(score(files, options, context));
+    rows.push_back(to_json(files, scored.back()));
+    if (options.list) outputs.input(files.prediction).input(files.reference);
+    if (context.stop_requested()) return {};
+  }
+  context.progress(1, "all cases");
+  add_summary(scored, outputs);
+  outputs.report("cases", rows);
+  const std::string text = metrics::to_tsv(scored);
+  outputs.add(options.table, [text](const std::string& path) { write_file(path, text); });
+  return outputs;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  AppInfo info;
+  info.name = "evaluate";
+  info.summary = "Compare segmentations with reference segmentations.";
+  info.description =
+      "Overlap: Dice, Jaccard and volume difference. Surface distance in mm: each triangle of the "
+      "marching-cubes surface of one mask is weighted by its area and measured from its centroid "
+      "to the nearest point of the other surface; both directions are pooled; mean, median, 95 % "
+      "and maximum are given.\n\nBoth masks empty: Dice 1 and distance 0. One empty: Dice 0, and "
+      "no distance (null in the report, n/a in the table). Figures over a list leave out what does "
+      "not exist and say how many cases they count; a label counts in the cases where it occurs, "
+      "or in all if --labels names it.";
+  info.examples = {
+      "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
+      "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json"};
+  return run_app<Options>(info, argc, argv, run);
+}

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# evaluate: figures of known boxes, lists, and its refusals.
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR"
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+def save(name, low, high, value=1, shape=(30, 30, 20), affine=None):
+    data = numpy.zeros(shape, numpy.uint8)
+    data[low[0]:high[0], low[1]:high[1], low[2]:high[2]] = value
+    nibabel.save(nibabel.Nifti1Image(data, numpy.diag([1, 1, 3, 1]) if affine is None else affine), name)
+save("a.nii.gz", (5, 5, 5), (15, 15, 15))
+save("b.nii.gz", (5, 5, 6), (15, 15, 16))       # one slice = 3 mm higher
+save("b5.nii.gz", (5, 5, 6), (15, 15, 16), 5)   # the same as label 5
+save("none.nii.gz", (0, 0, 0), (0, 0, 0))
+save("small.nii.gz", (5, 5, 5), (9, 9, 9), shape=(30, 30, 19))
+save("moved.nii.gz", (5, 5, 5), (15, 15, 15), affine=numpy.array([[1, 0, 0, 2.5], [0, 1, 0, 0], [0, 0, 3, 0], [0, 0, 0, 1]]))
+two = numpy.zeros((30, 30, 20), numpy.uint8)
+two[5:15, 5:15, 5:10], two[5:15, 5:15, 10:15] = 1, 2
+nibabel.save(nibabel.Nifti1Image(two, numpy.diag([1, 1, 3, 1])), "two.nii.gz")
+open("cases.tsv", "w").write("id\tprediction\treference\nsame\ta.nii.gz\ta.nii.gz\nshifted\ta.nii.gz\tb.nii.gz\nlost\tnone.nii.gz\ta.nii.gz\n")
+PY
+}
+
+setup() { cd "$BATS_FILE_TMPDIR"; }
+
+check() {  # check 'python expression over r' report.json
+  /usr/bin/python3 -c "import json, sys; r = json.load(open('$2')); u = r['cases'][0]['structures'].get('union'); assert $1, json.dumps(r, indent=1)"
+}
+
+@test "evaluate gives the figures of two shifted boxes" {
+  run "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --report shift.json
+  [ "$status" -eq 0 ]
+  check "u['dice'] == 0.9 and abs(u['jaccard'] - 9 / 11) < 1e-12" shift.json
+  check "u['prediction_mm3'] == 3000 and u['volume_difference_mm3'] == 0" shift.json
+  check "abs(u['surface_max_mm'] - 3) < 1e-9 and 0.3 < u['surface_mean_mm'] < 1.5" shift.json
+  check "r['metrics']['dice'] == 0.9 and r['summary']['union']['dice']['cases'] == 1" shift.json
+  check "r['cases'][0]['structures']['1'] == u" shift.json
+}
+
+@test "evaluate of the same masks is perfect" {
+  run "$BIN/evaluate" --prediction a.nii.gz --reference a.nii.gz --report same.json
+  [ "$status" -eq 0 ]
+  check "u['dice'] == 1 and u['surface_max_mm'] == 0" same.json
+}
+
+@test "evaluate: an empty prediction has Dice 0 and no distance" {
+  run "$BIN/evaluate" --prediction none.nii.gz --reference a.nii.gz --report lost.json
+  [ "$status" -eq 0 ]
+  check "u['dice'] == 0 and u['surface_mean_mm'] is None and u['relative_volume_difference'] == -1" lost.json
+  run "$BIN/evaluate" --prediction none.nii.gz --reference none.nii.gz --report none.json
+  [ "$status" -eq 0 ]
+  check "u['dice'] == 1 and u['surface_mean_mm'] == 0" none.json
+}
+
+@test "evaluate by label and merged" {
+  "$BIN/evaluate" --prediction a.nii.gz --reference two.nii.gz --report two.json
+  check "u['dice'] == 1 and abs(r['cases'][0]['structures']['1']['dice'] - 2 / 3) < 1e-12" two.json
+  check "r['cases'][0]['structures']['2']['dice'] == 0" two.json
+  "$BIN/evaluate" --prediction a.nii.gz --reference two.nii.gz --merge --report merged.json
+  check "list(r['cases'][0]['structures']) == ['union'] and u['dice'] == 1" merged.json
+  "$BIN/evaluate" --prediction two.nii.gz --reference two.nii.gz --labels 2 --report second.json
+  check "u['reference_mm3'] == 1500" second.json
+  "$BIN/evaluate" --prediction a.nii.gz --reference b5.nii.gz --merge --labels 5 --prediction_labels 1 --report map.json
+  check "u['dice'] == 0.9" map.json
+  run "$BIN/evaluate" --prediction a.nii.gz --reference b5.nii.gz --prediction_labels 1
+  [ "$status" -eq 2 ]
+}
+
+@test "evaluate without surfaces" {
+  "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --surfaces=false --report fast.json
+  check "'surface_mean_mm' not in u and u['dice'] == 0.9" fast.json
+}
+
+@test "evaluate over a list: report and table" {
+  run "$BIN/evaluate" --list cases.tsv --merge --report list.json --table list.tsv
+  [ "$status" -eq 0 ]
+  check "[c['id'] for c in r['cases']] == ['same', 'shifted', 'lost']" list.json
+  check "abs(r['summary']['union']['dice']['mean'] - 1.9 / 3) < 1e-12 and r['summary']['union']['dice']['median'] == 0.9" list.json
+  check "abs(r['summary']['union']['dice']['sd'] - 0.5507570547) < 1e-9" list.json
+  check "r['summary']['union']['surface_mean_mm']['cases'] == 2" list.json
+  [ "$(wc -l < list.tsv)" -eq 4 ]
+  [ "$(head -n 1 list.tsv | cut -f 1-4)" = "$(printf 'id\tstructure\tdice\tjaccard')" ]
+  [ "$(sed -n 3p list.tsv | cut -f 1-3)" = "$(printf 'shifted\tunion\t0.9')" ]
+  [[ "$(sed -n 4p list.tsv)" == *n/a* ]]
+}
+
+@test "evaluate: the report does not depend on the threads" {
+  "$BIN/evaluate" --list cases.tsv --table t1.tsv --threads 1
+  "$BIN/evaluate" --list cases.tsv --table t2.tsv --threads 2
+  cmp t1.tsv t2.tsv
+}
+
+@test "evaluate refuses other grids and says what differs" {
+  run "$BIN/evaluate" --prediction a.nii.gz --reference small.nii.gz
+  [ "$status" -eq 3 ]
+  [[ "$output" == *a.nii.gz*small.nii.gz*30x30x20* ]]
+  run "$BIN/evaluate" --prediction a.nii.gz --reference moved.nii.gz
+  [ "$status" -eq 3 ]
+  [[ "$output" == *origin*2.5* ]]
+}
+
+@test "evaluate refuses half a question and broken lists" {
+  run "$BIN/evaluate" --prediction a.nii.gz
+  [ "$status" -eq 2 ]
+  run "$BIN/evaluate" --list cases.tsv --prediction a.nii.gz --reference b.nii.gz
+  [ "$status" -eq 2 ]
+  run "$BIN/evaluate" --prediction a.nii.gz --reference missing.nii.gz
+  [ "$status" -eq 3 ]
+  printf 'image\tlabel\na.nii.gz\tb.nii.gz\n' > wrong.tsv
+  run "$BIN/evaluate" --list wrong.tsv
+  [ "$status" -eq 3 ]
+  [[ "$output" == *prediction* ]]
+  printf 'prediction\treference\na.nii.gz\t\n' > gap.tsv
+  run "$BIN/evaluate" --list gap.tsv
+  [ "$status" -eq 3 ]
+  [[ "$output" == *"line 2"* ]]
+}

@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# make-samples: the folder it makes, and that a seed gives the same bytes.
+
+SMALL="--training 2 --test 1 --size 20,18,16"
+
+setup() { cd "$BATS_TEST_TMPDIR"; }
+
+@test "make-samples writes images, labels, lists and dataset.json" {
+  run "$BIN/make-samples" --output-dir s $SMALL
+  [ "$status" -eq 0 ]
+  [ "$(cat s/train.tsv)" = "$(printf 'image\tlabel\nimages/case_000.nii.gz\tlabels/case_000.nii.gz\nimages/case_001.nii.gz\tlabels/case_001.nii.gz')" ]
+  [ "$(tail -n 1 s/test.tsv)" = "$(printf 'images/case_002.nii.gz\tlabels/case_002.nii.gz')" ]
+  [ "$(ls s/images | wc -l)" -eq 3 ]
+  [ "$(ls s/labels | wc -l)" -eq 3 ]
+  run /usr/bin/python3 - <<'PY'
+import json, nibabel, numpy
+d = json.load(open("s/dataset.json"))
+assert d["labels"] == {"0": "background", "1": "organ"}, d["labels"]
+assert len(d["training"]) == d["numTraining"] == 2 and d["numTest"] == 1
+for case in d["training"]:
+    image, label = nibabel.load("s/" + case["image"]), nibabel.load("s/" + case["label"])
+    assert image.shape == label.shape == (20, 18, 16)
+    assert image.get_data_dtype() == numpy.int16
+    assert numpy.allclose(image.affine, label.affine)
+    assert numpy.allclose(image.header.get_zooms(), (2, 2, 3))
+    assert set(numpy.unique(numpy.asarray(label.dataobj))) == {0, 1}
+PY
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "make-samples: same seed, same files, for any number of threads; another seed, others" {
+  "$BIN/make-samples" --output-dir a $SMALL --threads 1
+  "$BIN/make-samples" --output-dir b $SMALL --threads 2
+  "$BIN/make-samples" --output-dir c $SMALL --seed 1
+  for f in images/case_000.nii.gz labels/case_002.nii.gz train.tsv test.tsv dataset.json; do
+    cmp "a/$f" "b/$f"
+  done
+  ! cmp -s a/images/case_000.nii.gz c/images/case_000.nii.gz
+}
+
+@test "make-samples writes other formats" {
+  run "$BIN/make-samples" --output-dir s $SMALL --format nrrd
+  [ "$status" -eq 0 ]
+  [ -s s/images/case_002.nrrd ]
+  [ -s s/labels/case_002.nrrd ]
+  run "$BIN/make-samples" --output-dir t $SMALL --format docx
+  [ "$status" -eq 2 ]
+  [ ! -e t ]
+}
+
+@test "make-samples does not write into a folder with files unless told to" {
+  "$BIN/make-samples" --output-dir s $SMALL
+  run "$BIN/make-samples" --output-dir s $SMALL
+  [ "$status" -eq 6 ]
+  run "$BIN/make-samples" --output-dir s $SMALL --force
+  [ "$status" -eq 0 ]
+}
+
+@test "make-samples: sizes out of range are refused" {
+  run "$BIN/make-samples" --output-dir s --size 8,18,16
+  [ "$status" -eq 2 ]
+  [[ "$output" == *size* ]]
+  run "$BIN/make-samples" --output-dir s --kind angiography
+  [ "$status" -eq 2 ]
+  [[ "$output" == *organs* ]]
+}
+
+@test "make-samples leaves no half set behind when the disk is full" {
+  run bash -c "ulimit -f 4; exec '$BIN/make-samples' --output-dir s --training 1 --test 1"
+  [ "$status" -eq 6 ]
+  [ ! -e s ]
+}
