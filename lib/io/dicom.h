@@ -28,20 +28,24 @@ bool is_dicom(const std::string& path);
 ///
 /// A folder: its images are grouped by SeriesInstanceUID; more than one series is an error that
 /// lists them, unless options.series_uid chooses. Slices are sorted by their position along the
-/// normal of the image plane. Errors that name the files: two slices at one position, steps that
-/// differ by more than 1 % of the slice distance and 0.01 mm, orientations, matrix sizes or pixel
-/// spacings that differ. The third axis is the step between slice positions, so that the tilt of a
-/// gantry is kept as a non-orthogonal direction. Files without pixels (reports, structure sets,
-/// DICOMDIR) are passed over in a folder when images are there too.
+/// normal of the image plane. Errors that name the files: two slices at one position, positions
+/// that are off the regular line by more than 5 % of the slice distance (and 0.01 mm),
+/// orientations, matrix sizes or pixel spacings that differ. The third axis is the step between
+/// slice positions, so that the tilt of a gantry is kept as a non-orthogonal direction; a step
+/// within 0.001 rad of the normal counts as not tilted. Files without pixels (reports, structure
+/// sets, DICOMDIR) are passed over in a folder when images are there too; a damaged DICOM file is
+/// an error, because a slice could be missing otherwise.
 ///
 /// A file: one slice, or a multi-frame or enhanced object with the positions, spacings and
-/// rescaling of its per-frame functional groups. Frames of several stacks or time points are an
-/// error that says how many. A single slice has SliceThickness (or 1 mm) as third spacing. A
-/// multi-frame object without positions (a cine) is an error unless it has one frame.
+/// rescaling of its functional groups. Several frames at one position (stacks, time points,
+/// echoes) are an error that says how many. A single slice has SliceThickness (or 1 mm) as third
+/// spacing and, without a position, the identity geometry. Several frames without positions (a
+/// cine) are an error.
 ///
-/// Colour pixels become luminance as in read_volume. Transfer syntaxes: what GDCM reads (native,
-/// big endian, deflated, RLE, JPEG baseline, extended and lossless, JPEG-LS, JPEG 2000).
-/// Throws InputError; a file without pixels is named for what it is.
+/// Values: rescale slope and intercept, or the scaling of a dose grid. RGB pixels become luminance
+/// as in read_volume; palette and YBR pixels are an error. MONOCHROME1 is not inverted. Transfer
+/// syntaxes: what GDCM reads (native, big endian, deflated, RLE, JPEG baseline, extended and
+/// lossless, JPEG-LS, JPEG 2000). Throws InputError; a file without pixels is named for what it is.
 Volume<float> read_dicom(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace larch

@@ -103,6 +103,12 @@ void write_atomically(const std::string& path,
     write(temporary.string());
     flush_to_disk(temporary.string(), path);
     if (::rename(temporary.c_str(), target.c_str()) != 0) fail_to_write(path, errno);
+  } catch (const OutputError& failure) {
+    fs::remove(temporary, error);
+    std::string message = failure.what();  // may name the temporary file, which means nothing
+    const size_t at = message.find(temporary.string());
+    if (at != std::string::npos) message.replace(at, temporary.string().size(), path);
+    throw OutputError(message);
   } catch (...) {
     fs::remove(temporary, error);
     throw;

@@ -11,6 +11,7 @@
 #include "larch/io/file.h"
 #include "larch/io/formats.h"
 #include "larch/io/itk_image.h"
+#include "larch/io/meta.h"
 #include "larch/io/nifti.h"
 
 namespace larch {
@@ -18,8 +19,8 @@ namespace io {
 namespace {
 
 template <ItkFormat format>
-RawImage read_by_itk(const std::string& path, Palette palette) {
-  return read_itk(path, format, palette);
+RawImage read_by_itk(const std::string& path, Palette /*palette*/) {
+  return read_itk(path, format);
 }
 
 template <ItkFormat format>
@@ -27,13 +28,38 @@ Header probe_by_itk(const std::string& path, int& frames) {
   return read_itk_header(path, format, frames);
 }
 
+void require_one_frame(const std::string& path, int frames) {
+  if (frames <= 1) return;
+  throw InputError("'" + path + "': " + std::to_string(frames) +
+                   " frames (4-D or more); write one of them to a file of its own");
+}
+
+void require_scalar(const std::string& path, const Header& header) {
+  if (header.channels == 1 || header.colour) return;
+  throw InputError("'" + path + "': " + std::to_string(header.channels) +
+                   " components a voxel; write one of them to a file of its own");
+}
+
 RawImage read_by_nifti(const std::string& path, Palette /*palette*/) {
-  const NiftiHeader header = read_nifti_header(path);
-  if (header.frames > 1) {
-    throw InputError("'" + path + "': " + std::to_string(header.frames) +
-                     " frames or components (4-D or more); write one of them to a file of its own");
-  }
+  require_one_frame(path, read_nifti_header(path).frames);
   return read_nifti(path);
+}
+
+RawImage read_by_meta(const std::string& path, Palette /*palette*/) {
+  const MetaHeader meta = read_meta_header(path);
+  require_one_frame(path, meta.frames);
+  require_scalar(path, meta.header);
+  return read_meta(path);
+}
+
+Header probe_by_meta(const std::string& path, int& frames) {
+  const MetaHeader meta = read_meta_header(path);
+  frames = meta.frames;
+  return meta.header;
+}
+
+Header probe_by_png(const std::string& path, int& /*frames*/) {
+  return probe_png(path);
 }
 
 Header probe_by_nifti(const std::string& path, int& frames) {
@@ -74,14 +100,13 @@ constexpr Format kFormats[] = {
     {".hdr.gz", read_by_nifti, probe_by_nifti, nullptr},
     {".nrrd", read_by_itk<ItkFormat::kNrrd>, probe_by_itk<ItkFormat::kNrrd>, write_nrrd},
     {".nhdr", read_by_itk<ItkFormat::kNrrd>, probe_by_itk<ItkFormat::kNrrd>, nullptr},
-    {".mha", read_by_itk<ItkFormat::kMeta>, probe_by_itk<ItkFormat::kMeta>, write_meta},
-    {".mhd", read_by_itk<ItkFormat::kMeta>, probe_by_itk<ItkFormat::kMeta>, nullptr},
-    {".png", read_by_itk<ItkFormat::kPng>, probe_by_itk<ItkFormat::kPng>, write_grey_png},
+    {".mha", read_by_meta, probe_by_meta, write_meta},
+    {".mhd", read_by_meta, probe_by_meta, nullptr},
+    {".png", read_png, probe_by_png, write_grey_png},
     {".tif", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
     {".tiff", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
     {".jpg", read_by_itk<ItkFormat::kJpeg>, probe_by_itk<ItkFormat::kJpeg>, nullptr},
     {".jpeg", read_by_itk<ItkFormat::kJpeg>, probe_by_itk<ItkFormat::kJpeg>, nullptr},
-    {".bmp", read_by_itk<ItkFormat::kBmp>, probe_by_itk<ItkFormat::kBmp>, nullptr},
 };
 
 std::string known_extensions(bool for_writing) {

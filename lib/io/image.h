@@ -31,7 +31,7 @@ struct ImageInfo {
 };
 
 /// Reads a scalar 3-D (or 2-D: size.z == 1) image. The path is a NIfTI (.nii, .nii.gz, .hdr/.img),
-/// NRRD (.nrrd, .nhdr), MetaImage (.mha, .mhd), PNG, JPEG, TIFF or BMP file, a DICOM file, or a
+/// NRRD (.nrrd, .nhdr), MetaImage (.mha, .mhd), PNG, JPEG or TIFF file, a DICOM file, or a
 /// folder with the slices of a DICOM series (see dicom.h). T: float, int16_t, int32_t, uint8_t.
 ///
 /// Values: the rescale slope and intercept of NIfTI and DICOM are applied. Colour pictures (RGB or
@@ -43,7 +43,9 @@ struct ImageInfo {
 /// Geometry: LPS mm. NIfTI (RAS) is converted by negating x and y. Which of its two transforms
 /// counts: sform if sform_code > 0, otherwise qform if qform_code > 0, otherwise spacing only with
 /// the identity direction in RAS, which is diag(-1,-1,1) in LPS. A sheared sform keeps its shear
-/// as a non-orthogonal direction. A transform that is not invertible is an error.
+/// as a non-orthogonal direction. A transform that is not invertible is an error. Spacings come
+/// from the columns of the sform if that counts. Pictures (PNG, JPEG, TIFF) have a spacing of 1 mm
+/// and the identity direction: their resolution tags say how to print them.
 ///
 /// Throws InputError: missing, unreadable, truncated or damaged file; a header that claims more
 /// voxels than the file can hold (checked before memory is allocated); more than one component or
@@ -51,17 +53,18 @@ struct ImageInfo {
 template <class T>
 Volume<T> read_volume(const std::string& path, const ReadOptions& options = {});
 
-/// Reads an integer image as labels. Voxels that are not whole numbers are an error.
+/// Reads an integer image as labels. Voxels that are not whole numbers are an error. Indexed PNG
+/// pictures give their indices; other colour pictures are an error.
 LabelVolume read_labels(const std::string& path);
 
 /// Grid and type of an image file or DICOM folder. Throws InputError as read_volume does.
 ImageInfo probe_image(const std::string& path, const ReadOptions& options = {});
 
-/// Writes an image; the format goes by the ending: .nii .nii.gz .nrrd .nhdr .mha .mhd for every T,
-/// .png .tif .tiff .jpg .jpeg .bmp only for 2-D volumes and the types that the format can hold.
+/// Writes an image; the format goes by the ending: .nii .nii.gz .nrrd .mha for every T; for 2-D
+/// volumes also .png (uint8) and .tif .tiff (all but int32), which keep no geometry.
 /// T: uint8_t, uint16_t, int16_t, int32_t, float. The file appears under its name only when it is
 /// complete, and the same volume gives the same bytes (no time stamps). NIfTI gets sform and, if
-/// the direction is orthonormal, qform, both with code 1 (scanner).
+/// the direction is orthonormal, qform, both with code 1 (scanner), in single precision.
 /// Throws UsageError (unknown ending, type or size that the format cannot hold), OutputError (not
 /// writable, disk full).
 template <class T>
@@ -71,9 +74,9 @@ void write_volume(const std::string& path, const Volume<T>& volume);
 /// For use before a long computation.
 void require_image_extension(const std::string& path);
 
-/// Writes labels with the smallest of uint8, int16, uint16, int32 that holds them all. A NIfTI
-/// file carries the names of `table` in its description when they fit; nothing else is lost
-/// because write_label_table stands beside it.
+/// Writes labels with the smallest of uint8, int16, uint16, int32 that holds all of them and all
+/// values of `table`. NIfTI files get the intent code "label". Names and colours go to a file of
+/// their own, see write_label_table. Throws as write_volume.
 void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table);
 
 /// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
@@ -85,7 +88,7 @@ LabelTable read_label_table(const std::string& tsv_path);
 /// Writes an RGB picture as PNG. Throws OutputError.
 void write_png(const std::string& path, const RgbImage& image);
 
-/// Reads a PNG, JPEG, TIFF or BMP picture; grey becomes R = G = B, alpha is dropped, 16 bits are
+/// Reads a PNG, JPEG or TIFF picture; grey becomes R = G = B, alpha is dropped, 16 bits are
 /// reduced to 8. Throws InputError.
 RgbImage read_rgb(const std::string& path);
 

@@ -6,12 +6,9 @@
 #include <filesystem>
 #include <limits>
 
-#include <itkBMPImageIO.h>
 #include <itkJPEGImageIO.h>
-#include <itkMetaImageIO.h>
 #include <itkMultiThreaderBase.h>
 #include <itkNrrdImageIO.h>
-#include <itkPNGImageIO.h>
 #include <itkTIFFImageIO.h>
 
 #include "larch/core/error.h"
@@ -25,22 +22,16 @@ itk::ImageIOBase::Pointer make_io(ItkFormat format) {
   switch (format) {
     case ItkFormat::kNrrd:
       return itk::NrrdImageIO::New().GetPointer();
-    case ItkFormat::kMeta:
-      return itk::MetaImageIO::New().GetPointer();
-    case ItkFormat::kPng:
-      return itk::PNGImageIO::New().GetPointer();
     case ItkFormat::kJpeg:
       return itk::JPEGImageIO::New().GetPointer();
     case ItkFormat::kTiff:
       return itk::TIFFImageIO::New().GetPointer();
-    case ItkFormat::kBmp:
-      return itk::BMPImageIO::New().GetPointer();
   }
   return nullptr;
 }
 
 bool is_picture(ItkFormat format) {
-  return format != ItkFormat::kNrrd && format != ItkFormat::kMeta;
+  return format != ItkFormat::kNrrd;
 }
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
@@ -151,24 +142,16 @@ Header header_of(const itk::ImageIOBase& io, ItkFormat format, const std::string
 
 // The text part of a volume format must be sound before ITK parses it.
 int64_t most_bytes_of(const std::string& path, ItkFormat format) {
-  switch (format) {
-    case ItkFormat::kNrrd:
-      return check_nrrd_text(path);
-    case ItkFormat::kMeta:
-      return check_meta_text(path);
-    default:
-      break;
-  }
+  if (format == ItkFormat::kNrrd) return check_nrrd_text(path);
   check_picture(path);
   // Above what deflate, LZW and fax codes reach; only absurd sizes are to be stopped.
   return static_cast<int64_t>(std::filesystem::file_size(path)) * 8192;
 }
 
-itk::ImageIOBase::Pointer open(const std::string& path, ItkFormat format, Palette palette) {
+itk::ImageIOBase::Pointer open(const std::string& path, ItkFormat format) {
   auto io = make_io(format);
   guarded(path, [&] {
     io->SetFileName(path);
-    io->SetExpandRGBPalette(palette == Palette::kExpand);
     if (is_picture(format) && !io->CanReadFile(path.c_str())) {
       bad(path, "its content is not what its ending says, or is damaged");
     }
@@ -204,15 +187,15 @@ itk::IOComponentEnum itk_component(Component component) {
 
 }  // namespace
 
-Header read_itk_header(const std::string& path, ItkFormat format, int& frames, Palette palette) {
+Header read_itk_header(const std::string& path, ItkFormat format, int& frames) {
   most_bytes_of(path, format);
-  const auto io = open(path, format, palette);
+  const auto io = open(path, format);
   return header_of(*io, format, path, frames);
 }
 
-RawImage read_itk(const std::string& path, ItkFormat format, Palette palette) {
+RawImage read_itk(const std::string& path, ItkFormat format) {
   const int64_t most_bytes = most_bytes_of(path, format);
-  const auto io = open(path, format, palette);
+  const auto io = open(path, format);
   int frames = 1;
   RawImage raw{header_of(*io, format, path, frames), {}};
   if (frames > 1) {

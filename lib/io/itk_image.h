@@ -10,19 +10,15 @@
 namespace larch::io {
 
 /// Formats that ITK reads.
-enum class ItkFormat { kNrrd, kMeta, kPng, kJpeg, kTiff, kBmp };
+enum class ItkFormat { kNrrd, kJpeg, kTiff };
 
-/// How a palette of a PNG file is read.
-enum class Palette { kExpand, kKeepIndices };
-
-/// Header of a file; `frames` gets the size of the fourth dimension. 2-D pictures (PNG, JPEG, TIFF,
-/// BMP) have a spacing of 1 mm and the identity direction: their resolution tags say how to print
-/// them. Throws InputError.
-Header read_itk_header(const std::string& path, ItkFormat format, int& frames,
-                       Palette palette = Palette::kExpand);
+/// Header of a file; `frames` gets the size of the fourth dimension. 2-D pictures (JPEG, TIFF) have
+/// a spacing of 1 mm and the identity direction: their resolution tags say how to print them.
+/// Throws InputError.
+Header read_itk_header(const std::string& path, ItkFormat format, int& frames);
 
 /// Header and voxels; more than one frame is an error. Throws InputError, MemoryError.
-RawImage read_itk(const std::string& path, ItkFormat format, Palette palette = Palette::kExpand);
+RawImage read_itk(const std::string& path, ItkFormat format);
 
 /// Writes a 2-D TIFF of one component, deflated, and reads it back to be sure. Not atomic.
 /// Throws OutputError.

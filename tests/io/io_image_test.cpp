@@ -1,0 +1,514 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "io_test_util.h"
+#include <sys/resource.h>
+
+#include "larch/io/image.h"
+
+using namespace larch;
+using namespace larch::test;
+
+namespace {
+
+template <class T>
+void check_round_trip(const TemporaryFolder& folder, const std::string& extension, double lowest,
+                      double highest) {
+  for (const bool left_handed : {false, true}) {
+    const auto volume = random_volume<T>(oblique_grid({5, 4, 3}, left_handed), lowest, highest);
+    const std::string path = folder / ("round" + extension);
+    write_volume(path, volume);
+    const auto back = read_volume<float>(path);
+    INFO(path << " left-handed " << left_handed);
+    CHECK(describe_difference(volume.grid(), back.grid(), 1e-4).empty());
+    CHECK(same_values(volume, back));
+    CHECK(determinant(back.grid().direction) * determinant(volume.grid().direction) > 0);
+  }
+}
+
+// The bytes of a small uncompressed NIfTI file, to be damaged.
+std::string sound_nifti(const TemporaryFolder& folder) {
+  const std::string path = folder / "sound.nii";
+  write_volume(path, random_volume<int16_t>(oblique_grid({4, 3, 2}), -100, 100));
+  return read_file(path);
+}
+
+template <class T>
+std::string with(std::string bytes, size_t offset, T value) {
+  std::memcpy(&bytes[offset], &value, sizeof value);
+  return bytes;
+}
+
+std::string reading_error(const TemporaryFolder& folder, const std::string& bytes,
+                          const std::string& name = "damaged.nii") {
+  write_file(folder / name, bytes);
+  const std::string message = message_of<InputError>([&] { read_volume<float>(folder / name); });
+  CHECK_THAT(message, Catch::Contains(name));
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("volumes come back from every format as they were written") {
+  const TemporaryFolder folder;
+  for (const std::string extension : {".nii", ".nii.gz", ".nrrd", ".mha"}) {
+    check_round_trip<uint8_t>(folder, extension, 0, 255);
+    check_round_trip<int16_t>(folder, extension, -32768, 32767);
+    check_round_trip<uint16_t>(folder, extension, 0, 65535);
+    check_round_trip<int32_t>(folder, extension, -9e6, 9e6);
+    check_round_trip<float>(folder, extension, -1, 1);
+  }
+}
+
+TEST_CASE("one voxel and single slices are volumes") {
+  const TemporaryFolder folder;
+  for (const Vec3i size : {Vec3i{1, 1, 1}, Vec3i{7, 5, 1}, Vec3i{1, 1, 9}}) {
+    for (const std::string extension : {".nii.gz", ".nrrd", ".mha"}) {
+      const auto volume = random_volume<int16_t>(oblique_grid(size), -9, 9);
+      write_volume(folder / ("x" + extension), volume);
+      const auto back = read_volume<int16_t>(folder / ("x" + extension));
+      CHECK(describe_difference(volume.grid(), back.grid(), 1e-4).empty());
+      CHECK(same_values(volume, back));
+    }
+  }
+}
+
+TEST_CASE("pictures come back") {
+  const TemporaryFolder folder;
+  Grid grid;
+  grid.size = {6, 5, 1};
+  const auto bytes = random_volume<uint8_t>(grid, 0, 255);
+  for (const std::string extension : {".png", ".tif"}) {
+    write_volume(folder / ("p" + extension), bytes);
+    const auto back = read_volume<uint8_t>(folder / ("p" + extension));
+    CHECK(same_values(bytes, back));
+    CHECK(describe_difference(back.grid(), grid).empty());
+  }
+  const auto words = random_volume<uint16_t>(grid, 0, 65535);
+  write_volume(folder / "p16.tif", words);
+  CHECK(same_values(words, read_volume<int32_t>(folder / "p16.tif")));
+  const auto floats = random_volume<float>(grid, -1, 1);
+  write_volume(folder / "f.tif", floats);
+  CHECK(same_values(floats, read_volume<float>(folder / "f.tif")));
+}
+
+TEST_CASE("colour pictures become luminance") {
+  const TemporaryFolder folder;
+  RgbImage image{2, 2, {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30}};
+  write_png(folder / "c.png", image);
+  const RgbImage back = read_rgb(folder / "c.png");
+  CHECK(back.width == 2);
+  CHECK(back.height == 2);
+  CHECK(back.rgb == image.rgb);
+  const auto grey = read_volume<float>(folder / "c.png");
+  CHECK(grey[0] == Approx(0.2126 * 255));
+  CHECK(grey[1] == Approx(0.7152 * 255));
+  CHECK(grey[2] == Approx(0.0722 * 255));
+  CHECK(read_volume<uint8_t>(folder / "c.png")[0] == 54);
+  CHECK_THAT(message_of<InputError>([&] { read_labels(folder / "c.png"); }),
+             Catch::Contains("colour"));
+}
+
+TEST_CASE("nibabel agrees about NIfTI geometry and values") {
+  if (!has_nibabel()) {
+    WARN("skipped: python3-nibabel is not installed");
+    return;
+  }
+  const TemporaryFolder folder;
+  for (const bool left_handed : {false, true}) {
+    const auto volume = random_volume<int16_t>(oblique_grid({5, 4, 3}, left_handed), -99, 99);
+    write_volume(folder / "a.nii.gz", volume);
+    Vec3d last = world_from_index(volume.grid(), {4, 3, 2});
+    const std::string script =
+        "import nibabel, numpy, sys\n"
+        "image = nibabel.load(sys.argv[1])\n"
+        "for affine in (image.get_sform(), image.get_qform(), image.affine):\n"
+        "    ras = affine @ [4, 3, 2, 1]\n"
+        "    want = numpy.array([float(v) for v in sys.argv[2:5]]) * [-1, -1, 1]\n"
+        "    assert numpy.abs(ras[:3] - want).max() < 1e-4, (ras, want)\n"
+        "assert int(image.header['sform_code']) == 1 and int(image.header['qform_code']) == 1\n"
+        "assert image.header.get_xyzt_units()[0] == 'mm'\n"
+        "data = numpy.asarray(image.dataobj)\n"
+        "assert data.dtype == numpy.int16 and int(data[4, 3, 2]) == int(sys.argv[5])\n"
+        "assert int(data[1, 0, 0]) == int(sys.argv[6])\n"
+        "nibabel.save(nibabel.Nifti2Image(data, image.affine), sys.argv[7])\n"
+        "nibabel.save(nibabel.Nifti1Pair(data, image.affine), sys.argv[8])\n"
+        "big = nibabel.Nifti1Image(data, image.affine, nibabel.Nifti1Header(endianness='>'))\n"
+        "big.header.set_data_dtype('>i2'); nibabel.save(big, sys.argv[9])\n"
+        "scaled = nibabel.Nifti1Image(data, image.affine)\n"
+        "scaled.header.set_slope_inter(0.5, 3)\n"
+        "nibabel.save(scaled, sys.argv[10])\n"
+        "again = nibabel.load(sys.argv[10]).get_fdata()\n"
+        "assert again[4, 3, 2] == 0.5 * data[4, 3, 2] + 3\n"
+        "header = image.header.copy(); header['sform_code'] = 0\n"
+        "nibabel.save(nibabel.Nifti1Image(data, None, header), sys.argv[11])\n";
+    write_file(folder / "check.py", script);
+    std::string command =
+        "/usr/bin/python3 '" + (folder / "check.py") + "' '" + (folder / "a.nii.gz") + "'";
+    for (int axis = 0; axis < 3; ++axis) command += " " + std::to_string(last[axis]);
+    command += " " + std::to_string(volume({4, 3, 2})) + " " + std::to_string(volume({1, 0, 0}));
+    const char* made[] = {"v2.nii.gz", "pair.hdr", "big.nii", "scaled.nii.gz", "qform.nii"};
+    for (const char* name : made) command += " '" + (folder / name) + "'";
+    REQUIRE(shell(command));
+    for (const char* name : made) {
+      INFO(name);
+      const auto back = read_volume<float>(folder / name);
+      CHECK(describe_difference(volume.grid(), back.grid(), 1e-3).empty());
+      const bool scaled = std::string(name) == "scaled.nii.gz";
+      CHECK(back({4, 3, 2}) == (scaled ? 0.5F * volume({4, 3, 2}) + 3 : volume({4, 3, 2})));
+    }
+    CHECK(same_values(volume, read_volume<int16_t>(folder / "pair.img")));
+  }
+}
+
+TEST_CASE("the sform wins over the qform, and shear is kept") {
+  const TemporaryFolder folder;
+  Grid grid = oblique_grid({4, 3, 2});
+  const Vec3d normal = grid.direction.column(2), row = grid.direction.column(0);
+  const Vec3d tilted = (normal + row * 0.2) / std::sqrt(1.04);
+  for (int i = 0; i < 3; ++i) grid.direction.m[i][2] = tilted[i];
+  for (const std::string extension : {".nii", ".nrrd", ".mha"}) {
+    INFO(extension);
+    write_volume(folder / ("tilt" + extension), Volume<uint8_t>(grid, 3));
+    const auto back = read_volume<uint8_t>(folder / ("tilt" + extension));
+    CHECK(describe_difference(grid, back.grid(), 1e-4).empty());
+  }
+  // A sheared direction has no quaternion: qform_code must be 0.
+  const std::string bytes = read_file(folder / "tilt.nii");
+  CHECK(bytes[252] == 0);
+  CHECK(bytes[254] == 1);
+
+  std::string both = sound_nifti(folder);
+  both = with(both, 280 + 12, 55.0F);  // moves the sform, not the qform
+  write_file(folder / "both.nii", both);
+  CHECK(read_volume<float>(folder / "both.nii").grid().origin_mm.x == -55);
+  write_file(folder / "q.nii", with(both, 254, int16_t{0}));
+  CHECK(read_volume<float>(folder / "q.nii").grid().origin_mm.x == Approx(-12.5));
+  write_file(folder / "none.nii", with(with(both, 254, int16_t{0}), 252, int16_t{0}));
+  const Grid plain = read_volume<float>(folder / "none.nii").grid();
+  CHECK(plain.origin_mm == Vec3d{0, 0, 0});
+  CHECK(plain.direction == Mat3{{{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}});
+  CHECK(plain.spacing_mm.y == Approx(1.25));
+}
+
+TEST_CASE("values that a type cannot hold are errors") {
+  const TemporaryFolder folder;
+  Volume<float> volume(oblique_grid({4, 3, 2}), 7.0F);
+  volume[5] = 300;
+  volume[6] = -4;
+  for (const std::string extension : {".nii.gz", ".nrrd", ".mha"}) {
+    const std::string path = folder / ("v" + extension);
+    write_volume(path, volume);
+    CHECK(same_values(volume, read_volume<int16_t>(path)));
+    const std::string range = message_of<InputError>([&] { read_volume<uint8_t>(path); });
+    CHECK_THAT(range, Catch::Contains("2 voxels do not fit uint8") && Catch::Contains("-4 to 300"));
+    CHECK_THAT(range, Catch::Contains("(1,1,0)"));
+  }
+  volume[0] = 2.5F;
+  write_volume(folder / "half.nii", volume);
+  CHECK_THAT(message_of<InputError>([&] { read_labels(folder / "half.nii"); }),
+             Catch::Contains("not whole numbers") && Catch::Contains("(0,0,0) (2.5)"));
+}
+
+TEST_CASE("NaN and infinite voxels are errors unless they are replaced") {
+  const TemporaryFolder folder;
+  Volume<float> volume(oblique_grid({4, 3, 2}), 1.0F);
+  volume[3] = std::numeric_limits<float>::quiet_NaN();
+  volume[9] = std::numeric_limits<float>::infinity();
+  for (const std::string extension : {".nii", ".nii.gz", ".nrrd", ".mha"}) {
+    const std::string path = folder / ("nan" + extension);
+    write_volume(path, volume);
+    const std::string message = message_of<InputError>([&] { read_volume<float>(path); });
+    CHECK_THAT(message, Catch::Contains("2 voxels are NaN") && Catch::Contains("--nan-value") &&
+                            Catch::Contains("(3,0,0)") && Catch::Contains(path));
+    ReadOptions options;
+    options.nan_value = -5;
+    const auto back = read_volume<float>(path, options);
+    CHECK(back[3] == -5);
+    CHECK(back[9] == -5);
+    CHECK(back[0] == 1);
+    CHECK(read_volume<int16_t>(path, options)[3] == -5);
+    CHECK_THROWS_AS(read_volume<uint8_t>(path, options), InputError);
+  }
+}
+
+TEST_CASE("4-D images and vectors say how many frames or components they have") {
+  const TemporaryFolder folder;
+  std::string bytes = sound_nifti(folder);
+  bytes = with(with(bytes, 40, int16_t{4}), 48, int16_t{2});
+  bytes += bytes.substr(352);
+  CHECK_THAT(reading_error(folder, bytes), Catch::Contains("2 frames"));
+  CHECK(probe_image(folder / "damaged.nii").frames == 2);
+  CHECK_THAT(reading_error(folder,
+                           "NRRD0004\ntype: uchar\ndimension: 4\nsizes: 3 2 2 2\n"
+                           "encoding: raw\nkinds: vector domain domain domain\n\n" +
+                               std::string(24, 'x'),
+                           "v.nrrd"),
+             Catch::Contains("3 components"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 4\nDimSize = 2 2 2 3\n"
+                           "ElementType = MET_UCHAR\nElementDataFile = LOCAL\n" +
+                               std::string(24, 'x'),
+                           "v.mha"),
+             Catch::Contains("3 frames"));
+}
+
+TEST_CASE("probe_image tells the grid and the type") {
+  const TemporaryFolder folder;
+  const auto volume = random_volume<uint16_t>(oblique_grid({5, 4, 3}), 0, 9);
+  for (const std::string extension : {".nii.gz", ".nrrd", ".mha"}) {
+    write_volume(folder / ("i" + extension), volume);
+    const ImageInfo info = probe_image(folder / ("i" + extension));
+    CHECK(describe_difference(info.grid, volume.grid(), 1e-4).empty());
+    CHECK(info.component_type == "uint16");
+    CHECK(info.components == 1);
+    CHECK(info.bytes == 120);
+  }
+}
+
+TEST_CASE("damaged NIfTI headers are errors that name the file") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  CHECK_THAT(reading_error(folder, sound.substr(0, 100)), Catch::Contains("348"));
+  CHECK_THAT(reading_error(folder, sound.substr(0, 360)), Catch::Contains("truncated"));
+  CHECK_THAT(reading_error(folder, ""), Catch::Contains("348"));
+  CHECK_THAT(reading_error(folder, std::string(400, 'x')), Catch::Contains("not a NIfTI file"));
+  CHECK_THAT(reading_error(folder, with(sound, 344, 0)), Catch::Contains("ANALYZE"));
+  CHECK_THAT(reading_error(folder, with(sound, 42, int16_t{0})), Catch::Contains("size of 0"));
+  CHECK_THAT(reading_error(folder, with(sound, 42, int16_t{-3})), Catch::Contains("size of -3"));
+  CHECK_THAT(reading_error(folder, with(sound, 42, int16_t{32767})),
+             Catch::Contains("32767x3x2") && Catch::Contains("more than the file can hold"));
+  CHECK_THAT(reading_error(folder, with(sound, 40, int16_t{9})), Catch::Contains("dimensions"));
+  CHECK_THAT(reading_error(folder, with(sound, 70, int16_t{16})), Catch::Contains("bits"));
+  CHECK_THAT(reading_error(folder, with(with(sound, 70, int16_t{32}), 72, int16_t{64})),
+             Catch::Contains("complex"));
+  CHECK_THAT(reading_error(folder, with(sound, 108, -3.0F)), Catch::Contains("offset"));
+  CHECK_THAT(reading_error(folder, with(sound, 280, NAN)), Catch::Contains("sform"));
+  CHECK_THAT(reading_error(folder, with(sound, 292, INFINITY)), Catch::Contains("not finite"));
+  CHECK_THAT(reading_error(folder, with(sound, 112, INFINITY)), Catch::Contains("scl_slope"));
+}
+
+TEST_CASE("absurd sizes are refused before memory is taken") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  std::string big = sound;
+  for (const size_t offset : {42, 44, 46}) big = with(big, offset, int16_t{32000});
+  CHECK_THAT(reading_error(folder, big), Catch::Contains("more than the file can hold"));
+  CHECK_THAT(reading_error(folder,
+                           "NRRD0004\ntype: double\ndimension: 3\nsizes: 100000 100000 "
+                           "2000\nencoding: raw\nendian: little\n\nabc",
+                           "big.nrrd"),
+             Catch::Contains("damaged"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 3\nDimSize = 20000 20000 2000\n"
+                           "ElementType = MET_DOUBLE\nElementDataFile = LOCAL\nabc",
+                           "big.mha"),
+             Catch::Contains("more than the file can hold"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 3000\nDimSize = 2 2 2\n"
+                           "ElementType = MET_DOUBLE\nElementDataFile = LOCAL\nabc",
+                           "dims.mha"),
+             Catch::Contains("dimensions"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\n"
+                           "ElementType = MET_UCHAR\nElementDataFile = gone.raw\n",
+                           "gone.mhd"),
+             Catch::Contains("gone.raw") && Catch::Contains("missing"));
+}
+
+TEST_CASE("truncated and bit-flipped compressed files are errors, never short data") {
+  const TemporaryFolder folder;
+  Grid grid = oblique_grid({20, 20, 10});
+  const auto volume = random_volume<int16_t>(grid, -1000, 1000);
+  for (const std::string extension : {".nii.gz", ".nrrd", ".mha"}) {
+    write_volume(folder / ("t" + extension), volume);
+    const std::string bytes = read_file(folder / ("t" + extension));
+    for (const double part : {0.0, 0.01, 0.3, 0.7, 0.99}) {
+      const auto length = static_cast<size_t>(part * static_cast<double>(bytes.size()));
+      INFO(extension << " cut to " << length);
+      reading_error(folder, bytes.substr(0, length), "cut" + extension);
+    }
+    std::string flipped = bytes;
+    flipped[bytes.size() * 2 / 3] ^= 0x10;
+    INFO(extension << " flipped");
+    reading_error(folder, flipped, "flip" + extension);
+  }
+}
+
+TEST_CASE("no flipped byte of a header crashes a reader") {
+  const TemporaryFolder folder;
+  const auto volume = random_volume<int16_t>(oblique_grid({4, 3, 2}), -100, 100);
+  for (const std::string extension : {".nii", ".nrrd", ".mha"}) {
+    write_volume(folder / ("f" + extension), volume);
+    const std::string bytes = read_file(folder / ("f" + extension));
+    const std::string path = folder / ("flipped" + extension);
+    int errors = 0;
+    for (size_t at = 0; at < std::min<size_t>(bytes.size(), 560); ++at) {
+      for (const int mask : {0x01, 0x80}) {
+        std::string flipped = bytes;
+        flipped[at] = static_cast<char>(flipped[at] ^ mask);
+        write_file(path, flipped);
+        try {
+          const auto back = read_volume<float>(path);
+          CHECK(back.voxels() == back.grid().voxels());
+        } catch (const Error& error) {
+          ++errors;
+          CHECK((error.code() == ExitCode::kInput || error.code() == ExitCode::kMemory));
+        }
+      }
+    }
+    INFO(extension);
+    CHECK(errors > 20);
+  }
+}
+
+TEST_CASE("truncated and bit-flipped pictures are errors or pictures, never crashes") {
+  const TemporaryFolder folder;
+  Grid grid;
+  grid.size = {31, 17, 1};
+  for (const std::string extension : {".png", ".tif"}) {
+    write_volume(folder / ("p" + extension), random_volume<uint8_t>(grid, 0, 255));
+    const std::string bytes = read_file(folder / ("p" + extension));
+    for (const double part : {0.0, 0.05, 0.5, 0.95}) {
+      const auto length = static_cast<size_t>(part * static_cast<double>(bytes.size()));
+      INFO(extension << " cut to " << length);
+      reading_error(folder, bytes.substr(0, length), "cut" + extension);
+    }
+    for (size_t at = 0; at < bytes.size(); at += 3) {
+      std::string flipped = bytes;
+      flipped[at] = static_cast<char>(flipped[at] ^ 0x41);
+      write_file(folder / ("flip" + extension), flipped);
+      try {
+        read_volume<float>(folder / ("flip" + extension));
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST_CASE("unknown endings, missing files and folders are told apart") {
+  const TemporaryFolder folder;
+  const Volume<uint8_t> volume(oblique_grid({2, 2, 2}));
+  CHECK_THAT(message_of<UsageError>([&] { write_volume(folder / "x.foo", volume); }),
+             Catch::Contains(".nii.gz") && Catch::Contains(".mha"));
+  CHECK_THROWS_AS(require_image_extension("x"), UsageError);
+  CHECK_NOTHROW(require_image_extension("a.b.NII.GZ"));
+  CHECK_THAT(message_of<UsageError>([&] { write_volume(folder / "x.png", volume); }),
+             Catch::Contains("2 slices"));
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "no.nii"); }),
+             Catch::Contains("no such file"));
+  write_file(folder / "x.foo", "hello");
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "x.foo"); }),
+             Catch::Contains("neither DICOM nor a known ending"));
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder.string()); }),
+             Catch::Contains("no DICOM images"));
+}
+
+TEST_CASE("a failed write leaves nothing and does not touch what was there") {
+  const TemporaryFolder folder;
+  const auto volume = random_volume<float>(oblique_grid({64, 64, 16}), -1, 1);
+  const std::string missing = folder / "no/such/folder/x.nii";
+  CHECK_THAT(message_of<OutputError>([&] { write_volume(missing, volume); }),
+             Catch::Contains(missing));
+  for (const std::string extension : {".nii", ".nii.gz", ".nrrd", ".mha"}) {
+    const std::string path = folder / ("full" + extension);
+    write_file(path, "before");
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit small = before;
+    small.rlim_cur = 20000;  // a file that cannot grow stands for a disk that is full
+    setrlimit(RLIMIT_FSIZE, &small);
+    std::string message;
+    try {
+      write_volume(path, volume);
+    } catch (const OutputError& error) {
+      message = error.what();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, SIG_DFL);
+    INFO(extension);
+    CHECK_THAT(message, Catch::Contains("full" + extension) && Catch::Contains("space"));
+    CHECK(read_file(path) == "before");
+  }
+  CHECK(std::distance(fs::directory_iterator(folder.string()), fs::directory_iterator()) == 4);
+  if (fs::exists("/dev/full")) {
+    fs::create_symlink("/dev/full", folder / "device.nii.gz");
+    CHECK_THROWS_AS(write_volume(folder / "device.nii.gz", volume), OutputError);
+    CHECK(fs::is_character_file("/dev/full"));
+  }
+}
+
+TEST_CASE("the same volume gives the same bytes") {
+  const TemporaryFolder folder;
+  const auto volume = random_volume<int16_t>(oblique_grid({30, 20, 10}), -9, 9);
+  for (const std::string extension : {".nii.gz", ".nrrd", ".mha"}) {
+    write_volume(folder / ("a" + extension), volume);
+    set_io_threads(extension == ".mha" ? 1 : 2);
+    write_volume(folder / ("b" + extension), volume);
+    CHECK(read_file(folder / ("a" + extension)) == read_file(folder / ("b" + extension)));
+  }
+  const std::string gz = read_file(folder / "a.nii.gz");
+  CHECK(gz.substr(4, 4) == std::string(4, '\0'));  // no time stamp
+  CHECK((gz[3] & 8) == 0);                         // no name
+  CHECK_THROWS_AS(set_io_threads(0), UsageError);
+}
+
+TEST_CASE("labelmaps take the smallest type and have a table") {
+  const TemporaryFolder folder;
+  LabelVolume labels(oblique_grid({4, 3, 2}));
+  labels[1] = 2;
+  const LabelTable table{{1, "left", {255, 0, 16}}, {2, "right", {0, 128, 0}}};
+  write_labelmap(folder / "l.nii.gz", labels, table);
+  CHECK(probe_image(folder / "l.nii.gz").component_type == "uint8");
+  CHECK(same_values(labels, read_labels(folder / "l.nii.gz")));
+  labels[2] = 300;
+  write_labelmap(folder / "l.nii.gz", labels, table);
+  CHECK(probe_image(folder / "l.nii.gz").component_type == "int16");
+  labels[2] = 60000;
+  write_labelmap(folder / "l.nrrd", labels, table);
+  CHECK(probe_image(folder / "l.nrrd").component_type == "uint16");
+  labels[3] = -1;
+  write_labelmap(folder / "l.mha", labels, table);
+  CHECK(probe_image(folder / "l.mha").component_type == "int32");
+  CHECK(same_values(labels, read_labels(folder / "l.mha")));
+
+  write_label_table(folder / "l.tsv", table);
+  CHECK(read_file(folder / "l.tsv") == "index\tname\tcolor\n1\tleft\t#ff0010\n2\tright\t#008000\n");
+  const LabelTable back = read_label_table(folder / "l.tsv");
+  REQUIRE(back.size() == 2);
+  CHECK(back[0].name == "left");
+  CHECK(back[0].rgb[2] == 16);
+  write_file(folder / "bad.tsv", "index\tname\tcolor\n1\tleft\tred\n");
+  CHECK_THAT(message_of<InputError>([&] { read_label_table(folder / "bad.tsv"); }),
+             Catch::Contains("line 2") && Catch::Contains("#ff8000"));
+}
+
+TEST_CASE("real images are read as they are documented") {
+  const std::string data = data_folder();
+  if (data.empty()) {
+    WARN("skipped: the folder with real data is absent (LARCH_TEST_DATA)");
+    return;
+  }
+  const auto image = read_volume<float>(data + "/hippocampus/images/hippocampus_001.nii.gz");
+  const auto labels = read_labels(data + "/hippocampus/labels/hippocampus_001.nii.gz");
+  CHECK(image.size() == Vec3i{35, 51, 35});
+  CHECK(describe_difference(image.grid(), labels.grid()).empty());
+  CHECK(probe_image(data + "/ct-organs/ct.nii.gz").component_type == "int32");
+  const auto ct = read_volume<int16_t>(data + "/ct-organs/ct.nii.gz");
+  CHECK(*std::min_element(ct.begin(), ct.end()) == -1207);
+  CHECK(*std::max_element(ct.begin(), ct.end()) == 3382);
+  const std::string picture = data + "/msrc/images/10_22_s.jpg";
+  CHECK(read_rgb(picture).rgb.size() == size_t{320} * 213 * 3);
+  // Indexed PNG: indices as labels, colours otherwise.
+  const auto classes = read_labels(data + "/msrc/labels/10_22_s.png");
+  CHECK(classes.size() == Vec3i{320, 213, 1});
+  CHECK(*std::max_element(classes.begin(), classes.end()) <= 23);
+  const TemporaryFolder folder;
+  const std::string jpeg = read_file(picture);
+  reading_error(folder, jpeg.substr(0, jpeg.size() / 2), "half.jpg");
+}
