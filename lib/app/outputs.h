@@ -21,7 +21,8 @@ using Writer = std::function<void(const std::string& temporary_path)>;
 /// write one file, that one; a companion (the label table beside a labelmap) is added by itself.
 class Outputs {
  public:
-  /// An output file. An empty path (a flag that was not given) is ignored.
+  /// An output file. An empty path (a flag that was not given) is ignored. Its folder must exist,
+  /// unless it lies below an OutputDir: then it is made.
   Outputs& add(const std::string& path, Writer writer);
 
   /// A figure of the run, for sidecar, report and the log.

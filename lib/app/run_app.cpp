@@ -68,27 +68,45 @@ std::optional<std::string> configuration(const Program& program, const CommandLi
   return std::nullopt;
 }
 
-/// Makes the output folders, and takes away again those that a failed run leaves empty.
+namespace fs = std::filesystem;
+
+/// Makes output folders, and takes away again those that a failed run leaves empty.
 class NewFolders {
  public:
-  explicit NewFolders(const std::vector<std::string>& folders) {
-    for (const std::string& folder : folders) {
-      std::error_code error;
-      const bool made = std::filesystem::create_directories(folder, error);
-      if (error) throw OutputError("cannot make folder '" + folder + "': " + error.message());
-      if (made) made_.push_back(folder);
-    }
-  }
+  NewFolders() = default;
   ~NewFolders() {
+    // The deepest first; removal fails for those that hold something, as it should.
     std::error_code ignored;
-    for (const std::string& folder : made_) std::filesystem::remove(folder, ignored);
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) {
+      fs::remove(*folder, ignored);
+    }
   }
   NewFolders(const NewFolders&) = delete;
   NewFolders& operator=(const NewFolders&) = delete;
 
+  void make(const fs::path& folder) {
+    std::error_code error;
+    if (folder.empty() || fs::is_directory(folder, error)) return;
+    make(folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path());
+    const bool made = fs::create_directory(folder, error);
+    if (error)
+      throw OutputError("cannot make folder '" + folder.string() + "': " + error.message());
+    if (made) made_.push_back(folder);
+  }
+
  private:
-  std::vector<std::string> made_;  // removal fails for those that hold something, as it should
+  std::vector<fs::path> made_;
 };
+
+/// Folders below an OutputDir are made as they are needed; others must exist.
+void make_folder_for(const std::string& file, const std::vector<std::string>& output_folders,
+                     NewFolders& folders) {
+  for (const std::string& folder : output_folders) {
+    const fs::path below =
+        fs::path(file).lexically_normal().lexically_relative(fs::path(folder).lexically_normal());
+    if (!below.empty() && *below.begin() != "..") folders.make(fs::path(file).parent_path());
+  }
+}
 
 struct Run {
   const Program& program;
@@ -101,8 +119,12 @@ struct Run {
 /// Writes outputs, sidecars and the report, all or none of them.
 void write_all(const Run& run, const Context& context, const Outputs& outputs,
                Clock::time_point start) {
+  NewFolders folders;
   FileSet files(run.replace, context.stop);
-  for (const Outputs::File& file : outputs.files) files.write(file.path, file.writer);
+  for (const Outputs::File& file : outputs.files) {
+    make_folder_for(file.path, run.planned.folders, folders);
+    files.write(file.path, file.writer);
+  }
   const RunRecord record{
       run.program,         run.line, context, outputs, input_names(run.paths, run.line, outputs),
       seconds_since(start)};
@@ -158,7 +180,8 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
     }
     return 0;
   }
-  const NewFolders folders(run.planned.folders);
+  NewFolders folders;
+  for (const std::string& folder : run.planned.folders) folders.make(folder);
   const Outputs outputs = run.program.run(context);
   console.finish();
   if (context.stop_requested()) {

@@ -327,17 +327,22 @@ PY
   expect 6 app -i a.txt -o .
   has err.txt "is a folder"
   expect 0 app -i a.txt -o b.txt --folder new/deep
-  [ "$(cat new/deep/a.txt)" = hellohello ]
+  [ "$(cat new/deep/sub/a.txt)" = hellohello ]
   [ -e new/deep/larch.json ]
   expect 6 app -i a.txt -o c.txt --folder new/deep
   has err.txt "is not empty"
   expect 0 app -i a.txt -o c.txt --folder new/deep --force
 }
 
-@test "a failed run takes away the folder that it made" {
+@test "a failed run takes away the folders that it made" {
   text_file
-  expect 3 app -i a.txt -o b.txt --folder new --fail input
+  expect 3 app -i a.txt -o b.txt --folder new/deep --fail input
   absent new b.txt
+  expect 6 app -i a.txt -o b.txt --folder new/deep/ --fail writer
+  absent new b.txt
+  mkdir old
+  expect 6 app -i a.txt -o b.txt --folder old --fail writer
+  [ -z "$(ls -A old)" ]
 }
 
 @test "--dry-run checks and writes nothing" {

@@ -188,7 +188,7 @@ Outputs run(const Options& options, Context& context) {
   outputs.add(options.output, options.deaf ? slow_writer : writer).add(options.copy, writer);
   outputs.add(options.output.path + ".tsv",
               [](const std::string& path) { write_text(path, "a\tb\n"); });
-  if (options.folder) outputs.add(options.folder.path + "/a.txt", writer);
+  if (options.folder) outputs.add(options.folder.path + "/sub/a.txt", writer);
   if (options.fail == Fail::kWriter) {
     outputs.add(options.output.path + ".second", [text](const std::string& path) {
       write_text(path, text);
