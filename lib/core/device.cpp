@@ -29,7 +29,7 @@ constexpr BytesFn kFree = LARCH_CUDA_FN(cuda::free_bytes);
 constexpr BytesFn kTotal = LARCH_CUDA_FN(cuda::total_bytes);
 
 int count_with_reason(std::string* why) {
-  if (kCount == nullptr) {
+  if (!kBuiltWithCuda) {
     *why = "this build has no CUDA code";
     return 0;
   }
@@ -53,7 +53,7 @@ std::string to_string(const Device& device) {
   return device.is_cuda() ? "cuda:" + std::to_string(device.index) : "cpu";
 }
 
-bool built_with_cuda() { return kCount != nullptr; }
+bool built_with_cuda() { return kBuiltWithCuda; }
 
 int cuda_device_count() {
   std::string why;
@@ -61,7 +61,7 @@ int cuda_device_count() {
 }
 
 std::string describe(const Device& device, int threads) {
-  if (!device.is_cuda() || kName == nullptr) {
+  if (!device.is_cuda() || !kBuiltWithCuda) {
     return "cpu, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
   }
   char gib[32];
@@ -103,7 +103,7 @@ Device choose_device(const std::string& text, std::string* reason) {
 }
 
 size_t free_memory_bytes(const Device& device) {
-  if (device.is_cuda() && kFree != nullptr) return kFree(device.index);
+  if (device.is_cuda() && kBuiltWithCuda) return kFree(device.index);
   return available_host_bytes();
 }
 

@@ -18,6 +18,8 @@
 
 namespace larch {
 
+inline constexpr bool kBuiltWithCuda = LARCH_WITH_CUDA != 0;
+
 /// The implementations of one operation, one slot a kind of device. A null slot is a clean error;
 /// there is no fallback.
 template <class R>

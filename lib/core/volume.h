@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,10 @@ struct VolumeView {
     return at.x + static_cast<int64_t>(size.x) * (at.y + static_cast<int64_t>(size.y) * at.z);
   }
   LARCH_HD T& operator()(const Vec3i& at) const { return data[linear(at)]; }
-  LARCH_HD operator VolumeView<const T>() const { return {data, size}; }
+  /// A view of mutable voxels is also one of constant voxels.
+  LARCH_HD operator VolumeView<const T>() const requires(!std::is_const_v<T>) {
+    return {data, size};
+  }
 };
 
 /// An image on the host: a grid and one value a voxel. Invariant: voxels.size() == grid.voxels().

@@ -174,11 +174,23 @@ void range_pool(FeaturePool& pool, const SamplePlaces& places, const Context& co
   pool.features.upload(pool.host);
 }
 
+Buffer<PoolFeature> FeaturePool::subset(std::span<const uint32_t> indices) const {
+  std::vector<PoolFeature> chosen;
+  for (const uint32_t f : indices) chosen.push_back(host[f]);
+  return Buffer<PoolFeature>(features.device(), std::span<const PoolFeature>(chosen));
+}
+
 std::vector<BoostRound> boost(const FeaturePool& pool, const BoostProblem& problem,
                               const Context& context) {
-  return kBoost(pool.features.device(), BoostJob{pool.features.data(), pool.taps.data(),
-                                                 pool.host.size(), problem, context.threads,
-                                                 context.device.index});
+  BoostJob job{pool.features.data(), pool.taps.data(),      pool.host.size(),
+               problem,              context.threads, context.device.index};
+  if (problem.features.empty()) return kBoost(pool.features.device(), job);
+  const Buffer<PoolFeature> subset = pool.subset(problem.features);
+  job.features = subset.data();
+  job.feature_count = subset.size();
+  std::vector<BoostRound> rounds = kBoost(pool.features.device(), job);
+  for (BoostRound& round : rounds) round.feature = problem.features[round.feature];
+  return rounds;
 }
 
 namespace cpu {

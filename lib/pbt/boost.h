@@ -30,6 +30,9 @@ struct FeaturePool {
   Buffer<PoolFeature> features;
   Buffer<features::LinearTap> taps;
   std::vector<PoolFeature> host;  ///< the same features
+
+  /// The features with the given indices, ascending; they share the taps.
+  Buffer<PoolFeature> subset(std::span<const uint32_t> indices) const;
 };
 FeaturePool make_feature_pool(const std::vector<features::HaarFeature>& pool,
                               std::span<const image::IntegralLayout> layouts, double tap_cost,
@@ -52,6 +55,7 @@ void range_pool(FeaturePool& pool, const SamplePlaces& places, const Context& co
 /// The samples of one node and how to boost on them.
 struct BoostProblem {
   SamplePlaces places;
+  std::span<const uint32_t> features;  ///< host, ascending pool indices; empty: the whole pool
   std::span<const uint8_t> positive;  ///< host, one a selected sample
   std::span<const double> weight;     ///< host, sum 1
   int rounds = 0;

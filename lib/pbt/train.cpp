@@ -21,6 +21,7 @@ namespace {
 /// Samples of lowest hash from which the range of each feature is taken.
 constexpr size_t kRangeSamples = 4096;
 constexpr uint64_t kRangeStream = 0x72616e6765;  // "range"
+constexpr uint64_t kFeatureStream = 0x66656174;  // "feat"
 constexpr uint64_t kHoldOutStream = 0x686f6c64;  // "hold"
 
 /// Splits the volumes into those to train on and those held out, by the hash of their rank.
@@ -153,6 +154,21 @@ size_t best_length(const Growth& g, const NodeSamples& list, const std::vector<W
   return std::max<size_t>(best, 1);
 }
 
+/// The features of lowest hash that a node may choose from; empty: all.
+std::vector<uint32_t> node_features(const Growth& g, uint64_t seed, uint64_t heap_index) {
+  const auto wanted = static_cast<size_t>(g.config.tree.node_features);
+  std::vector<uint32_t> chosen;
+  if (wanted == 0 || wanted >= g.haar.size()) return chosen;
+  std::vector<std::pair<uint64_t, uint32_t>> keyed;
+  for (uint32_t f = 0; f < g.haar.size(); ++f) {
+    keyed.emplace_back(hash64(seed ^ kFeatureStream, heap_index, f), f);
+  }
+  std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(wanted), keyed.end());
+  for (size_t k = 0; k < wanted; ++k) chosen.push_back(keyed[k].second);
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
 /// Trains the strong classifier of node `n` and appends it to the model.
 void train_node(Growth& g, size_t n, const Context& context) {
   Model& model = g.partial.model;
@@ -168,6 +184,8 @@ void train_node(Growth& g, size_t n, const Context& context) {
   problem.places = places_of(g.images, g.samples, selected);
   problem.positive = positive;
   problem.weight = weight;
+  const std::vector<uint32_t> features = node_features(g, context.seed, heap_index);
+  problem.features = features;
   problem.rounds = rounds_at(config, model.nodes[n].depth);
   problem.kind = config.weak;
   StrongClassifier strong = strong_classifier(boost(g.pool, problem, context), g.pool,

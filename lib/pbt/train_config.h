@@ -128,6 +128,7 @@ struct TreeConfig {
   Routing routing = Routing::kSoft;
   double routing_band = 0.1;
   Balance balance = Balance::kEqual;
+  int node_features = 0;
   int selected_positives = 2500;
   int selected_negatives = 2500;
   double worst_error = 0.45;
@@ -152,6 +153,8 @@ struct TreeConfig {
       Field{"routing_band", routing_band,
             "in training, samples with |p - 1/2| up to this go to both children", 0, 0.5},
       Field{"balance", balance, "equal (classes weigh the same at each node) or mass"},
+      Field{"node_features", node_features,
+            "features that each node draws from the pool to choose from; 0: all", 0, 16000000},
       Field{"selected_positives", selected_positives, "positive samples a node is trained on", 1,
             10000000},
       Field{"selected_negatives", selected_negatives, "negative samples a node is trained on", 1,

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/app/run_app.h"
+#include "larch/io/case_list.h"
+#include "larch/io/file.h"
+#include "larch/models/pbt_file.h"
+#include "larch/pipeline/pbt_training.h"
+
+namespace {
+
+using namespace larch;
+
+struct Options {
+  InputFile list, dataset;
+  OutputFile output;
+  bool resume = false;
+  std::string checkpoint;
+  std::optional<double> nan_value;
+  InputFile inspect;
+  OutputFile export_json;
+  pbt::TrainConfig config;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"list,l", list, "TSV or CSV with the columns image and label"},
+      Field{"dataset", dataset, "instead: dataset.json of a Decathlon or nnU-Net folder"},
+      Field{"output,o", output, "the model (.pbt)"},
+      Field{"resume", resume, "go on from the checkpoint of an interrupted run"},
+      Field{"checkpoint", checkpoint,
+            "file that is written after every node (default: the output's name and .ckpt)"},
+      Field{"nan-value", nan_value, "stands for voxels that are not numbers"},
+      Field{"inspect", inspect, "print what a model file holds and stop"},
+      Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
+  }
+  void check() const {
+    if (inspect) {
+      if (list || dataset || output) throw UsageError("--inspect does not train: give it alone");
+      return;
+    }
+    if (export_json) throw UsageError("--export-json needs --inspect MODEL");
+    if (static_cast<bool>(list) == static_cast<bool>(dataset)) {
+      throw UsageError("give either --list or --dataset; see --help");
+    }
+    if (!output) throw UsageError("--output is missing: the name of the model file");
+  }
+};
+
+Outputs inspect(const Options& options) {
+  const pbt::Model model = models::read_model(options.inspect);
+  Outputs outputs;
+  if (options.export_json) {
+    outputs.add(options.export_json, [text = models::export_json(model)](const std::string& path) {
+      write_file(path, text);
+    });
+  } else {
+    std::cout << models::describe_model(model);
+  }
+  return outputs;
+}
+
+/// `*checkpoint` receives the file that is not needed any more once the outputs are written.
+Outputs train(const Options& options, std::string* checkpoint, Context& context) {
+  pipeline::TrainingFiles files;
+  files.cases = options.list ? read_case_list(options.list) : read_dataset_json(options.dataset);
+  files.checkpoint =
+      options.checkpoint.empty() ? options.output.path + ".ckpt" : options.checkpoint;
+  files.resume = options.resume;
+  files.nan_value = options.nan_value;
+  pbt::TrainReport report;
+  const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
+
+  Outputs outputs;
+  for (const Case& c : files.cases) outputs.input(c.image).input(c.label);
+  outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
+      .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
+      .metric("positive_samples", static_cast<double>(report.positive_samples))
+      .metric("negative_samples", static_cast<double>(report.negative_samples))
+      .metric("features", static_cast<double>(report.pool_features))
+      .metric("nodes", static_cast<double>(report.nodes))
+      .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
+  if (report.held_out_volumes > 0) {
+    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes))
+        .metric("held_out_log_loss", report.held_out_log_loss)
+        .metric("held_out_auc", report.held_out_auc);
+  }
+  outputs.add(options.output,
+              [model](const std::string& path) { models::write_model(path, model); });
+  *checkpoint = files.checkpoint;
+  return outputs;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  AppInfo info;
+  info.name = "pbt-train";
+  info.summary = "Train a probabilistic boosting tree to tell a structure from the rest.";
+  info.description =
+      "Learns from images and label maps. The model depends on the voxels, the configuration and "
+      "the seed alone: not on the device, the number of threads, the order of the list or "
+      "interruptions. A checkpoint is written after every node; a run that was stopped (SIGTERM, "
+      "exit code 143) goes on with --resume and gives the same bytes.\n\nThe configuration says "
+      "which labels are the class (labels), in what space the model works (space), the features, "
+      "the samples drawn and the tree. See --help-config.";
+  info.examples = {"pbt-train --list train.tsv --output liver.pbt",
+                   "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
+                   "--labels.positive 5"};
+  info.references = {
+      "Tu, Probabilistic boosting-tree, ICCV 2005",
+      "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
+      "detection on a GPU, CVPR workshops 2011"};
+  std::string checkpoint;
+  const int code =
+      run_app<Options>(info, argc, argv, [&](const Options& options, Context& context) {
+        return options.inspect ? inspect(options) : train(options, &checkpoint, context);
+      });
+  std::error_code ignored;
+  if (code == 0 && !checkpoint.empty()) std::filesystem::remove(checkpoint, ignored);
+  return code;
+}

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "larch/config/fields.h"
+#include "larch/core/context.h"
+#include "larch/core/mesh.h"
+#include "larch/core/volume.h"
+#include "larch/mesh/smooth.h"
+#include "larch/pbt/evaluate.h"
+#include "larch/pbt/model.h"
+#include "larch/regularise/graph_cut.h"
+
+namespace larch::pipeline {
+
+/// From probability to labels.
+struct StructureConfig {
+  double threshold = 0.5;
+  bool regularise = true;
+  regularise::GraphCutConfig graph_cut;
+  int keep_components = 1;
+  bool fill_holes = true;
+  int64_t min_voxels = 1;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"threshold", threshold, "probability from which a voxel is the class", 0.001, 0.999},
+      Field{"regularise", regularise, "minimise surface area by graph cuts; false: threshold only"},
+      Field{"graph_cut", graph_cut, "the regularisation"},
+      Field{"keep_components", keep_components,
+            "largest connected components to keep; 0: all of them", 0, 1000},
+      Field{"fill_holes", fill_holes, "fill enclosed background"},
+      Field{"min_voxels", min_voxels, "fewer voxels than this count as no detection", 0,
+            1000000000000});
+  }
+};
+
+/// All settings of pbt-detect.
+struct DetectConfig {
+  pbt::EvaluateConfig evaluate;
+  pbt::ProbabilityType probability_type = pbt::ProbabilityType::kFloat32;
+  StructureConfig structure;
+  mesh::SmoothConfig smooth;
+  int candidates = 100;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"evaluate", evaluate, "how the tree is evaluated"},
+      Field{"probability_type", probability_type, "float32, uint16 (x 65535) or uint8 (x 255)"},
+      Field{"structure", structure, "from probabilities to labels"},
+      Field{"smooth", smooth, "smoothing of the surface mesh"},
+      Field{"candidates", candidates, "length of the candidate list", 1, 100000000});
+  }
+};
+
+/// What a detection gives; volumes are on the grid of the input.
+struct Detection {
+  Volume<float> probability;
+  LabelVolume labels;  ///< the class's value or 0
+  Mesh surface;        ///< LPS mm
+  int64_t voxels = 0;
+  double volume_mm3 = 0;
+  /// Seconds of each step, in order.
+  std::vector<std::pair<std::string, double>> seconds;
+};
+
+/// Model space, evaluation, probability back on the grid of `image`, regularisation, components,
+/// holes, surface. `roi` (may be null) is on the grid of `image`; outside of it the probability is 0.
+Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
+                     const Volume<uint8_t>* roi, const DetectConfig& config,
+                     const Context& context);
+
+/// The probabilities as integers of the wanted type.
+Volume<uint16_t> as_uint16(const Volume<float>& probability);
+Volume<uint8_t> as_uint8(const Volume<float>& probability);
+
+/// The candidate list as text: rank, index (x, y, z), LPS mm and probability, tab-separated.
+std::string candidates_tsv(const Volume<float>& probability, int64_t count);
+
+}  // namespace larch::pipeline

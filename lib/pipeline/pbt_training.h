@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/io/case_list.h"
+#include "larch/pbt/train.h"
+
+namespace larch::pipeline {
+
+/// Files and switches of a training run, beside its configuration.
+struct TrainingFiles {
+  std::vector<Case> cases;          ///< each with a label
+  std::string checkpoint;           ///< written after every node; empty: none
+  bool resume = false;              ///< go on from the checkpoint, if it exists
+  std::optional<double> nan_value;  ///< stands for voxels that are not numbers
+};
+
+/// From lists of images and labels to a model: reads, brings to model space (the median spacing of
+/// the images, unless configured), trains, and removes the checkpoint at the end. The model depends
+/// on the voxels, the configuration and context.seed alone.
+/// Throws InputError (files, grids, a label that never occurs), UsageError, MemoryError, and Stopped
+/// after a checkpoint.
+pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
+                     pbt::TrainReport* report, const Context& context);
+
+}  // namespace larch::pipeline
