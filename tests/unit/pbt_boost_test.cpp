@@ -59,7 +59,13 @@ struct Table {
   std::vector<BoostRound> boost(const FeaturePool& pool, int rounds,
                                 WeakKind kind = WeakKind::kHist64,
                                 EmptyBins rule = EmptyBins::kNearest, int threads = 1) const {
-    BoostProblem problem{places(), positive, weight, rounds, kind, rule};
+    BoostProblem problem;
+    problem.places = places();
+    problem.positive = positive;
+    problem.weight = weight;
+    problem.rounds = rounds;
+    problem.kind = kind;
+    problem.empty_bins = rule;
     return pbt::boost(pool, problem, context_of(threads));
   }
 };

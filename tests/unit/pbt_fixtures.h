@@ -48,6 +48,8 @@ struct RandomTree {
   std::vector<image::ChannelSpec> channels{{image::ChannelKind::kIntensity, 0},
                                            {image::ChannelKind::kIntensity, 1}};
   int features = 240;
+  std::vector<features::HaarFeature> pool{};  ///< instead of a drawn one
+  bool self_tests = true;
 };
 
 inline pbt::WeakClassifier random_weak(const pbt::Model& model, uint64_t seed, uint64_t counter) {
@@ -65,17 +67,21 @@ inline pbt::WeakClassifier random_weak(const pbt::Model& model, uint64_t seed, u
   return weak;
 }
 
-/// A tree with random structure, masses and weak classifiers that passes check_model.
-inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
-  pbt::Model model;
-  model.channels = spec.channels;
+inline std::vector<features::HaarFeature> random_pool(uint64_t seed, const RandomTree& spec) {
   features::HaarPoolSpec pool;
   pool.features = spec.features;
   pool.window = spec.window;
   pool.sizes = {1, 2, 3};
   pool.channels = static_cast<int>(spec.channels.size());
   pool.seed = seed;
-  model.features = features::make_haar_pool(pool);
+  return features::make_haar_pool(pool);
+}
+
+/// A tree with random structure, masses and weak classifiers that passes check_model.
+inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
+  pbt::Model model;
+  model.channels = spec.channels;
+  model.features = spec.pool.empty() ? random_pool(seed, spec) : spec.pool;
   model.logistic = pbt::make_logistic_table();
   model.e1 = seed % 3 == 0 ? 1e-6 : 0.02;
   model.e2 = seed % 2 == 0 ? 0.1 : 0.3;
@@ -105,7 +111,7 @@ inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
     model.nodes.push_back(left);  // invalidates `node`
     model.nodes.push_back(right);
   }
-  model.self_tests = pbt::make_self_tests(model, seed);
+  if (spec.self_tests) model.self_tests = pbt::make_self_tests(model, seed);
   return model;
 }
 
