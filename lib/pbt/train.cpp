@@ -371,8 +371,11 @@ void plant(Growth& g, const TrainHooks& hooks) {
   if (hooks.resume != nullptr) {
     g.partial = *hooks.resume;
     const Node& old = g.partial.model.nodes.at(0);
-    if (old.mass_positive != node.mass_positive || old.mass_negative != node.mass_negative) {
-      throw InputError("the checkpoint belongs to other training data or settings");
+    bool same = old.mass_positive == node.mass_positive && old.mass_negative == node.mass_negative;
+    for (const auto& feature : g.partial.model.features) same &= feature.pool_index < g.haar.size();
+    if (!same) {
+      throw InputError(
+          "the checkpoint belongs to other training data or settings; delete it and train anew");
     }
   } else {
     g.partial.model.mean_mass = mean;
