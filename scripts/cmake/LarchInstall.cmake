@@ -9,7 +9,7 @@ set(larch_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Larch)
 
 # Libraries that this build has, and one name for all of them: larch::larch.
 set(larch_libraries)
-set(larch_skeleton)  # for this project's executables; not an API
+set(larch_skeleton)  # the bodies of this project's executables; not an API
 foreach(library larch_core larch_algo larch_config larch_models larch_io)
   if(TARGET ${library})
     list(APPEND larch_libraries ${library})
@@ -57,7 +57,7 @@ if(larch_apps)
 endif()
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/larch
-        COMPONENT Development FILES_MATCHING PATTERN "*.h")
+        COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN app EXCLUDE PATTERN pipeline EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/include/larch_build.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT Development)
 install(TARGETS larch larch_settings ${larch_libraries} EXPORT LarchTargets

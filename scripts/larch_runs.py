@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the executables and measures them; shared by the scripts beside this file. No packages."""
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(HERE)
+
+
+def log(text):
+    """Progress goes to stderr: stdout carries the JSON result alone."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Place:
+    """Where executables, tests and configurations are: in a bundle, or in a build folder."""
+
+    def __init__(self, folder=None):
+        self.bundle = os.path.dirname(os.path.dirname(HERE)) if os.path.basename(HERE) == 'larch' else None
+        if self.bundle and os.path.exists(os.path.join(self.bundle, 'bin', 'pbt-detect')) and not folder:
+            self.bin = os.path.join(self.bundle, 'bin')
+            self.tests = [HERE]
+            self.configs = os.path.join(self.bundle, 'share', 'larch', 'configs')
+            return
+        self.bundle = None
+        build = os.path.join(SOURCE, 'build')
+        builds = [folder] if folder else [os.path.join(build, name)
+                                          for name in ('release', 'cpu-only', 'quickstart', 'dev')]
+        found = next((b for b in builds if os.path.exists(os.path.join(b, 'apps', 'pbt-detect'))), None)
+        if found is None:
+            sys.exit('no executables in ' + ', '.join(builds) +
+                     '; build them: cmake --preset release && cmake --build --preset release')
+        self.bin = os.path.abspath(os.path.join(found, 'apps'))
+        self.tests = [os.path.abspath(os.path.join(found, 'tests', name))
+                      for name in ('unit', 'parity', 'perf')]
+        self.configs = os.path.join(SOURCE, 'configs')
+
+    def app(self, name):
+        return os.path.join(self.bin, name)
+
+    def config(self, name):
+        """--config FILE for a preset, or nothing where it does not exist."""
+        path = os.path.join(self.configs, name)
+        return ['--config', path] if os.path.exists(path) else []
+
+    def test_programs(self):
+        programs = []
+        for folder in self.tests:
+            if os.path.isdir(folder):
+                programs += [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+                             if name.endswith('_test')]
+        return programs
+
+    def find_test(self, name):
+        return next((os.path.join(f, name) for f in self.tests if os.path.exists(os.path.join(f, name))),
+                    None)
+
+
+class RunFailed(Exception):
+    pass
+
+
+class Run:
+    """A finished command: exit code (negative: signal, None: time limit), seconds, peak memory."""
+
+    def __init__(self, command, code, seconds, peak_bytes, output):
+        self.command, self.code, self.seconds = command, code, seconds
+        self.peak_bytes, self.output = peak_bytes, output
+
+    def tail(self, lines=15):
+        return '\n'.join(self.output.splitlines()[-lines:])
+
+
+def run(command, timeout=3600, env=None, stop_after=None, check=True):
+    """Runs a command. `stop_after` = (seconds or function, signal): sends the signal when the time
+    has come or the function says so. Raises RunFailed on a bad exit unless check is False."""
+    command = [str(word) for word in command]
+    started = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
+                               start_new_session=True)
+    chunks = []
+    reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: process.stdout.read(65536), b'')))
+    reader.start()
+    timed_out = False
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid != 0:
+            break
+        elapsed = time.monotonic() - started
+        if stop_after and (stop_after[0]() if callable(stop_after[0]) else elapsed > stop_after[0]):
+            os.kill(process.pid, stop_after[1])
+            stop_after = None
+        if elapsed > timeout and not timed_out:
+            timed_out = True
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(0.01)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    reader.join()
+    code = None if timed_out else process.returncode
+    done = Run(command, code, time.monotonic() - started, usage.ru_maxrss * 1024,
+               b''.join(chunks).decode('utf-8', 'replace'))
+    if check and code != 0:
+        what = f'time limit of {timeout} s' if code is None else f'exit code {code}'
+        raise RunFailed(f'{what} from: {" ".join(command)}\n{done.tail()}')
+    return done
+
+
+def sha256(path):
+    digest = hashlib.sha256()
+    with open(path, 'rb') as file:
+        for block in iter(lambda: file.read(1 << 20), b''):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_json(path):
+    with open(path, encoding='utf-8') as file:
+        return json.load(file)
+
+
+def write_json(path, value):
+    with open(path, 'w', encoding='utf-8') as file:
+        json.dump(value, file, indent=2)
+        file.write('\n')
+
+
+def write_list(path, header, rows):
+    """A TSV list of cases for --list."""
+    with open(path, 'w', encoding='utf-8') as file:
+        for row in [header, *rows]:
+            file.write('\t'.join(row) + '\n')
