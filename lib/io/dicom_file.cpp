@@ -15,8 +15,7 @@
 #include <gdcmTrace.h>
 
 #include "larch/core/error.h"
-#include "larch/io/byte_order.h"
-#include "larch/io/file.h"
+#include "larch/io/dicom_syntax.h"
 
 namespace larch::io {
 namespace {
@@ -215,35 +214,12 @@ std::vector<std::byte> unpacked(const std::vector<std::byte>& bits, size_t count
   return bytes;
 }
 
-// How many bytes of the pixel data element of length bytes the file really holds; -1 if the
-// element is not found (deflated files).
-int64_t bytes_present(const std::string& path, const gdcm::TransferSyntax& syntax, int64_t length) {
-  const bool big = syntax == gdcm::TransferSyntax::ExplicitVRBigEndian;
-  const std::string bytes = read_file(path);
-  const std::string_view tag =
-      big ? std::string_view("\x7f\xe0\x00\x10", 4) : std::string_view("\xe0\x7f\x10\x00", 4);
-  const size_t at_length = syntax.IsImplicit() ? 4 : 8;
-  const FieldReader in{bytes.data(), big};
-  for (size_t at = bytes.find(tag); at != std::string::npos; at = bytes.find(tag, at + 1)) {
-    const size_t data = at + at_length + 4;
-    if (data > bytes.size()) break;
-    if (in.get<uint32_t>(static_cast<int64_t>(at + at_length)) == length) {
-      return static_cast<int64_t>(bytes.size() - data);
-    }
-  }
-  return -1;
-}
-
-// Native pixel data must be as long as the header says; GDCM fills up what is missing with zeros,
-// so that only the file itself tells.
+// The element fits into the file (see dicom_syntax.h); it must also hold the whole image.
 void check_length(const gdcm::File& file, int64_t wanted, const std::string& path) {
-  const gdcm::TransferSyntax& syntax = file.GetHeader().GetDataSetTransferSyntax();
+  if (file.GetHeader().GetDataSetTransferSyntax().IsEncapsulated()) return;
   const gdcm::DataElement& element = file.GetDataSet().GetDataElement(Tag(0x7fe0, 0x0010));
   const gdcm::ByteValue* value = element.GetByteValue();
-  if (value == nullptr || syntax.IsEncapsulated()) return;
-  auto length = static_cast<int64_t>(value->GetLength());
-  const int64_t present = bytes_present(path, syntax, length);
-  if (present >= 0) length = std::min(length, present);
+  const int64_t length = value != nullptr ? static_cast<int64_t>(value->GetLength()) : 0;
   if (length < wanted) {
     bad(path, "the pixel data are truncated: " + std::to_string(length) + " of " +
                   std::to_string(wanted) + " bytes are there; copy or export the file again");
@@ -253,10 +229,11 @@ void check_length(const gdcm::File& file, int64_t wanted, const std::string& pat
 }  // namespace
 
 DicomObject read_dicom_object(const std::string& path) {
+  check_dicom_structure(path);
   return guarded(path, [&] {
     gdcm::Reader reader;
     reader.SetFileName(path.c_str());
-    if (!reader.ReadUpToTag(Tag(0x7fe0, 0x0010), {Tag(0x7fe0, 0x0010)})) {
+    if (!reader.Read()) {
       bad(path, "cannot be read as DICOM: it is damaged, truncated or another kind of file");
     }
     const DataSet& data = reader.GetFile().GetDataSet();

@@ -168,7 +168,7 @@ template Volume<uint8_t> read_volume(const std::string&, const ReadOptions&);
 
 LabelVolume read_labels(const std::string& path) {
   const io::RawImage raw = io::read_raw(path, {}, io::Palette::kKeepIndices);
-  if (raw.header.colour && raw.header.channels > 1) {
+  if (raw.header.colour) {
     throw InputError("'" + path +
                      "': a colour picture cannot be read as labels; save it as grey or indexed");
   }

@@ -22,7 +22,10 @@ namespace fs = std::filesystem;
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "larch-io-XXXXXX").string();
+    // Memory-backed if possible: the tests write thousands of small files.
+    const bool shared = ::access("/dev/shm", W_OK) == 0;
+    const fs::path parent = shared ? fs::path("/dev/shm") : fs::temp_directory_path();
+    std::string pattern = (parent / "larch-io-XXXXXX").string();
     REQUIRE(mkdtemp(pattern.data()) != nullptr);
     path_ = pattern;
   }

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "larch/core/vec.h"
+#include "larch/io/file.h"
+
+namespace larch::test {
+
+/// Builds small DICOM files (explicit VR, little-endian) byte by byte, PS3.5.
+inline std::string dicom_number(uint32_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 255U);
+  return out;
+}
+
+inline std::string dicom_element(uint16_t group, uint16_t element, const std::string& vr,
+                                 std::string value) {
+  if (value.size() % 2 == 1) value += vr == "UI" ? '\0' : ' ';
+  const bool is_long = vr == "OB" || vr == "OW" || vr == "SQ" || vr == "UT";
+  const auto length = static_cast<uint32_t>(value.size());
+  return dicom_number(group, 2) + dicom_number(element, 2) + vr +
+         (is_long ? dicom_number(0, 2) + dicom_number(length, 4) : dicom_number(length, 2)) + value;
+}
+
+/// One sequence with the given items.
+inline std::string dicom_sequence(uint16_t group, uint16_t element,
+                                  const std::vector<std::string>& items) {
+  std::string value;
+  for (const std::string& item : items) {
+    value +=
+        dicom_number(0xe000fffe, 4) + dicom_number(static_cast<uint32_t>(item.size()), 4) + item;
+  }
+  return dicom_element(group, element, "SQ", value);
+}
+
+inline std::string decimal(const Vec3d& v) {
+  return std::to_string(v.x) + "\\" + std::to_string(v.y) + "\\" + std::to_string(v.z);
+}
+
+/// What a made-up slice says; change what the test is about.
+struct MadeSlice {
+  std::string series = "1.2.3.4", modality = "CT", description = "made up";
+  std::string sop_class = "1.2.840.10008.5.1.4.1.1.2";
+  Vec3d position{0, 0, 0}, row{1, 0, 0}, column{0, 1, 0};
+  bool with_geometry = true;
+  uint16_t columns = 4, rows = 3;
+  std::string spacing = "2.0\\0.5";  // between rows, between columns
+  std::string thickness = "3";
+  std::string slope = "2", intercept = "-1000";
+  uint16_t bits_allocated = 16, bits_stored = 16, samples = 1, is_signed = 1;
+  std::string photometric = "MONOCHROME2";
+  std::vector<int16_t> values;  // filled with 0, 1, 2, ... when empty
+  int first_value = 0;
+  std::string raw_pixels;  // instead of values
+  int frames = 0;          // 0: no such element
+  std::string groups;      // functional groups, already built
+};
+
+inline std::string made_dicom(const MadeSlice& s) {
+  const std::string uid = s.series + "." + std::to_string(s.first_value + 1);
+  std::string meta = dicom_element(2, 1, "OB", std::string("\0\1", 2)) +
+                     dicom_element(2, 2, "UI", s.sop_class) + dicom_element(2, 3, "UI", uid) +
+                     dicom_element(2, 0x10, "UI", "1.2.840.10008.1.2.1") +
+                     dicom_element(2, 0x12, "UI", "1.2.3.99");
+  std::string out = std::string(128, '\0') + "DICM" +
+                    dicom_element(2, 0, "UL", dicom_number(static_cast<uint32_t>(meta.size()), 4)) +
+                    meta;
+  const auto us = [](uint16_t value) { return dicom_number(value, 2); };
+  out += dicom_element(8, 0x16, "UI", s.sop_class) + dicom_element(8, 0x18, "UI", uid) +
+         dicom_element(8, 0x60, "CS", s.modality) + dicom_element(8, 0x103e, "LO", s.description) +
+         dicom_element(0x18, 0x50, "DS", s.thickness) + dicom_element(0x20, 0x0d, "UI", "1.2.3") +
+         dicom_element(0x20, 0x0e, "UI", s.series);
+  if (s.with_geometry) {
+    out += dicom_element(0x20, 0x32, "DS", decimal(s.position)) +
+           dicom_element(0x20, 0x37, "DS", decimal(s.row) + "\\" + decimal(s.column));
+  }
+  out += dicom_element(0x28, 2, "US", us(s.samples)) + dicom_element(0x28, 4, "CS", s.photometric);
+  if (s.samples > 1) out += dicom_element(0x28, 6, "US", us(0));
+  if (s.frames > 0) out += dicom_element(0x28, 8, "IS", std::to_string(s.frames));
+  out +=
+      dicom_element(0x28, 0x10, "US", us(s.rows)) + dicom_element(0x28, 0x11, "US", us(s.columns));
+  if (s.with_geometry) out += dicom_element(0x28, 0x30, "DS", s.spacing);
+  out += dicom_element(0x28, 0x100, "US", us(s.bits_allocated)) +
+         dicom_element(0x28, 0x101, "US", us(s.bits_stored)) +
+         dicom_element(0x28, 0x102, "US", us(static_cast<uint16_t>(s.bits_stored - 1))) +
+         dicom_element(0x28, 0x103, "US", us(s.is_signed)) +
+         dicom_element(0x28, 0x1052, "DS", s.intercept) +
+         dicom_element(0x28, 0x1053, "DS", s.slope) + s.groups;
+  std::vector<int16_t> values = s.values;
+  const int count = s.rows * s.columns * (s.frames > 0 ? s.frames : 1);
+  for (int i = 0; values.size() < static_cast<size_t>(count); ++i) {
+    values.push_back(static_cast<int16_t>(s.first_value + i));
+  }
+  std::string pixels = s.raw_pixels;
+  if (pixels.empty()) {
+    pixels.assign(reinterpret_cast<const char*>(values.data()), values.size() * 2);
+  }
+  return out + dicom_element(0x7fe0, 0x10, "OW", pixels);
+}
+
+}  // namespace larch::test
