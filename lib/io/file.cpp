@@ -68,7 +68,7 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
-  write_atomically(path, [&](const std::string& temporary) {
+  write_through_temporary(path, [&](const std::string& temporary) {
     File file(std::fopen(temporary.c_str(), "wb"));
     if (!file) fail_to_write(path, errno);
     const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
@@ -78,7 +78,7 @@ void write_file(const std::string& path, std::string_view bytes) {
   });
 }
 
-void write_atomically(const std::string& path,
+void write_through_temporary(const std::string& path,
                       const std::function<void(const std::string& temporary_path)>& write) {
   static std::atomic<unsigned> counter{0};
   std::error_code error;

@@ -69,7 +69,7 @@ Header probe_by_nifti(const std::string& path, int& frames) {
 }
 
 void write_by_nifti(const std::string& path, const Pixels& pixels) {
-  write_atomically(path, [&](const std::string& temporary) {
+  write_through_temporary(path, [&](const std::string& temporary) {
     write_nifti(temporary, pixels.grid, pixels.component, pixels.voxels,
                 pixels.labels ? NiftiIntent::kLabel : NiftiIntent::kNone);
   });
@@ -78,7 +78,7 @@ void write_by_nifti(const std::string& path, const Pixels& pixels) {
 void write_by_tiff(const std::string& path, const Pixels& pixels) {
   require_picture(path, pixels,
                   {Component::kUint8, Component::kUint16, Component::kInt16, Component::kFloat32});
-  write_atomically(path, [&](const std::string& temporary) {
+  write_through_temporary(path, [&](const std::string& temporary) {
     write_tiff(temporary, pixels.grid, pixels.component, pixels.voxels);
   });
 }
