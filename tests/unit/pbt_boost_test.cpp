@@ -382,6 +382,29 @@ TEST_CASE("A price on taps prefers cheap features") {
   CHECK(priced.boost(priced.ranged_pool(), 1)[0].feature != favourite);
 }
 
+TEST_CASE("A node may be given a part of the pool to choose from") {
+  const Table table = random_table(120, 40, 5);
+  const FeaturePool pool = table.ranged_pool();
+  const auto all = table.boost(pool, 1);
+  std::vector<uint32_t> others;
+  for (uint32_t f = 1; f < 40; f += 2) {
+    if (f != all[0].feature) others.push_back(f);
+  }
+  BoostProblem problem;
+  problem.places = table.places();
+  problem.positive = table.positive;
+  problem.weight = table.weight;
+  problem.rounds = 3;
+  problem.features = others;
+  for (const BoostRound& round : boost(pool, problem, context_of())) {
+    CHECK(std::find(others.begin(), others.end(), round.feature) != others.end());
+    CHECK(round.error() >= 0);
+  }
+  others.assign(1, all[0].feature);
+  problem.features = others;
+  CHECK(boost(pool, problem, context_of())[0].mask == all[0].mask);
+}
+
 TEST_CASE("Weights become integers that keep their sign and never vanish") {
   CHECK(quantised_weight(1.0, true) == 1 << 30);
   CHECK(quantised_weight(0.5, false) == -(1 << 29));

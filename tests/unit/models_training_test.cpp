@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "pbt_fixtures.h"
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include "larch/core/error.h"
+#include "larch/models/pbt_file.h"
+
+namespace {
+
+using namespace larch;
+using fixtures::context_of;
+
+std::string temporary(const std::string& name) {
+  return (std::filesystem::temp_directory_path() /
+          ("larch-training-" + std::to_string(::getpid()) + "-" + name))
+      .string();
+}
+
+std::string bytes_of(const pbt::Model& model) {
+  const std::string path = temporary("model");
+  models::write_model(path, model);
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+pbt::TrainConfig config_with_everything() {
+  pbt::TrainConfig config = fixtures::small_config();
+  config.features.pyramid_levels = 2;
+  config.features.channels = {image::ChannelKind::kIntensity,
+                              image::ChannelKind::kGradientMagnitude};
+  config.samples.negatives_per_volume = 150;
+  config.validation.fraction = 0.34;
+  config.validation.patience = 3;
+  config.mining.enabled = true;
+  config.mining.per_node = 100;
+  return config;
+}
+
+pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
+                    const pbt::TrainHooks& hooks, const Context& context) {
+  return pbt::train(volumes, fixtures::space_of(config), config, hooks, nullptr, context);
+}
+
+}  // namespace
+
+TEST_CASE("K12: the model file does not depend on threads or on the order of the list") {
+  const pbt::TrainConfig config = config_with_everything();
+  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
+  const std::string one = bytes_of(train_on(volumes, config, {}, context_of(1)));
+  CHECK(bytes_of(train_on(volumes, config, {}, context_of(2))) == one);
+  CHECK(bytes_of(train_on(volumes, config, {}, context_of(8))) == one);
+  std::vector<pbt::TrainingVolume> permuted{volumes[2], volumes[0], volumes[1]};
+  pbt::sort_by_digest(permuted);
+  CHECK(bytes_of(train_on(permuted, config, {}, context_of(1))) == one);
+  CHECK(bytes_of(train_on(volumes, config, {}, context_of(1, 2))) != one);
+}
+
+TEST_CASE("K12: a training that is stopped at any node goes on to the same bytes") {
+  const pbt::TrainConfig config = config_with_everything();
+  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
+  size_t nodes = 0;
+  pbt::TrainHooks count;
+  count.after_node = [&](const pbt::PartialModel&) { ++nodes; };
+  const std::string expected = bytes_of(train_on(volumes, config, count, context_of()));
+  REQUIRE(nodes >= 5);
+  const std::string checkpoint = temporary("checkpoint");
+  for (size_t stop_after = 1; stop_after < nodes; ++stop_after) {
+    std::atomic<int> stop{0};
+    size_t finished = 0;
+    pbt::TrainHooks hooks;
+    hooks.after_node = [&](const pbt::PartialModel& partial) {
+      models::write_partial(checkpoint, partial, "same settings");
+      if (++finished == stop_after) stop = 143;
+    };
+    Context context = context_of();
+    context.stop = &stop;
+    try {
+      train_on(volumes, config, hooks, context);
+      FAIL("the training did not stop");
+    } catch (const Stopped& stopped) {
+      CHECK(stopped.code() == ExitCode::kTerminated);
+    }
+    CHECK(finished == stop_after);
+    const pbt::PartialModel partial = models::read_partial(checkpoint, "same settings");
+    CHECK(partial.finished == stop_after);
+    pbt::TrainHooks resume;
+    resume.resume = &partial;
+    CHECK(bytes_of(train_on(volumes, config, resume, context_of(2))) == expected);
+  }
+  std::filesystem::remove(checkpoint);
+}
+
+TEST_CASE("A checkpoint of other training data is refused") {
+  const pbt::TrainConfig config = fixtures::small_config();
+  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(1);
+  pbt::PartialModel kept;
+  pbt::TrainHooks hooks;
+  hooks.after_node = [&](const pbt::PartialModel& partial) { kept = partial; };
+  train_on(volumes, config, hooks, context_of());
+  pbt::TrainHooks resume;
+  resume.resume = &kept;
+  const std::vector<pbt::TrainingVolume> other = fixtures::hard_volumes(2);
+  CHECK_THROWS_AS(train_on(other, config, resume, context_of()), InputError);
+  // A pool that is smaller than the one the checkpoint's features came from.
+  REQUIRE_FALSE(kept.model.features.empty());
+  kept.model.features[0].pool_index = 1u << 23;
+  CHECK_THROWS_AS(train_on(volumes, config, resume, context_of()), InputError);
+}
