@@ -61,15 +61,11 @@ int write_probe(const std::string& folder) {
   const std::string name = folder + "/" + process_prefix() + "probe";
   const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return errno;
-  int error = 0;
   const std::array<char, 4096> zeros{};
   const ssize_t written = ::write(file, zeros.data(), zeros.size());
-  if (written < 0) {
-    error = errno;
-  } else if (written < static_cast<ssize_t>(zeros.size())) {
-    error = ENOSPC;
-  } else if (fsync(file) != 0 && errno != EINVAL) {
-    error = errno;
+  int error = written < 0 ? errno : ENOSPC;
+  if (written == static_cast<ssize_t>(zeros.size())) {
+    error = fsync(file) != 0 && errno != EINVAL ? errno : 0;
   }
   close(file);
   unlink(name.c_str());

@@ -3,8 +3,8 @@
 #include "larch/app/signals.h"
 
 #include <array>
-#include <cstdlib>
-#include <cstring>
+#include <deque>
+#include <mutex>
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 
 // A handler may only touch lock-free atomics and call async-signal-safe functions such as unlink.
 std::atomic<int> stop_code{0};
-std::array<std::atomic<char*>, 512> temporaries{};
+std::array<std::atomic<const char*>, 512> temporaries{};
 
 void on_signal(int number) {
   int expected = 0;
@@ -41,18 +41,20 @@ const std::atomic<int>* catch_signals() {
 }
 
 void remember_temporary(const std::string& path) {
-  char* copy = strdup(path.c_str());
+  // Names are kept for good, some bytes each: a handler in another thread may be reading one.
+  static std::mutex mutex;
+  static auto* const kept = new std::deque<std::string>;
+  const std::lock_guard lock(mutex);
   for (auto& slot : temporaries) {
-    char* empty = nullptr;
-    if (slot.compare_exchange_strong(empty, copy)) return;
+    if (slot.load() != nullptr) continue;
+    slot.store(kept->emplace_back(path).c_str());
+    return;
   }
-  std::free(copy);
 }
 
 void forget_temporary(const std::string& path) {
   for (auto& slot : temporaries) {
-    char* name = slot.load();
-    // The few bytes are kept: a handler in another thread may be reading them.
+    const char* name = slot.load();
     if (name != nullptr && path == name) slot.store(nullptr);
   }
 }
