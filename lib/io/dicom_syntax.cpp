@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kUndefined = 0xffffffffU;
 constexpr uint32_t kItem = 0xfffee000U, kItemEnd = 0xfffee00dU, kSequenceEnd = 0xfffee0ddU;
-constexpr uint32_t kPixelData = 0x7fe00010U;
+constexpr uint32_t kPixelData = 0x7fe00010U, kRecognitionCode = 0x00080010U;
 constexpr int kDeepest = 32;
 constexpr size_t kMostInflated = size_t{1} << 30;
 
@@ -106,6 +106,9 @@ class Walker {
     if (element.tag >> 16 == 0xfffeU) fail("a mark stands outside a sequence");
     if (element.tag == 0) fail("an element has no tag");
     if (depth == 0) check_pixel_module(element);
+    if (element.tag == kRecognitionCode && bytes_.substr(at, 3) != "ACR") {
+      fail("the retired recognition code (0008,0010) is not that of ACR-NEMA");
+    }
     const size_t left = end - at;
     if (element.length == kUndefined && element.tag == kPixelData && depth == 0) {
       return walk_fragments();
@@ -147,6 +150,10 @@ class Walker {
     if (element.tag == kTags[0]) samples_ = value;
     if (element.tag == kTags[2]) rows_ = value;
     if (element.tag == kTags[3]) columns_ = value;
+    if (element.tag == kTags[4]) bits_ = value;
+    if (bits_ != 1 && (bits_ % 4 != 0 || bits_ < 8 || bits_ > 64)) {
+      fail("it has " + std::to_string(bits_) + " bits a sample");
+    }
     if (samples_ != 1 && samples_ != 3 && samples_ != 4) {
       fail("it has " + std::to_string(samples_) + " samples a pixel");
     }
@@ -168,6 +175,10 @@ class Walker {
                                             marker != 0xc8 && marker != 0xcc);
       const auto place = static_cast<int64_t>(i);
       if (frame) {
+        const int precision = static_cast<uint8_t>(data[i + 4]);
+        if (precision < 2 || precision > 16 || precision > bits_) {
+          fail("a compressed image has " + std::to_string(precision) + " bits a sample");
+        }
         check_size(in.get<uint16_t>(place + 7), in.get<uint16_t>(place + 5),
                    static_cast<uint8_t>(data[i + 9]));
         return;
@@ -213,7 +224,7 @@ class Walker {
 
   const std::string& path_;
   std::string_view bytes_;
-  int rows_ = 0, columns_ = 0, samples_ = 1;
+  int rows_ = 0, columns_ = 0, samples_ = 1, bits_ = 16;
 };
 
 std::string inflated(std::string_view packed, const Walker& walker) {

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io_test_util.h"
+
+#include "larch/io/filters.h"
+#include "larch/io/image.h"
+
+using namespace larch;
+using namespace larch::test;
+
+namespace {
+
+Volume<uint8_t> box(const Vec3i& size, const Vec3i& low, const Vec3i& high,
+                    const Vec3d& spacing_mm = {1, 1, 1}) {
+  Grid grid;
+  grid.size = size;
+  grid.spacing_mm = spacing_mm;
+  Volume<uint8_t> mask(grid);
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    bool inside = true;
+    for (int axis = 0; axis < 3; ++axis) {
+      inside = inside && at[axis] >= low[axis] && at[axis] <= high[axis];
+    }
+    mask[i] = inside ? 255 : 0;
+  }
+  return mask;
+}
+
+int64_t count(const Volume<uint8_t>& mask) {
+  return std::count(mask.begin(), mask.end(), uint8_t{1});
+}
+
+}  // namespace
+
+TEST_CASE("components are counted by faces, and the largest are kept") {
+  auto mask = box({10, 10, 10}, {0, 0, 0}, {3, 3, 3});
+  mask({4, 4, 4}) = 1;  // touches the box at a corner only
+  for (int x = 6; x < 9; ++x) mask({x, 8, 8}) = 7;
+  CHECK(count_components(mask) == 3);
+  CHECK(count(keep_largest_component(mask)) == 64);
+  CHECK(count(keep_largest_component(mask, 2)) == 67);
+  CHECK(count(keep_largest_component(mask, 9)) == 68);
+  CHECK(count(keep_largest_component(mask, 0)) == 0);
+  CHECK(keep_largest_component(mask)({4, 4, 4}) == 0);
+  CHECK(count_components(Volume<uint8_t>(mask.grid())) == 0);
+  CHECK(count(keep_largest_component(Volume<uint8_t>(mask.grid()))) == 0);
+  // Equal sizes: the first in memory.
+  Volume<uint8_t> twins(mask.grid());
+  twins({9, 0, 0}) = twins({0, 9, 9}) = 1;
+  CHECK(keep_largest_component(twins)({9, 0, 0}) == 1);
+  CHECK(count(keep_largest_component(twins)) == 1);
+  CHECK_THROWS_AS(keep_largest_component(mask, -1), UsageError);
+}
+
+TEST_CASE("holes are filled, openings are not") {
+  auto mask = box({9, 9, 9}, {1, 1, 1}, {7, 7, 7});
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    const Vec3i at = mask.grid().voxel(i);
+    if (at.x > 2 && at.x < 6 && at.y > 2 && at.y < 6 && at.z > 2 && at.z < 6) mask[i] = 0;
+  }
+  CHECK(count(fill_holes(mask)) == 343);
+  auto open = mask;
+  open({4, 4, 1}) = open({4, 4, 2}) = 0;  // a shaft to the outside
+  CHECK(count(fill_holes(open)) == 343 - 27 - 2);
+  auto diagonal = mask;
+  diagonal({2, 2, 2}) = diagonal({1, 1, 1}) = 0;  // corners are no way out
+  CHECK(count(fill_holes(diagonal)) == 343 - 1);
+
+  auto slice = box({7, 7, 1}, {1, 1, 0}, {5, 5, 0});
+  slice({3, 3, 0}) = 0;
+  CHECK(count(fill_holes(slice)) == 25);
+  CHECK(count_components(slice) == 1);
+}
+
+TEST_CASE("signed distances are Euclidean, in mm, and the same for any number of threads") {
+  const auto mask = box({21, 21, 21}, {10, 0, 0}, {20, 20, 20}, {0.5, 1, 2});
+  const auto distance = signed_distance_mm(mask);
+  CHECK(distance({9, 5, 5}) == Approx(0.5));
+  CHECK(distance({0, 5, 5}) == Approx(5));
+  CHECK(distance({10, 5, 5}) == Approx(0).margin(1e-6));
+  CHECK(distance({20, 5, 5}) == Approx(-5));
+  const auto point = box({15, 15, 15}, {7, 7, 7}, {7, 7, 7}, {1, 1, 3});
+  const auto around = signed_distance_mm(point);
+  CHECK(around({10, 3, 7}) == Approx(5));
+  CHECK(around({7, 11, 8}) == Approx(5));
+  set_io_threads(1);
+  const auto one = signed_distance_mm(mask);
+  set_io_threads(3);
+  const auto three = signed_distance_mm(mask);
+  CHECK(same_values(one, three));
+  CHECK_THAT(message_of<InputError>([&] { signed_distance_mm(Volume<uint8_t>(mask.grid())); }),
+             Catch::Contains("empty"));
+  CHECK_THAT(message_of<InputError>([&] { signed_distance_mm(Volume<uint8_t>(mask.grid(), 1)); }),
+             Catch::Contains("full"));
+}
