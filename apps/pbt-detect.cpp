@@ -118,7 +118,7 @@ Outputs run(const Options& options, Context& context) {
     picture.colours = table;
     write_png(path, picture::qc_picture(*image, found->labels, picture));
   });
-  outputs.add(options.candidates, [=, count = options.config.candidates](const std::string& path) {
+  outputs.add(options.candidates, [=, count = options.config.candidate_count](const std::string& path) {
     write_file(path, pipeline::candidates_tsv(found->probability, count));
   });
   if (found->voxels < options.config.structure.min_voxels) {

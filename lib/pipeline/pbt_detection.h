@@ -47,7 +47,7 @@ struct DetectConfig {
   pbt::ProbabilityType probability_type = pbt::ProbabilityType::kFloat32;
   StructureConfig structure;
   mesh::SmoothConfig smooth;
-  int candidates = 100;
+  int candidate_count = 100;
 
   template <class F>
   void fields(F&& f) {
@@ -55,7 +55,7 @@ struct DetectConfig {
       Field{"probability_type", probability_type, "float32, uint16 (x 65535) or uint8 (x 255)"},
       Field{"structure", structure, "from probabilities to labels"},
       Field{"smooth", smooth, "smoothing of the surface mesh"},
-      Field{"candidates", candidates, "length of the candidate list", 1, 100000000});
+      Field{"candidate_count", candidate_count, "length of the candidate list", 1, 100000000});
   }
 };
 
