@@ -44,8 +44,9 @@ struct Options {
   }
   void check() const {
     if (!output && !probability && !mesh && !qc && !candidates) {
-      throw UsageError("nothing to write: give --output, --probability, --mesh, --qc or "
-                       "--candidates");
+      throw UsageError(
+          "nothing to write: give --output, --probability, --mesh, --qc or "
+          "--candidates");
     }
     for (const std::string* path : {&output.path, &probability.path}) {
       if (!path->empty()) require_image_extension(*path);
@@ -75,11 +76,15 @@ Volume<uint8_t> read_roi(const Options& options, const Grid& grid) {
 Writer probability_writer(const Volume<float>& probability, pbt::ProbabilityType type) {
   return [&probability, type](const std::string& path) {
     switch (type) {
-      case pbt::ProbabilityType::kFloat32: write_volume(path, probability); break;
+      case pbt::ProbabilityType::kFloat32:
+        write_volume(path, probability);
+        break;
       case pbt::ProbabilityType::kUint16:
         write_volume(path, pipeline::as_uint16(probability));
         break;
-      case pbt::ProbabilityType::kUint8: write_volume(path, pipeline::as_uint8(probability)); break;
+      case pbt::ProbabilityType::kUint8:
+        write_volume(path, pipeline::as_uint8(probability));
+        break;
     }
   };
 }
@@ -93,8 +98,8 @@ Outputs run(const Options& options, Context& context) {
   context.info(describe(image->grid()));
   Volume<uint8_t> roi;
   if (options.roi) roi = read_roi(options, image->grid());
-  const auto found = std::make_shared<pipeline::Detection>(pipeline::detect_pbt(
-      model, *image, options.roi ? &roi : nullptr, options.config, context));
+  const auto found = std::make_shared<pipeline::Detection>(
+      pipeline::detect_pbt(model, *image, options.roi ? &roi : nullptr, options.config, context));
 
   const LabelTable table{{model.info.class_value, model.info.class_name, {230, 60, 50}}};
   Outputs outputs;
@@ -118,9 +123,10 @@ Outputs run(const Options& options, Context& context) {
     picture.colours = table;
     write_png(path, picture::qc_picture(*image, found->labels, picture));
   });
-  outputs.add(options.candidates, [=, count = options.config.candidate_count](const std::string& path) {
-    write_file(path, pipeline::candidates_tsv(found->probability, count));
-  });
+  outputs.add(options.candidates,
+              [=, count = options.config.candidate_count](const std::string& path) {
+                write_file(path, pipeline::candidates_tsv(found->probability, count));
+              });
   if (found->voxels < options.config.structure.min_voxels) {
     outputs.status("rejected", "nothing was detected: " + std::to_string(found->voxels) +
                                    " voxels of '" + model.info.class_name + "'");
@@ -135,15 +141,17 @@ int main(int argc, char** argv) {
   info.name = "pbt-detect";
   info.summary = "Find a structure with a model of pbt-train.";
   info.description =
-      "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
+      "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what "
+      "is "
       "asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
-      "input or in LPS mm, whatever the space of the model. The results do not depend on the device "
+      "input or in LPS mm, whatever the space of the model. The results do not depend on the "
+      "device "
       "or the number of threads. If nothing is found, the outputs are written with the status "
       "'rejected' and the exit code is 7.";
-  info.examples = {
-      "pbt-detect --model liver.pbt --input patient.nii.gz --output seg.nii.gz",
-      "pbt-detect --model liver.pbt --input dicom-folder/ --output seg.nii.gz --probability p.nii.gz "
-      "--mesh liver.vtk --qc qc.png --report r.json"};
+  info.examples = {"pbt-detect --model liver.pbt --input patient.nii.gz --output seg.nii.gz",
+                   "pbt-detect --model liver.pbt --input dicom-folder/ --output seg.nii.gz "
+                   "--probability p.nii.gz "
+                   "--mesh liver.vtk --qc qc.png --report r.json"};
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};

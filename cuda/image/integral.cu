@@ -48,7 +48,8 @@ __global__ void rows_kernel(VolumeView<const int16_t> voxels, ChannelKind kind, 
 }
 
 /// Adds up `count` lines that are `stride` elements apart; one thread an element of a line, so that
-/// neighbouring threads touch neighbouring elements. `group` lines of lines are `group_stride` apart.
+/// neighbouring threads touch neighbouring elements. `group` lines of lines are `group_stride`
+/// apart.
 __global__ void accumulate_kernel(uint32_t* data, int64_t width, int count, int64_t stride,
                                   int64_t group_stride) {
   const int64_t x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -96,8 +97,8 @@ void integrate(const IntegrateJob& job) {
   for (const ChannelSpec& channel : job.channels) levels = std::max(levels, channel.level);
   std::vector<Buffer<int16_t>> pyramid;
   std::vector<VolumeView<const int16_t>> views;
-  pyramid.emplace_back(device, std::span<const int16_t>(
-                                   job.voxels.data, static_cast<size_t>(job.voxels.voxels())));
+  pyramid.emplace_back(
+      device, std::span<const int16_t>(job.voxels.data, static_cast<size_t>(job.voxels.voxels())));
   views.push_back({pyramid[0].data(), job.voxels.size});
   for (int level = 1; level <= levels; ++level) {
     const VolumeView<const int16_t> fine = views.back();

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pbt/boost.h"
-
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_reduce.cuh>
 
 #include "cuda/core/check.cuh"
 #include "larch/core/buffer.h"
+#include "larch/pbt/boost.h"
 
 namespace larch::pbt::cuda {
 namespace {
@@ -22,8 +21,7 @@ struct Places {
 __device__ int32_t response(const PoolFeature& feature, const features::LinearTap* taps,
                             const Places& places, int64_t k) {
   const int64_t base = places.bases[feature.channel * places.sample_count + places.index[k]];
-  return features::linear_response(taps + feature.first_tap, feature.n_tap,
-                                   places.integral + base);
+  return features::linear_response(taps + feature.first_tap, feature.n_tap, places.integral + base);
 }
 
 // ---- ranges: one block a feature sorts the values of at most 4096 samples ----
@@ -96,9 +94,9 @@ struct Rounds {
   const uint8_t* positive;
   double* weight;
   int32_t* signed_weight;
-  uint64_t* total;       // of the current round
+  uint64_t* total;           // of the current round
   unsigned long long* best;  // key of the current round
-  BoostRound* result;    // one a round
+  BoostRound* result;        // one a round
   WeakKind kind;
   EmptyBins empty_bins;
 };
@@ -120,10 +118,12 @@ __device__ void quantise(const Rounds& r) {
   }
 }
 
-__global__ void first_round_kernel(Rounds r) { quantise(r); }
+__global__ void first_round_kernel(Rounds r) {
+  quantise(r);
+}
 
-/// One thread a feature with a private histogram in shared memory, laid out [bin][thread], so that a
-/// warp never meets in a bank and nothing is atomic.
+/// One thread a feature with a private histogram in shared memory, laid out [bin][thread], so that
+/// a warp never meets in a bank and nothing is atomic.
 __global__ void histogram_kernel(Rounds r) {
   __shared__ int32_t d[kBins * kFeatures];
   for (int b = 0; b < kBins; ++b) d[b * kFeatures + threadIdx.x] = 0;
@@ -146,7 +146,8 @@ __global__ void histogram_kernel(Rounds r) {
     const uint64_t other = __shfl_down_sync(0xffffffffu, key, step);
     if (other < key) key = other;
   }
-  if (threadIdx.x % 32 == 0 && key != ~0ULL) atomicMin(r.best, static_cast<unsigned long long>(key));
+  if (threadIdx.x % 32 == 0 && key != ~0ULL)
+    atomicMin(r.best, static_cast<unsigned long long>(key));
 }
 
 /// Describes the winner and updates the weights. One block.

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pbt/evaluate.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cuda/core/check.cuh"
 #include "larch/core/buffer.h"
+#include "larch/pbt/evaluate.h"
 
 namespace larch::pbt::cuda {
 namespace {
@@ -28,18 +27,21 @@ struct Arguments {
 
 __device__ void store(const Arguments& a, int64_t i, uint64_t q60) {
   switch (a.type) {
-    case ProbabilityType::kFloat32: static_cast<float*>(a.out)[i] = probability_float(q60); break;
+    case ProbabilityType::kFloat32:
+      static_cast<float*>(a.out)[i] = probability_float(q60);
+      break;
     case ProbabilityType::kUint16:
       static_cast<uint16_t*>(a.out)[i] = probability_uint16(q60);
       break;
-    case ProbabilityType::kUint8: static_cast<uint8_t*>(a.out)[i] = probability_uint8(q60); break;
+    case ProbabilityType::kUint8:
+      static_cast<uint8_t*>(a.out)[i] = probability_uint8(q60);
+      break;
   }
 }
 
 __device__ bool vote_at(const Arguments& a, const WeakRecord& weak, const Vec3i& at) {
   const uint32_t* base = a.integral + a.layouts[weak.channel].base(at);
-  const int32_t value =
-      features::linear_response(a.tree.taps + weak.first_tap, weak.n_tap, base);
+  const int32_t value = features::linear_response(a.tree.taps + weak.first_tap, weak.n_tap, base);
   return weak_vote(weak.codes, weak.bins, weak.mask, value);
 }
 
@@ -101,14 +103,15 @@ __global__ void stack_kernel(const __grid_constant__ Arguments a) {
 /// Threads of a tile block; a tile of more voxels gives each thread several.
 constexpr int kTileThreads = 256;
 
-/// Scratch of the tile walk: per block, depth and voxel the weight that waits for the right subtree.
+/// Scratch of the tile walk: per block, depth and voxel the weight that waits for the right
+/// subtree.
 struct TileScratch {
   uint32_t* waiting;
   int64_t per_block;
 };
 
-/// Voxels of one tile visit a node together, left subtree first; a subtree that no voxel of the tile
-/// reaches is skipped. Blocks take tiles in turn. The way through the tree is the same for all
+/// Voxels of one tile visit a node together, left subtree first; a subtree that no voxel of the
+/// tile reaches is skipped. Blocks take tiles in turn. The way through the tree is the same for all
 /// threads of a block, so there is no divergence between nodes and parameters are broadcast.
 template <int kPerThread>
 __global__ void tile_kernel(const __grid_constant__ Arguments a, Vec3i tile, Vec3i tiles,
@@ -129,7 +132,8 @@ __global__ void tile_kernel(const __grid_constant__ Arguments a, Vec3i tile, Vec
     for (int v = 0; v < kPerThread; ++v) {
       const int k = threadIdx.x + v * kTileThreads;
       at[v] = corner + Vec3i{k % tile.x, k / tile.x % tile.y, k / tile.x / tile.y};
-      const bool inside = k < voxels && at[v].x < a.size.x && at[v].y < a.size.y && at[v].z < a.size.z;
+      const bool inside =
+          k < voxels && at[v].x < a.size.x && at[v].y < a.size.y && at[v].z < a.size.z;
       if (!inside) at[v].x = -1;
       total[v] = 0;
       weight[v] = inside ? kOneQ30 : 0;
@@ -205,7 +209,9 @@ __global__ void tile_kernel(const __grid_constant__ Arguments a, Vec3i tile, Vec
   }
 }
 
-int count(int size, int tile) { return (size + tile - 1) / tile; }
+int count(int size, int tile) {
+  return (size + tile - 1) / tile;
+}
 
 /// The compiled tree on the device.
 struct DeviceTree {
@@ -246,8 +252,8 @@ void launch_tiles(const Arguments& arguments, const Vec3i& tile, const Device& d
   const int64_t per_block =
       static_cast<int64_t>(arguments.tree.depth + 1) * kPerThread * kTileThreads;
   Buffer<uint32_t> waiting(device, static_cast<size_t>(per_block * blocks));
-  tile_kernel<kPerThread><<<blocks, kTileThreads>>>(arguments, tile, tiles,
-                                                    TileScratch{waiting.data(), per_block});
+  tile_kernel<kPerThread>
+      <<<blocks, kTileThreads>>>(arguments, tile, tiles, TileScratch{waiting.data(), per_block});
   larch::cuda::check_launch("tile_kernel");
   LARCH_CUDA_CHECK(cudaDeviceSynchronize());
 }

@@ -37,8 +37,7 @@ class Buffer {
   Buffer(const Device& device, size_t size)
       : device_(device),
         size_(size),
-        data_(size == 0 ? nullptr
-                        : static_cast<T*>(memory::allocate(device, size * sizeof(T)))) {}
+        data_(size == 0 ? nullptr : static_cast<T*>(memory::allocate(device, size * sizeof(T)))) {}
   /// A copy of host values.
   Buffer(const Device& device, std::span<const T> host) : Buffer(device, host.size()) {
     upload(host);

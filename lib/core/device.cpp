@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/core/device.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <fstream>
+
+#include <unistd.h>
 
 #include "larch/core/dispatch.h"
 
@@ -53,7 +53,9 @@ std::string to_string(const Device& device) {
   return device.is_cuda() ? "cuda:" + std::to_string(device.index) : "cpu";
 }
 
-bool built_with_cuda() { return kBuiltWithCuda; }
+bool built_with_cuda() {
+  return kBuiltWithCuda;
+}
 
 int cuda_device_count() {
   std::string why;

@@ -32,8 +32,8 @@ int cuda_device_count();
 /// A line for people: "NVIDIA H200 (cuda:0), 139.8 GiB" or "cpu, 16 threads".
 std::string describe(const Device& device, int threads);
 
-/// Parses auto, cpu, cuda or cuda:N. `auto` takes cuda:0 if there is one, else the CPU, and puts the
-/// reason in `*reason`. An explicit cuda never falls back: throws DeviceError that says why.
+/// Parses auto, cpu, cuda or cuda:N. `auto` takes cuda:0 if there is one, else the CPU, and puts
+/// the reason in `*reason`. An explicit cuda never falls back: throws DeviceError that says why.
 /// Throws UsageError for anything else.
 Device choose_device(const std::string& text, std::string* reason = nullptr);
 

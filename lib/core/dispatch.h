@@ -5,9 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "larch_build.h"  // generated: LARCH_WITH_CUDA is 0 or 1
+
 #include "larch/core/device.h"
 #include "larch/core/error.h"
-#include "larch_build.h"  // generated: LARCH_WITH_CUDA is 0 or 1
 
 // The one place that asks whether CUDA was built. In a CPU-only build the slot is null.
 #if LARCH_WITH_CUDA

@@ -9,21 +9,22 @@ namespace larch {
 
 /// What a process returns. Scripts and schedulers rely on these numbers.
 enum class ExitCode : int {
-  kDone = 0,         ///< also: skipped because of --skip-existing
-  kBug = 1,          ///< unexpected exception
-  kUsage = 2,        ///< flag, configuration, schema
-  kInput = 3,        ///< missing, unreadable, wrong pixel type, grids differ
-  kDevice = 4,       ///< not built, not present, CUDA failure
-  kMemory = 5,       ///< host or device memory exhausted; the message gives needed and free bytes
-  kOutput = 6,       ///< exists, not writable, disk full
-  kRejected = 7,     ///< ran, but the result failed its own checks
+  kDone = 0,           ///< also: skipped because of --skip-existing
+  kBug = 1,            ///< unexpected exception
+  kUsage = 2,          ///< flag, configuration, schema
+  kInput = 3,          ///< missing, unreadable, wrong pixel type, grids differ
+  kDevice = 4,         ///< not built, not present, CUDA failure
+  kMemory = 5,         ///< host or device memory exhausted; the message gives needed and free bytes
+  kOutput = 6,         ///< exists, not writable, disk full
+  kRejected = 7,       ///< ran, but the result failed its own checks
   kInterrupted = 130,  ///< SIGINT after a checkpoint
   kTerminated = 143,   ///< SIGTERM after a checkpoint
 };
 
-/// Base of every error that Larch throws on purpose. `what()` is one sentence that names the file or
-/// the setting, says what is wrong and what to do. Wrap a lower error with std::throw_with_nested
-/// (or `rethrow_with` below); the app skeleton prints the chain as "caused by:" lines.
+/// Base of every error that Larch throws on purpose. `what()` is one sentence that names the file
+/// or the setting, says what is wrong and what to do. Wrap a lower error with
+/// std::throw_with_nested (or `rethrow_with` below); the app skeleton prints the chain as "caused
+/// by:" lines.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

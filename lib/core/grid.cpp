@@ -14,7 +14,9 @@ std::string format(const char* pattern, double a, double b, double c) {
   return text;
 }
 
-std::string size_text(const Vec3i& s) { return format("%gx%gx%g", s.x, s.y, s.z); }
+std::string size_text(const Vec3i& s) {
+  return format("%gx%gx%g", s.x, s.y, s.z);
+}
 
 }  // namespace
 

@@ -20,9 +20,7 @@ struct Grid {
   Vec3d origin_mm{0, 0, 0};
   Mat3 direction{};
 
-  LARCH_HD int64_t voxels() const {
-    return static_cast<int64_t>(size.x) * size.y * size.z;
-  }
+  LARCH_HD int64_t voxels() const { return static_cast<int64_t>(size.x) * size.y * size.z; }
   /// Position in memory of voxel `at`; x is the fastest axis.
   LARCH_HD int64_t linear(const Vec3i& at) const {
     return at.x + static_cast<int64_t>(size.x) * (at.y + static_cast<int64_t>(size.y) * at.z);

@@ -19,8 +19,12 @@ void* allocate(int /*index*/, size_t bytes) {
   }
   return data;
 }
-void release(int /*index*/, void* data) { std::free(data); }
-void set_zero(int /*index*/, void* data, size_t bytes) { std::memset(data, 0, bytes); }
+void release(int /*index*/, void* data) {
+  std::free(data);
+}
+void set_zero(int /*index*/, void* data, size_t bytes) {
+  std::memset(data, 0, bytes);
+}
 
 }  // namespace cpu
 namespace cuda {  // defined in cuda/core/memory.cu, if built
@@ -41,8 +45,12 @@ constexpr Dispatch<void(void*, const void*, size_t)> kCopy{"memory::copy", nullp
                                                            LARCH_CUDA_FN(cuda::copy)};
 }  // namespace
 
-void* allocate(const Device& device, size_t bytes) { return kAllocate(device, device.index, bytes); }
-void release(const Device& device, void* data) noexcept { kRelease(device, device.index, data); }
+void* allocate(const Device& device, size_t bytes) {
+  return kAllocate(device, device.index, bytes);
+}
+void release(const Device& device, void* data) noexcept {
+  kRelease(device, device.index, data);
+}
 void set_zero(const Device& device, void* data, size_t bytes) {
   kSetZero(device, device.index, data, bytes);
 }

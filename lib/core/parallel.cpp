@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/core/parallel.h"
 
+#include <algorithm>
+
 #include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
-
-#include <algorithm>
 
 namespace larch {
 

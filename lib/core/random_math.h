@@ -17,8 +17,8 @@ LARCH_HD uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Counter-based generator: the value depends on the key alone, never on how many were drawn before,
-/// so it is the same on every device and for every number of threads.
+/// Counter-based generator: the value depends on the key alone, never on how many were drawn
+/// before, so it is the same on every device and for every number of threads.
 LARCH_HD uint64_t hash64(uint64_t seed, uint64_t stream, uint64_t index) {
   uint64_t h = mix64(seed + 0x9e3779b97f4a7c15ULL);
   h = mix64(h ^ (stream + 0x9e3779b97f4a7c15ULL));

@@ -50,7 +50,11 @@ template <class T>
 LARCH_HD Vec3<T> cross(const Vec3<T>& a, const Vec3<T>& b) {
   return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
-LARCH_HD double norm(const Vec3d& a) { return sqrt(dot(a, a)); }
-LARCH_HD float norm(const Vec3f& a) { return sqrtf(dot(a, a)); }
+LARCH_HD double norm(const Vec3d& a) {
+  return sqrt(dot(a, a));
+}
+LARCH_HD float norm(const Vec3f& a) {
+  return sqrtf(dot(a, a));
+}
 
 }  // namespace larch

@@ -26,17 +26,28 @@ HaarFeature of(HaarType type, std::initializer_list<Cuboid> cuboids) {
 /// How many equal parts a family has along each axis.
 Vec3i parts(HaarType type) {
   switch (type) {
-    case HaarType::kEdgeX: return {2, 1, 1};
-    case HaarType::kEdgeY: return {1, 2, 1};
-    case HaarType::kEdgeZ: return {1, 1, 2};
-    case HaarType::kLineX: return {3, 1, 1};
-    case HaarType::kLineY: return {1, 3, 1};
-    case HaarType::kLineZ: return {1, 1, 3};
-    case HaarType::kCheckerXY: return {2, 2, 1};
-    case HaarType::kCheckerXZ: return {2, 1, 2};
-    case HaarType::kCheckerYZ: return {1, 2, 2};
-    case HaarType::kCentreSurround: return {3, 3, 3};
-    default: return {1, 1, 1};
+    case HaarType::kEdgeX:
+      return {2, 1, 1};
+    case HaarType::kEdgeY:
+      return {1, 2, 1};
+    case HaarType::kEdgeZ:
+      return {1, 1, 2};
+    case HaarType::kLineX:
+      return {3, 1, 1};
+    case HaarType::kLineY:
+      return {1, 3, 1};
+    case HaarType::kLineZ:
+      return {1, 1, 3};
+    case HaarType::kCheckerXY:
+      return {2, 2, 1};
+    case HaarType::kCheckerXZ:
+      return {2, 1, 2};
+    case HaarType::kCheckerYZ:
+      return {1, 2, 2};
+    case HaarType::kCentreSurround:
+      return {3, 3, 3};
+    default:
+      return {1, 1, 1};
   }
 }
 
@@ -49,24 +60,27 @@ HaarFeature build(HaarType type, const Vec3i& s, const Vec3i& lo) {
   };
   switch (type) {
     case HaarType::kBox:
-    case HaarType::kOffsetPair: return of(type, {part(0, 0, 0, 1)});
+    case HaarType::kOffsetPair:
+      return of(type, {part(0, 0, 0, 1)});
     case HaarType::kEdgeX:
     case HaarType::kEdgeY:
     case HaarType::kEdgeZ:
       return of(type, {part(0, 0, 0, 1), part(n.x - 1, n.y - 1, n.z - 1, -1)});
-    case HaarType::kLineX: return of(type, {part(0, 0, 0, 1), part(1, 0, 0, -2), part(2, 0, 0, 1)});
-    case HaarType::kLineY: return of(type, {part(0, 0, 0, 1), part(0, 1, 0, -2), part(0, 2, 0, 1)});
-    case HaarType::kLineZ: return of(type, {part(0, 0, 0, 1), part(0, 0, 1, -2), part(0, 0, 2, 1)});
+    case HaarType::kLineX:
+      return of(type, {part(0, 0, 0, 1), part(1, 0, 0, -2), part(2, 0, 0, 1)});
+    case HaarType::kLineY:
+      return of(type, {part(0, 0, 0, 1), part(0, 1, 0, -2), part(0, 2, 0, 1)});
+    case HaarType::kLineZ:
+      return of(type, {part(0, 0, 0, 1), part(0, 0, 1, -2), part(0, 0, 2, 1)});
     case HaarType::kCentreSurround:
       return of(type, {{lo, lo + s * 3, 1}, part(1, 1, 1, -27)});
     default: {  // the three checkers: one axis has a single part
       const int j1 = n.y - 1, k1 = n.z - 1;
       if (n.x == 1) {
-        return of(type,
-                  {part(0, 0, 0, 1), part(0, 1, 0, -1), part(0, 0, 1, -1), part(0, 1, 1, 1)});
+        return of(type, {part(0, 0, 0, 1), part(0, 1, 0, -1), part(0, 0, 1, -1), part(0, 1, 1, 1)});
       }
-      return of(type, {part(0, 0, 0, 1), part(1, 0, 0, -1), part(0, j1, k1, -1),
-                       part(1, j1, k1, 1)});
+      return of(type,
+                {part(0, 0, 0, 1), part(1, 0, 0, -1), part(0, j1, k1, -1), part(1, j1, k1, 1)});
     }
   }
 }
@@ -123,8 +137,8 @@ HaarFeature draw_pair(const HaarPoolSpec& spec, uint64_t stream, uint64_t index)
   };
   Vec3i size, a, b;
   for (int axis = 0; axis < 3; ++axis) {
-    size[axis] = std::min(spec.sizes[static_cast<size_t>(below(static_cast<int>(spec.sizes.size())))],
-                          spec.window);
+    size[axis] = std::min(
+        spec.sizes[static_cast<size_t>(below(static_cast<int>(spec.sizes.size())))], spec.window);
     a[axis] = below(spec.window - size[axis] + 1) - half;
     b[axis] = below(spec.window - size[axis] + 1) - half;
   }
@@ -149,9 +163,8 @@ void check(const HaarPoolSpec& spec) {
 
 const char* to_string(HaarType type) {
   static constexpr std::array<const char*, kTypes> kNames{
-      "box",        "edge-x",     "edge-y",     "edge-z",          "line-x",     "line-y",
-      "line-z",     "checker-xy", "checker-xz", "checker-yz",      "centre-surround",
-      "offset-pair"};
+      "box",    "edge-x",     "edge-y",     "edge-z",     "line-x",          "line-y",
+      "line-z", "checker-xy", "checker-xz", "checker-yz", "centre-surround", "offset-pair"};
   return kNames[static_cast<size_t>(type)];
 }
 

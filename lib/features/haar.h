@@ -66,7 +66,8 @@ struct HaarPoolSpec {
 /// window under 3, no sizes, or a pool of 2^24 features and more.
 std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec);
 
-/// Corner taps of the integral volume: equal offsets are added up, zeros dropped; sorted by z, y, x.
+/// Corner taps of the integral volume: equal offsets are added up, zeros dropped; sorted by z, y,
+/// x.
 std::vector<Tap> corner_taps(const HaarFeature& feature);
 
 /// Farthest corner: offsets lie in [-reach, reach + 1].

@@ -8,7 +8,8 @@
 
 namespace larch::image {
 
-/// Scalar images derived from the input by integer rules, so that they are the same on every device.
+/// Scalar images derived from the input by integer rules, so that they are the same on every
+/// device.
 enum class ChannelKind : uint16_t {
   kIntensity = 0,
   kGaussian = 1,           ///< binomial 1-4-6-4-1 along each axis (sigma 1 voxel), rounded
@@ -25,7 +26,9 @@ enum class Padding : uint8_t {
   kZero = 1,   ///< 0, as in the seeds; it tells a classifier where the border of a crop is
 };
 
-LARCH_HD int32_t clamp_index(int32_t i, int32_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
+LARCH_HD int32_t clamp_index(int32_t i, int32_t n) {
+  return i < 0 ? 0 : i >= n ? n - 1 : i;
+}
 
 LARCH_HD int32_t clamped_voxel(const VolumeView<const int16_t>& v, int x, int y, int z) {
   return v({clamp_index(x, v.size.x), clamp_index(y, v.size.y), clamp_index(z, v.size.z)});
@@ -83,10 +86,14 @@ LARCH_HD int64_t channel_bound(ChannelKind kind, int32_t lo, int32_t hi) {
   const int64_t peak = hi > -lo ? hi : -static_cast<int64_t>(lo);
   switch (kind) {
     case ChannelKind::kIntensity:
-    case ChannelKind::kGaussian: return peak;
-    case ChannelKind::kGradientMagnitude: return 2 * span;  // sqrt(3) * span, rounded up
-    case ChannelKind::kLaplacian: return 6 * span;
-    default: return span;
+    case ChannelKind::kGaussian:
+      return peak;
+    case ChannelKind::kGradientMagnitude:
+      return 2 * span;  // sqrt(3) * span, rounded up
+    case ChannelKind::kLaplacian:
+      return 6 * span;
+    default:
+      return span;
   }
 }
 

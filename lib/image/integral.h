@@ -25,13 +25,13 @@ struct ChannelSpec {
 
 /// Where the integral volume of one channel lies in a buffer.
 ///
-/// The channel is padded by `pad` voxels on each side before integration, so that no feature of that
-/// reach needs a bounds check. S(c) = sum of the padded channel over all voxels below corner c in
-/// x, y and z, modulo 2^32; corner (0,0,0) of the unpadded image is element (pad, pad, pad).
+/// The channel is padded by `pad` voxels on each side before integration, so that no feature of
+/// that reach needs a bounds check. S(c) = sum of the padded channel over all voxels below corner c
+/// in x, y and z, modulo 2^32; corner (0,0,0) of the unpadded image is element (pad, pad, pad).
 struct IntegralLayout {
-  int64_t offset = 0;  ///< element of S(-pad, -pad, -pad)
-  Vec3i stride_size{};   ///< allocated corners along x, y, z: strides come from x and y
-  Vec3i voxels{};        ///< voxels of the channel along x, y, z, without padding
+  int64_t offset = 0;   ///< element of S(-pad, -pad, -pad)
+  Vec3i stride_size{};  ///< allocated corners along x, y, z: strides come from x and y
+  Vec3i voxels{};       ///< voxels of the channel along x, y, z, without padding
   int32_t pad = 0;
   int32_t level = 0;
 
@@ -43,8 +43,8 @@ struct IntegralLayout {
                 static_cast<int64_t>(stride_size.y) * ((at.z >> level) + pad));
   }
   LARCH_HD int64_t linear_offset(int dx, int dy, int dz) const {
-    return dx + static_cast<int64_t>(stride_size.x) *
-                    (dy + static_cast<int64_t>(stride_size.y) * dz);
+    return dx +
+           static_cast<int64_t>(stride_size.x) * (dy + static_cast<int64_t>(stride_size.y) * dz);
   }
   int64_t elements() const {
     return static_cast<int64_t>(stride_size.x) * stride_size.y * stride_size.z;

@@ -52,9 +52,9 @@ Grid reoriented(const Grid& input, const std::array<int, 3>& axes) {
 Grid bounding_grid(const Grid& input, const Vec3d& spacing_mm) {
   Vec3d lo = input.origin_mm, hi = input.origin_mm;
   for (int corner = 1; corner < 8; ++corner) {
-    const Vec3d p = world_from_index(input, {corner & 1 ? input.size.x - 1.0 : 0,
-                                             corner & 2 ? input.size.y - 1.0 : 0,
-                                             corner & 4 ? input.size.z - 1.0 : 0});
+    const Vec3d p = world_from_index(
+        input, {corner & 1 ? input.size.x - 1.0 : 0, corner & 2 ? input.size.y - 1.0 : 0,
+                corner & 4 ? input.size.z - 1.0 : 0});
     for (int axis = 0; axis < 3; ++axis) {
       lo[axis] = std::min(lo[axis], p[axis]);
       hi[axis] = std::max(hi[axis], p[axis]);
@@ -64,8 +64,8 @@ Grid bounding_grid(const Grid& input, const Vec3d& spacing_mm) {
   g.spacing_mm = spacing_mm;
   g.origin_mm = lo;
   for (int axis = 0; axis < 3; ++axis) {
-    g.size[axis] = 1 + static_cast<int32_t>(
-                           std::min(1e9, std::ceil((hi[axis] - lo[axis]) / spacing_mm[axis] - 1e-6)));
+    g.size[axis] = 1 + static_cast<int32_t>(std::min(
+                           1e9, std::ceil((hi[axis] - lo[axis]) / spacing_mm[axis] - 1e-6)));
   }
   return g;
 }
@@ -78,10 +78,10 @@ Grid respaced(const Grid& grid, const Vec3d& spacing_mm) {
     const double extent = grid.size[axis] * grid.spacing_mm[axis];
     if (std::abs(grid.spacing_mm[axis] - spacing_mm[axis]) <= 1e-3 * spacing_mm[axis]) continue;
     g.spacing_mm[axis] = spacing_mm[axis];
-    g.size[axis] = static_cast<int32_t>(
-        std::clamp(std::round(extent / spacing_mm[axis]), 1.0, 1e9));
-    shift[axis] = ((grid.size[axis] - 1) * grid.spacing_mm[axis] -
-                   (g.size[axis] - 1) * spacing_mm[axis]) / 2;
+    g.size[axis] =
+        static_cast<int32_t>(std::clamp(std::round(extent / spacing_mm[axis]), 1.0, 1e9));
+    shift[axis] =
+        ((grid.size[axis] - 1) * grid.spacing_mm[axis] - (g.size[axis] - 1) * spacing_mm[axis]) / 2;
   }
   g.origin_mm = grid.origin_mm + grid.direction * shift;
   return g;
@@ -168,9 +168,9 @@ Volume<float> resample(const Volume<float>& source, const Grid& target, const Co
           for (int k = 0; k < n.z; ++k)
             for (int j = 0; j < n.y; ++j)
               for (int i = 0; i < n.x; ++i)
-                sum += interpolate(source, map.at(x + (i + 0.5) / n.x - 0.5,
-                                                  y + (j + 0.5) / n.y - 0.5,
-                                                  z + (k + 0.5) / n.z - 0.5));
+                sum +=
+                    interpolate(source, map.at(x + (i + 0.5) / n.x - 0.5, y + (j + 0.5) / n.y - 0.5,
+                                               z + (k + 0.5) / n.z - 0.5));
           out({x, y, z}) = static_cast<float>(n.x * n.y * n.z == 1 ? sum : sum * share);
         }
       }

@@ -39,8 +39,8 @@ struct IntensityRule {
       Field{"window_low", window_low, "with rule window: intensity that becomes 0"},
       Field{"window_high", window_high, "with rule window: intensity that becomes `steps`"},
       Field{"steps", steps, "integer that the high end maps to", 1, 16383},
-      Field{"headroom", headroom,
-            "share of `steps` kept on both sides before values are clipped", 0, 0.5});
+      Field{"headroom", headroom, "share of `steps` kept on both sides before values are clipped",
+            0, 0.5});
   }
 };
 
@@ -62,9 +62,9 @@ struct ModelSpace {
 };
 
 /// The grid of model space that covers `input`. With Orientation::kWorld its axes are left,
-/// posterior, superior; an image within one degree of them keeps its own axes, permuted and flipped,
-/// so that an image of the model's spacing is not interpolated at all.
-/// Throws MemoryError when it would have more than 2^33 voxels.
+/// posterior, superior; an image within one degree of them keeps its own axes, permuted and
+/// flipped, so that an image of the model's spacing is not interpolated at all. Throws MemoryError
+/// when it would have more than 2^33 voxels.
 Grid model_grid(const Grid& input, const ModelSpace& space);
 
 /// Linear interpolation of `source` at the voxel centres of `target`; where the target is coarser,

@@ -8,13 +8,14 @@
 #include <string>
 
 #include "larch/core/dispatch.h"
+#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 
 namespace larch::pbt {
 namespace {
 
-constexpr Dispatch<std::vector<CodeMap>(const RangeJob&)> kRange{
-    "pbt::range_pool", cpu::range_pool, LARCH_CUDA_FN(cuda::range_pool)};
+constexpr Dispatch<std::vector<CodeMap>(const RangeJob&)> kRange{"pbt::range_pool", cpu::range_pool,
+                                                                 LARCH_CUDA_FN(cuda::range_pool)};
 constexpr Dispatch<std::vector<BoostRound>(const BoostJob&)> kBoost{"pbt::boost", cpu::boost,
                                                                     LARCH_CUDA_FN(cuda::boost)};
 
@@ -24,8 +25,7 @@ constexpr size_t kBlock = 64;
 int32_t response(const PoolFeature& feature, const features::LinearTap* taps,
                  const SamplePlaces& places, uint32_t sample) {
   const int64_t base = places.bases[feature.channel * places.sample_count + sample];
-  return features::linear_response(taps + feature.first_tap, feature.n_tap,
-                                   places.integral + base);
+  return features::linear_response(taps + feature.first_tap, feature.n_tap, places.integral + base);
 }
 
 /// Bins of the selected samples: row i of a block holds 64 features of sample i.
@@ -111,8 +111,7 @@ uint64_t best_of_block(const BoostJob& job, const BinMatrix& matrix, size_t bloc
     const uint64_t agreement = job.problem.kind == WeakKind::kHist64
                                    ? histogram_agreement(&d[l * kBins], 1)
                                    : threshold_agreement(&d[l * kBins], 1, &mask);
-    best = std::min(best,
-                    candidate_key(total - agreement + feature.cost_units, feature.n_tap, f));
+    best = std::min(best, candidate_key(total - agreement + feature.cost_units, feature.n_tap, f));
   }
   return best;
 }
@@ -151,8 +150,11 @@ FeaturePool make_feature_pool(const std::vector<features::HaarFeature>& pool,
     record.channel = feature.channel;
     const image::IntegralLayout& layout = layouts[feature.channel];
     for (const features::Tap& tap : features::corner_taps(feature)) {
-      taps.push_back({static_cast<int32_t>(layout.linear_offset(tap.dx, tap.dy, tap.dz)),
-                      tap.weight});
+      const int64_t offset = layout.linear_offset(tap.dx, tap.dy, tap.dz);
+      if (std::abs(offset) > INT32_MAX) {
+        throw MemoryError("a slice of the integral volume is too large for 32-bit offsets");
+      }
+      taps.push_back({static_cast<int32_t>(offset), tap.weight});
     }
     record.n_tap = static_cast<uint16_t>(taps.size() - static_cast<size_t>(record.first_tap));
     record.cost_units =
@@ -166,10 +168,9 @@ FeaturePool make_feature_pool(const std::vector<features::HaarFeature>& pool,
 }
 
 void range_pool(FeaturePool& pool, const SamplePlaces& places, const Context& context) {
-  const std::vector<CodeMap> maps =
-      kRange(pool.features.device(), RangeJob{pool.features.data(), pool.taps.data(),
-                                              pool.host.size(), places, context.threads,
-                                              context.device.index});
+  const std::vector<CodeMap> maps = kRange(
+      pool.features.device(), RangeJob{pool.features.data(), pool.taps.data(), pool.host.size(),
+                                       places, context.threads, context.device.index});
   for (size_t f = 0; f < maps.size(); ++f) pool.host[f].codes = maps[f];
   pool.features.upload(pool.host);
 }
@@ -182,8 +183,8 @@ Buffer<PoolFeature> FeaturePool::subset(std::span<const uint32_t> indices) const
 
 std::vector<BoostRound> boost(const FeaturePool& pool, const BoostProblem& problem,
                               const Context& context) {
-  BoostJob job{pool.features.data(), pool.taps.data(),      pool.host.size(),
-               problem,              context.threads, context.device.index};
+  BoostJob job{pool.features.data(), pool.taps.data(),    pool.host.size(), problem,
+               context.threads,      context.device.index};
   if (problem.features.empty()) return kBoost(pool.features.device(), job);
   const Buffer<PoolFeature> subset = pool.subset(problem.features);
   job.features = subset.data();
@@ -244,8 +245,7 @@ std::vector<BoostRound> boost(const BoostJob& job) {
     const BoostRound& round = rounds.back();
     const double error = round.error();
     for (size_t i = 0; i < weight.size(); ++i) {
-      const bool vote =
-          (round.mask >> matrix.row(feature / kBlock, i)[feature % kBlock]) & 1;
+      const bool vote = (round.mask >> matrix.row(feature / kBlock, i)[feature % kBlock]) & 1;
       weight[i] = updated_weight(weight[i], vote == (problem.positive[i] != 0), error);
     }
   }

@@ -56,8 +56,8 @@ void range_pool(FeaturePool& pool, const SamplePlaces& places, const Context& co
 struct BoostProblem {
   SamplePlaces places;
   std::span<const uint32_t> features;  ///< host, ascending pool indices; empty: the whole pool
-  std::span<const uint8_t> positive;  ///< host, one a selected sample
-  std::span<const double> weight;     ///< host, sum 1
+  std::span<const uint8_t> positive;   ///< host, one a selected sample
+  std::span<const double> weight;      ///< host, sum 1
   int rounds = 0;
   WeakKind kind = WeakKind::kHist64;
   EmptyBins empty_bins = EmptyBins::kNearest;
@@ -110,7 +110,11 @@ std::vector<BoostRound> boost(const BoostJob& job);
 }  // namespace cuda
 
 /// Ranks of the order statistics that bound a code map.
-LARCH_HD size_t low_rank(size_t n) { return (n - 1) / 1000; }
-LARCH_HD size_t high_rank(size_t n) { return (n - 1) - (n - 1) / 1000; }
+LARCH_HD size_t low_rank(size_t n) {
+  return (n - 1) / 1000;
+}
+LARCH_HD size_t high_rank(size_t n) {
+  return (n - 1) - (n - 1) / 1000;
+}
 
 }  // namespace larch::pbt

@@ -20,8 +20,9 @@ constexpr Dispatch<void(const EvaluateJob&)> kEvaluate{"pbt::evaluate", cpu::eva
 Vec3i tile_of(const EvaluateConfig& config) {
   if (config.tile.size() != 3) throw UsageError("evaluate/tile: expected three numbers");
   const Vec3i tile{config.tile[0], config.tile[1], config.tile[2]};
-  if (static_cast<int64_t>(tile.x) * tile.y * tile.z > 65536) {
-    throw UsageError("evaluate/tile: more than 65536 voxels");
+  if (tile.x < 1 || tile.y < 1 || tile.z < 1 ||
+      static_cast<int64_t>(tile.x) * tile.y * tile.z > 65536) {
+    throw UsageError("evaluate/tile: not from 1 to 65536 voxels");
   }
   return tile;
 }
@@ -63,8 +64,8 @@ uint64_t stack_posterior(const EvaluateJob& job, const TreeView& tree, const Vec
     int32_t h = 0;
     for (int32_t w = node.first_weak; w < node.first_weak + node.n_weak; ++w) {
       const WeakRecord& weak = tree.weaks[w];
-      const int32_t value = features::linear_response(tree.taps + weak.first_tap, weak.n_tap,
-                                                      bases[weak.channel]);
+      const int32_t value =
+          features::linear_response(tree.taps + weak.first_tap, weak.n_tap, bases[weak.channel]);
       h += weak_vote(weak.codes, weak.bins, weak.mask, value) ? weak.alpha : -weak.alpha;
       if (tree.early_rejection && is_certain(h, tree.rest[w], tree.thresholds)) {
         h = certain_value(h, tree.rest[w], tree.thresholds);

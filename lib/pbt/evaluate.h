@@ -43,7 +43,8 @@ struct EvaluateConfig {
   template <class F>
   void fields(F&& f) {
     f(Field{"walk", walk, "auto, tile (voxels visit a node together) or stack (one by one)"},
-      Field{"tile", tile, "voxels along x, y, z of a tile; the result does not depend on it", 1, 256},
+      Field{"tile", tile, "voxels along x, y, z of a tile; the result does not depend on it", 1,
+            256},
       Field{"hard", hard, "descend one child only: the plain boosting tree"},
       Field{"early_rejection", early_rejection,
             "stop inside a node when its outcome is certain; the result does not change"},
@@ -52,9 +53,9 @@ struct EvaluateConfig {
   }
 };
 
-/// The posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is float (p),
-/// uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and 0, the
-/// result is 0 and nothing is computed. `set` must have been made with the model's channels and
+/// The posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is float
+/// (p), uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and 0,
+/// the result is 0 and nothing is computed. `set` must have been made with the model's channels and
 /// padding and a pad of at least model.reach(), on context.device.
 template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,

@@ -35,7 +35,7 @@ struct Growth {
   SampleSet& samples;
   SampleSet& held_out;
   PartialModel partial;
-  std::vector<NodeSamples> lists;                  ///< of the nodes not yet finished
+  std::vector<NodeSamples> lists;                   ///< of the nodes not yet finished
   std::vector<std::vector<HeldOutVisit>> visits{};  ///< of every finished node, for pruning
 };
 
@@ -51,13 +51,13 @@ std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples
 std::vector<double> initial_weights(const SampleSet& samples, const std::vector<uint32_t>& selected,
                                     const NodeSamples& list, Balance balance);
 
-/// Replaces the negatives of the unfinished nodes of the level that begins at `first_node` by voxels
-/// that the tree so far takes for the class (section 3.3 of the specification).
+/// Replaces the negatives of the unfinished nodes of the level that begins at `first_node` by
+/// voxels that the tree so far takes for the class (section 3.3 of the specification).
 void mine_negatives(Growth& growth, size_t first_node, const Context& context);
 
 /// Turns nodes into leaves, bottom-up, where the held-out log-loss does not rise by more than 1e-6,
-/// and removes what became unreachable. Returns how many nodes were turned, and the posterior of each
-/// held-out sample afterwards (section 3.6 of the specification).
+/// and removes what became unreachable. Returns how many nodes were turned, and the posterior of
+/// each held-out sample afterwards (section 3.6 of the specification).
 size_t prune(Model& model, const std::vector<std::vector<HeldOutVisit>>& visits,
              const SampleSet& held_out, std::vector<double>* posterior);
 

@@ -56,8 +56,8 @@ std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& sa
     const SamplePlaces places{g.images.data.data(), samples.bases.data(), samples.size(), at[n]};
     const Votes votes = cast_votes(g.pool, weaks, places, context);
     for (size_t k = 0; k < at[n].size(); ++k) {
-      const Split s = split_weight(kOneQ30, votes.strong(k, alphas), thresholds,
-                                   model.logistic.data());
+      const Split s =
+          split_weight(kOneQ30, votes.strong(k, alphas), thresholds, model.logistic.data());
       if (s.descend_left > 0) at[static_cast<size_t>(node.left)].push_back(at[n][k]);
       if (s.descend_right > 0) at[static_cast<size_t>(node.right)].push_back(at[n][k]);
     }

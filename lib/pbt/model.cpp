@@ -11,15 +11,24 @@ namespace larch::pbt {
 
 const char* to_string(NodeReason reason) {
   switch (reason) {
-    case NodeReason::kGrown: return "grown";
-    case NodeReason::kMaxDepth: return "maximum depth";
-    case NodeReason::kPure: return "one class";
-    case NodeReason::kFewSamples: return "few samples";
-    case NodeReason::kFewOfOneClass: return "few samples of one class";
-    case NodeReason::kNoWeakClassifier: return "no weak classifier";
-    case NodeReason::kNothingSeparated: return "nothing separated";
-    case NodeReason::kEmpty: return "no sample";
-    case NodeReason::kPruned: return "pruned";
+    case NodeReason::kGrown:
+      return "grown";
+    case NodeReason::kMaxDepth:
+      return "maximum depth";
+    case NodeReason::kPure:
+      return "one class";
+    case NodeReason::kFewSamples:
+      return "few samples";
+    case NodeReason::kFewOfOneClass:
+      return "few samples of one class";
+    case NodeReason::kNoWeakClassifier:
+      return "no weak classifier";
+    case NodeReason::kNothingSeparated:
+      return "nothing separated";
+    case NodeReason::kEmpty:
+      return "no sample";
+    case NodeReason::kPruned:
+      return "pruned";
   }
   return "unknown";
 }
@@ -51,9 +60,9 @@ Thresholds make_thresholds(double e1, double e2, bool hard) {
   Thresholds t;
   t.hard = hard ? 1 : 0;
   t.t1 = static_cast<int32_t>(std::llround(0.5 * std::log((1 - e1) / e1) * kUnit));
-  t.t2 = e2 >= 0.5 ? INT32_MAX
-                   : static_cast<int32_t>(std::llround(
-                         0.5 * std::log((0.5 + e2) / (0.5 - e2)) * kUnit));
+  t.t2 = e2 >= 0.5
+             ? INT32_MAX
+             : static_cast<int32_t>(std::llround(0.5 * std::log((0.5 + e2) / (0.5 - e2)) * kUnit));
   return t;
 }
 
@@ -217,7 +226,8 @@ void check_node(const Model& model, size_t index) {
   if (!node.is_leaf() && node.n_weak == 0) refuse(where + "has children and no classifier");
   if (node.n_weak > 256) refuse(where + "has more than 256 weak classifiers");
   int64_t alpha_sum = 0;
-  for (uint32_t t = 0; t < node.n_weak; ++t) alpha_sum += model.weaks[node.first_weak + t].alpha_q20;
+  for (uint32_t t = 0; t < node.n_weak; ++t)
+    alpha_sum += model.weaks[node.first_weak + t].alpha_q20;
   if (alpha_sum > INT32_MAX) refuse(where + "has alphas beyond 32 bits");
 }
 
@@ -260,7 +270,8 @@ void check_feature(const Model& model, const features::HaarFeature& feature) {
 
 void check_model(const Model& model) {
   if (model.nodes.empty()) refuse("it has no node");
-  if (model.nodes[0].depth != 0 || model.nodes[0].heap_index != 1) refuse("its first node is not a root");
+  if (model.nodes[0].depth != 0 || model.nodes[0].heap_index != 1)
+    refuse("its first node is not a root");
   if (model.logistic.size() != kLogisticSteps + 1) refuse("its logistic table has a wrong length");
   if (!std::is_sorted(model.logistic.begin(), model.logistic.end()) ||
       model.logistic.back() > kOneQ30) {
@@ -281,7 +292,8 @@ void check_model(const Model& model) {
   }
   for (const auto& feature : model.features) check_feature(model, feature);
   for (const auto& weak : model.weaks) {
-    if (weak.feature >= model.features.size()) refuse("a weak classifier's feature is out of range");
+    if (weak.feature >= model.features.size())
+      refuse("a weak classifier's feature is out of range");
     if (weak.codes.hi < weak.codes.lo || weak.bins.shift > 7) refuse("a weak classifier's bins");
     if (weak.codes.multiplier != make_code_map(weak.codes.lo, weak.codes.hi).multiplier) {
       refuse("a weak classifier's code map does not fit its range");

@@ -16,8 +16,8 @@
 
 namespace larch::pbt {
 
-/// A thresholded feature: 64 votes over the bins of its value (Birkbeck et al. section 3.1; a simple
-/// threshold is the special case of a mask with ones on one side).
+/// A thresholded feature: 64 votes over the bins of its value (Birkbeck et al. section 3.1; a
+/// simple threshold is the special case of a mask with ones on one side).
 struct WeakClassifier {
   uint32_t feature = 0;  ///< index into Model::features
   CodeMap codes;
@@ -73,12 +73,12 @@ struct SelfTest {
   uint32_t probability_q32 = 0;
 };
 
-/// What the model says about itself; no paths, devices, threads or times, so that the file depends on
-/// the data and the settings alone.
+/// What the model says about itself; no paths, devices, threads or times, so that the file depends
+/// on the data and the settings alone.
 struct ModelInfo {
   std::string tool_version;
   std::string class_name = "foreground";
-  int32_t class_value = 1;  ///< label value written for the class
+  int32_t class_value = 1;           ///< label value written for the class
   std::string training_config_json;  ///< the effective configuration
   std::vector<std::string> volume_digests;
   uint64_t seed = 0;
@@ -97,8 +97,8 @@ struct Model {
   double e1 = 1e-6, e2 = 0.1;
   PriorKind prior = PriorKind::kTrain;
   double prior_value = 0.5;
-  double smoothing = 1;     ///< k, in units of the mean sample mass
-  uint64_t mean_mass = 0;   ///< Q32
+  double smoothing = 1;    ///< k, in units of the mean sample mass
+  uint64_t mean_mass = 0;  ///< Q32
   std::vector<uint32_t> logistic;
   std::vector<NodeHistory> history;
   std::vector<SelfTest> self_tests;

@@ -41,8 +41,8 @@ class Pruner {
  private:
   double q(int32_t node) const { return q_[static_cast<size_t>(node)] * kUnit; }
 
-  /// Posterior of the subtree of `n` for each of its visits. With `prune`, its nodes are first tried
-  /// as leaves, children before parents.
+  /// Posterior of the subtree of `n` for each of its visits. With `prune`, its nodes are first
+  /// tried as leaves, children before parents.
   std::vector<double> subtree(int32_t n, bool prune) {
     const auto& visits = visits_[static_cast<size_t>(n)];
     Node& node = model_.nodes[static_cast<size_t>(n)];

@@ -59,13 +59,15 @@ std::vector<int64_t> draw(const Volume<uint8_t>& classes, uint8_t wanted, size_t
   }
   const size_t all = keyed.size();
   if (all > count) {
-    std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count), keyed.end());
+    std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count),
+                     keyed.end());
     keyed.resize(count);
   }
   std::vector<int64_t> drawn;
   for (const auto& [key, voxel] : keyed) drawn.push_back(voxel);
   std::sort(drawn.begin(), drawn.end());
-  const double ratio = drawn.empty() ? 0 : static_cast<double>(all) / static_cast<double>(drawn.size());
+  const double ratio =
+      drawn.empty() ? 0 : static_cast<double>(all) / static_cast<double>(drawn.size());
   *mass = static_cast<uint64_t>(std::llround(ratio * 4294967296.0));
   return drawn;
 }
@@ -85,9 +87,9 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
       for (int y = 0; y < labels.size().y; ++y) {
         for (int x = 0; x < labels.size().x; ++x) {
           const Vec3i at{x, y, z};
-          const bool ignored = contains(config.ignore, labels(at)) ||
-                               (config.border_voxels > 0 &&
-                                near_boundary(inside, at, config.border_voxels));
+          const bool ignored =
+              contains(config.ignore, labels(at)) ||
+              (config.border_voxels > 0 && near_boundary(inside, at, config.border_voxels));
           classes(at) = ignored ? kIgnored : inside(at);
         }
       }

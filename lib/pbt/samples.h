@@ -31,8 +31,8 @@ struct TrainingVolume {
 Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& config,
                               const Context& context);
 
-/// Brings an image and its labels to model space and computes the digest. Throws InputError when the
-/// grids differ, naming `name`.
+/// Brings an image and its labels to model space and computes the digest. Throws InputError when
+/// the grids differ, naming `name`.
 TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
                                     const LabelVolume& labels, const image::ModelSpace& space,
                                     const LabelConfig& config, const Context& context);
@@ -69,7 +69,8 @@ struct SampleSet {
   }
 };
 
-/// Draws from each of `which` volumes the voxels of lowest hash, class by class. Does not fill bases.
+/// Draws from each of `which` volumes the voxels of lowest hash, class by class. Does not fill
+/// bases.
 SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<const size_t> which,
                        const SampleConfig& config, uint64_t seed);
 

@@ -17,8 +17,7 @@ void sum_masses(const SampleSet& samples, const NodeSamples& list, uint64_t* pos
 }
 
 std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples& list,
-                                     const TreeConfig& config, uint64_t seed,
-                                     uint64_t heap_index) {
+                                     const TreeConfig& config, uint64_t seed, uint64_t heap_index) {
   std::vector<uint32_t> selected;
   for (const bool positive : {false, true}) {
     std::vector<std::pair<uint64_t, uint32_t>> keyed;
@@ -28,8 +27,8 @@ std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples
         keyed.emplace_back(hash64(seed, heap_index, samples.id(i)), i);
       }
     }
-    const auto count = static_cast<size_t>(positive ? config.selected_positives
-                                                    : config.selected_negatives);
+    const auto count =
+        static_cast<size_t>(positive ? config.selected_positives : config.selected_negatives);
     if (keyed.size() > count) {
       std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count),
                        keyed.end());

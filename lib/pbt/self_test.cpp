@@ -22,8 +22,7 @@ std::vector<SelfTest> make_self_tests(const Model& model, uint64_t seed) {
     for (size_t f = 0; f < range.size(); ++f) {
       const uint32_t span = static_cast<uint32_t>(range[f].hi) - static_cast<uint32_t>(range[f].lo);
       const uint32_t step = hash_below(seed, kStream, t * range.size() + f, span);
-      tests[t].responses.push_back(
-          static_cast<int32_t>(static_cast<uint32_t>(range[f].lo) + step));
+      tests[t].responses.push_back(static_cast<int32_t>(static_cast<uint32_t>(range[f].lo) + step));
     }
     tests[t].probability_q32 = probability_q32(posterior_q60(model, {}, q, tests[t].responses));
   }

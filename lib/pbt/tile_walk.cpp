@@ -40,8 +40,8 @@ class TileWalker {
     for (int z = corner.z; z < end.z; ++z) {
       for (int y = corner.y; y < end.y; ++y) {
         for (int x = corner.x; x < end.x; ++x) {
-          const int64_t i = x + static_cast<int64_t>(job_.size.x) *
-                                    (y + static_cast<int64_t>(job_.size.y) * z);
+          const int64_t i =
+              x + static_cast<int64_t>(job_.size.x) * (y + static_cast<int64_t>(job_.size.y) * z);
           if (job_.roi != nullptr && job_.roi[i] == 0) {
             store_probability(job_, i, 0);
             continue;
@@ -106,8 +106,8 @@ class TileWalker {
       const WeakRecord& weak = tree_.weaks[node.first_weak + t];
       respond(weak);
       for (size_t i = 0; i < n; ++i) {
-        const bool vote = weak_vote(weak.codes, weak.bins, weak.mask,
-                                    static_cast<int32_t>(response_[i]));
+        const bool vote =
+            weak_vote(weak.codes, weak.bins, weak.mask, static_cast<int32_t>(response_[i]));
         h_[i] += vote ? weak.alpha : -weak.alpha;
       }
       const bool test = tree_.early_rejection && t % kRejectionPeriod == kRejectionPeriod - 1;
@@ -141,9 +141,9 @@ class TileWalker {
   const EvaluateJob& job_;
   const TreeView tree_;
   std::vector<int64_t> voxels_;
-  std::vector<std::vector<const uint32_t*>> bases_;       // [channel][voxel]
+  std::vector<std::vector<const uint32_t*>> bases_;          // [channel][voxel]
   std::vector<std::vector<uint32_t>> weights_, kept_right_;  // [depth][voxel], Q30
-  std::vector<uint64_t> total_;                           // Q60
+  std::vector<uint64_t> total_;                              // Q60
   std::vector<uint32_t> response_;
   std::vector<int32_t> h_, active_;
 };

@@ -30,8 +30,8 @@ std::pair<std::vector<size_t>, std::vector<size_t>> hold_out(size_t count, doubl
   std::vector<std::pair<uint64_t, size_t>> keyed;
   for (size_t v = 0; v < count; ++v) keyed.emplace_back(hash64(seed, kHoldOutStream, v), v);
   std::sort(keyed.begin(), keyed.end());
-  const auto held = std::min(count - 1, static_cast<size_t>(std::llround(
-                                            fraction * static_cast<double>(count))));
+  const auto held =
+      std::min(count - 1, static_cast<size_t>(std::llround(fraction * static_cast<double>(count))));
   std::vector<size_t> train, out;
   for (size_t k = 0; k < count; ++k) (k < held ? out : train).push_back(keyed[k].second);
   std::sort(train.begin(), train.end());
@@ -78,7 +78,8 @@ NodeReason stop_before(const Growth& g, const Node& node, const NodeSamples& lis
   if (node.reason != NodeReason::kGrown) return node.reason;
   if (node.depth >= config.depth) return NodeReason::kMaxDepth;
   if (node.mass_positive == 0 || node.mass_negative == 0) return NodeReason::kPure;
-  const auto total = static_cast<double>(node.mass_positive) + static_cast<double>(node.mass_negative);
+  const auto total =
+      static_cast<double>(node.mass_positive) + static_cast<double>(node.mass_negative);
   const auto larger = static_cast<double>(std::max(node.mass_positive, node.mass_negative));
   if (larger / total >= config.purity) return NodeReason::kPure;
   if (list.index.size() < static_cast<size_t>(config.min_samples)) return NodeReason::kFewSamples;
@@ -127,8 +128,8 @@ std::vector<uint32_t> visited_samples(const NodeSamples& list) {
 
 /// How many weak classifiers give the least exponential loss on the held-out samples of the node,
 /// giving up after `patience` rounds without improvement.
-size_t best_length(const Growth& g, const NodeSamples& list, const std::vector<WeakClassifier>& weaks,
-                   const Context& context) {
+size_t best_length(const Growth& g, const NodeSamples& list,
+                   const std::vector<WeakClassifier>& weaks, const Context& context) {
   const auto patience = static_cast<size_t>(g.config.validation.patience);
   if (patience == 0 || list.held_out.empty() || weaks.empty()) return weaks.size();
   const std::vector<uint32_t> index = visited_samples(list);
@@ -198,7 +199,8 @@ void train_node(Growth& g, size_t n, const Context& context) {
     weak.feature = model_feature(model, g.haar[weak.feature]);
     model.weaks.push_back(weak);
   }
-  const auto positives = static_cast<uint32_t>(std::accumulate(positive.begin(), positive.end(), 0));
+  const auto positives =
+      static_cast<uint32_t>(std::accumulate(positive.begin(), positive.end(), 0));
   model.history.push_back({static_cast<int32_t>(n), static_cast<uint32_t>(list.index.size()),
                            positives, static_cast<uint32_t>(selected.size()) - positives,
                            strong.errors});
@@ -331,9 +333,9 @@ void grow(Growth& g, const TrainHooks& hooks, const Context& context) {
       depth = node.depth;
       finish_level(g, n, context);
     }
-    context.progress(std::min(1.0, static_cast<double>(n) / (2 * all_nodes - 1)),
-                     "training node " + std::to_string(n + 1) + " at depth " +
-                         std::to_string(depth));
+    context.progress(
+        std::min(1.0, static_cast<double>(n) / (2 * all_nodes - 1)),
+        "training node " + std::to_string(n + 1) + " at depth " + std::to_string(depth));
     finish_node(g, n, hooks, context);
   }
 }
@@ -366,8 +368,8 @@ void plant(Growth& g, const TrainHooks& hooks) {
   for (uint32_t i = 0; i < g.held_out.size(); ++i) root.held_out.push_back({i, kOneQ30, 0});
   Node node;
   sum_masses(g.samples, root, &node.mass_positive, &node.mass_negative);
-  const uint64_t mean = (node.mass_positive + node.mass_negative) /
-                        std::max<uint64_t>(1, g.samples.size());
+  const uint64_t mean =
+      (node.mass_positive + node.mass_negative) / std::max<uint64_t>(1, g.samples.size());
   if (hooks.resume != nullptr) {
     g.partial = *hooks.resume;
     const Node& old = g.partial.model.nodes.at(0);
@@ -467,7 +469,8 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
       load_training_images(volumes, channels, config.space.padding, pad, context);
   place_samples(samples, volumes, images);
   place_samples(held_out, volumes, images);
-  FeaturePool pool = make_feature_pool(haar, images.common_layouts(), config.tree.tap_cost, context);
+  FeaturePool pool =
+      make_feature_pool(haar, images.common_layouts(), config.tree.tap_cost, context);
   const std::vector<uint32_t> range = lowest_hash_samples(samples, kRangeSamples, context.seed);
   range_pool(pool, places_of(images, samples, range), context);
 

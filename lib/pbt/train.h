@@ -25,8 +25,8 @@ struct PartialModel {
 struct TrainHooks {
   /// Called after every finished node; writes the checkpoint.
   std::function<void(const PartialModel&)> after_node;
-  /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes as
-  /// of an uninterrupted run.
+  /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes
+  /// as of an uninterrupted run.
   const PartialModel* resume = nullptr;
 };
 
@@ -45,8 +45,8 @@ std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
 /// Trains a probabilistic boosting tree: section 3 of the specification (Tu 2005; Birkbeck, Sofka,
 /// Zhou 2011). `volumes` must be sorted (sort_by_digest); `space` is the model space that they are
 /// in. The result depends on volumes, configuration and context.seed alone, not on the device, the
-/// number of threads or interruptions. Throws InputError for training data of one class, naming both
-/// counts; Stopped after a checkpoint when the context's stop flag is set.
+/// number of threads or interruptions. Throws InputError for training data of one class, naming
+/// both counts; Stopped after a checkpoint when the context's stop flag is set.
 Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
             const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
             const Context& context);

@@ -65,8 +65,8 @@ struct LabelConfig {
   void fields(F&& f) {
     f(Field{"positive", positive, "label values merged into the class; empty: all but 0"},
       Field{"ignore", ignore, "label values whose voxels are not used at all"},
-      Field{"border_voxels", border_voxels,
-            "no samples within this many voxels of the boundary", 0, 16},
+      Field{"border_voxels", border_voxels, "no samples within this many voxels of the boundary", 0,
+            16},
       Field{"class_name", class_name, "name of the class, for label tables"},
       Field{"class_value", class_value, "label value that pbt-detect writes", 1, 65535});
   }
@@ -81,8 +81,8 @@ struct SpaceConfig {
   template <class F>
   void fields(F&& f) {
     f(Field{"spacing_mm", spacing_mm,
-            "voxel edges of the model along x, y, z; empty: the median of the training images", 0.01,
-            1000},
+            "voxel edges of the model along x, y, z; empty: the median of the training images",
+            0.01, 1000},
       Field{"orientation", orientation, "world (left, posterior, superior) or own (as stored)"},
       Field{"padding", padding, "beyond the border: clamp (nearest voxel) or zero"},
       Field{"intensity", intensity, "how intensities become integers"});
@@ -104,7 +104,8 @@ struct FeatureConfig {
       Field{"pyramid_levels", pyramid_levels,
             "each channel at 1, 1/2, 1/4, ... of the resolution, for long reach", 1, 6},
       Field{"count", count, "features to choose from, all channels together", 1, 16000000},
-      Field{"window", window, "odd edge of the window around a voxel, in voxels of the level", 3, 65},
+      Field{"window", window, "odd edge of the window around a voxel, in voxels of the level", 3,
+            65},
       Field{"sizes", sizes, "box edges that occur, in voxels of the level", 1, 64});
   }
 };
@@ -167,7 +168,8 @@ struct TreeConfig {
             "a node with fewer samples of one class is a leaf", 1, 1000000000},
       Field{"tap_cost", tap_cost, "price of 32 taps in units of the error: prefers cheap features",
             0, 1},
-      Field{"smoothing", smoothing, "pull of the parent's probability, in mean samples", 0, 1000000},
+      Field{"smoothing", smoothing, "pull of the parent's probability, in mean samples", 0,
+            1000000},
       Field{"e1", e1, "stored in the model: certainty beyond which one child is descended", 1e-9,
             0.5},
       Field{"e2", e2, "stored in the model: within 1/2 +- e2 both children are descended", 0, 1},
@@ -201,7 +203,8 @@ struct MiningConfig {
   template <class F>
   void fields(F&& f) {
     f(Field{"enabled", enabled,
-            "after each level, replace negatives by voxels that the tree so far takes for the class"},
+            "after each level, replace negatives by voxels that the tree so far takes for the "
+            "class"},
       Field{"per_node", per_node, "mined negatives of a node at most", 1, 100000000});
   }
 };

@@ -10,9 +10,9 @@
 
 namespace larch::pbt {
 
-constexpr int kAlphaBits = 20;        ///< alpha and H are Q20 integers
+constexpr int kAlphaBits = 20;          ///< alpha and H are Q20 integers
 constexpr uint32_t kOneQ30 = 1u << 30;  ///< probability 1, and a voxel's weight at the root
-constexpr int kLogisticSteps = 4096;  ///< the table has one entry more
+constexpr int kLogisticSteps = 4096;    ///< the table has one entry more
 constexpr int kMaxDepth = 32;
 
 /// sigma(2H) as Q30 by linear interpolation in the table of the model: 4097 values of p * 2^30 for
@@ -30,8 +30,8 @@ LARCH_HD uint32_t logistic_q30(const uint32_t* table, int32_t h_q20) {
 /// Where a voxel goes from a node: section 2.1, Algorithm 1 of Birkbeck et al., with H in place of
 /// p (p > 1 - e1 is H > t1, p > 1/2 + e2 is H > t2; strict).
 struct Thresholds {
-  int32_t t1 = 0;  ///< beyond it the voxel descends one child with its whole weight
-  int32_t t2 = 0;  ///< beyond it one child is descended, the other gives its empirical value
+  int32_t t1 = 0;    ///< beyond it the voxel descends one child with its whole weight
+  int32_t t2 = 0;    ///< beyond it one child is descended, the other gives its empirical value
   int32_t hard = 0;  ///< 1: H > 0 right, otherwise left, whole weight (the "Tree" of the seeds)
 };
 
@@ -98,8 +98,8 @@ struct TreeView {
 };
 
 /// Early rejection (section 4.4 of the specification): once the remaining weak classifiers cannot
-/// bring H back across the outer threshold, the voxel's way is certain. `partial` is the sum so far,
-/// `rest` the sum of the alphas to come. Exact: the outcome of split_weight is unchanged.
+/// bring H back across the outer threshold, the voxel's way is certain. `partial` is the sum so
+/// far, `rest` the sum of the alphas to come. Exact: the outcome of split_weight is unchanged.
 LARCH_HD bool is_certain(int32_t partial, int32_t rest, const Thresholds& t) {
   const int32_t bound = t.hard ? 0 : t.t1;
   return partial - rest > bound || partial + rest < -bound;
@@ -119,8 +119,8 @@ LARCH_HD uint32_t probability_q32(uint64_t q60) {
   return q > 0xffffffffULL ? 0xffffffffu : static_cast<uint32_t>(q);
 }
 LARCH_HD uint16_t probability_uint16(uint64_t q60) {
-  return static_cast<uint16_t>((static_cast<uint64_t>(probability_q32(q60)) * 65535 + (1ULL << 31)) >>
-                               32);
+  return static_cast<uint16_t>(
+      (static_cast<uint64_t>(probability_q32(q60)) * 65535 + (1ULL << 31)) >> 32);
 }
 LARCH_HD uint8_t probability_uint8(uint64_t q60) {
   return static_cast<uint8_t>((static_cast<uint64_t>(probability_q32(q60)) * 255 + (1ULL << 31)) >>

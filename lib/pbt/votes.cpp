@@ -35,22 +35,21 @@ namespace cpu {
 void cast_votes(const VotesJob& job) {
   const size_t words = (job.weaks.size() + 31) / 32;
   const SamplePlaces& places = job.places;
-  parallel_for(job.threads, static_cast<int64_t>(places.index.size()), 256,
-               [&](int64_t a, int64_t b) {
-                 for (auto k = static_cast<size_t>(a); k < static_cast<size_t>(b); ++k) {
-                   uint32_t* bits = &job.bits[k * words];
-                   for (size_t t = 0; t < job.weaks.size(); ++t) {
-                     const VoteRecord& weak = job.weaks[t];
-                     const int64_t base =
-                         places.bases[weak.channel * places.sample_count + places.index[k]];
-                     const int32_t value = features::linear_response(
-                         job.taps + weak.first_tap, weak.n_tap, places.integral + base);
-                     if (weak_vote(weak.codes, weak.bins, weak.mask, value)) {
-                       bits[t / 32] |= 1u << (t % 32);
-                     }
-                   }
-                 }
-               });
+  parallel_for(
+      job.threads, static_cast<int64_t>(places.index.size()), 256, [&](int64_t a, int64_t b) {
+        for (auto k = static_cast<size_t>(a); k < static_cast<size_t>(b); ++k) {
+          uint32_t* bits = &job.bits[k * words];
+          for (size_t t = 0; t < job.weaks.size(); ++t) {
+            const VoteRecord& weak = job.weaks[t];
+            const int64_t base = places.bases[weak.channel * places.sample_count + places.index[k]];
+            const int32_t value = features::linear_response(job.taps + weak.first_tap, weak.n_tap,
+                                                            places.integral + base);
+            if (weak_vote(weak.codes, weak.bins, weak.mask, value)) {
+              bits[t / 32] |= 1u << (t % 32);
+            }
+          }
+        }
+      });
 }
 
 }  // namespace cpu

@@ -11,8 +11,8 @@ namespace larch::pbt {
 /// Number of bins of a histogram weak classifier; its outputs are the bits of one word.
 constexpr int kBins = 64;
 
-/// Maps a feature value to a global code 0..255, once for the whole training: the value is clamped to
-/// [lo, hi] first, so that no product overflows.
+/// Maps a feature value to a global code 0..255, once for the whole training: the value is clamped
+/// to [lo, hi] first, so that no product overflows.
 struct CodeMap {
   int32_t lo = 0, hi = 0;
   uint32_t multiplier = 0;  ///< floor(2^40 / (hi - lo + 1)), or 0 when hi - lo < 256: code = value

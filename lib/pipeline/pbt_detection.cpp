@@ -8,11 +8,11 @@
 #include <cstdio>
 
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/filters.h"
 #include "larch/mesh/marching_cubes.h"
-#include "larch/core/parallel.h"
 
 namespace larch::pipeline {
 namespace {
@@ -118,15 +118,13 @@ Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
   steps.begin("structure");
   const Volume<uint8_t> mask = segment(detection.probability, image, config.structure, context);
   detection.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
-  detection.volume_mm3 =
-      static_cast<double>(detection.voxels) * image.grid().voxel_volume_mm3() *
-      std::abs(determinant(image.grid().direction));
+  detection.volume_mm3 = static_cast<double>(detection.voxels) * image.grid().voxel_volume_mm3() *
+                         std::abs(determinant(image.grid().direction));
   detection.labels = LabelVolume(image.grid());
   std::transform(mask.begin(), mask.end(), detection.labels.begin(),
                  [&](uint8_t m) { return m != 0 ? model.info.class_value : 0; });
   steps.begin("surface");
-  detection.surface =
-      mesh::smooth(mesh::marching_cubes(mask, context), config.smooth, context);
+  detection.surface = mesh::smooth(mesh::marching_cubes(mask, context), config.smooth, context);
   steps.end();
   context.progress(1, "done");
   return detection;
@@ -134,9 +132,8 @@ Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
 
 Volume<uint16_t> as_uint16(const Volume<float>& probability) {
   Volume<uint16_t> out(probability.grid());
-  std::transform(probability.begin(), probability.end(), out.begin(), [](float p) {
-    return static_cast<uint16_t>(std::nearbyint(p * 65535.0));
-  });
+  std::transform(probability.begin(), probability.end(), out.begin(),
+                 [](float p) { return static_cast<uint16_t>(std::nearbyint(p * 65535.0)); });
   return out;
 }
 

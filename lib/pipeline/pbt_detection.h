@@ -71,7 +71,8 @@ struct Detection {
 };
 
 /// Model space, evaluation, probability back on the grid of `image`, regularisation, components,
-/// holes, surface. `roi` (may be null) is on the grid of `image`; outside of it the probability is 0.
+/// holes, surface. `roi` (may be null) is on the grid of `image`; outside of it the probability is
+/// 0.
 Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
                      const Volume<uint8_t>* roi, const DetectConfig& config,
                      const Context& context);

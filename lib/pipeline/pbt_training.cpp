@@ -67,8 +67,8 @@ pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
     seen.insert(label.begin(), label.end());
     return pbt::make_training_volume(c.image, image, label, space, labels, context);
   } catch (const Error& error) {
-    std::throw_with_nested(Error(error.code(), "cannot use the case '" + c.id + "' (" + c.image +
-                                                   ", " + c.label + ")"));
+    std::throw_with_nested(Error(
+        error.code(), "cannot use the case '" + c.id + "' (" + c.image + ", " + c.label + ")"));
   }
 }
 

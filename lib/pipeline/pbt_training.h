@@ -23,8 +23,8 @@ struct TrainingFiles {
 /// From lists of images and labels to a model: reads, brings to model space (the median spacing of
 /// the images, unless configured), trains, and removes the checkpoint at the end. The model depends
 /// on the voxels, the configuration and context.seed alone.
-/// Throws InputError (files, grids, a label that never occurs), UsageError, MemoryError, and Stopped
-/// after a checkpoint.
+/// Throws InputError (files, grids, a label that never occurs), UsageError, MemoryError, and
+/// Stopped after a checkpoint.
 pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                      pbt::TrainReport* report, const Context& context);
 

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/device.h"
+#include "larch/image/integral.h"
+#include "larch/pbt/boost.h"
+#include "larch/pbt/evaluate.h"
+#include "larch/pbt/train.h"
+#include "larch/pbt/votes.h"
+#include "tests/unit/pbt_fixtures.h"
+
+namespace larch {
+namespace {
+
+/// The CUDA context, or a message and false.
+bool cuda_context(Context& context) {
+  if (cuda_device_count() == 0) {
+    WARN("skipped: no CUDA device");
+    return false;
+  }
+  context = fixtures::context_of(4);
+  context.device = Device::cuda();
+  return true;
+}
+
+const std::vector<image::ChannelSpec> kChannels{
+    {image::ChannelKind::kIntensity, 0},   {image::ChannelKind::kIntensity, 2},
+    {image::ChannelKind::kGaussian, 0},    {image::ChannelKind::kGradientMagnitude, 1},
+    {image::ChannelKind::kLaplacian, 0},   {image::ChannelKind::kDerivativeX, 0},
+    {image::ChannelKind::kDerivativeY, 1}, {image::ChannelKind::kDerivativeZ, 0}};
+
+TEST_CASE("integral channels are the same bytes on both devices") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const Context cpu = fixtures::context_of(2);
+  for (const Vec3i size : {Vec3i{33, 17, 9}, Vec3i{1, 1, 1}, Vec3i{70, 5, 31}}) {
+    const Volume<int16_t> v = fixtures::noise_volume(size, 5, -500, 4095);
+    for (const auto padding : {image::Padding::kClamp, image::Padding::kZero}) {
+      const auto a = image::integral_set(v.view(), kChannels, padding, 6, cpu);
+      const auto b = image::integral_set(v.view(), kChannels, padding, 6, gpu);
+      CHECK(a.data.to_vector() == b.data.to_vector());
+    }
+  }
+}
+
+/// Samples, images and a pool on one device.
+struct Bench {
+  pbt::TrainingImages images;
+  pbt::SampleSet samples;
+  pbt::FeaturePool pool;
+  std::vector<uint32_t> index;
+
+  pbt::SamplePlaces places() const {
+    return {images.data.data(), samples.bases.data(), samples.size(), index};
+  }
+};
+
+Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
+                 const Context& context) {
+  const std::vector<image::ChannelSpec> channels{{image::ChannelKind::kIntensity, 0},
+                                                 {image::ChannelKind::kGradientMagnitude, 1}};
+  Bench bench;
+  features::HaarPoolSpec spec;
+  spec.features = features;
+  spec.window = 7;
+  spec.sizes = {1, 2, 3};
+  spec.channels = 2;
+  const auto haar = features::make_haar_pool(spec);
+  bench.images = pbt::load_training_images(volumes, channels, image::Padding::kClamp, 4, context);
+  std::vector<size_t> all(volumes.size());
+  for (size_t v = 0; v < all.size(); ++v) all[v] = v;
+  bench.samples = pbt::draw_samples(volumes, all, {300, 500}, 3);
+  pbt::place_samples(bench.samples, volumes, bench.images);
+  bench.pool = pbt::make_feature_pool(haar, bench.images.common_layouts(), 0.01, context);
+  for (uint32_t i = 0; i < bench.samples.size(); i += 2) bench.index.push_back(i);
+  pbt::range_pool(bench.pool, bench.places(), context);
+  return bench;
+}
+
+TEST_CASE("ranges, rounds and votes are the same on both devices") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const auto volumes = fixtures::hard_volumes(3);
+  for (const int features : {100, 1000}) {
+    const Bench a = make_bench(volumes, features, fixtures::context_of(2));
+    const Bench b = make_bench(volumes, features, gpu);
+    REQUIRE(a.pool.host.size() == b.pool.host.size());
+    CHECK(std::memcmp(a.pool.host.data(), b.pool.host.data(),
+                      a.pool.host.size() * sizeof(pbt::PoolFeature)) == 0);
+    std::vector<uint8_t> positive;
+    for (const uint32_t i : a.index) positive.push_back(a.samples.positive[i]);
+    const std::vector<double> weight(a.index.size(), 1.0 / static_cast<double>(a.index.size()));
+    for (const auto kind : {pbt::WeakKind::kHist64, pbt::WeakKind::kThreshold}) {
+      pbt::BoostProblem problem;
+      problem.positive = positive;
+      problem.weight = weight;
+      problem.rounds = 12;
+      problem.kind = kind;
+      problem.places = a.places();
+      const auto rounds_a = pbt::boost(a.pool, problem, fixtures::context_of(2));
+      problem.places = b.places();
+      const auto rounds_b = pbt::boost(b.pool, problem, gpu);
+      REQUIRE(rounds_a.size() == rounds_b.size());
+      for (size_t t = 0; t < rounds_a.size(); ++t) {
+        CHECK(rounds_a[t].feature == rounds_b[t].feature);
+        CHECK(rounds_a[t].mask == rounds_b[t].mask);
+        CHECK(rounds_a[t].total == rounds_b[t].total);
+        CHECK(rounds_a[t].agreement == rounds_b[t].agreement);
+        CHECK(rounds_a[t].bins.first_code == rounds_b[t].bins.first_code);
+        CHECK(rounds_a[t].bins.shift == rounds_b[t].bins.shift);
+      }
+      const auto strong = pbt::strong_classifier(rounds_a, a.pool, 0.5, a.index.size());
+      const auto votes_a =
+          pbt::cast_votes(a.pool, strong.weaks, a.places(), fixtures::context_of(2));
+      const auto votes_b = pbt::cast_votes(b.pool, strong.weaks, b.places(), gpu);
+      CHECK(votes_a.bits == votes_b.bits);
+    }
+  }
+}
+
+template <class T>
+void check_evaluation(const pbt::Model& model, const Volume<int16_t>& v, const Context& gpu,
+                      const pbt::EvaluateConfig& config, const Volume<uint8_t>* roi) {
+  const Context cpu = fixtures::context_of(2);
+  const auto a = image::integral_set(v.view(), model.channels, model.padding, model.reach(), cpu);
+  const auto b = image::integral_set(v.view(), model.channels, model.padding, model.reach(), gpu);
+  const Volume<T> p = pbt::evaluate<T>(model, a, v.grid(), config, cpu, roi);
+  const Volume<T> q = pbt::evaluate<T>(model, b, v.grid(), config, gpu, roi);
+  CHECK(std::memcmp(p.data(), q.data(), static_cast<size_t>(p.voxels()) * sizeof(T)) == 0);
+}
+
+TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const Volume<int16_t> v = fixtures::noise_volume({37, 21, 18}, 9);
+  Volume<uint8_t> roi(v.grid());
+  for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(1, 2, i, 3) != 0;
+  for (const uint64_t seed : {1, 2, 3}) {
+    fixtures::RandomTree spec;
+    spec.depth = seed == 3 ? 9 : 5;
+    spec.weaks = 20;
+    const pbt::Model model = fixtures::random_model(seed, spec);
+    for (const auto& tile : {std::vector<int>{8, 8, 8}, {32, 8, 8}, {64, 4, 8}, {5, 3, 1}}) {
+      pbt::EvaluateConfig config;
+      config.tile = tile;
+      config.early_rejection = seed == 2;
+      check_evaluation<float>(model, v, gpu, config, nullptr);
+      config.hard = true;
+      check_evaluation<float>(model, v, gpu, config, &roi);
+    }
+    pbt::EvaluateConfig config;
+    config.walk = pbt::Walk::kStack;
+    check_evaluation<float>(model, v, gpu, config, nullptr);
+    check_evaluation<uint16_t>(model, v, gpu, config, &roi);
+    check_evaluation<uint8_t>(model, v, gpu, config, nullptr);
+  }
+}
+
+TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const auto volumes = fixtures::hard_volumes(4);
+  pbt::TrainConfig config = fixtures::small_config();
+  config.mining.enabled = true;
+  config.validation.fraction = 0.25;
+  config.validation.patience = 3;
+  config.tree.node_features = 120;
+  const auto space = fixtures::space_of(config);
+  const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
+  const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
+  REQUIRE(a.nodes.size() == b.nodes.size());
+  REQUIRE(a.weaks.size() == b.weaks.size());
+  for (size_t w = 0; w < a.weaks.size(); ++w) {
+    CHECK(a.weaks[w].feature == b.weaks[w].feature);
+    CHECK(a.weaks[w].mask == b.weaks[w].mask);
+    CHECK(a.weaks[w].alpha_q20 == b.weaks[w].alpha_q20);
+  }
+  for (size_t n = 0; n < a.nodes.size(); ++n) {
+    CHECK(a.nodes[n].mass_positive == b.nodes[n].mass_positive);
+    CHECK(a.nodes[n].mass_negative == b.nodes[n].mass_negative);
+  }
+}
+
+}  // namespace
+}  // namespace larch
