@@ -418,7 +418,12 @@ TEST_CASE("Evaluation refuses an image that does not fit the model") {
   const auto set_of = [&](std::span<const image::ChannelSpec> channels, int pad) {
     return image::integral_set(v.view(), channels, model.padding, pad, context_of());
   };
-  const EvaluateConfig config;
+  EvaluateConfig config;
+  config.tile = {0, 8, 8};
+  CHECK_THROWS_AS(evaluate<float>(model, set_of(model.channels, model.reach()), v.grid(), config,
+                                  context_of()),
+                  UsageError);
+  config = {};
   CHECK_THROWS_AS(evaluate<float>(model, set_of(model.channels, model.reach() - 1), v.grid(),
                                   config, context_of()),
                   UsageError);
