@@ -79,7 +79,7 @@ void write_file(const std::string& path, std::string_view bytes) {
 }
 
 void write_through_temporary(const std::string& path,
-                      const std::function<void(const std::string& temporary_path)>& write) {
+                             const std::function<void(const std::string& temporary_path)>& write) {
   static std::atomic<unsigned> counter{0};
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

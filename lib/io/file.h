@@ -20,7 +20,7 @@ void write_file(const std::string& path, std::string_view bytes);
 /// same ending, then renames it to `path`. Removes it if `write` throws. For writers that want a
 /// path. Throws OutputError as write_file does.
 void write_through_temporary(const std::string& path,
-                      const std::function<void(const std::string& temporary_path)>& write);
+                             const std::function<void(const std::string& temporary_path)>& write);
 
 /// The ending that formats go by, in lower case: ".nii.gz", ".mha", "" if there is none. Names that
 /// end in .gz have both parts.

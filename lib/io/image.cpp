@@ -58,6 +58,14 @@ Header probe_by_meta(const std::string& path, int& frames) {
   return meta.header;
 }
 
+RawImage read_by_jpeg(const std::string& path, Palette /*palette*/) {
+  return read_jpeg(path);
+}
+
+Header probe_by_jpeg(const std::string& path, int& /*frames*/) {
+  return probe_jpeg(path);
+}
+
 Header probe_by_png(const std::string& path, int& /*frames*/) {
   return probe_png(path);
 }
@@ -105,8 +113,8 @@ constexpr Format kFormats[] = {
     {".png", read_png, probe_by_png, write_grey_png},
     {".tif", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
     {".tiff", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
-    {".jpg", read_by_itk<ItkFormat::kJpeg>, probe_by_itk<ItkFormat::kJpeg>, nullptr},
-    {".jpeg", read_by_itk<ItkFormat::kJpeg>, probe_by_itk<ItkFormat::kJpeg>, nullptr},
+    {".jpg", read_by_jpeg, probe_by_jpeg, nullptr},
+    {".jpeg", read_by_jpeg, probe_by_jpeg, nullptr},
 };
 
 std::string known_extensions(bool for_writing) {

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <limits>
 
-#include <itkJPEGImageIO.h>
 #include <itkMultiThreaderBase.h>
 #include <itkNrrdImageIO.h>
 #include <itkTIFFImageIO.h>
@@ -22,8 +21,6 @@ itk::ImageIOBase::Pointer make_io(ItkFormat format) {
   switch (format) {
     case ItkFormat::kNrrd:
       return itk::NrrdImageIO::New().GetPointer();
-    case ItkFormat::kJpeg:
-      return itk::JPEGImageIO::New().GetPointer();
     case ItkFormat::kTiff:
       return itk::TIFFImageIO::New().GetPointer();
   }
@@ -143,7 +140,6 @@ Header header_of(const itk::ImageIOBase& io, ItkFormat format, const std::string
 // The text part of a volume format must be sound before ITK parses it.
 int64_t most_bytes_of(const std::string& path, ItkFormat format) {
   if (format == ItkFormat::kNrrd) return check_nrrd_text(path);
-  check_picture(path);
   // Above what deflate, LZW and fax codes reach; only absurd sizes are to be stopped.
   return static_cast<int64_t>(std::filesystem::file_size(path)) * 8192;
 }

@@ -10,9 +10,9 @@
 namespace larch::io {
 
 /// Formats that ITK reads.
-enum class ItkFormat { kNrrd, kJpeg, kTiff };
+enum class ItkFormat { kNrrd, kTiff };
 
-/// Header of a file; `frames` gets the size of the fourth dimension. 2-D pictures (JPEG, TIFF) have
+/// Header of a file; `frames` gets the size of the fourth dimension. TIFF pictures have
 /// a spacing of 1 mm and the identity direction: their resolution tags say how to print them.
 /// Throws InputError.
 Header read_itk_header(const std::string& path, ItkFormat format, int& frames);

@@ -126,12 +126,4 @@ int64_t check_nrrd_text(const std::string& path) {
   return raw ? bytes : text ? bytes * 8 : bytes * 8192;
 }
 
-void check_picture(const std::string& path) {
-  const std::string bytes = read_file(path);
-  const std::string ending = file_extension(path);
-  const bool jpeg = ending == ".jpg" || ending == ".jpeg";
-  const bool truncated = jpeg && bytes.find("\xff\xd9") == std::string::npos;
-  if (bytes.empty() || truncated) bad(path, "the picture is truncated; copy or export it again");
-}
-
 }  // namespace larch::io

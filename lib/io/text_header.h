@@ -31,7 +31,4 @@ std::vector<double> checked_sizes(const std::string& path, const std::string& di
 /// voxels.
 int64_t check_nrrd_text(const std::string& path);
 
-/// JPEG: the file ends as its format says; others: it is there.
-void check_picture(const std::string& path);
-
 }  // namespace larch::io

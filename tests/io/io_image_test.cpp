@@ -511,4 +511,20 @@ TEST_CASE("real images are read as they are documented") {
   const TemporaryFolder folder;
   const std::string jpeg = read_file(picture);
   reading_error(folder, jpeg.substr(0, jpeg.size() / 2), "half.jpg");
+  reading_error(folder, "", "empty.jpg");
+  int errors = 0;
+  for (size_t at = 0; at < jpeg.size(); at += 61) {
+    std::string flipped = jpeg;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x80);
+    std::ofstream(folder / "flip.jpg", std::ios::binary) << flipped;
+    try {
+      read_volume<float>(folder / "flip.jpg");
+    } catch (const Error&) {
+      ++errors;
+    }
+  }
+  CHECK(errors > 10);
+  for (const auto& entry : fs::directory_iterator(data + "/msrc/images")) {
+    CHECK_NOTHROW(read_volume<uint8_t>(entry.path().string()));
+  }
 }
