@@ -11,7 +11,7 @@
 namespace larch::pbt::cuda {
 namespace {
 
-constexpr int kMaxChannels = 32;
+constexpr int kMaxChannels = 64;
 
 /// Everything the kernels read, passed by value.
 struct Arguments {
@@ -258,17 +258,27 @@ void launch_tiles(const Arguments& arguments, const Vec3i& tile, const Device& d
   LARCH_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-void tile_walk(const Arguments& arguments, const Vec3i& tile, const Device& device) {
+/// Most voxels of a tile that a block holds.
+constexpr int kMaxTile = 8 * kTileThreads;
+
+/// Halves the longest edge until the tile fits a block; the result does not depend on the tile.
+Vec3i fitting_tile(Vec3i tile) {
+  while (static_cast<int64_t>(tile.x) * tile.y * tile.z > kMaxTile) {
+    const int longest = tile.z >= tile.y && tile.z >= tile.x ? 2 : tile.y >= tile.x ? 1 : 0;
+    tile[longest] = (tile[longest] + 1) / 2;
+  }
+  return tile;
+}
+
+void tile_walk(const Arguments& arguments, const Vec3i& wanted, const Device& device) {
+  const Vec3i tile = fitting_tile(wanted);
   const int voxels = tile.x * tile.y * tile.z;
   if (voxels <= kTileThreads) {
     launch_tiles<1>(arguments, tile, device);
   } else if (voxels <= 4 * kTileThreads) {
     launch_tiles<4>(arguments, tile, device);
-  } else if (voxels <= 8 * kTileThreads) {
-    launch_tiles<8>(arguments, tile, device);
   } else {
-    throw UsageError("evaluate/tile: more than " + std::to_string(8 * kTileThreads) +
-                     " voxels on a CUDA device");
+    launch_tiles<8>(arguments, tile, device);
   }
 }
 
@@ -280,7 +290,7 @@ size_t bytes_per_voxel(ProbabilityType type) {
 
 void evaluate(const EvaluateJob& job) {
   if (job.channel_count > kMaxChannels) {
-    throw UsageError("pbt::evaluate: more than 32 channels on a CUDA device");
+    throw UsageError("pbt::evaluate: more than 64 channels on a CUDA device");
   }
   const Device device = Device::cuda(job.device_index);
   LARCH_CUDA_CHECK(cudaSetDevice(job.device_index));

@@ -10,9 +10,14 @@
 namespace larch::memory {
 namespace cpu {
 
+/// Above this size it is asked first whether the memory is there: the kernel would promise it and
+/// end the process later.
+constexpr size_t kWorthAsking = size_t{256} << 20;
+
 void* allocate(int /*index*/, size_t bytes) {
   const size_t rounded = (bytes + 255) / 256 * 256;
-  void* data = std::aligned_alloc(256, rounded);
+  const bool too_large = bytes > kWorthAsking && bytes > free_memory_bytes(Device::cpu());
+  void* data = too_large ? nullptr : std::aligned_alloc(256, rounded);
   if (data == nullptr) {
     throw MemoryError("not enough host memory: needed " + std::to_string(bytes) +
                       " bytes, available " + std::to_string(free_memory_bytes(Device::cpu())));

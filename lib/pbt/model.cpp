@@ -283,7 +283,7 @@ void check_model(const Model& model) {
   if (!(model.smoothing >= 0 && model.smoothing < 1e9)) refuse("its smoothing is out of range");
   if (!(model.prior_value > 0 && model.prior_value < 1)) refuse("its prior is out of range");
   check_space(model.space);
-  if (model.channels.empty() || model.channels.size() > 256) refuse("it has no channel");
+  if (model.channels.empty() || model.channels.size() > 64) refuse("it has no channel");
   for (const auto& channel : model.channels) {
     if (channel.level < 0 || channel.level > 8) refuse("a channel's level is out of range");
     if (static_cast<int>(channel.kind) > static_cast<int>(image::ChannelKind::kDerivativeZ)) {
