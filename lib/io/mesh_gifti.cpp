@@ -253,7 +253,7 @@ std::string format_gifti(const Mesh& mesh) {
       "    <CoordinateSystemTransformMatrix>\n"
       "      <DataSpace>NIFTI_XFORM_SCANNER_ANAT</DataSpace>\n"
       "      <TransformedSpace>NIFTI_XFORM_SCANNER_ANAT</TransformedSpace>\n"
-      "      <MatrixData>1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1</MatrixData>\n"
+      "      <MatrixData>1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1</MatrixData>\n"
       "    </CoordinateSystemTransformMatrix>\n";
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
          "<!DOCTYPE GIFTI SYSTEM \"http://www.nitrc.org/frs/download.php/115/gifti.dtd\">\n"

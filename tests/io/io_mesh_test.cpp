@@ -84,6 +84,7 @@ TEST_CASE("nibabel reads our GIFTI in RAS and we read nibabel's") {
              "points = image.agg_data('pointset'); triangles = image.agg_data('triangle')\n"
              "assert points.shape == (4, 3) and points.dtype == numpy.float32\n"
              "assert (points[1] == [-5, -20.25, 3]).all(), points\n"
+             "assert image.darrays[0].coordsys.xform.shape == (4, 4)\n"
              "assert (triangles[2] == [1, 2, 3]).all(), triangles\n"
              "from nibabel import gifti\n"
              "def surface(encoding, points):\n"

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// Truncated, bit-flipped and lying image files.
+#include <cmath>
+#include <fstream>
+
+#include "nifti_damage.h"
+
+using namespace larch;
+using namespace larch::test;
+
+TEST_CASE("damaged NIfTI headers are errors that name the file") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  CHECK_THAT(reading_error(folder, sound.substr(0, 100)), Catch::Contains("348"));
+  CHECK_THAT(reading_error(folder, sound.substr(0, 360)), Catch::Contains("truncated"));
+  CHECK_THAT(reading_error(folder, ""), Catch::Contains("348"));
+  CHECK_THAT(reading_error(folder, std::string(400, 'x')), Catch::Contains("not a NIfTI file"));
+  CHECK_THAT(reading_error(folder, with(sound, 344, 0)), Catch::Contains("ANALYZE"));
+  CHECK_THAT(reading_error(folder, with(sound, 42, int16_t{0})), Catch::Contains("size of 0"));
+  CHECK_THAT(reading_error(folder, with(sound, 42, int16_t{-3})), Catch::Contains("size of -3"));
+  CHECK_THAT(reading_error(folder, with(sound, 42, int16_t{32767})),
+             Catch::Contains("32767x3x2") && Catch::Contains("more than the file can hold"));
+  CHECK_THAT(reading_error(folder, with(sound, 40, int16_t{9})), Catch::Contains("dimensions"));
+  CHECK_THAT(reading_error(folder, with(sound, 70, int16_t{16})), Catch::Contains("bits"));
+  CHECK_THAT(reading_error(folder, with(with(sound, 70, int16_t{32}), 72, int16_t{64})),
+             Catch::Contains("complex"));
+  CHECK_THAT(reading_error(folder, with(sound, 108, -3.0F)), Catch::Contains("offset"));
+  CHECK_THAT(reading_error(folder, with(sound, 280, NAN)), Catch::Contains("sform"));
+  CHECK_THAT(reading_error(folder, with(sound, 292, INFINITY)), Catch::Contains("not finite"));
+  CHECK_THAT(reading_error(folder, with(sound, 112, INFINITY)), Catch::Contains("scl_slope"));
+}
+
+TEST_CASE("absurd sizes are refused before memory is taken") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  std::string big = sound;
+  for (const size_t offset : {42, 44, 46}) big = with(big, offset, int16_t{32000});
+  CHECK_THAT(reading_error(folder, big), Catch::Contains("more than the file can hold"));
+  CHECK_THAT(reading_error(folder,
+                           "NRRD0004\ntype: double\ndimension: 3\nsizes: 100000 100000 "
+                           "2000\nencoding: raw\nendian: little\n\nabc",
+                           "big.nrrd"),
+             Catch::Contains("damaged"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 3\nDimSize = 20000 20000 2000\n"
+                           "ElementType = MET_DOUBLE\nElementDataFile = LOCAL\nabc",
+                           "big.mha"),
+             Catch::Contains("more than the file can hold"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 3000\nDimSize = 2 2 2\n"
+                           "ElementType = MET_DOUBLE\nElementDataFile = LOCAL\nabc",
+                           "dims.mha"),
+             Catch::Contains("dimensions"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\n"
+                           "ElementType = MET_UCHAR\nElementDataFile = gone.raw\n",
+                           "gone.mhd"),
+             Catch::Contains("gone.raw") && Catch::Contains("missing"));
+}
+
+TEST_CASE("truncated and bit-flipped compressed files are errors, never short data") {
+  const TemporaryFolder folder;
+  Grid grid = oblique_grid({20, 20, 10});
+  const auto volume = random_volume<int16_t>(grid, -1000, 1000);
+  for (const std::string extension : {".nii.gz", ".nrrd", ".mha"}) {
+    write_volume(folder / ("t" + extension), volume);
+    const std::string bytes = read_file(folder / ("t" + extension));
+    for (const double part : {0.0, 0.01, 0.3, 0.7, 0.99}) {
+      const auto length = static_cast<size_t>(part * static_cast<double>(bytes.size()));
+      INFO(extension << " cut to " << length);
+      reading_error(folder, bytes.substr(0, length), "cut" + extension);
+    }
+    std::string flipped = bytes;
+    flipped[bytes.size() * 2 / 3] ^= 0x10;
+    INFO(extension << " flipped");
+    reading_error(folder, flipped, "flip" + extension);
+  }
+}
+
+TEST_CASE("no flipped byte of a header crashes a reader") {
+  const TemporaryFolder folder;
+  const auto volume = random_volume<int16_t>(oblique_grid({4, 3, 2}), -100, 100);
+  for (const std::string extension : {".nii", ".nrrd", ".mha"}) {
+    write_volume(folder / ("f" + extension), volume);
+    const std::string bytes = read_file(folder / ("f" + extension));
+    const std::string path = folder / ("flipped" + extension);
+    int errors = 0;
+    for (size_t at = 0; at < std::min<size_t>(bytes.size(), 560); ++at) {
+      for (const int mask : {0x01, 0x80}) {
+        std::string flipped = bytes;
+        flipped[at] = static_cast<char>(flipped[at] ^ mask);
+        write_file(path, flipped);
+        try {
+          const auto back = read_volume<float>(path);
+          CHECK(back.voxels() == back.grid().voxels());
+        } catch (const Error& error) {
+          ++errors;
+          CHECK((error.code() == ExitCode::kInput || error.code() == ExitCode::kMemory));
+        }
+      }
+    }
+    INFO(extension);
+    CHECK(errors > 20);
+  }
+}
+
+TEST_CASE("truncated and bit-flipped pictures are errors or pictures, never crashes") {
+  const TemporaryFolder folder;
+  Grid grid;
+  grid.size = {31, 17, 1};
+  for (const std::string extension : {".png", ".tif"}) {
+    write_volume(folder / ("p" + extension), random_volume<uint8_t>(grid, 0, 255));
+    const std::string bytes = read_file(folder / ("p" + extension));
+    for (const double part : {0.0, 0.05, 0.5, 0.95}) {
+      const auto length = static_cast<size_t>(part * static_cast<double>(bytes.size()));
+      INFO(extension << " cut to " << length);
+      reading_error(folder, bytes.substr(0, length), "cut" + extension);
+    }
+    for (size_t at = 0; at < bytes.size(); at += 3) {
+      std::string flipped = bytes;
+      flipped[at] = static_cast<char>(flipped[at] ^ 0x41);
+      write_file(folder / ("flip" + extension), flipped);
+      try {
+        read_volume<float>(folder / ("flip" + extension));
+      } catch (const Error&) {
+      }
+    }
+  }
+}
