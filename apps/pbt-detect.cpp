@@ -52,6 +52,9 @@ struct Options {
       if (!path->empty()) require_image_extension(*path);
     }
     if (mesh) require_mesh_extension(mesh);
+    if (qc && file_extension(qc) != ".png") {
+      throw UsageError("cannot write '" + qc.path + "': --qc writes a picture that ends in .png");
+    }
   }
   std::vector<std::string> companions() const {
     return output ? std::vector<std::string>{table_path()} : std::vector<std::string>{};

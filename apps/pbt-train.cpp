@@ -48,6 +48,10 @@ struct Options {
       throw UsageError("give either --list or --dataset; see --help");
     }
     if (!output) throw UsageError("--output is missing: the name of the model file");
+    const std::filesystem::path model = output.path, partial = checkpoint;
+    if (model.lexically_normal() == partial.lexically_normal()) {
+      throw UsageError("--checkpoint and --output name the same file '" + output.path + "'");
+    }
   }
 };
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "larch/app/build_info.h"
 #include "larch/app/outputs.h"
 #include "larch/config/config.h"
 #include "larch/core/digest.h"
@@ -26,6 +27,16 @@ void check_cases(const std::vector<Case>& cases) {
   }
 }
 
+void check_intensity(const image::IntensityRule& rule) {
+  const bool percentile = rule.rule == image::IntensityKind::kPercentile;
+  const double low = percentile ? rule.low_percentile : rule.window_low;
+  const double high = percentile ? rule.high_percentile : rule.window_high;
+  if (low < high) return;
+  throw UsageError(percentile
+                       ? "space/intensity: low_percentile has to be less than high_percentile"
+                       : "space/intensity: window_low has to be less than window_high");
+}
+
 image::ModelSpace model_space(const std::vector<Case>& cases, const pbt::SpaceConfig& config) {
   image::ModelSpace space;
   space.orientation = config.orientation;
@@ -37,11 +48,13 @@ image::ModelSpace model_space(const std::vector<Case>& cases, const pbt::SpaceCo
     space.spacing_mm = {config.spacing_mm[0], config.spacing_mm[1], config.spacing_mm[2]};
     return space;
   }
-  // In model space the axes may be permuted, so the spacing is taken after that.
+  // In model space the axes may be permuted, so the spacing is taken after that. The size is of no
+  // interest here, and not to be believed before the file is read.
   std::vector<double> along[3];
   for (const Case& c : cases) {
     image::ModelSpace as_stored = space;
-    const Grid grid = probe_image(c.image).grid;
+    Grid grid = probe_image(c.image).grid;
+    grid.size = {1, 1, 1};
     as_stored.spacing_mm = grid.spacing_mm;
     const Grid turned = image::model_grid(grid, as_stored);
     for (int axis = 0; axis < 3; ++axis) {
@@ -97,6 +110,7 @@ std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes, const s
 pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                      pbt::TrainReport* report, const Context& context) {
   check_cases(files.cases);
+  check_intensity(config.space.intensity);
   const image::ModelSpace space = model_space(files.cases, config.space);
   std::vector<pbt::TrainingVolume> volumes;
   std::set<int> seen;
@@ -129,7 +143,14 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
       });
     };
   }
+  pbt::TrainReport own_report;
+  if (report == nullptr) report = &own_report;
   pbt::Model model = pbt::train(volumes, space, config, hooks, report, context);
+  if (config.validation.fraction > 0 && report->held_out_volumes == 0) {
+    context.warn("validation/fraction: " + std::to_string(volumes.size()) +
+                 " volumes are too few to hold one out; the model is not validated or pruned");
+  }
+  model.info.tool_version = version();
   model.info.training_config_json = config_json;
   return model;
 }
