@@ -1,0 +1,276 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# Images, label maps, lists, models and DICOM files that are damaged, empty, of the wrong kind or at
+# the limits: a message that names the file, the documented exit code, and no output.
+
+load helpers
+
+setup_file() {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
+  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
+  /usr/bin/python3 "$source/tests/cli/make_hostile.py" hostile "$BATS_FILE_TMPDIR"
+  cd "$BATS_FILE_TMPDIR"
+  cat > tiny.json <<'JSON'
+{
+  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
+  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
+  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
+}
+JSON
+  "$BIN/pbt-train" --list train.tsv --output m.pbt --config tiny.json -q
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+  ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+# train IMAGE LABEL [flags]: one case, put on a list.
+train() {
+  printf 'image\tlabel\n%s\t%s\n' "$1" "$2" > one.tsv
+  timeout 60 "$BIN/pbt-train" --list one.tsv --output t.pbt --config tiny.json --force "${@:3}"
+}
+
+detect() { timeout 60 "$BIN/pbt-detect" --model m.pbt --output seg.nii.gz --force --input "$@"; }
+
+# survives FILE CODES COMMAND...: one of the codes (left in $code), and on 3 no output and a message
+# that names the file.
+survives() {
+  local file=$1 codes=$2
+  code=0
+  shift 2
+  "$@" >out.txt 2>err.txt </dev/null || code=$?
+  [[ " $codes " == *" $code "* ]] || {
+    echo "$file: exit code $code, not one of $codes"
+    cat err.txt
+    return 1
+  }
+  if [ "$code" -eq 3 ]; then
+    has err.txt "${file##*/}"
+    absent seg.nii.gz seg.tsv seg.nii.gz.json
+  fi
+  rm -f seg.*
+}
+
+refused() { survives "$1" 3 detect "$1"; }
+
+# --- voxels
+
+@test "NaN and infinite voxels: 3 with the file, the place and --nan-value, which accepts them" {
+  for name in nan inf; do
+    expect 3 detect $name.nii.gz
+    has err.txt "'$name.nii.gz': 1 voxels are NaN or infinite, the first at index (3,4,5)"
+    has err.txt "--nan-value"
+    expect 3 train $name.nii.gz label.nii.gz
+    has err.txt "$name.nii.gz"
+    has err.txt "--nan-value"
+    absent seg.nii.gz t.pbt
+  done
+  expect 0 detect nan.nii.gz --nan-value 200
+  expect 0 train inf.nii.gz label.nii.gz --nan-value -5.5
+  expect 2 detect nan.nii.gz --nan-value nan
+}
+
+@test "4-D images and label maps: 3 with the number of frames" {
+  expect 3 detect 4d.nii.gz
+  has err.txt "'4d.nii.gz': 2 frames"
+  expect 3 train 4d.nii.gz label.nii.gz
+  has err.txt "'4d.nii.gz': 2 frames"
+  expect 3 train image.nii.gz 4d_label.nii.gz
+  has err.txt "'4d_label.nii.gz': 2 frames"
+  absent seg.nii.gz t.pbt
+}
+
+@test "image and label on different grids: 3 with both files and what differs" {
+  while read -r name text; do
+    expect 3 train image.nii.gz "label_$name.nii.gz"
+    has err.txt "image.nii.gz"
+    has err.txt "label_$name.nii.gz"
+    has err.txt "$text"
+  done <<'CASES'
+short size 22x20x16 against 22x19x16
+moved origin differs by (0, 2.5, 0) mm
+coarse spacing differs by (0, 0, -0.5) mm
+CASES
+  absent t.pbt t.pbt.ckpt
+}
+
+@test "label maps that are none, or cannot be trained on" {
+  expect 3 train image.nii.gz label_fraction.nii.gz
+  has err.txt "'label_fraction.nii.gz': 7040 voxels are not whole numbers"
+  expect 3 train image.nii.gz label.nii.gz --labels.positive 1,9
+  has err.txt "the label 9 never occurs in the training labels, which hold 0, 1, 2"
+  expect 3 train image.nii.gz label_empty.nii.gz
+  has err.txt "0 samples of the class and 400 of the background"
+  expect 3 train image.nii.gz label_full.nii.gz
+  has err.txt "200 samples of the class and 0 of the background"
+  expect 3 train image.nii.gz label.nii.gz --labels.ignore 1,2
+  has err.txt "0 samples of the class"
+  absent t.pbt t.pbt.ckpt
+}
+
+@test "an image smaller than any feature, a single slice, a single voxel, a single grey value" {
+  expect 0 train small.nii.gz small_label.nii.gz --labels.border_voxels 0 \
+    --tree.min_samples 2 --tree.min_class_samples 1 --features.window 65 --features.sizes 1,30
+  [ -s t.pbt ]
+  rm t.pbt
+  expect 3 train voxel.nii.gz voxel_label.nii.gz --labels.border_voxels 0
+  has err.txt "1 samples of the class and 0 of the background"
+  absent t.pbt
+  for name in small voxel slice constant; do
+    survives $name.nii.gz "0 7" detect $name.nii.gz --probability $name.p.nii.gz --mesh $name.ply \
+      --qc $name.png --candidates $name.tsv
+    python "
+import nibabel, numpy
+image, p = nibabel.load('$name.nii.gz'), nibabel.load('$name.p.nii.gz')
+values = p.get_fdata()
+assert p.shape == image.shape and values.min() >= 0 and values.max() <= 1
+rows = open('$name.tsv').read().splitlines()
+assert len(rows) == 1 + min(100, values.size), len(rows)"
+    [ -s $name.ply ] && [ -s $name.png ]
+  done
+}
+
+# --- files
+
+@test "truncated, damaged and nonsensical images: 3, naming the file" {
+  for file in broken/*; do
+    # A slope that is no number means that there is no scaling; what else is there is refused.
+    if [ "$file" = broken/header_slope_nan.nii ]; then
+      survives "$file" "0 7" detect "$file"
+    else
+      refused "$file"
+    fi
+  done
+}
+
+@test "truncated and damaged images and labels in training: 3, naming the file" {
+  for file in broken/cut_5.nii.gz broken/flip_20.nii.gz broken/cut_353.nii \
+      broken/header_huge.nii broken/text.nii.gz; do
+    survives "$file" 3 train "$file" label.nii.gz
+    survives "$file" 3 train image.nii.gz "$file"
+  done
+  absent t.pbt t.pbt.ckpt
+}
+
+@test "one bit of the header flipped, all over: read or refused, never a crash" {
+  for file in flipped/*; do
+    survives "$file" "0 3 7" detect "$file" -q --threads 1
+  done
+}
+
+@test "lists: empty, without a label, with a missing file, no text" {
+  list() { "$BIN/pbt-train" --list "$1" --output t.pbt --config tiny.json; }
+  printf 'image\tlabel\n' > empty.tsv
+  expect 3 list empty.tsv
+  has err.txt "empty.tsv"
+  : > nothing.tsv
+  expect 3 list nothing.tsv
+  has err.txt "nothing.tsv"
+  printf 'image\nimage.nii.gz\n' > unlabelled.tsv
+  expect 3 list unlabelled.tsv
+  has err.txt "label"
+  printf 'image\tlabel\nimage.nii.gz\t\n' > gap.tsv
+  expect 3 list gap.tsv
+  has err.txt "image.nii.gz"
+  printf 'picture\tlabel\nimage.nii.gz\tlabel.nii.gz\n' > column.tsv
+  expect 3 list column.tsv
+  has err.txt "'image'"
+  printf 'image\tlabel\nimage.nii.gz\tnone.nii.gz\n' > missing.tsv
+  expect 3 list missing.tsv
+  has err.txt "none.nii.gz"
+  has err.txt "line 2"
+  expect 3 list image.nii.gz
+  has err.txt "image.nii.gz"
+  expect 3 list none.tsv
+  has err.txt "none.tsv"
+  absent t.pbt t.pbt.ckpt
+}
+
+@test "dataset.json: no JSON, no cases, cases that are missing" {
+  dataset() { "$BIN/pbt-train" --dataset d.json --output t.pbt --config tiny.json; }
+  for text in '{"training": [' '[]' '{}' '{"training": []}' '{"training": 5}' \
+      '{"training": [{"image": "./none.nii.gz", "label": "./label.nii.gz"}]}' \
+      '{"training": [{"image": 7, "label": "./label.nii.gz"}]}' \
+      '{"training": [{"image": "./image.nii.gz"}]}'; do
+    echo "$text" > d.json
+    expect 3 dataset
+    grep -q 'd\.json\|none\.nii\.gz' err.txt || { echo "$text"; cat err.txt; return 1; }
+  done
+  absent t.pbt
+}
+
+# --- models
+
+@test "models that are none: text, an image, nothing, a folder, a checkpoint" {
+  : > empty.pbt
+  cp train.tsv text.pbt
+  cp image.nii.gz image.pbt
+  for file in empty.pbt text.pbt image.pbt; do
+    expect 3 "$BIN/pbt-detect" --model $file --input image.nii.gz --output seg.nii.gz
+    has err.txt "cannot read the model '$file': it is not a model of pbt-train"
+  done
+  expect 3 "$BIN/pbt-detect" --model none.pbt --input image.nii.gz --output seg.nii.gz
+  has err.txt "'none.pbt' does not exist"
+  expect 3 "$BIN/pbt-detect" --model broken --input image.nii.gz --output seg.nii.gz
+  has err.txt "is a folder"
+  absent seg.nii.gz
+}
+
+@test "truncated models: 3, naming the file, at whatever length" {
+  size=$(stat -L -c %s m.pbt)
+  for keep in 1 7 8 16 63 64 65 500 $((size / 2)) $((size - 33)) $((size - 1)); do
+    head -c "$keep" m.pbt > cut.pbt
+    survives cut.pbt 3 "$BIN/pbt-detect" --model cut.pbt --input image.nii.gz --output seg.nii.gz
+  done
+  { cat m.pbt; echo more; } > cut.pbt
+  survives cut.pbt 3 "$BIN/pbt-detect" --model cut.pbt --input image.nii.gz --output seg.nii.gz
+}
+
+@test "models with one bit flipped: 3, naming the file, wherever it is" {
+  python "
+import os
+raw = open('m.pbt', 'rb').read()
+os.mkdir('bits')
+places = sorted(set(range(0, 160, 7)) | {i * len(raw) // 40 for i in range(40)} | {len(raw) - 1})
+for at in places:
+    open(f'bits/{at:06d}.pbt', 'wb').write(raw[:at] + bytes([raw[at] ^ (1 << at % 8)]) + raw[at + 1:])"
+  [ "$(ls bits | wc -l)" -gt 50 ]
+  for file in bits/*; do
+    survives "$file" 3 "$BIN/pbt-detect" --model "$file" --input image.nii.gz --output seg.nii.gz -q
+  done
+}
+
+# --- DICOM
+
+@test "odd DICOM files, one by one: read, or 3 with the file and what is wrong" {
+  root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
+  [ -d "$root/dicom/odd" ] || skip "no test data dicom/odd (LARCH_TEST_DATA)"
+  read_files=0
+  for file in "$root"/dicom/odd/*; do
+    survives "$file" "0 3 7" detect "$file" --threads 1
+    if [ "$code" -ne 3 ]; then read_files=$((read_files + 1)); fi
+  done
+  # Plain, big-endian, implicit, RLE, JPEG-LS and JPEG 2000 images are no excuse.
+  for name in CT_small MR_small MR_small_RLE MR_small_bigendian MR_small_implicit \
+      MR_small_jp2klossless MR_small_jpeg_ls_lossless; do
+    survives $name "0 7" detect "$root/dicom/odd/$name.dcm" --threads 1
+  done
+  [ "$read_files" -ge 10 ]
+  # All of them as one folder: several series, and files that are no images.
+  survives odd 3 detect "$root/dicom/odd" --threads 1
+}
+
+@test "DICOM files cut off at any length: 3, naming the file" {
+  root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
+  [ -d "$root/dicom/odd" ] || skip "no test data dicom/odd (LARCH_TEST_DATA)"
+  for name in MR_small MR_small_RLE MR_small_jpeg_ls_lossless; do
+    size=$(stat -c %s "$root/dicom/odd/$name.dcm")
+    for keep in 0 131 132 200 700 1500 $((size / 2)) $((size - 200)); do
+      head -c "$keep" "$root/dicom/odd/$name.dcm" > cut.dcm
+      survives cut.dcm 3 detect cut.dcm --threads 1
+    done
+  done
+}

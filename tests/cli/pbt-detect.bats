@@ -1,0 +1,377 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# pbt-detect: its outputs, that they do not depend on how the work is divided, grids, and refusals.
+
+load helpers
+
+setup_file() {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
+  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
+  cd "$BATS_FILE_TMPDIR"
+  cat > tiny.json <<'JSON'
+{
+  "labels": {"class_name": "ball", "class_value": 3},
+  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
+  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
+  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
+}
+JSON
+  "$BIN/pbt-train" --list train.tsv --output m.pbt --config tiny.json -q
+  "$BIN/pbt-detect" -m m.pbt -i image_3.nii.gz -o ref.nii.gz --probability ref_p.nii.gz \
+    --mesh ref.ply --candidates ref_c.tsv -q --threads 1
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+  ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+detect() { "$BIN/pbt-detect" --model m.pbt "$@"; }
+on_case() { detect --input image_3.nii.gz "$@"; }
+
+shared_data() {  # the path of a file or folder of the shared test data, or the test is skipped
+  local root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
+  [ -e "$root/$1" ] || skip "no test data $1 (LARCH_TEST_DATA)"
+  data=$root/$1
+}
+
+# --- outputs
+
+@test "all outputs at once: valid, on the grid of the input, with sidecars and a report" {
+  expect 0 on_case --output seg.nii.gz --probability p.nii.gz --mesh s.vtk --qc qc.png \
+    --candidates c.tsv --candidate_count 25 --report r.json
+  no_temporaries
+  python "
+import nibabel, numpy, hashlib
+image, seg, p = (nibabel.load(n) for n in ('image_3.nii.gz', 'seg.nii.gz', 'p.nii.gz'))
+for out in (seg, p):
+    assert out.shape == image.shape and numpy.allclose(out.affine, image.affine, atol=1e-5)
+labels, p = numpy.asarray(seg.dataobj), p.get_fdata()
+assert set(numpy.unique(labels)) == {0, 3} and seg.get_data_dtype().kind in 'iu'
+assert 0 <= p.min() < 0.01 and 0.9 < p.max() <= 1
+truth = numpy.asarray(nibabel.load('label_3.nii.gz').dataobj) > 0
+assert 2 * (truth & (labels == 3)).sum() / (truth.sum() + (labels == 3).sum()) > 0.8
+assert (labels > 0)[p > 0.99].mean() > 0.9 and not (labels > 0)[p < 0.01].any()
+png = open('qc.png', 'rb').read()
+assert png[:8] == b'\x89PNG\r\n\x1a\n' and png[-8:-4] == b'IEND'
+rows = [l.split('\t') for l in open('c.tsv').read().splitlines()]
+assert rows[0] == 'rank i j k x_mm y_mm z_mm probability'.split() and len(rows) == 26
+values = [float(r[-1]) for r in rows[1:]]
+assert values == sorted(values, reverse=True) and abs(values[0] - p.max()) < 1e-6
+for r in rows[1:]:
+    at = [int(v) for v in r[1:4]]
+    assert abs(p[tuple(at)] - float(r[-1])) < 1e-6
+    ras = (image.affine @ (at + [1]))[:3]
+    assert numpy.allclose(ras * [-1, -1, 1], [float(v) for v in r[4:7]], atol=1e-3), r
+table = [l.split('\t') for l in open('seg.tsv').read().splitlines()]
+assert table[0][:2] == ['index', 'name'] and table[1][:2] == ['3', 'ball'] and len(table) == 2
+digest = hashlib.sha256(open('m.pbt', 'rb').read()).hexdigest()
+for name in ('seg.nii.gz', 'p.nii.gz', 's.vtk', 'qc.png', 'c.tsv'):
+    s = load(name + '.json')
+    assert {'Description', 'Sources', 'GeneratedBy', 'Larch'} <= set(s), name
+    larch = s['Larch']
+    assert larch['App'] == 'pbt-detect' and larch['Status'] == 'done' and 'Config' in larch
+    assert digest in [i['SHA256'] for i in larch['Inputs']], name
+r = load('r.json')
+assert r['status'] == 'done' and len(r['outputs']) == 6
+assert r['metrics']['voxels'] == (labels > 0).sum()
+assert abs(r['metrics']['volume_ml'] - (labels > 0).sum() * 12 / 1000) < 1e-9"
+}
+
+@test "meshes: the same surface in five formats, in LPS mm where the label map is" {
+  for ending in vtk obj ply stl gii; do
+    expect 0 on_case --mesh "s.$ending"
+    [ -s "s.$ending.json" ]
+  done
+  python "
+import nibabel, numpy, struct
+points = {}
+points['obj'] = numpy.array([l.split()[1:4] for l in open('s.obj') if l.startswith('v ')], float)
+g = nibabel.load('s.gii')
+points['gii'], triangles = g.agg_data('pointset'), g.agg_data('triangle')
+raw = open('s.stl', 'rb').read()
+count = struct.unpack('<I', raw[80:84])[0]
+assert len(raw) == 84 + 50 * count
+points['stl'] = numpy.concatenate([numpy.frombuffer(raw, '<f4', 9, 84 + 50 * i + 12).reshape(3, 3)
+                                   for i in range(count)])
+assert open('s.vtk', 'rb').readline().startswith(b'# vtk DataFile') and open('s.ply', 'rb').read(3) == b'ply'
+assert count == len(triangles) == sum(l.startswith('f ') for l in open('s.obj')) > 100
+seg = nibabel.load('ref.nii.gz')
+at = numpy.argwhere(numpy.asarray(seg.dataobj) > 0)
+lps = nibabel.affines.apply_affine(seg.affine, at) * [-1, -1, 1]
+# GIFTI is RAS by its standard; its matrix says so.
+assert numpy.array_equal(g.darrays[0].coordsys.xform, numpy.eye(4)), g.darrays[0].coordsys.xform
+points['gii'] = points['gii'] * [-1, -1, 1]
+for name in points:
+    for box in (points[name].min(0) - lps.min(0), points[name].max(0) - lps.max(0)):
+        assert numpy.abs(box).max() < 3, (name, box)
+# Closed: each edge belongs to two triangles, once in each direction.
+edges = numpy.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
+forward = set(map(tuple, edges.tolist()))
+assert len(forward) == len(edges) and all((b, a) in forward for a, b in forward)
+# Outwards: the volume is positive and that of the label map.
+a, b, c = (points['gii'][triangles[:, i]] for i in range(3))
+volume = numpy.einsum('ij,ij->i', a, numpy.cross(b, c)).sum() / 6
+assert abs(volume / (12 * len(at)) - 1) < 0.15, (volume, 12 * len(at))"
+}
+
+@test "probabilities as uint8, uint16 and float32 agree" {
+  for type in uint8 uint16 float32; do
+    expect 0 on_case --probability "$type.nii.gz" --probability_type "$type"
+  done
+  cmp float32.nii.gz "$BATS_FILE_TMPDIR/ref_p.nii.gz"
+  python "
+import nibabel, numpy
+p = numpy.asarray(nibabel.load('float32.nii.gz').dataobj).astype(float)
+for name, top in (('uint8', 255), ('uint16', 65535)):
+    out = nibabel.load(name + '.nii.gz')
+    assert out.get_data_dtype() == name
+    values = numpy.asarray(out.dataobj.get_unscaled()).astype(float)
+    assert numpy.abs(values - p * top).max() <= 0.5 + 1e-6 and values.max() > 0.9 * top"
+  expect 2 on_case --probability x.nii.gz --probability_type int8
+  has err.txt "uint16"
+}
+
+@test "NRRD and MetaImage outputs hold what the NIfTI holds" {
+  expect 0 on_case --output seg.nrrd --probability p.mha
+  expect 0 "$BIN/evaluate" --prediction seg.nrrd --reference ref.nii.gz --report e.json
+  python "
+assert load('e.json')['metrics']['dice'] == 1"
+  [ -s p.mha ]
+}
+
+# --- the same bytes, and where they have to differ
+
+same_as_reference() {
+  cmp seg.nii.gz "$BATS_FILE_TMPDIR/ref.nii.gz" && cmp p.nii.gz "$BATS_FILE_TMPDIR/ref_p.nii.gz" &&
+    cmp s.ply "$BATS_FILE_TMPDIR/ref.ply" && cmp c.tsv "$BATS_FILE_TMPDIR/ref_c.tsv"
+}
+
+all_outputs() {
+  expect 0 on_case -o seg.nii.gz --probability p.nii.gz --mesh s.ply --candidates c.tsv --force "$@"
+}
+
+@test "same bytes for any number of threads" {
+  for threads in 2 5; do
+    all_outputs --threads "$threads"
+    same_as_reference
+  done
+}
+
+@test "same bytes for each walk and for three tile shapes" {
+  all_outputs --evaluate.walk stack
+  same_as_reference
+  for tile in 32,8,8 1,1,1 5,7,3; do
+    all_outputs --evaluate.walk tile --evaluate.tile "$tile"
+    same_as_reference
+  done
+}
+
+@test "early rejection loses nothing above the threshold; the walks agree on it" {
+  all_outputs --evaluate.early_rejection --evaluate.walk stack
+  cp p.nii.gz stack.nii.gz
+  all_outputs --evaluate.early_rejection --evaluate.walk tile --threads 2
+  cmp p.nii.gz stack.nii.gz
+  python "
+import nibabel, numpy
+exact, early = (nibabel.load(n).get_fdata() for n in ('ref_p.nii.gz', 'p.nii.gz'))
+assert numpy.array_equal(exact > 0.5, early > 0.5)
+assert numpy.abs(exact - early).max() < 0.1"
+}
+
+@test "hard evaluation differs from soft, and is the same for each walk" {
+  all_outputs --evaluate.hard --evaluate.walk stack
+  ! cmp -s p.nii.gz "$BATS_FILE_TMPDIR/ref_p.nii.gz"
+  cp p.nii.gz stack.nii.gz
+  all_outputs --evaluate.hard --evaluate.walk tile
+  cmp p.nii.gz stack.nii.gz
+}
+
+# --- from probability to structure
+
+@test "a higher threshold gives less; the graph cut gives another result than the threshold" {
+  expect 0 on_case -o raw.nii.gz --structure.regularise=false --structure.keep_components 0 \
+    --structure.fill_holes=false
+  expect 0 on_case -o high.nii.gz --structure.regularise=false --structure.threshold 0.9 \
+    --structure.keep_components 0 --structure.fill_holes=false
+  python "
+import nibabel, numpy
+raw, high, cut = (numpy.asarray(nibabel.load(n).dataobj) > 0
+                  for n in ('raw.nii.gz', 'high.nii.gz', 'ref.nii.gz'))
+p = nibabel.load('ref_p.nii.gz').get_fdata()
+assert numpy.array_equal(raw, p > 0.5)
+assert high.sum() < raw.sum() and not (high & ~raw).any() and numpy.array_equal(high, p > 0.9)
+assert not numpy.array_equal(raw, cut)"
+}
+
+@test "--roi: probability and labels are 0 outside and unchanged inside; other grids are refused" {
+  expect 0 on_case -o seg.nii.gz --probability p.nii.gz --roi roi.nii.gz
+  python "
+import nibabel, numpy
+roi, p, seg, whole = (numpy.asarray(nibabel.load(n).dataobj)
+                      for n in ('roi.nii.gz', 'p.nii.gz', 'seg.nii.gz', 'ref_p.nii.gz'))
+assert (p[roi == 0] == 0).all() and (seg[roi == 0] == 0).all()
+assert numpy.array_equal(p[roi > 0], whole[roi > 0]) and (seg > 0).any()"
+  expect 3 on_case -o x.nii.gz --roi roi_short.nii.gz
+  has err.txt "'roi_short.nii.gz' is not on the grid of 'image_3.nii.gz'"
+  has err.txt "22x20x15"
+  expect 3 on_case -o x.nii.gz --roi roi_moved.nii.gz
+  has err.txt "origin differs"
+  expect 3 on_case -o x.nii.gz --roi none.nii.gz
+  absent x.nii.gz x.nii.gz.json
+}
+
+# --- grids
+
+@test "an input whose first axis runs backwards gives the same probabilities in its own grid" {
+  expect 0 detect -i flipped.nii.gz -o seg.nii.gz --probability p.nii.gz --mesh s.obj
+  expect 0 on_case --mesh o.obj
+  python "
+import nibabel, numpy
+image, seg, p = (nibabel.load(n) for n in ('flipped.nii.gz', 'seg.nii.gz', 'p.nii.gz'))
+for out in (seg, p):
+    assert out.shape == image.shape and numpy.allclose(out.affine, image.affine, atol=1e-4)
+ref = numpy.asarray(nibabel.load('ref_p.nii.gz').dataobj)
+assert numpy.abs(numpy.asarray(p.dataobj)[::-1] - ref).max() < 1e-5
+labels = numpy.asarray(nibabel.load('ref.nii.gz').dataobj)
+assert numpy.array_equal(numpy.asarray(seg.dataobj)[::-1], labels)
+a, b = (numpy.array([l.split()[1:4] for l in open(n) if l.startswith('v ')], float)
+        for n in ('s.obj', 'o.obj'))
+assert numpy.abs(a.min(0) - b.min(0)).max() < 0.2 and numpy.abs(a.max(0) - b.max(0)).max() < 0.2"
+}
+
+@test "an oblique input: label map and probabilities on its grid, and the ball is found" {
+  expect 0 detect -i oblique.nii.gz -o seg.nii.gz --probability p.nii.gz --mesh s.obj
+  python "
+import nibabel, numpy
+image, seg, p = (nibabel.load(n) for n in ('oblique.nii.gz', 'seg.nii.gz', 'p.nii.gz'))
+for out in (seg, p):
+    assert out.shape == image.shape and numpy.allclose(out.affine, image.affine, atol=1e-4)
+found = numpy.asarray(seg.dataobj) > 0
+truth = numpy.asarray(nibabel.load('label_3.nii.gz').dataobj) > 0
+assert 2 * (truth & found).sum() / (truth.sum() + found.sum()) > 0.75
+lps = nibabel.affines.apply_affine(seg.affine, numpy.argwhere(found)) * [-1, -1, 1]
+v = numpy.array([l.split()[1:4] for l in open('s.obj') if l.startswith('v ')], float)
+assert numpy.abs(v.min(0) - lps.min(0)).max() < 3 and numpy.abs(v.max(0) - lps.max(0)).max() < 3"
+}
+
+@test "a DICOM folder as input" {
+  shared_data dicom/mr-crop
+  code=0
+  detect -i "$data" --probability p.nii.gz --qc qc.png 2>err.txt || code=$?
+  [ "$code" -eq 0 ] || [ "$code" -eq 7 ]
+  has err.txt "35x51x32 voxels of 1x1x1 mm"
+  python "
+import nibabel
+p = nibabel.load('p.nii.gz')
+assert sorted(p.shape) == [32, 35, 51] and 0 <= p.get_fdata().min() <= p.get_fdata().max() <= 1"
+}
+
+# --- nothing found
+
+@test "7: nothing detected: every output is written and says rejected" {
+  expect 7 on_case -o seg.nii.gz --probability p.nii.gz --mesh s.vtk --qc qc.png \
+    --report r.json --structure.min_voxels 100000
+  has err.txt "nothing was detected"
+  python "
+assert load('r.json')['status'] == 'rejected' and 'ball' in load('r.json')['reason']
+for name in ('seg.nii.gz', 'p.nii.gz', 's.vtk', 'qc.png'):
+    assert open(name, 'rb').read(), name
+    assert load(name + '.json')['Larch']['Status'] == 'rejected', name"
+  # An empty region: there is no surface at all, in any format.
+  python "
+import nibabel, numpy
+image = nibabel.load('image_3.nii.gz')
+nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.affine), 'none.nii.gz')"
+  for ending in vtk obj ply stl gii; do
+    expect 7 on_case --roi none.nii.gz --mesh "e.$ending"
+    [ -s "e.$ending" ]
+  done
+}
+
+# --- refusals
+
+@test "2: nothing to write, unknown endings, unknown keys" {
+  expect 2 on_case
+  has err.txt "nothing to write"
+  expect 2 on_case -o seg.docx
+  has err.txt "seg.docx"
+  expect 2 on_case --probability p.jpg
+  has err.txt "p.jpg"
+  expect 2 on_case --mesh s.off
+  has err.txt ".vtk"
+  expect 2 on_case --qc qc.jpg
+  has err.txt ".png"
+  expect 2 on_case -o seg.nii.gz --evaluate.wlak tile
+  has err.txt "did you mean '--evaluate.walk'?"
+  expect 2 on_case -o seg.nii.gz --probability seg.nii.gz
+  expect 2 on_case -o seg.nii.gz --candidates seg.tsv
+  expect 2 "$BIN/pbt-detect" --input image_3.nii.gz -o seg.nii.gz
+  has err.txt "--model is missing"
+  expect 2 detect -o seg.nii.gz
+  has err.txt "--input is missing"
+  absent seg.nii.gz seg.docx p.jpg s.off qc.jpg
+}
+
+@test "4: --device cuda where there is no GPU names the remedy" {
+  if nvidia-smi -L >/dev/null 2>&1; then skip "there is a GPU"; fi
+  expect 4 on_case -o seg.nii.gz --device cuda
+  has err.txt "use --device cpu"
+  expect 4 env LARCH_DEVICE=cuda "$BIN/pbt-detect" -m m.pbt -i image_3.nii.gz -o seg.nii.gz
+  absent seg.nii.gz
+}
+
+@test "6: existing outputs are kept, replaced with --force, or enough with --skip-existing" {
+  echo old > seg.tsv
+  expect 6 on_case -o seg.nii.gz
+  has err.txt "output 'seg.tsv' exists"
+  absent seg.nii.gz
+  echo old > seg.nii.gz
+  expect 6 on_case -o seg.nii.gz --mesh s.vtk
+  absent s.vtk
+  expect 0 on_case -o seg.nii.gz --skip-existing
+  has err.txt "nothing to do"
+  [ "$(cat seg.nii.gz)" = old ]
+  expect 0 on_case -o seg.nii.gz --force
+  cmp seg.nii.gz "$BATS_FILE_TMPDIR/ref.nii.gz"
+}
+
+@test "6: a missing folder, and one that cannot be written to" {
+  expect 6 on_case -o no/seg.nii.gz
+  has err.txt "folder 'no' does not exist"
+  absent no
+  expect 6 on_case --mesh s.vtk -o /proc/seg.nii.gz
+  has err.txt "/proc/seg.nii.gz"
+  absent s.vtk
+  small_disk disk 1024
+  mount -o remount,ro disk
+  expect 6 on_case -o disk/seg.nii.gz
+  has err.txt "Read-only file system"
+}
+
+@test "6: a full disk leaves none of the outputs and no part of one" {
+  small_disk disk 40
+  expect 6 on_case -o seg.nii.gz --probability disk/p.nii.gz --mesh disk/s.vtk --qc disk/qc.png
+  has err.txt "No space left on device"
+  [ -z "$(ls -A disk)" ]
+  absent seg.nii.gz seg.tsv seg.nii.gz.json
+  no_temporaries
+}
+
+@test "6: a limit on file sizes, for each kind of output" {
+  for flag in "--probability p.nii.gz" "--probability p.nrrd" "--mesh s.vtk" "--mesh s.gii" \
+      "--qc qc.png"; do
+    (ulimit -f 1; expect 6 on_case ${flag} --no-sidecar)
+    has err.txt "cannot write '${flag#* }'"
+    absent "${flag#* }"
+  done
+  no_temporaries
+}
+
+@test "--dry-run checks and writes nothing" {
+  expect 0 on_case -o seg.nii.gz --mesh s.vtk --dry-run
+  has err.txt "would write seg.nii.gz"
+  absent seg.nii.gz seg.tsv s.vtk
+}

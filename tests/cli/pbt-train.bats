@@ -1,0 +1,343 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# pbt-train: what it reads, that the model depends on nothing but the data and the settings, and
+# that a run which was stopped goes on.
+
+load helpers
+
+setup_file() {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
+  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
+  cd "$BATS_FILE_TMPDIR"
+  cat > tiny.json <<'JSON'
+{
+  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
+  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
+  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
+}
+JSON
+  # Weak learners and exact leaves, so that the tree has several nodes and there is time to stop it.
+  cat > long.json <<'JSON'
+{
+  "features": {"count": 6000, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
+  "samples": {"positives_per_volume": 300, "negatives_per_volume": 900},
+  "tree": {"depth": 7, "rounds": [2], "min_samples": 10, "min_class_samples": 2, "purity": 1,
+           "weak": "threshold", "routing": "copy", "balance": "mass"}
+}
+JSON
+  "$BIN/pbt-train" --list train.tsv --output tiny.pbt --config tiny.json -q --threads 1
+  "$BIN/pbt-train" --list train.tsv --output long.pbt --config long.json -q
+}
+
+train() { "$BIN/pbt-train" --config "$BATS_FILE_TMPDIR/tiny.json" "$@"; }
+train_long() { "$BIN/pbt-train" --config long.json --list train.tsv --output m.pbt "$@"; }
+
+# Each test in a folder of its own, from which the cases are seen under their names.
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+  ln -s "$BATS_FILE_TMPDIR"/*.nii.gz "$BATS_FILE_TMPDIR"/*.json "$BATS_FILE_TMPDIR"/*.?sv .
+}
+
+same_as_tiny() { cmp "$1" "$BATS_FILE_TMPDIR/tiny.pbt"; }
+same_as_long() { cmp "$1" "$BATS_FILE_TMPDIR/long.pbt"; }
+
+# --- what it reads
+
+@test "a TSV and a CSV give the same model; the sidecar names every input" {
+  expect 0 train --list train.csv --output m.pbt --report r.json
+  same_as_tiny m.pbt
+  absent m.pbt.ckpt
+  no_temporaries
+  python "
+import hashlib
+s = load('m.pbt.json')
+inputs = {i['Path'].split('/')[-1]: i['SHA256'] for i in s['Larch']['Inputs']}
+for name in ('train.csv', 'image_0.nii.gz', 'label_2.nii.gz'):
+    assert inputs[name] == hashlib.sha256(open(name, 'rb').read()).hexdigest(), name
+assert s['Larch']['Status'] == 'done' and s['Larch']['Config']['features']['count'] == 300
+r = load('r.json')
+assert r['status'] == 'done' and r['outputs'] == ['m.pbt'] and r['metrics']['training_volumes'] == 3
+assert r['metrics']['nodes'] >= 3, r"
+}
+
+@test "--dataset takes the dataset.json of make-samples, and gives what its train.tsv gives" {
+  "$BIN/make-samples" --output-dir s --training 2 --test 1 --size 20,18,16 -q
+  expect 0 train --dataset s/dataset.json --output a.pbt
+  expect 0 train --list s/train.tsv --output b.pbt
+  cmp a.pbt b.pbt
+}
+
+@test "2: neither --list nor --dataset, both, no output, flags that contradict each other" {
+  expect 2 train --output m.pbt
+  has err.txt "give either --list or --dataset"
+  echo '{}' > d.json
+  expect 2 train --list train.tsv --dataset d.json --output m.pbt
+  has err.txt "give either --list or --dataset"
+  expect 2 train --list train.tsv
+  has err.txt "--output is missing"
+  expect 2 train --list train.tsv --output m.pbt --export-json m.json
+  has err.txt "--export-json needs --inspect"
+  expect 2 train --list train.tsv --output m.pbt --checkpoint ./m.pbt
+  has err.txt "--checkpoint"
+  expect 2 train --list train.tsv --output m.pbt --inspect "$BATS_FILE_TMPDIR/tiny.pbt"
+  absent m.pbt m.json
+}
+
+@test "2: unknown keys and values out of range, with a suggestion" {
+  echo '{"tree": {"dpeth": 3}}' > c.json
+  expect 2 "$BIN/pbt-train" --list train.tsv --output m.pbt --config c.json
+  has err.txt "c.json/tree/dpeth: unknown key; did you mean 'depth'?"
+  expect 2 train --list train.tsv --output m.pbt --tree.dpeth 3
+  has err.txt "did you mean '--tree.depth'?"
+  expect 2 train --list train.tsv --output m.pbt --tree.depth 33
+  has err.txt "[0, 32]"
+  expect 2 train --list train.tsv --output m.pbt --features.window 4
+  has err.txt "odd"
+  expect 2 train --list train.tsv --output m.pbt --space.spacing_mm 1,2
+  has err.txt "three numbers"
+  expect 2 train --list train.tsv --output m.pbt --features.channels intensity,colour
+  has err.txt "gaussian"
+  absent m.pbt
+}
+
+@test "2: an intensity window or percentiles that are upside down" {
+  expect 2 train -l train.tsv -o m.pbt --space.intensity.low_percentile 99 \
+    --space.intensity.high_percentile 1
+  has err.txt "low_percentile"
+  expect 2 train -l train.tsv -o m.pbt --space.intensity.rule window \
+    --space.intensity.window_low 5 --space.intensity.window_high 5
+  has err.txt "window_low"
+  absent m.pbt
+}
+
+# --- looking at a model
+
+@test "--inspect prints the tree, the version that wrote it and the settings" {
+  expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt"
+  has out.txt "class         foreground, label value 1"
+  has out.txt "spacing 2 x 2 x 3 mm"
+  has out.txt "features/count 300"
+  has out.txt "written by Larch $("$BIN/pbt-train" --version | grep -o '[0-9]*\.[0-9]*\.[0-9]*' | head -1)"
+  grep -Eq '^ +0 +0 +1 +2 .* grown$' out.txt
+  expect 3 "$BIN/pbt-train" --inspect train.tsv
+  has err.txt "train.tsv"
+}
+
+@test "--export-json is JSON without loss: doubles are hexadecimal, the counts those of the tree" {
+  expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt" --export-json m.json
+  expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt"
+  python "
+import re
+model = load('m.json')
+assert model['format'] == 'larch-pbt' and len(model['meta']['volume_digests']) == 3
+doubles = []
+def walk(value, at):
+    if isinstance(value, dict):
+        for k, v in value.items():
+            if at + '/' + k != '/meta/training': walk(v, at + '/' + k)
+    elif isinstance(value, list):
+        for i, v in enumerate(value): walk(v, f'{at}/{i}')
+    elif isinstance(value, str) and re.match('-?0x', value):
+        doubles.append(float.fromhex(value))
+    else:
+        assert not isinstance(value, float), f'{at}: {value} is decimal'
+walk(model, '')
+assert doubles[:3] == [2, 2, 3], doubles
+text = open('out.txt').read()
+nodes, weak = map(int, re.search(r'tree +(\d+) nodes, depth \d+, (\d+) weak', text).groups())
+assert len(model['nodes']) == nodes and sum(n['n_weak'] for n in model['nodes']) == weak
+assert len(model['weak_classifiers']) == weak and len(model['self_tests']) >= 64"
+}
+
+# --- the same bytes
+
+@test "the same model for 1, 2 and 5 threads and for another order of the list" {
+  for threads in 2 5; do
+    expect 0 train --list train.tsv --output "m$threads.pbt" --threads "$threads"
+    same_as_tiny "m$threads.pbt"
+  done
+  expect 0 train --list permuted.tsv --output p.pbt
+  same_as_tiny p.pbt
+  expect 0 train --list train.tsv --output s.pbt --seed 1
+  ! cmp -s s.pbt "$BATS_FILE_TMPDIR/tiny.pbt"
+}
+
+start_long() {  # until its first checkpoint is there
+  # Not by the function: the signal is for the executable and not for a shell around it.
+  "$BIN/pbt-train" --config long.json --list train.tsv --output m.pbt 2>log.txt </dev/null 3>&- &
+  child=$!
+  for _ in $(seq 1200); do
+    if [ -e m.pbt.ckpt ]; then return 0; fi
+    kill -0 "$child" 2>/dev/null || break
+    sleep 0.02
+  done
+  echo "no checkpoint appeared"
+  cat log.txt
+  return 1
+}
+
+@test "SIGTERM: 143, a checkpoint and no model; --resume gives the same bytes" {
+  start_long
+  kill -TERM "$child"
+  code=0; wait "$child" || code=$?
+  [ "$code" -eq 143 ]
+  has log.txt "--resume"
+  [ -s m.pbt.ckpt ]
+  absent m.pbt m.pbt.json
+  no_temporaries
+  expect 0 train_long --resume --threads 1
+  has err.txt "going on from 'm.pbt.ckpt'"
+  same_as_long m.pbt
+  absent m.pbt.ckpt
+}
+
+@test "kill -9: the checkpoint is whole, and --resume gives the same bytes" {
+  start_long
+  kill -KILL "$child"
+  code=0; wait "$child" || code=$?
+  [ "$code" -eq 137 ]
+  [ -s m.pbt.ckpt ]
+  absent m.pbt
+  expect 0 train_long --resume
+  has err.txt "going on from 'm.pbt.ckpt'"
+  same_as_long m.pbt
+}
+
+@test "--resume refuses a checkpoint of other settings, another seed or other data" {
+  start_long
+  kill -TERM "$child"
+  wait "$child" || true
+  expect 3 train_long --resume --tree.depth 6
+  has err.txt "m.pbt.ckpt"
+  expect 3 train_long --resume --seed 1
+  head -n 3 train.tsv > fewer.tsv
+  expect 3 "$BIN/pbt-train" --config long.json --list fewer.tsv --output m.pbt --resume
+  absent m.pbt
+  # The refusals have not touched it.
+  expect 0 train_long --resume
+  same_as_long m.pbt
+}
+
+@test "--resume refuses a checkpoint that is damaged, or a model in its place" {
+  echo "no checkpoint" > m.pbt.ckpt
+  expect 3 train_long --resume
+  has err.txt "m.pbt.ckpt"
+  cp "$BATS_FILE_TMPDIR/long.pbt" m.pbt.ckpt
+  expect 3 train_long --resume
+  has err.txt "m.pbt.ckpt"
+  absent m.pbt
+}
+
+@test "--resume without a checkpoint starts anew" {
+  expect 0 train --list train.tsv --output m.pbt --resume
+  has err.txt "there is no checkpoint 'm.pbt.ckpt'"
+  same_as_tiny m.pbt
+}
+
+@test "--checkpoint names another file; a folder that is missing or full is said" {
+  expect 6 train --list train.tsv --output m.pbt --checkpoint no/m.ckpt
+  has err.txt "no"
+  absent m.pbt no
+  expect 0 train --list train.tsv --output m.pbt --checkpoint other.ckpt
+  same_as_tiny m.pbt
+  absent other.ckpt m.pbt.ckpt
+  small_disk disk 4
+  expect 6 train --list train.tsv --output n.pbt --checkpoint disk/m.ckpt
+  has err.txt "disk/m.ckpt"
+  absent n.pbt
+  [ -z "$(ls -A disk)" ]
+}
+
+# --- settings
+
+check_detects() {  # the model finds the ball of the fourth case; $1: least Dice
+  expect 0 "$BIN/pbt-detect" --model m.pbt --input image_3.nii.gz --output seg.nii.gz
+  expect 0 "$BIN/evaluate" --prediction seg.nii.gz --reference label_3.nii.gz --merge --report e.json
+  python "
+dice = load('e.json')['metrics']['dice']
+assert dice > $1, dice"
+}
+
+@test "weak classifiers: thresholds, with copying of uncertain samples" {
+  expect 0 train -l train.tsv -o m.pbt --tree.weak threshold --tree.routing copy --tree.rounds 12
+  ! cmp -s m.pbt "$BATS_FILE_TMPDIR/tiny.pbt"
+  expect 0 "$BIN/pbt-train" --inspect m.pbt
+  has out.txt "tree/weak threshold"
+  check_detects 0.75
+}
+
+@test "mining, and more channels and levels" {
+  expect 0 train -l train.tsv -o m.pbt --mining.enabled --mining.per_node 500 \
+    --features.channels intensity,gaussian,gradient-magnitude --features.pyramid_levels 2
+  check_detects 0.75
+}
+
+@test "validation holds out whole volumes, prunes, and reports what it saw" {
+  expect 0 train -l train.tsv -o m.pbt --validation.fraction 0.34 --validation.patience 2 \
+    --tree.depth 4 --tree.min_samples 10 --tree.min_class_samples 2 --report r.json
+  python "
+m = load('r.json')['metrics']
+assert m['held_out_volumes'] == 1 and m['training_volumes'] == 2, m
+assert 0 < m['held_out_log_loss'] < 0.5 and 0.9 < m['held_out_auc'] <= 1, m
+assert m['pruned_nodes'] >= 0"
+  check_detects 0.7
+}
+
+@test "validation of a single volume holds out nothing, and says so" {
+  head -n 2 train.tsv > one.tsv
+  expect 0 train -l one.tsv -o m.pbt --validation.fraction 0.5
+  has err.txt "warning"
+  has err.txt "validation/fraction"
+}
+
+@test "labels: a part as the class, the rest ignored; its name and value reach the label map" {
+  expect 0 train -l train.tsv -o m.pbt --labels.positive 2 --labels.ignore 1 \
+    --labels.border_voxels 0 --labels.class_name core --labels.class_value 7
+  expect 0 "$BIN/pbt-detect" --model m.pbt --input image_3.nii.gz --output seg.nii.gz
+  python "
+import nibabel, numpy
+assert set(numpy.unique(nibabel.load('seg.nii.gz').dataobj)) == {0, 7}
+assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
+}
+
+# --- outputs
+
+@test "6: an existing model is kept, replaced with --force, or enough with --skip-existing" {
+  echo old > m.pbt
+  expect 6 train -l train.tsv -o m.pbt
+  has err.txt "output 'm.pbt' exists"
+  expect 0 train -l train.tsv -o m.pbt --skip-existing
+  [ "$(cat m.pbt)" = old ]
+  expect 0 train -l train.tsv -o m.pbt --force
+  same_as_tiny m.pbt
+}
+
+@test "6: folders that are missing or cannot be written to are found before the training" {
+  expect 6 train -l train.tsv -o no/m.pbt
+  has err.txt "folder 'no' does not exist"
+  expect 6 train -l train.tsv -o /proc/m.pbt
+  has err.txt "/proc/m.pbt"
+}
+
+@test "6: a full disk leaves neither a model nor a part of it" {
+  small_disk disk 24
+  expect 6 train -l train.tsv -o disk/m.pbt --checkpoint m.ckpt
+  has err.txt "disk/m.pbt"
+  has err.txt "No space left on device"
+  [ -z "$(ls -A disk)" ]
+}
+
+@test "--dry-run checks and writes nothing" {
+  expect 0 train -l train.tsv -o m.pbt --dry-run
+  has err.txt "would write m.pbt"
+  absent m.pbt m.pbt.json m.pbt.ckpt
+}
+
+@test "4: --device cuda where there is no GPU" {
+  if nvidia-smi -L >/dev/null 2>&1; then skip "there is a GPU"; fi
+  expect 4 train -l train.tsv -o m.pbt --device cuda
+  has err.txt "use --device cpu"
+  absent m.pbt
+}
