@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
+#include <string>
 
 #include "io_test_util.h"
 #include "larch/io/image.h"
@@ -18,7 +18,7 @@ inline std::string sound_nifti(const TemporaryFolder& folder) {
 
 template <class T>
 inline std::string with(std::string bytes, size_t offset, T value) {
-  std::memcpy(&bytes[offset], &value, sizeof value);
+  bytes.replace(offset, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
   return bytes;
 }
 
