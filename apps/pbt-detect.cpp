@@ -76,22 +76,6 @@ Volume<uint8_t> read_roi(const Options& options, const Grid& grid) {
   return roi;
 }
 
-Writer probability_writer(const Volume<float>& probability, pbt::ProbabilityType type) {
-  return [&probability, type](const std::string& path) {
-    switch (type) {
-      case pbt::ProbabilityType::kFloat32:
-        write_volume(path, probability);
-        break;
-      case pbt::ProbabilityType::kUint16:
-        write_volume(path, pipeline::as_uint16(probability));
-        break;
-      case pbt::ProbabilityType::kUint8:
-        write_volume(path, pipeline::as_uint8(probability));
-        break;
-    }
-  };
-}
-
 Outputs run(const Options& options, Context& context) {
   const pbt::Model model = models::read_model(options.model);
   ReadOptions read;
@@ -118,7 +102,7 @@ Outputs run(const Options& options, Context& context) {
   }
   outputs.add(options.probability,
               [=, type = options.config.probability_type](const std::string& path) {
-                probability_writer(found->probability, type)(path);
+                pipeline::write_probability(path, found->probability, type);
               });
   outputs.add(options.mesh, [=](const std::string& path) { write_mesh(path, found->surface); });
   outputs.add(options.qc, [=](const std::string& path) {
@@ -145,16 +129,13 @@ int main(int argc, char** argv) {
   info.summary = "Find a structure with a model of pbt-train.";
   info.description =
       "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what "
-      "is "
-      "asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
+      "is asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
       "input or in LPS mm, whatever the space of the model. The results do not depend on the "
-      "device "
-      "or the number of threads. If nothing is found, the outputs are written with the status "
-      "'rejected' and the exit code is 7.";
+      "device or the number of threads. If nothing is found, the outputs are written with the "
+      "status 'rejected' and the exit code is 7.";
   info.examples = {"pbt-detect --model liver.pbt --input patient.nii.gz --output seg.nii.gz",
                    "pbt-detect --model liver.pbt --input dicom-folder/ --output seg.nii.gz "
-                   "--probability p.nii.gz "
-                   "--mesh liver.vtk --qc qc.png --report r.json"};
+                   "--probability p.nii.gz --mesh liver.vtk --qc qc.png --report r.json"};
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};

@@ -53,6 +53,13 @@ struct Options {
       throw UsageError("--checkpoint and --output name the same file '" + output.path + "'");
     }
   }
+  std::string checkpoint_path() const {
+    return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
+  }
+  /// Without --resume, the checkpoint of an earlier run is not replaced unasked.
+  std::vector<std::string> companions() const {
+    return inspect || resume ? std::vector<std::string>{} : std::vector{checkpoint_path()};
+  }
 };
 
 Outputs inspect(const Options& options) {
@@ -68,12 +75,25 @@ Outputs inspect(const Options& options) {
   return outputs;
 }
 
+/// The model and the checkpoint must not replace what they are made from.
+void check_not_a_case(const std::vector<Case>& cases, const std::string& output) {
+  for (const Case& c : cases) {
+    for (const std::string& input : {c.image, c.label}) {
+      std::error_code ignored;
+      if (!std::filesystem::equivalent(input, output, ignored)) continue;
+      throw UsageError("'" + output + "' is one of the training volumes; give another name");
+    }
+  }
+}
+
 /// `*checkpoint` receives the file that is not needed any more once the outputs are written.
 Outputs train(const Options& options, std::string* checkpoint, Context& context) {
   pipeline::TrainingFiles files;
   files.cases = options.list ? read_case_list(options.list) : read_dataset_json(options.dataset);
-  files.checkpoint =
-      options.checkpoint.empty() ? options.output.path + ".ckpt" : options.checkpoint;
+  files.checkpoint = options.checkpoint_path();
+  for (const std::string& path : {options.output.path, files.checkpoint}) {
+    check_not_a_case(files.cases, path);
+  }
   files.resume = options.resume;
   files.nan_value = options.nan_value;
   pbt::TrainReport report;

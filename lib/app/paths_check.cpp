@@ -162,6 +162,27 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
   return planned;
 }
 
+void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned) {
+  std::set<std::string> names;
+  for (const auto* group : {&planned.main, &planned.further}) {
+    for (const std::string& output : *group) {
+      const std::string name = fs::path(output).lexically_normal().string();
+      if (!names.insert(name).second) {
+        throw UsageError("'" + output +
+                         "' would be written twice, once beside another output; give other names");
+      }
+      for (const GivenPath& given : paths) {
+        if (is_output(given.role)) continue;
+        std::error_code ignored;
+        if (fs::equivalent(given.path, output, ignored)) {
+          throw UsageError("'" + output + "' is read as " + given.flag +
+                           " and would be replaced; give the output another name");
+        }
+      }
+    }
+  }
+}
+
 OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planned) {
   if (flags.skip_existing && planned.main.size() + planned.folders.size() > 0) {
     bool all = true;

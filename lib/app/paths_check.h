@@ -36,6 +36,10 @@ struct PlannedOutputs {
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions);
 
+/// Throws UsageError if an output, a sidecar or a companion is also an input, or if two of them are
+/// one file: --force would let the later one replace the earlier.
+void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned);
+
 /// Throws OutputError if something exists that may not be replaced, or a folder is missing or
 /// cannot be written to. kSkip: everything is there and --skip-existing is given; if only a part is
 /// there, the run is repeated and replaces it.

@@ -204,6 +204,7 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   if (program.companions) companions = program.companions();
   const PlannedOutputs planned = planned_outputs(line, paths, companions);
   check_inputs(paths);
+  check_distinct(paths, planned);
   const OutputState state = check_outputs(line.common, planned);
   if (state == OutputState::kSkip) {
     console.log(LogLevel::kInfo, "all outputs exist; nothing to do (--skip-existing)");

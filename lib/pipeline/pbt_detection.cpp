@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/filters.h"
+#include "larch/io/image.h"
 #include "larch/mesh/marching_cubes.h"
 
 namespace larch::pipeline {
@@ -102,6 +104,16 @@ Volume<float> posterior(const pbt::Model& model, const Volume<float>& image,
   return same ? p : image::resample(p, image.grid(), context);
 }
 
+/// The probabilities as integers: 1 becomes the largest value of T.
+template <class T>
+Volume<T> scaled(const Volume<float>& probability) {
+  Volume<T> out(probability.grid());
+  std::transform(probability.begin(), probability.end(), out.begin(), [](float p) {
+    return static_cast<T>(std::nearbyint(p * double{std::numeric_limits<T>::max()}));
+  });
+  return out;
+}
+
 }  // namespace
 
 Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
@@ -130,18 +142,19 @@ Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
   return detection;
 }
 
-Volume<uint16_t> as_uint16(const Volume<float>& probability) {
-  Volume<uint16_t> out(probability.grid());
-  std::transform(probability.begin(), probability.end(), out.begin(),
-                 [](float p) { return static_cast<uint16_t>(std::nearbyint(p * 65535.0)); });
-  return out;
-}
-
-Volume<uint8_t> as_uint8(const Volume<float>& probability) {
-  Volume<uint8_t> out(probability.grid());
-  std::transform(probability.begin(), probability.end(), out.begin(),
-                 [](float p) { return static_cast<uint8_t>(std::nearbyint(p * 255.0)); });
-  return out;
+void write_probability(const std::string& path, const Volume<float>& probability,
+                       pbt::ProbabilityType type) {
+  switch (type) {
+    case pbt::ProbabilityType::kFloat32:
+      write_volume(path, probability);
+      break;
+    case pbt::ProbabilityType::kUint16:
+      write_volume(path, scaled<uint16_t>(probability));
+      break;
+    case pbt::ProbabilityType::kUint8:
+      write_volume(path, scaled<uint8_t>(probability));
+      break;
+  }
 }
 
 std::string candidates_tsv(const Volume<float>& probability, int64_t count) {

@@ -77,9 +77,10 @@ Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
                      const Volume<uint8_t>* roi, const DetectConfig& config,
                      const Context& context);
 
-/// The probabilities as integers of the wanted type.
-Volume<uint16_t> as_uint16(const Volume<float>& probability);
-Volume<uint8_t> as_uint8(const Volume<float>& probability);
+/// Writes the probabilities as an image of the wanted type, in the format of the path's ending.
+/// Throws OutputError.
+void write_probability(const std::string& path, const Volume<float>& probability,
+                       pbt::ProbabilityType type);
 
 /// The candidate list as text: rank, index (x, y, z), LPS mm and probability, tab-separated.
 std::string candidates_tsv(const Volume<float>& probability, int64_t count);

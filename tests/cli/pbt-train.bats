@@ -220,6 +220,33 @@ start_long() {  # until its first checkpoint is there
   same_as_long m.pbt
 }
 
+@test "6: without --resume, a checkpoint that exists is not replaced unasked" {
+  start_long
+  kill -TERM "$child"
+  wait "$child" || true
+  cp m.pbt.ckpt kept
+  expect 6 train_long
+  has err.txt "'m.pbt.ckpt' exists"
+  cmp m.pbt.ckpt kept
+  expect 6 train -l train.tsv -o n.pbt --checkpoint long.json
+  [ -s long.json ]
+  expect 0 train -l train.tsv -o m.pbt --force
+  same_as_tiny m.pbt
+  absent m.pbt.ckpt
+}
+
+@test "2: neither the model nor the checkpoint replaces a training volume" {
+  cp "$(readlink image_0.nii.gz)" mine.nii.gz
+  cp mine.nii.gz kept
+  printf 'image\tlabel\nmine.nii.gz\tlabel_0.nii.gz\n' > one.tsv
+  expect 2 train -l one.tsv -o mine.nii.gz --force
+  has err.txt "'mine.nii.gz' is one of the training volumes"
+  expect 2 train -l one.tsv -o m.pbt --checkpoint mine.nii.gz --force
+  expect 2 train -l one.tsv -o one.tsv --force
+  has err.txt "'one.tsv' is read as --list"
+  cmp mine.nii.gz kept
+}
+
 @test "--resume refuses a checkpoint that is damaged, or a model in its place" {
   echo "no checkpoint" > m.pbt.ckpt
   expect 3 train_long --resume
