@@ -166,7 +166,8 @@ assert len(model['weak_classifiers']) == weak and len(model['self_tests']) >= 64
 
 start_long() {  # until its first checkpoint is there
   # Not by the function: the signal is for the executable and not for a shell around it.
-  "$BIN/pbt-train" --config long.json --list train.tsv --output m.pbt 2>log.txt </dev/null 3>&- &
+  "$BIN/pbt-train" --config long.json --list train.tsv --output m.pbt --threads 1 \
+    2>log.txt </dev/null 3>&- &
   child=$!
   for _ in $(seq 1200); do
     if [ -e m.pbt.ckpt ]; then return 0; fi
