@@ -38,7 +38,11 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
   auto feature_pool = pbt::make_feature_pool(pool, images.common_layouts(), 0, context);
   const pbt::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size(), index};
   pbt::range_pool(feature_pool, places, context);
-  const pbt::BoostProblem problem{places, samples.positive, weight, rounds};
+  pbt::BoostProblem problem;
+  problem.places = places;
+  problem.positive = samples.positive;
+  problem.weight = weight;
+  problem.rounds = rounds;
   for (auto _ : state) {
     const auto winners = pbt::boost(feature_pool, problem, context);
     benchmark::DoNotOptimize(winners.data());
