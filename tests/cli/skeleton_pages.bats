@@ -112,6 +112,7 @@ for name in ('l.txt', 'err.txt'):
 
 @test "a bar and colour on a terminal; NO_COLOR is respected" {
   command -v script >/dev/null || skip "script is not installed"
+  script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminals here"
   text_file
   script -qec "'$SKELETON' -i a.txt -o b.txt --sleep 0.3" /dev/null > tty.txt </dev/null
   has tty.txt "100 %"
