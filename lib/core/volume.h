@@ -23,8 +23,8 @@ struct VolumeView {
   LARCH_HD T& operator()(const Vec3i& at) const { return data[linear(at)]; }
   /// A view of mutable voxels is also one of constant voxels.
   template <class U>
-    requires(std::is_same_v<U, T> && !std::is_const_v<T>)
-  LARCH_HD operator VolumeView<const U>() const {
+  requires(std::is_same_v<U, T> && !std::is_const_v<T>) LARCH_HD operator VolumeView<const U>()
+      const {
     return {data, size};
   }
 };
