@@ -143,6 +143,7 @@ TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
     }
   }
   images.data = Buffer<uint32_t>(context.device, static_cast<size_t>(elements));
+  images.data.set_zero();  // common strides leave gaps that the sums along z run over
   for (size_t v = 0; v < volumes.size(); ++v) {
     image::integrate(volumes[v].voxels.view(), channels, padding, images.layouts[v], images.data,
                      context);

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-
 #include <csignal>
 #include <fstream>
 #include <limits>
 
 #include "nifti_damage.h"
+#include <sys/resource.h>
 
 using namespace larch;
 using namespace larch::test;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "io_test_util.h"
+
 #include "larch/io/image.h"
 
 namespace larch::test {

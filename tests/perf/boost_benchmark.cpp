@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
 
   auto feature_pool = pbt::make_feature_pool(pool, images.common_layouts(), 0, context);
   const pbt::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size(), index};
-  pbt::range_pool(feature_pool, places, context);
+  pbt::SamplePlaces few = places;
+  few.index = few.index.first(std::min<size_t>(few.index.size(), 4096));
+  pbt::range_pool(feature_pool, few, context);
   pbt::BoostProblem problem;
   problem.places = places;
   problem.positive = samples.positive;

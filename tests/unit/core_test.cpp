@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <string>
+
+#include <catch2/catch.hpp>
 
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"

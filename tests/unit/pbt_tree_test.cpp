@@ -420,9 +420,9 @@ TEST_CASE("Evaluation refuses an image that does not fit the model") {
   };
   EvaluateConfig config;
   config.tile = {0, 8, 8};
-  CHECK_THROWS_AS(evaluate<float>(model, set_of(model.channels, model.reach()), v.grid(), config,
-                                  context_of()),
-                  UsageError);
+  CHECK_THROWS_AS(
+      evaluate<float>(model, set_of(model.channels, model.reach()), v.grid(), config, context_of()),
+      UsageError);
   config = {};
   CHECK_THROWS_AS(evaluate<float>(model, set_of(model.channels, model.reach() - 1), v.grid(),
                                   config, context_of()),
