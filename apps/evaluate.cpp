@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
+#include "larch/io/case_list.h"
 #include "larch/io/file.h"
 #include "larch/io/image.h"
-#include "larch/metrics/pair_list.h"
 
 namespace {
 
@@ -42,33 +42,31 @@ struct Options {
   }
 };
 
-std::vector<metrics::Pair> list_pairs(const Options& options) {
-  if (options.list) return metrics::parse_pair_list(options.list, read_file(options.list));
+/// Image and label of a case are its prediction and its reference.
+std::vector<Case> list_pairs(const Options& options) {
+  if (options.list) return read_case_list(options.list, {"prediction", "reference", true});
   const std::string name = std::filesystem::path(options.prediction.path).filename().string();
   return {{name, options.prediction, options.reference}};
 }
 
-metrics::CaseScores score(const metrics::Pair& files, const Options& options,
-                          const Context& context) {
-  const LabelVolume prediction = read_labels(files.prediction),
-                    reference = read_labels(files.reference);
+metrics::CaseScores score(const Case& files, const Options& options, const Context& context) {
+  const LabelVolume prediction = read_labels(files.image), reference = read_labels(files.label);
   const std::string difference = describe_difference(prediction.grid(), reference.grid());
   if (!difference.empty()) {
-    throw InputError("'" + files.prediction + "' and '" + files.reference +
-                     "' are on different grids: " + difference +
-                     "; resample one to the grid of the other");
+    throw InputError("'" + files.image + "' and '" + files.label + "' are on different grids: " +
+                     difference + "; resample one to the grid of the other");
   }
   return {files.id, metrics::evaluate(prediction, reference, options.config, context)};
 }
 
-Json to_json(const metrics::Pair& files, const metrics::CaseScores& scored) {
+Json to_json(const Case& files, const metrics::CaseScores& scored) {
   Json structures;
   for (const metrics::StructureScores& s : scored.structures) {
     for (const metrics::Score& score : s.scores) structures[s.structure][score.name] = score.value;
   }
   return {{"id", files.id},
-          {"prediction", files.prediction},
-          {"reference", files.reference},
+          {"prediction", files.image},
+          {"reference", files.label},
           {"structures", structures}};
 }
 
@@ -84,16 +82,16 @@ void add_summary(const std::vector<metrics::CaseScores>& scored, Outputs& output
 }
 
 Outputs run(const Options& options, Context& context) {
-  const std::vector<metrics::Pair> cases = list_pairs(options);
+  const std::vector<Case> cases = list_pairs(options);
   std::vector<metrics::CaseScores> scored;
   Json rows = Json::array();
   Outputs outputs;
-  for (const metrics::Pair& files : cases) {
+  for (const Case& files : cases) {
     const double done = static_cast<double>(scored.size()) / static_cast<double>(cases.size());
     context.progress(done, files.id);
     scored.push_back(score(files, options, context));
     rows.push_back(to_json(files, scored.back()));
-    if (options.list) outputs.input(files.prediction).input(files.reference);
+    if (options.list) outputs.input(files.image).input(files.label);
     if (context.stop_requested()) return {};
   }
   context.progress(1, "all cases");

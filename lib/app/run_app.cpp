@@ -156,7 +156,11 @@ void log_end(Console& console, const Outputs& outputs, double seconds) {
   if (!metrics.empty()) console.log(LogLevel::kInfo, config::join(metrics));
   char time[32];
   std::snprintf(time, sizeof time, "%.1f s", seconds);
-  const std::string what = names.empty() ? "done" : "wrote " + config::join(names);
+  constexpr size_t kNamed = 6;
+  const size_t further = names.size() > kNamed ? names.size() - kNamed : 0;
+  names.resize(names.size() - further);
+  std::string what = names.empty() ? "done" : "wrote " + config::join(names);
+  if (further > 0) what += " and " + std::to_string(further) + " more files";
   console.log(LogLevel::kInfo, what + " in " + time);
 }
 

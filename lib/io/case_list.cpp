@@ -83,12 +83,12 @@ std::string id_of(const std::string& image) {
   return fs::is_directory(image) ? name : name.substr(0, name.size() - file_extension(name).size());
 }
 
-void require_existing(const std::string& path, int line, const char* what,
+void require_existing(const std::string& path, int line, const std::string& what,
                       const std::string& file) {
   std::error_code error;
   if (!fs::exists(file, error)) {
     bad(path, line,
-        std::string("the ") + what + " '" + file +
+        "the " + what + " '" + file +
             "' does not exist; paths are "
             "relative to the list's folder");
   }
@@ -99,7 +99,7 @@ struct Columns {
   bool has_label = false, has_id = false;
 };
 
-Columns columns_of(const std::string& path, const Row& header) {
+Columns columns_of(const std::string& path, const Row& header, const CaseColumns& names) {
   Columns columns;
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < header.fields.size(); ++i) {
@@ -107,33 +107,40 @@ Columns columns_of(const std::string& path, const Row& header) {
       bad(path, header.line, "the column '" + header.fields[i] + "' stands twice");
     }
   }
-  if (!places.contains("image")) {
+  for (const std::string& name : {names.image, names.label}) {
+    if (places.contains(name) || (name == names.label && !names.label_required)) continue;
     bad(path, header.line,
-        "no column 'image'; the first line names the columns (image, label, id), parted by " +
-            std::string(file_extension(path) == ".csv" ? "commas" : "tabs"));
+        "no column '" + name + "'; the first line names the columns (" + names.image + ", " +
+            names.label + ", id), parted by " +
+            (file_extension(path) == ".csv" ? "commas" : "tabs"));
   }
   columns.count = header.fields.size();
-  columns.image = places["image"];
-  columns.has_label = places.contains("label");
+  columns.image = places[names.image];
+  columns.has_label = places.contains(names.label);
   columns.has_id = places.contains("id");
-  if (columns.has_label) columns.label = places["label"];
+  if (columns.has_label) columns.label = places[names.label];
   if (columns.has_id) columns.id = places["id"];
   return columns;
 }
 
-Case case_of(const std::string& path, const Row& row, const Columns& columns) {
+Case case_of(const std::string& path, const Row& row, const Columns& columns,
+             const CaseColumns& names) {
   if (row.fields.size() != columns.count) {
     bad(path, row.line,
         std::to_string(row.fields.size()) + " fields, but the first line has " +
             std::to_string(columns.count));
   }
-  if (row.fields[columns.image].empty()) bad(path, row.line, "the image is empty; name a file");
+  if (row.fields[columns.image].empty())
+    bad(path, row.line, "the " + names.image + " is empty; name a file");
+  if (names.label_required && row.fields[columns.label].empty()) {
+    bad(path, row.line, "the " + names.label + " is empty; name a file");
+  }
   Case found;
   found.image = resolved(path, row.fields[columns.image]);
-  require_existing(path, row.line, "image", found.image);
+  require_existing(path, row.line, names.image, found.image);
   if (columns.has_label && !row.fields[columns.label].empty()) {
     found.label = resolved(path, row.fields[columns.label]);
-    require_existing(path, row.line, "label", found.label);
+    require_existing(path, row.line, names.label, found.label);
   }
   found.id = columns.has_id ? row.fields[columns.id] : id_of(found.image);
   if (found.id.empty()) bad(path, row.line, "the id is empty; give one, or drop the column");
@@ -142,19 +149,19 @@ Case case_of(const std::string& path, const Row& row, const Columns& columns) {
 
 }  // namespace
 
-std::vector<Case> read_case_list(const std::string& path) {
+std::vector<Case> read_case_list(const std::string& path, const CaseColumns& names) {
   const std::vector<Row> rows = rows_of(path);
   if (rows.empty()) {
     throw InputError("'" + path + "': the list is empty; give a header line and one line a case");
   }
-  const Columns columns = columns_of(path, rows[0]);
+  const Columns columns = columns_of(path, rows[0], names);
   if (rows.size() == 1) {
     throw InputError("'" + path + "': the list has a header line but no cases; add some");
   }
   std::vector<Case> cases;
   std::map<std::string, int> lines;
   for (size_t i = 1; i < rows.size(); ++i) {
-    cases.push_back(case_of(path, rows[i], columns));
+    cases.push_back(case_of(path, rows[i], columns, names));
     const auto [first, is_new] = lines.emplace(cases.back().id, rows[i].line);
     if (!is_new) {
       bad(path, rows[i].line,

@@ -15,12 +15,20 @@ struct Case {
   std::string label;  ///< empty if the list has no label for this image
 };
 
+/// Names of the two columns of files.
+struct CaseColumns {
+  std::string image = "image";
+  std::string label = "label";
+  bool label_required = false;
+};
+
 /// Reads a TSV (or CSV if the path ends so) with a header line: column `image`, and optionally
-/// `label` and `id`, in any order; other columns are ignored. Paths are relative to the list's
-/// folder. CSV fields may stand in double quotes. A byte order mark, CR LF line ends and empty
-/// lines are accepted. Throws InputError, with the line number: empty list, missing column, missing
-/// image or label file, ids that repeat, wrong number of fields.
-std::vector<Case> read_case_list(const std::string& path);
+/// `label` and `id`, in any order (the first two may have other names); other columns are ignored.
+/// Paths are relative to the list's folder. CSV fields may stand in double quotes. A byte order
+/// mark, CR LF line ends and empty lines are accepted. Throws InputError, with the line number:
+/// empty list, missing column, missing image or label file, ids that repeat, wrong number of
+/// fields.
+std::vector<Case> read_case_list(const std::string& path, const CaseColumns& columns = {});
 
 /// Reads the training cases of a dataset.json: the Medical Segmentation Decathlon's ("training" is
 /// an array of {image, label}), or nnU-Net version 2's (channel_names, file_ending; images are in

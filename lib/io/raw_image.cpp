@@ -101,7 +101,10 @@ void report(const Problems& problems, const Grid& grid, const std::string& path)
     throw InputError("'" + path + "': " + std::to_string(problems.not_finite) +
                      " voxels are NaN or infinite, the first at index " +
                      text(grid.voxel(problems.first_not_finite)) +
-                     "; give --nan-value to replace them, or repair the image");
+                     (std::is_floating_point_v<T>
+                          ? "; give --nan-value to replace them, or repair "
+                            "the image"
+                          : "; whole numbers are needed: repair the image"));
   }
   const std::string wanted = name_of(component_of<T>());
   if (problems.not_whole > 0) {

@@ -8,6 +8,7 @@
 #include "larch/pbt/boost.h"
 #include "larch/pbt/samples.h"
 #include "larch/pbt/train.h"
+#include "larch/pbt/votes.h"
 
 namespace larch::pbt {
 
@@ -50,6 +51,15 @@ std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples
 /// AdaBoost's starting weights of the selected samples (`mass` parallel to `selected`), sum 1.
 std::vector<double> initial_weights(const SampleSet& samples, const std::vector<uint32_t>& selected,
                                     const NodeSamples& list, Balance balance);
+
+/// Routes all training samples of a node to its children (GROW of section 3.1 of the
+/// specification): `votes` of the node's weak classifiers, parallel to the list.
+void route_training(const Growth& growth, const NodeSamples& list, const Votes& votes,
+                    std::span<const int32_t> alphas, NodeSamples children[2]);
+
+/// Routes the held-out samples as evaluation would, and notes the node's H at each.
+void route_held_out(const Growth& growth, NodeSamples& list, const Votes& votes,
+                    std::span<const int32_t> alphas, NodeSamples children[2]);
 
 /// Replaces the negatives of the unfinished nodes of the level that begins at `first_node` by
 /// voxels that the tree so far takes for the class (section 3.3 of the specification).

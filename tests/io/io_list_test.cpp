@@ -68,6 +68,27 @@ TEST_CASE("lists in TSV and CSV") {
   CHECK(cases[1].id == "images");  // a DICOM folder
 }
 
+TEST_CASE("lists of pairs name their columns and need both") {
+  const TemporaryFolder folder;
+  make_images(folder);
+  const CaseColumns pair{"prediction", "reference", true};
+  write_file(folder / "pairs.tsv",
+             "reference\tnote\tprediction\r\nlabels/a.nii.gz\tx\timages/a.nii.gz\r\n");
+  const auto cases = read_case_list(folder / "pairs.tsv", pair);
+  REQUIRE(cases.size() == 1);
+  CHECK(cases[0].id == "a");
+  CHECK(cases[0].image == folder / "images/a.nii.gz");
+  CHECK(cases[0].label == folder / "labels/a.nii.gz");
+  const auto message = [&](const std::string& text) {
+    write_file(folder / "bad.tsv", text);
+    return message_of<InputError>([&] { read_case_list(folder / "bad.tsv", pair); });
+  };
+  CHECK_THAT(message("image\tlabel\na\tb\n"), Catch::Contains("no column 'prediction'"));
+  CHECK_THAT(message("prediction\nimages/a.nii.gz\n"), Catch::Contains("no column 'reference'"));
+  CHECK_THAT(message("prediction\treference\nimages/a.nii.gz\t\n"),
+             Catch::Contains("line 2") && Catch::Contains("the reference is empty"));
+}
+
 TEST_CASE("lists that cannot be used say why and where") {
   const TemporaryFolder folder;
   make_images(folder);

@@ -10,7 +10,6 @@
 #include "larch/mesh/marching_cubes.h"
 #include "larch/metrics/evaluate.h"
 #include "larch/metrics/overlap.h"
-#include "larch/metrics/pair_list.h"
 #include "larch/metrics/surface_distance.h"
 
 namespace {
@@ -265,31 +264,4 @@ TEST_CASE("summaries leave out what does not exist") {
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].summary.mean == Approx(0.625));
   CHECK(rows[1].summary.count == 1);
-}
-
-TEST_CASE("lists of pairs") {
-  const auto pairs = parse_pair_list(
-      "in/list.tsv",
-      "\xef\xbb\xbfreference\tnote\tprediction\r\nt/1.nii\tx\t1.nii\r\n\n/t\t\t../2.nii\n");
-  REQUIRE(pairs.size() == 2);
-  CHECK(pairs[0].id == "1.nii");
-  CHECK(pairs[0].prediction == "in/1.nii");
-  CHECK(pairs[0].reference == "in/t/1.nii");
-  CHECK(pairs[1].prediction == "2.nii");
-  CHECK(pairs[1].reference == "/t");
-  CHECK(parse_pair_list("l.csv", "id,prediction,reference\nA,p,r\n")[0].id == "A");
-  const auto message = [](const std::string& text) -> std::string {
-    try {
-      parse_pair_list("l.tsv", text);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  CHECK(message("image\tlabel\na\tb\n").find("no column 'prediction'") != std::string::npos);
-  CHECK(message("prediction\treference\na\t\n").find("line 2") != std::string::npos);
-  CHECK(message("prediction\treference\na\tb\tc\n").find("3 fields") != std::string::npos);
-  CHECK(message("prediction\treference\na\tb\na\tc\n").find("line 3") != std::string::npos);
-  CHECK(message("prediction\treference\n").find("no cases") != std::string::npos);
-  CHECK(message("").find("no cases") != std::string::npos);
 }
