@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "larch/core/parallel.h"
+#include "larch/pbt/lane_kernels.h"
 
 namespace larch::pbt::cpu {
 namespace {
@@ -13,30 +14,144 @@ namespace {
 /// How often early rejection is tested inside a node.
 constexpr int kRejectionPeriod = 8;
 
+/// Voxels are led one by one instead of by rows of lanes where that many voxels, or fewer, would
+/// take a row on average.
+constexpr double kSparse = 1.5;
+
+/// The voxels of a tile at one pyramid level. They lie in slots of kLanes neighbours along x; place
+/// kLanes * slot + lane of every array below is one voxel. The last slot of a row is moved back
+/// when it would leave the image, so that reading a whole slot never leaves the integral volume.
+struct TileLevel {
+  int level = 0;
+  bool narrow = false;  ///< the image is narrower than a slot: only single voxels may be read
+  Vec3i lo{}, size{}, image{};
+  int slots_in_row = 0;
+  std::vector<int32_t> place_of;  ///< place at this level of each place at level 0
+  std::vector<uint32_t> sum;      ///< of votes; at level 0 it becomes H
+  std::vector<int32_t> slots;     ///< those that some active voxel reads
+  std::vector<uint8_t> listed;    ///< whether a slot is in `slots`
+
+  void set(const Vec3i& corner, const Vec3i& end) {
+    lo = {corner.x >> level, corner.y >> level, corner.z >> level};
+    size =
+        Vec3i{((end.x - 1) >> level) + 1, ((end.y - 1) >> level) + 1, ((end.z - 1) >> level) + 1} -
+        lo;
+    slots_in_row = (size.x + kLanes - 1) / kLanes;
+    narrow = image.x < kLanes;
+    sum.resize(static_cast<size_t>(slot_count()) * kLanes);
+    listed.assign(static_cast<size_t>(slot_count()), 0);
+  }
+  int32_t slot_count() const { return slots_in_row * size.y * size.z; }
+  /// First x of a slot of a row.
+  int slot_x(int slot) const {
+    const int x = lo.x + slot * kLanes;
+    return narrow ? x : std::min(x, image.x - kLanes);
+  }
+  /// Place of a voxel of this level that lies in the tile.
+  int32_t place(int x, int y, int z) const {
+    const int slot = (x - lo.x) / kLanes;
+    return ((slots_in_row * ((y - lo.y) + size.y * (z - lo.z))) + slot) * kLanes +
+           (x - slot_x(slot));
+  }
+};
+
+/// A voxel at a node, and how much of it is there (Q30).
+struct Visit {
+  int32_t place = 0;
+  uint32_t weight = 0;
+};
+using Visits = std::vector<Visit>;
+
+/// Weak classifiers for the loops, and where their channels lie in a tile. The same for all tiles.
+struct WalkPlan {
+  const EvaluateJob& job;
+  TreeView tree;
+  const LaneKernels& kernels;
+  std::vector<VoteRule> rules;        ///< one a weak classifier
+  std::vector<int> levels;            ///< distinct pyramid levels; the first is 0
+  std::vector<size_t> channel_level;  ///< index in `levels` of each channel
+
+  explicit WalkPlan(const EvaluateJob& evaluate_job)
+      : job(evaluate_job), tree(job.tree->view()), kernels(lane_kernels()), levels{0} {
+    for (const WeakRecord& weak : job.tree->weaks) {
+      rules.push_back({tree.taps + weak.first_tap, weak.n_tap,
+                       2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask});
+    }
+    for (int c = 0; c < job.channel_count; ++c) {
+      const auto at = std::find(levels.begin(), levels.end(), job.layouts[c].level);
+      channel_level.push_back(static_cast<size_t>(at - levels.begin()));
+      if (at == levels.end()) levels.push_back(job.layouts[c].level);
+    }
+  }
+  size_t level_of(int32_t weak) const { return channel_level[tree.weaks[weak].channel]; }
+};
+
 /// The voxels of one tile on their way through the tree.
 class TileWalker {
  public:
-  TileWalker(const EvaluateJob& job, const TreeView& tree)
-      : job_(job),
-        tree_(tree),
-        bases_(static_cast<size_t>(job.channel_count)),
-        weights_(static_cast<size_t>(tree.depth) + 1),
-        kept_right_(static_cast<size_t>(tree.depth) + 1) {}
-
-  void run(const Vec3i& corner) {
-    enter(corner);
-    if (!voxels_.empty()) descend(0, 0);
-    for (size_t v = 0; v < voxels_.size(); ++v) store_probability(job_, voxels_[v], total_[v]);
+  explicit TileWalker(const WalkPlan& plan)
+      : plan_(plan),
+        job_(plan.job),
+        tree_(plan.tree),
+        levels_(plan.levels.size()),
+        bases_(plan.channel_level.size()),
+        by_points_(plan.levels.size()),
+        left_(static_cast<size_t>(tree_.depth) + 1),
+        right_(static_cast<size_t>(tree_.depth) + 1) {
+    for (size_t k = 0; k < levels_.size(); ++k) {
+      levels_[k].level = plan.levels[k];
+      levels_[k].image = job_.size;
+      for (int l = 0; l < plan.levels[k]; ++l) {
+        levels_[k].image = image::pyramid_size(levels_[k].image);
+      }
+    }
   }
 
- private:
-  /// Lists the voxels of the tile that lie in the image and the region of interest.
-  void enter(const Vec3i& corner) {
-    voxels_.clear();
-    for (auto& base : bases_) base.clear();
+  void run(const Vec3i& corner) {
     const Vec3i end{std::min(corner.x + job_.tile.x, job_.size.x),
                     std::min(corner.y + job_.tile.y, job_.size.y),
                     std::min(corner.z + job_.tile.z, job_.size.z)};
+    for (TileLevel& level : levels_) level.set(corner, end);
+    for (size_t c = 0; c < bases_.size(); ++c) set_bases(c);
+    enter(corner, end);
+    if (root_.empty()) return;
+    const NodeRecord& root = tree_.nodes[0];
+    if (root.left < 0) {
+      for (const Visit& visit : root_) add(visit.place, visit.weight, root);
+    } else {
+      descend(root, 0, root_);
+    }
+    for (size_t i = 0; i < root_.size(); ++i) {
+      store_probability(job_, voxels_[i], total_[static_cast<size_t>(root_[i].place)]);
+    }
+  }
+
+ private:
+  /// Integral element of the first voxel of each slot.
+  void set_bases(size_t channel) {
+    const image::IntegralLayout& layout = job_.layouts[channel];
+    const TileLevel& level = levels_[plan_.channel_level[channel]];
+    std::vector<int64_t>& base = bases_[channel];
+    base.clear();
+    for (int z = 0; z < level.size.z; ++z) {
+      for (int y = 0; y < level.size.y; ++y) {
+        for (int s = 0; s < level.slots_in_row; ++s) {
+          base.push_back(
+              layout.offset + level.slot_x(s) + layout.pad +
+              static_cast<int64_t>(layout.stride_size.x) *
+                  (level.lo.y + y + layout.pad +
+                   static_cast<int64_t>(layout.stride_size.y) * (level.lo.z + z + layout.pad)));
+        }
+      }
+    }
+  }
+
+  /// Lists the voxels of the tile that lie in the region of interest.
+  void enter(const Vec3i& corner, const Vec3i& end) {
+    root_.clear();
+    voxels_.clear();
+    for (TileLevel& level : levels_) level.place_of.resize(levels_[0].sum.size());
+    total_.resize(levels_[0].sum.size());
     for (int z = corner.z; z < end.z; ++z) {
       for (int y = corner.y; y < end.y; ++y) {
         for (int x = corner.x; x < end.x; ++x) {
@@ -46,118 +161,179 @@ class TileWalker {
             store_probability(job_, i, 0);
             continue;
           }
+          const int32_t place = levels_[0].place(x, y, z);
           voxels_.push_back(i);
-          for (size_t c = 0; c < bases_.size(); ++c) {
-            bases_[c].push_back(job_.integral + job_.layouts[c].base({x, y, z}));
+          root_.push_back({place, kOneQ30});
+          total_[static_cast<size_t>(place)] = 0;
+          for (TileLevel& level : levels_) {
+            level.place_of[static_cast<size_t>(place)] =
+                level.place(x >> level.level, y >> level.level, z >> level.level);
           }
         }
       }
     }
-    total_.assign(voxels_.size(), 0);
-    for (auto& weight : weights_) weight.assign(voxels_.size(), 0);
-    for (auto& weight : kept_right_) weight.assign(voxels_.size(), 0);
-    std::fill(weights_[0].begin(), weights_[0].end(), kOneQ30);
-    response_.resize(voxels_.size());
-    h_.resize(voxels_.size());
   }
 
-  void descend(int32_t index, int depth) {
-    const NodeRecord& node = tree_.nodes[index];
-    std::vector<uint32_t>& weight = weights_[static_cast<size_t>(depth)];
-    if (node.left < 0) {
-      for (size_t v = 0; v < weight.size(); ++v) {
-        total_[v] += static_cast<uint64_t>(weight[v]) * node.q;
+  void add(int32_t place, uint32_t weight, const NodeRecord& node) {
+    total_[static_cast<size_t>(place)] += static_cast<uint64_t>(weight) * node.q;
+  }
+
+  /// Leads the voxels through an inner node and the subtrees below it, left before right.
+  void descend(const NodeRecord& node, size_t depth, const Visits& visits) {
+    strong_classifier(node, visits);
+    const NodeRecord &left = tree_.nodes[node.left], &right = tree_.nodes[node.right];
+    const bool ends_left = left.left < 0, ends_right = right.left < 0;
+    Visits &to_left = left_[depth], &to_right = right_[depth];
+    to_left.clear();
+    to_right.clear();
+    const uint32_t* h = levels_[0].sum.data();
+    for (const Visit& visit : visits) {
+      const Split s = split_weight(visit.weight, static_cast<int32_t>(h[visit.place]),
+                                   tree_.thresholds, tree_.logistic);
+      add(visit.place, s.stop_left + (ends_left ? s.descend_left : 0), left);
+      add(visit.place, s.stop_right + (ends_right ? s.descend_right : 0), right);
+      if (!ends_left && s.descend_left > 0) to_left.push_back({visit.place, s.descend_left});
+      if (!ends_right && s.descend_right > 0) to_right.push_back({visit.place, s.descend_right});
+    }
+    if (!to_left.empty()) descend(left, depth + 1, to_left);
+    if (!to_right.empty()) descend(right, depth + 1, to_right);
+  }
+
+  /// Sets H of the node for the visiting voxels. Levels come in any order and coarse voxels are
+  /// asked once for all the voxels they stand for: integer sums do not depend on it.
+  void strong_classifier(const NodeRecord& node, const Visits& visits) {
+    list_slots(visits);
+    std::vector<uint32_t>& h = levels_[0].sum;
+    for (const Visit& visit : visits) {
+      h[static_cast<size_t>(visit.place)] = 0u - static_cast<uint32_t>(node.alpha_sum);
+    }
+    const int32_t end = node.first_weak + node.n_weak;
+    ask_points(node.first_weak, end, visits);
+    for (size_t k = 1; k < levels_.size(); ++k) {
+      if (by_points_[k]) continue;
+      TileLevel& level = levels_[k];
+      for (const int32_t slot : level.slots) {
+        std::fill_n(&level.sum[static_cast<size_t>(slot) * kLanes], kLanes, 0u);
       }
-      return;
-    }
-    // The list of voxels that are still here; it is only valid until the recursion below.
-    active_.clear();
-    for (size_t v = 0; v < weight.size(); ++v) {
-      if (weight[v] > 0) active_.push_back(static_cast<int32_t>(v));
-    }
-    if (active_.empty()) return;
-    strong_classifier(node);
-    const size_t below = static_cast<size_t>(depth) + 1;
-    std::fill(weights_[below].begin(), weights_[below].end(), 0);
-    std::fill(kept_right_[below].begin(), kept_right_[below].end(), 0);
-    bool any_left = false, any_right = false;
-    for (size_t i = 0; i < active_.size(); ++i) {
-      const auto v = static_cast<size_t>(active_[i]);
-      const Split s = split_weight(weight[v], h_[i], tree_.thresholds, tree_.logistic);
-      total_[v] += static_cast<uint64_t>(s.stop_left) * tree_.nodes[node.left].q +
-                   static_cast<uint64_t>(s.stop_right) * tree_.nodes[node.right].q;
-      weights_[below][v] = s.descend_left;
-      kept_right_[below][v] = s.descend_right;
-      any_left |= s.descend_left > 0;
-      any_right |= s.descend_right > 0;
-    }
-    if (any_left) descend(node.left, depth + 1);
-    if (any_right) {
-      weights_[below].swap(kept_right_[below]);
-      descend(node.right, depth + 1);
-    }
-  }
-
-  /// H of the node for the active voxels, in their order.
-  void strong_classifier(const NodeRecord& node) {
-    const size_t n = active_.size();
-    std::fill_n(h_.begin(), n, 0);
-    for (int32_t t = 0; t < node.n_weak; ++t) {
-      const WeakRecord& weak = tree_.weaks[node.first_weak + t];
-      respond(weak);
-      for (size_t i = 0; i < n; ++i) {
-        const bool vote =
-            weak_vote(weak.codes, weak.bins, weak.mask, static_cast<int32_t>(response_[i]));
-        h_[i] += vote ? weak.alpha : -weak.alpha;
+      for (int32_t w = node.first_weak; w < end; ++w) {
+        if (plan_.level_of(w) == k) ask_rows(w, level);
       }
-      const bool test = tree_.early_rejection && t % kRejectionPeriod == kRejectionPeriod - 1;
-      if (test && reject(n, tree_.rest[node.first_weak + t])) return;
-    }
-  }
-
-  /// The feature's value at the active voxels.
-  void respond(const WeakRecord& weak) {
-    const auto& base = bases_[weak.channel];
-    const size_t n = active_.size();
-    std::fill_n(response_.begin(), n, 0u);
-    for (int32_t k = weak.first_tap; k < weak.first_tap + weak.n_tap; ++k) {
-      const features::LinearTap tap = tree_.taps[k];
-      const auto w = static_cast<uint32_t>(tap.weight);
-      for (size_t i = 0; i < n; ++i) {
-        response_[i] += w * base[static_cast<size_t>(active_[i])][tap.offset];
+      for (const Visit& visit : visits) {
+        const auto place = static_cast<size_t>(visit.place);
+        h[place] += level.sum[static_cast<size_t>(level.place_of[place])];
       }
     }
+    if (!by_points_[0]) ask_finest(node.first_weak, end, visits);
   }
 
-  /// When the outcome is certain for all, sets H to a value that tells it.
-  bool reject(size_t n, int32_t rest) {
-    for (size_t i = 0; i < n; ++i) {
-      if (!is_certain(h_[i], rest, tree_.thresholds)) return false;
+  /// The slots that the visiting voxels read at each level, and which way is cheaper there.
+  void list_slots(const Visits& visits) {
+    for (size_t k = 0; k < levels_.size(); ++k) {
+      TileLevel& level = levels_[k];
+      level.slots.clear();
+      for (const Visit& visit : visits) {
+        const int32_t slot = level.place_of[static_cast<size_t>(visit.place)] / kLanes;
+        if (level.listed[static_cast<size_t>(slot)]) continue;
+        level.listed[static_cast<size_t>(slot)] = 1;
+        level.slots.push_back(slot);
+      }
+      for (const int32_t slot : level.slots) level.listed[static_cast<size_t>(slot)] = 0;
+      by_points_[k] = level.narrow || static_cast<double>(visits.size()) <
+                                          kSparse * static_cast<double>(level.slots.size());
     }
-    for (size_t i = 0; i < n; ++i) h_[i] = certain_value(h_[i], rest, tree_.thresholds);
-    return true;
   }
 
+  void ask_rows(int32_t weak, TileLevel& level) {
+    plan_.kernels.vote_rows(plan_.rules[static_cast<size_t>(weak)], job_.integral,
+                            bases_[tree_.weaks[weak].channel].data(), level.slots,
+                            level.sum.data());
+  }
+
+  /// Level 0 by rows. With early rejection, slots leave when every visiting voxel in them is
+  /// certain; what they lack of H cannot bring it back across the threshold.
+  void ask_finest(int32_t begin, int32_t end, const Visits& visits) {
+    uint32_t rest = 0;
+    for (int32_t w = begin; w < end; ++w) {
+      if (plan_.level_of(w) == 0) rest += static_cast<uint32_t>(tree_.weaks[w].alpha);
+    }
+    int asked = 0;
+    for (int32_t w = begin; w < end; ++w) {
+      if (plan_.level_of(w) != 0) continue;
+      ask_rows(w, levels_[0]);
+      rest -= static_cast<uint32_t>(tree_.weaks[w].alpha);
+      if (tree_.early_rejection && ++asked % kRejectionPeriod == 0) {
+        drop_certain(static_cast<int32_t>(rest), visits);
+        if (levels_[0].slots.empty()) return;
+      }
+    }
+  }
+
+  void drop_certain(int32_t rest, const Visits& visits) {
+    TileLevel& level = levels_[0];
+    for (const Visit& visit : visits) {
+      // The classifiers to come are counted as -1 so far.
+      const auto partial = static_cast<int32_t>(level.sum[static_cast<size_t>(visit.place)] +
+                                                static_cast<uint32_t>(rest));
+      if (!is_certain(partial, rest, tree_.thresholds)) {
+        level.listed[static_cast<size_t>(visit.place / kLanes)] = 1;
+      }
+    }
+    std::erase_if(level.slots,
+                  [&](int32_t slot) { return level.listed[static_cast<size_t>(slot)] == 0; });
+    for (const int32_t slot : level.slots) level.listed[static_cast<size_t>(slot)] = 0;
+  }
+
+  /// The weak classifiers of all levels that are led voxel by voxel.
+  void ask_points(int32_t begin, int32_t end, const Visits& visits) {
+    if (std::find(by_points_.begin(), by_points_.end(), 1) == by_points_.end()) return;
+    point_sum_.assign(visits.size(), 0);
+    int32_t channel = -1;
+    for (int32_t w = begin; w < end; ++w) {
+      const size_t k = plan_.level_of(w);
+      if (!by_points_[k]) continue;
+      if (tree_.weaks[w].channel != channel) {
+        channel = tree_.weaks[w].channel;
+        point_base_.clear();
+        for (const Visit& visit : visits) {
+          const int32_t place = levels_[k].place_of[static_cast<size_t>(visit.place)];
+          point_base_.push_back(
+              bases_[static_cast<size_t>(channel)][static_cast<size_t>(place / kLanes)] +
+              place % kLanes);
+        }
+      }
+      plan_.kernels.vote_points(plan_.rules[static_cast<size_t>(w)], job_.integral, point_base_,
+                                point_sum_.data());
+    }
+    for (size_t i = 0; i < visits.size(); ++i) {
+      levels_[0].sum[static_cast<size_t>(visits[i].place)] += point_sum_[i];
+    }
+  }
+
+  const WalkPlan& plan_;
   const EvaluateJob& job_;
   const TreeView tree_;
-  std::vector<int64_t> voxels_;
-  std::vector<std::vector<const uint32_t*>> bases_;          // [channel][voxel]
-  std::vector<std::vector<uint32_t>> weights_, kept_right_;  // [depth][voxel], Q30
-  std::vector<uint64_t> total_;                              // Q60
-  std::vector<uint32_t> response_;
-  std::vector<int32_t> h_, active_;
+  std::vector<TileLevel> levels_;
+  std::vector<std::vector<int64_t>> bases_;  // [channel][slot]
+  std::vector<uint8_t> by_points_;           // [level]
+  std::vector<int64_t> voxels_;              // of the visits of the root
+  std::vector<uint64_t> total_;              // Q60, by place
+  Visits root_;
+  std::vector<Visits> left_, right_;  // [depth]
+  std::vector<int64_t> point_base_;
+  std::vector<uint32_t> point_sum_;
 };
 
 }  // namespace
 
 void tile_walk(const EvaluateJob& job) {
-  const TreeView tree = job.tree->view();
+  const WalkPlan plan(job);
   const auto count = [](int size, int tile) { return (size + tile - 1) / tile; };
   const Vec3i tiles{count(job.size.x, job.tile.x), count(job.size.y, job.tile.y),
                     count(job.size.z, job.tile.z)};
-  parallel_for(job.threads, static_cast<int64_t>(tiles.x) * tiles.y * tiles.z, 1,
+  const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
+  parallel_for(job.threads, all, std::clamp<int64_t>(all / 64, 1, 8),
                [&](int64_t begin, int64_t end) {
-                 TileWalker walker(job, tree);
+                 TileWalker walker(plan);
                  for (int64_t t = begin; t < end; ++t) {
                    walker.run({static_cast<int32_t>(t % tiles.x) * job.tile.x,
                                static_cast<int32_t>(t / tiles.x % tiles.y) * job.tile.y,
