@@ -14,16 +14,12 @@ namespace {
 /// How often early rejection is tested inside a node.
 constexpr int kRejectionPeriod = 8;
 
-/// Voxels are led one by one instead of by rows of lanes where that many voxels, or fewer, would
-/// take a row on average.
-constexpr double kSparse = 1.5;
-
 /// The voxels of a tile at one pyramid level. They lie in slots of kLanes neighbours along x; place
 /// kLanes * slot + lane of every array below is one voxel. The last slot of a row is moved back
 /// when it would leave the image, so that reading a whole slot never leaves the integral volume.
 struct TileLevel {
   int level = 0;
-  bool narrow = false;  ///< the image is narrower than a slot: only single voxels may be read
+  bool narrow = false;  ///< the image is narrower than a slot: voxels are read one by one
   Vec3i lo{}, size{}, image{};
   int slots_in_row = 0;
   std::vector<int32_t> place_of;  ///< place at this level of each place at level 0
@@ -95,7 +91,6 @@ class TileWalker {
         tree_(plan.tree),
         levels_(plan.levels.size()),
         bases_(plan.channel_level.size()),
-        by_points_(plan.levels.size()),
         left_(static_cast<size_t>(tree_.depth) + 1),
         right_(static_cast<size_t>(tree_.depth) + 1) {
     for (size_t k = 0; k < levels_.size(); ++k) {
@@ -210,8 +205,8 @@ class TileWalker {
     const int32_t end = node.first_weak + node.n_weak;
     ask_points(node.first_weak, end, visits);
     for (size_t k = 1; k < levels_.size(); ++k) {
-      if (by_points_[k]) continue;
       TileLevel& level = levels_[k];
+      if (level.narrow) continue;
       for (const int32_t slot : level.slots) {
         std::fill_n(&level.sum[static_cast<size_t>(slot) * kLanes], kLanes, 0u);
       }
@@ -223,10 +218,11 @@ class TileWalker {
         h[place] += level.sum[static_cast<size_t>(level.place_of[place])];
       }
     }
-    if (!by_points_[0]) ask_finest(node.first_weak, end, visits);
+    if (!levels_[0].narrow) ask_finest(node.first_weak, end, visits);
   }
 
-  /// The slots that the visiting voxels read at each level, and which way is cheaper there.
+  /// The slots that the visiting voxels read at each level. Reading a whole slot was measured to
+  /// cost no more than one voxel by itself, so that slots pay however few voxels are left in them.
   void list_slots(const Visits& visits) {
     for (size_t k = 0; k < levels_.size(); ++k) {
       TileLevel& level = levels_[k];
@@ -238,8 +234,6 @@ class TileWalker {
         level.slots.push_back(slot);
       }
       for (const int32_t slot : level.slots) level.listed[static_cast<size_t>(slot)] = 0;
-      by_points_[k] = level.narrow || static_cast<double>(visits.size()) <
-                                          kSparse * static_cast<double>(level.slots.size());
     }
   }
 
@@ -283,14 +277,17 @@ class TileWalker {
     for (const int32_t slot : level.slots) level.listed[static_cast<size_t>(slot)] = 0;
   }
 
-  /// The weak classifiers of all levels that are led voxel by voxel.
+  /// The weak classifiers of all narrow levels.
   void ask_points(int32_t begin, int32_t end, const Visits& visits) {
-    if (std::find(by_points_.begin(), by_points_.end(), 1) == by_points_.end()) return;
+    if (std::none_of(levels_.begin(), levels_.end(),
+                     [](const TileLevel& level) { return level.narrow; })) {
+      return;
+    }
     point_sum_.assign(visits.size(), 0);
     int32_t channel = -1;
     for (int32_t w = begin; w < end; ++w) {
       const size_t k = plan_.level_of(w);
-      if (!by_points_[k]) continue;
+      if (!levels_[k].narrow) continue;
       if (tree_.weaks[w].channel != channel) {
         channel = tree_.weaks[w].channel;
         point_base_.clear();
@@ -314,7 +311,6 @@ class TileWalker {
   const TreeView tree_;
   std::vector<TileLevel> levels_;
   std::vector<std::vector<int64_t>> bases_;  // [channel][slot]
-  std::vector<uint8_t> by_points_;           // [level]
   std::vector<int64_t> voxels_;              // of the visits of the root
   std::vector<uint64_t> total_;              // Q60, by place
   Visits root_;
