@@ -1,124 +1,109 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <iterator>
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
+#include "larch/app/bytes.h"
 #include "larch/app/run_app.h"
-#include "larch/io/file.h"
-#include "larch/io/image.h"
-#include "larch/io/mesh_io.h"
+#include "larch/io/case_list.h"
 #include "larch/models/pbt_file.h"
-#include "larch/picture/qc.h"
-#include "larch/pipeline/pbt_detection.h"
+#include "larch/pipeline/pbt_batch.h"
 
 namespace {
 
 using namespace larch;
+using pipeline::Product;
 
 struct Options {
   InputFile model;
   InputImage input, roi;
+  InputFile list, dataset;
   OutputLabelmap output;
   OutputImage probability;
   OutputMesh mesh;
   OutputPicture qc;
   OutputFile candidates;
-  std::string series;
+  OutputDir output_dir;
+  std::vector<Product> write{Product::kLabels};
+  std::string format = "nii.gz", mesh_format = "vtk";
+  std::string series, memory;
   std::optional<double> nan_value;
   pipeline::DetectConfig config;
 
   template <class F>
   void fields(F&& f) {
     f(Field{"model,m", model, "model of pbt-train"}.required(),
-      Field{"input,i", input, "image file or DICOM folder"}.required(),
+      Field{"input,i", input, "image file or DICOM folder"},
+      Field{"list,l", list, "many images: TSV or CSV with the column image, and id if wanted"},
+      Field{"dataset", dataset, "many images: dataset.json of a Decathlon or nnU-Net folder"},
       Field{"output,o", output, "label map on the grid of the input"},
       Field{"probability", probability, "probability map on the grid of the input"},
       Field{"mesh", mesh, "surface: .vtk, .obj, .ply, .stl or .gii, LPS mm"},
       Field{"qc", qc, "picture of three slices with the contour (.png)"},
       Field{"candidates", candidates, "TSV of the most probable voxels"},
+      Field{"output-dir", output_dir, "with --list: folder for <id>.nii.gz ... and status.tsv"},
+      Field{"write", write, "with --list: what to write for each image"},
+      Field{"format", format, "with --list: ending of label and probability maps"},
+      Field{"mesh-format", mesh_format, "with --list: ending of meshes"},
       Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"},
       Field{"series", series, "SeriesInstanceUID, if the DICOM folder holds several"},
-      Field{"nan-value", nan_value, "stands for voxels that are not numbers"});
+      Field{"nan-value", nan_value, "stands for voxels that are not numbers"},
+      Field{"memory", memory,
+            "memory of the evaluation, such as 4G or 500M (default: most of what is free)"});
   }
+  bool by_case() const { return list || dataset; }
+  pipeline::DetectionFiles files() const { return {output, probability, mesh, qc, candidates}; }
   void check() const {
-    if (!output && !probability && !mesh && !qc && !candidates) {
+    memory_bytes();
+    if (static_cast<bool>(input) + static_cast<bool>(list) + static_cast<bool>(dataset) > 1) {
+      throw UsageError("give one of --input, --list and --dataset");
+    }
+    if (!by_case()) {
+      if (!input) throw UsageError("--input is missing; give it, or --list for many images");
+      if (output_dir) throw UsageError("--output-dir goes with --list; give --output");
+      return pipeline::check_files(files());
+    }
+    if (!output_dir) throw UsageError("--output-dir is missing: the folder for the results");
+    if (!files().all().empty() || roi || !series.empty()) {
       throw UsageError(
-          "nothing to write: give --output, --probability, --mesh, --qc or "
-          "--candidates");
+          "--output, --probability, --mesh, --qc, --candidates, --roi and --series are for one "
+          "image; with --list give --output-dir and --write");
     }
-    for (const std::string* path : {&output.path, &probability.path}) {
-      if (!path->empty()) require_image_extension(*path);
-    }
-    if (mesh) require_mesh_extension(mesh);
-    if (qc && file_extension(qc) != ".png") {
-      throw UsageError("cannot write '" + qc.path + "': --qc writes a picture that ends in .png");
-    }
+    pipeline::check_files(
+        pipeline::files_of_case("", "case", write, "." + format, "." + mesh_format));
   }
   std::vector<std::string> companions() const {
-    return output ? std::vector<std::string>{table_path()} : std::vector<std::string>{};
+    return output ? std::vector{files().table()} : std::vector<std::string>{};
   }
-  /// The label table beside the label map: seg.nii.gz -> seg.tsv.
-  std::string table_path() const {
-    const size_t ending = file_extension(output).size();
-    return output.path.substr(0, output.path.size() - ending) + ".tsv";
-  }
+  int64_t memory_bytes() const { return memory.empty() ? 0 : parse_bytes("--memory", memory); }
+  ReadOptions read_options() const { return {nan_value, series}; }
 };
 
-Volume<uint8_t> read_roi(const Options& options, const Grid& grid) {
-  const Volume<uint8_t> roi = read_volume<uint8_t>(options.roi);
-  const std::string difference = describe_difference(roi.grid(), grid, 1e-2);
-  if (!difference.empty()) {
-    throw InputError("'" + options.roi.path + "' is not on the grid of '" + options.input.path +
-                     "': " + difference + "; resample it");
-  }
-  return roi;
+Outputs detect_all(const Options& options, const CaseWriter& writer, const Context& context) {
+  pipeline::BatchRequest request;
+  CaseColumns columns;
+  columns.files_exist = false;  // a missing image is the failure of one case
+  request.cases =
+      options.list ? read_case_list(options.list, columns) : read_dataset_json(options.dataset);
+  request.folder = options.output_dir;
+  request.products = options.write;
+  request.image_ending = "." + options.format;
+  request.mesh_ending = "." + options.mesh_format;
+  request.read = options.read_options();
+  request.memory_bytes = options.memory_bytes();
+  const pbt::Model model = models::read_model(options.model);
+  return pipeline::detect_batch(model, options.config, request, writer, context);
 }
 
-Outputs run(const Options& options, Context& context) {
+Outputs run(const Options& options, Context& context, const CaseWriter& writer) {
+  if (options.by_case()) return detect_all(options, writer, context);
   const pbt::Model model = models::read_model(options.model);
-  ReadOptions read;
-  read.nan_value = options.nan_value;
-  read.series_uid = options.series;
-  const auto image = std::make_shared<Volume<float>>(read_volume<float>(options.input, read));
-  context.info(describe(image->grid()));
-  Volume<uint8_t> roi;
-  if (options.roi) roi = read_roi(options, image->grid());
-  const auto found = std::make_shared<pipeline::Detection>(
-      pipeline::detect_pbt(model, *image, options.roi ? &roi : nullptr, options.config, context));
-
-  const LabelTable table{{model.info.class_value, model.info.class_name, {230, 60, 50}}};
-  Outputs outputs;
-  outputs.grid(options.input, describe(image->grid()));
-  outputs.metric("voxels", static_cast<double>(found->voxels))
-      .metric("volume_ml", found->volume_mm3 / 1000);
-  for (const auto& [step, seconds] : found->seconds) outputs.metric("seconds: " + step, seconds);
-  outputs.add(options.output,
-              [=](const std::string& path) { write_labelmap(path, found->labels, table); });
-  if (options.output) {
-    outputs.add(options.table_path(),
-                [=](const std::string& path) { write_label_table(path, table); });
-  }
-  outputs.add(options.probability,
-              [=, type = options.config.probability_type](const std::string& path) {
-                pipeline::write_probability(path, found->probability, type);
-              });
-  outputs.add(options.mesh, [=](const std::string& path) { write_mesh(path, found->surface); });
-  outputs.add(options.qc, [=](const std::string& path) {
-    picture::QcOptions picture;
-    picture.colours = table;
-    write_png(path, picture::qc_picture(*image, found->labels, picture));
-  });
-  outputs.add(options.candidates,
-              [=, count = options.config.candidate_count](const std::string& path) {
-                write_file(path, pipeline::candidates_tsv(found->probability, count));
-              });
-  if (found->voxels < options.config.structure.min_voxels) {
-    outputs.status("rejected", "nothing was detected: " + std::to_string(found->voxels) +
-                                   " voxels of '" + model.info.class_name + "'");
-  }
-  return outputs;
+  const auto job = std::make_shared<pipeline::DetectionJob>();
+  job->wanted = options.files().wanted();
+  job->memory_bytes = options.memory_bytes();
+  pipeline::read_input(options.input, options.roi, options.read_options(), *job);
+  context.info(describe(job->image.grid()));
+  pipeline::detect(model, options.config, *job, context);
+  return pipeline::detection_outputs(model, options.config, options.files(), options.input, job);
 }
 
 }  // namespace
@@ -132,10 +117,19 @@ int main(int argc, char** argv) {
       "is asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
       "input or in LPS mm, whatever the space of the model. The results do not depend on the "
       "device or the number of threads. If nothing is found, the outputs are written with the "
-      "status 'rejected' and the exit code is 7.";
+      "status 'rejected' and the exit code is 7.\n\nWith --list or --dataset and --output-dir the "
+      "model is loaded once, and images are read and results written while others are computed. "
+      "The folder gets <id>.nii.gz and <id>.tsv (labels), <id>.probability.nii.gz, <id>.vtk "
+      "(mesh), "
+      "<id>.png (qc) and <id>.candidates.tsv, as --write says, the same as for each image by "
+      "itself, and status.tsv with a row for each case: ok, rejected, failed or skipped. A case "
+      "that fails does not stop the others; the exit code is 7 if any was not ok. --skip-existing "
+      "goes on with an interrupted run: cases whose outputs are all there are left out.";
   info.examples = {"pbt-detect --model liver.pbt --input patient.nii.gz --output seg.nii.gz",
                    "pbt-detect --model liver.pbt --input dicom-folder/ --output seg.nii.gz "
-                   "--probability p.nii.gz --mesh liver.vtk --qc qc.png --report r.json"};
+                   "--probability p.nii.gz --mesh liver.vtk --qc qc.png --report r.json",
+                   "pbt-detect --model liver.pbt --list cases.tsv --output-dir out --write "
+                   "labels,mesh,qc"};
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};

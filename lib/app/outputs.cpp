@@ -18,6 +18,11 @@ Outputs& Outputs::add(const std::string& path, Writer writer) {
   return *this;
 }
 
+Outputs& Outputs::add_companion(const std::string& path, Writer writer) {
+  if (!path.empty()) files.push_back({path, std::move(writer), /*companion=*/true});
+  return *this;
+}
+
 Outputs& Outputs::metric(const std::string& name, double value) {
   metrics.push_back({name, dumped(value)});
   return *this;

@@ -25,6 +25,9 @@ class Outputs {
   /// unless it lies below an OutputDir: then it is made.
   Outputs& add(const std::string& path, Writer writer);
 
+  /// A file that belongs to another one, such as a label table, and has no sidecar of its own.
+  Outputs& add_companion(const std::string& path, Writer writer);
+
   /// A figure of the run, for sidecar, report and the log.
   Outputs& metric(const std::string& name, double value);
   /// Anything else for the report, under its own key; include <nlohmann/json.hpp> to make one.
@@ -43,6 +46,7 @@ class Outputs {
   struct File {
     std::string path;
     Writer writer;
+    bool companion = false;
   };
   struct Text {
     std::string name, text;  ///< for metrics and report: JSON text
@@ -52,6 +56,16 @@ class Outputs {
   std::vector<Text> metrics, reports, grids;
   std::vector<std::string> notes, inputs;
   std::string status_word = "done", status_reason;
+};
+
+/// What the skeleton gives to a run over many cases, which writes the files of each case when they
+/// are ready.
+struct CaseWriter {
+  bool skip_existing = false;  ///< --skip-existing: leave out the cases whose outputs are all there
+  /// Writes the files of one case below an OutputDir, with their sidecars, all or none of them; a
+  /// signal does not keep it from finishing. `seconds`: the time that the case took. May be called
+  /// from several threads. Throws OutputError, or what a writer throws.
+  std::function<void(const Outputs& outputs, double seconds)> write;
 };
 
 /// Writes one file so that it is either there whole or not at all: temporary name in the same

@@ -184,7 +184,7 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
 }
 
 OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planned) {
-  if (flags.skip_existing && planned.main.size() + planned.folders.size() > 0) {
+  if (flags.skip_existing && !planned.by_case && planned.main.size() + planned.folders.size() > 0) {
     bool all = true;
     for (const std::string& path : planned.main) all = all && exists(path);
     for (const std::string& path : planned.folders)

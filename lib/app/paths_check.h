@@ -32,6 +32,7 @@ struct PlannedOutputs {
   std::vector<std::string> main;     ///< --skip-existing looks at these
   std::vector<std::string> further;  ///< companions and sidecars
   std::vector<std::string> folders;  ///< OutputDir
+  bool by_case = false;              ///< what is there already is looked at case by case
 };
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions);

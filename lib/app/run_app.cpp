@@ -148,6 +148,22 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
   if (report_name == "-") print(text);
 }
 
+/// The files of one case and their sidecars, all or none.
+void write_case(const Run& run, const Context& context, const Outputs& outputs, double seconds) {
+  FileSet files(run.replace, nullptr);
+  for (const Outputs::File& file : outputs.files) files.write(file.path, file.writer);
+  if (!run.line.common.no_sidecar) {
+    const RunRecord record{
+        run.program, run.line, context, outputs, input_names(run.paths, run.line, outputs),
+        seconds};
+    const std::string text = json_text(sidecar(record), 2) + "\n";
+    for (const Outputs::File& file : outputs.files) {
+      if (!file.companion) files.write(sidecar_name(file.path), text_writer(text));
+    }
+  }
+  files.commit();
+}
+
 void log_end(Console& console, const Outputs& outputs, double seconds) {
   std::vector<std::string> names, metrics;
   for (const Outputs::File& file : outputs.files) names.push_back(file.path);
@@ -186,7 +202,10 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   }
   NewFolders folders;
   for (const std::string& folder : run.planned.folders) folders.make(folder);
-  const Outputs outputs = run.program.run(context);
+  const CaseWriter cases{flags.skip_existing, [&](const Outputs& outputs, double seconds) {
+                           write_case(run, context, outputs, seconds);
+                         }};
+  const Outputs outputs = run.program.run(context, cases);
   console.finish();
   if (context.stop_requested()) {
     throw Stopped("stopped by a signal; no output was written",
@@ -206,7 +225,8 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   if (program.check) program.check();
   std::vector<std::string> companions;
   if (program.companions) companions = program.companions();
-  const PlannedOutputs planned = planned_outputs(line, paths, companions);
+  PlannedOutputs planned = planned_outputs(line, paths, companions);
+  planned.by_case = program.by_case && program.by_case();
   check_inputs(paths);
   check_distinct(paths, planned);
   const OutputState state = check_outputs(line.common, planned);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "larch/app/outputs.h"
@@ -56,7 +57,9 @@ struct Program {
   config::Node config{};  ///< their member `config`, or an empty object
   std::function<void()> check{};
   std::function<std::vector<std::string>()> companions{};
-  std::function<Outputs(Context&)> run{};
+  /// An OutputDir receives case after case, and an interrupted run goes on in it.
+  std::function<bool()> by_case{};
+  std::function<Outputs(Context&, const CaseWriter&)> run{};
 };
 int run_program(const Program& program, int argc, char** argv);
 }  // namespace detail
@@ -72,9 +75,12 @@ int run_program(const Program& program, int argc, char** argv);
 /// outputs must not, unless --force. If Options has `void check() const`, it is called before that,
 /// and throws UsageError for combinations of flags that make no sense. Once Context::stop is set
 /// nothing is written.
-template <class Options>
-int run_app(const AppInfo& info, int argc, char** argv,
-            const std::function<Outputs(const Options&, Context&)>& run) {
+///
+/// `run` takes (const Options&, Context&), or for runs over many cases (const Options&, Context&,
+/// const CaseWriter&). If `bool by_case() const` of Options is true, --skip-existing is left to
+/// `run`, case by case. It throws Stopped itself when it sees Context::stop.
+template <class Options, class Run>
+int run_app(const AppInfo& info, int argc, char** argv, Run&& run) {
   Options options;
   detail::Program program;
   program.info = info;
@@ -84,7 +90,19 @@ int run_app(const AppInfo& info, int argc, char** argv,
   if constexpr (requires { options.companions(); }) {
     program.companions = [&options] { return options.companions(); };
   }
-  program.run = [&](Context& context) { return run(options, context); };
+  if constexpr (requires { options.by_case(); }) {
+    program.by_case = [&options] { return options.by_case(); };
+  }
+  program.run = [&](Context& context, const CaseWriter& cases) -> Outputs {
+    constexpr bool kByCase = requires {
+      run(std::as_const(options), context, cases);
+    };
+    if constexpr (kByCase) {
+      return run(std::as_const(options), context, cases);
+    } else {
+      return run(std::as_const(options), context);
+    }
+  };
   return detail::run_program(program, argc, argv);
 }
 

@@ -137,10 +137,10 @@ Case case_of(const std::string& path, const Row& row, const Columns& columns,
   }
   Case found;
   found.image = resolved(path, row.fields[columns.image]);
-  require_existing(path, row.line, names.image, found.image);
+  if (names.files_exist) require_existing(path, row.line, names.image, found.image);
   if (columns.has_label && !row.fields[columns.label].empty()) {
     found.label = resolved(path, row.fields[columns.label]);
-    require_existing(path, row.line, names.label, found.label);
+    if (names.files_exist) require_existing(path, row.line, names.label, found.label);
   }
   found.id = columns.has_id ? row.fields[columns.id] : id_of(found.image);
   if (found.id.empty()) bad(path, row.line, "the id is empty; give one, or drop the column");

@@ -20,13 +20,15 @@ struct CaseColumns {
   std::string image = "image";
   std::string label = "label";
   bool label_required = false;
+  bool files_exist = true;  ///< false: files that are missing are not looked for yet
 };
 
 /// Reads a TSV (or CSV if the path ends so) with a header line: column `image`, and optionally
 /// `label` and `id`, in any order (the first two may have other names); other columns are ignored.
 /// Paths are relative to the list's folder. CSV fields may stand in double quotes. A byte order
 /// mark, CR LF line ends and empty lines are accepted. Throws InputError, with the line number:
-/// empty list, missing column, missing image or label file, ids that repeat, wrong number of
+/// empty list, missing column, missing image or label file (unless
+/// columns.files_exist is false), ids that repeat, wrong number of
 /// fields.
 std::vector<Case> read_case_list(const std::string& path, const CaseColumns& columns = {});
 

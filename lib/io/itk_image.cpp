@@ -243,6 +243,10 @@ void write_tiff(const std::string& path, const Grid& grid, Component component,
   }
 }
 
+int io_threads() {
+  return static_cast<int>(itk::MultiThreaderBase::GetGlobalDefaultNumberOfThreads());
+}
+
 }  // namespace larch::io
 
 namespace larch {

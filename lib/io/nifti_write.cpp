@@ -6,6 +6,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/file.h"
+#include "larch/io/itk_image.h"
 #include "larch/io/nifti.h"
 #include "larch/io/zstream.h"
 
@@ -113,7 +114,7 @@ void write_nifti(const std::string& path, const Grid& grid, Component component,
   put_geometry(header, grid);
   std::memcpy(header.data() + 344, "n+1", 4);
 
-  ZWriter out(path, file_extension(path) == ".nii.gz");
+  ZWriter out(path, file_extension(path) == ".nii.gz", io_threads());
   out.write(header.data(), static_cast<int64_t>(header.size()));
   out.write(voxels, grid.voxels() * bytes_of(component));
   out.close();

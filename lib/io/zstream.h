@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 struct gzFile_s;
@@ -32,11 +33,16 @@ class ZReader {
   int64_t most_bytes_ = 0;
 };
 
-/// Writes a file, gzip-compressed (without name and time) or plain. Throws OutputError for `path`,
-/// the name that messages show.
+/// Writes a file, gzip-compressed (one member without name and time, level 6) or plain. Compressed
+/// data are cut into blocks of kBlockBytes that several threads deflate, each with the 32 KiB
+/// before it as dictionary; the blocks end on byte boundaries and make one ordinary stream, whose
+/// bytes do not depend on the number of threads or on how the data are handed over. Throws
+/// OutputError for `path`, the name that messages show.
 class ZWriter {
  public:
-  ZWriter(const std::string& path, bool compress);
+  static constexpr int64_t kBlockBytes = int64_t{1} << 20;
+
+  ZWriter(const std::string& path, bool compress, int threads = 1);
   ~ZWriter();
   ZWriter(const ZWriter&) = delete;
   ZWriter& operator=(const ZWriter&) = delete;
@@ -47,9 +53,17 @@ class ZWriter {
 
  private:
   [[noreturn]] void fail(int error) const;
+  void put(const void* from, size_t bytes);
+  void deflate_pending(bool last);
 
   std::string path_;
-  gzFile_s* file_ = nullptr;
+  std::FILE* file_ = nullptr;
+  bool compress_;
+  int threads_;
+  std::string pending_;     ///< not yet compressed
+  std::string dictionary_;  ///< what came before it, at most 32 KiB
+  uint32_t crc_ = 0;
+  uint64_t bytes_ = 0;
 };
 
 /// Deflate turns at most this many bytes into one.

@@ -10,39 +10,34 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/filters.h"
 #include "larch/io/image.h"
 #include "larch/mesh/marching_cubes.h"
+#include "larch/pbt/slabs.h"
 
 namespace larch::pipeline {
 namespace {
 
-/// Names and times the steps of a detection.
-class Steps {
+/// Times a step of a detection; it ends with the object's life.
+class Step {
  public:
-  Steps(Detection& detection, const Context& context) : detection_(detection), context_(context) {}
-  void begin(const std::string& name) {
-    end();
-    name_ = name;
-    start_ = std::chrono::steady_clock::now();
-    constexpr double kSteps = 6;
-    context_.progress(std::min(1.0, static_cast<double>(detection_.seconds.size()) / kSteps), name);
-    if (context_.stop_requested()) {
-      throw Stopped("stopped before " + name, static_cast<ExitCode>(context_.stop->load()));
+  Step(Detection& detection, const std::string& name, double part, const Context& context)
+      : detection_(detection), name_(name), start_(std::chrono::steady_clock::now()) {
+    context.progress(part, name);
+    if (context.stop_requested()) {
+      throw Stopped("stopped before " + name, static_cast<ExitCode>(context.stop->load()));
     }
   }
-  void end() {
-    if (name_.empty()) return;
+  ~Step() {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
     detection_.seconds.emplace_back(name_, took.count());
-    name_.clear();
   }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
 
  private:
   Detection& detection_;
-  const Context& context_;
   std::string name_;
   std::chrono::steady_clock::time_point start_;
 };
@@ -71,12 +66,15 @@ Volume<float> centred(const Volume<float>& probability, double threshold) {
   return out;
 }
 
+/// `image` is empty unless the weights of the graph need it.
 Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& image,
                         const StructureConfig& config, const Context& context) {
-  const Volume<float> p = centred(probability, config.threshold);
+  const Volume<float> moved =
+      config.threshold == 0.5 ? Volume<float>() : centred(probability, config.threshold);
+  const Volume<float>& p = config.threshold == 0.5 ? probability : moved;
   Volume<uint8_t> mask;
   if (config.regularise) {
-    mask = regularise::graph_cut(p, &image, config.graph_cut, context);
+    mask = regularise::graph_cut(p, image.empty() ? nullptr : &image, config.graph_cut, context);
   } else {
     mask = Volume<uint8_t>(p.grid());
     std::transform(p.begin(), p.end(), mask.begin(),
@@ -87,21 +85,20 @@ Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& i
   return mask;
 }
 
-Volume<float> posterior(const pbt::Model& model, const Volume<float>& image,
-                        const Volume<uint8_t>* roi, const DetectConfig& config, Steps& steps,
-                        const Context& context) {
-  steps.begin("model space");
-  const Volume<int16_t> voxels = image::to_model_space(image, model.space, context);
-  Volume<uint8_t> model_roi;
-  if (roi != nullptr) model_roi = roi_in_model_space(*roi, voxels.grid(), context);
-  steps.begin("integral volumes");
-  const image::IntegralSet set = image::integral_set(voxels.view(), model.channels, model.padding,
-                                                     std::max(1, model.reach()), context);
-  steps.begin("evaluation");
-  Volume<float> p = pbt::evaluate<float>(model, set, voxels.grid(), config.evaluate, context,
-                                         roi != nullptr ? &model_roi : nullptr);
-  const bool same = describe_difference(p.grid(), image.grid(), 1e-6).empty();
-  return same ? p : image::resample(p, image.grid(), context);
+/// The posterior becomes the probability on the grid of the image.
+void to_input_grid(DetectionJob& job, const Context& context) {
+  Volume<float>& probability = job.found.probability;
+  const bool same = describe_difference(job.posterior.grid(), job.grid, 1e-6).empty();
+  probability = same ? std::move(job.posterior) : image::resample(job.posterior, job.grid, context);
+  job.posterior = {};
+  for (int64_t i = 0; i < job.roi.voxels(); ++i) {
+    if (job.roi[i] == 0) probability[i] = 0;
+  }
+}
+
+bool needs_image(const DetectConfig& config, const Wanted& wanted) {
+  return wanted.image || (wanted.structure && config.structure.regularise &&
+                          config.structure.graph_cut.weights == regularise::EdgeCost::kContrast);
 }
 
 /// The probabilities as integers: 1 becomes the largest value of T.
@@ -116,30 +113,56 @@ Volume<T> scaled(const Volume<float>& probability) {
 
 }  // namespace
 
-Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
-                     const Volume<uint8_t>* roi, const DetectConfig& config,
-                     const Context& context) {
-  Detection detection;
-  Steps steps(detection, context);
-  detection.probability = posterior(model, image, roi, config, steps, context);
-  if (roi != nullptr) {
-    for (int64_t i = 0; i < image.voxels(); ++i) {
-      if ((*roi)[i] == 0) detection.probability[i] = 0;
+void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+             const Context& context) {
+  const Step step(job.found, "model space", 0, context);
+  job.grid = job.image.grid();
+  job.voxels = image::to_model_space(job.image, model.space, context);
+  if (!job.roi.empty()) job.nearby = roi_in_model_space(job.roi, job.voxels.grid(), context);
+  if (!needs_image(config, job.wanted)) job.image = {};
+}
+
+void evaluate(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+              const Context& context) {
+  const Step step(job.found, "evaluation", 0.2, context);
+  job.posterior = pbt::evaluate_volume<float>(model, job.voxels, config.evaluate, job.memory_bytes,
+                                              context, job.nearby.empty() ? nullptr : &job.nearby);
+  job.voxels = {};
+  job.nearby = {};
+}
+
+void find_structure(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+                    const Context& context) {
+  Detection& found = job.found;
+  Volume<uint8_t> mask;
+  {
+    const Step step(found, "structure", 0.6, context);
+    to_input_grid(job, context);
+    if (job.wanted.structure) {
+      mask = segment(found.probability, job.image, config.structure, context);
+      found.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
+      found.labels = LabelVolume(job.grid);
+      std::transform(mask.begin(), mask.end(), found.labels.begin(),
+                     [&](uint8_t m) { return m != 0 ? model.info.class_value : 0; });
+    } else {
+      const auto threshold = static_cast<float>(config.structure.threshold);
+      found.voxels = std::count_if(found.probability.begin(), found.probability.end(),
+                                   [=](float p) { return p > threshold; });
     }
+    found.volume_mm3 = static_cast<double>(found.voxels) * job.grid.voxel_volume_mm3() *
+                       std::abs(determinant(job.grid.direction));
   }
-  steps.begin("structure");
-  const Volume<uint8_t> mask = segment(detection.probability, image, config.structure, context);
-  detection.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
-  detection.volume_mm3 = static_cast<double>(detection.voxels) * image.grid().voxel_volume_mm3() *
-                         std::abs(determinant(image.grid().direction));
-  detection.labels = LabelVolume(image.grid());
-  std::transform(mask.begin(), mask.end(), detection.labels.begin(),
-                 [&](uint8_t m) { return m != 0 ? model.info.class_value : 0; });
-  steps.begin("surface");
-  detection.surface = mesh::smooth(mesh::marching_cubes(mask, context), config.smooth, context);
-  steps.end();
+  if (!job.wanted.surface) return;
+  const Step step(found, "surface", 0.9, context);
+  found.surface = mesh::smooth(mesh::marching_cubes(mask, context), config.smooth, context);
+}
+
+void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+            const Context& context) {
+  prepare(model, config, job, context);
+  evaluate(model, config, job, context);
+  find_structure(model, config, job, context);
   context.progress(1, "done");
-  return detection;
 }
 
 void write_probability(const std::string& path, const Volume<float>& probability,

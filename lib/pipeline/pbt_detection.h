@@ -70,12 +70,44 @@ struct Detection {
   std::vector<std::pair<std::string, double>> seconds;
 };
 
-/// Model space, evaluation, probability back on the grid of `image`, regularisation, components,
-/// holes, surface. `roi` (may be null) is on the grid of `image`; outside of it the probability is
-/// 0.
-Detection detect_pbt(const pbt::Model& model, const Volume<float>& image,
-                     const Volume<uint8_t>* roi, const DetectConfig& config,
-                     const Context& context);
+/// What is asked for. The rest is not computed, and volumes that nothing needs any more are let go.
+struct Wanted {
+  bool structure = true;  ///< labels; without them the voxels above the threshold are counted
+  bool surface = true;    ///< needs the structure
+  bool image = true;      ///< the image is kept for a picture
+};
+
+/// One image on its way through a detection. The three steps below follow each other, for different
+/// images in different threads if need be.
+struct DetectionJob {
+  Volume<float> image;
+  Volume<uint8_t> roi;  ///< on the grid of the image; empty: everywhere
+  Wanted wanted;
+  int64_t memory_bytes = 0;  ///< what the evaluation may take; 0: most of what is free
+
+  Grid grid{};              ///< of the image; from `prepare` on
+  Volume<int16_t> voxels;   ///< in model space, between `prepare` and `evaluate`
+  Volume<uint8_t> nearby;   ///< the region of interest in model space
+  Volume<float> posterior;  ///< in model space, between `evaluate` and `find_structure`
+  Detection found;
+};
+
+/// Image to model space. On the host.
+void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+             const Context& context);
+/// The posterior of each voxel in model space, on context.device, in slabs if job.memory_bytes asks
+/// for it (larch/pbt/slabs.h).
+void evaluate(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+              const Context& context);
+/// Probability back on the grid of the image (0 outside of the region of interest), regularisation,
+/// components, holes, surface. On the host.
+void find_structure(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+                    const Context& context);
+
+/// The three steps with progress between them. Throws Stopped before a step if the stop flag of
+/// `context` is set.
+void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
+            const Context& context);
 
 /// Writes the probabilities as an image of the wanted type, in the format of the path's ending.
 /// Throws OutputError.

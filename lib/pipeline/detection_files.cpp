@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/detection_files.h"
+
+#include <algorithm>
+
+#include "larch/core/error.h"
+#include "larch/io/file.h"
+#include "larch/io/mesh_io.h"
+#include "larch/picture/qc.h"
+
+namespace larch::pipeline {
+
+std::string DetectionFiles::table() const {
+  if (labels.empty()) return "";
+  return labels.substr(0, labels.size() - file_extension(labels).size()) + ".tsv";
+}
+
+std::vector<std::string> DetectionFiles::all() const {
+  std::vector<std::string> names;
+  for (const std::string& name : {labels, probability, mesh, qc, candidates}) {
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+Wanted DetectionFiles::wanted() const {
+  return {!labels.empty() || !mesh.empty() || !qc.empty(), !mesh.empty(), !qc.empty()};
+}
+
+void check_files(const DetectionFiles& files) {
+  if (files.all().empty()) {
+    throw UsageError(
+        "nothing to write: give --output, --probability, --mesh, --qc or "
+        "--candidates");
+  }
+  for (const std::string& path : {files.labels, files.probability}) {
+    if (!path.empty()) require_image_extension(path);
+  }
+  if (!files.mesh.empty()) require_mesh_extension(files.mesh);
+  if (!files.qc.empty() && file_extension(files.qc) != ".png") {
+    throw UsageError("cannot write '" + files.qc + "': --qc writes a picture that ends in .png");
+  }
+}
+
+DetectionFiles files_of_case(const std::string& folder, const std::string& id,
+                             const std::vector<Product>& products, const std::string& image_ending,
+                             const std::string& mesh_ending) {
+  const std::string stem = folder + (folder.ends_with('/') ? "" : "/") + id;
+  const auto has = [&](Product product) {
+    return std::find(products.begin(), products.end(), product) != products.end();
+  };
+  DetectionFiles files;
+  if (has(Product::kLabels)) files.labels = stem + image_ending;
+  if (has(Product::kProbability)) files.probability = stem + ".probability" + image_ending;
+  if (has(Product::kMesh)) files.mesh = stem + mesh_ending;
+  if (has(Product::kQc)) files.qc = stem + ".png";
+  if (has(Product::kCandidates)) files.candidates = stem + ".candidates.tsv";
+  return files;
+}
+
+void read_input(const std::string& image, const std::string& roi, const ReadOptions& options,
+                DetectionJob& job) {
+  job.image = read_volume<float>(image, options);
+  if (roi.empty()) return;
+  job.roi = read_volume<uint8_t>(roi);
+  const std::string difference = describe_difference(job.roi.grid(), job.image.grid(), 1e-2);
+  if (!difference.empty()) {
+    throw InputError("'" + roi + "' is not on the grid of '" + image + "': " + difference +
+                     "; resample it");
+  }
+}
+
+Outputs detection_outputs(const pbt::Model& model, const DetectConfig& config,
+                          const DetectionFiles& files, const std::string& input,
+                          const std::shared_ptr<const DetectionJob>& job) {
+  const Detection& found = job->found;
+  const LabelTable table{{model.info.class_value, model.info.class_name, {230, 60, 50}}};
+  Outputs outputs;
+  outputs.grid(input, describe(job->grid));
+  outputs.metric("voxels", static_cast<double>(found.voxels))
+      .metric("volume_ml", found.volume_mm3 / 1000);
+  for (const auto& [step, seconds] : found.seconds) outputs.metric("seconds: " + step, seconds);
+  outputs.add(files.labels,
+              [=](const std::string& path) { write_labelmap(path, job->found.labels, table); });
+  outputs.add_companion(files.table(),
+                        [=](const std::string& path) { write_label_table(path, table); });
+  outputs.add(files.probability, [=, type = config.probability_type](const std::string& path) {
+    write_probability(path, job->found.probability, type);
+  });
+  outputs.add(files.mesh, [=](const std::string& path) { write_mesh(path, job->found.surface); });
+  outputs.add(files.qc, [=](const std::string& path) {
+    picture::QcOptions picture;
+    picture.colours = table;
+    write_png(path, picture::qc_picture(job->image, job->found.labels, picture));
+  });
+  outputs.add(files.candidates, [=, count = config.candidate_count](const std::string& path) {
+    write_file(path, candidates_tsv(job->found.probability, count));
+  });
+  if (found.voxels < config.structure.min_voxels) {
+    outputs.status("rejected", "nothing was detected: " + std::to_string(found.voxels) +
+                                   " voxels of '" + model.info.class_name + "'");
+  }
+  return outputs;
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/pbt_batch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "larch/app/failures.h"
+#include "larch/core/error.h"
+#include "larch/io/file.h"
+#include "larch/pipeline/overlap.h"
+#include "larch/pipeline/status_table.h"
+
+namespace larch::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Host memory of a case on its way, bytes a voxel: image, model space, probability, labels, and
+/// what connected components and the surface take.
+constexpr int64_t kBytesPerVoxel = 32;
+
+DetectionFiles files_of(const BatchRequest& request, const Case& c) {
+  return files_of_case(request.folder, c.id, request.products, request.image_ending,
+                       request.mesh_ending);
+}
+
+void check_id(const std::string& id) {
+  const bool bad = id.empty() || id.front() == '.' || id.find('/') != std::string::npos ||
+                   std::any_of(id.begin(), id.end(), [](unsigned char c) { return c < 32; });
+  if (bad) {
+    throw InputError("the id '" + id +
+                     "' cannot be a file name (it starts with a dot, or holds a slash or a control "
+                     "character); give a column 'id' with other names");
+  }
+}
+
+int64_t bytes_of(const Case& c, const ReadOptions& options) {
+  try {
+    if (!fs::is_directory(c.image)) {
+      return kBytesPerVoxel * probe_image(c.image, options).grid.voxels();
+    }
+    int64_t bytes = 0;  // DICOM: two bytes a voxel are the rule
+    for (const auto& entry : fs::directory_iterator(c.image)) {
+      if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+    }
+    return kBytesPerVoxel * bytes / 2;
+  } catch (const std::exception&) {
+    return 0;  // reading will say what is wrong
+  }
+}
+
+/// The bodies of the three stages.
+class Batch {
+ public:
+  Batch(const pbt::Model& model, const DetectConfig& config, const BatchRequest& request,
+        const CaseWriter& writer, const Context& context)
+      : model_(model),
+        config_(config),
+        request_(request),
+        writer_(writer),
+        context_(context),
+        jobs_(request.cases.size()),
+        seconds_(request.cases.size(), 0),
+        table_(status_table(request.folder)) {}
+
+  Outputs run() {
+    const OverlapLimits limits = plan();
+    const Stages stages{[this](size_t i) { return bytes_of(request_.cases[i], request_.read); },
+                        [this](size_t i) { return read(i); },
+                        [this](size_t i) { return compute(i); }, [this](size_t i) { finish(i); }};
+    OverlapTimes times;
+    try {
+      times = overlap(jobs_.size(), stages, limits, [this] { return context_.stop_requested(); });
+    } catch (...) {
+      table_.finish();
+      throw;
+    }
+    table_.finish();
+    if (context_.stop_requested()) {
+      throw Stopped("stopped after " + std::to_string(table_.rows()) + " of " +
+                        std::to_string(jobs_.size()) + " cases; --skip-existing goes on from there",
+                    static_cast<ExitCode>(context_.stop->load()));
+    }
+    return outcome(times);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Threads and memory of the stages; the computing one keeps context.threads.
+  OverlapLimits plan() {
+    OverlapLimits limits;
+    const int threads = context_.threads;
+    const bool alone = threads == 1 && !context_.device.is_cuda();
+    limits.readers = alone ? 0 : std::clamp(threads / 4, 1, 4);
+    limits.finishers = alone ? 0 : std::clamp(threads / 2, 1, 8);
+    limits.in_flight = static_cast<size_t>(limits.readers + limits.finishers) + 2;
+    limits.bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
+    // Signals are looked at between the cases only.
+    compute_ = context_;
+    compute_.progress_sink = {};
+    compute_.stop = nullptr;
+    side_ = compute_;
+    if (!alone) side_.threads = std::max(1, threads / std::max(2, limits.finishers));
+    return limits;
+  }
+
+  /// Runs a step of a case; false, with a row of the table, if it fails.
+  template <class F>
+  bool attempt(size_t i, F&& step) {
+    const auto start = Clock::now();
+    try {
+      step();
+      seconds_[i] += std::chrono::duration<double>(Clock::now() - start).count();
+      return true;
+    } catch (const DeviceError&) {
+      throw;
+    } catch (...) {
+      seconds_[i] += std::chrono::duration<double>(Clock::now() - start).count();
+      const detail::Failure failure = detail::failure_of(std::current_exception());
+      std::string message = failure.expected ? "" : "unexpected: ";
+      for (const std::string& part : failure.chain) {
+        message += (&part == &failure.chain.front() ? "" : ": ") + part;
+      }
+      context_.log(LogLevel::kError, "case '" + request_.cases[i].id + "' failed: " + message);
+      record(i, {request_.cases[i].id, CaseStatus::kFailed, message, seconds_[i]});
+      return false;
+    }
+  }
+
+  void record(size_t i, const CaseRow& row) {
+    jobs_[i] = nullptr;
+    const size_t over = table_.add(i, row);
+    context_.progress(static_cast<double>(over) / static_cast<double>(jobs_.size()),
+                      "case '" + row.id + "' " + to_string(row.status));
+  }
+
+  bool read(size_t i) {
+    const Case& c = request_.cases[i];
+    const DetectionFiles files = files_of(request_, c);
+    if (writer_.skip_existing && all_there(files)) {
+      record(i, {c.id, CaseStatus::kSkipped, "all outputs exist"});
+      return false;
+    }
+    return attempt(i, [&] {
+      jobs_[i] = std::make_shared<DetectionJob>();
+      jobs_[i]->wanted = files.wanted();
+      jobs_[i]->memory_bytes = request_.memory_bytes;
+      read_input(c.image, "", request_.read, *jobs_[i]);
+      prepare(model_, config_, *jobs_[i], side_);
+    });
+  }
+
+  bool compute(size_t i) {
+    return attempt(i, [&] { evaluate(model_, config_, *jobs_[i], compute_); });
+  }
+
+  void finish(size_t i) {
+    const Case& c = request_.cases[i];
+    CaseRow row{c.id};
+    const bool written = attempt(i, [&] {
+      const auto start = Clock::now();
+      find_structure(model_, config_, *jobs_[i], side_);
+      Outputs outputs =
+          detection_outputs(model_, config_, files_of(request_, c), c.image, jobs_[i]);
+      outputs.input(c.image);
+      const std::chrono::duration<double> took = Clock::now() - start;
+      writer_.write(outputs, seconds_[i] + took.count());
+      if (outputs.status_word == "rejected") row.status = CaseStatus::kRejected;
+      row.message = outputs.status_reason;
+    });
+    if (!written) return;
+    row.seconds = seconds_[i];
+    row.voxels = jobs_[i]->found.voxels;
+    row.volume_ml = jobs_[i]->found.volume_mm3 / 1000;
+    record(i, row);
+  }
+
+  static bool all_there(const DetectionFiles& files) {
+    const std::vector<std::string> names = files.all();
+    return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+      std::error_code ignored;
+      return fs::exists(name, ignored);
+    });
+  }
+
+  Outputs outcome(const OverlapTimes& times) const {
+    Outputs outputs;
+    outputs.metric("cases", static_cast<double>(jobs_.size()));
+    for (const CaseStatus status :
+         {CaseStatus::kOk, CaseStatus::kRejected, CaseStatus::kFailed, CaseStatus::kSkipped}) {
+      outputs.metric(to_string(status), static_cast<double>(table_.count(status)));
+    }
+    const auto done = static_cast<double>(jobs_.size() - table_.count(CaseStatus::kSkipped));
+    outputs.metric("cases_per_second", done / times.seconds)
+        .metric("share_waiting_for_reading", times.waited_for_reading / times.seconds)
+        .metric("share_waiting_for_writing", times.waited_for_finishing / times.seconds);
+    const size_t failed = table_.count(CaseStatus::kFailed);
+    const size_t rejected = table_.count(CaseStatus::kRejected);
+    if (failed + rejected > 0) {
+      outputs.status("rejected", std::to_string(failed) + " of " + std::to_string(jobs_.size()) +
+                                     " cases failed and in " + std::to_string(rejected) +
+                                     " nothing was detected; see '" +
+                                     status_table(request_.folder) + "'");
+    }
+    return outputs;
+  }
+
+  const pbt::Model& model_;
+  const DetectConfig& config_;
+  const BatchRequest& request_;
+  const CaseWriter& writer_;
+  const Context& context_;
+  Context compute_, side_;
+  std::vector<std::shared_ptr<DetectionJob>> jobs_;  // of the cases in flight
+  std::vector<double> seconds_;
+  StatusTable table_;
+};
+
+}  // namespace
+
+std::string status_table(const std::string& folder) {
+  return (fs::path(folder) / "status.tsv").string();
+}
+
+void check_batch(const BatchRequest& request) {
+  std::set<std::string> inputs, outputs;
+  std::error_code ignored;
+  for (const Case& c : request.cases) {
+    inputs.insert(fs::weakly_canonical(c.image, ignored).string());
+    if (!c.label.empty()) inputs.insert(fs::weakly_canonical(c.label, ignored).string());
+  }
+  const auto add = [&](const std::string& name) {
+    const std::string path = fs::weakly_canonical(name, ignored).string();
+    if (inputs.contains(path)) {
+      throw UsageError("'" + name +
+                       "' is an image or label map of the list and would be replaced; give another "
+                       "--output-dir");
+    }
+    if (!outputs.insert(path).second) {
+      throw UsageError("'" + name + "' would be written for two cases; give them other ids");
+    }
+  };
+  add(status_table(request.folder));
+  add((fs::path(request.folder) / "larch.json").string());
+  for (const Case& c : request.cases) {
+    check_id(c.id);
+    const DetectionFiles files = files_of(request, c);
+    check_files(files);
+    for (const std::string& name : files.all()) {
+      add(name);
+      add(name + ".json");
+    }
+    if (!files.labels.empty()) add(files.table());
+  }
+}
+
+Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,
+                     const BatchRequest& request, const CaseWriter& writer,
+                     const Context& context) {
+  check_batch(request);
+  return Batch(model, config, request, writer, context).run();
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,256 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# pbt-detect on lists of images, and on volumes that do not fit into the memory it may take.
+
+load helpers
+
+setup_file() {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
+  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
+  cd "$BATS_FILE_TMPDIR"
+  cat > tiny.json <<'JSON'
+{
+  "labels": {"class_name": "ball", "class_value": 3},
+  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 2},
+  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
+  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
+}
+JSON
+  "$BIN/pbt-train" --list train.tsv --output m.pbt --config tiny.json -q
+  echo "image" > cases.tsv
+  for i in 0 1 2 3; do
+    echo "image_$i.nii.gz" >> cases.tsv
+    "$BIN/pbt-detect" -m m.pbt -i image_$i.nii.gz -o one_$i.nii.gz --mesh one_$i.vtk -q --threads 1 \
+      --probability one_$i.probability.nii.gz --qc one_$i.png --candidates one_$i.candidates.tsv
+  done
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+  ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+detect() { "$BIN/pbt-detect" --model m.pbt "$@"; }
+batch() { detect --list cases.tsv --output-dir out "$@"; }
+
+same_as_single() {  # ENDING...: out/image_<i>ENDING is one_<i>ENDING
+  local i ending
+  for i in 0 1 2 3; do
+    for ending in "$@"; do
+      cmp "out/image_$i$ending" "one_$i$ending"
+    done
+  done
+}
+
+# status CODE: asserts on `rows`, a dictionary of the status table by id.
+status() {
+  python "
+import csv
+text = open('out/status.tsv').read()
+assert text.endswith('\n')
+table = list(csv.DictReader(text.splitlines(), delimiter='\t'))
+assert list(table[0]) == ['id', 'status', 'message', 'seconds', 'voxels', 'volume_ml'], table[0]
+rows = {r['id']: r for r in table}
+assert len(rows) == len(table)
+$1"
+}
+
+@test "a list: the same bytes as image by image, for any number of threads" {
+  for threads in 1 2 5; do
+    expect 0 batch --write labels,probability,mesh,qc,candidates --threads $threads --force
+    same_as_single .nii.gz .tsv .probability.nii.gz .vtk .png .candidates.tsv
+    no_temporaries
+  done
+  status "
+assert [r['id'] for r in table] == ['image_0', 'image_1', 'image_2', 'image_3']
+import nibabel
+for r in table:
+    assert r['status'] == 'ok' and r['message'] == 'n/a' and float(r['seconds']) > 0, r
+    seg = nibabel.load('out/' + r['id'] + '.nii.gz')
+    voxels = int((seg.get_fdata() > 0).sum())
+    assert voxels == int(r['voxels']) > 0 and abs(voxels * 12 / 1000 - float(r['volume_ml'])) < 1e-3
+    for ending in ('.nii.gz', '.probability.nii.gz', '.vtk', '.png', '.candidates.tsv'):
+        larch = load('out/' + r['id'] + ending + '.json')['Larch']
+        inputs = [i['Path'] for i in larch['Inputs']]
+        assert r['id'] + '.nii.gz' in inputs and 'm.pbt' in inputs, inputs
+        assert larch['Metrics']['voxels'] == voxels and larch['Status'] == 'done'
+assert load('out/larch.json')['Larch']['Metrics']['ok'] == 4"
+}
+
+@test "only labels unless more is asked for; other formats; the report" {
+  expect 0 batch --report r.json
+  same_as_single .nii.gz .tsv
+  [ "$(ls out | grep -c image_0)" -eq 3 ]
+  python "
+m = load('r.json')['metrics']
+assert m['cases'] == m['ok'] == 4 and m['failed'] == m['skipped'] == m['rejected'] == 0
+assert m['cases_per_second'] > 0 and 0 <= m['share_waiting_for_reading'] <= 1"
+  expect 0 detect --list cases.tsv --output-dir other --write probability,mesh --format nrrd \
+    --mesh-format ply --no-sidecar
+  [ "$(ls other | grep image_1 | tr '\n' ' ')" = "image_1.ply image_1.probability.nrrd " ]
+}
+
+@test "7: bad cases do not stop the others; the table says what is wrong" {
+  head -c 3000 "$(readlink image_1.nii.gz)" > cut.nii.gz
+  printf 'id\timage\na\timage_0.nii.gz\ncut\tcut.nii.gz\nnone\tmissing.nii.gz\nb\timage_3.nii.gz\n' > l.tsv
+  for threads in 1 3; do
+    expect 7 detect --list l.tsv --output-dir out --threads $threads --force
+    has err.txt "2 of 4 cases failed"
+    has err.txt "out/status.tsv"
+    cmp out/a.nii.gz one_0.nii.gz
+    cmp out/b.nii.gz one_3.nii.gz
+    absent out/cut.nii.gz out/cut.tsv out/none.nii.gz
+    no_temporaries
+    status "
+assert [rows[i]['status'] for i in ('a', 'cut', 'none', 'b')] == ['ok', 'failed', 'failed', 'ok']
+assert 'truncated' in rows['cut']['message'] and 'missing.nii.gz' in rows['none']['message']
+assert rows['cut']['voxels'] == 'n/a' and rows['a']['message'] == 'n/a'"
+  done
+}
+
+@test "7: cases in which nothing is found are written and say rejected" {
+  expect 7 batch --structure.min_voxels 100000 --report r.json
+  status "
+assert all(r['status'] == 'rejected' and 'nothing was detected' in r['message'] for r in table)"
+  same_as_single .nii.gz
+  python "
+assert load('out/image_0.nii.gz.json')['Larch']['Status'] == 'rejected'
+assert load('r.json')['status'] == 'rejected' and load('r.json')['metrics']['rejected'] == 4"
+}
+
+@test "--skip-existing does what is missing; --force does all again; neither: refused" {
+  expect 0 batch --write labels,mesh
+  rm out/image_1.vtk out/image_2.nii.gz
+  echo kept > out/image_0.nii.gz
+  expect 6 batch --write labels,mesh
+  has err.txt "'out' is not empty"
+  expect 0 batch --write labels,mesh --skip-existing
+  [ "$(cat out/image_0.nii.gz)" = kept ]
+  cmp out/image_1.vtk one_1.vtk
+  cmp out/image_2.nii.gz one_2.nii.gz
+  status "
+assert [r['status'] for r in table] == ['skipped', 'ok', 'ok', 'skipped']"
+  expect 0 batch --write labels,mesh --force
+  same_as_single .nii.gz .vtk
+}
+
+@test "143: SIGTERM ends the run after the cases in flight, and --skip-existing completes it" {
+  { echo -e "id\timage"; for i in $(seq 1 300); do echo -e "c$i\timage_3.nii.gz"; done; } > many.tsv
+  for threads in 1 2; do
+    rm -rf out
+    "$BIN/pbt-detect" -m m.pbt --list many.tsv --output-dir out --threads $threads 2>err.txt &
+    pid=$!
+    while [ ! -e out/c3.nii.gz.json ] && kill -0 $pid; do sleep 0.02; done
+    kill -TERM $pid
+    code=0
+    wait $pid || code=$?
+    [ "$code" -eq 143 ] || { echo "exit code $code"; cat err.txt; return 1; }
+    has err.txt "of 300 cases; --skip-existing goes on from there"
+    no_temporaries
+    status "
+import os
+done = [n[:-7] for n in os.listdir('out') if n.endswith('.nii.gz')]
+assert 3 <= len(done) < 300 and sorted(rows) == sorted(done), (len(done), len(rows))
+assert all(r['status'] == 'ok' for r in table)
+open('done.txt', 'w').write(str(len(done)))"
+  done
+  head -40 many.tsv > some.tsv
+  expect 0 detect --list some.tsv --output-dir out --skip-existing
+  for i in $(seq 1 39); do cmp "out/c$i.nii.gz" one_3.nii.gz; done
+}
+
+@test "6: a full disk fails the cases that do not fit, and leaves no part of one" {
+  small_disk disk 56
+  expect 7 detect --list cases.tsv --output-dir disk/out --write mesh --no-sidecar
+  has err.txt "No space left on device"
+  no_temporaries disk
+  for file in disk/out/*.vtk; do cmp "$file" "${file/*image_/one_}"; done
+}
+
+@test "2 and 3: flags that do not go together, names that clash, lists that cannot be read" {
+  expect 2 detect --list cases.tsv
+  has err.txt "--output-dir is missing"
+  expect 2 batch --input image_0.nii.gz
+  expect 2 batch --output seg.nii.gz
+  has err.txt "--write"
+  expect 2 batch --write labels,meshes
+  expect 2 batch --format docx
+  expect 2 batch --memory lots
+  has err.txt "--memory: 'lots'"
+  expect 2 detect --input image_0.nii.gz --output-dir out
+  mkdir images
+  cp "$(readlink image_0.nii.gz)" images/case.nii.gz
+  printf 'image\nimages/case.nii.gz\n' > own.tsv
+  expect 2 detect --list own.tsv --output-dir images --force
+  has err.txt "would be replaced"
+  cmp images/case.nii.gz image_0.nii.gz
+  printf 'image\tid\nimage_0.nii.gz\t../x\n' > up.tsv
+  expect 3 detect --list up.tsv --output-dir out
+  has err.txt "'../x' cannot be a file name"
+  printf 'image\tid\nimage_0.nii.gz\tx\nimage_1.nii.gz\tx\n' > twice.tsv
+  expect 3 detect --list twice.tsv --output-dir out
+  printf 'image\n' > empty.tsv
+  expect 3 detect --list empty.tsv --output-dir out
+  absent out
+}
+
+@test "--dry-run writes nothing" {
+  expect 0 batch --dry-run
+  has err.txt "would write out"
+  absent out
+}
+
+# --- memory
+
+@test "--memory: the same bytes in slabs, and 5 with the need when it is too little" {
+  python "
+import nibabel, numpy
+image = nibabel.load('image_3.nii.gz')
+data = numpy.asarray(image.dataobj)
+tall = numpy.concatenate([data] * 40, axis=2)[:130, :, :]
+tall = numpy.pad(tall, ((0, 90), (0, 90), (0, 0)), mode='edge')
+nibabel.save(nibabel.Nifti1Image(tall, image.affine), 'tall.nii.gz')"
+  expect 0 detect -i tall.nii.gz --probability p.nii.gz -o seg.nii.gz
+  lacks err.txt "slabs"
+  expect 5 detect -i tall.nii.gz --probability x.nii.gz --memory 33M
+  has err.txt "needs at least"
+  has err.txt "--memory"
+  absent x.nii.gz
+  needed=$(sed -n 's/.*(\([0-9]*\) bytes).*/\1/p' err.txt)
+  for memory in $needed 60M; do
+    expect 0 detect -i tall.nii.gz --probability p2.nii.gz -o seg2.nii.gz --memory $memory --force
+    has err.txt "evaluating in"
+    cmp p.nii.gz p2.nii.gz
+    cmp seg.nii.gz seg2.nii.gz
+  done
+}
+
+@test "large compressed files: one gzip member that nibabel, gzip and Larch read; threads do not matter" {
+  python "
+import nibabel, numpy
+image = nibabel.load('image_3.nii.gz')
+big = numpy.asarray(image.dataobj).repeat(6, axis=0).repeat(6, axis=1).repeat(4, axis=2)
+affine = image.affine @ numpy.diag([1 / 6, 1 / 6, 1 / 4, 1])
+nibabel.save(nibabel.Nifti1Image(big, affine), 'big.nii.gz')
+print(big.nbytes)"
+  for threads in 1 2 3; do
+    expect 0 detect -i big.nii.gz --probability p$threads.nii.gz --threads $threads --no-sidecar
+  done
+  cmp p1.nii.gz p2.nii.gz
+  cmp p1.nii.gz p3.nii.gz
+  gzip -t p1.nii.gz
+  expect 0 detect -i big.nii.gz --probability p.nii --no-sidecar
+  python "
+import gzip, nibabel, numpy, zlib
+raw = open('p1.nii.gz', 'rb').read()
+one = zlib.decompressobj(31)
+text = one.decompress(raw)
+assert one.eof and not one.unused_data, 'more than one member'
+assert len(text) > 3 << 20, len(text)
+assert text == open('p.nii', 'rb').read()
+assert numpy.array_equal(nibabel.load('p1.nii.gz').get_fdata(), nibabel.load('p.nii').get_fdata())
+# Blocks do not cost compression: within 2 % of one piece.
+assert len(raw) < 1.02 * len(gzip.compress(text, 6)), (len(raw), len(gzip.compress(text, 6)))"
+}

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch2/catch.hpp"
+#include <unistd.h>
+
+#include "larch/app/bytes.h"
+#include "larch/core/error.h"
+#include "larch/io/file.h"
+#include "larch/pipeline/overlap.h"
+#include "larch/pipeline/pbt_batch.h"
+#include "larch/pipeline/status_table.h"
+
+namespace larch::pipeline {
+namespace {
+
+using std::chrono::milliseconds;
+
+const std::function<bool()> kNever = [] { return false; };
+
+/// Notes what happens to each item.
+struct Record {
+  std::mutex mutex;
+  std::vector<std::vector<char>> steps;
+  size_t in_flight = 0, most_in_flight = 0;
+  int64_t bytes = 0, most_bytes = 0;
+
+  explicit Record(size_t count) : steps(count) {}
+  void step(size_t item, char what) {
+    const std::lock_guard lock(mutex);
+    steps[item].push_back(what);
+  }
+  void enter(int64_t size) {
+    const std::lock_guard lock(mutex);
+    most_in_flight = std::max(most_in_flight, ++in_flight);
+    most_bytes = std::max(most_bytes, bytes += size);
+  }
+  void leave(int64_t size) {
+    const std::lock_guard lock(mutex);
+    --in_flight;
+    bytes -= size;
+  }
+};
+
+Stages noting(Record& record, int64_t bytes = 1) {
+  return {[=](size_t) { return bytes; },
+          [&record, bytes](size_t i) {
+            record.enter(bytes);
+            record.step(i, 'r');
+            return true;
+          },
+          [&record](size_t i) {
+            record.step(i, 'c');
+            return true;
+          },
+          [&record, bytes](size_t i) {
+            record.step(i, 'f');
+            record.leave(bytes);
+          }};
+}
+
+TEST_CASE("overlap: each item passes each stage once, in order, whatever the threads") {
+  for (const int readers : {0, 1, 3}) {
+    for (const int finishers : {1, 4}) {
+      Record record(57);
+      overlap(57, noting(record), {readers, finishers, 5, INT64_MAX}, kNever);
+      for (const auto& steps : record.steps) CHECK(steps == std::vector<char>{'r', 'c', 'f'});
+      CHECK(record.most_in_flight <= 5);
+    }
+  }
+  overlap(0, Stages{}, {2, 2, 4, 10}, kNever);
+}
+
+TEST_CASE("overlap: memory is bounded, and an item that is too large goes alone") {
+  Record record(20);
+  overlap(20, noting(record, 10), {3, 3, 8, 35}, kNever);
+  CHECK(record.most_bytes <= 30);
+  Record large(6);
+  overlap(6, noting(large, 100), {3, 3, 8, 35}, kNever);
+  CHECK(large.most_in_flight == 1);
+  for (const auto& steps : large.steps) CHECK(steps.size() == 3);
+}
+
+TEST_CASE("overlap: reading and finishing go on beside the computation") {
+  const auto nap = [] { std::this_thread::sleep_for(milliseconds(20)); };
+  const Stages stages{[](size_t) { return 1; },
+                      [&](size_t) {
+                        nap();
+                        return true;
+                      },
+                      [&](size_t) {
+                        nap();
+                        return true;
+                      },
+                      [&](size_t) { nap(); }};
+  const OverlapTimes alone = overlap(15, stages, {0, 0, 4, INT64_MAX}, kNever);
+  const OverlapTimes beside = overlap(15, stages, {1, 1, 4, INT64_MAX}, kNever);
+  CHECK(alone.seconds > 15 * 0.06);
+  CHECK(beside.seconds < 0.75 * alone.seconds);
+  CHECK(alone.waited_for_reading > 15 * 0.02);
+  CHECK(beside.waited_for_reading < 0.5 * alone.waited_for_reading);
+}
+
+TEST_CASE("overlap: items that end early, a stop, and exceptions") {
+  for (const int readers : {0, 2}) {
+    Record record(30);
+    Stages stages = noting(record);
+    stages.read = [&](size_t i) {
+      record.step(i, 'r');
+      return i % 3 != 0;
+    };
+    stages.compute = [&](size_t i) {
+      record.step(i, 'c');
+      return i % 3 != 1;
+    };
+    overlap(30, stages, {readers, 1, 3, INT64_MAX}, kNever);
+    for (size_t i = 0; i < 30; ++i) CHECK(record.steps[i].size() == 1 + i % 3);
+
+    std::atomic<bool> stop = false;
+    std::atomic<int> computed = 0, finished = 0;
+    stages.read = [](size_t) { return true; };
+    stages.compute = [&](size_t) {
+      if (++computed == 5) stop = true;
+      return true;
+    };
+    stages.finish = [&](size_t) { ++finished; };
+    overlap(30, stages, {readers, 1, 3, INT64_MAX}, [&] { return stop.load(); });
+    CHECK(computed == 5);
+    CHECK(finished == 5);
+
+    for (const int where : {0, 1, 2}) {
+      const auto fail = [where](int here, size_t i) {
+        if (here == where && i == 7) throw std::runtime_error("seven");
+        return true;
+      };
+      stages.read = [&](size_t i) { return fail(0, i); };
+      stages.compute = [&](size_t i) { return fail(1, i); };
+      stages.finish = [&](size_t i) { fail(2, i); };
+      CHECK_THROWS_WITH(overlap(30, stages, {readers, 2, 4, INT64_MAX}, kNever), "seven");
+    }
+  }
+}
+
+std::string scratch(const std::string& name) {
+  return (std::filesystem::temp_directory_path() /
+          ("larch-pipeline-" + std::to_string(::getpid()) + "-" + name))
+      .string();
+}
+
+TEST_CASE("status table: rows as they come, and in the order of the cases at the end") {
+  const std::string path = scratch("status.tsv");
+  {
+    StatusTable table(path);
+    table.add(2, {"c", CaseStatus::kFailed, "line\none\ttab", 1.5});
+    CHECK(table.add(0, {"a", CaseStatus::kOk, "", 0.25, 12, 3.5}) == 2);
+    const std::string header = "id\tstatus\tmessage\tseconds\tvoxels\tvolume_ml\n";
+    const std::string a = "a\tok\tn/a\t0.250\t12\t3.5\n";
+    const std::string c = "c\tfailed\tline one tab\t1.500\tn/a\tn/a\n";
+    CHECK(read_file(path) == header + c + a);
+    table.finish();
+    CHECK(read_file(path) == header + a + c);
+    CHECK(table.count(CaseStatus::kFailed) == 1);
+    CHECK(table.count(CaseStatus::kSkipped) == 0);
+  }
+  std::filesystem::remove(path);
+  CHECK_THROWS_AS(StatusTable("/nowhere/at/all/status.tsv"), OutputError);
+}
+
+TEST_CASE("batch: names that clash or replace inputs are refused before anything is done") {
+  BatchRequest request;
+  request.folder = "out";
+  request.products = {Product::kLabels, Product::kProbability};
+  const auto with = [&](const std::vector<Case>& cases) {
+    request.cases = cases;
+    check_batch(request);
+  };
+  CHECK_NOTHROW(with({{"a", "in/a.nii.gz", ""}, {"b", "in/b.nii.gz", ""}}));
+  CHECK_THROWS_AS(with({{"a", "out/a.nii.gz", ""}}), UsageError);
+  CHECK_THROWS_AS(with({{"a", "out/../out/a.nii.gz", ""}}), UsageError);
+  CHECK_THROWS_AS(with({{"a", "in/a.nii.gz", "out/a.nii.gz"}}), UsageError);
+  CHECK_THROWS_AS(with({{"a", "x", ""}, {"a.probability", "y", ""}}), UsageError);
+  CHECK_THROWS_AS(with({{"status", "x", ""}}), UsageError);
+  for (const std::string id : {"", "../a", "a/b", ".a", "a\nb"}) {
+    CHECK_THROWS_AS(with({{id, "x", ""}}), InputError);
+  }
+}
+
+TEST_CASE("numbers of bytes") {
+  const int64_t kibi = 1024;
+  CHECK(parse_bytes("--memory", "4G") == 4 * kibi * kibi * kibi);
+  CHECK(parse_bytes("--memory", "500M") == 500 * kibi * kibi);
+  CHECK(parse_bytes("--memory", "2GiB") == 2 * kibi * kibi * kibi);
+  CHECK(parse_bytes("--memory", "2gb") == 2'000'000'000);
+  CHECK(parse_bytes("--memory", "1.5k") == 1536);
+  CHECK(parse_bytes("--memory", "12345") == 12345);
+  for (const std::string text :
+       {"", "G", "4X", "4GG", "-4G", "0", "0.1", "4 G", "nan", "1e400", "9999999T"}) {
+    CHECK_THROWS_WITH(parse_bytes("--memory", text), Catch::Contains("--memory: '" + text + "'"));
+  }
+}
+
+}  // namespace
+}  // namespace larch::pipeline
