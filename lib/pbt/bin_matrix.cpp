@@ -122,7 +122,11 @@ BinMatrix build_matrix(const BoostJob& job) {
   BinMatrix matrix;
   matrix.samples = job.problem.places.index.size();
   matrix.blocks = (job.feature_count + kBlock - 1) / kBlock;
-  matrix.bins.assign(matrix.blocks * matrix.samples * kBlock, 0);
+  // Every code is written below; only the padding of the last block must be made.
+  const size_t bytes = matrix.blocks * matrix.samples * kBlock;
+  matrix.bins = std::make_unique_for_overwrite<uint8_t[]>(bytes);
+  const size_t padded = std::min(bytes, matrix.samples * kBlock);
+  std::fill_n(matrix.bins.get() + (bytes - padded), padded, uint8_t{0});
   matrix.maps.resize(matrix.blocks * kBlock);
   fill_codes(job, matrix);
   parallel_for(job.threads, static_cast<int64_t>(matrix.blocks), 16, [&](int64_t a, int64_t b) {

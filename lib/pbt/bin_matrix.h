@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,8 +21,8 @@ using BlockHistogram = std::array<int32_t, kBlock * kBins>;  // [feature][bin]
 /// Bins of the selected samples.
 struct BinMatrix {
   size_t samples = 0, blocks = 0;
-  std::vector<uint8_t> bins;  ///< [block][sample][kBlock], padded to whole blocks
-  std::vector<BinMap> maps;   ///< [feature]
+  std::unique_ptr<uint8_t[]> bins;  ///< [block][sample][kBlock], padded to whole blocks
+  std::vector<BinMap> maps;         ///< [feature]
 
   uint8_t* row(size_t block, size_t sample) { return &bins[(block * samples + sample) * kBlock]; }
   const uint8_t* row(size_t block, size_t sample) const {

@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pbt/votes.h"
 
+#include <algorithm>
+#include <array>
+
 #include "larch/core/dispatch.h"
 #include "larch/core/parallel.h"
+#include "larch/pbt/lane_kernels.h"
 
 namespace larch::pbt {
 namespace {
@@ -31,25 +35,45 @@ Votes cast_votes(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
 }
 
 namespace cpu {
+namespace {
+
+/// The votes of all weak classifiers on samples [first, first + lanes): so few at a time that what
+/// the weak classifiers read around them stays in the cache.
+void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t first, size_t lanes) {
+  const SamplePlaces& places = job.places;
+  const size_t words = (rules.size() + 31) / 32;
+  std::array<int64_t, kLanes> base{};
+  std::array<uint32_t, kLanes> bits{};
+  int32_t channel = -1;
+  for (size_t t = 0; t < rules.size(); ++t) {
+    if (job.weaks[t].channel != channel) {
+      channel = job.weaks[t].channel;
+      const int64_t* bases = places.bases + job.weaks[t].channel * places.sample_count;
+      for (size_t k = 0; k < lanes; ++k) base[k] = bases[places.index[first + k]];
+    }
+    lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes}, bits.data());
+    if (t % 32 == 31 || t + 1 == rules.size()) {
+      for (size_t k = 0; k < lanes; ++k) job.bits[(first + k) * words + t / 32] = bits[k];
+      bits.fill(0);
+    }
+  }
+}
+
+}  // namespace
 
 void cast_votes(const VotesJob& job) {
-  const size_t words = (job.weaks.size() + 31) / 32;
-  const SamplePlaces& places = job.places;
-  parallel_for(
-      job.threads, static_cast<int64_t>(places.index.size()), 256, [&](int64_t a, int64_t b) {
-        for (auto k = static_cast<size_t>(a); k < static_cast<size_t>(b); ++k) {
-          uint32_t* bits = &job.bits[k * words];
-          for (size_t t = 0; t < job.weaks.size(); ++t) {
-            const VoteRecord& weak = job.weaks[t];
-            const int64_t base = places.bases[weak.channel * places.sample_count + places.index[k]];
-            const int32_t value = features::linear_response(job.taps + weak.first_tap, weak.n_tap,
-                                                            places.integral + base);
-            if (weak_vote(weak.codes, weak.bins, weak.mask, value)) {
-              bits[t / 32] |= 1u << (t % 32);
-            }
-          }
-        }
-      });
+  std::vector<VoteRule> rules;
+  for (const VoteRecord& weak : job.weaks) {
+    rules.push_back({job.taps + weak.first_tap, weak.n_tap, 1u << (rules.size() % 32), weak.codes,
+                     weak.bins, weak.mask});
+  }
+  const auto samples = static_cast<int64_t>(job.places.index.size());
+  parallel_for(job.threads, samples, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += kLanes) {
+      vote_group(job, rules, static_cast<size_t>(first),
+                 static_cast<size_t>(std::min<int64_t>(kLanes, end - first)));
+    }
+  });
 }
 
 }  // namespace cpu
