@@ -23,6 +23,11 @@ U32 mask_bits(uint64_t mask, U32 bit) {
   return out;
 }
 
+/// Values 0..255 as bytes.
+void store_bytes(uint8_t* at, U32 values) {
+  for (int k = 0; k < kLanes; ++k) at[k] = static_cast<uint8_t>(values[k]);
+}
+
 #include "larch/pbt/lane_kernels.inc"
 
 }  // namespace

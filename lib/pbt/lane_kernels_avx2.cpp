@@ -29,6 +29,14 @@ U32 mask_bits(uint64_t mask, U32 bit) {
   return (U32)_mm256_sub_epi32(_mm256_setzero_si256(), one);
 }
 
+/// Values 0..255 as bytes.
+void store_bytes(uint8_t* at, U32 values) {
+  const __m256i v = (__m256i)values, words = _mm256_packus_epi32(v, v);
+  const __m256i bytes = _mm256_packus_epi16(words, words);
+  _mm_storel_epi64((__m128i*)at, _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes),
+                                                    _mm256_extracti128_si256(bytes, 1)));
+}
+
 #include "larch/pbt/lane_kernels.inc"
 
 }  // namespace
