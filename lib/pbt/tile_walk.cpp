@@ -319,13 +319,28 @@ class TileWalker {
   std::vector<uint32_t> point_sum_;
 };
 
+Vec3i tile_counts(const Vec3i& size, const Vec3i& tile) {
+  const auto count = [](int length, int step) { return (length + step - 1) / step; };
+  return {count(size.x, tile.x), count(size.y, tile.y), count(size.z, tile.z)};
+}
+
+/// The tile of the job, or one whose voxels and surroundings stay in the second level cache for
+/// windows of the usual size; smaller where there would be too few tiles for the threads.
+Vec3i chosen_tile(const EvaluateJob& job) {
+  if (job.tile.x > 0) return job.tile;
+  const Vec3i large{32, 16, 16}, small{32, 8, 8};
+  const Vec3i tiles = tile_counts(job.size, large);
+  const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
+  return all < int64_t{16} * job.threads ? small : large;
+}
+
 }  // namespace
 
-void tile_walk(const EvaluateJob& job) {
+void tile_walk(const EvaluateJob& wanted) {
+  EvaluateJob job = wanted;
+  job.tile = chosen_tile(wanted);
   const WalkPlan plan(job);
-  const auto count = [](int size, int tile) { return (size + tile - 1) / tile; };
-  const Vec3i tiles{count(job.size.x, job.tile.x), count(job.size.y, job.tile.y),
-                    count(job.size.z, job.tile.z)};
+  const Vec3i tiles = tile_counts(job.size, job.tile);
   const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
   parallel_for(job.threads, all, std::clamp<int64_t>(all / 64, 1, 8),
                [&](int64_t begin, int64_t end) {
