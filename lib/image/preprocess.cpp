@@ -3,8 +3,10 @@
 #include "larch/image/preprocess.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
@@ -137,6 +139,66 @@ Vec3i samples_per_voxel(const IndexMap& map) {
   return {count(map.step_x), count(map.step_y), count(map.step_z)};
 }
 
+/// Calls store(linear index, value) for each voxel of the target, from several threads.
+template <class Store>
+void resample_into(const Volume<float>& source, const Grid& target, const Context& context,
+                   const Store& store) {
+  const IndexMap map(source.grid(), target);
+  const Vec3i n = samples_per_voxel(map);
+  const double share = 1.0 / (static_cast<double>(n.x) * n.y * n.z);
+  parallel_for(context.threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
+    for (int z = static_cast<int>(begin); z < end; ++z) {
+      for (int y = 0; y < target.size.y; ++y) {
+        for (int x = 0; x < target.size.x; ++x) {
+          double sum = 0;
+          for (int k = 0; k < n.z; ++k)
+            for (int j = 0; j < n.y; ++j)
+              for (int i = 0; i < n.x; ++i)
+                sum +=
+                    interpolate(source, map.at(x + (i + 0.5) / n.x - 0.5, y + (j + 0.5) / n.y - 0.5,
+                                               z + (k + 0.5) / n.z - 0.5));
+          store(target.linear({x, y, z}),
+                static_cast<float>(n.x * n.y * n.z == 1 ? sum : sum * share));
+        }
+      }
+    }
+  });
+}
+
+/// A number whose order is that of the floats.
+uint32_t ordered_bits(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+/// Order statistics by counting, first the upper and then the lower half of the bits: a volume may
+/// be too large to be copied and sorted.
+class OrderStatistics {
+ public:
+  explicit OrderStatistics(const Volume<float>& values) : values_(values), upper_(kHalf, 0) {
+    for (const float value : values) ++upper_[ordered_bits(value) >> 16];
+  }
+  /// The value with `rank` values below it in sorted order.
+  double at(int64_t rank) const {
+    uint32_t high = 0;
+    while (rank >= upper_[high]) rank -= upper_[high++];
+    std::vector<int64_t> lower(kHalf, 0);
+    for (const float value : values_) {
+      const uint32_t bits = ordered_bits(value);
+      if (bits >> 16 == high) ++lower[bits & 0xffffu];
+    }
+    uint32_t low = 0;
+    while (rank >= lower[low]) rank -= lower[low++];
+    const uint32_t bits = high << 16 | low;
+    return std::bit_cast<float>((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
+  }
+
+ private:
+  static constexpr size_t kHalf = 65536;
+  const Volume<float>& values_;
+  std::vector<int64_t> upper_;
+};
+
 }  // namespace
 
 Grid model_grid(const Grid& input, const ModelSpace& space) {
@@ -157,25 +219,7 @@ Grid model_grid(const Grid& input, const ModelSpace& space) {
 
 Volume<float> resample(const Volume<float>& source, const Grid& target, const Context& context) {
   Volume<float> out(target);
-  const IndexMap map(source.grid(), target);
-  const Vec3i n = samples_per_voxel(map);
-  const double share = 1.0 / (static_cast<double>(n.x) * n.y * n.z);
-  parallel_for(context.threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
-    for (int z = static_cast<int>(begin); z < end; ++z) {
-      for (int y = 0; y < target.size.y; ++y) {
-        for (int x = 0; x < target.size.x; ++x) {
-          double sum = 0;
-          for (int k = 0; k < n.z; ++k)
-            for (int j = 0; j < n.y; ++j)
-              for (int i = 0; i < n.x; ++i)
-                sum +=
-                    interpolate(source, map.at(x + (i + 0.5) / n.x - 0.5, y + (j + 0.5) / n.y - 0.5,
-                                               z + (k + 0.5) / n.z - 0.5));
-          out({x, y, z}) = static_cast<float>(n.x * n.y * n.z == 1 ? sum : sum * share);
-        }
-      }
-    }
-  });
+  resample_into(source, target, context, [&](int64_t i, float value) { out[i] = value; });
   return out;
 }
 
@@ -202,12 +246,10 @@ IntensityMap intensity_map(const Volume<float>& image, const IntensityRule& rule
   double low = rule.window_low, high = rule.window_high;
   if (rule.rule == IntensityKind::kPercentile) {
     if (image.empty()) throw InputError("an image without voxels has no percentiles");
-    std::vector<float> values(image.begin(), image.end());
+    const OrderStatistics statistics(image);
     const auto statistic = [&](double percentile) {
-      const auto rank = static_cast<std::ptrdiff_t>(
-          std::floor(percentile / 100 * static_cast<double>(values.size() - 1)));
-      std::nth_element(values.begin(), values.begin() + rank, values.end());
-      return static_cast<double>(values[static_cast<size_t>(rank)]);
+      return statistics.at(static_cast<int64_t>(
+          std::floor(percentile / 100 * static_cast<double>(image.voxels() - 1))));
     };
     low = statistic(rule.low_percentile);
     high = statistic(rule.high_percentile);
@@ -228,17 +270,19 @@ Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& spa
                                const Context& context) {
   const IntensityMap map = intensity_map(image, space.intensity);
   const Grid grid = model_grid(image.grid(), space);
-  const bool same = describe_difference(image.grid(), grid, 1e-6).empty();
-  const Volume<float> resampled = same ? Volume<float>() : resample(image, grid, context);
-  const Volume<float>& source = same ? image : resampled;
   Volume<int16_t> out(grid);
-  parallel_for(context.threads, source.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const double value = std::nearbyint((source[i] - map.offset) * map.scale);
-      out[i] = static_cast<int16_t>(
-          std::clamp(value, static_cast<double>(map.low), static_cast<double>(map.high)));
-    }
-  });
+  const auto store = [&](int64_t i, float intensity) {
+    const double value = std::nearbyint((intensity - map.offset) * map.scale);
+    out[i] = static_cast<int16_t>(
+        std::clamp(value, static_cast<double>(map.low), static_cast<double>(map.high)));
+  };
+  if (describe_difference(image.grid(), grid, 1e-6).empty()) {
+    parallel_for(context.threads, image.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) store(i, image[i]);
+    });
+  } else {
+    resample_into(image, grid, context, store);
+  }
   return out;
 }
 

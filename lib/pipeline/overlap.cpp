@@ -42,6 +42,7 @@ class Overlap {
       threads.emplace_back([this] { guarded([this] { finish_all(); }); });
     }
     guarded([this] { compute_all(); });
+    const auto computed = Clock::now();
     {
       const std::lock_guard lock(mutex_);
       computing_over_ = true;
@@ -49,6 +50,7 @@ class Overlap {
     }
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);
+    times_.waited_for_finishing += seconds_since(computed);
     times_.seconds = seconds_since(start);
     return times_;
   }
@@ -72,10 +74,16 @@ class Overlap {
   /// A signal handler cannot wake anybody, so nobody sleeps for long.
   void sleep(Lock& lock) { changed_.wait_for(lock, std::chrono::milliseconds(50)); }
 
-  void release(size_t item) {
-    --in_flight_;
+  /// An item leaves, from those ahead of the computation or from those behind it.
+  void release(size_t item, size_t& place) {
+    --place;
     bytes_in_flight_ -= bytes_[item];
     changed_.notify_all();
+  }
+
+  bool fits(int64_t bytes) const {
+    if (ahead_ + behind_ == 0) return true;
+    return ahead_ < limits_.ahead && bytes_in_flight_ + bytes <= limits_.bytes;
   }
 
   void read_all() {
@@ -85,15 +93,11 @@ class Overlap {
       lock.unlock();
       const int64_t bytes = stages_.bytes(item);
       lock.lock();
-      const auto fits = [&] {
-        return in_flight_ == 0 ||
-               (in_flight_ < limits_.in_flight && bytes_in_flight_ + bytes <= limits_.bytes);
-      };
-      while (!fits() && !stopping()) sleep(lock);
+      while (!fits(bytes) && !stopping()) sleep(lock);
       if (stopping()) return;
       bytes_[item] = bytes;
       bytes_in_flight_ += bytes;
-      ++in_flight_;
+      ++ahead_;
       ++reading_;
       lock.unlock();
       bool goes_on = false;
@@ -104,20 +108,26 @@ class Overlap {
         ready_.push_back(item);
         changed_.notify_all();
       } else {
-        release(item);
+        release(item, ahead_);
       }
+    }
+  }
+
+  /// Waits, on the account of reading or finishing, until an item can be computed or none will
+  /// come.
+  void await_item(Lock& lock) {
+    while ((behind_ >= limits_.behind || (ready_.empty() && readers_left_ > 0)) && !stopping()) {
+      const auto start = Clock::now();
+      const bool held_up = behind_ >= limits_.behind || (reading_ == 0 && behind_ > 0);
+      sleep(lock);
+      (held_up ? times_.waited_for_finishing : times_.waited_for_reading) += seconds_since(start);
     }
   }
 
   void compute_all() {
     Lock lock(mutex_);
     while (true) {
-      while (ready_.empty() && readers_left_ > 0 && !stopping()) {
-        const auto start = Clock::now();
-        const bool held_up = reading_ == 0 && !computed_.empty();
-        sleep(lock);
-        (held_up ? times_.waited_for_finishing : times_.waited_for_reading) += seconds_since(start);
-      }
+      await_item(lock);
       if (ready_.empty() || stopping()) return;
       const size_t item = ready_.front();
       ready_.pop_front();
@@ -125,10 +135,12 @@ class Overlap {
       const bool goes_on = stages_.compute(item);
       lock.lock();
       if (goes_on) {
+        --ahead_;
+        ++behind_;
         computed_.push_back(item);
         changed_.notify_all();
       } else {
-        release(item);
+        release(item, ahead_);
       }
     }
   }
@@ -143,7 +155,7 @@ class Overlap {
       lock.unlock();
       guarded([&] { stages_.finish(item); });
       lock.lock();
-      release(item);
+      release(item, behind_);
     }
   }
 
@@ -156,7 +168,8 @@ class Overlap {
   std::condition_variable changed_;
   std::vector<int64_t> bytes_;           // of each item in flight
   std::deque<size_t> ready_, computed_;  // between the stages
-  size_t next_ = 0, in_flight_ = 0, reading_ = 0;
+  size_t next_ = 0, reading_ = 0;
+  size_t ahead_ = 0, behind_ = 0;  // being read, ready or computed now; computed and not finished
   int64_t bytes_in_flight_ = 0;
   int readers_left_ = 0;
   bool computing_over_ = false;

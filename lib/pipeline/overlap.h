@@ -22,15 +22,16 @@ struct Stages {
 struct OverlapLimits {
   int readers = 1;            ///< 0: all stages in the calling thread, one after the other
   int finishers = 1;          ///< at least 1 unless readers is 0
-  size_t in_flight = 4;       ///< most items that are read and not finished
-  int64_t bytes = INT64_MAX;  ///< most memory of them together; a larger item goes alone
+  size_t ahead = 2;           ///< most items that are being read or wait to be computed
+  size_t behind = 2;          ///< most items that are computed and not finished
+  int64_t bytes = INT64_MAX;  ///< most memory of all of them together; a larger item goes alone
 };
 
 /// Where the time of the computing thread went.
 struct OverlapTimes {
   double seconds = 0;
   double waited_for_reading = 0;
-  double waited_for_finishing = 0;  ///< nothing may be read because too much is not finished
+  double waited_for_finishing = 0;  ///< too much, or all that is left, is still to be finished
 };
 
 /// Leads items 0 .. count - 1 through the stages. Once `stop` returns true (asked at least every

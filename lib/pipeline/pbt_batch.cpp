@@ -97,8 +97,9 @@ class Batch {
     const int threads = context_.threads;
     const bool alone = threads == 1 && !context_.device.is_cuda();
     limits.readers = alone ? 0 : std::clamp(threads / 4, 1, 4);
-    limits.finishers = alone ? 0 : std::clamp(threads / 2, 1, 8);
-    limits.in_flight = static_cast<size_t>(limits.readers + limits.finishers) + 2;
+    limits.finishers = alone ? 0 : std::clamp(threads, 1, 32);
+    limits.ahead = static_cast<size_t>(limits.readers) + 2;
+    limits.behind = static_cast<size_t>(limits.finishers) + 1;
     limits.bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
     // Signals are looked at between the cases only.
     compute_ = context_;

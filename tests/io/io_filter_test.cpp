@@ -31,7 +31,54 @@ int64_t count(const Volume<uint8_t>& mask) {
   return std::count(mask.begin(), mask.end(), uint8_t{1});
 }
 
+/// Background that no path through faces leads out of, by repeated sweeps.
+Volume<uint8_t> filled_by_sweeps(const Volume<uint8_t>& mask) {
+  const Vec3i size = mask.size();
+  Volume<uint8_t> outside(mask.grid());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int64_t i = 0; i < mask.voxels(); ++i) {
+      if (mask[i] != 0 || outside[i] != 0) continue;
+      const Vec3i at = mask.grid().voxel(i);
+      bool reached = false;
+      for (int axis = 0; axis < 3; ++axis) {
+        if (axis == 2 && size.z == 1) continue;
+        for (const int step : {-1, 1}) {
+          Vec3i next = at;
+          next[axis] += step;
+          reached = reached || !mask.grid().contains(next) || outside(next) != 0;
+        }
+      }
+      if (reached) outside[i] = 1;
+      changed = changed || reached;
+    }
+  }
+  for (uint8_t& voxel : outside) voxel = static_cast<uint8_t>(voxel == 0);
+  return outside;
+}
+
 }  // namespace
+
+TEST_CASE("holes of random masks, wherever in the volume they lie") {
+  std::mt19937 random(3);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 300; ++round) {
+    const Vec3i size{1 + below(9), 1 + below(9), round % 3 == 0 ? 1 : 1 + below(9)};
+    auto mask = box(size, {1, 1, 1}, {0, 0, 0});
+    const Vec3i low{below(size.x), below(size.y), below(size.z)};
+    const int often = 2 + below(5);
+    for (int64_t i = 0; i < mask.voxels(); ++i) {
+      const Vec3i at = mask.grid().voxel(i);
+      const bool inside = at.x >= low.x && at.y >= low.y && at.z >= low.z;
+      mask[i] = inside && below(often) > 0 ? 3 : 0;
+    }
+    const Volume<uint8_t> wanted = filled_by_sweeps(mask), filled = fill_holes(mask);
+    CHECK(std::equal(wanted.begin(), wanted.end(), filled.begin()));
+    const Volume<uint8_t> all = keep_largest_component(mask, 1000);
+    CHECK(std::equal(all.begin(), all.end(), mask.begin(),
+                     [](uint8_t a, uint8_t b) { return (a != 0) == (b != 0); }));
+  }
+}
 
 TEST_CASE("components are counted by faces, and the largest are kept") {
   auto mask = box({10, 10, 10}, {0, 0, 0}, {3, 3, 3});

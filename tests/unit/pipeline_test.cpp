@@ -72,20 +72,20 @@ TEST_CASE("overlap: each item passes each stage once, in order, whatever the thr
   for (const int readers : {0, 1, 3}) {
     for (const int finishers : {1, 4}) {
       Record record(57);
-      overlap(57, noting(record), {readers, finishers, 5, INT64_MAX}, kNever);
+      overlap(57, noting(record), {readers, finishers, 3, 2, INT64_MAX}, kNever);
       for (const auto& steps : record.steps) CHECK(steps == std::vector<char>{'r', 'c', 'f'});
       CHECK(record.most_in_flight <= 5);
     }
   }
-  overlap(0, Stages{}, {2, 2, 4, 10}, kNever);
+  overlap(0, Stages{}, {2, 2, 4, 4, 10}, kNever);
 }
 
 TEST_CASE("overlap: memory is bounded, and an item that is too large goes alone") {
   Record record(20);
-  overlap(20, noting(record, 10), {3, 3, 8, 35}, kNever);
+  overlap(20, noting(record, 10), {3, 3, 4, 4, 35}, kNever);
   CHECK(record.most_bytes <= 30);
   Record large(6);
-  overlap(6, noting(large, 100), {3, 3, 8, 35}, kNever);
+  overlap(6, noting(large, 100), {3, 3, 4, 4, 35}, kNever);
   CHECK(large.most_in_flight == 1);
   for (const auto& steps : large.steps) CHECK(steps.size() == 3);
 }
@@ -102,8 +102,8 @@ TEST_CASE("overlap: reading and finishing go on beside the computation") {
                         return true;
                       },
                       [&](size_t) { nap(); }};
-  const OverlapTimes alone = overlap(15, stages, {0, 0, 4, INT64_MAX}, kNever);
-  const OverlapTimes beside = overlap(15, stages, {1, 1, 4, INT64_MAX}, kNever);
+  const OverlapTimes alone = overlap(15, stages, {0, 0, 2, 2, INT64_MAX}, kNever);
+  const OverlapTimes beside = overlap(15, stages, {1, 1, 2, 2, INT64_MAX}, kNever);
   CHECK(alone.seconds > 15 * 0.06);
   CHECK(beside.seconds < 0.75 * alone.seconds);
   CHECK(alone.waited_for_reading > 15 * 0.02);
@@ -122,7 +122,7 @@ TEST_CASE("overlap: items that end early, a stop, and exceptions") {
       record.step(i, 'c');
       return i % 3 != 1;
     };
-    overlap(30, stages, {readers, 1, 3, INT64_MAX}, kNever);
+    overlap(30, stages, {readers, 1, 2, 2, INT64_MAX}, kNever);
     for (size_t i = 0; i < 30; ++i) CHECK(record.steps[i].size() == 1 + i % 3);
 
     std::atomic<bool> stop = false;
@@ -133,7 +133,7 @@ TEST_CASE("overlap: items that end early, a stop, and exceptions") {
       return true;
     };
     stages.finish = [&](size_t) { ++finished; };
-    overlap(30, stages, {readers, 1, 3, INT64_MAX}, [&] { return stop.load(); });
+    overlap(30, stages, {readers, 1, 2, 2, INT64_MAX}, [&] { return stop.load(); });
     CHECK(computed == 5);
     CHECK(finished == 5);
 
@@ -145,7 +145,7 @@ TEST_CASE("overlap: items that end early, a stop, and exceptions") {
       stages.read = [&](size_t i) { return fail(0, i); };
       stages.compute = [&](size_t i) { return fail(1, i); };
       stages.finish = [&](size_t i) { fail(2, i); };
-      CHECK_THROWS_WITH(overlap(30, stages, {readers, 2, 4, INT64_MAX}, kNever), "seven");
+      CHECK_THROWS_WITH(overlap(30, stages, {readers, 2, 2, 2, INT64_MAX}, kNever), "seven");
     }
   }
 }
