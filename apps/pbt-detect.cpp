@@ -41,7 +41,7 @@ struct Options {
       Field{"qc", qc, "picture of three slices with the contour (.png)"},
       Field{"candidates", candidates, "TSV of the most probable voxels"},
       Field{"output-dir", output_dir, "with --list: folder for <id>.nii.gz ... and status.tsv"},
-      Field{"write", write, "with --list: what to write for each image"},
+      Field{"write", write, "with --list: what to write for each image (default labels)"},
       Field{"format", format, "with --list: ending of label and probability maps"},
       Field{"mesh-format", mesh_format, "with --list: ending of meshes"},
       Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"},
@@ -106,25 +106,33 @@ Outputs run(const Options& options, Context& context, const CaseWriter& writer) 
   return pipeline::detection_outputs(model, options.config, options.files(), options.input, job);
 }
 
+constexpr const char* kDescription =
+    "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
+    "asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
+    "input or in LPS mm, whatever the space of the model. The results do not depend on the device "
+    "or the number of threads. If nothing is found, the outputs are written with the status "
+    "'rejected' and the exit code is 7.\n\n"
+    "With --list or --dataset and --output-dir the model is loaded once, and images are read and "
+    "results written while others are computed. The folder gets what --write says, with the bytes "
+    "that each image by itself would give: <id>.nii.gz and <id>.tsv (labels), "
+    "<id>.probability.nii.gz, <id>.vtk (mesh), <id>.png (qc) and <id>.candidates.tsv; and "
+    "status.tsv with a row for each case: ok, rejected, failed or skipped. A case that fails does "
+    "not stop the others; the exit code is 7 if any failed or was rejected. --skip-existing goes "
+    "on with an interrupted run: cases whose outputs are all there are left out.\n\n"
+    "--memory bounds what the evaluation takes on its device, beside the image (6 bytes a voxel "
+    "while it is read) and the probabilities (4): a volume that needs more is evaluated in slabs, "
+    "with the same result. --probability and --candidates need no more than that; then the voxels "
+    "above the threshold are counted as found. Labels, mesh and picture need up to 25 bytes a "
+    "voxel, and 424 for each voxel near the surface that the graph cut may change "
+    "(structure.graph_cut.max_band_voxels).";
+
 }  // namespace
 
 int main(int argc, char** argv) {
   AppInfo info;
   info.name = "pbt-detect";
   info.summary = "Find a structure with a model of pbt-train.";
-  info.description =
-      "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what "
-      "is asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
-      "input or in LPS mm, whatever the space of the model. The results do not depend on the "
-      "device or the number of threads. If nothing is found, the outputs are written with the "
-      "status 'rejected' and the exit code is 7.\n\nWith --list or --dataset and --output-dir the "
-      "model is loaded once, and images are read and results written while others are computed. "
-      "The folder gets <id>.nii.gz and <id>.tsv (labels), <id>.probability.nii.gz, <id>.vtk "
-      "(mesh), "
-      "<id>.png (qc) and <id>.candidates.tsv, as --write says, the same as for each image by "
-      "itself, and status.tsv with a row for each case: ok, rejected, failed or skipped. A case "
-      "that fails does not stop the others; the exit code is 7 if any was not ok. --skip-existing "
-      "goes on with an interrupted run: cases whose outputs are all there are left out.";
+  info.description = kDescription;
   info.examples = {"pbt-detect --model liver.pbt --input patient.nii.gz --output seg.nii.gz",
                    "pbt-detect --model liver.pbt --input dicom-folder/ --output seg.nii.gz "
                    "--probability p.nii.gz --mesh liver.vtk --qc qc.png --report r.json",

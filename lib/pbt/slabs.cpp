@@ -14,8 +14,12 @@ namespace {
 
 /// The widest filter of a channel reads two voxels to each side (the binomial of five).
 constexpr int32_t kFilterRadius = 2;
-/// The tree, tables and what an implementation needs for its threads.
+/// The tree and its tables.
 constexpr int64_t kFixedBytes = int64_t{32} << 20;
+/// What the blocks that a GPU runs at a time keep for each level of the tree.
+constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
+/// Queues of voxels, if a GPU leads those of a region of interest through the tree one by one.
+constexpr int64_t kGpuQueueBytes = 40;
 
 int32_t coarsest_level(const Model& model) {
   int32_t level = 0;
@@ -46,9 +50,11 @@ int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core,
   const int64_t integral = 4 * image::total_elements(layouts);
   // The levels of the pyramid together have less than a seventh of the voxels, but for odd borders.
   const int64_t pyramid = coarsest_level(model) > 0 ? 2 * plane * slices / 4 : 0;
-  const int64_t voxels = problem.on_gpu ? 2 * plane * slices : 0;
   const int64_t result = plane * core * (problem.bytes_per_value + (problem.roi ? 1 : 0));
-  return kFixedBytes + integral + pyramid + voxels + result;
+  const int64_t host = kFixedBytes + integral + pyramid + result;
+  if (!problem.on_gpu) return host;
+  const int64_t queues = problem.queues ? kGpuQueueBytes * plane * core : 0;
+  return host + 2 * plane * slices + kGpuBytesPerDepth * (model.depth() + 2) + queues;
 }
 
 /// The slices [begin, end) of a volume.
@@ -78,7 +84,10 @@ image::IntegralSet slab_set(const Model& model, const Volume<int16_t>& voxels, c
       image::integral_set(view, model.channels, model.padding, pad_of(model), context);
   set.size.z = core.end - core.begin;
   for (image::IntegralLayout& layout : set.layouts) {
-    layout.offset += layout.linear_offset(0, 0, (core.begin - with_halo.begin) >> layout.level);
+    const int32_t below = (core.begin - with_halo.begin) >> layout.level;
+    layout.offset += layout.linear_offset(0, 0, below);
+    layout.voxels.z -= below;
+    layout.stride_size.z -= below;
   }
   return set;
 }
@@ -141,8 +150,13 @@ template <class T>
 Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
                           const EvaluateConfig& config, int64_t memory_bytes,
                           const Context& context, const Volume<uint8_t>* roi) {
-  SlabProblem problem{voxels.size(), sizeof(T), roi != nullptr, context.device.is_cuda(),
-                      memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device)};
+  SlabProblem problem{voxels.size()};
+  problem.bytes_per_value = sizeof(T);
+  problem.roi = roi != nullptr;
+  problem.on_gpu = context.device.is_cuda();
+  const bool whole_tiles = config.walk == Walk::kTile || config.walk == Walk::kStack;
+  problem.queues = !whole_tiles && (roi != nullptr || config.walk != Walk::kAuto);
+  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
   const SlabPlan plan = plan_slabs(model, problem);
   if (plan.count == 1) {
     const Slices all{0, voxels.size().z};
