@@ -124,7 +124,8 @@ constexpr const char* kDescription =
     "with the same result. --probability and --candidates need no more than that; then the voxels "
     "above the threshold are counted as found. Labels, mesh and picture need up to 25 bytes a "
     "voxel, and 424 for each voxel near the surface that the graph cut may change "
-    "(structure.graph_cut.max_band_voxels).";
+    "(structure.graph_cut.max_band_voxels). With --list the images in flight stay below the same "
+    "bound, or go one by one.";
 
 }  // namespace
 

@@ -96,11 +96,12 @@ class Batch {
     OverlapLimits limits;
     const int threads = context_.threads;
     const bool alone = threads == 1 && !context_.device.is_cuda();
-    limits.readers = alone ? 0 : std::clamp(threads / 4, 1, 4);
+    limits.readers = alone ? 0 : std::clamp(threads / 2, 1, 8);
     limits.finishers = alone ? 0 : std::clamp(threads, 1, 32);
     limits.ahead = static_cast<size_t>(limits.readers) + 2;
     limits.behind = static_cast<size_t>(limits.finishers) + 1;
     limits.bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
+    if (request_.memory_bytes > 0) limits.bytes = std::min(limits.bytes, request_.memory_bytes);
     // Signals are looked at between the cases only.
     compute_ = context_;
     compute_.progress_sink = {};

@@ -20,7 +20,9 @@ struct BatchRequest {
   std::string image_ending = ".nii.gz";
   std::string mesh_ending = ".vtk";
   ReadOptions read;
-  int64_t memory_bytes = 0;  ///< as in DetectionJob
+  /// As in DetectionJob; if given, also what the cases in flight may take on the host together,
+  /// unless one takes more by itself.
+  int64_t memory_bytes = 0;
 };
 
 /// Throws UsageError (formats, two files of one name, an output that would replace an input) or

@@ -92,6 +92,20 @@ assert m['cases_per_second'] > 0 and 0 <= m['share_waiting_for_reading'] <= 1"
   [ "$(ls other | grep image_1 | tr '\n' ' ')" = "image_1.ply image_1.probability.nrrd " ]
 }
 
+@test "--dataset: the training cases of a dataset.json; a folder in a list" {
+  cat > dataset.json <<'JSON'
+{"labels": {"0": "background", "1": "ball"}, "modality": {"0": "MR"},
+ "training": [{"image": "./image_1.nii.gz", "label": "./label_1.nii.gz"}]}
+JSON
+  expect 0 detect --dataset dataset.json --output-dir out
+  cmp out/image_1.nii.gz one_1.nii.gz
+  mkdir empty
+  printf 'image,id\nempty,e\nimage_2.nii.gz,x\n' > l.csv
+  expect 7 detect --list l.csv --output-dir other
+  cmp other/x.nii.gz one_2.nii.gz
+  grep -q "^e.failed" other/status.tsv
+}
+
 @test "7: bad cases do not stop the others; the table says what is wrong" {
   head -c 3000 "$(readlink image_1.nii.gz)" > cut.nii.gz
   printf 'id\timage\na\timage_0.nii.gz\ncut\tcut.nii.gz\nnone\tmissing.nii.gz\nb\timage_3.nii.gz\n' > l.tsv
@@ -225,6 +239,20 @@ nibabel.save(nibabel.Nifti1Image(tall, image.affine), 'tall.nii.gz')"
     cmp p.nii.gz p2.nii.gz
     cmp seg.nii.gz seg2.nii.gz
   done
+}
+
+@test "--memory with a list: the same bytes, and a case that needs too much fails alone" {
+  python "
+import nibabel, numpy
+image = nibabel.load('image_3.nii.gz')
+tall = numpy.asarray(image.dataobj).repeat(9, axis=0).repeat(9, axis=1)
+nibabel.save(nibabel.Nifti1Image(tall, image.affine), 'wide.nii.gz')"
+  { cat cases.tsv; echo wide.nii.gz; } > both.tsv
+  expect 7 detect --list both.tsv --output-dir out --memory 33800K --threads 3
+  same_as_single .nii.gz
+  status "
+assert rows['wide']['status'] == 'failed' and 'needs at least' in rows['wide']['message']
+assert [rows['image_%d' % i]['status'] for i in range(4)] == ['ok'] * 4"
 }
 
 @test "large compressed files: one gzip member that nibabel, gzip and Larch read; threads do not matter" {
