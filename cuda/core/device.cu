@@ -28,7 +28,13 @@ size_t free_bytes(int index) {
   size_t free = 0, total = 0;
   LARCH_CUDA_CHECK(cudaSetDevice(index));
   LARCH_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-  return free;
+  // What the pool holds but nobody uses is free as well.
+  cudaMemPool_t pool = nullptr;
+  LARCH_CUDA_CHECK(cudaDeviceGetDefaultMemPool(&pool, index));
+  uint64_t reserved = 0, used = 0;
+  LARCH_CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  LARCH_CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  return free + static_cast<size_t>(reserved - used);
 }
 
 size_t total_bytes(int index) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "larch/core/dispatch.h"
+#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 
 namespace larch::image {
@@ -108,8 +109,25 @@ int64_t total_elements(std::span<const IntegralLayout> layouts) {
 void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context) {
-  kIntegrate(out.device(), IntegrateJob{voxels, channels, padding, layouts, out.data(),
+  kIntegrate(out.device(), IntegrateJob{voxels, channels, padding, layouts, out.data(), false,
                                         context.threads, out.device().index});
+}
+
+void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
+                        std::span<const ChannelSpec> channels, Padding padding,
+                        std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+                        const Context& context) {
+  if (!(voxels.device() == out.device())) {
+    throw UsageError("image::integrate_resident: voxels and integral volume on two devices");
+  }
+  kIntegrate(out.device(), IntegrateJob{{voxels.data(), size},
+                                        channels,
+                                        padding,
+                                        layouts,
+                                        out.data(),
+                                        true,
+                                        context.threads,
+                                        out.device().index});
 }
 
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,

@@ -65,6 +65,13 @@ void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> ch
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context);
 
+/// The same for voxels that are on the device of `out` already; returns when the work is queued or
+/// done. Throws UsageError if they are elsewhere.
+void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
+                        std::span<const ChannelSpec> channels, Padding padding,
+                        std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+                        const Context& context);
+
 /// The integral channels of one image, ready for evaluation, on context.device.
 struct IntegralSet {
   Vec3i size{};  ///< voxels of the full-resolution image
@@ -81,6 +88,7 @@ struct IntegrateJob {
   Padding padding = Padding::kClamp;
   std::span<const IntegralLayout> layouts;
   uint32_t* out = nullptr;  ///< on the device of the implementation
+  bool resident = false;    ///< the voxels are there too
   int threads = 1;
   int device_index = 0;
 };

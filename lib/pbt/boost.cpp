@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "larch/core/dispatch.h"
 #include "larch/core/error.h"
@@ -44,6 +45,8 @@ FeaturePool make_feature_pool(const std::vector<features::HaarFeature>& pool,
   out.features = Buffer<PoolFeature>(context.device, std::span<const PoolFeature>(out.host));
   out.taps =
       Buffer<features::LinearTap>(context.device, std::span<const features::LinearTap>(taps));
+  out.host_taps = std::move(taps);
+  out.layouts.assign(layouts.begin(), layouts.end());
   return out;
 }
 
@@ -53,6 +56,7 @@ void range_pool(FeaturePool& pool, const SamplePlaces& places, const Context& co
                                        places, context.threads, context.device.index});
   for (size_t f = 0; f < maps.size(); ++f) pool.host[f].codes = maps[f];
   pool.features.upload(pool.host);
+  pool.columns = nullptr;
 }
 
 Buffer<PoolFeature> FeaturePool::subset(std::span<const uint32_t> indices) const {
@@ -63,8 +67,8 @@ Buffer<PoolFeature> FeaturePool::subset(std::span<const uint32_t> indices) const
 
 std::vector<BoostRound> boost(const FeaturePool& pool, const BoostProblem& problem,
                               const Context& context) {
-  BoostJob job{pool.features.data(), pool.taps.data(),    pool.host.size(), problem,
-               context.threads,      context.device.index};
+  BoostJob job{&pool,   pool.features.data(), pool.taps.data(),    pool.host.size(),
+               problem, context.threads,      context.device.index};
   if (problem.features.empty()) return kBoost(pool.features.device(), job);
   const Buffer<PoolFeature> subset = pool.subset(problem.features);
   job.features = subset.data();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct FeaturePool {
   Buffer<PoolFeature> features;
   Buffer<features::LinearTap> taps;
   std::vector<PoolFeature> host;  ///< the same features
+  std::vector<features::LinearTap> host_taps;
+  std::vector<image::IntegralLayout> layouts;     ///< of the channels that the taps refer to
+  mutable std::shared_ptr<const void> columns{};  ///< what a device keeps for the whole pool
 
   /// The features with the given indices, ascending; they share the taps.
   Buffer<PoolFeature> subset(std::span<const uint32_t> indices) const;
@@ -92,7 +96,8 @@ struct RangeJob {
   int device_index;
 };
 struct BoostJob {
-  const PoolFeature* features;
+  const FeaturePool* pool;
+  const PoolFeature* features;  ///< those of problem.features, or all
   const features::LinearTap* taps;
   size_t feature_count;
   BoostProblem problem;

@@ -18,6 +18,7 @@ constexpr Dispatch<void(const EvaluateJob&)> kEvaluate{"pbt::evaluate", cpu::eva
                                                        LARCH_CUDA_FN(cuda::evaluate)};
 
 Vec3i tile_of(const EvaluateConfig& config) {
+  if (config.tile.empty()) return {0, 0, 0};
   if (config.tile.size() != 3) throw UsageError("evaluate/tile: expected three numbers");
   const Vec3i tile{config.tile[0], config.tile[1], config.tile[2]};
   if (tile.x < 1 || tile.y < 1 || tile.z < 1 ||
@@ -100,32 +101,66 @@ void stack_walk(const EvaluateJob& job) {
 
 }  // namespace
 
+Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device) {
+  if (wanted != Walk::kAuto) return wanted;
+  constexpr double kSparse = 0.1;
+  const bool queue = device.is_cuda() && (depth > kTileLevels || share < kSparse);
+  return queue && voxels < int64_t{1} << 32 ? Walk::kQueue : Walk::kTile;
+}
+
+CompiledTree compile(const Model& model, const image::IntegralSet& set,
+                     const EvaluateConfig& config) {
+  EvaluationRule rule;
+  rule.hard = config.hard;
+  rule.early_rejection = config.early_rejection;
+  rule.e1 = config.e1 > 0 ? config.e1 : -1;
+  return compile(model, set.layouts, rule);
+}
+
+namespace {
+
+template <class T>
+EvaluateJob make_job(const CompiledTree& tree, const image::IntegralSet& set,
+                     const EvaluateConfig& config, double share, const Context& context) {
+  EvaluateJob job;
+  job.size = set.size;
+  job.layouts = set.layouts.data();
+  job.channel_count = static_cast<int>(set.layouts.size());
+  job.integral = set.data.data();
+  job.tree = &tree;
+  job.walk = chosen_walk(config.walk, tree.depth, share, Grid{set.size, {}, {}, {}}.voxels(),
+                         set.data.device());
+  job.tile = tile_of(config);
+  job.type = std::is_same_v<T, float>      ? ProbabilityType::kFloat32
+             : std::is_same_v<T, uint16_t> ? ProbabilityType::kUint16
+                                           : ProbabilityType::kUint8;
+  job.threads = context.threads;
+  job.device_index = context.device.index;
+  return job;
+}
+
+}  // namespace
+
 template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
                    const EvaluateConfig& config, const Context& context,
                    const Volume<uint8_t>* roi) {
   check_fits(model, set, grid);
-  EvaluationRule rule;
-  rule.hard = config.hard;
-  rule.early_rejection = config.early_rejection;
-  rule.e1 = config.e1 > 0 ? config.e1 : -1;
-  const CompiledTree tree = compile(model, set.layouts, rule);
+  const CompiledTree tree = compile(model, set, config);
   Volume<T> out(grid);
-  EvaluateJob job;
-  job.size = grid.size;
-  job.layouts = set.layouts.data();
-  job.channel_count = static_cast<int>(set.layouts.size());
-  job.integral = set.data.data();
-  job.tree = &tree;
+  double share = 1;
+  if (roi != nullptr) {
+    const auto wanted = std::count_if(roi->begin(), roi->end(), [](uint8_t v) { return v != 0; });
+    share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
+  }
+  EvaluateJob job = make_job<T>(tree, set, config, share, context);
+  context.debug("evaluation by the " +
+                std::string(job.walk == Walk::kQueue   ? "queue"
+                            : job.walk == Walk::kStack ? "stack"
+                                                       : "tile") +
+                " walk");
   job.roi = roi != nullptr ? roi->data() : nullptr;
-  job.walk = config.walk == Walk::kStack ? Walk::kStack : Walk::kTile;
-  job.tile = tile_of(config);
-  job.type = std::is_same_v<T, float>      ? ProbabilityType::kFloat32
-             : std::is_same_v<T, uint16_t> ? ProbabilityType::kUint16
-                                           : ProbabilityType::kUint8;
   job.host_out = out.data();
-  job.threads = context.threads;
-  job.device_index = context.device.index;
   kEvaluate(set.data.device(), job);
   return out;
 }
@@ -135,6 +170,24 @@ template Volume<uint16_t> evaluate(const Model&, const image::IntegralSet&, cons
                                    const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
 template Volume<uint8_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
                                   const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
+
+template <class T>
+void evaluate_resident(const CompiledTree& tree, const image::IntegralSet& set,
+                       const EvaluateConfig& config, Buffer<T>& out, const Context& context) {
+  const Grid grid{set.size, {}, {}, {}};
+  if (!(out.device() == set.data.device()) || out.size() < static_cast<size_t>(grid.voxels())) {
+    throw UsageError("pbt::evaluate_resident: the output is too small or on another device");
+  }
+  EvaluateJob job = make_job<T>(tree, set, config, 1, context);
+  (set.data.device().is_cuda() ? job.device_out : job.host_out) = out.data();
+  kEvaluate(set.data.device(), job);
+}
+template void evaluate_resident(const CompiledTree&, const image::IntegralSet&,
+                                const EvaluateConfig&, Buffer<float>&, const Context&);
+template void evaluate_resident(const CompiledTree&, const image::IntegralSet&,
+                                const EvaluateConfig&, Buffer<uint16_t>&, const Context&);
+template void evaluate_resident(const CompiledTree&, const image::IntegralSet&,
+                                const EvaluateConfig&, Buffer<uint8_t>&, const Context&);
 
 std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count) {
   std::vector<int64_t> order(static_cast<size_t>(probability.voxels()));
@@ -156,9 +209,11 @@ namespace cpu {
 void evaluate(const EvaluateJob& job) {
   if (job.walk == Walk::kStack) {
     stack_walk(job);
-  } else {
-    tile_walk(job);
+    return;
   }
+  EvaluateJob tiled = job;
+  if (tiled.tile.x == 0) tiled.tile = {32, 8, 8};
+  tile_walk(tiled);
 }
 
 }  // namespace cpu

@@ -19,10 +19,13 @@ enum class Walk : uint8_t {
   kAuto = 0,
   kTile = 1,   ///< a tile of voxels visits a node together; nodes that no voxel reaches are skipped
   kStack = 2,  ///< each voxel by itself with a stack of (node, weight): Algorithm 2 of the seed
+  kQueue = 3,  ///< level by level, the voxels at a node in one queue; on the CPU the tile walk
 };
 constexpr auto enum_names(Walk*) {
-  return std::to_array<EnumName<Walk>>(
-      {{Walk::kAuto, "auto"}, {Walk::kTile, "tile"}, {Walk::kStack, "stack"}});
+  return std::to_array<EnumName<Walk>>({{Walk::kAuto, "auto"},
+                                        {Walk::kTile, "tile"},
+                                        {Walk::kStack, "stack"},
+                                        {Walk::kQueue, "queue"}});
 }
 
 /// Type of the probability map.
@@ -35,16 +38,20 @@ constexpr auto enum_names(ProbabilityType*) {
 
 struct EvaluateConfig {
   Walk walk = Walk::kAuto;
-  std::vector<int> tile{32, 8, 8};
+  std::vector<int> tile{};
   bool hard = false;
   bool early_rejection = false;
   double e1 = 0;
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"walk", walk, "auto, tile (voxels visit a node together) or stack (one by one)"},
-      Field{"tile", tile, "voxels along x, y, z of a tile; the result does not depend on it", 1,
-            256},
+    f(Field{"walk", walk,
+            "auto, tile (neighbouring voxels visit a node together), stack (one by one) or "
+            "queue (all voxels at a node together, level by level)"},
+      Field{"tile", tile,
+            "voxels along x, y, z of a tile; empty: chosen for the device; the result does not "
+            "depend on it",
+            1, 256},
       Field{"hard", hard, "descend one child only: the plain boosting tree"},
       Field{"early_rejection", early_rejection,
             "stop inside a node when its outcome is certain; the result does not change"},
@@ -62,6 +69,17 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
                    const EvaluateConfig& config, const Context& context,
                    const Volume<uint8_t>* roi = nullptr);
 
+/// A tree that is compiled once for many evaluations of volumes with these layouts. `rule` from
+/// the configuration.
+CompiledTree compile(const Model& model, const image::IntegralSet& set,
+                     const EvaluateConfig& config);
+
+/// The same evaluation with a compiled tree; the probabilities stay on the device of `set`. `out`:
+/// one T a voxel, in x-fastest order, on that device.
+template <class T>
+void evaluate_resident(const CompiledTree& tree, const image::IntegralSet& set,
+                       const EvaluateConfig& config, Buffer<T>& out, const Context& context);
+
 /// A voxel and its probability.
 struct Candidate {
   int64_t voxel = 0;  ///< linear index
@@ -69,6 +87,12 @@ struct Candidate {
 };
 /// The `count` most probable voxels, by descending probability, then ascending index.
 std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count);
+
+/// The walk that `Walk::kAuto` means, by what was measured: on the CPU tile; on a CUDA device queue
+/// for trees of more than kTileLevels levels and for regions of interest of less than a tenth of the
+/// voxels, else tile. `share`: of the voxels that are evaluated.
+constexpr int kTileLevels = 7;
+Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device);
 
 /// What one implementation receives; every pointer is of its device, except `host_out`.
 struct EvaluateJob {
@@ -79,9 +103,10 @@ struct EvaluateJob {
   const CompiledTree* tree = nullptr;  ///< host
   const uint8_t* roi = nullptr;        ///< host, may be null
   Walk walk = Walk::kTile;
-  Vec3i tile{32, 8, 8};
+  Vec3i tile{};  ///< 0, 0, 0: the implementation chooses
   ProbabilityType type = ProbabilityType::kFloat32;
-  void* host_out = nullptr;
+  void* host_out = nullptr;    ///< null: the result stays at device_out
+  void* device_out = nullptr;  ///< null: memory of the call's own
   int threads = 1;
   int device_index = 0;
 };

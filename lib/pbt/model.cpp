@@ -294,7 +294,7 @@ void check_model(const Model& model) {
   for (const auto& weak : model.weaks) {
     if (weak.feature >= model.features.size())
       refuse("a weak classifier's feature is out of range");
-    if (weak.codes.hi < weak.codes.lo || weak.bins.shift > 7) refuse("a weak classifier's bins");
+    if (weak.codes.hi < weak.codes.lo || weak.bins.shift > 2) refuse("a weak classifier's bins");
     if (weak.codes.multiplier != make_code_map(weak.codes.lo, weak.codes.hi).multiplier) {
       refuse("a weak classifier's code map does not fit its range");
     }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -135,6 +136,7 @@ struct CompiledTree {
   Thresholds thresholds;
   int depth = 0;
   bool early_rejection = false;
+  mutable std::shared_ptr<const void> on_device{};  ///< what a device made of it for its last job
 
   TreeView view() const;
 };

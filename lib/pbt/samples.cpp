@@ -48,16 +48,24 @@ std::string digest_of(const Volume<int16_t>& voxels, const Volume<uint8_t>& clas
   return hex(sha.digest());
 }
 
-/// The voxels of one class with the lowest hash, ascending by index, and their common mass.
+/// The voxels of one class with the lowest hash, ascending by index, and their common mass. Of a
+/// large class only those below a hash that surely suffices are sorted.
 std::vector<int64_t> draw(const Volume<uint8_t>& classes, uint8_t wanted, size_t count,
                           uint64_t seed, uint64_t volume_rank, uint64_t* mass) {
-  std::vector<std::pair<uint64_t, int64_t>> keyed;
-  for (int64_t i = 0; i < classes.voxels(); ++i) {
-    if (classes[i] == wanted) {
-      keyed.emplace_back(hash64(seed, volume_rank, static_cast<uint64_t>(i)), i);
+  const auto all = static_cast<size_t>(std::count(classes.begin(), classes.end(), wanted));
+  const auto keyed_below = [&](uint64_t limit) {
+    std::vector<std::pair<uint64_t, int64_t>> keyed;
+    for (int64_t i = 0; i < classes.voxels(); ++i) {
+      if (classes[i] != wanted) continue;
+      const uint64_t key = hash64(seed, volume_rank, static_cast<uint64_t>(i));
+      if (key <= limit) keyed.emplace_back(key, i);
     }
-  }
-  const size_t all = keyed.size();
+    return keyed;
+  };
+  const double expected = static_cast<double>(count);
+  const double share = (expected + 8 * std::sqrt(expected) + 32) / static_cast<double>(all + 1);
+  auto keyed = keyed_below(share < 1 ? static_cast<uint64_t>(share * 0x1p64) : UINT64_MAX);
+  if (keyed.size() < std::min(count, all)) keyed = keyed_below(UINT64_MAX);
   if (all > count) {
     std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count),
                      keyed.end());
@@ -152,22 +160,34 @@ TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
 }
 
 SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<const size_t> which,
-                       const SampleConfig& config, uint64_t seed) {
-  SampleSet set;
-  for (const size_t v : which) {
+                       const SampleConfig& config, uint64_t seed, int threads) {
+  struct Drawn {
+    std::vector<int64_t> voxels;
     uint64_t mass[2];
-    const auto positive = draw(volumes[v].classes, kPositive,
-                               static_cast<size_t>(config.positives_per_volume), seed, v, &mass[1]);
-    const auto negative = draw(volumes[v].classes, 0,
-                               static_cast<size_t>(config.negatives_per_volume), seed, v, &mass[0]);
-    std::vector<int64_t> all(positive.size() + negative.size());
-    std::merge(positive.begin(), positive.end(), negative.begin(), negative.end(), all.begin());
-    for (const int64_t voxel : all) {
+  };
+  std::vector<Drawn> drawn(which.size());
+  parallel_for(threads, static_cast<int64_t>(which.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+      const size_t v = which[k];
+      const auto draw_class = [&](uint8_t wanted, int count, uint64_t* mass) {
+        return draw(volumes[v].classes, wanted, static_cast<size_t>(count), seed, v, mass);
+      };
+      const auto positive = draw_class(kPositive, config.positives_per_volume, &drawn[k].mass[1]);
+      const auto negative = draw_class(0, config.negatives_per_volume, &drawn[k].mass[0]);
+      drawn[k].voxels.resize(positive.size() + negative.size());
+      std::merge(positive.begin(), positive.end(), negative.begin(), negative.end(),
+                 drawn[k].voxels.begin());
+    }
+  });
+  SampleSet set;
+  for (size_t k = 0; k < which.size(); ++k) {
+    const size_t v = which[k];
+    for (const int64_t voxel : drawn[k].voxels) {
       const bool is_positive = volumes[v].classes[voxel] == kPositive;
       set.volume.push_back(static_cast<uint32_t>(v));
       set.voxel.push_back(voxel);
       set.positive.push_back(is_positive ? 1 : 0);
-      set.mass.push_back(mass[is_positive ? 1 : 0]);
+      set.mass.push_back(drawn[k].mass[is_positive ? 1 : 0]);
     }
   }
   return set;

@@ -72,7 +72,7 @@ struct SampleSet {
 /// Draws from each of `which` volumes the voxels of lowest hash, class by class. Does not fill
 /// bases.
 SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<const size_t> which,
-                       const SampleConfig& config, uint64_t seed);
+                       const SampleConfig& config, uint64_t seed, int threads = 1);
 
 /// (Re)computes the bases of all samples on the device of `images`.
 void place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,

@@ -416,8 +416,10 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
   int pad = 0;
   for (const auto& feature : haar) pad = std::max(pad, features::reach(feature));
 
-  SampleSet samples = draw_samples(volumes, train_volumes, config.samples, context.seed);
-  SampleSet held_out = draw_samples(volumes, held_out_volumes, config.samples, context.seed);
+  SampleSet samples =
+      draw_samples(volumes, train_volumes, config.samples, context.seed, context.threads);
+  SampleSet held_out =
+      draw_samples(volumes, held_out_volumes, config.samples, context.seed, context.threads);
   check_classes(samples, config.tree.allow_constant);
   context.info("training on " + std::to_string(train_volumes.size()) + " volumes, " +
                std::to_string(samples.size()) + " samples, " + std::to_string(haar.size()) +

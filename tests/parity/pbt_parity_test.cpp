@@ -152,11 +152,99 @@ TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile
       config.hard = true;
       check_evaluation<float>(model, v, gpu, config, &roi);
     }
+    for (const pbt::Walk walk :
+         {pbt::Walk::kAuto, pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
+      pbt::EvaluateConfig config;
+      config.walk = walk;
+      config.early_rejection = seed == 2;
+      check_evaluation<float>(model, v, gpu, config, nullptr);
+      check_evaluation<uint16_t>(model, v, gpu, config, &roi);
+      check_evaluation<uint8_t>(model, v, gpu, config, nullptr);
+    }
+  }
+}
+
+TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const Volume<int16_t> v = fixtures::noise_volume({61, 30, 23}, 11);
+  Volume<uint8_t> roi(v.grid());
+  for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(4, 2, i, 50) == 0;
+  for (const int window : {3, 9, 17, 25, 41}) {
+    fixtures::RandomTree spec;
+    spec.depth = window == 9 ? 8 : 6;  // 8: bricks in place of levels
+    spec.weaks = 30;
+    spec.window = window;
+    spec.channels = {{image::ChannelKind::kIntensity, 0}};
+    if (window == 3) spec.channels.push_back({image::ChannelKind::kGradientMagnitude, 1});
+    const pbt::Model model = fixtures::random_model(7 + static_cast<uint64_t>(window), spec);
+    for (const auto& tile : {std::vector<int>{16, 8, 8}, {32, 8, 8}, {64, 4, 8}, {5, 3, 1}}) {
+      pbt::EvaluateConfig config;
+      config.tile = tile;
+      check_evaluation<uint16_t>(model, v, gpu, config, nullptr);
+      check_evaluation<float>(model, v, gpu, config, &roi);
+      config.early_rejection = true;
+      config.hard = true;
+      check_evaluation<float>(model, v, gpu, config, nullptr);
+    }
     pbt::EvaluateConfig config;
-    config.walk = pbt::Walk::kStack;
-    check_evaluation<float>(model, v, gpu, config, nullptr);
-    check_evaluation<uint16_t>(model, v, gpu, config, &roi);
-    check_evaluation<uint8_t>(model, v, gpu, config, nullptr);
+    config.walk = pbt::Walk::kQueue;
+    check_evaluation<float>(model, v, gpu, config, &roi);
+    const Volume<uint8_t> nowhere(v.grid(), 0);
+    check_evaluation<float>(model, v, gpu, config, &nowhere);
+    config.walk = pbt::Walk::kTile;
+    check_evaluation<float>(model, v, gpu, config, &nowhere);
+  }
+}
+
+TEST_CASE("a compiled tree serves volume after volume on the device") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const pbt::Model model = fixtures::random_model(5);
+  const Context cpu = fixtures::context_of(1);
+  for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
+    pbt::EvaluateConfig config;
+    config.walk = walk;
+    std::vector<Volume<int16_t>> volumes;
+    for (const uint64_t seed : {1, 2}) {
+      volumes.push_back(fixtures::noise_volume({20, 14, 12}, seed));
+    }
+    auto set =
+        image::integral_set(volumes[0].view(), model.channels, model.padding, model.reach(), gpu);
+    const pbt::CompiledTree tree = pbt::compile(model, set, config);
+    for (const Volume<int16_t>& v : volumes) {
+      const Buffer<int16_t> voxels(
+          gpu.device, std::span<const int16_t>(v.data(), static_cast<size_t>(v.voxels())));
+      image::integrate_resident(voxels, v.size(), model.channels, model.padding, set.layouts,
+                                set.data, gpu);
+      Buffer<float> out(gpu.device, static_cast<size_t>(v.voxels()));
+      pbt::evaluate_resident(tree, set, config, out, gpu);
+      const auto on_cpu =
+          image::integral_set(v.view(), model.channels, model.padding, model.reach(), cpu);
+      const Volume<float> p = pbt::evaluate<float>(model, on_cpu, v.grid(), config, cpu);
+      CHECK(std::memcmp(out.to_vector().data(), p.data(),
+                        static_cast<size_t>(v.voxels()) * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("many samples of few features are split over the device") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const auto volumes = fixtures::hard_volumes(6);
+  pbt::TrainConfig config = fixtures::small_config();
+  config.samples = {4000, 4000};
+  config.tree.selected_positives = 20000;
+  config.tree.selected_negatives = 20000;
+  config.tree.depth = 2;
+  const auto space = fixtures::space_of(config);
+  const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
+  const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
+  REQUIRE(a.weaks.size() == b.weaks.size());
+  for (size_t w = 0; w < a.weaks.size(); ++w) {
+    CHECK(a.weaks[w].feature == b.weaks[w].feature);
+    CHECK(a.weaks[w].mask == b.weaks[w].mask);
+    CHECK(a.weaks[w].alpha_q20 == b.weaks[w].alpha_q20);
   }
 }
 

@@ -8,5 +8,6 @@ namespace larch::perf {
 void register_integral();
 void register_evaluate();
 void register_boost();
+void register_train();
 
 }  // namespace larch::perf

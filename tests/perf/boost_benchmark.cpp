@@ -24,6 +24,7 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
   static const auto volume = noise_and_blobs({96, 96, 96}, 4);
   const std::vector<pbt::TrainingVolume> volumes{volume};
   pbt::FeatureConfig config;
+  config.pyramid_levels = 1;
   const auto channels = pbt::channel_specs(config);
   const auto pool = larch::features::make_haar_pool(
       {features, config.window, config.sizes, static_cast<int>(channels.size()), 1});
@@ -57,7 +58,40 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
                          benchmark::Counter::kIsIterationInvariantRate);
 }
 
+/// A whole tree of depth 6: 2500 + 2500 samples a node, 40 to 48 rounds, from volumes on the host.
+void train_tree(benchmark::State& state, int features, const Context& context) {
+  static const std::vector<pbt::TrainingVolume> volumes = [] {
+    std::vector<pbt::TrainingVolume> all;
+    for (int n = 1; n <= 4; ++n) all.push_back(noise_and_blobs({128, 128, 128}, n));
+    return all;
+  }();
+  pbt::TrainConfig config;
+  config.features.count = features;
+  config.features.pyramid_levels = 1;
+  config.samples = {60000, 60000};
+  config.validation.fraction = 0;
+  config.tree.worst_error = 0.5;
+  double inner = 0;
+  for (auto _ : state) {
+    const pbt::Model model = pbt::train(volumes, image::ModelSpace{}, config, {}, nullptr, context);
+    inner =
+        static_cast<double>(std::count_if(model.nodes.begin(), model.nodes.end(),
+                                          [](const pbt::Node& node) { return !node.is_leaf(); }));
+  }
+  state.counters["inner_nodes"] = inner;
+}
+
 }  // namespace
+
+void register_train() {
+  for (const Place& place : places()) {
+    const std::string name = "train/features:50000/" + place.name;
+    benchmark::RegisterBenchmark(name.c_str(), train_tree, 50000, place.context)
+        ->Unit(benchmark::kMillisecond)
+        ->Iterations(1)
+        ->UseRealTime();
+  }
+}
 
 void register_boost() {
   for (const Place& place : places()) {

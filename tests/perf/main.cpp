@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
     larch::perf::register_integral();
     larch::perf::register_evaluate();
     larch::perf::register_boost();
+    larch::perf::register_train();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return 0;

@@ -56,10 +56,12 @@ pbt::TrainingVolume noise_and_blobs(const Vec3i& size, int number) {
   return out;
 }
 
-pbt::Model synthetic_model() {
+pbt::Model synthetic_model(const SyntheticTree& spec) {
   pbt::TrainConfig config;
   config.features.count = 300;
+  config.features.pyramid_levels = spec.levels;
   config.samples = {20000, 20000};
+  config.tree.depth = spec.depth;
   config.tree.selected_positives = 500;
   config.tree.selected_negatives = 500;
   config.tree.worst_error = 0.5;
@@ -73,11 +75,72 @@ pbt::Model synthetic_model() {
                                 nullptr, context);
   const auto inner = std::count_if(model.nodes.begin(), model.nodes.end(),
                                    [](const pbt::Node& node) { return !node.is_leaf(); });
-  if (inner != 63) {
+  if (spec.depth == 6 && inner != 63) {
     throw std::runtime_error("the synthetic tree has " + std::to_string(inner) +
                              " inner nodes instead of 63");
   }
   return model;
+}
+
+pbt::Model single_classifier() {
+  pbt::Model model = synthetic_model();
+  std::vector<features::HaarFeature> pairs;
+  for (const auto& feature : features::make_haar_pool({2000, 17, {2, 3, 4, 6, 8}, 1, kSeed})) {
+    const bool wanted = feature.type == features::HaarType::kOffsetPair &&
+                        features::corner_taps(feature).size() == 16;
+    if (wanted && pairs.size() < 40) pairs.push_back(feature);
+  }
+  model.features = pairs;
+  model.weaks.resize(40);
+  for (uint32_t w = 0; w < 40; ++w) {
+    model.weaks[w].feature = w;
+    model.weaks[w].codes = pbt::make_code_map(-20000, 20000);
+    model.weaks[w].bins = {0, 2};
+    model.weaks[w].mask = 0xffffffff00000000u ^ (uint64_t{1} << w);
+  }
+  const pbt::Node left = model.nodes[static_cast<size_t>(model.nodes[0].left)];
+  const pbt::Node right = model.nodes[static_cast<size_t>(model.nodes[0].right)];
+  model.nodes = {model.nodes[0], left, right};
+  model.nodes[0].first_weak = 0;
+  model.nodes[0].n_weak = 40;
+  for (size_t child = 1; child < 3; ++child) {
+    model.nodes[child].left = model.nodes[child].right = -1;
+    model.nodes[child].n_weak = 0;
+  }
+  return model;
+}
+
+double taps_per_voxel(const pbt::Model& model, const Volume<int16_t>& image) {
+  Context context;
+  const auto set =
+      image::integral_set(image.view(), model.channels, model.padding, model.reach(), context);
+  const pbt::CompiledTree tree = pbt::compile(model, set.layouts, {});
+  const uint32_t* integral = set.data.data();
+  int64_t taps = 0, voxels = 0;
+  for (int64_t i = 5; i < image.voxels(); i += std::max<int64_t>(1, image.voxels() / 997)) {
+    const Vec3i at = image.grid().voxel(i);
+    std::vector<int32_t> nodes{0};
+    while (!nodes.empty()) {
+      const pbt::NodeRecord node = tree.nodes[static_cast<size_t>(nodes.back())];
+      nodes.pop_back();
+      int32_t h = 0;
+      for (int32_t w = node.first_weak; w < node.first_weak + node.n_weak; ++w) {
+        const pbt::WeakRecord& weak = tree.weaks[static_cast<size_t>(w)];
+        const int32_t value =
+            features::linear_response(tree.taps.data() + weak.first_tap, weak.n_tap,
+                                      integral + set.layouts[weak.channel].base(at));
+        h += pbt::weak_vote(weak.codes, weak.bins, weak.mask, value) ? weak.alpha : -weak.alpha;
+        taps += weak.n_tap;
+      }
+      if (node.left < 0) continue;
+      const pbt::Split s =
+          pbt::split_weight(pbt::kOneQ30, h, tree.thresholds, tree.logistic.data());
+      if (s.descend_left > 0) nodes.push_back(node.left);
+      if (s.descend_right > 0) nodes.push_back(node.right);
+    }
+    ++voxels;
+  }
+  return static_cast<double>(taps) / static_cast<double>(voxels);
 }
 
 std::vector<Place> places() {

@@ -17,10 +17,20 @@ namespace larch::perf {
 /// and `number` alone.
 pbt::TrainingVolume noise_and_blobs(const Vec3i& size, int number);
 
-/// A tree of depth 6 with 40 to 48 weak classifiers in each of its 63 inner nodes, one channel of
-/// intensity at two pyramid levels, window 17: the shape of the trees in the seeds. Trained within
-/// seconds on blobs, and the same for every caller.
-pbt::Model synthetic_model();
+/// A tree of depth 6 with 40 to 48 weak classifiers in each of its 63 inner nodes, window 17: the
+/// shape of the trees in the seeds, on one channel of intensity at `levels` pyramid levels. Trained
+/// within seconds on blobs, and the same for every caller. The reference of the evaluation figures.
+struct SyntheticTree {
+  int depth = 6;
+  int levels = 1;
+};
+pbt::Model synthetic_model(const SyntheticTree& spec = {});
+
+/// A single node of 40 weak classifiers on pairs of boxes, 16 taps each.
+pbt::Model single_classifier();
+
+/// Taps that Algorithm 2 reads at a voxel, mean over some hundred voxels spread over the image.
+double taps_per_voxel(const pbt::Model& model, const Volume<int16_t>& image);
 
 /// cpu with all threads, cpu with one, and cuda:0 if there is one.
 struct Place {
