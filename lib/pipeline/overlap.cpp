@@ -30,6 +30,7 @@ class Overlap {
     const auto start = Clock::now();
     readers_left_ = limits_.readers;
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(limits_.readers) + static_cast<size_t>(limits_.finishers));
     for (int i = 0; i < limits_.readers; ++i) {
       threads.emplace_back([this] {
         guarded([this] { read_all(); });
