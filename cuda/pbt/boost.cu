@@ -332,6 +332,7 @@ std::vector<BoostRound> boost(const BoostJob& job) {
   totals.set_zero();
   Buffer<BlockBest> best(device, blocks);
   Buffer<BoostRound> result(device, rounds);
+  result.set_zero();  // rounds that find nothing leave most of it unwritten
   Buffer<uint8_t> matrix(device, blocks * n * kColumns);
   Buffer<BinMap> maps(device, blocks * kColumns);
   const Places places{problem.places.integral, problem.places.bases,
