@@ -6,10 +6,6 @@
 namespace larch::pbt::cuda {
 namespace {
 
-size_t bytes_per_voxel(ProbabilityType type) {
-  return type == ProbabilityType::kFloat32 ? 4 : type == ProbabilityType::kUint16 ? 2 : 1;
-}
-
 /// A tree that is a single leaf gives one value everywhere.
 __global__ void constant_kernel(WalkArguments a, uint64_t q60, int64_t voxels) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -42,7 +38,7 @@ void evaluate(const EvaluateJob& job) {
   Buffer<uint8_t> out;
   WalkArguments arguments;
   arguments.out = job.device_out;
-  const size_t bytes = static_cast<size_t>(voxels) * bytes_per_voxel(job.type);
+  const size_t bytes = static_cast<size_t>(voxels) * bytes_of(job.type);
   if (job.device_out == nullptr) {
     out = Buffer<uint8_t>(device, bytes);
     arguments.out = out.data();

@@ -248,9 +248,7 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {
     list = listed(arguments.roi, voxels, &count, device);
-    const size_t bytes = job.type == ProbabilityType::kFloat32  ? 4
-                         : job.type == ProbabilityType::kUint16 ? 2
-                                                                : 1;
+    const size_t bytes = bytes_of(job.type);
     LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes));
     if (count == 0) return;
   }

@@ -30,6 +30,9 @@ constexpr auto enum_names(Walk*) {
 
 /// Type of the probability map.
 enum class ProbabilityType : uint8_t { kFloat32 = 0, kUint16 = 1, kUint8 = 2 };
+constexpr size_t bytes_of(ProbabilityType type) {
+  return type == ProbabilityType::kFloat32 ? 4 : type == ProbabilityType::kUint16 ? 2 : 1;
+}
 constexpr auto enum_names(ProbabilityType*) {
   return std::to_array<EnumName<ProbabilityType>>({{ProbabilityType::kFloat32, "float32"},
                                                    {ProbabilityType::kUint16, "uint16"},
@@ -89,8 +92,8 @@ struct Candidate {
 std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count);
 
 /// The walk that `Walk::kAuto` means, by what was measured: on the CPU tile; on a CUDA device queue
-/// for trees of more than kTileLevels levels and for regions of interest of less than a tenth of the
-/// voxels, else tile. `share`: of the voxels that are evaluated.
+/// for trees of more than kTileLevels levels and for regions of interest of less than a tenth of
+/// the voxels, else tile. `share`: of the voxels that are evaluated.
 constexpr int kTileLevels = 7;
 Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device);
 
