@@ -448,3 +448,14 @@ TEST_CASE("The most probable voxels, ties by their order") {
   CHECK(top_candidates(p, 100).size() == 5);
   CHECK(top_candidates(p, 0).empty());
 }
+
+TEST_CASE("the walk that auto means") {
+  const Device gpu = Device::cuda(0), cpu = Device::cpu();
+  CHECK(chosen_walk(Walk::kAuto, 6, 1, 1000, gpu) == Walk::kTile);
+  CHECK(chosen_walk(Walk::kAuto, 12, 1, 1000, gpu) == Walk::kQueue);
+  CHECK(chosen_walk(Walk::kAuto, 6, 0.01, 1000, gpu) == Walk::kQueue);
+  // The queue walk counts voxels in 32 bits.
+  CHECK(chosen_walk(Walk::kAuto, 12, 1, int64_t{1} << 32, gpu) == Walk::kTile);
+  CHECK(chosen_walk(Walk::kAuto, 12, 0.01, 1000, cpu) == Walk::kTile);
+  CHECK(chosen_walk(Walk::kStack, 12, 0.01, 1000, gpu) == Walk::kStack);
+}
