@@ -18,6 +18,8 @@ constexpr int32_t kFilterRadius = 2;
 constexpr int64_t kFixedBytes = int64_t{32} << 20;
 /// What the blocks that a GPU runs at a time keep for each level of the tree.
 constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
+/// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
+constexpr int64_t kGpuListBytes = int64_t{10} << 20;
 /// Queues of voxels, if a GPU leads those of a region of interest through the tree one by one.
 constexpr int64_t kGpuQueueBytes = 40;
 
@@ -54,7 +56,9 @@ int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core,
   const int64_t host = kFixedBytes + integral + pyramid + result;
   if (!problem.on_gpu) return host;
   const int64_t queues = problem.queues ? kGpuQueueBytes * plane * core : 0;
-  return host + 2 * plane * slices + kGpuBytesPerDepth * (model.depth() + 2) + queues;
+  const int64_t depth = std::max(1, model.depth());
+  const int64_t lists = depth <= kTileLevels ? kGpuListBytes << (depth - 1) : 0;
+  return host + 2 * plane * slices + kGpuBytesPerDepth * (depth + 2) + lists + queues;
 }
 
 /// The slices [begin, end) of a volume.
@@ -155,7 +159,8 @@ Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
   problem.roi = roi != nullptr;
   problem.on_gpu = context.device.is_cuda();
   const bool whole_tiles = config.walk == Walk::kTile || config.walk == Walk::kStack;
-  problem.queues = !whole_tiles && (roi != nullptr || config.walk != Walk::kAuto);
+  problem.queues =
+      !whole_tiles && (roi != nullptr || config.walk != Walk::kAuto || model.depth() > kTileLevels);
   problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
   const SlabPlan plan = plan_slabs(model, problem);
   if (plan.count == 1) {

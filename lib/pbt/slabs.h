@@ -31,7 +31,7 @@ struct SlabProblem {
   int bytes_per_value = 4;   ///< of the result
   bool roi = false;          ///< a region of interest is given
   bool on_gpu = false;       ///< the voxels of a slab are copied to the device
-  bool queues = false;       ///< a GPU may lead voxels through the tree one by one
+  bool queues = false;       ///< a GPU may lead voxels through the tree in queues
   int64_t memory_bytes = 0;  ///< what a slab may take
 };
 
