@@ -36,7 +36,7 @@ def xgboost_rounds(threads):
 
 def larch_rounds(program, threads):
     out = subprocess.run([program, f'--benchmark_filter=boost/features:{FEATURES}/.*cpu/threads:{threads}/',
-                          f'--benchmark_repetitions={REPEAT}', '--benchmark_min_time=0.01',
+                          f'--benchmark_repetitions={REPEAT}', '--benchmark_min_time=3',
                           '--benchmark_format=json'], stdout=subprocess.PIPE, check=True).stdout
     rows = [row for row in json.loads(out)['benchmarks'] if row['run_type'] == 'iteration']
 
