@@ -87,6 +87,31 @@ TEST_CASE("lists of pairs name their columns and need both") {
   CHECK_THAT(message("prediction\nimages/a.nii.gz\n"), Catch::Contains("no column 'reference'"));
   CHECK_THAT(message("prediction\treference\nimages/a.nii.gz\t\n"),
              Catch::Contains("line 2") && Catch::Contains("the reference is empty"));
+  const std::string row = "images/a.nii.gz\tlabels/a.nii.gz";
+  CHECK_THAT(message("prediction\treference\n" + row + "\tc\n"), Catch::Contains("3 fields"));
+  CHECK_THAT(message("prediction\treference\n" + row + "\n" + row + "\n"),
+             Catch::Contains("line 3"));
+  CHECK_THAT(message("prediction\treference\n"), Catch::Contains("no cases"));
+  CHECK_THAT(message(""), Catch::Contains("empty"));
+}
+
+TEST_CASE("lists of pairs resolve names from the folder of the list") {
+  const TemporaryFolder folder;
+  make_images(folder);
+  const CaseColumns pair{"prediction", "reference", true};
+  const std::string absolute = folder / "labels/b.nii.gz";
+  write_file(folder / "images/pairs.tsv",
+             "\xef\xbb\xbfreference\tnote\tprediction\r\n../labels/a.nii.gz\tx\ta.nii.gz\r\n\n" +
+                 absolute + "\t\t../imagesTr/b.nii.gz\n");
+  const auto cases = read_case_list(folder / "images/pairs.tsv", pair);
+  REQUIRE(cases.size() == 2);
+  CHECK(cases[0].id == "a");
+  CHECK(cases[0].image == folder / "images/a.nii.gz");
+  CHECK(cases[0].label == folder / "labels/a.nii.gz");
+  CHECK(cases[1].image == folder / "imagesTr/b.nii.gz");
+  CHECK(cases[1].label == absolute);
+  write_file(folder / "pairs.csv", "id,prediction,reference\nA,images/a.nii.gz,labels/a.nii.gz\n");
+  CHECK(read_case_list(folder / "pairs.csv", pair)[0].id == "A");
 }
 
 TEST_CASE("lists that cannot be used say why and where") {
