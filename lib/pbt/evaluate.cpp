@@ -154,11 +154,11 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
     share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
   }
   EvaluateJob job = make_job<T>(tree, set, config, share, context);
-  context.debug("evaluation by the " +
-                std::string(job.walk == Walk::kQueue   ? "queue"
-                            : job.walk == Walk::kStack ? "stack"
-                                                       : "tile") +
-                " walk");
+  for (const auto& entry : enum_names(static_cast<Walk*>(nullptr))) {
+    if (entry.value == job.walk) {
+      context.debug("evaluation by the " + std::string(entry.name) + " walk");
+    }
+  }
   job.roi = roi != nullptr ? roi->data() : nullptr;
   job.host_out = out.data();
   kEvaluate(set.data.device(), job);
