@@ -106,6 +106,7 @@ Outputs train(const Options& options, std::string* checkpoint, Context& context)
       .metric("positive_samples", static_cast<double>(report.positive_samples))
       .metric("negative_samples", static_cast<double>(report.negative_samples))
       .metric("features", static_cast<double>(report.pool_features))
+      .metric("trees", static_cast<double>(report.trees))
       .metric("nodes", static_cast<double>(report.nodes))
       .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
   if (report.held_out_volumes > 0) {
@@ -124,14 +125,18 @@ Outputs train(const Options& options, std::string* checkpoint, Context& context)
 int main(int argc, char** argv) {
   AppInfo info;
   info.name = "pbt-train";
-  info.summary = "Train a probabilistic boosting tree to tell a structure from the rest.";
+  info.summary =
+      "Train a probabilistic boosting tree, or a forest of them, to tell a structure from the "
+      "rest.";
   info.description =
       "Learns from images and label maps. The model depends on the voxels, the configuration and "
       "the seed alone: not on the device, the number of threads, the order of the list or "
       "interruptions. A checkpoint is written after every node; a run that was stopped (SIGTERM, "
       "exit code 143) goes on with --resume and gives the same bytes.\n\nThe configuration says "
       "which labels are the class (labels), in what space the model works (space), the features, "
-      "the samples drawn and the tree. See --help-config.";
+      "the samples drawn and the tree; with \"classifier\": \"pbt-forest\" several trees are "
+      "trained and "
+      "their probabilities averaged. See --help-config.";
   info.examples = {"pbt-train --list train.tsv --output liver.pbt",
                    "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
                    "--labels.positive 5"};

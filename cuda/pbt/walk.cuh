@@ -18,6 +18,7 @@ struct WalkArguments {
   const uint8_t* roi = nullptr;
   ProbabilityType type = ProbabilityType::kFloat32;
   void* out = nullptr;
+  uint64_t* sum = nullptr;  ///< of a forest's trees: posteriors are added here, not written to out
 };
 
 /// What a walk made of a compiled tree, kept with it for the next volume of the same layout.
@@ -31,7 +32,8 @@ struct Prepared {
 /// shared pointer to a `P` derived from Prepared.
 template <class P, class Make>
 std::shared_ptr<const P> prepared(const EvaluateJob& job, Walk walk, Make make) {
-  const auto kept = std::static_pointer_cast<const Prepared>(job.tree->on_device);
+  const CompiledTree& tree = job.trees[0];
+  const auto kept = std::static_pointer_cast<const Prepared>(tree.on_device);
   if (kept != nullptr && kept->walk == walk && kept->tile == job.tile &&
       kept->device_index == job.device_index) {
     return std::static_pointer_cast<const P>(kept);
@@ -40,14 +42,15 @@ std::shared_ptr<const P> prepared(const EvaluateJob& job, Walk walk, Make make) 
   made->walk = walk;
   made->tile = job.tile;
   made->device_index = job.device_index;
-  job.tree->on_device = std::static_pointer_cast<const Prepared>(made);
+  tree.on_device = std::static_pointer_cast<const Prepared>(made);
   return made;
 }
 /// The tree for walks that read the integral volume directly.
 std::shared_ptr<const Prepared> prepare_direct(const EvaluateJob& job, Walk walk,
                                                const Device& device);
 
-/// The walks. All give the same bytes; each returns when its work is queued.
+/// The walks lead voxels through the first tree of the job. All give the same bytes; each returns
+/// when its work is queued.
 ///
 /// tile: a warp leads a block of voxels through the tree together (section 4.2 of the
 /// specification), on a copy of the integral volume in shared memory if that fits, else directly.
@@ -67,7 +70,12 @@ __device__ inline int64_t linear_index(const Vec3i& size, const Vec3i& at) {
   return at.x + static_cast<int64_t>(size.x) * (at.y + static_cast<int64_t>(size.y) * at.z);
 }
 
+/// Notes the posterior of a voxel, which a walk does once.
 __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
+  if (a.sum != nullptr) {
+    a.sum[i] += forest_term(q60);
+    return;
+  }
   switch (a.type) {
     case ProbabilityType::kFloat32:
       static_cast<float*>(a.out)[i] = probability_float(q60);

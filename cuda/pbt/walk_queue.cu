@@ -248,8 +248,10 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {
     list = listed(arguments.roi, voxels, &count, device);
-    const size_t bytes = bytes_of(job.type);
-    LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes));
+    if (arguments.sum == nullptr) {
+      const size_t bytes = bytes_of(job.type);
+      LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes));
+    }
     if (count == 0) return;
   }
   Buffer<unsigned long long> totals(device, static_cast<size_t>(count));
@@ -261,7 +263,7 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
   level.voxels = arguments.roi != nullptr ? list.data() : nullptr;
   level.totals = totals.data();
   std::vector<Queue> queues{{0, 0, 0, count}};
-  while (!queues.empty()) one_level(*job.tree, arguments, level, queues, items, device);
+  while (!queues.empty()) one_level(job.trees[0], arguments, level, queues, items, device);
   store_kernel<<<blocks_for(count, 256), 256>>>(arguments, level.voxels, totals.data(), count);
   larch::cuda::check_launch("store_kernel");
 }

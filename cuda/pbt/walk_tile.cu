@@ -278,23 +278,23 @@ std::shared_ptr<PreparedTiles> prepare_tiles(const EvaluateJob& job, const Devic
   const std::span<const image::IntegralLayout> layouts(job.layouts,
                                                        static_cast<size_t>(job.channel_count));
   auto made = std::make_shared<PreparedTiles>();
-  const int channel = busiest_channel(*job.tree, layouts);
+  const int channel = busiest_channel(job.trees[0], layouts);
   StagedTaps staged;
   if (channel >= 0) {
     made->tiling.channel = channel;
-    made->mixed = std::any_of(job.tree->weaks.begin(), job.tree->weaks.end(),
+    made->mixed = std::any_of(job.trees[0].weaks.begin(), job.trees[0].weaks.end(),
                               [channel](const WeakRecord& w) { return w.channel != channel; });
-    const TapBox box = tap_box(*job.tree, layouts[static_cast<size_t>(channel)], channel);
+    const TapBox box = tap_box(job.trees[0], layouts[static_cast<size_t>(channel)], channel);
     const auto limit =
         static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) -
         64 - level_state_bytes();
     made->shared_bytes = plan_staged(job.tile, box, limit, made->tiling);
-    made->staged = made->shared_bytes > 0 && fits_packed(*job.tree, channel);
+    made->staged = made->shared_bytes > 0 && fits_packed(job.trees[0], channel);
     made->copy_bytes = static_cast<size_t>(made->tiling.plane) *
                        static_cast<size_t>(made->tiling.extent.z) * sizeof(uint32_t);
     staged = {channel, made->tiling.row, made->tiling.plane, box.lo};
   }
-  made->image = make_tree_image(*job.tree, layouts, made->staged ? &staged : nullptr, device);
+  made->image = make_tree_image(job.trees[0], layouts, made->staged ? &staged : nullptr, device);
   if (!made->staged) {
     made->tiling.bricks = {1, 2, 4};
     made->shared_bytes = static_cast<size_t>(volume_of(made->tiling.bricks)) * sizeof(WarpState);

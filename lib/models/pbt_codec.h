@@ -13,8 +13,8 @@
 namespace larch::models {
 
 /// Bits of Container::content.
-constexpr uint32_t kContentTree = 1;        ///< a probabilistic boosting tree
-constexpr uint32_t kContentForest = 2;      ///< reserved
+constexpr uint32_t kContentTree = 1;        ///< probabilistic boosting trees, one or several
+constexpr uint32_t kContentForest = 2;      ///< reserved for decision forests
 constexpr uint32_t kContentExact = 4;       ///< evaluation is in integers throughout
 constexpr uint32_t kContentCheckpoint = 8;  ///< the tree is still growing
 
@@ -32,9 +32,9 @@ Container encode_model(const pbt::Model& model, const PartHeader* part = nullptr
 /// self-tests to the caller. Throws InputError.
 pbt::Model decode_model(const Container& container, std::optional<PartHeader>* part);
 
-/// Throws InputError unless the nodes of a checkpoint are as growing leaves them: the first
-/// `finished` ones have children exactly when they have been grown, numbered in order; the others
-/// have none.
+/// Throws InputError unless the nodes of the last tree of a checkpoint are as growing leaves them:
+/// those before `finished` have children exactly when they have been grown, numbered in order; the
+/// others have none.
 void check_partial(const pbt::Model& model, uint64_t finished);
 
 /// How doubles are written as JSON. Both are exact.

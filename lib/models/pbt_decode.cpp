@@ -140,10 +140,13 @@ void get_self_tests(ByteReader in, pbt::Model& model) {
   in.finish();
 }
 
-void check_roots(ByteReader in) {
-  const size_t trees = in.count(8);
-  if (trees != 1) in.fail("it has " + std::to_string(trees) + " trees instead of one");
-  if (in.u64() != 0) in.fail("the tree does not begin at its first node");
+void get_roots(ByteReader in, pbt::Model& model) {
+  model.roots.resize(in.count(8));
+  for (uint32_t& root : model.roots) {
+    const uint64_t node = in.u64();
+    if (node >= model.nodes.size()) in.fail("a tree begins beyond the last node");
+    root = static_cast<uint32_t>(node);
+  }
   in.finish();
 }
 
@@ -182,7 +185,7 @@ pbt::Model decode_model(const Container& container, std::optional<PartHeader>* p
   if (container.find("VALD") != nullptr) get_validation(open(container, "VALD"), model);
   if (container.find("HIST") != nullptr) get_history(open(container, "HIST"), model);
   get_self_tests(open(container, "TEST"), model);
-  check_roots(open(container, "TREE"));
+  get_roots(open(container, "TREE"), model);
   if (container.find("PART") != nullptr) *part = get_part(open(container, "PART"));
   pbt::check_model(model);
   return model;
@@ -192,9 +195,10 @@ void check_partial(const pbt::Model& model, uint64_t finished) {
   const auto refuse = [] {
     throw InputError("its tree is not one that training leaves behind; delete it and train anew");
   };
-  if (finished > model.nodes.size()) refuse();
-  int32_t next = 1;
-  for (size_t n = 0; n < model.nodes.size(); ++n) {
+  const size_t root = model.roots.back();
+  if (finished > model.nodes.size() || finished < root) refuse();
+  auto next = static_cast<int32_t>(root) + 1;
+  for (size_t n = root; n < model.nodes.size(); ++n) {
     const pbt::Node& node = model.nodes[n];
     const bool grown = n < finished && node.reason == pbt::NodeReason::kGrown;
     if (grown == node.is_leaf()) refuse();

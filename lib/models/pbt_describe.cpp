@@ -86,7 +86,11 @@ std::string node_lines(const pbt::Model& model) {
   const std::vector<uint32_t> q = pbt::node_probabilities(model);
   std::string out = line("%5s %5s %6s %6s %14s %14s %5s %8s  %s", "node", "depth", "left", "right",
                          "positive mass", "negative mass", "weak", "q", "why");
+  size_t tree = 0;
   for (size_t n = 0; n < model.nodes.size(); ++n) {
+    if (model.trees() > 1 && tree < model.trees() && n == model.roots[tree]) {
+      out += line("tree %zu", ++tree);
+    }
     const pbt::Node& node = model.nodes[n];
     const std::string left = node.is_leaf() ? "-" : std::to_string(node.left);
     const std::string right = node.is_leaf() ? "-" : std::to_string(node.right);
@@ -114,8 +118,11 @@ void settings(const Json& json, const std::string& path, std::vector<std::string
 std::string describe_model(const pbt::Model& model) {
   pbt::check_model(model);
   const pbt::ModelInfo& info = model.info;
-  std::string out = line("%-13s probabilistic boosting tree, format %d.%d, written by Larch %s",
-                         "model", kMajorVersion, kMinorVersion, info.tool_version.c_str());
+  const std::string kind = model.trees() > 1
+                               ? std::to_string(model.trees()) + " probabilistic boosting trees"
+                               : "probabilistic boosting tree";
+  std::string out = line("%-13s %s, format %d.%d, written by Larch %s", "model", kind.c_str(),
+                         kMajorVersion, kMinorVersion, info.tool_version.c_str());
   out += line("%-13s %s, label value %d", "class", info.class_name.c_str(), info.class_value);
   out += space_lines(model) + feature_lines(model);
   out += line("%-13s %zu nodes, depth %d, %zu weak classifiers, %zu self-test vectors", "tree",

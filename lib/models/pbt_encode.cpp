@@ -124,10 +124,10 @@ std::string self_tests_chunk(const pbt::Model& model) {
   return std::move(out).take();
 }
 
-std::string roots_chunk() {
+std::string roots_chunk(const pbt::Model& model) {
   ByteWriter out;
-  out.u64(1);
-  out.u64(0);
+  out.u64(model.roots.size());
+  for (const uint32_t root : model.roots) out.u64(root);
   return std::move(out).take();
 }
 
@@ -158,7 +158,7 @@ Container encode_model(const pbt::Model& model, const PartHeader* part) {
   add("VALD", validation_chunk(model));
   add("HIST", history_chunk(model));
   add("TEST", self_tests_chunk(model));
-  add("TREE", roots_chunk());
+  add("TREE", roots_chunk(model));
   return out;
 }
 

@@ -180,6 +180,7 @@ std::string export_json(const pbt::Model& model) {
                     {"features", features_json(model)},
                     {"weak_classifiers", weaks_json(model)},
                     {"nodes", nodes_json(model)},
+                    {"roots", model.roots},
                     {"logistic_q30", model.logistic},
                     {"validation", std::move(validation)},
                     {"history", history_json(model)},
@@ -205,6 +206,10 @@ pbt::Model import_json(const std::string& source) {
   read_features(list(all, "features"), model);
   read_weaks(list(all, "weak_classifiers"), model);
   read_nodes(list(all, "nodes"), model);
+  model.roots.clear();
+  for (const Json& value : list(all, "roots")) {
+    model.roots.push_back(integer<uint32_t>(value, "roots"));
+  }
   for (const Json& value : list(all, "logistic_q30")) {
     model.logistic.push_back(integer<uint32_t>(value, "logistic_q30"));
   }

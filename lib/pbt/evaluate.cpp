@@ -41,12 +41,8 @@ void check_fits(const Model& model, const image::IntegralSet& set, const Grid& g
   }
 }
 
-/// Algorithm 2 at one voxel. `bases` is scratch of one element a channel.
-uint64_t stack_posterior(const EvaluateJob& job, const TreeView& tree, const Vec3i& at,
-                         std::vector<const uint32_t*>& bases) {
-  for (int c = 0; c < job.channel_count; ++c) {
-    bases[static_cast<size_t>(c)] = job.integral + job.layouts[c].base(at);
-  }
+/// Algorithm 2 at one voxel; `bases`: its element of each channel.
+uint64_t stack_posterior(const TreeView& tree, const std::vector<const uint32_t*>& bases) {
   struct Entry {
     int32_t node;
     uint32_t weight;
@@ -82,8 +78,21 @@ uint64_t stack_posterior(const EvaluateJob& job, const TreeView& tree, const Vec
   return total;
 }
 
+/// The mean of the trees at one voxel. `bases` is scratch of one element a channel.
+uint64_t stack_mean(const EvaluateJob& job, const std::vector<TreeView>& trees, const Vec3i& at,
+                    std::vector<const uint32_t*>& bases) {
+  for (int c = 0; c < job.channel_count; ++c) {
+    bases[static_cast<size_t>(c)] = job.integral + job.layouts[c].base(at);
+  }
+  if (trees.size() == 1) return stack_posterior(trees[0], bases);
+  uint64_t sum = 0;
+  for (const TreeView& tree : trees) sum += forest_term(stack_posterior(tree, bases));
+  return forest_mean_q60(sum, trees.size());
+}
+
 void stack_walk(const EvaluateJob& job) {
-  const TreeView tree = job.tree->view();
+  std::vector<TreeView> trees;
+  for (const CompiledTree& tree : job.trees) trees.push_back(tree.view());
   const Grid index{job.size, {}, {}, {}};
   parallel_for(job.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
                [&](int64_t begin, int64_t end) {
@@ -93,7 +102,7 @@ void stack_walk(const EvaluateJob& job) {
                      const int64_t i = row * job.size.x + x;
                      const bool inside = job.roi == nullptr || job.roi[i] != 0;
                      cpu::store_probability(
-                         job, i, inside ? stack_posterior(job, tree, index.voxel(i), bases) : 0);
+                         job, i, inside ? stack_mean(job, trees, index.voxel(i), bases) : 0);
                    }
                  }
                });
@@ -108,8 +117,8 @@ Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Dev
   return queue && voxels < int64_t{1} << 32 ? Walk::kQueue : Walk::kTile;
 }
 
-CompiledTree compile(const Model& model, const image::IntegralSet& set,
-                     const EvaluateConfig& config) {
+CompiledModel compile(const Model& model, const image::IntegralSet& set,
+                      const EvaluateConfig& config) {
   EvaluationRule rule;
   rule.hard = config.hard;
   rule.early_rejection = config.early_rejection;
@@ -120,15 +129,15 @@ CompiledTree compile(const Model& model, const image::IntegralSet& set,
 namespace {
 
 template <class T>
-EvaluateJob make_job(const CompiledTree& tree, const image::IntegralSet& set,
+EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set,
                      const EvaluateConfig& config, double share, const Context& context) {
   EvaluateJob job;
   job.size = set.size;
   job.layouts = set.layouts.data();
   job.channel_count = static_cast<int>(set.layouts.size());
   job.integral = set.data.data();
-  job.tree = &tree;
-  job.walk = chosen_walk(config.walk, tree.depth, share, Grid{set.size, {}, {}, {}}.voxels(),
+  job.trees = model.trees;
+  job.walk = chosen_walk(config.walk, model.depth(), share, Grid{set.size, {}, {}, {}}.voxels(),
                          set.data.device());
   job.tile = tile_of(config);
   job.type = std::is_same_v<T, float>      ? ProbabilityType::kFloat32
@@ -146,14 +155,14 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
                    const EvaluateConfig& config, const Context& context,
                    const Volume<uint8_t>* roi) {
   check_fits(model, set, grid);
-  const CompiledTree tree = compile(model, set, config);
+  const CompiledModel compiled = compile(model, set, config);
   Volume<T> out(grid);
   double share = 1;
   if (roi != nullptr) {
     const auto wanted = std::count_if(roi->begin(), roi->end(), [](uint8_t v) { return v != 0; });
     share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
   }
-  EvaluateJob job = make_job<T>(tree, set, config, share, context);
+  EvaluateJob job = make_job<T>(compiled, set, config, share, context);
   for (const auto& entry : enum_names(static_cast<Walk*>(nullptr))) {
     if (entry.value == job.walk) {
       context.debug("evaluation by the " + std::string(entry.name) + " walk");
@@ -172,21 +181,21 @@ template Volume<uint8_t> evaluate(const Model&, const image::IntegralSet&, const
                                   const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
 
 template <class T>
-void evaluate_resident(const CompiledTree& tree, const image::IntegralSet& set,
+void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,
                        const EvaluateConfig& config, Buffer<T>& out, const Context& context) {
   const Grid grid{set.size, {}, {}, {}};
   if (!(out.device() == set.data.device()) || out.size() < static_cast<size_t>(grid.voxels())) {
     throw UsageError("pbt::evaluate_resident: the output is too small or on another device");
   }
-  EvaluateJob job = make_job<T>(tree, set, config, 1, context);
+  EvaluateJob job = make_job<T>(model, set, config, 1, context);
   (set.data.device().is_cuda() ? job.device_out : job.host_out) = out.data();
   kEvaluate(set.data.device(), job);
 }
-template void evaluate_resident(const CompiledTree&, const image::IntegralSet&,
+template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
                                 const EvaluateConfig&, Buffer<float>&, const Context&);
-template void evaluate_resident(const CompiledTree&, const image::IntegralSet&,
+template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
                                 const EvaluateConfig&, Buffer<uint16_t>&, const Context&);
-template void evaluate_resident(const CompiledTree&, const image::IntegralSet&,
+template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
                                 const EvaluateConfig&, Buffer<uint8_t>&, const Context&);
 
 std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "larch/config/fields.h"
@@ -72,15 +73,15 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
                    const EvaluateConfig& config, const Context& context,
                    const Volume<uint8_t>* roi = nullptr);
 
-/// A tree that is compiled once for many evaluations of volumes with these layouts. `rule` from
+/// A model that is compiled once for many evaluations of volumes with these layouts. `rule` from
 /// the configuration.
-CompiledTree compile(const Model& model, const image::IntegralSet& set,
-                     const EvaluateConfig& config);
+CompiledModel compile(const Model& model, const image::IntegralSet& set,
+                      const EvaluateConfig& config);
 
-/// The same evaluation with a compiled tree; the probabilities stay on the device of `set`. `out`:
+/// The same evaluation with a compiled model; the probabilities stay on the device of `set`. `out`:
 /// one T a voxel, in x-fastest order, on that device.
 template <class T>
-void evaluate_resident(const CompiledTree& tree, const image::IntegralSet& set,
+void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,
                        const EvaluateConfig& config, Buffer<T>& out, const Context& context);
 
 /// A voxel and its probability.
@@ -103,8 +104,8 @@ struct EvaluateJob {
   const image::IntegralLayout* layouts = nullptr;  ///< host
   int channel_count = 0;
   const uint32_t* integral = nullptr;
-  const CompiledTree* tree = nullptr;  ///< host
-  const uint8_t* roi = nullptr;        ///< host, may be null
+  std::span<const CompiledTree> trees;  ///< host; the result is the mean of their posteriors
+  const uint8_t* roi = nullptr;         ///< host, may be null
   Walk walk = Walk::kTile;
   Vec3i tile{};  ///< 0, 0, 0: the implementation chooses
   ProbabilityType type = ProbabilityType::kFloat32;

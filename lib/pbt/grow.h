@@ -35,10 +35,32 @@ struct Growth {
   const std::vector<features::HaarFeature>& haar;
   SampleSet& samples;
   SampleSet& held_out;
-  PartialModel partial;
-  std::vector<NodeSamples> lists;                   ///< of the nodes not yet finished
+  uint64_t seed = 0;                    ///< of everything that is drawn
+  std::vector<uint32_t> features{};     ///< of the pool that the tree may use; empty: all
+  std::vector<uint32_t> occurrences{};  ///< how often each volume counts; empty: once
+  double progress_begin = 0, progress_share = 1;
+  PartialModel partial{};
+  std::vector<NodeSamples> lists{};                 ///< of the nodes not yet finished
   std::vector<std::vector<HeldOutVisit>> visits{};  ///< of every finished node, for pruning
 };
+
+/// The root with all samples that count; `resume`: a tree that has begun to grow, or null. Throws
+/// InputError if the samples are more than 2^31 voxels or not those of `resume`.
+void plant(Growth& growth, const PartialModel* resume);
+
+[[noreturn]] void throw_foreign_checkpoint();
+
+/// Grows the tree from the root (TRAIN of section 3.1 of the specification), node by node.
+void grow(Growth& growth, const TrainHooks& hooks, const Context& context);
+
+/// The `wanted` of lowest hash among the features `from` of a pool of `pool` features, ascending.
+/// Empty stands for all features, in `from` and in the result.
+std::vector<uint32_t> draw_features(const std::vector<uint32_t>& from, size_t pool, size_t wanted,
+                                    uint64_t seed, uint64_t id);
+
+/// The samples `index` of a set and where they lie in the images.
+SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
+                       std::span<const uint32_t> index);
 
 /// Masses of the positive and negative samples of a list.
 void sum_masses(const SampleSet& samples, const NodeSamples& list, uint64_t* positive,
@@ -60,6 +82,10 @@ void route_training(const Growth& growth, const NodeSamples& list, const Votes& 
 /// Routes the held-out samples as evaluation would, and notes the node's H at each.
 void route_held_out(const Growth& growth, NodeSamples& list, const Votes& votes,
                     std::span<const int32_t> alphas, NodeSamples children[2]);
+
+/// The same, with the votes of the node's weak classifiers cast first.
+void route_visits(const Growth& growth, const Node& node, NodeSamples& list,
+                  NodeSamples children[2], const Context& context);
 
 /// Replaces the negatives of the unfinished nodes of the level that begins at `first_node` by
 /// voxels that the tree so far takes for the class (section 3.3 of the specification).

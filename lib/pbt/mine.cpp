@@ -120,7 +120,7 @@ void mine_negatives(Growth& g, size_t first_node, const Context& context) {
   for (size_t n = first_node; n < g.lists.size(); ++n) {
     const bool open = g.lists[n].index.size() > 0;
     if (!open || at[n].size() < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
-    keep_lowest(at[n], found, static_cast<size_t>(g.config.mining.per_node), context.seed,
+    keep_lowest(at[n], found, static_cast<size_t>(g.config.mining.per_node), g.seed,
                 g.partial.model.nodes[n].heap_index);
     const auto first = static_cast<uint32_t>(g.samples.size());
     for (const uint32_t i : at[n]) {

@@ -66,25 +66,37 @@ Thresholds make_thresholds(double e1, double e2, bool hard) {
   return t;
 }
 
-std::vector<uint32_t> node_probabilities(const Model& model) {
-  const Node& root = model.nodes.at(0);
+namespace {
+
+/// Factors that turn the masses of both classes into those of the prior that the model refers to.
+struct PriorScale {
+  double positive = 1, negative = 1;
+};
+
+PriorScale prior_scale(const Model& model, const Node& root) {
   const auto positive = static_cast<double>(root.mass_positive);
   const auto negative = static_cast<double>(root.mass_negative);
-  double scale_positive = 1, scale_negative = 1;
-  if (model.prior != PriorKind::kTrain && positive > 0 && negative > 0) {
-    // pi / rho and (1 - pi) / (1 - rho), without 1 - rho, which cancels when one class is rare.
-    const double pi = model.prior == PriorKind::kHalf ? 0.5 : model.prior_value;
-    scale_positive = pi * (positive + negative) / positive;
-    scale_negative = (1 - pi) * (positive + negative) / negative;
-  }
+  if (model.prior == PriorKind::kTrain || positive <= 0 || negative <= 0) return {};
+  // pi / rho and (1 - pi) / (1 - rho), without 1 - rho, which cancels when one class is rare.
+  const double pi = model.prior == PriorKind::kHalf ? 0.5 : model.prior_value;
+  return {pi * (positive + negative) / positive, (1 - pi) * (positive + negative) / negative};
+}
+
+}  // namespace
+
+std::vector<uint32_t> node_probabilities(const Model& model) {
+  PriorScale scale;
   const double k = model.smoothing * static_cast<double>(model.mean_mass);
   std::vector<double> q(model.nodes.size(), 0.5);
   std::vector<double> of_parent(model.nodes.size(), 0.5);
   std::vector<uint32_t> fixed(model.nodes.size());
   for (size_t i = 0; i < model.nodes.size(); ++i) {
     const Node& node = model.nodes[i];
-    const double p = scale_positive * static_cast<double>(node.mass_positive);
-    const double n = scale_negative * static_cast<double>(node.mass_negative);
+    if (std::binary_search(model.roots.begin(), model.roots.end(), i)) {
+      scale = prior_scale(model, node);
+    }
+    const double p = scale.positive * static_cast<double>(node.mass_positive);
+    const double n = scale.negative * static_cast<double>(node.mass_negative);
     q[i] = p + n + k > 0 ? (p + k * of_parent[i]) / (p + n + k) : of_parent[i];
     fixed[i] = static_cast<uint32_t>(std::llround(q[i] * kOneQ30));
     for (const int32_t child : {node.left, node.right}) {
@@ -131,21 +143,22 @@ WeakRecord compile_weak(const WeakClassifier& weak, const features::HaarFeature&
   return record;
 }
 
-}  // namespace
-
-CompiledTree compile(const Model& model, std::span<const image::IntegralLayout> layouts,
-                     const EvaluationRule& rule) {
+CompiledTree compile_tree(const Model& model, size_t which, std::span<const uint32_t> q,
+                          std::span<const image::IntegralLayout> layouts,
+                          const EvaluationRule& rule) {
   CompiledTree tree;
   tree.thresholds = make_thresholds(rule.e1 < 0 ? model.e1 : rule.e1, model.e2, rule.hard);
   tree.logistic = model.logistic;
-  tree.depth = model.depth();
   tree.early_rejection = rule.early_rejection;
-  const std::vector<uint32_t> q = node_probabilities(model);
-  for (size_t i = 0; i < model.nodes.size(); ++i) {
+  const auto root = static_cast<int32_t>(model.roots[which]);
+  for (size_t i = model.roots[which]; i < model.end_of_tree(which); ++i) {
     const Node& node = model.nodes[i];
+    tree.depth = std::max(tree.depth, node.depth);
     NodeRecord record;
-    record.left = node.left;
-    record.right = node.right;
+    if (!node.is_leaf()) {
+      record.left = node.left - root;
+      record.right = node.right - root;
+    }
     record.first_weak = static_cast<int32_t>(tree.weaks.size());
     record.n_weak = node.is_leaf() ? 0 : static_cast<int32_t>(node.n_weak);
     record.q = q[i];
@@ -165,14 +178,14 @@ CompiledTree compile(const Model& model, std::span<const image::IntegralLayout> 
   return tree;
 }
 
-uint64_t posterior_q60(const Model& model, const EvaluationRule& rule,
-                       std::span<const uint32_t> q_q30, std::span<const int32_t> responses) {
-  const Thresholds t = make_thresholds(rule.e1 < 0 ? model.e1 : rule.e1, model.e2, rule.hard);
+/// posterior_q60 of the tree that begins at node `root`.
+uint64_t tree_posterior_q60(const Model& model, int32_t root, const Thresholds& t,
+                            std::span<const uint32_t> q_q30, std::span<const int32_t> responses) {
   struct Entry {
     int32_t node;
     uint32_t weight;
   };
-  std::vector<Entry> stack{{0, kOneQ30}};
+  std::vector<Entry> stack{{root, kOneQ30}};
   uint64_t total = 0;
   while (!stack.empty()) {
     const Entry entry = stack.back();
@@ -197,15 +210,45 @@ uint64_t posterior_q60(const Model& model, const EvaluationRule& rule,
   return total;
 }
 
+}  // namespace
+
+int CompiledModel::depth() const {
+  int deepest = 0;
+  for (const CompiledTree& tree : trees) deepest = std::max(deepest, tree.depth);
+  return deepest;
+}
+
+CompiledModel compile(const Model& model, std::span<const image::IntegralLayout> layouts,
+                      const EvaluationRule& rule) {
+  const std::vector<uint32_t> q = node_probabilities(model);
+  CompiledModel compiled;
+  for (size_t tree = 0; tree < model.trees(); ++tree) {
+    compiled.trees.push_back(compile_tree(model, tree, q, layouts, rule));
+  }
+  return compiled;
+}
+
+uint64_t posterior_q60(const Model& model, const EvaluationRule& rule,
+                       std::span<const uint32_t> q_q30, std::span<const int32_t> responses) {
+  const Thresholds t = make_thresholds(rule.e1 < 0 ? model.e1 : rule.e1, model.e2, rule.hard);
+  if (model.trees() == 1) return tree_posterior_q60(model, 0, t, q_q30, responses);
+  uint64_t sum = 0;
+  for (const uint32_t root : model.roots) {
+    sum += forest_term(tree_posterior_q60(model, static_cast<int32_t>(root), t, q_q30, responses));
+  }
+  return forest_mean_q60(sum, model.trees());
+}
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
   throw InputError("the model is damaged or was not written by Larch: " + what);
 }
 
-void check_node(const Model& model, size_t index) {
+/// `end`: one past the last node of its tree.
+void check_node(const Model& model, size_t index, size_t end) {
   const Node& node = model.nodes[index];
-  const auto count = static_cast<int32_t>(model.nodes.size());
+  const auto count = static_cast<int32_t>(end);
   const std::string where = "node " + std::to_string(index) + " ";
   if ((node.left < 0) != (node.right < 0)) refuse(where + "has one child");
   if (node.depth < 0 || node.depth > kMaxDepth) refuse(where + "has depth beyond 32");
@@ -266,12 +309,46 @@ void check_feature(const Model& model, const features::HaarFeature& feature) {
   }
 }
 
+/// Every node but the root is the child of exactly one node of its tree.
+void check_tree(const Model& model, size_t tree) {
+  const size_t root = model.roots[tree], end = model.end_of_tree(tree);
+  std::vector<uint8_t> has_parent(end - root, 0);
+  has_parent[0] = 1;
+  for (size_t i = root; i < end; ++i) {
+    check_node(model, i, end);
+    for (const int32_t child : {model.nodes[i].left, model.nodes[i].right}) {
+      if (child < 0) continue;
+      uint8_t& known = has_parent[static_cast<size_t>(child) - root];
+      if (known != 0) refuse("node " + std::to_string(child) + " is the child of two nodes");
+      known = 1;
+    }
+  }
+  const auto orphan = std::find(has_parent.begin(), has_parent.end(), uint8_t{0});
+  if (orphan != has_parent.end()) {
+    const size_t node = root + static_cast<size_t>(orphan - has_parent.begin());
+    refuse("node " + std::to_string(node) + " is the child of none");
+  }
+}
+
+void check_roots(const Model& model) {
+  if (model.nodes.empty()) refuse("it has no node");
+  if (model.nodes.size() > INT32_MAX) refuse("it has more than 2^31 nodes");
+  if (model.roots.empty() || model.roots[0] != 0) refuse("its first node is not a root");
+  for (size_t tree = 0; tree < model.trees(); ++tree) {
+    const size_t root = model.roots[tree];
+    if (root >= model.nodes.size() || (tree > 0 && root <= model.roots[tree - 1])) {
+      refuse("tree " + std::to_string(tree) + " begins at a node out of order");
+    }
+    if (model.nodes[root].depth != 0 || model.nodes[root].heap_index != 1) {
+      refuse("the first node of tree " + std::to_string(tree) + " is not a root");
+    }
+  }
+}
+
 }  // namespace
 
 void check_model(const Model& model) {
-  if (model.nodes.empty()) refuse("it has no node");
-  if (model.nodes[0].depth != 0 || model.nodes[0].heap_index != 1)
-    refuse("its first node is not a root");
+  check_roots(model);
   if (model.logistic.size() != kLogisticSteps + 1) refuse("its logistic table has a wrong length");
   if (!std::is_sorted(model.logistic.begin(), model.logistic.end()) ||
       model.logistic.back() > kOneQ30) {
@@ -302,7 +379,7 @@ void check_model(const Model& model) {
       refuse("a weak classifier's alpha is out of range");
     }
   }
-  for (size_t i = 0; i < model.nodes.size(); ++i) check_node(model, i);
+  for (size_t tree = 0; tree < model.trees(); ++tree) check_tree(model, tree);
 }
 
 }  // namespace larch::pbt

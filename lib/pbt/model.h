@@ -86,8 +86,9 @@ struct ModelInfo {
   std::vector<std::pair<std::string, double>> validation;
 };
 
-/// A probabilistic boosting tree (Tu 2005; Birkbeck, Sofka, Zhou 2011) with all that evaluation
-/// needs. Nodes are in breadth-first order; node 0 is the root; child > parent.
+/// A probabilistic boosting tree (Tu 2005; Birkbeck, Sofka, Zhou 2011), or a forest of them whose
+/// posterior is the mean of the trees' (patent US20120069003), with all that evaluation needs. The
+/// nodes of each tree are together, in breadth-first order from its root; child > parent.
 struct Model {
   std::vector<image::ChannelSpec> channels;
   image::Padding padding = image::Padding::kClamp;
@@ -95,6 +96,7 @@ struct Model {
   std::vector<features::HaarFeature> features;
   std::vector<WeakClassifier> weaks;
   std::vector<Node> nodes;
+  std::vector<uint32_t> roots{0};  ///< the first node of each tree
   double e1 = 1e-6, e2 = 0.1;
   PriorKind prior = PriorKind::kTrain;
   double prior_value = 0.5;
@@ -105,6 +107,11 @@ struct Model {
   std::vector<SelfTest> self_tests;
   ModelInfo info;
 
+  size_t trees() const { return roots.size(); }
+  /// One past the last node of a tree.
+  size_t end_of_tree(size_t tree) const {
+    return tree + 1 < roots.size() ? roots[tree + 1] : nodes.size();
+  }
   int depth() const;
   /// Farthest reach of its features in voxels of their levels.
   int reach() const;
@@ -126,7 +133,7 @@ struct EvaluationRule {
   bool early_rejection = false;
 };
 
-/// A model flattened for one layout of the integral channels, still on the host.
+/// A tree flattened for one layout of the integral channels, still on the host.
 struct CompiledTree {
   std::vector<NodeRecord> nodes;
   std::vector<WeakRecord> weaks;
@@ -140,11 +147,17 @@ struct CompiledTree {
 
   TreeView view() const;
 };
-CompiledTree compile(const Model& model, std::span<const image::IntegralLayout> layouts,
-                     const EvaluationRule& rule);
+/// All trees of a model.
+struct CompiledModel {
+  std::vector<CompiledTree> trees;
 
-/// The reference evaluation (section 4.1 of the specification, Algorithm 2): posterior in Q60 of a
-/// vector that gives each weak classifier's vote. Recursive by nature, written with a stack.
+  int depth() const;
+};
+CompiledModel compile(const Model& model, std::span<const image::IntegralLayout> layouts,
+                      const EvaluationRule& rule);
+
+/// The reference evaluation (section 4.1 of the specification, Algorithm 2; 3.9): posterior in Q60
+/// of a vector that gives each weak classifier's vote. Recursive by nature, written with a stack.
 /// `response(f)` is the value of feature f of the model.
 uint64_t posterior_q60(const Model& model, const EvaluationRule& rule,
                        std::span<const uint32_t> q_q30, std::span<const int32_t> responses);

@@ -20,6 +20,8 @@ constexpr int64_t kFixedBytes = int64_t{32} << 20;
 constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
 /// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
 constexpr int64_t kGpuListBytes = int64_t{10} << 20;
+/// The sum of a forest's trees, a voxel.
+constexpr int64_t kGpuSumBytes = 8;
 /// Queues of voxels, if a GPU leads those of a region of interest through the tree one by one.
 constexpr int64_t kGpuQueueBytes = 40;
 
@@ -58,7 +60,8 @@ int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core,
   const int64_t queues = problem.queues ? kGpuQueueBytes * plane * core : 0;
   const int64_t depth = std::max(1, model.depth());
   const int64_t lists = depth <= kTileLevels ? kGpuListBytes << (depth - 1) : 0;
-  return host + 2 * plane * slices + kGpuBytesPerDepth * (depth + 2) + lists + queues;
+  const int64_t sums = model.trees() > 1 ? kGpuSumBytes * plane * core : 0;
+  return host + sums + 2 * plane * slices + kGpuBytesPerDepth * (depth + 2) + lists + queues;
 }
 
 /// The slices [begin, end) of a volume.

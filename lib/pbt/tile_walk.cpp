@@ -58,41 +58,52 @@ struct Visit {
 };
 using Visits = std::vector<Visit>;
 
-/// Weak classifiers for the loops, and where their channels lie in a tile. The same for all tiles.
+/// A tree and its weak classifiers for the loops.
+struct TreePlan {
+  TreeView tree;
+  std::vector<VoteRule> rules;  ///< one a weak classifier
+
+  explicit TreePlan(const CompiledTree& compiled) : tree(compiled.view()) {
+    for (const WeakRecord& weak : compiled.weaks) {
+      rules.push_back({tree.taps + weak.first_tap, weak.n_tap,
+                       2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask});
+    }
+  }
+};
+
+/// The trees, and where their channels lie in a tile. The same for all tiles.
 struct WalkPlan {
   const EvaluateJob& job;
-  TreeView tree;
   const LaneKernels& kernels;
-  std::vector<VoteRule> rules;        ///< one a weak classifier
+  std::vector<TreePlan> trees;
   std::vector<int> levels;            ///< distinct pyramid levels; the first is 0
   std::vector<size_t> channel_level;  ///< index in `levels` of each channel
 
   explicit WalkPlan(const EvaluateJob& evaluate_job)
-      : job(evaluate_job), tree(job.tree->view()), kernels(lane_kernels()), levels{0} {
-    for (const WeakRecord& weak : job.tree->weaks) {
-      rules.push_back({tree.taps + weak.first_tap, weak.n_tap,
-                       2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask});
-    }
+      : job(evaluate_job),
+        kernels(lane_kernels()),
+        trees(job.trees.begin(), job.trees.end()),
+        levels{0} {
     for (int c = 0; c < job.channel_count; ++c) {
       const auto at = std::find(levels.begin(), levels.end(), job.layouts[c].level);
       channel_level.push_back(static_cast<size_t>(at - levels.begin()));
       if (at == levels.end()) levels.push_back(job.layouts[c].level);
     }
   }
-  size_t level_of(int32_t weak) const { return channel_level[tree.weaks[weak].channel]; }
 };
 
-/// The voxels of one tile on their way through the tree.
+/// The voxels of one tile on their way through the trees.
 class TileWalker {
  public:
   explicit TileWalker(const WalkPlan& plan)
       : plan_(plan),
         job_(plan.job),
-        tree_(plan.tree),
         levels_(plan.levels.size()),
-        bases_(plan.channel_level.size()),
-        left_(static_cast<size_t>(tree_.depth) + 1),
-        right_(static_cast<size_t>(tree_.depth) + 1) {
+        bases_(plan.channel_level.size()) {
+    for (const TreePlan& tree : plan.trees) {
+      left_.resize(std::max(left_.size(), static_cast<size_t>(tree.tree.depth) + 1));
+    }
+    right_.resize(left_.size());
     for (size_t k = 0; k < levels_.size(); ++k) {
       levels_[k].level = plan.levels[k];
       levels_[k].image = job_.size;
@@ -110,18 +121,36 @@ class TileWalker {
     for (size_t c = 0; c < bases_.size(); ++c) set_bases(c);
     enter(corner, end);
     if (root_.empty()) return;
+    const size_t trees = plan_.trees.size();
+    sum_.assign(trees > 1 ? root_.size() : 0, 0);
+    for (const TreePlan& tree : plan_.trees) {
+      walk(tree);
+      for (size_t i = 0; i < sum_.size(); ++i) {
+        sum_[i] += forest_term(total_[static_cast<size_t>(root_[i].place)]);
+      }
+    }
+    for (size_t i = 0; i < root_.size(); ++i) {
+      store_probability(job_, voxels_[i],
+                        trees > 1 ? forest_mean_q60(sum_[i], trees)
+                                  : total_[static_cast<size_t>(root_[i].place)]);
+    }
+  }
+
+ private:
+  /// Sets the totals of the voxels to the posteriors of one tree.
+  void walk(const TreePlan& tree) {
+    tree_ = tree.tree;
+    rules_ = tree.rules.data();
+    for (const Visit& visit : root_) total_[static_cast<size_t>(visit.place)] = 0;
     const NodeRecord& root = tree_.nodes[0];
     if (root.left < 0) {
       for (const Visit& visit : root_) add(visit.place, visit.weight, root);
     } else {
       descend(root, 0, root_);
     }
-    for (size_t i = 0; i < root_.size(); ++i) {
-      store_probability(job_, voxels_[i], total_[static_cast<size_t>(root_[i].place)]);
-    }
   }
+  size_t level_of(int32_t weak) const { return plan_.channel_level[tree_.weaks[weak].channel]; }
 
- private:
   /// Integral element of the first voxel of each slot.
   void set_bases(size_t channel) {
     const image::IntegralLayout& layout = job_.layouts[channel];
@@ -159,7 +188,6 @@ class TileWalker {
           const int32_t place = levels_[0].place(x, y, z);
           voxels_.push_back(i);
           root_.push_back({place, kOneQ30});
-          total_[static_cast<size_t>(place)] = 0;
           for (TileLevel& level : levels_) {
             level.place_of[static_cast<size_t>(place)] =
                 level.place(x >> level.level, y >> level.level, z >> level.level);
@@ -211,7 +239,7 @@ class TileWalker {
         std::fill_n(&level.sum[static_cast<size_t>(slot) * kLanes], kLanes, 0u);
       }
       for (int32_t w = node.first_weak; w < end; ++w) {
-        if (plan_.level_of(w) == k) ask_rows(w, level);
+        if (level_of(w) == k) ask_rows(w, level);
       }
       for (const Visit& visit : visits) {
         const auto place = static_cast<size_t>(visit.place);
@@ -238,9 +266,8 @@ class TileWalker {
   }
 
   void ask_rows(int32_t weak, TileLevel& level) {
-    plan_.kernels.vote_rows(plan_.rules[static_cast<size_t>(weak)], job_.integral,
-                            bases_[tree_.weaks[weak].channel].data(), level.slots,
-                            level.sum.data());
+    plan_.kernels.vote_rows(rules_[weak], job_.integral, bases_[tree_.weaks[weak].channel].data(),
+                            level.slots, level.sum.data());
   }
 
   /// Level 0 by rows. With early rejection, slots leave when every visiting voxel in them is
@@ -248,11 +275,11 @@ class TileWalker {
   void ask_finest(int32_t begin, int32_t end, const Visits& visits) {
     uint32_t rest = 0;
     for (int32_t w = begin; w < end; ++w) {
-      if (plan_.level_of(w) == 0) rest += static_cast<uint32_t>(tree_.weaks[w].alpha);
+      if (level_of(w) == 0) rest += static_cast<uint32_t>(tree_.weaks[w].alpha);
     }
     int asked = 0;
     for (int32_t w = begin; w < end; ++w) {
-      if (plan_.level_of(w) != 0) continue;
+      if (level_of(w) != 0) continue;
       ask_rows(w, levels_[0]);
       rest -= static_cast<uint32_t>(tree_.weaks[w].alpha);
       if (tree_.early_rejection && ++asked % kRejectionPeriod == 0) {
@@ -286,7 +313,7 @@ class TileWalker {
     point_sum_.assign(visits.size(), 0);
     int32_t channel = -1;
     for (int32_t w = begin; w < end; ++w) {
-      const size_t k = plan_.level_of(w);
+      const size_t k = level_of(w);
       if (!levels_[k].narrow) continue;
       if (tree_.weaks[w].channel != channel) {
         channel = tree_.weaks[w].channel;
@@ -298,8 +325,7 @@ class TileWalker {
               place % kLanes);
         }
       }
-      plan_.kernels.vote_points(plan_.rules[static_cast<size_t>(w)], job_.integral, point_base_,
-                                point_sum_.data());
+      plan_.kernels.vote_points(rules_[w], job_.integral, point_base_, point_sum_.data());
     }
     for (size_t i = 0; i < visits.size(); ++i) {
       levels_[0].sum[static_cast<size_t>(visits[i].place)] += point_sum_[i];
@@ -308,11 +334,13 @@ class TileWalker {
 
   const WalkPlan& plan_;
   const EvaluateJob& job_;
-  const TreeView tree_;
+  TreeView tree_;                    // the tree at hand
+  const VoteRule* rules_ = nullptr;  // and its weak classifiers
   std::vector<TileLevel> levels_;
   std::vector<std::vector<int64_t>> bases_;  // [channel][slot]
   std::vector<int64_t> voxels_;              // of the visits of the root
-  std::vector<uint64_t> total_;              // Q60, by place
+  std::vector<uint64_t> total_;              // of the tree at hand, Q60, by place
+  std::vector<uint64_t> sum_;                // of a forest's trees, by visit of the root
   Visits root_;
   std::vector<Visits> left_, right_;  // [depth]
   std::vector<int64_t> point_base_;

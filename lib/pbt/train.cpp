@@ -11,6 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
+#include "larch/pbt/forest.h"
 #include "larch/pbt/grow.h"
 #include "larch/pbt/self_test.h"
 #include "larch/pbt/votes.h"
@@ -51,11 +52,6 @@ std::vector<uint32_t> lowest_hash_samples(const SampleSet& samples, size_t count
   return chosen;
 }
 
-SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
-                       std::span<const uint32_t> index) {
-  return {images.data.data(), samples.bases.data(), samples.size(), index};
-}
-
 void check_classes(const SampleSet& samples, bool allow_constant) {
   const auto positive = static_cast<size_t>(
       std::accumulate(samples.positive.begin(), samples.positive.end(), size_t{0}));
@@ -65,235 +61,6 @@ void check_classes(const SampleSet& samples, bool allow_constant) {
                      " samples of the class and " + std::to_string(negative) +
                      " of the background; both are needed: check labels/positive, labels/ignore "
                      "and labels/border_voxels, or set tree/allow_constant");
-  }
-  const double mass = std::accumulate(samples.mass.begin(), samples.mass.end(), 0.0) / 4294967296.0;
-  if (mass >= 2147483648.0) {
-    throw InputError("the training volumes have more than 2^31 voxels; use fewer or coarser ones");
-  }
-}
-
-/// Section 3.5 of the specification: may this node be split at all?
-NodeReason stop_before(const Growth& g, const Node& node, const NodeSamples& list) {
-  const TreeConfig& config = g.config.tree;
-  if (node.reason != NodeReason::kGrown) return node.reason;
-  if (node.depth >= config.depth) return NodeReason::kMaxDepth;
-  if (node.mass_positive == 0 || node.mass_negative == 0) return NodeReason::kPure;
-  const auto total =
-      static_cast<double>(node.mass_positive) + static_cast<double>(node.mass_negative);
-  const auto larger = static_cast<double>(std::max(node.mass_positive, node.mass_negative));
-  if (larger / total >= config.purity) return NodeReason::kPure;
-  if (list.index.size() < static_cast<size_t>(config.min_samples)) return NodeReason::kFewSamples;
-  size_t positive = 0;
-  for (const uint32_t i : list.index) positive += g.samples.positive[i];
-  if (std::min(positive, list.index.size() - positive) <
-      static_cast<size_t>(config.min_class_samples)) {
-    return NodeReason::kFewOfOneClass;
-  }
-  return NodeReason::kGrown;
-}
-
-int rounds_at(const TreeConfig& config, int depth) {
-  if (config.rounds.empty()) throw UsageError("tree/rounds: needs at least one number");
-  return config.rounds[std::min(static_cast<size_t>(depth), config.rounds.size() - 1)];
-}
-
-/// The feature's place in the model, added when it is used for the first time.
-uint32_t model_feature(Model& model, const features::HaarFeature& feature) {
-  for (size_t f = 0; f < model.features.size(); ++f) {
-    if (model.features[f].pool_index == feature.pool_index) return static_cast<uint32_t>(f);
-  }
-  model.features.push_back(feature);
-  return static_cast<uint32_t>(model.features.size() - 1);
-}
-
-/// The node's weak classifiers with pool indices, as cast_votes wants them.
-std::vector<WeakClassifier> pool_weaks(const Model& model, const Node& node) {
-  const auto first = model.weaks.begin() + node.first_weak;
-  std::vector<WeakClassifier> weaks(first, first + node.n_weak);
-  for (WeakClassifier& weak : weaks) weak.feature = model.features[weak.feature].pool_index;
-  return weaks;
-}
-
-std::vector<int32_t> alphas_of(std::span<const WeakClassifier> weaks) {
-  std::vector<int32_t> alphas;
-  for (const WeakClassifier& weak : weaks) alphas.push_back(weak.alpha_q20);
-  return alphas;
-}
-
-std::vector<uint32_t> visited_samples(const NodeSamples& list) {
-  std::vector<uint32_t> index;
-  for (const HeldOutVisit& visit : list.held_out) index.push_back(visit.sample);
-  return index;
-}
-
-/// How many weak classifiers give the least exponential loss on the held-out samples of the node,
-/// giving up after `patience` rounds without improvement.
-size_t best_length(const Growth& g, const NodeSamples& list,
-                   const std::vector<WeakClassifier>& weaks, const Context& context) {
-  const auto patience = static_cast<size_t>(g.config.validation.patience);
-  if (patience == 0 || list.held_out.empty() || weaks.empty()) return weaks.size();
-  const std::vector<uint32_t> index = visited_samples(list);
-  const Votes votes = cast_votes(g.pool, weaks, places_of(g.images, g.held_out, index), context);
-  double mass[2] = {0, 0};
-  for (const HeldOutVisit& v : list.held_out) mass[g.held_out.positive[v.sample]] += v.weight;
-  std::vector<int32_t> h(index.size(), 0);
-  size_t best = 0;
-  double best_loss = 1;
-  for (size_t t = 0; t < weaks.size() && t - std::min(t, best) <= patience; ++t) {
-    double loss = 0;
-    for (size_t k = 0; k < index.size(); ++k) {
-      h[k] += votes.at(k, t) ? weaks[t].alpha_q20 : -weaks[t].alpha_q20;
-      const bool positive = g.held_out.positive[index[k]] != 0;
-      const double margin = (positive ? h[k] : -h[k]) * 0x1.0p-20;
-      loss += 0.5 * list.held_out[k].weight / std::max(mass[positive], 1.0) * std::exp(-margin);
-    }
-    if (loss < best_loss) {
-      best_loss = loss;
-      best = t + 1;
-    }
-  }
-  return std::max<size_t>(best, 1);
-}
-
-/// The features of lowest hash that a node may choose from; empty: all.
-std::vector<uint32_t> node_features(const Growth& g, uint64_t seed, uint64_t heap_index) {
-  const auto wanted = static_cast<size_t>(g.config.tree.node_features);
-  std::vector<uint32_t> chosen;
-  if (wanted == 0 || wanted >= g.haar.size()) return chosen;
-  std::vector<std::pair<uint64_t, uint32_t>> keyed;
-  for (uint32_t f = 0; f < g.haar.size(); ++f) {
-    keyed.emplace_back(hash64(seed ^ kFeatureStream, heap_index, f), f);
-  }
-  std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(wanted), keyed.end());
-  for (size_t k = 0; k < wanted; ++k) chosen.push_back(keyed[k].second);
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
-}
-
-/// Trains the strong classifier of node `n` and appends it to the model.
-void train_node(Growth& g, size_t n, const Context& context) {
-  Model& model = g.partial.model;
-  const TreeConfig& config = g.config.tree;
-  const NodeSamples& list = g.lists[n];
-  const uint64_t heap_index = model.nodes[n].heap_index;
-  const std::vector<uint32_t> selected =
-      select_samples(g.samples, list, config, context.seed, heap_index);
-  const std::vector<double> weight = initial_weights(g.samples, selected, list, config.balance);
-  std::vector<uint8_t> positive;
-  for (const uint32_t i : selected) positive.push_back(g.samples.positive[i]);
-  BoostProblem problem;
-  problem.places = places_of(g.images, g.samples, selected);
-  problem.positive = positive;
-  problem.weight = weight;
-  const std::vector<uint32_t> features = node_features(g, context.seed, heap_index);
-  problem.features = features;
-  problem.rounds = rounds_at(config, model.nodes[n].depth);
-  problem.kind = config.weak;
-  StrongClassifier strong = strong_classifier(boost(g.pool, problem, context), g.pool,
-                                              config.worst_error, selected.size());
-  strong.weaks.resize(best_length(g, list, strong.weaks, context));
-  Node& node = model.nodes[n];
-  node.first_weak = static_cast<uint32_t>(model.weaks.size());
-  node.n_weak = static_cast<uint32_t>(strong.weaks.size());
-  for (WeakClassifier weak : strong.weaks) {
-    weak.feature = model_feature(model, g.haar[weak.feature]);
-    model.weaks.push_back(weak);
-  }
-  const auto positives =
-      static_cast<uint32_t>(std::accumulate(positive.begin(), positive.end(), 0));
-  model.history.push_back({static_cast<int32_t>(n), static_cast<uint32_t>(list.index.size()),
-                           positives, static_cast<uint32_t>(selected.size()) - positives,
-                           strong.errors});
-  if (node.n_weak == 0) node.reason = NodeReason::kNoWeakClassifier;
-}
-
-/// Gives node `n` its two children.
-void split_node(Growth& g, size_t n, const Context& context) {
-  Model& model = g.partial.model;
-  NodeSamples list = std::move(g.lists[n]);
-  const std::vector<WeakClassifier> weaks = pool_weaks(model, model.nodes[n]);
-  const std::vector<int32_t> alphas = alphas_of(weaks);
-  NodeSamples children[2];
-  route_training(g, list,
-                 cast_votes(g.pool, weaks, places_of(g.images, g.samples, list.index), context),
-                 alphas, children);
-  const std::vector<uint32_t> visited = visited_samples(list);
-  route_held_out(g, list,
-                 cast_votes(g.pool, weaks, places_of(g.images, g.held_out, visited), context),
-                 alphas, children);
-  g.visits[n] = std::move(list.held_out);
-  const bool separated = !children[0].index.empty() && !children[1].index.empty();
-  for (int side = 0; side < 2; ++side) {
-    Node child;
-    child.depth = model.nodes[n].depth + 1;
-    child.heap_index = 2 * model.nodes[n].heap_index + static_cast<uint64_t>(side);
-    sum_masses(g.samples, children[side], &child.mass_positive, &child.mass_negative);
-    if (children[side].index.empty()) {
-      child.reason = NodeReason::kEmpty;
-    } else if (!separated) {
-      child.reason = NodeReason::kNothingSeparated;
-    }
-    const auto id = static_cast<int32_t>(g.lists.size());
-    (side == 0 ? model.nodes[n].left : model.nodes[n].right) = id;
-    g.lists.push_back(std::move(children[side]));
-    g.visits.emplace_back();
-    // On resume the node is already there, possibly trained.
-    if (static_cast<size_t>(id) == model.nodes.size()) model.nodes.push_back(child);
-  }
-}
-
-/// Finishes node `n`: decides, trains, splits. Nodes of a resumed run only split.
-void finish_node(Growth& g, size_t n, const TrainHooks& hooks, const Context& context) {
-  Model& model = g.partial.model;
-  const bool known = n < g.partial.finished;
-  if (!known) {
-    model.nodes[n].reason = stop_before(g, model.nodes[n], g.lists[n]);
-    if (model.nodes[n].reason == NodeReason::kGrown) train_node(g, n, context);
-  }
-  if (model.nodes[n].reason == NodeReason::kGrown) {
-    split_node(g, n, context);
-  } else {
-    g.visits[n] = std::move(g.lists[n].held_out);
-    g.lists[n] = {};
-  }
-  if (known) return;
-  g.partial.finished = n + 1;
-  if (hooks.after_node) hooks.after_node(g.partial);
-  if (context.stop_requested()) {
-    throw Stopped("stopped after node " + std::to_string(n) + "; continue with --resume",
-                  static_cast<ExitCode>(context.stop->load()));
-  }
-}
-
-/// What a level ends with: mining for the next one, and the held-out scores.
-void finish_level(Growth& g, size_t first_node, const Context& context) {
-  const int depth = g.partial.model.nodes[first_node].depth;
-  if (g.held_out.size() > 0) {
-    const HeldOutScore s = score(held_out_posteriors(g), g.held_out);
-    char text[128];
-    std::snprintf(text, sizeof text, "depth %d: held-out log-loss %.5f, AUC %.5f", depth,
-                  s.log_loss, s.auc);
-    context.info(text);
-  }
-  if (g.config.mining.enabled && depth > 0 && depth < g.config.tree.depth) {
-    mine_negatives(g, first_node, context);
-  }
-}
-
-void grow(Growth& g, const TrainHooks& hooks, const Context& context) {
-  Model& model = g.partial.model;
-  const double all_nodes = std::pow(2.0, g.config.tree.depth);
-  int depth = 0;
-  for (size_t n = 0; n < model.nodes.size() && n < g.lists.size(); ++n) {
-    const Node& node = model.nodes[n];
-    if (node.depth != depth) {
-      depth = node.depth;
-      finish_level(g, n, context);
-    }
-    context.progress(
-        std::min(1.0, static_cast<double>(n) / (2 * all_nodes - 1)),
-        "training node " + std::to_string(n + 1) + " at depth " + std::to_string(depth));
-    finish_node(g, n, hooks, context);
   }
 }
 
@@ -316,44 +83,6 @@ Model new_model(const TrainConfig& config, const image::ModelSpace& space,
   return model;
 }
 
-/// The root with all samples, or the checkpoint's tree with the root's list.
-void plant(Growth& g, const TrainHooks& hooks) {
-  NodeSamples root;
-  root.index.resize(g.samples.size());
-  std::iota(root.index.begin(), root.index.end(), 0u);
-  root.mass = g.samples.mass;
-  for (uint32_t i = 0; i < g.held_out.size(); ++i) root.held_out.push_back({i, kOneQ30, 0});
-  Node node;
-  sum_masses(g.samples, root, &node.mass_positive, &node.mass_negative);
-  const uint64_t mean =
-      (node.mass_positive + node.mass_negative) / std::max<uint64_t>(1, g.samples.size());
-  if (hooks.resume != nullptr) {
-    g.partial = *hooks.resume;
-    const Node& old = g.partial.model.nodes.at(0);
-    bool same = old.mass_positive == node.mass_positive && old.mass_negative == node.mass_negative;
-    for (const auto& feature : g.partial.model.features) same &= feature.pool_index < g.haar.size();
-    if (!same) {
-      throw InputError(
-          "the checkpoint belongs to other training data or settings; delete it and train anew");
-    }
-  } else {
-    g.partial.model.mean_mass = mean;
-    g.partial.model.nodes.push_back(node);
-  }
-  g.lists.push_back(std::move(root));
-  g.visits.emplace_back();
-}
-
-void finish_report(const Growth& g, const Model& model, TrainReport* report) {
-  if (report == nullptr) return;
-  report->positive_samples = static_cast<size_t>(
-      std::accumulate(g.samples.positive.begin(), g.samples.positive.end(), size_t{0}));
-  report->negative_samples = g.samples.size() - report->positive_samples;
-  report->pool_features = g.haar.size();
-  report->nodes = model.nodes.size();
-  report->weak_classifiers = model.weaks.size();
-}
-
 std::vector<features::HaarFeature> make_pool(const TrainConfig& config,
                                              std::span<const image::ChannelSpec> channels,
                                              uint64_t seed) {
@@ -371,6 +100,141 @@ std::vector<features::HaarFeature> make_pool(const TrainConfig& config,
   return pool;
 }
 
+/// What all trees of a run are trained from.
+struct Material {
+  const TrainConfig& config;
+  const std::vector<TrainingVolume>& volumes;
+  const std::vector<size_t> train_volumes, held_out_volumes;
+  const std::vector<features::HaarFeature> haar;
+  SampleSet samples{}, held_out{};
+  TrainingImages images{};
+  FeaturePool pool{};
+
+  Growth growth() { return {config, volumes, images, pool, haar, samples, held_out}; }
+};
+
+Material gather(const std::vector<TrainingVolume>& volumes, const TrainConfig& config,
+                const Context& context) {
+  const std::vector<image::ChannelSpec> channels = channel_specs(config.features);
+  auto [train, held_out] = hold_out(volumes.size(), config.validation.fraction, context.seed);
+  Material m{config, volumes, std::move(train), std::move(held_out),
+             make_pool(config, channels, context.seed)};
+  int pad = 0;
+  for (const auto& feature : m.haar) pad = std::max(pad, features::reach(feature));
+  const auto draw = [&](const std::vector<size_t>& which) {
+    return draw_samples(volumes, which, config.samples, context.seed, context.threads);
+  };
+  m.samples = draw(m.train_volumes);
+  m.held_out = draw(m.held_out_volumes);
+  check_classes(m.samples, config.tree.allow_constant);
+  context.info("training on " + std::to_string(m.train_volumes.size()) + " volumes, " +
+               std::to_string(m.samples.size()) + " samples, " + std::to_string(m.haar.size()) +
+               " features; " + std::to_string(m.held_out_volumes.size()) + " volumes held out");
+  m.images = load_training_images(volumes, channels, config.space.padding, pad, context);
+  place_samples(m.samples, volumes, m.images);
+  place_samples(m.held_out, volumes, m.images);
+  m.pool = make_feature_pool(m.haar, m.images.common_layouts(), config.tree.tap_cost, context);
+  const std::vector<uint32_t> range = lowest_hash_samples(m.samples, kRangeSamples, context.seed);
+  range_pool(m.pool, places_of(m.images, m.samples, range), context);
+  return m;
+}
+
+/// What tree `t` of a forest draws for itself: a seed, volumes and features.
+void differ(Growth& g, const Material& m, size_t t, uint64_t seed) {
+  const ForestConfig& forest = g.config.forest;
+  g.seed = tree_seed(seed, t);
+  if (forest.bootstrap) {
+    g.occurrences.assign(g.volumes.size(), 0);
+    const auto times = bootstrap_counts(m.train_volumes.size(), g.seed);
+    for (size_t v = 0; v < times.size(); ++v) g.occurrences[m.train_volumes[v]] = times[v];
+  }
+  const double wanted = std::ceil(forest.feature_share * static_cast<double>(g.haar.size()));
+  g.features = draw_features({}, g.haar.size(), static_cast<size_t>(wanted), g.seed, 0);
+}
+
+/// Trains the tree that follows those of `before`. `resume`: how far it has grown, or null.
+Model train_tree(Material& m, const Model& start, const Model& before, const PartialModel* resume,
+                 const TrainHooks& hooks, size_t* pruned, const Context& context) {
+  const size_t drawn = m.samples.size();
+  const size_t t = before.nodes.empty() ? 0 : before.trees();
+  Growth g = m.growth();
+  g.seed = context.seed;
+  g.partial.model = start;
+  if (m.config.classifier == ClassifierKind::kForest) {
+    const auto trees = static_cast<double>(m.config.forest.trees);
+    differ(g, m, t, context.seed);
+    g.progress_begin = static_cast<double>(t) / trees;
+    g.progress_share = 1 / trees;
+    context.info("tree " + std::to_string(t + 1) + " of " + std::to_string(m.config.forest.trees));
+  }
+  TrainHooks of_tree;
+  if (hooks.after_node) {
+    of_tree.after_node = [&](const PartialModel& partial) {
+      PartialModel all{before, before.nodes.size() + partial.finished};
+      append_tree(all.model, partial.model);
+      hooks.after_node(all);
+    };
+  }
+  plant(g, resume);
+  grow(g, of_tree, context);
+  Model tree = std::move(g.partial.model);
+  if (m.held_out.size() > 0 && m.config.validation.prune) {
+    std::vector<double> posterior;
+    *pruned += prune(tree, g.visits, m.held_out, &posterior);
+  }
+  if (m.samples.size() > drawn) {  // mined ones are this tree's
+    m.samples.volume.resize(drawn);
+    m.samples.voxel.resize(drawn);
+    m.samples.positive.resize(drawn);
+    m.samples.mass.resize(drawn);
+    place_samples(m.samples, m.volumes, m.images);
+  }
+  return tree;
+}
+
+/// The held-out score of the finished model: of the mean of its trees.
+HeldOutScore held_out_score(Material& m, const Model& model, const Context& context) {
+  std::vector<double> mean(m.held_out.size(), 0);
+  for (size_t t = 0; t < model.trees(); ++t) {
+    Growth g = m.growth();
+    g.partial.model = extract_tree(model, t);
+    const std::vector<double> posterior = finished_posteriors(g, context);
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += posterior[i];
+  }
+  for (double& p : mean) p /= static_cast<double>(model.trees());
+  return score(mean, m.held_out);
+}
+
+/// A checkpoint's finished trees go to `model`; the last one, with how far it has grown, is
+/// returned.
+PartialModel take_up(const PartialModel& checkpoint, const Material& m, size_t trees,
+                     Model& model) {
+  const Model& old = checkpoint.model;
+  bool fits = old.trees() <= trees && checkpoint.finished >= old.roots.back();
+  for (const auto& feature : old.features) fits = fits && feature.pool_index < m.haar.size();
+  if (!fits) throw_foreign_checkpoint();
+  for (size_t t = 0; t + 1 < old.trees(); ++t) append_tree(model, extract_tree(old, t));
+  return {extract_tree(old, old.trees() - 1), checkpoint.finished - old.roots.back()};
+}
+
+void write_report(const Material& m, const Model& model, size_t pruned,
+                  const HeldOutScore* held_out, TrainReport* report) {
+  if (report == nullptr) return;
+  report->training_volumes = m.train_volumes.size();
+  report->held_out_volumes = m.held_out_volumes.size();
+  report->positive_samples = static_cast<size_t>(
+      std::accumulate(m.samples.positive.begin(), m.samples.positive.end(), size_t{0}));
+  report->negative_samples = m.samples.size() - report->positive_samples;
+  report->pool_features = m.haar.size();
+  report->trees = model.trees();
+  report->nodes = model.nodes.size();
+  report->weak_classifiers = model.weaks.size();
+  report->pruned_nodes = pruned;
+  if (held_out == nullptr) return;
+  report->held_out_log_loss = held_out->log_loss;
+  report->held_out_auc = held_out->auc;
+}
+
 }  // namespace
 
 std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config) {
@@ -382,83 +246,36 @@ std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config) {
   return specs;
 }
 
-StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const FeaturePool& pool,
-                                   double worst_error, size_t selected) {
-  StrongClassifier strong;
-  const double smallest = 1.0 / (2.0 * static_cast<double>(selected));
-  for (const BoostRound& round : rounds) {
-    if (!round.found) break;
-    const double error = round.error();
-    if (error >= worst_error) break;
-    const double clamped = std::max(error, smallest);
-    const double alpha = 0.5 * std::log((1 - clamped) / clamped);
-    WeakClassifier weak;
-    weak.feature = round.feature;
-    weak.codes = pool.host[round.feature].codes;
-    weak.bins = round.bins;
-    weak.mask = round.mask;
-    weak.alpha_q20 = static_cast<int32_t>(std::llround(alpha * (1 << kAlphaBits)));
-    strong.weaks.push_back(weak);
-    strong.errors.push_back(error);
-    if (error < smallest) break;
-  }
-  return strong;
-}
-
 Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
             const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
             const Context& context) {
   if (volumes.empty()) throw InputError("there is no training volume");
-  const auto [train_volumes, held_out_volumes] =
-      hold_out(volumes.size(), config.validation.fraction, context.seed);
-  const std::vector<image::ChannelSpec> channels = channel_specs(config.features);
-  const std::vector<features::HaarFeature> haar = make_pool(config, channels, context.seed);
-  int pad = 0;
-  for (const auto& feature : haar) pad = std::max(pad, features::reach(feature));
-
-  SampleSet samples =
-      draw_samples(volumes, train_volumes, config.samples, context.seed, context.threads);
-  SampleSet held_out =
-      draw_samples(volumes, held_out_volumes, config.samples, context.seed, context.threads);
-  check_classes(samples, config.tree.allow_constant);
-  context.info("training on " + std::to_string(train_volumes.size()) + " volumes, " +
-               std::to_string(samples.size()) + " samples, " + std::to_string(haar.size()) +
-               " features; " + std::to_string(held_out_volumes.size()) + " volumes held out");
-  const TrainingImages images =
-      load_training_images(volumes, channels, config.space.padding, pad, context);
-  place_samples(samples, volumes, images);
-  place_samples(held_out, volumes, images);
-  FeaturePool pool =
-      make_feature_pool(haar, images.common_layouts(), config.tree.tap_cost, context);
-  const std::vector<uint32_t> range = lowest_hash_samples(samples, kRangeSamples, context.seed);
-  range_pool(pool, places_of(images, samples, range), context);
-
-  Growth growth{config, volumes, images, pool, haar, samples, held_out, {}, {}, {}};
-  growth.partial.model = new_model(config, space, volumes, context.seed);
-  plant(growth, hooks);
-  finish_report(growth, growth.partial.model, report);
-  grow(growth, hooks, context);
-
-  Model model = growth.partial.model;
+  Material m = gather(volumes, config, context);
+  Model start = new_model(config, space, volumes, context.seed);
+  start.mean_mass =
+      std::accumulate(m.samples.mass.begin(), m.samples.mass.end(), uint64_t{0}) / m.samples.size();
+  const bool forest = config.classifier == ClassifierKind::kForest;
+  const size_t trees = forest ? static_cast<size_t>(config.forest.trees) : 1;
+  Model model;
+  PartialModel growing;
+  const PartialModel* resume = nullptr;
+  if (hooks.resume != nullptr) {
+    growing = take_up(*hooks.resume, m, trees, model);
+    resume = &growing;
+  }
   size_t pruned = 0;
-  if (held_out.size() > 0) {
-    std::vector<double> posterior = held_out_posteriors(growth);
-    if (config.validation.prune) pruned = prune(model, growth.visits, held_out, &posterior);
-    const HeldOutScore s = score(posterior, held_out);
-    model.info.validation = {{"log_loss", s.log_loss}, {"auc", s.auc}};
+  while (model.nodes.empty() || model.trees() < trees) {
+    append_tree(model, train_tree(m, start, model, resume, hooks, &pruned, context));
+    resume = nullptr;
+  }
+  HeldOutScore held_out;
+  const bool validated = m.held_out.size() > 0;
+  if (validated) {
+    held_out = held_out_score(m, model, context);
+    model.info.validation = {{"log_loss", held_out.log_loss}, {"auc", held_out.auc}};
   }
   model.self_tests = make_self_tests(model, context.seed);
-  if (report != nullptr) {
-    report->training_volumes = train_volumes.size();
-    report->held_out_volumes = held_out_volumes.size();
-    report->nodes = model.nodes.size();
-    report->weak_classifiers = model.weaks.size();
-    report->pruned_nodes = pruned;
-    if (!model.info.validation.empty()) {
-      report->held_out_log_loss = model.info.validation[0].second;
-      report->held_out_auc = model.info.validation[1].second;
-    }
-  }
+  write_report(m, model, pruned, validated ? &held_out : nullptr, report);
   check_model(model);
   return model;
 }

@@ -14,8 +14,8 @@
 
 namespace larch::pbt {
 
-/// A tree that is still growing: the first `finished` nodes have been trained; the others are known
-/// by their masses only.
+/// A model whose last tree is still growing: the first `finished` nodes have been trained; the
+/// others are known by their masses only.
 struct PartialModel {
   Model model;
   size_t finished = 0;
@@ -35,18 +35,19 @@ struct TrainReport {
   size_t training_volumes = 0, held_out_volumes = 0;
   size_t positive_samples = 0, negative_samples = 0;
   size_t pool_features = 0;
-  size_t nodes = 0, weak_classifiers = 0, pruned_nodes = 0;
+  size_t trees = 0, nodes = 0, weak_classifiers = 0, pruned_nodes = 0;
   double held_out_log_loss = -1, held_out_auc = -1;  ///< < 0: nothing was held out
 };
 
 /// The channels of a configuration: each kind at each pyramid level, kinds outermost.
 std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
 
-/// Trains a probabilistic boosting tree: section 3 of the specification (Tu 2005; Birkbeck, Sofka,
-/// Zhou 2011). `volumes` must be sorted (sort_by_digest); `space` is the model space that they are
-/// in. The result depends on volumes, configuration and context.seed alone, not on the device, the
-/// number of threads or interruptions. Throws InputError for training data of one class, naming
-/// both counts; Stopped after a checkpoint when the context's stop flag is set.
+/// Trains a probabilistic boosting tree, or a forest of them: section 3 of the specification (Tu
+/// 2005; Birkbeck, Sofka, Zhou 2011). `volumes` must be sorted (sort_by_digest); `space` is the
+/// model space that they are in. The result depends on volumes, configuration and context.seed
+/// alone, not on the device, the number of threads or interruptions. Throws InputError for training
+/// data of one class, naming both counts; Stopped after a checkpoint when the context's stop flag
+/// is set.
 Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
             const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
             const Context& context);

@@ -36,6 +36,16 @@ constexpr auto enum_names(WeakKind*) {
       {{WeakKind::kHist64, "hist64"}, {WeakKind::kThreshold, "threshold"}});
 }
 
+/// What is trained.
+enum class ClassifierKind : uint8_t {
+  kTree = 0,    ///< one probabilistic boosting tree
+  kForest = 1,  ///< several, whose posteriors are averaged
+};
+constexpr auto enum_names(ClassifierKind*) {
+  return std::to_array<EnumName<ClassifierKind>>(
+      {{ClassifierKind::kTree, "pbt"}, {ClassifierKind::kForest, "pbt-forest"}});
+}
+
 /// What happens to a sample near the decision boundary of a node.
 enum class Routing : uint8_t {
   kSoft = 0,  ///< to both children, its mass split by the node's probability
@@ -209,23 +219,43 @@ struct MiningConfig {
   }
 };
 
+struct ForestConfig {
+  int trees = 8;
+  bool bootstrap = true;
+  double feature_share = 0.5;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"trees", trees, "trees of the forest", 1, 1024},
+      Field{"bootstrap", bootstrap,
+            "each tree is trained on as many volumes as there are, drawn with replacement"},
+      Field{"feature_share", feature_share,
+            "share of the features that each tree draws from the pool to choose from", 0.0001, 1});
+  }
+};
+
 /// All settings of pbt-train.
 struct TrainConfig {
+  ClassifierKind classifier = ClassifierKind::kTree;
   LabelConfig labels;
   SpaceConfig space;
   FeatureConfig features;
   SampleConfig samples;
   TreeConfig tree;
+  ForestConfig forest;
   ValidationConfig validation;
   MiningConfig mining;
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"labels", labels, "which voxels are the class"},
+    f(Field{"classifier", classifier,
+            "pbt (one probabilistic boosting tree) or pbt-forest (the mean of several)"},
+      Field{"labels", labels, "which voxels are the class"},
       Field{"space", space, "the space in which the model works"},
       Field{"features", features, "the pool of features"},
       Field{"samples", samples, "voxels drawn from each volume"},
       Field{"tree", tree, "the tree and its strong classifiers"},
+      Field{"forest", forest, "with classifier pbt-forest: what its trees differ in"},
       Field{"validation", validation, "held-out volumes"},
       Field{"mining", mining, "hard negatives"});
   }

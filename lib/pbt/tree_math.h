@@ -110,6 +110,15 @@ LARCH_HD int32_t certain_value(int32_t partial, int32_t rest, const Thresholds& 
   return partial - rest > (t.hard ? 0 : t.t1) ? partial - rest : partial + rest;
 }
 
+/// A tree's part of a forest's sum (section 3.9 of the specification), Q40: 2^24 trees fit 64 bits.
+LARCH_HD uint64_t forest_term(uint64_t q60) {
+  return q60 >> 20;
+}
+/// The mean of the trees from the sum of their parts, Q60.
+LARCH_HD uint64_t forest_mean_q60(uint64_t sum_q40, uint64_t trees) {
+  return (sum_q40 / trees) << 20;
+}
+
 /// Output conversions of the accumulated probability, Q60.
 LARCH_HD float probability_float(uint64_t q60) {
   return static_cast<float>(static_cast<double>(q60) * 0x1.0p-60);

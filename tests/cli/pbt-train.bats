@@ -369,3 +369,31 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
   has err.txt "use --device cpu"
   absent m.pbt
 }
+
+# --- forests
+
+@test "a forest: same model for one and two threads, mean of its trees, stated by --inspect" {
+  expect 0 train --list train.tsv --output f.pbt --classifier pbt-forest --forest.trees 3 \
+    --report r.json --threads 1
+  expect 0 train --list train.tsv --output g.pbt --classifier pbt-forest --forest.trees 3 --threads 2
+  cmp f.pbt g.pbt
+  ! cmp -s f.pbt "$BATS_FILE_TMPDIR/tiny.pbt" || return 1
+  expect 0 "$BIN/pbt-train" --inspect f.pbt
+  has out.txt "3 probabilistic boosting trees"
+  has out.txt "tree 3"
+  python "assert load('r.json')['metrics']['trees'] == 3"
+  expect 0 "$BIN/pbt-detect" -m f.pbt -i image_0.nii.gz -o tile.nii.gz --probability a.nii.gz
+  expect 0 "$BIN/pbt-detect" -m f.pbt -i image_0.nii.gz -o stack.nii.gz --probability b.nii.gz \
+    --evaluate.walk stack
+  python "
+import nibabel, numpy
+a, b = (numpy.asarray(nibabel.load(n).dataobj) for n in ('a.nii.gz', 'b.nii.gz'))
+assert (a == b).all() and a.max() > 0.5 > a.min()
+"
+}
+
+@test "a number of trees that makes no forest is refused" {
+  expect 2 train --list train.tsv --output f.pbt --classifier pbt-forest --forest.trees 0
+  has err.txt "forest.trees"
+  absent f.pbt
+}

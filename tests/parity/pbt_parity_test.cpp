@@ -197,6 +197,28 @@ TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one
   }
 }
 
+TEST_CASE("a forest is the same bytes on both devices, for every walk") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const Volume<int16_t> v = fixtures::noise_volume({33, 17, 12}, 13);
+  Volume<uint8_t> roi(v.grid());
+  for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(5, 2, i, 20) == 0;
+  pbt::Model forest = fixtures::random_forest(8, 4);
+  pbt::Model leaf = pbt::extract_tree(forest, 0);  // a tree that is one leaf among the others
+  leaf.nodes.resize(1);
+  leaf.nodes[0].left = leaf.nodes[0].right = -1;
+  leaf.nodes[0].n_weak = 0;
+  pbt::append_tree(forest, leaf);
+  for (const pbt::Walk walk :
+       {pbt::Walk::kAuto, pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
+    pbt::EvaluateConfig config;
+    config.walk = walk;
+    check_evaluation<float>(forest, v, gpu, config, nullptr);
+    check_evaluation<uint16_t>(forest, v, gpu, config, &roi);
+    check_evaluation<uint8_t>(forest, v, gpu, config, nullptr);
+  }
+}
+
 TEST_CASE("a compiled tree serves volume after volume on the device") {
   Context gpu;
   if (!cuda_context(gpu)) return;
@@ -211,7 +233,7 @@ TEST_CASE("a compiled tree serves volume after volume on the device") {
     }
     auto set =
         image::integral_set(volumes[0].view(), model.channels, model.padding, model.reach(), gpu);
-    const pbt::CompiledTree tree = pbt::compile(model, set, config);
+    const pbt::CompiledModel tree = pbt::compile(model, set, config);
     for (const Volume<int16_t>& v : volumes) {
       const Buffer<int16_t> voxels(
           gpu.device, std::span<const int16_t>(v.data(), static_cast<size_t>(v.voxels())));

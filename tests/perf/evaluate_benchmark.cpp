@@ -76,7 +76,7 @@ void evaluate(benchmark::State& state, const Variant& variant, const Context& co
                               set.data, context);
   };
   integrate();
-  const pbt::CompiledTree tree = pbt::compile(model, set, variant.config);
+  const pbt::CompiledModel tree = pbt::compile(model, set, variant.config);
   Buffer<uint16_t> out(context.device, static_cast<size_t>(image.voxels()));
   pbt::evaluate_resident(tree, set, variant.config, out, context);
   for (auto _ : state) {

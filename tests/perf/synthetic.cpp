@@ -114,7 +114,7 @@ double taps_per_voxel(const pbt::Model& model, const Volume<int16_t>& image) {
   Context context;
   const auto set =
       image::integral_set(image.view(), model.channels, model.padding, model.reach(), context);
-  const pbt::CompiledTree tree = pbt::compile(model, set.layouts, {});
+  const pbt::CompiledTree tree = pbt::compile(model, set.layouts, {}).trees.at(0);
   const uint32_t* integral = set.data.data();
   int64_t taps = 0, voxels = 0;
   for (int64_t i = 5; i < image.voxels(); i += std::max<int64_t>(1, image.voxels() / 997)) {

@@ -139,6 +139,19 @@ TEST_CASE("A model comes back from its file and from JSON with the same bytes") 
   }
 }
 
+TEST_CASE("A forest comes back from its file and from JSON, and its summary names its trees") {
+  const pbt::Model forest = fixtures::random_forest(3, 4);
+  const std::string bytes = bytes_of(forest);
+  const pbt::Model read = model_of(bytes);
+  CHECK(read.roots == forest.roots);
+  CHECK(bytes_of(read) == bytes);
+  CHECK(bytes_of(import_json(export_json(forest))) == bytes);
+  const std::string text = describe_model(forest);
+  CHECK(text.find("4 probabilistic boosting trees") != std::string::npos);
+  CHECK(text.find("tree 4") != std::string::npos);
+  CHECK(text.find("tree 5") == std::string::npos);
+}
+
 TEST_CASE("The model file is little-endian and laid out as documented") {
   const std::string bytes = bytes_of(full_model());
   const auto u64 = [&](size_t at) {

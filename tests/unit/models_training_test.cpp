@@ -99,6 +99,31 @@ TEST_CASE("K12: a training that is stopped at any node goes on to the same bytes
   std::filesystem::remove(checkpoint);
 }
 
+TEST_CASE("K12: a forest does not depend on threads, and goes on from any node") {
+  pbt::TrainConfig config = config_with_everything();
+  config.classifier = pbt::ClassifierKind::kForest;
+  config.forest.trees = 3;
+  config.tree.depth = 2;
+  const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(4);
+  std::vector<std::string> checkpoints;
+  const std::string checkpoint = temporary("forest-checkpoint");
+  pbt::TrainHooks hooks;
+  hooks.after_node = [&](const pbt::PartialModel& partial) {
+    checkpoints.push_back(checkpoint + std::to_string(checkpoints.size()));
+    models::write_partial(checkpoints.back(), partial, "same settings");
+  };
+  const std::string expected = bytes_of(train_on(volumes, config, hooks, context_of(1)));
+  CHECK(bytes_of(train_on(volumes, config, {}, context_of(3))) == expected);
+  REQUIRE(checkpoints.size() >= 9);
+  for (const std::string& path : checkpoints) {
+    const pbt::PartialModel partial = models::read_partial(path, "same settings");
+    pbt::TrainHooks resume;
+    resume.resume = &partial;
+    CHECK(bytes_of(train_on(volumes, config, resume, context_of(2))) == expected);
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_CASE("A checkpoint of other training data is refused") {
   const pbt::TrainConfig config = fixtures::small_config();
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(1);

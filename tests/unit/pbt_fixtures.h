@@ -9,6 +9,7 @@
 #include "larch/core/context.h"
 #include "larch/core/random_math.h"
 #include "larch/core/volume.h"
+#include "larch/pbt/forest.h"
 #include "larch/pbt/model.h"
 #include "larch/pbt/samples.h"
 #include "larch/pbt/self_test.h"
@@ -113,6 +114,18 @@ inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
   }
   if (spec.self_tests) model.self_tests = pbt::make_self_tests(model, seed);
   return model;
+}
+
+/// A forest of random trees over one pool of features.
+inline pbt::Model random_forest(uint64_t seed, int trees, RandomTree spec = {}) {
+  spec.pool = random_pool(seed, spec);
+  spec.self_tests = false;
+  pbt::Model forest;
+  for (int t = 0; t < trees; ++t) {
+    pbt::append_tree(forest, random_model(seed + 100 * static_cast<uint64_t>(t), spec));
+  }
+  forest.self_tests = pbt::make_self_tests(forest, seed);
+  return forest;
 }
 
 /// A volume whose class is a ball: `inside` and `outside` are means, `noise` is half the range of
