@@ -78,32 +78,32 @@ __device__ inline uint32_t load_shared(uint32_t address) {
   return value;
 }
 
-/// The elements of four packed taps at N addresses in shared memory.
+/// The elements at four byte offsets from N addresses in shared memory.
 template <int N>
-__device__ inline void load_four(const uint4& word, const uint32_t (&at)[N],
+__device__ inline void load_four(const uint32_t (&offset)[4], const uint32_t (&at)[N],
                                  uint32_t (&value)[4][N]) {
-  const uint32_t packed[4] = {word.x, word.y, word.z, word.w};
 #pragma unroll
   for (int t = 0; t < 4; ++t) {
 #pragma unroll
-    for (int j = 0; j < N; ++j) value[t][j] = load_shared(at[j] + (packed[t] >> kWeightBits));
+    for (int j = 0; j < N; ++j) value[t][j] = load_shared(at[j] + offset[t]);
   }
 }
 
-/// Adds the taps of a weak classifier on the copied channel: four taps a word of the stream, each
-/// with its byte offset above the 10 bits of its weight. All elements of a word are asked for
-/// before the first is used.
+/// Adds the taps of a weak classifier on the copied channel: four taps a word of the stream, of
+/// which `first` has been read. All elements of a word are asked for before the first is used.
 template <int N>
-__device__ inline void add_staged_taps(const uint4* taps, const WeakHeader& weak,
-                                       const uint32_t (&at)[N], uint32_t (&sum)[N]) {
-  uint4 next = __ldg(taps);
+__device__ inline void add_staged_taps(const uint4* taps, const uint4& first,
+                                       const WeakHeader& weak, const uint32_t (&at)[N],
+                                       uint32_t (&sum)[N]) {
+  uint4 next = first;
   uint32_t value[4][N];
   int k = 0;
   for (; k < weak.pure; ++k) {
     const uint4 word = next;
     // One word beyond the last is the next weak classifier's, or the end of the stream's filling.
     next = __ldg(taps + k + 1);
-    load_four(word, at, value);
+    const uint32_t offset[4] = {word.x, word.y, word.z, word.w};
+    load_four(offset, at, value);
 #pragma unroll
     for (int j = 0; j < N; ++j) {
       sum[j] += value[0][j] - value[1][j];
@@ -113,8 +113,10 @@ __device__ inline void add_staged_taps(const uint4* taps, const WeakHeader& weak
   for (; k < weak.words; ++k) {
     const uint4 word = next;
     next = __ldg(taps + k + 1);
-    load_four(word, at, value);
     const uint32_t packed[4] = {word.x, word.y, word.z, word.w};
+    const uint32_t offset[4] = {word.x >> kWeightBits, word.y >> kWeightBits, word.z >> kWeightBits,
+                                word.w >> kWeightBits};
+    load_four(offset, at, value);
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
       const auto weight = static_cast<uint32_t>(
@@ -125,35 +127,34 @@ __device__ inline void add_staged_taps(const uint4* taps, const WeakHeader& weak
   }
 }
 
-/// H of a node at N voxels of each lane. kMixed: some weak classifiers use channels that are not
-/// copied. kEarly: early rejection is wanted.
+/// H of a node at N voxels of each lane. `staged`: their addresses in the copy. kMixed: some weak
+/// classifiers use channels that are not copied. kEarly: early rejection is wanted.
 template <int N, bool kStaged, bool kMixed, bool kEarly>
-__device__ inline void strong_at(const TreeImageView& tree, const ImageNode& node, uint32_t copy,
-                                 const Lane<kStaged>& lane, const int (&pass)[N], int32_t (&h)[N]) {
+__device__ inline void strong_at(const TreeImageView& tree, const ImageNode& node,
+                                 const Lane<kStaged>& lane, const uint32_t (&staged)[N],
+                                 const int (&pass)[N], int32_t (&h)[N]) {
   const uint4* at = tree.stream + node.first;
-  uint32_t staged[N];
   int32_t votes[N] = {};
-#pragma unroll
-  for (int j = 0; j < N; ++j) {
-    if (kStaged) {
-      staged[j] = copy + 4 * static_cast<uint32_t>(lane.staged_element(pass[j]));
-      asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
-    }
-  }
+  // The header and the first taps of the next weak classifier are read while this one is at work.
+  uint4 next[3] = {__ldg(at), __ldg(at + 1), __ldg(at + 2)};
   for (int w = 0; w < node.n_weak; ++w) {
-    const WeakHeader weak(at);
+    const WeakHeader weak(next[0], next[1]);
+    const uint4 first = next[2];
+    const uint4* following = at + 2 + weak.words;
+#pragma unroll
+    for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
     uint32_t sum[N] = {};
     if (kStaged && (!kMixed || weak.channel == lane.tiling.channel)) {
-      add_staged_taps(at + 2, weak, staged, sum);
+      add_staged_taps(at + 2, first, weak, staged, sum);
     } else {
       int64_t direct[N];
 #pragma unroll
       for (int j = 0; j < N; ++j) direct[j] = lane.element(weak.channel, pass[j]);
       add_taps(at + 2, weak.words, lane.a.integral, direct, sum);
     }
-    at += 2 + weak.words;
+    at = following;
 #pragma unroll
-    for (int j = 0; j < N; ++j) votes[j] += weak.vote(static_cast<int32_t>(sum[j]));
+    for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
     if (kEarly && tree.early_rejection != 0) {
       const bool certain = all_certain(tree, node, weak.rest, votes);
       if (__all_sync(0xffffffffu, certain)) return to_certain(tree, node, weak.rest, votes, h);

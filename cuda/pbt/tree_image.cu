@@ -37,17 +37,19 @@ class StreamWriter {
     while (taps.size() % in_word != 0) taps.push_back({taps.back().offset, 0});
     const size_t words = taps.size() / in_word;
     if (words > 255) throw UsageError("pbt::evaluate: a feature has more than 510 taps");
-    stream_.push_back({static_cast<uint32_t>(weak.codes.lo), static_cast<uint32_t>(weak.codes.hi),
-                       weak.codes.multiplier,
+    const FastVote vote = make_fast_vote(weak.codes, weak.bins, weak.mask);
+    stream_.push_back({static_cast<uint32_t>(vote.lo), vote.multiplier, vote.remainder,
                        static_cast<uint32_t>(words) | static_cast<uint32_t>(weak.channel) << 8 |
-                           static_cast<uint32_t>(weak.bins.first_code) << 16 |
-                           static_cast<uint32_t>(weak.bins.shift) << 24 |
-                           static_cast<uint32_t>(pure) << 26});
-    stream_.push_back({static_cast<uint32_t>(weak.mask), static_cast<uint32_t>(weak.mask >> 32),
+                           static_cast<uint32_t>(vote.shift) << 16 |
+                           static_cast<uint32_t>(pure) << 18});
+    stream_.push_back({static_cast<uint32_t>(vote.mask), static_cast<uint32_t>(vote.mask >> 32),
                        static_cast<uint32_t>(weak.alpha),
                        static_cast<uint32_t>(tree_.rest[static_cast<size_t>(w)])});
     for (size_t k = 0; k < taps.size(); k += in_word) {
-      if (packed) {
+      if (k < in_word * static_cast<size_t>(pure)) {
+        stream_.push_back({byte_offset(weak, taps[k]), byte_offset(weak, taps[k + 1]),
+                           byte_offset(weak, taps[k + 2]), byte_offset(weak, taps[k + 3])});
+      } else if (packed) {
         stream_.push_back({packed_tap(weak, taps[k]), packed_tap(weak, taps[k + 1]),
                            packed_tap(weak, taps[k + 2]), packed_tap(weak, taps[k + 3])});
       } else {
@@ -57,8 +59,8 @@ class StreamWriter {
       }
     }
   }
-  /// The walks read one word ahead.
-  void end() { stream_.push_back({0, 0, 0, 0}); }
+  /// The walks read a header and two words of taps ahead.
+  void end() { stream_.resize(stream_.size() + 4, {0, 0, 0, 0}); }
   const std::vector<uint4>& stream() const { return stream_; }
 
  private:
@@ -82,11 +84,14 @@ class StreamWriter {
     taps = ordered;
     return static_cast<int>(words);
   }
-  uint32_t packed_tap(const WeakRecord& weak, const features::LinearTap& linear) const {
+  uint32_t byte_offset(const WeakRecord& weak, const features::LinearTap& linear) const {
     const Corner c = corner_of(linear.offset, layouts_[weak.channel]);
     const int element = c.dx - staged_->lo.x + staged_->row * (c.dy - staged_->lo.y) +
                         staged_->plane * (c.dz - staged_->lo.z);
-    return static_cast<uint32_t>(element) * sizeof(uint32_t) << kWeightBits |
+    return static_cast<uint32_t>(element) * static_cast<uint32_t>(sizeof(uint32_t));
+  }
+  uint32_t packed_tap(const WeakRecord& weak, const features::LinearTap& linear) const {
+    return byte_offset(weak, linear) << kWeightBits |
            (static_cast<uint32_t>(linear.weight) & ((1u << kWeightBits) - 1));
   }
 

@@ -24,12 +24,13 @@ struct ImageNode {
 
 /// The compiled tree as a stream of 16-byte words, the device image of section 1.2 of the
 /// specification; a tree of one leaf has none. A weak classifier is
-///   {lo, hi, multiplier, words | channel << 8 | first_code << 16 | shift << 24 | pure << 26}
+///   {lo, multiplier, remainder, words | channel << 8 | shift << 16 | pure << 18}
 ///   {mask, mask >> 32, alpha, rest}
 /// and then its taps: in pairs {offset, weight, offset, weight}, or, on the channel of which tiles
-/// are copied to shared memory, four to a word, each byte offset << 10 | weight. The last word is
-/// filled up with weight 0; the first `pure` words hold weights +1, -1, +1, -1, which most taps of
-/// box features have and which need no product. All lanes of a warp read the same word.
+/// are copied to shared memory, four to a word. Of those, the first `pure` words hold byte offsets
+/// of taps with weights +1, -1, +1, -1, which most taps of box features have and which need no
+/// product; in the others a tap is byte offset << 10 | weight. The last word is filled up with
+/// weight 0. All lanes of a warp read the same word.
 struct TreeImageView {
   const ImageNode* nodes = nullptr;
   const uint4* stream = nullptr;
@@ -75,37 +76,35 @@ TreeImage make_tree_image(const CompiledTree& tree, std::span<const image::Integ
 
 /// The fields of a weak classifier's two header words.
 struct WeakHeader {
-  int32_t lo, hi;
-  uint32_t multiplier;
-  int words, channel, first_code, shift, pure;
-  uint32_t mask_low, mask_high;
+  int32_t lo;
+  uint32_t multiplier, remainder;
+  int words, channel, shift, pure;
+  uint64_t mask;
   int32_t alpha, rest;
 
-  __device__ explicit WeakHeader(const uint4* at) {
-    const uint4 a = __ldg(at), b = __ldg(at + 1);
+  __device__ WeakHeader(const uint4& a, const uint4& b) {
     lo = static_cast<int32_t>(a.x);
-    hi = static_cast<int32_t>(a.y);
-    multiplier = a.z;
+    multiplier = a.y;
+    remainder = a.z;
     words = static_cast<int>(a.w & 255);
     channel = static_cast<int>(a.w >> 8 & 255);
-    first_code = static_cast<int>(a.w >> 16 & 255);
-    shift = static_cast<int>(a.w >> 24 & 3);
-    pure = static_cast<int>(a.w >> 26);
-    mask_low = b.x;
-    mask_high = b.y;
+    shift = static_cast<int>(a.w >> 16 & 3);
+    pure = static_cast<int>(a.w >> 18);
+    mask = static_cast<uint64_t>(b.y) << 32 | b.x;
     alpha = static_cast<int32_t>(b.z);
     rest = static_cast<int32_t>(b.w);
   }
-  /// alpha if the vote is +1, else 0: weak_vote in fewer instructions. A multiplier of 0, which
-  /// says that the code is the value, is written as 256 for a value that is shifted left by 24.
-  __device__ int32_t vote(int32_t value) const {
-    const uint32_t x = static_cast<uint32_t>(min(max(value, lo), hi)) - static_cast<uint32_t>(lo);
-    const bool plain = multiplier == 0;
-    const uint32_t code = __umulhi(plain ? x << 24 : x, plain ? 256u : multiplier);
-    const uint32_t bin =
-        min(static_cast<uint32_t>(max(static_cast<int>(code) - first_code, 0)) >> shift, 63u);
-    const uint32_t half = bin & 32 ? mask_high : mask_low;
-    return static_cast<int32_t>(half << (~bin & 31)) < 0 ? alpha : 0;
+  /// Adds alpha to `votes` if fast_vote says +1, in eight instructions.
+  __device__ void vote(int32_t value, int32_t& votes) const {
+    const uint32_t x = static_cast<uint32_t>(max(value, lo)) - static_cast<uint32_t>(lo);
+    const auto codes =
+        static_cast<uint32_t>((static_cast<uint64_t>(x) * multiplier + remainder) >> 32);
+    const uint32_t bin = min(codes >> shift, 63u);
+    uint32_t bits;  // in PTX, because the compiler would shift 1 to the left, which takes more
+    asm("{ .reg .u64 all; shr.u64 all, %1, %2; cvt.u32.u64 %0, all; }"
+        : "=r"(bits)
+        : "l"(mask), "r"(bin));
+    votes += static_cast<int32_t>(bits & 1) * alpha;
   }
 };
 

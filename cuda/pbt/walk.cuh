@@ -174,7 +174,7 @@ __device__ inline void strong_classifier(const TreeImageView& tree, const ImageN
   int32_t votes[N] = {};
   int channel = -1;
   for (int w = 0; w < node.n_weak; ++w) {
-    const WeakHeader weak(at);
+    const WeakHeader weak(__ldg(at), __ldg(at + 1));
     if (weak.channel != channel) {
       channel = weak.channel;
       place(channel, base);
@@ -183,7 +183,7 @@ __device__ inline void strong_classifier(const TreeImageView& tree, const ImageN
     add_taps(at + 2, weak.words, integral, base, sum);
     at += 2 + weak.words;
 #pragma unroll
-    for (int j = 0; j < N; ++j) votes[j] += weak.vote(static_cast<int32_t>(sum[j]));
+    for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
     if (tree.early_rejection != 0) {
       bool certain = all_certain(tree, node, weak.rest, votes);
       if (kTogether) certain = __all_sync(0xffffffffu, certain);

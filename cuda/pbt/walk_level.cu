@@ -20,13 +20,20 @@ constexpr int kPassesOfTile = kMaxWarps * kPasses;
 /// The lists of one level of one block, in global memory: [node][pass][lane].
 struct Lists {
   uint32_t* weights;  ///< Q30
-  uint8_t* passes;    ///< which of the lane's voxels
+  uint32_t* places;   ///< which of the lane's voxels, and where it lies in the copy
 };
+
+/// A voxel's element of the copy above the 8 bits of its pass.
+constexpr int kPassBits = 8;
+__device__ uint32_t place_of(const Lane<true>& lane, int pass) {
+  return static_cast<uint32_t>(lane.staged_element(pass)) << kPassBits |
+         static_cast<uint32_t>(pass);
+}
 
 /// Of all blocks; a block has two levels, this one and the next.
 struct LevelScratch {
   uint32_t* weights;
-  uint8_t* passes;
+  uint32_t* places;
   unsigned long long* totals;  ///< [block][pass][lane], Q60
   int nodes;                   ///< most inner nodes of a level
 };
@@ -45,22 +52,26 @@ struct LevelState {
   int32_t next_task;
 };
 
-/// Leads up to N voxels of each lane through a node.
+/// Leads up to N voxels of each lane through a node. `idle`: the place that lanes without a voxel
+/// read in vain, in a bank of their own.
 template <int N, bool kMixed, bool kEarly>
 __device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t copy,
-                     const Lane<true>& lane, const Lists& from, int begin, int count,
+                     const Lane<true>& lane, uint32_t idle, const Lists& from, int begin, int count,
                      unsigned long long* totals, const Lists& to, const int (&child)[2],
                      LevelNodes& next, int nodes_stride) {
   int pass[N];
-  uint32_t weight[N];
+  uint32_t place[N], staged[N], weight[N];
   int32_t h[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     const bool real = begin + j < count;
-    pass[j] = real ? from.passes[(begin + j) * 32 + lane.lane] : 0;
+    place[j] = real ? from.places[(begin + j) * 32 + lane.lane] : idle;
     weight[j] = real ? from.weights[(begin + j) * 32 + lane.lane] : 0;
+    pass[j] = static_cast<int>(place[j] & ((1u << kPassBits) - 1));
+    staged[j] = copy + 4 * (place[j] >> kPassBits);
+    asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
   }
-  strong_at<N, true, kMixed, kEarly>(a.tree, node, copy, lane, pass, h);
+  strong_at<N, true, kMixed, kEarly>(a.tree, node, lane, staged, pass, h);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (weight[j] == 0) continue;
@@ -73,7 +84,7 @@ __device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t cop
       const int slot = atomicAdd(&next.count[child[side]][lane.lane], 1);
       const int64_t at = static_cast<int64_t>(child[side]) * nodes_stride + slot * 32 + lane.lane;
       to.weights[at] = down[side];
-      to.passes[at] = static_cast<uint8_t>(pass[j]);
+      to.places[at] = place[j];
     }
   }
 }
@@ -122,6 +133,7 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>
                          LevelState& state, int which, const Lists (&lists)[2],
                          unsigned long long* totals) {
   constexpr int kStride = kPassesOfTile * 32;
+  const uint32_t idle = place_of(lane, 0);
   const LevelNodes& level = state.levels[which];
   LevelNodes& next = state.levels[1 - which];
   while (true) {
@@ -139,24 +151,24 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>
                            0xffffffffu, static_cast<uint32_t>(max(0, count - begin)))));
     const int child[2] = {child_index(next, state.node_count[1 - which], node.left),
                           child_index(next, state.node_count[1 - which], node.right)};
-    const Lists from{lists[which].weights + n * kStride, lists[which].passes + n * kStride};
+    const Lists from{lists[which].weights + n * kStride, lists[which].places + n * kStride};
     const Lists& to = lists[1 - which];
     switch (longest) {
       case 1:
-        lead<1, kMixed, kEarly>(a, node, copy, lane, from, begin, count, totals, to, child, next,
-                                kStride);
+        lead<1, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
+                                next, kStride);
         break;
       case 2:
-        lead<2, kMixed, kEarly>(a, node, copy, lane, from, begin, count, totals, to, child, next,
-                                kStride);
+        lead<2, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
+                                next, kStride);
         break;
       case 3:
-        lead<3, kMixed, kEarly>(a, node, copy, lane, from, begin, count, totals, to, child, next,
-                                kStride);
+        lead<3, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
+                                next, kStride);
         break;
       default:
-        lead<4, kMixed, kEarly>(a, node, copy, lane, from, begin, count, totals, to, child, next,
-                                kStride);
+        lead<4, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
+                                next, kStride);
     }
   }
 }
@@ -176,7 +188,7 @@ __device__ void enter(const Lane<true>& lane, LevelState& state, const Lists& li
     if (!lane.is_wanted(lane.voxel(pass))) continue;
     const int slot = atomicAdd(&state.levels[0].count[0][lane.lane], 1);
     list.weights[slot * 32 + lane.lane] = kOneQ30;
-    list.passes[slot * 32 + lane.lane] = static_cast<uint8_t>(pass);
+    list.places[slot * 32 + lane.lane] = place_of(lane, pass);
   }
 }
 
@@ -193,8 +205,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps, 1)
   const int64_t level_size = static_cast<int64_t>(scratch.nodes) * kPassesOfTile * 32;
   const int64_t slot = blockIdx.x * 2 * level_size;
   const Lists lists[2] = {
-      {scratch.weights + slot, scratch.passes + slot},
-      {scratch.weights + slot + level_size, scratch.passes + slot + level_size}};
+      {scratch.weights + slot, scratch.places + slot},
+      {scratch.weights + slot + level_size, scratch.places + slot + level_size}};
   unsigned long long* totals = scratch.totals + blockIdx.x * int64_t{kPassesOfTile} * 32;
   const int64_t tile_count = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   while (true) {
@@ -260,13 +272,13 @@ void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t co
   const size_t nodes = size_t{1} << (levels - 1);
   const size_t entries = blocks * 2 * nodes * kPassesOfTile * 32;
   Buffer<uint32_t> weights(device, entries);
-  Buffer<uint8_t> passes(device, entries);
+  Buffer<uint32_t> places(device, entries);
   Buffer<unsigned long long> totals(device, blocks * kPassesOfTile * 32);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
   kernel<<<static_cast<unsigned>(blocks), 32 * kMaxWarps, bytes>>>(
       arguments, t,
-      LevelScratch{weights.data(), passes.data(), totals.data(), static_cast<int>(nodes)},
+      LevelScratch{weights.data(), places.data(), totals.data(), static_cast<int>(nodes)},
       next.data());
   larch::cuda::check_launch("level_kernel");
 }

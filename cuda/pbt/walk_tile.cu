@@ -51,7 +51,13 @@ __device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t cop
     weight[j] = here != 0 ? state.weight[pass[j]][lane.lane] : 0;
     here &= here - 1;
   }
-  strong_at<N, kStaged, true, true>(a.tree, node, copy, lane, pass, h);
+  uint32_t staged[N];
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    staged[j] = kStaged ? copy + 4 * static_cast<uint32_t>(lane.staged_element(pass[j])) : 0;
+    asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
+  }
+  strong_at<N, kStaged, true, true>(a.tree, node, lane, staged, pass, h);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (weight[j] == 0) continue;

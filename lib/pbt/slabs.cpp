@@ -19,7 +19,7 @@ constexpr int64_t kFixedBytes = int64_t{32} << 20;
 /// What the blocks that a GPU runs at a time keep for each level of the tree.
 constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
 /// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
-constexpr int64_t kGpuListBytes = int64_t{10} << 20;
+constexpr int64_t kGpuListBytes = int64_t{16} << 20;
 /// The sum of a forest's trees, a voxel.
 constexpr int64_t kGpuSumBytes = 8;
 /// Queues of voxels, if a GPU leads those of a region of interest through the tree one by one.

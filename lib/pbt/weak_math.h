@@ -55,6 +55,49 @@ LARCH_HD bool weak_vote(const CodeMap& codes, const BinMap& bins, uint64_t mask,
   return (mask >> bin_of(bins, code_of(codes, value))) & 1;
 }
 
+/// weak_vote rewritten for few instructions, with the same result for every value: `lo` is the
+/// smallest value of bin 0's first code, bins follow from (value - lo) multiplier + remainder, and
+/// the mask's bits beyond the largest value's bin repeat that bin's.
+struct FastVote {
+  int32_t lo = 0;
+  uint32_t multiplier = 0, remainder = 0;
+  uint32_t shift = 0;
+  uint64_t mask = 0;
+};
+
+LARCH_HD FastVote make_fast_vote(const CodeMap& codes, const BinMap& bins, uint64_t mask) {
+  const uint32_t last_code = code_of(codes, codes.hi);
+  const uint64_t first = bins.first_code;
+  FastVote vote;
+  if (first > last_code) {  // every value is in bin 0
+    vote.mask = mask & 1 ? ~uint64_t{0} : 0;
+    return vote;
+  }
+  // The smallest value, from lo on, whose code is `first`. Codes rise by 0 or 1 from value to
+  // value, since multipliers are less than 2^32.
+  uint64_t above = first;
+  vote.multiplier = vote.remainder = 0xffffffffu;  // (x (2^32 - 1) + 2^32 - 1) / 2^32 is x
+  if (codes.multiplier != 0) {
+    above = ((first << 32) + codes.multiplier - 1) / codes.multiplier;
+    vote.multiplier = codes.multiplier;
+    vote.remainder = static_cast<uint32_t>(above * codes.multiplier - (first << 32));
+  }
+  vote.lo = static_cast<int32_t>(static_cast<uint32_t>(codes.lo) + static_cast<uint32_t>(above));
+  vote.shift = bins.shift;
+  const uint32_t last_bin = bin_of(bins, last_code);
+  const uint64_t beyond = ~uint64_t{0} << last_bin;
+  vote.mask = (mask & ~beyond) | (mask >> last_bin & 1 ? beyond : 0);
+  return vote;
+}
+
+LARCH_HD bool fast_vote(const FastVote& vote, int32_t value) {
+  const uint32_t x =
+      static_cast<uint32_t>(value < vote.lo ? vote.lo : value) - static_cast<uint32_t>(vote.lo);
+  const auto code = static_cast<uint32_t>((uint64_t{x} * vote.multiplier + vote.remainder) >> 32);
+  const uint32_t bin = code >> vote.shift;
+  return (vote.mask >> (bin < kBins - 1 ? bin : kBins - 1)) & 1;
+}
+
 /// How bins without a sample, or with a tie, vote.
 enum class EmptyBins : uint8_t {
   kNearest = 0,   ///< like the nearest decided bin, the lower one on equal distance

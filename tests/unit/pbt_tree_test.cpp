@@ -260,6 +260,49 @@ TEST_CASE("Weights split without loss") {
   }
 }
 
+TEST_CASE("The fast form of a weak classifier votes as the plain one for every value") {
+  const auto check = [](const CodeMap& codes, const BinMap& bins, uint64_t mask, int32_t value) {
+    return weak_vote(codes, bins, mask, value) ==
+           fast_vote(make_fast_vote(codes, bins, mask), value);
+  };
+  // Every value around narrow ranges, where the code is the value, and around those just wider.
+  for (const int32_t span : {0, 1, 5, 63, 64, 200, 255, 256, 257, 300, 511, 5000}) {
+    for (const int first : {0, 1, 20, 63, 190, 254, 255}) {
+      for (const int shift : {0, 1, 2}) {
+        const CodeMap codes = make_code_map(-100, -100 + span);
+        const BinMap bins{static_cast<uint8_t>(first), static_cast<uint8_t>(shift)};
+        const uint64_t mask = hash64(3, span, first * 4 + shift);
+        for (int32_t value = -110; value < span + 10; ++value) {
+          REQUIRE(check(codes, bins, mask, value));
+        }
+        for (const int32_t value : {INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX}) {
+          REQUIRE(check(codes, bins, mask, value));
+        }
+      }
+    }
+  }
+  // Random maps, up to all of 32 bits, at random values and at both sides of each code's edge.
+  for (uint64_t n = 0; n < 3000; ++n) {
+    const auto a = static_cast<int32_t>(hash64(5, 1, n)) >> hash_below(5, 2, n, 31);
+    const auto b = static_cast<int32_t>(hash64(5, 3, n)) >> hash_below(5, 4, n, 31);
+    const CodeMap codes = n == 0 ? make_code_map(INT32_MIN, INT32_MAX)
+                                 : make_code_map(std::min(a, b), std::max(a, b));
+    const BinMap bins{static_cast<uint8_t>(hash_below(5, 5, n, 256)),
+                      static_cast<uint8_t>(hash_below(5, 6, n, 3))};
+    const uint64_t mask = hash64(5, 7, n);
+    const double step = (static_cast<double>(codes.hi) - codes.lo) / 256;
+    for (int code = -1; code <= 257; ++code) {
+      const double edge = std::clamp(codes.lo + code * step, -2147483640.0, 2147483640.0);
+      for (int32_t near = -2; near <= 2; ++near) {
+        REQUIRE(check(codes, bins, mask, static_cast<int32_t>(edge) + near));
+      }
+    }
+    for (uint64_t k = 0; k < 50; ++k) {
+      REQUIRE(check(codes, bins, mask, static_cast<int32_t>(hash64(6, n, k))));
+    }
+  }
+}
+
 TEST_CASE("Output conversions round to nearest") {
   CHECK(probability_uint8(uint64_t{1} << 60) == 255);
   CHECK(probability_uint8(uint64_t{1} << 59) == 128);
