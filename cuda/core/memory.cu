@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
 #include <mutex>
 
 #include "cuda/core/check.cuh"
 #include "larch/core/device.h"
+#include "larch/core/parallel.h"
 
 namespace larch::memory::cuda {
 
@@ -20,6 +23,83 @@ void keep_released(int index) {
     uint64_t threshold = UINT64_MAX;
     LARCH_CUDA_CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
   });
+}
+
+/// Two pieces of pinned memory through which large copies go: one is on its way over the bus while
+/// the other is filled or emptied. The driver's own staging of pageable memory uses one thread.
+class Staging {
+ public:
+  static constexpr size_t kWorthIt = size_t{16} << 20;
+
+  /// Each of these returns false if there is no pinned memory to be had.
+  bool to_device(void* to, const void* from, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!ready()) return false;
+    int side = 0;
+    for (size_t at = 0; at < bytes; at += kPiece, side = 1 - side) {
+      const size_t count = std::min(kPiece, bytes - at);
+      LARCH_CUDA_CHECK(cudaEventSynchronize(arrived_[side]));
+      copy_on_host(piece_[side], static_cast<const uint8_t*>(from) + at, count);
+      send(static_cast<uint8_t*>(to) + at, piece_[side], count, side);
+    }
+    return true;
+  }
+  bool to_host(void* to, const void* from, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!ready()) return false;
+    const auto* source = static_cast<const uint8_t*>(from);
+    int side = 0;
+    send(piece_[0], source, std::min(kPiece, bytes), 0);
+    for (size_t at = 0; at < bytes; at += kPiece, side = 1 - side) {
+      const size_t next = at + kPiece;
+      if (next < bytes) {
+        send(piece_[1 - side], source + next, std::min(kPiece, bytes - next), 1 - side);
+      }
+      LARCH_CUDA_CHECK(cudaEventSynchronize(arrived_[side]));
+      copy_on_host(static_cast<uint8_t*>(to) + at, piece_[side], std::min(kPiece, bytes - at));
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kPiece = size_t{8} << 20;
+
+  /// The pieces are kept until the process ends.
+  bool ready() {
+    if (asked_) return piece_[1] != nullptr;
+    asked_ = true;
+    for (int side = 0; side < 2; ++side) {
+      void* pinned = nullptr;
+      if (cudaHostAlloc(&pinned, kPiece, cudaHostAllocPortable) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+      }
+      LARCH_CUDA_CHECK(cudaEventCreateWithFlags(&arrived_[side], cudaEventDisableTiming));
+      piece_[side] = static_cast<uint8_t*>(pinned);
+    }
+    return true;
+  }
+  void send(void* to, const void* from, size_t bytes, int side) {
+    LARCH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, nullptr));
+    LARCH_CUDA_CHECK(cudaEventRecord(arrived_[side], nullptr));
+  }
+  static void copy_on_host(uint8_t* to, const uint8_t* from, size_t bytes) {
+    constexpr int kThreads = 4;
+    parallel_for(kThreads, static_cast<int64_t>(bytes), int64_t{1} << 20,
+                 [&](int64_t begin, int64_t end) {
+                   std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+                 });
+  }
+
+  std::mutex mutex_;
+  bool asked_ = false;
+  uint8_t* piece_[2] = {nullptr, nullptr};
+  cudaEvent_t arrived_[2] = {nullptr, nullptr};
+};
+
+Staging* staging(int index) {
+  static Staging all[64];
+  return index < 64 ? &all[index] : nullptr;
 }
 
 }  // namespace
@@ -50,7 +130,13 @@ void set_zero(int index, void* data, size_t bytes) {
   LARCH_CUDA_CHECK(cudaMemset(data, 0, bytes));
 }
 
-void copy(void* to, const void* from, size_t bytes) {
+void copy(const Device& to_device, void* to, const Device& from_device, const void* from,
+          size_t bytes) {
+  const Device& gpu = to_device.is_cuda() ? to_device : from_device;
+  LARCH_CUDA_CHECK(cudaSetDevice(gpu.index));
+  Staging* pinned = bytes >= Staging::kWorthIt ? staging(gpu.index) : nullptr;
+  if (pinned != nullptr && !from_device.is_cuda() && pinned->to_device(to, from, bytes)) return;
+  if (pinned != nullptr && !to_device.is_cuda() && pinned->to_host(to, from, bytes)) return;
   LARCH_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
 }
 

@@ -34,54 +34,134 @@ __device__ void accumulate(uint32_t* at, int count, int64_t stride) {
   for (; i < count; ++i, at += stride) *at = sum += *at;
 }
 
-/// One warp: a row of the padded channel, integrated along x. line[0] is the corner before it.
+constexpr int kPlaneWarps = 6;
+constexpr int kSegments = 4;               ///< columns of a lane
+constexpr int kStrip = kSegments * kWarp;  ///< columns that are integrated at a time
+
+/// A lane's columns of a strip: the voxels they stand for, and whether they count.
+struct Columns {
+  int voxel[kSegments];
+  bool counts[kSegments];
+};
+
+__device__ Columns columns_of(int width, Padding padding, int pad, int begin) {
+  Columns c;
+#pragma unroll
+  for (int k = 0; k < kSegments; ++k) {
+    const int x = begin + k * kWarp + static_cast<int>(threadIdx.x) % kWarp - pad;
+    c.voxel[k] = clamp_index(x, width);
+    c.counts[k] = x < width + pad && (padding != Padding::kZero || c.voxel[k] == x);
+  }
+  return c;
+}
+
+/// padded_channel_value of a row at a lane's columns.
 template <ChannelKind kind>
-__device__ void integrate_row(const VolumeView<const int16_t>& voxels, Padding padding, int pad,
-                              int y, int z, uint32_t* line) {
-  const int lane = threadIdx.x % kWarp, columns = voxels.size.x + 2 * pad;
-  if (lane == 0) line[0] = 0;
-  uint32_t carry = 0;
-  constexpr int kAhead = 4;
-  for (int begin = 0; begin < columns; begin += kAhead * kWarp) {
-    uint32_t sum[kAhead];
+__device__ void read_row(const VolumeView<const int16_t>& voxels, Padding padding,
+                         const Columns& columns, int y, int z, uint32_t (&value)[kSegments]) {
+  const int cy = clamp_index(y, voxels.size.y), cz = clamp_index(z, voxels.size.z);
+  const bool counts = padding != Padding::kZero || (cy == y && cz == z);
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int x = begin + k * kWarp + lane;
-      sum[k] = x >= columns ? 0
-                            : static_cast<uint32_t>(padded_channel_value(
-                                  voxels, kind, padding, x - pad, y - pad, z - pad));
-    }
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      for (int step = 1; step < kWarp; step *= 2) {
-        const uint32_t before = __shfl_up_sync(0xffffffffu, sum[k], step);
-        if (lane >= step) sum[k] += before;
-      }
-      const int x = begin + k * kWarp + lane;
-      if (x < columns) line[x + 1] = carry + sum[k];
-      carry += __shfl_sync(0xffffffffu, sum[k], kWarp - 1);
-    }
+  for (int k = 0; k < kSegments; ++k) {
+    value[k] = counts && columns.counts[k]
+                   ? static_cast<uint32_t>(channel_value(voxels, kind, columns.voxel[k], cy, cz))
+                   : 0;
   }
 }
 
-/// One block a plane of the padded channel: its rows, integrated along x, then along y, while the
-/// plane is still in the cache. Plane z goes to corner plane z + 1.
+/// One warp: the integral of a row, from the sums of its columns so far; what lies left of the
+/// strip is in the line already.
+__device__ void write_row(const uint32_t (&column)[kSegments], int begin, int columns,
+                          uint32_t* line) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  uint32_t left = line[begin];
+#pragma unroll
+  for (int k = 0; k < kSegments; ++k) {
+    uint32_t sum = column[k];
+#pragma unroll
+    for (int step = 1; step < kWarp; step *= 2) {
+      const uint32_t before = __shfl_up_sync(0xffffffffu, sum, step);
+      if (lane >= step) sum += before;
+    }
+    const int x = begin + k * kWarp + lane;
+    if (x < columns) line[x + 1] = left + sum;
+    left += __shfl_sync(0xffffffffu, sum, kWarp - 1);
+  }
+  __syncwarp();  // the next strip begins with what lane 31 wrote
+}
+
+/// Rows that are read ahead: filters have registers to fill anyway.
 template <ChannelKind kind>
-__global__ void __launch_bounds__(1024)
+constexpr int kUnroll = kind == ChannelKind::kIntensity ? 4 : 1;
+/// Blocks of a processor that should find room: all planes are at work at once then.
+template <ChannelKind kind>
+constexpr int kPlaneBlocks = kind == ChannelKind::kIntensity ? 5 : 1;
+
+/// Adds rows [first, end) of a strip to the sums of its columns.
+template <ChannelKind kind>
+__device__ void add_rows(const VolumeView<const int16_t>& voxels, Padding padding, int pad,
+                         const Columns& columns, int first, int end, int z,
+                         uint32_t (&column)[kSegments]) {
+#pragma unroll kUnroll < kind>
+  for (int y = first; y < end; ++y) {
+    uint32_t value[kSegments];
+    read_row<kind>(voxels, padding, columns, y - pad, z - pad, value);
+#pragma unroll
+    for (int k = 0; k < kSegments; ++k) column[k] += value[k];
+  }
+}
+
+/// A plane of the padded channel (grid.x), which goes to corner plane z + 1, integrated along x and
+/// y; a block has a part of its rows (grid.y), each warp a band of them. Rows are read twice: for
+/// the sums of their columns, and, once those of everything above are known, to be integrated. What
+/// the first reading brought is still in the cache, and nothing that was written is read again.
+template <ChannelKind kind>
+__global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks<kind>)
     plane_kernel(VolumeView<const int16_t> voxels, Padding padding, IntegralLayout layout,
                  uint32_t* out) {
-  const int rows = voxels.size.y + 2 * layout.pad, z = static_cast<int>(blockIdx.x);
+  __shared__ uint32_t above[kPlaneWarps][kStrip], bands[kPlaneWarps][kStrip];
+  const int columns = voxels.size.x + 2 * layout.pad, rows = voxels.size.y + 2 * layout.pad;
+  const int z = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp, lane = thread % kWarp;
   const int64_t stride = layout.stride_size.x;
   uint32_t* plane = out + layout.offset + layout.linear_offset(0, 0, z + 1);
-  const int corners = voxels.size.x + 2 * layout.pad + 1;
-  const int threads = static_cast<int>(blockDim.x);
-  for (int x = static_cast<int>(threadIdx.x); x < corners; x += threads) plane[x] = 0;
-  for (int y = static_cast<int>(threadIdx.x) / kWarp; y < rows; y += threads / kWarp) {
-    integrate_row<kind>(voxels, padding, layout.pad, y, z, plane + stride * (y + 1));
+  const int parts = static_cast<int>(gridDim.y) * kPlaneWarps;
+  const int before = static_cast<int>(rows * int64_t{blockIdx.y} / gridDim.y);
+  const int band = static_cast<int>(blockIdx.y) * kPlaneWarps + warp;
+  const int first = static_cast<int>(int64_t{rows} * band / parts);
+  const int end = static_cast<int>(int64_t{rows} * (band + 1) / parts);
+  if (blockIdx.y == 0) {
+    for (int x = thread; x <= columns; x += kPlaneWarps * kWarp) plane[x] = 0;
   }
-  __syncthreads();
-  for (int x = static_cast<int>(threadIdx.x); x < corners; x += threads) {
-    accumulate(plane + stride + x, rows, stride);
+  for (int y = first + lane; y < end; y += kWarp) plane[stride * (y + 1)] = 0;
+  for (int begin = 0; begin < columns; begin += kStrip) {
+    const Columns strip = columns_of(voxels.size.x, padding, layout.pad, begin);
+    uint32_t column[kSegments] = {}, higher[kSegments] = {};
+    add_rows<kind>(voxels, padding, layout.pad, strip, first, end, z, column);
+    add_rows<kind>(voxels, padding, layout.pad, strip, before * warp / kPlaneWarps,
+                   before * (warp + 1) / kPlaneWarps, z, higher);
+    __syncthreads();  // the sums of the strip before have been read
+#pragma unroll
+    for (int k = 0; k < kSegments; ++k) {
+      bands[warp][k * kWarp + lane] = column[k];
+      above[warp][k * kWarp + lane] = higher[k];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kSegments; ++k) {
+      column[k] = 0;
+      for (int w = 0; w < kPlaneWarps; ++w) {
+        column[k] += above[w][k * kWarp + lane] + (w < warp ? bands[w][k * kWarp + lane] : 0);
+      }
+    }
+#pragma unroll 1
+    for (int y = first; y < end; ++y) {
+      uint32_t value[kSegments];
+      read_row<kind>(voxels, padding, strip, y - layout.pad, z - layout.pad, value);
+#pragma unroll
+      for (int k = 0; k < kSegments; ++k) column[k] += value[k];
+      write_row(column, begin, columns, plane + stride * (y + 1));
+    }
   }
 }
 
@@ -122,11 +202,12 @@ void integrate_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind
   const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
   LARCH_CUDA_CHECK(cudaMemsetAsync(base, 0, static_cast<size_t>(plane) * sizeof(uint32_t)));
   const int planes = voxels.size.z + 2 * layout.pad;
-  // A thread a column of the plane: small blocks, so that all planes are at work at once.
-  const int corners = voxels.size.x + 2 * layout.pad + 1;
-  const int threads = std::clamp((corners + kWarp - 1) / kWarp * kWarp, 128, 1024);
-  plane_kernel_of(kind)<<<static_cast<unsigned>(planes), static_cast<unsigned>(threads)>>>(
-      voxels, padding, layout, out);
+  // Several blocks a plane where there are few planes, so that all processors have their share.
+  constexpr int kEnoughBlocks = 512;
+  constexpr int kMostParts = 4;
+  const int parts = std::clamp((kEnoughBlocks + planes - 1) / planes, 1, kMostParts);
+  plane_kernel_of(kind)<<<dim3(static_cast<unsigned>(planes), static_cast<unsigned>(parts)),
+                          kPlaneWarps * kWarp>>>(voxels, padding, layout, out);
   larch::cuda::check_launch("plane_kernel");
   planes_kernel<<<blocks_for(plane, 128), 128>>>(base + plane, plane, planes);
   larch::cuda::check_launch("planes_kernel");

@@ -302,16 +302,17 @@ void run_rounds(const Rounds& state, int rounds, const Device& device) {
   }
 }
 
-/// The plan of the whole pool is made once, that of a part for each node.
+/// The plan is made anew when the features are others than the last time: those of the whole pool
+/// and of a tree of a forest stay the same from node to node.
 std::shared_ptr<const ColumnPlan> plan_for(const BoostJob& job, const Device& device) {
-  if (!job.problem.features.empty()) {
-    return std::make_shared<const ColumnPlan>(
-        make_column_plan(*job.pool, job.problem.features, device));
+  const FeaturePool& pool = *job.pool;
+  const std::span<const uint32_t> features = job.problem.features;
+  if (pool.columns == nullptr || !std::equal(features.begin(), features.end(),
+                                             pool.columns_of.begin(), pool.columns_of.end())) {
+    pool.columns = std::make_shared<const ColumnPlan>(make_column_plan(pool, features, device));
+    pool.columns_of.assign(features.begin(), features.end());
   }
-  if (job.pool->columns == nullptr) {
-    job.pool->columns = std::make_shared<const ColumnPlan>(make_column_plan(*job.pool, {}, device));
-  }
-  return std::static_pointer_cast<const ColumnPlan>(job.pool->columns);
+  return std::static_pointer_cast<const ColumnPlan>(pool.columns);
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ namespace {
 constexpr int kMaxNodes = 1 << (kMaxLevels - 1);  ///< inner nodes of a level
 constexpr int kPassesOfTile = kMaxWarps * kPasses;
 
+/// Warps of a block, measured: more hide more latency, but weak classifiers on channels that are
+/// not copied take more registers than they would leave.
+template <bool kMixed>
+constexpr int kWarps = kMixed ? 12 : 20;
+
 /// The lists of one level of one block, in global memory: [node][pass][lane].
 struct Lists {
   uint32_t* weights;  ///< Q30
@@ -193,7 +198,7 @@ __device__ void enter(const Lane<true>& lane, LevelState& state, const Lists& li
 }
 
 template <bool kMixed, bool kEarly>
-__global__ void __launch_bounds__(32 * kMaxWarps, 1)
+__global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
     level_kernel(const __grid_constant__ WalkArguments a, const __grid_constant__ Tiling t,
                  LevelScratch scratch, unsigned long long* next_tile) {
   extern __shared__ __align__(16) uint8_t shared[];
@@ -265,6 +270,7 @@ void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t co
                             : (early ? level_kernel<false, true> : level_kernel<false, false>);
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(bytes)));
+  const unsigned threads = 32 * (mixed ? kWarps<true> : kWarps<false>);
   const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   const auto blocks = static_cast<size_t>(
       std::min<int64_t>(all, device_attribute(cudaDevAttrMultiProcessorCount, device)));
@@ -276,7 +282,7 @@ void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t co
   Buffer<unsigned long long> totals(device, blocks * kPassesOfTile * 32);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
-  kernel<<<static_cast<unsigned>(blocks), 32 * kMaxWarps, bytes>>>(
+  kernel<<<static_cast<unsigned>(blocks), threads, bytes>>>(
       arguments, t,
       LevelScratch{weights.data(), places.data(), totals.data(), static_cast<int>(nodes)},
       next.data());

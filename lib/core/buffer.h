@@ -17,7 +17,8 @@ namespace memory {
 /// and the free bytes.
 void* allocate(const Device& device, size_t bytes);
 void release(const Device& device, void* data) noexcept;
-/// Copies between any two devices; returns when the copy is done.
+/// Copies between any two devices; on return `from` may be changed and `to` be read. Large copies
+/// between host and GPU go through pinned memory, by up to four threads.
 void copy(const Device& to_device, void* to, const Device& from_device, const void* from,
           size_t bytes);
 void set_zero(const Device& device, void* data, size_t bytes);

@@ -36,7 +36,8 @@ namespace cuda {  // defined in cuda/core/memory.cu, if built
 void* allocate(int index, size_t bytes);
 void release(int index, void* data);
 void set_zero(int index, void* data, size_t bytes);
-void copy(void* to, const void* from, size_t bytes);
+void copy(const Device& to_device, void* to, const Device& from_device, const void* from,
+          size_t bytes);
 }  // namespace cuda
 
 namespace {
@@ -46,8 +47,8 @@ constexpr Dispatch<void(int, void*)> kRelease{"memory::release", cpu::release,
                                               LARCH_CUDA_FN(cuda::release)};
 constexpr Dispatch<void(int, void*, size_t)> kSetZero{"memory::set_zero", cpu::set_zero,
                                                       LARCH_CUDA_FN(cuda::set_zero)};
-constexpr Dispatch<void(void*, const void*, size_t)> kCopy{"memory::copy", nullptr,
-                                                           LARCH_CUDA_FN(cuda::copy)};
+constexpr Dispatch<void(const Device&, void*, const Device&, const void*, size_t)> kCopy{
+    "memory::copy", nullptr, LARCH_CUDA_FN(cuda::copy)};
 }  // namespace
 
 void* allocate(const Device& device, size_t bytes) {
@@ -64,7 +65,7 @@ void copy(const Device& to_device, void* to, const Device& from_device, const vo
   if (!to_device.is_cuda() && !from_device.is_cuda()) {
     std::memcpy(to, from, bytes);
   } else {
-    kCopy(to_device.is_cuda() ? to_device : from_device, to, from, bytes);
+    kCopy(to_device.is_cuda() ? to_device : from_device, to_device, to, from_device, from, bytes);
   }
 }
 

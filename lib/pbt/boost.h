@@ -33,7 +33,8 @@ struct FeaturePool {
   std::vector<PoolFeature> host;  ///< the same features
   std::vector<features::LinearTap> host_taps;
   std::vector<image::IntegralLayout> layouts;     ///< of the channels that the taps refer to
-  mutable std::shared_ptr<const void> columns{};  ///< what a device keeps for the whole pool
+  mutable std::shared_ptr<const void> columns{};  ///< what a device keeps for these features:
+  mutable std::vector<uint32_t> columns_of{};     ///< empty: all
 
   /// The features with the given indices, ascending; they share the taps.
   Buffer<PoolFeature> subset(std::span<const uint32_t> indices) const;

@@ -33,6 +33,17 @@ const std::vector<image::ChannelSpec> kChannels{
     {image::ChannelKind::kLaplacian, 0},   {image::ChannelKind::kDerivativeX, 0},
     {image::ChannelKind::kDerivativeY, 1}, {image::ChannelKind::kDerivativeZ, 0}};
 
+TEST_CASE("large copies to the device and back are exact, whatever their size") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  for (const size_t count : {size_t{5} << 20, (size_t{4} << 20) + 1, (size_t{6} << 20) - 3}) {
+    std::vector<uint32_t> values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = static_cast<uint32_t>(hash64(1, count, i));
+    const Buffer<uint32_t> there(gpu.device, std::span<const uint32_t>(values));
+    CHECK(there.to_vector() == values);
+  }
+}
+
 TEST_CASE("integral channels are the same bytes on both devices") {
   Context gpu;
   if (!cuda_context(gpu)) return;
