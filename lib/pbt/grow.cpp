@@ -302,8 +302,8 @@ void plant(Growth& g, const PartialModel* resume) {
     root.mass.push_back(times * g.samples.mass[i]);
   }
   const double mass = std::accumulate(root.mass.begin(), root.mass.end(), 0.0) / 4294967296.0;
-  if (mass >= 2147483648.0) {
-    throw InputError("the training volumes have more than 2^31 voxels; use fewer or coarser ones");
+  if (mass >= 4294967296.0) {  // the sum of the masses, Q32, has to fit 64 bits
+    throw InputError("the training volumes have more than 2^32 voxels; use fewer or coarser ones");
   }
   for (uint32_t i = 0; i < g.held_out.size(); ++i) root.held_out.push_back({i, kOneQ30, 0});
   Node node;

@@ -45,7 +45,7 @@ struct Growth {
 };
 
 /// The root with all samples that count; `resume`: a tree that has begun to grow, or null. Throws
-/// InputError if the samples are more than 2^31 voxels or not those of `resume`.
+/// InputError if the samples are more than 2^32 voxels or not those of `resume`.
 void plant(Growth& growth, const PartialModel* resume);
 
 [[noreturn]] void throw_foreign_checkpoint();
