@@ -101,6 +101,7 @@ Outputs run(const Options& options, Context& context, const CaseWriter& writer) 
   job->wanted = options.files().wanted();
   job->memory_bytes = options.memory_bytes();
   pipeline::read_input(options.input, options.roi, options.read_options(), *job);
+  pipeline::check_files_hold(options.files(), job->image.grid());
   context.info(describe(job->image.grid()));
   pipeline::detect(model, options.config, *job, context);
   return pipeline::detection_outputs(model, options.config, options.files(), options.input, job);

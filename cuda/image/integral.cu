@@ -102,7 +102,8 @@ template <ChannelKind kind>
 __device__ void add_rows(const VolumeView<const int16_t>& voxels, Padding padding, int pad,
                          const Columns& columns, int first, int end, int z,
                          uint32_t (&column)[kSegments]) {
-#pragma unroll kUnroll < kind>
+  constexpr int kRows = kUnroll<kind>;
+#pragma unroll kRows
   for (int y = first; y < end; ++y) {
     uint32_t value[kSegments];
     read_row<kind>(voxels, padding, columns, y - pad, z - pad, value);

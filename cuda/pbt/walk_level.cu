@@ -15,7 +15,7 @@ namespace larch::pbt::cuda {
 namespace {
 
 constexpr int kMaxNodes = 1 << (kMaxLevels - 1);  ///< inner nodes of a level
-constexpr int kPassesOfTile = kMaxWarps * kPasses;
+constexpr int kPassesOfTile = kMaxBricks * kPasses;
 
 /// Warps of a block, measured: more hide more latency, but weak classifiers on channels that are
 /// not copied take more registers than they would leave.

@@ -146,7 +146,7 @@ __device__ uint32_t enter(const Lane<kStaged>& lane, WarpState& state, const Scr
 }
 
 template <bool kStaged>
-__global__ void __launch_bounds__(32 * kMaxWarps, 1)
+__global__ void __launch_bounds__(32 * kMaxBricks, 1)
     tile_kernel(const __grid_constant__ WalkArguments a, const __grid_constant__ Tiling t,
                 Scratch scratch, unsigned long long* next_tile) {
   extern __shared__ __align__(16) uint8_t shared[];
@@ -228,7 +228,7 @@ size_t plan_staged(const Vec3i& wanted, const TapBox& box, size_t limit, Tiling&
         tried.bricks = {x, y, z};
         const int bricks = volume_of(tried.bricks), before = volume_of(best.bricks);
         const size_t bytes = staged_bytes(tried, box);
-        if (bricks > kMaxWarps || bytes > limit || bricks < before) continue;
+        if (bricks > kMaxBricks || bytes > limit || bricks < before) continue;
         if (bricks > before || bytes < best_bytes) {
           best = tried;
           best_bytes = bytes;

@@ -37,6 +37,9 @@ void write_grey_png(const std::string& path, const Pixels& pixels);  ///< uint8 
 /// Writes by the ending of `path`.
 void write_pixels(const std::string& path, const Pixels& pixels);
 
+/// Throws UsageError unless the volume is 2-D.
+void require_one_slice(const std::string& path, const Vec3i& size);
+
 /// Throws UsageError unless the volume is 2-D and its type one of `allowed`.
 void require_picture(const std::string& path, const Pixels& pixels,
                      std::initializer_list<Component> allowed);

@@ -97,6 +97,7 @@ struct Format {
   RawImage (*read)(const std::string& path, Palette palette);
   Header (*probe)(const std::string& path, int& frames);
   void (*write)(const std::string& path, const Pixels& pixels);  // null: reading only
+  bool pictures = false;                                         // 2-D only
 };
 
 constexpr Format kFormats[] = {
@@ -110,9 +111,9 @@ constexpr Format kFormats[] = {
     {".nhdr", read_by_itk<ItkFormat::kNrrd>, probe_by_itk<ItkFormat::kNrrd>, nullptr},
     {".mha", read_by_meta, probe_by_meta, write_meta},
     {".mhd", read_by_meta, probe_by_meta, nullptr},
-    {".png", read_png, probe_by_png, write_grey_png},
-    {".tif", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
-    {".tiff", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff},
+    {".png", read_png, probe_by_png, write_grey_png, true},
+    {".tif", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff, true},
+    {".tiff", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff, true},
     {".jpg", read_by_jpeg, probe_by_jpeg, nullptr},
     {".jpeg", read_by_jpeg, probe_by_jpeg, nullptr},
 };
@@ -208,6 +209,10 @@ template void write_volume(const std::string&, const Volume<float>&);
 
 void require_image_extension(const std::string& path) {
   io::format_for_writing(path);
+}
+
+void require_image_holds(const std::string& path, const Vec3i& size) {
+  if (io::format_for_writing(path).pictures) io::require_one_slice(path, size);
 }
 
 namespace io {

@@ -74,6 +74,9 @@ void write_volume(const std::string& path, const Volume<T>& volume);
 /// For use before a long computation.
 void require_image_extension(const std::string& path);
 
+/// Throws UsageError if `path` is of a format for 2-D pictures and a volume of this size is none.
+void require_image_holds(const std::string& path, const Vec3i& size);
+
 /// Writes labels with the smallest of uint8, int16, uint16, int32 that holds all of them and all
 /// values of `table`. NIfTI files get the intent code "label". Names and colours go to a file of
 /// their own, see write_label_table. Throws as write_volume.

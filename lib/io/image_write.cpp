@@ -75,15 +75,16 @@ void write_png_bytes(const std::string& path, png_image& image, const void* pixe
 
 }  // namespace
 
+void require_one_slice(const std::string& path, const Vec3i& size) {
+  if (size.z == 1) return;
+  throw UsageError("cannot write '" + path +
+                   "': this format holds 2-D pictures, and the volume has " +
+                   std::to_string(size.z) + " slices; write .nii.gz instead");
+}
+
 void require_picture(const std::string& path, const Pixels& pixels,
                      std::initializer_list<Component> allowed) {
-  const Vec3i size = pixels.grid.size;
-  if (size.z != 1) {
-    throw UsageError("cannot write '" + path +
-                     "': this format holds 2-D pictures, and the volume "
-                     "has " +
-                     std::to_string(size.z) + " slices; write .nii.gz instead");
-  }
+  require_one_slice(path, pixels.grid.size);
   if (std::find(allowed.begin(), allowed.end(), pixels.component) == allowed.end()) {
     throw UsageError("cannot write '" + path + "': this format does not hold " +
                      name_of(pixels.component) + " values; write .nii.gz instead");

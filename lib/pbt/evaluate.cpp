@@ -184,6 +184,7 @@ template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,
                        const EvaluateConfig& config, Buffer<T>& out, const Context& context) {
   const Grid grid{set.size, {}, {}, {}};
+  if (model.trees.empty()) throw UsageError("pbt::evaluate_resident: the model has no tree");
   if (!(out.device() == set.data.device()) || out.size() < static_cast<size_t>(grid.voxels())) {
     throw UsageError("pbt::evaluate_resident: the output is too small or on another device");
   }

@@ -75,6 +75,7 @@ void append_tree(Model& forest, const Model& tree) {
     forest = without_nodes(tree);
   } else {
     forest.roots.push_back(static_cast<uint32_t>(forest.nodes.size()));
+    forest.self_tests.clear();
   }
   append_nodes(forest, tree, 0, tree.nodes.size());
 }
@@ -89,10 +90,11 @@ uint64_t tree_seed(uint64_t seed, size_t tree) {
   return hash64(seed, kTreeStream, tree);
 }
 
-std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed) {
+std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t attempt) {
   std::vector<uint32_t> times(count, 0);
   for (size_t draw = 0; draw < count; ++draw) {
-    ++times[hash_below(seed, kBootstrapStream, draw, static_cast<uint32_t>(count))];
+    ++times[hash_below(seed, kBootstrapStream, attempt * count + draw,
+                       static_cast<uint32_t>(count))];
   }
   return times;
 }

@@ -195,8 +195,9 @@ void finish_node(Growth& g, size_t n, const TrainHooks& hooks, const Context& co
   g.partial.finished = n + 1;
   if (hooks.after_node) hooks.after_node(g.partial);
   if (context.stop_requested()) {
-    throw Stopped("stopped after node " + std::to_string(n) + "; continue with --resume",
-                  static_cast<ExitCode>(context.stop->load()));
+    throw Stopped(
+        "stopped after node " + std::to_string(n) + g.of_tree + "; continue with --resume",
+        static_cast<ExitCode>(context.stop->load()));
   }
 }
 
@@ -228,9 +229,9 @@ void grow(Growth& g, const TrainHooks& hooks, const Context& context) {
       finish_level(g, n, context);
     }
     const double grown = std::min(1.0, static_cast<double>(n) / (2 * all_nodes - 1));
-    context.progress(
-        g.progress_begin + g.progress_share * grown,
-        "training node " + std::to_string(n + 1) + " at depth " + std::to_string(depth));
+    context.progress(g.progress_begin + g.progress_share * grown,
+                     "training node " + std::to_string(n + 1) + g.of_tree + " at depth " +
+                         std::to_string(depth));
     finish_node(g, n, hooks, context);
   }
 }
@@ -300,10 +301,6 @@ void plant(Growth& g, const PartialModel* resume) {
     if (times == 0) continue;
     root.index.push_back(i);
     root.mass.push_back(times * g.samples.mass[i]);
-  }
-  const double mass = std::accumulate(root.mass.begin(), root.mass.end(), 0.0) / 4294967296.0;
-  if (mass >= 4294967296.0) {  // the sum of the masses, Q32, has to fit 64 bits
-    throw InputError("the training volumes have more than 2^32 voxels; use fewer or coarser ones");
   }
   for (uint32_t i = 0; i < g.held_out.size(); ++i) root.held_out.push_back({i, kOneQ30, 0});
   Node node;

@@ -38,16 +38,18 @@ struct Growth {
   uint64_t seed = 0;                    ///< of everything that is drawn
   std::vector<uint32_t> features{};     ///< of the pool that the tree may use; empty: all
   std::vector<uint32_t> occurrences{};  ///< how often each volume counts; empty: once
+  std::string of_tree{};                ///< for messages: " of tree 3"
   double progress_begin = 0, progress_share = 1;
   PartialModel partial{};
   std::vector<NodeSamples> lists{};                 ///< of the nodes not yet finished
   std::vector<std::vector<HeldOutVisit>> visits{};  ///< of every finished node, for pruning
 };
 
-/// The root with all samples that count; `resume`: a tree that has begun to grow, or null. Throws
-/// InputError if the samples are more than 2^32 voxels or not those of `resume`.
+/// The root with all samples that count, whose masses together have to fit 64 bits; `resume`: a
+/// tree that has begun to grow, or null. Throws InputError if its samples are others.
 void plant(Growth& growth, const PartialModel* resume);
 
+/// Throws the InputError for a checkpoint that does not fit the training data or the settings.
 [[noreturn]] void throw_foreign_checkpoint();
 
 /// Grows the tree from the root (TRAIN of section 3.1 of the specification), node by node.

@@ -13,13 +13,16 @@ namespace {
 
 constexpr uint64_t kMineStream = 0x6d696e65;  // "mine"
 
-/// Negative voxels of the training volumes that the tree so far gives more than one half.
+/// Negative voxels of the volumes the tree is trained on that it gives more than one half so far. A
+/// volume that a forest's tree drew several times is searched once: its mined voxels share the mass
+/// of the negatives they replace anyway.
 SampleSet false_positives(const Growth& g, const Model& tree, const Context& context) {
   SampleSet found;
   for (size_t v = 0; v < g.volumes.size(); ++v) {
     const bool trained_on =
         std::find(g.samples.volume.begin(), g.samples.volume.end(), v) != g.samples.volume.end();
-    if (!trained_on) continue;
+    const bool drawn = g.occurrences.empty() || g.occurrences[v] > 0;
+    if (!trained_on || !drawn) continue;
     const TrainingVolume& volume = g.volumes[v];
     const image::IntegralSet set = image::integral_set(
         volume.voxels.view(), tree.channels, tree.padding, std::max(tree.reach(), 1), context);

@@ -334,6 +334,7 @@ void check_roots(const Model& model) {
   if (model.nodes.empty()) refuse("it has no node");
   if (model.nodes.size() > INT32_MAX) refuse("it has more than 2^31 nodes");
   if (model.roots.empty() || model.roots[0] != 0) refuse("its first node is not a root");
+  if (model.trees() > kMaxTrees) refuse("it has more than " + std::to_string(kMaxTrees) + " trees");
   for (size_t tree = 0; tree < model.trees(); ++tree) {
     const size_t root = model.roots[tree];
     if (root >= model.nodes.size() || (tree > 0 && root <= model.roots[tree - 1])) {

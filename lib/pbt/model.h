@@ -86,6 +86,9 @@ struct ModelInfo {
   std::vector<std::pair<std::string, double>> validation;
 };
 
+/// Most trees of a forest.
+constexpr int kMaxTrees = 1024;
+
 /// A probabilistic boosting tree (Tu 2005; Birkbeck, Sofka, Zhou 2011), or a forest of them whose
 /// posterior is the mean of the trees' (patent US20120069003), with all that evaluation needs. The
 /// nodes of each tree are together, in breadth-first order from its root; child > parent.
@@ -151,8 +154,11 @@ struct CompiledTree {
 struct CompiledModel {
   std::vector<CompiledTree> trees;
 
+  /// Of the deepest tree.
   int depth() const;
 };
+/// Flattens a model that check_model accepts. `layouts`: one a channel of the model. Throws
+/// MemoryError if an offset leaves 32 bits.
 CompiledModel compile(const Model& model, std::span<const image::IntegralLayout> layouts,
                       const EvaluationRule& rule);
 

@@ -76,7 +76,7 @@ std::vector<int64_t> draw(const Volume<uint8_t>& classes, uint8_t wanted, size_t
   std::sort(drawn.begin(), drawn.end());
   const double ratio =
       drawn.empty() ? 0 : static_cast<double>(all) / static_cast<double>(drawn.size());
-  *mass = static_cast<uint64_t>(std::llround(ratio * 4294967296.0));
+  *mass = static_cast<uint64_t>(std::round(ratio * 4294967296.0));
   return drawn;
 }
 

@@ -14,8 +14,12 @@ namespace {
 
 /// The widest filter of a channel reads two voxels to each side (the binomial of five).
 constexpr int32_t kFilterRadius = 2;
-/// The tree and its tables.
+/// What does not depend on the image.
 constexpr int64_t kFixedBytes = int64_t{32} << 20;
+/// Trees for the host and the GPU, at most: a table, records, and up to 32 taps a weak classifier.
+constexpr int64_t kBytesPerTree = int64_t{64} << 10;
+constexpr int64_t kBytesPerWeak = 1024;
+constexpr int64_t kBytesPerNode = 64;
 /// What the blocks that a GPU runs at a time keep for each level of the tree.
 constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
 /// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
@@ -55,7 +59,10 @@ int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core,
   // The levels of the pyramid together have less than a seventh of the voxels, but for odd borders.
   const int64_t pyramid = coarsest_level(model) > 0 ? 2 * plane * slices / 4 : 0;
   const int64_t result = plane * core * (problem.bytes_per_value + (problem.roi ? 1 : 0));
-  const int64_t host = kFixedBytes + integral + pyramid + result;
+  const int64_t trees = kBytesPerTree * static_cast<int64_t>(model.trees()) +
+                        kBytesPerWeak * static_cast<int64_t>(model.weaks.size()) +
+                        kBytesPerNode * static_cast<int64_t>(model.nodes.size());
+  const int64_t host = kFixedBytes + trees + integral + pyramid + result;
   if (!problem.on_gpu) return host;
   const int64_t queues = problem.queues ? kGpuQueueBytes * plane * core : 0;
   const int64_t depth = std::max(1, model.depth());

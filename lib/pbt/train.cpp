@@ -3,8 +3,9 @@
 #include "larch/pbt/train.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -22,7 +23,6 @@ namespace {
 /// Samples of lowest hash from which the range of each feature is taken.
 constexpr size_t kRangeSamples = 4096;
 constexpr uint64_t kRangeStream = 0x72616e6765;  // "range"
-constexpr uint64_t kFeatureStream = 0x66656174;  // "feat"
 constexpr uint64_t kHoldOutStream = 0x686f6c64;  // "hold"
 
 /// Splits the volumes into those to train on and those held out, by the hash of their rank.
@@ -139,22 +139,64 @@ Material gather(const std::vector<TrainingVolume>& volumes, const TrainConfig& c
   return m;
 }
 
+/// Voxels that the samples of either class stand for, if volume v counts occurrences[v] times.
+std::array<double, 2> class_voxels(const SampleSet& samples,
+                                   const std::vector<uint32_t>& occurrences) {
+  std::array<double, 2> voxels{0, 0};
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const double times = occurrences.empty() ? 1.0 : occurrences[samples.volume[i]];
+    voxels[samples.positive[i]] += times * static_cast<double>(samples.mass[i]) * 0x1.0p-32;
+  }
+  return voxels;
+}
+
+/// How often each volume counts for a tree: the first draw in which both classes occur.
+std::vector<uint32_t> draw_volumes(const Material& m, uint64_t seed) {
+  constexpr uint64_t kAttempts = 1000;
+  for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
+    std::vector<uint32_t> occurrences(m.volumes.size(), 0);
+    const auto times = bootstrap_counts(m.train_volumes.size(), seed, attempt);
+    for (size_t v = 0; v < times.size(); ++v) occurrences[m.train_volumes[v]] = times[v];
+    const auto voxels = class_voxels(m.samples, occurrences);
+    if ((voxels[0] > 0 && voxels[1] > 0) || m.config.tree.allow_constant) return occurrences;
+  }
+  throw InputError(
+      "a thousand draws of the training volumes did not give both classes; set forest/bootstrap to "
+      "false");
+}
+
+/// Throws before the training of the first tree what the last one would be refused for.
+void check_voxels(const Material& m, size_t trees, uint64_t seed) {
+  constexpr double kMost = 4294967296.0;  // the sum of the masses, Q32, has to fit 64 bits
+  const auto total = [&](const std::vector<uint32_t>& occurrences) {
+    const auto voxels = class_voxels(m.samples, occurrences);
+    return voxels[0] + voxels[1];
+  };
+  if (total({}) >= kMost) {
+    throw InputError("the training volumes have more than 2^32 voxels; use fewer or coarser ones");
+  }
+  if (m.config.classifier != ClassifierKind::kForest || !m.config.forest.bootstrap) return;
+  for (size_t t = 0; t < trees; ++t) {
+    if (total(draw_volumes(m, tree_seed(seed, t))) < kMost) continue;
+    throw InputError("the volumes that tree " + std::to_string(t + 1) +
+                     " draws have more than 2^32 voxels, those counted again that it draws again; "
+                     "use fewer or coarser volumes, or set forest/bootstrap to false");
+  }
+}
+
 /// What tree `t` of a forest draws for itself: a seed, volumes and features.
 void differ(Growth& g, const Material& m, size_t t, uint64_t seed) {
   const ForestConfig& forest = g.config.forest;
   g.seed = tree_seed(seed, t);
-  if (forest.bootstrap) {
-    g.occurrences.assign(g.volumes.size(), 0);
-    const auto times = bootstrap_counts(m.train_volumes.size(), g.seed);
-    for (size_t v = 0; v < times.size(); ++v) g.occurrences[m.train_volumes[v]] = times[v];
-  }
+  g.of_tree = " of tree " + std::to_string(t + 1);
+  if (forest.bootstrap) g.occurrences = draw_volumes(m, g.seed);
   const double wanted = std::ceil(forest.feature_share * static_cast<double>(g.haar.size()));
   g.features = draw_features({}, g.haar.size(), static_cast<size_t>(wanted), g.seed, 0);
 }
 
 /// Trains the tree that follows those of `before`. `resume`: how far it has grown, or null.
 Model train_tree(Material& m, const Model& start, const Model& before, const PartialModel* resume,
-                 const TrainHooks& hooks, size_t* pruned, const Context& context) {
+                 const TrainHooks& hooks, const Context& context) {
   const size_t drawn = m.samples.size();
   const size_t t = before.nodes.empty() ? 0 : before.trees();
   Growth g = m.growth();
@@ -168,8 +210,13 @@ Model train_tree(Material& m, const Model& start, const Model& before, const Par
     context.info("tree " + std::to_string(t + 1) + " of " + std::to_string(m.config.forest.trees));
   }
   TrainHooks of_tree;
+  auto last = std::chrono::steady_clock::now();
   if (hooks.after_node) {
     of_tree.after_node = [&](const PartialModel& partial) {
+      const auto now = std::chrono::steady_clock::now();
+      const std::chrono::duration<double> since = now - last;
+      if (t > 0 && since.count() < hooks.forest_seconds && !context.stop_requested()) return;
+      last = now;
       PartialModel all{before, before.nodes.size() + partial.finished};
       append_tree(all.model, partial.model);
       hooks.after_node(all);
@@ -180,7 +227,7 @@ Model train_tree(Material& m, const Model& start, const Model& before, const Par
   Model tree = std::move(g.partial.model);
   if (m.held_out.size() > 0 && m.config.validation.prune) {
     std::vector<double> posterior;
-    *pruned += prune(tree, g.visits, m.held_out, &posterior);
+    prune(tree, g.visits, m.held_out, &posterior);
   }
   if (m.samples.size() > drawn) {  // mined ones are this tree's
     m.samples.volume.resize(drawn);
@@ -217,8 +264,8 @@ PartialModel take_up(const PartialModel& checkpoint, const Material& m, size_t t
   return {extract_tree(old, old.trees() - 1), checkpoint.finished - old.roots.back()};
 }
 
-void write_report(const Material& m, const Model& model, size_t pruned,
-                  const HeldOutScore* held_out, TrainReport* report) {
+void write_report(const Material& m, const Model& model, const HeldOutScore* held_out,
+                  TrainReport* report) {
   if (report == nullptr) return;
   report->training_volumes = m.train_volumes.size();
   report->held_out_volumes = m.held_out_volumes.size();
@@ -229,7 +276,9 @@ void write_report(const Material& m, const Model& model, size_t pruned,
   report->trees = model.trees();
   report->nodes = model.nodes.size();
   report->weak_classifiers = model.weaks.size();
-  report->pruned_nodes = pruned;
+  report->pruned_nodes = static_cast<size_t>(
+      std::count_if(model.nodes.begin(), model.nodes.end(),
+                    [](const Node& node) { return node.reason == NodeReason::kPruned; }));
   if (held_out == nullptr) return;
   report->held_out_log_loss = held_out->log_loss;
   report->held_out_auc = held_out->auc;
@@ -251,11 +300,12 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
             const Context& context) {
   if (volumes.empty()) throw InputError("there is no training volume");
   Material m = gather(volumes, config, context);
+  const bool forest = config.classifier == ClassifierKind::kForest;
+  const size_t trees = forest ? static_cast<size_t>(config.forest.trees) : 1;
+  check_voxels(m, trees, context.seed);
   Model start = new_model(config, space, volumes, context.seed);
   start.mean_mass =
       std::accumulate(m.samples.mass.begin(), m.samples.mass.end(), uint64_t{0}) / m.samples.size();
-  const bool forest = config.classifier == ClassifierKind::kForest;
-  const size_t trees = forest ? static_cast<size_t>(config.forest.trees) : 1;
   Model model;
   PartialModel growing;
   const PartialModel* resume = nullptr;
@@ -263,9 +313,8 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
     growing = take_up(*hooks.resume, m, trees, model);
     resume = &growing;
   }
-  size_t pruned = 0;
   while (model.nodes.empty() || model.trees() < trees) {
-    append_tree(model, train_tree(m, start, model, resume, hooks, &pruned, context));
+    append_tree(model, train_tree(m, start, model, resume, hooks, context));
     resume = nullptr;
   }
   HeldOutScore held_out;
@@ -275,7 +324,7 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
     model.info.validation = {{"log_loss", held_out.log_loss}, {"auc", held_out.auc}};
   }
   model.self_tests = make_self_tests(model, context.seed);
-  write_report(m, model, pruned, validated ? &held_out : nullptr, report);
+  write_report(m, model, validated ? &held_out : nullptr, report);
   check_model(model);
   return model;
 }

@@ -25,6 +25,9 @@ struct PartialModel {
 struct TrainHooks {
   /// Called after every finished node; writes the checkpoint.
   std::function<void(const PartialModel&)> after_node;
+  /// From the second tree of a forest on, after_node is called only when so many seconds have gone
+  /// by since the last time, and before stopping: a checkpoint holds all trees.
+  double forest_seconds = 0;
   /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes
   /// as of an uninterrupted run.
   const PartialModel* resume = nullptr;
@@ -35,7 +38,8 @@ struct TrainReport {
   size_t training_volumes = 0, held_out_volumes = 0;
   size_t positive_samples = 0, negative_samples = 0;
   size_t pool_features = 0;
-  size_t trees = 0, nodes = 0, weak_classifiers = 0, pruned_nodes = 0;
+  size_t trees = 0, nodes = 0, weak_classifiers = 0;
+  size_t pruned_nodes = 0;                           ///< leaves that pruning made
   double held_out_log_loss = -1, held_out_auc = -1;  ///< < 0: nothing was held out
 };
 

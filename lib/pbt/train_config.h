@@ -226,9 +226,10 @@ struct ForestConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"trees", trees, "trees of the forest", 1, 1024},
+    f(Field{"trees", trees, "trees of the forest", 1, kMaxTrees},
       Field{"bootstrap", bootstrap,
-            "each tree is trained on as many volumes as there are, drawn with replacement"},
+            "each tree is trained on as many volumes as there are, drawn with replacement, anew "
+            "until both classes occur"},
       Field{"feature_share", feature_share,
             "share of the features that each tree draws from the pool to choose from", 0.0001, 1});
   }

@@ -43,6 +43,12 @@ void check_files(const DetectionFiles& files) {
   }
 }
 
+void check_files_hold(const DetectionFiles& files, const Grid& grid) {
+  for (const std::string& path : {files.labels, files.probability}) {
+    if (!path.empty()) require_image_holds(path, grid.size);
+  }
+}
+
 DetectionFiles files_of_case(const std::string& folder, const std::string& id,
                              const std::vector<Product>& products, const std::string& image_ending,
                              const std::string& mesh_ending) {

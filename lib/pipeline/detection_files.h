@@ -30,6 +30,10 @@ struct DetectionFiles {
 /// written.
 void check_files(const DetectionFiles& files);
 
+/// Throws UsageError if an image on this grid does not fit the format of its file. For use before
+/// the work.
+void check_files_hold(const DetectionFiles& files, const Grid& grid);
+
 /// What a batch can write for each case.
 enum class Product { kLabels, kProbability, kMesh, kQc, kCandidates };
 constexpr auto enum_names(Product*) {

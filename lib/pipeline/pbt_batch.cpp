@@ -153,6 +153,7 @@ class Batch {
       jobs_[i]->wanted = files.wanted();
       jobs_[i]->memory_bytes = request_.memory_bytes;
       read_input(c.image, "", request_.read, *jobs_[i]);
+      check_files_hold(files, jobs_[i]->image.grid());
       prepare(model_, config_, *jobs_[i], side_);
     });
   }

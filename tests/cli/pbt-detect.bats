@@ -399,3 +399,12 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.af
   has err.txt "would write seg.nii.gz"
   absent seg.nii.gz seg.tsv s.vtk
 }
+
+@test "a volume does not become a 2-D picture: said before the work" {
+  expect 2 on_case --output seg.png -vv
+  has err.txt "2-D pictures"
+  lacks err.txt "evaluation by"
+  absent seg.png seg.png.json seg.tsv
+  expect 0 on_case --output seg.nii.gz -vv
+  has err.txt "evaluation by"
+}

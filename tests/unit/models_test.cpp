@@ -447,6 +447,33 @@ TEST_CASE("A checkpoint comes back, for the same settings only") {
   CHECK_THROWS_WITH(read_partial(file.path(), "0123abcd"), Catch::Contains("finished model"));
 }
 
+TEST_CASE(
+    "A checkpoint of a forest: the last tree is checked, the finished count is of all nodes") {
+  pbt::PartialModel partial;
+  partial.model = fixtures::random_forest(3, 3);
+  pbt::Model& model = partial.model;
+  model.self_tests.clear();
+  const size_t root = model.roots.back();
+  model.nodes.resize(root + 1);  // the last tree is a root that has not been trained
+  model.nodes[root].left = model.nodes[root].right = -1;
+  model.nodes[root].first_weak = model.nodes[root].n_weak = 0;
+  partial.finished = root;
+  const TemporaryFile file("forest-checkpoint");
+  const auto refused = [&](const pbt::PartialModel& written) {
+    write_partial(file.path(), written, "0123abcd");
+    CHECK_THROWS_AS(read_partial(file.path(), "0123abcd"), InputError);
+  };
+  write_partial(file.path(), partial, "0123abcd");
+  CHECK(read_partial(file.path(), "0123abcd").model.roots == model.roots);
+  partial.finished = root - 1;  // a tree before the last one is not finished
+  refused(partial);
+  partial.finished = root + 2;  // more nodes than there are
+  refused(partial);
+  partial.finished = root + 1;  // the root has been trained, but has no children and no reason
+  model.nodes[root].reason = pbt::NodeReason::kGrown;
+  refused(partial);
+}
+
 TEST_CASE("The description is readable and narrow") {
   const pbt::Model model = full_model();
   const std::string text = describe_model(model);

@@ -32,7 +32,7 @@ pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::
                     fixtures::context_of(2));
 }
 
-TEST_CASE("The mean of trees in integers: sixteen certain trees do not overflow") {
+TEST_CASE("The mean of trees in integers: a thousand certain trees do not overflow") {
   const uint64_t certain = uint64_t{1} << 60;
   uint64_t sum = 0;
   for (int t = 0; t < 1000; ++t) sum += pbt::forest_term(certain);
@@ -83,8 +83,10 @@ TEST_CASE("A forest in slabs is the forest in one piece") {
   const auto whole = pbt::evaluate_volume<float>(forest, v, {}, int64_t{1} << 40, context, nullptr);
   pbt::SlabProblem problem{v.size(), 4, false, true, false, int64_t{1} << 40};
   const pbt::SlabPlan of_forest = pbt::plan_slabs(forest, problem);
-  const pbt::SlabPlan of_tree = pbt::plan_slabs(pbt::extract_tree(forest, 0), problem);
-  CHECK(of_forest.bytes >= of_tree.bytes + 8 * v.voxels());
+  pbt::Model one = forest;  // as large, but without sums of trees
+  one.roots = {0};
+  const int64_t more = of_forest.bytes - pbt::plan_slabs(one, problem).bytes;
+  CHECK(more == 8 * v.voxels() + 2 * (int64_t{64} << 10));  // and two tables more
   problem.on_gpu = false;
   problem.memory_bytes = pbt::plan_slabs(forest, problem).bytes - 1;
   REQUIRE(pbt::plan_slabs(forest, problem).count > 1);
@@ -105,11 +107,19 @@ TEST_CASE("Trees are taken out of a forest and put back as they were") {
   REQUIRE(again.weaks.size() == forest.weaks.size());
   for (size_t n = 0; n < again.nodes.size(); ++n) {
     CHECK(again.nodes[n].left == forest.nodes[n].left);
+    CHECK(again.nodes[n].right == forest.nodes[n].right);
+    CHECK(again.nodes[n].reason == forest.nodes[n].reason);
+    CHECK(again.nodes[n].heap_index == forest.nodes[n].heap_index);
+    CHECK(again.nodes[n].mass_positive == forest.nodes[n].mass_positive);
+    CHECK(again.nodes[n].mass_negative == forest.nodes[n].mass_negative);
     CHECK(again.nodes[n].n_weak == forest.nodes[n].n_weak);
     CHECK(again.nodes[n].first_weak == forest.nodes[n].first_weak);
   }
   for (size_t w = 0; w < again.weaks.size(); ++w) {
     CHECK(again.weaks[w].mask == forest.weaks[w].mask);
+    CHECK(again.weaks[w].alpha_q20 == forest.weaks[w].alpha_q20);
+    CHECK(again.weaks[w].codes.lo == forest.weaks[w].codes.lo);
+    CHECK(again.weaks[w].bins.first_code == forest.weaks[w].bins.first_code);
     CHECK(again.features[again.weaks[w].feature].pool_index ==
           forest.features[forest.weaks[w].feature].pool_index);
   }
@@ -129,8 +139,17 @@ TEST_CASE("Forests with roots out of place are refused") {
   refused({0, forest.roots[1] + 1, forest.roots[2]});
   refused({0, forest.roots[1], static_cast<uint32_t>(forest.nodes.size())});
   pbt::Model crossing = forest;
-  crossing.nodes[0].right = static_cast<int32_t>(forest.roots[1]) + 1;
-  CHECK_THROWS_AS(pbt::check_model(crossing), InputError);
+  crossing.nodes[0].left = static_cast<int32_t>(forest.roots[1]) + 1;  // right depth, right id
+  CHECK_THROWS_WITH(pbt::check_model(crossing), Catch::Contains("child out of range"));
+  pbt::Model many;
+  pbt::Model leaf = pbt::extract_tree(forest, 0);
+  leaf.nodes.resize(1);
+  leaf.nodes[0].left = leaf.nodes[0].right = -1;
+  leaf.nodes[0].n_weak = 0;
+  for (int t = 0; t < pbt::kMaxTrees; ++t) pbt::append_tree(many, leaf);
+  CHECK_NOTHROW(pbt::check_model(many));
+  pbt::append_tree(many, leaf);
+  CHECK_THROWS_WITH(pbt::check_model(many), Catch::Contains("more than 1024 trees"));
 }
 
 TEST_CASE("Bootstrap draws as many volumes as there are, with replacement") {
@@ -209,16 +228,46 @@ TEST_CASE("The log-loss of a forest is at most the mean of its trees'") {
 
 TEST_CASE("What a tree mined is not seen by the next, and fewer trees are the first of more") {
   const auto volumes = fixtures::hard_volumes(3);
-  pbt::TrainConfig config = forest_config(2);
+  pbt::TrainConfig config = forest_config(3);
+  config.forest.bootstrap = false;
+  const pbt::Model plain = train_on(volumes, config);
   config.mining.enabled = true;
   config.mining.per_node = 50;
-  const pbt::Model two = train_on(volumes, config);
-  config.forest.trees = 3;
   const pbt::Model three = train_on(volumes, config);
+  bool mined = plain.weaks.size() != three.weaks.size();
+  for (size_t w = 0; !mined && w < three.weaks.size(); ++w) {
+    mined = plain.weaks[w].mask != three.weaks[w].mask;
+  }
+  REQUIRE(mined);
+  // Every root has the samples that were drawn, and no more.
+  std::set<uint32_t> at_roots;
+  for (const pbt::NodeHistory& entry : three.history) {
+    const auto node = static_cast<uint32_t>(entry.node);
+    if (std::binary_search(three.roots.begin(), three.roots.end(), node)) {
+      at_roots.insert(entry.samples);
+    }
+  }
+  CHECK(at_roots.size() == 1);
+  config.forest.trees = 2;
+  const pbt::Model two = train_on(volumes, config);
   REQUIRE(three.roots[2] == two.nodes.size());
   for (size_t n = 0; n < two.nodes.size(); ++n) {
     CHECK(two.nodes[n].mass_positive == three.nodes[n].mass_positive);
     CHECK(two.nodes[n].mass_negative == three.nodes[n].mass_negative);
+  }
+}
+
+TEST_CASE("A tree draws again until both classes occur") {
+  auto volumes = fixtures::hard_volumes(4);
+  for (size_t v = 1; v < volumes.size(); ++v) {  // the class is in one volume of four
+    std::fill(volumes[v].classes.begin(), volumes[v].classes.end(), uint8_t{0});
+  }
+  pbt::TrainConfig config = forest_config(12);  // a third of first draws would miss it
+  config.tree.depth = 1;
+  const pbt::Model forest = train_on(volumes, config);
+  for (const uint32_t root : forest.roots) {
+    CHECK(forest.nodes[root].mass_positive > 0);
+    CHECK(forest.nodes[root].mass_negative > 0);
   }
 }
 
