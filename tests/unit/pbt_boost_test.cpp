@@ -414,3 +414,15 @@ TEST_CASE("Weights become integers that keep their sign and never vanish") {
   CHECK(candidate_key(uint64_t{1} << 40, 1, 0) >> 32 == 0xffffffff);
   CHECK(sigma(0) == 0.5);
 }
+
+TEST_CASE("A share of a mass is exact up to all of 64 bits") {
+  const auto check = [](uint64_t mass, uint32_t p) {
+    const auto exact = static_cast<uint64_t>((static_cast<unsigned __int128>(mass) * p) >> 30);
+    CHECK(mass_times_q30(mass, p) == exact);
+  };
+  for (const uint64_t mass : {uint64_t{0}, uint64_t{1}, uint64_t{0xffffffff}, uint64_t{1} << 32,
+                              uint64_t{1} << 63, ~uint64_t{0} - 1, ~uint64_t{0}}) {
+    for (const uint32_t p : {0u, 1u, kOneQ30 / 2, kOneQ30 - 1, kOneQ30}) check(mass, p);
+  }
+  for (uint64_t n = 0; n < 1000; ++n) check(hash64(1, 2, n), hash_below(1, 3, n, kOneQ30 + 1));
+}
