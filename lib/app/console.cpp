@@ -178,8 +178,9 @@ LogLevel choose_log_level(bool quiet, int verbosity) {
   if (quiet && verbosity > 0) throw UsageError("--quiet and --verbose exclude each other");
   if (quiet) return LogLevel::kWarning;
   if (verbosity > 0) return LogLevel::kDebug;
-  if (!variable_is_set("LARCH_LOGLEVEL")) return LogLevel::kInfo;
-  const std::string word = std::getenv("LARCH_LOGLEVEL");
+  const char* wanted = std::getenv("LARCH_LOGLEVEL");
+  if (wanted == nullptr || *wanted == '\0') return LogLevel::kInfo;
+  const std::string word = wanted;
   for (const LogLevel level :
        {LogLevel::kError, LogLevel::kWarning, LogLevel::kInfo, LogLevel::kDebug}) {
     if (word == level_name(level)) return level;

@@ -6,7 +6,7 @@
 #include <deque>
 #include <mutex>
 
-#include <signal.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is of POSIX
 #include <unistd.h>
 
 namespace larch::detail {

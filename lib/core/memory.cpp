@@ -55,7 +55,11 @@ void* allocate(const Device& device, size_t bytes) {
   return kAllocate(device, device.index, bytes);
 }
 void release(const Device& device, void* data) noexcept {
-  kRelease(device, device.index, data);
+  try {
+    kRelease(device, device.index, data);
+  } catch (...) {
+    std::abort();  // memory of a device exists only where its code does
+  }
 }
 void set_zero(const Device& device, void* data, size_t bytes) {
   kSetZero(device, device.index, data, bytes);

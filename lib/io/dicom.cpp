@@ -57,6 +57,7 @@ std::vector<DicomSeries> series_of(const std::vector<DicomObject>& images) {
     ++series.files;
   }
   std::vector<DicomSeries> all;
+  all.reserve(by_uid.size());
   for (auto& [uid, series] : by_uid) all.push_back(series);
   return all;
 }

@@ -120,7 +120,7 @@ std::string file_extension(const std::string& path) {
   for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0) return "";
-  const std::string last = name.substr(dot);
+  std::string last = name.substr(dot);
   if (last != ".gz") return last;
   const size_t before = name.rfind('.', dot - 1);
   return before == std::string::npos || before == 0 ? last : name.substr(before);

@@ -45,7 +45,7 @@ std::vector<double> numbers_for(const std::string& path, const TextHeader& text,
                                 std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     if (!text.values.contains(key)) continue;
-    const std::vector<double> all = numbers_of(text.value(key));
+    std::vector<double> all = numbers_of(text.value(key));
     const bool finite =
         std::all_of(all.begin(), all.end(), [](double v) { return std::isfinite(v); });
     if (all.size() != count || !finite) {

@@ -94,7 +94,7 @@ std::vector<double> checked_sizes(const std::string& path, const std::string& di
   if (count.size() != 1 || !(count[0] >= 1 && count[0] <= 5) || count[0] != std::floor(count[0])) {
     bad(path, "the header gives '" + dimension + "' dimensions; it is damaged");
   }
-  const std::vector<double> all = numbers_of(sizes);
+  std::vector<double> all = numbers_of(sizes);
   if (all.size() != static_cast<size_t>(count[0])) {
     bad(path, "the header gives " + dimension + " dimensions and the sizes '" + sizes +
                   "'; it is damaged");

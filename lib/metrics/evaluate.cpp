@@ -94,6 +94,7 @@ std::vector<SummaryRow> summarise(std::span<const CaseScores> cases) {
     }
   }
   std::vector<SummaryRow> out;
+  out.reserve(order.size());
   for (const auto& [structure, name] : order) {
     out.push_back({structure, name, summarise(values[{structure, name}])});
   }

@@ -118,6 +118,7 @@ void train_node(Growth& g, size_t n, const Context& context) {
       select_samples(g.samples, list, config, g.seed, heap_index);
   const std::vector<double> weight = initial_weights(g.samples, selected, list, config.balance);
   std::vector<uint8_t> positive;
+  positive.reserve(selected.size());
   for (const uint32_t i : selected) positive.push_back(g.samples.positive[i]);
   BoostProblem problem;
   problem.places = places_of(g.images, g.samples, selected);

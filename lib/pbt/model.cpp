@@ -170,7 +170,7 @@ CompiledTree compile_tree(const Model& model, size_t which, std::span<const uint
     }
     int32_t rest = record.alpha_sum;
     for (int32_t t = 0; t < record.n_weak; ++t) {
-      rest -= tree.weaks[static_cast<size_t>(record.first_weak + t)].alpha;
+      rest -= tree.weaks[static_cast<size_t>(record.first_weak) + static_cast<size_t>(t)].alpha;
       tree.rest.push_back(rest);
     }
     tree.nodes.push_back(record);
