@@ -121,7 +121,7 @@ void mine_negatives(Growth& g, size_t first_node, const Context& context) {
   std::vector<std::vector<uint32_t>> at = arrivals(g, found, first_node, context);
   size_t mined = 0;
   for (size_t n = first_node; n < g.lists.size(); ++n) {
-    const bool open = g.lists[n].index.size() > 0;
+    const bool open = !g.lists[n].index.empty();
     if (!open || at[n].size() < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
     keep_lowest(at[n], found, static_cast<size_t>(g.config.mining.per_node), g.seed,
                 g.partial.model.nodes[n].heap_index);

@@ -192,6 +192,7 @@ std::vector<double> held_out_posteriors(const Growth& growth) {
     }
   }
   std::vector<double> posterior;
+  posterior.reserve(q60.size());
   for (const uint64_t value : q60) posterior.push_back(static_cast<double>(value) * 0x1.0p-60);
   return posterior;
 }

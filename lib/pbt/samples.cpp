@@ -72,6 +72,7 @@ std::vector<int64_t> draw(const Volume<uint8_t>& classes, uint8_t wanted, size_t
     keyed.resize(count);
   }
   std::vector<int64_t> drawn;
+  drawn.reserve(keyed.size());
   for (const auto& [key, voxel] : keyed) drawn.push_back(voxel);
   std::sort(drawn.begin(), drawn.end());
   const double ratio =

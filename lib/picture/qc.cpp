@@ -128,7 +128,7 @@ std::array<double, 2> window(const Volume<float>& image, const QcOptions& option
   std::sort(sample.begin(), sample.end());
   const auto quantile = [&](double q) {
     const double place = std::clamp(q, 0.0, 1.0) * static_cast<double>(sample.size() - 1);
-    return static_cast<double>(sample[static_cast<size_t>(place + 0.5)]);
+    return static_cast<double>(sample[static_cast<size_t>(std::lround(place))]);
   };
   const double low = quantile(options.window_low), high = quantile(options.window_high);
   return {low, high > low ? high : low + 1};
