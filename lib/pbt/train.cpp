@@ -109,6 +109,8 @@ struct Material {
   SampleSet samples{}, held_out{};
   TrainingImages images{};
   FeaturePool pool{};
+  /// How often each volume counts for each tree of a forest; empty without bootstrap.
+  std::vector<std::vector<uint32_t>> occurrences{};
 
   Growth growth() { return {config, volumes, images, pool, haar, samples, held_out}; }
 };
@@ -165,8 +167,9 @@ std::vector<uint32_t> draw_volumes(const Material& m, uint64_t seed) {
       "false");
 }
 
-/// Throws before the training of the first tree what the last one would be refused for.
-void check_voxels(const Material& m, size_t trees, uint64_t seed) {
+/// Draws the volumes of all trees, and throws before the training of the first one what a later one
+/// would be refused for.
+void draw_volumes_of_trees(Material& m, size_t trees, uint64_t seed) {
   constexpr double kMost = 4294967296.0;  // the sum of the masses, Q32, has to fit 64 bits
   const auto total = [&](const std::vector<uint32_t>& occurrences) {
     const auto voxels = class_voxels(m.samples, occurrences);
@@ -177,7 +180,8 @@ void check_voxels(const Material& m, size_t trees, uint64_t seed) {
   }
   if (m.config.classifier != ClassifierKind::kForest || !m.config.forest.bootstrap) return;
   for (size_t t = 0; t < trees; ++t) {
-    if (total(draw_volumes(m, tree_seed(seed, t))) < kMost) continue;
+    m.occurrences.push_back(draw_volumes(m, tree_seed(seed, t)));
+    if (total(m.occurrences.back()) < kMost) continue;
     throw InputError("the volumes that tree " + std::to_string(t + 1) +
                      " draws have more than 2^32 voxels, those counted again that it draws again; "
                      "use fewer or coarser volumes, or set forest/bootstrap to false");
@@ -189,7 +193,7 @@ void differ(Growth& g, const Material& m, size_t t, uint64_t seed) {
   const ForestConfig& forest = g.config.forest;
   g.seed = tree_seed(seed, t);
   g.of_tree = " of tree " + std::to_string(t + 1);
-  if (forest.bootstrap) g.occurrences = draw_volumes(m, g.seed);
+  if (forest.bootstrap) g.occurrences = m.occurrences[t];
   const double wanted = std::ceil(forest.feature_share * static_cast<double>(g.haar.size()));
   g.features = draw_features({}, g.haar.size(), static_cast<size_t>(wanted), g.seed, 0);
 }
@@ -302,7 +306,7 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
   Material m = gather(volumes, config, context);
   const bool forest = config.classifier == ClassifierKind::kForest;
   const size_t trees = forest ? static_cast<size_t>(config.forest.trees) : 1;
-  check_voxels(m, trees, context.seed);
+  draw_volumes_of_trees(m, trees, context.seed);
   Model start = new_model(config, space, volumes, context.seed);
   start.mean_mass =
       std::accumulate(m.samples.mass.begin(), m.samples.mass.end(), uint64_t{0}) / m.samples.size();

@@ -14,6 +14,7 @@
 #include "larch/pbt/train.h"
 #include "larch/pbt/votes.h"
 #include "tests/unit/pbt_fixtures.h"
+#include "tests/unit/pbt_same_trees.h"
 
 namespace larch {
 namespace {
@@ -281,12 +282,7 @@ TEST_CASE("many samples of few features are split over the device") {
   const auto space = fixtures::space_of(config);
   const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
   const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
-  REQUIRE(a.weaks.size() == b.weaks.size());
-  for (size_t w = 0; w < a.weaks.size(); ++w) {
-    CHECK(a.weaks[w].feature == b.weaks[w].feature);
-    CHECK(a.weaks[w].mask == b.weaks[w].mask);
-    CHECK(a.weaks[w].alpha_q20 == b.weaks[w].alpha_q20);
-  }
+  fixtures::check_same_trees(a, b);
 }
 
 TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
@@ -301,17 +297,7 @@ TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
   const auto space = fixtures::space_of(config);
   const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
   const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
-  REQUIRE(a.nodes.size() == b.nodes.size());
-  REQUIRE(a.weaks.size() == b.weaks.size());
-  for (size_t w = 0; w < a.weaks.size(); ++w) {
-    CHECK(a.weaks[w].feature == b.weaks[w].feature);
-    CHECK(a.weaks[w].mask == b.weaks[w].mask);
-    CHECK(a.weaks[w].alpha_q20 == b.weaks[w].alpha_q20);
-  }
-  for (size_t n = 0; n < a.nodes.size(); ++n) {
-    CHECK(a.nodes[n].mass_positive == b.nodes[n].mass_positive);
-    CHECK(a.nodes[n].mass_negative == b.nodes[n].mass_negative);
-  }
+  fixtures::check_same_trees(a, b);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "pbt_fixtures.h"
+#include "pbt_same_trees.h"
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
@@ -102,27 +103,7 @@ TEST_CASE("Trees are taken out of a forest and put back as they were") {
     pbt::append_tree(again, pbt::extract_tree(forest, t));
   }
   pbt::check_model(again);
-  REQUIRE(again.roots == forest.roots);
-  REQUIRE(again.nodes.size() == forest.nodes.size());
-  REQUIRE(again.weaks.size() == forest.weaks.size());
-  for (size_t n = 0; n < again.nodes.size(); ++n) {
-    CHECK(again.nodes[n].left == forest.nodes[n].left);
-    CHECK(again.nodes[n].right == forest.nodes[n].right);
-    CHECK(again.nodes[n].reason == forest.nodes[n].reason);
-    CHECK(again.nodes[n].heap_index == forest.nodes[n].heap_index);
-    CHECK(again.nodes[n].mass_positive == forest.nodes[n].mass_positive);
-    CHECK(again.nodes[n].mass_negative == forest.nodes[n].mass_negative);
-    CHECK(again.nodes[n].n_weak == forest.nodes[n].n_weak);
-    CHECK(again.nodes[n].first_weak == forest.nodes[n].first_weak);
-  }
-  for (size_t w = 0; w < again.weaks.size(); ++w) {
-    CHECK(again.weaks[w].mask == forest.weaks[w].mask);
-    CHECK(again.weaks[w].alpha_q20 == forest.weaks[w].alpha_q20);
-    CHECK(again.weaks[w].codes.lo == forest.weaks[w].codes.lo);
-    CHECK(again.weaks[w].bins.first_code == forest.weaks[w].bins.first_code);
-    CHECK(again.features[again.weaks[w].feature].pool_index ==
-          forest.features[forest.weaks[w].feature].pool_index);
-  }
+  fixtures::check_same_trees(again, forest);
 }
 
 TEST_CASE("Forests with roots out of place are refused") {
