@@ -29,7 +29,7 @@ void keep_released(int index) {
 /// the other is filled or emptied. The driver's own staging of pageable memory uses one thread.
 class Staging {
  public:
-  static constexpr size_t kWorthIt = size_t{16} << 20;
+  static constexpr size_t kWorthIt = size_t{4} << 20;
 
   /// Each of these returns false if there is no pinned memory to be had.
   bool to_device(void* to, const void* from, size_t bytes) {

@@ -195,16 +195,18 @@ void launch_codes(const CodesJob& job, size_t bytes) {
 
 constexpr int kZoomWarps = 16;
 
-/// One block a block of columns: smallest and largest code of each column, then its bins. A lane
-/// holds four neighbouring columns, a warp every sixteenth sample.
+/// grid.x: blocks of columns; grid.y: nodes. Smallest and largest code of each column, then its
+/// bins. A lane holds four neighbouring columns, a warp every sixteenth row.
 __global__ void __launch_bounds__(32 * kZoomWarps)
-    zoom_kernel(uint8_t* matrix, int64_t selected, BinMap* maps) {
+    zoom_kernel(uint8_t* matrix, int64_t row_count, const NodeRows* nodes, BinMap* maps) {
   __shared__ uint32_t lows[kZoomWarps][32], highs[kZoomWarps][32];
-  auto* block = reinterpret_cast<uint32_t*>(matrix + blockIdx.x * selected * kColumns);
+  const NodeRows rows = nodes[blockIdx.y];
+  auto* block =
+      reinterpret_cast<uint32_t*>(matrix + (blockIdx.x * row_count + rows.first) * kColumns);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   uint32_t low = 0xffffffffu, high = 0;
 #pragma unroll 4
-  for (int64_t k = warp; k < selected; k += kZoomWarps) {
+  for (int64_t k = warp; k < rows.count; k += kZoomWarps) {
     const uint32_t codes = block[k * 32 + lane];
     low = __vminu4(low, codes);
     high = __vmaxu4(high, codes);
@@ -219,10 +221,13 @@ __global__ void __launch_bounds__(32 * kZoomWarps)
   BinMap map[4];
   for (int j = 0; j < 4; ++j) {
     map[j] = make_bin_map(low >> (8 * j) & 255, high >> (8 * j) & 255);
-    if (warp == 0) maps[blockIdx.x * kColumns + lane * 4 + j] = map[j];
+    if (warp == 0) {
+      const int64_t of_node = static_cast<int64_t>(blockIdx.y) * gridDim.x;
+      maps[(of_node + blockIdx.x) * kColumns + lane * 4 + j] = map[j];
+    }
   }
 #pragma unroll 4
-  for (int64_t k = warp; k < selected; k += kZoomWarps) {
+  for (int64_t k = warp; k < rows.count; k += kZoomWarps) {
     const uint32_t codes = block[k * 32 + lane];
     uint32_t bins = 0;
 #pragma unroll
@@ -285,8 +290,10 @@ void fill_codes(const ColumnPlan& plan, const Places& places, uint8_t* matrix,
   }
 }
 
-void zoom_codes(const ColumnPlan& plan, int64_t selected, uint8_t* matrix, BinMap* maps) {
-  zoom_kernel<<<static_cast<unsigned>(plan.block_count), 32 * kZoomWarps>>>(matrix, selected, maps);
+void zoom_codes(const ColumnPlan& plan, const Buffer<NodeRows>& nodes, int64_t row_count,
+                uint8_t* matrix, BinMap* maps) {
+  const dim3 grid(static_cast<unsigned>(plan.block_count), static_cast<unsigned>(nodes.size()));
+  zoom_kernel<<<grid, 32 * kZoomWarps>>>(matrix, row_count, nodes.data(), maps);
   larch::cuda::check_launch("zoom_kernel");
 }
 

@@ -60,7 +60,15 @@ struct Places {
 void fill_codes(const ColumnPlan& plan, const Places& places, uint8_t* matrix,
                 const Device& device);
 
-/// Zooms the codes of each column onto 64 bins, in place.
-void zoom_codes(const ColumnPlan& plan, int64_t selected, uint8_t* matrix, BinMap* maps);
+/// A node: the rows [first, first + count) of the matrix, and of everything else that is by row.
+struct NodeRows {
+  int64_t first = 0, count = 0;
+  int rounds = 0;
+};
+
+/// Zooms the codes of each column onto 64 bins, node by node, in place; `nodes` on the device,
+/// `maps` [node][column].
+void zoom_codes(const ColumnPlan& plan, const Buffer<NodeRows>& nodes, int64_t row_count,
+                uint8_t* matrix, BinMap* maps);
 
 }  // namespace larch::pbt::cuda

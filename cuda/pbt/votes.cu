@@ -16,7 +16,8 @@ struct Arguments {
   int64_t sample_count;
   const uint32_t* index;
   int64_t selected;
-  uint32_t* bits;
+  uint32_t* bits;   ///< or null
+  int32_t* scores;  ///< zeroed, or null
 };
 
 /// One thread a word of 32 votes, so that no two threads write the same word.
@@ -27,14 +28,18 @@ __global__ void votes_kernel(Arguments a) {
   const int word = blockIdx.y;
   const int end = min(a.weak_count, 32 * (word + 1));
   uint32_t bits = 0;
+  int32_t h = 0;
   for (int t = 32 * word; t < end; ++t) {
     const VoteRecord weak = a.weaks[t];
     const int64_t base = a.bases[weak.channel * a.sample_count + a.index[k]];
     const int32_t value =
         features::linear_response(a.taps + weak.first_tap, weak.n_tap, a.integral + base);
-    if (weak_vote(weak.codes, weak.bins, weak.mask, value)) bits |= 1u << (t % 32);
+    const bool vote = weak_vote(weak.codes, weak.bins, weak.mask, value);
+    if (vote) bits |= 1u << (t % 32);
+    h += vote ? weak.alpha_q20 : -weak.alpha_q20;
   }
-  a.bits[k * words + word] = bits;
+  if (a.bits != nullptr) a.bits[k * words + word] = bits;
+  if (a.scores != nullptr) atomicAdd(&a.scores[k], h);
 }
 
 }  // namespace
@@ -45,6 +50,8 @@ void cast_votes(const VotesJob& job) {
   const Buffer<VoteRecord> weaks(device, job.weaks);
   const Buffer<uint32_t> index(device, job.places.index);
   Buffer<uint32_t> bits(device, job.bits.size());
+  Buffer<int32_t> scores(device, job.scores.size());
+  scores.set_zero();
   const Arguments arguments{job.taps,
                             weaks.data(),
                             static_cast<int>(job.weaks.size()),
@@ -53,13 +60,15 @@ void cast_votes(const VotesJob& job) {
                             static_cast<int64_t>(job.places.sample_count),
                             index.data(),
                             static_cast<int64_t>(index.size()),
-                            bits.data()};
+                            job.bits.empty() ? nullptr : bits.data(),
+                            job.scores.empty() ? nullptr : scores.data()};
   const auto words = static_cast<unsigned>((job.weaks.size() + 31) / 32);
   constexpr int kThreads = 128;
   const auto blocks = static_cast<unsigned>((index.size() + kThreads - 1) / kThreads);
   votes_kernel<<<dim3(blocks, words), kThreads>>>(arguments);
   larch::cuda::check_launch("votes_kernel");
-  bits.download(job.bits);
+  if (!job.bits.empty()) bits.download(job.bits);
+  if (!job.scores.empty()) scores.download(job.scores);
 }
 
 }  // namespace larch::pbt::cuda

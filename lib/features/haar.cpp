@@ -3,7 +3,6 @@
 #include "larch/features/haar.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 #include "larch/core/error.h"
@@ -93,39 +92,48 @@ std::vector<int> positions(int parts_along, int size, int window) {
   return at;
 }
 
-std::vector<HaarFeature> enumerate(HaarType type, const HaarPoolSpec& spec) {
+/// Visits the members of a family in their order: edge of a part, low corner.
+template <typename Visit>
+void enumerate(HaarType type, const HaarPoolSpec& spec, const Visit& visit) {
   const Vec3i n = parts(type);
-  std::vector<HaarFeature> all;
   for (const int sz : spec.sizes) {
+    const std::vector<int> zs = positions(n.z, sz, spec.window);
     for (const int sy : spec.sizes) {
+      const std::vector<int> ys = positions(n.y, sy, spec.window);
       for (const int sx : spec.sizes) {
         if (type == HaarType::kCentreSurround && (sx != sy || sy != sz)) continue;
-        for (const int z : positions(n.z, sz, spec.window)) {
-          for (const int y : positions(n.y, sy, spec.window)) {
-            for (const int x : positions(n.x, sx, spec.window)) {
-              all.push_back(build(type, {sx, sy, sz}, {x, y, z}));
-            }
+        const std::vector<int> xs = positions(n.x, sx, spec.window);
+        for (const int z : zs) {
+          for (const int y : ys) {
+            for (const int x : xs) visit(Vec3i{sx, sy, sz}, Vec3i{x, y, z});
           }
         }
       }
     }
   }
-  return all;
 }
 
-/// Keeps the `quota` members of lowest hash, in enumeration order.
-void thin_out(std::vector<HaarFeature>& all, size_t quota, uint64_t seed, uint64_t stream) {
-  if (all.size() <= quota) return;
-  std::vector<uint64_t> hashes(all.size());
-  for (size_t i = 0; i < all.size(); ++i) hashes[i] = hash64(seed, stream, i);
+/// The `quota` members of a family of lowest hash, in their order. Only these are built: a family
+/// may have a hundred times as many.
+std::vector<HaarFeature> members(HaarType type, const HaarPoolSpec& spec, size_t quota,
+                                 uint64_t stream) {
+  std::vector<uint64_t> hashes;
+  enumerate(type, spec, [&](const Vec3i&, const Vec3i&) {
+    hashes.push_back(hash64(spec.seed, stream, hashes.size()));
+  });
   std::vector<uint64_t> sorted = hashes;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(quota),
-                   sorted.end());
-  size_t kept = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (hashes[i] < sorted[quota]) all[kept++] = all[i];
+  const bool all = hashes.size() <= quota;
+  if (!all) {
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(quota),
+                     sorted.end());
   }
-  all.resize(kept);
+  std::vector<HaarFeature> kept;
+  size_t i = 0;
+  enumerate(type, spec, [&](const Vec3i& size, const Vec3i& lo) {
+    if (all || hashes[i] < sorted[quota]) kept.push_back(build(type, size, lo));
+    ++i;
+  });
+  return kept;
 }
 
 /// Member `index` of the long-range pairs: two boxes of equal size anywhere in the window.
@@ -174,9 +182,9 @@ std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec) {
   const size_t quota = std::max<size_t>(1, per_channel / kTypes);
   std::vector<HaarFeature> families;
   for (int type = 0; type < kTypes - 1; ++type) {
-    std::vector<HaarFeature> all = enumerate(static_cast<HaarType>(type), spec);
-    thin_out(all, quota, spec.seed, static_cast<uint64_t>(type));
-    families.insert(families.end(), all.begin(), all.end());
+    const std::vector<HaarFeature> family =
+        members(static_cast<HaarType>(type), spec, quota, static_cast<uint64_t>(type));
+    families.insert(families.end(), family.begin(), family.end());
   }
   std::vector<HaarFeature> pool;
   for (int channel = 0; channel < spec.channels; ++channel) {
@@ -193,22 +201,32 @@ std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec) {
 }
 
 std::vector<Tap> corner_taps(const HaarFeature& feature) {
-  std::map<std::tuple<int, int, int>, int32_t> corners;
+  std::vector<Tap> corners;
+  corners.reserve(8 * static_cast<size_t>(feature.cuboid_count));
   for (int c = 0; c < feature.cuboid_count; ++c) {
     const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
     for (int corner = 0; corner < 8; ++corner) {
       const bool x = corner & 1, y = corner & 2, z = corner & 4;
       const bool positive = (x + y + z) % 2 == 1;  // S(hi,hi,hi) enters with +
-      corners[{z ? box.hi.z : box.lo.z, y ? box.hi.y : box.lo.y, x ? box.hi.x : box.lo.x}] +=
-          positive ? box.weight : -box.weight;
+      corners.push_back({static_cast<int16_t>(x ? box.hi.x : box.lo.x),
+                         static_cast<int16_t>(y ? box.hi.y : box.lo.y),
+                         static_cast<int16_t>(z ? box.hi.z : box.lo.z), feature.channel,
+                         positive ? box.weight : -box.weight});
     }
   }
+  const auto place = [](const Tap& tap) { return std::tuple(tap.dz, tap.dy, tap.dx); };
+  std::sort(corners.begin(), corners.end(),
+            [&](const Tap& a, const Tap& b) { return place(a) < place(b); });
   std::vector<Tap> taps;
-  for (const auto& [at, weight] : corners) {
-    if (weight == 0) continue;
-    taps.push_back({static_cast<int16_t>(std::get<2>(at)), static_cast<int16_t>(std::get<1>(at)),
-                    static_cast<int16_t>(std::get<0>(at)), feature.channel, weight});
+  for (const Tap& corner : corners) {
+    if (taps.empty() || place(taps.back()) != place(corner)) {
+      if (!taps.empty() && taps.back().weight == 0) taps.pop_back();
+      taps.push_back(corner);
+    } else {
+      taps.back().weight += corner.weight;
+    }
   }
+  if (!taps.empty() && taps.back().weight == 0) taps.pop_back();
   return taps;
 }
 

@@ -35,8 +35,8 @@ void scatter(BinMatrix& matrix, const uint8_t* codes, std::array<size_t, 2> feat
   }
 }
 
-void fill_codes(const BoostJob& job, BinMatrix& matrix) {
-  const SamplePlaces& places = job.problem.places;
+void fill_codes(const MatrixJob& job, BinMatrix& matrix) {
+  const SamplePlaces& places = job.problem->places;
   const std::vector<PatchPlan> plans = plan_patches(job.features, job.taps, job.feature_count);
   const auto groups = static_cast<int64_t>((matrix.samples + kLanes - 1) / kLanes);
   parallel_for(job.threads, groups, 4, [&](int64_t a, int64_t b) {
@@ -118,9 +118,9 @@ uint64_t eight_bytes(const uint8_t* at) {
 
 }  // namespace
 
-BinMatrix build_matrix(const BoostJob& job) {
+BinMatrix build_matrix(const MatrixJob& job) {
   BinMatrix matrix;
-  matrix.samples = job.problem.places.index.size();
+  matrix.samples = job.problem->places.index.size();
   matrix.blocks = (job.feature_count + kBlock - 1) / kBlock;
   // Every code is written below; only the padding of the last block must be made.
   const size_t bytes = matrix.blocks * matrix.samples * kBlock;

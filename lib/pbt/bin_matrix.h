@@ -33,8 +33,17 @@ struct BinMatrix {
   }
 };
 
+/// A problem and the features to choose from: those of problem->features, or all.
+struct MatrixJob {
+  const PoolFeature* features;
+  const features::LinearTap* taps;
+  size_t feature_count;
+  const BoostProblem* problem;
+  int threads;
+};
+
 /// The bins of the features of `job` at its samples, each feature zoomed to the codes that occur.
-BinMatrix build_matrix(const BoostJob& job);
+BinMatrix build_matrix(const MatrixJob& job);
 
 /// Sums of the weights of the samples by bin, for all features of a block.
 BlockHistogram block_histogram(const BinMatrix& matrix, size_t block,

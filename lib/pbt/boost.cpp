@@ -15,8 +15,8 @@ namespace {
 
 constexpr Dispatch<std::vector<CodeMap>(const RangeJob&)> kRange{"pbt::range_pool", cpu::range_pool,
                                                                  LARCH_CUDA_FN(cuda::range_pool)};
-constexpr Dispatch<std::vector<BoostRound>(const BoostJob&)> kBoost{"pbt::boost", cpu::boost,
-                                                                    LARCH_CUDA_FN(cuda::boost)};
+constexpr Dispatch<std::vector<std::vector<BoostRound>>(const BoostJob&)> kBoost{
+    "pbt::boost", cpu::boost, LARCH_CUDA_FN(cuda::boost)};
 
 }  // namespace
 
@@ -59,23 +59,28 @@ void range_pool(FeaturePool& pool, const SamplePlaces& places, const Context& co
   pool.columns = nullptr;
 }
 
-Buffer<PoolFeature> FeaturePool::subset(std::span<const uint32_t> indices) const {
-  std::vector<PoolFeature> chosen;
-  for (const uint32_t f : indices) chosen.push_back(host[f]);
-  return Buffer<PoolFeature>(features.device(), std::span<const PoolFeature>(chosen));
+std::vector<std::vector<BoostRound>> boost(const FeaturePool& pool,
+                                           std::span<const BoostProblem> problems,
+                                           const Context& context) {
+  auto results = kBoost(pool.features.device(),
+                        BoostJob{&pool, problems, context.threads, context.device.index});
+  for (size_t n = 0; n < problems.size(); ++n) {
+    if (problems[n].features.empty()) continue;
+    for (BoostRound& round : results[n]) round.feature = problems[n].features[round.feature];
+  }
+  return results;
 }
 
 std::vector<BoostRound> boost(const FeaturePool& pool, const BoostProblem& problem,
                               const Context& context) {
-  BoostJob job{&pool,   pool.features.data(), pool.taps.data(),    pool.host.size(),
-               problem, context.threads,      context.device.index};
-  if (problem.features.empty()) return kBoost(pool.features.device(), job);
-  const Buffer<PoolFeature> subset = pool.subset(problem.features);
-  job.features = subset.data();
-  job.feature_count = subset.size();
-  std::vector<BoostRound> rounds = kBoost(pool.features.device(), job);
-  for (BoostRound& round : rounds) round.feature = problem.features[round.feature];
-  return rounds;
+  return boost(pool, {&problem, 1}, context).front();
+}
+
+size_t samples_at_once(const FeaturePool& pool) {
+  constexpr size_t kMostBytes = size_t{8} << 30;  // some tenths of a second on a large device
+  const Device& device = pool.features.device();
+  if (!device.is_cuda()) return 1;
+  return std::min(kMostBytes, free_memory_bytes(device) / 2) / (pool.host.size() + 128);
 }
 
 }  // namespace larch::pbt

@@ -36,8 +36,6 @@ struct FeaturePool {
   mutable std::shared_ptr<const void> columns{};  ///< what a device keeps for these features:
   mutable std::vector<uint32_t> columns_of{};     ///< empty: all
 
-  /// The features with the given indices, ascending; they share the taps.
-  Buffer<PoolFeature> subset(std::span<const uint32_t> indices) const;
 };
 FeaturePool make_feature_pool(const std::vector<features::HaarFeature>& pool,
                               std::span<const image::IntegralLayout> layouts, double tap_cost,
@@ -77,15 +75,23 @@ struct BoostRound {
   BinMap bins;
   bool found = false;  ///< false when no feature varies
 
-  double error() const {
+  LARCH_HD double error() const {
     return static_cast<double>(total - agreement) / (2.0 * static_cast<double>(total));
   }
 };
 
 /// Discrete AdaBoost (Freund, Schapire 1997) with 64-bin weak classifiers: section 3.4 of the
 /// specification. Runs all rounds without asking whether one is good enough; the caller truncates.
+/// Several problems, as those of the nodes of a level, run together where that pays.
+std::vector<std::vector<BoostRound>> boost(const FeaturePool& pool,
+                                           std::span<const BoostProblem> problems,
+                                           const Context& context);
 std::vector<BoostRound> boost(const FeaturePool& pool, const BoostProblem& problem,
                               const Context& context);
+
+/// How many samples the problems of one call should have together at most: so many that the device
+/// has memory for them and a request to stop does not wait long. A single problem may have more.
+size_t samples_at_once(const FeaturePool& pool);
 
 /// The same two operations on one device.
 struct RangeJob {
@@ -98,21 +104,18 @@ struct RangeJob {
 };
 struct BoostJob {
   const FeaturePool* pool;
-  const PoolFeature* features;  ///< those of problem.features, or all
-  const features::LinearTap* taps;
-  size_t feature_count;
-  BoostProblem problem;
+  std::span<const BoostProblem> problems;
   int threads;
   int device_index;
 };
 namespace cpu {
 /// lo, hi of each feature.
 std::vector<CodeMap> range_pool(const RangeJob& job);
-std::vector<BoostRound> boost(const BoostJob& job);
+std::vector<std::vector<BoostRound>> boost(const BoostJob& job);
 }  // namespace cpu
 namespace cuda {
 std::vector<CodeMap> range_pool(const RangeJob& job);
-std::vector<BoostRound> boost(const BoostJob& job);
+std::vector<std::vector<BoostRound>> boost(const BoostJob& job);
 }  // namespace cuda
 
 /// Ranks of the order statistics that bound a code map.

@@ -12,7 +12,7 @@ namespace larch::pbt::cpu {
 namespace {
 
 /// The best feature of a block in this round.
-uint64_t best_of_block(const BoostJob& job, const BinMatrix& matrix, size_t block,
+uint64_t best_of_block(const MatrixJob& job, const BinMatrix& matrix, size_t block,
                        const std::vector<int32_t>& signed_weights, uint64_t total) {
   const BlockHistogram d = block_histogram(matrix, block, signed_weights);
   uint64_t best = UINT64_MAX;
@@ -21,7 +21,7 @@ uint64_t best_of_block(const BoostJob& job, const BinMatrix& matrix, size_t bloc
     const PoolFeature& feature = job.features[f];
     if (feature.codes.lo == feature.codes.hi) continue;
     uint64_t mask = 0;
-    const uint64_t agreement = job.problem.kind == WeakKind::kHist64
+    const uint64_t agreement = job.problem->kind == WeakKind::kHist64
                                    ? histogram_agreement(&d[l * kBins], 1)
                                    : threshold_agreement(&d[l * kBins], 1, &mask);
     best = std::min(best, candidate_key(total - agreement + feature.cost_units, feature.n_tap, f));
@@ -30,7 +30,7 @@ uint64_t best_of_block(const BoostJob& job, const BinMatrix& matrix, size_t bloc
 }
 
 /// Mask and agreement of the round's winner.
-BoostRound describe_winner(const BoostJob& job, const BinMatrix& matrix, uint32_t feature,
+BoostRound describe_winner(const MatrixJob& job, const BinMatrix& matrix, uint32_t feature,
                            const std::vector<int32_t>& signed_weights, uint64_t total) {
   std::array<int32_t, kBins> d{};
   for (size_t i = 0; i < matrix.samples; ++i) {
@@ -41,19 +41,17 @@ BoostRound describe_winner(const BoostJob& job, const BinMatrix& matrix, uint32_
   round.feature = feature;
   round.total = total;
   round.bins = matrix.maps[feature];
-  if (job.problem.kind == WeakKind::kHist64) {
+  if (job.problem->kind == WeakKind::kHist64) {
     round.agreement = histogram_agreement(d.data(), 1);
-    round.mask = histogram_mask(d.data(), 1, job.problem.empty_bins);
+    round.mask = histogram_mask(d.data(), 1, job.problem->empty_bins);
   } else {
     round.agreement = threshold_agreement(d.data(), 1, &round.mask);
   }
   return round;
 }
 
-}  // namespace
-
-std::vector<BoostRound> boost(const BoostJob& job) {
-  const BoostProblem& problem = job.problem;
+std::vector<BoostRound> boost_node(const MatrixJob& job) {
+  const BoostProblem& problem = *job.problem;
   const BinMatrix matrix = build_matrix(job);
   std::vector<double> weight(problem.weight.begin(), problem.weight.end());
   std::vector<int32_t> signed_weights(weight.size());
@@ -85,6 +83,22 @@ std::vector<BoostRound> boost(const BoostJob& job) {
     }
   }
   return rounds;
+}
+
+}  // namespace
+
+std::vector<std::vector<BoostRound>> boost(const BoostJob& job) {
+  const FeaturePool& pool = *job.pool;
+  std::vector<std::vector<BoostRound>> results;
+  for (const BoostProblem& problem : job.problems) {
+    std::vector<PoolFeature> chosen;
+    for (const uint32_t f : problem.features) chosen.push_back(pool.host[f]);
+    const std::span<const PoolFeature> features =
+        problem.features.empty() ? std::span(pool.host) : std::span(chosen);
+    results.push_back(
+        boost_node({features.data(), pool.taps.data(), features.size(), &problem, job.threads}));
+  }
+  return results;
 }
 
 }  // namespace larch::pbt::cpu

@@ -64,26 +64,50 @@ std::vector<uint32_t> draw_features(const std::vector<uint32_t>& from, size_t po
 SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
                        std::span<const uint32_t> index);
 
+/// Those that visit a node.
+std::vector<uint32_t> visited_samples(const NodeSamples& list);
+
 /// Masses of the positive and negative samples of a list.
 void sum_masses(const SampleSet& samples, const NodeSamples& list, uint64_t* positive,
                 uint64_t* negative);
 
 /// The subset a node is trained on: of each class at most so many of lowest hash, ascending.
 std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples& list,
-                                     const TreeConfig& config, uint64_t seed, uint64_t heap_index);
+                                     const TreeConfig& config, uint64_t seed, uint64_t heap_index,
+                                     int threads = 1);
 
 /// AdaBoost's starting weights of the selected samples (`mass` parallel to `selected`), sum 1.
 std::vector<double> initial_weights(const SampleSet& samples, const std::vector<uint32_t>& selected,
                                     const NodeSamples& list, Balance balance);
 
+/// What a node is trained on.
+struct NodeTask {
+  size_t node = 0;
+  std::vector<uint32_t> selected;  ///< of the samples
+  std::vector<uint32_t> features;  ///< of the pool; empty: all
+  std::vector<uint8_t> positive;
+  std::vector<double> weight;
+  int rounds = 0;
+};
+NodeTask make_task(const Growth& growth, size_t node, const Context& context);
+
+/// Trains the strong classifiers of nodes of one level, which do not depend on each other.
+std::vector<StrongClassifier> train_nodes(const Growth& growth, std::span<const NodeTask> tasks,
+                                          const Context& context);
+
+/// How many of the weak classifiers give the least exponential loss on the held-out samples of a
+/// node, giving up after validation.patience rounds without improvement.
+size_t best_length(const Growth& growth, const NodeSamples& list,
+                   const std::vector<WeakClassifier>& weaks, const Context& context);
+
 /// Routes all training samples of a node to its children (GROW of section 3.1 of the
-/// specification): `votes` of the node's weak classifiers, parallel to the list.
-void route_training(const Growth& growth, const NodeSamples& list, const Votes& votes,
-                    std::span<const int32_t> alphas, NodeSamples children[2]);
+/// specification): `scores`, the node's H at each sample of the list.
+void route_training(const Growth& growth, const NodeSamples& list, std::span<const int32_t> scores,
+                    NodeSamples children[2], int threads);
 
 /// Routes the held-out samples as evaluation would, and notes the node's H at each.
-void route_held_out(const Growth& growth, NodeSamples& list, const Votes& votes,
-                    std::span<const int32_t> alphas, NodeSamples children[2]);
+void route_held_out(const Growth& growth, NodeSamples& list, std::span<const int32_t> scores,
+                    NodeSamples children[2]);
 
 /// The same, with the votes of the node's weak classifiers cast first.
 void route_visits(const Growth& growth, const Node& node, NodeSamples& list,

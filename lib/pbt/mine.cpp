@@ -6,6 +6,7 @@
 #include "larch/core/random_math.h"
 #include "larch/pbt/evaluate.h"
 #include "larch/pbt/grow.h"
+#include "larch/pbt/lowest_hash.h"
 #include "larch/pbt/votes.h"
 
 namespace larch::pbt {
@@ -51,36 +52,17 @@ std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& sa
     if (node.is_leaf() || at[n].empty()) continue;
     std::vector<WeakClassifier> weaks(model.weaks.begin() + node.first_weak,
                                       model.weaks.begin() + node.first_weak + node.n_weak);
-    std::vector<int32_t> alphas;
-    for (WeakClassifier& weak : weaks) {
-      weak.feature = model.features[weak.feature].pool_index;
-      alphas.push_back(weak.alpha_q20);
-    }
+    for (WeakClassifier& weak : weaks) weak.feature = model.features[weak.feature].pool_index;
     const SamplePlaces places{g.images.data.data(), samples.bases.data(), samples.size(), at[n]};
-    const Votes votes = cast_votes(g.pool, weaks, places, context);
+    const std::vector<int32_t> h = strong_scores(g.pool, weaks, places, context);
     for (size_t k = 0; k < at[n].size(); ++k) {
-      const Split s =
-          split_weight(kOneQ30, votes.strong(k, alphas), thresholds, model.logistic.data());
+      const Split s = split_weight(kOneQ30, h[k], thresholds, model.logistic.data());
       if (s.descend_left > 0) at[static_cast<size_t>(node.left)].push_back(at[n][k]);
       if (s.descend_right > 0) at[static_cast<size_t>(node.right)].push_back(at[n][k]);
     }
     at[n].clear();
   }
   return at;
-}
-
-/// Keeps the `count` of lowest hash, ascending.
-void keep_lowest(std::vector<uint32_t>& index, const SampleSet& samples, size_t count,
-                 uint64_t seed, uint64_t heap_index) {
-  const auto key = [&](uint32_t i) {
-    return std::pair(hash64(seed ^ kMineStream, heap_index, samples.id(i)), i);
-  };
-  if (index.size() > count) {
-    std::nth_element(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(count), index.end(),
-                     [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
-    index.resize(count);
-  }
-  std::sort(index.begin(), index.end());
 }
 
 /// Exchanges the negatives of a node for the mined ones, which share their mass exactly.
@@ -123,8 +105,11 @@ void mine_negatives(Growth& g, size_t first_node, const Context& context) {
   for (size_t n = first_node; n < g.lists.size(); ++n) {
     const bool open = !g.lists[n].index.empty();
     if (!open || at[n].size() < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
-    keep_lowest(at[n], found, static_cast<size_t>(g.config.mining.per_node), g.seed,
-                g.partial.model.nodes[n].heap_index);
+    const uint64_t heap_index = g.partial.model.nodes[n].heap_index;
+    at[n] = lowest_hashes<uint32_t>(
+        at[n].size(), at[n].size(), static_cast<size_t>(g.config.mining.per_node), context.threads,
+        [](size_t) { return true; }, [&](size_t k) { return at[n][k]; },
+        [&](size_t k) { return hash64(g.seed ^ kMineStream, heap_index, found.id(at[n][k])); });
     const auto first = static_cast<uint32_t>(g.samples.size());
     for (const uint32_t i : at[n]) {
       g.samples.volume.push_back(found.volume[i]);

@@ -3,6 +3,7 @@
 #include "larch/pbt/samples.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -10,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
+#include "larch/pbt/lowest_hash.h"
 
 namespace larch::pbt {
 namespace {
@@ -48,36 +50,44 @@ std::string digest_of(const Volume<int16_t>& voxels, const Volume<uint8_t>& clas
   return hex(sha.digest());
 }
 
-/// The voxels of one class with the lowest hash, ascending by index, and their common mass. Of a
-/// large class only those below a hash that surely suffices are sorted.
-std::vector<int64_t> draw(const Volume<uint8_t>& classes, uint8_t wanted, size_t count,
-                          uint64_t seed, uint64_t volume_rank, uint64_t* mass) {
-  const auto all = static_cast<size_t>(std::count(classes.begin(), classes.end(), wanted));
-  const auto keyed_below = [&](uint64_t limit) {
-    std::vector<std::pair<uint64_t, int64_t>> keyed;
-    for (int64_t i = 0; i < classes.voxels(); ++i) {
-      if (classes[i] != wanted) continue;
-      const uint64_t key = hash64(seed, volume_rank, static_cast<uint64_t>(i));
-      if (key <= limit) keyed.emplace_back(key, i);
-    }
-    return keyed;
-  };
-  const double expected = static_cast<double>(count);
-  const double share = (expected + 8 * std::sqrt(expected) + 32) / static_cast<double>(all + 1);
-  auto keyed = keyed_below(share < 1 ? static_cast<uint64_t>(share * 0x1p64) : UINT64_MAX);
-  if (keyed.size() < std::min(count, all)) keyed = keyed_below(UINT64_MAX);
-  if (all > count) {
-    std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count),
-                     keyed.end());
-    keyed.resize(count);
+/// Drawn voxels of a volume, ascending, and the mass of those of each class.
+struct Drawn {
+  std::vector<int64_t> voxels;
+  uint64_t mass[2];
+};
+
+/// The `counts` voxels of lowest hash of either class (negative, positive). Only those below a hash
+/// that surely suffices are kept and sorted.
+Drawn draw(const Volume<uint8_t>& classes, const std::array<size_t, 2>& counts, uint64_t seed,
+           uint64_t volume_rank) {
+  std::array<size_t, 2> all;
+  for (uint8_t c = 0; c < 2; ++c) {
+    all[c] = static_cast<size_t>(std::count(classes.begin(), classes.end(), c));
   }
-  std::vector<int64_t> drawn;
-  drawn.reserve(keyed.size());
-  for (const auto& [key, voxel] : keyed) drawn.push_back(voxel);
-  std::sort(drawn.begin(), drawn.end());
-  const double ratio =
-      drawn.empty() ? 0 : static_cast<double>(all) / static_cast<double>(drawn.size());
-  *mass = static_cast<uint64_t>(std::round(ratio * 4294967296.0));
+  std::vector<std::pair<uint64_t, int64_t>> keyed[2];
+  const auto search = [&](const std::array<uint64_t, 2>& bounds) {
+    const std::array<uint64_t, 3> bound{bounds[0], bounds[1], 0};
+    for (auto& of_class : keyed) of_class.clear();
+    for (int64_t i = 0; i < classes.voxels(); ++i) {
+      const uint64_t key = hash64(seed, volume_rank, static_cast<uint64_t>(i));
+      if (key > bound[std::min<uint8_t>(classes[i], kIgnored)] || classes[i] >= kIgnored) continue;
+      keyed[classes[i]].emplace_back(key, i);
+    }
+  };
+  search({likely_bound(counts[0], all[0]), likely_bound(counts[1], all[1])});
+  const auto too_few = [&](size_t c) { return keyed[c].size() < std::min(counts[c], all[c]); };
+  if (too_few(0) || too_few(1)) search({UINT64_MAX, UINT64_MAX});
+  Drawn drawn;
+  std::vector<int64_t> of_class[2];
+  for (size_t c = 0; c < 2; ++c) {
+    of_class[c] = lowest_of(std::move(keyed[c]), counts[c]);
+    const auto taken = static_cast<double>(of_class[c].size());
+    const double ratio = of_class[c].empty() ? 0 : static_cast<double>(all[c]) / taken;
+    drawn.mass[c] = static_cast<uint64_t>(std::round(ratio * 4294967296.0));
+  }
+  drawn.voxels.resize(of_class[0].size() + of_class[1].size());
+  std::merge(of_class[0].begin(), of_class[0].end(), of_class[1].begin(), of_class[1].end(),
+             drawn.voxels.begin());
   return drawn;
 }
 
@@ -162,22 +172,12 @@ TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
 
 SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<const size_t> which,
                        const SampleConfig& config, uint64_t seed, int threads) {
-  struct Drawn {
-    std::vector<int64_t> voxels;
-    uint64_t mass[2];
-  };
   std::vector<Drawn> drawn(which.size());
+  const std::array<size_t, 2> counts{static_cast<size_t>(config.negatives_per_volume),
+                                     static_cast<size_t>(config.positives_per_volume)};
   parallel_for(threads, static_cast<int64_t>(which.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
-      const size_t v = which[k];
-      const auto draw_class = [&](uint8_t wanted, int count, uint64_t* mass) {
-        return draw(volumes[v].classes, wanted, static_cast<size_t>(count), seed, v, mass);
-      };
-      const auto positive = draw_class(kPositive, config.positives_per_volume, &drawn[k].mass[1]);
-      const auto negative = draw_class(0, config.negatives_per_volume, &drawn[k].mass[0]);
-      drawn[k].voxels.resize(positive.size() + negative.size());
-      std::merge(positive.begin(), positive.end(), negative.begin(), negative.end(),
-                 drawn[k].voxels.begin());
+      drawn[k] = draw(volumes[which[k]].classes, counts, seed, which[k]);
     }
   });
   SampleSet set;

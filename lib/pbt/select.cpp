@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
 #include "larch/core/random_math.h"
 #include "larch/pbt/grow.h"
+#include "larch/pbt/lowest_hash.h"
 
 namespace larch::pbt {
 
@@ -17,26 +17,24 @@ void sum_masses(const SampleSet& samples, const NodeSamples& list, uint64_t* pos
 }
 
 std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples& list,
-                                     const TreeConfig& config, uint64_t seed, uint64_t heap_index) {
-  std::vector<uint32_t> selected;
-  for (const bool positive : {false, true}) {
-    std::vector<std::pair<uint64_t, uint32_t>> keyed;
-    for (size_t k = 0; k < list.index.size(); ++k) {
-      const uint32_t i = list.index[k];
-      if ((samples.positive[i] != 0) == positive && list.mass[k] > 0) {
-        keyed.emplace_back(hash64(seed, heap_index, samples.id(i)), i);
-      }
-    }
-    const auto count =
-        static_cast<size_t>(positive ? config.selected_positives : config.selected_negatives);
-    if (keyed.size() > count) {
-      std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count),
-                       keyed.end());
-      keyed.resize(count);
-    }
-    for (const auto& entry : keyed) selected.push_back(entry.second);
+                                     const TreeConfig& config, uint64_t seed, uint64_t heap_index,
+                                     int threads) {
+  size_t members[2] = {0, 0};
+  for (size_t k = 0; k < list.index.size(); ++k) {
+    members[samples.positive[list.index[k]]] += list.mass[k] > 0 ? 1 : 0;
   }
-  std::sort(selected.begin(), selected.end());
+  std::vector<uint32_t> of_class[2];
+  for (const uint8_t c : {0, 1}) {
+    const int count = c == 1 ? config.selected_positives : config.selected_negatives;
+    of_class[c] = lowest_hashes<uint32_t>(
+        list.index.size(), members[c], static_cast<size_t>(count), threads,
+        [&](size_t k) { return samples.positive[list.index[k]] == c && list.mass[k] > 0; },
+        [&](size_t k) { return list.index[k]; },
+        [&](size_t k) { return hash64(seed, heap_index, samples.id(list.index[k])); });
+  }
+  std::vector<uint32_t> selected(of_class[0].size() + of_class[1].size());
+  std::merge(of_class[0].begin(), of_class[0].end(), of_class[1].begin(), of_class[1].end(),
+             selected.begin());
   return selected;
 }
 

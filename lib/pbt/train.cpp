@@ -14,6 +14,7 @@
 #include "larch/core/random_math.h"
 #include "larch/pbt/forest.h"
 #include "larch/pbt/grow.h"
+#include "larch/pbt/lowest_hash.h"
 #include "larch/pbt/self_test.h"
 #include "larch/pbt/votes.h"
 
@@ -40,16 +41,12 @@ std::pair<std::vector<size_t>, std::vector<size_t>> hold_out(size_t count, doubl
   return {train, out};
 }
 
-std::vector<uint32_t> lowest_hash_samples(const SampleSet& samples, size_t count, uint64_t seed) {
-  std::vector<std::pair<uint64_t, uint32_t>> keyed;
-  for (size_t i = 0; i < samples.size(); ++i) {
-    keyed.emplace_back(hash64(seed, kRangeStream, samples.id(i)), static_cast<uint32_t>(i));
-  }
-  std::sort(keyed.begin(), keyed.end());
-  std::vector<uint32_t> chosen;
-  for (size_t k = 0; k < std::min(count, keyed.size()); ++k) chosen.push_back(keyed[k].second);
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
+std::vector<uint32_t> lowest_hash_samples(const SampleSet& samples, size_t count, uint64_t seed,
+                                          int threads) {
+  return lowest_hashes<uint32_t>(
+      samples.size(), samples.size(), count, threads, [](size_t) { return true; },
+      [](size_t i) { return static_cast<uint32_t>(i); },
+      [&](size_t i) { return hash64(seed, kRangeStream, samples.id(i)); });
 }
 
 void check_classes(const SampleSet& samples, bool allow_constant) {
@@ -136,7 +133,8 @@ Material gather(const std::vector<TrainingVolume>& volumes, const TrainConfig& c
   place_samples(m.samples, volumes, m.images);
   place_samples(m.held_out, volumes, m.images);
   m.pool = make_feature_pool(m.haar, m.images.common_layouts(), config.tree.tap_cost, context);
-  const std::vector<uint32_t> range = lowest_hash_samples(m.samples, kRangeSamples, context.seed);
+  const std::vector<uint32_t> range = lowest_hash_samples(
+      m.samples, kRangeSamples, context.seed, context.threads);
   range_pool(m.pool, places_of(m.images, m.samples, range), context);
   return m;
 }

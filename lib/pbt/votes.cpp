@@ -13,31 +13,49 @@ namespace larch::pbt {
 namespace {
 constexpr Dispatch<void(const VotesJob&)> kVotes{"pbt::cast_votes", cpu::cast_votes,
                                                  LARCH_CUDA_FN(cuda::cast_votes)};
+
+std::vector<VoteRecord> records_of(const FeaturePool& pool, std::span<const WeakClassifier> weaks) {
+  std::vector<VoteRecord> records;
+  records.reserve(weaks.size());
+  for (const WeakClassifier& weak : weaks) {
+    const PoolFeature& feature = pool.host[weak.feature];
+    records.push_back({feature.first_tap, feature.n_tap, feature.channel, weak.codes, weak.bins,
+                       weak.mask, weak.alpha_q20});
+  }
+  return records;
+}
+
 }  // namespace
 
 Votes cast_votes(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
                  const SamplePlaces& places, const Context& context) {
-  std::vector<VoteRecord> records;
-  for (const WeakClassifier& weak : weaks) {
-    const PoolFeature& feature = pool.host[weak.feature];
-    records.push_back(
-        {feature.first_tap, feature.n_tap, feature.channel, weak.codes, weak.bins, weak.mask});
-  }
+  const std::vector<VoteRecord> records = records_of(pool, weaks);
   Votes votes;
   votes.samples = places.index.size();
   votes.words = (weaks.size() + 31) / 32;
   votes.bits.assign(votes.samples * votes.words, 0);
-  if (votes.samples > 0 && !weaks.empty()) {
-    kVotes(pool.taps.device(), VotesJob{pool.taps.data(), records, places, votes.bits,
+  if (!votes.bits.empty()) {
+    kVotes(pool.taps.device(), VotesJob{pool.taps.data(), records, places, votes.bits, {},
                                         context.threads, context.device.index});
   }
   return votes;
 }
 
+std::vector<int32_t> strong_scores(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
+                                   const SamplePlaces& places, const Context& context) {
+  const std::vector<VoteRecord> records = records_of(pool, weaks);
+  std::vector<int32_t> scores(places.index.size(), 0);
+  if (!scores.empty() && !weaks.empty()) {
+    kVotes(pool.taps.device(), VotesJob{pool.taps.data(), records, places, {}, scores,
+                                        context.threads, context.device.index});
+  }
+  return scores;
+}
+
 namespace cpu {
 namespace {
 
-/// The votes of all weak classifiers on samples [first, first + lanes): so few at a time that what
+/// What all weak classifiers say of samples [first, first + lanes): so few at a time that what
 /// the weak classifiers read around them stays in the cache.
 void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t first, size_t lanes) {
   const SamplePlaces& places = job.places;
@@ -52,7 +70,12 @@ void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t fir
       for (size_t k = 0; k < lanes; ++k) base[k] = bases[places.index[first + k]];
     }
     lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes}, bits.data());
-    if (t % 32 == 31 || t + 1 == rules.size()) {
+    if (!job.scores.empty()) {
+      for (size_t k = 0; k < lanes; ++k) {
+        job.scores[first + k] += bits[k] != 0 ? job.weaks[t].alpha_q20 : -job.weaks[t].alpha_q20;
+      }
+      bits.fill(0);
+    } else if (t % 32 == 31 || t + 1 == rules.size()) {
       for (size_t k = 0; k < lanes; ++k) job.bits[(first + k) * words + t / 32] = bits[k];
       bits.fill(0);
     }

@@ -21,19 +21,17 @@ struct Votes {
   bool at(size_t sample, size_t weak) const {
     return (bits[sample * words + weak / 32] >> (weak % 32)) & 1;
   }
-  /// H after the first `count` weak classifiers, Q20.
-  int32_t strong(size_t sample, std::span<const int32_t> alphas) const {
-    int32_t h = 0;
-    for (size_t t = 0; t < alphas.size(); ++t) h += at(sample, t) ? alphas[t] : -alphas[t];
-    return h;
-  }
 };
 
 /// Evaluates the weak classifiers (at most 256) at samples; taps are those of `pool`.
 Votes cast_votes(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
                  const SamplePlaces& places, const Context& context);
 
-/// A weak classifier for the kernels of this operation.
+/// H of the strong classifier that these weak classifiers (at most 256) are, Q20, at samples.
+std::vector<int32_t> strong_scores(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
+                                   const SamplePlaces& places, const Context& context);
+
+/// A weak classifier for the kernels of these operations.
 struct VoteRecord {
   int32_t first_tap = 0;
   uint16_t n_tap = 0;
@@ -41,12 +39,14 @@ struct VoteRecord {
   CodeMap codes;
   BinMap bins;
   uint64_t mask = 0;
+  int32_t alpha_q20 = 0;
 };
 struct VotesJob {
   const features::LinearTap* taps;
   std::span<const VoteRecord> weaks;  ///< host
   SamplePlaces places;
-  std::span<uint32_t> bits;  ///< host, zeroed
+  std::span<uint32_t> bits;   ///< host; the votes, if not empty
+  std::span<int32_t> scores;  ///< host; H, if not empty
   int threads;
   int device_index;
 };

@@ -114,16 +114,20 @@ LARCH_HD uint64_t histogram_agreement(const int32_t* d, int stride) {
   return sum;
 }
 
-/// Mask of the histogram classifier: bit b is set where D_b > 0.
+/// Bit b of the mask of the histogram classifier: set where D_b > 0.
+LARCH_HD bool histogram_bit(const int32_t* d, int stride, int b, EmptyBins rule) {
+  int32_t value = d[b * stride];
+  for (int far = 1; value == 0 && rule == EmptyBins::kNearest && far < kBins; ++far) {
+    if (b >= far) value = d[(b - far) * stride];
+    if (value == 0 && b + far < kBins) value = d[(b + far) * stride];
+  }
+  return value > 0;
+}
+
 LARCH_HD uint64_t histogram_mask(const int32_t* d, int stride, EmptyBins rule) {
   uint64_t mask = 0;
   for (int b = 0; b < kBins; ++b) {
-    int32_t value = d[b * stride];
-    for (int far = 1; value == 0 && rule == EmptyBins::kNearest && far < kBins; ++far) {
-      if (b >= far) value = d[(b - far) * stride];
-      if (value == 0 && b + far < kBins) value = d[(b + far) * stride];
-    }
-    if (value > 0) mask |= uint64_t{1} << b;
+    if (histogram_bit(d, stride, b, rule)) mask |= uint64_t{1} << b;
   }
   return mask;
 }

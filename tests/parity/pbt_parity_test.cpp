@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -138,6 +139,56 @@ TEST_CASE("ranges, rounds and votes are the same on both devices") {
           pbt::cast_votes(a.pool, strong.weaks, a.places(), fixtures::context_of(2));
       const auto votes_b = pbt::cast_votes(b.pool, strong.weaks, b.places(), gpu);
       CHECK(votes_a.bits == votes_b.bits);
+      CHECK(pbt::strong_scores(a.pool, strong.weaks, a.places(), fixtures::context_of(2)) ==
+            pbt::strong_scores(b.pool, strong.weaks, b.places(), gpu));
+    }
+  }
+}
+
+/// Nodes of a level: of several sizes and numbers of rounds, one of a single sample (where no
+/// feature varies), one with features of its own.
+std::vector<pbt::BoostProblem> level_of(const Bench& bench, std::span<const uint8_t> positive,
+                                        std::span<const double> weight,
+                                        std::span<const uint32_t> some) {
+  const std::array<std::array<size_t, 3>, 5> nodes{
+      {{0, 700, 9}, {100, 1, 4}, {200, 33, 12}, {5, 1000, 1}, {300, 64, 7}}};
+  std::vector<pbt::BoostProblem> problems;
+  for (const auto& [first, count, rounds] : nodes) {
+    pbt::BoostProblem& problem = problems.emplace_back();
+    problem.places = bench.places();
+    problem.places.index = problem.places.index.subspan(first, count);
+    problem.positive = positive.subspan(first, count);
+    problem.weight = weight.subspan(first, count);
+    problem.rounds = static_cast<int>(rounds);
+  }
+  problems.back().features = some;
+  return problems;
+}
+
+TEST_CASE("the nodes of a level, boosted together, are the same on both devices") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const auto volumes = fixtures::hard_volumes(3);
+  const Bench a = make_bench(volumes, 1000, fixtures::context_of(2));
+  const Bench b = make_bench(volumes, 1000, gpu);
+  REQUIRE(a.index.size() > 1005);
+  std::vector<uint8_t> positive;
+  for (const uint32_t i : a.index) positive.push_back(a.samples.positive[i]);
+  const std::vector<double> weight(a.index.size(), 1e-3);
+  const std::vector<uint32_t> some{1, 5, 6, 400, 999};
+  const auto on_cpu = pbt::boost(a.pool, level_of(a, positive, weight, some),
+                                 fixtures::context_of(2));
+  const auto on_gpu = pbt::boost(b.pool, level_of(b, positive, weight, some), gpu);
+  REQUIRE(on_cpu.size() == on_gpu.size());
+  for (size_t n = 0; n < on_cpu.size(); ++n) {
+    CAPTURE(n);
+    REQUIRE(on_cpu[n].size() == on_gpu[n].size());
+    for (size_t t = 0; t < on_cpu[n].size(); ++t) {
+      CHECK(on_cpu[n][t].found == on_gpu[n][t].found);
+      CHECK(on_cpu[n][t].feature == on_gpu[n][t].feature);
+      CHECK(on_cpu[n][t].mask == on_gpu[n][t].mask);
+      CHECK(on_cpu[n][t].total == on_gpu[n][t].total);
+      CHECK(on_cpu[n][t].agreement == on_gpu[n][t].agreement);
     }
   }
 }

@@ -165,12 +165,12 @@ TEST_CASE("K2: two rounds of AdaBoost with ties voting -1") {
       strong_classifier(std::span(rounds).first(2), pool, 0.45, table.index.size());
   REQUIRE(strong.weaks.size() == 2);
   CHECK(strong.errors[1] == Approx(1.0 / 6).margin(1e-8));
-  const Votes votes = cast_votes(pool, strong.weaks, table.places(), context_of());
-  const std::vector<int32_t> alphas{strong.weaks[0].alpha_q20, strong.weaks[1].alpha_q20};
+  const std::vector<int32_t> scores =
+      strong_scores(pool, strong.weaks, table.places(), context_of());
   const std::vector<uint32_t> logistic = make_logistic_table();
   const double expected[] = {15.0 / 16, 5.0 / 8, 1.0 / 16, 5.0 / 8};
   for (size_t i = 0; i < 8; ++i) {
-    const double q = logistic_q30(logistic.data(), votes.strong(i, alphas)) * 0x1.0p-30;
+    const double q = logistic_q30(logistic.data(), scores[i]) * 0x1.0p-30;
     CHECK(q == Approx(expected[i / 2]).margin(2e-6));
   }
 }
@@ -403,6 +403,35 @@ TEST_CASE("A node may be given a part of the pool to choose from") {
   others.assign(1, all[0].feature);
   problem.features = others;
   CHECK(boost(pool, problem, context_of())[0].mask == all[0].mask);
+}
+
+TEST_CASE("Problems that are boosted together come out as each of them alone") {
+  const Table table = random_table(120, 40, 5);
+  const FeaturePool pool = table.ranged_pool();
+  const std::vector<uint32_t> some{3, 4, 9, 20};
+  std::vector<BoostProblem> problems(3);
+  for (size_t n = 0; n < problems.size(); ++n) {
+    BoostProblem& problem = problems[n];
+    problem.places = table.places();
+    problem.places.index = problem.places.index.subspan(20 * n, 60);
+    problem.positive = std::span(table.positive).subspan(20 * n, 60);
+    problem.weight = std::span(table.weight).subspan(20 * n, 60);
+    problem.rounds = static_cast<int>(n) + 2;
+  }
+  problems[1].features = some;
+  const auto together = boost(pool, problems, context_of(2));
+  REQUIRE(together.size() == 3);
+  for (size_t n = 0; n < problems.size(); ++n) {
+    const auto alone = boost(pool, problems[n], context_of());
+    REQUIRE(together[n].size() == alone.size());
+    CHECK(alone.size() == n + 2);
+    for (size_t t = 0; t < alone.size(); ++t) {
+      CHECK(together[n][t].feature == alone[t].feature);
+      CHECK(together[n][t].mask == alone[t].mask);
+      CHECK(together[n][t].agreement == alone[t].agreement);
+    }
+  }
+  CHECK(boost(pool, std::span<const BoostProblem>{}, context_of()).empty());
 }
 
 TEST_CASE("Weights become integers that keep their sign and never vanish") {

@@ -188,13 +188,10 @@ TEST_CASE("The matrix holds zoomed codes, for sample and feature counts beside t
   for (const auto& [samples, features] :
        {std::pair<size_t, size_t>{1, 1}, {8, 16}, {13, 37}, {67, 47}, {255, 300}}) {
     const Scene scene(samples, features, samples + features);
-    BoostJob job{};
-    job.features = scene.pool.features.data();
-    job.taps = scene.pool.taps.data();
-    job.feature_count = features;
-    job.problem.places = scene.places();
-    job.threads = 3;
-    const cpu::BinMatrix matrix = cpu::build_matrix(job);
+    BoostProblem problem;
+    problem.places = scene.places();
+    const cpu::BinMatrix matrix = cpu::build_matrix(
+        {scene.pool.features.data(), scene.pool.taps.data(), features, &problem, 3});
     std::vector<int32_t> weights;
     for (uint64_t i = 0; i < samples; ++i) {
       weights.push_back(static_cast<int32_t>(hash64(5, 5, i)) >> 9);
@@ -231,16 +228,23 @@ TEST_CASE("Votes of more than one word, on sample counts beside the lanes") {
       weak.codes = rule.codes;
       weak.bins = rule.bins;
       weak.mask = rule.mask;
+      weak.alpha_q20 = static_cast<int32_t>(hash64(7, t, samples) >> 42);
       weaks.push_back(weak);
     }
     for (const int threads : {1, 3}) {
       const Votes votes = cast_votes(scene.pool, weaks, scene.places(), context_of(threads));
+      const std::vector<int32_t> scores =
+          strong_scores(scene.pool, weaks, scene.places(), context_of(threads));
       REQUIRE(votes.words == 3);
       for (size_t k = 0; k < samples; ++k) {
+        int32_t h = 0;
         for (size_t t = 0; t < weaks.size(); ++t) {
-          REQUIRE(votes.at(k, t) ==
-                  weak_vote(weaks[t].codes, weaks[t].bins, weaks[t].mask, scene.value(t, k)));
+          const bool vote =
+              weak_vote(weaks[t].codes, weaks[t].bins, weaks[t].mask, scene.value(t, k));
+          REQUIRE(votes.at(k, t) == vote);
+          h += vote ? weaks[t].alpha_q20 : -weaks[t].alpha_q20;
         }
+        REQUIRE(scores[k] == h);
       }
     }
   }

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "larch/core/parallel.h"
+
+namespace larch::pbt {
+
+/// What is drawn at random is drawn by hash: those `count` of all members whose 64-bit hashes are
+/// lowest. A bound below which as many lie, to a chance that never happens; who relies on it counts,
+/// and takes UINT64_MAX if there were too few.
+inline uint64_t likely_bound(size_t count, size_t members) {
+  const auto expected = static_cast<double>(count);
+  const double share = (expected + 8 * std::sqrt(expected) + 32) / static_cast<double>(members + 1);
+  return share < 1 ? static_cast<uint64_t>(share * 0x1p64) : UINT64_MAX;
+}
+
+/// The `count` of lowest hash, or all, ascending by value.
+template <typename T>
+std::vector<T> lowest_of(std::vector<std::pair<uint64_t, T>> keyed, size_t count) {
+  if (keyed.size() > count) {
+    std::nth_element(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count),
+                     keyed.end());
+    keyed.resize(count);
+  }
+  std::vector<T> values;
+  values.reserve(keyed.size());
+  for (const auto& entry : keyed) values.push_back(entry.second);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+/// The values of the `count` members of lowest hash among candidates 0 to n - 1, ascending;
+/// `value(k)` and `hash(k)` are asked where `is_member(k)`, of which there are `members`.
+template <typename T, typename IsMember, typename Value, typename Hash>
+std::vector<T> lowest_hashes(size_t n, size_t members, size_t count, int threads,
+                             const IsMember& is_member, const Value& value, const Hash& hash) {
+  constexpr size_t kChunk = size_t{1} << 15;
+  const size_t chunks = (n + kChunk - 1) / kChunk;
+  const auto below = [&](uint64_t bound) {
+    std::vector<std::vector<std::pair<uint64_t, T>>> found(chunks);
+    const auto search = [&](size_t chunk) {
+      for (size_t k = chunk * kChunk; k < std::min(n, (chunk + 1) * kChunk); ++k) {
+        if (!is_member(k)) continue;
+        const uint64_t key = hash(k);
+        if (key <= bound) found[chunk].emplace_back(key, value(k));
+      }
+    };
+    parallel_for(threads, static_cast<int64_t>(chunks), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = begin; chunk < end; ++chunk) search(static_cast<size_t>(chunk));
+    });
+    std::vector<std::pair<uint64_t, T>> keyed;
+    for (const auto& part : found) keyed.insert(keyed.end(), part.begin(), part.end());
+    return keyed;
+  };
+  auto keyed = below(likely_bound(count, members));
+  if (keyed.size() < std::min(count, members)) keyed = below(UINT64_MAX);
+  return lowest_of(std::move(keyed), count);
+}
+
+}  // namespace larch::pbt
