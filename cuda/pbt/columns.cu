@@ -103,7 +103,7 @@ class PlanWriter {
 
 // ---- codes ----
 
-constexpr int kCodeThreads = 256;
+constexpr int kCodeThreads = 512;
 constexpr int kCodeWarps = kCodeThreads / 32;
 
 struct CodesJob {
@@ -115,12 +115,37 @@ struct CodesJob {
   uint8_t* matrix;
 };
 
+/// An element of the integral volume around each of so many samples, read and written as one.
+template <int kSamples>
+struct alignas(4 * kSamples) Element {
+  uint32_t of_sample[kSamples];
+};
+
+/// Copies the part of the integral volume around each sample to shared memory.
+template <int kSamples>
+__device__ void stage(const CodesJob& job, const int64_t* bases, Element<kSamples>* part) {
+  const ChannelColumns& channel = job.channel;
+  const int words = channel.extent.x * channel.extent.y * channel.extent.z;
+  for (int i = static_cast<int>(threadIdx.x); i < words; i += kCodeThreads) {
+    const int x = i % channel.extent.x, yz = i / channel.extent.x;
+    const int y = yz % channel.extent.y, z = yz / channel.extent.y;
+    const int64_t at =
+        channel.first_element + x + channel.row_stride * y + channel.plane_stride * z;
+    Element<kSamples> element;
+#pragma unroll
+    for (int s = 0; s < kSamples; ++s) element.of_sample[s] = job.places.integral[bases[s] + at];
+    part[i] = element;
+  }
+}
+
 /// Codes of kSamples samples for the columns of one channel. A warp takes a group of columns; its
 /// lanes read their taps side by side. Staged: the part of the integral volume around each sample
-/// is first copied to shared memory, where 32 scattered reads cost a few cycles, not 32.
+/// is first copied to shared memory, where 32 scattered reads cost a few cycles, not 32; the
+/// samples' elements lie side by side there, for one read to bring all of them.
 template <int kSamples, bool kStaged>
 __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_constant__ CodesJob job) {
-  extern __shared__ uint32_t parts[];
+  extern __shared__ uint4 shared[];
+  auto* part = reinterpret_cast<Element<kSamples>*>(shared);
   __shared__ int64_t bases[kSamples];
   const ChannelColumns& channel = job.channel;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kSamples;
@@ -131,16 +156,8 @@ __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_consta
         job.places.bases[channel.channel * job.places.sample_count + job.places.index[first + s]];
   }
   __syncthreads();
-  const int words = channel.extent.x * channel.extent.y * channel.extent.z;
   if (kStaged) {
-    for (int s = 0; s < count; ++s) {
-      const uint32_t* from = job.places.integral + bases[s] + channel.first_element;
-      for (int i = static_cast<int>(threadIdx.x); i < words; i += kCodeThreads) {
-        const int x = i % channel.extent.x, yz = i / channel.extent.x;
-        const int y = yz % channel.extent.y, z = yz / channel.extent.y;
-        parts[s * words + i] = from[x + channel.row_stride * y + channel.plane_stride * z];
-      }
-    }
+    stage(job, bases, part);
     __syncthreads();
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -153,14 +170,21 @@ __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_consta
     const Column column = job.columns[c];
     uint32_t sum[kSamples] = {};
     const features::LinearTap* taps = job.taps + group.first_tap + lane;
-#pragma unroll 2
+#pragma unroll 4
     for (int k = 0; k < group.n_tap; ++k) {
       const features::LinearTap tap = taps[32 * k];
+      Element<kSamples> element;
+      if (kStaged) {
+        element = part[tap.offset];
+      } else {
+#pragma unroll
+        for (int s = 0; s < kSamples; ++s) {
+          element.of_sample[s] = job.places.integral[bases[s] + tap.offset];
+        }
+      }
 #pragma unroll
       for (int s = 0; s < kSamples; ++s) {
-        const uint32_t value =
-            kStaged ? parts[s * words + tap.offset] : job.places.integral[bases[s] + tap.offset];
-        sum[s] += static_cast<uint32_t>(tap.weight) * value;
+        sum[s] += static_cast<uint32_t>(tap.weight) * element.of_sample[s];
       }
     }
     uint8_t* out =
