@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kWarps = 16;       ///< of a block, which adds to its histograms together
 constexpr int kLaneColumns = 4;  ///< columns of a lane
-constexpr int kAhead = 8;        ///< samples of a warp whose rows are read ahead
+constexpr int kTogether = 8;     ///< rows of a warp that are on their way together
 constexpr int kHistogramThreads = 32 * kWarps;
 constexpr int kUpdateThreads = 512;
 constexpr int kHistogramWords = kColumns * kBins;
@@ -38,11 +38,11 @@ struct Level {
   const Column* columns;
   const NodeRows* nodes;
   int64_t block_count, row_count;
-  int most_rounds;          ///< of a node
-  const BinMap* maps;       ///< [node][column]
-  const uint8_t* positive;  ///< [row]
-  double* weight;           ///< [row]
-  int32_t* signed_weight;   ///< [row]
+  int most_rounds;             ///< of a node
+  const BinMap* maps;          ///< [node][column]
+  const uint8_t* positive;     ///< [row]
+  double* weight;              ///< [row]
+  int32_t* signed_weight;      ///< [row]
   unsigned long long* totals;  ///< [node][most_rounds + 1]: sums of |signed_weight|
   BlockBest* best;             ///< [node][block], in the current round
   int32_t* histograms;         ///< [node][block][bin][column], if samples are split over blocks
@@ -85,6 +85,14 @@ __global__ void __launch_bounds__(kUpdateThreads)
                k < rows.count ? quantise(level, row, level.weight[row]) : 0);
 }
 
+/// Adds the weight of a row to the histograms of a lane's four columns.
+__device__ void add_row(uint32_t bins, int32_t weight, int32_t* mine) {
+#pragma unroll
+  for (int j = 0; j < kLaneColumns; ++j) {
+    atomicAdd(&mine[(j * kBins + static_cast<int>(bins >> (8 * j) & 255)) * 32], weight);
+  }
+}
+
 /// Adds rows [begin, end) of a block of columns to the histograms of the thread block, laid out
 /// [lane column][bin][lane], so that the lanes of a warp never meet in a bank. The warps take rows
 /// in turn; where they meet, the addition in shared memory sorts it out. That costs no more than
@@ -92,37 +100,29 @@ __global__ void __launch_bounds__(kUpdateThreads)
 __device__ void add_rows(const Level& level, int64_t block, int64_t begin, int64_t end,
                          int32_t* d) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const auto* codes =
-      reinterpret_cast<const uint32_t*>(level.matrix) + block * level.row_count * 32 + lane;
+  const int64_t first = begin + warp;
+  const uint32_t* codes = reinterpret_cast<const uint32_t*>(level.matrix) +
+                          (block * level.row_count + first) * 32 + lane;
+  const int32_t* weights = level.signed_weight + first;
   int32_t* mine = d + lane;
-  uint32_t next_bins[kAhead];
-  int32_t next_weights[kAhead];
-  const auto read = [&](int64_t first) {
+  int64_t left = end > first ? (end - first + kWarps - 1) / kWarps : 0;
+  for (; left >= kTogether; left -= kTogether) {
+    uint32_t bins[kTogether];
+    int32_t weight[kTogether];
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const int64_t row = first + i * kWarps;
-      const bool inside = row < end;
-      next_bins[i] = inside ? __ldg(codes + row * 32) : 0;
-      next_weights[i] = inside ? level.signed_weight[row] : 0;
+    for (int i = 0; i < kTogether; ++i) {
+      bins[i] = __ldg(codes + i * kWarps * 32);
+      weight[i] = __ldg(weights + i * kWarps);
     }
-  };
-  read(begin + warp);
-  for (int64_t k = begin + warp; k < end; k += kAhead * kWarps) {
-    uint32_t bins[kAhead];
-    int32_t weights[kAhead];
+    codes += kTogether * kWarps * 32;
+    weights += kTogether * kWarps;
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      bins[i] = next_bins[i];
-      weights[i] = next_weights[i];
-    }
-    read(k + kAhead * kWarps);
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-#pragma unroll
-      for (int j = 0; j < kLaneColumns; ++j) {
-        atomicAdd(&mine[(j * kBins + static_cast<int>(bins[i] >> (8 * j) & 255)) * 32], weights[i]);
-      }
-    }
+    for (int i = 0; i < kTogether; ++i) add_row(bins[i], weight[i], mine);
+  }
+  for (; left > 0; --left) {
+    add_row(__ldg(codes), __ldg(weights), mine);
+    codes += kWarps * 32;
+    weights += kWarps;
   }
 }
 
@@ -141,9 +141,8 @@ __device__ void choose_column(const Level& level, int node, int64_t block, int r
       mine.agreement = level.kind == WeakKind::kHist64 ? histogram_agreement(histogram, 32)
                                                        : threshold_agreement(histogram, 32, &mask);
       mine.mask = mask;
-      mine.key =
-          candidate_key(*total_of(level, node, round) - mine.agreement + column.cost_units,
-                        column.n_tap, column.feature);
+      mine.key = candidate_key(*total_of(level, node, round) - mine.agreement + column.cost_units,
+                               column.n_tap, column.feature);
     }
     unsigned long long smallest = mine.key;
     for (int step = 16; step > 0; step /= 2) {
@@ -161,8 +160,8 @@ __device__ void choose_column(const Level& level, int node, int64_t block, int r
   if (level.kind == WeakKind::kHist64) {
     const int32_t* histogram = d + winner * kBins * 32 + best.column / kLaneColumns;
     if (warp < 2) {
-      const bool bit = histogram_bit(histogram, 32, static_cast<int>(threadIdx.x),
-                                     level.empty_bins);
+      const bool bit =
+          histogram_bit(histogram, 32, static_cast<int>(threadIdx.x), level.empty_bins);
       const uint32_t word = __ballot_sync(0xffffffffu, bit);
       if (lane == 0) sign_bits[warp] = word;
     }
@@ -176,7 +175,7 @@ __device__ void choose_column(const Level& level, int node, int64_t block, int r
 /// grid.x: blocks of columns; grid.y: parts of the samples, if there are too few blocks to fill the
 /// device; grid.z: nodes. With several parts the histograms are added up in memory and
 /// choose_kernel follows.
-__global__ void __launch_bounds__(kHistogramThreads)
+__global__ void __launch_bounds__(kHistogramThreads, 3)
     histogram_kernel(const __grid_constant__ Level level, int round) {
   extern __shared__ int32_t d[];
   const int node = static_cast<int>(blockIdx.z);
@@ -266,9 +265,8 @@ __global__ void __launch_bounds__(kUpdateThreads)
   unsigned long long magnitude = 0;
   if (k < rows.count) {
     const int64_t row = rows.first + k;
-    const uint32_t bin =
-        level.matrix[(best.column / kColumns * level.row_count + row) * kColumns +
-                     best.column % kColumns];
+    const uint32_t bin = level.matrix[(best.column / kColumns * level.row_count + row) * kColumns +
+                                      best.column % kColumns];
     const bool vote = (out.mask >> bin) & 1;
     const double weight =
         updated_weight(level.weight[row], vote == (level.positive[row] != 0), error);

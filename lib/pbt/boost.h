@@ -35,7 +35,6 @@ struct FeaturePool {
   std::vector<image::IntegralLayout> layouts;     ///< of the channels that the taps refer to
   mutable std::shared_ptr<const void> columns{};  ///< what a device keeps for these features:
   mutable std::vector<uint32_t> columns_of{};     ///< empty: all
-
 };
 FeaturePool make_feature_pool(const std::vector<features::HaarFeature>& pool,
                               std::span<const image::IntegralLayout> layouts, double tap_cost,

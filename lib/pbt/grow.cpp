@@ -68,8 +68,7 @@ void put_strong(Growth& g, const NodeTask& task, StrongClassifier strong, const 
       static_cast<uint32_t>(std::accumulate(task.positive.begin(), task.positive.end(), 0));
   model.history.push_back({static_cast<int32_t>(task.node),
                            static_cast<uint32_t>(list.index.size()), positives,
-                           static_cast<uint32_t>(task.selected.size()) - positives,
-                           strong.errors});
+                           static_cast<uint32_t>(task.selected.size()) - positives, strong.errors});
   if (node.n_weak == 0) node.reason = NodeReason::kNoWeakClassifier;
 }
 
@@ -79,9 +78,9 @@ void split_node(Growth& g, size_t n, const Context& context) {
   NodeSamples list = std::move(g.lists[n]);
   const std::vector<WeakClassifier> weaks = pool_weaks(model, model.nodes[n]);
   NodeSamples children[2];
-  route_training(
-      g, list, strong_scores(g.pool, weaks, places_of(g.images, g.samples, list.index), context),
-      children, context.threads);
+  route_training(g, list,
+                 strong_scores(g.pool, weaks, places_of(g.images, g.samples, list.index), context),
+                 children, context.threads);
   route_visits(g, model.nodes[n], list, children, context);
   g.visits[n] = std::move(list.held_out);
   const bool separated = !children[0].index.empty() && !children[1].index.empty();
@@ -191,9 +190,9 @@ void route_visits(const Growth& g, const Node& node, NodeSamples& list, NodeSamp
                   const Context& context) {
   const std::vector<WeakClassifier> weaks = pool_weaks(g.partial.model, node);
   const std::vector<uint32_t> visited = visited_samples(list);
-  route_held_out(
-      g, list, strong_scores(g.pool, weaks, places_of(g.images, g.held_out, visited), context),
-      children);
+  route_held_out(g, list,
+                 strong_scores(g.pool, weaks, places_of(g.images, g.held_out, visited), context),
+                 children);
 }
 
 SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,

@@ -133,8 +133,8 @@ Material gather(const std::vector<TrainingVolume>& volumes, const TrainConfig& c
   place_samples(m.samples, volumes, m.images);
   place_samples(m.held_out, volumes, m.images);
   m.pool = make_feature_pool(m.haar, m.images.common_layouts(), config.tree.tap_cost, context);
-  const std::vector<uint32_t> range = lowest_hash_samples(
-      m.samples, kRangeSamples, context.seed, context.threads);
+  const std::vector<uint32_t> range =
+      lowest_hash_samples(m.samples, kRangeSamples, context.seed, context.threads);
   range_pool(m.pool, places_of(m.images, m.samples, range), context);
   return m;
 }

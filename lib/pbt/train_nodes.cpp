@@ -65,8 +65,8 @@ std::vector<StrongClassifier> train_nodes(const Growth& g, std::span<const NodeT
   const auto rounds = boost(g.pool, problems, context);
   std::vector<StrongClassifier> strong;
   for (size_t k = 0; k < tasks.size(); ++k) {
-    strong.push_back(strong_classifier(rounds[k], g.pool, g.config.tree.worst_error,
-                                       tasks[k].selected.size()));
+    strong.push_back(
+        strong_classifier(rounds[k], g.pool, g.config.tree.worst_error, tasks[k].selected.size()));
   }
   return strong;
 }

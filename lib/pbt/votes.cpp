@@ -35,8 +35,13 @@ Votes cast_votes(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
   votes.words = (weaks.size() + 31) / 32;
   votes.bits.assign(votes.samples * votes.words, 0);
   if (!votes.bits.empty()) {
-    kVotes(pool.taps.device(), VotesJob{pool.taps.data(), records, places, votes.bits, {},
-                                        context.threads, context.device.index});
+    kVotes(pool.taps.device(), VotesJob{pool.taps.data(),
+                                        records,
+                                        places,
+                                        votes.bits,
+                                        {},
+                                        context.threads,
+                                        context.device.index});
   }
   return votes;
 }
@@ -46,8 +51,10 @@ std::vector<int32_t> strong_scores(const FeaturePool& pool, std::span<const Weak
   const std::vector<VoteRecord> records = records_of(pool, weaks);
   std::vector<int32_t> scores(places.index.size(), 0);
   if (!scores.empty() && !weaks.empty()) {
-    kVotes(pool.taps.device(), VotesJob{pool.taps.data(), records, places, {}, scores,
-                                        context.threads, context.device.index});
+    kVotes(
+        pool.taps.device(),
+        VotesJob{
+            pool.taps.data(), records, places, {}, scores, context.threads, context.device.index});
   }
   return scores;
 }
