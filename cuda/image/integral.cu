@@ -49,8 +49,9 @@ __device__ Columns columns_of(int width, Padding padding, int pad, int begin) {
 #pragma unroll
   for (int k = 0; k < kSegments; ++k) {
     const int x = begin + k * kWarp + static_cast<int>(threadIdx.x) % kWarp - pad;
-    c.voxel[k] = clamp_index(x, width);
-    c.counts[k] = x < width + pad && (padding != Padding::kZero || c.voxel[k] == x);
+    const PaddedIndex at = padded_index(x, width, padding);
+    c.voxel[k] = at.voxel;
+    c.counts[k] = x < width + pad && at.counts;
   }
   return c;
 }
@@ -59,12 +60,13 @@ __device__ Columns columns_of(int width, Padding padding, int pad, int begin) {
 template <ChannelKind kind>
 __device__ void read_row(const VolumeView<const int16_t>& voxels, Padding padding,
                          const Columns& columns, int y, int z, uint32_t (&value)[kSegments]) {
-  const int cy = clamp_index(y, voxels.size.y), cz = clamp_index(z, voxels.size.z);
-  const bool counts = padding != Padding::kZero || (cy == y && cz == z);
+  const PaddedIndex py = padded_index(y, voxels.size.y, padding),
+                    pz = padded_index(z, voxels.size.z, padding);
 #pragma unroll
   for (int k = 0; k < kSegments; ++k) {
-    value[k] = counts && columns.counts[k]
-                   ? static_cast<uint32_t>(channel_value(voxels, kind, columns.voxel[k], cy, cz))
+    value[k] = py.counts && pz.counts && columns.counts[k]
+                   ? static_cast<uint32_t>(
+                         channel_value(voxels, kind, columns.voxel[k], py.voxel, pz.voxel))
                    : 0;
   }
 }
