@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -91,52 +92,129 @@ Grid respaced(const Grid& grid, const Vec3d& spacing_mm) {
 
 /// Index of the source for each voxel of the target: an affine map.
 struct IndexMap {
-  Vec3d origin, step_x, step_y, step_z;
+  Vec3d origin, step[3];  ///< for each axis of the target
 
   IndexMap(const Grid& source, const Grid& target) {
     origin = index_from_world(source, target.origin_mm);
-    step_x = index_from_world(source, world_from_index(target, {1, 0, 0})) - origin;
-    step_y = index_from_world(source, world_from_index(target, {0, 1, 0})) - origin;
-    step_z = index_from_world(source, world_from_index(target, {0, 0, 1})) - origin;
+    for (int axis = 0; axis < 3; ++axis) {
+      Vec3d one{0, 0, 0};
+      one[axis] = 1;
+      step[axis] = index_from_world(source, world_from_index(target, one)) - origin;
+    }
   }
   Vec3d at(double x, double y, double z) const {
-    Vec3d p = origin + step_x * x + step_y * y + step_z * z;
-    for (int axis = 0; axis < 3; ++axis) {  // rounding noise must not blur a pure permutation
-      const double nearest = std::nearbyint(p[axis]);
-      if (std::abs(p[axis] - nearest) < 1e-6) p[axis] = nearest;
-    }
+    Vec3d p = origin + step[0] * x + step[1] * y + step[2] * z;
+    for (int axis = 0; axis < 3; ++axis) p[axis] = without_noise(p[axis]);
     return p;
+  }
+  /// Rounding noise must not blur a pure permutation.
+  static double without_noise(double p) {
+    const double nearest = std::nearbyint(p);
+    return std::abs(p - nearest) < 1e-6 ? nearest : p;
   }
 };
 
-double interpolate(const Volume<float>& v, Vec3d p) {
-  Vec3i lo, hi;
-  Vec3d w;
-  for (int axis = 0; axis < 3; ++axis) {
-    p[axis] = std::clamp(p[axis], 0.0, v.size()[axis] - 1.0);
-    lo[axis] = static_cast<int32_t>(p[axis]);
-    hi[axis] = std::min(lo[axis] + 1, v.size()[axis] - 1);
-    w[axis] = p[axis] - lo[axis];
-  }
-  const auto along_x = [&](int y, int z) {
-    const double a = v({lo.x, y, z});
-    return w.x == 0 ? a : a + w.x * (v({hi.x, y, z}) - a);
+/// Between which two elements along an axis of the source to interpolate; in elements of memory.
+struct AxisTap {
+  int64_t low = 0, high = 0;
+  double weight = 0;  ///< of the higher one
+};
+
+AxisTap axis_tap(double p, int32_t size, int64_t stride) {
+  p = std::clamp(p, 0.0, size - 1.0);
+  const auto low = static_cast<int32_t>(p);
+  return {low * stride, std::min(low + 1, size - 1) * stride, p - low};
+}
+
+double interpolate(const float* v, const AxisTap& x, const AxisTap& y, const AxisTap& z) {
+  const auto along_x = [&](int64_t row) {
+    const double a = v[row + x.low];
+    return x.weight == 0 ? a : a + x.weight * (v[row + x.high] - a);
   };
-  const auto along_y = [&](int z) {
-    const double a = along_x(lo.y, z);
-    return w.y == 0 ? a : a + w.y * (along_x(hi.y, z) - a);
+  const auto along_y = [&](int64_t plane) {
+    const double a = along_x(plane + y.low);
+    return y.weight == 0 ? a : a + y.weight * (along_x(plane + y.high) - a);
   };
-  const double a = along_y(lo.z);
-  return w.z == 0 ? a : a + w.z * (along_y(hi.z) - a);
+  const double a = along_y(z.low);
+  return z.weight == 0 ? a : a + z.weight * (along_y(z.high) - a);
+}
+
+Vec3l strides_of(const Grid& grid) {
+  return {1, grid.size.x, static_cast<int64_t>(grid.size.x) * grid.size.y};
 }
 
 /// Points an axis over which a coarser target voxel averages.
 Vec3i samples_per_voxel(const IndexMap& map) {
-  const auto count = [](const Vec3d& step) {
+  Vec3i n;
+  for (int axis = 0; axis < 3; ++axis) {
+    const Vec3d& step = map.step[axis];
     const double longest = std::max({std::abs(step.x), std::abs(step.y), std::abs(step.z)});
-    return static_cast<int32_t>(std::clamp(std::round(longest), 1.0, 16.0));
-  };
-  return {count(map.step_x), count(map.step_y), count(map.step_z)};
+    n[axis] = static_cast<int32_t>(std::clamp(std::round(longest), 1.0, 16.0));
+  }
+  return n;
+}
+
+/// Where sample i of n lies within voxel x, along an axis of the target.
+double sample_at(int x, int i, int n) {
+  return x + (i + 0.5) / n - 0.5;
+}
+
+/// The map of grids whose axes are parallel, as they are unless an oblique image is brought to the
+/// axes of the world: each axis of the source depends on one of the target, and a table for each
+/// says between which elements to interpolate.
+struct AxisTables {
+  int along[3] = {0, 0, 0};      ///< axis of the target, for each of the source
+  std::vector<AxisTap> taps[3];  ///< [voxel][sample] of that axis
+
+  /// Nothing if the axes are not parallel.
+  static std::optional<AxisTables> make(const Grid& source, const Grid& target, const IndexMap& map,
+                                        const Vec3i& n) {
+    AxisTables tables;
+    const Vec3l strides = strides_of(source);
+    for (int a = 0; a < 3; ++a) {
+      for (int t = 1; t < 3; ++t) {
+        if (std::abs(map.step[t][a]) > std::abs(map.step[tables.along[a]][a])) tables.along[a] = t;
+      }
+      const int along = tables.along[a];
+      for (int t = 0; t < 3; ++t) {
+        const bool parallel = std::abs(map.step[t][a]) * target.size[t] < 1e-9;
+        if (t != along && !parallel) return std::nullopt;
+      }
+      for (int x = 0; x < target.size[along]; ++x) {
+        for (int i = 0; i < n[along]; ++i) {
+          const double p = map.origin[a] + map.step[along][a] * sample_at(x, i, n[along]);
+          tables.taps[a].push_back(
+              axis_tap(IndexMap::without_noise(p), source.size[a], strides[a]));
+        }
+      }
+    }
+    return tables;
+  }
+  const AxisTap& tap(int source_axis, const Vec3i& sample) const {
+    return taps[source_axis][static_cast<size_t>(sample[along[source_axis]])];
+  }
+};
+
+/// Calls row(y, z) for all rows of the target, from several threads.
+template <class Row>
+void for_all_rows(const Grid& target, int threads, const Row& row) {
+  parallel_for(threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
+    for (int z = static_cast<int>(begin); z < end; ++z) {
+      for (int y = 0; y < target.size.y; ++y) row(y, z);
+    }
+  });
+}
+
+/// Sum of value(i, j, k) over the samples of a voxel.
+template <class Value>
+double sum_of_samples(const Vec3i& n, const Value& value) {
+  double sum = 0;
+  for (int k = 0; k < n.z; ++k) {
+    for (int j = 0; j < n.y; ++j) {
+      for (int i = 0; i < n.x; ++i) sum += value(i, j, k);
+    }
+  }
+  return sum;
 }
 
 /// Calls store(linear index, value) for each voxel of the target, from several threads.
@@ -145,22 +223,34 @@ void resample_into(const Volume<float>& source, const Grid& target, const Contex
                    const Store& store) {
   const IndexMap map(source.grid(), target);
   const Vec3i n = samples_per_voxel(map);
-  const double share = 1.0 / (static_cast<double>(n.x) * n.y * n.z);
-  parallel_for(context.threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
-    for (int z = static_cast<int>(begin); z < end; ++z) {
-      for (int y = 0; y < target.size.y; ++y) {
-        for (int x = 0; x < target.size.x; ++x) {
-          double sum = 0;
-          for (int k = 0; k < n.z; ++k)
-            for (int j = 0; j < n.y; ++j)
-              for (int i = 0; i < n.x; ++i)
-                sum +=
-                    interpolate(source, map.at(x + (i + 0.5) / n.x - 0.5, y + (j + 0.5) / n.y - 0.5,
-                                               z + (k + 0.5) / n.z - 0.5));
-          store(target.linear({x, y, z}),
-                static_cast<float>(n.x * n.y * n.z == 1 ? sum : sum * share));
-        }
+  const int samples = n.x * n.y * n.z;
+  const double share = 1.0 / static_cast<double>(samples);
+  const float* v = source.data();
+  const auto put = [&](const Vec3i& at, double sum) {
+    store(target.linear(at), static_cast<float>(samples == 1 ? sum : sum * share));
+  };
+  if (const auto tables = AxisTables::make(source.grid(), target, map, n)) {
+    for_all_rows(target, context.threads, [&](int y, int z) {
+      for (int x = 0; x < target.size.x; ++x) {
+        put({x, y, z}, sum_of_samples(n, [&](int i, int j, int k) {
+              const Vec3i sample{x * n.x + i, y * n.y + j, z * n.z + k};
+              return interpolate(v, tables->tap(0, sample), tables->tap(1, sample),
+                                 tables->tap(2, sample));
+            }));
       }
+    });
+    return;
+  }
+  const Vec3i size = source.size();
+  const Vec3l strides = strides_of(source.grid());
+  for_all_rows(target, context.threads, [&](int y, int z) {
+    for (int x = 0; x < target.size.x; ++x) {
+      put({x, y, z}, sum_of_samples(n, [&](int i, int j, int k) {
+            const Vec3d p =
+                map.at(sample_at(x, i, n.x), sample_at(y, j, n.y), sample_at(z, k, n.z));
+            return interpolate(v, axis_tap(p.x, size.x, strides.x),
+                               axis_tap(p.y, size.y, strides.y), axis_tap(p.z, size.z, strides.z));
+          }));
     }
   });
 }
@@ -226,17 +316,13 @@ Volume<float> resample(const Volume<float>& source, const Grid& target, const Co
 LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context) {
   LabelVolume out(target);
   const IndexMap map(source.grid(), target);
-  parallel_for(context.threads, target.size.z, 1, [&](int64_t begin, int64_t end) {
-    for (int z = static_cast<int>(begin); z < end; ++z) {
-      for (int y = 0; y < target.size.y; ++y) {
-        for (int x = 0; x < target.size.x; ++x) {
-          const Vec3d p = map.at(x, y, z);
-          const Vec3i nearest{static_cast<int32_t>(std::floor(p.x + 0.5)),
-                              static_cast<int32_t>(std::floor(p.y + 0.5)),
-                              static_cast<int32_t>(std::floor(p.z + 0.5))};
-          if (source.grid().contains(nearest)) out({x, y, z}) = source(nearest);
-        }
-      }
+  for_all_rows(target, context.threads, [&](int y, int z) {
+    for (int x = 0; x < target.size.x; ++x) {
+      const Vec3d p = map.at(x, y, z);
+      const Vec3i nearest{static_cast<int32_t>(std::floor(p.x + 0.5)),
+                          static_cast<int32_t>(std::floor(p.y + 0.5)),
+                          static_cast<int32_t>(std::floor(p.z + 0.5))};
+      if (source.grid().contains(nearest)) out({x, y, z}) = source(nearest);
     }
   });
   return out;

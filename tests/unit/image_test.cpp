@@ -329,6 +329,35 @@ TEST_CASE("Resampling is linear between voxels and averages where it becomes coa
   CHECK(resample(ramp, grid, context_of())({3, 2, 1}) == ramp({3, 2, 1}));
 }
 
+TEST_CASE("Grids with parallel axes are resampled as those that are turned by a hair") {
+  // Turned, every voxel's position is computed by itself; parallel, the axes have tables.
+  Grid grid = grid_of({13, 9, 11});
+  grid.spacing_mm = {0.5, 2, 1};
+  grid.direction = {};
+  for (auto& row : grid.direction.m)
+    for (double& entry : row) entry = 0;
+  grid.direction.m[1][0] = -1;
+  grid.direction.m[2][1] = 1;
+  grid.direction.m[0][2] = -1;
+  const Volume<float> v = float_noise(grid, 6);
+  ModelSpace space;
+  space.spacing_mm = {1.7, 1.6, 0.7};
+  for (const Vec3d& moved_mm : {Vec3d{0, 0, 0}, Vec3d{-3.3, 2.2, 0.4}}) {
+    Grid target = model_grid(grid, space);
+    target.origin_mm = target.origin_mm + moved_mm;
+    const Volume<float> parallel = resample(v, target, context_of(3));
+    target.direction = rotation_z(1e-5);
+    const Volume<float> turned = resample(v, target, context_of());
+    const auto [low, high] = std::minmax_element(v.begin(), v.end());
+    double most = 0;
+    for (int64_t i = 0; i < parallel.voxels(); ++i) {
+      most = std::max<double>(most, std::abs(parallel[i] - turned[i]));
+    }
+    CHECK(most > 0);
+    CHECK(most < 1e-4 * (*high - *low));
+  }
+}
+
 TEST_CASE("Labels are resampled by the nearest voxel and are background outside") {
   Grid grid = grid_of({4, 4, 4});
   LabelVolume labels(grid, 3);
