@@ -49,9 +49,8 @@ __device__ Columns columns_of(int width, Padding padding, int pad, int begin) {
 #pragma unroll
   for (int k = 0; k < kSegments; ++k) {
     const int x = begin + k * kWarp + static_cast<int>(threadIdx.x) % kWarp - pad;
-    const PaddedIndex at = padded_index(x, width, padding);
-    c.voxel[k] = at.voxel;
-    c.counts[k] = x < width + pad && at.counts;
+    c.voxel[k] = clamp_index(x, width);
+    c.counts[k] = x < width + pad && (repeats_border(padding) || c.voxel[k] == x);
   }
   return c;
 }
@@ -60,13 +59,12 @@ __device__ Columns columns_of(int width, Padding padding, int pad, int begin) {
 template <ChannelKind kind>
 __device__ void read_row(const VolumeView<const int16_t>& voxels, Padding padding,
                          const Columns& columns, int y, int z, uint32_t (&value)[kSegments]) {
-  const PaddedIndex py = padded_index(y, voxels.size.y, padding),
-                    pz = padded_index(z, voxels.size.z, padding);
+  const int cy = clamp_index(y, voxels.size.y), cz = clamp_index(z, voxels.size.z);
+  const bool counts = repeats_border(padding) || (cy == y && cz == z);
 #pragma unroll
   for (int k = 0; k < kSegments; ++k) {
-    value[k] = py.counts && pz.counts && columns.counts[k]
-                   ? static_cast<uint32_t>(
-                         channel_value(voxels, kind, columns.voxel[k], py.voxel, pz.voxel))
+    value[k] = counts && columns.counts[k]
+                   ? static_cast<uint32_t>(channel_value(voxels, kind, columns.voxel[k], cy, cz))
                    : 0;
   }
 }

@@ -26,6 +26,11 @@ enum class Padding : uint8_t {
   kZero = 1,   ///< 0, as in the seeds; it tells a classifier where the border of a crop is
 };
 
+/// Outside the volume the nearest voxel counts; otherwise nothing does.
+LARCH_HD bool repeats_border(Padding padding) {
+  return padding != Padding::kZero;
+}
+
 LARCH_HD int32_t clamp_index(int32_t i, int32_t n) {
   return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
@@ -111,25 +116,13 @@ LARCH_HD Vec3i pyramid_size(const Vec3i& fine) {
   return {(fine.x + 1) / 2, (fine.y + 1) / 2, (fine.z + 1) / 2};
 }
 
-/// Where an index that may lie outside 0 to n - 1 reads, and whether what it reads counts.
-struct PaddedIndex {
-  int32_t voxel = 0;
-  bool counts = true;
-};
-
-LARCH_HD PaddedIndex padded_index(int32_t i, int32_t n, Padding padding) {
-  const int32_t voxel = clamp_index(i, n);
-  return {voxel, padding != Padding::kZero || voxel == i};
-}
-
 /// Value at a position that may lie outside the volume.
 LARCH_HD int32_t padded_channel_value(const VolumeView<const int16_t>& v, ChannelKind kind,
                                       Padding padding, int x, int y, int z) {
-  const PaddedIndex px = padded_index(x, v.size.x, padding),
-                    py = padded_index(y, v.size.y, padding),
-                    pz = padded_index(z, v.size.z, padding);
-  if (!px.counts || !py.counts || !pz.counts) return 0;
-  return channel_value(v, kind, px.voxel, py.voxel, pz.voxel);
+  const int cx = clamp_index(x, v.size.x), cy = clamp_index(y, v.size.y),
+            cz = clamp_index(z, v.size.z);
+  if (!repeats_border(padding) && (cx != x || cy != y || cz != z)) return 0;
+  return channel_value(v, kind, cx, cy, cz);
 }
 
 }  // namespace larch::image
