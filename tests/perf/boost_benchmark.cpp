@@ -7,6 +7,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "larch/core/device.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
 #include "larch/pbt/boost.h"
@@ -98,6 +99,11 @@ void mix_classes(Volume<uint8_t>& classes, uint64_t seed) {
 /// trained in 6100 s. From volumes on the host, without reading files; a detector differs by its
 /// seed.
 void train_nine(benchmark::State& state, const Context& context) {
+  constexpr size_t kNeeded = size_t{16} << 30;  // of either: the volumes, their integrals
+  if (free_memory_bytes(Device::cpu()) < kNeeded || free_memory_bytes(context.device) < kNeeded) {
+    state.SkipWithError("needs 16 GiB on the host and on the device");
+    return;
+  }
   static const std::vector<pbt::TrainingVolume> volumes = [&] {
     std::vector<pbt::TrainingVolume> all(300);
     phantom::OrgansConfig organs;
