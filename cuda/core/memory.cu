@@ -12,8 +12,8 @@ namespace larch::memory::cuda {
 
 namespace {
 
-/// Buffers come from the device's memory pool, which keeps what is released: a node of a tree
-/// takes and gives back hundreds of megabytes, and asking the driver each time costs milliseconds.
+/// Buffers come from the device's memory pool, which keeps what is released: a level of a
+/// tree takes and gives back gigabytes, and asking the driver each time costs milliseconds.
 void keep_released(int index) {
   static std::once_flag done[64];
   if (index >= 64) return;

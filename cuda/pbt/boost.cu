@@ -11,9 +11,10 @@
 #include "cuda/pbt/columns.cuh"
 #include "larch/core/buffer.h"
 
-// The rounds of AdaBoost on all nodes of a level together. Two kernels a round and nothing for the
-// host to do: one finds the best column of each block of columns, the other takes the best of those
-// and updates the weights. The rounds are one graph, launched once. All sums are of integers, so
+// The rounds of AdaBoost on all nodes of a level together. Two kernels a round, three if samples
+// are split over blocks, and nothing for the host to do: one finds the best column of each block of
+// columns, another takes the best of those and updates the weights. The rounds are one graph,
+// launched once. All sums are of integers, so
 // their order does not matter.
 namespace larch::pbt::cuda {
 namespace {
@@ -23,6 +24,7 @@ constexpr int kLaneColumns = 4;  ///< columns of a lane
 constexpr int kTogether = 8;     ///< rows of a warp that are on their way together
 constexpr int kHistogramThreads = 32 * kWarps;
 constexpr int kUpdateThreads = 512;
+constexpr size_t kMostNodes = 4096;  ///< of a launch: what is kept for each of them is limited too
 constexpr int kHistogramWords = kColumns * kBins;
 
 /// The best column of a block.
@@ -45,7 +47,7 @@ struct Level {
   int32_t* signed_weight;      ///< [row]
   unsigned long long* totals;  ///< [node][most_rounds + 1]: sums of |signed_weight|
   BlockBest* best;             ///< [node][block], in the current round
-  int32_t* histograms;         ///< [node][block][bin][column], if samples are split over blocks
+  int32_t* histograms;         ///< [node][block], as in add_rows, if samples are split over blocks
   BoostRound* result;          ///< [node][most_rounds]
   WeakKind kind;
   EmptyBins empty_bins;
@@ -456,7 +458,10 @@ std::vector<std::vector<BoostRound>> boost(const BoostJob& job) {
   std::vector<std::vector<BoostRound>> results;
   for (size_t first = 0; first < job.problems.size();) {
     size_t end = first + 1;
-    while (end < job.problems.size() && alike(job.problems[first], job.problems[end])) ++end;
+    while (end < job.problems.size() && end - first < kMostNodes &&
+           alike(job.problems[first], job.problems[end])) {
+      ++end;
+    }
     boost_together(*job.pool, job.problems.subspan(first, end - first), device, results);
     first = end;
   }

@@ -121,9 +121,10 @@ std::vector<HaarFeature> members(HaarType type, const HaarPoolSpec& spec, size_t
   enumerate(type, spec, [&](const Vec3i&, const Vec3i&) {
     hashes.push_back(hash64(spec.seed, stream, hashes.size()));
   });
-  std::vector<uint64_t> sorted = hashes;
   const bool all = hashes.size() <= quota;
+  std::vector<uint64_t> sorted;
   if (!all) {
+    sorted = hashes;
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(quota),
                      sorted.end());
   }
@@ -219,14 +220,13 @@ std::vector<Tap> corner_taps(const HaarFeature& feature) {
             [&](const Tap& a, const Tap& b) { return place(a) < place(b); });
   std::vector<Tap> taps;
   for (const Tap& corner : corners) {
-    if (taps.empty() || place(taps.back()) != place(corner)) {
-      if (!taps.empty() && taps.back().weight == 0) taps.pop_back();
-      taps.push_back(corner);
-    } else {
+    if (!taps.empty() && place(taps.back()) == place(corner)) {
       taps.back().weight += corner.weight;
+    } else {
+      taps.push_back(corner);
     }
   }
-  if (!taps.empty() && taps.back().weight == 0) taps.pop_back();
+  std::erase_if(taps, [](const Tap& tap) { return tap.weight == 0; });
   return taps;
 }
 

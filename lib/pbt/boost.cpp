@@ -80,7 +80,9 @@ size_t samples_at_once(const FeaturePool& pool) {
   constexpr size_t kMostBytes = size_t{8} << 30;  // some tenths of a second on a large device
   const Device& device = pool.features.device();
   if (!device.is_cuda()) return 1;
-  return std::min(kMostBytes, free_memory_bytes(device) / 2) / (pool.host.size() + 128);
+  // A row of the matrix, filled up to whole blocks channel by channel, and what else is by sample.
+  const size_t bytes = pool.host.size() + 128 * pool.layouts.size() + 17;
+  return std::max<size_t>(1, std::min(kMostBytes, free_memory_bytes(device) / 2) / bytes);
 }
 
 }  // namespace larch::pbt

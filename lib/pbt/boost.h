@@ -74,9 +74,7 @@ struct BoostRound {
   BinMap bins;
   bool found = false;  ///< false when no feature varies
 
-  LARCH_HD double error() const {
-    return static_cast<double>(total - agreement) / (2.0 * static_cast<double>(total));
-  }
+  LARCH_HD double error() const { return weighted_error(total, agreement); }
 };
 
 /// Discrete AdaBoost (Freund, Schapire 1997) with 64-bin weak classifiers: section 3.4 of the
@@ -88,8 +86,8 @@ std::vector<std::vector<BoostRound>> boost(const FeaturePool& pool,
 std::vector<BoostRound> boost(const FeaturePool& pool, const BoostProblem& problem,
                               const Context& context);
 
-/// How many samples the problems of one call should have together at most: so many that the device
-/// has memory for them and a request to stop does not wait long. A single problem may have more.
+/// How many samples the problems of one call should have together at most, unless it is one alone:
+/// so many that the device has memory for them and a request to stop does not wait long.
 size_t samples_at_once(const FeaturePool& pool);
 
 /// The same two operations on one device.

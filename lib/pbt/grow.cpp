@@ -44,14 +44,6 @@ uint32_t model_feature(Model& model, const features::HaarFeature& feature) {
   return static_cast<uint32_t>(model.features.size() - 1);
 }
 
-/// The node's weak classifiers with pool indices, as cast_votes wants them.
-std::vector<WeakClassifier> pool_weaks(const Model& model, const Node& node) {
-  const auto first = model.weaks.begin() + node.first_weak;
-  std::vector<WeakClassifier> weaks(first, first + node.n_weak);
-  for (WeakClassifier& weak : weaks) weak.feature = model.features[weak.feature].pool_index;
-  return weaks;
-}
-
 /// Appends the strong classifier of a node, as long as the held-out samples want it, to the model.
 void put_strong(Growth& g, const NodeTask& task, StrongClassifier strong, const Context& context) {
   Model& model = g.partial.model;
@@ -129,32 +121,57 @@ void report_node(const Growth& g, size_t n, const Context& context) {
                        std::to_string(g.partial.model.nodes[n].depth));
 }
 
-/// Finishes the nodes [first, end) of one level: as many at a time as are trained together. Nodes
-/// of a resumed run only split.
+/// Nodes that are finished together: [first, end), of one level.
+struct Batch {
+  size_t end = 0;
+  std::vector<NodeReason> reasons;  ///< of each of them
+  std::vector<NodeTask> tasks;      ///< of those to be trained
+};
+
+/// As many of the nodes [first, end) as have at most `at_once` samples together, one in any case.
+/// Nodes of a resumed run are not trained again.
+Batch make_batch(const Growth& g, size_t first, size_t end, size_t at_once,
+                 const Context& context) {
+  const TreeConfig& config = g.config.tree;
+  const size_t most_selected = static_cast<size_t>(config.selected_positives) +
+                               static_cast<size_t>(config.selected_negatives);
+  Batch batch;
+  size_t samples = 0;
+  for (batch.end = first; batch.end < end; ++batch.end) {
+    const size_t n = batch.end;
+    const Node& node = g.partial.model.nodes[n];
+    const bool known = n < g.partial.finished;
+    const NodeReason reason = known ? node.reason : stop_before(g, node, g.lists[n]);
+    if (!known && reason == NodeReason::kGrown) {
+      const size_t more = std::min(g.lists[n].index.size(), most_selected);
+      if (!batch.tasks.empty() && samples + more > at_once) break;
+      batch.tasks.push_back(make_task(g, n, context));
+      samples += batch.tasks.back().selected.size();
+    }
+    batch.reasons.push_back(reason);
+  }
+  return batch;
+}
+
+/// Finishes the nodes [first, end) of one level: as many at a time as are trained together.
 void finish_nodes(Growth& g, size_t first, size_t end, const TrainHooks& hooks,
                   const Context& context) {
-  const size_t at_once = samples_at_once(g.pool);
+  const size_t at_once =
+      hooks.samples_at_once > 0 ? hooks.samples_at_once : samples_at_once(g.pool);
   while (first < end) {
-    std::vector<NodeTask> tasks;
-    size_t samples = 0, next = first;
-    for (; next < end && (samples == 0 || samples < at_once); ++next) {
-      report_node(g, next, context);
-      if (next < g.partial.finished) continue;
-      Node& node = g.partial.model.nodes[next];
-      node.reason = stop_before(g, node, g.lists[next]);
-      if (node.reason != NodeReason::kGrown) continue;
-      tasks.push_back(make_task(g, next, context));
-      samples += tasks.back().selected.size();
-    }
-    std::vector<StrongClassifier> strong = train_nodes(g, tasks, context);
-    for (size_t n = first, k = 0; n < next; ++n) {
-      if (k < tasks.size() && tasks[k].node == n) {
-        put_strong(g, tasks[k], std::move(strong[k]), context);
+    report_node(g, first, context);
+    const Batch batch = make_batch(g, first, end, at_once, context);
+    std::vector<StrongClassifier> strong = train_nodes(g, batch.tasks, context);
+    for (size_t n = first, k = 0; n < batch.end; ++n) {
+      if (n > first) report_node(g, n, context);
+      g.partial.model.nodes[n].reason = batch.reasons[n - first];
+      if (k < batch.tasks.size() && batch.tasks[k].node == n) {
+        put_strong(g, batch.tasks[k], std::move(strong[k]), context);
         ++k;
       }
       finish_node(g, n, hooks, context);
     }
-    first = next;
+    first = batch.end;
   }
 }
 
@@ -184,6 +201,13 @@ void grow(Growth& g, const TrainHooks& hooks, const Context& context) {
     finish_nodes(g, first, end, hooks, context);
     first = end;
   }
+}
+
+std::vector<WeakClassifier> pool_weaks(const Model& model, const Node& node) {
+  const auto first = model.weaks.begin() + node.first_weak;
+  std::vector<WeakClassifier> weaks(first, first + node.n_weak);
+  for (WeakClassifier& weak : weaks) weak.feature = model.features[weak.feature].pool_index;
+  return weaks;
 }
 
 void route_visits(const Growth& g, const Node& node, NodeSamples& list, NodeSamples children[2],

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "larch/pbt/boost.h"
@@ -52,7 +54,7 @@ void plant(Growth& growth, const PartialModel* resume);
 /// Throws the InputError for a checkpoint that does not fit the training data or the settings.
 [[noreturn]] void throw_foreign_checkpoint();
 
-/// Grows the tree from the root (TRAIN of section 3.1 of the specification), node by node.
+/// Grows the tree from the root (TRAIN of section 3.1 of the specification), level by level.
 void grow(Growth& growth, const TrainHooks& hooks, const Context& context);
 
 /// The `wanted` of lowest hash among the features `from` of a pool of `pool` features, ascending.
@@ -64,6 +66,9 @@ std::vector<uint32_t> draw_features(const std::vector<uint32_t>& from, size_t po
 SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
                        std::span<const uint32_t> index);
 
+/// A node's weak classifiers with pool indices, as the votes are cast.
+std::vector<WeakClassifier> pool_weaks(const Model& model, const Node& node);
+
 /// Those that visit a node.
 std::vector<uint32_t> visited_samples(const NodeSamples& list);
 
@@ -74,7 +79,7 @@ void sum_masses(const SampleSet& samples, const NodeSamples& list, uint64_t* pos
 /// The subset a node is trained on: of each class at most so many of lowest hash, ascending.
 std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples& list,
                                      const TreeConfig& config, uint64_t seed, uint64_t heap_index,
-                                     int threads = 1);
+                                     int threads);
 
 /// AdaBoost's starting weights of the selected samples (`mass` parallel to `selected`), sum 1.
 std::vector<double> initial_weights(const SampleSet& samples, const std::vector<uint32_t>& selected,

@@ -13,8 +13,8 @@
 namespace larch::pbt {
 
 /// What is drawn at random is drawn by hash: those `count` of all members whose 64-bit hashes are
-/// lowest. A bound below which as many lie, to a chance that never happens; who relies on it
-/// counts, and takes UINT64_MAX if there were too few.
+/// lowest. Below this bound lie as many, almost surely; the caller counts them, and takes
+/// UINT64_MAX if there are too few.
 inline uint64_t likely_bound(size_t count, size_t members) {
   const auto expected = static_cast<double>(count);
   const double share = (expected + 8 * std::sqrt(expected) + 32) / static_cast<double>(members + 1);

@@ -50,11 +50,8 @@ std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& sa
   for (size_t n = 0; n < first_node; ++n) {
     const Node& node = model.nodes[n];
     if (node.is_leaf() || at[n].empty()) continue;
-    std::vector<WeakClassifier> weaks(model.weaks.begin() + node.first_weak,
-                                      model.weaks.begin() + node.first_weak + node.n_weak);
-    for (WeakClassifier& weak : weaks) weak.feature = model.features[weak.feature].pool_index;
-    const SamplePlaces places{g.images.data.data(), samples.bases.data(), samples.size(), at[n]};
-    const std::vector<int32_t> h = strong_scores(g.pool, weaks, places, context);
+    const std::vector<int32_t> h = strong_scores(g.pool, pool_weaks(model, node),
+                                                 places_of(g.images, samples, at[n]), context);
     for (size_t k = 0; k < at[n].size(); ++k) {
       const Split s = split_weight(kOneQ30, h[k], thresholds, model.logistic.data());
       if (s.descend_left > 0) at[static_cast<size_t>(node.left)].push_back(at[n][k]);

@@ -66,12 +66,11 @@ Drawn draw(const Volume<uint8_t>& classes, const std::array<size_t, 2>& counts, 
   }
   std::vector<std::pair<uint64_t, int64_t>> keyed[2];
   const auto search = [&](const std::array<uint64_t, 2>& bounds) {
-    const std::array<uint64_t, 3> bound{bounds[0], bounds[1], 0};
     for (auto& of_class : keyed) of_class.clear();
     for (int64_t i = 0; i < classes.voxels(); ++i) {
+      if (classes[i] >= kIgnored) continue;
       const uint64_t key = hash64(seed, volume_rank, static_cast<uint64_t>(i));
-      if (key > bound[std::min<uint8_t>(classes[i], kIgnored)] || classes[i] >= kIgnored) continue;
-      keyed[classes[i]].emplace_back(key, i);
+      if (key <= bounds[classes[i]]) keyed[classes[i]].emplace_back(key, i);
     }
   };
   search({likely_bound(counts[0], all[0]), likely_bound(counts[1], all[1])});

@@ -212,6 +212,7 @@ Model train_tree(Material& m, const Model& start, const Model& before, const Par
     context.info("tree " + std::to_string(t + 1) + " of " + std::to_string(m.config.forest.trees));
   }
   TrainHooks of_tree;
+  of_tree.samples_at_once = hooks.samples_at_once;
   auto last = std::chrono::steady_clock::now();
   if (hooks.after_node) {
     of_tree.after_node = [&](const PartialModel& partial) {

@@ -31,6 +31,9 @@ struct TrainHooks {
   /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes
   /// as of an uninterrupted run.
   const PartialModel* resume = nullptr;
+  /// Nodes of a level are trained together as long as they have at most so many samples; 0: as many
+  /// as suits the device. The result does not depend on it.
+  size_t samples_at_once = 0;
 };
 
 /// What a run reports beside the model.

@@ -69,6 +69,7 @@ void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t fir
   const size_t words = (rules.size() + 31) / 32;
   std::array<int64_t, kLanes> base{};
   std::array<uint32_t, kLanes> bits{};
+  std::array<int32_t, kLanes> scores{};
   int32_t channel = -1;
   for (size_t t = 0; t < rules.size(); ++t) {
     if (job.weaks[t].channel != channel) {
@@ -79,7 +80,7 @@ void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t fir
     lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes}, bits.data());
     if (!job.scores.empty()) {
       for (size_t k = 0; k < lanes; ++k) {
-        job.scores[first + k] += bits[k] != 0 ? job.weaks[t].alpha_q20 : -job.weaks[t].alpha_q20;
+        scores[k] += bits[k] != 0 ? job.weaks[t].alpha_q20 : -job.weaks[t].alpha_q20;
       }
       bits.fill(0);
     } else if (t % 32 == 31 || t + 1 == rules.size()) {
@@ -87,6 +88,7 @@ void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t fir
       bits.fill(0);
     }
   }
+  if (!job.scores.empty()) std::copy_n(scores.data(), lanes, job.scores.data() + first);
 }
 
 }  // namespace

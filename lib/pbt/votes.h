@@ -45,8 +45,8 @@ struct VotesJob {
   const features::LinearTap* taps;
   std::span<const VoteRecord> weaks;  ///< host
   SamplePlaces places;
-  std::span<uint32_t> bits;   ///< host; the votes, if not empty
-  std::span<int32_t> scores;  ///< host; H, if not empty
+  std::span<uint32_t> bits;   ///< host; the votes, or
+  std::span<int32_t> scores;  ///< host; H: one of the two is empty
   int threads;
   int device_index;
 };

@@ -163,6 +163,11 @@ LARCH_HD int32_t quantised_weight(double weight, bool positive) {
   return positive ? magnitude : -magnitude;
 }
 
+/// The weighted error of a round whose winner agrees by so much (5.5 of the specification).
+LARCH_HD double weighted_error(uint64_t total, uint64_t agreement) {
+  return static_cast<double>(total - agreement) / (2.0 * static_cast<double>(total));
+}
+
 /// The normalised AdaBoost update: after it, right and wrong samples weigh one half each.
 LARCH_HD double updated_weight(double weight, bool correct, double error) {
   return correct ? weight / (2.0 * (1.0 - error)) : weight / (2.0 * error);

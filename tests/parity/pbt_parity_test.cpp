@@ -46,7 +46,10 @@ Vec3i sized(const Vec3i& usual, const Vec3i& small) {
 TEST_CASE("large copies to the device and back are exact, whatever their size") {
   Context gpu;
   if (!cuda_context(gpu)) return;
-  for (const size_t count : {size_t{5} << 20, (size_t{4} << 20) + 1, (size_t{6} << 20) - 3}) {
+  // Words around the size from which pieces are pinned, of one piece, of two, and of several.
+  constexpr size_t kMega = size_t{1} << 20;
+  for (const size_t count :
+       {kMega - 1, kMega, kMega + 1, 2 * kMega + 1, 4 * kMega + 1, 5 * kMega, 6 * kMega - 3}) {
     std::vector<uint32_t> values(count);
     for (size_t i = 0; i < count; ++i) values[i] = static_cast<uint32_t>(hash64(1, count, i));
     const Buffer<uint32_t> there(gpu.device, std::span<const uint32_t>(values));
@@ -103,6 +106,24 @@ Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
   return bench;
 }
 
+void check_same_rounds(const std::vector<std::vector<pbt::BoostRound>>& a,
+                       const std::vector<std::vector<pbt::BoostRound>>& b) {
+  REQUIRE(a.size() == b.size());
+  for (size_t n = 0; n < a.size(); ++n) {
+    CAPTURE(n);
+    REQUIRE(a[n].size() == b[n].size());
+    for (size_t t = 0; t < a[n].size(); ++t) {
+      CHECK(a[n][t].found == b[n][t].found);
+      CHECK(a[n][t].feature == b[n][t].feature);
+      CHECK(a[n][t].mask == b[n][t].mask);
+      CHECK(a[n][t].total == b[n][t].total);
+      CHECK(a[n][t].agreement == b[n][t].agreement);
+      CHECK(a[n][t].bins.first_code == b[n][t].bins.first_code);
+      CHECK(a[n][t].bins.shift == b[n][t].bins.shift);
+    }
+  }
+}
+
 TEST_CASE("ranges, rounds and votes are the same on both devices") {
   Context gpu;
   if (!cuda_context(gpu)) return;
@@ -130,15 +151,7 @@ TEST_CASE("ranges, rounds and votes are the same on both devices") {
       const auto rounds_a = pbt::boost(a.pool, problem, fixtures::context_of(2));
       problem.places = b.places();
       const auto rounds_b = pbt::boost(b.pool, problem, gpu);
-      REQUIRE(rounds_a.size() == rounds_b.size());
-      for (size_t t = 0; t < rounds_a.size(); ++t) {
-        CHECK(rounds_a[t].feature == rounds_b[t].feature);
-        CHECK(rounds_a[t].mask == rounds_b[t].mask);
-        CHECK(rounds_a[t].total == rounds_b[t].total);
-        CHECK(rounds_a[t].agreement == rounds_b[t].agreement);
-        CHECK(rounds_a[t].bins.first_code == rounds_b[t].bins.first_code);
-        CHECK(rounds_a[t].bins.shift == rounds_b[t].bins.shift);
-      }
+      check_same_rounds({rounds_a}, {rounds_b});
       const auto strong = pbt::strong_classifier(rounds_a, a.pool, 0.5, a.index.size());
       const auto votes_a =
           pbt::cast_votes(a.pool, strong.weaks, a.places(), fixtures::context_of(2));
@@ -150,13 +163,13 @@ TEST_CASE("ranges, rounds and votes are the same on both devices") {
   }
 }
 
-/// Nodes of a level: of several sizes and numbers of rounds, one of a single sample (where no
-/// feature varies), one with features of its own.
+/// Nodes of a level: of several sizes and numbers of rounds, one of a single sample, one with
+/// features of its own. The largest one is split over blocks.
 std::vector<pbt::BoostProblem> level_of(const Bench& bench, std::span<const uint8_t> positive,
                                         std::span<const double> weight,
                                         std::span<const uint32_t> some) {
   const std::array<std::array<size_t, 3>, 5> nodes{
-      {{0, 700, 9}, {100, 1, 4}, {200, 33, 12}, {5, 1000, 1}, {300, 64, 7}}};
+      {{0, 1190, 9}, {100, 1, 4}, {200, 33, 12}, {5, 1000, 1}, {300, 64, 7}}};
   std::vector<pbt::BoostProblem> problems;
   for (const auto& [first, count, rounds] : nodes) {
     pbt::BoostProblem& problem = problems.emplace_back();
@@ -174,28 +187,24 @@ TEST_CASE("the nodes of a level, boosted together, are the same on both devices"
   Context gpu;
   if (!cuda_context(gpu)) return;
   const auto volumes = fixtures::hard_volumes(3);
-  const Bench a = make_bench(volumes, 1000, fixtures::context_of(2));
-  const Bench b = make_bench(volumes, 1000, gpu);
-  REQUIRE(a.index.size() > 1005);
+  Bench a = make_bench(volumes, 1000, fixtures::context_of(2));
+  Bench b = make_bench(volumes, 1000, gpu);
+  REQUIRE(a.index.size() >= 1190);
   std::vector<uint8_t> positive;
   for (const uint32_t i : a.index) positive.push_back(a.samples.positive[i]);
   const std::vector<double> weight(a.index.size(), 1e-3);
   const std::vector<uint32_t> some{1, 5, 6, 400, 999};
-  const auto on_cpu =
-      pbt::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2));
-  const auto on_gpu = pbt::boost(b.pool, level_of(b, positive, weight, some), gpu);
-  REQUIRE(on_cpu.size() == on_gpu.size());
-  for (size_t n = 0; n < on_cpu.size(); ++n) {
-    CAPTURE(n);
-    REQUIRE(on_cpu[n].size() == on_gpu[n].size());
-    for (size_t t = 0; t < on_cpu[n].size(); ++t) {
-      CHECK(on_cpu[n][t].found == on_gpu[n][t].found);
-      CHECK(on_cpu[n][t].feature == on_gpu[n][t].feature);
-      CHECK(on_cpu[n][t].mask == on_gpu[n][t].mask);
-      CHECK(on_cpu[n][t].total == on_gpu[n][t].total);
-      CHECK(on_cpu[n][t].agreement == on_gpu[n][t].agreement);
-    }
-  }
+  check_same_rounds(
+      pbt::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)),
+      pbt::boost(b.pool, level_of(b, positive, weight, some), gpu));
+  // Features of a single value are never chosen: a node that has no others finds nothing.
+  for (const uint32_t f : some) a.pool.host[f].codes.hi = a.pool.host[f].codes.lo;
+  b.pool.host = a.pool.host;
+  const auto nothing = pbt::boost(b.pool, level_of(b, positive, weight, some), gpu);
+  REQUIRE(nothing.back().size() == 1);
+  CHECK_FALSE(nothing.back()[0].found);
+  check_same_rounds(
+      pbt::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)), nothing);
 }
 
 template <class T>
@@ -341,6 +350,25 @@ TEST_CASE("many samples of few features are split over the device") {
   fixtures::check_same_trees(a, b);
 }
 
+TEST_CASE("a training on a CUDA device goes on from any node, whatever is trained together") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const auto volumes = fixtures::hard_volumes(3);
+  pbt::TrainConfig config = fixtures::small_config();
+  const auto space = fixtures::space_of(config);
+  std::vector<pbt::PartialModel> checkpoints;
+  pbt::TrainHooks hooks;
+  hooks.after_node = [&](const pbt::PartialModel& partial) { checkpoints.push_back(partial); };
+  const pbt::Model whole = pbt::train(volumes, space, config, hooks, nullptr, gpu);
+  REQUIRE(checkpoints.size() > 7);
+  for (const pbt::PartialModel& partial : checkpoints) {
+    pbt::TrainHooks resume;
+    resume.resume = &partial;
+    resume.samples_at_once = 1 + 150 * (partial.finished % 4);
+    fixtures::check_same_trees(whole, pbt::train(volumes, space, config, resume, nullptr, gpu));
+  }
+}
+
 TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
   Context gpu;
   if (!cuda_context(gpu)) return;
@@ -354,6 +382,25 @@ TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
   const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
   const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
   fixtures::check_same_trees(a, b);
+}
+
+TEST_CASE("a training on a CUDA device goes on from any node, whatever is trained together") {
+  Context gpu;
+  if (!cuda_context(gpu)) return;
+  const auto volumes = fixtures::hard_volumes(3);
+  pbt::TrainConfig config = fixtures::small_config();
+  const auto space = fixtures::space_of(config);
+  std::vector<pbt::PartialModel> checkpoints;
+  pbt::TrainHooks hooks;
+  hooks.after_node = [&](const pbt::PartialModel& partial) { checkpoints.push_back(partial); };
+  const pbt::Model whole = pbt::train(volumes, space, config, hooks, nullptr, gpu);
+  REQUIRE(checkpoints.size() > 7);
+  for (const pbt::PartialModel& partial : checkpoints) {
+    pbt::TrainHooks resume;
+    resume.resume = &partial;
+    resume.samples_at_once = 1 + 150 * (partial.finished % 4);
+    fixtures::check_same_trees(whole, pbt::train(volumes, space, config, resume, nullptr, gpu));
+  }
 }
 
 }  // namespace

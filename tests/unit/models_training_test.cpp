@@ -23,11 +23,15 @@ std::string temporary(const std::string& name) {
       .string();
 }
 
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 std::string bytes_of(const pbt::Model& model) {
   const std::string path = temporary("model");
   models::write_model(path, model);
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::string bytes = read_file(path);
   std::filesystem::remove(path);
   return bytes;
 }
@@ -67,18 +71,25 @@ TEST_CASE("K12: the model file does not depend on threads or on the order of the
 TEST_CASE("K12: a training that is stopped at any node goes on to the same bytes") {
   const pbt::TrainConfig config = config_with_everything();
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
-  size_t nodes = 0;
-  pbt::TrainHooks count;
-  count.after_node = [&](const pbt::PartialModel&) { ++nodes; };
-  const std::string expected = bytes_of(train_on(volumes, config, count, context_of()));
-  REQUIRE(nodes >= 5);
   const std::string checkpoint = temporary("checkpoint");
-  for (size_t stop_after = 1; stop_after < nodes; ++stop_after) {
+  const auto checkpoint_bytes = [&](const pbt::PartialModel& partial) {
+    models::write_partial(checkpoint, partial, "same settings");
+    return read_file(checkpoint);
+  };
+  std::vector<std::string> after;
+  pbt::TrainHooks count;
+  count.after_node = [&](const pbt::PartialModel& partial) {
+    after.push_back(checkpoint_bytes(partial));
+  };
+  const std::string expected = bytes_of(train_on(volumes, config, count, context_of()));
+  REQUIRE(after.size() >= 5);
+  for (size_t stop_after = 1; stop_after < after.size(); ++stop_after) {
     std::atomic<int> stop{0};
     size_t finished = 0;
     pbt::TrainHooks hooks;
+    hooks.samples_at_once = 1 + 400 * (stop_after % 3);
     hooks.after_node = [&](const pbt::PartialModel& partial) {
-      models::write_partial(checkpoint, partial, "same settings");
+      CHECK(checkpoint_bytes(partial) == after[finished]);
       if (++finished == stop_after) stop = 143;
     };
     Context context = context_of();
@@ -94,6 +105,7 @@ TEST_CASE("K12: a training that is stopped at any node goes on to the same bytes
     CHECK(partial.finished == stop_after);
     pbt::TrainHooks resume;
     resume.resume = &partial;
+    resume.samples_at_once = 1 + 300 * (stop_after % 4);
     CHECK(bytes_of(train_on(volumes, config, resume, context_of(2))) == expected);
   }
   std::filesystem::remove(checkpoint);

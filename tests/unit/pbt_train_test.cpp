@@ -451,7 +451,7 @@ TEST_CASE("Selection takes the lowest hashes of each class, and its weights add 
   TreeConfig config;
   config.selected_positives = 7;
   config.selected_negatives = 1000;
-  const auto selected = select_samples(samples, list, config, 3, 9);
+  const auto selected = select_samples(samples, list, config, 3, 9, 2);
   CHECK(std::is_sorted(selected.begin(), selected.end()));
   size_t positive = 0;
   uint64_t highest_chosen = 0, lowest_left = UINT64_MAX;
