@@ -36,20 +36,18 @@ std::vector<T> lowest_of(std::vector<std::pair<uint64_t, T>> keyed, size_t count
   return values;
 }
 
-/// The values of the `count` members of lowest hash among candidates 0 to n - 1, ascending;
-/// `value(k)` and `hash(k)` are asked where `is_member(k)`, of which there are `members`.
-template <typename T, typename IsMember, typename Value, typename Hash>
-std::vector<T> lowest_hashes(size_t n, size_t members, size_t count, int threads,
-                             const IsMember& is_member, const Value& value, const Hash& hash) {
+/// The `count` values of lowest hash(value), or all, ascending.
+template <typename T, typename Hash>
+std::vector<T> lowest_hashes(const std::vector<T>& values, size_t count, int threads,
+                             const Hash& hash) {
   constexpr size_t kChunk = size_t{1} << 15;
-  const size_t chunks = (n + kChunk - 1) / kChunk;
+  const size_t chunks = (values.size() + kChunk - 1) / kChunk;
   const auto below = [&](uint64_t bound) {
     std::vector<std::vector<std::pair<uint64_t, T>>> found(chunks);
     const auto search = [&](size_t chunk) {
-      for (size_t k = chunk * kChunk; k < std::min(n, (chunk + 1) * kChunk); ++k) {
-        if (!is_member(k)) continue;
-        const uint64_t key = hash(k);
-        if (key <= bound) found[chunk].emplace_back(key, value(k));
+      for (size_t k = chunk * kChunk; k < std::min(values.size(), (chunk + 1) * kChunk); ++k) {
+        const uint64_t key = hash(values[k]);
+        if (key <= bound) found[chunk].emplace_back(key, values[k]);
       }
     };
     parallel_for(threads, static_cast<int64_t>(chunks), 1, [&](int64_t begin, int64_t end) {
@@ -59,8 +57,8 @@ std::vector<T> lowest_hashes(size_t n, size_t members, size_t count, int threads
     for (const auto& part : found) keyed.insert(keyed.end(), part.begin(), part.end());
     return keyed;
   };
-  auto keyed = below(likely_bound(count, members));
-  if (keyed.size() < std::min(count, members)) keyed = below(UINT64_MAX);
+  auto keyed = below(likely_bound(count, values.size()));
+  if (keyed.size() < std::min(count, values.size())) keyed = below(UINT64_MAX);
   return lowest_of(std::move(keyed), count);
 }
 

@@ -103,10 +103,9 @@ void mine_negatives(Growth& g, size_t first_node, const Context& context) {
     const bool open = !g.lists[n].index.empty();
     if (!open || at[n].size() < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
     const uint64_t heap_index = g.partial.model.nodes[n].heap_index;
-    at[n] = lowest_hashes<uint32_t>(
-        at[n].size(), at[n].size(), static_cast<size_t>(g.config.mining.per_node), context.threads,
-        [](size_t) { return true; }, [&](size_t k) { return at[n][k]; },
-        [&](size_t k) { return hash64(g.seed ^ kMineStream, heap_index, found.id(at[n][k])); });
+    at[n] = lowest_hashes(
+        at[n], static_cast<size_t>(g.config.mining.per_node), context.threads,
+        [&](uint32_t i) { return hash64(g.seed ^ kMineStream, heap_index, found.id(i)); });
     const auto first = static_cast<uint32_t>(g.samples.size());
     for (const uint32_t i : at[n]) {
       g.samples.volume.push_back(found.volume[i]);

@@ -19,18 +19,15 @@ void sum_masses(const SampleSet& samples, const NodeSamples& list, uint64_t* pos
 std::vector<uint32_t> select_samples(const SampleSet& samples, const NodeSamples& list,
                                      const TreeConfig& config, uint64_t seed, uint64_t heap_index,
                                      int threads) {
-  size_t members[2] = {0, 0};
-  for (size_t k = 0; k < list.index.size(); ++k) {
-    members[samples.positive[list.index[k]]] += list.mass[k] > 0 ? 1 : 0;
-  }
   std::vector<uint32_t> of_class[2];
-  for (const uint8_t c : {0, 1}) {
-    const int count = c == 1 ? config.selected_positives : config.selected_negatives;
-    of_class[c] = lowest_hashes<uint32_t>(
-        list.index.size(), members[c], static_cast<size_t>(count), threads,
-        [&](size_t k) { return samples.positive[list.index[k]] == c && list.mass[k] > 0; },
-        [&](size_t k) { return list.index[k]; },
-        [&](size_t k) { return hash64(seed, heap_index, samples.id(list.index[k])); });
+  for (size_t k = 0; k < list.index.size(); ++k) {
+    const uint32_t i = list.index[k];
+    if (list.mass[k] > 0) of_class[samples.positive[i]].push_back(i);
+  }
+  const auto hash = [&](uint32_t i) { return hash64(seed, heap_index, samples.id(i)); };
+  const int counts[2] = {config.selected_negatives, config.selected_positives};
+  for (size_t c = 0; c < 2; ++c) {
+    of_class[c] = lowest_hashes(of_class[c], static_cast<size_t>(counts[c]), threads, hash);
   }
   std::vector<uint32_t> selected(of_class[0].size() + of_class[1].size());
   std::merge(of_class[0].begin(), of_class[0].end(), of_class[1].begin(), of_class[1].end(),

@@ -43,10 +43,10 @@ std::pair<std::vector<size_t>, std::vector<size_t>> hold_out(size_t count, doubl
 
 std::vector<uint32_t> lowest_hash_samples(const SampleSet& samples, size_t count, uint64_t seed,
                                           int threads) {
-  return lowest_hashes<uint32_t>(
-      samples.size(), samples.size(), count, threads, [](size_t) { return true; },
-      [](size_t i) { return static_cast<uint32_t>(i); },
-      [&](size_t i) { return hash64(seed, kRangeStream, samples.id(i)); });
+  std::vector<uint32_t> all(samples.size());
+  std::iota(all.begin(), all.end(), 0u);
+  return lowest_hashes(all, count, threads,
+                       [&](uint32_t i) { return hash64(seed, kRangeStream, samples.id(i)); });
 }
 
 void check_classes(const SampleSet& samples, bool allow_constant) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
@@ -125,10 +126,12 @@ std::vector<uint32_t> draw_features(const std::vector<uint32_t>& from, size_t po
                                     uint64_t seed, uint64_t id) {
   const size_t count = from.empty() ? pool : from.size();
   if (wanted >= count) return from;
-  const auto feature = [&](size_t k) { return from.empty() ? static_cast<uint32_t>(k) : from[k]; };
-  return lowest_hashes<uint32_t>(
-      count, count, wanted, 1, [](size_t) { return true; }, feature,
-      [&](size_t k) { return hash64(seed, id, feature(k)); });
+  std::vector<uint32_t> features = from;
+  if (from.empty()) {
+    features.resize(pool);
+    std::iota(features.begin(), features.end(), 0u);
+  }
+  return lowest_hashes(features, wanted, 1, [&](uint32_t f) { return hash64(seed, id, f); });
 }
 
 }  // namespace larch::pbt

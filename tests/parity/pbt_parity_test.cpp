@@ -339,6 +339,14 @@ TEST_CASE("a compiled tree serves volume after volume on the device") {
   }
 }
 
+void check_training(const std::vector<pbt::TrainingVolume>& volumes, const pbt::TrainConfig& config,
+                    const Context& gpu) {
+  const auto space = fixtures::space_of(config);
+  const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
+  const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
+  fixtures::check_same_trees(a, b);
+}
+
 TEST_CASE("many samples of few features are split over the device") {
   Context gpu;
   if (!cuda_context(gpu)) return;
@@ -348,10 +356,7 @@ TEST_CASE("many samples of few features are split over the device") {
   config.tree.selected_positives = 20000;
   config.tree.selected_negatives = 20000;
   config.tree.depth = 2;
-  const auto space = fixtures::space_of(config);
-  const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
-  const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
-  fixtures::check_same_trees(a, b);
+  check_training(volumes, config, gpu);
 }
 
 TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
@@ -363,10 +368,7 @@ TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
   config.validation.fraction = 0.25;
   config.validation.patience = 3;
   config.tree.node_features = 120;
-  const auto space = fixtures::space_of(config);
-  const pbt::Model a = pbt::train(volumes, space, config, {}, nullptr, fixtures::context_of(2));
-  const pbt::Model b = pbt::train(volumes, space, config, {}, nullptr, gpu);
-  fixtures::check_same_trees(a, b);
+  check_training(volumes, config, gpu);
 }
 
 TEST_CASE("a training on a CUDA device goes on from any node, whatever is trained together") {
