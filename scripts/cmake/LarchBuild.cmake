@@ -62,6 +62,10 @@ if(LARCH_SANITIZE)
   target_link_options(larch_private INTERFACE -fsanitize=${LARCH_SANITIZE})
 endif()
 
+if(LARCH_FUZZ)
+  target_compile_definitions(larch_settings INTERFACE $<BUILD_INTERFACE:LARCH_FUZZ>)
+endif()
+
 # larch_library(name DEPENDS a b): a library of the project with the shared settings.
 function(larch_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})

@@ -11,12 +11,16 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/grid.h"
+#include "larch/core/guard.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
 #include "larch/core/volume.h"
 
 namespace larch {
 namespace {
+
+// No variable of the environment weakens a program that is used.
+static_assert(guarded(Guard::kGdcmBitRules) && guarded(Guard::kNiftiOffset));
 
 std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
