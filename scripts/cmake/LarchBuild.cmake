@@ -48,7 +48,10 @@ target_compile_features(larch_settings INTERFACE $<INSTALL_INTERFACE:cxx_std_20>
 add_library(larch_private INTERFACE)
 target_include_directories(larch_private INTERFACE ${PROJECT_SOURCE_DIR})
 # GCC 12 warns of overlapping copies inside std::string that cannot happen (GCC bug 105651).
-set(larch_warnings -Wall -Wextra -Wno-restrict)
+set(larch_warnings -Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND larch_warnings -Wno-restrict)
+endif()
 if(LARCH_WARNINGS_AS_ERRORS)
   list(APPEND larch_warnings -Werror)
 endif()
