@@ -20,15 +20,10 @@
 namespace larch {
 namespace {
 
-/// The CUDA context, or a message and false.
-bool cuda_context(Context& context) {
-  if (cuda_device_count() == 0) {
-    WARN("skipped: no CUDA device");
-    return false;
-  }
-  context = fixtures::context_of(4);
+Context cuda_context() {
+  Context context = fixtures::context_of(4);
   context.device = Device::cuda();
-  return true;
+  return context;
 }
 
 const std::vector<image::ChannelSpec> kChannels{
@@ -48,8 +43,7 @@ Vec3i sized(const Vec3i& usual, const Vec3i& small) {
 }
 
 TEST_CASE("large copies to the device and back are exact, whatever their size") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   // Words around the size from which pieces are pinned, of one piece, of two, and of several.
   constexpr size_t kMega = size_t{1} << 20;
   for (const size_t count :
@@ -62,8 +56,7 @@ TEST_CASE("large copies to the device and back are exact, whatever their size") 
 }
 
 TEST_CASE("integral channels are the same bytes on both devices") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const Context cpu = fixtures::context_of(2);
   for (const Vec3i size : {Vec3i{33, 17, 9}, Vec3i{1, 1, 1}, Vec3i{70, 5, 31}}) {
     const Volume<int16_t> v = fixtures::noise_volume(size, 5, -500, 4095);
@@ -129,8 +122,7 @@ void check_same_rounds(const std::vector<std::vector<pbt::BoostRound>>& a,
 }
 
 TEST_CASE("ranges, rounds and votes are the same on both devices") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);
   // The wider the window, the fewer samples share the fast memory in which features are computed;
   // the widest one finds no place there.
@@ -188,8 +180,7 @@ std::vector<pbt::BoostProblem> level_of(const Bench& bench, std::span<const uint
 }
 
 TEST_CASE("the nodes of a level, boosted together, are the same on both devices") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);
   Bench a = make_bench(volumes, 1000, fixtures::context_of(2));
   Bench b = make_bench(volumes, 1000, gpu);
@@ -223,8 +214,7 @@ void check_evaluation(const pbt::Model& model, const Volume<int16_t>& v, const C
 }
 
 TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const Volume<int16_t> v = fixtures::noise_volume(sized({37, 21, 18}, {35, 13, 10}), 9);
   Volume<uint8_t> roi(v.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(1, 2, i, 3) != 0;
@@ -254,8 +244,7 @@ TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile
 }
 
 TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const Volume<int16_t> v = fixtures::noise_volume(sized({61, 30, 23}, {37, 18, 11}), 11);
   Volume<uint8_t> roi(v.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(4, 2, i, 50) == 0;
@@ -287,8 +276,7 @@ TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one
 }
 
 TEST_CASE("a forest is the same bytes on both devices, for every walk") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const Volume<int16_t> v = fixtures::noise_volume({33, 17, 12}, 13);
   Volume<uint8_t> roi(v.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(5, 2, i, 20) == 0;
@@ -309,8 +297,7 @@ TEST_CASE("a forest is the same bytes on both devices, for every walk") {
 }
 
 TEST_CASE("a compiled tree serves volume after volume on the device") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const pbt::Model model = fixtures::random_model(5);
   const Context cpu = fixtures::context_of(1);
   for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
@@ -348,8 +335,7 @@ void check_training(const std::vector<pbt::TrainingVolume>& volumes, const pbt::
 }
 
 TEST_CASE("many samples of few features are split over the device") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(6);
   pbt::TrainConfig config = fixtures::small_config();
   config.samples = {4000, 4000};
@@ -360,8 +346,7 @@ TEST_CASE("many samples of few features are split over the device") {
 }
 
 TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(4);
   pbt::TrainConfig config = fixtures::small_config();
   config.mining.enabled = true;
@@ -372,8 +357,7 @@ TEST_CASE("a model trained on a CUDA device equals the one from the CPU") {
 }
 
 TEST_CASE("a training on a CUDA device goes on from any node, whatever is trained together") {
-  Context gpu;
-  if (!cuda_context(gpu)) return;
+  const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);
   pbt::TrainConfig config = fixtures::small_config();
   const auto space = fixtures::space_of(config);

@@ -31,10 +31,6 @@ int64_t least_memory(const pbt::Model& model, pbt::SlabProblem problem) {
 /// Slabs of several sizes on a CUDA device against the whole volume on the CPU, for a model whose
 /// second channel is at pyramid level `level`.
 void check_slabs(int level) {
-  if (cuda_device_count() == 0) {
-    WARN("skipped: no CUDA device");
-    return;
-  }
   Context gpu = fixtures::context_of(4);
   gpu.device = Device::cuda();
   fixtures::RandomTree tree;

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+
+#include "larch/core/device.h"
+#include "larch/core/error.h"
+
+namespace {
+
+/// ctest and scripts/device-tests take this exit code as "skipped" (CMakeLists.txt beside this).
+constexpr int kSkipped = 77;
+
+bool only_lists(const Catch::ConfigData& asked) {
+  return asked.showHelp || asked.listTests || asked.listTestNamesOnly || asked.listTags ||
+         asked.listReporters || asked.libIdentify;
+}
+
+}  // namespace
+
+/// Every case of these programs compares a CUDA device with the CPU: without a device none of them
+/// runs, and the whole program says that it was skipped.
+int main(int argc, char** argv) {
+  Catch::Session session;
+  const int code = session.applyCommandLine(argc, argv);
+  if (code != 0) return code;
+  if (!only_lists(session.configData())) {
+    try {
+      larch::choose_device("cuda");
+    } catch (const larch::DeviceError& error) {
+      std::printf("skipped: %s\n", error.what());
+      return kSkipped;
+    }
+  }
+  return session.run();
+}
