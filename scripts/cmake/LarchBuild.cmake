@@ -1,35 +1,8 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-# Compiler settings that every target shares, and the decision whether CUDA is built.
+# Compiler settings that every target shares.
 
-if(LARCH_WITH_CUDA STREQUAL "AUTO")
-  find_program(LARCH_NVCC nvcc HINTS /usr/local/cuda/bin)
-  if(LARCH_NVCC)
-    set(LARCH_CUDA_ENABLED 1)
-  else()
-    set(LARCH_CUDA_ENABLED 0)
-  endif()
-else()
-  
-  if(LARCH_WITH_CUDA)
-    set(LARCH_CUDA_ENABLED 1)
-  else()
-    set(LARCH_CUDA_ENABLED 0)
-  endif()
-endif()
-
-if(LARCH_CUDA_ENABLED)
-  find_program(LARCH_NVCC nvcc HINTS /usr/local/cuda/bin)
-  if(LARCH_NVCC AND NOT CMAKE_CUDA_COMPILER)
-    set(CMAKE_CUDA_COMPILER ${LARCH_NVCC})
-  endif()
-  if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
-  endif()
-  enable_language(CUDA)
-  find_package(CUDAToolkit REQUIRED)
-endif()
-message(STATUS "Larch: CUDA code is ${LARCH_CUDA_ENABLED} (1 = built)")
+include(LarchCuda)
 
 # Headers are included as "larch/<module>/<file>.h", in the build as after installation.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)

@@ -90,6 +90,19 @@ text_file() { printf 'hello' > a.txt; }
   expect 4 app -i a.txt -o c.txt --fail device
 }
 
+@test "4: a build without CUDA code asks for another build, one with it for another machine" {
+  text_file
+  if nvidia-smi -L >/dev/null 2>&1; then skip "there is a GPU"; fi
+  expect 4 app -i a.txt -o b.txt --device cuda
+  if "$SKELETON" --version | grep -q 'without CUDA'; then
+    has err.txt "this build has no CUDA code; build it again where the CUDA toolkit is installed (nvcc 12"
+    lacks err.txt "NVIDIA GPU"
+  else
+    has err.txt "machine with an NVIDIA GPU"
+    lacks err.txt "build it again"
+  fi
+}
+
 @test "5: memory" {
   text_file
   expect 5 app -i a.txt -o b.txt --fail memory

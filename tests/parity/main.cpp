@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-
 #include <cstdio>
+
+#include <catch2/catch.hpp>
 
 #include "larch/core/device.h"
 #include "larch/core/error.h"
