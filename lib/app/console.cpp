@@ -12,9 +12,9 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include "larch/app/file_set.h"
 #include "larch/app/json_text.h"
 #include "larch/config/suggest.h"
+#include "larch/core/atomic_file.h"
 
 namespace larch::detail {
 namespace {

@@ -17,8 +17,9 @@ using Writer = std::function<void(const std::string& temporary_path)>;
 /// What a run hands back: files to write, and what goes to the sidecars and the report.
 ///
 /// run_app calls each writer with a temporary name in the folder of the final one and with its
-/// extension (.nii.gz is kept), and renames all files after every writer succeeded. A writer must
-/// write one file, that one; a companion (the label table beside a labelmap) is added by itself.
+/// extension (.nii.gz is kept), and renames all files after every writer succeeded. The temporary is
+/// there already and empty: a writer opens and fills it, one file, that one, and does not put another
+/// one in its place. A companion (the label table beside a labelmap) is added by itself.
 class Outputs {
  public:
   /// An output file. An empty path (a flag that was not given) is ignored. Its folder must exist,
@@ -67,10 +68,5 @@ struct CaseWriter {
   /// from several threads. Throws OutputError, or what a writer throws.
   std::function<void(const Outputs& outputs, double seconds)> write;
 };
-
-/// Writes one file so that it is either there whole or not at all: temporary name in the same
-/// folder, flushed to the disk, renamed; replaces what is there. For checkpoints during a run.
-/// Throws OutputError that names `path`, or what the writer throws.
-void write_atomically(const std::string& path, const Writer& writer);
 
 }  // namespace larch

@@ -9,8 +9,9 @@
 
 #include <unistd.h>
 
-#include "larch/app/file_set.h"
 #include "larch/app/sidecar.h"
+#include "larch/core/atomic_file.h"
+#include "larch/core/temporaries.h"
 
 namespace larch::detail {
 namespace {
@@ -42,7 +43,7 @@ bool is_folder(const std::string& path) {
 bool holds_files(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().rfind(".larch-", 0) != 0) return true;
+    if (!is_temporary_name(entry.path().filename().string())) return true;
   }
   return false;
 }

@@ -120,7 +120,7 @@ struct Run {
 void write_all(const Run& run, const Context& context, const Outputs& outputs,
                Clock::time_point start) {
   NewFolders folders;
-  FileSet files(run.replace, context.stop);
+  FileSet files(run.replace, context);
   for (const Outputs::File& file : outputs.files) {
     make_folder_for(file.path, run.planned.folders, folders);
     files.write(file.path, file.writer);
@@ -150,7 +150,9 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
 
 /// The files of one case and their sidecars, all or none.
 void write_case(const Run& run, const Context& context, const Outputs& outputs, double seconds) {
-  FileSet files(run.replace, nullptr);
+  Context to_the_end = context;
+  to_the_end.stop = nullptr;
+  FileSet files(run.replace, to_the_end);
   for (const Outputs::File& file : outputs.files) files.write(file.path, file.writer);
   if (!run.line.common.no_sidecar) {
     const RunRecord record{

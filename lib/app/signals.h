@@ -3,17 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <string>
 
 namespace larch::detail {
 
 /// From now on the first SIGINT or SIGTERM sets the flag to 130 or 143; a second one removes the
-/// temporary files and ends the process at once. SIGXFSZ (ulimit -f) becomes an ordinary write
-/// error.
+/// temporary files and ends the process at once. SIGXFSZ (ulimit -f) and SIGPIPE (a reader that
+/// went away) become ordinary write errors.
 const std::atomic<int>* catch_signals();
-
-/// Names of files that the second signal removes. Files beyond 512 at a time are not remembered.
-void remember_temporary(const std::string& path);
-void forget_temporary(const std::string& path);
 
 }  // namespace larch::detail

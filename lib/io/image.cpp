@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "larch/core/atomic_file.h"
 #include "larch/core/error.h"
 #include "larch/io/dicom.h"
 #include "larch/io/dicom_file.h"
@@ -77,7 +78,7 @@ Header probe_by_nifti(const std::string& path, int& frames) {
 }
 
 void write_by_nifti(const std::string& path, const Pixels& pixels) {
-  write_through_temporary(path, [&](const std::string& temporary) {
+  write_atomically(path, [&](const std::string& temporary) {
     write_nifti(temporary, pixels.grid, pixels.component, pixels.voxels,
                 pixels.labels ? NiftiIntent::kLabel : NiftiIntent::kNone);
   });
@@ -86,7 +87,7 @@ void write_by_nifti(const std::string& path, const Pixels& pixels) {
 void write_by_tiff(const std::string& path, const Pixels& pixels) {
   require_picture(path, pixels,
                   {Component::kUint8, Component::kUint16, Component::kInt16, Component::kFloat32});
-  write_through_temporary(path, [&](const std::string& temporary) {
+  write_atomically(path, [&](const std::string& temporary) {
     write_tiff(temporary, pixels.grid, pixels.component, pixels.voxels);
   });
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "larch/core/atomic_file.h"
 #include "larch/core/error.h"
 #include "larch/models/pbt_codec.h"
 #include "larch/pbt/self_test.h"
@@ -27,13 +28,15 @@ std::string read_bytes(const std::string& path) {
 }
 
 void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out) {
-    throw OutputError("cannot write '" + path +
-                      "'; check the folder, its permissions and the disk");
-  }
+  write_atomically(path, [&](const std::string& temporary) {
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) {
+      throw OutputError("cannot write '" + temporary +
+                        "'; check the folder, its permissions and the disk");
+    }
+  });
 }
 
 /// Runs `read` and names the file in every error.

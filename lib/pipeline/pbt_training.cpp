@@ -8,10 +8,11 @@
 #include <set>
 
 #include "larch/app/build_info.h"
-#include "larch/app/outputs.h"
 #include "larch/config/config.h"
+#include "larch/core/atomic_file.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/core/temporaries.h"
 #include "larch/io/image.h"
 #include "larch/models/pbt_file.h"
 
@@ -138,6 +139,7 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   }
   if (!files.checkpoint.empty()) {
     hooks.forest_seconds = 5;
+    remove_leftovers_once(folder_of(files.checkpoint), context);
     hooks.after_node = [&](const pbt::PartialModel& partial) {
       write_atomically(files.checkpoint, [&](const std::string& temporary) {
         models::write_partial(temporary, partial, print);

@@ -8,6 +8,9 @@
 #include <sstream>
 
 #include <catch2/catch.hpp>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "larch/app/console.h"
@@ -16,7 +19,18 @@
 #include "larch/app/outputs.h"
 #include "larch/app/resources.h"
 #include "larch/app/sidecar.h"
+#include "larch/core/atomic_file.h"
 #include "larch/core/digest.h"
+
+namespace {
+std::atomic<int> flushes{0};
+}
+
+/// In place of the C library's, so that a test can count.
+extern "C" int fsync(int file) {
+  ++flushes;
+  return static_cast<int>(syscall(SYS_fsync, file));
+}
 
 namespace larch::detail {
 namespace {
@@ -56,24 +70,11 @@ Failure failure_from(const std::function<void()>& body) {
   return {};
 }
 
-TEST_CASE("temporary names stay in the folder and keep the extension") {
-  const auto extension = [](const std::string& path) {
-    const std::string name = temporary_name(path);
-    CHECK(folder_of(name) == folder_of(path));
-    CHECK(fs::path(name).filename().string().rfind(".larch-", 0) == 0);
-    return name.substr(name.find('.', name.rfind(".larch-") + 1));
-  };
-  CHECK(extension("/a/seg.nii.gz") == ".nii.gz");
-  CHECK(extension("b.c/model.pbt") == ".pbt");
-  CHECK(extension("x.y.vtk") == ".vtk");
-  CHECK(temporary_name("plain").find('.', 1) == std::string::npos);
-  CHECK(temporary_name("a.txt") != temporary_name("a.txt"));
-}
-
 TEST_CASE("files of a set appear together or not at all") {
   const Folder folder;
+  const Context context;
   {
-    FileSet files(false, nullptr);
+    FileSet files(false, context);
     files.write(folder / "a.txt", text_writer("a"));
     files.write(folder / "b.txt", text_writer("b"));
     CHECK_FALSE(fs::exists(folder / "a.txt"));
@@ -82,7 +83,7 @@ TEST_CASE("files of a set appear together or not at all") {
     CHECK(content(folder / "b.txt") == "b");
   }
   {
-    FileSet files(true, nullptr);
+    FileSet files(true, context);
     files.write(folder / "a.txt", text_writer("new"));
     const Writer broken = [](const std::string& path) {
       std::ofstream(path) << "half";
@@ -99,7 +100,8 @@ TEST_CASE("files of a set appear together or not at all") {
 
 TEST_CASE("a name that is taken during the run is not replaced, and the others are taken back") {
   const Folder folder;
-  FileSet files(false, nullptr);
+  const Context context;
+  FileSet files(false, context);
   files.write(folder / "a.txt", text_writer("a"));
   files.write(folder / "b.txt", text_writer("b"));
   std::ofstream(folder / "b.txt") << "of someone else";
@@ -111,7 +113,9 @@ TEST_CASE("a name that is taken during the run is not replaced, and the others a
 TEST_CASE("a stop request keeps files from being written") {
   const Folder folder;
   std::atomic<int> stop{0};
-  FileSet files(false, &stop);
+  Context context;
+  context.stop = &stop;
+  FileSet files(false, context);
   files.write(folder / "a.txt", text_writer("a"));
   stop = 143;
   CHECK_THROWS_AS(files.write(folder / "b.txt", text_writer("b")), Stopped);
@@ -119,20 +123,49 @@ TEST_CASE("a stop request keeps files from being written") {
   CHECK_FALSE(fs::exists(folder / "a.txt"));
 }
 
-TEST_CASE("write_atomically replaces whole files and keeps the old one on failure") {
+TEST_CASE("a set of more files than may be held open") {
   const Folder folder;
-  write_atomically(folder / "x.pbt", text_writer("1"));
-  write_atomically(folder / "x.pbt", text_writer("2"));
-  CHECK_THROWS_AS(write_atomically(folder / "x.pbt",
-                                   [](const std::string& path) {
-                                     std::ofstream(path) << "3";
-                                     throw InputError("no");
-                                   }),
-                  Error);
-  CHECK(content(folder / "x.pbt") == "2");
-  CHECK(folder.count() == 1);
-  CHECK_THROWS_AS(write_atomically(folder / "none/x", text_writer("")), OutputError);
-  CHECK_THROWS_AS(write_atomically(folder / "y", [](const std::string&) {}), OutputError);
+  const pid_t child = fork();  // the limit cannot be raised again
+  if (child == 0) {
+    const Context context;
+    FileSet files(false, context);
+    const struct rlimit few { 300, 300 };
+    bool done = setrlimit(RLIMIT_NOFILE, &few) == 0;
+    try {
+      for (int i = 0; i < 400; ++i) files.write(folder / std::to_string(i), text_writer("x"));
+      files.commit();
+    } catch (const OutputError&) {
+      done = false;
+    }
+    _exit(done ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(folder.count() == 400);
+}
+
+TEST_CASE("a file of a set is flushed once, and the folder once for all of them") {
+  const Folder folder;
+  const Context context;
+  FileSet files(false, context);
+  flushes = 0;
+  const Writer nested = [](const std::string& path) {
+    write_atomically(path, text_writer("in the temporary itself"));
+  };
+  for (const char* name : {"a", "b", "c"}) files.write(folder / name, nested);
+  CHECK(folder.count() == 3);
+  CHECK(flushes == 3);
+  files.commit();
+  CHECK(flushes == 4);
+  CHECK(content(folder / "b") == "in the temporary itself");
+}
+
+TEST_CASE("a writer that writes nothing is an error") {
+  const Folder folder;
+  const Context context;
+  FileSet files(true, context);
+  CHECK_THROWS_AS(files.write(folder / "y", [](const std::string&) {}), OutputError);
 }
 
 TEST_CASE("the code of a failure is that of the outermost Larch error; the chain is whole") {
