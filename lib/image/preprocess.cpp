@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "larch/core/error.h"
+#include "larch/core/guard.h"
 #include "larch/core/parallel.h"
 
 namespace larch::image {
@@ -291,7 +292,28 @@ class OrderStatistics {
 
 }  // namespace
 
-Grid model_grid(const Grid& input, const ModelSpace& space) {
+namespace {
+
+/// In floating point: the product of the sizes may overflow.
+double voxels_of(const Grid& grid) {
+  return static_cast<double>(grid.size.x) * grid.size.y * grid.size.z;
+}
+
+void check_growth(const Grid& input, const Grid& model, const ModelSpace& space,
+                  const std::string& name) {
+  const double voxels = voxels_of(model);
+  if (voxels <= std::max(kHarmlessVoxels, kMostGrowth * voxels_of(input))) return;
+  const bool oblique =
+      space.orientation == Orientation::kWorld && nearest_axes(input.direction)[0] == 0;
+  throw InputError(name + " of " + describe(input) + " would grow to " + describe(model) +
+                   " in the space of the model, out of all proportion; check the spacing" +
+                   (oblique ? " and the direction of the axes" : "") +
+                   " in its header, and the spacing of the model");
+}
+
+}  // namespace
+
+Grid model_grid(const Grid& input, const ModelSpace& space, const std::string& name) {
   Grid g;
   if (space.orientation == Orientation::kOwn) {
     g = respaced(input, space.spacing_mm);
@@ -300,10 +322,7 @@ Grid model_grid(const Grid& input, const ModelSpace& space) {
     g = axes[0] == 0 ? bounding_grid(input, space.spacing_mm)
                      : respaced(reoriented(input, axes), space.spacing_mm);
   }
-  if (static_cast<double>(g.size.x) * g.size.y * g.size.z > 8589934592.0) {
-    throw MemoryError("at the model's spacing the image would have " + describe(g) +
-                      ", more than 2^33: is its spacing right?");
-  }
+  if (guarded(Guard::kGridGrowth)) check_growth(input, g, space, name);
   return g;
 }
 
@@ -353,9 +372,16 @@ std::array<int32_t, 2> value_range(const IntensityRule& rule) {
 }
 
 Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& space,
-                               const Context& context) {
+                               const Context& context, const std::string& name) {
   const IntensityMap map = intensity_map(image, space.intensity);
-  const Grid grid = model_grid(image.grid(), space);
+  const Grid grid = model_grid(image.grid(), space, name);
+  const double needed = voxels_of(grid) * sizeof(int16_t);
+  const size_t available = free_memory_bytes(Device::cpu());
+  if (needed > static_cast<double>(available)) {
+    throw MemoryError("not enough host memory for " + name + " in the space of the model (" +
+                      describe(grid) + "): needed " + std::to_string(static_cast<int64_t>(needed)) +
+                      " bytes, available " + std::to_string(available));
+  }
   Volume<int16_t> out(grid);
   const auto store = [&](int64_t i, float intensity) {
     const double value = std::nearbyint((intensity - map.offset) * map.scale);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "larch/config/fields.h"
@@ -63,9 +64,15 @@ struct ModelSpace {
 
 /// The grid of model space that covers `input`. With Orientation::kWorld its axes are left,
 /// posterior, superior; an image within one degree of them keeps its own axes, permuted and
-/// flipped, so that an image of the model's spacing is not interpolated at all. Throws MemoryError
-/// when it would have more than 2^33 voxels.
-Grid model_grid(const Grid& input, const ModelSpace& space);
+/// flipped, so that an image of the model's spacing is not interpolated at all. Throws InputError,
+/// with `name` (of the file, for the message), when it would have more than kMostGrowth times the
+/// voxels of the input and more than kHarmlessVoxels: then a spacing or an axis is wrong.
+Grid model_grid(const Grid& input, const ModelSpace& space, const std::string& name = "the image");
+
+/// Each axis eight times as fine. Real images stay below: a single oblique slice of 512x512, whose
+/// box along the axes of the world is the worst of them, takes 257.
+constexpr double kMostGrowth = 512;
+constexpr double kHarmlessVoxels = 1 << 24;
 
 /// Linear interpolation of `source` at the voxel centres of `target`; where the target is coarser,
 /// the mean over a regular pattern of round(ratio) points an axis. Beyond the border the nearest
@@ -86,8 +93,8 @@ IntensityMap intensity_map(const Volume<float>& image, const IntensityRule& rule
 std::array<int32_t, 2> value_range(const IntensityRule& rule);
 
 /// Image to model space: the intensity rule is evaluated on the input, then it is resampled and
-/// quantised.
+/// quantised. Throws as model_grid does, and MemoryError where the result does not fit.
 Volume<int16_t> to_model_space(const Volume<float>& image, const ModelSpace& space,
-                               const Context& context);
+                               const Context& context, const std::string& name = "the image");
 
 }  // namespace larch::image

@@ -12,6 +12,7 @@
 #include "larch/core/error.h"
 #include "larch/io/byte_order.h"
 #include "larch/io/file.h"
+#include "larch/io/guard.h"
 #include "larch/io/zstream.h"
 
 namespace larch::io {
@@ -20,6 +21,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr int kBytes1 = 348, kBytes2 = 540;
+/// After the header of a single file come four bytes that say whether extensions follow.
+constexpr int kExtender = 4;
 
 // The fields of both versions that matter here, still in RAS and in the units of the file.
 struct Fields {
@@ -175,6 +178,8 @@ void set_geometry(const Fields& f, const std::string& path, Grid& grid) {
   } else {
     grid.spacing_mm = header_spacing(f, path);
     if (f.qform_code > 0) {
+      const Vec3d q{f.quatern[0], f.quatern[1], f.quatern[2]};
+      if (!(norm(q) < 1.01)) bad(path, "the quaternion of the qform is longer than 1; repair it");
       grid.direction = rotation(f.quatern);
       if (f.pixdim[0] < 0) {
         for (auto& row : grid.direction.m) row[2] = -row[2];
@@ -206,9 +211,17 @@ void set_scaling(const Fields& f, const std::string& path, Header& header) {
 }
 
 void set_data(const Fields& f, const std::string& path, NiftiHeader& out) {
-  const int header_bytes = f.single_file ? kBytes1 : 0;
-  const double offset = f.data_offset == 0 && f.single_file ? 352 : f.data_offset;
-  if (!(offset >= header_bytes && offset < 1e15) || offset != std::floor(offset)) {
+  // A single file may leave vox_offset at zero. Of the bytes 348 to 351 readers differ about what
+  // stands there (some begin the voxels at once), so that such a file is not guessed at.
+  const int least = f.single_file ? out.header_bytes + kExtender : 0;
+  const double offset = f.data_offset == 0 ? least : f.data_offset;
+  const bool inside = offset >= 0 && offset < least && guarded(Guard::kNiftiOffset);
+  if (inside) {
+    bad(path, "the header places the voxels at byte " + std::to_string(f.data_offset) +
+                  ", inside the header itself, which takes " + std::to_string(least) +
+                  " bytes; repair vox_offset, or convert the file again");
+  }
+  if (!(offset >= 0 && offset < 1e15) || offset != std::floor(offset)) {
     bad(path, "the header places the voxels at an impossible offset; it is damaged");
   }
   out.data_offset = static_cast<int64_t>(offset);
@@ -226,6 +239,23 @@ void set_data(const Fields& f, const std::string& path, NiftiHeader& out) {
     }
   }
   bad(path, "the voxels should stand in '" + data.string() + "', which is missing");
+}
+
+// Extensions stand between the header and the voxels; one that reaches beyond vox_offset would be
+// read as voxels. Bytes that are no extension are not minded: some programs set the mark and write
+// none.
+void check_extensions(ZReader& in, const NiftiHeader& nifti, const std::string& path) {
+  std::array<char, kExtender + 8> bytes{};  // the mark, and size and code of the first extension
+  if (in.read(bytes.data(), bytes.size()) < static_cast<int64_t>(bytes.size())) return;
+  if (bytes[0] == 0) return;
+  const FieldReader reader{bytes.data(), nifti.swapped};
+  const auto size = reader.get<int32_t>(kExtender), code = reader.get<int32_t>(kExtender + 4);
+  const bool extension = size >= 16 && size % 16 == 0 && code >= 0 && code <= 1000;
+  if (!extension || nifti.header_bytes + kExtender + int64_t{size} <= nifti.data_offset) return;
+  if (!guarded(Guard::kNiftiOffset)) return;
+  bad(path, "the header places the voxels at byte " + std::to_string(nifti.data_offset) +
+                ", inside a header extension of " + std::to_string(size) +
+                " bytes; repair vox_offset, or convert the file again");
 }
 
 std::string header_path_of(const std::string& path) {
@@ -269,6 +299,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
     bad(path, "shorter than its NIfTI-2 header of 540 bytes; truncated?");
   }
   check_magic(bytes, version2, path);
+  out.header_bytes = header_size;
   const FieldReader reader{bytes.data(), out.swapped};
   const Fields fields = version2 ? parse2(reader) : parse1(reader);
   set_type(fields, path, out.header);
@@ -276,6 +307,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   set_geometry(fields, path, out.header.grid);
   set_scaling(fields, path, out.header);
   set_data(fields, path, out);
+  if (fields.single_file) check_extensions(in, out, path);
   return out;
 }
 

@@ -10,6 +10,7 @@
 
 #include "larch/core/device.h"
 #include "larch/core/error.h"
+#include "larch/io/guard.h"
 
 namespace larch::io {
 namespace {
@@ -169,6 +170,33 @@ std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path) {
   return {};
 }
 
+namespace {
+
+void check_limits(const Grid& grid, const std::string& path) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const double spacing = grid.spacing_mm[axis];
+    if (spacing >= kFinestSpacingMm && spacing <= kCoarsestSpacingMm) continue;
+    throw InputError("'" + path + "': a voxel spacing of " + text(spacing) + " mm along axis " +
+                     std::to_string(axis + 1) + " is not to be believed (" +
+                     text(kFinestSpacingMm) + " to " + text(kCoarsestSpacingMm) +
+                     " mm are); repair the header");
+  }
+  for (int corner = 0; corner < 8; ++corner) {
+    const Vec3d last{grid.size.x - 1.0, grid.size.y - 1.0, grid.size.z - 1.0};
+    const Vec3d at = world_from_index(
+        grid, {corner & 1 ? last.x : 0, corner & 2 ? last.y : 0, corner & 4 ? last.z : 0});
+    for (int axis = 0; axis < 3; ++axis) {
+      if (std::abs(at[axis]) <= kFarthestMm) continue;
+      throw InputError("'" + path + "': the header places a corner of the image at (" + text(at.x) +
+                       ", " + text(at.y) + ", " + text(at.z) + ") mm, more than " +
+                       text(kFarthestMm) +
+                       " mm away, which is not to be believed; repair its origin and spacing");
+    }
+  }
+}
+
+}  // namespace
+
 void check_geometry(const Grid& grid, const std::string& path) {
   bool finite = true, positive = true;
   for (int axis = 0; axis < 3; ++axis) {
@@ -184,6 +212,7 @@ void check_geometry(const Grid& grid, const std::string& path) {
                      text(grid.spacing_mm.x) + ", " + text(grid.spacing_mm.y) + ", " +
                      text(grid.spacing_mm.z) + " mm); repair the header");
   }
+  if (guarded(Guard::kGeometryLimits)) check_limits(grid, path);
   if (!(std::abs(determinant(grid.direction)) > 1e-6)) {
     throw InputError("'" + path +
                      "': two axes of the direction matrix are parallel, so that positions are not "

@@ -74,8 +74,15 @@ int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::strin
 /// Memory for the voxels; throws MemoryError with needed and free bytes.
 std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);
 
-/// Throws InputError unless spacing, origin and direction are finite, spacings positive and the
-/// direction invertible.
+/// What a geometry may be in every format. Wide enough for a tenth of a nanometre and for the
+/// longest table; beyond it float32, in which NIfTI and the meshes store positions, no longer tells
+/// neighbouring voxels apart, or overflows.
+constexpr double kFinestSpacingMm = 1e-7, kCoarsestSpacingMm = 1e4;
+constexpr double kFarthestMm = 1e7;  ///< of any corner of the image from the origin of the world
+
+/// Throws InputError unless spacing, origin and direction are finite, the spacings and the eight
+/// corners within the limits above and the direction invertible. Every reader calls it, with the
+/// size already in the grid.
 void check_geometry(const Grid& grid, const std::string& path);
 
 /// Applies slope, intercept and luminance and checks each value against T; see read_volume.

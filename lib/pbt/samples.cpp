@@ -126,7 +126,7 @@ TrainingVolume make_training_volume(const std::string& name, const Volume<float>
   }
   TrainingVolume volume;
   volume.name = name;
-  volume.voxels = image::to_model_space(image, space, context);
+  volume.voxels = image::to_model_space(image, space, context, "'" + name + "'");
   const LabelVolume resampled = image::resample_labels(labels, volume.voxels.grid(), context);
   volume.classes = voxel_classes(resampled, config, context);
   volume.digest = digest_of(volume.voxels, volume.classes);

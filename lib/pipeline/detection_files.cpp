@@ -67,6 +67,7 @@ DetectionFiles files_of_case(const std::string& folder, const std::string& id,
 
 void read_input(const std::string& image, const std::string& roi, const ReadOptions& options,
                 DetectionJob& job) {
+  job.name = "'" + image + "'";
   job.image = read_volume<float>(image, options);
   if (roi.empty()) return;
   job.roi = read_volume<uint8_t>(roi);

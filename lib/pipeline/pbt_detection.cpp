@@ -117,7 +117,7 @@ void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& 
              const Context& context) {
   const Step step(job.found, "model space", 0, context);
   job.grid = job.image.grid();
-  job.voxels = image::to_model_space(job.image, model.space, context);
+  job.voxels = image::to_model_space(job.image, model.space, context, job.name);
   if (!job.roi.empty()) job.nearby = roi_in_model_space(job.roi, job.voxels.grid(), context);
   if (!needs_image(config, job.wanted)) job.image = {};
 }

@@ -80,6 +80,7 @@ struct Wanted {
 /// One image on its way through a detection. The three steps below follow each other, for different
 /// images in different threads if need be.
 struct DetectionJob {
+  std::string name = "the image";  ///< for messages
   Volume<float> image;
   Volume<uint8_t> roi;  ///< on the grid of the image; empty: everywhere
   Wanted wanted;

@@ -38,6 +38,91 @@ TEST_CASE("damaged NIfTI headers are errors that name the file") {
   CHECK_THAT(reading_error(folder, with(sound, 112, INFINITY)), Catch::Contains("scl_slope"));
 }
 
+TEST_CASE("voxels that would begin inside a NIfTI header are refused") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  for (const float offset : {348.0F, 351.0F, 1.0F, 352.5F}) {
+    INFO(offset);
+    CHECK_THAT(reading_error(folder, with(sound, 108, offset)),
+               Catch::Contains("the header places the voxels at"));
+  }
+  CHECK_THAT(reading_error(folder, with(sound, 108, 100000.0F)), Catch::Contains("truncated"));
+  write_file(folder / "zero.nii", with(sound, 108, 0.0F));  // zero: where they are by default
+  CHECK(same_values(read_volume<int16_t>(folder / "zero.nii"),
+                    read_volume<int16_t>(folder / "sound.nii")));
+
+  const std::string second = sound_nifti2();
+  write_file(folder / "second.nii", second);
+  const auto volume = read_volume<int16_t>(folder / "second.nii");
+  for (int64_t i = 0; i < 24; ++i) CHECK(volume[i] == i);
+  write_file(folder / "second_zero.nii", with(second, 168, int64_t{0}));
+  CHECK(same_values(read_volume<int16_t>(folder / "second_zero.nii"), volume));
+  for (const int64_t offset : {348, 352, 540, 543, 1}) {
+    INFO(offset);
+    CHECK_THAT(reading_error(folder, with(second, 168, offset)),
+               Catch::Contains("inside the header itself, which takes 544 bytes"));
+  }
+  for (const int64_t offset : {int64_t{-1}, int64_t{1} << 62}) {
+    CHECK_THAT(reading_error(folder, with(second, 168, offset)),
+               Catch::Contains("impossible offset"));
+  }
+  CHECK_THAT(reading_error(folder, with(second, 168, int64_t{545})), Catch::Contains("hold"));
+}
+
+TEST_CASE("voxels that would begin inside an extension of a NIfTI header are refused") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  std::string extension(32, 'x');
+  extension = with(with(extension, 0, int32_t{32}), 4, int32_t{6});
+  std::string extended = with(sound, 348, char{1});
+  extended.insert(352, extension);
+  CHECK_THAT(reading_error(folder, extended), Catch::Contains("inside a header extension"));
+  write_file(folder / "extended.nii", with(extended, 108, 384.0F));
+  const auto volume = read_volume<int16_t>(folder / "extended.nii");
+  CHECK(same_values(volume, read_volume<int16_t>(folder / "sound.nii")));
+  // The mark without an extension, as some programs leave it.
+  write_file(folder / "marked.nii", with(sound, 348, char{1}));
+  CHECK(same_values(read_volume<int16_t>(folder / "marked.nii"), volume));
+}
+
+TEST_CASE("geometries that no scanner gives are refused in every format") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  for (const float far : {1e8F, -3e38F}) {
+    CHECK_THAT(reading_error(folder, with(sound, 292, far)), Catch::Contains("a corner"));
+  }
+  CHECK_THAT(reading_error(folder, with(sound_nifti2(), 424, 1e308)), Catch::Contains("a corner"));
+  for (const float coarse : {1e6F, 3e37F}) {
+    CHECK_THAT(reading_error(folder, with(sound, 280, coarse)), Catch::Contains("voxel spacing"));
+  }
+  const std::string by_spacing = with(with(sound, 254, int16_t{0}), 252, int16_t{0});
+  for (const float spacing : {3e38F, 20000.0F, 1e-8F}) {
+    CHECK_THAT(reading_error(folder, with(by_spacing, 84, spacing)),
+               Catch::Contains("voxel spacing") && Catch::Contains("along axis 2"));
+  }
+  CHECK_THAT(reading_error(folder, with(with(sound, 254, int16_t{0}), 260, 30.0F)),
+             Catch::Contains("quaternion"));
+  const std::string mha =
+      "ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\n";
+  const std::string mha_end = "ElementDataFile = LOCAL\n12345678";
+  CHECK_THAT(reading_error(folder, mha + "Offset = 0 1e308 0\n" + mha_end, "far.mha"),
+             Catch::Contains("a corner"));
+  CHECK_THAT(reading_error(folder, mha + "ElementSpacing = 1 1 3e38\n" + mha_end, "wide.mha"),
+             Catch::Contains("voxel spacing"));
+  const std::string nrrd =
+      "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 2 2 2\nencoding: raw\nspace: LPS\n";
+  const std::string axes = "space directions: (1,0,0) (0,1,0) ";
+  CHECK_THAT(reading_error(folder, nrrd + axes + "(0,0,1)\nspace origin: (1e308,0,0)\n\n12345678",
+                           "far.nrrd"),
+             Catch::Contains("a corner"));
+  CHECK_THAT(reading_error(folder, nrrd + axes + "(0,0,3e38)\n\n12345678", "wide.nrrd"),
+             Catch::Contains("voxel spacing"));
+  // Electron microscopes see nanometres, and positions may be given in the room.
+  write_file(folder / "fine.mha",
+             mha + "ElementSpacing = 1e-6 1e-6 1e-6\nOffset = 9e5 0 0\n" + mha_end);
+  CHECK(read_volume<uint8_t>(folder / "fine.mha").grid().spacing_mm.x == 1e-6);
+}
+
 TEST_CASE("absurd sizes are refused before memory is taken") {
   const TemporaryFolder folder;
   const std::string sound = sound_nifti(folder);

@@ -298,8 +298,45 @@ TEST_CASE("The model grid of an oblique image covers it, other spacings keep its
   const Vec3d centre = world_from_index(grid, {9.5, 5, 2.5}),
               other = world_from_index(coarse, {4.5, 5, 2.5});
   CHECK(norm(centre - other) < 1e-9);
-  space.spacing_mm = {1e-5, 1e-5, 1e-5};
-  CHECK_THROWS_AS(model_grid(grid, space), MemoryError);
+}
+
+TEST_CASE("A model grid out of proportion to its image is refused before memory is taken") {
+  Grid grid = grid_of({12, 10, 8});
+  grid.spacing_mm = {2, 2, 3};
+  ModelSpace space;
+  space.spacing_mm = grid.spacing_mm;
+  CHECK(model_grid(grid, space).voxels() == 960);
+  const auto refused = [&](const Grid& input) {
+    try {
+      model_grid(input, space, "'x.nii'");
+    } catch (const InputError& error) {
+      CHECK_THAT(error.what(), Catch::Contains("'x.nii'") && Catch::Contains("spacing"));
+      return true;
+    }
+    return false;
+  };
+  // A first axis that runs 10 m a voxel, nearly along the third.
+  Grid sheared = grid;
+  sheared.spacing_mm.x = 1e4;
+  sheared.direction.m[0][0] = 2e-4;
+  sheared.direction.m[2][0] = std::sqrt(1 - 4e-8);
+  sheared.size = {1200, 1000, 8};
+  CHECK(refused(sheared));
+  // A model of 0.01 mm.
+  space.spacing_mm = {0.01, 0.01, 0.01};
+  CHECK(refused(grid));
+  // What happens to real images: eight times as fine along each axis, and the box around an oblique
+  // slice.
+  Grid scan = grid_of({64, 64, 30});
+  scan.spacing_mm = {0.5, 0.5, 8};
+  space.spacing_mm = {0.5, 0.5, 1};
+  CHECK(model_grid(scan, space).size == Vec3i{64, 64, 240});
+  Grid slice = grid_of({512, 512, 1});
+  slice.direction = rotation_z(45);
+  std::swap(slice.direction.m[1], slice.direction.m[2]);  // turned about y
+  for (auto& row : slice.direction.m) std::swap(row[1], row[2]);
+  space.spacing_mm = {1, 1, 1};
+  CHECK(model_grid(slice, space).voxels() == 363LL * 512 * 363);
 }
 
 TEST_CASE("Resampling is linear between voxels and averages where it becomes coarser") {
