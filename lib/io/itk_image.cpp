@@ -12,6 +12,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/text_header.h"
+#include "larch/io/tiff_check.h"
 #include "larch/io/zstream.h"
 
 namespace larch::io {
@@ -140,8 +141,7 @@ Header header_of(const itk::ImageIOBase& io, ItkFormat format, const std::string
 // The text part of a volume format must be sound before ITK parses it.
 int64_t most_bytes_of(const std::string& path, ItkFormat format) {
   if (format == ItkFormat::kNrrd) return check_nrrd_text(path);
-  // Above what deflate, LZW and fax codes reach; only absurd sizes are to be stopped.
-  return static_cast<int64_t>(std::filesystem::file_size(path)) * 8192;
+  return check_tiff(path);
 }
 
 itk::ImageIOBase::Pointer open(const std::string& path, ItkFormat format) {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "nifti_damage.h"
+#include "tiff_maker.h"
 
 using namespace larch;
 using namespace larch::test;
@@ -219,4 +220,67 @@ TEST_CASE("truncated and bit-flipped pictures are errors or pictures, never cras
       }
     }
   }
+}
+
+TEST_CASE("TIFF directories in a ring, beyond the file or of another file's size are refused") {
+  const TemporaryFolder folder;
+  const auto error = [&](const TiffMaker& tiff) {
+    return reading_error(folder, tiff.bytes(), "damaged.tif");
+  };
+  TiffMaker sound;
+  for (const bool big : {false, true}) {
+    sound.big = big;
+    write_file(folder / "sound.tif", sound.bytes());
+    const auto picture = read_volume<uint8_t>(folder / "sound.tif");
+    CHECK(picture.size() == Vec3i{16, 12, 1});
+    for (int64_t i = 0; i < picture.voxels(); ++i) CHECK(picture[i] == i);
+
+    TiffMaker ring = sound;
+    ring.next = ring.directory_offset();
+    CHECK_THAT(error(ring), Catch::Contains("ring"));
+    TiffMaker away = sound;
+    away.next = 1 << 20;
+    CHECK_THAT(error(away), Catch::Contains("beyond the end"));
+    TiffMaker wide_table = sound;
+    wide_table.fields[273] = {4, 4000, 8};
+    CHECK_THAT(error(wide_table), Catch::Contains("beyond the end"));
+    TiffMaker voxels_away = sound;
+    voxels_away.fields[273].value = 100000;
+    CHECK_THAT(error(voxels_away), Catch::Contains("beyond the end"));
+  }
+  sound.big = false;
+  // Two directories that name each other; the second is the first with another link.
+  const std::string bytes = sound.bytes();
+  const auto first = static_cast<uint32_t>(sound.directory_offset());
+  const auto second = static_cast<uint32_t>(bytes.size());
+  const std::string directory = bytes.substr(first);
+  std::string pair =
+      with(bytes, bytes.size() - 4, second) + with(directory, directory.size() - 4, first);
+  CHECK_THAT(reading_error(folder, pair, "pair.tif"), Catch::Contains("ring"));
+  // Two pages make a volume, unless they are of different sizes.
+  pair = with(pair, pair.size() - 4, uint32_t{0});
+  write_file(folder / "pages.tif", pair);
+  CHECK(read_volume<uint8_t>(folder / "pages.tif").size() == Vec3i{16, 12, 2});
+  CHECK_THAT(reading_error(folder, with(pair, second + 2 + 8, uint32_t{8}), "pair.tif"),
+             Catch::Contains("different sizes"));
+}
+
+TEST_CASE("a TIFF file that claims more than it holds is refused by its header") {
+  const TemporaryFolder folder;
+  // Each would make libtiff allocate tables of 2 GB before anything is read.
+  for (const uint64_t compression : {1, 5, 8, 32773}) {
+    TiffMaker tall;
+    tall.fields[259].value = compression;
+    tall.fields[257].value = INT32_MAX;
+    CHECK_THAT(reading_error(folder, tall.bytes(), "tall.tif"), Catch::Contains("fewer strips"));
+    tall.fields[278] = {4, 1, INT32_MAX};  // one strip
+    CHECK_THAT(reading_error(folder, tall.bytes(), "tall.tif"),
+               Catch::Contains("more than the file can hold"));
+  }
+  TiffMaker nothing;
+  nothing.fields[256].value = 0;
+  CHECK_THAT(reading_error(folder, nothing.bytes(), "none.tif"), Catch::Contains("size of 0x12"));
+  TiffMaker bits;
+  bits.fields[258].value = 1000;
+  CHECK_THAT(reading_error(folder, bits.bytes(), "bits.tif"), Catch::Contains("1000 bits"));
 }
