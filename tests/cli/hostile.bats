@@ -202,6 +202,29 @@ assert len(rows) == 1 + min(100, values.size), len(rows)"
   absent t.pbt
 }
 
+@test "headers that would take gigabytes, or lead nowhere: 3 within a small memory, and no endless loop" {
+  # Far less than the tables that such a header asks for, and far more than the refusal takes.
+  for name in tall.tif ring.tif header_huge.nii header_axis_long.nii header_axis_sheared.nii \
+      header_spacing_huge.nii; do
+    limited() { (ulimit -v 1500000; detect "broken/$name" --threads 1); }
+    survives "broken/$name" 3 limited
+  done
+  has err.txt "header_spacing_huge.nii': a voxel spacing of"
+  # In training the same is said of the image, not of a model.
+  survives broken/header_spacing_huge.nii 3 train broken/header_spacing_huge.nii label.nii.gz
+  lacks err.txt "model"
+}
+
+@test "what has been found to crash or hang before" {
+  root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
+  [ -d "$root/hostile" ] || skip "no test data hostile (LARCH_TEST_DATA)"
+  for name in ring.tif tiff_13/x.tif shear-1e6.nii.gz \
+      niigz_14/x.nii.gz nifti2_117/x.nii.gz nii_77/x.nii; do
+    limited() { (ulimit -v 1500000; detect "$root/hostile/$name" --threads 1); }
+    survives "$name" 3 limited
+  done
+}
+
 # --- models
 
 @test "models that are none: text, an image, nothing, a folder, a checkpoint" {

@@ -68,6 +68,19 @@ def header_with(raw, changes):
     return bytes(out)
 
 
+TIFF_DIRECTORY = 8 + 192
+
+
+def tiff(length=12, next_directory=0):
+    """A TIFF picture of 16x12 grey pixels, with another length or a directory after it."""
+    fields = [(256, 4, 16), (257, 4, length), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 8),
+              (277, 3, 1), (278, 4, 12), (279, 4, 192)]
+    return (b"II" + struct.pack("<HI", 42, TIFF_DIRECTORY) + bytes(range(192)) +
+            struct.pack("<H", len(fields)) +
+            b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in fields) +
+            struct.pack("<I", next_directory))
+
+
 def broken_files(image):
     save("good.nii", image)
     save("good.nii.gz", image)
@@ -101,12 +114,19 @@ def broken_files(image):
         "spacing_zero": [(80, "f", 0.0), (252, "h", 1), (254, "h", 0)],
         "matrix_nan": [(280, "f", float("nan"))],
         "matrix_singular": [(280 + 4 * i, "f", 0.0) for i in range(12)],
+        "offset_in_header": [(108, "f", 348.0)],
+        "origin_far": [(292, "f", 1e38)],
+        "axis_long": [(312, "f", 1e6)],
+        "spacing_huge": [(84, "f", 3e38), (252, "h", 0), (254, "h", 0)],
+        "axis_sheared": [(312, "f", 9.9e3)],
     }
     for name, changes in headers.items():
         files[f"header_{name}.nii"] = header_with(raw, changes)
     files["text.nii.gz"] = gzip.compress(b"Dear reader, this is no image.\n" * 20)
     files["text.nii"] = b"Dear reader, this is no image.\n" * 20
     files["text.png"] = files["text.nrrd"] = files["text.mha"] = files["text.dcm"] = files["text.nii"]
+    files["ring.tif"] = tiff(next_directory=TIFF_DIRECTORY)
+    files["tall.tif"] = tiff(length=0x7fffffff)
     for name, content in files.items():
         open(os.path.join("broken", name), "wb").write(content)
 
