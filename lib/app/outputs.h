@@ -17,9 +17,9 @@ using Writer = std::function<void(const std::string& temporary_path)>;
 /// What a run hands back: files to write, and what goes to the sidecars and the report.
 ///
 /// run_app calls each writer with a temporary name in the folder of the final one and with its
-/// extension (.nii.gz is kept), and renames all files after every writer succeeded. The temporary is
-/// there already and empty: a writer opens and fills it, one file, that one, and does not put another
-/// one in its place. A companion (the label table beside a labelmap) is added by itself.
+/// extension (.nii.gz is kept), and renames all files after every writer succeeded. The temporary
+/// is there already and empty: a writer opens and fills it, one file, that one, and does not put
+/// another one in its place. A companion (the label table beside a labelmap) is added by itself.
 class Outputs {
  public:
   /// An output file. An empty path (a flag that was not given) is ignored. Its folder must exist,
@@ -63,6 +63,9 @@ class Outputs {
 /// are ready.
 struct CaseWriter {
   bool skip_existing = false;  ///< --skip-existing: leave out the cases whose outputs are all there
+  /// To be called with the outputs of all cases, before anything is done. Throws OutputError if one
+  /// exists and neither --force nor --skip-existing is given.
+  std::function<void(const std::vector<std::string>& outputs)> require_free;
   /// Writes the files of one case below an OutputDir, with their sidecars, all or none of them; a
   /// signal does not keep it from finishing. `seconds`: the time that the case took. May be called
   /// from several threads. Throws OutputError, or what a writer throws.

@@ -90,7 +90,7 @@ void check_file(const std::string& path, bool may_replace) {
   check_folder_of(path);
 }
 
-void check_output_folder(const std::string& path, bool may_replace) {
+void check_output_folder(const std::string& path, bool may_hold_files) {
   if (exists(path) && !is_folder(path)) {
     throw OutputError("output folder '" + path + "' exists and is not a folder");
   }
@@ -101,7 +101,7 @@ void check_output_folder(const std::string& path, bool may_replace) {
     if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
     return;
   }
-  if (holds_files(path) && !may_replace) {
+  if (holds_files(path) && !may_hold_files) {
     throw OutputError("output folder '" + path +
                       "' is not empty; use --force to write into it or --skip-existing to keep it");
   }
@@ -196,8 +196,24 @@ OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planne
   for (const auto* group : {&planned.main, &planned.further}) {
     for (const std::string& path : *group) check_file(path, may_replace);
   }
-  for (const std::string& path : planned.folders) check_output_folder(path, may_replace);
+  for (const std::string& path : planned.folders) {
+    check_output_folder(path, may_replace || planned.by_case);
+  }
   return may_replace ? OutputState::kReplace : OutputState::kFree;
+}
+
+void require_free(const std::vector<std::string>& outputs) {
+  std::string first;
+  size_t count = 0;
+  for (const std::string& path : outputs) {
+    if (!exists(path)) continue;
+    if (count++ == 0) first = path;
+  }
+  if (count == 0) return;
+  const std::string others =
+      count > 1 ? " and so do " + std::to_string(count - 1) + " more files of this list" : "";
+  throw OutputError("output '" + first + "' exists" + others +
+                    "; use --force to replace them or --skip-existing to keep them");
 }
 
 }  // namespace larch::detail

@@ -32,7 +32,8 @@ struct PlannedOutputs {
   std::vector<std::string> main;     ///< --skip-existing looks at these
   std::vector<std::string> further;  ///< companions and sidecars
   std::vector<std::string> folders;  ///< OutputDir
-  bool by_case = false;              ///< what is there already is looked at case by case
+  bool by_case =
+      false;  ///< what is there already is looked at case by case; folders may hold files
 };
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions);
@@ -45,5 +46,8 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
 /// cannot be written to. kSkip: everything is there and --skip-existing is given; if only a part is
 /// there, the run is repeated and replaces it.
 OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planned);
+
+/// Throws OutputError if one of these files exists.
+void require_free(const std::vector<std::string>& outputs);
 
 }  // namespace larch::detail

@@ -12,10 +12,12 @@
 #include "larch/app/console.h"
 #include "larch/app/failures.h"
 #include "larch/app/file_set.h"
+#include "larch/app/folder_record.h"
 #include "larch/app/json_text.h"
 #include "larch/app/pages.h"
 #include "larch/app/paths_check.h"
 #include "larch/app/resources.h"
+#include "larch/app/shared_folder.h"
 #include "larch/app/sidecar.h"
 #include "larch/app/signals.h"
 #include "larch/config/suggest.h"
@@ -116,6 +118,25 @@ struct Run {
   bool replace;
 };
 
+/// Adds this run to larch.json of a folder into which other runs write at the same time.
+void write_folder_record(const std::string& folder, const RunRecord& record) {
+  const FolderLock lock(folder, kLockSeconds);
+  const bool has_lock = lock.state() != FolderLock::State::kBusy;
+  const auto warn = [&](const std::string& text) { record.context.warn(text); };
+  const FolderRecord united = folder_record(folder, sidecar(record), has_lock, warn);
+  if (!has_lock) {
+    warn("another run holds the lock of '" + folder + "' and does not let it go: the record of " +
+         "this run is '" + united.path + "', and the next run into the folder takes it over");
+  }
+  Context to_the_end = record.context;
+  to_the_end.stop = nullptr;
+  FileSet files(/*replace=*/true, to_the_end);
+  files.write(united.path, text_writer(json_text(united.json, 2) + "\n"));
+  files.commit();
+  std::error_code ignored;
+  for (const std::string& part : united.taken_in) fs::remove(part, ignored);
+}
+
 /// Writes outputs, sidecars and the report, all or none of them.
 void write_all(const Run& run, const Context& context, const Outputs& outputs,
                Clock::time_point start) {
@@ -136,8 +157,9 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
           names.push_back(sidecar_name(file.path));
       }
     }
-    for (const std::string& folder : run.planned.folders)
-      names.push_back(folder_sidecar_name(folder));
+    for (const std::string& folder : run.planned.folders) {
+      if (!run.planned.by_case) names.push_back(folder_sidecar_name(folder));
+    }
     const std::string text = names.empty() ? "" : json_text(sidecar(record), 2) + "\n";
     for (const std::string& name : names) files.write(name, text_writer(text));
   }
@@ -145,6 +167,9 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
   const std::string text = report_name.empty() ? "" : json_text(report(record), 2) + "\n";
   if (!report_name.empty() && report_name != "-") files.write(report_name, text_writer(text));
   files.commit();
+  if (run.planned.by_case && !run.line.common.no_sidecar) {
+    for (const std::string& folder : run.planned.folders) write_folder_record(folder, record);
+  }
   if (report_name == "-") print(text);
 }
 
@@ -204,9 +229,17 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   }
   NewFolders folders;
   for (const std::string& folder : run.planned.folders) folders.make(folder);
-  const CaseWriter cases{flags.skip_existing, [&](const Outputs& outputs, double seconds) {
-                           write_case(run, context, outputs, seconds);
-                         }};
+  CaseWriter cases;
+  cases.skip_existing = flags.skip_existing;
+  cases.require_free = [&](std::vector<std::string> outputs) {
+    if (run.replace) return;
+    const size_t count = outputs.size();
+    for (size_t i = 0; i < count; ++i) outputs.push_back(sidecar_name(outputs[i]));
+    require_free(outputs);
+  };
+  cases.write = [&](const Outputs& outputs, double seconds) {
+    write_case(run, context, outputs, seconds);
+  };
   const Outputs outputs = run.program.run(context, cases);
   console.finish();
   if (context.stop_requested()) {

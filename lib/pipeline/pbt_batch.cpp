@@ -65,7 +65,7 @@ class Batch {
         context_(context),
         jobs_(request.cases.size()),
         seconds_(request.cases.size(), 0),
-        table_(status_table(request.folder)) {}
+        table_(request.folder, {"voxels", "volume_ml"}, context) {}
 
   Outputs run() {
     const OverlapLimits limits = plan();
@@ -76,7 +76,11 @@ class Batch {
     try {
       times = overlap(jobs_.size(), stages, limits, [this] { return context_.stop_requested(); });
     } catch (...) {
-      table_.finish();
+      try {
+        table_.finish();
+      } catch (const OutputError& second) {
+        context_.warn(second.what());
+      }
       throw;
     }
     table_.finish();
@@ -136,7 +140,7 @@ class Batch {
 
   void record(size_t i, const CaseRow& row) {
     jobs_[i] = nullptr;
-    const size_t over = table_.add(i, row);
+    const size_t over = table_.add(row);
     context_.progress(static_cast<double>(over) / static_cast<double>(jobs_.size()),
                       "case '" + row.id + "' " + to_string(row.status));
   }
@@ -178,9 +182,14 @@ class Batch {
     });
     if (!written) return;
     row.seconds = seconds_[i];
-    row.voxels = jobs_[i]->found.voxels;
-    row.volume_ml = jobs_[i]->found.volume_mm3 / 1000;
+    row.figures = figures_of(jobs_[i]->found);
     record(i, row);
+  }
+
+  static std::vector<std::string> figures_of(const Detection& found) {
+    char volume_ml[32];
+    std::snprintf(volume_ml, sizeof volume_ml, "%.6g", found.volume_mm3 / 1000);
+    return {std::to_string(found.voxels), volume_ml};
   }
 
   static bool all_there(const DetectionFiles& files) {
@@ -226,10 +235,6 @@ class Batch {
 
 }  // namespace
 
-std::string status_table(const std::string& folder) {
-  return (fs::path(folder) / "status.tsv").string();
-}
-
 void check_batch(const BatchRequest& request) {
   std::set<std::string> inputs, outputs;
   std::error_code ignored;
@@ -266,6 +271,13 @@ Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,
                      const BatchRequest& request, const CaseWriter& writer,
                      const Context& context) {
   check_batch(request);
+  std::vector<std::string> outputs;
+  for (const Case& c : request.cases) {
+    const DetectionFiles files = files_of(request, c);
+    for (const std::string& name : files.all()) outputs.push_back(name);
+    if (!files.labels.empty()) outputs.push_back(files.table());
+  }
+  writer.require_free(outputs);
   return Batch(model, config, request, writer, context).run();
 }
 

@@ -29,18 +29,14 @@ struct BatchRequest {
 /// InputError (an id that cannot be a file name).
 void check_batch(const BatchRequest& request);
 
-/// The name of the status table of a batch in `folder`.
-std::string status_table(const std::string& folder);
-
 /// Detects on every case; the files of a case are those of files_of_case and are the same as those
 /// of a detection by itself. Reading and writing of other cases go on while one is computed (in
 /// threads beside those of `context`; with one thread on the CPU all goes one after the other).
 ///
 /// The folder gets status.tsv: id, status (ok, rejected, failed, skipped), message, seconds,
-/// voxels, volume_ml; a line is added when a case is over, and at the end the whole table takes its
-/// place in the order of the list. A case that fails does not stop the others; a failure of the
-/// device does. Throws Stopped when the stop flag of `context` is set, after the cases that are
-/// being computed or written.
+/// voxels, volume_ml, ended, with the rows of all runs into the folder (status_table.h). A case
+/// that fails does not stop the others; a failure of the device does. Throws Stopped when the stop
+/// flag of `context` is set, after the cases that are being computed or written.
 Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,
                      const BatchRequest& request, const CaseWriter& writer, const Context& context);
 

@@ -4,15 +4,33 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <utility>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "larch/app/shared_folder.h"
 #include "larch/core/error.h"
 #include "larch/io/file.h"
+#include "larch/pipeline/status_rows.h"
 
 namespace larch::pipeline {
 namespace {
 
-constexpr const char* kHeader = "id\tstatus\tmessage\tseconds\tvoxels\tvolume_ml\n";
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "status-";
+constexpr const char* kEnding = ".tsv";
+/// The table is rewritten during a run at most this often, and for a small share of the time.
+constexpr auto kPause = std::chrono::seconds(10);
+constexpr int kPausePerRewrite = 50;
 
 std::string number(const char* format, double value) {
   char text[48];
@@ -20,15 +38,99 @@ std::string number(const char* format, double value) {
   return text;
 }
 
-std::string line_of(const CaseRow& row) {
-  std::string message = row.message.empty() ? "n/a" : row.message;
-  for (char& c : message) {
+std::string utc_with_milliseconds() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32], all[48];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(all, sizeof all, "%s.%03dZ", text, static_cast<int>(whole.count() % 1000));
+  return all;
+}
+
+std::string cell(const std::string& text) {
+  std::string safe = text.empty() ? "n/a" : text;
+  for (char& c : safe) {
     if (static_cast<unsigned char>(c) < 32) c = ' ';
   }
-  const bool known = row.voxels >= 0;
-  return row.id + "\t" + to_string(row.status) + "\t" + message + "\t" +
-         number("%.3f", row.seconds) + "\t" + (known ? std::to_string(row.voxels) : "n/a") + "\t" +
-         (known ? number("%.6g", row.volume_ml) : "n/a") + "\n";
+  return safe;
+}
+
+[[noreturn]] void fail_to_write(const std::string& path, int error) {
+  throw OutputError("cannot write '" + path + "': " + std::strerror(error) +
+                    ": check the free space and the folder's permissions");
+}
+
+bool write_whole(int file, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(file, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    done += static_cast<size_t>(wrote);
+  }
+  return true;
+}
+
+/// Whether the name still belongs to the open file.
+bool is_same_file(int file, const std::string& path) {
+  struct stat open_file {
+  }, named{};
+  return fstat(file, &open_file) == 0 && lstat(path.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+/// The part file of another run. `file` holds its lock if that run is no more.
+struct OtherPart {
+  std::string path;
+  int file = -1;
+
+  explicit OtherPart(const std::string& name)
+      : path(name), file(open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
+    struct stat status {};
+    if (file < 0) return;  // of another user, or not a file: it is read if that is possible
+    const bool is_over = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+                         flock(file, LOCK_EX | LOCK_NB) == 0 && is_same_file(file, path);
+    if (!is_over) release();
+  }
+  OtherPart(OtherPart&& other) noexcept
+      : path(std::move(other.path)), file(std::exchange(other.file, -1)) {}
+  OtherPart(const OtherPart&) = delete;
+  OtherPart& operator=(const OtherPart&) = delete;
+  ~OtherPart() { release(); }
+
+  void remove() const {
+    if (file >= 0 && is_same_file(file, path)) unlink(path.c_str());
+  }
+  /// Puts aside what cannot be understood, unless a living run is still writing it.
+  void give_up(const std::string& problem, const Context& context) {
+    if (file < 0) return;
+    const std::string kept = keep_aside(path);
+    release();
+    if (kept.empty()) return;
+    context.warn("'" + path + "' was left by an earlier run and cannot be understood (" + problem +
+                 "); it is kept as '" + kept + "'");
+  }
+
+ private:
+  void release() {
+    if (file >= 0) close(file);
+    file = -1;
+  }
+};
+
+/// Adds the rows of the table that stands in the folder.
+void add_table(const std::string& path, StatusRows& all, const Context& context) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return;
+  const auto text = read_untrusted(path, kMostStatusBytes);
+  const std::string problem = text ? add_status_rows(*text, all) : "it cannot be read or is huge";
+  if (problem.empty()) return;
+  const std::string kept = keep_aside(path);
+  if (kept.empty()) throw OutputError("'" + path + "' cannot be replaced: " + problem);
+  context.warn("'" + path + "' is not a status table that can be understood (" + problem +
+               "); what could be read was taken over, and it is kept as '" + kept + "'");
 }
 
 }  // namespace
@@ -38,49 +140,143 @@ const char* to_string(CaseStatus status) {
   return kNames[static_cast<size_t>(status)];
 }
 
-StatusTable::StatusTable(const std::string& path) : path_(path) {
-  errno = 0;
-  file_ = std::fopen(path.c_str(), "we");
-  if (file_ == nullptr || std::fputs(kHeader, file_) < 0 || std::fflush(file_) != 0) {
-    const int error = errno;
-    if (file_ != nullptr) std::fclose(file_);
-    throw OutputError("cannot write '" + path + "': " + std::strerror(error) +
-                      ": check the free space and the folder's permissions");
+std::string status_table(const std::string& folder) {
+  return (fs::path(folder) / "status.tsv").string();
+}
+
+StatusTable::StatusTable(const std::string& folder, std::vector<std::string> figures,
+                         const Context& context)
+    : folder_(folder),
+      path_(status_table(folder)),
+      figures_(std::move(figures)),
+      context_(context),
+      next_rewrite_(Clock::now() + kPause) {
+  std::error_code ignored;
+  if (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored)) {
+    throw OutputError("cannot write '" + path_ + "': it is not a regular file; remove it");
   }
+  start_part();
 }
 
 StatusTable::~StatusTable() {
-  if (file_ != nullptr) std::fclose(file_);
+  if (file_ >= 0) close(file_);
 }
 
-size_t StatusTable::add(size_t index, const CaseRow& row) {
-  const std::lock_guard lock(mutex_);
-  rows_[index] = row;
-  if (file_ != nullptr) {
-    std::fputs(line_of(row).c_str(), file_);
-    std::fflush(file_);
+void StatusTable::start_part() {
+  constexpr int kTries = 100;
+  for (int i = 0; file_ < 0 && i < kTries; ++i) {
+    part_ = parts_folder(folder_) + "/" + kPrefix + random_hex() + kEnding;
+    file_ = open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (file_ < 0) fail_to_write(part_, errno);
+    // Between the two calls another run may have taken the empty file for one that was left
+    // behind. Where there are no locks nobody removes it.
+    const bool is_busy = flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!is_busy && is_same_file(file_, part_)) break;
+    close(file_);
+    file_ = -1;
   }
-  return rows_.size();
+  if (file_ < 0) fail_to_write(part_, EWOULDBLOCK);
+  errno = ENOSPC;
+  if (!write_whole(file_, header())) {
+    const int error = errno;
+    unlink(part_.c_str());
+    fail_to_write(part_, error);
+  }
+}
+
+std::string StatusTable::header() const {
+  std::string text = "id\tstatus\tmessage\tseconds";
+  for (const std::string& name : figures_) text += "\t" + name;
+  return text + "\tended\n";
+}
+
+std::string StatusTable::line_of(const CaseRow& row) const {
+  std::string text = cell(row.id) + "\t" + to_string(row.status) + "\t" + cell(row.message) + "\t" +
+                     number("%.3f", row.seconds);
+  for (size_t i = 0; i < figures_.size(); ++i) {
+    text += "\t" + cell(i < row.figures.size() ? row.figures[i] : "");
+  }
+  return text + "\t" + utc_with_milliseconds() + "\n";
+}
+
+size_t StatusTable::add(const CaseRow& row) {
+  const std::string line = line_of(row);
+  size_t rows = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (file_ >= 0) write_whole(file_, line);
+    text_ += line;
+    ++counts_[row.status];
+    for (const auto& [status, count] : counts_) rows += count;
+  }
+  rewrite_now_and_then();
+  return rows;
+}
+
+void StatusTable::rewrite_now_and_then() {
+  const std::unique_lock lock(rewriting_, std::try_to_lock);
+  const auto start = Clock::now();
+  if (!lock || start < next_rewrite_) return;
+  try {
+    rewrite(0, /*is_last=*/false);
+  } catch (const OutputError&) {
+    // The end of the run tries again, and says why if it fails.
+  }
+  next_rewrite_ =
+      Clock::now() + std::max<Clock::duration>(kPause, kPausePerRewrite * (Clock::now() - start));
+}
+
+/// False if another run holds the lock all the time.
+bool StatusTable::rewrite(double wait_seconds, bool is_last) {
+  const FolderLock lock(folder_, wait_seconds);
+  if (lock.state() == FolderLock::State::kBusy) return false;
+  std::string own = header();
+  {
+    const std::lock_guard rows(mutex_);
+    own += text_;
+  }
+  StatusRows all;
+  add_status_rows(header(), all);  // the columns of this version come first
+  add_table(path_, all, context_);
+  std::vector<OtherPart> parts;
+  for (const std::string& name : parts_in(folder_, kPrefix, kEnding)) {
+    if (name == part_) continue;
+    parts.emplace_back(name);
+    // A part may end in the middle of a line: its run was killed there, or is still writing.
+    std::string text = read_untrusted(name, kMostStatusBytes).value_or("x\n");
+    text.erase(text.rfind('\n') + 1);
+    const std::string problem = text.empty() ? "" : add_status_rows(text, all);
+    if (!problem.empty()) parts.back().give_up(problem, context_);
+  }
+  add_status_rows(own, all);
+  write_file(path_, status_text(all));
+  // Without locks nobody knows what is read by whom: all parts stay, and every run unites them.
+  if (lock.state() != FolderLock::State::kTaken) return true;
+  for (const OtherPart& part : parts) part.remove();
+  if (is_last && is_same_file(file_, part_)) unlink(part_.c_str());
+  return true;
 }
 
 void StatusTable::finish() {
-  const std::lock_guard lock(mutex_);
-  if (file_ != nullptr) std::fclose(file_);
-  file_ = nullptr;
-  std::string text = kHeader;
-  for (const auto& [index, row] : rows_) text += line_of(row);
-  write_file(path_, text);
+  const std::lock_guard lock(rewriting_);
+  if (!rewrite(kLockSeconds, /*is_last=*/true)) {
+    context_.warn("another run holds the lock of '" + folder_ + "' and does not let it go: '" +
+                  path_ + "' has not the rows of this run yet; they are in '" + part_ +
+                  "', and the next run into the folder takes them over");
+  }
 }
 
 size_t StatusTable::rows() const {
   const std::lock_guard lock(mutex_);
-  return rows_.size();
+  size_t rows = 0;
+  for (const auto& [status, count] : counts_) rows += count;
+  return rows;
 }
 
 size_t StatusTable::count(CaseStatus status) const {
   const std::lock_guard lock(mutex_);
-  return static_cast<size_t>(std::count_if(
-      rows_.begin(), rows_.end(), [&](const auto& row) { return row.second.status == status; }));
+  const auto found = counts_.find(status);
+  return found == counts_.end() ? 0 : found->second;
 }
 
 }  // namespace larch::pipeline

@@ -51,7 +51,7 @@ import csv
 text = open('out/status.tsv').read()
 assert text.endswith('\n')
 table = list(csv.DictReader(text.splitlines(), delimiter='\t'))
-assert list(table[0]) == ['id', 'status', 'message', 'seconds', 'voxels', 'volume_ml'], table[0]
+assert list(table[0]) == ['id', 'status', 'message', 'seconds', 'voxels', 'volume_ml', 'ended'], table[0]
 rows = {r['id']: r for r in table}
 assert len(rows) == len(table)
 $1"
@@ -139,15 +139,119 @@ assert load('r.json')['status'] == 'rejected' and load('r.json')['metrics']['rej
   rm out/image_1.vtk out/image_2.nii.gz
   echo kept > out/image_0.nii.gz
   expect 6 batch --write labels,mesh
-  has err.txt "'out' is not empty"
+  has err.txt "output 'out/image_0.nii.gz' exists"
   expect 0 batch --write labels,mesh --skip-existing
   [ "$(cat out/image_0.nii.gz)" = kept ]
   cmp out/image_1.vtk one_1.vtk
   cmp out/image_2.nii.gz one_2.nii.gz
   status "
-assert [r['status'] for r in table] == ['skipped', 'ok', 'ok', 'skipped']"
+assert [r['status'] for r in table] == ['ok'] * 4  # a skipped row does not replace a result"
+  rm out/status.tsv
+  expect 0 batch --write labels,mesh --skip-existing
+  status "
+assert [r['status'] for r in table] == ['skipped'] * 4"
   expect 0 batch --write labels,mesh --force
   same_as_single .nii.gz .vtk
+}
+
+# --- several runs into one folder
+
+halves() {  # half1.tsv: image_1, image_3 as c1, c3 ...; half2.tsv: image_0, image_2 as c0, c2 ...
+  local i
+  for half in 1 2; do
+    { echo -e "id\timage"
+      for i in $(seq $((half % 2)) 2 19); do echo -e "c$i\timage_$((i % 4)).nii.gz"; done; } > half$half.tsv
+  done
+}
+
+@test "two runs at once into one folder: status.tsv has all rows, larch.json both runs" {
+  halves
+  local apart=""
+  unshare -p -f true 2>/dev/null && apart="unshare -p -f"  # each is pid 1, as in containers
+  for round in 1 2 3 4; do
+    rm -rf out
+    for half in 1 2; do
+      $apart "$BIN/pbt-detect" -m m.pbt --list half$half.tsv --output-dir out --threads 1 \
+        --seed $half 2>err$half.txt & pids[half]=$!
+    done
+    for half in 1 2; do wait ${pids[half]} || { cat err$half.txt; return 1; }; done
+    for i in $(seq 0 19); do cmp "out/c$i.nii.gz" "one_$((i % 4)).nii.gz"; done
+    [ "$(find out/.larch -type f)" = out/.larch/lock ]
+    status "
+assert [r['id'] for r in table] == ['c%d' % i for i in range(20)], [r['id'] for r in table]
+assert all(r['status'] == 'ok' and int(r['voxels']) > 0 for r in table)
+larch = load('out/larch.json')['Larch']
+assert len(larch['EarlierRuns']) == 1, larch.get('EarlierRuns')
+runs = [larch] + larch['EarlierRuns']
+assert sorted(r['Seed'] for r in runs) == [1, 2] and all(r['Metrics']['ok'] == 10 for r in runs)"
+  done
+}
+
+@test "a folder may hold other cases; those of the list are not replaced unasked" {
+  halves
+  expect 0 detect --list half1.tsv --output-dir out
+  echo mine > out/notes.txt
+  expect 0 detect --list half2.tsv --output-dir out
+  status "
+assert len(table) == 20 and all(r['status'] == 'ok' for r in table)"
+  expect 6 detect --list half2.tsv --output-dir out
+  has err.txt "output 'out/c0.nii.gz' exists and so do"
+  has err.txt "use --force to replace them or --skip-existing to keep them"
+  status "
+assert len(table) == 20 and all(r['status'] == 'ok' for r in table)"
+}
+
+@test "rows of a killed run are in the table after the next run" {
+  { echo -e "id\timage"; for i in $(seq 1 300); do echo -e "k$i\timage_3.nii.gz"; done; } > many.tsv
+  "$BIN/pbt-detect" -m m.pbt --list many.tsv --output-dir out --threads 1 2>err.txt &
+  pid=$!
+  while [ ! -e out/k4.nii.gz.json ] && kill -0 $pid; do sleep 0.02; done
+  kill -KILL $pid
+  wait $pid || true
+  expect 0 batch
+  lacks err.txt "warning"
+  status "
+assert [r['id'] for r in table][:4] == ['image_%d' % i for i in range(4)]
+assert [r['id'] for r in table][4:7] == ['k1', 'k2', 'k3']
+assert all(r['status'] == 'ok' for r in table)"
+  [ "$(find out/.larch -type f)" = out/.larch/lock ]
+}
+
+@test "a run that holds the lock and is stopped does not hang others, and nothing is lost" {
+  mkdir -p out/.larch
+  exec 9>out/.larch/lock
+  flock 9
+  expect 0 batch 9>&-
+  exec 9>&-
+  has err.txt "holds the lock of 'out'"
+  absent out/status.tsv out/larch.json
+  head -2 cases.tsv > one.tsv
+  expect 0 detect --list one.tsv --output-dir out --force
+  status "
+assert [r['id'] for r in table] == ['image_%d' % i for i in range(4)]
+assert [r['Metrics']['ok'] for r in load('out/larch.json')['Larch']['EarlierRuns']] == [4]"
+  [ "$(find out/.larch -type f)" = out/.larch/lock ]
+}
+
+@test "a status.tsv that is not ours is kept under another name; columns of other versions stay" {
+  mkdir out
+  printf 'id\tstatus\tseconds\tdice\nz\tok\t3\t0.9\nimage_0\tok\t3\t0.8\n' > out/status.tsv
+  expect 0 batch
+  python "
+lines = [l.split('\t') for l in open('out/status.tsv').read().splitlines()]
+assert lines[0] == 'id status message seconds voxels volume_ml ended dice'.split(), lines[0]
+assert [l[0] for l in lines[1:]] == ['image_0', 'image_1', 'image_2', 'image_3', 'z']
+assert lines[1][7] == 'n/a' and lines[5][1:] == 'ok n/a 3 n/a n/a n/a 0.9'.split(), lines"
+  head -c 100000 /dev/urandom > out/status.tsv
+  cp out/status.tsv garbage
+  echo '{"Larch": [' > out/larch.json
+  expect 0 batch --force
+  has err.txt "is not a status table that can be understood"
+  has err.txt "is no record of runs that can be understood"
+  cmp garbage out/status.tsv.kept-*
+  [ -s out/larch.json.kept-* ]
+  status "
+assert len(table) == 4 and load('out/larch.json')['Larch']['Metrics']['ok'] == 4"
 }
 
 @test "143: SIGTERM ends the run after the cases in flight, and --skip-existing completes it" {

@@ -11,14 +11,12 @@
 #include <vector>
 
 #include "catch2/catch.hpp"
-#include <unistd.h>
 
 #include "larch/app/bytes.h"
 #include "larch/core/error.h"
 #include "larch/io/file.h"
 #include "larch/pipeline/overlap.h"
 #include "larch/pipeline/pbt_batch.h"
-#include "larch/pipeline/status_table.h"
 
 namespace larch::pipeline {
 namespace {
@@ -148,31 +146,6 @@ TEST_CASE("overlap: items that end early, a stop, and exceptions") {
       CHECK_THROWS_WITH(overlap(30, stages, {readers, 2, 2, 2, INT64_MAX}, kNever), "seven");
     }
   }
-}
-
-std::string scratch(const std::string& name) {
-  return (std::filesystem::temp_directory_path() /
-          ("larch-pipeline-" + std::to_string(::getpid()) + "-" + name))
-      .string();
-}
-
-TEST_CASE("status table: rows as they come, and in the order of the cases at the end") {
-  const std::string path = scratch("status.tsv");
-  {
-    StatusTable table(path);
-    table.add(2, {"c", CaseStatus::kFailed, "line\none\ttab", 1.5});
-    CHECK(table.add(0, {"a", CaseStatus::kOk, "", 0.25, 12, 3.5}) == 2);
-    const std::string header = "id\tstatus\tmessage\tseconds\tvoxels\tvolume_ml\n";
-    const std::string a = "a\tok\tn/a\t0.250\t12\t3.5\n";
-    const std::string c = "c\tfailed\tline one tab\t1.500\tn/a\tn/a\n";
-    CHECK(read_file(path) == header + c + a);
-    table.finish();
-    CHECK(read_file(path) == header + a + c);
-    CHECK(table.count(CaseStatus::kFailed) == 1);
-    CHECK(table.count(CaseStatus::kSkipped) == 0);
-  }
-  std::filesystem::remove(path);
-  CHECK_THROWS_AS(StatusTable("/nowhere/at/all/status.tsv"), OutputError);
 }
 
 TEST_CASE("batch: names that clash or replace inputs are refused before anything is done") {

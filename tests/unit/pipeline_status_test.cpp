@@ -1,0 +1,320 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "larch/app/folder_record.h"
+#include "larch/app/shared_folder.h"
+#include "larch/core/error.h"
+#include "larch/io/file.h"
+#include "larch/pipeline/status_rows.h"
+#include "larch/pipeline/status_table.h"
+
+namespace larch::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that is removed at the end of a test, and a context that keeps the warnings.
+struct Folder {
+  std::string path;
+  std::vector<std::string> warnings;
+  Context context;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "larch-status-XXXXXX").string();
+    path = mkdtemp(name.data());
+    context.log_sink = [this](LogLevel, std::string_view text) { warnings.emplace_back(text); };
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  std::string operator/(const std::string& name) const { return path + "/" + name; }
+  std::string table() const { return read_file(status_table(path)); }
+  std::vector<std::string> parts() const { return parts_in(path, "status-", ".tsv"); }
+  /// A part as a killed run leaves it.
+  std::string leave_part(const std::string& text) const {
+    const std::string name = parts_folder(path) + "/status-" + random_hex() + ".tsv";
+    std::ofstream(name) << text;
+    return name;
+  }
+  std::vector<std::string> kept() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(".kept-") != std::string::npos) names.push_back(entry.path().string());
+    }
+    return names;
+  }
+};
+
+/// The table without its last column, the time.
+std::string without_times(const std::string& table) {
+  std::stringstream in(table);
+  std::string line, out;
+  while (std::getline(in, line)) out += line.substr(0, line.rfind('\t')) + "\n";
+  return out;
+}
+
+const std::string kHeader = "id\tstatus\tmessage\tseconds\tvoxels\n";
+const std::string kTimedHeader = "id\tstatus\tmessage\tseconds\tvoxels\tended\n";
+
+TEST_CASE("status rows: natural order, and only one order") {
+  const NaturalOrder before;
+  const std::vector<std::string> sorted{"",  "1",   "2",  "10",  "a",  "a1",      "a2",  "a10",
+                                        "b", "c01", "c1", "c1x", "c2", "c00010y", "c10z"};
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    for (size_t j = 0; j < sorted.size(); ++j) {
+      INFO(sorted[i] << " " << sorted[j]);
+      CHECK(before(sorted[i], sorted[j]) == (i < j));
+    }
+  }
+}
+
+TEST_CASE("status rows: whoever comes first, the same table") {
+  const std::string head = "id\tstatus\tended\n";
+  std::vector<std::string> tables{head + "a\tok\t2026-01-01T00:00:02.000Z\nb\tskipped\tn/a\n",
+                                  head + "a\tfailed\t2026-01-01T00:00:03.000Z\n",
+                                  head + "a\tskipped\t2026-01-01T00:00:09.000Z\n",
+                                  head + "b\trejected\tn/a\nc\tok\tgarbage\n",
+                                  head + "c\tfailed\t2026-01-01T00:00:01.000Z\n"};
+  std::sort(tables.begin(), tables.end());
+  do {
+    StatusRows rows;
+    for (const std::string& table : tables) CHECK(add_status_rows(table, rows) == "");
+    CHECK(status_text(rows) == head +
+                                   "a\tfailed\t2026-01-01T00:00:03.000Z\nb\trejected\tn/a\n"
+                                   "c\tfailed\t2026-01-01T00:00:01.000Z\n");
+  } while (std::next_permutation(tables.begin(), tables.end()));
+}
+
+TEST_CASE("status rows: columns of other versions are kept; columns may stand in any order") {
+  StatusRows rows;
+  CHECK(add_status_rows("id\tstatus\tvoxels\n2\tok\t7\n", rows) == "");
+  CHECK(add_status_rows("dice\tstatus\tid\r\n0.9\tok\t10\r\n", rows) == "");
+  CHECK(status_text(rows) == "id\tstatus\tvoxels\tdice\n2\tok\t7\tn/a\n10\tok\tn/a\t0.9\n");
+}
+
+TEST_CASE("status rows: what is not a table is not taken; broken lines are left out") {
+  StatusRows rows;
+  for (const std::string& text :
+       {std::string(), std::string("\n"), std::string("hello"), std::string("id\tid\tstatus\n"),
+        std::string("id\tstatus\na\tok\0\n", 16), "id\tstatus" + std::string(100, '\t') + "\n",
+        std::string(5000, '\t')}) {
+    CHECK(add_status_rows(text, rows) != "");
+    CHECK(rows.rows.empty());
+  }
+  CHECK(add_status_rows("id\tstatus\na\tok\nb\tok\tmore\n\tok\nc\nd\tok", rows) != "");
+  CHECK(status_text(rows) == "id\tstatus\na\tok\nd\tok\n");
+  std::string many = "id\tstatus\n";
+  for (size_t i = 0; i < kMostStatusRows + 10; ++i) many += std::to_string(i) + "\tok\n";
+  CHECK(add_status_rows(many, rows) == "it has too many rows");
+  CHECK(rows.rows.size() == kMostStatusRows);
+}
+
+TEST_CASE("status table: rows are in the part as they come, and in the table at the end") {
+  Folder folder;
+  StatusTable table(folder.path, {"voxels"}, folder.context);
+  REQUIRE(folder.parts().size() == 1);
+  table.add({"c10", CaseStatus::kFailed, "line\none\ttab", 1.5});
+  CHECK(table.add({"c9", CaseStatus::kOk, "", 0.25, {"12"}}) == 2);
+  const std::string nine = "c9\tok\tn/a\t0.250\t12\n";
+  const std::string ten = "c10\tfailed\tline one tab\t1.500\tn/a\n";
+  CHECK(without_times(read_file(folder.parts()[0])) == kHeader + ten + nine);
+  table.finish();
+  CHECK(without_times(folder.table()) == kHeader + nine + ten);
+  CHECK(folder.parts().empty());
+  CHECK(table.count(CaseStatus::kFailed) == 1);
+  CHECK(table.count(CaseStatus::kSkipped) == 0);
+  CHECK(folder.warnings.empty());
+  CHECK_THROWS_AS(StatusTable("/nowhere/at/all", {}, folder.context), OutputError);
+}
+
+TEST_CASE("status table: two runs at the same time lose nothing, whichever ends last") {
+  std::string tables[2];
+  for (const bool first_ends_last : {false, true}) {
+    Folder folder;
+    StatusTable one(folder.path, {"voxels"}, folder.context);
+    StatusTable two(folder.path, {"voxels"}, folder.context);
+    one.add({"a", CaseStatus::kOk, "", 1, {"1"}});
+    two.add({"b", CaseStatus::kRejected, "", 1, {"2"}});
+    one.add({"d", CaseStatus::kSkipped});
+    two.add({"c", CaseStatus::kOk, "", 1, {"3"}});
+    (first_ends_last ? two : one).finish();
+    // The rows of the run that goes on are there already, and its part stays.
+    CHECK(without_times(folder.table()).find("\nb\trejected") != std::string::npos);
+    CHECK(folder.parts().size() == 1);
+    (first_ends_last ? one : two).add({"e", CaseStatus::kOk, "", 1, {"5"}});
+    (first_ends_last ? one : two).finish();
+    CHECK(folder.parts().empty());
+    tables[first_ends_last] = without_times(folder.table());
+  }
+  CHECK(tables[0] == tables[1]);
+  CHECK(tables[0] == kHeader +
+                         "a\tok\tn/a\t1.000\t1\nb\trejected\tn/a\t1.000\t2\nc\tok\tn/a\t1.000\t3\n"
+                         "d\tskipped\tn/a\t0.000\tn/a\ne\tok\tn/a\t1.000\t5\n");
+}
+
+TEST_CASE("status table: many runs, each in a thread") {
+  Folder folder;
+  std::vector<std::thread> runs;
+  for (int run = 0; run < 8; ++run) {
+    runs.emplace_back([&folder, run] {
+      Context context;
+      for (int again = 0; again < 5; ++again) {
+        StatusTable table(folder.path, {"voxels"}, context);
+        const std::string id = std::to_string(run) + "-" + std::to_string(again);
+        table.add({id, CaseStatus::kOk, "", 0, {std::to_string(run)}});
+        table.finish();
+      }
+    });
+  }
+  for (std::thread& run : runs) run.join();
+  StatusRows rows;
+  CHECK(add_status_rows(folder.table(), rows) == "");
+  CHECK(rows.rows.size() == 40);
+  CHECK(folder.parts().empty());
+}
+
+TEST_CASE("status table: a skipped row does not replace a result; a newer result does") {
+  Folder folder;
+  const auto run = [&](const CaseRow& row) {
+    StatusTable table(folder.path, {"voxels"}, folder.context);
+    table.add(row);
+    table.finish();
+    return without_times(folder.table());
+  };
+  CHECK(run({"a", CaseStatus::kSkipped, "there"}) == kHeader + "a\tskipped\tthere\t0.000\tn/a\n");
+  CHECK(run({"a", CaseStatus::kOk, "", 2, {"7"}}) == kHeader + "a\tok\tn/a\t2.000\t7\n");
+  CHECK(run({"a", CaseStatus::kSkipped, "there"}) == kHeader + "a\tok\tn/a\t2.000\t7\n");
+  CHECK(run({"a", CaseStatus::kFailed, "no"}) == kHeader + "a\tfailed\tno\t0.000\tn/a\n");
+}
+
+TEST_CASE("status table: rows of killed runs are taken in, but not the parts of living ones") {
+  Folder folder;
+  const std::string dead = folder.leave_part(kTimedHeader + "a\tok\tn/a\t1.0\t5\tn/a\nb\tok\tcut");
+  const std::string empty = folder.leave_part("");
+  const std::string half = folder.leave_part("id\tsta");
+  const std::string garbage = folder.leave_part("no\ntable\n");
+  const std::string other = folder.leave_part(kTimedHeader + "x\tok\tn/a\t1.0\t5\tn/a\n");
+  const int file = open(other.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(flock(file, LOCK_EX) == 0);
+  StatusTable table(folder.path, {"voxels"}, folder.context);
+  table.finish();
+  CHECK(without_times(folder.table()) == kHeader + "a\tok\tn/a\t1.0\t5\nx\tok\tn/a\t1.0\t5\n");
+  CHECK(folder.parts() == std::vector<std::string>{other});
+  CHECK(folder.kept().size() == 1);  // the garbage
+  CHECK(folder.warnings.size() == 1);
+  CHECK(folder.warnings.at(0).find(garbage) != std::string::npos);
+  close(file);
+}
+
+TEST_CASE("status table: a table that cannot be understood is kept and said") {
+  for (const std::string& text :
+       {std::string("\0\1\2", 3), std::string("one\ttwo\n1\t2\n"),
+        std::string("id\tstatus\nz\tok\nbroken\n"), std::string(kMostStatusBytes + 1, 'x')}) {
+    Folder folder;
+    std::ofstream(status_table(folder.path)) << text;
+    StatusTable table(folder.path, {"voxels"}, folder.context);
+    table.add({"a", CaseStatus::kOk, "", 1, {"1"}});
+    table.finish();
+    CHECK(without_times(folder.table()).find("\na\tok\tn/a\t1.000\t1\n") != std::string::npos);
+    CHECK((folder.table().find("\nz\tok") != std::string::npos) == (text.find("\nz") < 99));
+    REQUIRE(folder.kept().size() == 1);
+    CHECK(read_file(folder.kept()[0]) == text);
+    REQUIRE(folder.warnings.size() == 1);
+    CHECK(folder.warnings[0].find(folder.kept()[0]) != std::string::npos);
+  }
+}
+
+TEST_CASE("status table: a pipe or a folder of its name is refused at once") {
+  Folder pipe, taken, hidden;
+  REQUIRE(mkfifo(status_table(pipe.path).c_str(), 0600) == 0);
+  CHECK_THROWS_AS(StatusTable(pipe.path, {}, pipe.context), OutputError);
+  fs::create_directory(status_table(taken.path));
+  CHECK_THROWS_AS(StatusTable(taken.path, {}, taken.context), OutputError);
+  std::ofstream(hidden / ".larch") << "a file";
+  CHECK_THROWS_AS(StatusTable(hidden.path, {}, hidden.context), OutputError);
+}
+
+TEST_CASE("status table: a holder of the lock that never lets go does not hang a run") {
+  Folder folder;
+  {
+    StatusTable table(folder.path, {"voxels"}, folder.context);
+    table.add({"a", CaseStatus::kOk, "", 1, {"1"}});
+    const FolderLock held(folder.path, 0);
+    REQUIRE(held.state() == FolderLock::State::kTaken);
+    CHECK(FolderLock(folder.path, 0).state() == FolderLock::State::kBusy);
+    table.finish();
+    CHECK_FALSE(fs::exists(status_table(folder.path)));
+    REQUIRE(folder.warnings.size() == 1);
+    CHECK(folder.warnings[0].find(folder.parts().at(0)) != std::string::npos);
+  }
+  StatusTable(folder.path, {"voxels"}, folder.context).finish();
+  CHECK(without_times(folder.table()) == kHeader + "a\tok\tn/a\t1.000\t1\n");
+}
+
+TEST_CASE("folder record: runs are united, bounded, and parts are taken in") {
+  using config::Json;
+  Folder folder;
+  const std::string path = folder / "larch.json";
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  const auto run = [&](int number, bool has_lock = true) {
+    const Json json{{"Sources", Json::array()}, {"Larch", {{"Seed", number}}}};
+    const detail::FolderRecord record = detail::folder_record(folder.path, json, has_lock, warn);
+    write_file(record.path, record.json.dump());
+    for (const std::string& part : record.taken_in) fs::remove(part);
+  };
+  const auto seeds = [&] {
+    const Json json = Json::parse(read_file(path));
+    std::vector<int> found{json["Larch"]["Seed"].get<int>()};
+    for (const Json& one : json["Larch"].value("EarlierRuns", Json::array())) {
+      CHECK_FALSE(one.contains("EarlierRuns"));
+      found.push_back(one["Seed"]);
+    }
+    return found;
+  };
+  run(1);
+  run(2);
+  run(3, /*has_lock=*/false);
+  CHECK(seeds() == std::vector<int>{2, 1});
+  run(4);
+  CHECK(seeds() == std::vector<int>{4, 3, 2, 1});
+  CHECK(parts_in(folder.path, "run-", ".json").empty());
+  CHECK(warnings.empty());
+
+  Json many{{"Larch", {{"Seed", 5}, {"EarlierRuns", Json::array()}}}};
+  for (int i = 0; i < 2000; ++i) many["Larch"]["EarlierRuns"].push_back({{"Seed", i}});
+  write_file(path, many.dump());
+  run(6);
+  CHECK(seeds().size() == detail::kMostEarlierRuns + 1);
+  many["Larch"]["EarlierRuns"][0]["Note"] = std::string(detail::kMostEarlierBytes, 'x');
+  write_file(path, many.dump());
+  run(7);
+  CHECK(seeds() == std::vector<int>{7, 5});
+
+  for (const char* text : {"", "[]", "{\"Larch\": 1}", "{\"Larch\": {\"EarlierRuns\": 1}}",
+                           "{\"Larch\": {\"EarlierRuns\": [1]}}", "\x01"}) {
+    warnings.clear();
+    write_file(path, text);
+    run(8);
+    CHECK(seeds() == std::vector<int>{8});
+    CHECK(warnings.size() == 1);
+  }
+  CHECK(folder.kept().size() == 6);
+}
+
+}  // namespace
+}  // namespace larch::pipeline
