@@ -90,6 +90,7 @@ void to_input_grid(DetectionJob& job, const Context& context) {
   Volume<float>& probability = job.found.probability;
   const bool same = describe_difference(job.posterior.grid(), job.grid, 1e-6).empty();
   probability = same ? std::move(job.posterior) : image::resample(job.posterior, job.grid, context);
+  probability.set_geometry(job.grid);  // a single slice agrees whatever the spacing across it is
   job.posterior = {};
   for (int64_t i = 0; i < job.roi.voxels(); ++i) {
     if (job.roi[i] == 0) probability[i] = 0;
