@@ -12,7 +12,7 @@ namespace larch {
 /// result. Each has a name, so that the fuzzing build can leave one of them out and show that its
 /// target then finds the input that the check is for (scripts/fuzz --check-guards).
 enum class Guard {
-  kNrrdWords,          ///< NrrdIO copies words of a NRRD header into arrays of fixed length
+  kNrrdClaims,         ///< the reader allocates what a NRRD header claims
   kTiffDirectoryRing,  ///< libtiff follows directories that name each other without end
   kTiffClaims,         ///< libtiff and ITK allocate what a TIFF header claims
   kNiftiOffset,        ///< voxels that would begin inside the header
@@ -24,8 +24,8 @@ enum class Guard {
 /// Its name in LARCH_FUZZ_WITHOUT.
 constexpr std::string_view name_of(Guard guard) {
   switch (guard) {
-    case Guard::kNrrdWords:
-      return "nrrd-words";
+    case Guard::kNrrdClaims:
+      return "nrrd-claims";
     case Guard::kTiffDirectoryRing:
       return "tiff-directory-ring";
     case Guard::kTiffClaims:
@@ -42,7 +42,7 @@ constexpr std::string_view name_of(Guard guard) {
   return "";
 }
 
-/// Whether a guard is on: `if (guarded(Guard::kNrrdWords)) check_words(header);`. It is the
+/// Whether a guard is on: `if (guarded(Guard::kNrrdClaims)) check_words(header);`. It is the
 /// constant true in every build but the one of the fuzzers (cmake -DLARCH_FUZZ=ON), so that nothing
 /// at run time weakens a program that is used. In that build the environment variable
 /// LARCH_FUZZ_WITHOUT names the guard that is left out.

@@ -14,19 +14,28 @@
 #include "larch/io/itk_image.h"
 #include "larch/io/meta.h"
 #include "larch/io/nifti.h"
+#include "larch/io/nrrd.h"
 
 namespace larch {
 namespace io {
 namespace {
 
-template <ItkFormat format>
-RawImage read_by_itk(const std::string& path, Palette /*palette*/) {
-  return read_itk(path, format);
+RawImage read_by_tiff(const std::string& path, Palette /*palette*/) {
+  return read_tiff(path);
 }
 
-template <ItkFormat format>
-Header probe_by_itk(const std::string& path, int& frames) {
-  return read_itk_header(path, format, frames);
+Header probe_by_tiff(const std::string& path, int& /*frames*/) {
+  return probe_tiff(path);
+}
+
+RawImage read_by_nrrd(const std::string& path, Palette /*palette*/) {
+  return read_nrrd(path);
+}
+
+Header probe_by_nrrd(const std::string& path, int& frames) {
+  const NrrdHeader nrrd = read_nrrd_header(path);
+  frames = nrrd.frames;
+  return nrrd.header;
 }
 
 void require_one_frame(const std::string& path, int frames) {
@@ -108,13 +117,13 @@ constexpr Format kFormats[] = {
     {".img", read_by_nifti, probe_by_nifti, nullptr},
     {".img.gz", read_by_nifti, probe_by_nifti, nullptr},
     {".hdr.gz", read_by_nifti, probe_by_nifti, nullptr},
-    {".nrrd", read_by_itk<ItkFormat::kNrrd>, probe_by_itk<ItkFormat::kNrrd>, write_nrrd},
-    {".nhdr", read_by_itk<ItkFormat::kNrrd>, probe_by_itk<ItkFormat::kNrrd>, nullptr},
+    {".nrrd", read_by_nrrd, probe_by_nrrd, write_nrrd},
+    {".nhdr", read_by_nrrd, probe_by_nrrd, nullptr},
     {".mha", read_by_meta, probe_by_meta, write_meta},
     {".mhd", read_by_meta, probe_by_meta, nullptr},
     {".png", read_png, probe_by_png, write_grey_png, true},
-    {".tif", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff, true},
-    {".tiff", read_by_itk<ItkFormat::kTiff>, probe_by_itk<ItkFormat::kTiff>, write_by_tiff, true},
+    {".tif", read_by_tiff, probe_by_tiff, write_by_tiff, true},
+    {".tiff", read_by_tiff, probe_by_tiff, write_by_tiff, true},
     {".jpg", read_by_jpeg, probe_by_jpeg, nullptr},
     {".jpeg", read_by_jpeg, probe_by_jpeg, nullptr},
 };

@@ -3,34 +3,16 @@
 #include "larch/io/itk_image.h"
 
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
 #include <itkMultiThreaderBase.h>
-#include <itkNrrdImageIO.h>
 #include <itkTIFFImageIO.h>
 
 #include "larch/core/error.h"
-#include "larch/io/text_header.h"
 #include "larch/io/tiff_check.h"
-#include "larch/io/zstream.h"
 
 namespace larch::io {
 namespace {
-
-itk::ImageIOBase::Pointer make_io(ItkFormat format) {
-  switch (format) {
-    case ItkFormat::kNrrd:
-      return itk::NrrdImageIO::New().GetPointer();
-    case ItkFormat::kTiff:
-      return itk::TIFFImageIO::New().GetPointer();
-  }
-  return nullptr;
-}
-
-bool is_picture(ItkFormat format) {
-  return format != ItkFormat::kNrrd;
-}
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
   throw InputError("'" + path + "': " + what);
@@ -46,7 +28,7 @@ std::string reason(const itk::ExceptionObject& error) {
 
 // Runs an action of ITK and turns what it throws into an InputError that names the file.
 template <class F>
-void guarded(const std::string& path, F&& action) {
+void guarded_by_itk(const std::string& path, F&& action) {
   try {
     action();
   } catch (const Error&) {
@@ -100,55 +82,26 @@ int checked_size(itk::SizeValueType n, const std::string& path) {
   return static_cast<int>(n);
 }
 
-Grid grid_of(const itk::ImageIOBase& io, ItkFormat format, const std::string& path) {
-  Grid grid;
-  grid.size = {1, 1, 1};
-  const unsigned dimensions = std::min(io.GetNumberOfDimensions(), 3U);
-  for (unsigned axis = 0; axis < dimensions; ++axis) {
-    const int i = static_cast<int>(axis);
-    grid.size[i] = checked_size(io.GetDimensions(axis), path);
-    if (is_picture(format)) continue;
-    grid.spacing_mm[i] = io.GetSpacing(axis);
-    grid.origin_mm[i] = io.GetOrigin(axis);
-    const std::vector<double> column = io.GetDirection(axis);
-    for (unsigned row = 0; row < 3; ++row) {
-      const double missing = row == axis ? 1 : 0;
-      grid.direction.m[row][axis] = row < dimensions && row < column.size() ? column[row] : missing;
-    }
-  }
-  check_geometry(grid, path);
-  return grid;
-}
-
-Header header_of(const itk::ImageIOBase& io, ItkFormat format, const std::string& path,
-                 int& frames) {
+Header header_of(const itk::ImageIOBase& io, const std::string& path) {
   Header header;
-  header.grid = grid_of(io, format, path);
+  const unsigned dimensions = io.GetNumberOfDimensions();
+  if (dimensions > 3) bad(path, "its pages have several dimensions; it is damaged");
+  header.grid.size = {1, 1, 1};
+  for (unsigned axis = 0; axis < dimensions; ++axis) {
+    header.grid.size[static_cast<int>(axis)] = checked_size(io.GetDimensions(axis), path);
+  }
+  check_geometry(header.grid, path);
   header.component = component_of(io, path);
   header.channels = static_cast<int>(io.GetNumberOfComponents());
-  const auto pixel = io.GetPixelType();
-  header.colour = (pixel == itk::IOPixelEnum::RGB && header.channels == 3) ||
-                  (pixel == itk::IOPixelEnum::RGBA && header.channels == 4) ||
-                  (is_picture(format) && header.channels <= 4);
-  int64_t all = 1;
-  for (unsigned axis = 3; axis < io.GetNumberOfDimensions(); ++axis) {
-    all = std::min<int64_t>(all * checked_size(io.GetDimensions(axis), path), INT32_MAX);
-  }
-  frames = static_cast<int>(all);
+  header.colour = header.channels <= 4;
   return header;
 }
 
-// The text part of a volume format must be sound before ITK parses it.
-int64_t most_bytes_of(const std::string& path, ItkFormat format) {
-  if (format == ItkFormat::kNrrd) return check_nrrd_text(path);
-  return check_tiff(path);
-}
-
-itk::ImageIOBase::Pointer open(const std::string& path, ItkFormat format) {
-  auto io = make_io(format);
-  guarded(path, [&] {
+itk::ImageIOBase::Pointer open(const std::string& path) {
+  itk::ImageIOBase::Pointer io = itk::TIFFImageIO::New().GetPointer();
+  guarded_by_itk(path, [&] {
     io->SetFileName(path);
-    if (is_picture(format) && !io->CanReadFile(path.c_str())) {
+    if (!io->CanReadFile(path.c_str())) {
       bad(path, "its content is not what its ending says, or is damaged");
     }
     io->ReadImageInformation();
@@ -157,7 +110,7 @@ itk::ImageIOBase::Pointer open(const std::string& path, ItkFormat format) {
 }
 
 void read_voxels(itk::ImageIOBase& io, const std::string& path, void* voxels) {
-  guarded(path, [&] {
+  guarded_by_itk(path, [&] {
     itk::ImageIORegion region(io.GetNumberOfDimensions());
     for (unsigned axis = 0; axis < io.GetNumberOfDimensions(); ++axis) {
       region.SetIndex(axis, 0);
@@ -183,20 +136,15 @@ itk::IOComponentEnum itk_component(Component component) {
 
 }  // namespace
 
-Header read_itk_header(const std::string& path, ItkFormat format, int& frames) {
-  most_bytes_of(path, format);
-  const auto io = open(path, format);
-  return header_of(*io, format, path, frames);
+Header probe_tiff(const std::string& path) {
+  check_tiff(path);
+  return header_of(*open(path), path);
 }
 
-RawImage read_itk(const std::string& path, ItkFormat format) {
-  const int64_t most_bytes = most_bytes_of(path, format);
-  const auto io = open(path, format);
-  int frames = 1;
-  RawImage raw{header_of(*io, format, path, frames), {}};
-  if (frames > 1) {
-    bad(path, std::to_string(frames) + " frames (4-D); write one of them to a file of its own");
-  }
+RawImage read_tiff(const std::string& path) {
+  const int64_t most_bytes = check_tiff(path);
+  const auto io = open(path);
+  RawImage raw{header_of(*io, path), {}};
   if (raw.header.channels > 1 && !raw.header.colour) {
     bad(path, std::to_string(raw.header.channels) +
                   " components a voxel; write one of them to a file of its own");
@@ -231,7 +179,7 @@ void write_tiff(const std::string& path, const Grid& grid, Component component,
     for (unsigned axis = 0; axis < 2; ++axis) region.SetSize(axis, io->GetDimensions(axis));
     io->SetIORegion(region);
     io->Write(voxels);
-    const RawImage back = read_itk(path, ItkFormat::kTiff);
+    const RawImage back = read_tiff(path);
     sound = static_cast<int64_t>(back.voxels.size()) == bytes &&
             std::memcmp(back.voxels.data(), voxels, back.voxels.size()) == 0;
   } catch (const itk::ExceptionObject&) {

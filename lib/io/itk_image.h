@@ -9,16 +9,11 @@
 
 namespace larch::io {
 
-/// Formats that ITK reads.
-enum class ItkFormat { kNrrd, kTiff };
-
-/// Header of a file; `frames` gets the size of the fourth dimension. TIFF pictures have
-/// a spacing of 1 mm and the identity direction: their resolution tags say how to print them.
-/// Throws InputError.
-Header read_itk_header(const std::string& path, ItkFormat format, int& frames);
-
-/// Header and voxels; more than one frame is an error. Throws InputError, MemoryError.
-RawImage read_itk(const std::string& path, ItkFormat format);
+/// TIFF, the one format that is read by ITK (and libtiff). Its pictures have a spacing of 1 mm and
+/// the identity direction: their resolution tags say how to print them. Several pages make a
+/// volume. check_tiff comes first. Throws InputError, read_tiff MemoryError as well.
+Header probe_tiff(const std::string& path);
+RawImage read_tiff(const std::string& path);
 
 /// The number of threads that set_io_threads, or the environment variable that ITK reads, allows.
 int io_threads();

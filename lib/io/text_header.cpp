@@ -8,12 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <map>
 #include <vector>
 
 #include "larch/core/error.h"
-#include "larch/io/file.h"
-#include "larch/io/zstream.h"
 
 namespace larch::io {
 namespace {
@@ -29,23 +26,6 @@ std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r");
   if (first == std::string::npos) return "";
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-// The most bytes that the data files can hold; a list or a pattern counts all files of the folder.
-int64_t data_bytes(const std::string& path, const std::string& name, bool attached) {
-  if (attached) return static_cast<int64_t>(fs::file_size(path));
-  const fs::path folder = fs::path(path).parent_path();
-  const fs::path data = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
-  std::error_code error;
-  if (fs::is_regular_file(data, error)) return static_cast<int64_t>(fs::file_size(data));
-  if (name.rfind("LIST", 0) != 0 && name.find('%') == std::string::npos) {
-    bad(path, "the voxels should stand in '" + data.string() + "', which is missing");
-  }
-  int64_t sum = 0;
-  for (const auto& entry : fs::directory_iterator(folder.empty() ? fs::path(".") : folder)) {
-    if (entry.is_regular_file()) sum += static_cast<int64_t>(entry.file_size());
-  }
-  return sum;
 }
 
 }  // namespace
@@ -66,10 +46,17 @@ TextHeader read_text_header(const std::string& path, char separator, const std::
     if (line.find('\0') != std::string::npos) bad(path, "the header is damaged (not text)");
     if (trimmed(line).empty() && last_key.empty()) break;
     const size_t at = line.find(separator);
-    if (at != std::string::npos && line[0] != '#') {
+    const bool comment = line.starts_with('#') ||
+                         (at != std::string::npos && separator == ':' && line[at + 1] == '=');
+    if (!comment && at == std::string::npos) header.plain.push_back(trimmed(line));
+    if (!comment && at != std::string::npos) {
       std::string key = trimmed(line.substr(0, at));
       for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      header.values[key] = trimmed(line.substr(at + 1));
+      const std::string value = trimmed(line.substr(at + 1));
+      const auto [place, added] = header.values.insert({key, value});
+      if (!added && place->second != value) {
+        bad(path, "the header says twice, and differently, what '" + key.substr(0, 40) + "' is");
+      }
       if (key == last_key) break;
     }
     if (!in) break;
@@ -86,6 +73,40 @@ std::vector<double> numbers_of(const std::string& text) {
     all.push_back(value);
   }
   return all;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  constexpr const char* kSpace = " \t";
+  for (size_t at = text.find_first_not_of(kSpace); at != std::string::npos;) {
+    const size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(kSpace, end);
+  }
+  return words;
+}
+
+std::vector<std::string> quoted_words(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t at = text.find('"'); at != std::string::npos;) {
+    const size_t end = text.find('"', at + 1);
+    if (end == std::string::npos) break;
+    words.push_back(text.substr(at + 1, end - at - 1));
+    at = text.find('"', end + 1);
+  }
+  return words;
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::optional<double> number_of_word(const std::string& word) {
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0') return std::nullopt;
+  return value;
 }
 
 std::vector<double> checked_sizes(const std::string& path, const std::string& dimension,
@@ -108,22 +129,6 @@ std::vector<double> checked_sizes(const std::string& path, const std::string& di
     }
   }
   return all;
-}
-
-int64_t check_nrrd_text(const std::string& path) {
-  const TextHeader header = read_text_header(path, ':', "");
-  std::ifstream in(path, std::ios::binary);
-  char magic[4] = {};
-  in.read(magic, 4);
-  if (std::string(magic, 4) != "NRRD") bad(path, "not an NRRD file: it does not start with NRRD");
-  checked_sizes(path, header.value("dimension"), header.value("sizes"));
-  std::string data = header.value("data file");
-  if (data.empty()) data = header.value("datafile");
-  const std::string encoding = header.value("encoding");
-  const int64_t bytes = data_bytes(path, data, data.empty()) - (data.empty() ? header.bytes : 0);
-  const bool raw = encoding == "raw";
-  const bool text = encoding == "txt" || encoding == "text" || encoding == "ascii";
-  return raw ? bytes : text ? bytes * 8 : bytes * 8192;
 }
 
 }  // namespace larch::io

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,23 +13,30 @@ namespace larch::io {
 /// Text headers of image files, checked before anything is believed. All throw InputError.
 struct TextHeader {
   std::map<std::string, std::string> values;  ///< keys in lower case, both without outer spaces
+  std::vector<std::string> plain;             ///< lines without a separator
   int64_t bytes = 0;                          ///< where the lines end
   /// Empty if the key is absent.
   std::string value(const std::string& key) const;
 };
 
 /// Lines "key<separator>value" up to and with `last_key`, or up to an empty line if that is "".
+/// Comments (#) and lines "key:=value", which say nothing about the voxels, are left out. A key
+/// that has two different values is an error.
 TextHeader read_text_header(const std::string& path, char separator, const std::string& last_key);
 
 /// The numbers that a text starts with, at most 64.
 std::vector<double> numbers_of(const std::string& text);
 
+/// The words of a line, and those in quotation marks, as of labels and units.
+std::vector<std::string> words_of(const std::string& text);
+std::vector<std::string> quoted_words(const std::string& text);
+std::string lower_case(std::string text);
+
+/// The number that a word is as a whole; nothing if it is none.
+std::optional<double> number_of_word(const std::string& word);
+
 /// As many positive sizes as `dimension` (1 to 5) says, whose product is no absurd number.
 std::vector<double> checked_sizes(const std::string& path, const std::string& dimension,
                                   const std::string& sizes);
-
-/// Checks the header of a .nrrd or .nhdr file before ITK parses it; returns the most bytes of
-/// voxels.
-int64_t check_nrrd_text(const std::string& path);
 
 }  // namespace larch::io

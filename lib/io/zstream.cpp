@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "larch/core/error.h"
@@ -21,21 +23,27 @@ namespace {
 constexpr int64_t kBlock = int64_t{1} << 24;  // zlib counts in 32 bits
 }
 
-ZReader::ZReader(const std::string& path) : path_(path) {
+ZReader::ZReader(const std::string& path, int64_t start) : path_(path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     throw InputError("cannot read '" + path + "': no such file; check the path");
   }
-  const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  const auto size =
+      std::max<int64_t>(static_cast<int64_t>(std::filesystem::file_size(path, error)) - start, 0);
   std::ifstream probe(path, std::ios::binary);
   char magic[2] = {};
+  probe.seekg(start);
   probe.read(magic, 2);
   if (!probe && !probe.eof()) throw InputError("cannot read '" + path + "': check its permissions");
-  const bool compressed = magic[0] == '\x1f' && magic[1] == '\x8b';
-  most_bytes_ = compressed ? size * kMostDeflate : size;
-  file_ = gzopen(path.c_str(), "rb");
+  compressed_ = magic[0] == '\x1f' && magic[1] == '\x8b';
+  most_bytes_ = compressed_ ? size * kMostDeflate : size;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool there = descriptor >= 0 && ::lseek(descriptor, start, SEEK_SET) == start;
+  if (there) file_ = gzdopen(descriptor, "rb");  // which takes the descriptor
   if (file_ == nullptr) {
-    throw InputError("cannot read '" + path + "': " + std::strerror(errno));
+    const std::string reason = std::strerror(errno);
+    if (descriptor >= 0) ::close(descriptor);
+    throw InputError("cannot read '" + path + "': " + reason);
   }
   gzbuffer(file_, 1 << 18);
 }

@@ -13,7 +13,8 @@ namespace larch::io {
 /// Reads a file that may or may not be gzip-compressed. Throws InputError.
 class ZReader {
  public:
-  explicit ZReader(const std::string& path);
+  /// The file from byte `start` on.
+  explicit ZReader(const std::string& path, int64_t start = 0);
   ~ZReader();
   ZReader(const ZReader&) = delete;
   ZReader& operator=(const ZReader&) = delete;
@@ -26,10 +27,12 @@ class ZReader {
   void finish();
   /// The most bytes that the file can hold when uncompressed.
   int64_t most_bytes() const { return most_bytes_; }
+  bool compressed() const { return compressed_; }
 
  private:
   std::string path_;
   gzFile_s* file_ = nullptr;
+  bool compressed_ = false;
   int64_t most_bytes_ = 0;
 };
 

@@ -218,7 +218,7 @@ assert len(rows) == 1 + min(100, values.size), len(rows)"
 @test "what has been found to crash or hang before" {
   root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
   [ -d "$root/hostile" ] || skip "no test data hostile (LARCH_TEST_DATA)"
-  for name in ring.tif tiff_13/x.tif shear-1e6.nii.gz \
+  for name in ring.tif tiff_13/x.tif type-1100.nrrd nrrd_124/x.nrrd shear-1e6.nii.gz \
       niigz_14/x.nii.gz nifti2_117/x.nii.gz nii_77/x.nii; do
     limited() { (ulimit -v 1500000; detect "$root/hostile/$name" --threads 1); }
     survives "$name" 3 limited

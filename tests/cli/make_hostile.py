@@ -125,6 +125,11 @@ def broken_files(image):
     files["text.nii.gz"] = gzip.compress(b"Dear reader, this is no image.\n" * 20)
     files["text.nii"] = b"Dear reader, this is no image.\n" * 20
     files["text.png"] = files["text.nrrd"] = files["text.mha"] = files["text.dcm"] = files["text.nii"]
+    for field in ("type", "encoding"):  # words longer than any that the format has
+        fields = {"type": "short", "dimension": "3", "sizes": "12 10 8", "endian": "little",
+                  "encoding": "raw", field: "A" * 1100}
+        lines = "".join(f"{name}: {value}\n" for name, value in fields.items())
+        files[f"long_{field}.nrrd"] = f"NRRD0004\n{lines}\n".encode() + bytes(1920)
     files["ring.tif"] = tiff(next_directory=TIFF_DIRECTORY)
     files["tall.tif"] = tiff(length=0x7fffffff)
     for name, content in files.items():
