@@ -53,6 +53,8 @@ class Energy {
   }
 
   int slots() const { return static_cast<int>(offsets_.size()); }
+  const std::vector<int64_t>& steps() const { return steps_; }
+  int32_t cost(int slot) const { return costs_[static_cast<size_t>(slot)]; }
   int64_t sum_of_costs() const { return sum_of_costs_; }
 
   /// Cost of label 0 less that of label 1. It keeps its sign however small it is.
@@ -91,8 +93,8 @@ class Energy {
   double half_inverse_square_ = 0;
 };
 
-void check(const Volume<float>& probability, const Volume<float>* image,
-           const GraphCutConfig& config) {
+void check_image(const Volume<float>& probability, const Volume<float>* image,
+                 const GraphCutConfig& config) {
   if (config.weights == EdgeCost::kContrast) {
     if (image == nullptr) throw UsageError("graph cut: contrast weights need the image");
     const std::string difference = describe_difference(image->grid(), probability.grid());
@@ -100,6 +102,9 @@ void check(const Volume<float>& probability, const Volume<float>* image,
       throw InputError("graph cut: image and probability are on different grids: " + difference);
     }
   }
+}
+
+void check_probability(const Volume<float>& probability) {
   for (int64_t i = 0; i < probability.voxels(); ++i) {
     if (!(probability[i] >= 0 && probability[i] <= 1)) {
       const Vec3i at = probability.grid().voxel(i);
@@ -155,7 +160,7 @@ std::pair<VoxelSet, int64_t> choose_band(const Volume<float>& probability,
       throw MemoryError(
           "graph cut: even a band of 1 voxel around the surface has " + std::to_string(count) +
           " voxels, more than max_band_voxels = " + std::to_string(config.max_band_voxels) +
-          "; raise it (" + std::to_string(graph_cut_bytes_per_voxel(config.neighbours)) +
+          "; raise it (" + std::to_string(graph_cut_bytes_per_voxel(config)) +
           " bytes a voxel) or regularise at a larger voxel size");
     }
     if (rule.by_probability) {
@@ -183,67 +188,56 @@ double root_mean_square_difference(const Volume<float>& image, const std::vector
 }
 
 /// The band as a graph. Voxels outside it act through the preference of their free neighbours.
-struct Band {
-  const Energy& energy;
-  const VoxelSet& set;
-  const std::vector<int64_t>& voxels;
-};
+CutGraph make_graph(VoxelSet set, std::vector<int64_t> voxels, const Energy& energy,
+                    bool own_capacities, const Volume<uint8_t>& labels, const Context& context) {
+  CutGraph graph{std::move(set), std::move(voxels), energy.steps(), {}, {}, {}, {}};
+  for (int slot = 0; slot < energy.slots(); slot += 2) graph.costs.push_back(energy.cost(slot));
+  const size_t size = graph.voxels.size(), directions = graph.directions();
+  graph.present.assign(size, 0);
+  graph.excess.resize(size);
+  if (own_capacities) graph.capacity.assign(size * directions, 0);
+  parallel_for(context.threads, static_cast<int64_t>(size), 4096, [&](int64_t begin, int64_t end) {
+    for (auto v = static_cast<size_t>(begin); v < static_cast<size_t>(end); ++v) {
+      const int64_t voxel = graph.voxels[v];
+      int32_t excess = energy.preference(voxel);
+      energy.neighbours(voxel, [&](int slot, int64_t other) {
+        const int32_t cost = energy.edge_cost(slot, voxel, other);
+        if (graph.set.index(other) == VoxelSet::kNone) {
+          excess += labels[other] != 0 ? cost : -cost;
+          return;
+        }
+        graph.present[v] |= uint32_t{1} << slot;
+        if (own_capacities && slot % 2 == 0) {
+          graph.capacity[v * directions + static_cast<size_t>(slot) / 2] = cost;
+        }
+      });
+      graph.excess[v] = excess;
+    }
+  });
+  return graph;
+}
 
-Components find_components(const Band& band) {
-  DisjointSets sets(static_cast<uint32_t>(band.voxels.size()));
-  for (uint32_t v = 0; v < band.voxels.size(); ++v) {
-    band.energy.neighbours(band.voxels[v], [&](int slot, int64_t other) {
-      const uint32_t w = slot % 2 == 0 ? band.set.index(other) : VoxelSet::kNone;
-      if (w != VoxelSet::kNone) sets.join(v, w);
-    });
+Components find_components(const CutGraph& graph) {
+  DisjointSets sets(graph.vertices());
+  for (uint32_t v = 0; v < graph.vertices(); ++v) {
+    for (int slot = 0; slot < static_cast<int>(graph.steps.size()); slot += 2) {
+      if ((graph.present[v] >> slot & 1) != 0) sets.join(v, graph.neighbour(v, slot));
+    }
   }
   return sets.components();
 }
 
-/// `place[v]` is the position of band voxel v in its component.
-CutProblem make_problem(const Band& band, std::span<const uint32_t> component,
-                        const std::vector<uint32_t>& place, const Volume<uint8_t>& labels) {
-  CutProblem problem;
-  problem.slots = band.energy.slots();
-  const size_t size = component.size(), slots = static_cast<size_t>(problem.slots);
-  problem.excess.resize(size);
-  problem.capacity.assign(size * slots, 0);
-  problem.neighbour.resize(size * slots);
-  for (uint32_t i = 0; i < size; ++i) {
-    const int64_t voxel = band.voxels[component[i]];
-    std::fill_n(problem.neighbour.begin() + i * slots, slots, i);
-    int32_t excess = band.energy.preference(voxel);
-    band.energy.neighbours(voxel, [&](int slot, int64_t other) {
-      const int32_t cost = band.energy.edge_cost(slot, voxel, other);
-      const uint32_t w = band.set.index(other);
-      if (w == VoxelSet::kNone) {
-        excess += labels[other] != 0 ? cost : -cost;
-      } else {
-        problem.neighbour[i * slots + slot] = place[w];
-        problem.capacity[i * slots + slot] = cost;
-      }
-    });
-    problem.excess[i] = excess;
-  }
-  return problem;
-}
-
-void solve(const Band& band, Volume<uint8_t>& labels, const Context& context) {
-  const Components components = find_components(band);
-  std::vector<uint32_t> place(band.voxels.size());
-  for (int64_t c = 0; c < components.count(); ++c) {
-    const auto members = components.component(c);
-    for (uint32_t i = 0; i < members.size(); ++i) place[members[i]] = i;
-  }
-  // Free voxels are written here, fixed ones are read: two sets, so threads do not meet.
-  const auto body = [&](int64_t begin, int64_t end) {
+/// Labels the free voxels.
+void solve(CutGraph& graph, Volume<uint8_t>& labels, const Context& context) {
+  const Components components = find_components(graph);
+  MaxFlow flow(graph);
+  parallel_for(context.threads, components.count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end && !context.stop_requested(); ++c) {
       const auto members = components.component(c);
-      const auto side = source_side_of_minimum_cut(make_problem(band, members, place, labels));
-      for (size_t i = 0; i < members.size(); ++i) labels[band.voxels[members[i]]] = side[i];
+      flow.solve(members, context.stop);
+      for (const uint32_t v : members) labels[graph.voxels[v]] = flow.on_source_side(v) ? 1 : 0;
     }
-  };
-  parallel_for(context.threads, components.count(), 1, body);
+  });
   if (context.stop_requested()) {
     throw Stopped("graph cut: stopped", static_cast<ExitCode>(context.stop->load()));
   }
@@ -252,25 +246,41 @@ void solve(const Band& band, Volume<uint8_t>& labels, const Context& context) {
                 std::to_string(components.count() == 0 ? 0 : components.first[1]) + " voxels");
 }
 
+Volume<uint8_t> labels_by_threshold(const Volume<float>& probability) {
+  Volume<uint8_t> labels(probability.grid());
+  for (int64_t i = 0; i < labels.voxels(); ++i) labels[i] = probability[i] > 0.5f ? 1 : 0;
+  return labels;
+}
+
 }  // namespace
 
-int64_t graph_cut_bytes_per_voxel(int neighbours) {
-  // While the graph is made, a slot has a neighbour, a column and a residual capacity of 4 bytes
-  // each. A vertex takes 40 bytes for its edges to and from the terminals, up to 45 in Boost's
-  // vertices, queues and orphans, and 27 in the lists of the band.
-  return 12 * neighbours + 112;
+int64_t graph_cut_bytes_per_voxel(const GraphCutConfig& config) {
+  // Beside the graph and the search 4 for the members of components, and 8 that a component takes.
+  return MaxFlow::bytes_per_vertex(config.neighbours, config.weights == EdgeCost::kContrast) + 12;
+}
+
+int64_t graph_cut_bytes(const Volume<float>& probability, const GraphCutConfig& config,
+                        const Context& context) {
+  check_probability(probability);
+  const Energy energy(probability, nullptr, config);
+  if (energy.sum_of_costs() == 0) return 0;
+  Context quiet = context;
+  quiet.log_sink = {};
+  const Volume<uint8_t> labels = labels_by_threshold(probability);
+  const int64_t count = choose_band(probability, labels, config, energy, quiet).second;
+  return count * graph_cut_bytes_per_voxel(config);
 }
 
 Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>* image,
                           const GraphCutConfig& config, const Context& context) {
-  check(probability, image, config);
+  check_image(probability, image, config);
+  check_probability(probability);
   Energy energy(probability, image, config);
-  Volume<uint8_t> labels(probability.grid());
-  for (int64_t i = 0; i < labels.voxels(); ++i) labels[i] = probability[i] > 0.5f ? 1 : 0;
+  Volume<uint8_t> labels = labels_by_threshold(probability);
   if (energy.sum_of_costs() == 0) return labels;
 
-  const auto [set, count] = choose_band(probability, labels, config, energy, context);
-  const int64_t bytes = count * graph_cut_bytes_per_voxel(config.neighbours);
+  auto [set, count] = choose_band(probability, labels, config, energy, context);
+  const int64_t bytes = count * graph_cut_bytes_per_voxel(config);
   const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
   if (bytes > free_bytes) {
     throw MemoryError("graph cut: needs " + std::to_string(bytes >> 20) + " MiB for " +
@@ -280,11 +290,13 @@ Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>*
   }
   context.debug("graph cut: " + std::to_string(count) + " free voxels, at most " +
                 std::to_string((bytes >> 20) + 1) + " MiB");
-  const std::vector<int64_t> voxels = set.voxels();
-  if (config.weights == EdgeCost::kContrast) {
+  std::vector<int64_t> voxels = set.voxels();
+  const bool contrast = config.weights == EdgeCost::kContrast;
+  if (contrast) {
     energy.set_sigma(config.sigma > 0 ? config.sigma : root_mean_square_difference(*image, voxels));
   }
-  solve({energy, set, voxels}, labels, context);
+  CutGraph graph = make_graph(std::move(set), std::move(voxels), energy, contrast, labels, context);
+  solve(graph, labels, context);
   return labels;
 }
 

@@ -72,15 +72,16 @@ struct GraphCutConfig {
 /// free neighbours. The result minimises E over the free voxels; among several minimisers it is
 /// the one with the fewest foreground voxels. Costs are integers (2^-20 of dV), the band falls into
 /// connected components that are solved one by one (maximum flow: Boykov, Kolmogorov, PAMI 26(9),
-/// 2004, as Boost implements it), so the result does not depend on context.threads or the machine.
+/// 2004), so the result does not depend on context.threads or the machine.
 ///
 /// A voxel of the band whose own term outweighs all of its edges together keeps its threshold label
 /// in every minimiser and is not part of the graph either.
 ///
 /// Memory: at most graph_cut_bytes_per_voxel bytes for each free voxel, beside 4 bytes for each
-/// voxel of the volume; the log (debug) says how many. Above max_band_voxels the probability
-/// criterion is dropped and band_voxels is lowered until the band fits, with a warning; if it does
-/// not fit at 1, or the memory is not there, MemoryError.
+/// voxel of the volume. 26 neighbours take 97, with contrast 149; 6 take 57 and 69. The log (debug)
+/// says how many. Above max_band_voxels the probability criterion is dropped and band_voxels is
+/// lowered until the band fits, with a warning; if it does not fit at 1, or the memory is not
+/// there, MemoryError.
 ///
 /// `image` is on the same grid and needed for contrast only; may be null otherwise. Throws
 /// UsageError (contrast without image, neighbours other than 6 or 26, lambda_mm too large for the
@@ -89,7 +90,12 @@ Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>*
                           const GraphCutConfig& config, const Context& context);
 
 /// Upper bound for the bytes that each voxel of the band takes while the cut is computed.
-int64_t graph_cut_bytes_per_voxel(int neighbours);
+int64_t graph_cut_bytes_per_voxel(const GraphCutConfig& config);
+
+/// Upper bound for the bytes that graph_cut takes for the band of these probabilities, known before
+/// it starts. Throws as graph_cut does, but for contrast without an image.
+int64_t graph_cut_bytes(const Volume<float>& probability, const GraphCutConfig& config,
+                        const Context& context);
 
 /// An edge direction of the grid graph; its opposite is the same direction.
 struct EdgeWeight {

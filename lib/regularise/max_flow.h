@@ -2,23 +2,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "larch/regularise/band.h"
 
 namespace larch::regularise {
 
-/// A minimum cut between two terminals, on a graph whose vertices have the same number of slots for
-/// neighbours. Slots 2k and 2k + 1 are opposite: if b stands in slot s of a, a stands in slot s ^ 1
-/// of b. A slot without neighbour holds the vertex itself and capacity 0.
-struct CutProblem {
-  int slots = 0;
-  std::vector<int32_t> excess;      ///< > 0: capacity from the source, < 0: to the sink
-  std::vector<uint32_t> neighbour;  ///< vertices * slots
-  std::vector<int32_t> capacity;    ///< vertices * slots, at most 2^29
+/// A graph whose vertices are voxels of a grid, each with edges to some of its neighbours and to
+/// one of two terminals. A slot is a direction to a neighbour; slots 2k and 2k + 1 are opposite and
+/// belong to direction k. An edge is kept once, at the vertex that it leaves along an even slot,
+/// and neighbours are found by their voxels, so an edge takes 4 bytes.
+struct CutGraph {
+  VoxelSet set;                   ///< the vertices, numbered in the order of memory
+  std::vector<int64_t> voxels;    ///< of each vertex
+  std::vector<int64_t> steps;     ///< [slot] to the neighbour's voxel; at most 26
+  std::vector<int32_t> costs;     ///< [direction] capacity both ways, unless `capacity` is given
+  std::vector<int32_t> capacity;  ///< [vertex][direction], or empty; at most 2^29
+  std::vector<uint32_t> present;  ///< [vertex] bit s: there is an edge in slot s
+  std::vector<int32_t> excess;    ///< [vertex] > 0: capacity from the source, < 0: to the sink
+
+  size_t directions() const { return costs.size(); }
+  uint32_t vertices() const { return static_cast<uint32_t>(voxels.size()); }
+  /// The vertex in slot `slot` of v, which must be present.
+  uint32_t neighbour(uint32_t v, int slot) const { return set.index(voxels[v] + steps[slot]); }
 };
 
-/// 1 for the vertices that the source can still reach when the flow is maximal: the smallest source
-/// side of a minimum cut, which is unique. Consumes the problem.
-std::vector<uint8_t> source_side_of_minimum_cut(CutProblem problem);
+/// Minimum cuts of the connected components of a graph, by the algorithm of Boykov and Kolmogorov
+/// (PAMI 26(9), 2004): two search trees grow from the terminals until they meet, and what an
+/// augmentation cuts off is adopted again where it can be.
+class MaxFlow {
+ public:
+  /// `graph` must outlive the object; its excess is used up.
+  explicit MaxFlow(CutGraph& graph);
+
+  /// Finds the maximum flow of one component (all vertices that are connected to each other). Not
+  /// for several threads on one component; different components do not meet. Returns early, without
+  /// a result, once `stop` (may be null) is not 0.
+  void solve(std::span<const uint32_t> component, const std::atomic<int>* stop);
+
+  /// Whether the source still reaches a vertex of a component that was solved: the smallest source
+  /// side of a minimum cut, which is unique.
+  bool on_source_side(uint32_t v) const;
+
+  /// Bytes of the graph and the search for each vertex, at most.
+  static int64_t bytes_per_vertex(int slots, bool own_capacities);
+
+ private:
+  template <bool kOwnCapacities>
+  class Search;
+
+  CutGraph& graph_;
+  std::vector<int32_t> flow_;  ///< [vertex][direction] along the even slot
+  std::vector<uint8_t> state_;
+  std::vector<uint32_t> distance_, time_, next_active_;
+};
 
 }  // namespace larch::regularise

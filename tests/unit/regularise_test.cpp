@@ -5,7 +5,12 @@
 #include <limits>
 #include <vector>
 
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/edmonds_karp_max_flow.hpp>
 #include <catch2/catch.hpp>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
@@ -104,6 +109,97 @@ TEST_CASE("graph cut finds the minimum of all labellings") {
     // Costs are rounded to 2^-20 of dV.
     REQUIRE(total(cut) == Approx(best).margin(1e-4));
   }
+}
+
+/// The smallest source side of a minimum cut by another library, on a graph of all
+/// voxels, with the costs of graph_cut.h in integers.
+Volume<uint8_t> smallest_cut(const Volume<float>& p, double lambda_mm, int neighbours) {
+  using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
+  using Capacity = boost::property<boost::edge_capacity_t, int64_t>;
+  using Residual = boost::property<boost::edge_residual_capacity_t, int64_t, Capacity>;
+  using Graph = boost::adjacency_list<
+      boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+      boost::property<boost::edge_reverse_t, Traits::edge_descriptor, Residual>>;
+  const Grid& grid = p.grid();
+  const auto voxels = static_cast<size_t>(p.voxels());
+  Graph graph(voxels + 2);
+  const auto connect = [&](size_t a, size_t b, int64_t there, int64_t back) {
+    const auto forth = add_edge(a, b, graph).first, reverse = add_edge(b, a, graph).first;
+    put(boost::edge_capacity, graph, forth, there);
+    put(boost::edge_capacity, graph, reverse, back);
+    put(boost::edge_reverse, graph, forth, reverse);
+    put(boost::edge_reverse, graph, reverse, forth);
+  };
+  constexpr double kUnit = 1 << 20;
+  const auto weights = crofton_weights(grid, neighbours);
+  for (size_t i = 0; i < voxels; ++i) {
+    const auto linear = static_cast<int64_t>(i);
+    const auto term = static_cast<int64_t>(std::nearbyint((2.0 * p[linear] - 1) * kUnit));
+    if (term > 0) connect(voxels, i, term, 0);
+    if (term < 0) connect(i, voxels + 1, -term, 0);
+    for (const EdgeWeight& w : weights) {
+      const Vec3i to = grid.voxel(linear) + w.offset;
+      if (!grid.contains(to)) continue;
+      const auto cost = static_cast<int64_t>(
+          std::nearbyint(lambda_mm * w.area_mm2 / grid.voxel_volume_mm3() * kUnit));
+      connect(i, static_cast<size_t>(grid.linear(to)), cost, cost);
+    }
+  }
+  std::vector<boost::default_color_type> colour(voxels + 2);
+  std::vector<Traits::edge_descriptor> predecessor(voxels + 2);
+  boost::edmonds_karp_max_flow(graph, voxels, voxels + 1,
+                               boost::color_map(colour.data()).predecessor_map(predecessor.data()));
+  // The last search found no path: it reached what the source reaches.
+  Volume<uint8_t> reached(grid);
+  for (size_t i = 0; i < voxels; ++i) {
+    reached[static_cast<int64_t>(i)] = colour[i] != boost::white_color ? 1 : 0;
+  }
+  return reached;
+}
+
+TEST_CASE("among several minimum cuts it is the one with the least foreground") {
+  const int neighbours = GENERATE(6, 26);
+  int64_t mixed = 0;
+  for (uint64_t trial = 0; trial < 60; ++trial) {
+    const Vec3i size = trial % 3 == 0 ? Vec3i{9, 11, 1} : Vec3i{7, 6, 5};
+    const Grid grid = grid_of(size, trial % 2 == 0 ? Vec3d{1, 1, 1} : Vec3d{1, 0.8, 1.7});
+    Volume<float> p(grid);
+    // Few different values and equal edges, so that many cuts cost the same.
+    for (int64_t i = 0; i < p.voxels(); ++i) {
+      p[i] = static_cast<float>(hash_below(7, trial, i, trial % 5 == 0 ? 1000 : 5)) /
+             (trial % 5 == 0 ? 999.0F : 4.0F);
+    }
+    const double lambda_mm = trial % 4 == 0 ? 0.75 : 0.05 * static_cast<double>(trial % 7 + 1);
+    const Volume<uint8_t> expected = smallest_cut(p, lambda_mm, neighbours);
+    const Volume<uint8_t> cut = graph_cut(p, nullptr, everything_free(lambda_mm, neighbours), {});
+    REQUIRE(std::equal(cut.begin(), cut.end(), expected.begin()));
+    const int64_t inside = foreground(cut);
+    mixed += inside > 0 && inside < p.voxels() ? 1 : 0;
+  }
+  CHECK(mixed > 20);
+}
+
+TEST_CASE("the cut takes no more memory than is said before it") {
+  const bool contrast = GENERATE(false, true);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const Volume<float> p = blob(grid_of({80, 80, 80}), 0.3);
+    GraphCutConfig config = everything_free(0.5, 26);
+    if (contrast) config.weights = EdgeCost::kContrast;
+    const int64_t promised = graph_cut_bytes(p, config, Context{});
+    rusage before{}, after{};
+    ::getrusage(RUSAGE_SELF, &before);
+    graph_cut(p, &p, config, Context{});
+    ::getrusage(RUSAGE_SELF, &after);
+    const int64_t took = 1024 * (after.ru_maxrss - before.ru_maxrss);
+    const int64_t of_volume = 4 * p.voxels();
+    const bool kept = took <= promised + of_volume + (8 << 20);
+    ::_exit(kept && promised <= (contrast ? 150 : 100) * p.voxels() && promised > 0 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
 TEST_CASE("lambda 0 is the threshold at one half") {
