@@ -131,10 +131,11 @@ constexpr const char* kDescription =
     "--memory bounds what the evaluation takes on its device, beside the image (6 bytes a voxel "
     "while it is read) and the probabilities (4): a volume that needs more is evaluated in slabs, "
     "with the same result. --probability and --candidates need no more than that; then the voxels "
-    "above the threshold are counted as found. Labels, mesh and picture need up to 25 bytes a "
-    "voxel, and 424 for each voxel near the surface that the graph cut may change "
-    "(structure.graph_cut.max_band_voxels). With --list the images in flight stay below the same "
-    "bound, or go one by one.";
+    "above the threshold are counted as found. Labels, mesh and picture need up to 36 bytes a "
+    "voxel, and 97 for each voxel near the surface that the graph cut may change "
+    "(structure.graph_cut.max_band_voxels). With --list all images in flight together stay below "
+    "the same bound: as many are finished at a time as fit, and a case whose structure alone would "
+    "take more fails with the bytes that it needs.";
 
 }  // namespace
 

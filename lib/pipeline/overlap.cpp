@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/overlap.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -19,29 +21,72 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Who holds how much. Not locked by itself.
+class Ledger {
+ public:
+  Ledger(size_t count, int64_t bytes) : accounts_(count), bytes_(bytes) {}
+
+  /// Lets an item in, for reading; false if it has to wait.
+  bool enter(size_t item, const MemoryNeed& need) {
+    int64_t resting = need.resting, largest = need.most() - need.resting;
+    for (const size_t other : in_flight_) {
+      const MemoryNeed& theirs = accounts_[other].need;
+      resting += theirs.resting;
+      largest = std::max(largest, theirs.most() - theirs.resting);
+    }
+    const bool fits = resting + largest <= bytes_ && held_ + need.reading <= bytes_;
+    if (!fits && !in_flight_.empty()) return false;
+    in_flight_.push_back(item);
+    accounts_[item].need = need;
+    hold(item, need.reading);
+    return true;
+  }
+  void leave(size_t item) {
+    hold(item, 0);
+    std::erase(in_flight_, item);
+  }
+  /// Takes what a stage of the item needs; false if it has to wait.
+  bool take(size_t item, int64_t bytes) {
+    const int64_t wanted = std::max(bytes, accounts_[item].held);
+    if (held_ - accounts_[item].held + wanted > bytes_ && in_flight_.size() > 1) return false;
+    hold(item, wanted);
+    return true;
+  }
+  void rest(size_t item) { hold(item, accounts_[item].need.resting); }
+  MemoryNeed& need(size_t item) { return accounts_[item].need; }
+
+ private:
+  struct Account {
+    MemoryNeed need;  ///< of the stages that are still to come
+    int64_t held = 0;
+  };
+  void hold(size_t item, int64_t bytes) {
+    held_ += bytes - accounts_[item].held;
+    accounts_[item].held = bytes;
+  }
+
+  std::vector<Account> accounts_;
+  std::vector<size_t> in_flight_;
+  int64_t bytes_;
+  int64_t held_ = 0;
+};
+
 /// What the threads of a batch share; one lock is enough, since the stages are long.
 class Overlap {
  public:
   Overlap(size_t count, const Stages& stages, const OverlapLimits& limits,
           const std::function<bool()>& stop)
-      : count_(count), stages_(stages), limits_(limits), stop_(stop), bytes_(count, 0) {}
+      : count_(count),
+        stages_(stages),
+        limits_(limits),
+        stop_(stop),
+        ledger_(count, limits.bytes),
+        surveyed_(count, 0) {}
 
   OverlapTimes run() {
     const auto start = Clock::now();
-    readers_left_ = limits_.readers;
     std::vector<std::thread> threads;
-    threads.reserve(static_cast<size_t>(limits_.readers) + static_cast<size_t>(limits_.finishers));
-    for (int i = 0; i < limits_.readers; ++i) {
-      threads.emplace_back([this] {
-        guarded([this] { read_all(); });
-        const std::lock_guard lock(mutex_);
-        --readers_left_;
-        changed_.notify_all();
-      });
-    }
-    for (int i = 0; i < limits_.finishers; ++i) {
-      threads.emplace_back([this] { guarded([this] { finish_all(); }); });
-    }
+    guarded([&] { start_threads(threads); });
     guarded([this] { compute_all(); });
     const auto computed = Clock::now();
     {
@@ -58,6 +103,23 @@ class Overlap {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+
+  /// Throws when the system has no more threads; those that were started are in `threads`.
+  void start_threads(std::vector<std::thread>& threads) {
+    threads.reserve(static_cast<size_t>(limits_.readers) + static_cast<size_t>(limits_.finishers));
+    readers_left_ = limits_.readers;
+    for (int i = 0; i < limits_.readers; ++i) {
+      threads.emplace_back([this] {
+        guarded([this] { read_all(); });
+        const std::lock_guard lock(mutex_);
+        --readers_left_;
+        changed_.notify_all();
+      });
+    }
+    for (int i = 0; i < limits_.finishers; ++i) {
+      threads.emplace_back([this] { guarded([this] { finish_all(); }); });
+    }
+  }
 
   template <class F>
   void guarded(F&& f) {
@@ -78,13 +140,14 @@ class Overlap {
   /// An item leaves, from those ahead of the computation or from those behind it.
   void release(size_t item, size_t& place) {
     --place;
-    bytes_in_flight_ -= bytes_[item];
+    ledger_.leave(item);
     changed_.notify_all();
   }
-
-  bool fits(int64_t bytes) const {
-    if (ahead_ + behind_ == 0) return true;
-    return ahead_ < limits_.ahead && bytes_in_flight_ + bytes <= limits_.bytes;
+  /// An item waits for its next stage.
+  void rest(size_t item, std::deque<size_t>& queue) {
+    ledger_.rest(item);
+    queue.push_back(item);
+    changed_.notify_all();
   }
 
   void read_all() {
@@ -92,12 +155,13 @@ class Overlap {
     while (next_ < count_ && !stopping()) {
       const size_t item = next_++;
       lock.unlock();
-      const int64_t bytes = stages_.bytes(item);
+      const MemoryNeed need = stages_.need(item);
       lock.lock();
-      while (!fits(bytes) && !stopping()) sleep(lock);
+      const auto enters = [&] {
+        return (ahead_ < limits_.ahead || ahead_ + behind_ == 0) && ledger_.enter(item, need);
+      };
+      while (!stopping() && !enters()) sleep(lock);
       if (stopping()) return;
-      bytes_[item] = bytes;
-      bytes_in_flight_ += bytes;
       ++ahead_;
       ++reading_;
       lock.unlock();
@@ -105,43 +169,59 @@ class Overlap {
       guarded([&] { goes_on = stages_.read(item); });
       lock.lock();
       --reading_;
+      ledger_.need(item).reading = 0;
       if (goes_on) {
-        ready_.push_back(item);
-        changed_.notify_all();
+        rest(item, ready_);
       } else {
         release(item, ahead_);
       }
     }
   }
 
-  /// Waits, on the account of reading or finishing, until an item can be computed or none will
-  /// come.
-  void await_item(Lock& lock) {
-    while ((behind_ >= limits_.behind || (ready_.empty() && readers_left_ > 0)) && !stopping()) {
+  /// Takes an item out of a queue, the first whose stage has the memory it needs.
+  template <class Bytes>
+  std::optional<size_t> take(std::deque<size_t>& queue, Bytes&& bytes) {
+    for (auto at = queue.begin(); at != queue.end(); ++at) {
+      const size_t item = *at;
+      const std::optional<int64_t> wanted = bytes(item);
+      if (!wanted || !ledger_.take(item, *wanted)) continue;
+      queue.erase(at);
+      return item;
+    }
+    return std::nullopt;
+  }
+
+  /// Waits, on the account of reading or finishing, until an item can be computed; nothing if none
+  /// will come.
+  std::optional<size_t> await_item(Lock& lock) {
+    while (!stopping()) {
+      const bool full = behind_ >= limits_.behind;
+      const auto item = full ? std::nullopt : take(ready_, [this](size_t i) {
+        return std::optional(ledger_.need(i).computing);
+      });
+      if (item) return item;
+      if (ready_.empty() && readers_left_ == 0 && !full) break;
       const auto start = Clock::now();
-      const bool held_up = behind_ >= limits_.behind || (reading_ == 0 && behind_ > 0);
+      const bool held_up = full || !ready_.empty() || (reading_ == 0 && behind_ > 0);
       sleep(lock);
       (held_up ? times_.waited_for_finishing : times_.waited_for_reading) += seconds_since(start);
     }
+    return std::nullopt;
   }
 
   void compute_all() {
     Lock lock(mutex_);
-    while (true) {
-      await_item(lock);
-      if (ready_.empty() || stopping()) return;
-      const size_t item = ready_.front();
-      ready_.pop_front();
+    while (const std::optional<size_t> item = await_item(lock)) {
       lock.unlock();
-      const bool goes_on = stages_.compute(item);
+      const bool goes_on = stages_.compute(*item);
       lock.lock();
+      ledger_.need(*item).computing = 0;
       if (goes_on) {
         --ahead_;
         ++behind_;
-        computed_.push_back(item);
-        changed_.notify_all();
+        rest(*item, computed_);
       } else {
-        release(item, ahead_);
+        release(*item, ahead_);
       }
     }
   }
@@ -149,15 +229,43 @@ class Overlap {
   void finish_all() {
     Lock lock(mutex_);
     while (true) {
-      while (computed_.empty() && !computing_over_) sleep(lock);
-      if (computed_.empty()) return;
-      const size_t item = computed_.front();
-      computed_.pop_front();
-      lock.unlock();
-      guarded([&] { stages_.finish(item); });
-      lock.lock();
-      release(item, behind_);
+      if (computed_.empty() && computing_over_) return;
+      const auto to_finish = take(computed_, [this](size_t i) {
+        const int64_t bytes = ledger_.need(i).finishing;
+        return to_survey(i) && bytes > limits_.bytes ? std::nullopt : std::optional(bytes);
+      });
+      if (to_finish) {
+        lock.unlock();
+        guarded([&] { stages_.finish(*to_finish); });
+        lock.lock();
+        release(*to_finish, behind_);
+      } else if (!survey_one(lock)) {
+        sleep(lock);
+      }
     }
+  }
+
+  bool to_survey(size_t item) const { return stages_.survey && surveyed_[item] == 0; }
+
+  /// Finds out how much finishing an item takes, where the most it may take does not fit now.
+  bool survey_one(Lock& lock) {
+    const auto item = take(computed_, [this](size_t i) {
+      return to_survey(i) ? std::optional(ledger_.need(i).surveying) : std::nullopt;
+    });
+    if (!item) return false;
+    surveyed_[*item] = 1;
+    lock.unlock();
+    int64_t bytes = -1;
+    guarded([&] { bytes = stages_.survey(*item); });
+    lock.lock();
+    MemoryNeed& need = ledger_.need(*item);
+    need = {0, 0, 0, bytes, need.resting};
+    if (bytes < 0) {
+      release(*item, behind_);
+    } else {
+      rest(*item, computed_);
+    }
+    return true;
   }
 
   const size_t count_;
@@ -167,28 +275,29 @@ class Overlap {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<int64_t> bytes_;           // of each item in flight
+  Ledger ledger_;
+  std::vector<uint8_t> surveyed_;
   std::deque<size_t> ready_, computed_;  // between the stages
   size_t next_ = 0, reading_ = 0;
   size_t ahead_ = 0, behind_ = 0;  // being read, ready or computed now; computed and not finished
-  int64_t bytes_in_flight_ = 0;
   int readers_left_ = 0;
   bool computing_over_ = false;
   std::exception_ptr error_;
   OverlapTimes times_;
 };
 
-OverlapTimes one_after_the_other(size_t count, const Stages& stages,
+OverlapTimes one_after_the_other(size_t count, const Stages& stages, const OverlapLimits& limits,
                                  const std::function<bool()>& stop) {
   OverlapTimes times;
   const auto start = Clock::now();
   for (size_t item = 0; item < count && !stop(); ++item) {
     const auto begin = Clock::now();
+    const bool to_survey = stages.survey && stages.need(item).finishing > limits.bytes;
     const bool was_read = stages.read(item);
     times.waited_for_reading += seconds_since(begin);
     if (!was_read || stop() || !stages.compute(item)) continue;
     const auto computed = Clock::now();
-    stages.finish(item);
+    if (!to_survey || stages.survey(item) >= 0) stages.finish(item);
     times.waited_for_finishing += seconds_since(computed);
   }
   times.seconds = seconds_since(start);
@@ -199,7 +308,7 @@ OverlapTimes one_after_the_other(size_t count, const Stages& stages,
 
 OverlapTimes overlap(size_t count, const Stages& stages, const OverlapLimits& limits,
                      const std::function<bool()>& stop) {
-  if (limits.readers == 0) return one_after_the_other(count, stages, stop);
+  if (limits.readers == 0) return one_after_the_other(count, stages, limits, stop);
   return Overlap(count, stages, limits, stop).run();
 }
 

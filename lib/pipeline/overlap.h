@@ -2,20 +2,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 
 namespace larch::pipeline {
 
+/// Memory of an item on its way, in bytes.
+struct MemoryNeed {
+  int64_t reading = 0;    ///< while it is read
+  int64_t computing = 0;  ///< while it is computed
+  int64_t surveying = 0;  ///< while it is found out how much finishing takes
+  int64_t finishing = 0;  ///< while it is finished, at most
+  int64_t resting = 0;    ///< while it waits between stages
+
+  int64_t most() const { return std::max({reading, computing, surveying, finishing, resting}); }
+};
+
 /// The three stages that every item of a batch passes, given by its number. `read` and `finish` run
 /// in threads of their own, several at a time for different items; `compute` runs in the calling
 /// thread, one item at a time. An item whose `read` or `compute` returns false ends there. An
 /// exception ends the batch: it is meant for what concerns all items.
 struct Stages {
-  std::function<int64_t(size_t)> bytes;  ///< memory the item will take, known before it is read
+  std::function<MemoryNeed(size_t)> need;  ///< known before the item is read
   std::function<bool(size_t)> read;
   std::function<bool(size_t)> compute;
+  /// Bytes that finishing really takes; less than 0 if the item ends here. Asked in a finisher's
+  /// thread, once, where need(item).finishing does not fit. May be empty.
+  std::function<int64_t(size_t)> survey;
   std::function<void(size_t)> finish;
 };
 
@@ -36,7 +51,11 @@ struct OverlapTimes {
 
 /// Leads items 0 .. count - 1 through the stages. Once `stop` returns true (asked at least every
 /// 50 ms) no further item is computed; those that are computed are finished. Rethrows the first
-/// exception of a stage after all threads have ended.
+/// exception of a stage, or of a thread that could not be started, after all threads have ended.
+///
+/// A stage starts where its memory fits beside what the other items hold, and an item is only let
+/// in where any of those in flight could still take its largest stage while the others rest. So
+/// nobody waits in the middle of a stage, and when nothing runs, anything that waits can run.
 OverlapTimes overlap(size_t count, const Stages& stages, const OverlapLimits& limits,
                      const std::function<bool()>& stop);
 

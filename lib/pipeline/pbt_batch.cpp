@@ -8,9 +8,12 @@
 #include <memory>
 #include <set>
 
+#include <malloc.h>
+
 #include "larch/app/failures.h"
 #include "larch/core/error.h"
 #include "larch/io/file.h"
+#include "larch/pipeline/detection_memory.h"
 #include "larch/pipeline/overlap.h"
 #include "larch/pipeline/status_table.h"
 
@@ -18,10 +21,6 @@ namespace larch::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Host memory of a case on its way, bytes a voxel: image, model space, probability, labels, and
-/// what connected components and the surface take.
-constexpr int64_t kBytesPerVoxel = 32;
 
 DetectionFiles files_of(const BatchRequest& request, const Case& c) {
   return files_of_case(request.folder, c.id, request.products, request.image_ending,
@@ -38,19 +37,8 @@ void check_id(const std::string& id) {
   }
 }
 
-int64_t bytes_of(const Case& c, const ReadOptions& options) {
-  try {
-    if (!fs::is_directory(c.image)) {
-      return kBytesPerVoxel * probe_image(c.image, options).grid.voxels();
-    }
-    int64_t bytes = 0;  // DICOM: two bytes a voxel are the rule
-    for (const auto& entry : fs::directory_iterator(c.image)) {
-      if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
-    }
-    return kBytesPerVoxel * bytes / 2;
-  } catch (const std::exception&) {
-    return 0;  // reading will say what is wrong
-  }
+std::string mebibytes(int64_t bytes) {
+  return std::to_string((bytes >> 20) + 1) + " MiB";
 }
 
 /// The bodies of the three stages.
@@ -64,14 +52,15 @@ class Batch {
         writer_(writer),
         context_(context),
         jobs_(request.cases.size()),
+        evaluation_(request.cases.size(), request.memory_bytes),
         seconds_(request.cases.size(), 0),
         table_(request.folder, {"voxels", "volume_ml"}, context) {}
 
   Outputs run() {
     const OverlapLimits limits = plan();
-    const Stages stages{[this](size_t i) { return bytes_of(request_.cases[i], request_.read); },
-                        [this](size_t i) { return read(i); },
-                        [this](size_t i) { return compute(i); }, [this](size_t i) { finish(i); }};
+    const Stages stages{[this](size_t i) { return need(i); }, [this](size_t i) { return read(i); },
+                        [this](size_t i) { return compute(i); },
+                        [this](size_t i) { return survey(i); }, [this](size_t i) { finish(i); }};
     OverlapTimes times;
     try {
       times = overlap(jobs_.size(), stages, limits, [this] { return context_.stop_requested(); });
@@ -99,6 +88,8 @@ class Batch {
   OverlapLimits plan() {
     OverlapLimits limits;
     const int threads = context_.threads;
+    // Memory of a volume goes back to the system when it is let go.
+    if (request_.memory_bytes > 0) mallopt(M_MMAP_THRESHOLD, 1 << 20);
     const bool alone = threads == 1 && !context_.device.is_cuda();
     limits.readers = alone ? 0 : std::clamp(threads / 2, 1, 8);
     limits.finishers = alone ? 0 : std::clamp(threads, 1, 32);
@@ -113,6 +104,19 @@ class Batch {
     side_ = compute_;
     if (!alone) side_.threads = std::max(1, threads / std::max(2, limits.finishers));
     return limits;
+  }
+
+  MemoryNeed need(size_t i) {
+    const Case& c = request_.cases[i];
+    try {
+      const DetectionMemory memory = detection_memory(
+          model_, config_, files_of(request_, c).wanted(), probe_image(c.image, request_.read),
+          request_.memory_bytes, context_.device);
+      evaluation_[i] = memory.evaluation;
+      return memory.need;
+    } catch (const std::exception&) {
+      return {};  // reading will say what is wrong
+    }
   }
 
   /// Runs a step of a case; false, with a row of the table, if it fails.
@@ -155,7 +159,7 @@ class Batch {
     return attempt(i, [&] {
       jobs_[i] = std::make_shared<DetectionJob>();
       jobs_[i]->wanted = files.wanted();
-      jobs_[i]->memory_bytes = request_.memory_bytes;
+      jobs_[i]->memory_bytes = evaluation_[i];
       read_input(c.image, "", request_.read, *jobs_[i]);
       check_files_hold(files, jobs_[i]->image.grid());
       prepare(model_, config_, *jobs_[i], side_);
@@ -164,6 +168,21 @@ class Batch {
 
   bool compute(size_t i) {
     return attempt(i, [&] { evaluate(model_, config_, *jobs_[i], compute_); });
+  }
+
+  /// What finishing takes, or -1 with a row of the table: more than the promise is not taken.
+  int64_t survey(size_t i) {
+    int64_t bytes = -1;
+    const bool fits = attempt(i, [&] {
+      bytes = survey_structure(config_, *jobs_[i], side_);
+      if (request_.memory_bytes > 0 && bytes > request_.memory_bytes) {
+        throw MemoryError("structure and files of this case take up to " + mebibytes(bytes) + " (" +
+                          std::to_string(bytes) + " bytes), --memory allows " +
+                          mebibytes(request_.memory_bytes) +
+                          "; allow more, or lower structure.graph_cut.max_band_voxels");
+      }
+    });
+    return fits ? bytes : -1;
   }
 
   void finish(size_t i) {
@@ -229,6 +248,7 @@ class Batch {
   const Context& context_;
   Context compute_, side_;
   std::vector<std::shared_ptr<DetectionJob>> jobs_;  // of the cases in flight
+  std::vector<int64_t> evaluation_;                  // bytes that each evaluation may take
   std::vector<double> seconds_;
   StatusTable table_;
 };

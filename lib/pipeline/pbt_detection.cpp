@@ -54,18 +54,6 @@ Volume<uint8_t> roi_in_model_space(const Volume<uint8_t>& roi, const Grid& grid,
   return out;
 }
 
-/// Moves the threshold to 1/2 on the logit scale, so that the energy of the graph cut, which knows
-/// only 1/2, respects it.
-Volume<float> centred(const Volume<float>& probability, double threshold) {
-  Volume<float> out = probability;
-  if (threshold == 0.5) return out;
-  for (float& p : out) {
-    const double on = p * (1 - threshold), off = (1 - p) * threshold;
-    p = static_cast<float>(on / (on + off));
-  }
-  return out;
-}
-
 /// `image` is empty unless the weights of the graph need it.
 Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& image,
                         const StructureConfig& config, const Context& context) {
@@ -85,23 +73,6 @@ Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& i
   return mask;
 }
 
-/// The posterior becomes the probability on the grid of the image.
-void to_input_grid(DetectionJob& job, const Context& context) {
-  Volume<float>& probability = job.found.probability;
-  const bool same = describe_difference(job.posterior.grid(), job.grid, 1e-6).empty();
-  probability = same ? std::move(job.posterior) : image::resample(job.posterior, job.grid, context);
-  probability.set_geometry(job.grid);  // a single slice agrees whatever the spacing across it is
-  job.posterior = {};
-  for (int64_t i = 0; i < job.roi.voxels(); ++i) {
-    if (job.roi[i] == 0) probability[i] = 0;
-  }
-}
-
-bool needs_image(const DetectConfig& config, const Wanted& wanted) {
-  return wanted.image || (wanted.structure && config.structure.regularise &&
-                          config.structure.graph_cut.weights == regularise::EdgeCost::kContrast);
-}
-
 /// The probabilities as integers: 1 becomes the largest value of T.
 template <class T>
 Volume<T> scaled(const Volume<float>& probability) {
@@ -113,6 +84,33 @@ Volume<T> scaled(const Volume<float>& probability) {
 }
 
 }  // namespace
+
+bool needs_image(const DetectConfig& config, const Wanted& wanted) {
+  return wanted.image || (wanted.structure && config.structure.regularise &&
+                          config.structure.graph_cut.weights == regularise::EdgeCost::kContrast);
+}
+
+Volume<float> centred(const Volume<float>& probability, double threshold) {
+  Volume<float> out = probability;
+  if (threshold == 0.5) return out;
+  for (float& p : out) {
+    const double on = p * (1 - threshold), off = (1 - p) * threshold;
+    p = static_cast<float>(on / (on + off));
+  }
+  return out;
+}
+
+void to_input_grid(DetectionJob& job, const Context& context) {
+  if (job.posterior.empty()) return;
+  Volume<float>& probability = job.found.probability;
+  const bool same = describe_difference(job.posterior.grid(), job.grid, 1e-6).empty();
+  probability = same ? std::move(job.posterior) : image::resample(job.posterior, job.grid, context);
+  probability.set_geometry(job.grid);  // a single slice agrees whatever the spacing across it is
+  job.posterior = {};
+  for (int64_t i = 0; i < job.roi.voxels(); ++i) {
+    if (job.roi[i] == 0) probability[i] = 0;
+  }
+}
 
 void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
              const Context& context) {

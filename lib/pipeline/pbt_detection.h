@@ -105,6 +105,17 @@ void evaluate(const pbt::Model& model, const DetectConfig& config, DetectionJob&
 void find_structure(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
                     const Context& context);
 
+/// The posterior becomes the probability on the grid of the image, 0 outside of the region of
+/// interest: the start of find_structure, which does nothing if it was done before.
+void to_input_grid(DetectionJob& job, const Context& context);
+
+/// Moves the threshold to 1/2 on the logit scale, so that the energy of the graph cut, which knows
+/// only 1/2, respects it.
+Volume<float> centred(const Volume<float>& probability, double threshold);
+
+/// Whether the image is used after the evaluation.
+bool needs_image(const DetectConfig& config, const Wanted& wanted);
+
 /// The three steps with progress between them. Throws Stopped before a step if the stop flag of
 /// `context` is set.
 void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,

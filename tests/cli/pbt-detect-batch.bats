@@ -386,3 +386,34 @@ assert numpy.array_equal(nibabel.load('p1.nii.gz').get_fdata(), nibabel.load('p.
 # Blocks do not cost compression: within 2 % of one piece.
 assert len(raw) < 1.02 * len(gzip.compress(text, 6)), (len(raw), len(gzip.compress(text, 6)))"
 }
+
+# broad THREADS [FLAGS]: the batch of broad volumes; its peak of memory goes to peak.txt.
+broad() {
+  local threads=$1
+  shift
+  /usr/bin/python3 "$source/tests/cli/peak.py" peak.txt "$BIN/pbt-detect" --model m.pbt \
+    --list broad.tsv --output-dir "out_$threads" --config broad.json --threads "$threads" -q "$@"
+}
+
+@test "--memory holds for a batch with broad bands of the graph cut, which stay as broad" {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} threads i
+  /usr/bin/python3 "$source/tests/cli/make_broad.py" .
+  echo '{"structure": {"graph_cut": {"band_low": 0, "band_high": 1}}}' > broad.json
+  broad 2
+  mv out_2 unlimited
+  for threads in 1 8; do
+    broad "$threads" --memory 300M
+    echo "peak with $threads threads: $(cat peak.txt)"
+    [ "$(cat peak.txt)" -lt $(((300 + 150) << 20)) ]
+    for i in 0 1 2 3; do cmp "unlimited/broad_$i.nii.gz" "out_$threads/broad_$i.nii.gz"; done
+  done
+  # Less than the cut takes: a failed row that says how much it would be.
+  code=0
+  broad 4 --memory 200M || code=$?
+  [ "$code" -eq 7 ]
+  [ "$(cat peak.txt)" -lt $(((200 + 150) << 20)) ]
+  python "
+rows = [r.split('\t') for r in open('out_4/status.tsv').read().splitlines()[1:]]
+assert [r[1] for r in rows] == ['failed'] * 4, rows
+assert all('bytes), --memory allows 2' in r[2] for r in rows), rows"
+}

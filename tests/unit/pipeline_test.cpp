@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "catch2/catch.hpp"
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "larch/app/bytes.h"
 #include "larch/core/error.h"
@@ -49,8 +52,12 @@ struct Record {
   }
 };
 
+MemoryNeed all_along(int64_t bytes) {
+  return {bytes, bytes, bytes, bytes, bytes};
+}
+
 Stages noting(Record& record, int64_t bytes = 1) {
-  return {[=](size_t) { return bytes; },
+  return {[=](size_t) { return all_along(bytes); },
           [&record, bytes](size_t i) {
             record.enter(bytes);
             record.step(i, 'r');
@@ -60,6 +67,7 @@ Stages noting(Record& record, int64_t bytes = 1) {
             record.step(i, 'c');
             return true;
           },
+          {},
           [&record, bytes](size_t i) {
             record.step(i, 'f');
             record.leave(bytes);
@@ -90,7 +98,7 @@ TEST_CASE("overlap: memory is bounded, and an item that is too large goes alone"
 
 TEST_CASE("overlap: reading and finishing go on beside the computation") {
   const auto nap = [] { std::this_thread::sleep_for(milliseconds(20)); };
-  const Stages stages{[](size_t) { return 1; },
+  const Stages stages{[](size_t) { return all_along(1); },
                       [&](size_t) {
                         nap();
                         return true;
@@ -99,6 +107,7 @@ TEST_CASE("overlap: reading and finishing go on beside the computation") {
                         nap();
                         return true;
                       },
+                      {},
                       [&](size_t) { nap(); }};
   const OverlapTimes alone = overlap(15, stages, {0, 0, 2, 2, INT64_MAX}, kNever);
   const OverlapTimes beside = overlap(15, stages, {1, 1, 2, 2, INT64_MAX}, kNever);
@@ -146,6 +155,70 @@ TEST_CASE("overlap: items that end early, a stop, and exceptions") {
       CHECK_THROWS_WITH(overlap(30, stages, {readers, 2, 2, 2, INT64_MAX}, kNever), "seven");
     }
   }
+}
+
+TEST_CASE("overlap: finishing takes no more than there is, and as many at a time as fit") {
+  for (const int64_t worst : {40, 90, 300}) {  // 300: more than all; what it really takes fits
+    std::mutex mutex;
+    int64_t held = 0, most = 0;
+    size_t surveyed = 0, finished = 0;
+    const auto change = [&](int64_t bytes) {
+      const std::lock_guard lock(mutex);
+      most = std::max(most, held += bytes);
+    };
+    const Stages stages{[=](size_t) {
+                          return MemoryNeed{10, 20, 15, worst, 5};
+                        },
+                        [](size_t) { return true; }, [](size_t) { return true; },
+                        [&](size_t i) -> int64_t {
+                          const std::lock_guard lock(mutex);
+                          ++surveyed;
+                          return i % 7 == 3 ? -1 : 30;  // three of the items end there
+                        },
+                        [&](size_t) {
+                          change(30);
+                          std::this_thread::sleep_for(milliseconds(10));
+                          change(-30);
+                          const std::lock_guard lock(mutex);
+                          ++finished;
+                        }};
+    overlap(21, stages, {2, 6, 4, 7, 100}, kNever);
+    CHECK(most <= 100);
+    CHECK(finished >= 18);
+    if (worst == 300) {
+      CHECK(surveyed == 21);
+      CHECK(finished == 18);
+    }
+    // One after the other only those that may not fit are surveyed.
+    surveyed = finished = 0;
+    overlap(21, stages, {0, 0, 2, 2, 100}, kNever);
+    CHECK(surveyed == (worst == 300 ? 21 : 0));
+    CHECK(finished == (worst == 300 ? 18 : 21));
+  }
+}
+
+TEST_CASE("overlap: a thread that cannot be started ends the batch with its exception") {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    // Room for some stacks of 8 MiB, not for all.
+    rlimit limit{};
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    limit.rlim_cur = limit.rlim_max = pages * 4096 + (rlim_t{100} << 20);
+    ::setrlimit(RLIMIT_AS, &limit);
+    Record record(4);
+    try {
+      overlap(4, noting(record), {40, 40, 42, 41, INT64_MAX}, kNever);
+    } catch (const std::exception&) {
+      ::_exit(0);
+    }
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
 TEST_CASE("batch: names that clash or replace inputs are refused before anything is done") {

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/detection_memory.h"
+
+#include <algorithm>
+
+#include "larch/image/preprocess.h"
+#include "larch/pbt/slabs.h"
+
+namespace larch::pipeline {
+namespace {
+
+// Bytes a voxel.
+constexpr int64_t kImage = 4, kPosterior = 4, kModelSpace = 2;
+/// Resampling in model space, before the values are rounded.
+constexpr int64_t kResampling = 4;
+/// The threshold's labels, the neighbourhood of the surface twice, and the set of band voxels.
+constexpr int64_t kBand = 4;
+/// The order of the voxels by probability.
+constexpr int64_t kCandidates = 8;
+/// Mask, components and holes (labels, and the runs that they are found by), surface, label map.
+constexpr int64_t kAfterTheCut = 28;
+
+int64_t kept_image(const DetectConfig& config, const Wanted& wanted, int64_t voxels) {
+  return needs_image(config, wanted) ? kImage * voxels : 0;
+}
+
+/// `graph`: of the cut.
+int64_t finishing_bytes(const DetectConfig& config, const Wanted& wanted, int64_t voxels,
+                        int64_t graph) {
+  int64_t bytes = kPosterior * voxels + kept_image(config, wanted, voxels);
+  if (!wanted.structure) return bytes + kCandidates * voxels;
+  if (config.structure.threshold != 0.5) bytes += kPosterior * voxels;
+  return bytes + std::max(kAfterTheCut * voxels, kBand * voxels + graph);
+}
+
+bool cuts(const DetectConfig& config, const Wanted& wanted) {
+  return wanted.structure && config.structure.regularise;
+}
+
+}  // namespace
+
+DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& config,
+                                 const Wanted& wanted, const ImageInfo& image, int64_t memory_bytes,
+                                 const Device& device) {
+  const int64_t voxels = image.grid.voxels();
+  const Grid model_space = image::model_grid(image.grid, model.space);
+  const int64_t inner = model_space.voxels();
+  const int64_t kept = kept_image(config, wanted, voxels);
+  DetectionMemory memory;
+  MemoryNeed& need = memory.need;
+  // What is read becomes float, and that is copied for its percentiles and resampled.
+  need.reading = std::max(image.bytes, kImage * voxels) + kImage * voxels +
+                 (kResampling + kModelSpace) * inner;
+  need.resting = kept + std::max(kPosterior * inner, kPosterior * voxels);
+
+  const int64_t beside = kept + (kModelSpace + kPosterior) * inner;
+  memory.evaluation = memory_bytes;
+  need.computing = beside;
+  if (!device.is_cuda()) {
+    pbt::SlabProblem problem{model_space.size};
+    problem.bytes_per_value = kPosterior;
+    problem.memory_bytes = INT64_MAX;
+    const int64_t whole = pbt::plan_slabs(model, problem).bytes;
+    const int64_t allowed = memory_bytes > 0 ? std::max<int64_t>(1, memory_bytes - beside) : whole;
+    need.computing = beside + std::min(whole, allowed);
+    if (memory_bytes > 0) memory.evaluation = std::min(whole, allowed);
+  }
+  need.surveying = kept + kPosterior * inner + 2 * kPosterior * voxels + kBand * voxels;
+  const auto& cut = config.structure.graph_cut;
+  const int64_t graph = cuts(config, wanted) ? std::min(voxels, cut.max_band_voxels) *
+                                                   regularise::graph_cut_bytes_per_voxel(cut)
+                                             : 0;
+  need.finishing = kPosterior * inner + finishing_bytes(config, wanted, voxels, graph);
+  return memory;
+}
+
+int64_t survey_structure(const DetectConfig& config, DetectionJob& job, const Context& context) {
+  to_input_grid(job, context);
+  int64_t graph = 0;
+  if (cuts(config, job.wanted)) {
+    const double threshold = config.structure.threshold;
+    const Volume<float>& probability = job.found.probability;
+    const auto& cut = config.structure.graph_cut;
+    graph = threshold == 0.5
+                ? regularise::graph_cut_bytes(probability, cut, context)
+                : regularise::graph_cut_bytes(centred(probability, threshold), cut, context);
+  }
+  return finishing_bytes(config, job.wanted, job.grid.voxels(), graph);
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+"""peak.py FILE COMMAND...: runs the command, writes its largest resident set in bytes to FILE, and
+ends with its exit code."""
+import resource
+import subprocess
+import sys
+
+code = subprocess.call(sys.argv[2:])
+with open(sys.argv[1], "w", encoding="utf-8") as out:
+    out.write(f"{1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss}\n")
+sys.exit(code if code >= 0 else 128 - code)
