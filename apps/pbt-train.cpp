@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
+#include "larch/core/atomic_file.h"
 #include "larch/io/case_list.h"
 #include "larch/io/file.h"
 #include "larch/models/pbt_file.h"
@@ -149,7 +150,6 @@ int main(int argc, char** argv) {
       run_app<Options>(info, argc, argv, [&](const Options& options, Context& context) {
         return options.inspect ? inspect(options) : train(options, &checkpoint, context);
       });
-  std::error_code ignored;
-  if (code == 0 && !checkpoint.empty()) std::filesystem::remove(checkpoint, ignored);
+  if (code == 0 && !checkpoint.empty()) remove_output(checkpoint);
   return code;
 }

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/paths_check.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <unistd.h>
@@ -31,7 +34,7 @@ void collect(const std::string& flag, const config::Node& node, std::vector<Give
 
 bool exists(const std::string& path) {
   std::error_code error;
-  return fs::symlink_status(path, error).type() != fs::file_type::not_found;
+  return fs::exists(path, error);
 }
 
 bool is_folder(const std::string& path) {
@@ -39,11 +42,25 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) || resolved_name(a) == resolved_name(b);
+}
+
+/// A log is text; an image that only a list names is not. True also if there is nothing yet.
+bool holds_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 4096> start{};
+  file.read(start.data(), start.size());
+  return std::none_of(start.data(), start.data() + file.gcount(),
+                      [](char c) { return static_cast<unsigned char>(c) < '\t'; });
+}
+
 /// Temporaries that a killed run left behind do not count.
 bool holds_files(const std::string& folder) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!is_temporary_name(entry.path().filename().string())) return true;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (!is_temporary_name(at->path().filename().string())) return true;
   }
   return false;
 }
@@ -66,8 +83,9 @@ void check_input(const GivenPath& given) {
   }
 }
 
-void check_folder_of(const std::string& path) {
-  const std::string folder = folder_of(path);
+/// Of the file behind a link; `path` is the name that was given.
+void check_folder_of(const std::string& target, const std::string& path) {
+  const std::string folder = folder_of(target);
   if (!exists(folder)) {
     throw OutputError("cannot write '" + path + "': folder '" + folder +
                       "' does not exist; make it first, or correct the name");
@@ -83,19 +101,28 @@ void check_file(const std::string& path, bool may_replace) {
   if (path.back() == '/' || is_folder(path)) {
     throw OutputError("output '" + path + "' is a folder; a file name is needed");
   }
-  if (exists(path) && !may_replace) {
+  const OutputTarget target = output_target(path);
+  if (would_replace(path) && !may_replace) {
     throw OutputError("output '" + path +
                       "' exists; use --force to replace it or --skip-existing to keep it");
   }
-  check_folder_of(path);
+  if (!target.stream) return check_folder_of(target.path, path);
+  if (access(target.path.c_str(), W_OK) != 0) {
+    throw OutputError("cannot write '" + path + "': " + std::strerror(errno));
+  }
 }
 
 void check_output_folder(const std::string& path, bool may_hold_files) {
-  if (exists(path) && !is_folder(path)) {
+  std::error_code error;
+  const bool there = fs::exists(fs::status(path, error));
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw OutputError("output folder '" + path + "': " + error.message() + "; correct the name");
+  }
+  if (there && !is_folder(path)) {
     throw OutputError("output folder '" + path + "' exists and is not a folder");
   }
-  if (!exists(path)) {  // it is made later, below the nearest folder that exists
-    fs::path above = fs::absolute(path);
+  if (!there) {  // it is made later, below the nearest folder that exists
+    fs::path above = fs::absolute(path, error);
     while (!exists(above.string())) above = above.parent_path();
     const std::string why = why_not_writable(above.string());
     if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
@@ -110,6 +137,14 @@ void check_output_folder(const std::string& path, bool may_hold_files) {
 }
 
 }  // namespace
+
+bool is_stream(const std::string& path) {
+  try {
+    return output_target(path).stream;
+  } catch (const OutputError&) {
+    return false;  // check_outputs says what is wrong with the name
+  }
+}
 
 std::vector<GivenPath> given_paths(const CommandLine& line) {
   std::vector<GivenPath> found;
@@ -130,6 +165,7 @@ void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths) {
   }
   std::set<std::string> names;
   const auto add = [&names](const std::string& flag, const std::string& path) {
+    if (is_stream(path)) return;  // takes the bytes of several outputs
     if (!names.insert(fs::path(path).lexically_normal().string()).second) {
       throw UsageError(flag + ": '" + path + "' is named for two outputs");
     }
@@ -154,7 +190,8 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
       planned.folders.push_back(given.path);
     } else if (is_output(given.role)) {
       planned.main.push_back(given.path);
-      if (!line.common.no_sidecar) planned.further.push_back(sidecar_name(given.path));
+      if (!line.common.no_sidecar && !is_stream(given.path))
+        planned.further.push_back(sidecar_name(given.path));
     }
   }
   for (const std::string& path : companions) planned.further.push_back(path);
@@ -167,20 +204,45 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
   std::set<std::string> names;
   for (const auto* group : {&planned.main, &planned.further}) {
     for (const std::string& output : *group) {
-      const std::string name = fs::path(output).lexically_normal().string();
-      if (!names.insert(name).second) {
+      if (is_stream(output)) continue;
+      if (!names.insert(resolved_name(output)).second) {
         throw UsageError("'" + output +
                          "' would be written twice, once beside another output; give other names");
       }
       for (const GivenPath& given : paths) {
         if (is_output(given.role)) continue;
-        std::error_code ignored;
-        if (fs::equivalent(given.path, output, ignored)) {
+        if (is_same_file(given.path, output)) {
           throw UsageError("'" + output + "' is read as " + given.flag +
                            " and would be replaced; give the output another name");
         }
       }
     }
+  }
+}
+
+void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
+                    const PlannedOutputs& planned) {
+  const std::string& log = line.common.log_file;
+  if (log.empty() || is_stream(log)) return;
+  const auto refuse_if_same = [&log](const std::string& path, const std::string& what) {
+    if (!is_same_file(log, path)) return;
+    throw UsageError("--log-file: '" + log + "' is also " + what +
+                     ", and the log would be appended to it; give the log another name");
+  };
+  for (const GivenPath& given : paths) {
+    if (!is_output(given.role)) refuse_if_same(given.path, "read as " + given.flag);
+  }
+  for (const InputFile& file : line.common.configs) refuse_if_same(file, "read as --config");
+  for (const auto* group : {&planned.main, &planned.further}) {
+    for (const std::string& path : *group) refuse_if_same(path, "the output '" + path + "'");
+  }
+  for (const std::string& folder : planned.folders) {
+    refuse_if_same(folder_sidecar_name(folder), "the output '" + folder_sidecar_name(folder) + "'");
+  }
+  if (!holds_text(log)) {
+    throw UsageError("--log-file: '" + log +
+                     "' is there and holds no text, and the log would be appended to it; give the "
+                     "log another name");
   }
 }
 

@@ -10,6 +10,10 @@
 
 namespace larch::detail {
 
+/// Whether an output of that name goes to a device, a pipe or a descriptor: it has no sidecar, need
+/// not be free, and may take several outputs.
+bool is_stream(const std::string& path);
+
 /// A path that a flag or the configuration gives.
 struct GivenPath {
   std::string flag;  ///< "--input"
@@ -41,6 +45,12 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
 /// Throws UsageError if an output, a sidecar or a companion is also an input, or if two of them are
 /// one file: --force would let the later one replace the earlier.
 void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned);
+
+/// Throws UsageError if the log of --log-file would be appended to an input, to an output, or to a
+/// file that holds no text, such as an image that only a list names. To be called before the log is
+/// opened.
+void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
+                    const PlannedOutputs& planned);
 
 /// Throws OutputError if something exists that may not be replaced, or a folder is missing or
 /// cannot be written to. kSkip: everything is there and --skip-existing is given; if only a part is

@@ -153,7 +153,7 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
     std::vector<std::string> names;
     for (const Outputs::File& file : outputs.files) {
       for (const GivenPath& given : run.paths) {
-        if (is_output(given.role) && given.path == file.path)
+        if (is_output(given.role) && given.path == file.path && !is_stream(file.path))
           names.push_back(sidecar_name(file.path));
       }
     }
@@ -185,7 +185,8 @@ void write_case(const Run& run, const Context& context, const Outputs& outputs, 
         seconds};
     const std::string text = json_text(sidecar(record), 2) + "\n";
     for (const Outputs::File& file : outputs.files) {
-      if (!file.companion) files.write(sidecar_name(file.path), text_writer(text));
+      if (!file.companion && !is_stream(file.path))
+        files.write(sidecar_name(file.path), text_writer(text));
     }
   }
   files.commit();
@@ -273,6 +274,15 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
                        stop);
 }
 
+/// Before the console opens it.
+void refuse_log_file(const Program& program, const CommandLine& line) {
+  if (line.common.log_file.empty()) return;
+  const std::vector<GivenPath> paths = given_paths(line);
+  std::vector<std::string> companions;
+  if (program.companions) companions = program.companions();
+  check_log_file(line, paths, planned_outputs(line, paths, companions));
+}
+
 int report_failure(Failure failure, const std::string& app, Console* console, int stop_code) {
   std::optional<Console> spare;
   if (console == nullptr) console = &spare.emplace(ConsoleSettings{app});
@@ -298,6 +308,7 @@ int run_program(const Program& program, int argc, char** argv) {
       return 0;
     }
     const CommonFlags& flags = line.common;
+    refuse_log_file(program, line);
     console.emplace(ConsoleSettings{program.info.name,
                                     choose_log_level(flags.quiet, line.verbosity), flags.log_format,
                                     flags.progress, flags.log_file});

@@ -119,6 +119,12 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+std::string resolved_name(const std::string& path) {
+  std::error_code error;
+  const fs::path resolved = fs::weakly_canonical(path, error);
+  return (error ? fs::path(path).lexically_normal() : resolved).string();
+}
+
 std::string describe_write_error(int error) {
   std::string text = std::strerror(error);
   if (error == ENOSPC || error == EDQUOT) text += "; free some space or write to another disk";
@@ -278,6 +284,12 @@ void write_atomically(const std::string& path,
   file.flush(/*may_be_empty=*/true);
   if (const int error = file.commit(/*replace=*/true)) fail(path, error);
   if (!file.target().stream) flush_folder(folder_of(file.target().path));
+}
+
+void remove_output(const std::string& path) noexcept try {
+  const OutputTarget target = output_target(path);
+  if (!target.stream) ::unlink(target.path.c_str());
+} catch (...) {
 }
 
 std::string why_not_writable(const std::string& folder) {

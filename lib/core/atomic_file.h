@@ -28,6 +28,10 @@ bool would_replace(const std::string& path);
 /// The folder of a file name; "." for a bare name.
 std::string folder_of(const std::string& path);
 
+/// The name with links, dots and double slashes resolved as far as that goes, by which two names
+/// are compared. Never fails.
+std::string resolved_name(const std::string& path);
+
 /// An errno value of writing in words, with what to do about it.
 std::string describe_write_error(int error);
 
@@ -90,6 +94,10 @@ void flush_folder(const std::string& folder);
 /// that names `path`, or what `write` throws.
 void write_atomically(const std::string& path,
                       const std::function<void(const std::string& temporary)>& write);
+
+/// Removes a file that write_atomically made, behind a link too; a device or a pipe stays. Never
+/// fails: what cannot be removed stays.
+void remove_output(const std::string& path) noexcept;
 
 /// Why no file can be written in `folder`, in words; empty if one can. Tries it.
 std::string why_not_writable(const std::string& folder);

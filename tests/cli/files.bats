@@ -87,3 +87,113 @@ leftover() {
   has err.txt "may belong to another machine are left alone: '$other'"
   [ -e "$other" ]
 }
+
+# --- what is no regular file
+
+# null NAME: a node like /dev/null under another name.
+null() { mknod "$1" c 1 3 2>/dev/null || skip "making a device node needs a privilege that is missing here"; }
+
+@test "a device stays a device, also behind a link, and needs no --force" {
+  text_file
+  null null.txt
+  ln -s null.txt link.txt
+  for name in null.txt link.txt; do
+    expect 0 app -i a.txt -o b.txt --report $name --force
+    expect 0 app -i a.txt -o b.txt --report $name --force
+    expect 0 app -i a.txt -o $name --copy $name --report $name --force
+    expect 0 app -i a.txt -o $name -f
+    [ -c null.txt ]
+    [ -L link.txt ]
+  done
+  rm -f b.txt* null.txt.tsv
+  expect 0 app -i a.txt -o b.txt --copy null.txt --report link.txt
+  expect 0 app -i a.txt -o c.txt --no-sidecar --report null.txt
+  [ -c null.txt ]
+  [ -c /dev/null ]
+  absent null.txt.json link.txt.json
+}
+
+@test "a checkpoint that goes to a device leaves the device" {
+  null ckpt
+  samples s --seed 1
+  "$BIN/pbt-train" --list s/train.tsv --output m.pbt --checkpoint ckpt --labels.positive 1 \
+    --labels.border_voxels 0 --features.count 100 --tree.depth 1 --tree.min_class_samples 1 -q
+  [ -s m.pbt ]
+  [ -c ckpt ]
+}
+
+@test "pipes and /dev/stdout receive the bytes" {
+  text_file
+  mkfifo pipe
+  timeout 30 cat pipe > received.txt &
+  expect 0 app -i a.txt -o b.txt --copy pipe
+  wait $!
+  [ -p pipe ]
+  [ "$(cat received.txt)" = hellohello ]
+  [ "$(app -i a.txt -o /dev/stdout --force -q | cat)" = hellohello ]
+  app -i a.txt -o c.txt --report /dev/stdout -q > r.json
+  python "assert load('r.json')['status'] == 'done'"
+  echo first > log.txt
+  app -i a.txt -o c.txt --copy /dev/stdout -q --force >> log.txt
+  [ "$(cat log.txt)" = "first
+hellohello" ]
+  absent /dev/stdout.json
+}
+
+@test "a pipe whose reader goes away: 6, and nothing is left behind" {
+  text_file
+  mkfifo pipe
+  timeout 30 head -c 1 pipe > one.txt &
+  expect 6 app -i a.txt -o b.txt --copy pipe --megabytes 4
+  wait $! || true
+  has err.txt "cannot write 'pipe': Broken pipe"
+  absent b.txt b.txt.json
+  no_temporaries
+}
+
+@test "a link keeps pointing where it points: its target is replaced or made" {
+  text_file
+  mkdir data
+  echo old > data/old.txt
+  ln -s data/old.txt b.txt
+  ln -s data/new.txt c.txt
+  expect 6 app -i a.txt -o b.txt
+  [ "$(cat data/old.txt)" = old ]
+  expect 0 app -i a.txt -o b.txt --copy c.txt --force
+  [ -L b.txt ]
+  [ -L c.txt ]
+  [ "$(cat data/old.txt)" = hellohello ]
+  [ "$(cat data/new.txt)" = hellohello ]
+  ln -s data/new.txt d.txt
+  expect 2 app -i a.txt -o c.txt --copy d.txt --force
+  has err.txt "would be written twice"
+}
+
+# --- the log
+
+@test "a log is not appended to an input or an output, however it is named" {
+  text_file
+  echo '{}' > c.json
+  ln -s a.txt link.txt
+  ln a.txt hard.txt
+  for log in a.txt ./a.txt link.txt hard.txt b.txt b.txt.json b.txt.tsv r.json c.json new/larch.json; do
+    expect 2 app -i a.txt -o b.txt --report r.json --folder new -c c.json --log-file $log
+    has err.txt "--log-file: '$log'"
+    [ "$(cat a.txt)" = hello ]
+    [ "$(cat c.json)" = '{}' ]
+    absent b.txt b.txt.json r.json new
+  done
+  expect 0 app -i a.txt -o b.txt --log-file run.log
+  expect 0 app -i a.txt -o b.txt --log-file run.log --force
+  [ "$(grep -c 'wrote b.txt' run.log)" -eq 2 ]
+  expect 0 app -i a.txt -o b.txt --log-file /dev/null --force
+}
+
+@test "a log is not appended to an image that only a list names" {
+  samples s --seed 1
+  sum=$(sha256sum < s/images/case_000.nii.gz)
+  expect 2 "$BIN/pbt-train" --list s/train.tsv --output m.pbt --labels.positive 1 \
+    --log-file s/images/case_000.nii.gz
+  has err.txt "holds no text"
+  [ "$(sha256sum < s/images/case_000.nii.gz)" = "$sum" ]
+}
