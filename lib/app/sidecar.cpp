@@ -8,6 +8,7 @@
 
 #include "larch/app/build_info.h"
 #include "larch/core/digest.h"
+#include "larch/core/error.h"
 
 namespace larch::detail {
 namespace {
@@ -70,9 +71,13 @@ std::string input_digest(const std::string& path) {
   if (fs::is_regular_file(path, error)) return sha256_of_file(path);
   if (!fs::is_directory(path, error)) return "";  // a pipe cannot be read again
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
-    if (entry.is_regular_file(error))
-      files.push_back(fs::relative(entry.path(), path, error).string());
+  fs::recursive_directory_iterator at(path, error);
+  for (std::error_code ignored; !error && at != fs::end(at); at.increment(error)) {
+    if (at->is_regular_file(ignored)) files.push_back(at->path().lexically_relative(path).string());
+  }
+  if (error) {
+    throw InputError("cannot read the folder '" + path + "': " + error.message() +
+                     ": check the permissions of the folders below");
   }
   std::sort(files.begin(), files.end());
   Sha256 sum;

@@ -80,18 +80,15 @@ std::string id_of(const std::string& image) {
   std::string path = image;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::string name = fs::path(path).filename().string();
-  return fs::is_directory(image) ? name : name.substr(0, name.size() - file_extension(name).size());
+  return is_folder(image) ? name : name.substr(0, name.size() - file_extension(name).size());
 }
 
 void require_existing(const std::string& path, int line, const std::string& what,
                       const std::string& file) {
-  std::error_code error;
-  if (!fs::exists(file, error)) {
-    bad(path, line,
-        "the " + what + " '" + file +
-            "' does not exist; paths are "
-            "relative to the list's folder");
-  }
+  const std::string why = why_missing(file);
+  if (why.empty()) return;
+  bad(path, line,
+      "the " + what + " '" + file + "' " + why + "; paths are relative to the list's folder");
 }
 
 struct Columns {

@@ -27,7 +27,8 @@ void require_one_channel(const std::string& path, const json& dataset, const cha
 }
 
 void require_file(const std::string& path, const std::string& file) {
-  if (!fs::exists(file)) bad(path, "the file '" + file + "' does not exist");
+  const std::string why = why_missing(file);
+  if (!why.empty()) bad(path, "the file '" + file + "' " + why);
 }
 
 std::string stem(const std::string& file) {
@@ -62,16 +63,16 @@ std::vector<Case> nnunet_cases(const std::string& path, const json& dataset) {
   const std::string suffix = "_0000" + ending;
   const fs::path folder = fs::path(path).parent_path();
   const fs::path images = folder / "imagesTr";
-  if (ending.empty() || !fs::is_directory(images)) {
+  if (ending.empty() || !is_folder(images.string())) {
     bad(path, "the folder '" + images.string() + "' or the file ending is missing");
   }
   std::vector<Case> cases;
-  for (const auto& entry : fs::directory_iterator(images)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& image : files_in(images.string())) {
+    const std::string name = fs::path(image).filename().string();
     if (name.size() <= suffix.size() || !name.ends_with(suffix)) continue;
     Case found;
     found.id = name.substr(0, name.size() - suffix.size());
-    found.image = entry.path().string();
+    found.image = image;
     found.label = (folder / "labelsTr" / (found.id + ending)).string();
     require_file(path, found.label);
     cases.push_back(std::move(found));

@@ -10,6 +10,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/dicom_file.h"
+#include "larch/io/file.h"
 
 namespace larch {
 namespace io {
@@ -26,15 +27,8 @@ struct Folder {
 };
 
 Folder scan_folder(const std::string& folder) {
-  std::error_code error;
-  std::vector<std::string> paths;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (at->is_regular_file()) paths.push_back(at->path().string());
-  }
-  if (error) bad(folder, "cannot read the folder: " + error.message() + "; check the path");
-  std::sort(paths.begin(), paths.end());
   Folder found;
-  for (const std::string& path : paths) {
+  for (const std::string& path : files_in(folder)) {
     if (!is_dicom(path)) continue;
     DicomObject object = read_dicom_object(path);
     if (object.has_pixels) {
@@ -72,7 +66,7 @@ std::string listing(const std::vector<DicomSeries>& all) {
 }
 
 std::vector<DicomObject> objects_of(const std::string& path, const ReadOptions& options) {
-  if (!fs::is_directory(path)) return {read_dicom_object(path)};
+  if (!is_folder(path)) return {read_dicom_object(path)};
   Folder folder = scan_folder(path);
   if (folder.images.empty()) {
     bad(path,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,6 +28,44 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 }
 
 }  // namespace
+
+bool is_folder(const std::string& path) noexcept {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool is_file(const std::string& path) noexcept {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::string why_missing(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return "";
+  return errno == ENOENT ? "does not exist"
+                         : std::string("cannot be read: ") + std::strerror(errno);
+}
+
+int64_t file_bytes(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) return status.st_size;
+  const std::string why = why_missing(path);
+  throw InputError("'" + path + "' " + (why.empty() ? "is not a regular file" : why));
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (is_file(at->path().string())) files.push_back(at->path().string());
+  }
+  if (error) {
+    throw InputError("cannot read the folder '" + folder + "': " + error.message() +
+                     ": check the path and its permissions");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 std::string read_file(const std::string& path) {
   struct stat status {};

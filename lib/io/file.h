@@ -5,11 +5,28 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace larch {
 
 /// All bytes of a file. Throws InputError if it is missing, a folder or unreadable.
 std::string read_file(const std::string& path);
+
+/// Whether there is a folder or a regular file of that name. Never throws: a name that is too long,
+/// goes round in links or lies in a closed folder is neither.
+bool is_folder(const std::string& path) noexcept;
+bool is_file(const std::string& path) noexcept;
+
+/// "does not exist", or why the system cannot look at the name ("cannot be read: File name too
+/// long"); empty if something is there.
+std::string why_missing(const std::string& path);
+
+/// Size of a regular file. Throws InputError that names what is none.
+int64_t file_bytes(const std::string& path);
+
+/// The regular files of a folder, without those of folders below, sorted. Throws InputError that
+/// names a folder that cannot be read.
+std::vector<std::string> files_in(const std::string& folder);
 
 /// Puts `bytes` under `path`, whole or not at all (write_atomically). Throws OutputError.
 void write_file(const std::string& path, std::string_view bytes);

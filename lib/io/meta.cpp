@@ -98,7 +98,7 @@ void set_data(const std::string& path, const TextHeader& text, MetaHeader& out) 
     bad(path, "the voxels are spread over several files, which is not supported; write one .mha");
   }
   out.data_path = (fs::path(path).parent_path() / file).string();
-  if (!fs::is_regular_file(out.data_path)) {
+  if (!is_file(out.data_path)) {
     bad(path, "the voxels should stand in '" + out.data_path + "', which is missing");
   }
   const auto skip = numbers_for(path, text, 1, {"headersize"});

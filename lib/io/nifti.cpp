@@ -233,7 +233,7 @@ void set_data(const Fields& f, const std::string& path, NiftiHeader& out) {
   const std::string ending = data.extension().string();
   data.replace_extension(ending == ".HDR" || ending == ".IMG" ? ".IMG" : ".img");
   for (const char* suffix : {"", ".gz"}) {
-    if (std::filesystem::is_regular_file(data.string() + suffix)) {
+    if (is_file(data.string() + suffix)) {
       out.data_path = data.string() + suffix;
       return;
     }
@@ -263,7 +263,7 @@ std::string header_path_of(const std::string& path) {
   if (ending != ".img" && ending != ".img.gz") return path;
   for (const char* candidate : {".hdr", ".hdr.gz", ".HDR"}) {
     std::string header = path.substr(0, path.size() - ending.size()) + candidate;
-    if (std::filesystem::is_regular_file(header)) return header;
+    if (is_file(header)) return header;
   }
   bad(path, "the header file (.hdr) beside it is missing");
 }

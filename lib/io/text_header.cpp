@@ -5,16 +5,15 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <vector>
 
 #include "larch/core/error.h"
+#include "larch/io/file.h"
 
 namespace larch::io {
 namespace {
-namespace fs = std::filesystem;
 
 constexpr size_t kLongestHeader = 1 << 20;
 
@@ -36,7 +35,7 @@ std::string TextHeader::value(const std::string& key) const {
 }
 
 TextHeader read_text_header(const std::string& path, char separator, const std::string& last_key) {
-  if (!fs::is_regular_file(path)) bad(path, "no such file; check the path");
+  if (!is_file(path)) bad(path, "no such file; check the path");
   std::ifstream in(path, std::ios::binary);
   TextHeader header;
   for (std::string line; static_cast<size_t>(header.bytes) < kLongestHeader;) {

@@ -4,7 +4,6 @@
 #include "larch/io/tiff_check.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/byte_order.h"
+#include "larch/io/file.h"
 #include "larch/io/guard.h"
 #include "larch/io/zstream.h"
 
@@ -55,7 +55,7 @@ class TiffBytes {
  public:
   explicit TiffBytes(const std::string& path) : path_(path), in_(path, std::ios::binary) {
     if (!in_) throw InputError("cannot read '" + path + "': check its permissions");
-    size_ = static_cast<uint64_t>(std::filesystem::file_size(path));
+    size_ = static_cast<uint64_t>(file_bytes(path));
     if (size_ < 8) not_tiff();
     const auto order = get<uint16_t>(0);
     if (order != 0x4949 && order != 0x4d4d) not_tiff();

@@ -11,6 +11,7 @@
 #include <malloc.h>
 
 #include "larch/app/failures.h"
+#include "larch/core/atomic_file.h"
 #include "larch/core/error.h"
 #include "larch/io/file.h"
 #include "larch/pipeline/detection_memory.h"
@@ -257,13 +258,12 @@ class Batch {
 
 void check_batch(const BatchRequest& request) {
   std::set<std::string> inputs, outputs;
-  std::error_code ignored;
   for (const Case& c : request.cases) {
-    inputs.insert(fs::weakly_canonical(c.image, ignored).string());
-    if (!c.label.empty()) inputs.insert(fs::weakly_canonical(c.label, ignored).string());
+    inputs.insert(resolved_name(c.image));
+    if (!c.label.empty()) inputs.insert(resolved_name(c.label));
   }
   const auto add = [&](const std::string& name) {
-    const std::string path = fs::weakly_canonical(name, ignored).string();
+    const std::string path = resolved_name(name);
     if (inputs.contains(path)) {
       throw UsageError("'" + name +
                        "' is an image or label map of the list and would be replaced; give another "

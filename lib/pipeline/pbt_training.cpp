@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <set>
 
 #include "larch/app/build_info.h"
@@ -13,6 +12,7 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/temporaries.h"
+#include "larch/io/file.h"
 #include "larch/io/image.h"
 #include "larch/models/pbt_file.h"
 
@@ -129,7 +129,7 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   const std::string print = fingerprint(volumes, config_json, context);
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
-  if (files.resume && !files.checkpoint.empty() && std::filesystem::exists(files.checkpoint)) {
+  if (files.resume && !files.checkpoint.empty() && is_file(files.checkpoint)) {
     resumed = models::read_partial(files.checkpoint, print);
     hooks.resume = &resumed;
     context.info("going on from '" + files.checkpoint + "', which has " +

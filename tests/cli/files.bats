@@ -197,3 +197,62 @@ hellohello" ]
   has err.txt "holds no text"
   [ "$(sha256sum < s/images/case_000.nii.gz)" = "$sum" ]
 }
+
+# --- names that the file system refuses
+
+@test "names that are too long and links that go round: 3 for inputs, 6 for outputs, with the name" {
+  text_file
+  long=$(printf 'n%.0s' $(seq 300)).nii.gz
+  ln -s round.nii.gz round.nii.gz
+  ln -s folder folder
+  for bad in "$long" round.nii.gz folder/x.nii.gz; do
+    expect 3 app -i "$bad" -o b.txt
+    has err.txt "$bad"
+    expect 6 app -i a.txt -o "$bad"
+    has err.txt "$bad"
+    expect 6 app -i a.txt -o b.txt --folder "$bad"
+    has err.txt "$bad"
+    expect 6 app -i a.txt -o b.txt --log-file "$bad"
+    has err.txt "$bad"
+    expect 3 "$BIN/evaluate" --prediction "$bad" --reference "$bad"
+    has err.txt "$bad"
+    printf 'image\tlabel\n%s\t%s\n' "$bad" "$bad" > l.tsv
+    expect 3 "$BIN/pbt-train" --list l.tsv --output m.pbt
+    has err.txt "$bad"
+    echo "{\"training\": [{\"image\": \"$bad\", \"label\": \"$bad\"}]}" > d.json
+    expect 3 "$BIN/pbt-train" --dataset d.json --output m.pbt
+    has err.txt "$bad"
+    printf 'prediction\treference\n%s\t%s\n' "$bad" "$bad" > p.tsv
+    expect 3 "$BIN/evaluate" --list p.tsv
+    has err.txt "$bad"
+  done
+  absent b.txt m.pbt
+}
+
+@test "headers that name data files which cannot be looked at: 3 with the header's name" {
+  long=$(printf 'n%.0s' $(seq 300)).raw
+  ln -s round.raw round.raw
+  for bad in "$long" round.raw; do
+    printf 'ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\nElementDataFile = %s\n' "$bad" > x.mhd
+    printf 'NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 2\nencoding: raw\ndata file: %s\n\n' "$bad" > x.nhdr
+    for name in x.mhd x.nhdr; do
+      expect 3 "$BIN/evaluate" --prediction $name --reference $name
+      has err.txt "$name"
+    done
+  done
+}
+
+@test "one case of a batch with a name that is too long fails alone" {
+  samples s --seed 1
+  "$BIN/pbt-train" --list s/train.tsv --output m.pbt --labels.positive 1 \
+    --labels.border_voxels 0 --features.count 100 --tree.depth 1 --tree.min_class_samples 1 -q
+  long=$(printf 'n%.0s' $(seq 300)).nii.gz
+  printf 'image\tid\n%s\tlong\ns/images/case_000.nii.gz\tgood\n' "$long" > l.tsv
+  expect 7 "$BIN/pbt-detect" --model m.pbt --list l.tsv --output-dir out
+  grep -q "^long	failed	.*$long" out/status.tsv
+  [ -s out/good.nii.gz ]
+  printf 'image\n%s\ns/images/case_000.nii.gz\n' "$long" > l.tsv
+  expect 7 "$BIN/pbt-detect" --model m.pbt --list l.tsv --output-dir out2
+  [ -s out2/case_000.nii.gz ]
+  no_temporaries
+}
