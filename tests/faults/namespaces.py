@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+"""Lets four processes write into one folder, each number 1 of a process namespace of its own.
+
+That is how tasks in containers share a folder. In every round each output has to be that of its own
+case. In every second round one of the four is killed (SIGKILL) on its way and run again; after that
+no temporary may be left. In every fifth round the four are batches into one output folder, whose
+status table has to list all of their cases.
+"""
+import os
+import shutil
+import subprocess
+import time
+
+from faults import Step, age, different, run, share, temporaries, write_list
+
+PROCESSES = 4
+
+
+def namespace():
+    """The command that gives a process namespaces of its own, or None where that is not allowed."""
+    for words in (['unshare', '--pid', '--fork', '--kill-child'],
+                  ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--kill-child']):
+        try:
+            if run(words + ['true']).returncode == 0:
+                return words
+        except FileNotFoundError:
+            return None
+    return None
+
+
+def command(step, case, folder, batch):
+    start = [step.app('pbt-detect'), '--model', step.model, '--threads', '1', '--quiet', '--force']
+    if batch:
+        return start + ['--list', f'{step.work}/list-{case}.tsv', '--output-dir', folder]
+    return start + ['--input', image(step, case), '--output', f'{folder}/{case}.nii.gz',
+                    '--probability', f'{folder}/{case}.p.nii.gz', '--mesh', f'{folder}/{case}.vtk',
+                    '--qc', f'{folder}/{case}.png']
+
+
+def image(step, case):
+    return f'{step.samples}/images/case_{case:03d}.nii.gz'
+
+
+def kill_at(process, moment):
+    """Kills the only child of `process`, which is unshare, at that moment."""
+    time.sleep(moment)
+    try:
+        with open(f'/proc/{process.pid}/task/{process.pid}/children', encoding='ascii') as file:
+            for child in file.read().split():
+                os.kill(int(child), 9)
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # it is over already
+
+
+def one_round(step, number, unshare, reference, seconds):
+    folder = step.folder(f'round-{number}')
+    batch, killed = number % 5 == 4, number % 2 == 1
+    commands = [unshare + command(step, case, folder, batch) for case in range(PROCESSES)]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+               for words in commands]
+    if killed:
+        kill_at(running[0], share('namespace', number) * seconds)
+    for case, process in enumerate(running):
+        text, _ = process.communicate(timeout=300)
+        if process.returncode != 0 and not (killed and case == 0):
+            step.violation(f'round {number}, process {case}: exit code {process.returncode}: {text}')
+    if killed:
+        step.count('rounds with a kill')
+        age(temporaries(folder))
+        again = run(commands[0])
+        if again.returncode != 0:
+            step.violation(f'round {number}: the run after the kill ended with {again.returncode}: {again.stdout}')
+    for what in different(folder, reference[batch], all_of_them=True):
+        step.violation(f'round {number}: {what}')
+    for path in temporaries(folder):
+        step.violation(f'round {number}: {path} is left')
+    if batch:
+        with open(f'{folder}/status.tsv', encoding='utf-8') as file:
+            rows = [line.split('\t')[:2] for line in file][1:]
+        if sorted(rows) != [[str(case), 'ok'] for case in range(PROCESSES)]:
+            step.violation(f'round {number}: status.tsv has the rows {rows}')
+    step.count('rounds of batches' if batch else 'rounds of single runs')
+    shutil.rmtree(folder)
+
+
+def main():
+    step = Step('namespaces', __doc__.splitlines()[0])
+    unshare = namespace()
+    if unshare is None:
+        step.skip('process namespaces need a privilege that is missing here')
+    reference = {batch: step.folder(f'reference-{batch}') for batch in (False, True)}
+    start = time.monotonic()
+    for batch, folder in reference.items():
+        for case in range(PROCESSES):
+            write_list(f'{step.work}/list-{case}.tsv', 'image', [image(step, case)], [case])
+            done = run(command(step, case, folder, batch))
+            if done.returncode != 0:
+                raise SystemExit(f'the undisturbed run failed:\n{done.stdout}')
+    seconds = (time.monotonic() - start) / 4  # of a round: two at a time, one after the other
+    rounds = 5 if step.quick else 50
+    for number in range(rounds):
+        if not step.in_time():
+            step.violation(f'only {number} rounds in the time given')
+            break
+        one_round(step, number, unshare, reference, seconds)
+    step.finish(rounds)
+
+
+if __name__ == '__main__':
+    main()
