@@ -20,6 +20,7 @@ struct Options {
   InputImage prediction, reference;
   InputFile list;
   OutputFile table;
+  std::vector<Allow> allow;
   metrics::EvaluateConfig config;
 
   template <class F>
@@ -27,7 +28,7 @@ struct Options {
     f(Field{"prediction,p", prediction, "segmentation to judge"},
       Field{"reference,r", reference, "the truth, on the same grid"},
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"},
-      Field{"table", table, "TSV with one line a case and structure"});
+      Field{"table", table, "TSV with one line a case and structure"}, allow_field(allow));
   }
   void check() const {
     if (list && (prediction || reference)) {
@@ -50,7 +51,11 @@ std::vector<Case> list_pairs(const Options& options) {
 }
 
 metrics::CaseScores score(const Case& files, const Options& options, const Context& context) {
-  const LabelVolume prediction = read_labels(files.image), reference = read_labels(files.label);
+  ReadOptions read;
+  read.allow = options.allow;
+  read.warn = [&](const std::string& text) { context.warn(text); };
+  const LabelVolume prediction = read_labels(files.image, read);
+  const LabelVolume reference = read_labels(files.label, read);
   const std::string difference = describe_difference(prediction.grid(), reference.grid());
   if (!difference.empty()) {
     throw InputError("'" + files.image + "' and '" + files.label + "' are on different grids: " +

@@ -27,6 +27,7 @@ struct Options {
   std::string format = "nii.gz", mesh_format = "vtk";
   std::string series, memory;
   std::optional<double> nan_value;
+  std::vector<Allow> allow;
   pipeline::DetectConfig config;
 
   template <class F>
@@ -46,7 +47,7 @@ struct Options {
       Field{"mesh-format", mesh_format, "with --list: ending of meshes"},
       Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"},
       Field{"series", series, "SeriesInstanceUID, if the DICOM folder holds several"},
-      Field{"nan-value", nan_value, "stands for voxels that are not numbers"},
+      Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow),
       Field{"memory", memory,
             "memory of the evaluation, such as 4G or 500M (default: most of what is free)"});
   }
@@ -75,7 +76,9 @@ struct Options {
     return output ? std::vector{files().table()} : std::vector<std::string>{};
   }
   int64_t memory_bytes() const { return memory.empty() ? 0 : parse_bytes("--memory", memory); }
-  ReadOptions read_options() const { return {nan_value, series}; }
+  ReadOptions read_options(const Context& context) const {
+    return {nan_value, series, allow, [&](const std::string& text) { context.warn(text); }};
+  }
 };
 
 Outputs detect_all(const Options& options, const CaseWriter& writer, const Context& context) {
@@ -88,7 +91,7 @@ Outputs detect_all(const Options& options, const CaseWriter& writer, const Conte
   request.products = options.write;
   request.image_ending = "." + options.format;
   request.mesh_ending = "." + options.mesh_format;
-  request.read = options.read_options();
+  request.read = options.read_options(context);
   request.memory_bytes = options.memory_bytes();
   const pbt::Model model = models::read_model(options.model);
   return pipeline::detect_batch(model, options.config, request, writer, context);
@@ -100,7 +103,7 @@ Outputs run(const Options& options, Context& context, const CaseWriter& writer) 
   const auto job = std::make_shared<pipeline::DetectionJob>();
   job->wanted = options.files().wanted();
   job->memory_bytes = options.memory_bytes();
-  pipeline::read_input(options.input, options.roi, options.read_options(), *job);
+  pipeline::read_input(options.input, options.roi, options.read_options(context), *job);
   pipeline::check_files_hold(options.files(), job->image.grid());
   context.info(describe(job->image.grid()));
   pipeline::detect(model, options.config, *job, context);

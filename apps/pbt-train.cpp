@@ -23,6 +23,7 @@ struct Options {
   bool resume = false;
   std::string checkpoint;
   std::optional<double> nan_value;
+  std::vector<Allow> allow;
   InputFile inspect;
   OutputFile export_json;
   pbt::TrainConfig config;
@@ -35,7 +36,7 @@ struct Options {
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"},
       Field{"checkpoint", checkpoint,
             "file that is written after every node (default: the output's name and .ckpt)"},
-      Field{"nan-value", nan_value, "stands for voxels that are not numbers"},
+      Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow),
       Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
   }
@@ -96,7 +97,8 @@ Outputs train(const Options& options, std::string* checkpoint, Context& context)
     check_not_a_case(files.cases, path);
   }
   files.resume = options.resume;
-  files.nan_value = options.nan_value;
+  files.read = {
+      options.nan_value, {}, options.allow, [&](const std::string& text) { context.warn(text); }};
   pbt::TrainReport report;
   const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
 

@@ -95,6 +95,48 @@ struct Plan {
   Grid grid;
 };
 
+// The first file that differs from the first of all in one of the values.
+void require_same(const std::vector<DicomObject>& objects, std::string DicomIdentity::*member,
+                  const char* name, Allow allow, const std::string& path,
+                  const ReadOptions& options) {
+  const DicomObject& first = objects.front();
+  for (const DicomObject& object : objects) {
+    if (object.identity.*member == first.identity.*member) continue;
+    // The values stay out of logs: they are personal.
+    require_allowed(options, allow,
+                    "'" + path + "': '" + fs::path(first.path).filename().string() + "' and '" +
+                        fs::path(object.path).filename().string() +
+                        "' are of one series but differ in " + name,
+                    "the files are taken as one series");
+    return;
+  }
+}
+
+void check_identity(const std::vector<DicomObject>& objects, const std::string& path,
+                    const ReadOptions& options) {
+  using Id = DicomIdentity;
+  for (const auto& [member, name] :
+       {std::pair{&Id::patient_id, "PatientID"}, std::pair{&Id::patient_name, "PatientName"},
+        std::pair{&Id::birth_date, "PatientBirthDate"},
+        std::pair{&Id::study_uid, "StudyInstanceUID"}}) {
+    require_same(objects, member, name, Allow::kMixedPatients, path, options);
+  }
+  require_same(objects, &Id::reference_frame_uid, "FrameOfReferenceUID",
+               Allow::kMixedReferenceFrames, path, options);
+}
+
+// Grey beside colour, or MONOCHROME1 beside 2, whose numbers mean opposite things.
+void check_formats(const std::vector<DicomObject>& objects, const std::string& path) {
+  const DicomObject& first = objects.front();
+  for (const DicomObject& object : objects) {
+    if (object.format.photometric == first.format.photometric) continue;
+    bad(path, "'" + fs::path(first.path).filename().string() + "' and '" +
+                  fs::path(object.path).filename().string() +
+                  "' differ in PhotometricInterpretation (" + first.format.photometric +
+                  " against " + object.format.photometric + "); move one kind to another folder");
+  }
+}
+
 Plan make_plan(const std::string& path, const ReadOptions& options) {
   Plan plan{objects_of(path, options), {}, {}};
   for (size_t i = 0; i < plan.objects.size(); ++i) {
@@ -102,20 +144,31 @@ Plan make_plan(const std::string& path, const ReadOptions& options) {
     if (!object.has_pixels) {
       bad(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
     }
+    if (!object.problem.empty()) throw InputError(object.problem);
     for (DicomPlane plane : object.planes) {
       plane.object = static_cast<int>(i);
       plan.planes.push_back(std::move(plane));
     }
   }
-  plan.grid = arrange_planes(plan.planes, path);
+  check_identity(plan.objects, path, options);
+  check_formats(plan.objects, path);
+  plan.grid = arrange_planes(plan.planes, path, options);
   return plan;
 }
 
 template <class S>
-void rescale(const DicomPixels& pixels, const DicomPlane& plane, float* out) {
+void rescale(const DicomPixels& pixels, const DicomPlane& plane, const DicomLut& lut, float* out) {
   const int64_t count = static_cast<int64_t>(plane.size.x) * plane.size.y;
   const S* stored =
       reinterpret_cast<const S*>(pixels.bytes.data()) + count * pixels.channels * plane.frame;
+  if (!lut.values.empty()) {
+    const auto last = static_cast<int64_t>(lut.values.size()) - 1;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t entry = std::clamp<int64_t>(int64_t{stored[i]} - lut.first, 0, last);
+      out[i] = lut.values[static_cast<size_t>(entry)];
+    }
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) {
     const S* pixel = stored + i * pixels.channels;
     double value = static_cast<double>(pixel[0]);
@@ -124,20 +177,21 @@ void rescale(const DicomPixels& pixels, const DicomPlane& plane, float* out) {
   }
 }
 
-void rescale_any(const DicomPixels& pixels, const DicomPlane& plane, float* out) {
+void rescale_any(const DicomPixels& pixels, const DicomPlane& plane, const DicomLut& lut,
+                 float* out) {
   switch (pixels.component) {
     case Component::kUint8:
-      return rescale<uint8_t>(pixels, plane, out);
+      return rescale<uint8_t>(pixels, plane, lut, out);
     case Component::kInt8:
-      return rescale<int8_t>(pixels, plane, out);
+      return rescale<int8_t>(pixels, plane, lut, out);
     case Component::kUint16:
-      return rescale<uint16_t>(pixels, plane, out);
+      return rescale<uint16_t>(pixels, plane, lut, out);
     case Component::kInt16:
-      return rescale<int16_t>(pixels, plane, out);
+      return rescale<int16_t>(pixels, plane, lut, out);
     case Component::kUint32:
-      return rescale<uint32_t>(pixels, plane, out);
+      return rescale<uint32_t>(pixels, plane, lut, out);
     default:
-      return rescale<int32_t>(pixels, plane, out);
+      return rescale<int32_t>(pixels, plane, lut, out);
   }
 }
 
@@ -149,7 +203,7 @@ RawImage read_dicom_raw(const std::string& path, const ReadOptions& options) {
   raw.header.grid = plan.grid;
   raw.header.component = Component::kFloat32;
   // Luminance of whole numbers is not whole; the conversion then rounds as for other pictures.
-  raw.header.colour = plan.objects[0].channels == 3;
+  raw.header.colour = plan.objects[0].format.samples == 3;
   raw.voxels = allocate_voxels(plan.grid.voxels() * 4, path);
   auto* out = reinterpret_cast<float*>(raw.voxels.data());
   const int64_t slice = static_cast<int64_t>(plan.grid.size.x) * plan.grid.size.y;
@@ -157,7 +211,8 @@ RawImage read_dicom_raw(const std::string& path, const ReadOptions& options) {
     const DicomPixels pixels = read_dicom_pixels(plan.objects[object]);
     for (size_t k = 0; k < plan.planes.size(); ++k) {
       if (plan.planes[k].object != static_cast<int>(object)) continue;
-      rescale_any(pixels, plan.planes[k], out + slice * static_cast<int64_t>(k));
+      rescale_any(pixels, plan.planes[k], plan.objects[object].lut,
+                  out + slice * static_cast<int64_t>(k));
     }
   }
   return raw;
@@ -167,8 +222,8 @@ Header probe_dicom(const std::string& path, const ReadOptions& options) {
   const Plan plan = make_plan(path, options);
   Header header;
   header.grid = plan.grid;
-  header.component = plan.objects[0].component;
-  header.channels = plan.objects[0].channels;
+  header.component = component_of(plan.objects[0].format);
+  header.channels = plan.objects[0].format.samples;
   header.colour = header.channels == 3;
   return header;
 }

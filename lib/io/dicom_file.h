@@ -16,19 +16,44 @@ struct DicomPlane {
   int object = 0;    ///< which of the files
   int frame = 0;     ///< which frame of it
   Vec3i size{0, 0, 1};
-  bool has_position = false, has_orientation = false;
+  bool has_position = false, has_orientation = false, has_spacing = false;
   Vec3d position_mm{};
   Vec3d row{1, 0, 0}, column{0, 1, 0};  ///< directions of increasing column and row number
   double spacing_x_mm = 1, spacing_y_mm = 1, thickness_mm = 1;
+  double between_slices_mm = 0;  ///< SpacingBetweenSlices; 0: not given
   double slope = 1, intercept = 0;
+};
+
+/// How the samples of a pixel are stored (PS3.5, 8.1.1).
+struct DicomPixelFormat {
+  int samples = 1, bits_allocated = 16, bits_stored = 16, high_bit = 15;
+  int representation = 0;  ///< 0: unsigned, 1: signed
+  int planar = 0;          ///< 1: all red samples of a frame, then all green, then all blue
+  std::string photometric = "MONOCHROME2";
+};
+
+/// A Modality LUT: the value of stored number n is values[n - first], with the index clamped.
+struct DicomLut {
+  int first = 0;
+  std::vector<float> values;  ///< empty: there is none
+};
+
+/// What must be the same in all files of a series.
+struct DicomIdentity {
+  std::string patient_id, patient_name, birth_date, study_uid, reference_frame_uid;
 };
 
 /// The header of one file.
 struct DicomObject {
   std::string path, kind, series_uid, modality, description;
-  int frames = 1, channels = 1;
+  int frames = 1;
   bool has_pixels = false;  ///< it has rows and columns
-  Component component = Component::kUint16;
+  /// Why it cannot be read as an image, as a whole message; empty if it can. Told only if the file
+  /// is chosen: a folder may hold another series that can be read.
+  std::string problem;
+  DicomPixelFormat format;
+  DicomLut lut;
+  DicomIdentity identity;
   std::vector<DicomPlane> planes;
 };
 
@@ -39,16 +64,27 @@ struct DicomPixels {
   std::vector<std::byte> bytes;  ///< frame after frame, channels interleaved
 };
 
+/// The type of the stored numbers.
+Component component_of(const DicomPixelFormat& format);
+
 /// Reads the header. Throws InputError if it is not DICOM or damaged.
 DicomObject read_dicom_object(const std::string& path);
 
-/// Decodes the pixels of `object`, all frames. Throws InputError: no pixels (the message says what
-/// the file is), truncated, compressed in a way that is not supported.
+/// Throws InputError unless the format is one that read_dicom_pixels reads: 1, 8, 16 or 32 bits
+/// allocated, of which all that are stored lie below the high bit, one grey sample or three of red,
+/// green and blue.
+void check_pixel_format(const DicomPixelFormat& format, const std::string& path);
+
+/// Decodes the pixels of `object`, all frames, to whole numbers: shifted so that the lowest stored
+/// bit is the lowest of the number, with its sign, and without what else lies in the other bits.
+/// Throws InputError: no pixels (the message says what the file is), truncated, compressed in a way
+/// that is not supported.
 DicomPixels read_dicom_pixels(const DicomObject& object);
 
 /// Puts the planes in order along their normal and returns the grid that they fill; throws
 /// InputError as read_dicom says.
-Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path);
+Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
+                    const ReadOptions& options = {});
 
 /// read_dicom before the conversion to a type.
 RawImage read_dicom_raw(const std::string& path, const ReadOptions& options);

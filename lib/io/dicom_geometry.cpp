@@ -62,6 +62,19 @@ void check_placed(const std::vector<DicomPlane>& planes, const std::string& path
   }
 }
 
+void check_spacing(const std::vector<DicomPlane>& planes, const std::string& path,
+                   const ReadOptions& options) {
+  for (const DicomPlane& plane : planes) {
+    if (plane.has_spacing) continue;
+    require_allowed(options, Allow::kMissingSpacing,
+                    "'" + path + "': '" + plane.name +
+                        "' has no PixelSpacing and no ImagerPixelSpacing, so that its size in mm "
+                        "is not known",
+                    "pixels are taken as 1 mm");
+    return;
+  }
+}
+
 // Several planes at one place: tell time points from a single stray copy.
 void check_distinct(const std::vector<DicomPlane>& planes, const Vec3d& normal,
                     const std::string& path) {
@@ -105,6 +118,26 @@ void check_regular(const std::vector<DicomPlane>& planes, const Vec3d& step, con
   }
 }
 
+// Where SpacingBetweenSlices is given, positions that are a multiple of it apart are what a series
+// looks like of which every other slice got lost. Two slices have nothing else to be checked by.
+void check_slice_spacing(const std::vector<DicomPlane>& planes, double along_mm,
+                         const std::string& path, const ReadOptions& options) {
+  for (const DicomPlane& plane : planes) {
+    const double given = plane.between_slices_mm;
+    if (given == 0) continue;
+    const double times = along_mm / given;
+    const bool agrees = std::abs(times - 1) <= kIrregular;
+    const bool multiple = std::round(times) >= 2 && std::abs(times - std::round(times)) <= 0.1;
+    if (agrees || (planes.size() > 2 && !multiple)) continue;
+    require_allowed(options, Allow::kSliceSpacing,
+                    "'" + path + "': the slices are " + mm(along_mm) + " apart, but '" +
+                        plane.name + "' has a SpacingBetweenSlices of " + mm(given) +
+                        "; slices may be missing",
+                    "the positions are believed");
+    return;
+  }
+}
+
 // Unit vectors, exactly perpendicular; headers have few digits.
 void clean_axes(DicomPlane& plane, const std::string& path) {
   const double x = norm(plane.row), y = norm(plane.column);
@@ -121,13 +154,15 @@ void clean_axes(DicomPlane& plane, const std::string& path) {
 
 }  // namespace
 
-Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path) {
+Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
+                    const ReadOptions& options) {
   for (DicomPlane& plane : planes) clean_axes(plane, path);
+  if (planes.size() > 1) check_placed(planes, path);
+  check_spacing(planes, path, options);
   check_alike(planes, path);
   const Vec3d normal = cross(planes[0].row, planes[0].column);
   Vec3d step = normal * planes[0].thickness_mm;
   if (planes.size() > 1) {
-    check_placed(planes, path);
     std::stable_sort(planes.begin(), planes.end(), [&](const DicomPlane& a, const DicomPlane& b) {
       return dot(a.position_mm, normal) < dot(b.position_mm, normal);
     });
@@ -137,6 +172,7 @@ Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path) {
     check_regular(planes, step, normal, path);
     // Rounded positions are no tilt.
     const double along = dot(step, normal);
+    check_slice_spacing(planes, along, path, options);
     if (norm(step - normal * along) < 1e-3 * along) step = normal * along;
   }
   Grid grid;

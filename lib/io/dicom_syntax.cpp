@@ -10,6 +10,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/byte_order.h"
+#include "larch/io/dicom_codec.h"
 #include "larch/io/file.h"
 
 namespace larch::io {
@@ -27,6 +28,13 @@ struct Element {
   uint32_t length = 0;
   bool is_sequence = false;
 };
+
+// The sequences that are read, whose type the implicit syntax does not tell (PS3.6).
+bool is_read_as_sequence(uint32_t tag) {
+  constexpr uint32_t kTags[] = {0x00209113U, 0x00209116U, 0x00283000U, 0x00289110U,
+                                0x00289145U, 0x52009229U, 0x52009230U};
+  return std::find(std::begin(kTags), std::end(kTags), tag) != std::end(kTags);
+}
 
 class Walker {
  public:
@@ -80,7 +88,8 @@ class Walker {
     element.tag |= number<uint16_t>();
     if (element.tag >> 16 == 0xfffeU || implicit) {
       element.length = number<uint32_t>();
-      element.is_sequence = implicit && element.length == kUndefined;
+      element.is_sequence = element.length == kUndefined || is_read_as_sequence(element.tag);
+      element.is_sequence &= implicit;
       return element;
     }
     if (end - at < 4) fail("it ends in the middle of an element");
@@ -136,7 +145,7 @@ class Walker {
     }
   }
 
-  // GDCM asserts that these elements are what the standard says.
+  // GDCM takes for granted that these are numbers, and compressed images must be of this size.
   void check_pixel_module(const Element& element) {
     constexpr uint32_t kTags[] = {0x00280002U, 0x00280006U, 0x00280010U, 0x00280011U,
                                   0x00280100U, 0x00280101U, 0x00280102U, 0x00280103U};
@@ -150,48 +159,15 @@ class Walker {
     if (element.tag == kTags[0]) samples_ = value;
     if (element.tag == kTags[2]) rows_ = value;
     if (element.tag == kTags[3]) columns_ = value;
-    if (element.tag == kTags[4]) bits_ = value;
-    if (bits_ != 1 && (bits_ % 4 != 0 || bits_ < 8 || bits_ > 64)) {
-      fail("it has " + std::to_string(bits_) + " bits a sample");
-    }
-    if (samples_ != 1 && samples_ != 3 && samples_ != 4) {
-      fail("it has " + std::to_string(samples_) + " samples a pixel");
-    }
   }
 
-  // A JPEG, JPEG-LS or JPEG 2000 image must be of the size that the header says.
   void check_codestream(std::string_view data) {
-    const FieldReader in{data.data(), true};
-    if (data.size() > 42 && data.substr(0, 4) == std::string_view("\xff\x4f\xff\x51", 4)) {
-      const int64_t columns = in.get<uint32_t>(8) - int64_t{in.get<uint32_t>(16)};
-      const int64_t rows = in.get<uint32_t>(12) - int64_t{in.get<uint32_t>(20)};
-      check_size(columns, rows, in.get<uint16_t>(40));
-      return;
+    if (!starts_codestream(data)) return;
+    const std::optional<Codestream> stream = read_codestream_header(data);
+    if (!stream) fail("a compressed image has no sound header");
+    if (stream->columns != columns_ || stream->rows != rows_ || stream->samples != samples_) {
+      fail("a compressed image is of another size than the header says");
     }
-    if (data.substr(0, 2) != std::string_view("\xff\xd8", 2)) return;
-    for (size_t i = 2; i + 10 <= data.size();) {
-      const auto marker = static_cast<uint8_t>(data[i + 1]);
-      const bool frame = marker == 0xf7 || (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 &&
-                                            marker != 0xc8 && marker != 0xcc);
-      const auto place = static_cast<int64_t>(i);
-      if (frame) {
-        const int precision = static_cast<uint8_t>(data[i + 4]);
-        if (precision < 2 || precision > 16 || precision > bits_) {
-          fail("a compressed image has " + std::to_string(precision) + " bits a sample");
-        }
-        check_size(in.get<uint16_t>(place + 7), in.get<uint16_t>(place + 5),
-                   static_cast<uint8_t>(data[i + 9]));
-        return;
-      }
-      if (static_cast<uint8_t>(data[i]) != 0xff || marker == 0xda) break;
-      i += 2U + in.get<uint16_t>(place + 2);
-    }
-    fail("a compressed image has no sound header");
-  }
-
-  void check_size(int64_t columns, int64_t rows, int samples) {
-    if (columns == columns_ && rows == rows_ && samples == samples_) return;
-    fail("a compressed image is of another size than the header says");
   }
 
   void walk_items(size_t end, bool marked, int depth) {
@@ -224,7 +200,7 @@ class Walker {
 
   const std::string& path_;
   std::string_view bytes_;
-  int rows_ = 0, columns_ = 0, samples_ = 1, bits_ = 16;
+  int rows_ = 0, columns_ = 0, samples_ = 1;
 };
 
 std::string inflated(std::string_view packed, const Walker& walker) {

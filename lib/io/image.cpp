@@ -185,13 +185,26 @@ template Volume<int16_t> read_volume(const std::string&, const ReadOptions&);
 template Volume<int32_t> read_volume(const std::string&, const ReadOptions&);
 template Volume<uint8_t> read_volume(const std::string&, const ReadOptions&);
 
-LabelVolume read_labels(const std::string& path) {
-  const io::RawImage raw = io::read_raw(path, {}, io::Palette::kKeepIndices);
+LabelVolume read_labels(const std::string& path, const ReadOptions& options) {
+  const io::RawImage raw = io::read_raw(path, options, io::Palette::kKeepIndices);
   if (raw.header.colour) {
     throw InputError("'" + path +
                      "': a colour picture cannot be read as labels; save it as grey or indexed");
   }
   return io::convert<int32_t>(raw, path, {});
+}
+
+void require_allowed(const ReadOptions& options, Allow what_for, const std::string& what,
+                     const std::string& taken) {
+  const auto& allow = options.allow;
+  if (std::find(allow.begin(), allow.end(), what_for) != allow.end()) {
+    if (options.warn) options.warn(what + "; " + taken);
+    return;
+  }
+  for (const auto& [value, name] : enum_names(static_cast<Allow*>(nullptr))) {
+    if (value != what_for) continue;
+    throw InputError(what + "; repair the header, or give --allow " + name + ": then " + taken);
+  }
 }
 
 ImageInfo probe_image(const std::string& path, const ReadOptions& options) {

@@ -2,16 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "larch/config/fields.h"
 #include "larch/core/mesh.h"
 #include "larch/core/rgb_image.h"
 #include "larch/core/volume.h"
 
 namespace larch {
+
+/// What is refused because it is most often a mistake, and may be meant after all.
+enum class Allow {
+  kMissingSpacing,        ///< DICOM without a pixel spacing: 1 mm is taken
+  kMixedPatients,         ///< slices of one series with different patients or studies
+  kMixedReferenceFrames,  ///< slices of one series with different FrameOfReferenceUID
+  kSliceSpacing,          ///< positions that disagree with SpacingBetweenSlices: they are believed
+};
+constexpr auto enum_names(Allow*) {
+  return std::to_array<EnumName<Allow>>({{Allow::kMissingSpacing, "missing-spacing"},
+                                         {Allow::kMixedPatients, "mixed-patients"},
+                                         {Allow::kMixedReferenceFrames, "mixed-reference-frames"},
+                                         {Allow::kSliceSpacing, "slice-spacing"}});
+}
+
+/// The flag of every executable that reads images.
+inline Field<std::vector<Allow>> allow_field(std::vector<Allow>& allow) {
+  return {"allow", allow, "read images that are refused for this (see reading-images.md)"};
+}
 
 /// How an image is read.
 struct ReadOptions {
@@ -19,7 +41,23 @@ struct ReadOptions {
   std::optional<double> nan_value{};
   /// SeriesInstanceUID to read from a DICOM folder that holds several series; empty = the only one.
   std::string series_uid{};
+  /// What is taken all the same; `warn` is told.
+  std::vector<Allow> allow{};
+  /// Receives a sentence, which names the file, for each thing that was taken on trust. May be
+  /// empty; called in the thread that reads.
+  std::function<void(const std::string&)> warn{};
 };
+
+/// For the mask or label map that goes with an image: the same allowances, but no value that stands
+/// for NaN, and no series, which is the image's.
+inline ReadOptions label_options(const ReadOptions& image) {
+  return {{}, {}, image.allow, image.warn};
+}
+
+/// Passes if `options` allow it, with a warning; throws InputError otherwise, naming the flag.
+/// `what` names the file and says what is wrong, `taken` what is done if it is allowed.
+void require_allowed(const ReadOptions& options, Allow what_for, const std::string& what,
+                     const std::string& taken);
 
 /// What a header says about an image, without reading its voxels.
 struct ImageInfo {
@@ -47,6 +85,8 @@ struct ImageInfo {
 /// from the columns of the sform if that counts. Pictures (PNG, JPEG, TIFF) have a spacing of 1 mm
 /// and the identity direction: their resolution tags say how to print them.
 ///
+/// All checks, and what happens: apps/reading-images.md.
+///
 /// Throws InputError: missing, unreadable, truncated or damaged file; a header that claims more
 /// voxels than the file can hold (checked before memory is allocated); more than one component or
 /// frame; values as above. Throws MemoryError if the voxels do not fit into memory.
@@ -55,7 +95,7 @@ Volume<T> read_volume(const std::string& path, const ReadOptions& options = {});
 
 /// Reads an integer image as labels. Voxels that are not whole numbers are an error. Indexed PNG
 /// pictures give their indices; other colour pictures are an error.
-LabelVolume read_labels(const std::string& path);
+LabelVolume read_labels(const std::string& path, const ReadOptions& options = {});
 
 /// Grid and type of an image file or DICOM folder. Throws InputError as read_volume does.
 ImageInfo probe_image(const std::string& path, const ReadOptions& options = {});

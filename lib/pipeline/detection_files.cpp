@@ -70,7 +70,7 @@ void read_input(const std::string& image, const std::string& roi, const ReadOpti
   job.name = "'" + image + "'";
   job.image = read_volume<float>(image, options);
   if (roi.empty()) return;
-  job.roi = read_volume<uint8_t>(roi);
+  job.roi = read_volume<uint8_t>(roi, label_options(options));
   const std::string difference = describe_difference(job.roi.grid(), job.image.grid(), 1e-2);
   if (!difference.empty()) {
     throw InputError("'" + roi + "' is not on the grid of '" + image + "': " + difference +

@@ -109,10 +109,12 @@ class Batch {
 
   MemoryNeed need(size_t i) {
     const Case& c = request_.cases[i];
+    ReadOptions read = request_.read;
+    read.warn = nullptr;  // the reading itself will say it
     try {
-      const DetectionMemory memory = detection_memory(
-          model_, config_, files_of(request_, c).wanted(), probe_image(c.image, request_.read),
-          request_.memory_bytes, context_.device);
+      const DetectionMemory memory =
+          detection_memory(model_, config_, files_of(request_, c).wanted(),
+                           probe_image(c.image, read), request_.memory_bytes, context_.device);
       evaluation_[i] = memory.evaluation;
       return memory.need;
     } catch (const std::exception&) {

@@ -38,7 +38,7 @@ void check_intensity(const image::IntensityRule& rule) {
                        : "space/intensity: window_low has to be less than window_high");
 }
 
-image::ModelSpace model_space(const std::vector<Case>& cases, const pbt::SpaceConfig& config) {
+image::ModelSpace model_space(const TrainingFiles& files, const pbt::SpaceConfig& config) {
   image::ModelSpace space;
   space.orientation = config.orientation;
   space.intensity = config.intensity;
@@ -52,9 +52,11 @@ image::ModelSpace model_space(const std::vector<Case>& cases, const pbt::SpaceCo
   // In model space the axes may be permuted, so the spacing is taken after that. The size is of no
   // interest here, and not to be believed before the file is read.
   std::vector<double> along[3];
-  for (const Case& c : cases) {
+  ReadOptions read = files.read;
+  read.warn = nullptr;  // the reading itself will say it
+  for (const Case& c : files.cases) {
     image::ModelSpace as_stored = space;
-    Grid grid = probe_image(c.image).grid;
+    Grid grid = probe_image(c.image, read).grid;
     grid.size = {1, 1, 1};
     as_stored.spacing_mm = grid.spacing_mm;
     const Grid turned = image::model_grid(grid, as_stored);
@@ -74,10 +76,8 @@ pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
                               const image::ModelSpace& space, const pbt::LabelConfig& labels,
                               std::set<int>& seen, const Context& context) {
   try {
-    ReadOptions options;
-    options.nan_value = files.nan_value;
-    const Volume<float> image = read_volume<float>(c.image, options);
-    const LabelVolume label = read_labels(c.label);
+    const Volume<float> image = read_volume<float>(c.image, files.read);
+    const LabelVolume label = read_labels(c.label, label_options(files.read));
     seen.insert(label.begin(), label.end());
     return pbt::make_training_volume(c.image, image, label, space, labels, context);
   } catch (const Error& error) {
@@ -112,7 +112,7 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                      pbt::TrainReport* report, const Context& context) {
   check_cases(files.cases);
   check_intensity(config.space.intensity);
-  const image::ModelSpace space = model_space(files.cases, config.space);
+  const image::ModelSpace space = model_space(files, config.space);
   std::vector<pbt::TrainingVolume> volumes;
   std::set<int> seen;
   for (const Case& c : files.cases) {

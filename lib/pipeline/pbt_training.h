@@ -2,22 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "larch/core/context.h"
 #include "larch/io/case_list.h"
+#include "larch/io/image.h"
 #include "larch/pbt/train.h"
 
 namespace larch::pipeline {
 
 /// Files and switches of a training run, beside its configuration.
 struct TrainingFiles {
-  std::vector<Case> cases;          ///< each with a label
-  std::string checkpoint;           ///< written after every node; empty: none
-  bool resume = false;              ///< go on from the checkpoint, if it exists
-  std::optional<double> nan_value;  ///< stands for voxels that are not numbers
+  std::vector<Case> cases;  ///< each with a label
+  std::string checkpoint;   ///< written after every node; empty: none
+  bool resume = false;      ///< go on from the checkpoint, if it exists
+  ReadOptions read;         ///< of images and labels
 };
 
 /// From lists of images and labels to a model: reads, brings to model space (the median spacing of

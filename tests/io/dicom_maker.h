@@ -57,9 +57,14 @@ struct MadeSlice {
   std::string photometric = "MONOCHROME2";
   std::vector<int16_t> values;  // filled with 0, 1, 2, ... when empty
   int first_value = 0;
-  std::string raw_pixels;  // instead of values
-  int frames = 0;          // 0: no such element
-  std::string groups;      // functional groups, already built
+  std::string raw_pixels;   // instead of values
+  int frames = 0;           // 0: no such element
+  std::string groups;       // functional groups, or other elements after (0028,1053), already built
+  int high_bit = -1;        // of bits_stored, if negative
+  std::string frames_text;  // instead of frames
+  std::string patient = "P1", study = "1.2.3", reference_frame, image_type, between_slices;
+  std::string imager_spacing, csa;
+  bool with_rescale = true;
 };
 
 inline std::string made_dicom(const MadeSlice& s) {
@@ -72,26 +77,36 @@ inline std::string made_dicom(const MadeSlice& s) {
                     dicom_element(2, 0, "UL", dicom_number(static_cast<uint32_t>(meta.size()), 4)) +
                     meta;
   const auto us = [](uint16_t value) { return dicom_number(value, 2); };
+  if (!s.image_type.empty()) out += dicom_element(8, 8, "CS", s.image_type);
   out += dicom_element(8, 0x16, "UI", s.sop_class) + dicom_element(8, 0x18, "UI", uid) +
          dicom_element(8, 0x60, "CS", s.modality) + dicom_element(8, 0x103e, "LO", s.description) +
-         dicom_element(0x18, 0x50, "DS", s.thickness) + dicom_element(0x20, 0x0d, "UI", "1.2.3") +
-         dicom_element(0x20, 0x0e, "UI", s.series);
+         dicom_element(0x10, 0x20, "LO", s.patient) + dicom_element(0x18, 0x50, "DS", s.thickness);
+  if (!s.between_slices.empty()) out += dicom_element(0x18, 0x88, "DS", s.between_slices);
+  if (!s.imager_spacing.empty()) out += dicom_element(0x18, 0x1164, "DS", s.imager_spacing);
+  out += dicom_element(0x20, 0x0d, "UI", s.study) + dicom_element(0x20, 0x0e, "UI", s.series);
   if (s.with_geometry) {
     out += dicom_element(0x20, 0x32, "DS", decimal(s.position)) +
            dicom_element(0x20, 0x37, "DS", decimal(s.row) + "\\" + decimal(s.column));
   }
+  if (!s.reference_frame.empty()) out += dicom_element(0x20, 0x52, "UI", s.reference_frame);
   out += dicom_element(0x28, 2, "US", us(s.samples)) + dicom_element(0x28, 4, "CS", s.photometric);
   if (s.samples > 1) out += dicom_element(0x28, 6, "US", us(0));
-  if (s.frames > 0) out += dicom_element(0x28, 8, "IS", std::to_string(s.frames));
+  const std::string frames = s.frames > 0 ? std::to_string(s.frames) : s.frames_text;
+  if (!frames.empty()) out += dicom_element(0x28, 8, "IS", frames);
   out +=
       dicom_element(0x28, 0x10, "US", us(s.rows)) + dicom_element(0x28, 0x11, "US", us(s.columns));
   if (s.with_geometry) out += dicom_element(0x28, 0x30, "DS", s.spacing);
   out += dicom_element(0x28, 0x100, "US", us(s.bits_allocated)) +
          dicom_element(0x28, 0x101, "US", us(s.bits_stored)) +
-         dicom_element(0x28, 0x102, "US", us(static_cast<uint16_t>(s.bits_stored - 1))) +
-         dicom_element(0x28, 0x103, "US", us(s.is_signed)) +
-         dicom_element(0x28, 0x1052, "DS", s.intercept) +
-         dicom_element(0x28, 0x1053, "DS", s.slope) + s.groups;
+         dicom_element(0x28, 0x102, "US",
+                       us(static_cast<uint16_t>(s.high_bit < 0 ? s.bits_stored - 1 : s.high_bit))) +
+         dicom_element(0x28, 0x103, "US", us(s.is_signed));
+  if (s.with_rescale) {
+    out +=
+        dicom_element(0x28, 0x1052, "DS", s.intercept) + dicom_element(0x28, 0x1053, "DS", s.slope);
+  }
+  if (!s.csa.empty()) out += dicom_element(0x29, 0x1010, "OB", s.csa);
+  out += s.groups;
   std::vector<int16_t> values = s.values;
   const int count = s.rows * s.columns * (s.frames > 0 ? s.frames : 1);
   for (int i = 0; values.size() < static_cast<size_t>(count); ++i) {

@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/dicom_codec.h"
+
+#include <gdcmBitmap.h>
+#include <gdcmSequenceOfFragments.h>
+
+#include "larch/io/byte_order.h"
+#include "larch/io/dicom_elements.h"
+
+namespace larch::io {
+namespace {
+
+constexpr std::string_view kJpegStart("\xff\xd8", 2), kJpeg2000Start("\xff\x4f\xff\x51", 4);
+constexpr std::string_view kEnd("\xff\xd9", 2);  // of all three
+
+std::optional<Codestream> read_jpeg2000_header(std::string_view data) {
+  constexpr size_t kComponents = 42, kComponentBytes = 3;
+  const FieldReader in{data.data(), true};
+  if (data.size() < kComponents + kComponentBytes) return std::nullopt;
+  Codestream found;
+  found.kind = Codestream::Kind::kJpeg2000;
+  found.columns = in.get<uint32_t>(8) - int64_t{in.get<uint32_t>(16)};
+  found.rows = in.get<uint32_t>(12) - int64_t{in.get<uint32_t>(20)};
+  found.samples = in.get<uint16_t>(40);
+  const auto size = in.get<uint8_t>(kComponents);
+  found.precision = (size & 127) + 1;
+  found.is_signed = size >> 7 != 0;
+  const auto samples = static_cast<size_t>(found.samples);
+  if (samples < 1 || data.size() < kComponents + samples * kComponentBytes) return std::nullopt;
+  for (size_t i = 0; i < samples; ++i) {
+    const auto at = static_cast<int64_t>(kComponents + i * kComponentBytes);
+    if (in.get<uint8_t>(at) != size) return std::nullopt;
+    found.subsampled |= in.get<uint8_t>(at + 1) != 1 || in.get<uint8_t>(at + 2) != 1;
+  }
+  return found;
+}
+
+// Markers up to the frame header, which has the size.
+std::optional<Codestream> read_jpeg_header(std::string_view data) {
+  const FieldReader in{data.data(), true};
+  Codestream found;
+  for (size_t i = 2; i + 10 <= data.size();) {
+    const auto marker = static_cast<uint8_t>(data[i + 1]);
+    const auto at = static_cast<int64_t>(i);
+    if (static_cast<uint8_t>(data[i]) != 0xff || marker == 0xda) break;
+    const bool frame = marker == 0xf7 || (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 &&
+                                          marker != 0xc8 && marker != 0xcc);
+    if (frame) {
+      if (marker == 0xf7) found.kind = Codestream::Kind::kJpegLs;
+      found.precision = in.get<uint8_t>(at + 4);
+      found.rows = in.get<uint16_t>(at + 5);
+      found.columns = in.get<uint16_t>(at + 7);
+      found.samples = in.get<uint8_t>(at + 9);
+      return found;
+    }
+    const size_t length = in.get<uint16_t>(at + 2);
+    const std::string_view segment = data.substr(i + 4, length);
+    if (marker == 0xe0 && segment.substr(0, 4) == "JFIF") found.is_ycc = true;
+    if (marker == 0xee && segment.substr(0, 5) == "Adobe" && segment.size() > 11) {
+      found.is_ycc = segment[11] != 0;
+    }
+    i += 2 + length;
+  }
+  return std::nullopt;
+}
+
+// One run-length coded plane of bytes (annex G.3.2) to every `step`-th byte of `out`.
+bool unpack_segment(std::string_view packed, std::byte* out, size_t count, size_t step) {
+  size_t at = 0, done = 0;
+  while (done < count && at < packed.size()) {
+    const int control = static_cast<int8_t>(packed[at++]);
+    if (control == -128) continue;
+    const bool literal = control >= 0;
+    const auto run = static_cast<size_t>(literal ? control + 1 : 1 - control);
+    if (run > count - done || at + (literal ? run : 1) > packed.size()) return false;
+    for (size_t i = 0; i < run; ++i, ++done) {
+      out[done * step] = static_cast<std::byte>(packed[literal ? at + i : at]);
+    }
+    at += literal ? run : 1;
+  }
+  return done == count;
+}
+
+DecodedFrame decode_rle(std::string_view data, const DicomObject& object) {
+  constexpr size_t kHeader = 64;
+  const auto damaged = [&] {
+    bad_dicom(object.path, "the pixel data cannot be decoded: the run-length coding is damaged");
+  };
+  const DicomPixelFormat& format = object.format;
+  if (format.bits_allocated < 8 || data.size() < kHeader) damaged();
+  const auto bytes = static_cast<size_t>(format.bits_allocated / 8);
+  const auto samples = static_cast<size_t>(format.samples);
+  const FieldReader in{data.data(), false};
+  const size_t segments = in.get<uint32_t>(0);
+  if (segments != bytes * samples) damaged();
+  const Vec3i& size = object.planes.front().size;
+  const size_t pixels = static_cast<size_t>(size.x) * static_cast<size_t>(size.y);
+  DecodedFrame frame;
+  frame.container_bits = frame.precision = format.bits_allocated;
+  frame.bytes = allocate_voxels(static_cast<int64_t>(pixels * segments), object.path);
+  for (size_t i = 0; i < segments; ++i) {  // of each sample the highest byte first
+    const size_t start = in.get<uint32_t>(static_cast<int64_t>(4 + 4 * i));
+    const size_t end =
+        i + 1 < segments ? in.get<uint32_t>(static_cast<int64_t>(8 + 4 * i)) : data.size();
+    if (start < kHeader || start > end || end > data.size()) damaged();
+    std::byte* out = frame.bytes.data() + i / bytes * bytes + (bytes - 1 - i % bytes);
+    if (!unpack_segment(data.substr(start, end - start), out, pixels, segments)) damaged();
+  }
+  return frame;
+}
+
+bool kind_fits(Codestream::Kind kind, const gdcm::TransferSyntax& syntax) {
+  using gdcm::TransferSyntax;
+  switch (static_cast<TransferSyntax::TSType>(syntax)) {
+    case TransferSyntax::JPEGBaselineProcess1:
+    case TransferSyntax::JPEGExtendedProcess2_4:
+    case TransferSyntax::JPEGLosslessProcess14:
+    case TransferSyntax::JPEGLosslessProcess14_1:
+      return kind == Codestream::Kind::kJpeg;
+    case TransferSyntax::JPEGLSLossless:
+    case TransferSyntax::JPEGLSNearLossless:
+      return kind == Codestream::Kind::kJpegLs;
+    case TransferSyntax::JPEG2000Lossless:
+    case TransferSyntax::JPEG2000:
+      return kind == Codestream::Kind::kJpeg2000;
+    default:
+      return false;
+  }
+}
+
+// All that GDCM's decoders take for granted, and contradictions between the two headers.
+void check_codestream(const Codestream& stream, const gdcm::TransferSyntax& syntax,
+                      const DicomObject& object) {
+  const DicomPixelFormat& format = object.format;
+  const Vec3i& size = object.planes.front().size;
+  const auto bad = [&](const std::string& what) {
+    bad_dicom(object.path, "the compressed pixel data " + what + "; export the file again");
+  };
+  if (!kind_fits(stream.kind, syntax)) {
+    bad("are not coded as the transfer syntax says, or in a way that is not supported");
+  }
+  if (stream.columns != size.x || stream.rows != size.y || stream.samples != format.samples) {
+    bad("are of another size than the header says");
+  }
+  const bool jpeg2000 = stream.kind == Codestream::Kind::kJpeg2000;
+  if (stream.precision < (jpeg2000 ? 1 : 2) || stream.precision > 16 ||
+      stream.precision > format.bits_allocated) {
+    bad("have " + std::to_string(stream.precision) + " bits a sample, against " +
+        std::to_string(format.bits_allocated) + " allocated");
+  }
+  if (stream.subsampled) bad("have fewer samples than pixels");
+  if (stream.is_ycc && format.samples == 3) {
+    bad("say that their colours are not RGB, but the header does");
+  }
+  if (stream.is_signed && format.representation == 0) {
+    bad("are signed, but the header says unsigned");
+  }
+  if (!stream.is_signed && format.representation == 1 && stream.precision < format.bits_stored) {
+    bad("have fewer bits than the header says, so that nothing tells the sign");
+  }
+  if (format.high_bit != format.bits_stored - 1) {
+    bad("are to be shifted (HighBit), which compression does not allow");
+  }
+}
+
+}  // namespace
+
+bool starts_codestream(std::string_view data) {
+  return data.substr(0, 2) == kJpegStart || data.substr(0, 4) == kJpeg2000Start;
+}
+
+std::optional<Codestream> read_codestream_header(std::string_view data) {
+  if (data.substr(0, 4) == kJpeg2000Start) return read_jpeg2000_header(data);
+  if (data.substr(0, 2) == kJpegStart) return read_jpeg_header(data);
+  return std::nullopt;
+}
+
+DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syntax,
+                          const DicomObject& object) {
+  if (syntax == gdcm::TransferSyntax::RLELossless) return decode_rle(data, object);
+  const std::optional<Codestream> stream = read_codestream_header(data);
+  if (!stream) bad_dicom(object.path, "a compressed image has no sound header; export it again");
+  check_codestream(*stream, syntax, object);
+  const size_t end = data.rfind(kEnd);
+  if (end == std::string_view::npos) {
+    bad_dicom(object.path, "a compressed image has no end: the file is truncated; copy it again");
+  }
+  data = data.substr(0, end + kEnd.size());
+
+  DecodedFrame frame;
+  frame.precision = stream->precision;
+  frame.container_bits = stream->precision <= 8 ? 8 : 16;
+  frame.extended = stream->is_signed;
+  const auto bits = [](int value) { return static_cast<unsigned short>(value); };
+  const Vec3i& size = object.planes.front().size;
+  gdcm::Bitmap image;
+  image.SetTransferSyntax(syntax);
+  image.SetNumberOfDimensions(2);
+  image.SetDimension(0, static_cast<unsigned>(size.x));
+  image.SetDimension(1, static_cast<unsigned>(size.y));
+  image.SetPixelFormat(gdcm::PixelFormat(bits(stream->samples), bits(frame.container_bits),
+                                         bits(stream->precision), bits(stream->precision - 1),
+                                         bits(stream->is_signed ? 1 : 0)));
+  image.SetPhotometricInterpretation(stream->samples == 3
+                                         ? gdcm::PhotometricInterpretation::RGB
+                                         : gdcm::PhotometricInterpretation::MONOCHROME2);
+  image.SetPlanarConfiguration(0);
+  gdcm::SmartPointer<gdcm::SequenceOfFragments> fragments = new gdcm::SequenceOfFragments;
+  gdcm::Fragment fragment;
+  fragment.SetByteValue(data.data(), static_cast<uint32_t>(data.size()));
+  fragments->AddFragment(fragment);
+  gdcm::DataElement element(gdcm::Tag(0x7fe0, 0x0010), 0, gdcm::VR::OB);
+  element.SetValue(*fragments);
+  image.SetDataElement(element);
+  const int64_t bytes = int64_t{size.x} * size.y * stream->samples * (frame.container_bits / 8);
+  frame.bytes = allocate_voxels(bytes, object.path);
+  if (static_cast<int64_t>(image.GetBufferLength()) != bytes ||
+      !image.GetBuffer(reinterpret_cast<char*>(frame.bytes.data()))) {
+    bad_dicom(object.path,
+              "the pixel data cannot be decoded: damaged, truncated, or a compression that is not "
+              "supported");
+  }
+  return frame;
+}
+
+}  // namespace larch::io

@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <type_traits>
+
+#include <gdcmReader.h>
+#include <gdcmSequenceOfFragments.h>
+
+#include "larch/io/byte_order.h"
+#include "larch/io/dicom_codec.h"
+#include "larch/io/dicom_elements.h"
+#include "larch/io/dicom_file.h"
+#include "larch/io/guard.h"
+
+namespace larch::io {
+namespace {
+
+using gdcm::TransferSyntax;
+
+constexpr DicomTag kPixelData{0x7fe0, 0x0010, "PixelData"};
+
+int64_t samples_of_frame(const DicomObject& object) {
+  const Vec3i& size = object.planes.front().size;
+  return int64_t{size.x} * size.y * object.format.samples;
+}
+
+// Moves the stored bits of each number to its lower end and gives it its sign.
+template <class U>
+void extract(std::vector<std::byte>& bytes, const DicomPixelFormat& format) {
+  constexpr int kBits = 8 * static_cast<int>(sizeof(U));
+  const int up = kBits - 1 - format.high_bit, down = kBits - format.bits_stored;
+  if (down == 0) return;
+  for (size_t i = 0; i + sizeof(U) <= bytes.size(); i += sizeof(U)) {
+    U value = 0;
+    std::memcpy(&value, &bytes[i], sizeof(U));
+    value = static_cast<U>(value << up);
+    if (format.representation == 1) {
+      value = static_cast<U>(static_cast<std::make_signed_t<U>>(value) >> down);
+    } else {
+      value = static_cast<U>(value >> down);
+    }
+    std::memcpy(&bytes[i], &value, sizeof(U));
+  }
+}
+
+void extract_any(std::vector<std::byte>& bytes, const DicomPixelFormat& format) {
+  if (format.bits_allocated == 8) return extract<uint8_t>(bytes, format);
+  if (format.bits_allocated == 16) return extract<uint16_t>(bytes, format);
+  if (format.bits_allocated == 32) return extract<uint32_t>(bytes, format);
+}
+
+// Segmentations store one bit a voxel, the first in the lowest bit.
+void unpack_bits(std::string_view bits, std::vector<std::byte>& out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<std::byte>(bits[i / 8] >> (i % 8) & 1);
+  }
+}
+
+// From all red samples of a frame, then all green, then all blue, to pixel after pixel.
+void interleave(std::vector<std::byte>& bytes, size_t pixels, size_t width) {
+  const std::vector<std::byte> planes = bytes;
+  const size_t frame = 3 * pixels * width;
+  for (size_t start = 0; start + frame <= bytes.size(); start += frame) {
+    for (size_t i = 0; i < pixels; ++i) {
+      for (size_t channel = 0; channel < 3; ++channel) {
+        std::memcpy(&bytes[start + (3 * i + channel) * width],
+                    &planes[start + (channel * pixels + i) * width], width);
+      }
+    }
+  }
+}
+
+bool is_native(const TransferSyntax& syntax) {
+  return syntax == TransferSyntax::ImplicitVRLittleEndian ||
+         syntax == TransferSyntax::ExplicitVRLittleEndian ||
+         syntax == TransferSyntax::DeflatedExplicitVRLittleEndian ||
+         syntax == TransferSyntax::ExplicitVRBigEndian;
+}
+
+// GDCM's reader has put big-endian words in order, and only words.
+void check_byte_order(const TransferSyntax& syntax, const gdcm::DataElement& element,
+                      const DicomObject& object) {
+  if (syntax != TransferSyntax::ExplicitVRBigEndian) return;
+  const int bits = object.format.bits_allocated;
+  const bool words = element.GetVR() == gdcm::VR::OW;
+  if ((bits == 16 && words) || (bits == 8 && !words)) return;
+  if (bits == 8 && samples_of_frame(object) * object.frames % 2 == 0) return;
+  bad_dicom(object.path, "big-endian pixel data of " + std::to_string(bits) +
+                             " bits are not supported; convert the file to little-endian");
+}
+
+DicomPixels native_pixels(const gdcm::DataElement& element, const DicomObject& object) {
+  const gdcm::ByteValue* value = element.GetByteValue();
+  const DicomPixelFormat& format = object.format;
+  const int64_t count = samples_of_frame(object) * object.frames;
+  const bool one_bit = format.bits_allocated == 1;
+  const int64_t wanted = one_bit ? (count + 7) / 8 : count * (format.bits_allocated / 8);
+  const auto length =
+      value != nullptr && value->GetPointer() != nullptr ? int64_t{value->GetLength()} : 0;
+  if (length < wanted) {
+    bad_dicom(object.path, "the pixel data are truncated: " + std::to_string(length) + " of " +
+                               std::to_string(wanted) +
+                               " bytes are there; copy or export the file again");
+  }
+  DicomPixels pixels;
+  pixels.component = component_of(format);
+  pixels.channels = format.samples;
+  pixels.bytes = allocate_voxels(one_bit ? count : wanted, object.path);
+  const std::string_view stored(value->GetPointer(), static_cast<size_t>(wanted));
+  if (one_bit) {
+    unpack_bits(stored, pixels.bytes);
+    return pixels;
+  }
+  std::memcpy(pixels.bytes.data(), stored.data(), stored.size());
+  extract_any(pixels.bytes, format);
+  if (format.samples == 3 && format.planar == 1) {
+    interleave(pixels.bytes, static_cast<size_t>(samples_of_frame(object) / 3),
+               static_cast<size_t>(format.bits_allocated / 8));
+  }
+  return pixels;
+}
+
+// Fragments are cut anywhere if there is one frame; otherwise each is a frame, or the offset table
+// says where frames start (PS3.5, A.4).
+std::vector<std::string> frames_of(const gdcm::SequenceOfFragments& sequence,
+                                   const DicomObject& object) {
+  std::vector<std::string_view> fragments;
+  for (unsigned i = 0; i < sequence.GetNumberOfFragments(); ++i) {
+    const gdcm::ByteValue* value = sequence.GetFragment(i).GetByteValue();
+    if (value == nullptr || value->GetPointer() == nullptr) continue;
+    fragments.emplace_back(value->GetPointer(), value->GetLength());
+  }
+  const auto wanted = static_cast<size_t>(object.frames);
+  std::vector<std::string> frames;
+  if (fragments.size() == wanted) {
+    frames.assign(fragments.begin(), fragments.end());
+  } else if (wanted == 1) {
+    frames.emplace_back();
+    for (const std::string_view fragment : fragments) frames.back() += fragment;
+  } else if (const gdcm::ByteValue* table = sequence.GetTable().GetByteValue();
+             table != nullptr && table->GetPointer() != nullptr &&
+             table->GetLength() == 4 * wanted) {
+    const FieldReader offsets{table->GetPointer(), false};
+    uint64_t at = 0;
+    for (const std::string_view fragment : fragments) {
+      const size_t next = frames.size();
+      if (next < wanted && offsets.get<uint32_t>(static_cast<int64_t>(4 * next)) == at) {
+        frames.emplace_back();
+      }
+      if (!frames.empty()) frames.back() += fragment;
+      at += 8 + fragment.size();
+    }
+  }
+  if (frames.size() == wanted) return frames;
+  bad_dicom(object.path, "the compressed pixel data are truncated or damaged: " +
+                             std::to_string(fragments.size()) + " fragments for " +
+                             std::to_string(wanted) + " frames; export the file again");
+}
+
+// Puts the samples of a decoder into the container and the sign that the header says; a number that
+// the stored bits cannot hold is damage, because compression leaves no room for other bits.
+template <class From, class To>
+void store_samples(const DecodedFrame& frame, const DicomObject& object, std::byte* out) {
+  const DicomPixelFormat& format = object.format;
+  const bool as_signed = format.representation == 1;
+  const int from_bits = frame.extended ? 8 * static_cast<int>(sizeof(From)) : frame.precision;
+  const size_t count = frame.bytes.size() / sizeof(From);
+  for (size_t i = 0; i < count; ++i) {
+    From sample = 0;
+    std::memcpy(&sample, &frame.bytes[i * sizeof(From)], sizeof(From));
+    const int64_t raw = sample;
+    const int64_t mask = (int64_t{1} << format.bits_stored) - 1;
+    int64_t value = raw & mask;
+    if (as_signed && value >> (format.bits_stored - 1) != 0) value -= mask + 1;
+    const int64_t whole =
+        as_signed && raw >> (from_bits - 1) != 0 ? raw - (int64_t{1} << from_bits) : raw;
+    // Encoders leave the bits above the stored ones 0, or fill them with the sign.
+    if (value != whole && (frame.extended || raw != (raw & mask))) {
+      bad_dicom(object.path, "a compressed sample, " + std::to_string(whole) +
+                                 ", has more than the " + std::to_string(format.bits_stored) +
+                                 " bits that the header says; export the file again");
+    }
+    const To number = static_cast<To>(value);
+    std::memcpy(out + i * sizeof(To), &number, sizeof(To));
+  }
+}
+
+DicomPixels compressed_pixels(const gdcm::SequenceOfFragments& sequence,
+                              const TransferSyntax& syntax, const DicomObject& object) {
+  const std::vector<std::string> frames = frames_of(sequence, object);
+  const DicomPixelFormat& format = object.format;
+  DicomPixels pixels;
+  pixels.component = component_of(format);
+  pixels.channels = format.samples;
+  const int64_t frame_bytes = samples_of_frame(object) * bytes_of(pixels.component);
+  pixels.bytes = allocate_voxels(frame_bytes * object.frames, object.path);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    DecodedFrame frame = decode_frame(frames[i], syntax, object);
+    std::byte* out = pixels.bytes.data() + static_cast<int64_t>(i) * frame_bytes;
+    if (syntax == TransferSyntax::RLELossless) {  // bit for bit what was stored
+      extract_any(frame.bytes, format);
+      std::memcpy(out, frame.bytes.data(), frame.bytes.size());
+    } else if (frame.container_bits == 8 && format.bits_allocated == 8) {
+      store_samples<uint8_t, uint8_t>(frame, object, out);
+    } else if (frame.container_bits == 8 && format.bits_allocated == 16) {
+      store_samples<uint8_t, uint16_t>(frame, object, out);
+    } else if (frame.container_bits == 8) {
+      store_samples<uint8_t, uint32_t>(frame, object, out);
+    } else if (format.bits_allocated == 16) {
+      store_samples<uint16_t, uint16_t>(frame, object, out);
+    } else {
+      store_samples<uint16_t, uint32_t>(frame, object, out);
+    }
+  }
+  return pixels;
+}
+
+[[noreturn]] void no_pixel_data(const gdcm::DataSet& data, const DicomObject& object) {
+  for (const gdcm::Tag& tag : {gdcm::Tag(0x7fe0, 0x0008), gdcm::Tag(0x7fe0, 0x0009)}) {
+    if (!data.FindDataElement(tag)) continue;
+    bad_dicom(object.path,
+              "floating-point pixels are not supported; convert it, for example to "
+              "NIfTI");
+  }
+  bad_dicom(object.path, "the DICOM " + object.kind + " has no pixel data; give an image");
+}
+
+}  // namespace
+
+Component component_of(const DicomPixelFormat& format) {
+  const bool is_signed = format.representation == 1;
+  if (format.bits_allocated <= 8) return is_signed ? Component::kInt8 : Component::kUint8;
+  if (format.bits_allocated <= 16) return is_signed ? Component::kInt16 : Component::kUint16;
+  return is_signed ? Component::kInt32 : Component::kUint32;
+}
+
+void check_pixel_format(const DicomPixelFormat& format, const std::string& path) {
+  const std::string& photometric = format.photometric;
+  if (photometric == "PALETTE COLOR") {
+    bad_dicom(path,
+              "pixels are stored with a colour palette, which is not supported; convert to RGB");
+  }
+  const bool grey = photometric == "MONOCHROME1" || photometric == "MONOCHROME2";
+  if (!(format.samples == 1 && grey) && !(format.samples == 3 && photometric == "RGB")) {
+    bad_dicom(path, "pixels are stored as '" + photometric + "' with " +
+                        std::to_string(format.samples) +
+                        " samples, which is not supported; convert to RGB or MONOCHROME2");
+  }
+  if (!guarded(Guard::kGdcmBitRules)) return;
+  const int allocated = format.bits_allocated, stored = format.bits_stored;
+  const auto rule = [&](bool kept, const std::string& what) {
+    if (!kept) bad_dicom(path, what + "; repair the header or export the file again");
+  };
+  rule(allocated == 1 || allocated == 8 || allocated == 16 || allocated == 32,
+       "BitsAllocated is " + std::to_string(allocated) + "; 1, 8, 16 and 32 are supported");
+  rule(stored >= 1 && stored <= allocated, "BitsStored is " + std::to_string(stored) + " of " +
+                                               std::to_string(allocated) + " allocated");
+  rule(format.high_bit >= stored - 1 && format.high_bit < allocated,
+       "HighBit is " + std::to_string(format.high_bit) + " with " + std::to_string(stored) +
+           " bits stored of " + std::to_string(allocated) + " allocated");
+  rule(format.representation == 0 || format.representation == 1,
+       "PixelRepresentation is " + std::to_string(format.representation) + ", neither 0 nor 1");
+  rule(format.samples == 1 || format.planar == 0 || format.planar == 1,
+       "PlanarConfiguration is " + std::to_string(format.planar) + ", neither 0 nor 1");
+  rule(allocated != 1 || (format.samples == 1 && format.representation == 0),
+       "one bit is allocated for a sample that is signed or a colour");
+}
+
+DicomPixels read_dicom_pixels(const DicomObject& object) {
+  const std::string& path = object.path;
+  return with_gdcm(path, [&] {
+    gdcm::Reader reader;
+    reader.SetFileName(path.c_str());
+    if (!reader.Read()) bad_dicom(path, "cannot be read as DICOM any more");
+    const gdcm::DataSet& data = reader.GetFile().GetDataSet();
+    if (!data.FindDataElement(kPixelData)) no_pixel_data(data, object);
+    const gdcm::DataElement& element = data.GetDataElement(kPixelData);
+    const TransferSyntax syntax = reader.GetFile().GetHeader().GetDataSetTransferSyntax();
+    if (const gdcm::SequenceOfFragments* fragments = element.GetSequenceOfFragments()) {
+      return compressed_pixels(*fragments, syntax, object);
+    }
+    if (!is_native(syntax)) {
+      bad_dicom(path,
+                "the pixel data are not coded as the transfer syntax says, or in a way that "
+                "is not supported; export the file again");
+    }
+    check_byte_order(syntax, element, object);
+    return native_pixels(element, object);
+  });
+}
+
+}  // namespace larch::io
