@@ -1,0 +1,492 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the DICOM reader with pydicom, value by value and corner by corner, and with its own page.
+
+usage: dicom_pydicom_test.py DUMP-IMAGE READING-PAGE [DATA-FOLDER]
+
+Makes a DICOM set for every row of the page's DICOM table. A row that is refused must end with the exit
+code 3 and the message that the page quotes, in all its sets, and with the word for --allow it must be
+read with a warning. All other sets must have the values that pydicom and numpy give, and corners
+computed here from positions, orientations and spacings. Then the same over the DICOM files of the
+data folder. Without pydicom it prints "skipped: ..." and passes.
+"""
+import itertools
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import pydicom
+    from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
+    from pydicom.pixel_data_handlers.util import apply_modality_lut
+    from pydicom.sequence import Sequence
+    from pydicom.uid import (DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian,
+                             ExplicitVRLittleEndian, ImplicitVRLittleEndian, RLELossless)
+except ImportError as missing:
+    print(f"skipped: {missing.name} for /usr/bin/python3 is not installed (python3-pydicom)")
+    sys.exit(0)
+
+DUMP, PAGE = sys.argv[1], pathlib.Path(sys.argv[2])
+DATA = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] else None
+SHAPE = (5, 7)  # rows, columns
+random = np.random.default_rng(5)
+
+
+# --- making sets ------------------------------------------------------------------------------------
+
+def made(stored=None, position=(-10.0, 20.0, 30.0), orientation=(1, 0, 0, 0, 1, 0), **changes):
+    """One slice; `changes` are attributes by keyword, None removes one."""
+    meta = FileMetaDataset()
+    meta.TransferSyntaxUID = changes.pop("syntax", ExplicitVRLittleEndian)
+    meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
+    meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
+    d = FileDataset(None, {}, file_meta=meta, preamble=b"\0" * 128)
+    d.SOPClassUID, d.SOPInstanceUID = meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID
+    d.Modality, d.SeriesInstanceUID, d.StudyInstanceUID = "CT", "1.2.3.4", "1.2.3"
+    d.PatientID, d.PatientName, d.FrameOfReferenceUID = "P1", "Doe^Jane", "1.2.3.9"
+    d.ImagePositionPatient, d.ImageOrientationPatient = list(position), list(orientation)
+    d.PixelSpacing, d.SliceThickness = [1.5, 0.75], 4
+    d.SamplesPerPixel, d.PhotometricInterpretation = 1, "MONOCHROME2"
+    d.BitsAllocated, d.BitsStored, d.HighBit, d.PixelRepresentation = 16, 16, 15, 1
+    if stored is None:
+        stored = random.integers(-1000, 3000, SHAPE, dtype=np.int16)
+    d.Rows, d.Columns = stored.shape[-2:] if stored.ndim < 3 or stored.shape[-1] != 3 else stored.shape[:2]
+    d.PixelData = stored.tobytes() + b"\0" * (stored.nbytes % 2)
+    d["PixelData"].VR = "OW" if stored.itemsize > 1 else "OB"
+    for name, value in changes.items():
+        if value is None:
+            delattr(d, name)
+        else:
+            setattr(d, name, value)
+    return d
+
+
+def stack(n=4, step=(0, 0, 2.5), **changes):
+    first = np.array([-10.0, 20.0, 30.0])
+    return [made(position=list(first + k * np.array(step)), **changes) for k in range(n)]
+
+
+def with_text(dataset, tag, vr, text):
+    """An element with a value that pydicom would refuse to write."""
+    element = pydicom.dataelem.RawDataElement(
+        pydicom.tag.Tag(tag), vr, len(text) + len(text) % 2, text.encode() + b" " * (len(text) % 2),
+        0, dataset.file_meta.TransferSyntaxUID.is_implicit_VR, True)
+    dataset._dict[element.tag] = element
+    return dataset
+
+
+def save(folder, datasets):
+    for i, d in enumerate(datasets):
+        syntax = d.file_meta.TransferSyntaxUID
+        d.is_little_endian, d.is_implicit_VR = syntax.is_little_endian, syntax.is_implicit_VR
+        if not syntax.is_little_endian:  # pydicom writes the pixels as they are
+            if d.BitsAllocated == 16:
+                d.PixelData = np.frombuffer(d.PixelData, np.uint16).byteswap().tobytes()
+        name = f"{(7 * i + 3) % 10}{i}.dcm"  # the order of names is not that of the slices
+        d.save_as(folder / name, write_like_original=False)
+
+
+# --- reading, twice ----------------------------------------------------------------------------------
+
+def dump(path, *allow):
+    with tempfile.TemporaryDirectory() as out:
+        raw = pathlib.Path(out, "x.raw")
+        done = subprocess.run([DUMP, path, raw, *allow], capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            return done.returncode, done.stderr, None, None
+        told = json.loads(done.stdout)
+        values = np.fromfile(raw, np.float32).reshape(told["size"][::-1])
+        return 0, done.stderr, told, values
+
+
+def stored_numbers(d):
+    """Frames, rows, columns (and colours): bits moved to the lower end, with their sign."""
+    if d.BitsAllocated in (8, 16, 32) and not d.file_meta.TransferSyntaxUID.is_compressed:
+        kind = np.dtype(f"u{d.BitsAllocated // 8}")
+        if not d.file_meta.TransferSyntaxUID.is_little_endian:
+            kind = kind.newbyteorder(">")
+        count = d.Rows * d.Columns * d.SamplesPerPixel * int(d.get("NumberOfFrames", 1) or 1)
+        raw = np.frombuffer(d.PixelData, kind, count).astype(np.int64)
+        raw = raw >> (d.HighBit + 1 - d.BitsStored) & ((1 << d.BitsStored) - 1)
+        if d.PixelRepresentation:
+            raw -= (raw >> (d.BitsStored - 1)) << d.BitsStored
+        if d.HighBit + 1 == d.BitsStored == d.BitsAllocated and d.SamplesPerPixel == 1:
+            assert (raw == d.pixel_array.ravel()).all(), "pydicom disagrees with this test"
+        if d.SamplesPerPixel == 3 and d.PlanarConfiguration == 1:
+            raw = raw.reshape(-1, 3, d.Rows, d.Columns).transpose(0, 2, 3, 1)
+        shape = (-1, d.Rows, d.Columns) + ((3,) if d.SamplesPerPixel == 3 else ())
+        return raw.reshape(shape)
+    array = d.pixel_array
+    return array.reshape((-1, d.Rows, d.Columns) + ((3,) if d.SamplesPerPixel == 3 else ()))
+
+
+def values_of(d):
+    """Frames of real values."""
+    numbers = stored_numbers(d)
+    if d.SamplesPerPixel == 3:
+        return numbers @ np.array([0.2126, 0.7152, 0.0722])
+    if "ModalityLUTSequence" in d:
+        return apply_modality_lut(numbers, d).astype(float)
+    frames = numbers.astype(float)
+    for k in range(len(frames)):
+        group = functional(d, k, "PixelValueTransformationSequence") or d
+        frames[k] = frames[k] * float(group.get("RescaleSlope") or 1) + float(
+            group.get("RescaleIntercept") or 0)
+        if d.get("DoseGridScaling"):
+            frames[k] *= float(d.DoseGridScaling)
+    return frames
+
+
+def functional(d, frame, name):
+    groups = [d.get("PerFrameFunctionalGroupsSequence", []), d.get("SharedFunctionalGroupsSequence", [])]
+    for sequence, index in zip(groups, (frame, 0)):
+        if len(sequence) > index and name in sequence[index]:
+            return sequence[index][name].value[0]
+    return None
+
+
+def planes_of(datasets):
+    """(position, orientation, spacing, thickness, values) of each plane, in order along the normal."""
+    planes = []
+    for d in datasets:
+        frames = values_of(d)
+        for k, values in enumerate(frames):
+            position = functional(d, k, "PlanePositionSequence") or d
+            orientation = functional(d, k, "PlaneOrientationSequence") or d
+            measures = functional(d, k, "PixelMeasuresSequence") or d
+            planes.append((
+                np.array(position.get("ImagePositionPatient") or [0, 0, 0], float),
+                np.array(orientation.get("ImageOrientationPatient") or [1, 0, 0, 0, 1, 0], float),
+                np.array(measures.get("PixelSpacing") or d.get("ImagerPixelSpacing") or [1, 1], float),
+                float(measures.get("SliceThickness") or 1), values))
+    normal = np.cross(planes[0][1][:3], planes[0][1][3:])
+    return sorted(planes, key=lambda plane: plane[0] @ normal)
+
+
+def compare(name, path, datasets, *allow):
+    code, text, told, values = dump(path, *allow)
+    assert code == 0, f"{name}: exit code {code}: {text}"
+    planes = planes_of(datasets)
+    wanted = np.stack([plane[4] for plane in planes]).astype(np.float32)
+    assert values.shape == wanted.shape, f"{name}: {values.shape} instead of {wanted.shape}"
+    colour = datasets[0].SamplesPerPixel == 3
+    differ = np.abs(values - wanted) > (1e-4 if colour else 0)
+    assert not differ.any(), f"{name}: {differ.sum()} values differ, first {np.argwhere(differ)[0]}"
+    rows, columns = wanted.shape[1:]
+    corners = []
+    for k, j, i in itertools.product((0, len(planes) - 1), (0, rows - 1), (0, columns - 1)):
+        position, o, spacing, thickness, _ = planes[k]
+        corners.append(position + o[:3] * spacing[1] * i + o[3:] * spacing[0] * j)
+    off = np.abs(np.array(told["corners"]) - np.array(corners)).max()
+    size = np.abs(np.array(corners[7]) - np.array(corners[0])).max()
+    assert off <= 1e-3 + 1e-3 * size * (len(planes) > 1), f"{name}: a corner is {off} mm off"
+    if len(planes) == 1:
+        assert told["spacing"][2] == planes[0][3], f"{name}: thickness"
+    return text
+
+
+# --- one or more sets for each row of the page --------------------------------------------------------
+
+def lut(first, entries, bits=16, signed=False):
+    item = Dataset()
+    item.add_new((0x0028, 0x3002), "SS" if signed else "US", [len(entries), first, bits])
+    item.add_new((0x0028, 0x3003), "LO", "made up")
+    item.add_new((0x0028, 0x3004), "LO", "US")
+    item.add_new((0x0028, 0x3006), "OW", np.array(entries, np.uint16).tobytes())
+    return Sequence([item])
+
+
+def enhanced(positions, slopes):
+    shared, frames = Dataset(), []
+    measures, orientation = Dataset(), Dataset()
+    measures.PixelSpacing, measures.SliceThickness = [0.8, 0.6], 3
+    orientation.ImageOrientationPatient = [0, 1, 0, 0, 0, -1]
+    shared.PixelMeasuresSequence = Sequence([measures])
+    shared.PlaneOrientationSequence = Sequence([orientation])
+    for p, slope in zip(positions, slopes):
+        frame, position, value = Dataset(), Dataset(), Dataset()
+        position.ImagePositionPatient = [p, 1, 2]
+        value.RescaleSlope, value.RescaleIntercept, value.RescaleType = slope, 5, "US"
+        frame.PlanePositionSequence = Sequence([position])
+        frame.PixelValueTransformationSequence = Sequence([value])
+        frames.append(frame)
+    stored = random.integers(0, 4000, (len(frames),) + SHAPE, dtype=np.int16)
+    return made(stored, NumberOfFrames=len(frames), PixelSpacing=None, ImagePositionPatient=None,
+                ImageOrientationPatient=None, SliceThickness=None,
+                SharedFunctionalGroupsSequence=Sequence([shared]),
+                PerFrameFunctionalGroupsSequence=Sequence(frames))
+
+
+def bits(allocated, stored, high, signed, **changes):
+    raw = random.integers(0, 1 << allocated, SHAPE, dtype=np.uint64).astype(f"u{allocated // 8}")
+    return made(raw, BitsAllocated=allocated, BitsStored=stored, HighBit=high,
+                PixelRepresentation=int(signed), **changes)
+
+
+def rgb(planar=0, photometric="RGB"):
+    pixels = random.integers(0, 256, SHAPE + (3,), dtype=np.uint8)
+    d = made(pixels, SamplesPerPixel=3, PlanarConfiguration=planar, BitsAllocated=8, BitsStored=8,
+             HighBit=7, PixelRepresentation=0, PhotometricInterpretation=photometric)
+    if planar:
+        d.PixelData = pixels.transpose(2, 0, 1).tobytes() + b"\0"
+    return d
+
+
+def changed(datasets, index, **values):
+    for name, value in values.items():
+        setattr(datasets[index], name, value)
+    return datasets
+
+
+def without(datasets, *indices):
+    return [d for i, d in enumerate(datasets) if i not in indices]
+
+
+def rle():
+    d = made()
+    d.compress(RLELossless)
+    return [d]
+
+
+def truncated():
+    d = made()
+    d.PixelData = d.PixelData[:-4]
+    return [d]
+
+
+def no_pixels():
+    d = made()
+    for name in ("Rows", "Columns", "PixelData"):
+        delattr(d, name)
+    return [d]
+
+
+def float_pixels():
+    d = made(BitsAllocated=32, BitsStored=32, HighBit=31)
+    del d.PixelData
+    d.FloatPixelData = np.zeros(SHAPE, np.float32).tobytes()
+    return [d]
+
+
+def csa(private=True):
+    d = made()
+    if private:
+        name = b"NumberOfImagesInMosaic".ljust(64, b"\0")
+        entry = name + struct.pack("<i4s3i", 1, b"IS", 6, 6, 77) + struct.pack("<4i", 3, 3, 77, 3) + b"36\0\0"
+        d.add_new((0x0029, 0x0010), "LO", "SIEMENS CSA HEADER")
+        d.add_new((0x0029, 0x1010), "OB", b"SV10\4\3\2\1" + entry)
+    else:
+        d.add_new((0x0019, 0x0010), "LO", "SIEMENS MR HEADER")
+        d.add_new((0x0019, 0x100a), "US", 36)
+    return [d]
+
+
+BROKEN = ("abc", "1,5", "1e400", "nan", "1\\2", "0x1")
+SLOPE, INTERCEPT, DOSE = (0x0028, 0x1053), (0x0028, 0x1052), (0x3004, 0x000E)
+SPACING, POSITION, ORIENTATION = (0x0028, 0x0030), (0x0020, 0x0032), (0x0020, 0x0037)
+
+
+def sloped(**changes):
+    return made(RescaleSlope=2, RescaleIntercept=-1024, **changes)
+
+
+# The first words of a row of the page, and functions that make its sets.
+ROWS = {
+    "slices in any order": [
+        stack, lambda: stack(6, (0, 0, -1.25)), lambda: stack(3, (2, 0, 0), orientation=(0, 1, 0, 0, 0, -1)),
+        lambda: stack(3, (0, -3, 0), orientation=(1, 0, 0, 0, 0, -1)),
+        lambda: stack(3, (0, -1.2, 1.6), orientation=(1, 0, 0, 0, 0.8, 0.6)),
+        lambda: stack(syntax=ImplicitVRLittleEndian), lambda: stack(syntax=ExplicitVRBigEndian),
+        lambda: stack(syntax=DeflatedExplicitVRLittleEndian), rle],
+    "RescaleSlope and RescaleIntercept, per slice": [
+        lambda: [sloped()], lambda: [made(RescaleSlope="0.37", RescaleIntercept="-3.5e-2")],
+        lambda: [made(position=[0, 0, k], RescaleSlope=k + 0.5, RescaleIntercept=-7 * k) for k in range(5)],
+        lambda: [made(DoseGridScaling="1.5e-5")],
+        lambda: [enhanced([4, 0, 2], [1, 10, 0.5])], lambda: [enhanced([0, 2, 4], [1, 1, 1])]],
+    "RescaleSlope, RescaleIntercept, DoseGridScaling that": [
+        lambda text=text, tag=tag: [with_text(sloped(), tag, "DS", text)]
+        for text in BROKEN for tag in (SLOPE, INTERCEPT, DOSE)],
+    "RescaleSlope or DoseGridScaling of 0": [
+        lambda: [made(RescaleSlope="0", RescaleIntercept=1)], lambda: [made(DoseGridScaling="0.0")]],
+    "RescaleIntercept without": [
+        lambda: [made(RescaleIntercept=-1024)], lambda: [made(RescaleSlope=2)],
+        lambda: [with_text(sloped(), SLOPE, "DS", "")]],
+    "Modality LUT Sequence": [
+        lambda: [made(ModalityLUTSequence=lut(-200, random.integers(0, 65536, 700).tolist(), signed=True))],
+        lambda: [made(random.integers(0, 900, SHAPE, dtype=np.uint16), PixelRepresentation=0,
+                      ModalityLUTSequence=lut(100, random.integers(0, 65536, 500).tolist()))],
+        lambda: [made(random.integers(0, 256, SHAPE, dtype=np.uint16), PixelRepresentation=0,
+                      syntax=ImplicitVRLittleEndian, ModalityLUTSequence=lut(0, list(range(256)), 8))]],
+    "Modality LUT that is incomplete": [
+        lambda: [made(ModalityLUTSequence=lut(0, [1, 2, 3], 17))],
+        lambda: [made(ModalityLUTSequence=lut(0, [1, 2, 300], 8))]],
+    "Modality LUT beside": [lambda: [sloped(ModalityLUTSequence=lut(0, [1, 2, 3]))]],
+    "VOI LUT, window": [lambda: [sloped(WindowCenter=40, WindowWidth=80, RescaleType="OD",
+                                        PresentationLUTShape="INVERSE")]],
+    "PixelPaddingValue": [lambda: [sloped(PixelPaddingValue=-2000)]],
+    "MONOCHROME1 |": [lambda: [made(PhotometricInterpretation="MONOCHROME1")]],
+    "MONOCHROME1 and": [lambda: changed(stack(), 2, PhotometricInterpretation="MONOCHROME1")],
+    "RGB,": [lambda: [rgb()], lambda: [rgb(1)]],
+    "YBR": [lambda: [rgb(0, "YBR_FULL")], lambda: [made(PhotometricInterpretation="RGB")]],
+    "palette": [lambda: [made(PhotometricInterpretation="PALETTE COLOR")]],
+    "BitsStored below": [
+        lambda a=a, s=s, h=h, signed=signed: [bits(a, s, h, signed)]
+        for a, s, h in ((16, 12, 11), (16, 12, 15), (16, 12, 13), (16, 1, 7), (16, 16, 15), (8, 8, 7),
+                        (8, 5, 4), (8, 5, 6), (8, 1, 7)) for signed in (False, True)],
+    "BitsAllocated other": [lambda b=b: [made(BitsAllocated=b)] for b in (0, 2, 12, 24, 64)],
+    "BitsStored 0": [lambda b=b: [made(BitsStored=b, HighBit=b - 1)] for b in (17, 4095)],
+    "HighBit below": [lambda h=h: [made(BitsStored=12, HighBit=h)] for h in (0, 10, 16, 4095)],
+    "PixelRepresentation other": [lambda: [made(PixelRepresentation=2)]],
+    "floating-point": [float_pixels],
+    "pixel data shorter": [truncated],
+    "no pixels": [no_pixels],
+    "PixelSpacing, or": [
+        lambda: [made()], lambda: [made(ImagerPixelSpacing=[9, 9])],
+        lambda: [made(PixelSpacing=None, ImagerPixelSpacing=[0.2, 0.3])]],
+    "neither of them": [lambda: [made(PixelSpacing=None)], lambda: stack(PixelSpacing=None)],
+    "a spacing of one": [lambda t=t: [with_text(made(), SPACING, "DS", t)] for t in ("0.7", "1\\1\\1", "1\\")],
+    "a spacing of 0": [lambda s=s: [made(PixelSpacing=s)] for s in ([0, 1], [1, -1])],
+    "ImagePositionPatient or": [
+        lambda: [with_text(made(), POSITION, "DS", "1\\2")],
+        lambda: [with_text(made(), POSITION, "DS", "1\\2\\nan")],
+        lambda: [with_text(made(), ORIENTATION, "DS", "1\\0\\0\\0\\1\\1e999")]],
+    "ImageOrientationPatient that": [
+        lambda: [made(orientation=(1, 0, 0, 1, 0, 0))], lambda: [made(orientation=(2, 0, 0, 0, 2, 0))]],
+    "a single slice": [
+        lambda: [made()], lambda: [made(SliceThickness=None)],
+        lambda: [made(ImagePositionPatient=None, ImageOrientationPatient=None)]],
+    "SliceThickness of several": [lambda: stack(SliceThickness=99)],
+    "SliceThickness below": [lambda: [made(SliceThickness=-1)]],
+    "tilted gantry": [lambda: stack(5, (0, 0.6, 2)), lambda: stack(4, (0.1, -0.9, -2.3))],
+    "a missing slice": [lambda: without(stack(6), 3), lambda: without(stack(7), 4, 5)],
+    "a slice that is shifted": [
+        lambda: changed(stack(5), 2, ImagePositionPatient=[-9, 20, 35])],
+    "two slices at one": [
+        lambda: changed(stack(), 1, ImagePositionPatient=[-10, 20, 30]), lambda: stack(2, (0, 0, 0))],
+    "several slices or frames": [
+        lambda: stack(ImagePositionPatient=None),
+        lambda: [made(random.integers(0, 9, (3,) + SHAPE, dtype=np.int16), NumberOfFrames=3)]],
+    "slices that differ in orientation": [
+        lambda: changed(stack(), 2, ImageOrientationPatient=[0, 1, 0, 0, 0, -1])],
+    "slices that differ in matrix": [lambda: stack()[:3] + [
+        made(np.zeros((6, 7), np.int16), position=[-10, 20, 37.5])]],
+    "slices that differ in PixelSpacing": [lambda: changed(stack(), 1, PixelSpacing=[1.5, 0.8])],
+    "two slices whose": [
+        lambda: stack(2, (0, 0, 6), SpacingBetweenSlices=3), lambda: stack(5, (0, 0, 6), SpacingBetweenSlices=3),
+        lambda: stack(2, (0, 0, 5), SpacingBetweenSlices=4)],
+    "several series": [lambda: changed(stack(), 1, SeriesInstanceUID="1.2.3.5")],
+    "one series with two patients": [lambda: changed(stack(), 3, PatientID="P2")],
+    "one series with two frames": [lambda: changed(stack(), 3, FrameOfReferenceUID="1.2.3.10")],
+    "a Siemens mosaic": [
+        lambda: [made(ImageType=["ORIGINAL", "PRIMARY", "M", "ND", "MOSAIC"])], csa, lambda: csa(False)],
+    "NumberOfFrames that": [
+        lambda t=t: [with_text(made(), (0x0028, 0x0008), "IS", t)] for t in ("0", "-1")],
+    "a file that is cut": [None],  # below
+}
+
+
+def rows_of_page():
+    section = PAGE.read_text().split("## DICOM", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|(?: (.*?))? \|$", section, re.M)
+    return [row for row in rows if row[0] != "what is found" and not row[0].startswith("---")]
+
+
+def check_row(folder, key, row, makers):
+    found, happens, says = row
+    quoted = re.findall(r"`([^`]*)`", says)
+    allow = re.findall(r"--allow ([a-z-]+)", happens)
+    refused = happens.startswith("refused")
+    assert refused == bool(quoted), f"{found}: a refusal quotes its message"
+    for number, make in enumerate(makers):
+        name = f"{key} #{number}"
+        where = folder / name.replace(" ", "_").replace("|", "").replace(",", "")
+        where.mkdir()
+        if make is None:
+            save(where, stack())
+            cut = next(where.iterdir())
+            cut.write_bytes(cut.read_bytes()[:-30][:400])
+        else:
+            datasets = make()
+            save(where, datasets)
+        if not refused:
+            text = compare(name, where, datasets)
+            assert text == "", f"{name}: {text}"
+            if len(datasets) == 1:
+                compare(name, next(where.iterdir()), datasets)
+            continue
+        code, text, _, _ = dump(next(where.iterdir()) if key == "no pixels" else where)
+        assert code == 3, f"{name}: exit code {code} instead of 3: {text}"
+        for part in quoted:
+            pattern = re.escape(part).replace("'abc'", "'[^']*'")
+            # One row, several elements: the page quotes the first.
+            pattern = pattern.replace("PatientID", "(PatientID|StudyInstanceUID)")
+            assert re.search(pattern, text), f"{name}: the message says {text}"
+        for word in allow:
+            assert f"--allow {word}" in text, f"{name}: the message does not name --allow {word}: {text}"
+            assert "warning" in compare(name, where, datasets, word), f"{name}: no warning"
+    return len(makers)
+
+
+def test_page():
+    rows, sets = rows_of_page(), 0
+    used = set()
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows:
+            line = f"{row[0]} |"
+            keys = [key for key in ROWS if line.startswith(key)]
+            assert len(keys) == 1, f"row '{row[0]}' of the page has {len(keys)} entries in this test"
+            used.add(keys[0])
+            sets += check_row(pathlib.Path(folder), keys[0], row, ROWS[keys[0]])
+    assert used == set(ROWS), f"no row of the page for {set(ROWS) - used}"
+    print(f"{len(rows)} rows of the page, {sets} sets")
+
+
+# --- other people's files ---------------------------------------------------------------------------
+
+def test_data():
+    equal, refused, undecoded = [], [], []
+    sets = [[path] for folder in ("odd", "syntaxes", "enhanced") for path in sorted((DATA / folder).iterdir())]
+    sets.append(sorted((DATA / "mr-crop").iterdir()))
+    with tempfile.TemporaryDirectory() as unpacked:
+        archive = DATA / "mr-sagittal-hfs.tar.xz"
+        subprocess.run(["tar", "-xJf", archive, "-C", unpacked], check=True)
+        sets.append(sorted(p for p in pathlib.Path(unpacked).rglob("*") if p.is_file()))
+        for paths in sets:
+            path = paths[0] if len(paths) == 1 else paths[0].parent
+            name = f"{path.parent.name}/{path.name}"
+            code, text, _, values = dump(path, "missing-spacing")
+            assert code in (0, 3), f"{name}: exit code {code}: {text}"
+            if code == 3:
+                assert path.name in text and len(text) > 40, f"{name}: {text}"
+                refused.append(name)
+                continue
+            datasets = [pydicom.dcmread(p, force=True) for p in paths]
+            try:
+                planes_of(datasets)
+            except (NotImplementedError, RuntimeError) as error:  # no decoder: one with the same pixels
+                twin = path.with_name(path.name.split("_")[0] + "_UNC")
+                if twin.exists():
+                    _, _, _, other = dump(twin, "missing-spacing")
+                    assert (values == other).all(), f"{name} differs from {twin.name}"
+                    equal.append(name)
+                else:
+                    undecoded.append(name)
+                continue
+            compare(name, path, datasets, "missing-spacing")
+            equal.append(name)
+    print(f"data: {len(equal)} sets equal to pydicom, {len(refused)} refused, pydicom cannot decode "
+          f"{len(undecoded)}: {', '.join(undecoded)}")
+    assert len(equal) >= 20, equal
+
+
+test_page()
+if DATA is None or not (DATA / "odd").is_dir():
+    print("the folder with real data is absent (LARCH_TEST_DATA): the made-up sets alone")
+else:
+    test_data()
