@@ -62,4 +62,39 @@ std::vector<T> lowest_hashes(const std::vector<T>& values, size_t count, int thr
   return lowest_of(std::move(keyed), count);
 }
 
+/// The same draw from values that come one by one, with memory for twice as many as are wanted.
+template <typename T>
+class LowestHashes {
+ public:
+  explicit LowestHashes(size_t count) : count_(count) {}
+
+  void add(uint64_t hash, const T& value) {
+    ++seen_;
+    if (keyed_.size() >= count_ && !(std::pair(hash, value) < highest_)) return;
+    keyed_.emplace_back(hash, value);
+    if (keyed_.size() >= 2 * std::max<size_t>(count_, 1)) shrink();
+  }
+  /// Values that were added, kept or not.
+  size_t seen() const { return seen_; }
+  /// Values that are kept for now.
+  size_t kept() const { return keyed_.size(); }
+  /// The `count` of lowest hash, or all, ascending by value; none are left.
+  std::vector<T> take() { return lowest_of(std::move(keyed_), count_); }
+
+ private:
+  void shrink() {
+    const auto last = keyed_.begin() + static_cast<std::ptrdiff_t>(count_) - 1;
+    if (count_ > 0) {
+      std::nth_element(keyed_.begin(), last, keyed_.end());
+      highest_ = *last;
+    }
+    keyed_.resize(count_);
+  }
+
+  size_t count_;
+  size_t seen_ = 0;
+  std::vector<std::pair<uint64_t, T>> keyed_;
+  std::pair<uint64_t, T> highest_{UINT64_MAX, {}};  ///< of those kept, once there are enough
+};
+
 }  // namespace larch::pbt

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "larch/core/random_math.h"
 #include "larch/pbt/evaluate.h"
@@ -13,32 +15,6 @@ namespace larch::pbt {
 namespace {
 
 constexpr uint64_t kMineStream = 0x6d696e65;  // "mine"
-
-/// Negative voxels of the volumes the tree is trained on that it gives more than one half so far. A
-/// volume that a forest's tree drew several times is searched once: its mined voxels share the mass
-/// of the negatives they replace anyway.
-SampleSet false_positives(const Growth& g, const Model& tree, const Context& context) {
-  SampleSet found;
-  for (size_t v = 0; v < g.volumes.size(); ++v) {
-    const bool trained_on =
-        std::find(g.samples.volume.begin(), g.samples.volume.end(), v) != g.samples.volume.end();
-    const bool drawn = g.occurrences.empty() || g.occurrences[v] > 0;
-    if (!trained_on || !drawn) continue;
-    const TrainingVolume& volume = g.volumes[v];
-    const image::IntegralSet set = image::integral_set(
-        volume.voxels.view(), tree.channels, tree.padding, std::max(tree.reach(), 1), context);
-    const Volume<float> p = evaluate<float>(tree, set, volume.voxels.grid(), {}, context);
-    for (int64_t i = 0; i < p.voxels(); ++i) {
-      if (p[i] > 0.5F && volume.classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
-        found.volume.push_back(static_cast<uint32_t>(v));
-        found.voxel.push_back(i);
-        found.positive.push_back(0);
-        found.mass.push_back(0);
-      }
-    }
-  }
-  return found;
-}
 
 /// Follows samples down the tree and lists, per node, who arrives there with a positive weight.
 std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& samples,
@@ -60,6 +36,81 @@ std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& sa
     at[n].clear();
   }
   return at;
+}
+
+/// A voxel of a volume, ordered by both.
+using Place = std::pair<uint32_t, int64_t>;
+
+/// The false positives that arrive at the nodes of a level: of each node those of lowest hash.
+class Miner {
+ public:
+  Miner(const Growth& g, size_t first_node, const Context& context)
+      : g_(g),
+        first_node_(first_node),
+        context_(context),
+        kept_(g.lists.size(), LowestHashes<Place>(static_cast<size_t>(g.config.mining.per_node))) {}
+
+  /// A voxel that the tree so far takes for the class, in the order of volumes and voxels.
+  void add(size_t volume, int64_t voxel) {
+    waiting_.volume.push_back(static_cast<uint32_t>(volume));
+    waiting_.voxel.push_back(voxel);
+    waiting_.positive.push_back(0);
+    waiting_.mass.push_back(0);
+    ++found_;
+    if (waiting_.size() >= kAtOnce) route();
+  }
+
+  /// Follows those that wait to their nodes.
+  void route() {
+    if (waiting_.size() == 0) return;
+    place_samples(waiting_, g_.volumes, g_.images);
+    const auto at = arrivals(g_, waiting_, first_node_, context_);
+    for (size_t n = first_node_; n < g_.lists.size(); ++n) {
+      if (g_.lists[n].index.empty()) continue;
+      const uint64_t heap_index = g_.partial.model.nodes[n].heap_index;
+      for (const uint32_t i : at[n]) {
+        kept_[n].add(hash64(g_.seed ^ kMineStream, heap_index, waiting_.id(i)),
+                     {waiting_.volume[i], waiting_.voxel[i]});
+      }
+    }
+    waiting_ = {};
+  }
+
+  size_t found() const { return found_; }
+  LowestHashes<Place>& at(size_t node) { return kept_[node]; }
+
+ private:
+  static constexpr size_t kAtOnce = size_t{1} << 20;
+
+  const Growth& g_;
+  size_t first_node_;
+  const Context& context_;
+  SampleSet waiting_;
+  size_t found_ = 0;
+  std::vector<LowestHashes<Place>> kept_;
+};
+
+/// Negative voxels of the volumes the tree is trained on that it gives more than one half so far. A
+/// volume that a forest's tree drew several times is searched once: its mined voxels share the mass
+/// of the negatives they replace anyway.
+void find_false_positives(const Growth& g, const Model& tree, Miner& miner,
+                          const Context& context) {
+  for (size_t v = 0; v < g.volumes.size(); ++v) {
+    const bool trained_on =
+        std::find(g.samples.volume.begin(), g.samples.volume.end(), v) != g.samples.volume.end();
+    const bool drawn = g.occurrences.empty() || g.occurrences[v] > 0;
+    if (!trained_on || !drawn) continue;
+    const TrainingVolume& volume = g.volumes[v];
+    const image::IntegralSet set = image::integral_set(
+        volume.voxels.view(), tree.channels, tree.padding, std::max(tree.reach(), 1), context);
+    const Volume<float> p = evaluate<float>(tree, set, volume.voxels.grid(), {}, context);
+    for (int64_t i = 0; i < p.voxels(); ++i) {
+      if (p[i] > 0.5F && volume.classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
+        miner.add(v, i);
+      }
+    }
+  }
+  miner.route();
 }
 
 /// Exchanges the negatives of a node for the mined ones, which share their mass exactly.
@@ -94,30 +145,27 @@ void mine_negatives(Growth& g, size_t first_node, const Context& context) {
   for (size_t n = first_node; n < tree.nodes.size(); ++n) {
     tree.nodes[n].left = tree.nodes[n].right = -1;
   }
-  SampleSet found = false_positives(g, tree, context);
-  if (found.size() == 0) return;
-  place_samples(found, g.volumes, g.images);
-  std::vector<std::vector<uint32_t>> at = arrivals(g, found, first_node, context);
+  Miner miner(g, first_node, context);
+  find_false_positives(g, tree, miner, context);
+  if (miner.found() == 0) return;
   size_t mined = 0;
   for (size_t n = first_node; n < g.lists.size(); ++n) {
     const bool open = !g.lists[n].index.empty();
-    if (!open || at[n].size() < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
-    const uint64_t heap_index = g.partial.model.nodes[n].heap_index;
-    at[n] = lowest_hashes(
-        at[n], static_cast<size_t>(g.config.mining.per_node), context.threads,
-        [&](uint32_t i) { return hash64(g.seed ^ kMineStream, heap_index, found.id(i)); });
+    const size_t arrived = miner.at(n).seen();
+    if (!open || arrived < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
+    const std::vector<Place> places = miner.at(n).take();
     const auto first = static_cast<uint32_t>(g.samples.size());
-    for (const uint32_t i : at[n]) {
-      g.samples.volume.push_back(found.volume[i]);
-      g.samples.voxel.push_back(found.voxel[i]);
+    for (const auto& [volume, voxel] : places) {
+      g.samples.volume.push_back(volume);
+      g.samples.voxel.push_back(voxel);
       g.samples.positive.push_back(0);
       g.samples.mass.push_back(0);
     }
-    replace_negatives(g.lists[n], g.samples, first, at[n].size());
-    mined += at[n].size();
+    replace_negatives(g.lists[n], g.samples, first, places.size());
+    mined += places.size();
   }
   place_samples(g.samples, g.volumes, g.images);
-  context.info("mined " + std::to_string(mined) + " negatives of " + std::to_string(found.size()) +
+  context.info("mined " + std::to_string(mined) + " negatives of " + std::to_string(miner.found()) +
                " false positives");
 }
 

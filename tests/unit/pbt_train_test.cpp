@@ -12,6 +12,7 @@
 #include "larch/core/random_math.h"
 #include "larch/pbt/evaluate.h"
 #include "larch/pbt/grow.h"
+#include "larch/pbt/lowest_hash.h"
 #include "larch/pbt/train.h"
 
 namespace {
@@ -162,6 +163,23 @@ TEST_CASE("Soft routing keeps the masses exactly, copying does not lose any") {
   const Node& root = copy.nodes[0];
   REQUIRE_FALSE(root.is_leaf());
   CHECK(copy.nodes[1].mass_positive + copy.nodes[2].mass_positive > root.mass_positive);
+}
+
+TEST_CASE("A draw by hash from values one by one is that from all of them, in bounded memory") {
+  for (const size_t count : {size_t{1}, size_t{7}, size_t{500}, size_t{20000}}) {
+    std::vector<uint32_t> values;
+    LowestHashes<uint32_t> draw(count);
+    size_t most = 0;
+    const auto hash = [](uint32_t value) { return hash64(3, 4, value) >> 40; };  // with ties
+    for (uint32_t i = 0; i < 10000; ++i) {
+      values.push_back(i);
+      draw.add(hash(i), i);
+      most = std::max(most, draw.kept());
+    }
+    CHECK(most <= 2 * count);
+    CHECK(draw.seen() == values.size());
+    CHECK(draw.take() == lowest_hashes(values, count, 1, hash));
+  }
 }
 
 TEST_CASE("Mined negatives replace others and share their mass") {
