@@ -10,15 +10,17 @@
 
 #include "cuda/pbt/walk.cuh"
 #include "larch/core/buffer.h"
+#include "larch/pbt/walk_queues.h"
 
 // The level-synchronous walk: the voxels that reach a node wait in its queue. All queues of a level
-// are worked off by one launch, a warp taking 128 items of one queue at a time, and the queues of
-// the next level are laid out by prefix sums, never by atomics, so that their order is fixed. Good
-// for sparse regions of interest, where a tile would hold few voxels.
+// are worked off by one launch, or by several if they are long (walk_queues.h), a warp taking 128
+// items of one queue at a time, and the queues of the next level are laid out by prefix sums, never
+// by atomics, so that their order is fixed. Good for sparse regions of interest, where a tile would
+// hold few voxels.
 namespace larch::pbt::cuda {
 namespace {
 
-constexpr int kChunk = 128;
+constexpr int kChunk = kQueueChunk;
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
@@ -28,14 +30,7 @@ struct Item {
   uint32_t weight = 0;  ///< Q30
 };
 
-struct Queue {
-  int32_t node = 0;
-  uint32_t chunk = 0;  ///< its first, counted over the level
-  int64_t first = 0;   ///< its first item
-  int64_t count = 0;
-};
-
-/// One level, on the device.
+/// A portion of a level, on the device.
 struct Level {
   const Queue* queues;
   int queue_count;
@@ -67,8 +62,8 @@ __device__ int64_t part_place(const Queue& queue, uint32_t chunk, int side) {
 }
 
 template <int N>
-__device__ void work_off(const WalkArguments& a, const Level& level, const Queue& queue,
-                         uint32_t chunk, int64_t first, int count) {
+__device__ void lead(const WalkArguments& a, const Level& level, const Queue& queue, uint32_t chunk,
+                     int64_t first, int count) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   Item item[N];
   Vec3i at[N];
@@ -121,13 +116,13 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first = queue.first + offset;
   switch ((count + 31) / 32) {
     case 1:
-      return work_off<1>(a, level, queue, chunk, first, count);
+      return lead<1>(a, level, queue, chunk, first, count);
     case 2:
-      return work_off<2>(a, level, queue, chunk, first, count);
+      return lead<2>(a, level, queue, chunk, first, count);
     case 3:
-      return work_off<3>(a, level, queue, chunk, first, count);
+      return lead<3>(a, level, queue, chunk, first, count);
     default:
-      return work_off<4>(a, level, queue, chunk, first, count);
+      return lead<4>(a, level, queue, chunk, first, count);
   }
 }
 
@@ -146,9 +141,9 @@ __global__ void gather_kernel(Level level, const int64_t* places, Item* next) {
   }
 }
 
-__global__ void first_items_kernel(Item* items, int64_t count) {
+__global__ void first_items_kernel(Item* items, int64_t first, int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) items[i] = {static_cast<uint32_t>(i), kOneQ30};
+  if (i < count) items[i] = {static_cast<uint32_t>(first + i), kOneQ30};
 }
 
 __global__ void store_kernel(const __grid_constant__ WalkArguments a, const uint32_t* voxels,
@@ -187,26 +182,33 @@ std::vector<Queue> next_queues(const CompiledTree& tree, const std::vector<Queue
   std::vector<Queue> next;
   uint32_t chunk = 0;
   for (const Queue& queue : queues) {
-    const auto chunks = static_cast<size_t>((queue.count + kChunk - 1) / kChunk);
+    const size_t chunks = chunks_of(queue.count);
     for (size_t side = 0; side < 2; ++side) {
       const size_t begin = 2 * size_t{queue.chunk} + side * chunks;
       const NodeRecord& node = tree.nodes[static_cast<size_t>(queue.node)];
       const Queue child{side == 0 ? node.left : node.right, chunk, places[begin],
                         places[begin + chunks] - places[begin]};
       if (child.count == 0) continue;
-      chunk += blocks_for(child.count, kChunk);
+      chunk += chunks_of(child.count);
       next.push_back(child);
     }
   }
   return next;
 }
 
-/// Works off all queues of a level and lays out those of the next one. The host reads how many
-/// items there are, once a level: they decide how much memory the next level takes.
-void one_level(const CompiledTree& tree, const WalkArguments& arguments, Level level,
-               std::vector<Queue>& queues, Buffer<Item>& items, const Device& device) {
+/// Items that wait at the nodes of a level.
+struct Waiting {
+  std::vector<Queue> queues;
+  Buffer<Item> items;
+};
+
+/// Works off queues of a level and lays out those of their children. The host reads how many items
+/// there are: they decide how much memory the next level takes.
+Waiting work_off(const CompiledTree& tree, const WalkArguments& arguments, Level level,
+                 const std::vector<Queue>& queues, const Buffer<Item>& items,
+                 const Device& device) {
   const Buffer<Queue> queues_on_device(device, std::span<const Queue>(queues));
-  const uint32_t chunks = queues.back().chunk + blocks_for(queues.back().count, kChunk);
+  const uint32_t chunks = queues.back().chunk + chunks_of(queues.back().count);
   Buffer<Item> parted(device, size_t{chunks} * 2 * kChunk);
   Buffer<uint32_t> counts(device, 2 * size_t{chunks} + 1);
   Buffer<int64_t> places(device, 2 * size_t{chunks} + 1);
@@ -227,12 +229,30 @@ void one_level(const CompiledTree& tree, const WalkArguments& arguments, Level l
   LARCH_CUDA_CHECK(cub::DeviceScan::ExclusiveScan(scratch.data(), bytes, counts.data(),
                                                   places.data(), Add{}, int64_t{0}, n));
   const std::vector<int64_t> on_host = places.to_vector();
-  queues = next_queues(tree, queues, on_host);
-  if (on_host.back() == 0) return;
-  Buffer<Item> next(device, static_cast<size_t>(on_host.back()));
-  gather_kernel<<<blocks_for(chunks, kWarps), kThreads>>>(level, places.data(), next.data());
+  Waiting next{next_queues(tree, queues, on_host), {}};
+  if (on_host.back() == 0) return next;
+  next.items = Buffer<Item>(device, static_cast<size_t>(on_host.back()));
+  gather_kernel<<<blocks_for(chunks, kWarps), kThreads>>>(level, places.data(), next.items.data());
   larch::cuda::check_launch("gather_kernel");
-  items = std::move(next);
+  return next;
+}
+
+/// Leads the voxels of ids [first, first + count) through the tree. A level below is done before
+/// the one above goes on, so that each holds what one portion of the level above has left.
+void walk_portion(const EvaluateJob& job, const WalkArguments& arguments, const Level& level,
+                  int64_t first, int64_t count, const Device& device) {
+  std::vector<Waiting> waiting(1);
+  waiting[0].queues = {{0, 0, 0, count}};
+  waiting[0].items = Buffer<Item>(device, static_cast<size_t>(count));
+  first_items_kernel<<<blocks_for(count, 256), 256>>>(waiting[0].items.data(), first, count);
+  larch::cuda::check_launch("first_items_kernel");
+  while (!waiting.empty()) {
+    Waiting& deepest = waiting.back();
+    const std::vector<Queue> portion = take_portion(deepest.queues, level_portion(job.queue_items));
+    Waiting next = work_off(job.trees[0], arguments, level, portion, deepest.items, device);
+    if (deepest.queues.empty()) waiting.pop_back();
+    if (!next.queues.empty()) waiting.push_back(std::move(next));
+  }
 }
 
 }  // namespace
@@ -256,14 +276,13 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
   }
   Buffer<unsigned long long> totals(device, static_cast<size_t>(count));
   totals.set_zero();
-  Buffer<Item> items(device, static_cast<size_t>(count));
-  first_items_kernel<<<blocks_for(count, 256), 256>>>(items.data(), count);
-  larch::cuda::check_launch("first_items_kernel");
   Level level{};
   level.voxels = arguments.roi != nullptr ? list.data() : nullptr;
   level.totals = totals.data();
-  std::vector<Queue> queues{{0, 0, 0, count}};
-  while (!queues.empty()) one_level(job.trees[0], arguments, level, queues, items, device);
+  const int64_t step = root_portion(job.queue_items);
+  for (int64_t first = 0; first < count; first += step) {
+    walk_portion(job, arguments, level, first, std::min(step, count - first), device);
+  }
   store_kernel<<<blocks_for(count, 256), 256>>>(arguments, level.voxels, totals.data(), count);
   larch::cuda::check_launch("store_kernel");
 }

@@ -152,8 +152,8 @@ EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set,
 
 template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
-                   const EvaluateConfig& config, const Context& context,
-                   const Volume<uint8_t>* roi) {
+                   const EvaluateConfig& config, const Context& context, const Volume<uint8_t>* roi,
+                   int64_t queue_items) {
   check_fits(model, set, grid);
   const CompiledModel compiled = compile(model, set, config);
   Volume<T> out(grid);
@@ -169,16 +169,20 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
     }
   }
   job.roi = roi != nullptr ? roi->data() : nullptr;
+  job.queue_items = queue_items;
   job.host_out = out.data();
   kEvaluate(set.data.device(), job);
   return out;
 }
 template Volume<float> evaluate(const Model&, const image::IntegralSet&, const Grid&,
-                                const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
+                                const EvaluateConfig&, const Context&, const Volume<uint8_t>*,
+                                int64_t);
 template Volume<uint16_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
-                                   const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
+                                   const EvaluateConfig&, const Context&, const Volume<uint8_t>*,
+                                   int64_t);
 template Volume<uint8_t> evaluate(const Model&, const image::IntegralSet&, const Grid&,
-                                  const EvaluateConfig&, const Context&, const Volume<uint8_t>*);
+                                  const EvaluateConfig&, const Context&, const Volume<uint8_t>*,
+                                  int64_t);
 
 template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,

@@ -12,6 +12,7 @@
 #include "larch/core/volume.h"
 #include "larch/image/integral.h"
 #include "larch/pbt/model.h"
+#include "larch/pbt/walk_queues.h"
 
 namespace larch::pbt {
 
@@ -67,11 +68,12 @@ struct EvaluateConfig {
 /// The posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is float
 /// (p), uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and 0,
 /// the result is 0 and nothing is computed. `set` must have been made with the model's channels and
-/// padding and a pad of at least model.reach(), on context.device.
+/// padding and a pad of at least model.reach(), on context.device. `queue_items`: most that may
+/// wait at a level of the queue walk; the result does not depend on it.
 template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
                    const EvaluateConfig& config, const Context& context,
-                   const Volume<uint8_t>* roi = nullptr);
+                   const Volume<uint8_t>* roi = nullptr, int64_t queue_items = kMostQueueItems);
 
 /// A model that is compiled once for many evaluations of volumes with these layouts. `rule` from
 /// the configuration.
@@ -109,8 +111,9 @@ struct EvaluateJob {
   Walk walk = Walk::kTile;
   Vec3i tile{};  ///< 0, 0, 0: the implementation chooses
   ProbabilityType type = ProbabilityType::kFloat32;
-  void* host_out = nullptr;    ///< null: the result stays at device_out
-  void* device_out = nullptr;  ///< null: memory of the call's own
+  void* host_out = nullptr;               ///< null: the result stays at device_out
+  void* device_out = nullptr;             ///< null: memory of the call's own
+  int64_t queue_items = kMostQueueItems;  ///< of the queue walk, at a level
   int threads = 1;
   int device_index = 0;
 };

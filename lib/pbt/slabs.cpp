@@ -26,8 +26,6 @@ constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
 constexpr int64_t kGpuListBytes = int64_t{16} << 20;
 /// The sum of a forest's trees, a voxel.
 constexpr int64_t kGpuSumBytes = 8;
-/// Queues of voxels, if a GPU leads those of a region of interest through the tree one by one.
-constexpr int64_t kGpuQueueBytes = 40;
 
 int32_t coarsest_level(const Model& model) {
   int32_t level = 0;
@@ -50,7 +48,8 @@ int pad_of(const Model& model) {
 }
 
 /// What a slab of `core` slices takes on its device.
-int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core, int64_t halo) {
+int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core, int64_t halo,
+                   int64_t queue_items) {
   const int64_t plane = static_cast<int64_t>(problem.size.x) * problem.size.y;
   const int64_t slices = std::min<int64_t>(problem.size.z, core + 2 * halo);
   const Vec3i size{problem.size.x, problem.size.y, static_cast<int32_t>(slices)};
@@ -64,8 +63,11 @@ int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core,
                         kBytesPerNode * static_cast<int64_t>(model.nodes.size());
   const int64_t host = kFixedBytes + trees + integral + pyramid + result;
   if (!problem.on_gpu) return host;
-  const int64_t queues = problem.queues ? kGpuQueueBytes * plane * core : 0;
-  const int64_t depth = std::max(1, model.depth());
+  const int depth = std::max(1, model.depth());
+  const int64_t queues =
+      problem.queues
+          ? queue_bytes(plane * core, depth, static_cast<int64_t>(model.nodes.size()), queue_items)
+          : 0;
   const int64_t lists = depth <= kTileLevels ? kGpuListBytes << (depth - 1) : 0;
   const int64_t sums = model.trees() > 1 ? kGpuSumBytes * plane * core : 0;
   return host + sums + 2 * plane * slices + kGpuBytesPerDepth * (depth + 2) + lists + queues;
@@ -130,10 +132,15 @@ SlabPlan plan_slabs(const Model& model, const SlabProblem& problem) {
   SlabPlan plan;
   plan.halo = slab_halo(model);
   plan.core = problem.size.z;
-  plan.bytes = slab_bytes(model, problem, slices, 0);
-  if (plan.bytes <= problem.memory_bytes) return plan;
+  const bool queues = problem.on_gpu && problem.queues;
+  do {
+    plan.bytes = slab_bytes(model, problem, slices, 0, plan.queue_items);
+    if (plan.bytes <= problem.memory_bytes) return plan;
+    if (queues) plan.queue_items /= 2;
+  } while (queues && plan.queue_items >= kLeastQueueItems);
+  if (queues) plan.queue_items = kLeastQueueItems;
   const auto bytes = [&](int64_t units) {
-    return slab_bytes(model, problem, std::min(slices, units * align), plan.halo);
+    return slab_bytes(model, problem, std::min(slices, units * align), plan.halo, plan.queue_items);
   };
   if (bytes(1) > problem.memory_bytes) {
     throw MemoryError("the evaluation needs at least " + gibibytes(bytes(1)) + " (" +
@@ -176,7 +183,7 @@ Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
   if (plan.count == 1) {
     const Slices all{0, voxels.size().z};
     return evaluate<T>(model, slab_set(model, voxels, all, 0, context), voxels.grid(), config,
-                       context, roi);
+                       context, roi, plan.queue_items);
   }
   context.info("evaluating in " + std::to_string(plan.count) + " slabs of " +
                std::to_string(plan.core) + " slices with " + std::to_string(plan.halo) +
@@ -194,7 +201,7 @@ Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
       copy_slices(*roi, begin, slab_roi, 0);
     }
     copy_slices(evaluate<T>(model, slab_set(model, voxels, core, plan.halo, context), grid, config,
-                            context, roi != nullptr ? &slab_roi : nullptr),
+                            context, roi != nullptr ? &slab_roi : nullptr, plan.queue_items),
                 0, out, begin);
   }
   return out;

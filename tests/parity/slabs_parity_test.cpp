@@ -47,7 +47,7 @@ void check_slabs(int level) {
     pbt::SlabProblem problem{voxels.size(), 4, region != nullptr, true, region != nullptr, 0};
     const int64_t least = least_memory(model, problem);
     std::set<int> counts;
-    for (const int64_t more : {0, 1 << 17, 1 << 19, 1 << 30}) {
+    for (const int64_t more : {0, 1 << 17, 1 << 19, 1 << 21, 1 << 30}) {
       problem.memory_bytes = least + more;
       counts.insert(pbt::plan_slabs(model, problem).count);
       const auto slabs = pbt::evaluate_volume<float>(model, voxels, {}, least + more, gpu, region);
@@ -68,6 +68,42 @@ TEST_CASE("slabs on a CUDA device, zero padding and a channel at half the resolu
 
 TEST_CASE("slabs on a CUDA device, a channel at an eighth of the resolution") {
   check_slabs(3);
+}
+
+/// A model of `depth` levels whose nodes are never sure, so that voxels go to both children.
+pbt::Model undecided_model(int depth) {
+  fixtures::RandomTree spec;
+  spec.depth = depth;
+  spec.self_tests = false;
+  pbt::Model model = fixtures::random_model(77, spec);
+  model.e1 = 0.01;
+  model.e2 = 0.4;
+  return model;
+}
+
+TEST_CASE("the queue walk in portions gives the bytes of the tile walk on the CPU") {
+  Context gpu = fixtures::context_of(4);
+  gpu.device = Device::cuda();
+  const pbt::Model model = undecided_model(6);
+  const auto voxels = fixtures::noise_volume({33, 20, 41}, 9);
+  Volume<uint8_t> roi(voxels.grid());
+  for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = i % 5 < 2 ? 1 : 0;
+  const auto evaluate_on = [&](const Context& context, const Volume<uint8_t>* region,
+                               int64_t queue_items) {
+    pbt::EvaluateConfig config;
+    config.walk = context.device.is_cuda() ? pbt::Walk::kQueue : pbt::Walk::kTile;
+    const auto set = image::integral_set(voxels.view(), model.channels, model.padding,
+                                         std::max(1, model.reach()), context);
+    return pbt::evaluate<float>(model, set, voxels.grid(), config, context, region, queue_items);
+  };
+  const Volume<uint8_t>* const rois[] = {nullptr, &roi};
+  for (const Volume<uint8_t>* region : rois) {
+    const auto expected = evaluate_on(fixtures::context_of(4), region, pbt::kMostQueueItems);
+    for (const int64_t most : {int64_t{300}, int64_t{4096}, int64_t{65536}, pbt::kMostQueueItems}) {
+      const auto queued = evaluate_on(gpu, region, most);
+      CHECK(std::equal(expected.begin(), expected.end(), queued.begin()));
+    }
+  }
 }
 
 }  // namespace
