@@ -60,7 +60,7 @@ void FileSet::write(const std::string& path, const Writer& writer) {
                   static_cast<ExitCode>(context_.stop->load()));
   }
   AtomicFile& file = files_.emplace_back(path);
-  if (!file.target().stream) remove_leftovers_once(folder_of(file.target().path), context_);
+  remove_leftovers_once(folder_of(file.temporary()), context_);
   try {
     writer(file.temporary());
   } catch (...) {

@@ -21,6 +21,7 @@ class FileSet {
   /// each file and before the names are given; the log is told of leftovers of interrupted runs
   /// that are removed from the folders.
   FileSet(bool replace, const Context& context) : replace_(replace), context_(context) {}
+  FileSet(bool replace, Context&& context) = delete;  // it is kept by reference
   FileSet(const FileSet&) = delete;
   FileSet& operator=(const FileSet&) = delete;
 

@@ -210,8 +210,8 @@ void remove_leftovers_once(const std::string& folder, const Context& context) {
     context.info("removed what an interrupted run left behind: " + names(found.removed));
   }
   if (!found.doubtful.empty()) {
-    context.warn("old temporary files that may belong to another machine are left alone: " +
-                 names(found.doubtful) + "; delete them if no run there is writing");
+    context.warn("old temporary files, perhaps of another machine or user, are left alone: " +
+                 names(found.doubtful) + "; delete them if no run is writing them");
   }
 }
 

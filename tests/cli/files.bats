@@ -84,7 +84,7 @@ leftover() {
   other=out/.larch-0123456789abcdef-00000000000000000000000000000000.txt
   mv "$left" "$other"
   expect 0 app -i a.txt -o out/c.txt
-  has err.txt "may belong to another machine are left alone: '$other'"
+  has err.txt "perhaps of another machine or user, are left alone: '$other'"
   [ -e "$other" ]
 }
 

@@ -68,7 +68,10 @@ def one_round(step, number, unshare, reference, seconds):
             step.violation(f'round {number}, process {case}: exit code {process.returncode}: {text}')
     if killed:
         step.count('rounds with a kill')
-        age(temporaries(folder))
+        left = temporaries(folder)
+        age(left)
+        if left:
+            step.count('kills that left temporaries')
         again = run(commands[0])
         if again.returncode != 0:
             step.violation(f'round {number}: the run after the kill ended with {again.returncode}: {again.stdout}')
