@@ -21,6 +21,7 @@ constexpr DicomTag kPosition{0x0020, 0x0032, "ImagePositionPatient"};
 constexpr DicomTag kOrientation{0x0020, 0x0037, "ImageOrientationPatient"};
 constexpr DicomTag kPixelSpacing{0x0028, 0x0030, "PixelSpacing"};
 constexpr DicomTag kImagerSpacing{0x0018, 0x1164, "ImagerPixelSpacing"};
+constexpr DicomTag kAspect{0x0028, 0x0034, "PixelAspectRatio"};
 constexpr DicomTag kThickness{0x0018, 0x0050, "SliceThickness"};
 constexpr DicomTag kBetweenSlices{0x0018, 0x0088, "SpacingBetweenSlices"};
 constexpr DicomTag kFrames{0x0028, 0x0008, "NumberOfFrames"};
@@ -48,6 +49,7 @@ void take_geometry(const DataSet& data, DicomPlane& plane, const std::string& pa
     plane.spacing_x_mm = spacing[1];
     plane.has_spacing = true;
   }
+  if (const auto a = numbers_of(data, kAspect, 2, path); !a.empty()) plane.is_square = a[0] == a[1];
   if (const auto t = numbers_of(data, kThickness, 1, path); !t.empty()) {
     if (t[0] < 0) bad_dicom(path, "SliceThickness is negative; repair the header");
     if (t[0] > 0) plane.thickness_mm = t[0];

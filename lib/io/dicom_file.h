@@ -17,6 +17,7 @@ struct DicomPlane {
   int frame = 0;     ///< which frame of it
   Vec3i size{0, 0, 1};
   bool has_position = false, has_orientation = false, has_spacing = false;
+  bool is_square = true;  ///< PixelAspectRatio, if given, is 1
   Vec3d position_mm{};
   Vec3d row{1, 0, 0}, column{0, 1, 0};  ///< directions of increasing column and row number
   double spacing_x_mm = 1, spacing_y_mm = 1, thickness_mm = 1;

@@ -66,6 +66,11 @@ void check_spacing(const std::vector<DicomPlane>& planes, const std::string& pat
                    const ReadOptions& options) {
   for (const DicomPlane& plane : planes) {
     if (plane.has_spacing) continue;
+    if (!plane.is_square) {
+      bad(path, "'" + plane.name +
+                    "' has a PixelAspectRatio that is not 1, but no pixel spacing; give it a "
+                    "PixelSpacing");
+    }
     require_allowed(options, Allow::kMissingSpacing,
                     "'" + path + "': '" + plane.name +
                         "' has no PixelSpacing and no ImagerPixelSpacing, so that its size in mm "

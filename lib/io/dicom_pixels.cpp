@@ -258,6 +258,9 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
   rule(format.high_bit >= stored - 1 && format.high_bit < allocated,
        "HighBit is " + std::to_string(format.high_bit) + " with " + std::to_string(stored) +
            " bits stored of " + std::to_string(allocated) + " allocated");
+  rule(format.samples == 1 || stored == allocated,
+       "BitsStored is " + std::to_string(stored) + " of " + std::to_string(allocated) +
+           " allocated, which is supported for grey images alone");
   rule(format.representation == 0 || format.representation == 1,
        "PixelRepresentation is " + std::to_string(format.representation) + ", neither 0 nor 1");
   rule(format.samples == 1 || format.planar == 0 || format.planar == 1,

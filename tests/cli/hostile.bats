@@ -286,6 +286,57 @@ for at in places:
   survives odd 3 detect "$root/dicom/odd" --threads 1
 }
 
+# slice FILE ALLOCATED STORED HIGH SIGNED [ELEMENT]: a picture of 4 x 4 pixels, with its spacing in the
+# element (0028,ELEMENT).
+slice() {
+  python "
+import struct
+def element(group, number, vr, value):
+    value += (b'\\0' if vr == 'UI' else b' ') * (len(value) % 2)
+    length = struct.pack('<HI', 0, len(value)) if vr in ('OB', 'OW') else struct.pack('<H', len(value))
+    return struct.pack('<HH', group, number) + vr.encode() + length + value
+us = lambda value: struct.pack('<H', value)
+meta = element(2, 0x10, 'UI', b'1.2.840.10008.1.2.1')
+image = element(8, 0x60, 'CS', b'CT') + element(0x20, 0xe, 'UI', b'1.2.3') + element(0x28, 2, 'US', us(1))
+image += element(0x28, 4, 'CS', b'MONOCHROME2') + element(0x28, 0x10, 'US', us(4)) + element(0x28, 0x11, 'US', us(4))
+image += element(0x28, ${6-0x30}, 'DS', b'1\\\\1')
+for number, value in zip((0x100, 0x101, 0x102, 0x103), ($2, $3, $4, $5)):
+    image += element(0x28, number, 'US', us(value))
+image += element(0x7fe0, 0x10, 'OW', bytes(range(32)))
+size = element(2, 0, 'UL', struct.pack('<I', len(meta)))
+open('$1', 'wb').write(bytes(128) + b'DICM' + size + meta + image)"
+}
+
+@test "bits that no decoder bears: 3, and in a list one failed case" {
+  printf 'id\timage\n' > odd.tsv
+  local number=0
+  for bits in "8 3 8 0" "8 12 11 0" "16 17 16 1" "1 1 0 16" "16 0 65535 0" "12 12 11 0" "24 24 23 0" "255 8 7 0"; do
+    number=$((number + 1))
+    read -r -a fields <<< "$bits"
+    slice "bits$number.dcm" "${fields[@]}"
+    survives "bits$number.dcm" 3 detect "bits$number.dcm"
+    printf 'bits%s\tbits%s.dcm\n' "$number" "$number" >> odd.tsv
+  done
+  slice sound.dcm 16 12 15 1
+  expect 0 detect sound.dcm
+  printf 'good\timage.nii.gz\n' >> odd.tsv
+  expect 7 timeout 60 "$BIN/pbt-detect" --model m.pbt --list odd.tsv --output-dir out
+  [ "$(grep -c "$(printf '\tfailed\t')" out/status.tsv)" -eq 8 ]
+  [ -f out/good.nii.gz ]
+}
+
+@test "a DICOM file that is refused names the flag, which reads it with a warning" {
+  slice bare.dcm 16 16 15 0 0x31
+  expect 3 detect bare.dcm
+  has err.txt "--allow missing-spacing"
+  expect 0 detect bare.dcm --allow missing-spacing
+  has err.txt "pixels are taken as 1 mm"
+  expect 2 detect bare.dcm --allow anything
+  has err.txt "missing-spacing"
+  expect 3 "$BIN/evaluate" --prediction bare.dcm --reference bare.dcm
+  expect 0 "$BIN/evaluate" --prediction bare.dcm --reference bare.dcm --allow missing-spacing
+}
+
 @test "DICOM files cut off at any length: 3, naming the file" {
   root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
   [ -d "$root/dicom/odd" ] || skip "no test data dicom/odd (LARCH_TEST_DATA)"

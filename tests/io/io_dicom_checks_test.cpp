@@ -170,6 +170,13 @@ TEST_CASE("an image without a pixel spacing is refused, unless that is allowed")
     CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }), Contains("not positive"));
   }
   s = {};
+  s.with_geometry = false;
+  s.groups = dicom_element(0x28, 0x34, "IS", "2\\1");
+  CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }),
+             Contains("PixelAspectRatio that is not 1"));
+  s.groups = dicom_element(0x28, 0x34, "IS", "1\\1");
+  CHECK(read_one(s, options).grid().spacing_mm == Vec3d{1, 1, 3});
+  s = {};
   s.thickness = "-1";
   CHECK_THAT(error_of(s), Contains("SliceThickness is negative"));
 }
@@ -250,6 +257,10 @@ TEST_CASE("headers on which GDCM would end the process") {
     s.photometric = photometric;
     CHECK_THAT(error_of(s), Contains("not supported"));
   }
+  MadeSlice colour = stored_as(8, 3, 7, 0);
+  colour.samples = 3;
+  colour.photometric = "RGB";
+  CHECK_THAT(error_of(colour), Contains("BitsStored is 3 of 8") && Contains("grey"));
   // As found in the wild: three bits of eight, the highest on top.
   MadeSlice s = stored_as(8, 3, 7, 0);
   s.raw_pixels = std::string(12, '\xe0');
