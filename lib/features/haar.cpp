@@ -163,6 +163,10 @@ void check(const HaarPoolSpec& spec) {
   if (spec.sizes.empty() || *std::min_element(spec.sizes.begin(), spec.sizes.end()) < 1) {
     throw UsageError("features/sizes: needs at least one box size of 1 voxel or more");
   }
+  if (*std::min_element(spec.sizes.begin(), spec.sizes.end()) >= spec.window) {
+    throw UsageError("features/sizes: each box fills the window of " + std::to_string(spec.window) +
+                     " voxels, so that no two can be compared; give a smaller size");
+  }
   if (spec.features < 1 || spec.features >= (1 << 24)) {
     throw UsageError("features/count: must be from 1 to 2^24 - 1");
   }
@@ -191,7 +195,11 @@ std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec) {
   for (int channel = 0; channel < spec.channels; ++channel) {
     std::vector<HaarFeature> here = families;
     const uint64_t stream = 1000 + static_cast<uint64_t>(channel);
-    for (uint64_t i = 0; here.size() < per_channel; ++i) here.push_back(draw_pair(spec, stream, i));
+    for (uint64_t i = 0; here.size() < per_channel; ++i) {
+      const HaarFeature pair = draw_pair(spec, stream, i);
+      if (!corner_taps(pair).empty())
+        here.push_back(pair);  // two boxes that fill the window are one
+    }
     for (HaarFeature& feature : here) {
       feature.channel = static_cast<uint16_t>(channel);
       feature.pool_index = static_cast<uint32_t>(pool.size());

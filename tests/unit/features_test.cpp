@@ -173,6 +173,19 @@ TEST_CASE("The pool has its size, equal quotas and the same members every time")
   CHECK(differ > one.size() / 4);
 }
 
+TEST_CASE("No feature of a pool is 0 whatever the image") {
+  HaarPoolSpec spec;
+  spec.features = 2000;
+  spec.channels = 2;
+  spec.window = 5;
+  spec.sizes = {1, 4, 5};  // two boxes of 5 in a window of 5 are the same
+  const auto pool = make_haar_pool(spec);
+  CHECK(pool.size() == 2000);
+  for (const HaarFeature& feature : pool) CHECK_FALSE(corner_taps(feature).empty());
+  spec.sizes = {5, 7};
+  CHECK_THROWS_WITH(make_haar_pool(spec), Catch::Contains("give a smaller size"));
+}
+
 TEST_CASE("Impossible pools are refused") {
   HaarPoolSpec spec = small_pool();
   spec.window = 8;
