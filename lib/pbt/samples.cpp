@@ -23,19 +23,51 @@ bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// True when a voxel of the other class lies within `border` steps along the axes of `at`.
-bool near_boundary(const Volume<uint8_t>& inside, const Vec3i& at, int border) {
-  const uint8_t here = inside(at);
-  for (int dz = -border; dz <= border; ++dz) {
-    for (int dy = -border + std::abs(dz); dy <= border - std::abs(dz); ++dy) {
-      const int left = border - std::abs(dz) - std::abs(dy);
-      for (int dx = -left; dx <= left; ++dx) {
-        const Vec3i other = at + Vec3i{dx, dy, dz};
-        if (inside.grid().contains(other) && inside(other) != here) return true;
+/// Steps along the axes to the nearest voxel of `inside` that is `value`, at most `most`: two
+/// sweeps along each axis.
+Volume<uint16_t> city_block_distance(const Volume<uint8_t>& inside, uint8_t value, int most,
+                                     int threads) {
+  Volume<uint16_t> distance(inside.grid());
+  for (int64_t i = 0; i < inside.voxels(); ++i) {
+    distance[i] = inside[i] == value ? uint16_t{0} : static_cast<uint16_t>(most);
+  }
+  const Vec3i size = inside.size();
+  const int64_t plane = static_cast<int64_t>(size.x) * size.y;
+  // Rows of `row` neighbours that are `stride` apart from the next row of their line.
+  const auto relax = [&](int64_t first, int64_t stride, int64_t row, int steps) {
+    for (const bool forward : {true, false}) {
+      for (int step = 1; step < steps; ++step) {
+        const int64_t to = first + (forward ? step : steps - 1 - step) * stride;
+        const int64_t from = forward ? to - stride : to + stride;
+        for (int64_t i = 0; i < row; ++i) {
+          distance[to + i] =
+              static_cast<uint16_t>(std::min<int>(distance[to + i], distance[from + i] + 1));
+        }
       }
     }
+  };
+  parallel_for(threads, size.z, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t z = begin; z < end; ++z) {
+      for (int y = 0; y < size.y; ++y) relax(z * plane + y * size.x, 1, 1, size.x);
+      relax(z * plane, size.x, size.x, size.y);
+    }
+  });
+  parallel_for(threads, size.y, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t y = begin; y < end; ++y) relax(y * size.x, plane, size.x, size.z);
+  });
+  return distance;
+}
+
+/// 1 where a voxel of the other class lies within `border` steps along the axes.
+Volume<uint8_t> near_boundary(const Volume<uint8_t>& inside, int border, int threads) {
+  Volume<uint8_t> near(inside.grid());
+  for (const uint8_t value : {0, 1}) {
+    const Volume<uint16_t> distance = city_block_distance(inside, value, border + 1, threads);
+    for (int64_t i = 0; i < inside.voxels(); ++i) {
+      if (inside[i] != value && distance[i] <= border) near[i] = 1;
+    }
   }
-  return false;
+  return near;
 }
 
 std::string digest_of(const Volume<int16_t>& voxels, const Volume<uint8_t>& classes) {
@@ -99,20 +131,16 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
     const int label = labels[i];
     inside[i] = config.positive.empty() ? label != 0 : contains(config.positive, label);
   }
-  Volume<uint8_t> classes(labels.grid());
-  parallel_for(context.threads, labels.size().z, 1, [&](int64_t begin, int64_t end) {
-    for (int z = static_cast<int>(begin); z < end; ++z) {
-      for (int y = 0; y < labels.size().y; ++y) {
-        for (int x = 0; x < labels.size().x; ++x) {
-          const Vec3i at{x, y, z};
-          const bool ignored =
-              contains(config.ignore, labels(at)) ||
-              (config.border_voxels > 0 && near_boundary(inside, at, config.border_voxels));
-          classes(at) = ignored ? kIgnored : inside(at);
-        }
-      }
+  Volume<uint8_t> classes = inside;
+  if (config.border_voxels > 0) {
+    const Volume<uint8_t> near = near_boundary(inside, config.border_voxels, context.threads);
+    for (int64_t i = 0; i < near.voxels(); ++i) {
+      if (near[i] != 0) classes[i] = kIgnored;
     }
-  });
+  }
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    if (contains(config.ignore, labels[i])) classes[i] = kIgnored;
+  }
   return classes;
 }
 
