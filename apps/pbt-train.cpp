@@ -35,7 +35,7 @@ struct Options {
       Field{"output,o", output, "the model (.pbt)"},
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"},
       Field{"checkpoint", checkpoint,
-            "file that is written after every node (default: the output's name and .ckpt)"},
+            "file that is written every few seconds (default: the output's name and .ckpt)"},
       Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow),
       Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
   info.description =
       "Learns from images and label maps. The model depends on the voxels, the configuration and "
       "the seed alone: not on the device, the number of threads, the order of the list or "
-      "interruptions. A checkpoint is written after every node; a run that was stopped (SIGTERM, "
+      "interruptions. A checkpoint is written every few seconds; a run that was stopped (SIGTERM, "
       "exit code 143) goes on with --resume and gives the same bytes.\n\nThe configuration says "
       "which labels are the class (labels), in what space the model works (space), the features, "
       "the samples drawn and the tree; with \"classifier\": \"pbt-forest\" several trees are "

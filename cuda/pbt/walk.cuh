@@ -149,7 +149,7 @@ __device__ inline bool all_certain(const TreeImageView& tree, const ImageNode& n
   bool certain = true;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    certain = certain && is_certain(2 * votes[j] - so_far, rest, tree.thresholds);
+    certain = certain && is_certain(strong_value(votes[j], so_far), rest, tree.thresholds);
   }
   return certain;
 }
@@ -159,7 +159,7 @@ __device__ inline void to_certain(const TreeImageView& tree, const ImageNode& no
                                   const int32_t (&votes)[N], int32_t (&h)[N]) {
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    h[j] = certain_value(2 * votes[j] - (node.alpha_sum - rest), rest, tree.thresholds);
+    h[j] = certain_value(strong_value(votes[j], node.alpha_sum - rest), rest, tree.thresholds);
   }
 }
 
@@ -191,7 +191,7 @@ __device__ inline void strong_classifier(const TreeImageView& tree, const ImageN
     }
   }
 #pragma unroll
-  for (int j = 0; j < N; ++j) h[j] = 2 * votes[j] - node.alpha_sum;
+  for (int j = 0; j < N; ++j) h[j] = strong_value(votes[j], node.alpha_sum);
 }
 
 #endif

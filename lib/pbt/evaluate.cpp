@@ -128,6 +128,31 @@ CompiledModel compile(const Model& model, const image::IntegralSet& set,
 
 namespace {
 
+/// The offsets of a compiled model's taps hold for the strides, padding and levels that it was
+/// compiled for; elsewhere they would read other voxels.
+void check_layouts(const CompiledModel& model, const image::IntegralSet& set) {
+  const auto text = [](const image::IntegralLayout& layout) {
+    return "strides " + std::to_string(layout.linear_offset(0, 1, 0)) + " and " +
+           std::to_string(layout.linear_offset(0, 0, 1)) + ", padding " +
+           std::to_string(layout.pad) + ", level " + std::to_string(layout.level);
+  };
+  if (model.layouts.size() != set.layouts.size()) {
+    throw Error(ExitCode::kBug, "pbt::evaluate_resident: the model was compiled for " +
+                                    std::to_string(model.layouts.size()) +
+                                    " channels, the image has " +
+                                    std::to_string(set.layouts.size()));
+  }
+  for (size_t c = 0; c < set.layouts.size(); ++c) {
+    const std::string compiled = text(model.layouts[c]), given = text(set.layouts[c]);
+    if (compiled != given) {
+      throw Error(ExitCode::kBug, "pbt::evaluate_resident: channel " + std::to_string(c) +
+                                      " of the model was compiled for " + compiled +
+                                      ", that of the image has " + given +
+                                      "; compile the model for this image");
+    }
+  }
+}
+
 template <class T>
 EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set,
                      const EvaluateConfig& config, double share, const Context& context) {
@@ -188,6 +213,7 @@ template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,
                        const EvaluateConfig& config, Buffer<T>& out, const Context& context) {
   const Grid grid{set.size, {}, {}, {}};
+  check_layouts(model, set);
   if (model.trees.empty()) throw UsageError("pbt::evaluate_resident: the model has no tree");
   if (!(out.device() == set.data.device()) || out.size() < static_cast<size_t>(grid.voxels())) {
     throw UsageError("pbt::evaluate_resident: the output is too small or on another device");

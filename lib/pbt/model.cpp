@@ -222,6 +222,7 @@ CompiledModel compile(const Model& model, std::span<const image::IntegralLayout>
                       const EvaluationRule& rule) {
   const std::vector<uint32_t> q = node_probabilities(model);
   CompiledModel compiled;
+  compiled.layouts.assign(layouts.begin(), layouts.end());
   for (size_t tree = 0; tree < model.trees(); ++tree) {
     compiled.trees.push_back(compile_tree(model, tree, q, layouts, rule));
   }
@@ -376,7 +377,7 @@ void check_model(const Model& model) {
     if (weak.codes.multiplier != make_code_map(weak.codes.lo, weak.codes.hi).multiplier) {
       refuse("a weak classifier's code map does not fit its range");
     }
-    if (weak.alpha_q20 < 0 || weak.alpha_q20 > (8 << kAlphaBits)) {
+    if (weak.alpha_q20 < 0 || weak.alpha_q20 > kMaxAlphaQ20) {
       refuse("a weak classifier's alpha is out of range");
     }
   }

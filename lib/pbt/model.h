@@ -153,6 +153,7 @@ struct CompiledTree {
 /// All trees of a model.
 struct CompiledModel {
   std::vector<CompiledTree> trees;
+  std::vector<image::IntegralLayout> layouts;  ///< that the offsets of the taps are for
 
   /// Of the deepest tree.
   int depth() const;

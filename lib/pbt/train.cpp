@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -196,9 +197,29 @@ void differ(Growth& g, const Material& m, size_t t, uint64_t seed) {
   g.features = draw_features({}, g.haar.size(), static_cast<size_t>(wanted), g.seed, 0);
 }
 
+/// When a checkpoint is written: after the first node, and then when so much time has gone by or
+/// the run is to stop.
+class Pace {
+ public:
+  explicit Pace(double seconds) : seconds_(seconds) {}
+  bool due(const Context& context) {
+    const auto now = Clock::now();
+    const bool first = !last_.has_value();
+    const double since = first ? 0 : std::chrono::duration<double>(now - *last_).count();
+    if (!first && since < seconds_ && !context.stop_requested()) return false;
+    last_ = now;
+    return true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double seconds_;
+  std::optional<Clock::time_point> last_;
+};
+
 /// Trains the tree that follows those of `before`. `resume`: how far it has grown, or null.
 Model train_tree(Material& m, const Model& start, const Model& before, const PartialModel* resume,
-                 const TrainHooks& hooks, const Context& context) {
+                 const TrainHooks& hooks, Pace& pace, const Context& context) {
   const size_t drawn = m.samples.size();
   const size_t t = before.nodes.empty() ? 0 : before.trees();
   Growth g = m.growth();
@@ -213,13 +234,9 @@ Model train_tree(Material& m, const Model& start, const Model& before, const Par
   }
   TrainHooks of_tree;
   of_tree.samples_at_once = hooks.samples_at_once;
-  auto last = std::chrono::steady_clock::now();
   if (hooks.after_node) {
     of_tree.after_node = [&](const PartialModel& partial) {
-      const auto now = std::chrono::steady_clock::now();
-      const std::chrono::duration<double> since = now - last;
-      if (t > 0 && since.count() < hooks.forest_seconds && !context.stop_requested()) return;
-      last = now;
+      if (!pace.due(context)) return;
       PartialModel all{before, before.nodes.size() + partial.finished};
       append_tree(all.model, partial.model);
       hooks.after_node(all);
@@ -316,8 +333,9 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
     growing = take_up(*hooks.resume, m, trees, model);
     resume = &growing;
   }
+  Pace pace(hooks.seconds);
   while (model.nodes.empty() || model.trees() < trees) {
-    append_tree(model, train_tree(m, start, model, resume, hooks, context));
+    append_tree(model, train_tree(m, start, model, resume, hooks, pace, context));
     resume = nullptr;
   }
   HeldOutScore held_out;

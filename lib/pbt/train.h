@@ -23,11 +23,11 @@ struct PartialModel {
 
 /// What the caller may hook into a training run.
 struct TrainHooks {
-  /// Called after every finished node; writes the checkpoint.
+  /// Called after a finished node; writes the checkpoint.
   std::function<void(const PartialModel&)> after_node;
-  /// From the second tree of a forest on, after_node is called only when so many seconds have gone
-  /// by since the last time, and before stopping: a checkpoint holds all trees.
-  double forest_seconds = 0;
+  /// From the second node on, after_node is called only when so many seconds have gone by since the
+  /// last time, and before stopping: a checkpoint holds all nodes so far.
+  double seconds = 0;
   /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes
   /// as of an uninterrupted run.
   const PartialModel* resume = nullptr;
@@ -65,6 +65,9 @@ struct StrongClassifier {
   std::vector<WeakClassifier> weaks;  ///< `feature` is the index into the pool
   std::vector<double> errors;
 };
+/// The weight of a weak classifier with this error, Q20, at most kMaxAlphaQ20, which models may
+/// hold.
+int32_t alpha_q20(double error);
 StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const FeaturePool& pool,
                                    double worst_error, size_t selected);
 

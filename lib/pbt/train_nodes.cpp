@@ -99,6 +99,11 @@ size_t best_length(const Growth& g, const NodeSamples& list,
   return std::max<size_t>(best, 1);
 }
 
+int32_t alpha_q20(double error) {
+  const double alpha = 0.5 * std::log((1 - error) / error) * (1 << kAlphaBits);
+  return static_cast<int32_t>(std::llround(std::min<double>(alpha, kMaxAlphaQ20)));
+}
+
 StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const FeaturePool& pool,
                                    double worst_error, size_t selected) {
   StrongClassifier strong;
@@ -107,14 +112,12 @@ StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const Fea
     if (!round.found) break;
     const double error = round.error();
     if (error >= worst_error) break;
-    const double clamped = std::max(error, smallest);
-    const double alpha = 0.5 * std::log((1 - clamped) / clamped);
     WeakClassifier weak;
     weak.feature = round.feature;
     weak.codes = pool.host[round.feature].codes;
     weak.bins = round.bins;
     weak.mask = round.mask;
-    weak.alpha_q20 = static_cast<int32_t>(std::llround(alpha * (1 << kAlphaBits)));
+    weak.alpha_q20 = alpha_q20(std::max(error, smallest));
     strong.weaks.push_back(weak);
     strong.errors.push_back(error);
     if (error < smallest) break;

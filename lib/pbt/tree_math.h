@@ -10,7 +10,8 @@
 
 namespace larch::pbt {
 
-constexpr int kAlphaBits = 20;          ///< alpha and H are Q20 integers
+constexpr int kAlphaBits = 20;                     ///< alpha and H are Q20 integers
+constexpr int32_t kMaxAlphaQ20 = 8 << kAlphaBits;  ///< e^-16 of the samples are wrong
 constexpr uint32_t kOneQ30 = 1u << 30;  ///< probability 1, and a voxel's weight at the root
 constexpr int kLogisticSteps = 4096;    ///< the table has one entry more
 constexpr int kMaxDepth = 32;
@@ -64,11 +65,17 @@ LARCH_HD Split split_weight(uint32_t weight, int32_t h, const Thresholds& t,
   return s;
 }
 
+/// H of a node from the sum of the alphas of the votes +1. Twice that sum may need 32 bits without
+/// sign; H never does, since it lies between -A and A.
+LARCH_HD int32_t strong_value(int32_t votes, int32_t alpha_sum) {
+  return static_cast<int32_t>(2u * static_cast<uint32_t>(votes) - static_cast<uint32_t>(alpha_sum));
+}
+
 /// A node as the evaluators read it. A leaf has n_weak == 0 and no children.
 struct NodeRecord {
   int32_t left = -1, right = -1;
   int32_t first_weak = 0, n_weak = 0;
-  int32_t alpha_sum = 0;  ///< A: H = 2 * sum(alpha of set bits) - A
+  int32_t alpha_sum = 0;  ///< A: H = strong_value(sum(alpha of set bits), A)
   uint32_t q = 0;         ///< empirical probability of the positive class, Q30
 };
 

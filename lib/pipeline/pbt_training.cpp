@@ -138,7 +138,7 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
     context.info("there is no checkpoint '" + files.checkpoint + "': starting from the root");
   }
   if (!files.checkpoint.empty()) {
-    hooks.forest_seconds = 5;
+    hooks.seconds = 5;
     remove_leftovers_once(folder_of(files.checkpoint), context);
     hooks.after_node = [&](const pbt::PartialModel& partial) {
       write_atomically(files.checkpoint, [&](const std::string& temporary) {

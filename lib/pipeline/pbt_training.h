@@ -15,7 +15,7 @@ namespace larch::pipeline {
 /// Files and switches of a training run, beside its configuration.
 struct TrainingFiles {
   std::vector<Case> cases;  ///< each with a label
-  std::string checkpoint;   ///< written after every node; empty: none
+  std::string checkpoint;   ///< written every few seconds and when stopped; empty: none
   bool resume = false;      ///< go on from the checkpoint, if it exists
   ReadOptions read;         ///< of images and labels
 };

@@ -308,6 +308,55 @@ TEST_CASE("Labels become classes: merged values, ignored values, a border band")
   CHECK(voxel_classes(labels, config, context_of())({3, 4, 0}) == 1);
 }
 
+TEST_CASE("The border band is that of a search in the city-block neighbourhood") {
+  for (const Vec3i size : {Vec3i{13, 11, 9}, Vec3i{17, 1, 6}, Vec3i{20, 14, 1}}) {
+    LabelVolume labels(grid_of(size));
+    const auto at = [&](int64_t i) { return labels.grid().voxel(i); };
+    for (int64_t i = 0; i < labels.voxels(); ++i) {
+      labels[i] = hash_below(5, 6, static_cast<uint64_t>(i), 40) == 0 || at(i).x > 10 ? 1 : 0;
+    }
+    for (int border = 1; border <= 5; ++border) {
+      LabelConfig config;
+      config.border_voxels = border;
+      const Volume<uint8_t> classes = voxel_classes(labels, config, context_of(2));
+      for (int64_t i = 0; i < labels.voxels(); ++i) {
+        bool near = false;
+        for (int64_t j = 0; j < labels.voxels() && !near; ++j) {
+          const Vec3i d = at(i) - at(j);
+          near = labels[i] != labels[j] && std::abs(d.x) + std::abs(d.y) + std::abs(d.z) <= border;
+        }
+        REQUIRE(classes[i] == (near ? 2 : labels[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("alpha stays within what a model may hold, however small the error") {
+  CHECK(alpha_q20(0.5) == 0);
+  CHECK(alpha_q20(0.1) == std::llround(0.5 * std::log(9.0) * (1 << kAlphaBits)));
+  CHECK(alpha_q20(1e-6) < kMaxAlphaQ20);
+  CHECK(alpha_q20(0.5 / 4.3e6) < kMaxAlphaQ20);
+  CHECK(alpha_q20(0.5 / 4.5e6) == kMaxAlphaQ20);
+  CHECK(alpha_q20(1e-300) == kMaxAlphaQ20);
+}
+
+TEST_CASE("A checkpoint of a single tree is written by time as well") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
+  const TrainConfig config = fixtures::small_config();
+  const auto checkpoints = [&](double seconds) {
+    size_t count = 0;
+    TrainHooks hooks;
+    hooks.seconds = seconds;
+    hooks.after_node = [&](const PartialModel&) { ++count; };
+    const Model model =
+        train(volumes, fixtures::space_of(config), config, hooks, nullptr, context_of());
+    REQUIRE(model.nodes.size() > 3);
+    return count;
+  };
+  CHECK(checkpoints(0) > 3);
+  CHECK(checkpoints(1e6) == 1);
+}
+
 TEST_CASE("K13: one class only") {
   std::vector<TrainingVolume> volumes{row_volume({1, 2, 3, 4}, {0, 0, 0, 9})};
   TrainConfig config = fixtures::small_config();

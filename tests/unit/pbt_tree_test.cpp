@@ -478,6 +478,41 @@ TEST_CASE("Evaluation refuses an image that does not fit the model") {
                   UsageError);
 }
 
+TEST_CASE("A compiled model is refused on images of another layout") {
+  const Model model = fixtures::random_model(4);
+  const auto set_of = [&](const Vec3i& size, int pad) {
+    const auto voxels = fixtures::noise_volume(size, 2);
+    return image::integral_set(voxels.view(), model.channels, model.padding, pad,
+                               fixtures::context_of());
+  };
+  const Vec3i size{12, 11, 10};
+  const int pad = std::max(1, model.reach());
+  const image::IntegralSet set = set_of(size, pad);
+  const CompiledModel compiled = compile(model, set, {});
+  Buffer<float> out(Device::cpu(), 12 * 12 * 12);
+  evaluate_resident(compiled, set, {}, out, fixtures::context_of());
+  // Fewer slices have the same strides.
+  evaluate_resident(compiled, set_of({12, 11, 7}, pad), {}, out, fixtures::context_of());
+  for (const image::IntegralSet& other :
+       {set_of({11, 11, 10}, pad), set_of({12, 12, 10}, pad), set_of(size, pad + 1)}) {
+    try {
+      evaluate_resident(compiled, other, {}, out, fixtures::context_of());
+      FAIL("taps of one layout were used on another");
+    } catch (const Error& error) {
+      CHECK(error.code() == ExitCode::kBug);
+      CHECK_THAT(error.what(), Catch::Contains("was compiled for strides"));
+    }
+  }
+}
+
+TEST_CASE("H is exact for the largest sums of alphas") {
+  for (const int32_t sum : {0, 1, 1 << 30, INT32_MAX - 1, INT32_MAX}) {
+    for (const int32_t votes : {0, sum / 3, sum / 2, sum}) {
+      CHECK(strong_value(votes, sum) == int64_t{2} * votes - sum);
+    }
+  }
+}
+
 TEST_CASE("The most probable voxels, ties by their order") {
   Volume<float> p(grid_of({5, 1, 1}));
   const float values[] = {0.25F, 0.75F, 0.5F, 0.75F, 0};
