@@ -38,7 +38,7 @@ struct Options {
       Field{"dataset", dataset, "many images: dataset.json of a Decathlon or nnU-Net folder"},
       Field{"output,o", output, "label map on the grid of the input"},
       Field{"probability", probability, "probability map on the grid of the input"},
-      Field{"mesh", mesh, "surface: .vtk, .obj, .ply, .stl or .gii, LPS mm"},
+      Field{"mesh", mesh, "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
       Field{"qc", qc, "picture of three slices with the contour (.png)"},
       Field{"candidates", candidates, "TSV of the most probable voxels"},
       Field{"output-dir", output_dir, "with --list: folder for <id>.nii.gz ... and status.tsv"},
@@ -113,7 +113,8 @@ Outputs run(const Options& options, Context& context, const CaseWriter& writer) 
 constexpr const char* kDescription =
     "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
     "asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
-    "input or in LPS mm, whatever the space of the model. The results do not depend on the device "
+    "input or in LPS mm, whatever the space of the model; only GIFTI meshes (.gii) are RAS mm, as "
+    "that format has it: their x and y have the other sign. The results do not depend on the device "
     "or the number of threads. If nothing is found, the outputs are written with the status "
     "'rejected' and the exit code is 7.\n\n"
     "With --list or --dataset and --output-dir the model is loaded once, and images are read and "

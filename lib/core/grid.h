@@ -9,6 +9,17 @@
 
 namespace larch {
 
+/// What the world coordinates of a grid belong to, by the codes of NIfTI's qform and sform. Formats
+/// that have no such code are the scanner's.
+enum class WorldFrame : uint8_t {
+  kUnknown = 0,  ///< the voxels have a spacing and no orientation: no side of the patient is known
+  kScanner = 1,
+  kAligned = 2,  ///< to another image
+  kTalairach = 3,
+  kMni152 = 4,
+  kTemplate = 5,  ///< another one
+};
+
 /// The lattice of voxel centres of an image.
 ///
 /// World coordinates are LPS millimetres (x to the patient's left, y to posterior, z to superior),
@@ -19,6 +30,7 @@ struct Grid {
   Vec3d spacing_mm{1, 1, 1};
   Vec3d origin_mm{0, 0, 0};
   Mat3 direction{};
+  WorldFrame frame = WorldFrame::kScanner;  ///< outputs on the grid of an input keep it
 
   LARCH_HD int64_t voxels() const { return static_cast<int64_t>(size.x) * size.y * size.z; }
   /// Position in memory of voxel `at`; x is the fastest axis.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "larch/core/vec.h"
+#include "larch/core/grid.h"
 
 namespace larch {
 
@@ -13,6 +13,7 @@ namespace larch {
 struct Mesh {
   std::vector<Vec3d> vertices_mm;
   std::vector<Vec3i> triangles;
+  WorldFrame frame = WorldFrame::kScanner;  ///< that of the image it was made from
 };
 
 /// One row of a label table.

@@ -170,7 +170,11 @@ bool goes_to_dicom(const std::string& path) {
 
 RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
   if (goes_to_dicom(path)) return read_dicom_raw(path, options);
-  return format_for_reading(path).read(path, palette);
+  RawImage raw = format_for_reading(path).read(path, palette);
+  if (options.warn) {
+    for (const std::string& warning : raw.header.warnings) options.warn(warning);
+  }
+  return raw;
 }
 
 }  // namespace

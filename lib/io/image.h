@@ -81,9 +81,11 @@ struct ImageInfo {
 /// Geometry: LPS mm. NIfTI (RAS) is converted by negating x and y. Which of its two transforms
 /// counts: sform if sform_code > 0, otherwise qform if qform_code > 0, otherwise spacing only with
 /// the identity direction in RAS, which is diag(-1,-1,1) in LPS. A sheared sform keeps its shear
-/// as a non-orthogonal direction. A transform that is not invertible is an error. Spacings come
-/// from the columns of the sform if that counts. Pictures (PNG, JPEG, TIFF) have a spacing of 1 mm
-/// and the identity direction: their resolution tags say how to print them.
+/// as a non-orthogonal direction. The code of what counts becomes grid.frame, kUnknown with a
+/// warning if none does; another warning says that two transforms of one code disagree. A transform
+/// that is not invertible is an error. Spacings come from the columns of the sform if that counts.
+/// Pictures (PNG, JPEG, TIFF) have a spacing of 1 mm and the identity direction: their resolution
+/// tags say how to print them.
 ///
 /// All checks, and what happens: apps/reading-images.md.
 ///
@@ -104,7 +106,8 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options = {});
 /// volumes also .png (uint8) and .tif .tiff (all but int32), which keep no geometry.
 /// T: uint8_t, uint16_t, int16_t, int32_t, float. The file appears under its name only when it is
 /// complete, and the same volume gives the same bytes (no time stamps). NIfTI gets sform and, if
-/// the direction is orthonormal, qform, both with code 1 (scanner), in single precision.
+/// the direction is orthonormal, qform, both with the code that grid.frame says, in single
+/// precision; with WorldFrame::kUnknown both codes are 0 and the spacings stand alone.
 /// Throws UsageError (unknown ending, type or size that the format cannot hold), OutputError (not
 /// writable, disk full).
 template <class T>

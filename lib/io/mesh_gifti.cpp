@@ -175,6 +175,20 @@ std::vector<double> values_of(const std::string& path, const Array& array) {
   return values;
 }
 
+constexpr std::pair<WorldFrame, const char*> kSpaces[] = {
+    {WorldFrame::kScanner, "NIFTI_XFORM_SCANNER_ANAT"},
+    {WorldFrame::kAligned, "NIFTI_XFORM_ALIGNED_ANAT"},
+    {WorldFrame::kTalairach, "NIFTI_XFORM_TALAIRACH"},
+    {WorldFrame::kMni152, "NIFTI_XFORM_MNI_152"},
+    {WorldFrame::kUnknown, "NIFTI_XFORM_UNKNOWN"}};
+
+/// GIFTI has no name for other templates.
+std::string space_name(WorldFrame frame) {
+  for (const auto& [known, name] : kSpaces)
+    if (known == frame) return name;
+  return "NIFTI_XFORM_UNKNOWN";
+}
+
 bool is_scanner_space(const std::string& name) {
   return name.find("NIFTI_XFORM_SCANNER_ANAT") != std::string::npos;
 }
@@ -222,6 +236,11 @@ Mesh parse_gifti(const std::string& path, std::string_view bytes) {
                 path);
   }
   flip_ras_lps(mesh);
+  for (const auto& [frame, name] : kSpaces) {
+    const bool moved = !points->matrix.empty() && !is_scanner_space(points->data_space);
+    const std::string& space = moved ? points->new_space : points->data_space;
+    if (space.find(name) != std::string::npos) mesh.frame = frame;
+  }
   return mesh;
 }
 
@@ -249,10 +268,15 @@ std::string format_gifti(const Mesh& mesh) {
   for (const Vec3i& t : mesh.triangles) {
     for (int i = 0; i < 3; ++i) put_little(triangles, static_cast<uint32_t>(t[i]));
   }
+  const std::string name = space_name(mesh.frame);
   const std::string space =
       "    <CoordinateSystemTransformMatrix>\n"
-      "      <DataSpace>NIFTI_XFORM_SCANNER_ANAT</DataSpace>\n"
-      "      <TransformedSpace>NIFTI_XFORM_SCANNER_ANAT</TransformedSpace>\n"
+      "      <DataSpace>" +
+      name +
+      "</DataSpace>\n"
+      "      <TransformedSpace>" +
+      name +
+      "</TransformedSpace>\n"
       "      <MatrixData>1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1</MatrixData>\n"
       "    </CoordinateSystemTransformMatrix>\n";
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

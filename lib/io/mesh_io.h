@@ -15,8 +15,9 @@ namespace larch {
 ///
 /// Frames: in memory all meshes are LPS mm. VTK, OBJ, PLY and STL files are taken to be LPS too,
 /// unless the header of a VTK, PLY or STL file or a comment in an OBJ file says "SPACE=RAS" (3D
-/// Slicer writes that). GIFTI is RAS by convention (NIFTI_XFORM_SCANNER_ANAT): x and y are negated
-/// on the way in and out, and the file's coordinate transform matrix is applied.
+/// Slicer writes that). GIFTI is RAS by convention, and its data space names mesh.frame
+/// (NIFTI_XFORM_SCANNER_ANAT and so on): x and y are negated on the way in and out, and the file's
+/// coordinate transform matrix is applied.
 ///
 /// Throws InputError: unknown ending, damaged file, counts larger than the file can hold (checked
 /// before memory is allocated), indices out of range, coordinates that are not finite.

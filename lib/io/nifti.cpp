@@ -21,6 +21,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr int kBytes1 = 348, kBytes2 = 540;
+/// Rounding of quaternions and float32 moves voxels by less than this share of one.
+constexpr double kSameVoxels = 0.1;
 /// After the header of a single file come four bytes that say whether extensions follow.
 constexpr int kExtender = 4;
 
@@ -160,10 +162,22 @@ Vec3d header_spacing(const Fields& f, const std::string& path) {
   return spacing;
 }
 
-void set_geometry(const Fields& f, const std::string& path, Grid& grid) {
+/// Codes that later versions of the format may add say at least that there is an orientation.
+WorldFrame frame_of(int code) {
+  return code <= 5 ? static_cast<WorldFrame>(std::max(code, 0)) : WorldFrame::kAligned;
+}
+
+/// Which of the two transforms counts: see read_volume.
+enum class Form { kSform, kQform, kNone };
+
+/// The geometry by one of the transforms, in LPS mm.
+Grid grid_by(Form form, const Fields& f, const Vec3i& size, const std::string& path) {
+  Grid grid;
+  grid.size = size;
   const int spatial_units = f.units & 7;
   const double mm = spatial_units == 1 ? 1000.0 : spatial_units == 3 ? 0.001 : 1.0;
-  if (f.sform_code > 0) {
+  if (form == Form::kSform) {
+    grid.frame = frame_of(f.sform_code);
     for (int axis = 0; axis < 3; ++axis) {
       const double length = norm(Vec3d{f.srow[0][axis], f.srow[1][axis], f.srow[2][axis]});
       if (!std::isfinite(length) || length <= 0) {
@@ -177,7 +191,8 @@ void set_geometry(const Fields& f, const std::string& path, Grid& grid) {
     grid.origin_mm = {f.srow[0][3], f.srow[1][3], f.srow[2][3]};
   } else {
     grid.spacing_mm = header_spacing(f, path);
-    if (f.qform_code > 0) {
+    grid.frame = form == Form::kQform ? frame_of(f.qform_code) : WorldFrame::kUnknown;
+    if (form == Form::kQform) {
       const Vec3d q{f.quatern[0], f.quatern[1], f.quatern[2]};
       if (!(norm(q) < 1.01)) bad(path, "the quaternion of the qform is longer than 1; repair it");
       grid.direction = rotation(f.quatern);
@@ -196,7 +211,42 @@ void set_geometry(const Fields& f, const std::string& path, Grid& grid) {
     for (double& value : row) value += 0.0;  // no negative zeros
   }
   grid.origin_mm += Vec3d{0, 0, 0};
+  return grid;
+}
+
+/// How far the corners of two grids of one size are apart, in voxels of the first.
+double distance_in_voxels(const Grid& a, const Grid& b) {
+  double farthest = 0;
+  for (int corner = 0; corner < 8; ++corner) {
+    const Vec3d at{corner & 1 ? a.size.x - 1.0 : 0, corner & 2 ? a.size.y - 1.0 : 0,
+                   corner & 4 ? a.size.z - 1.0 : 0};
+    farthest = std::max(farthest, norm(world_from_index(a, at) - world_from_index(b, at)));
+  }
+  return farthest / std::min({a.spacing_mm.x, a.spacing_mm.y, a.spacing_mm.z});
+}
+
+void set_geometry(const Fields& f, const std::string& path, Header& header) {
+  Grid& grid = header.grid;
+  const Form form = f.sform_code > 0 ? Form::kSform : f.qform_code > 0 ? Form::kQform : Form::kNone;
+  grid = grid_by(form, f, grid.size, path);
   check_geometry(grid, path);
+  if (form == Form::kNone) {
+    header.warnings.push_back(
+        "'" + path +
+        "': sform_code and qform_code are 0, so that neither sides nor positions are known: the "
+        "axes are taken to run to the right, to the front and upwards, and pictures have no "
+        "letters");
+  }
+  // With two codes they may well be two worlds; with one, one of the transforms is wrong.
+  if (form != Form::kSform || f.qform_code != f.sform_code) return;
+  try {
+    const double apart = distance_in_voxels(grid, grid_by(Form::kQform, f, grid.size, path));
+    if (apart <= kSameVoxels) return;
+  } catch (const InputError&) {  // a qform that is damaged
+  }
+  header.warnings.push_back("'" + path +
+                            "': sform and qform have one code and lead to different places; the "
+                            "sform is used");
 }
 
 void set_scaling(const Fields& f, const std::string& path, Header& header) {
@@ -304,7 +354,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   const Fields fields = version2 ? parse2(reader) : parse1(reader);
   set_type(fields, path, out.header);
   set_size(fields, path, out);
-  set_geometry(fields, path, out.header.grid);
+  set_geometry(fields, path, out.header);
   set_scaling(fields, path, out.header);
   set_data(fields, path, out);
   if (fields.single_file) check_extensions(in, out, path);

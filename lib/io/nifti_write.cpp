@@ -51,12 +51,16 @@ std::array<double, 4> quaternion(const Mat3& r) {
 }
 
 void put_geometry(HeaderBytes& header, const Grid& lps) {
+  for (int i = 0; i < 3; ++i) put(header, 80 + 4 * i, static_cast<float>(lps.spacing_mm[i]));
+  put(header, 76, 1.0F);
+  if (lps.frame == WorldFrame::kUnknown) return;  // spacings alone, as in the input
+  const auto code = static_cast<int16_t>(lps.frame);
   Mat3 direction = lps.direction;  // RAS from here on
   for (int column = 0; column < 3; ++column)
     for (int row = 0; row < 2; ++row) direction.m[row][column] *= -1;
   const Vec3d origin{-lps.origin_mm.x, -lps.origin_mm.y, lps.origin_mm.z};
 
-  put<int16_t>(header, 254, 1);  // sform_code: scanner
+  put<int16_t>(header, 254, code);  // sform_code
   for (int row = 0; row < 3; ++row) {
     for (int column = 0; column < 3; ++column) {
       const double value = direction.m[row][column] * lps.spacing_mm[column];
@@ -70,7 +74,7 @@ void put_geometry(HeaderBytes& header, const Grid& lps) {
       handedness = -1;
       for (auto& row : direction.m) row[2] = -row[2];
     }
-    put<int16_t>(header, 252, 1);  // qform_code: scanner
+    put<int16_t>(header, 252, code);  // qform_code
     const auto q = quaternion(direction);
     for (int i = 0; i < 3; ++i) {
       put(header, 256 + 4 * i, static_cast<float>(q[static_cast<size_t>(i) + 1] + 0.0));
@@ -78,7 +82,6 @@ void put_geometry(HeaderBytes& header, const Grid& lps) {
     }
   }
   put(header, 76, static_cast<float>(handedness));
-  for (int i = 0; i < 3; ++i) put(header, 80 + 4 * i, static_cast<float>(lps.spacing_mm[i]));
 }
 
 int16_t type_code(Component component) {

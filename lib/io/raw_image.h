@@ -59,6 +59,7 @@ struct Header {
   bool colour = false;  ///< the channels are red, green, blue and perhaps alpha
   double slope = 1;     ///< value = stored * slope + intercept
   double intercept = 0;
+  std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
 };
 
 /// Voxels as stored, in the machine's byte order, channels interleaved.

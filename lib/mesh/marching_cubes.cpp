@@ -243,12 +243,16 @@ class Extractor {
 
 Mesh marching_cubes(const Volume<float>& field, double iso, const Context& context) {
   const ScalarField scalar{field, iso};
-  return Extractor(scalar, context).run();
+  Mesh mesh = Extractor(scalar, context).run();
+  mesh.frame = field.grid().frame;
+  return mesh;
 }
 
 Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context) {
   const MaskField field{mask};
-  return Extractor(field, context).run();
+  Mesh mesh = Extractor(field, context).run();
+  mesh.frame = mask.grid().frame;
+  return mesh;
 }
 
 }  // namespace larch::mesh

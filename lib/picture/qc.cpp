@@ -294,6 +294,7 @@ class Painter {
   }
 
   void paint_letters(const Panel& panel) {
+    if (image_.grid().frame == WorldFrame::kUnknown) return;
     const int scale = std::clamp(std::min(panel.width, panel.height) / 130, 1, 4);
     const int width = kLetterWidth * scale, height = kLetterHeight * scale, margin = 2 * scale;
     if (panel.width < 3 * width || panel.height < 3 * height) return;

@@ -133,6 +133,44 @@ assert len(rows) == 1 + min(100, values.size), len(rows)"
   done
 }
 
+@test "the codes of NIfTI's transforms: kept in label map, probability and mesh; none is said" {
+  for form in 0 1 2 3 4; do
+    python "
+import gzip, struct
+raw = bytearray(open('good.nii', 'rb').read())
+struct.pack_into('<hh', raw, 252, 1 if $form == 4 else $form, $form)
+open('coded.nii', 'wb').write(raw)"
+    survives coded.nii "0 7" detect coded.nii --probability p.nii.gz --mesh m.gii --qc q.png
+    cp err.txt err_$form.txt
+    mv q.png q_$form.png
+    expect 0 detect coded.nii --force
+    python "
+import nibabel, numpy
+for name in 'seg.nii.gz', 'p.nii.gz':
+    header = nibabel.load(name).header
+    assert (header['sform_code'], header['qform_code']) == ($form, $form), (name, header)
+    assert numpy.allclose(header.get_zooms(), [2, 2, 3])
+    if $form == 0:
+        assert not (header['srow_x'].any() or header['quatern_b'].any())
+        assert (nibabel.load(name).affine == nibabel.load('coded.nii').affine).all()
+assert nibabel.load('m.gii').darrays[0].coordsys.dataspace == $form"
+  done
+  has err_0.txt "'coded.nii': sform_code and qform_code are 0"
+  for form in 1 2 3 4; do lacks err_$form.txt "warning"; done
+  # The letters are all that differs in the picture.
+  cmp q_1.png q_2.png
+  ! cmp -s q_0.png q_1.png
+  # Two transforms of one code that disagree.
+  python "
+import struct
+raw = bytearray(open('good.nii', 'rb').read())
+struct.pack_into('<hh', raw, 252, 1, 1)
+struct.pack_into('<f', raw, 268, 40.0)
+open('disagree.nii', 'wb').write(raw)"
+  survives disagree.nii "0 7" detect disagree.nii
+  has err.txt "'disagree.nii': sform and qform have one code and lead to different places"
+}
+
 # --- files
 
 @test "truncated, damaged and nonsensical images: 3, naming the file" {

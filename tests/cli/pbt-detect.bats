@@ -104,6 +104,13 @@ lps = nibabel.affines.apply_affine(seg.affine, at) * [-1, -1, 1]
 # GIFTI is RAS by its standard; its matrix says so.
 assert numpy.array_equal(g.darrays[0].coordsys.xform, numpy.eye(4)), g.darrays[0].coordsys.xform
 points['gii'] = points['gii'] * [-1, -1, 1]
+# VTK is LPS: vertex by vertex the same numbers, but for the signs of x and y.
+vtk = open('s.vtk', 'rb').read()
+start = vtk.index(b'POINTS')
+line = vtk[start:vtk.index(b'\\n', start) + 1]
+points['vtk'] = numpy.frombuffer(vtk, '>f4', 3 * int(line.split()[1]), start + len(line)).reshape(-1, 3)
+assert numpy.array_equal(points['vtk'], points['gii'])
+assert numpy.abs(points['vtk'][:, :2]).max() > 1
 for name in points:
     for box in (points[name].min(0) - lps.min(0), points[name].max(0) - lps.max(0)):
         assert numpy.abs(box).max() < 3, (name, box)

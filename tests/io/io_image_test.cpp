@@ -171,6 +171,42 @@ TEST_CASE("the sform wins over the qform, and shear is kept") {
   CHECK(plain.spacing_mm.y == Approx(1.25));
 }
 
+TEST_CASE("the code of a NIfTI transform is kept, and no code is a warning") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  std::vector<std::string> warnings;
+  ReadOptions options;
+  options.warn = [&](const std::string& text) { warnings.push_back(text); };
+  for (const int16_t code : {0, 1, 2, 3, 4, 5}) {
+    INFO(code);
+    write_file(folder / "in.nii", with(with(sound, 252, code), 254, code));
+    const auto volume = read_volume<int16_t>(folder / "in.nii", options);
+    CHECK(static_cast<int16_t>(volume.grid().frame) == code);
+    write_volume(folder / "out.nii", volume);
+    const std::string out = read_file(folder / "out.nii");
+    CHECK(out.substr(252, 4) == with(std::string(4, 0), 0, std::array<int16_t, 2>{code, code}));
+    const auto back = read_volume<int16_t>(folder / "out.nii");
+    CHECK(describe_difference(back.grid(), volume.grid(), 1e-4).empty());
+    CHECK(back.grid().frame == volume.grid().frame);
+    write_labelmap(folder / "labels.nii", LabelVolume(volume.grid()), {});
+    CHECK(read_labels(folder / "labels.nii", options).grid().frame == volume.grid().frame);
+  }
+  // Once for the image and once for the labels of code 0.
+  REQUIRE(warnings.size() == 2);
+  CHECK_THAT(warnings[0], Catch::Contains("in.nii") && Catch::Contains("codes are 0") ||
+                              Catch::Contains("qform_code are 0"));
+  // An sform to MNI beside a qform to the scanner: two worlds. One code and two places: a mistake.
+  const std::string moved = with(sound, 268, 99.0F);
+  warnings.clear();
+  write_file(folder / "worlds.nii", with(moved, 254, int16_t{4}));
+  CHECK(read_volume<int16_t>(folder / "worlds.nii", options).grid().frame == WorldFrame::kMni152);
+  CHECK(warnings.empty());
+  write_file(folder / "places.nii", moved);
+  CHECK(read_volume<int16_t>(folder / "places.nii", options).grid().origin_mm.x == Approx(-12.5));
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Catch::Contains("places.nii") && Catch::Contains("the sform is used"));
+}
+
 TEST_CASE("values that a type cannot hold are errors") {
   const TemporaryFolder folder;
   Volume<float> volume(oblique_grid({4, 3, 2}), 7.0F);

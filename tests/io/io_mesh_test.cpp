@@ -71,6 +71,30 @@ TEST_CASE("meshes come back from every format") {
   CHECK_THROWS_AS(write_mesh(folder / "no/m.vtk", mesh), OutputError);
 }
 
+TEST_CASE("GIFTI is RAS and names its frame, the other formats are LPS and say so") {
+  const TemporaryFolder folder;
+  Mesh mesh = tetrahedron();
+  write_mesh(folder / "m.vtk", mesh);
+  write_mesh(folder / "m.ply", mesh);
+  for (const auto& [frame, name] : {std::pair{WorldFrame::kScanner, "NIFTI_XFORM_SCANNER_ANAT"},
+                                    std::pair{WorldFrame::kAligned, "NIFTI_XFORM_ALIGNED_ANAT"},
+                                    std::pair{WorldFrame::kMni152, "NIFTI_XFORM_MNI_152"},
+                                    std::pair{WorldFrame::kUnknown, "NIFTI_XFORM_UNKNOWN"}}) {
+    mesh.frame = frame;
+    write_mesh(folder / "m.gii", mesh);
+    const std::string text = read_file(folder / "m.gii");
+    CHECK_THAT(text, Catch::Contains(std::string("<DataSpace>") + name + "<"));
+    CHECK_THAT(text, Catch::Contains(std::string("<TransformedSpace>") + name + "<"));
+    const Mesh back = read_mesh(folder / "m.gii");
+    CHECK(back.frame == frame);
+    CHECK(back.vertices_mm == mesh.vertices_mm);
+  }
+  for (const char* ending : {".vtk", ".obj", ".ply", ".stl"}) {
+    write_mesh(folder / ("m" + std::string(ending)), mesh);
+    CHECK_THAT(read_file(folder / ("m" + std::string(ending))), Catch::Contains("SPACE=LPS, mm"));
+  }
+}
+
 TEST_CASE("nibabel reads our GIFTI in RAS and we read nibabel's") {
   if (!has_nibabel()) {
     WARN("skipped: python3-nibabel is not installed");

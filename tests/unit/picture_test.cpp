@@ -148,6 +148,11 @@ TEST_CASE("letters follow the direction matrix") {
     text += read_letter(picture, left + (side - width) / 2, side - height - margin, scale);
     return text;
   };
+  Grid unknown = grid;
+  unknown.frame = WorldFrame::kUnknown;
+  const RgbImage bare = qc_picture(Volume<float>(unknown, 0), LabelVolume(unknown, 0), {});
+  CHECK(std::all_of(bare.rgb.begin(), bare.rgb.end(), [](uint8_t v) { return v == 0; }));
+  CHECK(std::any_of(picture.rgb.begin(), picture.rgb.end(), [](uint8_t v) { return v > 200; }));
   CHECK(letters(0) == "RLAP");
   CHECK(letters(1) == "RLSI");
   CHECK(letters(2) == "APSI");
