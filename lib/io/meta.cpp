@@ -101,6 +101,10 @@ void set_data(const std::string& path, const TextHeader& text, MetaHeader& out) 
   if (!is_file(out.data_path)) {
     bad(path, "the voxels should stand in '" + out.data_path + "', which is missing");
   }
+  std::error_code error;
+  if (fs::equivalent(out.data_path, path, error)) {
+    bad(path, "the header names itself as the file of the voxels; repair the line ElementDataFile");
+  }
   const auto skip = numbers_for(path, text, 1, {"headersize"});
   out.data_offset = skip.empty() ? 0 : static_cast<int64_t>(std::clamp(skip[0], -1.0, 1e15));
 }

@@ -150,6 +150,11 @@ TEST_CASE("absurd sizes are refused before memory is taken") {
                            "ElementType = MET_UCHAR\nElementDataFile = gone.raw\n",
                            "gone.mhd"),
              Catch::Contains("gone.raw") && Catch::Contains("missing"));
+  CHECK_THAT(reading_error(folder,
+                           "ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\n"
+                           "ElementType = MET_UCHAR\nElementDataFile = self.mhd\n",
+                           "self.mhd"),
+             Catch::Contains("names itself"));
 }
 
 TEST_CASE("truncated and bit-flipped compressed files are errors, never short data") {

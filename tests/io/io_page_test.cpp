@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// The tables of apps/reading-images.md, but for DICOM: every message that they promise is given,
+// for a file made here, and is in the page.
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "nifti_damage.h"
+#include "tiff_maker.h"
+
+using namespace larch;
+using namespace larch::test;
+
+namespace {
+
+struct Row {
+  std::string message;  ///< as the page has it
+  std::string name, bytes;
+};
+
+std::string nrrd(const std::string& lines) {
+  return "NRRD0004\n" + lines + "\n" + std::string(8, '\1');
+}
+
+std::string mha(const std::string& lines) {
+  return "ObjectType = Image\nNDims = 3\n" + lines + "ElementDataFile = LOCAL\n" +
+         std::string(8, '\1');
+}
+
+std::vector<Row> general_rows(const std::string& nifti) {
+  const std::string sizes = "DimSize = 2 2 2\n", type = "ElementType = MET_UCHAR\n";
+  std::string not_numbers = nifti;
+  not_numbers = with(with(with(not_numbers, 70, int16_t{16}), 72, int16_t{32}), 42, int16_t{2});
+  not_numbers = with(not_numbers, 352, NAN);
+  std::string frames = with(with(nifti, 40, int16_t{4}), 48, int16_t{2});
+  return {{"more than the file can hold", "a.mha", mha("DimSize = 900 900 900\n" + type)},
+          {"truncated", "a.nii", nifti.substr(0, nifti.size() - 1)},
+          {"is not to be believed", "a.mha", mha(sizes + type + "ElementSpacing = 1 1 1e5\n")},
+          {"is not to be believed", "a.mha", mha(sizes + type + "ElementSpacing = 1e-8 1 1\n")},
+          {"the header places a corner of the image at", "a.mha",
+           mha(sizes + type + "Offset = 0 2e7 0\n")},
+          {"the geometry in the header is not finite", "a.nii", with(nifti, 292, INFINITY)},
+          {"two axes of the direction matrix are parallel", "a.mha",
+           mha(sizes + type + "TransformMatrix = 1 0 0 1 0 0 0 0 1\n")},
+          {"frames", "a.nii", frames + nifti.substr(352)},
+          {"write one of them to a file of its own", "a.nrrd",
+           nrrd("type: uint8\ndimension: 3\nsizes: 2 2 2\nkinds: vector domain domain\nencoding: "
+                "raw\n")},
+          {"voxels are NaN or infinite", "a.nii", not_numbers}};
+}
+
+std::vector<Row> nifti_rows(const std::string& nifti) {
+  std::string extension(16, '\0');
+  extension = with(with(extension, 0, int32_t{16}), 4, int32_t{4});
+  std::string extended = with(nifti, 348, char{1});
+  extended.insert(352, extension);
+  std::string singular = nifti;
+  for (size_t i = 0; i < 12; ++i) singular = with(singular, 280 + 4 * i, 0.0F);
+  return {
+      {"the quaternion of the qform is longer than 1", "a.nii",
+       with(with(nifti, 254, int16_t{0}), 256, 1.5F)},
+      {"the sform of the header cannot be inverted", "a.nii", singular},
+      {"inside the header itself", "a.nii", with(nifti, 108, 348.0F)},
+      {"inside the header itself", "a.nii", with(sound_nifti2(), 168, int64_t{352})},
+      {"inside a header extension", "a.nii", extended},
+      {"impossible offset", "a.nii", with(nifti, 108, NAN)},
+      {"scl_slope or scl_inter of the header is not finite", "a.nii", with(nifti, 112, INFINITY)},
+      {"the header contradicts itself", "a.nii", with(nifti, 72, int16_t{64})},
+      {"this is ANALYZE 7.5", "a.nii", with(nifti, 344, 0)}};
+}
+
+std::vector<Row> text_rows() {
+  const std::string base = "type: uint8\ndimension: 3\nsizes: 2 2 2\nencoding: raw\n";
+  const std::string axes = "space: LPS\nspace directions: (1,0,0) (0,1,0) (0,0,1)\n";
+  const std::string sizes = "DimSize = 2 2 2\n", type = "ElementType = MET_UCHAR\n";
+  return {{"names a space and no directions", "a.nrrd", nrrd(base + "space: RAS\n")},
+          {"are not supported; write them in mm", "a.nrrd",
+           nrrd(base + axes + "space units: \"ell\" \"ell\" \"ell\"\n")},
+          {"which NRRD does not know", "a.nrrd", nrrd(base + "colour: red\n")},
+          {"says twice, and differently", "a.nrrd", nrrd(base + "type: int8\n")},
+          {"says twice, and differently", "a.mha", mha(sizes + type + "DimSize = 2 2 1\n")},
+          {"is damaged or not supported", "a.nrrd",
+           nrrd(base + "spacings: 1 1 " + std::string(5000, '1') + "x\n")},
+          {"names itself as the file of the voxels", "a.nhdr", nrrd(base + "data file: a.nhdr\n")},
+          {"in which order bytes are", "a.nrrd",
+           nrrd("type: int16\ndimension: 1\nsizes: 4\nencoding: raw\n")},
+          {"write raw or gzip", "a.nrrd",
+           nrrd("type: uint8\ndimension: 1\nsizes: 8\nencoding: bzip2\n")},
+          {"spread over several files", "a.mhd",
+           "NDims = 3\n" + sizes + type + "ElementDataFile = LIST\n"},
+          {"stored as text", "a.mha", mha(sizes + type + "BinaryData = False\n")},
+          {"is damaged", "a.mha", mha(sizes + type + "ElementSpacing = 1 1\n")}};
+}
+
+std::vector<Row> picture_rows() {
+  TiffMaker ring, away, strips;
+  ring.next = ring.directory_offset();
+  away.next = 1 << 20;
+  strips.fields[257].value = INT32_MAX;
+  const auto first = static_cast<uint32_t>(ring.directory_offset());
+  TiffMaker marked;
+  marked.fields[254] = {4, 1, 1};
+  std::string pages = marked.bytes();
+  const std::string directory = pages.substr(first);
+  pages = with(pages, pages.size() - 4, static_cast<uint32_t>(pages.size())) + directory;
+  const std::string one = TiffMaker{}.bytes();
+  std::string two = with(one, one.size() - 4, static_cast<uint32_t>(one.size()));
+  two += with(one.substr(first), 2 + 8, uint32_t{8});
+  return {
+      {"in a ring", "a.tif", ring.bytes()},
+      {"beyond the end of the file", "a.tif", away.bytes()},
+      {"fewer strips or tiles", "a.tif", strips.bytes()},
+      {"its first page is", "a.tif", pages},
+      {"pages are of different sizes or kinds", "a.tif", two},
+      {"the picture is damaged or truncated", "a.png", "\x89PNG\r\n\x1a\n" + std::string(40, 'x')},
+      {"the picture is damaged or truncated", "a.jpg", "\xff\xd8\xff" + std::string(40, 'x')}};
+}
+
+/// The messages of the page: the code in the third column of its tables, without those of DICOM.
+std::set<std::string> promised() {
+  const char* source = std::getenv("LARCH_SOURCE_DIR");
+  std::istringstream page(
+      read_file(std::string(source != nullptr ? source : ".") + "/apps/reading-images.md"));
+  std::set<std::string> messages;
+  bool dicom = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) dicom = line == "## DICOM" || line.starts_with("## Parsers");
+    const size_t end = line.rfind("` |"), begin = line.rfind('`', end - 1);
+    if (dicom || end == std::string::npos || end + 3 != line.size()) continue;
+    if (line.rfind('|', begin) + 2 == begin)
+      messages.insert(line.substr(begin + 1, end - begin - 1));
+  }
+  return messages;
+}
+
+}  // namespace
+
+TEST_CASE("every message of the reader's page is given, and no other is promised") {
+  const TemporaryFolder folder;
+  const std::string nifti = sound_nifti(folder);
+  std::set<std::string> page = promised();
+  CHECK(page.size() > 30);
+  const std::string missing =
+      message_of<InputError>([&] { read_volume<float>(folder / "missing.nii"); });
+  CHECK_THAT(missing, Catch::Contains("no such file or folder"));
+  std::set<std::string> given{"no such file or folder"};
+  for (const auto& rows : {general_rows(nifti), nifti_rows(nifti), text_rows(), picture_rows()}) {
+    for (const Row& row : rows) {
+      INFO(row.message);
+      CHECK_THAT(reading_error(folder, row.bytes, row.name), Catch::Contains(row.message));
+      CHECK(page.contains(row.message));
+      given.insert(row.message);
+    }
+  }
+  for (const std::string& message : page) {
+    INFO(message);
+    CHECK(given.contains(message));
+  }
+}
