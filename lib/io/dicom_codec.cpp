@@ -69,10 +69,10 @@ std::optional<Codestream> read_jpeg_header(std::string_view data) {
 bool unpack_segment(std::string_view packed, std::byte* out, size_t count, size_t step) {
   size_t at = 0, done = 0;
   while (done < count && at < packed.size()) {
-    const int control = static_cast<int8_t>(packed[at++]);
-    if (control == -128) continue;
-    const bool literal = control >= 0;
-    const auto run = static_cast<size_t>(literal ? control + 1 : 1 - control);
+    const auto control = static_cast<uint8_t>(packed[at++]);
+    if (control == 128) continue;
+    const bool literal = control < 128;
+    const size_t run = literal ? control + size_t{1} : size_t{257} - control;
     if (run > count - done || at + (literal ? run : 1) > packed.size()) return false;
     for (size_t i = 0; i < run; ++i, ++done) {
       out[done * step] = static_cast<std::byte>(packed[literal ? at + i : at]);

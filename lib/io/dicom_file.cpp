@@ -134,12 +134,18 @@ void add_planes(const DataSet& data, DicomObject& object) {
     take_functional_groups(shared->GetItem(1).GetNestedDataSet(), plane, object.path);
   }
   const DicomSequence groups = sequence_of(data, Tag(0x5200, 0x9230));
+  const auto described = groups ? static_cast<int>(groups->GetNumberOfItems()) : 0;
+  if (described > 0 && described != object.frames) {
+    bad_dicom(object.path, "it describes " + std::to_string(described) + " frames but has " +
+                               std::to_string(object.frames) +
+                               "; repair the header or export the file again");
+  }
   const std::string name = std::filesystem::path(object.path).filename().string();
   for (int frame = 0; frame < object.frames; ++frame) {
     DicomPlane own = plane;
     own.frame = frame;
     own.name = object.frames > 1 ? name + ", frame " + std::to_string(frame + 1) : name;
-    if (groups && static_cast<size_t>(frame) < groups->GetNumberOfItems()) {
+    if (described > 0) {
       take_functional_groups(groups->GetItem(static_cast<size_t>(frame) + 1).GetNestedDataSet(),
                              own, object.path);
     } else if (object.frames > 1) {

@@ -76,8 +76,8 @@ DicomLut read_modality_lut(const gdcm::DataSet& data, bool is_signed, const std:
   if (bits < 8 || bits > 16) bad("it has " + std::to_string(bits) + " bits an entry");
   std::vector<uint16_t> words = uint16s_of(item, kLutData);
   if (bits == 8 && words.size() == (entries + 1) / 2 && entries > 1) {  // two entries in a word
-    const std::vector<uint16_t> packed = std::move(words);
-    words.resize(entries);
+    const std::vector<uint16_t> packed = words;
+    words.assign(entries, 0);
     for (size_t i = 0; i < entries; ++i) {
       words[i] = static_cast<uint16_t>(packed[i / 2] >> (8 * (i % 2)) & 255);
     }

@@ -390,6 +390,8 @@ ROWS = {
         lambda: [made(ImageType=["ORIGINAL", "PRIMARY", "M", "ND", "MOSAIC"])], csa, lambda: csa(False)],
     "NumberOfFrames that": [
         lambda t=t: [with_text(made(), (0x0028, 0x0008), "IS", t)] for t in ("0", "-1")],
+    "functional groups": [
+        lambda n=n: changed([enhanced([0, 2, 4], [1, 1, 1])], 0, NumberOfFrames=n) for n in (1, 2)],
     "a file that is cut": [None],  # below
 }
 
