@@ -54,5 +54,8 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     std::cerr << "error: " << error.what() << "\n";
     return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::cerr << "unexpected: " << error.what() << "\n";
+    return 1;
   }
 }

@@ -17,7 +17,7 @@ namespace {
 std::string error_of(const MadeSlice& slice) {
   const TemporaryFolder folder;
   write_file(folder / "x.dcm", made_dicom(slice));
-  const std::string message = message_of<InputError>([&] { read_volume<float>(folder / "x.dcm"); });
+  std::string message = message_of<InputError>([&] { read_volume<float>(folder / "x.dcm"); });
   CHECK_THAT(message, Contains("x.dcm"));
   CHECK_THROWS_AS(probe_image(folder / "x.dcm"), InputError);
   return message;
@@ -68,7 +68,7 @@ Volume<float> read_only_allowed(const std::vector<MadeSlice>& slices, Allow allo
     ++warnings;
     CHECK_THAT(text, Contains(why));
   };
-  const auto volume = read_volume<float>(folder.string(), options);
+  auto volume = read_volume<float>(folder.string(), options);
   CHECK(warnings == 1);
   return volume;
 }
@@ -294,7 +294,7 @@ TEST_CASE("no value of the image description ends the process") {
 }
 
 TEST_CASE("a Modality LUT is applied") {
-  const auto table = [](std::vector<int> descriptor, const std::string& data,
+  const auto table = [](const std::vector<int>& descriptor, const std::string& data,
                         const std::string& vr = "US") {
     std::string numbers;
     for (const int n : descriptor) numbers += dicom_number(static_cast<uint32_t>(n) & 65535U, 2);
