@@ -251,9 +251,7 @@ void evaluate(const EvaluateJob& job) {
     stack_walk(job);
     return;
   }
-  EvaluateJob tiled = job;
-  if (tiled.tile.x == 0) tiled.tile = {32, 8, 8};
-  tile_walk(tiled);
+  tile_walk(job);
 }
 
 }  // namespace cpu

@@ -352,21 +352,16 @@ Vec3i tile_counts(const Vec3i& size, const Vec3i& tile) {
   return {count(size.x, tile.x), count(size.y, tile.y), count(size.z, tile.z)};
 }
 
-/// The tile of the job, or one whose voxels and surroundings stay in the second level cache for
-/// windows of the usual size; smaller where there would be too few tiles for the threads.
-Vec3i chosen_tile(const EvaluateJob& job) {
-  if (job.tile.x > 0) return job.tile;
-  const Vec3i large{32, 16, 16}, small{32, 8, 8};
-  const Vec3i tiles = tile_counts(job.size, large);
-  const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
-  return all < int64_t{16} * job.threads ? small : large;
-}
+/// The tile if the job names none: its voxels and their surroundings stay in the second level cache
+/// for windows of the usual size. Tiles of four times as many voxels were measured to be no faster,
+/// and are too few for many threads.
+constexpr Vec3i kTile{32, 8, 8};
 
 }  // namespace
 
 void tile_walk(const EvaluateJob& wanted) {
   EvaluateJob job = wanted;
-  job.tile = chosen_tile(wanted);
+  if (wanted.tile.x == 0) job.tile = kTile;
   const WalkPlan plan(job);
   const Vec3i tiles = tile_counts(job.size, job.tile);
   const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
