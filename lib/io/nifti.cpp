@@ -267,7 +267,8 @@ void set_data(const Fields& f, const std::string& path, NiftiHeader& out) {
   const double offset = f.data_offset == 0 ? least : f.data_offset;
   const bool inside = offset >= 0 && offset < least && guarded(Guard::kNiftiOffset);
   if (inside) {
-    bad(path, "the header places the voxels at byte " + std::to_string(f.data_offset) +
+    bad(path, "the header places the voxels at byte " +
+                  std::to_string(static_cast<int64_t>(f.data_offset)) +
                   ", inside the header itself, which takes " + std::to_string(least) +
                   " bytes; repair vox_offset, or convert the file again");
   }
