@@ -2,20 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/failures.h"
 
-#include <cstdio>
+#include <filesystem>
 #include <new>
+#include <system_error>
 
-#include "larch/core/device.h"
+#include "larch/core/host_memory.h"
+#include "larch/core/parallel.h"
 
 namespace larch::detail {
 namespace {
 
-std::string out_of_memory() {
-  char free[32];
-  std::snprintf(free, sizeof free, "%.1f GiB",
-                static_cast<double>(free_memory_bytes(Device::cpu())) / (1024.0 * 1024 * 1024));
-  return std::string("out of memory, with ") + free +
-         " free: run where more is free or allowed, or on a smaller or coarser image";
+/// What the standard library throws for a thread that could not be started.
+bool is_thread_failure(const std::system_error& error) {
+  return error.code() == std::errc::resource_unavailable_try_again &&
+         dynamic_cast<const std::filesystem::filesystem_error*>(&error) == nullptr;
 }
 
 void add(std::exception_ptr error, Failure& failure, bool& decided) {
@@ -39,7 +39,12 @@ void add(std::exception_ptr error, Failure& failure, bool& decided) {
     descend(e);
   } catch (const std::bad_alloc& e) {
     decide(ExitCode::kMemory);
-    failure.chain.push_back(out_of_memory());
+    const auto* known = dynamic_cast<const OutOfMemory*>(&e);
+    failure.chain.push_back(out_of_memory_text(known != nullptr ? known->needed_bytes() : 0));
+    descend(e);
+  } catch (const std::system_error& e) {
+    if (is_thread_failure(e)) decide(ExitCode::kMemory);
+    failure.chain.push_back(is_thread_failure(e) ? out_of_threads_text(0, 0) : e.what());
     descend(e);
   } catch (const std::exception& e) {
     failure.chain.emplace_back(e.what());

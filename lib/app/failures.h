@@ -12,13 +12,14 @@ namespace larch::detail {
 
 struct Failure {
   ExitCode code = ExitCode::kBug;
-  bool expected = false;           ///< a larch::Error or std::bad_alloc is in the chain
+  bool expected = false;           ///< a larch::Error or what counts as one is in the chain
   bool stopped = false;            ///< larch::Stopped: not an error but an early end
   std::vector<std::string> chain;  ///< the outermost message first
 };
 
 /// What an exception and those nested in it say. The code is that of the first larch::Error from
-/// the outside; std::bad_alloc counts as MemoryError; anything else is a bug.
+/// the outside; std::bad_alloc and a thread that could not be started count as MemoryError;
+/// anything else is a bug.
 Failure failure_of(std::exception_ptr error);
 
 }  // namespace larch::detail

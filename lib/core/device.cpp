@@ -3,12 +3,11 @@
 #include "larch/core/device.h"
 
 #include <cstdio>
-#include <fstream>
 
 #include "larch_build.h"
-#include <unistd.h>
 
 #include "larch/core/dispatch.h"
+#include "larch/core/host_memory.h"
 
 namespace larch {
 namespace cuda {  // defined in cuda/core/device.cu, if built
@@ -35,17 +34,6 @@ int count_with_reason(std::string* why) {
     return 0;
   }
   return kCount(why);
-}
-
-size_t available_host_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key, unit;
-  size_t kilobytes = 0;
-  while (meminfo >> key >> kilobytes >> unit) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-  }
-  return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) *
-         static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -113,7 +101,7 @@ Device choose_device(const std::string& text, std::string* reason) {
 
 size_t free_memory_bytes(const Device& device) {
   if (device.is_cuda() && kBuiltWithCuda) return kFree(device.index);
-  return available_host_bytes();
+  return free_host_memory().bytes;
 }
 
 }  // namespace larch

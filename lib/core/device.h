@@ -37,7 +37,8 @@ std::string describe(const Device& device, int threads);
 /// Throws UsageError for anything else.
 Device choose_device(const std::string& text, std::string* reason = nullptr);
 
-/// Free bytes of the device's memory (host: available physical memory).
+/// Free bytes of the device's memory; of the host, what this process may still take: see
+/// free_host_memory.
 size_t free_memory_bytes(const Device& device);
 
 }  // namespace larch

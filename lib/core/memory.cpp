@@ -1,27 +1,24 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "larch/core/buffer.h"
 #include "larch/core/dispatch.h"
+#include "larch/core/host_memory.h"
 
 namespace larch::memory {
 namespace cpu {
 
-/// Above this size it is asked first whether the memory is there: the kernel would promise it and
-/// end the process later.
-constexpr size_t kWorthAsking = size_t{256} << 20;
-
 void* allocate(int /*index*/, size_t bytes) {
-  const size_t rounded = (bytes + 255) / 256 * 256;
-  const bool too_large = bytes > kWorthAsking && bytes > free_memory_bytes(Device::cpu());
-  void* data = too_large ? nullptr : std::aligned_alloc(256, rounded);
-  if (data == nullptr) {
-    throw MemoryError("not enough host memory: needed " + std::to_string(bytes) +
-                      " bytes, available " + std::to_string(free_memory_bytes(Device::cpu())));
+  constexpr size_t kAlignment = 256;
+  void* data = nullptr;
+  if (bytes <= SIZE_MAX - kAlignment && host_memory_allows(bytes)) {
+    data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   }
+  if (data == nullptr) throw MemoryError(out_of_memory_text(bytes));
   return data;
 }
 void release(int /*index*/, void* data) {

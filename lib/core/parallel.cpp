@@ -3,30 +3,178 @@
 #include "larch/core/parallel.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
 
-#include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
+#include <sys/resource.h>
 
+#include "larch/core/error.h"
+#include "larch/core/host_memory.h"
+
+// Why not TBB: it ends the process when it cannot start or set up a thread of its own. Here a
+// thread that cannot be had is left out, and nothing is allocated once a thread runs.
 namespace larch {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+/// One call of parallel_for.
+class Loop {
+ public:
+  Loop(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body)
+      : count_(count), grain_(grain), body_(body) {}
+
+  /// Takes ranges until none is left or one has thrown.
+  void work() noexcept {
+    while (!failed_.load(std::memory_order_relaxed)) {
+      const int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
+      if (begin >= count_) return;
+      try {
+        body_(begin, std::min(begin + grain_, count_));
+      } catch (...) {
+        if (!failed_.exchange(true)) error_ = std::current_exception();
+      }
+    }
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  // Guarded by the pool's lock.
+  int wanted = 0;  ///< threads that may still join
+  int inside = 0;  ///< threads that have joined and not left
+
+ private:
+  const int64_t count_, grain_;
+  const std::function<void(int64_t, int64_t)>& body_;
+  std::atomic<int64_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;  // read after all threads have left
+};
+
+/// Threads that wait for loops. They live as long as the process.
+class Pool {
+ public:
+  static Pool& instance() {
+    static auto* const pool = new Pool;  // never destroyed: its threads wait in it at exit
+    return *pool;
+  }
+
+  /// Runs the loop in the calling thread and up to `helpers` others.
+  void run(Loop& loop, int helpers) {
+    int called = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      called = std::min(helpers, start(helpers + wanted_));
+      if (called > 0) open_.push_back(&loop);
+      loop.wanted = called;
+      wanted_ += called;
+    }
+    for (int i = 0; i < called; ++i) came_.notify_one();
+    loop.work();
+    std::unique_lock lock(mutex_);
+    if (loop.wanted > 0) {
+      wanted_ -= loop.wanted;
+      open_.erase(std::find(open_.begin(), open_.end(), &loop));
+    }
+    left_.wait(lock, [&] { return loop.inside == 0; });
+  }
+
+  /// Starts threads until `threads` of them exist. Returns how many do.
+  int reserve(int threads) {
+    const std::lock_guard lock(mutex_);
+    while (started_ < threads && start_one()) {
+    }
+    return started_;
+  }
+
+ private:
+  /// Starts threads until `idle` of them are idle, if it can. Returns how many are idle.
+  int start(int idle) {
+    while (idle_ < idle && started_ < kMostThreads && start_one()) {
+    }
+    return idle_;
+  }
+
+  bool start_one() {
+    try {
+      std::thread([this] { serve(); }).detach();
+    } catch (const std::system_error&) {
+      return false;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    ++started_;
+    ++idle_;
+    return true;
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      came_.wait(lock, [this] { return !open_.empty(); });
+      Loop& loop = *open_.front();
+      --wanted_;
+      --idle_;
+      ++loop.inside;
+      if (--loop.wanted == 0) open_.pop_front();
+      lock.unlock();
+      loop.work();
+      lock.lock();
+      ++idle_;
+      if (--loop.inside == 0) left_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable came_, left_;
+  std::deque<Loop*> open_;  // loops that wait for threads, the oldest first
+  int started_ = 0;
+  int idle_ = 0;    // threads outside of loops
+  int wanted_ = 0;  // sum over the open loops
+};
+
+}  // namespace
 
 void parallel_for(int threads, int64_t count, int64_t grain,
                   const std::function<void(int64_t, int64_t)>& body) {
   if (count <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
   if (threads <= 1 || count <= grain) {
     body(0, count);
     return;
   }
-  // More threads than cores are legal (and tested); TBB would otherwise cap them with a warning.
-  static const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 1024);
-  tbb::task_arena arena(threads);
-  arena.execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<int64_t>(0, count, static_cast<size_t>(std::max<int64_t>(grain, 1))),
-        [&](const tbb::blocked_range<int64_t>& range) { body(range.begin(), range.end()); },
-        tbb::simple_partitioner());
-  });
+  Loop loop(count, grain, body);
+  const int64_t ranges = (count - 1) / grain + 1;
+  Pool::instance().run(loop, static_cast<int>(std::min<int64_t>(threads, ranges)) - 1);
+  loop.rethrow();
+}
+
+void start_threads(int threads) {
+  const int needed = std::min(threads, kMostThreads);
+  const int possible = Pool::instance().reserve(needed - 1) + 1;
+  if (possible < needed) throw MemoryError(out_of_threads_text(needed, possible));
+}
+
+std::string out_of_threads_text(int needed, int possible) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NPROC, &limit);
+  const HostMemory free = free_host_memory();
+  const std::string processes =
+      limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur);
+  const std::string numbers =
+      needed == 0 ? "one more needed, none possible"
+                  : std::to_string(needed) + " needed, " + std::to_string(possible) + " possible";
+  return "out of threads: " + numbers + " (ulimit -u: " + processes + "; " +
+         std::to_string(free.bytes) + " bytes free, " + free.limit +
+         "): give fewer --threads, or raise the limit";
 }
 
 }  // namespace larch

@@ -4,13 +4,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace larch {
 
 /// Calls body(begin, end) on disjoint ranges that cover [0, count), on at most `threads` threads.
 /// Which thread takes which range is not defined: bodies write disjoint results or integer sums, so
 /// that the outcome does not depend on the number of threads. The first exception is rethrown.
+/// Where a thread cannot be had, the others do its work.
 void parallel_for(int threads, int64_t count, int64_t grain,
                   const std::function<void(int64_t begin, int64_t end)>& body);
+
+/// Starts what parallel_for needs for `threads` threads at once, the calling one included. Throws
+/// MemoryError that says how many could be had.
+void start_threads(int threads);
+
+/// "out of threads: 8 needed, 3 possible (...)", with the limits that count and what to do. 0
+/// needed: one more, whatever the number.
+std::string out_of_threads_text(int needed, int possible);
 
 }  // namespace larch

@@ -8,8 +8,8 @@
 #include <new>
 #include <type_traits>
 
-#include "larch/core/device.h"
 #include "larch/core/error.h"
+#include "larch/core/host_memory.h"
 #include "larch/io/guard.h"
 
 namespace larch::io {
@@ -156,18 +156,12 @@ int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::strin
 }
 
 std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path) {
-  const size_t available = free_memory_bytes(Device::cpu());
-  const auto fail = [&] {
-    throw MemoryError("'" + path + "': not enough host memory: needed " + std::to_string(bytes) +
-                      " bytes, available " + std::to_string(available));
-  };
-  if (static_cast<size_t>(bytes) > available) fail();
+  const auto needed = static_cast<size_t>(bytes);
   try {
-    return std::vector<std::byte>(static_cast<size_t>(bytes));
+    if (host_memory_allows(needed)) return std::vector<std::byte>(needed);
   } catch (const std::bad_alloc&) {
-    fail();
   }
-  return {};
+  throw MemoryError("'" + path + "': " + out_of_memory_text(needed));
 }
 
 namespace {

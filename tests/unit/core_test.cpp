@@ -3,6 +3,7 @@
 #include <atomic>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -74,6 +75,37 @@ TEST_CASE("parallel_for covers each index once for any number of threads") {
   }
   CHECK_THROWS_AS(parallel_for(2, 100, 1, [](int64_t, int64_t) { throw InputError("x"); }),
                   InputError);
+}
+
+TEST_CASE("parallel_for inside of itself, and from several threads at once") {
+  std::atomic<int64_t> sum{0};
+  const auto outer = [&] {
+    parallel_for(3, 20, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        parallel_for(4, 1000, 10, [&](int64_t a, int64_t b) { sum += b - a; });
+      }
+    });
+  };
+  std::thread other(outer);
+  outer();
+  other.join();
+  CHECK(sum == 2 * 20 * 1000);
+}
+
+TEST_CASE("parallel_for: what one thread throws ends the loop, and the next one works") {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> calls{0};
+    CHECK_THROWS_AS(parallel_for(4, 1000000, 1,
+                                 [&](int64_t begin, int64_t) {
+                                   ++calls;
+                                   if (begin == 5) throw InputError("x");
+                                 }),
+                    InputError);
+    CHECK(calls < 1000000);
+  }
+  std::atomic<int> calls{0};
+  parallel_for(4, 100, 1, [&](int64_t, int64_t) { ++calls; });
+  CHECK(calls == 100);
 }
 
 TEST_CASE("the generator depends on its key alone") {
