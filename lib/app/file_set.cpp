@@ -7,6 +7,7 @@
 #include <set>
 
 #include "larch/app/failures.h"
+#include "larch/app/signals.h"
 #include "larch/core/error.h"
 #include "larch/core/temporaries.h"
 
@@ -84,6 +85,7 @@ void FileSet::commit() {
     throw Stopped("stopped before the outputs got their names",
                   static_cast<ExitCode>(context_.stop->load()));
   }
+  const Committing not_torn;
   const auto fail = [&](const AtomicFile& failed, int error) {
     for (const AtomicFile& file : files_) file.take_back();
     const std::string hint = error == EEXIST ? "; it appeared during the run" : "";

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <malloc.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "larch/core/error.h"
 
@@ -52,7 +54,24 @@ int wanted_threads(const std::optional<int>& flag) {
   return allowed_processors();
 }
 
+/// Touches the stack page by page, so that the kernel maps it now.
+void touch_stack() {
+  constexpr size_t kPage = 4096, kBytes = size_t{512} << 10;
+  char stack[kBytes];
+  volatile char* const touched = stack;
+  for (size_t i = 0; i < kBytes; i += kPage) touched[kBytes - 1 - i] = 0;
+}
+
 }  // namespace
+
+void prepare_for_limits() {
+  rlimit limit{};
+  getrlimit(RLIMIT_STACK, &limit);
+  constexpr rlim_t kEnough = rlim_t{2} << 20;
+  if (limit.rlim_cur >= kEnough) touch_stack();
+  getrlimit(RLIMIT_AS, &limit);
+  if (limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
+}
 
 int choose_threads(const std::optional<int>& flag) {
   const int threads = wanted_threads(flag);

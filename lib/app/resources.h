@@ -14,6 +14,11 @@ namespace larch::detail {
 /// one. Also tells ITK, through its environment variable.
 int choose_threads(const std::optional<int>& flag);
 
+/// Takes what a process under ulimit -v must have before others take it: the stack of the main
+/// thread, which ends the process if it cannot grow; and keeps the allocator from reserving address
+/// space for each thread. To be called before threads are started.
+void prepare_for_limits();
+
 struct ChosenDevice {
   Device device;
   std::string reason;  ///< "--device", "LARCH_DEVICE", "auto: this build has no CUDA code"

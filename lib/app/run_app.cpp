@@ -21,6 +21,7 @@
 #include "larch/app/sidecar.h"
 #include "larch/app/signals.h"
 #include "larch/config/suggest.h"
+#include "larch/core/parallel.h"
 
 namespace larch::detail {
 namespace {
@@ -228,6 +229,7 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
     }
     return 0;
   }
+  start_threads(context.threads);
   NewFolders folders;
   for (const std::string& folder : run.planned.folders) folders.make(folder);
   CaseWriter cases;
@@ -300,6 +302,8 @@ int report_failure(Failure failure, const std::string& app, Console* console, in
 int run_program(const Program& program, int argc, char** argv) {
   const std::atomic<int>* stop = nullptr;
   std::optional<Console> console;
+  catch_terminate();
+  prepare_for_limits();
   try {
     CommandLine line;
     parse_command_line(program, argc, argv, line);

@@ -218,6 +218,17 @@ start_writing() {  # the same, until the first temporary is there
   no_temporaries
 }
 
+@test "143: what cannot be interrupted is ended in time, with a word" {
+  start_writing --sleep 600
+  kill -TERM "$child"
+  code=0; wait "$child" || code=$?
+  [ "$code" -eq 143 ]
+  [ "$SECONDS" -lt 60 ]
+  has err.txt "cannot be interrupted"
+  absent b.txt b.txt.json
+  no_temporaries
+}
+
 # --- configuration
 
 @test "--print-config is valid input and a fixed point" {

@@ -4,8 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <new>
 #include <sstream>
+#include <system_error>
+#include <thread>
 
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
@@ -19,8 +22,11 @@
 #include "larch/app/outputs.h"
 #include "larch/app/resources.h"
 #include "larch/app/sidecar.h"
+#include "larch/app/signals.h"
 #include "larch/core/atomic_file.h"
 #include "larch/core/digest.h"
+#include "larch/core/parallel.h"
+#include "larch/core/temporaries.h"
 
 namespace {
 std::atomic<int> flushes{0};
@@ -233,6 +239,91 @@ TEST_CASE("log levels: flags win over LARCH_LOGLEVEL") {
   CHECK_THROWS_WITH(choose_log_level(false, 0), Catch::Contains("did you mean 'warning'?"));
   unsetenv("LARCH_LOGLEVEL");
   CHECK(choose_log_level(false, 0) == LogLevel::kInfo);
+}
+
+/// Runs `body` in a child process and returns how that ended, as the shell says it.
+int exit_code_of(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(99);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST_CASE("a signal ends the process in time, and removes temporaries, but tears no commit") {
+  const Folder folder;
+  const std::string temporary = folder / "t", committed = folder / "c";
+  const int code = exit_code_of([&] {
+    catch_signals();
+    std::ofstream(temporary) << "half";
+    remember_temporary(temporary);
+    {
+      const Committing not_torn;
+      raise(SIGTERM);
+      raise(SIGTERM);  // would end the process at once
+      std::ofstream(committed) << "whole";
+    }
+    while (true) pause();
+  });
+  CHECK(code == 143);
+  CHECK(fs::exists(committed));
+  CHECK_FALSE(fs::exists(temporary));
+}
+
+TEST_CASE("a commit that hangs does not keep the process for ever") {
+  CHECK(exit_code_of([] {
+          catch_signals();
+          const Committing never_over;
+          raise(SIGINT);
+          raise(SIGINT);
+          while (true) pause();
+        }) == 130);
+}
+
+TEST_CASE("an exception that nobody can catch ends the process with its code") {
+  const Folder folder;
+  const std::string temporary = folder / "t";
+  const auto thrower = [&](auto error) {
+    return [=] {
+      catch_terminate();
+      std::ofstream(temporary) << "half";
+      remember_temporary(temporary);
+      std::thread([=] { throw error; }).join();
+    };
+  };
+  CHECK(exit_code_of(thrower(std::bad_alloc())) == 5);
+  CHECK_FALSE(fs::exists(temporary));
+  CHECK(exit_code_of(thrower(std::system_error(EAGAIN, std::generic_category()))) == 5);
+  CHECK(exit_code_of(thrower(InputError("x"))) == 3);
+  CHECK(exit_code_of(thrower(std::logic_error("x"))) == 1);
+}
+
+TEST_CASE("operator new says how much was asked for") {
+  constexpr size_t kTooMuch = size_t{1} << 46;
+  const Failure failure = failure_from([] { std::vector<char> v(kTooMuch); });
+  CHECK(failure.code == ExitCode::kMemory);
+  CHECK(failure.chain.front().find("(70368744177664 bytes) needed") != std::string::npos);
+}
+
+TEST_CASE("threads that cannot be had are an error of memory, with numbers") {
+  const int code = exit_code_of([] {
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = size_t{600} << 20;
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      start_threads(1000);
+    } catch (const MemoryError& error) {
+      const bool numbers = std::string(error.what()).find("1000 needed, ") != std::string::npos;
+      std::atomic<int> sum{0};
+      parallel_for(8, 100, 1, [&](int64_t, int64_t) { ++sum; });  // with those that there are
+      _exit(numbers && sum == 100 ? 5 : 98);
+    }
+  });
+  CHECK(code == 5);
 }
 
 TEST_CASE("a line of progress is due after 10 % or 30 s, whichever is later") {
