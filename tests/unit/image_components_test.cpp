@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/image/components.h"
+
+namespace larch::image {
+namespace {
+
+Volume<uint8_t> box(const Vec3i& size, const Vec3i& low, const Vec3i& high) {
+  Grid grid;
+  grid.size = size;
+  Volume<uint8_t> mask(grid);
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    bool inside = true;
+    for (int axis = 0; axis < 3; ++axis) {
+      inside = inside && at[axis] >= low[axis] && at[axis] <= high[axis];
+    }
+    mask[i] = inside ? 255 : 0;
+  }
+  return mask;
+}
+
+int64_t count(const Volume<uint8_t>& mask) {
+  return std::count(mask.begin(), mask.end(), uint8_t{1});
+}
+
+/// Background that no path through faces leads out of, by repeated sweeps.
+Volume<uint8_t> filled_by_sweeps(const Volume<uint8_t>& mask) {
+  const Vec3i size = mask.size();
+  Volume<uint8_t> outside(mask.grid());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int64_t i = 0; i < mask.voxels(); ++i) {
+      if (mask[i] != 0 || outside[i] != 0) continue;
+      const Vec3i at = mask.grid().voxel(i);
+      bool reached = false;
+      for (int axis = 0; axis < 3; ++axis) {
+        if (axis == 2 && size.z == 1) continue;
+        for (const int step : {-1, 1}) {
+          Vec3i next = at;
+          next[axis] += step;
+          reached = reached || !mask.grid().contains(next) || outside(next) != 0;
+        }
+      }
+      if (reached) outside[i] = 1;
+      changed = changed || reached;
+    }
+  }
+  for (uint8_t& voxel : outside) voxel = static_cast<uint8_t>(voxel == 0);
+  return outside;
+}
+
+/// Components in the order of their first voxel, by flooding: the voxel indices of each.
+std::vector<std::vector<int64_t>> flooded(const Volume<uint8_t>& mask) {
+  std::vector<std::vector<int64_t>> all;
+  Volume<uint8_t> seen(mask.grid());
+  for (int64_t start = 0; start < mask.voxels(); ++start) {
+    if (mask[start] == 0 || seen[start] != 0) continue;
+    std::vector<int64_t> component{start};
+    seen[start] = 1;
+    for (size_t done = 0; done < component.size(); ++done) {
+      for (int axis = 0; axis < 3; ++axis) {
+        for (const int step : {-1, 1}) {
+          Vec3i next = mask.grid().voxel(component[done]);
+          next[axis] += step;
+          if (!mask.grid().contains(next) || mask(next) == 0 || seen(next) != 0) continue;
+          seen(next) = 1;
+          component.push_back(mask.grid().linear(next));
+        }
+      }
+    }
+    all.push_back(component);
+  }
+  return all;
+}
+
+TEST_CASE("the largest components of random masks are those that flooding finds") {
+  std::mt19937 random(5);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 300; ++round) {
+    Grid grid;
+    grid.size = {1 + below(12), 1 + below(9), 1 + below(7)};
+    Volume<uint8_t> mask(grid);
+    const int often = 2 + below(4);
+    for (uint8_t& voxel : mask) voxel = below(often) == 0 ? 9 : 0;
+    auto components = flooded(mask);
+    CHECK(count_components(mask) == static_cast<int64_t>(components.size()));
+    std::stable_sort(components.begin(), components.end(),
+                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    for (const int n : {1, 3}) {
+      Volume<uint8_t> wanted(grid);
+      for (size_t c = 0; c < components.size() && c < static_cast<size_t>(n); ++c) {
+        for (const int64_t voxel : components[c]) wanted[voxel] = 1;
+      }
+      const Volume<uint8_t> kept = keep_largest_component(mask, n);
+      CHECK(std::equal(wanted.begin(), wanted.end(), kept.begin()));
+    }
+  }
+}
+
+TEST_CASE("holes of random masks, wherever in the volume they lie") {
+  std::mt19937 random(3);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 300; ++round) {
+    const Vec3i size{1 + below(9), 1 + below(9), round % 3 == 0 ? 1 : 1 + below(9)};
+    auto mask = box(size, {1, 1, 1}, {0, 0, 0});
+    const Vec3i low{below(size.x), below(size.y), below(size.z)};
+    const int often = 2 + below(5);
+    for (int64_t i = 0; i < mask.voxels(); ++i) {
+      const Vec3i at = mask.grid().voxel(i);
+      const bool inside = at.x >= low.x && at.y >= low.y && at.z >= low.z;
+      mask[i] = inside && below(often) > 0 ? 3 : 0;
+    }
+    const Volume<uint8_t> wanted = filled_by_sweeps(mask), filled = fill_holes(mask);
+    CHECK(std::equal(wanted.begin(), wanted.end(), filled.begin()));
+    const Volume<uint8_t> all = keep_largest_component(mask, 1000);
+    CHECK(std::equal(all.begin(), all.end(), mask.begin(),
+                     [](uint8_t a, uint8_t b) { return (a != 0) == (b != 0); }));
+  }
+}
+
+TEST_CASE("components are counted by faces, and the largest are kept") {
+  auto mask = box({10, 10, 10}, {0, 0, 0}, {3, 3, 3});
+  mask({4, 4, 4}) = 1;  // touches the box at a corner only
+  for (int x = 6; x < 9; ++x) mask({x, 8, 8}) = 7;
+  CHECK(count_components(mask) == 3);
+  CHECK(count(keep_largest_component(mask)) == 64);
+  CHECK(count(keep_largest_component(mask, 2)) == 67);
+  CHECK(count(keep_largest_component(mask, 9)) == 68);
+  CHECK(count(keep_largest_component(mask, 0)) == 0);
+  CHECK(keep_largest_component(mask)({4, 4, 4}) == 0);
+  CHECK(count_components(Volume<uint8_t>(mask.grid())) == 0);
+  CHECK(count(keep_largest_component(Volume<uint8_t>(mask.grid()))) == 0);
+  // Equal sizes: the first in memory.
+  Volume<uint8_t> twins(mask.grid());
+  twins({9, 0, 0}) = twins({0, 9, 9}) = 1;
+  CHECK(keep_largest_component(twins)({9, 0, 0}) == 1);
+  CHECK(count(keep_largest_component(twins)) == 1);
+  CHECK_THROWS_AS(keep_largest_component(mask, -1), UsageError);
+}
+
+TEST_CASE("holes are filled, openings are not") {
+  auto mask = box({9, 9, 9}, {1, 1, 1}, {7, 7, 7});
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    const Vec3i at = mask.grid().voxel(i);
+    if (at.x > 2 && at.x < 6 && at.y > 2 && at.y < 6 && at.z > 2 && at.z < 6) mask[i] = 0;
+  }
+  CHECK(count(fill_holes(mask)) == 343);
+  auto open = mask;
+  open({4, 4, 1}) = open({4, 4, 2}) = 0;  // a shaft to the outside
+  CHECK(count(fill_holes(open)) == 343 - 27 - 2);
+  auto diagonal = mask;
+  diagonal({2, 2, 2}) = diagonal({1, 1, 1}) = 0;  // corners are no way out
+  CHECK(count(fill_holes(diagonal)) == 343 - 1);
+
+  auto slice = box({7, 7, 1}, {1, 1, 0}, {5, 5, 0});
+  slice({3, 3, 0}) = 0;
+  CHECK(count(fill_holes(slice)) == 25);
+  CHECK(count_components(slice) == 1);
+}
+
+}  // namespace
+}  // namespace larch::image
