@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "larch/core/error.h"
+#include "larch/core/host_memory.h"
 #include "larch/core/parallel.h"
 
 namespace larch::io {
@@ -59,6 +60,7 @@ int64_t ZReader::read(void* to, int64_t bytes) {
     const int got = gzread(file_, static_cast<char*>(to) + done, want);
     int status = Z_OK;
     const char* message = gzerror(file_, &status);
+    if (status == Z_MEM_ERROR) throw MemoryError("'" + path_ + "': " + out_of_memory_text(0));
     if (got < 0 || (status != Z_OK && status != Z_STREAM_END)) {
       throw InputError("'" + path_ + "': the compressed data are damaged or truncated (" + message +
                        "); copy or export the file again");
