@@ -56,6 +56,15 @@ std::vector<double> numbers_for(const std::string& path, const TextHeader& text,
   return {};
 }
 
+// Directions with few digits are meant to be unit vectors; others are for check_geometry to refuse.
+void take_rounding_off(Grid& grid) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const double length = norm(grid.direction.column(axis));
+    if (!(std::abs(length - 1) > 1e-6 && std::abs(length - 1) <= kRoundedAxis)) continue;
+    for (auto& row : grid.direction.m) row[axis] /= length;
+  }
+}
+
 void set_grid(const std::string& path, const TextHeader& text, MetaHeader& out) {
   const std::vector<double> sizes = checked_sizes(path, text.value("ndims"), text.value("dimsize"));
   const size_t n = sizes.size();
@@ -78,6 +87,7 @@ void set_grid(const std::string& path, const TextHeader& text, MetaHeader& out) 
       grid.direction.m[row][i] = matrix[i * n + row];
     }
   }
+  if (!matrix.empty()) take_rounding_off(grid);
   check_geometry(grid, path);
 }
 

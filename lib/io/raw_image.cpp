@@ -207,6 +207,14 @@ void check_geometry(const Grid& grid, const std::string& path) {
                      text(grid.spacing_mm.z) + " mm); repair the header");
   }
   if (guarded(Guard::kGeometryLimits)) check_limits(grid, path);
+  for (int axis = 0; axis < 3; ++axis) {
+    // The spacing alone is the size of a voxel; a longer axis would make it a lie.
+    const double length = norm(grid.direction.column(axis));
+    if (std::abs(length - 1) <= kRoundedAxis) continue;
+    throw InputError("'" + path + "': axis " + std::to_string(axis + 1) +
+                     " of the direction matrix is not a unit vector (its length is " +
+                     text(length) + "); repair the header: the spacing says how large voxels are");
+  }
   if (!(std::abs(determinant(grid.direction)) > 1e-6)) {
     throw InputError("'" + path +
                      "': two axes of the direction matrix are parallel, so that positions are not "

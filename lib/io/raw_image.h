@@ -79,11 +79,12 @@ std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);
 /// longest table; beyond it float32, in which NIfTI and the meshes store positions, no longer tells
 /// neighbouring voxels apart, or overflows.
 constexpr double kFinestSpacingMm = 1e-7, kCoarsestSpacingMm = 1e4;
-constexpr double kFarthestMm = 1e7;  ///< of any corner of the image from the origin of the world
+constexpr double kFarthestMm = 1e7;    ///< of any corner of the image from the origin of the world
+constexpr double kRoundedAxis = 0.01;  ///< how far from 1 rounding takes the length of an axis
 
 /// Throws InputError unless spacing, origin and direction are finite, the spacings and the eight
-/// corners within the limits above and the direction invertible. Every reader calls it, with the
-/// size already in the grid.
+/// corners within the limits above, the columns of the direction unit vectors and it invertible.
+/// Every reader calls it, with the size already in the grid.
 void check_geometry(const Grid& grid, const std::string& path);
 
 /// Applies slope, intercept and luminance and checks each value against T; see read_volume.

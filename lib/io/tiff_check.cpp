@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
@@ -78,7 +79,9 @@ class TiffBytes {
     Directory fields;
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t at = offset + head + i * entry;
-      fields.insert({get<uint16_t>(at), field(at)});  // of two fields of one tag the first counts
+      const Field found = field(at);
+      check_text(get<uint16_t>(at), get<uint16_t>(at + 2), found);
+      fields.insert({get<uint16_t>(at), found});  // of two fields of one tag the first counts
     }
     const uint64_t end = offset + head + count * entry;
     next = big_ ? get<uint64_t>(end) : get<uint32_t>(end);
@@ -124,6 +127,23 @@ class TiffBytes {
   void require(uint64_t offset, uint64_t count) const {
     if (offset > size() || count > size() - offset) {
       bad(path_, "a directory lies beyond the end of the file");
+    }
+  }
+
+  /// libtiff ends the texts of the tags that it knows; the others ITK reads up to the next zero,
+  /// wherever in the memory that is.
+  void check_text(int tag, int type, const Field& field) const {
+    constexpr int kText = 2, kDateTime = 306;
+    constexpr uint64_t kDateTimeBytes = 20;
+    if (tag == kDateTime && field.count < kDateTimeBytes) {  // ITK takes 20 bytes, there or not
+      bad(path_, "its field DateTime has " + std::to_string(field.count) + " bytes instead of 20");
+    }
+    constexpr int kKnown[] = {269, 270, 271, 272, 285, 305, 306, 315, 316, 333, 337, 33432};
+    if (type != kText || std::find(std::begin(kKnown), std::end(kKnown), tag) != std::end(kKnown)) {
+      return;
+    }
+    if (field.count == 0 || get<char>(field.offset + field.count - 1) != '\0') {
+      bad(path_, "the text of field " + std::to_string(tag) + " does not end in a zero");
     }
   }
 

@@ -289,3 +289,30 @@ TEST_CASE("a TIFF file that claims more than it holds is refused by its header")
   bits.fields[258].value = 1000;
   CHECK_THAT(reading_error(folder, bits.bytes(), "bits.tif"), Catch::Contains("1000 bits"));
 }
+
+TEST_CASE("texts of a TIFF directory that ITK would read beyond their end are refused") {
+  const TemporaryFolder folder;
+  TiffMaker date;
+  date.fields[306] = {2, 4, 0x00333231};
+  CHECK_THAT(reading_error(folder, date.bytes(), "date.tif"), Catch::Contains("DateTime"));
+  TiffMaker open;
+  open.fields[50000] = {2, 4, 0x34333231};
+  CHECK_THAT(reading_error(folder, open.bytes(), "open.tif"), Catch::Contains("50000"));
+  open.fields[50000].value = 0x00333231;
+  write_file(folder / "ended.tif", open.bytes());
+  CHECK(read_volume<uint8_t>(folder / "ended.tif").voxels() == 192);
+}
+
+TEST_CASE("axes of a MetaImage are unit vectors, but for rounding") {
+  const TemporaryFolder folder;
+  const auto with_axis = [](const std::string& axis) {
+    return "ObjectType = Image\nNDims = 3\nDimSize = 1 1 2\nTransformMatrix = " + axis +
+           " 0 -0.707 0.707 0 0 0 1\nElementType = MET_UCHAR\nElementDataFile = LOCAL\nab";
+  };
+  CHECK_THAT(reading_error(folder, with_axis("5 5"), "long.mha"),
+             Catch::Contains("axis 1") && Catch::Contains("unit vector"));
+  write_file(folder / "rounded.mha", with_axis("0.707 0.707"));
+  const Grid grid = read_volume<uint8_t>(folder / "rounded.mha").grid();
+  CHECK(norm(grid.direction.column(0)) == Approx(1).epsilon(1e-12));
+  CHECK(grid.direction.m[0][0] == Approx(std::sqrt(0.5)));
+}
