@@ -40,6 +40,7 @@ endif()
 
 if(LARCH_FUZZ)
   target_compile_definitions(larch_settings INTERFACE $<BUILD_INTERFACE:LARCH_FUZZ>)
+  target_compile_options(larch_private INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # larch_library(name DEPENDS a b): a library of the project with the shared settings.
