@@ -6,11 +6,11 @@
 #include <gdcmReader.h>
 #include <gdcmSequenceOfFragments.h>
 
+#include "larch/core/guard.h"
 #include "larch/io/byte_order.h"
 #include "larch/io/dicom_codec.h"
 #include "larch/io/dicom_elements.h"
 #include "larch/io/dicom_file.h"
-#include "larch/io/guard.h"
 
 namespace larch::io {
 namespace {

@@ -10,9 +10,9 @@
 #include <filesystem>
 
 #include "larch/core/error.h"
+#include "larch/core/guard.h"
 #include "larch/io/byte_order.h"
 #include "larch/io/file.h"
-#include "larch/io/guard.h"
 #include "larch/io/zstream.h"
 
 namespace larch::io {

@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "larch/core/error.h"
+#include "larch/core/guard.h"
 #include "larch/core/host_memory.h"
-#include "larch/io/guard.h"
 
 namespace larch::io {
 namespace {
