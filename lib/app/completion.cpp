@@ -11,6 +11,7 @@ std::string words_of(const config::Leaf& leaf) {
   if (leaf.flag == "--device") return "auto cpu cuda cuda:0";
   const config::Node node =
       leaf.node.kind == config::Kind::kOptional ? leaf.node.prototype() : leaf.node;
+  if (!node.allowed.empty()) return config::list_text(node.allowed, " ");
   return config::join(node.choices, " ");
 }
 

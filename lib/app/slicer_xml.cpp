@@ -82,7 +82,7 @@ Element element_of(const config::Node& node) {
     case config::Kind::kBool:
       return {"boolean", ""};
     case config::Kind::kInteger:
-      return {"integer", ""};
+      return {node.allowed.empty() ? "integer" : "integer-enumeration", ""};
     case config::Kind::kNumber:
       return {"double", ""};
     case config::Kind::kEnum:
@@ -122,6 +122,7 @@ std::string parameter(const config::Leaf& leaf) {
     text += tag("default", value.is_string() ? value.get<std::string>() : json_text(value), 6);
   }
   for (const std::string& choice : node.choices) text += tag("element", choice, 6);
+  for (const int64_t value : node.allowed) text += tag("element", std::to_string(value), 6);
   return text + constraints(node) + "    </" + element.name + ">\n";
 }
 

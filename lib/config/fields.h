@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace larch {
 
@@ -16,7 +20,8 @@ namespace larch {
 ///
 /// The member's initialiser is the default. Members may be bool, int, int64_t, uint64_t, float,
 /// double, std::string, enums with names, std::array, std::vector, std::optional and structs that
-/// have fields() themselves. Bounds are doubles: exact up to 2^53.
+/// have fields() themselves. Bounds are doubles: exact up to 2^53. What else is allowed is said by
+/// the functions below, so that files, flags, schema and help have one rule.
 template <class T>
 struct Field {
   Field(const char* key, T& value, const char* help) : key(key), value(value), help(help) {}
@@ -30,12 +35,41 @@ struct Field {
     return copy;
   }
 
+  /// An integer that is one of these.
+  Field one_of(std::vector<int64_t> values) const {
+    Field copy = *this;
+    copy.allowed = std::move(values);
+    return copy;
+  }
+  /// An integer that is odd.
+  Field odd() const {
+    Field copy = *this;
+    copy.is_odd = true;
+    return copy;
+  }
+  /// A vector of one of these lengths.
+  Field lengths(std::vector<size_t> values) const {
+    Field copy = *this;
+    copy.allowed_lengths = std::move(values);
+    return copy;
+  }
+  /// A vector of at least one element.
+  Field not_empty() const {
+    Field copy = *this;
+    copy.is_not_empty = true;
+    return copy;
+  }
+
   const char* key;
   T& value;
   const char* help;
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   bool is_required = false;
+  std::vector<int64_t> allowed{};  ///< empty: all within the bounds
+  bool is_odd = false;
+  std::vector<size_t> allowed_lengths{};  ///< empty: all
+  bool is_not_empty = false;
 };
 
 /// A value of an enum and its name in files and flags. Beside the enum, in its namespace:

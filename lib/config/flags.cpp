@@ -75,7 +75,7 @@ std::string bounds_text(const Node& node) {
     return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
   };
   if (std::isfinite(node.min) && std::isfinite(node.max)) {
-    return " in [" + number(node.min) + ", " + number(node.max) + "]";
+    return " in [" + number(node.min) + ", " + number(node.max) + "]" + (node.odd ? ", odd" : "");
   }
   if (std::isfinite(node.min)) return " >= " + number(node.min);
   if (std::isfinite(node.max)) return " <= " + number(node.max);
@@ -142,7 +142,7 @@ std::string value_text(const Node& node) {
     case Kind::kBool:
       return "true|false";
     case Kind::kInteger:
-      return "INT" + bounds_text(node);
+      return node.allowed.empty() ? "INT" + bounds_text(node) : list_text(node.allowed, "|");
     case Kind::kNumber:
       return "NUMBER" + bounds_text(node);
     case Kind::kString:
@@ -156,8 +156,10 @@ std::string value_text(const Node& node) {
       Node element = node.prototype();
       element.min = std::max(element.min, node.min);
       element.max = std::min(element.max, node.max);
-      return (node.kind == Kind::kVector ? "list of " : "") + value_text(element) +
-             (node.kind == Kind::kOptional ? " or null" : "");
+      if (node.kind == Kind::kOptional) return value_text(element) + " or null";
+      std::string count = node.not_empty ? "at least one, " : "";
+      if (!node.allowed_lengths.empty()) count = list_text(node.allowed_lengths, " or ") + ", ";
+      return "list of " + (count.empty() ? "" : count + "each ") + value_text(element);
     }
   }
   return "";

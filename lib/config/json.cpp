@@ -49,6 +49,29 @@ std::string range_text(const Node& node) {
   return "[" + low + ", " + high + "]";
 }
 
+/// Rules beside the bounds. `odd` of the magnitude, since the sign does not matter.
+void check_value(const Node& node, int64_t value, bool odd, const Json& json,
+                 const std::string& where) {
+  const auto& allowed = node.allowed;
+  if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+    fail(where, shown(json) + " is not one of " + list_text(allowed));
+  }
+  if (node.odd && !odd) fail(where, shown(json) + " is not odd");
+}
+
+void check_length(const Node& node, size_t length, const std::string& where) {
+  const auto& allowed = node.allowed_lengths;
+  if (node.fixed_size && length != *node.fixed_size) {
+    fail(where, "expected " + std::to_string(*node.fixed_size) + " elements, found " +
+                    std::to_string(length));
+  }
+  if (node.not_empty && length == 0) fail(where, "expected at least one element, found none");
+  if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), length) == allowed.end()) {
+    fail(where,
+         "expected " + list_text(allowed, " or ") + " elements, found " + std::to_string(length));
+  }
+}
+
 [[noreturn]] void out_of_range(const Node& node, const Json& json, const std::string& where) {
   fail(where, shown(json) + " is out of range " + range_text(node));
 }
@@ -84,10 +107,12 @@ void read_integer(const Node& node, const Json& json, const std::string& where) 
   if (magnitude > (negative ? lowest : node.type_max) || value < node.min || value > node.max) {
     out_of_range(node, json, where);
   }
+  const auto signed_value = static_cast<int64_t>(negative ? ~magnitude + 1 : magnitude);
+  check_value(node, signed_value, magnitude % 2 == 1, json, where);
   if (node.is_unsigned) {
     node.set(magnitude);
   } else {
-    node.set(static_cast<int64_t>(negative ? ~magnitude + 1 : magnitude));
+    node.set(signed_value);
   }
 }
 
@@ -135,10 +160,7 @@ void read_object(const Node& node, const Json& json, const std::string& where) {
 
 void read_vector(const Node& node, const Json& json, const std::string& where) {
   if (!json.is_array()) fail(where, "expected a list [...], found " + shown(json));
-  if (node.fixed_size && json.size() != *node.fixed_size) {
-    fail(where, "expected " + std::to_string(*node.fixed_size) + " elements, found " +
-                    std::to_string(json.size()));
-  }
+  check_length(node, json.size(), where);
   node.resize(json.size());
   for (size_t i = 0; i < json.size(); ++i) {
     read(element_of(node, node.at(i)), json[i], where + "/" + std::to_string(i));

@@ -36,6 +36,10 @@ struct Node {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   bool required = false;
+  std::vector<int64_t> allowed{};         ///< of an integer; empty: all within the bounds
+  bool odd = false;                       ///< of an integer
+  std::vector<size_t> allowed_lengths{};  ///< of a vector; empty: all
+  bool not_empty = false;                 ///< of a vector
 
   // Scalars. Integers are passed as int64_t, or uint64_t where unsigned; enums by name.
   std::function<Scalar()> get{};
@@ -182,12 +186,24 @@ Node describe_field(const Field<T>& field) {
   n.key = field.key;
   n.help = field.help;
   n.required = field.is_required;
+  n.allowed = field.allowed;
+  n.odd = field.is_odd;
+  n.allowed_lengths = field.allowed_lengths;
+  n.not_empty = field.is_not_empty;
   if (field.min > n.min) n.min = field.min;
   if (field.max < n.max) n.max = field.max;
   return n;
 }
 
 }  // namespace detail
+
+/// "6, 26" of the numbers 6 and 26.
+template <class T>
+std::string list_text(const std::vector<T>& numbers, const std::string& between = ", ") {
+  std::string text;
+  for (const T number : numbers) text += (text.empty() ? "" : between) + std::to_string(number);
+  return text;
+}
 
 /// The tree of nodes of `value`.
 template <class T>

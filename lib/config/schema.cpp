@@ -15,6 +15,11 @@ Json integral_or_double(double value) {
 
 void put_bounds(const Node& node, Json& json) {
   const bool integer = node.kind == Kind::kInteger;
+  if (!node.allowed.empty()) {
+    json["enum"] = node.allowed;
+    return;
+  }
+  if (node.odd) json["not"] = {{"multipleOf", 2}};
   if (std::isfinite(node.min)) {
     json["minimum"] = integral_or_double(node.min);
   } else if (integer) {
@@ -34,6 +39,14 @@ Json element_type(const Node& node) {
   element.min = std::max(element.min, node.min);
   element.max = std::min(element.max, node.max);
   return type_of(element);
+}
+
+void put_lengths(const Node& node, Json& json) {
+  if (node.fixed_size) json["minItems"] = json["maxItems"] = *node.fixed_size;
+  if (node.not_empty) json["minItems"] = 1;
+  for (const size_t length : node.allowed_lengths) {
+    json["anyOf"].push_back({{"minItems", length}, {"maxItems", length}});
+  }
 }
 
 Json object_type(const Node& node) {
@@ -73,7 +86,7 @@ Json type_of(const Node& node) {
     case Kind::kVector:
       json["type"] = "array";
       json["items"] = element_type(node);
-      if (node.fixed_size) json["minItems"] = json["maxItems"] = *node.fixed_size;
+      put_lengths(node, json);
       break;
     case Kind::kOptional:
       json["anyOf"] = Json::array({element_type(node), Json{{"type", "null"}}});

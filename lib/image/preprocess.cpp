@@ -366,6 +366,16 @@ IntensityMap intensity_map(const Volume<float>& image, const IntensityRule& rule
   return {low, rule.steps / (high - low), range[0], range[1]};
 }
 
+void check_rule(const IntensityRule& rule) {
+  const bool percentile = rule.rule == IntensityKind::kPercentile;
+  const double low = percentile ? rule.low_percentile : rule.window_low;
+  const double high = percentile ? rule.high_percentile : rule.window_high;
+  if (low < high) return;
+  throw UsageError(percentile
+                       ? "space/intensity: low_percentile has to be less than high_percentile"
+                       : "space/intensity: window_low has to be less than window_high");
+}
+
 std::array<int32_t, 2> value_range(const IntensityRule& rule) {
   const auto room = static_cast<int32_t>(rule.headroom * rule.steps);
   return {-room, rule.steps + room};

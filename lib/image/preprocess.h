@@ -89,6 +89,8 @@ struct IntensityMap {
 /// Evaluates the rule on a volume. Percentiles are order statistics floor(p / 100 * (n - 1)).
 /// A constant volume maps to 0. Throws UsageError for an empty window.
 IntensityMap intensity_map(const Volume<float>& image, const IntensityRule& rule);
+/// Throws UsageError unless the low end of the rule is below its high end.
+void check_rule(const IntensityRule& rule);
 /// Clip range of a rule, for the bounds of features.
 std::array<int32_t, 2> value_range(const IntensityRule& rule);
 

@@ -110,6 +110,10 @@ void stack_walk(const EvaluateJob& job) {
 
 }  // namespace
 
+void check_config(const EvaluateConfig& config) {
+  tile_of(config);
+}
+
 Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device) {
   if (wanted != Walk::kAuto) return wanted;
   constexpr double kSparse = 0.1;

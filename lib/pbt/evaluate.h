@@ -56,7 +56,8 @@ struct EvaluateConfig {
       Field{"tile", tile,
             "voxels along x, y, z of a tile; empty: chosen for the device; the result does not "
             "depend on it",
-            1, 256},
+            1, 256}
+          .lengths({0, 3}),
       Field{"hard", hard, "descend one child only: the plain boosting tree"},
       Field{"early_rejection", early_rejection,
             "stop inside a node when its outcome is certain; the result does not change"},
@@ -64,6 +65,9 @@ struct EvaluateConfig {
             0.5});
   }
 };
+
+/// Throws UsageError for a tile of too many voxels, as `evaluate` does.
+void check_config(const EvaluateConfig& config);
 
 /// The posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is float
 /// (p), uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and 0,

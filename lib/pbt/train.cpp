@@ -315,6 +315,11 @@ std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config) {
   return specs;
 }
 
+void check_config(const TrainConfig& config, uint64_t seed) {
+  image::check_rule(config.space.intensity);
+  make_pool(config, channel_specs(config.features), seed);
+}
+
 Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
             const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
             const Context& context) {

@@ -49,6 +49,10 @@ struct TrainReport {
 /// The channels of a configuration: each kind at each pyramid level, kinds outermost.
 std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
 
+/// Throws UsageError for what `train` would refuse in a configuration whatever the volumes are: an
+/// empty intensity window, a feature of the pool (drawn with `seed`) whose sums leave 32 bits.
+void check_config(const TrainConfig& config, uint64_t seed);
+
 /// Trains a probabilistic boosting tree, or a forest of them: section 3 of the specification (Tu
 /// 2005; Birkbeck, Sofka, Zhou 2011). `volumes` must be sorted (sort_by_digest); `space` is the
 /// model space that they are in. The result depends on volumes, configuration and context.seed

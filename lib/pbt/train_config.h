@@ -92,7 +92,8 @@ struct SpaceConfig {
   void fields(F&& f) {
     f(Field{"spacing_mm", spacing_mm,
             "voxel edges of the model along x, y, z; empty: the median of the training images",
-            0.01, 1000},
+            0.01, 1000}
+          .lengths({0, 3}),
       Field{"orientation", orientation, "world (left, posterior, superior) or own (as stored)"},
       Field{"padding", padding, "beyond the border: clamp (nearest voxel) or zero"},
       Field{"intensity", intensity, "how intensities become integers"});
@@ -110,13 +111,14 @@ struct FeatureConfig {
   void fields(F&& f) {
     f(Field{"channels", channels,
             "images that features are computed on: intensity, gaussian, gradient-magnitude, "
-            "laplacian, derivative-x, derivative-y, derivative-z"},
+            "laplacian, derivative-x, derivative-y, derivative-z"}
+          .not_empty(),
       Field{"pyramid_levels", pyramid_levels,
             "each channel at 1, 1/2, 1/4, ... of the resolution, for long reach", 1, 6},
       Field{"count", count, "features to choose from, all channels together", 1, 16000000},
-      Field{"window", window, "odd edge of the window around a voxel, in voxels of the level", 3,
-            65},
-      Field{"sizes", sizes, "box edges that occur, in voxels of the level", 1, 64});
+      Field{"window", window, "edge of the window around a voxel, in voxels of the level", 3, 65}
+          .odd(),
+      Field{"sizes", sizes, "box edges that occur, in voxels of the level", 1, 64}.not_empty());
   }
 };
 
@@ -158,7 +160,8 @@ struct TreeConfig {
   void fields(F&& f) {
     f(Field{"depth", depth, "depth of the tree; the root has depth 0", 0, 32},
       Field{"rounds", rounds,
-            "weak classifiers of a node, by depth; the last value holds for deeper nodes", 1, 256},
+            "weak classifiers of a node, by depth; the last value holds for deeper nodes", 1, 256}
+          .not_empty(),
       Field{"weak", weak, "hist64 (64 votes over the values of a feature) or threshold"},
       Field{"routing", routing, "soft (split the mass of uncertain samples) or copy"},
       Field{"routing_band", routing_band,

@@ -28,24 +28,11 @@ void check_cases(const std::vector<Case>& cases) {
   }
 }
 
-void check_intensity(const image::IntensityRule& rule) {
-  const bool percentile = rule.rule == image::IntensityKind::kPercentile;
-  const double low = percentile ? rule.low_percentile : rule.window_low;
-  const double high = percentile ? rule.high_percentile : rule.window_high;
-  if (low < high) return;
-  throw UsageError(percentile
-                       ? "space/intensity: low_percentile has to be less than high_percentile"
-                       : "space/intensity: window_low has to be less than window_high");
-}
-
 image::ModelSpace model_space(const TrainingFiles& files, const pbt::SpaceConfig& config) {
   image::ModelSpace space;
   space.orientation = config.orientation;
   space.intensity = config.intensity;
   if (!config.spacing_mm.empty()) {
-    if (config.spacing_mm.size() != 3) {
-      throw UsageError("space/spacing_mm: expected three numbers, or none for the median");
-    }
     space.spacing_mm = {config.spacing_mm[0], config.spacing_mm[1], config.spacing_mm[2]};
     return space;
   }
@@ -111,7 +98,7 @@ std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes, const s
 pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                      pbt::TrainReport* report, const Context& context) {
   check_cases(files.cases);
-  check_intensity(config.space.intensity);
+  pbt::check_config(config, context.seed);
   const image::ModelSpace space = model_space(files, config.space);
   std::vector<pbt::TrainingVolume> volumes;
   std::set<int> seen;

@@ -38,7 +38,8 @@ struct GraphCutConfig {
           "contrast: intensity difference that counts as an edge; 0 = root mean square difference "
           "of neighbours in the band",
           0, 1e9},
-      Field{"neighbours", neighbours, "6, or 26, which follows oblique surfaces better", 6, 26},
+      Field{"neighbours", neighbours, "6, or 26, which follows oblique surfaces better"}.one_of(
+          {6, 26}),
       Field{"band_low", band_low, "voxels with a lower probability are background", 0, 0.5},
       Field{"band_high", band_high, "voxels with a higher probability are foreground", 0.5, 1},
       Field{"band_voxels", band_voxels,

@@ -354,6 +354,18 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.af
   absent seg.nii.gz
 }
 
+@test "2: neighbours and tile are refused by flags, files and the schema, with --dry-run as without" {
+  for run in "" --dry-run; do
+    expect 2 on_case -o seg.nii.gz --structure.graph_cut.neighbours 7 $run
+    has err.txt "--structure.graph_cut.neighbours: 7 is not one of 6, 26"
+    expect 2 on_case -o seg.nii.gz --evaluate.tile 8,8 $run
+    has err.txt "expected 0 or 3 elements, found 2"
+  done
+  absent seg.nii.gz
+  "$BIN/pbt-detect" --print-schema > schema.json
+  python "assert load('schema.json')['properties']['structure']['properties']['graph_cut']['properties']['neighbours']['enum'] == [6, 26]"
+}
+
 @test "6: existing outputs are kept, replaced with --force, or enough with --skip-existing" {
   echo old > seg.tsv
   expect 6 on_case -o seg.nii.gz

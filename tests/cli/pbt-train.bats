@@ -96,7 +96,7 @@ assert r['metrics']['nodes'] >= 3, r"
   expect 2 train --list train.tsv --output m.pbt --features.window 4
   has err.txt "odd"
   expect 2 train --list train.tsv --output m.pbt --space.spacing_mm 1,2
-  has err.txt "three numbers"
+  has err.txt "expected 0 or 3 elements"
   expect 2 train --list train.tsv --output m.pbt --features.channels intensity,colour
   has err.txt "gaussian"
   absent m.pbt

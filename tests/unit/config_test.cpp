@@ -205,6 +205,55 @@ TEST_CASE("the schema holds types, bounds, defaults and choices") {
   CHECK(schema["properties"]["trees"]["items"]["additionalProperties"] == false);
 }
 
+struct Rules {
+  int neighbours = 26;
+  int window = 17;
+  std::vector<double> tile{};
+  std::vector<int> rounds{4};
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"neighbours", neighbours, "6 or 26"}.one_of({6, 26}),
+      Field{"window", window, "odd", 3, 65}.odd(),
+      Field{"tile", tile, "three or none", 1, 256}.lengths({0, 3}),
+      Field{"rounds", rounds, "some", 1, 9}.not_empty());
+  }
+};
+
+TEST_CASE("allowed values and lengths are rules of files, flags, schema and help alike") {
+  const auto message = [](const std::string& json) -> std::string {
+    Rules value;
+    try {
+      config::from_json(value, config::parse(json, "a.json"), "a.json");
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message(R"({"neighbours": 6, "window": 5, "tile": [1, 2, 3], "rounds": [1]})").empty());
+  CHECK(message(R"({"tile": []})").empty());
+  CHECK(message(R"({"neighbours": 7})") == "a.json/neighbours: 7 is not one of 6, 26");
+  CHECK(message(R"({"neighbours": 100})") == "a.json/neighbours: 100 is not one of 6, 26");
+  CHECK(message(R"({"window": 16})") == "a.json/window: 16 is not odd");
+  CHECK(message(R"({"tile": [1, 2]})") == "a.json/tile: expected 0 or 3 elements, found 2");
+  CHECK(message(R"({"rounds": []})") == "a.json/rounds: expected at least one element, found none");
+
+  Rules value;
+  const config::Json properties = config::schema(value)["properties"];
+  CHECK(properties["neighbours"]["enum"].dump() == "[6,26]");
+  CHECK(properties["window"]["not"].dump() == R"({"multipleOf":2})");
+  CHECK(properties["tile"]["anyOf"].dump() ==
+        R"([{"minItems":0,"maxItems":0},{"minItems":3,"maxItems":3}])");
+  CHECK(properties["rounds"]["minItems"] == 1);
+
+  std::vector<config::Leaf> flags = config::leaves(config::describe(value));
+  CHECK(config::value_text(flags[0].node) == "6|26");
+  CHECK(config::value_text(flags[1].node) == "INT in [3, 65], odd");
+  CHECK(config::value_text(flags[2].node) == "list of 0 or 3, each NUMBER in [1, 256]");
+  CHECK(config::value_text(flags[3].node) == "list of at least one, each INT in [1, 9]");
+  flags[0].given = {"7"};
+  CHECK_THROWS_WITH(config::apply_flags(flags), "--neighbours: 7 is not one of 6, 26");
+}
+
 TEST_CASE("flags follow the rules of files") {
   AllTypes value;
   std::vector<config::Leaf> flags = config::leaves(config::describe(value));
