@@ -10,6 +10,7 @@
 #include "larch/io/case_list.h"
 #include "larch/io/file.h"
 #include "larch/io/image.h"
+#include "larch/pipeline/evaluation_plan.h"
 
 namespace {
 
@@ -50,10 +51,15 @@ std::vector<Case> list_pairs(const Options& options) {
   return {{name, options.prediction, options.reference}};
 }
 
-metrics::CaseScores score(const Case& files, const Options& options, const Context& context) {
+ReadOptions read_options(const Options& options, const Context& context) {
   ReadOptions read;
   read.allow = options.allow;
   read.warn = [&](const std::string& text) { context.warn(text); };
+  return read;
+}
+
+metrics::CaseScores score(const Case& files, const Options& options, const Context& context) {
+  const ReadOptions read = read_options(options, context);
   const LabelVolume prediction = read_labels(files.image, read);
   const LabelVolume reference = read_labels(files.label, read);
   const std::string difference = describe_difference(prediction.grid(), reference.grid());
@@ -124,5 +130,9 @@ int main(int argc, char** argv) {
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json"};
-  return run_app<Options>(info, argc, argv, run);
+  return run_app<Options>(info, argc, argv, run,
+                          [](const Options& options, const Context& context, const CaseWriter&) {
+                            return pipeline::plan_evaluation(
+                                list_pairs(options), read_options(options, context), context);
+                          });
 }

@@ -130,6 +130,20 @@ Outputs run(const Options& options, Context& context) {
   return outputs.metric("cases", cases);
 }
 
+/// The images have two bytes for each voxel, the labels one.
+Plan plan(const Options& options, const Context&, const CaseWriter&) {
+  const auto& size = options.config.size;
+  const int64_t voxels = int64_t{size[0]} * size[1] * size[2];
+  Plan plan;
+  plan.memory_bytes = 8 * voxels;
+  for (int i = 0; i < options.training + options.test; ++i) {
+    const std::string name = options.output_dir.path + "/" + file_name(options, i);
+    plan.files.push_back({name, 3 * voxels, options.format != "nii"});
+  }
+  plan.notes.push_back(std::to_string(plan.files.size()) + " cases");
+  return plan;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -145,5 +159,5 @@ int main(int argc, char** argv) {
   info.examples = {"make-samples --output-dir samples",
                    "make-samples --output-dir large --size 128,128,80 --spacing_mm 1,1,1.5 "
                    "--training 40 --seed 7"};
-  return run_app<Options>(info, argc, argv, run);
+  return run_app<Options>(info, argc, argv, run, plan);
 }

@@ -6,6 +6,7 @@
 #include "larch/app/run_app.h"
 #include "larch/io/case_list.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pipeline/detection_plan.h"
 #include "larch/pipeline/pbt_batch.h"
 
 namespace {
@@ -81,7 +82,7 @@ struct Options {
   }
 };
 
-Outputs detect_all(const Options& options, const CaseWriter& writer, const Context& context) {
+pipeline::BatchRequest batch_of(const Options& options, const Context& context) {
   pipeline::BatchRequest request;
   CaseColumns columns;
   columns.files_exist = false;  // a missing image is the failure of one case
@@ -93,13 +94,26 @@ Outputs detect_all(const Options& options, const CaseWriter& writer, const Conte
   request.mesh_ending = "." + options.mesh_format;
   request.read = options.read_options(context);
   request.memory_bytes = options.memory_bytes();
+  return request;
+}
+
+Plan plan(const Options& options, const Context& context, const CaseWriter& writer) {
   const pbt::Model model = models::read_model(options.model);
-  return pipeline::detect_batch(model, options.config, request, writer, context);
+  if (options.by_case()) {
+    return pipeline::plan_batch(model, options.config, batch_of(options, context), writer, context);
+  }
+  return pipeline::plan_detection(model, options.config,
+                                  {options.input, options.roi, options.files(),
+                                   options.read_options(context), options.memory_bytes()},
+                                  context);
 }
 
 Outputs run(const Options& options, Context& context, const CaseWriter& writer) {
-  if (options.by_case()) return detect_all(options, writer, context);
   const pbt::Model model = models::read_model(options.model);
+  if (options.by_case()) {
+    return pipeline::detect_batch(model, options.config, batch_of(options, context), writer,
+                                  context);
+  }
   const auto job = std::make_shared<pipeline::DetectionJob>();
   job->wanted = options.files().wanted();
   job->memory_bytes = options.memory_bytes();
@@ -114,7 +128,8 @@ constexpr const char* kDescription =
     "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
     "asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
     "input or in LPS mm, whatever the space of the model; only GIFTI meshes (.gii) are RAS mm, as "
-    "that format has it: their x and y have the other sign. The results do not depend on the device "
+    "that format has it: their x and y have the other sign. The results do not depend on the "
+    "device "
     "or the number of threads. If nothing is found, the outputs are written with the status "
     "'rejected' and the exit code is 7.\n\n"
     "With --list or --dataset and --output-dir the model is loaded once, and images are read and "
@@ -156,5 +171,5 @@ int main(int argc, char** argv) {
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
-  return run_app<Options>(info, argc, argv, run);
+  return run_app<Options>(info, argc, argv, run, plan);
 }

@@ -77,28 +77,27 @@ Outputs inspect(const Options& options) {
   return outputs;
 }
 
-/// The model and the checkpoint must not replace what they are made from.
-void check_not_a_case(const std::vector<Case>& cases, const std::string& output) {
-  for (const Case& c : cases) {
-    for (const std::string& input : {c.image, c.label}) {
-      std::error_code ignored;
-      if (!std::filesystem::equivalent(input, output, ignored)) continue;
-      throw UsageError("'" + output + "' is one of the training volumes; give another name");
-    }
-  }
+pipeline::TrainingFiles files_of(const Options& options, const Context& context) {
+  pipeline::TrainingFiles files;
+  files.cases = options.list ? read_case_list(options.list) : read_dataset_json(options.dataset);
+  files.output = options.output;
+  files.checkpoint = options.checkpoint_path();
+  files.resume = options.resume;
+  files.read = {
+      options.nan_value, {}, options.allow, [&](const std::string& text) { context.warn(text); }};
+  return files;
+}
+
+Plan plan(const Options& options, const Context& context, const CaseWriter&) {
+  if (!options.inspect)
+    return pipeline::plan_training(files_of(options, context), options.config, context);
+  models::read_model(options.inspect);
+  return {};
 }
 
 /// `*checkpoint` receives the file that is not needed any more once the outputs are written.
 Outputs train(const Options& options, std::string* checkpoint, Context& context) {
-  pipeline::TrainingFiles files;
-  files.cases = options.list ? read_case_list(options.list) : read_dataset_json(options.dataset);
-  files.checkpoint = options.checkpoint_path();
-  for (const std::string& path : {options.output.path, files.checkpoint}) {
-    check_not_a_case(files.cases, path);
-  }
-  files.resume = options.resume;
-  files.read = {
-      options.nan_value, {}, options.allow, [&](const std::string& text) { context.warn(text); }};
+  const pipeline::TrainingFiles files = files_of(options, context);
   pbt::TrainReport report;
   const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
 
@@ -148,10 +147,10 @@ int main(int argc, char** argv) {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
   std::string checkpoint;
-  const int code =
-      run_app<Options>(info, argc, argv, [&](const Options& options, Context& context) {
-        return options.inspect ? inspect(options) : train(options, &checkpoint, context);
-      });
+  const auto run = [&](const Options& options, Context& context) {
+    return options.inspect ? inspect(options) : train(options, &checkpoint, context);
+  };
+  const int code = run_app<Options>(info, argc, argv, run, plan);
   if (code == 0 && !checkpoint.empty()) remove_output(checkpoint);
   return code;
 }

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <string_view>
 
 #include "larch/core/error.h"
@@ -33,6 +34,19 @@ int64_t parse_bytes(const std::string& flag, const std::string& text) {
     throw UsageError(flag + ": '" + text + "' is not a number of bytes such as 4G, 500M or 2GiB");
   }
   return static_cast<int64_t>(bytes);
+}
+
+std::string bytes_text(int64_t bytes) {
+  double value = static_cast<double>(bytes) / 1024;
+  const char* unit = "KiB";
+  for (const char* larger : {"MiB", "GiB", "TiB"}) {
+    if (value < 1000) break;
+    value /= 1024;
+    unit = larger;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, value < 10 ? "%.1f %s" : "%.0f %s", value, unit);
+  return text;
 }
 
 }  // namespace larch

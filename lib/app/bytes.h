@@ -12,4 +12,7 @@ namespace larch {
 /// Throws UsageError that names `flag` for anything else, and for less than one byte.
 int64_t parse_bytes(const std::string& flag, const std::string& text);
 
+/// The reverse, for messages: "3.2 GiB", "470 MiB", "12 KiB".
+std::string bytes_text(int64_t bytes);
+
 }  // namespace larch

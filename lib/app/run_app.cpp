@@ -209,6 +209,26 @@ void log_end(Console& console, const Outputs& outputs, double seconds) {
   console.log(LogLevel::kInfo, what + " in " + time);
 }
 
+/// --dry-run: the names of the outputs, what the program says of its cases, and the exit code that
+/// the run would have.
+int show_plan(const Run& run, Console& console, const Context& context, const CaseWriter& cases) {
+  for (const auto* group : {&run.planned.folders, &run.planned.main}) {
+    for (const std::string& path : *group) console.log(LogLevel::kInfo, "would write " + path);
+  }
+  if (!run.program.plan) return 0;
+  const Plan plan = run.program.plan(context, cases);
+  console.finish();
+  print(aligned(plan.table));
+  for (const std::string& problem : plan.problems) console.log(LogLevel::kError, problem);
+  if (!plan.problems.empty()) {
+    throw Error(plan.code,
+                "the run would end with this exit code: " + std::to_string(plan.problems.size()) +
+                    (plan.problems.size() == 1 ? " problem" : " problems") + ", named above");
+  }
+  log_plan(plan, context);
+  return 0;
+}
+
 int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop) {
   const auto start = Clock::now();
   const CommonFlags& flags = run.line.common;
@@ -223,15 +243,7 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   const std::string action = flags.dry_run ? "would run on " : "running on ";
   console.log(LogLevel::kInfo, action + describe(context.device, context.threads) + " (" +
                                    chosen.reason + "), version " + version());
-  if (flags.dry_run) {
-    for (const auto* group : {&run.planned.folders, &run.planned.main}) {
-      for (const std::string& path : *group) console.log(LogLevel::kInfo, "would write " + path);
-    }
-    return 0;
-  }
   start_threads(context.threads);
-  NewFolders folders;
-  for (const std::string& folder : run.planned.folders) folders.make(folder);
   CaseWriter cases;
   cases.skip_existing = flags.skip_existing;
   cases.require_free = [&](std::vector<std::string> outputs) {
@@ -243,6 +255,9 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   cases.write = [&](const Outputs& outputs, double seconds) {
     write_case(run, context, outputs, seconds);
   };
+  if (flags.dry_run) return show_plan(run, console, context, cases);
+  NewFolders folders;
+  for (const std::string& folder : run.planned.folders) folders.make(folder);
   const Outputs outputs = run.program.run(context, cases);
   console.finish();
   if (context.stop_requested()) {

@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "larch/app/outputs.h"
 #include "larch/app/paths.h"
+#include "larch/app/plan.h"
 #include "larch/config/node.h"
 #include "larch/core/context.h"
 #include "larch/core/error.h"
@@ -60,7 +62,11 @@ struct Program {
   /// An OutputDir receives case after case, and an interrupted run goes on in it.
   std::function<bool()> by_case{};
   std::function<Outputs(Context&, const CaseWriter&)> run{};
+  /// What --dry-run prints beside the names of the outputs; empty: nothing.
+  std::function<Plan(const Context&, const CaseWriter&)> plan{};
 };
+/// For executables whose arguments tell all about a run.
+struct NoPlan {};
 int run_program(const Program& program, int argc, char** argv);
 }  // namespace detail
 
@@ -79,8 +85,12 @@ int run_program(const Program& program, int argc, char** argv);
 /// `run` takes (const Options&, Context&), or for runs over many cases (const Options&, Context&,
 /// const CaseWriter&). If `bool by_case() const` of Options is true, --skip-existing is left to
 /// `run`, case by case. It throws Stopped itself when it sees Context::stop.
-template <class Options, class Run>
-int run_app(const AppInfo& info, int argc, char** argv, Run&& run) {
+///
+/// `plan` takes (const Options&, const Context&, const CaseWriter&) and is called instead of `run`
+/// with --dry-run. It checks all that `run` would check before it computes and throws the same
+/// errors, or puts them into Plan::problems if there may be several.
+template <class Options, class Run, class MakePlan = detail::NoPlan>
+int run_app(const AppInfo& info, int argc, char** argv, Run&& run, MakePlan&& plan = {}) {
   Options options;
   detail::Program program;
   program.info = info;
@@ -103,6 +113,11 @@ int run_app(const AppInfo& info, int argc, char** argv, Run&& run) {
       return run(std::as_const(options), context);
     }
   };
+  if constexpr (!std::is_same_v<std::decay_t<MakePlan>, detail::NoPlan>) {
+    program.plan = [&](const Context& context, const CaseWriter& cases) -> Plan {
+      return plan(std::as_const(options), context, cases);
+    };
+  }
   return detail::run_program(program, argc, argv);
 }
 

@@ -23,11 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-DetectionFiles files_of(const BatchRequest& request, const Case& c) {
-  return files_of_case(request.folder, c.id, request.products, request.image_ending,
-                       request.mesh_ending);
-}
-
 void check_id(const std::string& id) {
   const bool bad = id.empty() || id.front() == '.' || id.find('/') != std::string::npos ||
                    std::any_of(id.begin(), id.end(), [](unsigned char c) { return c < 32; });
@@ -258,6 +253,11 @@ class Batch {
 
 }  // namespace
 
+DetectionFiles files_of(const BatchRequest& request, const Case& c) {
+  return files_of_case(request.folder, c.id, request.products, request.image_ending,
+                       request.mesh_ending);
+}
+
 void check_batch(const BatchRequest& request) {
   std::set<std::string> inputs, outputs;
   for (const Case& c : request.cases) {
@@ -289,9 +289,7 @@ void check_batch(const BatchRequest& request) {
   }
 }
 
-Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,
-                     const BatchRequest& request, const CaseWriter& writer,
-                     const Context& context) {
+void check_batch(const BatchRequest& request, const CaseWriter& writer) {
   check_batch(request);
   std::vector<std::string> outputs;
   for (const Case& c : request.cases) {
@@ -300,6 +298,12 @@ Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,
     if (!files.labels.empty()) outputs.push_back(files.table());
   }
   writer.require_free(outputs);
+}
+
+Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,
+                     const BatchRequest& request, const CaseWriter& writer,
+                     const Context& context) {
+  check_batch(request, writer);
   return Batch(model, config, request, writer, context).run();
 }
 

@@ -28,6 +28,11 @@ struct BatchRequest {
 /// Throws UsageError (formats, two files of one name, an output that would replace an input) or
 /// InputError (an id that cannot be a file name).
 void check_batch(const BatchRequest& request);
+/// Throws OutputError as well if an output of a case is there that may not be replaced.
+void check_batch(const BatchRequest& request, const CaseWriter& writer);
+
+/// The files of one of its cases.
+DetectionFiles files_of(const BatchRequest& request, const Case& c);
 
 /// Detects on every case; the files of a case are those of files_of_case and are the same as those
 /// of a detection by itself. Reading and writing of other cases go on while one is computed (in

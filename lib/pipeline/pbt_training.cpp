@@ -3,6 +3,7 @@
 #include "larch/pipeline/pbt_training.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <set>
 
@@ -15,20 +16,33 @@
 #include "larch/io/file.h"
 #include "larch/io/image.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {
 namespace {
 
-void check_cases(const std::vector<Case>& cases) {
-  if (cases.empty()) throw InputError("the list of training volumes is empty");
-  for (const Case& c : cases) {
-    if (c.label.empty()) {
-      throw InputError("'" + c.image + "' has no label file: training needs the column 'label'");
-    }
+/// The model and the checkpoint must not replace what they are made from.
+void check_not_a_case(const Case& c, const std::string& output) {
+  for (const std::string& input : {c.image, c.label}) {
+    std::error_code ignored;
+    if (output.empty() || !std::filesystem::equivalent(input, output, ignored)) continue;
+    throw UsageError("'" + output + "' is one of the training volumes; give another name");
   }
 }
 
-image::ModelSpace model_space(const TrainingFiles& files, const pbt::SpaceConfig& config) {
+void check_cases(const TrainingFiles& files) {
+  if (files.cases.empty()) throw InputError("the list of training volumes is empty");
+  for (const Case& c : files.cases) {
+    if (c.label.empty()) {
+      throw InputError("'" + c.image + "' has no label file: training needs the column 'label'");
+    }
+    check_not_a_case(c, files.output);
+    check_not_a_case(c, files.checkpoint);
+  }
+}
+
+/// `grids`: of the images; not looked at if the configuration gives the spacing.
+image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceConfig& config) {
   image::ModelSpace space;
   space.orientation = config.orientation;
   space.intensity = config.intensity;
@@ -39,11 +53,8 @@ image::ModelSpace model_space(const TrainingFiles& files, const pbt::SpaceConfig
   // In model space the axes may be permuted, so the spacing is taken after that. The size is of no
   // interest here, and not to be believed before the file is read.
   std::vector<double> along[3];
-  ReadOptions read = files.read;
-  read.warn = nullptr;  // the reading itself will say it
-  for (const Case& c : files.cases) {
+  for (Grid grid : grids) {
     image::ModelSpace as_stored = space;
-    Grid grid = probe_image(c.image, read).grid;
     grid.size = {1, 1, 1};
     as_stored.spacing_mm = grid.spacing_mm;
     const Grid turned = image::model_grid(grid, as_stored);
@@ -97,9 +108,15 @@ std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes, const s
 
 pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                      pbt::TrainReport* report, const Context& context) {
-  check_cases(files.cases);
+  check_cases(files);
   pbt::check_config(config, context.seed);
-  const image::ModelSpace space = model_space(files, config.space);
+  std::vector<Grid> grids;
+  if (config.space.spacing_mm.empty()) {
+    ReadOptions read = files.read;
+    read.warn = nullptr;  // the reading itself will say it
+    for (const Case& c : files.cases) grids.push_back(probe_image(c.image, read).grid);
+  }
+  const image::ModelSpace space = model_space(grids, config.space);
   std::vector<pbt::TrainingVolume> volumes;
   std::set<int> seen;
   for (const Case& c : files.cases) {
@@ -143,6 +160,126 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   model.info.tool_version = version();
   model.info.training_config_json = config_json;
   return model;
+}
+
+namespace {
+
+/// Voxels of a case by what they are for the training, on the grid of the image.
+struct ClassCounts {
+  int64_t positive = 0, other = 0, ignored = 0;
+};
+
+ClassCounts classes_of(const LabelCounts& counts, const pbt::LabelConfig& config) {
+  const auto holds = [](const std::vector<int>& values, int32_t label) {
+    return std::find(values.begin(), values.end(), label) != values.end();
+  };
+  ClassCounts classes;
+  for (const auto& [label, voxels] : counts) {
+    const bool positive = config.positive.empty() ? label != 0 : holds(config.positive, label);
+    (holds(config.ignore, label) ? classes.ignored
+     : positive                  ? classes.positive
+                                 : classes.other) += voxels;
+  }
+  return classes;
+}
+
+/// The table of the cases, and what can be said of their labels together.
+void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCase>& surveyed,
+                    const pbt::TrainConfig& config, Plan& plan) {
+  plan.table = {{"id", "voxels", "spacing_mm", "class", "other", "ignored", "labels"}};
+  ClassCounts all;
+  std::set<int> seen;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const SurveyedCase& s = surveyed[i];
+    const ClassCounts classes = classes_of(s.labels, config.labels);
+    all.positive += classes.positive;
+    all.other += classes.other;
+    for (const auto& [label, voxels] : s.labels) seen.insert(label);
+    plan.table.push_back({cases[i].id, size_cell(s.image.grid), spacing_cell(s.image.grid),
+                          std::to_string(classes.positive), std::to_string(classes.other),
+                          std::to_string(classes.ignored), labels_cell(s.labels)});
+  }
+  if (!plan.problems.empty()) return;  // labels may be missing because a case could not be read
+  try {
+    check_labels(config.labels.positive, seen, "labels/positive");
+    if ((all.positive == 0 || all.other == 0) && !config.tree.allow_constant) {
+      throw InputError("the training volumes hold " + std::to_string(all.positive) +
+                       " voxels of the class and " + std::to_string(all.other) +
+                       " others; both are needed: check labels/positive and labels/ignore, or set "
+                       "tree/allow_constant");
+    }
+  } catch (const Error& error) {
+    plan.problems.emplace_back(error.what());
+    plan.code = error.code();
+  }
+}
+
+/// Seconds for each feature, sample and round: of one processor, and of a GPU. Measured with the
+/// presets; features that are computed once for each node are in it.
+constexpr double kCpuSeconds = 0.25e-9;
+constexpr double kGpuSeconds = 1e-12;
+/// Seconds of one processor for each voxel that is read, resampled and integrated.
+constexpr double kVoxelSeconds = 150e-9;
+
+/// Upper bounds: every tree is full, every node has its samples.
+void estimate(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
+              const pbt::TrainConfig& config, const Context& context, Plan& plan) {
+  const auto channels = pbt::channel_specs(config.features);
+  int64_t bytes = 0, largest = 0, drawn = 0;
+  double voxels = 0;
+  for (const SurveyedCase& s : surveyed) {
+    const Grid grid = image::model_grid(s.image.grid, space);
+    const int64_t integral = 4 * image::total_elements(image::layouts_for(
+                                     grid.size, channels, config.features.window / 2 + 1));
+    bytes += 3 * grid.voxels() + (context.device.is_cuda() ? 0 : integral);
+    largest = std::max(largest, 12 * s.image.grid.voxels() + 8 * grid.voxels());
+    voxels += static_cast<double>(s.image.grid.voxels() + grid.voxels());
+    drawn += config.samples.positives_per_volume + config.samples.negatives_per_volume;
+  }
+  const double trees = config.classifier == pbt::ClassifierKind::kForest ? config.forest.trees : 1;
+  const auto samples = static_cast<double>(std::min<int64_t>(
+      drawn, int64_t{config.tree.selected_positives} + config.tree.selected_negatives));
+  const double features = config.tree.node_features > 0
+                              ? std::min(config.tree.node_features, config.features.count)
+                              : config.features.count;
+  const double most_nodes =
+      std::max(1.0, static_cast<double>(drawn) / std::max(1, config.tree.min_samples));
+  double rounds = 0, nodes = 1;
+  for (int depth = 0; depth < config.tree.depth; ++depth, nodes *= 2) {
+    const auto& by_depth = config.tree.rounds;
+    const size_t at = std::min(by_depth.size() - 1, static_cast<size_t>(depth));
+    rounds += std::min(nodes, most_nodes) * by_depth[at];
+  }
+  const double threads = context.threads;
+  const double speed = context.device.is_cuda() ? kGpuSeconds : kCpuSeconds / threads;
+  plan.seconds = trees * rounds * features * samples * speed + voxels * kVoxelSeconds / threads;
+  plan.memory_bytes = bytes + largest + drawn * (24 + 8 * static_cast<int64_t>(channels.size()));
+  if (!context.device.is_cuda()) plan.memory_bytes += static_cast<int64_t>(features * samples);
+}
+
+}  // namespace
+
+Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
+                   const Context& context) {
+  check_cases(files);
+  pbt::check_config(config, context.seed);
+  SurveyRequest request;
+  request.labels = true;
+  request.read = files.read;
+  const std::vector<SurveyedCase> surveyed = survey(files.cases, request, context);
+  Plan plan;
+  add_problems(files.cases, surveyed, plan);
+  describe_cases(files.cases, surveyed, config, plan);
+  if (!plan.problems.empty()) return plan;
+  std::vector<Grid> grids;
+  for (const SurveyedCase& s : surveyed) grids.push_back(s.image.grid);
+  const image::ModelSpace space = model_space(grids, config.space);
+  char text[96];
+  std::snprintf(text, sizeof text, "model space: voxels of %.4gx%.4gx%.4g mm", space.spacing_mm.x,
+                space.spacing_mm.y, space.spacing_mm.z);
+  plan.notes.emplace_back(text);
+  estimate(surveyed, space, config, context, plan);
+  return plan;
 }
 
 }  // namespace larch::pipeline

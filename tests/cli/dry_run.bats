@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# --dry-run finds what the run would find: it reads lists to the end, headers of images, label maps,
+# models and configurations, and ends with the exit code that the run would have.
+
+load helpers
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR" || return 1
+  "$BIN/make-samples" -o s --training 3 --test 1 --size 24,20,16 --spacing_mm 5,5,7 -q
+  "$BIN/pbt-train" -l s/train.tsv -o m.pbt --labels.positive 1 --labels.border_voxels 0 \
+    --features.count 100 --tree.depth 1 --tree.rounds 2 --tree.min_class_samples 1 -q
+  /usr/bin/python3 -c "
+import nibabel, numpy
+image = nibabel.load('s/images/case_001.nii.gz')
+nibabel.save(image.slicer[:, :, 1:], 'cut.nii.gz')
+open('broken.nii.gz', 'wb').write(open('s/images/case_001.nii.gz', 'rb').read()[:60])
+data = numpy.asarray(image.dataobj)
+nibabel.save(nibabel.Nifti1Image(numpy.stack([data, data], 3), image.affine), 'film.nii.gz')"
+  cat > some.tsv <<'TSV'
+id	image	label
+good	s/images/case_000.nii.gz	s/labels/case_000.nii.gz
+short	cut.nii.gz	s/labels/case_001.nii.gz
+broken	broken.nii.gz	s/labels/case_001.nii.gz
+film	film.nii.gz	s/labels/case_001.nii.gz
+noise	s/images/case_001.nii.gz	s/labels/case_001.nii.gz
+TSV
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+  ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+train() { "$BIN/pbt-train" -l s/train.tsv -o new.pbt "$@"; }
+detect() { "$BIN/pbt-detect" -m m.pbt --output-dir out "$@"; }
+
+@test "pbt-train ends with a table of the cases, memory and time" {
+  expect 0 train -n
+  absent new.pbt new.pbt.ckpt new.pbt.json
+  has err.txt "memory: roughly"
+  has err.txt "time: roughly"
+  has err.txt "model space: voxels of 5x5x7 mm"
+  python "
+import nibabel, numpy
+rows = [line.split() for line in open('out.txt')]
+assert rows[0] == ['id', 'voxels', 'spacing_mm', 'class', 'other', 'ignored', 'labels'], rows
+assert len(rows) == 4
+for id, voxels, spacing, positive, other, ignored, labels in rows[1:]:
+    data = numpy.asarray(nibabel.load(f's/labels/{id}.nii.gz').dataobj)
+    assert voxels == 'x'.join(map(str, data.shape)) and spacing == '5x5x7'
+    assert int(positive) == (data == 1).sum() > 0 and int(other) == (data == 0).sum()
+    assert ignored == '0' and labels == '0,1'"
+  expect 0 train -n --labels.ignore 1 --tree.allow_constant true
+  python "assert [line.split()[3] for line in open('out.txt')][1:] == ['0'] * 3"
+}
+
+@test "3: pbt-train names every case of the list that it cannot use" {
+  for threads in 1 3; do
+    expect 3 "$BIN/pbt-train" -l some.tsv -o new.pbt -n -t "$threads"
+    has err.txt "case 'short': 'cut.nii.gz' and 's/labels/case_001.nii.gz' are not on the same grid"
+    has err.txt "case 'broken':"
+    has err.txt "case 'film': 'film.nii.gz' has 2 volumes along a fourth dimension"
+    has err.txt "3 problems"
+    lacks err.txt "case 'good'"
+    lacks err.txt "case 'noise'"
+  done
+  expect 3 "$BIN/pbt-train" -l some.tsv -o new.pbt
+  absent new.pbt
+}
+
+@test "pbt-train: the dry run and the run refuse the same labels, settings and names" {
+  for run in -n ""; do
+    expect 3 train $run --labels.positive 7
+    has err.txt "the label 7 never occurs in the training labels, which hold 0, 1"
+    expect 3 train $run --labels.ignore 1
+    has err.txt "both are needed"
+    expect 2 train $run --space.intensity.rule window --space.intensity.window_low 9 --space.intensity.window_high 2
+    has err.txt "window_low has to be less than window_high"
+    expect 2 train $run --space.intensity.steps 16383 --features.sizes 64 --features.window 65
+    has err.txt "beyond 32 bits"
+    expect 2 train $run --checkpoint s/images/../images/case_001.nii.gz --resume
+    has err.txt "is one of the training volumes"
+  done
+  cmp s/images/case_001.nii.gz <("$BIN/make-samples" -o again --training 3 --test 1 \
+    --size 24,20,16 --spacing_mm 5,5,7 -q && cat again/images/case_001.nii.gz)
+}
+
+@test "7: pbt-detect --list names the cases that would fail, 3: the model, 6: what is there" {
+  expect 7 detect -l some.tsv -n
+  has err.txt "case 'broken':"
+  has err.txt "case 'film':"
+  has err.txt "2 problems"
+  python "
+rows = [line.split() for line in open('out.txt')]
+assert [r[0] for r in rows] == ['id', 'good', 'short', 'broken', 'film', 'noise']
+assert rows[1][1:3] == ['24x20x16', '5x5x7'] and rows[2][1] == '24x20x15'"
+  absent out
+  expect 7 detect -l some.tsv -q
+  python "
+rows = [line.rstrip('\n').split('\t') for line in open('out/status.tsv')]
+failed = sorted(r[0] for r in rows if r[rows[0].index('status')] == 'failed')
+assert failed == ['broken', 'film'], failed"
+  expect 6 detect -l some.tsv -n
+  head -c 300 m.pbt > half.pbt
+  expect 3 "$BIN/pbt-detect" -m half.pbt -l s/test.tsv --output-dir out2 -n
+  expect 3 "$BIN/pbt-detect" -m half.pbt -i s/images/case_003.nii.gz -o o.nii.gz -n
+  expect 0 detect -l s/test.tsv -n
+  has err.txt "memory: roughly"
+}
+
+@test "pbt-detect of one image: headers, region, format and memory" {
+  one() { "$BIN/pbt-detect" -m m.pbt -o o.nii.gz -n "$@"; }
+  expect 0 one -i s/images/case_003.nii.gz --roi s/labels/case_003.nii.gz
+  expect 3 one -i film.nii.gz
+  expect 3 one -i broken.nii.gz
+  expect 3 one -i s/images/case_003.nii.gz --roi cut.nii.gz
+  has err.txt "not on the same grid"
+  expect 5 one -i s/images/case_003.nii.gz --memory 1K
+  has err.txt "the evaluation needs at least"
+  expect 2 "$BIN/pbt-detect" -m m.pbt -o o.png -n -i s/images/case_003.nii.gz
+  absent o.nii.gz o.png
+}
+
+@test "3: evaluate looks at every pair" {
+  printf 'id\tprediction\treference\na\ts/labels/case_000.nii.gz\ts/labels/case_001.nii.gz\nb\tcut.nii.gz\ts/labels/case_001.nii.gz\n' > pairs.tsv
+  expect 3 "$BIN/evaluate" --list pairs.tsv --table t.tsv -n
+  has err.txt "case 'b': 'cut.nii.gz' and 's/labels/case_001.nii.gz' are not on the same grid"
+  expect 3 "$BIN/evaluate" --list pairs.tsv --table t.tsv
+  sed -i '$d' pairs.tsv
+  expect 0 "$BIN/evaluate" --list pairs.tsv --table t.tsv -n
+  has out.txt "prediction_labels"
+  absent t.tsv
+}
+
+@test "6: what is not compressed and does not fit on the disk; a warning for what might not" {
+  small_disk disk 400
+  expect 6 "$BIN/make-samples" -o disk/new -n --format nii
+  has err.txt "make room"
+  expect 0 "$BIN/make-samples" -o disk/new -n
+  has err.txt "warning: disk: at most 7.5 MiB"
+  absent disk/new
+}
+
+@test "SIGTERM ends a dry run over a long list" {
+  {
+    printf 'id\timage\tlabel\n'
+    for ((i = 0; i < 20000; i++)); do
+      printf '%d\ts/images/case_000.nii.gz\ts/labels/case_000.nii.gz\n' "$i"
+    done
+  } > long.tsv
+  "$BIN/pbt-train" -l long.tsv -o new.pbt -n >out.txt 2>err.txt &
+  local pid=$! code=0
+  timeout 60 bash -c 'until grep -q "would write" err.txt; do sleep 0.05; done'
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 143 ]
+  has err.txt "of 20000 cases were looked at"
+}
