@@ -3,25 +3,41 @@
 # SPDX-License-Identifier: Apache-2.0
 # scripts/examples/slurm-array.sh, as Slurm would call it. Usage: slurm_example_test.sh BIN SCRIPT
 set -euo pipefail
-export PATH=$1:$PATH SLURM_CPUS_PER_TASK=1
+export PATH=$1:$PATH SLURM_CPUS_PER_TASK=1 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_COUNT=2
 script=$2
+source "$(dirname "$0")/example_cases.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-make-samples --output-dir s --training 2 --test 1 --size 24,24,16 --spacing_mm 5,5,7 --quiet
-pbt-train --list s/train.tsv --output m.pbt --labels.positive 1 --labels.border_voxels 0 \
-  --features.count 200 --tree.depth 1 --tree.min_class_samples 1 --quiet
-printf 's/images/case_002.nii.gz\ns/images/case_001.nii.gz\n' >cases.txt
+make_example_cases
 for task in 1 2; do
-  SLURM_ARRAY_TASK_ID=$task bash "$script" m.pbt cases.txt out
+  SLURM_ARRAY_TASK_ID=$task bash "$script" m.pbt cases.tsv out
 done
-for file in out/case_00{1,2}.{nii.gz,vtk,png,report.json}; do
-  [[ -s $file ]] || { echo "$file is missing" >&2; exit 1; }
+for case in 1 2; do
+  cmp "wanted_$case.nii.gz" "out/a.$case.nii.gz"
+  for file in out/a.$case.{vtk,png,nii.gz.json}; do
+    [[ -s $file ]] || fail_test "$file is missing"
+  done
+  [[ $(cut -f 1 out/status.tsv) == *"a.$case"* ]] || fail_test "a.$case is not in status.tsv"
 done
-before=$(stat -c %Y.%i out/case_001.nii.gz)
-SLURM_ARRAY_TASK_ID=2 bash "$script" m.pbt cases.txt out  # again: skipped
-[[ $before == "$(stat -c %Y.%i out/case_001.nii.gz)" ]] || { echo 'not skipped' >&2; exit 1; }
-if SLURM_ARRAY_TASK_ID=3 bash "$script" m.pbt cases.txt out; then
-  echo 'a task without a case succeeded' >&2
-  exit 1
+before=$(stat -c %Y.%i out/a.2.nii.gz)
+SLURM_ARRAY_TASK_ID=2 bash "$script" m.pbt cases.tsv out  # again: skipped
+[[ $before == "$(stat -c %Y.%i out/a.2.nii.gz)" ]] || fail_test "not skipped"
+SLURM_ARRAY_TASK_COUNT=5 SLURM_ARRAY_TASK_ID=5 bash "$script" m.pbt cases.tsv out |
+  grep -q "no case of cases.tsv" || fail_test "a task beyond the list says nothing"
+
+if SLURM_ARRAY_TASK_ID=7 bash "$script" m.pbt cases.tsv out 2>err.txt; then
+  fail_test "a gap in the numbers of the tasks was taken"
 fi
+
+# Without ids both are 't1': refused by whichever task comes first, before anything is written.
+cut -f 2 cases.tsv >names.tsv
+for task in 1 2; do
+  if SLURM_ARRAY_TASK_ID=$task bash "$script" m.pbt names.tsv out2 2>err.txt; then
+    fail_test "two cases of one name were taken"
+  fi
+  grep -q "the id 't1' stands in line 2 already" err.txt || fail_test "$(cat err.txt)"
+done
+[[ ! -e out2 ]] || fail_test "out2 was written"
+compgen -G '.part-*' && fail_test "a part of the list was left behind"
+exit 0
