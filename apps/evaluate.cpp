@@ -11,11 +11,14 @@
 #include "larch/io/file.h"
 #include "larch/io/image.h"
 #include "larch/pipeline/evaluation_plan.h"
+#include "larch/pipeline/image_inputs.h"
 
 namespace {
 
 using namespace larch;
 using Json = nlohmann::ordered_json;
+
+const CaseColumns kPairs{"prediction", "reference", true};
 
 struct Options {
   InputImage prediction, reference;
@@ -28,9 +31,11 @@ struct Options {
   void fields(F&& f) {
     f(Field{"prediction,p", prediction, "segmentation to judge"},
       Field{"reference,r", reference, "the truth, on the same grid"},
-      Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"},
+      Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
+          .no_effect_on_results(),
       Field{"table", table, "TSV with one line a case and structure"}, allow_field(allow));
   }
+  ListedInputs listed_inputs() const;
   void check() const {
     if (list && (prediction || reference)) {
       throw UsageError("give either --list or --prediction and --reference");
@@ -46,9 +51,19 @@ struct Options {
 
 /// Image and label of a case are its prediction and its reference.
 std::vector<Case> list_pairs(const Options& options) {
-  if (options.list) return read_case_list(options.list, {"prediction", "reference", true});
+  if (options.list) return read_case_list(options.list, kPairs);
   const std::string name = std::filesystem::path(options.prediction.path).filename().string();
   return {{name, options.prediction, options.reference}};
+}
+
+/// Order and ids of the cases are in the table.
+ListedInputs Options::listed_inputs() const {
+  if (list) return pipeline::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
+  ListedInputs listed{pipeline::detached_inputs("prediction", prediction)};
+  for (const RunInput& data : pipeline::detached_inputs("reference", reference)) {
+    listed.inputs.push_back(data);
+  }
+  return listed;
 }
 
 ReadOptions read_options(const Options& options, const Context& context) {
@@ -102,7 +117,6 @@ Outputs run(const Options& options, Context& context) {
     context.progress(done, files.id);
     scored.push_back(score(files, options, context));
     rows.push_back(to_json(files, scored.back()));
-    if (options.list) outputs.input(files.image).input(files.label);
     if (context.stop_requested()) return {};
   }
   context.progress(1, "all cases");
@@ -130,6 +144,7 @@ int main(int argc, char** argv) {
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json"};
+  info.uses_seed = false;
   return run_app<Options>(info, argc, argv, run,
                           [](const Options& options, const Context& context, const CaseWriter&) {
                             return pipeline::plan_evaluation(

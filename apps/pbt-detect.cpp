@@ -7,6 +7,7 @@
 #include "larch/io/case_list.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/detection_plan.h"
+#include "larch/pipeline/image_inputs.h"
 #include "larch/pipeline/pbt_batch.h"
 
 namespace {
@@ -35,22 +36,33 @@ struct Options {
   void fields(F&& f) {
     f(Field{"model,m", model, "model of pbt-train"}.required(),
       Field{"input,i", input, "image file or DICOM folder"},
-      Field{"list,l", list, "many images: TSV or CSV with the column image, and id if wanted"},
-      Field{"dataset", dataset, "many images: dataset.json of a Decathlon or nnU-Net folder"},
+      Field{"list,l", list, "many images: TSV or CSV with the column image, and id if wanted"}
+          .no_effect_on_results(),
+      Field{"dataset", dataset, "many images: dataset.json of a Decathlon or nnU-Net folder"}
+          .no_effect_on_results(),
       Field{"output,o", output, "label map on the grid of the input"},
       Field{"probability", probability, "probability map on the grid of the input"},
       Field{"mesh", mesh, "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
       Field{"qc", qc, "picture of three slices with the contour (.png)"},
       Field{"candidates", candidates, "TSV of the most probable voxels"},
       Field{"output-dir", output_dir, "with --list: folder for <id>.nii.gz ... and status.tsv"},
-      Field{"write", write, "with --list: what to write for each image (default labels)"},
-      Field{"format", format, "with --list: ending of label and probability maps"},
-      Field{"mesh-format", mesh_format, "with --list: ending of meshes"},
+      Field{"write", write, "with --list: what to write for each image (default labels)"}
+          .no_effect_on_results(),  // the names of the outputs tell it, as they do the formats
+      Field{"format", format, "with --list: ending of label and probability maps"}
+          .no_effect_on_results(),
+      Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results(),
       Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"},
       Field{"series", series, "SeriesInstanceUID, if the DICOM folder holds several"},
       Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow),
       Field{"memory", memory,
-            "memory of the evaluation, such as 4G or 500M (default: most of what is free)"});
+            "memory of the evaluation, such as 4G or 500M (default: most of what is free)"}
+          .no_effect_on_results());
+  }
+  ListedInputs listed_inputs() const {
+    ListedInputs listed{pipeline::detached_inputs("input", input)};
+    for (const RunInput& data : pipeline::detached_inputs("roi", roi))
+      listed.inputs.push_back(data);
+    return listed;
   }
   bool by_case() const { return list || dataset; }
   pipeline::DetectionFiles files() const { return {output, probability, mesh, qc, candidates}; }
@@ -137,8 +149,12 @@ constexpr const char* kDescription =
     "that each image by itself would give: <id>.nii.gz and <id>.tsv (labels), "
     "<id>.probability.nii.gz, <id>.vtk (mesh), <id>.png (qc) and <id>.candidates.tsv; and "
     "status.tsv with a row for each case: ok, rejected, failed or skipped. A case that fails does "
-    "not stop the others; the exit code is 7 if any failed or was rejected. --skip-existing goes "
-    "on with an interrupted run: cases whose outputs are all there are left out.\n\n"
+    "not stop the others; the exit code is 7 if any failed or was rejected.\n\n"
+    "--skip-existing goes on with an interrupted run: cases whose outputs are all there are left "
+    "out, if their sidecars tell of the same content of image and model, the same configuration "
+    "and the same version of the results. Device, threads, memory and the names of folders do not "
+    "count. Otherwise the row of the case is failed and says what differs; --force beside "
+    "--skip-existing computes such cases again. A case that was rejected is so again.\n\n"
     "Several runs may write into one folder at the same time, such as the tasks of an array with a "
     "part of the list each. The folder may hold other cases; a case of the list whose outputs "
     "exist is refused before anything is done, unless --force or --skip-existing is given. "
@@ -171,5 +187,6 @@ int main(int argc, char** argv) {
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
+  info.uses_seed = false;
   return run_app<Options>(info, argc, argv, run, plan);
 }

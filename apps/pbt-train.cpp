@@ -11,6 +11,7 @@
 #include "larch/io/case_list.h"
 #include "larch/io/file.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pipeline/image_inputs.h"
 #include "larch/pipeline/pbt_training.h"
 
 namespace {
@@ -30,12 +31,15 @@ struct Options {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"list,l", list, "TSV or CSV with the columns image and label"},
-      Field{"dataset", dataset, "instead: dataset.json of a Decathlon or nnU-Net folder"},
+    f(Field{"list,l", list, "TSV or CSV with the columns image and label"}.no_effect_on_results(),
+      Field{"dataset", dataset, "instead: dataset.json of a Decathlon or nnU-Net folder"}
+          .no_effect_on_results(),
       Field{"output,o", output, "the model (.pbt)"},
-      Field{"resume", resume, "go on from the checkpoint of an interrupted run"},
+      Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
+          .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
-            "file that is written every few seconds (default: the output's name and .ckpt)"},
+            "file that is written every few seconds (default: the output's name and .ckpt)"}
+          .no_effect_on_results(),
       Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow),
       Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
@@ -54,6 +58,14 @@ struct Options {
     if (model.lexically_normal() == partial.lexically_normal()) {
       throw UsageError("--checkpoint and --output name the same file '" + output.path + "'");
     }
+  }
+  std::vector<Case> cases() const {
+    return list ? read_case_list(list) : read_dataset_json(dataset);
+  }
+  /// A model depends neither on the order of the volumes nor on their names.
+  ListedInputs listed_inputs() const {
+    if (inspect) return {};
+    return pipeline::inputs_of_cases(cases(), {}, /*order_matters=*/false);
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -79,7 +91,7 @@ Outputs inspect(const Options& options) {
 
 pipeline::TrainingFiles files_of(const Options& options, const Context& context) {
   pipeline::TrainingFiles files;
-  files.cases = options.list ? read_case_list(options.list) : read_dataset_json(options.dataset);
+  files.cases = options.cases();
   files.output = options.output;
   files.checkpoint = options.checkpoint_path();
   files.resume = options.resume;
@@ -102,7 +114,6 @@ Outputs train(const Options& options, std::string* checkpoint, Context& context)
   const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
 
   Outputs outputs;
-  for (const Case& c : files.cases) outputs.input(c.image).input(c.label);
   outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
       .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
       .metric("positive_samples", static_cast<double>(report.positive_samples))

@@ -33,13 +33,21 @@ constexpr auto enum_names(Shell*) {
   return std::to_array<EnumName<Shell>>({{Shell::kBash, "bash"}});
 }
 
+/// What --skip-existing believes.
+enum class SkipExisting { kSame, kName };
+constexpr auto enum_names(SkipExisting*) {
+  return std::to_array<EnumName<SkipExisting>>(
+      {{SkipExisting::kSame, "same"}, {SkipExisting::kName, "name"}});
+}
+
 /// The flags that every executable has.
 struct CommonFlags {
   std::vector<InputFile> configs;
   std::string device;
   std::optional<int> threads;
   uint64_t seed = 0;
-  bool force = false, skip_existing = false, dry_run = false, quiet = false, verbose = false;
+  std::optional<SkipExisting> skip_existing;
+  bool force = false, dry_run = false, quiet = false, verbose = false;
   std::string log_file, report;
   LogFormat log_format = LogFormat::kText;
   ProgressMode progress = ProgressMode::kAuto;
@@ -56,7 +64,10 @@ struct CommonFlags {
             4096},
       Field{"seed", seed, "seed of all random choices"},
       Field{"force,f", force, "replace outputs that exist"},
-      Field{"skip-existing", skip_existing, "do nothing if all outputs exist"},
+      Field{"skip-existing", skip_existing,
+            "do nothing if all outputs exist and their sidecars tell of the same run; with =name, "
+            "whatever made them"}
+          .bare_means("same"),
       Field{"dry-run,n", dry_run, "check everything, say what would run, and stop"},
       Field{"quiet,q", quiet, "only warnings and errors"},
       Field{"verbose,v", verbose, "more to read; may be repeated"},
@@ -64,7 +75,8 @@ struct CommonFlags {
       Field{"log-format", log_format, "lines for people or one JSON object a line"},
       Field{"progress", progress, "how progress is shown; auto: a bar on a terminal, else lines"},
       Field{"report", report, "write metrics, status, outputs and seconds as JSON; - is stdout"},
-      Field{"no-sidecar", no_sidecar, "write no <output>.json beside the outputs"},
+      Field{"no-sidecar", no_sidecar,
+            "write no <output>.json beside the outputs; --skip-existing cannot compare these then"},
       Field{"print-config", print_config, "print the effective configuration and stop"},
       Field{"print-schema", print_schema, "print the JSON Schema of the configuration and stop"},
       Field{"slicer-xml", slicer_xml, "print the description for 3D Slicer and stop"},

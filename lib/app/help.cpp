@@ -101,7 +101,11 @@ std::string flag_row(const config::Leaf& leaf) {
   const ValueWords value = value_words(leaf.node);
   std::string left = leaf.short_flag.empty() ? "    " : leaf.short_flag + ", ";
   left += leaf.flag;
-  if (!value.type.empty()) left += " " + value.type;
+  if (!leaf.node.bare_word.empty()) {
+    left += "[=" + value.type + "]";
+  } else if (!value.type.empty()) {
+    left += " " + value.type;
+  }
   std::vector<std::string> remarks;
   if (leaf.node.required) remarks.emplace_back("required");
   if (!value.range.empty()) remarks.push_back(value.range);

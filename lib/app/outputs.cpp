@@ -42,8 +42,8 @@ Outputs& Outputs::note(const std::string& text) {
   return *this;
 }
 
-Outputs& Outputs::input(const std::string& path) {
-  if (!path.empty()) inputs.push_back(path);
+Outputs& Outputs::input(const RunInput& input) {
+  if (!input.path.empty()) inputs.push_back(input);
   return *this;
 }
 

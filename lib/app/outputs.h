@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,20 @@
 #include <nlohmann/json_fwd.hpp>
 
 namespace larch {
+
+/// An input of a run, and what it is to the run.
+struct RunInput {
+  std::string role;  ///< the name of its flag without dashes, or of its column in a list
+  std::string path;
+  std::string of_case{};  ///< its case in a list; else empty
+};
+
+/// The inputs that no flag names, such as those of a list.
+struct ListedInputs {
+  std::vector<RunInput> inputs;
+  /// False: results depend neither on the order of the cases nor on their ids.
+  bool order_matters = true;
+};
 
 /// Writes one file under the name it is given.
 using Writer = std::function<void(const std::string& temporary_path)>;
@@ -37,8 +52,9 @@ class Outputs {
   Outputs& report_text(const std::string& key, const std::string& json_text);
   /// A sentence for the sidecars and the report.
   Outputs& note(const std::string& text);
-  /// An input that no flag names, such as an image in a list: hashed for the sidecars.
-  Outputs& input(const std::string& path);
+  /// An input that neither a flag nor listed_inputs() names, such as the image of a case: hashed
+  /// for the sidecars.
+  Outputs& input(const RunInput& input);
   /// The grid of an input in words (describe(Grid)), for the sidecars.
   Outputs& grid(const std::string& input_path, const std::string& text);
   /// "done" (the default) or "rejected": outputs are written, the reason logged, exit code 7.
@@ -55,14 +71,33 @@ class Outputs {
 
   std::vector<File> files;
   std::vector<Text> metrics, reports, grids;
-  std::vector<std::string> notes, inputs;
+  std::vector<std::string> notes;
+  std::vector<RunInput> inputs;
   std::string status_word = "done", status_reason;
+};
+
+/// What earlier runs left where the outputs of a case belong.
+struct EarlierOutputs {
+  enum class State {
+    kCompute,  ///< nothing, or something that may be replaced
+    kSkip,     ///< all of it, and it need not be computed again
+    kOther     ///< something else, that may not be replaced
+  };
+  State state = State::kCompute;
+  std::string what;          ///< kSkip: why; kOther: what is wrong and what to do
+  bool is_rejected = false;  ///< kSkip: the outputs are there, and their run ended as rejected
+  std::string reason;        ///< of the rejection
+  std::map<std::string, double> metrics;  ///< kSkip: the figures of their run, if they are known
 };
 
 /// What the skeleton gives to a run over many cases, which writes the files of each case when they
 /// are ready.
 struct CaseWriter {
-  bool skip_existing = false;  ///< --skip-existing: leave out the cases whose outputs are all there
+  /// What is to be done about a case with these outputs and inputs, according to --skip-existing
+  /// and --force. To be called before the inputs are read. May be called from several threads.
+  std::function<EarlierOutputs(const std::vector<std::string>& outputs,
+                               const std::vector<RunInput>& inputs)>
+      earlier;
   /// To be called with the outputs of all cases, before anything is done. Throws OutputError if one
   /// exists and neither --force nor --skip-existing is given.
   std::function<void(const std::vector<std::string>& outputs)> require_free;

@@ -246,22 +246,13 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
   }
 }
 
-OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planned) {
-  if (flags.skip_existing && !planned.by_case && planned.main.size() + planned.folders.size() > 0) {
-    bool all = true;
-    for (const std::string& path : planned.main) all = all && exists(path);
-    for (const std::string& path : planned.folders)
-      all = all && is_folder(path) && holds_files(path);
-    if (all) return OutputState::kSkip;
-  }
-  const bool may_replace = flags.force || flags.skip_existing;
+void check_outputs(const PlannedOutputs& planned, bool may_replace) {
   for (const auto* group : {&planned.main, &planned.further}) {
     for (const std::string& path : *group) check_file(path, may_replace);
   }
   for (const std::string& path : planned.folders) {
     check_output_folder(path, may_replace || planned.by_case);
   }
-  return may_replace ? OutputState::kReplace : OutputState::kFree;
 }
 
 void require_free(const std::vector<std::string>& outputs) {

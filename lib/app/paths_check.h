@@ -29,11 +29,9 @@ void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths);
 /// Throws InputError for a file or folder that is missing, of the wrong kind or may not be read.
 void check_inputs(const std::vector<GivenPath>& paths);
 
-enum class OutputState { kFree, kReplace, kSkip };
-
 /// All names that the run will write: outputs, companions, sidecars and the report.
 struct PlannedOutputs {
-  std::vector<std::string> main;     ///< --skip-existing looks at these
+  std::vector<std::string> main;     ///< and the report, if it is a file
   std::vector<std::string> further;  ///< companions and sidecars
   std::vector<std::string> folders;  ///< OutputDir
   bool by_case =
@@ -52,10 +50,9 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
                     const PlannedOutputs& planned);
 
-/// Throws OutputError if something exists that may not be replaced, or a folder is missing or
-/// cannot be written to. kSkip: everything is there and --skip-existing is given; if only a part is
-/// there, the run is repeated and replaces it.
-OutputState check_outputs(const CommonFlags& flags, const PlannedOutputs& planned);
+/// Throws OutputError if something exists and `may_replace` is not set, or a folder is missing or
+/// cannot be written to.
+void check_outputs(const PlannedOutputs& planned, bool may_replace);
 
 /// Throws OutputError if one of these files exists.
 void require_free(const std::vector<std::string>& outputs);

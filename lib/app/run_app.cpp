@@ -10,6 +10,7 @@
 #include "larch/app/build_info.h"
 #include "larch/app/command_line.h"
 #include "larch/app/console.h"
+#include "larch/app/existing.h"
 #include "larch/app/failures.h"
 #include "larch/app/file_set.h"
 #include "larch/app/folder_record.h"
@@ -19,6 +20,7 @@
 #include "larch/app/resources.h"
 #include "larch/app/shared_folder.h"
 #include "larch/app/sidecar.h"
+#include "larch/app/sidecar_commit.h"
 #include "larch/app/signals.h"
 #include "larch/config/suggest.h"
 #include "larch/core/parallel.h"
@@ -116,8 +118,19 @@ struct Run {
   const CommandLine& line;
   const std::vector<GivenPath>& paths;
   const PlannedOutputs& planned;
+  const ListedInputs& listed;
+  InputDigests& digests;
   bool replace;
 };
+
+ResultsBasis basis_of(const Run& run, const std::vector<RunInput>& further) {
+  ResultsBasis basis{run.program, run.line, flag_inputs(run.paths, run.line),
+                     run.listed.order_matters};
+  for (const auto* inputs : {&run.listed.inputs, &further}) {
+    basis.inputs.insert(basis.inputs.end(), inputs->begin(), inputs->end());
+  }
+  return basis;
+}
 
 /// Adds this run to larch.json of a folder into which other runs write at the same time.
 void write_folder_record(const std::string& folder, const RunRecord& record) {
@@ -147,28 +160,30 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
     make_folder_for(file.path, run.planned.folders, folders);
     files.write(file.path, file.writer);
   }
-  const RunRecord record{
-      run.program,         run.line, context, outputs, input_names(run.paths, run.line, outputs),
-      seconds_since(start)};
-  if (!run.line.common.no_sidecar) {
-    std::vector<std::string> names;
-    for (const Outputs::File& file : outputs.files) {
-      for (const GivenPath& given : run.paths) {
-        if (is_output(given.role) && given.path == file.path && !is_stream(file.path))
-          names.push_back(sidecar_name(file.path));
-      }
+  const ResultsBasis basis = basis_of(run, outputs.inputs);
+  const RunRecord record{basis, context, outputs, seconds_since(start), run.digests};
+  std::vector<Sidecar> sidecars;
+  for (const Outputs::File& file : outputs.files) {
+    for (const GivenPath& given : run.paths) {
+      if (is_output(given.role) && given.path == file.path && !is_stream(file.path))
+        sidecars.push_back({file.path, sidecar_name(file.path), ""});
     }
-    for (const std::string& folder : run.planned.folders) {
-      if (!run.planned.by_case) names.push_back(folder_sidecar_name(folder));
-    }
-    const std::string text = names.empty() ? "" : json_text(sidecar(record), 2) + "\n";
-    for (const std::string& name : names) files.write(name, text_writer(text));
+  }
+  const bool no_sidecar = run.line.common.no_sidecar;
+  if (!sidecars.empty() && !no_sidecar) {
+    const std::string text = json_text(sidecar(record), 2) + "\n";
+    for (Sidecar& one : sidecars) one.text = text;
+  }
+  for (const std::string& folder : run.planned.folders) {
+    if (run.planned.by_case) continue;
+    sidecars.push_back({folder, folder_sidecar_name(folder), "", /*may_hold_files=*/true});
+    if (!no_sidecar) sidecars.back().text = json_text(folder_sidecar(record, folder), 2) + "\n";
   }
   const std::string& report_name = run.line.common.report;
   const std::string text = report_name.empty() ? "" : json_text(report(record), 2) + "\n";
   if (!report_name.empty() && report_name != "-") files.write(report_name, text_writer(text));
-  files.commit();
-  if (run.planned.by_case && !run.line.common.no_sidecar) {
+  commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, context);
+  if (run.planned.by_case && !no_sidecar) {
     for (const std::string& folder : run.planned.folders) write_folder_record(folder, record);
   }
   if (report_name == "-") print(text);
@@ -180,17 +195,40 @@ void write_case(const Run& run, const Context& context, const Outputs& outputs, 
   to_the_end.stop = nullptr;
   FileSet files(run.replace, to_the_end);
   for (const Outputs::File& file : outputs.files) files.write(file.path, file.writer);
+  std::string text;
   if (!run.line.common.no_sidecar) {
-    const RunRecord record{
-        run.program, run.line, context, outputs, input_names(run.paths, run.line, outputs),
-        seconds};
-    const std::string text = json_text(sidecar(record), 2) + "\n";
-    for (const Outputs::File& file : outputs.files) {
-      if (!file.companion && !is_stream(file.path))
-        files.write(sidecar_name(file.path), text_writer(text));
-    }
+    const ResultsBasis basis = basis_of(run, outputs.inputs);
+    const RunRecord record{basis, context, outputs, seconds, run.digests};
+    text = json_text(sidecar(record), 2) + "\n";
   }
-  files.commit();
+  std::vector<Sidecar> sidecars;
+  for (const Outputs::File& file : outputs.files) {
+    if (file.companion || is_stream(file.path)) continue;
+    sidecars.push_back({file.path, sidecar_name(file.path), text});
+  }
+  commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, to_the_end);
+}
+
+/// What a run over many cases asks the skeleton for.
+CaseWriter case_writer(const Run& run, const Context& context) {
+  CaseWriter cases;
+  cases.require_free = [&](std::vector<std::string> outputs) {
+    if (run.replace) return;
+    const size_t count = outputs.size();
+    for (size_t i = 0; i < count; ++i) outputs.push_back(sidecar_name(outputs[i]));
+    require_free(outputs);
+  };
+  cases.earlier = [&](const std::vector<std::string>& outputs,
+                      const std::vector<RunInput>& inputs) {
+    for (const RunInput& input : inputs) run.digests.note(input.path);
+    std::vector<RecordedOutput> recorded;
+    for (const std::string& path : outputs) recorded.push_back({path});
+    return earlier_outputs(recorded, basis_of(run, inputs), run.digests);
+  };
+  cases.write = [&](const Outputs& outputs, double seconds) {
+    write_case(run, context, outputs, seconds);
+  };
+  return cases;
 }
 
 void log_end(Console& console, const Outputs& outputs, double seconds) {
@@ -244,20 +282,11 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   console.log(LogLevel::kInfo, action + describe(context.device, context.threads) + " (" +
                                    chosen.reason + "), version " + version());
   start_threads(context.threads);
-  CaseWriter cases;
-  cases.skip_existing = flags.skip_existing;
-  cases.require_free = [&](std::vector<std::string> outputs) {
-    if (run.replace) return;
-    const size_t count = outputs.size();
-    for (size_t i = 0; i < count; ++i) outputs.push_back(sidecar_name(outputs[i]));
-    require_free(outputs);
-  };
-  cases.write = [&](const Outputs& outputs, double seconds) {
-    write_case(run, context, outputs, seconds);
-  };
+  const CaseWriter cases = case_writer(run, context);
   if (flags.dry_run) return show_plan(run, console, context, cases);
   NewFolders folders;
   for (const std::string& folder : run.planned.folders) folders.make(folder);
+  for (const RunInput& input : basis_of(run, {}).inputs) run.digests.note(input.path);
   const Outputs outputs = run.program.run(context, cases);
   console.finish();
   if (context.stop_requested()) {
@@ -268,6 +297,14 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   log_end(console, outputs, seconds_since(start));
   if (outputs.status_word != "rejected") return 0;
   console.error({"result rejected: " + outputs.status_reason});
+  return static_cast<int>(ExitCode::kRejected);
+}
+
+/// The exit code is that of the run which made the outputs.
+int skip(const EarlierOutputs& earlier, Console& console) {
+  console.log(LogLevel::kInfo, earlier.what + "; nothing to do (--skip-existing)");
+  if (!earlier.is_rejected) return 0;
+  console.error({"result rejected by the run that made it: " + earlier.reason});
   return static_cast<int>(ExitCode::kRejected);
 }
 
@@ -282,13 +319,29 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   planned.by_case = program.by_case && program.by_case();
   check_inputs(paths);
   check_distinct(paths, planned);
-  const OutputState state = check_outputs(line.common, planned);
-  if (state == OutputState::kSkip) {
-    console.log(LogLevel::kInfo, "all outputs exist; nothing to do (--skip-existing)");
-    return 0;
+  const CommonFlags& flags = line.common;
+  const bool needs_list = program.listed_inputs && (flags.skip_existing || !flags.dry_run);
+  const ListedInputs listed = needs_list ? program.listed_inputs() : ListedInputs{};
+  InputDigests digests;
+  const Run run{program,
+                line,
+                paths,
+                planned,
+                listed,
+                digests,
+                flags.force || flags.skip_existing.has_value()};
+  if (flags.skip_existing && flags.no_sidecar) {
+    console.log(LogLevel::kWarning,
+                "with --no-sidecar a later --skip-existing cannot tell what made these outputs");
   }
-  return run_and_write({program, line, paths, planned, state == OutputState::kReplace}, console,
-                       stop);
+  if (!planned.by_case) {
+    const EarlierOutputs earlier =
+        earlier_outputs(recorded_outputs(planned, flags.report), basis_of(run, {}), digests);
+    if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
+    if (earlier.state == EarlierOutputs::State::kSkip) return skip(earlier, console);
+  }
+  check_outputs(planned, run.replace);
+  return run_and_write(run, console, stop);
 }
 
 /// Before the console opens it.

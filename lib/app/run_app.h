@@ -50,6 +50,10 @@ struct AppInfo {
   std::string description{};            ///< paragraphs, separated by empty lines; may be empty
   std::vector<std::string> examples{};  ///< two whole command lines, the simplest first
   std::vector<std::string> references{};
+  /// Raised whenever the same inputs and configuration give other bytes than before: then
+  /// --skip-existing does not take results of earlier versions for those of this one.
+  int results_version = 1;
+  bool uses_seed = true;  ///< false: results do not depend on --seed
 };
 
 namespace detail {
@@ -61,6 +65,7 @@ struct Program {
   std::function<std::vector<std::string>()> companions{};
   /// An OutputDir receives case after case, and an interrupted run goes on in it.
   std::function<bool()> by_case{};
+  std::function<ListedInputs()> listed_inputs{};
   std::function<Outputs(Context&, const CaseWriter&)> run{};
   /// What --dry-run prints beside the names of the outputs; empty: nothing.
   std::function<Plan(const Context&, const CaseWriter&)> plan{};
@@ -82,9 +87,12 @@ int run_program(const Program& program, int argc, char** argv);
 /// and throws UsageError for combinations of flags that make no sense. Once Context::stop is set
 /// nothing is written.
 ///
+/// If Options has `ListedInputs listed_inputs() const`, these inputs are recorded and compared like
+/// those that flags name; it may throw InputError.
+///
 /// `run` takes (const Options&, Context&), or for runs over many cases (const Options&, Context&,
 /// const CaseWriter&). If `bool by_case() const` of Options is true, --skip-existing is left to
-/// `run`, case by case. It throws Stopped itself when it sees Context::stop.
+/// `run`, case by case (CaseWriter::earlier). It throws Stopped itself when it sees Context::stop.
 ///
 /// `plan` takes (const Options&, const Context&, const CaseWriter&) and is called instead of `run`
 /// with --dry-run. It checks all that `run` would check before it computes and throws the same
@@ -102,6 +110,9 @@ int run_app(const AppInfo& info, int argc, char** argv, Run&& run, MakePlan&& pl
   }
   if constexpr (requires { options.by_case(); }) {
     program.by_case = [&options] { return options.by_case(); };
+  }
+  if constexpr (requires { options.listed_inputs(); }) {
+    program.listed_inputs = [&options] { return options.listed_inputs(); };
   }
   program.run = [&](Context& context, const CaseWriter& cases) -> Outputs {
     constexpr bool kByCase = requires {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "larch/app/build_info.h"
 #include "larch/core/digest.h"
@@ -22,18 +23,29 @@ Json metrics_of(const Outputs& outputs) {
   return metrics;
 }
 
-Json inputs_of(const RunRecord& record) {
-  Json inputs = Json::array();
-  for (const std::string& path : record.inputs) {
-    Json input{{"Path", path}};
-    const std::string digest = input_digest(path);
-    if (!digest.empty()) input["SHA256"] = digest;
-    for (const Outputs::Text& grid : record.outputs.grids) {
-      if (grid.name == path) input["Grid"] = grid.text;
-    }
-    inputs.push_back(input);
+/// The paths of all inputs, each once.
+Json sources_of(const RunRecord& record) {
+  std::set<std::string> known;
+  Json sources = Json::array();
+  for (const RunInput& input : record.basis.inputs) {
+    if (known.insert(input.path).second) sources.push_back(input.path);
   }
-  return inputs;
+  return sources;
+}
+
+/// The basis of the results, with what the run knows of its inputs beside their content.
+Json basis_of(const RunRecord& record) {
+  Json basis = results_record(record.basis, record.digests);
+  for (Json& input : basis["Inputs"]) {
+    if (input.contains("ChangedDuringRun")) {
+      record.context.warn("'" + input["Path"].get<std::string>() +
+                          "' changed during the run; what was read is not known");
+    }
+    for (const Outputs::Text& grid : record.outputs.grids) {
+      if (grid.name == input["Path"]) input["Grid"] = grid.text;
+    }
+  }
+  return basis;
 }
 
 double milliseconds_only(double seconds) {
@@ -48,22 +60,6 @@ std::string sidecar_name(const std::string& output) {
 
 std::string folder_sidecar_name(const std::string& folder) {
   return (fs::path(folder) / "larch.json").string();
-}
-
-std::vector<std::string> input_names(const std::vector<GivenPath>& paths, const CommandLine& line,
-                                     const Outputs& outputs) {
-  std::vector<std::string> names;
-  const auto add = [&names](const std::string& path) {
-    if (std::find(names.begin(), names.end(), path) == names.end()) names.push_back(path);
-  };
-  for (const GivenPath& given : paths) {
-    if (!is_output(given.role)) add(given.path);
-  }
-  for (const InputFile& file : line.common.configs) {
-    if (file.path != "-") add(file.path);
-  }
-  for (const std::string& path : outputs.inputs) add(path);
-  return names;
 }
 
 std::string input_digest(const std::string& path) {
@@ -89,15 +85,18 @@ std::string input_digest(const std::string& path) {
 }
 
 Json sidecar(const RunRecord& record) {
-  const AppInfo& info = record.program.info;
+  const AppInfo& info = record.basis.program.info;
+  const Json basis = basis_of(record);
   Json larch{{"App", info.name},
              {"Build", build_info()},
-             {"CommandLine", record.line.text},
-             {"Config", config::to_json(record.program.config)},
-             {"Seed", record.context.seed},
+             {"CommandLine", record.basis.line.text},
+             {"ResultsVersion", basis["ResultsVersion"]},
+             {"Options", basis["Options"]},
+             {"Config", basis["Config"]},
+             {"Seed", basis["Seed"]},
              {"Device", describe(record.context.device, record.context.threads)},
              {"Threads", record.context.threads},
-             {"Inputs", inputs_of(record)},
+             {"Inputs", basis["Inputs"]},
              {"Metrics", metrics_of(record.outputs)}};
   if (!record.outputs.notes.empty()) larch["Notes"] = record.outputs.notes;
   larch["Seconds"] = milliseconds_only(record.seconds);
@@ -105,25 +104,44 @@ Json sidecar(const RunRecord& record) {
   if (!record.outputs.status_reason.empty()) larch["Reason"] = record.outputs.status_reason;
   Json generator{{"Name", "Larch " + info.name}, {"Version", version()}};
   return {{"Description", info.summary},
-          {"Sources", record.inputs},
+          {"Sources", sources_of(record)},
           {"GeneratedBy", Json::array({generator})},
           {"Larch", larch}};
 }
 
+Json folder_sidecar(const RunRecord& record, const std::string& folder) {
+  Json json = sidecar(record);
+  Json names = Json::array();
+  for (const Outputs::File& file : record.outputs.files) {
+    const fs::path name = fs::path(file.path).lexically_normal().lexically_relative(
+        fs::path(folder).lexically_normal());
+    if (!name.empty() && *name.begin() != "..") names.push_back(name.string());
+  }
+  json["Larch"]["Outputs"] = names;
+  return json;
+}
+
 Json report(const RunRecord& record) {
-  Json json{{"app", record.program.info.name}, {"version", version()}};
+  Json json{{"app", record.basis.program.info.name}, {"version", version()}};
   json["status"] = record.outputs.status_word;
   if (!record.outputs.status_reason.empty()) json["reason"] = record.outputs.status_reason;
   json["seconds"] = milliseconds_only(record.seconds);
   json["device"] = to_string(record.context.device);
   json["threads"] = record.context.threads;
   json["seed"] = record.context.seed;
-  json["inputs"] = record.inputs;
+  json["inputs"] = sources_of(record);
   Json& outputs = json["outputs"] = Json::array();
   for (const Outputs::File& file : record.outputs.files) outputs.push_back(file.path);
   json["metrics"] = metrics_of(record.outputs);
   if (!record.outputs.notes.empty()) json["notes"] = record.outputs.notes;
   for (const Outputs::Text& item : record.outputs.reports) json[item.name] = Json::parse(item.text);
+  if (!record.basis.line.common.no_sidecar) {
+    json["record"] = basis_of(record);
+    json["record"]["Status"] = record.outputs.status_word;
+    if (!record.outputs.status_reason.empty()) {
+      json["record"]["Reason"] = record.outputs.status_reason;
+    }
+  }
   return json;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "larch/app/command_line.h"
-#include "larch/app/paths_check.h"
+#include "larch/app/outputs.h"
+#include "larch/app/results_record.h"
 #include "larch/config/config.h"
 #include "larch/core/context.h"
 
@@ -19,17 +19,12 @@ std::string folder_sidecar_name(const std::string& folder);
 
 /// What is told about a run.
 struct RunRecord {
-  const Program& program;
-  const CommandLine& line;
+  const ResultsBasis& basis;  ///< with all inputs
   const Context& context;
   const Outputs& outputs;
-  std::vector<std::string> inputs;  ///< from flags and from Outputs::input, each once
   double seconds = 0;
+  InputDigests& digests;
 };
-
-/// Every input file that was read, each once.
-std::vector<std::string> input_names(const std::vector<GivenPath>& paths, const CommandLine& line,
-                                     const Outputs& outputs);
 
 /// SHA-256 of a file; of a folder, that of the lines "<sha256>  <name>" of its files (and those of
 /// the folders below) in the order of their names. Empty for what is neither. Throws InputError.
@@ -38,7 +33,10 @@ std::string input_digest(const std::string& path);
 /// The sidecar: BIDS keys and one object "Larch". Reads the inputs to hash them.
 config::Json sidecar(const RunRecord& record);
 
-/// What --report writes.
+/// The same for a folder that belongs to one run: "Outputs" has the names of its files.
+config::Json folder_sidecar(const RunRecord& record, const std::string& folder);
+
+/// What --report writes; unless --no-sidecar is given, "record" tells what decided the results.
 config::Json report(const RunRecord& record);
 
 }  // namespace larch::detail

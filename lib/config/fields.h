@@ -59,6 +59,20 @@ struct Field {
     copy.is_not_empty = true;
     return copy;
   }
+  /// Results do not depend on it, so that --skip-existing does not compare it: how something is
+  /// computed, or what the names of the outputs tell already.
+  Field no_effect_on_results() const {
+    Field copy = *this;
+    copy.has_effect = false;
+    return copy;
+  }
+  /// For the flags of an executable: the value may be left out ("--flag" beside "--flag=word"), and
+  /// then it is `word`.
+  Field bare_means(const char* word) const {
+    Field copy = *this;
+    copy.bare_word = word;
+    return copy;
+  }
 
   const char* key;
   T& value;
@@ -70,6 +84,8 @@ struct Field {
   bool is_odd = false;
   std::vector<size_t> allowed_lengths{};  ///< empty: all
   bool is_not_empty = false;
+  bool has_effect = true;
+  const char* bare_word = "";
 };
 
 /// A value of an enum and its name in files and flags. Beside the enum, in its namespace:

@@ -52,15 +52,18 @@ struct EvaluateConfig {
   void fields(F&& f) {
     f(Field{"walk", walk,
             "auto, tile (neighbouring voxels visit a node together), stack (one by one) or "
-            "queue (all voxels at a node together, level by level)"},
+            "queue (all voxels at a node together, level by level)"}
+          .no_effect_on_results(),
       Field{"tile", tile,
             "voxels along x, y, z of a tile; empty: chosen for the device; the result does not "
             "depend on it",
             1, 256}
-          .lengths({0, 3}),
+          .lengths({0, 3})
+          .no_effect_on_results(),
       Field{"hard", hard, "descend one child only: the plain boosting tree"},
       Field{"early_rejection", early_rejection,
-            "stop inside a node when its outcome is certain; the result does not change"},
+            "stop inside a node when its outcome is certain; the result does not change"}
+          .no_effect_on_results(),
       Field{"e1", e1, "certainty beyond which one child gets the whole weight; 0: the model's", 0,
             0.5});
   }

@@ -15,6 +15,7 @@
 #include "larch/core/error.h"
 #include "larch/io/file.h"
 #include "larch/pipeline/detection_memory.h"
+#include "larch/pipeline/image_inputs.h"
 #include "larch/pipeline/overlap.h"
 #include "larch/pipeline/status_table.h"
 
@@ -150,10 +151,14 @@ class Batch {
   bool read(size_t i) {
     const Case& c = request_.cases[i];
     const DetectionFiles files = files_of(request_, c);
-    if (writer_.skip_existing && all_there(files)) {
-      record(i, {c.id, CaseStatus::kSkipped, "all outputs exist"});
-      return false;
-    }
+    bool is_skipped = false;
+    const bool go_on = attempt(i, [&] {
+      const EarlierOutputs earlier = writer_.earlier(files.all(), inputs_of(c));
+      if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
+      is_skipped = earlier.state == EarlierOutputs::State::kSkip;
+      if (is_skipped) record(i, skipped_row(c, earlier));
+    });
+    if (!go_on || is_skipped) return false;
     return attempt(i, [&] {
       jobs_[i] = std::make_shared<DetectionJob>();
       jobs_[i]->wanted = files.wanted();
@@ -191,7 +196,7 @@ class Batch {
       find_structure(model_, config_, *jobs_[i], side_);
       Outputs outputs =
           detection_outputs(model_, config_, files_of(request_, c), c.image, jobs_[i]);
-      outputs.input(c.image);
+      for (const RunInput& input : inputs_of(c)) outputs.input(input);
       const std::chrono::duration<double> took = Clock::now() - start;
       writer_.write(outputs, seconds_[i] + took.count());
       if (outputs.status_word == "rejected") row.status = CaseStatus::kRejected;
@@ -199,22 +204,35 @@ class Batch {
     });
     if (!written) return;
     row.seconds = seconds_[i];
-    row.figures = figures_of(jobs_[i]->found);
+    row.figures = figures_of(jobs_[i]->found.voxels, jobs_[i]->found.volume_mm3 / 1000);
     record(i, row);
   }
 
-  static std::vector<std::string> figures_of(const Detection& found) {
-    char volume_ml[32];
-    std::snprintf(volume_ml, sizeof volume_ml, "%.6g", found.volume_mm3 / 1000);
-    return {std::to_string(found.voxels), volume_ml};
+  static std::vector<std::string> figures_of(int64_t voxels, double volume_ml) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", volume_ml);
+    return {std::to_string(voxels), text};
   }
 
-  static bool all_there(const DetectionFiles& files) {
-    const std::vector<std::string> names = files.all();
-    return std::all_of(names.begin(), names.end(), [](const std::string& name) {
-      std::error_code ignored;
-      return fs::exists(name, ignored);
-    });
+  /// As those of a detection on one image.
+  static std::vector<RunInput> inputs_of(const Case& c) {
+    std::vector<RunInput> inputs{{"input", c.image}};
+    for (const RunInput& data : detached_inputs("input", c.image)) inputs.push_back(data);
+    return inputs;
+  }
+
+  /// A rejected result stays one: nothing was detected, whenever it was computed.
+  static CaseRow skipped_row(const Case& c, const EarlierOutputs& earlier) {
+    CaseRow row{c.id, CaseStatus::kSkipped, earlier.what};
+    if (earlier.is_rejected) {
+      row.status = CaseStatus::kRejected;
+      row.message = earlier.reason + " (computed by an earlier run)";
+    }
+    const auto voxels = earlier.metrics.find("voxels"), volume = earlier.metrics.find("volume_ml");
+    if (voxels == earlier.metrics.end() || volume == earlier.metrics.end()) return row;
+    row.figures =
+        figures_of(static_cast<int64_t>(std::clamp(voxels->second, 0.0, 1e15)), volume->second);
+    return row;
   }
 
   Outputs outcome(const OverlapTimes& times) const {

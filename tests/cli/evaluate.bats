@@ -117,3 +117,27 @@ check() {  # check 'python expression over r' report.json
   [ "$status" -eq 3 ]
   [[ "$output" == *"line 2"* ]]
 }
+
+@test "evaluate --skip-existing: the list's files, ids and order count; a report alone is compared too" {
+  mkdir -p skip
+  rows() { { printf 'id\tprediction\treference\n'; printf "$1"; } > list.tsv; }
+  evaluate() { run "$BIN/evaluate" --list list.tsv --skip-existing "$@"; }
+  rows 'x\ta.nii.gz\tb.nii.gz\ny\tb.nii.gz\ta.nii.gz\n'
+  evaluate --table skip/t.tsv --report skip/r.json
+  [ "$status" -eq 0 ]
+  cp skip/t.tsv skip/before.tsv
+  evaluate --table skip/t.tsv --report skip/r.json --threads 1 --seed 4
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"nothing to do"* ]]
+  evaluate --report skip/r.json
+  [[ "$status" -eq 0 && "$output" == *"nothing to do"* ]]
+  evaluate --report skip/r.json --merge
+  [[ "$status" -eq 6 && "$output" == *"merge: false there, true now"* ]]
+  rows 'y\tb.nii.gz\ta.nii.gz\nx\ta.nii.gz\tb.nii.gz\n'
+  evaluate --table skip/t.tsv --report skip/r.json
+  [[ "$status" -eq 6 && "$output" == *"case 'x' there, 'y' now"* ]]
+  rows 'x\ta.nii.gz\tb5.nii.gz\ny\tb.nii.gz\ta.nii.gz\n'
+  evaluate --table skip/t.tsv
+  [[ "$status" -eq 6 && "$output" == *"case 'x', reference 'b5.nii.gz': other content"* ]]
+  cmp skip/t.tsv skip/before.tsv
+}

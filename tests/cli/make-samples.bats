@@ -58,6 +58,25 @@ PY
   [ "$status" -eq 0 ]
 }
 
+@test "make-samples --skip-existing: the same folder is kept, another one refused" {
+  make() { "$BIN/make-samples" --output-dir s $SMALL --skip-existing "$@"; }
+  make
+  run make --threads 1
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"nothing to do"* ]]
+  run make --seed 2
+  [ "$status" -eq 6 ]
+  [[ "$output" == *"--seed: 0 there, 2 now"* ]]
+  run make --format nrrd
+  [ "$status" -eq 6 ]
+  [[ "$output" == *"--format: "* ]]
+  cp s/images/case_001.nii.gz before.nii.gz
+  rm s/images/case_001.nii.gz
+  run make
+  [ "$status" -eq 0 ]
+  cmp before.nii.gz s/images/case_001.nii.gz
+}
+
 @test "make-samples: sizes out of range are refused" {
   run "$BIN/make-samples" --output-dir s --size 8,18,16
   [ "$status" -eq 2 ]

@@ -154,6 +154,43 @@ assert [r['status'] for r in table] == ['skipped'] * 4"
   same_as_single .nii.gz .vtk
 }
 
+@test "--skip-existing: a case with outputs of another run fails and says what differs" {
+  expect 0 batch
+  expect 7 batch --skip-existing --structure.threshold 0.6
+  has err.txt "4 of 4 cases failed"
+  status "
+for r in table:
+    assert r['status'] == 'failed' and 'structure.threshold: 0.5 there, 0.6 now; --force' in r['message'], r"
+  same_as_single .nii.gz
+  # The image of another case, under the same name; the others are as they were.
+  cp cases.tsv list.tsv
+  cp --remove-destination "$(readlink -f image_1.nii.gz)" image_0.nii.gz
+  expect 7 detect --list list.tsv --output-dir out --skip-existing
+  status "
+assert rows['image_0']['status'] == 'failed' and 'other content' in rows['image_0']['message']"
+  expect 0 detect --list list.tsv --output-dir out --skip-existing --force
+  cmp out/image_0.nii.gz one_1.nii.gz
+  python "
+m = load('out/larch.json')['Larch']['Metrics']
+assert m['ok'] == 1 and m['skipped'] == 3, m"
+  rm out/image_2.nii.gz.json
+  expect 7 detect --list list.tsv --output-dir out --skip-existing
+  grep -q "^image_2.failed.*there is no 'out/image_2.nii.gz.json'" out/status.tsv
+  expect 0 detect --list list.tsv --output-dir out --skip-existing=name
+  # One image by itself is the same run as the case of a list.
+  expect 0 detect -i image_3.nii.gz -o out/image_3.nii.gz --skip-existing
+  has err.txt "nothing to do"
+}
+
+@test "--skip-existing: rejected cases stay rejected, with their figures" {
+  expect 7 batch --structure.min_voxels 100000
+  rm out/status.tsv
+  expect 7 batch --structure.min_voxels 100000 --skip-existing --report r.json
+  status "
+assert all(r['status'] == 'rejected' and 'earlier run' in r['message'] and int(r['voxels']) > 0 for r in table), table
+assert load('r.json')['metrics']['rejected'] == 4"
+}
+
 # --- several runs into one folder
 
 halves() {  # half1.tsv: image_1, image_3 as c1, c3 ...; half2.tsv: image_0, image_2 as c0, c2 ...

@@ -374,11 +374,43 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.af
   echo old > seg.nii.gz
   expect 6 on_case -o seg.nii.gz --mesh s.vtk
   absent s.vtk
-  expect 0 on_case -o seg.nii.gz --skip-existing
+  expect 6 on_case -o seg.nii.gz --skip-existing
+  has err.txt "there is no 'seg.nii.gz.json' to tell what made it"
+  expect 0 on_case -o seg.nii.gz --skip-existing=name
   has err.txt "nothing to do"
   [ "$(cat seg.nii.gz)" = old ]
   expect 0 on_case -o seg.nii.gz --force
   cmp seg.nii.gz "$BATS_FILE_TMPDIR/ref.nii.gz"
+  # How it is computed does not count; what is computed does.
+  expect 0 on_case -o seg.nii.gz --skip-existing --memory 1G --threads 1 --evaluate.walk stack --seed 5
+  has err.txt "nothing to do"
+  expect 6 on_case -o seg.nii.gz --skip-existing --structure.threshold 0.6
+  has err.txt "structure.threshold: 0.5 there, 0.6 now"
+  expect 6 on_case -o seg.nii.gz --skip-existing --nan-value 3
+  has err.txt "--nan-value: null there, 3.0 now"
+  expect 6 on_case -o seg.nii.gz --skip-existing --roi label_3.nii.gz
+  has err.txt "roi: none there, 1 now"
+  cmp seg.nii.gz "$BATS_FILE_TMPDIR/ref.nii.gz"
+}
+
+@test "--skip-existing: the voxels of a header with a data file of its own are compared" {
+  python "
+import nibabel, numpy
+image = nibabel.load('image_3.nii.gz')
+data = numpy.asarray(image.dataobj, dtype='<f4')
+open('x.raw', 'wb').write(data.tobytes(order='F'))
+open('x.mhd', 'w').write('ObjectType = Image\\nNDims = 3\\nDimSize = %d %d %d\\n' % data.shape +
+  'ElementSpacing = 2 2 3\\nElementType = MET_FLOAT\\nElementDataFile = x.raw\\n')"
+  detect() { "$BIN/pbt-detect" -m m.pbt -i x.mhd -o x.nii.gz --skip-existing; }
+  code=0; detect || code=$?
+  [ "$code" -eq 0 ] || [ "$code" -eq 7 ]
+  expect $code detect
+  has err.txt "nothing to do"
+  python "
+f = open('x.raw', 'r+b')
+f.write(b'\\0\\0\\0\\x41')"
+  expect 6 detect
+  has err.txt "input data 'x.raw': other content"
 }
 
 @test "6: a missing folder, and one that cannot be written to" {

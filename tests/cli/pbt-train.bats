@@ -336,9 +336,23 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
   echo old > m.pbt
   expect 6 train -l train.tsv -o m.pbt
   has err.txt "output 'm.pbt' exists"
-  expect 0 train -l train.tsv -o m.pbt --skip-existing
+  expect 6 train -l train.tsv -o m.pbt --skip-existing
+  has err.txt "there is no 'm.pbt.json' to tell what made it"
+  expect 0 train -l train.tsv -o m.pbt --skip-existing=name
   [ "$(cat m.pbt)" = old ]
   expect 0 train -l train.tsv -o m.pbt --force
+  same_as_tiny m.pbt
+  # The order of the list and the names of its cases do not count, but which volumes are in it does.
+  { head -1 train.tsv; tail -n +2 train.tsv | sort -r; } > reversed.tsv
+  expect 0 train -l reversed.tsv -o m.pbt --skip-existing --threads 1
+  has err.txt "nothing to do"
+  head -n -1 train.tsv > fewer.tsv
+  expect 6 train -l fewer.tsv -o m.pbt --skip-existing
+  has err.txt "1 cases of then are not in the list now"
+  expect 6 train -l train.tsv -o m.pbt --skip-existing --tree.depth 1
+  has err.txt "tree.depth: 2 there, 1 now"
+  expect 6 train -l train.tsv -o m.pbt --skip-existing --seed 9
+  has err.txt "--seed: 0 there, 9 now"
   same_as_tiny m.pbt
 }
 

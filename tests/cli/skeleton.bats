@@ -313,7 +313,9 @@ PY
   expect 6 app -i a.txt -o b.txt
   has err.txt "output 'b.txt' exists; use --force to replace it or --skip-existing to keep it"
   [ "$(cat b.txt)" = old ]
-  expect 0 app -i a.txt -o b.txt --skip-existing
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt "--skip-existing=name keeps it by its name alone"
+  expect 0 app -i a.txt -o b.txt --skip-existing=name
   has err.txt "nothing to do"
   [ "$(cat b.txt)" = old ]
   absent b.txt.json
@@ -324,7 +326,9 @@ PY
 @test "--skip-existing repeats a run of which only a part is there" {
   text_file
   echo old > b.txt
-  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing
+  [ "$(cat b.txt)" = old ]
+  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
   [ "$(cat b.txt)" = hellohello ]
   [ "$(cat c.txt)" = hellohello ]
 }

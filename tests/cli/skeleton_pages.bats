@@ -23,8 +23,13 @@ assert s['GeneratedBy'][0]['Name'] == 'Larch skeleton-app' and s['GeneratedBy'][
 assert l['App'] == 'skeleton-app' and l['Build']['GitRevision'] and l['Build']['CUDA'] in (True, False)
 assert l['CommandLine'] == 'skeleton-app -i a.txt -o b.txt --seed 7 -t 2 --device cpu --times 3', l
 assert l['Config']['times'] == 3 and l['Seed'] == 7 and l['Threads'] == 2 and l['Device'].startswith('cpu')
-assert l['Inputs'] == [{'Path': 'a.txt', 'SHA256': hashlib.sha256(b'hello').hexdigest(),
+import os
+t = os.stat('a.txt')
+assert l['Inputs'] == [{'Role': 'input', 'Path': 'a.txt', 'Bytes': 5, 'Modified': t.st_mtime_ns,
+                        'Changed': t.st_ctime_ns, 'Inode': t.st_ino,
+                        'SHA256': hashlib.sha256(b'hello').hexdigest(),
                         'Grid': 'one line'}], l['Inputs']
+assert l['ResultsVersion'] == 1 and l['Options']['megabytes'] == 0 and 'input' not in l['Options'], l
 assert l['Metrics'] == {'bytes': 16, 'undefined': None} and l['Seconds'] >= 0 and l['Status'] == 'done'"
   absent b.txt.tsv.json
   expect 0 app -i a.txt -o c.txt --no-sidecar

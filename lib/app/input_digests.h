@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "larch/config/config.h"
+
+namespace larch::detail {
+
+/// By what an input is known again without reading it: {"Bytes", "Modified", "Changed", "Inode"},
+/// times in nanoseconds since 1970; of a folder {"Files", "Bytes", "Listing"}, the SHA-256 of the
+/// names, sizes, times of modification and inodes of its files. null for what is neither.
+config::Json input_stamp(const std::string& path);
+
+/// Stamps and digests of the inputs of a process; each content is read once. Several threads may
+/// ask.
+class InputDigests {
+ public:
+  /// Remembers the stamp of an input that is going to be read.
+  void note(const std::string& path);
+  /// The stamp, and "SHA256" unless the input cannot be read twice (a pipe). If it is not what it
+  /// was when it was noted, there is "ChangedDuringRun" instead. Throws InputError.
+  config::Json record(const std::string& path);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, config::Json> noted_;
+  std::map<std::string, std::string> digests_;  // by path and stamp
+};
+
+}  // namespace larch::detail

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/app/outputs.h"
+#include "larch/io/case_list.h"
+
+namespace larch::pipeline {
+
+/// The files beside an image that hold its voxels (detached_files), as inputs for the records of a
+/// run.
+std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
+                                      const std::string& of_case = "");
+
+/// Images and labels of a list, under the names of their columns.
+ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
+                             bool order_matters);
+
+}  // namespace larch::pipeline

@@ -1,0 +1,198 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# --skip-existing believes the record of what made an output, not its name.
+
+load helpers
+
+app() { "$SKELETON" "$@"; }
+
+# Makes b.txt and puts a mark into it that a second run would wipe out.
+made() {
+  printf 'hello' > a.txt
+  expect 0 app -i a.txt -o b.txt "$@"
+  echo mark >> b.txt
+}
+kept() { grep -q mark b.txt || { echo "b.txt was computed again"; return 1; }; }
+
+@test "the same run is skipped: device, threads, log, report on stdout and folders do not count" {
+  made --seed 3
+  expect 0 app -i a.txt -o b.txt --seed 3 --skip-existing
+  has err.txt "all outputs are there, from the same inputs and configuration; nothing to do"
+  kept
+  expect 0 app -i a.txt -o b.txt --seed 3 --skip-existing --device cpu --threads 1 -v \
+    --log-file l.txt --report - --progress none --dry-run
+  mkdir elsewhere
+  cp a.txt elsewhere/other.txt
+  expect 0 app -i elsewhere/other.txt -o b.txt --seed 3 --skip-existing=same
+  kept
+  cd elsewhere
+  expect 0 app -i ../a.txt -o ../b.txt --seed 3 --skip-existing
+}
+
+@test "6: what differs is named, and nothing is replaced; --force beside it recomputes" {
+  made
+  expect 6 app -i a.txt -o b.txt --skip-existing --threshold 0.6 --style.letters upper --seed 4
+  has err.txt "outputs of another run are there ('b.txt')"
+  has err.txt "threshold: 0.5 there, 0.6 now"
+  has err.txt 'style.letters: "as-is" there, "upper" now'
+  has err.txt "--seed: 0 there, 4 now"
+  has err.txt "--force recomputes"
+  expect 6 app -i a.txt -o b.txt --skip-existing --megabytes 1
+  has err.txt "--megabytes: 0 there, 1 now"
+  kept
+  expect 0 app -i a.txt -o b.txt --skip-existing --force
+  kept
+  expect 0 app -i a.txt -o b.txt --skip-existing --force --times 3
+  [ "$(cat b.txt)" = hellohellohello ]
+  expect 0 app -i a.txt -o b.txt --skip-existing --times 3
+}
+
+@test "6: another content of the input, also of the same size and time; the same content is enough" {
+  made
+  touch -d 2001-01-01 a.txt
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  kept
+  printf 'jello' > a.txt
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt "input 'a.txt': other content"
+  printf 'hello' > c.txt
+  touch -r c.txt a.txt
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  expect 0 app -i c.txt -o b.txt --skip-existing
+  kept
+}
+
+@test "files are compared by size and time first: no content is read where these are the same" {
+  made
+  python "
+s = load('b.txt.json')
+i = s['Larch']['Inputs'][0]
+import os
+t = os.stat('a.txt')
+assert (i['Bytes'], i['Modified'], i['Role']) == (t.st_size, t.st_mtime_ns, 'input'), i
+i['SHA256'] = 'f' * 64
+json.dump(s, open('b.txt.json', 'w'))"
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  touch -d 2001-01-01 a.txt
+  expect 6 app -i a.txt -o b.txt --skip-existing
+}
+
+@test "6: another version of the results, another program" {
+  made
+  sed -i 's/"ResultsVersion": 1/"ResultsVersion": 0/' b.txt.json
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt "version of the results: 0 there, 1 now"
+  sed -i 's/"App": "skeleton-app"/"App": "other"/' b.txt.json
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt 'made by "other", not by skeleton-app'
+  kept
+}
+
+@test "6: without a sidecar, or with one that cannot be understood; =name goes by the name" {
+  made --no-sidecar
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt "there is no 'b.txt.json' to tell what made it"
+  has err.txt "--skip-existing=name"
+  expect 0 app -i a.txt -o b.txt --skip-existing=name --times 5
+  has err.txt "by name alone; nothing to do"
+  for text in '' '{' '[]' '{"Larch": 1}' '{"Larch": {"Status": 1}}' '{"Larch": {"Status": "odd"}}' \
+      '{"Larch": {"Status": "done"}}' "$(printf '[%.0s' $(seq 1 100))" \
+      '{"Larch": {"App": "skeleton-app", "Status": "done", "Inputs": {"a": 1}, "Config": [1], "Options": 7}}' \
+      '{"Larch": {"App": "skeleton-app", "Status": "done", "Inputs": [1, {"Role": 2, "Listing": 3}]}}'; do
+    printf '%s' "$text" > b.txt.json
+    expect 6 app -i a.txt -o b.txt --skip-existing
+  done
+  head -c 5000 /dev/urandom > b.txt.json
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt "'b.txt.json' does not tell what made it"
+  rm b.txt.json
+  mkfifo b.txt.json
+  expect 6 timeout 60 "$SKELETON" -i a.txt -o b.txt --skip-existing
+  kept
+  rm b.txt.json
+  expect 2 app -i a.txt -o b.txt --skip-existing=maybe
+  expect 0 app -i a.txt -o b.txt --force --skip-existing
+  [ "$(cat b.txt)" = hellohello ]
+}
+
+@test "a part that is missing: the same run is repeated, another one refused" {
+  made
+  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing
+  [ "$(cat b.txt)" = hellohello ]
+  [ "$(cat c.txt)" = hellohello ]
+  rm b.txt
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing --times 3
+  has err.txt "('c.txt'): times: 2 there, 3 now"
+  absent b.txt
+  rm c.txt
+  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing --times 3
+}
+
+@test "7: a rejected result is rejected again when it is skipped" {
+  printf 'hello' > a.txt
+  expect 7 app -i a.txt -o b.txt --fail rejected
+  echo mark >> b.txt
+  expect 7 app -i a.txt -o b.txt --fail rejected --skip-existing
+  has err.txt "nothing to do"
+  has err.txt "result rejected by the run that made it: told to reject"
+  kept
+}
+
+@test "a folder: its larch.json tells, and all its files must be there" {
+  made --folder new/deep
+  expect 0 app -i a.txt -o b.txt --folder new/deep --skip-existing
+  kept
+  rm new/deep/sub/a.txt
+  expect 0 app -i a.txt -o b.txt --folder new/deep --skip-existing
+  [ "$(cat new/deep/sub/a.txt)" = hellohello ]
+  rm new/deep/larch.json
+  expect 6 app -i a.txt -o b.txt --folder new/deep --skip-existing
+  has err.txt "there is no 'new/deep/larch.json'"
+}
+
+@test "a report has a record of its own" {
+  printf 'hello' > a.txt
+  expect 0 app -i a.txt -o b.txt --report r.json
+  expect 0 app -i a.txt -o b.txt --report r.json --skip-existing
+  has err.txt "nothing to do"
+  echo '{"status": "done"}' > r.json
+  expect 6 app -i a.txt -o b.txt --report r.json --skip-existing
+  has err.txt "'r.json' does not tell what made it"
+}
+
+@test "an output that is replaced is never beside the sidecar of another run" {
+  made
+  expect 0 app -i a.txt -o b.txt --force --no-sidecar --times 3
+  absent b.txt.json
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  expect 0 app -i a.txt -o b.txt --force
+  # A run that fails leaves the old output with the old sidecar.
+  cp b.txt.json before
+  expect 6 app -i a.txt -o b.txt --force --fail writer --times 4
+  cmp before b.txt.json
+  # What a run that was killed between the two leaves: it is computed again.
+  echo '{"Larch": {"App": "skeleton-app", "Status": "replacing"}}' > b.txt.json
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  has err.txt "wrote b.txt"
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  has err.txt "nothing to do"
+  # An earlier sidecar of an output that is gone says nothing.
+  rm b.txt
+  expect 0 app -i a.txt -o b.txt --skip-existing --times 4
+  [ "$(cat b.txt)" = hellohellohellohello ]
+  expect 0 app -i a.txt -o c.txt --skip-existing --no-sidecar
+  has err.txt "with --no-sidecar a later --skip-existing cannot tell"
+}
+
+@test "an input that changes during the run is said, and never taken for the one that was read" {
+  printf 'hello' > a.txt
+  app -i a.txt -o b.txt --deaf --sleep 2 2>err.txt &
+  pid=$!
+  while [ -z "$(find . -name '.larch-*.txt' -size +0)" ] && kill -0 $pid; do sleep 0.02; done
+  printf 'jello' > a.txt
+  wait $pid
+  has err.txt "'a.txt' changed during the run"
+  expect 6 app -i a.txt -o b.txt --deaf --sleep 2 --skip-existing
+  has err.txt "its content was not recorded"
+}
