@@ -222,6 +222,7 @@ CaseWriter case_writer(const Run& run, const Context& context) {
                       const std::vector<RunInput>& inputs) {
     for (const RunInput& input : inputs) run.digests.note(input.path);
     std::vector<RecordedOutput> recorded;
+    recorded.reserve(outputs.size());
     for (const std::string& path : outputs) recorded.push_back({path});
     return earlier_outputs(recorded, basis_of(run, inputs), run.digests);
   };

@@ -69,7 +69,7 @@ std::string random_hex() {
 }
 
 std::string parts_folder(const std::string& folder) {
-  const std::string path = hidden_name(folder);
+  std::string path = hidden_name(folder);
   if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
     throw OutputError("cannot make folder '" + path + "': " + std::strerror(errno) +
                       ": check the free space and the folder's permissions");

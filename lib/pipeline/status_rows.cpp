@@ -100,6 +100,7 @@ std::string add_status_rows(const std::string& text, StatusRows& to) {
     if (place_of(column, to.columns) == to.columns.size()) to.columns.push_back(column);
   }
   std::vector<size_t> places;
+  places.reserve(columns.size());
   for (const std::string& column : columns) places.push_back(place_of(column, to.columns));
   const size_t id = place_of("id", columns);
   const size_t status = place_of("status", to.columns), ended = place_of("ended", to.columns);
