@@ -40,8 +40,9 @@ std::vector<double> numbers_of(const gdcm::DataSet& data, const DicomTag& tag, s
 using DicomSequence = gdcm::SmartPointer<gdcm::SequenceOfItems>;
 DicomSequence sequence_of(const gdcm::DataSet& data, const gdcm::Tag& tag);
 
-/// Runs an action that uses GDCM, which throws its own exceptions, and bad_alloc for absurd
-/// lengths, and writes to the terminal.
+/// Runs an action that uses GDCM, which throws its own exceptions and writes to the terminal. GDCM
+/// sees a file only after its lengths were compared with its size (dicom_syntax.h), so that
+/// bad_alloc means a lack of memory, not a damaged length, and goes on as it is.
 template <class F>
 auto with_gdcm(const std::string& path, F&& action) {
   gdcm::Trace::DebugOff();
@@ -52,7 +53,7 @@ auto with_gdcm(const std::string& path, F&& action) {
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    bad_dicom(path, "the DICOM file is damaged: a length in it is larger than the memory");
+    throw;
   } catch (const std::exception& error) {
     bad_dicom(path, std::string("cannot be read as DICOM: ") + error.what());
   }
