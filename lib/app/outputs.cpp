@@ -52,9 +52,10 @@ Outputs& Outputs::grid(const std::string& input_path, const std::string& text) {
   return *this;
 }
 
-Outputs& Outputs::status(const std::string& word, const std::string& reason) {
+Outputs& Outputs::status(const std::string& word, const std::string& reason, ExitCode code) {
   status_word = word;
   status_reason = reason;
+  rejected_code = code;
   return *this;
 }
 

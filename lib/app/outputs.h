@@ -10,6 +10,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "larch/core/error.h"
+
 namespace larch {
 
 /// An input of a run, and what it is to the run.
@@ -57,8 +59,10 @@ class Outputs {
   Outputs& input(const RunInput& input);
   /// The grid of an input in words (describe(Grid)), for the sidecars.
   Outputs& grid(const std::string& input_path, const std::string& text);
-  /// "done" (the default) or "rejected": outputs are written, the reason logged, exit code 7.
-  Outputs& status(const std::string& word, const std::string& reason = "");
+  /// "done" (the default) or "rejected": outputs are written, the reason logged, and `code` is the
+  /// exit code.
+  Outputs& status(const std::string& word, const std::string& reason = "",
+                  ExitCode code = ExitCode::kRejected);
 
   struct File {
     std::string path;
@@ -74,6 +78,7 @@ class Outputs {
   std::vector<std::string> notes;
   std::vector<RunInput> inputs;
   std::string status_word = "done", status_reason;
+  ExitCode rejected_code = ExitCode::kRejected;
 };
 
 /// What earlier runs left where the outputs of a case belong.

@@ -298,7 +298,7 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   log_end(console, outputs, seconds_since(start));
   if (outputs.status_word != "rejected") return 0;
   console.error({"result rejected: " + outputs.status_reason});
-  return static_cast<int>(ExitCode::kRejected);
+  return static_cast<int>(outputs.rejected_code);
 }
 
 /// The exit code is that of the run which made the outputs.

@@ -3,6 +3,7 @@
 #include "larch/pipeline/pbt_batch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -136,6 +137,7 @@ class Batch {
         message += (&part == &failure.chain.front() ? "" : ": ") + part;
       }
       context_.log(LogLevel::kError, "case '" + request_.cases[i].id + "' failed: " + message);
+      if (failure.code == ExitCode::kMemory) ++lacked_memory_;
       record(i, {request_.cases[i].id, CaseStatus::kFailed, message, seconds_[i]});
       return false;
     }
@@ -248,12 +250,19 @@ class Batch {
         .metric("share_waiting_for_writing", times.waited_for_finishing / times.seconds);
     const size_t failed = table_.count(CaseStatus::kFailed);
     const size_t rejected = table_.count(CaseStatus::kRejected);
-    if (failed + rejected > 0) {
-      outputs.status("rejected", std::to_string(failed) + " of " + std::to_string(jobs_.size()) +
-                                     " cases failed and in " + std::to_string(rejected) +
-                                     " nothing was detected; see '" +
-                                     status_table(request_.folder) + "'");
+    if (failed + rejected == 0) return outputs;
+    const std::string count = std::to_string(failed) + " of " + std::to_string(jobs_.size());
+    const std::string see = "; see '" + status_table(request_.folder) + "'";
+    if (failed == lacked_memory_ && rejected == 0) {
+      // The one failure that the same command can overcome, with more memory and --skip-existing.
+      const size_t free = free_memory_bytes(Device::cpu());
+      return outputs.status("rejected",
+                            count + " cases failed for want of memory or threads, with " +
+                                std::to_string(free) + " bytes free" + see,
+                            ExitCode::kMemory);
     }
+    outputs.status("rejected", count + " cases failed and in " + std::to_string(rejected) +
+                                   " nothing was detected" + see);
     return outputs;
   }
 
@@ -266,6 +275,7 @@ class Batch {
   std::vector<std::shared_ptr<DetectionJob>> jobs_;  // of the cases in flight
   std::vector<int64_t> evaluation_;                  // bytes that each evaluation may take
   std::vector<double> seconds_;
+  std::atomic<size_t> lacked_memory_{0};  // cases that failed for it
   StatusTable table_;
 };
 

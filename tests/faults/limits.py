@@ -6,8 +6,7 @@
 Address space (ulimit -v) goes from the least with which --version runs up to what a run needs, and
 the number of processes (ulimit -u) from 1 up; root is not limited in that, so those runs belong to
 another user. Each run ends with exit code 0 and the bytes of an undisturbed run, or with exit code 5
-and a message that has numbers; it leaves no temporary. A list may also end with 7, if memory is what
-each of its failed cases lacked.
+and a message that has numbers; it leaves no temporary.
 """
 import os
 import resource
@@ -66,20 +65,11 @@ def least(low, high, works):
     return high
 
 
-def lacked_memory(folder):
-    """Whether there are failed rows in the status table and each of them is for memory."""
-    with open(f'{folder}/status.tsv', encoding='utf-8') as file:
-        failed = [line for line in file if '\tfailed\t' in line]
-    return failed and all('memory' in line or 'threads' in line for line in failed)
-
-
 def check(step, what, done, folder, reference):
     step.count(f'{what.split()[0]} exit {done.returncode}')
     if done.returncode == 0:
         for name in different(folder, reference, True):
             step.violation(f'{what}: {name}')
-    elif done.returncode == 7 and what.startswith('list') and lacked_memory(folder):
-        pass
     elif done.returncode != 5:
         step.violation(f'{what}: exit code {done.returncode}: {done.stdout[-500:]}')
     elif not any(character.isdigit() for character in done.stdout):
