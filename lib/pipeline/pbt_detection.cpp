@@ -68,7 +68,8 @@ Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& i
     std::transform(p.begin(), p.end(), mask.begin(),
                    [](float value) { return static_cast<uint8_t>(value > 0.5F); });
   }
-  if (config.keep_components > 0) mask = image::keep_largest_component(mask, config.keep_components);
+  if (config.keep_components > 0)
+    mask = image::keep_largest_component(mask, config.keep_components);
   if (config.fill_holes) mask = image::fill_holes(mask);
   return mask;
 }
