@@ -127,8 +127,9 @@ std::vector<Vector> vectors_of(const std::string& path, const std::string& text,
       for (size_t i = 0; i < length; ++i) {
         char* end = nullptr;
         const double value = std::strtod(at, &end);
+        if (end == at) bad_line(path, field);
         while (*end == ' ') ++end;
-        if (end == at || *end != (i + 1 < length ? ',' : ')')) bad_line(path, field);
+        if (*end != (i + 1 < length ? ',' : ')')) bad_line(path, field);
         if (i < 3) vector[static_cast<int>(i)] = value;
         at = end + 1;
       }
@@ -326,6 +327,9 @@ void place_by_spacings(const std::string& path, const TextHeader& text, const Ax
   auto centers = words_of(lower_case(text.value("centers") + text.value("centerings")));
   if (!centers.empty() && centers.size() != array_axes) bad_line(path, "centers");
   centers.resize(array_axes);
+  auto units = quoted_words(text.value("units"));
+  if (text.values.contains("units") && units.size() != array_axes) bad_line(path, "units");
+  units.resize(array_axes);
   const auto given = [](const std::vector<double>& numbers, size_t i) {
     return !numbers.empty() && !std::isnan(numbers[i]);
   };
@@ -341,6 +345,9 @@ void place_by_spacings(const std::string& path, const TextHeader& text, const Ax
       grid.spacing_mm[axis] = (maxs[i] - mins[i]) / steps;
     }
     if (given(mins, i)) grid.origin_mm[axis] = mins[i] + (node ? 0 : grid.spacing_mm[axis] / 2);
+    const double mm = mm_of_unit(path, units[i]);
+    grid.spacing_mm[axis] *= mm;
+    grid.origin_mm[axis] *= mm;
   }
 }
 
@@ -357,6 +364,10 @@ void set_grid(const std::string& path, const TextHeader& text, const std::vector
   }
   Space space = space_of(path, text);
   const auto units = quoted_words(text.value("space units"));
+  if (text.values.contains("space units") &&
+      (space.dimension == 0 || units.size() != space.dimension)) {
+    bad_line(path, "space units");
+  }
   for (size_t i = 0; i < std::min<size_t>(units.size(), 3); ++i) {
     space.mm[static_cast<int>(i)] = mm_of_unit(path, units[i]);
   }

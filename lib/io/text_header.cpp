@@ -15,7 +15,9 @@
 namespace larch::io {
 namespace {
 
-constexpr size_t kLongestHeader = 1 << 20;
+constexpr size_t kLongestHeader = 16 << 20;
+constexpr size_t kMostPlainLines = 200000;  // twice the files that an NRRD header may list
+constexpr size_t kMostNumbers = 64;
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
   throw InputError("'" + path + "': " + what);
@@ -43,11 +45,14 @@ TextHeader read_text_header(const std::string& path, char separator, const std::
     for (char c = 0; line.size() < kLongestHeader && in.get(c) && c != '\n';) line.push_back(c);
     header.bytes += static_cast<int64_t>(line.size()) + 1;
     if (line.find('\0') != std::string::npos) bad(path, "the header is damaged (not text)");
-    if (trimmed(line).empty() && last_key.empty()) break;
+    if (trimmed(line).empty() && last_key.empty()) return header;
     const size_t at = line.find(separator);
     const bool comment = line.starts_with('#') ||
                          (at != std::string::npos && separator == ':' && line[at + 1] == '=');
-    if (!comment && at == std::string::npos) header.plain.push_back(trimmed(line));
+    if (!comment && at == std::string::npos) {
+      if (header.plain.size() >= kMostPlainLines) bad(path, "the header is damaged");
+      header.plain.push_back(trimmed(line));
+    }
     if (!comment && at != std::string::npos) {
       std::string key = trimmed(line.substr(0, at));
       for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -56,20 +61,19 @@ TextHeader read_text_header(const std::string& path, char separator, const std::
       if (!added && place->second != value) {
         bad(path, "the header says twice, and differently, what '" + key.substr(0, 40) + "' is");
       }
-      if (key == last_key) break;
+      if (key == last_key) return header;
     }
-    if (!in) break;
+    if (!in) return header;
   }
-  return header;
+  bad(path, "the header is longer than 16 MiB; write the image without its metadata");
 }
 
 std::vector<double> numbers_of(const std::string& text) {
   std::vector<double> all;
-  const char* at = text.c_str();
-  for (char* end = nullptr; all.size() < 64; at = end) {
-    const double value = std::strtod(at, &end);
-    if (end == at) break;
-    all.push_back(value);
+  for (const std::string& word : words_of(text)) {
+    const auto value = number_of_word(word);
+    if (!value || all.size() == kMostNumbers) return {};
+    all.push_back(*value);
   }
   return all;
 }

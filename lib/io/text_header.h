@@ -21,10 +21,10 @@ struct TextHeader {
 
 /// Lines "key<separator>value" up to and with `last_key`, or up to an empty line if that is "".
 /// Comments (#) and lines "key:=value", which say nothing about the voxels, are left out. A key
-/// that has two different values is an error.
+/// that has two different values is an error, and so is a header of more than 16 MiB.
 TextHeader read_text_header(const std::string& path, char separator, const std::string& last_key);
 
-/// The numbers that a text starts with, at most 64.
+/// The numbers of a text, at most 64; none if one of its words is no number as a whole.
 std::vector<double> numbers_of(const std::string& text);
 
 /// The words of a line, and those in quotation marks, as of labels and units.

@@ -50,10 +50,26 @@ TEST_CASE("NRRD: no length of any word of a header is more than an error") {
   for (const size_t length : {250, 1100, 70000}) {
     const std::string word(length, 'A');
     INFO(length);
-    for (const std::string field :
-         {"type", "encoding", "endian", "space", "kinds", "centers", "sizes", "dimension",
-          "spacings", "axis mins", "space directions", "space origin", "line skip", "byte skip",
-          "data file", "space dimension", "unheard of", ""}) {
+    for (const std::string field : {"type",
+                                    "encoding",
+                                    "endian",
+                                    "space",
+                                    "kinds",
+                                    "centers",
+                                    "sizes",
+                                    "dimension",
+                                    "spacings",
+                                    "axis mins",
+                                    "space directions",
+                                    "space origin",
+                                    "line skip",
+                                    "byte skip",
+                                    "data file",
+                                    "space dimension",
+                                    "units",
+                                    "space units",
+                                    "unheard of",
+                                    ""}) {
       INFO(field);
       std::string fields = std::string(kType) + kSizes + kRaw + "space: LPS\n";
       const size_t old = fields.find(field + ": ");
@@ -66,11 +82,44 @@ TEST_CASE("NRRD: no length of any word of a header is more than an error") {
     }
     // What says nothing about the voxels may be as long as it likes.
     const std::string harmless = "content: " + word + "\nlabels: \"" + word + "\" \"y\" \"z\"\n" +
-                                 word + ":=" + word + "\n# " + word + "\nunits: \"" + word + "\"\n";
+                                 word + ":=" + word + "\n# " + word + "\n";
     CHECK(holds_values(read(folder, nrrd_with(harmless))));
     reading_error(folder, "NRRD" + word + "\n" + nrrd_with(""), "magic.nrrd");
     reading_error(folder, nrrd_with("data file: " + word + "%d.raw 1 2 1\n"), "pattern.nhdr");
   }
+}
+
+TEST_CASE("Text headers of MiBs are read as a whole, or refused") {
+  const TemporaryFolder folder;
+  const auto with_keys = [](size_t bytes) {
+    std::string lines;
+    while (lines.size() < bytes) lines += "key:=" + std::string(1000, 'v') + "\n";
+    return nrrd_with(lines);
+  };
+  CHECK(holds_values(read(folder, with_keys(2 << 20))));
+  CHECK_THAT(reading_error(folder, with_keys(17 << 20), "long.nrrd"),
+             Catch::Contains("longer than 16 MiB"));
+  CHECK_THAT(reading_error(folder, "NRRD0004\n# " + std::string(17 << 20, 'c'), "long.nrrd"),
+             Catch::Contains("longer than 16 MiB"));
+  std::string lines;
+  for (int i = 0; i < 300000; ++i) lines += "a\n";
+  CHECK_THAT(reading_error(folder, nrrd_with(lines), "long.nrrd"), Catch::Contains("is damaged"));
+}
+
+TEST_CASE("MetaImage: numbers with rubbish behind them are refused") {
+  const TemporaryFolder folder;
+  const auto meta = [](const std::string& sizes, const std::string& spacing) {
+    return "NDims = 3\nDimSize = " + sizes + "\nElementSpacing = " + spacing +
+           "\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n" + values();
+  };
+  CHECK(read(folder, meta("4 3 2", "0.7 0.7  1.5"), "a.mha").grid().spacing_mm.z == 1.5);
+  for (const std::string spacing : {"0.7 0.7 1,5", "0.7 0.7 1.5mm", "0.7 0.7 1.5 mm", "1 1 1 1"}) {
+    INFO(spacing);
+    CHECK_THAT(reading_error(folder, meta("4 3 2", spacing), "a.mha"),
+               Catch::Contains("'elementspacing' is damaged"));
+  }
+  CHECK_THAT(reading_error(folder, meta("4 3 2,5", "1 1 1"), "a.mha"),
+             Catch::Contains("the sizes"));
 }
 
 TEST_CASE("NRRD: headers that contradict themselves or claim too much are refused") {
@@ -97,6 +146,24 @@ TEST_CASE("NRRD: headers that contradict themselves or claim too much are refuse
   CHECK_THAT(error(nrrd_with("space: LPS\nspace directions: (1,0,0) (0,1,0) none\n")),
              Catch::Contains("no direction"));
   CHECK_THAT(error(nrrd_with("space: RAS\nspacings: 1 1 1\n")), Catch::Contains("no directions"));
+  CHECK_THAT(error(nrrd_with("space: LPS\nspace directions: (1,0,0) (0,1,0) ( ,0,1)\n")),
+             Catch::Contains("'space directions'"));
+  CHECK_THAT(error(nrrd_with("units: \"cm\" \"cm\"\n")), Catch::Contains("'units'"));
+  CHECK_THAT(error(nrrd_with("units: \"cm\" \"cm\" \"inch\"\n")), Catch::Contains("inch"));
+  for (const std::string units : {"\"cm\"", "cm cm cm", "\"cm\" \"cm\" \"cm\" \"cm\"", ""}) {
+    INFO(units);
+    CHECK_THAT(error(nrrd_with("space: LPS\nspace directions: (1,0,0) (0,1,0) (0,0,1)\n"
+                               "space units: " +
+                               units + "\n")),
+               Catch::Contains("'space units'"));
+  }
+  for (const std::string sizes : {"4 3 2 junk", "4 3 2,5", "4 3 2mm", "4,3,2"}) {
+    INFO(sizes);
+    CHECK_THAT(error(nrrd(rest + "dimension: 3\nsizes: " + sizes + "\n", values())),
+               Catch::Contains("the sizes '" + sizes + "'"));
+  }
+  CHECK_THAT(error(nrrd(rest + "dimension: 3abc\nsizes: 4 3 2\n", values())),
+             Catch::Contains("'3abc' dimensions"));
   CHECK_THAT(error(nrrd_with("byte skip: -2\n")), Catch::Contains("'byte skip'"));
   CHECK_THAT(error(nrrd_with("byte skip: 1000000000000\n")), Catch::Contains("truncated"));
   CHECK_THAT(error(nrrd_with("line skip: 1000000000000\n")), Catch::Contains("truncated"));
@@ -192,6 +259,9 @@ TEST_CASE("NRRD: positions are turned to LPS mm") {
   }
   CHECK(grid_of("space: LPS\n" + axes + "space units: \"um\" \"um\" \"um\"\n").origin_mm.x == 1e-3);
   CHECK(grid_of("spacings: 1 2 3\naxis mins: 5 5 5\n").origin_mm == Vec3d{5.5, 6, 6.5});
+  const Grid in_cm = grid_of("spacings: 1 2 3\naxis mins: 5 5 5\nunits: \"cm\" \"mm\" \"cm\"\n");
+  CHECK(in_cm.spacing_mm == Vec3d{10, 2, 30});
+  CHECK(in_cm.origin_mm == Vec3d{55, 6, 65});
   CHECK(grid_of("spacings: 1 2 3\naxis mins: 5 5 5\ncenters: node node node\n").origin_mm ==
         Vec3d{5, 5, 5});
   CHECK(grid_of("axis mins: 0 0 0\naxis maxs: 8 9 8\n").spacing_mm == Vec3d{2, 3, 4});
