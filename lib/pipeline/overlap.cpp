@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -24,7 +23,9 @@ double seconds_since(Clock::time_point start) {
 /// Who holds how much. Not locked by itself.
 class Ledger {
  public:
-  Ledger(size_t count, int64_t bytes) : accounts_(count), bytes_(bytes) {}
+  Ledger(size_t count, int64_t bytes) : accounts_(count), bytes_(bytes) {
+    in_flight_.reserve(count);
+  }
 
   /// Lets an item in, for reading; false if it has to wait.
   bool enter(size_t item, const MemoryNeed& need) {
@@ -81,7 +82,11 @@ class Overlap {
         limits_(limits),
         stop_(stop),
         ledger_(count, limits.bytes),
-        surveyed_(count, 0) {}
+        surveyed_(count, 0) {
+    // An item that cannot be queued for want of memory would hold its bytes for ever.
+    ready_.reserve(count);
+    computed_.reserve(count);
+  }
 
   OverlapTimes run() {
     const auto start = Clock::now();
@@ -144,7 +149,7 @@ class Overlap {
     changed_.notify_all();
   }
   /// An item waits for its next stage.
-  void rest(size_t item, std::deque<size_t>& queue) {
+  void rest(size_t item, std::vector<size_t>& queue) {
     ledger_.rest(item);
     queue.push_back(item);
     changed_.notify_all();
@@ -180,7 +185,7 @@ class Overlap {
 
   /// Takes an item out of a queue, the first whose stage has the memory it needs.
   template <class Bytes>
-  std::optional<size_t> take(std::deque<size_t>& queue, Bytes&& bytes) {
+  std::optional<size_t> take(std::vector<size_t>& queue, Bytes&& bytes) {
     for (auto at = queue.begin(); at != queue.end(); ++at) {
       const size_t item = *at;
       const std::optional<int64_t> wanted = bytes(item);
@@ -277,7 +282,7 @@ class Overlap {
   std::condition_variable changed_;
   Ledger ledger_;
   std::vector<uint8_t> surveyed_;
-  std::deque<size_t> ready_, computed_;  // between the stages
+  std::vector<size_t> ready_, computed_;  // between the stages
   size_t next_ = 0, reading_ = 0;
   size_t ahead_ = 0, behind_ = 0;  // being read, ready or computed now; computed and not finished
   int readers_left_ = 0;

@@ -53,9 +53,9 @@ struct OverlapTimes {
 /// 50 ms) no further item is computed; those that are computed are finished. Rethrows the first
 /// exception of a stage, or of a thread that could not be started, after all threads have ended.
 ///
-/// A stage starts where its memory fits beside what the other items hold, and an item is only let
-/// in where any of those in flight could still take its largest stage while the others rest. So
-/// nobody waits in the middle of a stage, and when nothing runs, anything that waits can run.
+/// A stage starts where its memory fits beside what the other items hold. An item is let in only if
+/// every item in flight could take its largest stage while all others rest. So no stage waits
+/// half-way, and whenever nothing runs, something can.
 OverlapTimes overlap(size_t count, const Stages& stages, const OverlapLimits& limits,
                      const std::function<bool()>& stop);
 

@@ -161,7 +161,7 @@ std::pair<VoxelSet, int64_t> choose_band(const Volume<float>& probability,
           "graph cut: even a band of 1 voxel around the surface has " + std::to_string(count) +
           " voxels, more than max_band_voxels = " + std::to_string(config.max_band_voxels) +
           "; raise it (" + std::to_string(graph_cut_bytes_per_voxel(config)) +
-          " bytes a voxel) or regularise at a larger voxel size");
+          " bytes per voxel) or regularise at a larger voxel size");
     }
     if (rule.by_probability) {
       rule = {false, std::max(1, rule.reach)};
