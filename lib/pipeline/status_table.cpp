@@ -204,13 +204,22 @@ size_t StatusTable::add(const CaseRow& row) {
   size_t rows = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (file_ >= 0) write_whole(file_, line);
+    keep(line);
     text_ += line;
     ++counts_[row.status];
     for (const auto& [status, count] : counts_) rows += count;
   }
   rewrite_now_and_then();
   return rows;
+}
+
+/// A row that does not go in whole, on a full disk, must not spoil the next one.
+void StatusTable::keep(const std::string& line) {
+  if (file_ < 0 || !part_is_whole_) return;
+  const off_t end = lseek(file_, 0, SEEK_END);
+  if (write_whole(file_, line)) return;
+  // Without it the part has the rows so far; the table gets them all from `text_`.
+  if (end < 0 || ftruncate(file_, end) != 0) part_is_whole_ = false;
 }
 
 void StatusTable::rewrite_now_and_then() {
@@ -248,12 +257,18 @@ bool StatusTable::rewrite(double wait_seconds, bool is_last) {
     const std::string problem = text.empty() ? "" : add_status_rows(text, all);
     if (!problem.empty()) parts.back().give_up(problem, context_);
   }
-  add_status_rows(own, all);
+  const std::string left_out = add_status_rows(own, all);
   write_file(path_, status_text(all));
   // Without locks nobody knows what is read by whom: all parts stay, and every run unites them.
   if (lock.state() != FolderLock::State::kTaken) return true;
   for (const OtherPart& part : parts) part.remove();
-  if (is_last && is_same_file(file_, part_)) unlink(part_.c_str());
+  if (!is_last) return true;
+  if (!left_out.empty()) {
+    context_.warn("'" + path_ + "' has not all rows of this run (" + left_out + "); they are in '" +
+                  part_ + "'");
+  } else if (is_same_file(file_, part_)) {
+    unlink(part_.c_str());
+  }
   return true;
 }
 

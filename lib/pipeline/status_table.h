@@ -62,12 +62,14 @@ class StatusTable {
   std::string line_of(const CaseRow& row) const;
   void start_part();
   bool rewrite(double wait_seconds, bool is_last);
+  void keep(const std::string& line);
   void rewrite_now_and_then();
 
   std::string folder_, path_, part_;
   std::vector<std::string> figures_;
   const Context& context_;
   int file_ = -1;  // of the part
+  bool part_is_whole_ = true;
   mutable std::mutex mutex_;
   std::string text_;  // the rows so far
   std::map<CaseStatus, size_t> counts_;
