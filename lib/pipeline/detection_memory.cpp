@@ -3,14 +3,16 @@
 #include "larch/pipeline/detection_memory.h"
 
 #include <algorithm>
+#include <string>
 
+#include "larch/core/error.h"
 #include "larch/image/preprocess.h"
 #include "larch/pbt/slabs.h"
 
 namespace larch::pipeline {
 namespace {
 
-// Bytes a voxel.
+// Bytes per voxel.
 constexpr int64_t kImage = 4, kPosterior = 4, kModelSpace = 2;
 /// Resampling in model space, before the values are rounded.
 constexpr int64_t kResampling = 4;
@@ -72,7 +74,15 @@ DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& co
                                                    regularise::graph_cut_bytes_per_voxel(cut)
                                              : 0;
   need.finishing = kPosterior * inner + finishing_bytes(config, wanted, voxels, graph);
+  memory.least = std::max(need.reading, finishing_bytes(config, wanted, voxels, 0));
   return memory;
+}
+
+void require_least(const DetectionMemory& memory, int64_t memory_bytes) {
+  if (memory_bytes <= 0 || memory.least <= memory_bytes) return;
+  throw MemoryError("reading this case and writing its files needs at least " +
+                    std::to_string(memory.least) + " bytes, --memory allows " +
+                    std::to_string(memory_bytes) + "; allow more");
 }
 
 int64_t survey_structure(const DetectConfig& config, DetectionJob& job, const Context& context) {

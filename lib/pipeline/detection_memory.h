@@ -17,10 +17,16 @@ namespace larch::pipeline {
 struct DetectionMemory {
   MemoryNeed need;
   int64_t evaluation = 0;  ///< for DetectionJob::memory_bytes
+  /// What it takes into however many slabs it is cut, and however narrow the band of the cut is.
+  int64_t least = 0;
 };
 DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& config,
                                  const Wanted& wanted, const ImageInfo& image, int64_t memory_bytes,
                                  const Device& device);
+
+/// Throws MemoryError if the least that one detection of a batch takes is more than `memory_bytes`
+/// (0: no promise was made).
+void require_least(const DetectionMemory& memory, int64_t memory_bytes);
 
 /// Takes the posterior of an evaluated job to the grid of its image and returns the bytes that
 /// find_structure and the files then take at most: the band of the graph cut is known now.

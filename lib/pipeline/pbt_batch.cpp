@@ -39,6 +39,13 @@ std::string mebibytes(int64_t bytes) {
   return std::to_string((bytes >> 20) + 1) + " MiB";
 }
 
+/// As those of a detection on one image.
+std::vector<RunInput> inputs_of_case(const Case& c) {
+  std::vector<RunInput> inputs{{"input", c.image}};
+  for (const RunInput& data : detached_inputs("input", c.image)) inputs.push_back(data);
+  return inputs;
+}
+
 /// The bodies of the three stages.
 class Batch {
  public:
@@ -50,7 +57,7 @@ class Batch {
         writer_(writer),
         context_(context),
         jobs_(request.cases.size()),
-        evaluation_(request.cases.size(), request.memory_bytes),
+        memory_(request.cases.size(), {{}, request.memory_bytes, 0}),
         seconds_(request.cases.size(), 0),
         table_(request.folder, {"voxels", "volume_ml"}, context) {}
 
@@ -109,11 +116,10 @@ class Batch {
     ReadOptions read = request_.read;
     read.warn = nullptr;  // the reading itself will say it
     try {
-      const DetectionMemory memory =
+      memory_[i] =
           detection_memory(model_, config_, files_of(request_, c).wanted(),
                            probe_image(c.image, read), request_.memory_bytes, context_.device);
-      evaluation_[i] = memory.evaluation;
-      return memory.need;
+      return memory_[i].need;
     } catch (const std::exception&) {
       return {};  // reading will say what is wrong
     }
@@ -155,16 +161,17 @@ class Batch {
     const DetectionFiles files = files_of(request_, c);
     bool is_skipped = false;
     const bool go_on = attempt(i, [&] {
-      const EarlierOutputs earlier = writer_.earlier(files.all(), inputs_of(c));
+      const EarlierOutputs earlier = earlier_of(request_, c, writer_);
       if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
       is_skipped = earlier.state == EarlierOutputs::State::kSkip;
       if (is_skipped) record(i, skipped_row(c, earlier));
     });
     if (!go_on || is_skipped) return false;
     return attempt(i, [&] {
+      require_least(memory_[i], request_.memory_bytes);
       jobs_[i] = std::make_shared<DetectionJob>();
       jobs_[i]->wanted = files.wanted();
-      jobs_[i]->memory_bytes = evaluation_[i];
+      jobs_[i]->memory_bytes = memory_[i].evaluation;
       read_input(c.image, "", request_.read, *jobs_[i]);
       check_files_hold(files, jobs_[i]->image.grid());
       prepare(model_, config_, *jobs_[i], side_);
@@ -198,7 +205,7 @@ class Batch {
       find_structure(model_, config_, *jobs_[i], side_);
       Outputs outputs =
           detection_outputs(model_, config_, files_of(request_, c), c.image, jobs_[i]);
-      for (const RunInput& input : inputs_of(c)) outputs.input(input);
+      for (const RunInput& input : inputs_of_case(c)) outputs.input(input);
       const std::chrono::duration<double> took = Clock::now() - start;
       writer_.write(outputs, seconds_[i] + took.count());
       if (outputs.status_word == "rejected") row.status = CaseStatus::kRejected;
@@ -214,13 +221,6 @@ class Batch {
     char text[32];
     std::snprintf(text, sizeof text, "%.6g", volume_ml);
     return {std::to_string(voxels), text};
-  }
-
-  /// As those of a detection on one image.
-  static std::vector<RunInput> inputs_of(const Case& c) {
-    std::vector<RunInput> inputs{{"input", c.image}};
-    for (const RunInput& data : detached_inputs("input", c.image)) inputs.push_back(data);
-    return inputs;
   }
 
   /// A rejected result stays one: nothing was detected, whenever it was computed.
@@ -273,7 +273,7 @@ class Batch {
   const Context& context_;
   Context compute_, side_;
   std::vector<std::shared_ptr<DetectionJob>> jobs_;  // of the cases in flight
-  std::vector<int64_t> evaluation_;                  // bytes that each evaluation may take
+  std::vector<DetectionMemory> memory_;              // of each case, once it is known
   std::vector<double> seconds_;
   std::atomic<size_t> lacked_memory_{0};  // cases that failed for it
   StatusTable table_;
@@ -284,6 +284,17 @@ class Batch {
 DetectionFiles files_of(const BatchRequest& request, const Case& c) {
   return files_of_case(request.folder, c.id, request.products, request.image_ending,
                        request.mesh_ending);
+}
+
+EarlierOutputs earlier_of(const BatchRequest& request, const Case& c, const CaseWriter& writer) {
+  const DetectionFiles files = files_of(request, c);
+  EarlierOutputs earlier = writer.earlier(files.all(), inputs_of_case(c));
+  std::error_code ignored;
+  if (earlier.state == EarlierOutputs::State::kSkip && !files.labels.empty() &&
+      !fs::exists(files.table(), ignored)) {
+    return {};
+  }
+  return earlier;
 }
 
 void check_batch(const BatchRequest& request) {

@@ -34,6 +34,10 @@ void check_batch(const BatchRequest& request, const CaseWriter& writer);
 /// The files of one of its cases.
 DetectionFiles files_of(const BatchRequest& request, const Case& c);
 
+/// What is to be done about one of its cases. The label table has no record of its own: where it is
+/// missing, not all outputs are there.
+EarlierOutputs earlier_of(const BatchRequest& request, const Case& c, const CaseWriter& writer);
+
 /// Detects on every case; the files of a case are those of files_of_case and are the same as those
 /// of a detection by itself. Reading and writing of other cases go on while one is computed (in
 /// threads beside those of `context`; with one thread on the CPU all goes one after the other).

@@ -154,6 +154,26 @@ assert [r['status'] for r in table] == ['skipped'] * 4"
   same_as_single .nii.gz .vtk
 }
 
+@test "--skip-existing: a label table that is missing is made again" {
+  expect 0 batch
+  rm out/image_1.tsv
+  expect 0 batch --skip-existing --report r.json
+  same_as_single .nii.gz .tsv
+  python "
+m = load('r.json')['metrics']
+assert m['ok'] == 1 and m['skipped'] == 3, m"
+}
+
+@test "--dry-run --skip-existing: the exit code of the run, and only what is still to be done" {
+  expect 0 batch
+  expect 0 batch --skip-existing --dry-run
+  lacks err.txt "memory: roughly"
+  expect 7 batch --skip-existing --dry-run --structure.threshold 0.6
+  has err.txt "4 problems"
+  has err.txt "structure.threshold: 0.5 there, 0.6 now"
+  expect 7 batch --skip-existing --structure.threshold 0.6
+}
+
 @test "--skip-existing: a case with outputs of another run fails and says what differs" {
   expect 0 batch
   expect 7 batch --skip-existing --structure.threshold 0.6
@@ -457,4 +477,26 @@ broad() {
 rows = [r.split('\t') for r in open('out_4/status.tsv').read().splitlines()[1:]]
 assert [r[1] for r in rows] == ['failed'] * 4, rows
 assert all('bytes), --memory allows 2' in r[2] for r in rows), rows"
+}
+
+@test "5: --memory holds for a case that is too large by itself, and the dry run says so" {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} code
+  python "
+import nibabel, numpy
+nibabel.save(nibabel.Nifti1Image(numpy.zeros((320, 310, 303), 'i2'), numpy.diag([2, 2, 3, 1])), 'huge.nii.gz')"
+  printf 'image\nhuge.nii.gz\n' > broad.tsv
+  echo '{}' > broad.json
+  for threads in 1 4; do
+    code=0
+    broad "$threads" --memory 60M 2>err.txt || code=$?
+    [ "$code" -eq 5 ]
+    echo "peak: $(cat peak.txt)"
+    [ "$(cat peak.txt)" -lt $(((60 + 100) << 20)) ]
+    grep -q "^huge.failed.*needs at least [0-9]* bytes, --memory allows 62914560; allow more" \
+      "out_$threads/status.tsv"
+  done
+  expect 5 detect --list broad.tsv --output-dir new --memory 60M --dry-run
+  has err.txt "case 'huge': reading this case"
+  echo missing.nii.gz >> broad.tsv
+  expect 7 detect --list broad.tsv --output-dir new --memory 60M --dry-run
 }
