@@ -123,7 +123,8 @@ void check_no_mosaic(const DataSet& data, const std::string& path) {
             "for example with dcm2niix, and give the NIfTI file");
 }
 
-void add_planes(const DataSet& data, DicomObject& object) {
+void add_planes(const gdcm::File& file, DicomObject& object) {
+  const DataSet& data = file.GetDataSet();
   DicomPlane plane;
   plane.size = {uint16_of(data, Tag(0x0028, 0x0011), 0), uint16_of(data, Tag(0x0028, 0x0010), 0),
                 1};
@@ -140,6 +141,7 @@ void add_planes(const DataSet& data, DicomObject& object) {
                                std::to_string(object.frames) +
                                "; repair the header or export the file again");
   }
+  check_pixel_claims(file, object, plane.size);
   const std::string name = std::filesystem::path(object.path).filename().string();
   for (int frame = 0; frame < object.frames; ++frame) {
     DicomPlane own = plane;
@@ -156,12 +158,13 @@ void add_planes(const DataSet& data, DicomObject& object) {
 }
 
 // All that read_dicom needs of an image; throws InputError for what it cannot use.
-void describe_image(const DataSet& data, DicomObject& object) {
+void describe_image(const gdcm::File& file, DicomObject& object) {
+  const DataSet& data = file.GetDataSet();
   check_no_mosaic(data, object.path);
   object.format = format_of(data);
   check_pixel_format(object.format, object.path);
   object.frames = frames_of(data, object.path);
-  add_planes(data, object);
+  add_planes(file, object);
   object.lut = read_modality_lut(data, object.format.representation == 1, object.path);
   if (object.lut.values.empty()) return;
   for (const DicomPlane& plane : object.planes) {
@@ -217,7 +220,7 @@ DicomObject read_dicom_object(const std::string& path) {
         uint16_of(data, Tag(0x0028, 0x0010), 0) > 0 && uint16_of(data, Tag(0x0028, 0x0011), 0) > 0;
     if (!object.has_pixels) return object;
     try {
-      describe_image(data, object);
+      describe_image(reader.GetFile(), object);
     } catch (const InputError& error) {
       object.problem = error.what();
     }

@@ -8,6 +8,10 @@
 #include "larch/io/image.h"
 #include "larch/io/raw_image.h"
 
+namespace gdcm {
+class File;
+}
+
 namespace larch::io {
 
 /// One image plane: a file of a series, or a frame of a multi-frame object.
@@ -75,6 +79,10 @@ DicomObject read_dicom_object(const std::string& path);
 /// allocated, of which all that are stored lie below the high bit, one grey sample or three of red,
 /// green and blue.
 void check_pixel_format(const DicomPixelFormat& format, const std::string& path);
+
+/// Throws InputError, as read_dicom_pixels would, if the pixel data of the file cannot hold the
+/// frames of `object`, each a plane of `size`: before anything of that number or size is allocated.
+void check_pixel_claims(const gdcm::File& file, const DicomObject& object, const Vec3i& size);
 
 /// Decodes the pixels of `object`, all frames, to whole numbers: shifted so that the lowest stored
 /// bit is the lowest of the number, with its sign, and without what else lies in the other bits.

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -18,6 +19,55 @@ namespace {
 using gdcm::TransferSyntax;
 
 constexpr DicomTag kPixelData{0x7fe0, 0x0010, "PixelData"};
+
+// Bytes of native pixel data of `samples` numbers.
+int64_t native_bytes(const DicomPixelFormat& format, int64_t samples) {
+  return format.bits_allocated == 1 ? (samples + 7) / 8 : samples * (format.bits_allocated / 8);
+}
+
+void require_native(const gdcm::DataElement& element, int64_t wanted, const std::string& path) {
+  const gdcm::ByteValue* value = element.GetByteValue();
+  const auto length =
+      value != nullptr && value->GetPointer() != nullptr ? int64_t{value->GetLength()} : 0;
+  if (length >= wanted) return;
+  bad_dicom(path, "the pixel data are truncated: " + std::to_string(length) + " of " +
+                      std::to_string(wanted) + " bytes are there; copy or export the file again");
+}
+
+[[noreturn]] void bad_fragments(const DicomObject& object, size_t fragments) {
+  bad_dicom(object.path, "the compressed pixel data are truncated or damaged: " +
+                             std::to_string(fragments) + " fragments for " +
+                             std::to_string(object.frames) + " frames; export the file again");
+}
+
+[[noreturn]] void bad_coding(const std::string& path) {
+  bad_dicom(path,
+            "the pixel data are not coded as the transfer syntax says, or in a way that "
+            "is not supported; export the file again");
+}
+
+// What the fragments can become: two bytes of RLE at most 128 (PS3.5, G.3.1). JPEG and its kin have
+// no such limit, but what is large is not blank: up to kAnyPicture nothing is asked of them.
+void check_fragments(const gdcm::SequenceOfFragments& sequence, const TransferSyntax& syntax,
+                     const DicomObject& object, int64_t wanted) {
+  constexpr int64_t kMostRle = 64, kMostJpeg = 8192, kAnyPicture = 64 << 20;
+  size_t count = 0;
+  int64_t stored = 0;
+  for (unsigned i = 0; i < sequence.GetNumberOfFragments(); ++i) {
+    const gdcm::ByteValue* value = sequence.GetFragment(i).GetByteValue();
+    if (value == nullptr || value->GetPointer() == nullptr) continue;
+    ++count;
+    stored += int64_t{value->GetLength()};
+  }
+  if (count < static_cast<size_t>(object.frames)) bad_fragments(object, count);
+  const bool rle = syntax == TransferSyntax::RLELossless;
+  if (rle ? wanted <= stored * kMostRle : wanted <= std::max(stored * kMostJpeg, kAnyPicture)) {
+    return;
+  }
+  bad_dicom(object.path,
+            "the compressed pixel data are truncated or damaged: " + std::to_string(stored) +
+                " bytes cannot become " + std::to_string(wanted) + "; export the file again");
+}
 
 int64_t samples_of_frame(const DicomObject& object) {
   const Vec3i& size = object.planes.front().size;
@@ -90,23 +140,16 @@ void check_byte_order(const TransferSyntax& syntax, const gdcm::DataElement& ele
 }
 
 DicomPixels native_pixels(const gdcm::DataElement& element, const DicomObject& object) {
-  const gdcm::ByteValue* value = element.GetByteValue();
   const DicomPixelFormat& format = object.format;
   const int64_t count = samples_of_frame(object) * object.frames;
   const bool one_bit = format.bits_allocated == 1;
-  const int64_t wanted = one_bit ? (count + 7) / 8 : count * (format.bits_allocated / 8);
-  const auto length =
-      value != nullptr && value->GetPointer() != nullptr ? int64_t{value->GetLength()} : 0;
-  if (length < wanted) {
-    bad_dicom(object.path, "the pixel data are truncated: " + std::to_string(length) + " of " +
-                               std::to_string(wanted) +
-                               " bytes are there; copy or export the file again");
-  }
+  const int64_t wanted = native_bytes(format, count);
+  require_native(element, wanted, object.path);
   DicomPixels pixels;
   pixels.component = component_of(format);
   pixels.channels = format.samples;
   pixels.bytes = allocate_voxels(one_bit ? count : wanted, object.path);
-  const std::string_view stored(value->GetPointer(), static_cast<size_t>(wanted));
+  const std::string_view stored(element.GetByteValue()->GetPointer(), static_cast<size_t>(wanted));
   if (one_bit) {
     unpack_bits(stored, pixels.bytes);
     return pixels;
@@ -152,9 +195,7 @@ std::vector<std::string> frames_of(const gdcm::SequenceOfFragments& sequence,
     }
   }
   if (frames.size() == wanted) return frames;
-  bad_dicom(object.path, "the compressed pixel data are truncated or damaged: " +
-                             std::to_string(fragments.size()) + " fragments for " +
-                             std::to_string(wanted) + " frames; export the file again");
+  bad_fragments(object, fragments.size());
 }
 
 // Puts the samples of a decoder into the container and the sign that the header says; a number that
@@ -269,6 +310,23 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
        "one bit is allocated for a sample that is signed or a colour");
 }
 
+void check_pixel_claims(const gdcm::File& file, const DicomObject& object, const Vec3i& size) {
+  const gdcm::DataSet& data = file.GetDataSet();
+  if (!data.FindDataElement(kPixelData)) no_pixel_data(data, object);
+  const gdcm::DataElement& element = data.GetDataElement(kPixelData);
+  const TransferSyntax syntax = file.GetHeader().GetDataSetTransferSyntax();
+  // Sizes are below 2^16, samples 1 or 3, and frames at most a million.
+  const int64_t samples = int64_t{size.x} * size.y * object.format.samples * object.frames;
+  const int64_t wanted = native_bytes(object.format, samples);
+  if (const gdcm::SequenceOfFragments* fragments = element.GetSequenceOfFragments()) {
+    check_fragments(*fragments, syntax, object, wanted);
+  } else if (is_native(syntax)) {
+    require_native(element, wanted, object.path);
+  } else {
+    bad_coding(object.path);
+  }
+}
+
 DicomPixels read_dicom_pixels(const DicomObject& object) {
   const std::string& path = object.path;
   return with_gdcm(path, [&] {
@@ -282,11 +340,7 @@ DicomPixels read_dicom_pixels(const DicomObject& object) {
     if (const gdcm::SequenceOfFragments* fragments = element.GetSequenceOfFragments()) {
       return compressed_pixels(*fragments, syntax, object);
     }
-    if (!is_native(syntax)) {
-      bad_dicom(path,
-                "the pixel data are not coded as the transfer syntax says, or in a way that "
-                "is not supported; export the file again");
-    }
+    if (!is_native(syntax)) bad_coding(path);
     check_byte_order(syntax, element, object);
     return native_pixels(element, object);
   });

@@ -108,8 +108,10 @@ inline std::string made_dicom(const MadeSlice& s) {
   if (!s.csa.empty()) out += dicom_element(0x29, 0x1010, "OB", s.csa);
   out += s.groups;
   std::vector<int16_t> values = s.values;
-  const int count = s.rows * s.columns * (s.frames > 0 ? s.frames : 1);
-  for (int i = 0; values.size() < static_cast<size_t>(count); ++i) {
+  const size_t count = s.raw_pixels.empty() ? size_t{s.rows} * s.columns *
+                                                  static_cast<size_t>(s.frames > 0 ? s.frames : 1)
+                                            : 0;
+  for (int i = 0; values.size() < count; ++i) {
     values.push_back(static_cast<int16_t>(s.first_value + i));
   }
   std::string pixels = s.raw_pixels;

@@ -147,6 +147,56 @@ TEST_CASE("frames that are no number of frames") {
   }
 }
 
+// Refused while the header is read, before anything of that size is asked for.
+TEST_CASE("no number of a header is believed that the pixel data cannot hold") {
+  MadeSlice large;
+  large.raw_pixels = std::string(24, '\1');
+  large.rows = large.columns = 65535;
+  CHECK_THAT(error_of(large), Contains("truncated: 24 of 8589672450 bytes"));
+  MadeSlice many;
+  many.raw_pixels = std::string(24, '\1');
+  many.frames = 1000000;
+  CHECK_THAT(error_of(many), Contains("truncated: 24 of 24000000 bytes"));
+  MadeSlice bits = stored_as(1, 1, 0, 0);
+  bits.rows = bits.columns = 100;
+  bits.raw_pixels = std::string(1248, '\1');
+  CHECK_THAT(error_of(bits), Contains("truncated: 1248 of 1250 bytes"));
+
+  // Fragments of run-length coding and of JPEG: too few for the frames, or too short for the size.
+  struct Row {
+    std::string syntax, message;
+    uint16_t size;
+    int frames;
+  };
+  for (const Row& row : {Row{"1.2.840.10008.1.2.5", "1 fragments for 1000000 frames", 4, 1000000},
+                         Row{"1.2.840.10008.1.2.5", "100 bytes cannot become", 60000, 0},
+                         Row{"1.2.840.10008.1.2.4.70", "1 fragments for 9 frames", 4, 9},
+                         Row{"1.2.840.10008.1.2.4.90", "100 bytes cannot become", 60000, 0}}) {
+    INFO(row.syntax << " " << row.message);
+    MadeSlice s;
+    s.rows = s.columns = row.size;
+    s.frames = row.frames;
+    s.raw_pixels = std::string(24, '\1');
+    std::string bytes = made_dicom(s);
+    const std::string native = dicom_element(2, 0x10, "UI", "1.2.840.10008.1.2.1");
+    const std::string packed = dicom_element(2, 0x10, "UI", row.syntax);
+    bytes.replace(bytes.find(native), native.size(), packed);
+    const auto longer = static_cast<uint32_t>(packed.size() - native.size());
+    const auto group = static_cast<uint8_t>(bytes[140]);
+    bytes[140] = static_cast<char>(group + longer);
+    const size_t pixels = bytes.rfind(dicom_number(0x00107fe0, 4));
+    bytes.resize(pixels);
+    bytes += dicom_number(0x00107fe0, 4) + "OB" + dicom_number(0, 2) + dicom_number(~0U, 4) +
+             dicom_number(0xe000fffe, 4) + dicom_number(0, 4) + dicom_number(0xe000fffe, 4) +
+             dicom_number(100, 4) + std::string(100, '\1') + dicom_number(0xe0ddfffe, 4) +
+             dicom_number(0, 4);
+    const TemporaryFolder folder;
+    write_file(folder / "x.dcm", bytes);
+    CHECK_THAT(message_of<InputError>([&] { probe_image(folder / "x.dcm"); }),
+               Contains(row.message));
+  }
+}
+
 TEST_CASE("an image without a pixel spacing is refused, unless that is allowed") {
   MadeSlice s;
   s.with_geometry = false;
