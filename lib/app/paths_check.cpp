@@ -123,7 +123,11 @@ void check_output_folder(const std::string& path, bool may_hold_files) {
   }
   if (!there) {  // it is made later, below the nearest folder that exists
     fs::path above = fs::absolute(path, error);
-    while (!exists(above.string())) above = above.parent_path();
+    if (error) {
+      throw OutputError("cannot make folder '" + path + "': the current folder: " +
+                        error.message() + "; change into a folder that exists");
+    }
+    while (above.has_relative_path() && !exists(above.string())) above = above.parent_path();
     const std::string why = why_not_writable(above.string());
     if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
     return;

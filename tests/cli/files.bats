@@ -228,6 +228,18 @@ hellohello" ]
   absent b.txt m.pbt
 }
 
+@test "a current folder that was deleted: 6 and no endless search" {
+  mkdir gone
+  cd gone
+  rmdir ../gone
+  code=0
+  timeout 10 "$BIN/make-samples" --output-dir out --training 1 --test 0 --size 16,16,16 2>"$BATS_TEST_TMPDIR/err.txt" ||
+    code=$?
+  cd "$BATS_TEST_TMPDIR"
+  [ "$code" -eq 6 ]
+  has err.txt "change into a folder that exists"
+}
+
 @test "headers that name data files which cannot be looked at: 3 with the header's name" {
   long=$(printf 'n%.0s' $(seq 300)).raw
   ln -s round.raw round.raw
