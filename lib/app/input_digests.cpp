@@ -43,8 +43,9 @@ Json folder_stamp(const std::string& path) {
 }
 
 /// Whether it is still the file that was noted; the time of the last change of its name or rights
-/// does not count.
+/// does not count. A stamp is null where there is no file.
 bool is_as_noted(Json noted, Json now) {
+  if (!noted.is_object() || !now.is_object()) return noted == now;
   noted.erase("Changed");
   now.erase("Changed");
   return noted == now;

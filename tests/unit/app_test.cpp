@@ -19,6 +19,7 @@
 #include "larch/app/console.h"
 #include "larch/app/failures.h"
 #include "larch/app/file_set.h"
+#include "larch/app/input_digests.h"
 #include "larch/app/outputs.h"
 #include "larch/app/resources.h"
 #include "larch/app/sidecar.h"
@@ -344,6 +345,15 @@ TEST_CASE("the digest of a folder depends on names and contents, not on their or
   sum.update(rows.data(), rows.size());
   CHECK(input_digest(folder / "d") == hex(sum.digest()));
   CHECK(input_digest("/dev/null").empty());
+}
+
+TEST_CASE("an input that was not there when it was noted has changed during the run") {
+  const Folder folder;
+  InputDigests digests;
+  digests.note(folder / "a");
+  CHECK(digests.record(folder / "a") == config::Json::object());
+  std::ofstream(folder / "a") << "1";
+  CHECK(digests.record(folder / "a").value("ChangedDuringRun", false));
 }
 
 }  // namespace
