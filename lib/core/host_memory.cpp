@@ -111,6 +111,11 @@ bool has_word(const std::string& list, const std::string& word) {
   return false;
 }
 
+/// Whether `path` is the group `above` or one below it.
+bool is_below(const std::string& path, const std::string& above) {
+  return path.rfind(above, 0) == 0 && (path.size() == above.size() || path[above.size()] == '/');
+}
+
 /// Folders of the control groups that limit memory: lines "number:controllers:path" say where in
 /// the hierarchies the process is, the mounts where those can be seen.
 std::vector<Group> groups(const std::string& root) {
@@ -137,7 +142,7 @@ std::vector<Group> groups(const std::string& root) {
     std::string path = second ? second_path : first_path;
     if (path.empty()) continue;
     // A mount may show a part of the hierarchy only: the part below `visible`.
-    if (visible != "/" && path.rfind(visible, 0) == 0) path.erase(0, visible.size());
+    if (visible != "/" && is_below(path, visible)) path.erase(0, visible.size());
     if (path.find("/..") != std::string::npos || path == "/") path.clear();
     found.push_back({root + mount + path, root + mount, second});
   }
@@ -145,13 +150,17 @@ std::vector<Group> groups(const std::string& root) {
 }
 
 /// Memory that the group uses and that would not be given back when it is needed: all but the
-/// pages of files that were not used of late.
+/// pages of files. Those that were read twice are "active", and are given back as well.
 std::optional<uint64_t> in_use(const std::string& folder, bool second_version) {
   const auto used =
       number_in(folder + (second_version ? "/memory.current" : "/memory.usage_in_bytes"));
   if (!used) return std::nullopt;
-  const char* key = second_version ? "inactive_file" : "total_inactive_file";
-  return difference(*used, number_of(folder + "/memory.stat", key).value_or(0));
+  const std::string prefix = second_version ? "" : "total_";
+  uint64_t kept = *used;
+  for (const char* list : {"inactive_file", "active_file"}) {
+    kept = difference(kept, number_of(folder + "/memory.stat", prefix + list).value_or(0));
+  }
+  return kept;
 }
 
 void take_group(const std::string& folder, bool second_version, Least& least) {

@@ -99,12 +99,12 @@ TEST_CASE("free memory: control groups of version 2, and those above") {
   CHECK(machine.mib() == 8000);
   machine.put(job + "/memory.max", std::to_string(2048 * kMiB) + "\n");
   machine.put(job + "/memory.current", std::to_string(1024 * kMiB) + "\n");
-  machine.put(job + "/memory.stat",
-              "anon 5\nactive_file 7\ninactive_file " + std::to_string(24 * kMiB) + "\n");
-  CHECK(machine.mib() == 1048);  // the pages of files that are not used are given back
+  machine.put(job + "/memory.stat", "anon 5\nactive_file " + std::to_string(600 * kMiB) +
+                                        "\ninactive_file " + std::to_string(24 * kMiB) + "\n");
+  CHECK(machine.mib() == 1648);  // the pages of files are given back, used of late or not
   CHECK(machine.free().limit == "memory limit of the control group");
   machine.put(job + "/memory.high", std::to_string(1200 * kMiB) + "\n");
-  CHECK(machine.mib() == 200);
+  CHECK(machine.mib() == 800);
   machine.put(top + "/memory.max", std::to_string(4000 * kMiB) + "\n");
   machine.put(top + "/memory.current", std::to_string(3990 * kMiB) + "\n");
   CHECK(machine.mib() == 10);
@@ -123,14 +123,26 @@ TEST_CASE("free memory: control groups of version 1, seen from inside of a conta
   const std::string top = "sys/fs/cgroup/memory";
   machine.put(top + "/memory.limit_in_bytes", std::to_string(1000 * kMiB) + "\n");
   machine.put(top + "/memory.usage_in_bytes", std::to_string(300 * kMiB) + "\n");
-  machine.put(top + "/memory.stat",
-              "inactive_file 1\ntotal_inactive_file " + std::to_string(50 * kMiB) + "\n");
-  CHECK(machine.mib() == 750);
+  machine.put(top + "/memory.stat", "inactive_file 1\nactive_file 1\ntotal_inactive_file " +
+                                        std::to_string(50 * kMiB) + "\ntotal_active_file " +
+                                        std::to_string(40 * kMiB) + "\n");
+  CHECK(machine.mib() == 790);
   machine.put(top + "/sub/memory.limit_in_bytes", "9223372036854771712\n");
   machine.put(top + "/sub/memory.usage_in_bytes", std::to_string(100 * kMiB) + "\n");
   machine.put(top + "/sub/memory.stat",
               "hierarchical_memory_limit " + std::to_string(500 * kMiB) + "\n");
   CHECK(machine.mib() == 400);  // a limit above the container, which its files do not show
+}
+
+TEST_CASE("free memory: a group whose name only starts like the one that the mount shows") {
+  Machine machine;
+  machine.put("proc/self/cgroup", "0::/docker/abcd\n");
+  machine.put("proc/self/mountinfo", "30 23 0:26 /docker/abc /cg rw - cgroup2 cgroup2 rw\n");
+  machine.put("cg/memory.max", std::to_string(900 * kMiB) + "\n");
+  machine.put("cg/memory.current", "0\n");
+  machine.put("cgd/memory.max", std::to_string(100 * kMiB) + "\n");  // no group of this mount
+  machine.put("cgd/memory.current", "0\n");
+  CHECK(machine.mib() == 900);
 }
 
 TEST_CASE("free memory: a group outside of what the mount shows counts as the mount's own") {
