@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Detections by a Slurm array, each task with its part of a list:
 #   sbatch --array=1-20 slurm-array.sh model.pbt cases.tsv out/
-# cases.tsv is a list of pbt-detect --list, a line a case: a column image, and id where two images
+# cases.tsv is a list of pbt-detect --list, one line per case: a column image, and id where two images
 # have one name.
 # The names of the outputs are those ids; all tasks write into out/ and its status.tsv. Send it again
 # after a failure: finished cases are skipped. pbt-detect takes its threads from the scheduler.
@@ -22,15 +22,18 @@ if ((task >= tasks)); then
 fi
 
 # The whole list is checked by every task before it takes its lines: two cases of one id, in whatever
-# tasks they were, are an error and not one file. 7: cases that cannot be read are the batch's to tell.
+# tasks they were, are an error and not one file. 5 and 7: cases that do not fit into memory or cannot
+# be read are the batch's to tell, after the others are done.
 code=0
 pbt-detect --model "$model" --list "$cases" --output-dir "$out" --write labels,mesh,qc \
   --skip-existing --dry-run --quiet >/dev/null || code=$?
-((code == 0 || code == 7)) || exit "$code"
+((code == 0 || code == 5 || code == 7)) || exit "$code"
 
 # The header and every line of this task. The part lies beside the list, since paths are relative to
 # it; the ending says whether it is TSV or CSV.
-part=$(mktemp "$(dirname "$cases")/.part-XXXXXXXX.${cases##*.}")
+base=${cases##*/} ending=tsv
+[[ $base == *.* ]] && ending=${base##*.}
+part=$(mktemp "$(dirname "$cases")/.part-XXXXXXXX.$ending")
 trap 'rm -f "$part"' EXIT
 awk -v task="$task" -v tasks="$tasks" \
   'NR == 1 || (NF && n++ % tasks == task)' "$cases" >"$part"
@@ -41,5 +44,5 @@ fi
 code=0
 pbt-detect --model "$model" --list "$part" --output-dir "$out" --write labels,mesh,qc \
   --skip-existing || code=$?
-# 7: cases failed, or nothing was found in them; status.tsv says which and why.
+# 5 and 7: cases failed, or nothing was found in them; status.tsv says which and why.
 exit "$code"
