@@ -171,8 +171,9 @@ constexpr const char* kDescription =
     "above the threshold are counted as found. Labels, mesh and picture need up to 36 bytes a "
     "voxel, and 97 for each voxel near the surface that the graph cut may change "
     "(structure.graph_cut.max_band_voxels). With --list all images in flight together stay below "
-    "the same bound: as many are finished at a time as fit, and a case whose structure alone would "
-    "take more fails with the bytes that it needs.";
+    "the same bound: as many are finished at a time as fit, and a case whose reading or structure "
+    "alone would take more fails with the bytes that it needs. Meshes are not counted: they take "
+    "more for a surface with more faces.";
 
 }  // namespace
 
