@@ -50,6 +50,10 @@ std::vector<Case> decathlon_cases(const std::string& path, const json& training)
     found.image = (folder / item["image"].get<std::string>()).lexically_normal().string();
     found.label = (folder / item["label"].get<std::string>()).lexically_normal().string();
     found.id = stem(found.image);
+    if (found.id.empty()) {
+      bad(path, where + ": the image '" + item["image"].get<std::string>() +
+                    "' has no name that a case could be called by; name a file");
+    }
     require_file(path, found.image);
     require_file(path, found.label);
     cases.push_back(std::move(found));

@@ -166,6 +166,8 @@ TEST_CASE("dataset.json of the Decathlon and of nnU-Net") {
   CHECK_THAT(json_error(folder, R"({"training": [{"image": 3}]})"), Catch::Contains("/training/0"));
   CHECK_THAT(json_error(folder, R"({"training": [{"image": "x", "label": "y"}]})"),
              Catch::Contains("does not exist"));
+  CHECK_THAT(json_error(folder, R"({"training": [{"image": ".", "label": "y"}]})"),
+             Catch::Contains("has no name that a case could be called by"));
   CHECK_THAT(json_error(folder, R"({"channel_names": {"0": "T1", "1": "T2"},
                                     "file_ending": ".nii.gz"})"),
              Catch::Contains("2 channels"));
