@@ -242,6 +242,13 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
   }
   for (const std::string& folder : planned.folders) {
     refuse_if_same(folder_sidecar_name(folder), "the output '" + folder_sidecar_name(folder) + "'");
+    const std::string ending = fs::path(log).extension().string();
+    if (ending != ".log" && ending != ".txt" && is_same_file(folder_of(log), folder)) {
+      throw UsageError(
+          "--log-file: '" + log + "' is in the output folder '" + folder +
+          "' and may be a result there; end its name with .log or .txt, or put the log "
+          "elsewhere");
+    }
   }
   if (!holds_text(log)) {
     throw UsageError("--log-file: '" + log +

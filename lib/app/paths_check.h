@@ -45,8 +45,8 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
 void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned);
 
 /// Throws UsageError if the log of --log-file would be appended to an input, to an output, or to a
-/// file that holds no text, such as an image that only a list names. To be called before the log is
-/// opened.
+/// file that holds no text, such as an image that only a list names, or if it is in an output
+/// folder and not called *.log or *.txt. To be called before the log is opened.
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
                     const PlannedOutputs& planned);
 

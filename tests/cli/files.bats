@@ -197,6 +197,17 @@ hellohello" ]
   [ "$(sha256sum < s/images/case_000.nii.gz)" = "$sum" ]
 }
 
+@test "a log in an output folder ends with .log or .txt" {
+  mkdir o
+  for log in o/c1.nii.gz.json ./o/c1; do
+    expect 2 samples o --log-file $log --force
+    has err.txt "end its name with .log or .txt"
+    absent $log
+  done
+  expect 0 "$BIN/make-samples" --output-dir o --training 1 --test 0 --size 16,16,16 --log-file o/run.log --force
+  has o/run.log "running on"
+}
+
 # --- names that the file system refuses
 
 @test "names that are too long and links that go round: 3 for inputs, 6 for outputs, with the name" {
