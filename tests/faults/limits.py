@@ -51,7 +51,8 @@ def limited(command, address_kib=None, processes=None):
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-    return run(command, preexec_fn=limit)
+    # The driver of an accelerator needs more address space for its own start than these runs.
+    return run(command, preexec_fn=limit, env={**os.environ, 'LARCH_DEVICE': 'cpu'})
 
 
 def least(low, high, works):
@@ -122,16 +123,22 @@ def main():
     images = [f'{step.samples}/images/case_{number:03}.nii.gz' for number in range(3)]
     write_list(f'{step.work}/list.tsv', 'image', images, 'abc')
     for_memory, for_threads = (2, 1) if step.quick else (48, 12)
-    done = 0
+    is_root = os.geteuid() == 0
+    done, wanted = 0, 0
     for name in commands(step, ''):
+        wanted += for_memory + (for_threads if is_root else 0)
+        if not is_root:
+            step.count('commands whose limits of processes were skipped, since they need root')
         reference = step.folder('reference', name)
-        plain = run(commands(step, reference)[name])
+        plain = limited(commands(step, reference)[name])
         if plain.returncode != 0:
             step.violation(f'{name} without a limit: exit code {plain.returncode}: {plain.stdout}')
             continue
         done += steps_of_memory(step, name, reference, for_memory)
-        if os.geteuid() == 0:
+        if is_root:
             done += steps_of_threads(step, name, reference, for_threads)
+    if done < wanted:
+        step.violation(f'only {done} of {wanted} runs in the time given')
     step.finish(done)
 
 

@@ -44,14 +44,17 @@ def image(step, case):
 
 
 def kill_at(process, moment):
-    """Kills the only child of `process`, which is unshare, at that moment."""
+    """Kills the only child of `process`, which is unshare, at that moment. Whether there was one."""
     time.sleep(moment)
+    sent = 0
     try:
         with open(f'/proc/{process.pid}/task/{process.pid}/children', encoding='ascii') as file:
             for child in file.read().split():
                 os.kill(int(child), 9)
+                sent += 1
     except (FileNotFoundError, ProcessLookupError):
         pass  # it is over already
+    return sent > 0
 
 
 def one_round(step, number, unshare, reference, seconds):
@@ -60,14 +63,13 @@ def one_round(step, number, unshare, reference, seconds):
     commands = [unshare + command(step, case, folder, batch) for case in range(PROCESSES)]
     running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                for words in commands]
-    if killed:
-        kill_at(running[0], share('namespace', number) * seconds)
+    was_sent = killed and kill_at(running[0], share('namespace', number) * seconds)
     for case, process in enumerate(running):
         text, _ = process.communicate(timeout=300)
-        if process.returncode != 0 and not (killed and case == 0):
+        if process.returncode != 0 and not (was_sent and case == 0):
             step.violation(f'round {number}, process {case}: exit code {process.returncode}: {text}')
     if killed:
-        step.count('rounds with a kill')
+        step.count('rounds with a kill' if was_sent else 'rounds over before the kill')
         left = temporaries(folder)
         age(left)
         if left:
