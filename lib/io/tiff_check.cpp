@@ -242,6 +242,22 @@ uint64_t stored_bytes(const TiffBytes& file, const Directory& fields, uint64_t w
   return std::min(sum, file.size());  // strips that share bytes do not make more of them
 }
 
+/// A tile is stored whole, also where it reaches beyond the picture, and libtiff allocates it
+/// whole.
+void check_tiles(const TiffBytes& file, const Directory& fields, uint64_t samples, uint64_t bits,
+                 uint64_t most) {
+  const uint64_t across = number(file, fields, kTileWidth, 0);
+  const uint64_t down = number(file, fields, kTileLength, 0);
+  const uint64_t together = number(file, fields, kPlanar, 1) == 2 ? 1 : samples;
+  constexpr uint64_t kLongest = INT32_MAX;
+  if (across > kLongest || down > kLongest ||
+      static_cast<unsigned __int128>(across) * down * together * bits / 8 > most) {
+    bad(file.path(), "the header promises tiles of " + std::to_string(across) + "x" +
+                         std::to_string(down) + ", more than the file can hold (at most " +
+                         std::to_string(most) + " bytes)");
+  }
+}
+
 /// The most bytes of voxels of a directory; throws if it claims more.
 int64_t check_claims(const TiffBytes& file, const Directory& fields) {
   if (!guarded(Guard::kTiffClaims)) return INT64_MAX;
@@ -265,6 +281,7 @@ int64_t check_claims(const TiffBytes& file, const Directory& fields) {
                          std::to_string(length) + ", more than the file can hold (at most " +
                          std::to_string(most) + " bytes)");
   }
+  check_tiles(file, fields, samples, bits, most);
   // A file of one bit a pixel becomes one byte a pixel, and a palette three.
   return static_cast<int64_t>(std::min<uint64_t>(most, INT64_MAX / 32) * 32);
 }

@@ -282,6 +282,14 @@ TEST_CASE("a TIFF file that claims more than it holds is refused by its header")
     CHECK_THAT(reading_error(folder, tall.bytes(), "tall.tif"),
                Catch::Contains("more than the file can hold"));
   }
+  // One tile of which the picture is a corner: libtiff would allocate all of it, 68 GB.
+  TiffMaker wide;
+  wide.fields[322] = {4, 1, 0x7ffffff0};
+  wide.fields[323] = {4, 1, 16};
+  wide.fields[324] = wide.fields[273];
+  wide.fields[325] = wide.fields[279];
+  CHECK_THAT(reading_error(folder, wide.bytes(), "wide.tif"),
+             Catch::Contains("promises tiles of 2147483632x16"));
   TiffMaker nothing;
   nothing.fields[256].value = 0;
   CHECK_THAT(reading_error(folder, nothing.bytes(), "none.tif"), Catch::Contains("size of 0x12"));
