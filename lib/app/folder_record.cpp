@@ -8,6 +8,7 @@
 #include "larch/app/shared_folder.h"
 #include "larch/app/sidecar.h"
 #include "larch/core/error.h"
+#include "larch/core/temporaries.h"
 
 namespace larch::detail {
 namespace {

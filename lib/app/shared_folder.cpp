@@ -9,34 +9,31 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <span>
+#include <string_view>
 #include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/core/temporaries.h"
 
 namespace larch {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kHexDigits = 32;
-
 std::string hidden_name(const std::string& folder) {
   return (fs::path(folder) / ".larch").string();
 }
 
 bool is_part_name(const std::string& name, const std::string& prefix, const std::string& ending) {
-  if (name.size() != prefix.size() + kHexDigits + ending.size()) return false;
+  if (name.size() < prefix.size() + ending.size()) return false;
   if (!name.starts_with(prefix) || !name.ends_with(ending)) return false;
-  const std::string digits = name.substr(prefix.size(), kHexDigits);
-  return digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_random_hex(
+      std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - ending.size()));
 }
 
 bool is_plain_folder(const std::string& path) {
@@ -58,15 +55,6 @@ int open_lock_file(const std::string& path) {
 }
 
 }  // namespace
-
-std::string random_hex() {
-  std::array<uint8_t, kHexDigits / 2> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw OutputError(std::string("no random bytes for the name of a file: ") +
-                      std::strerror(errno));
-  }
-  return hex(bytes);
-}
 
 std::string parts_folder(const std::string& folder) {
   std::string path = hidden_name(folder);

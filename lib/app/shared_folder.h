@@ -11,9 +11,6 @@
 // folder ".larch" in it with a lock and the parts that single runs leave there.
 namespace larch {
 
-/// 32 hexadecimal digits from the kernel's generator: a name that no other run has.
-std::string random_hex();
-
 /// The name of the hidden folder in `folder`, which is made if it is missing. Throws OutputError;
 /// also if the name is taken by something that is not a folder.
 std::string parts_folder(const std::string& folder);

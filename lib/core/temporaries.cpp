@@ -65,17 +65,12 @@ Index& index() {
   return *only;
 }
 
-bool is_hexadecimal(std::string_view text) {
-  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 /// Whether new_temporary_name made the name under the kernel that is running.
 bool made_on_this_host(std::string_view name) {
   if (host_digest().empty()) return false;
   const std::string start = std::string(kPrefix) + host_digest() + "-";
   if (name.substr(0, start.size()) != start) return false;
-  const std::string_view digits = name.substr(start.size(), kRandomDigits);
-  return digits.size() == kRandomDigits && is_hexadecimal(digits);
+  return is_random_hex(name.substr(start.size(), kRandomDigits));
 }
 
 bool same_file(const struct stat& a, const struct stat& b) {
@@ -132,7 +127,7 @@ std::string names(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-std::string new_temporary_name(std::string_view ending) {
+std::string random_hex() {
   std::array<uint8_t, kRandomDigits / 2> random{};
   size_t got = 0;
   while (got < random.size()) {
@@ -144,8 +139,17 @@ std::string new_temporary_name(std::string_view ending) {
     }
     got += static_cast<size_t>(more);
   }
+  return hex(random);
+}
+
+bool is_random_hex(std::string_view text) {
+  return text.size() == kRandomDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string new_temporary_name(std::string_view ending) {
   return std::string(kPrefix) + (host_digest().empty() ? "unknown" : host_digest()) + "-" +
-         hex(random) + std::string(ending);
+         random_hex() + std::string(ending);
 }
 
 bool is_temporary_name(std::string_view name) {

@@ -28,6 +28,7 @@
 #include "larch/core/digest.h"
 #include "larch/core/parallel.h"
 #include "larch/core/temporaries.h"
+#include "tests/unit/folder.h"
 
 namespace {
 std::atomic<int> flushes{0};
@@ -43,30 +44,8 @@ namespace larch::detail {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that is removed at the end of a test.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "larch-test-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  size_t count() const {
-    return static_cast<size_t>(
-        std::distance(fs::directory_iterator(path), fs::directory_iterator{}));
-  }
-};
-
-std::string content(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+using test::content;
+using test::Folder;
 
 Failure failure_from(const std::function<void()>& body) {
   try {

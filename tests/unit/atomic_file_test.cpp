@@ -21,34 +21,14 @@
 
 #include "larch/core/error.h"
 #include "larch/core/temporaries.h"
+#include "tests/unit/folder.h"
 
 namespace larch {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "larch-test-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  size_t count() const {
-    return static_cast<size_t>(
-        std::distance(fs::directory_iterator(path), fs::directory_iterator{}));
-  }
-};
-
-std::string content(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+using test::content;
+using test::Folder;
 
 void put(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;

@@ -17,6 +17,7 @@
 #include "larch/app/folder_record.h"
 #include "larch/app/shared_folder.h"
 #include "larch/core/error.h"
+#include "larch/core/temporaries.h"
 #include "larch/io/file.h"
 #include "larch/pipeline/status_rows.h"
 #include "larch/pipeline/status_table.h"
