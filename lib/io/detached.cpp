@@ -6,6 +6,7 @@
 
 #include "larch/io/file.h"
 #include "larch/io/image.h"
+#include "larch/io/nifti.h"
 #include "larch/io/text_header.h"
 
 namespace larch {
@@ -23,6 +24,12 @@ std::string data_name(const std::string& path, const std::string& ending) {
   return name.empty() ? header.value("datafile") : name;
 }
 
+std::vector<std::string> other_of_pair(const std::string& path) {
+  const io::NiftiHeader nifti = io::read_nifti_header(path);
+  const std::string& other = nifti.data_path == path ? nifti.header_path : nifti.data_path;
+  return other == path ? std::vector<std::string>{} : std::vector<std::string>{other};
+}
+
 }  // namespace
 
 std::vector<std::string> detached_files(const std::string& path) {
@@ -30,13 +37,9 @@ std::vector<std::string> detached_files(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   std::error_code error;
   std::vector<std::string> files;
-  if (ending == ".hdr" || ending == ".img") {
-    const fs::path other = fs::path(path).replace_extension(ending == ".hdr" ? ".img" : ".hdr");
-    if (fs::is_regular_file(other, error)) files.push_back(other.string());
-    return files;
-  }
   std::string name;
   try {
+    if (ending.starts_with(".hdr") || ending.starts_with(".img")) return other_of_pair(path);
     name = data_name(path, ending);
   } catch (const std::exception&) {
     return files;  // reading the image says what is wrong

@@ -260,7 +260,9 @@ void set_scaling(const Fields& f, const std::string& path, Header& header) {
   header.intercept = f.intercept;
 }
 
-void set_data(const Fields& f, const std::string& path, NiftiHeader& out) {
+/// `given`: the file that was asked for, the header itself or one with voxels.
+void set_data(const Fields& f, const std::string& path, const std::string& given,
+              NiftiHeader& out) {
   // A single file may leave vox_offset at zero. Of the bytes 348 to 351 readers differ about what
   // stands there (some begin the voxels at once), so that such a file is not guessed at.
   const int least = f.single_file ? out.header_bytes + kExtender : 0;
@@ -278,6 +280,10 @@ void set_data(const Fields& f, const std::string& path, NiftiHeader& out) {
   out.data_offset = static_cast<int64_t>(offset);
   out.data_path = path;
   if (f.single_file) return;
+  if (given != path) {  // there may be another one, compressed or not
+    out.data_path = given;
+    return;
+  }
   std::filesystem::path data = path;
   const bool compressed = data.extension() == ".gz";
   if (compressed) data.replace_extension();
@@ -350,6 +356,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
     bad(path, "shorter than its NIfTI-2 header of 540 bytes; truncated?");
   }
   check_magic(bytes, version2, path);
+  out.header_path = path;
   out.header_bytes = header_size;
   const FieldReader reader{bytes.data(), out.swapped};
   const Fields fields = version2 ? parse2(reader) : parse1(reader);
@@ -357,7 +364,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   set_size(fields, path, out);
   set_geometry(fields, path, out.header);
   set_scaling(fields, path, out.header);
-  set_data(fields, path, out);
+  set_data(fields, path, given_path, out);
   if (fields.single_file) check_extensions(in, out, path);
   return out;
 }

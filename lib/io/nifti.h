@@ -16,6 +16,7 @@ struct NiftiHeader {
   Header header{};
   int frames = 1;           ///< product of the dimensions 4 to 7
   int header_bytes = 0;     ///< 348 for version 1, 540 for version 2
+  std::string header_path;  ///< the file itself, or the .hdr beside a .img
   int64_t data_offset = 0;  ///< of the first voxel in data_path
   std::string data_path;    ///< the file itself, or the .img beside a .hdr
   bool swapped = false;     ///< other byte order than this machine's
