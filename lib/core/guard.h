@@ -18,7 +18,7 @@ enum class Guard {
   kNiftiOffset,        ///< voxels that would begin inside the header
   kGeometryLimits,     ///< origins, spacings and axes that no scanner gives
   kGridGrowth,         ///< a working grid that is out of proportion to the image
-  kGdcmBitRules,       ///< BitsAllocated, BitsStored and HighBit that GDCM asserts on
+  kDicomBitRules,       ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
 };
 
 /// Its name in LARCH_FUZZ_WITHOUT.
@@ -36,8 +36,8 @@ constexpr std::string_view name_of(Guard guard) {
       return "geometry-limits";
     case Guard::kGridGrowth:
       return "grid-growth";
-    case Guard::kGdcmBitRules:
-      return "gdcm-bit-rules";
+    case Guard::kDicomBitRules:
+      return "dicom-bit-rules";
   }
   return "";
 }

@@ -208,7 +208,7 @@ RawImage read_dicom_raw(const std::string& path, const ReadOptions& options) {
   auto* out = reinterpret_cast<float*>(raw.voxels.data());
   const int64_t slice = static_cast<int64_t>(plan.grid.size.x) * plan.grid.size.y;
   for (size_t object = 0; object < plan.objects.size(); ++object) {
-    const DicomPixels pixels = read_dicom_pixels(plan.objects[object]);
+    const DicomPixels pixels = read_dicom_pixels(plan.objects[object], options);
     for (size_t k = 0; k < plan.planes.size(); ++k) {
       if (plan.planes[k].object != static_cast<int>(object)) continue;
       rescale_any(pixels, plan.planes[k], plan.objects[object].lut,

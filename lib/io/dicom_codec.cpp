@@ -4,7 +4,9 @@
 
 #include <gdcmBitmap.h>
 #include <gdcmSequenceOfFragments.h>
+#include <gdcmTrace.h>
 
+#include "larch/core/error.h"
 #include "larch/io/byte_order.h"
 #include "larch/io/dicom_elements.h"
 
@@ -131,9 +133,8 @@ bool kind_fits(Codestream::Kind kind, const gdcm::TransferSyntax& syntax) {
 
 // All that GDCM's decoders take for granted, and contradictions between the two headers.
 void check_codestream(const Codestream& stream, const gdcm::TransferSyntax& syntax,
-                      const DicomObject& object) {
+                      const DicomObject& object, const Vec3i& size) {
   const DicomPixelFormat& format = object.format;
-  const Vec3i& size = object.planes.front().size;
   const auto bad = [&](const std::string& what) {
     bad_dicom(object.path, "the compressed pixel data " + what + "; export the file again");
   };
@@ -164,6 +165,42 @@ void check_codestream(const Codestream& stream, const gdcm::TransferSyntax& synt
   }
 }
 
+// GDCM throws its own exceptions and writes to the terminal.
+bool decode_with_gdcm(std::string_view data, const gdcm::TransferSyntax& syntax,
+                      const Codestream& stream, const Vec3i& size, DecodedFrame& frame) {
+  gdcm::Trace::DebugOff();
+  gdcm::Trace::WarningOff();
+  gdcm::Trace::ErrorOff();
+  const auto bits = [](int value) { return static_cast<unsigned short>(value); };
+  try {
+    gdcm::Bitmap image;
+    image.SetTransferSyntax(syntax);
+    image.SetNumberOfDimensions(2);
+    image.SetDimension(0, static_cast<unsigned>(size.x));
+    image.SetDimension(1, static_cast<unsigned>(size.y));
+    image.SetPixelFormat(gdcm::PixelFormat(bits(stream.samples), bits(frame.container_bits),
+                                           bits(stream.precision), bits(stream.precision - 1),
+                                           bits(stream.is_signed ? 1 : 0)));
+    image.SetPhotometricInterpretation(stream.samples == 3
+                                           ? gdcm::PhotometricInterpretation::RGB
+                                           : gdcm::PhotometricInterpretation::MONOCHROME2);
+    image.SetPlanarConfiguration(0);
+    gdcm::SmartPointer<gdcm::SequenceOfFragments> fragments = new gdcm::SequenceOfFragments;
+    gdcm::Fragment fragment;
+    fragment.SetByteValue(data.data(), static_cast<uint32_t>(data.size()));
+    fragments->AddFragment(fragment);
+    gdcm::DataElement element(gdcm::Tag(0x7fe0, 0x0010), 0, gdcm::VR::OB);
+    element.SetValue(*fragments);
+    image.SetDataElement(element);
+    return image.GetBufferLength() == frame.bytes.size() &&
+           image.GetBuffer(reinterpret_cast<char*>(frame.bytes.data()));
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 bool starts_codestream(std::string_view data) {
@@ -176,12 +213,19 @@ std::optional<Codestream> read_codestream_header(std::string_view data) {
   return std::nullopt;
 }
 
+void check_codestream(std::string_view data, const gdcm::TransferSyntax& syntax,
+                      const DicomObject& object, const Vec3i& size) {
+  const std::optional<Codestream> stream = read_codestream_header(data);
+  if (!stream) bad_dicom(object.path, "a compressed image has no sound header; export it again");
+  check_codestream(*stream, syntax, object, size);
+}
+
 DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syntax,
                           const DicomObject& object) {
   if (syntax == gdcm::TransferSyntax::RLELossless) return decode_rle(data, object);
   const std::optional<Codestream> stream = read_codestream_header(data);
   if (!stream) bad_dicom(object.path, "a compressed image has no sound header; export it again");
-  check_codestream(*stream, syntax, object);
+  check_codestream(*stream, syntax, object, object.planes.front().size);
   const size_t end = data.rfind(kEnd);
   if (end == std::string_view::npos) {
     bad_dicom(object.path, "a compressed image has no end: the file is truncated; copy it again");
@@ -192,31 +236,10 @@ DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syn
   frame.precision = stream->precision;
   frame.container_bits = stream->precision <= 8 ? 8 : 16;
   frame.extended = stream->is_signed;
-  const auto bits = [](int value) { return static_cast<unsigned short>(value); };
   const Vec3i& size = object.planes.front().size;
-  gdcm::Bitmap image;
-  image.SetTransferSyntax(syntax);
-  image.SetNumberOfDimensions(2);
-  image.SetDimension(0, static_cast<unsigned>(size.x));
-  image.SetDimension(1, static_cast<unsigned>(size.y));
-  image.SetPixelFormat(gdcm::PixelFormat(bits(stream->samples), bits(frame.container_bits),
-                                         bits(stream->precision), bits(stream->precision - 1),
-                                         bits(stream->is_signed ? 1 : 0)));
-  image.SetPhotometricInterpretation(stream->samples == 3
-                                         ? gdcm::PhotometricInterpretation::RGB
-                                         : gdcm::PhotometricInterpretation::MONOCHROME2);
-  image.SetPlanarConfiguration(0);
-  gdcm::SmartPointer<gdcm::SequenceOfFragments> fragments = new gdcm::SequenceOfFragments;
-  gdcm::Fragment fragment;
-  fragment.SetByteValue(data.data(), static_cast<uint32_t>(data.size()));
-  fragments->AddFragment(fragment);
-  gdcm::DataElement element(gdcm::Tag(0x7fe0, 0x0010), 0, gdcm::VR::OB);
-  element.SetValue(*fragments);
-  image.SetDataElement(element);
   const int64_t bytes = int64_t{size.x} * size.y * stream->samples * (frame.container_bits / 8);
   frame.bytes = allocate_voxels(bytes, object.path);
-  if (static_cast<int64_t>(image.GetBufferLength()) != bytes ||
-      !image.GetBuffer(reinterpret_cast<char*>(frame.bytes.data()))) {
+  if (!decode_with_gdcm(data, syntax, *stream, size, frame)) {
     bad_dicom(object.path,
               "the pixel data cannot be decoded: damaged, truncated, or a compression that is not "
               "supported");

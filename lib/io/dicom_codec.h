@@ -31,6 +31,11 @@ std::optional<Codestream> read_codestream_header(std::string_view data);
 /// True if `data` starts as such a codestream does, sound or not.
 bool starts_codestream(std::string_view data);
 
+/// Throws InputError unless a codestream is what the transfer syntax and the header of `object`, a
+/// plane of `size`, say: kind, size, samples, bits and signs.
+void check_codestream(std::string_view data, const gdcm::TransferSyntax& syntax,
+                      const DicomObject& object, const Vec3i& size);
+
 /// Samples of one frame as a decoder gives them.
 struct DecodedFrame {
   std::vector<std::byte> bytes;  ///< channels interleaved

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
+
+#include "larch/core/error.h"
+#include "larch/io/byte_order.h"
 
 namespace larch::io {
 namespace {
 
-std::string_view bytes_of(const gdcm::DataSet& data, const gdcm::Tag& tag) {
-  if (!data.FindDataElement(tag)) return {};
-  const gdcm::ByteValue* value = data.GetDataElement(tag).GetByteValue();
-  if (value == nullptr || value->GetPointer() == nullptr) return {};
-  return {value->GetPointer(), value->GetLength()};
+std::string_view bytes_of(const DicomDataset& data, const DicomTag& tag) {
+  const DicomElement* element = data.find(tag);
+  return element == nullptr ? std::string_view() : element->value;
 }
 
 std::string_view without_padding(std::string_view text) {
@@ -48,20 +48,35 @@ void bad_dicom(const std::string& path, const std::string& what) {
   throw InputError("'" + path + "': " + what);
 }
 
-std::string text_of(const gdcm::DataSet& data, const gdcm::Tag& tag) {
+std::string text_of(const DicomDataset& data, const DicomTag& tag) {
   const std::string_view bytes = bytes_of(data, tag);
   return std::string(without_padding(bytes.substr(0, bytes.find('\0'))));
 }
 
-int uint16_of(const gdcm::DataSet& data, const gdcm::Tag& tag, int missing) {
-  const std::string_view bytes = bytes_of(data, tag);
-  if (bytes.size() < 2) return missing;
-  uint16_t number = 0;
-  std::memcpy(&number, bytes.data(), sizeof number);
-  return number;
+int uint16_of(const DicomDataset& data, const DicomTag& tag, int missing, const std::string& path) {
+  const DicomElement* element = data.find(tag);
+  if (element == nullptr) return missing;
+  const bool untyped = element->vr == std::array<char, 2>{} || element->has_vr("UN");
+  const bool is_number = untyped || element->has_vr("US") || element->has_vr("SS");
+  const std::vector<uint16_t> numbers = uint16s_of(data, tag);
+  if (!is_number || numbers.empty()) {
+    bad_dicom(path, std::string(tag.name) +
+                        " is not a 16-bit number; repair the header or export the file again");
+  }
+  return numbers[0];
 }
 
-std::vector<double> numbers_of(const gdcm::DataSet& data, const DicomTag& tag, size_t count,
+std::vector<uint16_t> uint16s_of(const DicomDataset& data, const DicomTag& tag) {
+  const std::string_view bytes = bytes_of(data, tag);
+  const FieldReader in{bytes.data(), data.is_big_endian};
+  std::vector<uint16_t> numbers(bytes.size() / 2);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = in.get<uint16_t>(static_cast<int64_t>(2 * i));
+  }
+  return numbers;
+}
+
+std::vector<double> numbers_of(const DicomDataset& data, const DicomTag& tag, size_t count,
                                const std::string& path) {
   const std::string_view text = without_padding(bytes_of(data, tag));
   if (text.empty()) return {};
@@ -81,9 +96,10 @@ std::vector<double> numbers_of(const gdcm::DataSet& data, const DicomTag& tag, s
                 "; repair the header or export the file again");
 }
 
-DicomSequence sequence_of(const gdcm::DataSet& data, const gdcm::Tag& tag) {
-  if (!data.FindDataElement(tag)) return nullptr;
-  return data.GetDataElement(tag).GetValueAsSQ();
+std::span<const DicomItem> items_of(const DicomDataset& data, const DicomTag& tag) {
+  const DicomElement* element = data.find(tag);
+  if (element == nullptr || element->is_encapsulated) return {};
+  return element->items;
 }
 
 }  // namespace larch::io

@@ -6,16 +6,12 @@
 #include <cstring>
 #include <filesystem>
 
-#include <gdcmReader.h>
-
-#include "larch/io/dicom_syntax.h"
+#include "larch/core/error.h"
+#include "larch/io/dicom_dataset.h"
 #include "larch/io/dicom_values.h"
 
 namespace larch::io {
 namespace {
-
-using gdcm::DataSet;
-using gdcm::Tag;
 
 constexpr DicomTag kPosition{0x0020, 0x0032, "ImagePositionPatient"};
 constexpr DicomTag kOrientation{0x0020, 0x0037, "ImageOrientationPatient"};
@@ -25,10 +21,40 @@ constexpr DicomTag kAspect{0x0028, 0x0034, "PixelAspectRatio"};
 constexpr DicomTag kThickness{0x0018, 0x0050, "SliceThickness"};
 constexpr DicomTag kBetweenSlices{0x0018, 0x0088, "SpacingBetweenSlices"};
 constexpr DicomTag kFrames{0x0028, 0x0008, "NumberOfFrames"};
+constexpr DicomTag kMediaSopClass{0x0002, 0x0002, "MediaStorageSOPClassUID"};
+constexpr DicomTag kImageType{0x0008, 0x0008, "ImageType"};
+constexpr DicomTag kSopClass{0x0008, 0x0016, "SOPClassUID"};
+constexpr DicomTag kModality{0x0008, 0x0060, "Modality"};
+constexpr DicomTag kDescription{0x0008, 0x103e, "SeriesDescription"};
+constexpr DicomTag kPatientName{0x0010, 0x0010, "PatientName"};
+constexpr DicomTag kPatientId{0x0010, 0x0020, "PatientID"};
+constexpr DicomTag kBirthDate{0x0010, 0x0030, "PatientBirthDate"};
+constexpr DicomTag kSiemensHeader{0x0019, 0x0010, "the private creator (0019,0010)"};
+constexpr DicomTag kMosaicImages{0x0019, 0x100a, "the number of images in the mosaic (0019,100A)"};
+constexpr DicomTag kStudyUid{0x0020, 0x000d, "StudyInstanceUID"};
+constexpr DicomTag kSeriesUid{0x0020, 0x000e, "SeriesInstanceUID"};
+constexpr DicomTag kReferenceFrameUid{0x0020, 0x0052, "FrameOfReferenceUID"};
+constexpr DicomTag kPlanePositions{0x0020, 0x9113, "PlanePositionSequence"};
+constexpr DicomTag kPlaneOrientations{0x0020, 0x9116, "PlaneOrientationSequence"};
+constexpr DicomTag kSamples{0x0028, 0x0002, "SamplesPerPixel"};
+constexpr DicomTag kPhotometric{0x0028, 0x0004, "PhotometricInterpretation"};
+constexpr DicomTag kPlanar{0x0028, 0x0006, "PlanarConfiguration"};
+constexpr DicomTag kRows{0x0028, 0x0010, "Rows"};
+constexpr DicomTag kColumns{0x0028, 0x0011, "Columns"};
+constexpr DicomTag kBitsAllocated{0x0028, 0x0100, "BitsAllocated"};
+constexpr DicomTag kBitsStored{0x0028, 0x0101, "BitsStored"};
+constexpr DicomTag kHighBit{0x0028, 0x0102, "HighBit"};
+constexpr DicomTag kRepresentation{0x0028, 0x0103, "PixelRepresentation"};
+constexpr DicomTag kPalette{0x0028, 0x1101, "RedPaletteColorLookupTableDescriptor"};
+constexpr DicomTag kPixelMeasures{0x0028, 0x9110, "PixelMeasuresSequence"};
+constexpr DicomTag kValueTransformations{0x0028, 0x9145, "PixelValueTransformationSequence"};
+constexpr DicomTag kCsaHeader{0x0029, 0x1010, "the CSA header (0029,1010)"};
+constexpr DicomTag kSharedGroups{0x5200, 0x9229, "SharedFunctionalGroupsSequence"};
+constexpr DicomTag kFrameGroups{0x5200, 0x9230, "PerFrameFunctionalGroupsSequence"};
 
 // Values of one plane from a data set that may hold them: the file's own for plain images, an
 // item of a functional group for enhanced ones. What is absent stays as it was.
-void take_geometry(const DataSet& data, DicomPlane& plane, const std::string& path) {
+void take_geometry(const DicomDataset& data, DicomPlane& plane, const std::string& path) {
   if (const auto p = numbers_of(data, kPosition, 3, path); !p.empty()) {
     plane.position_mm = {p[0], p[1], p[2]};
     plane.has_position = true;
@@ -59,18 +85,18 @@ void take_geometry(const DataSet& data, DicomPlane& plane, const std::string& pa
   }
 }
 
-void take_functional_groups(const DataSet& groups, DicomPlane& plane, const std::string& path) {
-  for (const Tag& tag :
-       {Tag(0x0020, 0x9113), Tag(0x0020, 0x9116), Tag(0x0028, 0x9110), Tag(0x0028, 0x9145)}) {
-    const DicomSequence items = sequence_of(groups, tag);
-    if (!items || items->GetNumberOfItems() < 1) continue;
-    const DataSet& item = items->GetItem(1).GetNestedDataSet();
-    take_geometry(item, plane, path);
-    take_rescale(item, plane, path);
+void take_functional_groups(const DicomDataset& groups, DicomPlane& plane,
+                            const std::string& path) {
+  for (const DicomTag& tag :
+       {kPlanePositions, kPlaneOrientations, kPixelMeasures, kValueTransformations}) {
+    const std::span<const DicomItem> items = items_of(groups, tag);
+    if (items.empty()) continue;
+    take_geometry(items[0].data, plane, path);
+    take_rescale(items[0].data, plane, path);
   }
 }
 
-int frames_of(const DataSet& data, const std::string& path) {
+int frames_of(const DicomDataset& data, const std::string& path) {
   const auto frames = numbers_of(data, kFrames, 1, path);
   if (frames.empty()) return 1;
   if (!(frames[0] >= 1 && frames[0] <= 1e6) || frames[0] != std::floor(frames[0])) {
@@ -79,29 +105,43 @@ int frames_of(const DataSet& data, const std::string& path) {
   return static_cast<int>(frames[0]);
 }
 
-DicomPixelFormat format_of(const DataSet& data) {
+// Which bits of a sample are overlays, as was usual before 2004: a group 60xx without data of its
+// own names the bit (PS3.3 of 2003, C.9.2).
+uint32_t overlay_bits_of(const DicomDataset& data, const std::string& path) {
+  uint32_t bits = 0;
+  for (uint16_t group = 0x6000; group <= 0x601e; group = static_cast<uint16_t>(group + 2)) {
+    if (data.find({group, 0x3000, "OverlayData"}) != nullptr) continue;
+    const int bit = uint16_of(data, {group, 0x0102, "OverlayBitPosition"}, 0, path);
+    if (bit > 0 && bit < 32) bits |= uint32_t{1} << bit;
+  }
+  return bits;
+}
+
+DicomPixelFormat format_of(const DicomDataset& data, const std::string& path) {
   DicomPixelFormat format;
-  format.samples = uint16_of(data, Tag(0x0028, 0x0002), 1);
-  format.planar = uint16_of(data, Tag(0x0028, 0x0006), 0);
-  format.bits_allocated = uint16_of(data, Tag(0x0028, 0x0100), 16);
-  format.bits_stored = uint16_of(data, Tag(0x0028, 0x0101), format.bits_allocated);
-  format.high_bit = uint16_of(data, Tag(0x0028, 0x0102), format.bits_stored - 1);
-  format.representation = uint16_of(data, Tag(0x0028, 0x0103), 0);
+  format.samples = uint16_of(data, kSamples, 1, path);
+  format.planar = uint16_of(data, kPlanar, 0, path);
+  if (data.find(kBitsAllocated) == nullptr) {
+    bad_dicom(path, "BitsAllocated is missing; repair the header or export the file again");
+  }
+  format.bits_allocated = uint16_of(data, kBitsAllocated, 0, path);
+  format.bits_stored = uint16_of(data, kBitsStored, format.bits_allocated, path);
+  format.high_bit = uint16_of(data, kHighBit, format.bits_stored - 1, path);
+  format.representation = uint16_of(data, kRepresentation, 0, path);
+  format.overlay_bits = overlay_bits_of(data, path);
   // Files from before 1993 may lack it; one sample is grey then, unless there is a palette.
-  const std::string photometric = text_of(data, Tag(0x0028, 0x0004));
-  const bool palette = data.FindDataElement(Tag(0x0028, 0x1101));
+  const std::string photometric = text_of(data, kPhotometric);
+  const bool palette = data.find(kPalette) != nullptr;
   if (!photometric.empty() || palette) format.photometric = photometric;
   return format;
 }
 
 // The name stands at its place in every CSA header of Siemens; the number of its items, and the
 // length of the first, tell whether it has a value.
-bool csa_says_mosaic(const DataSet& data) {
-  const Tag header(0x0029, 0x1010);
-  const gdcm::ByteValue* value =
-      data.FindDataElement(header) ? data.GetDataElement(header).GetByteValue() : nullptr;
-  if (value == nullptr || value->GetPointer() == nullptr) return false;
-  const std::string_view bytes(value->GetPointer(), value->GetLength());
+bool csa_says_mosaic(const DicomDataset& data) {
+  const DicomElement* header = data.find(kCsaHeader);
+  if (header == nullptr) return false;
+  const std::string_view bytes = header->value;
   const size_t name = bytes.find("NumberOfImagesInMosaic");
   constexpr size_t kNameBytes = 64, kItems = kNameBytes + 12, kLength = kNameBytes + 20 + 4;
   if (name == std::string_view::npos || bytes.size() - name < kLength + 4) return false;
@@ -112,10 +152,10 @@ bool csa_says_mosaic(const DataSet& data) {
 }
 
 // Slices side by side in one picture: the position is that of the whole sheet.
-void check_no_mosaic(const DataSet& data, const std::string& path) {
-  const bool siemens = text_of(data, Tag(0x0019, 0x0010)) == "SIEMENS MR HEADER";
-  const bool mosaic = text_of(data, Tag(0x0008, 0x0008)).find("MOSAIC") != std::string::npos ||
-                      (siemens && uint16_of(data, Tag(0x0019, 0x100a), 0) > 1) ||
+void check_no_mosaic(const DicomDataset& data, const std::string& path) {
+  const bool siemens = text_of(data, kSiemensHeader) == "SIEMENS MR HEADER";
+  const bool mosaic = text_of(data, kImageType).find("MOSAIC") != std::string::npos ||
+                      (siemens && uint16_of(data, kMosaicImages, 0, path) > 1) ||
                       csa_says_mosaic(data);
   if (!mosaic) return;
   bad_dicom(path,
@@ -123,19 +163,18 @@ void check_no_mosaic(const DataSet& data, const std::string& path) {
             "for example with dcm2niix, and give the NIfTI file");
 }
 
-void add_planes(const gdcm::File& file, DicomObject& object) {
-  const DataSet& data = file.GetDataSet();
+void add_planes(const DicomFile& file, DicomObject& object) {
+  const DicomDataset& data = file.data;
   DicomPlane plane;
-  plane.size = {uint16_of(data, Tag(0x0028, 0x0011), 0), uint16_of(data, Tag(0x0028, 0x0010), 0),
+  plane.size = {uint16_of(data, kColumns, 0, object.path), uint16_of(data, kRows, 0, object.path),
                 1};
   take_geometry(data, plane, object.path);
   take_rescale(data, plane, object.path);
-  if (const DicomSequence shared = sequence_of(data, Tag(0x5200, 0x9229));
-      shared && shared->GetNumberOfItems() > 0) {
-    take_functional_groups(shared->GetItem(1).GetNestedDataSet(), plane, object.path);
+  if (const std::span<const DicomItem> shared = items_of(data, kSharedGroups); !shared.empty()) {
+    take_functional_groups(shared[0].data, plane, object.path);
   }
-  const DicomSequence groups = sequence_of(data, Tag(0x5200, 0x9230));
-  const auto described = groups ? static_cast<int>(groups->GetNumberOfItems()) : 0;
+  const std::span<const DicomItem> groups = items_of(data, kFrameGroups);
+  const auto described = static_cast<int64_t>(groups.size());
   if (described > 0 && described != object.frames) {
     bad_dicom(object.path, "it describes " + std::to_string(described) + " frames but has " +
                                std::to_string(object.frames) +
@@ -148,8 +187,7 @@ void add_planes(const gdcm::File& file, DicomObject& object) {
     own.frame = frame;
     own.name = object.frames > 1 ? name + ", frame " + std::to_string(frame + 1) : name;
     if (described > 0) {
-      take_functional_groups(groups->GetItem(static_cast<size_t>(frame) + 1).GetNestedDataSet(),
-                             own, object.path);
+      take_functional_groups(groups[static_cast<size_t>(frame)].data, own, object.path);
     } else if (object.frames > 1) {
       own.has_position = false;  // one position cannot be that of several frames
     }
@@ -158,17 +196,22 @@ void add_planes(const gdcm::File& file, DicomObject& object) {
 }
 
 // All that read_dicom needs of an image; throws InputError for what it cannot use.
-void describe_image(const gdcm::File& file, DicomObject& object) {
-  const DataSet& data = file.GetDataSet();
+void describe_image(const DicomFile& file, DicomObject& object) {
+  const DicomDataset& data = file.data;
   check_no_mosaic(data, object.path);
-  object.format = format_of(data);
+  object.format = format_of(data, object.path);
   check_pixel_format(object.format, object.path);
   object.frames = frames_of(data, object.path);
   add_planes(file, object);
   object.lut = read_modality_lut(data, object.format.representation == 1, object.path);
   if (object.lut.values.empty()) return;
+  if (object.format.samples != 1) {
+    bad_dicom(object.path,
+              "it has a Modality LUT, which is meant for one sample per pixel, and colours; repair "
+              "the header or export the file again");
+  }
   for (const DicomPlane& plane : object.planes) {
-    if (plane.slope != 1 || plane.intercept != 0 || object.format.samples != 1) {
+    if (plane.slope != 1 || plane.intercept != 0) {
       bad_dicom(object.path,
                 "it has a Modality LUT and a RescaleSlope or RescaleIntercept, of which one alone "
                 "can be meant; repair the header or export the file again");
@@ -176,22 +219,22 @@ void describe_image(const gdcm::File& file, DicomObject& object) {
   }
 }
 
-std::string kind_of(const gdcm::File& file) {
-  std::string storage = text_of(file.GetDataSet(), Tag(0x0008, 0x0016));
-  if (storage.empty()) storage = text_of(file.GetHeader(), Tag(0x0002, 0x0002));
+std::string kind_of(const DicomFile& file) {
+  std::string storage = text_of(file.data, kSopClass);
+  if (storage.empty()) storage = text_of(file.meta, kMediaSopClass);
   for (const auto& [uid, kind] :
        {std::pair{"1.2.840.10008.5.1.4.1.1.88.", "structured report"},
         std::pair{"1.2.840.10008.5.1.4.1.1.481.3", "radiotherapy structure set"},
         std::pair{"1.2.840.10008.1.3.10", "DICOMDIR index"}}) {
     if (storage.rfind(uid, 0) == 0) return kind;
   }
-  const std::string modality = text_of(file.GetDataSet(), Tag(0x0008, 0x0060));
+  const std::string modality = text_of(file.data, kModality);
   return modality.empty() ? "object without a modality" : "object of modality " + modality;
 }
 
 // Padding of the parts of a name ("DOE^JOHN^^") is none of the name.
-std::string name_of_patient(const DataSet& data) {
-  std::string name = text_of(data, Tag(0x0010, 0x0010));
+std::string name_of_patient(const DicomDataset& data) {
+  std::string name = text_of(data, kPatientName);
   while (!name.empty() && (name.back() == '^' || name.back() == ' ')) name.pop_back();
   return name;
 }
@@ -199,33 +242,24 @@ std::string name_of_patient(const DataSet& data) {
 }  // namespace
 
 DicomObject read_dicom_object(const std::string& path) {
-  check_dicom_structure(path);
-  return with_gdcm(path, [&] {
-    gdcm::Reader reader;
-    reader.SetFileName(path.c_str());
-    if (!reader.Read()) {
-      bad_dicom(path, "cannot be read as DICOM: it is damaged, truncated or another kind of file");
-    }
-    const DataSet& data = reader.GetFile().GetDataSet();
-    DicomObject object;
-    object.path = path;
-    object.kind = kind_of(reader.GetFile());
-    object.series_uid = text_of(data, Tag(0x0020, 0x000e));
-    object.modality = text_of(data, Tag(0x0008, 0x0060));
-    object.description = text_of(data, Tag(0x0008, 0x103e));
-    object.identity = {text_of(data, Tag(0x0010, 0x0020)), name_of_patient(data),
-                       text_of(data, Tag(0x0010, 0x0030)), text_of(data, Tag(0x0020, 0x000d)),
-                       text_of(data, Tag(0x0020, 0x0052))};
-    object.has_pixels =
-        uint16_of(data, Tag(0x0028, 0x0010), 0) > 0 && uint16_of(data, Tag(0x0028, 0x0011), 0) > 0;
-    if (!object.has_pixels) return object;
-    try {
-      describe_image(reader.GetFile(), object);
-    } catch (const InputError& error) {
-      object.problem = error.what();
-    }
-    return object;
-  });
+  const DicomFile file = read_dicom_file(path);
+  const DicomDataset& data = file.data;
+  DicomObject object;
+  object.path = path;
+  object.kind = kind_of(file);
+  object.series_uid = text_of(data, kSeriesUid);
+  object.modality = text_of(data, kModality);
+  object.description = text_of(data, kDescription);
+  object.identity = {text_of(data, kPatientId), name_of_patient(data), text_of(data, kBirthDate),
+                     text_of(data, kStudyUid), text_of(data, kReferenceFrameUid)};
+  object.has_pixels = uint16_of(data, kRows, 0, path) > 0 && uint16_of(data, kColumns, 0, path) > 0;
+  if (!object.has_pixels) return object;
+  try {
+    describe_image(file, object);
+  } catch (const InputError& error) {
+    object.problem = error.what();
+  }
+  return object;
 }
 
 }  // namespace larch::io

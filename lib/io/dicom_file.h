@@ -8,11 +8,9 @@
 #include "larch/io/image.h"
 #include "larch/io/raw_image.h"
 
-namespace gdcm {
-class File;
-}
-
 namespace larch::io {
+
+struct DicomFile;
 
 /// One image plane: a file of a series, or a frame of a multi-frame object.
 struct DicomPlane {
@@ -32,8 +30,9 @@ struct DicomPlane {
 /// How the samples of a pixel are stored (PS3.5, 8.1.1).
 struct DicomPixelFormat {
   int samples = 1, bits_allocated = 16, bits_stored = 16, high_bit = 15;
-  int representation = 0;  ///< 0: unsigned, 1: signed
-  int planar = 0;          ///< 1: all red samples of a frame, then all green, then all blue
+  int representation = 0;     ///< 0: unsigned, 1: signed
+  uint32_t overlay_bits = 0;  ///< bits of a sample, beside the stored ones, that hold overlays
+  int planar = 0;             ///< 1: all red samples of a frame, then all green, then all blue
   std::string photometric = "MONOCHROME2";
 };
 
@@ -82,13 +81,13 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
 
 /// Throws InputError, as read_dicom_pixels would, if the pixel data of the file cannot hold the
 /// frames of `object`, each a plane of `size`: before anything of that number or size is allocated.
-void check_pixel_claims(const gdcm::File& file, const DicomObject& object, const Vec3i& size);
+void check_pixel_claims(const DicomFile& file, const DicomObject& object, const Vec3i& size);
 
 /// Decodes the pixels of `object`, all frames, to whole numbers: shifted so that the lowest stored
-/// bit is the lowest of the number, with its sign, and without what else lies in the other bits.
-/// Throws InputError: no pixels (the message says what the file is), truncated, compressed in a way
-/// that is not supported.
-DicomPixels read_dicom_pixels(const DicomObject& object);
+/// bit is the lowest of the number, with its sign, and without the overlays in other bits. Throws
+/// InputError: no pixels (the message says what the file is), truncated, compressed in a way that
+/// is not supported, or other bits set than the header says, unless `options` allow that.
+DicomPixels read_dicom_pixels(const DicomObject& object, const ReadOptions& options);
 
 /// Puts the planes in order along their normal and returns the grid that they fill; throws
 /// InputError as read_dicom says.

@@ -4,8 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <gdcmReader.h>
-#include <gdcmSequenceOfFragments.h>
+#include <gdcmTransferSyntax.h>
 
 #include "larch/core/guard.h"
 #include "larch/io/byte_order.h"
@@ -19,16 +18,16 @@ namespace {
 using gdcm::TransferSyntax;
 
 constexpr DicomTag kPixelData{0x7fe0, 0x0010, "PixelData"};
+constexpr DicomTag kFloatPixelData{0x7fe0, 0x0008, "FloatPixelData"};
+constexpr DicomTag kDoublePixelData{0x7fe0, 0x0009, "DoubleFloatPixelData"};
 
 // Bytes of native pixel data of `samples` numbers.
 int64_t native_bytes(const DicomPixelFormat& format, int64_t samples) {
   return format.bits_allocated == 1 ? (samples + 7) / 8 : samples * (format.bits_allocated / 8);
 }
 
-void require_native(const gdcm::DataElement& element, int64_t wanted, const std::string& path) {
-  const gdcm::ByteValue* value = element.GetByteValue();
-  const auto length =
-      value != nullptr && value->GetPointer() != nullptr ? int64_t{value->GetLength()} : 0;
+void require_native(const DicomElement& element, int64_t wanted, const std::string& path) {
+  const auto length = static_cast<int64_t>(element.value.size());
   if (length >= wanted) return;
   bad_dicom(path, "the pixel data are truncated: " + std::to_string(length) + " of " +
                       std::to_string(wanted) + " bytes are there; copy or export the file again");
@@ -46,21 +45,32 @@ void require_native(const gdcm::DataElement& element, int64_t wanted, const std:
             "is not supported; export the file again");
 }
 
+TransferSyntax syntax_of(const DicomFile& file) {
+  return TransferSyntax::GetTSType(file.transfer_syntax.c_str());
+}
+
+// All but the offset table, and but those without a byte.
+std::vector<std::string_view> fragments_of(const DicomElement& element) {
+  std::vector<std::string_view> fragments;
+  for (size_t i = 1; i < element.items.size(); ++i) {
+    if (!element.items[i].bytes.empty()) fragments.push_back(element.items[i].bytes);
+  }
+  return fragments;
+}
+
 // What the fragments can become: two bytes of RLE at most 128 (PS3.5, G.3.1). JPEG and its kin have
 // no such limit, but what is large is not blank: up to kAnyPicture nothing is asked of them.
-void check_fragments(const gdcm::SequenceOfFragments& sequence, const TransferSyntax& syntax,
-                     const DicomObject& object, int64_t wanted) {
+void check_fragments(const std::vector<std::string_view>& fragments, const TransferSyntax& syntax,
+                     const DicomObject& object, const Vec3i& size, int64_t wanted) {
   constexpr int64_t kMostRle = 64, kMostJpeg = 8192, kAnyPicture = 64 << 20;
-  size_t count = 0;
+  const size_t count = fragments.size();
+  const bool rle = syntax == TransferSyntax::RLELossless;
   int64_t stored = 0;
-  for (unsigned i = 0; i < sequence.GetNumberOfFragments(); ++i) {
-    const gdcm::ByteValue* value = sequence.GetFragment(i).GetByteValue();
-    if (value == nullptr || value->GetPointer() == nullptr) continue;
-    ++count;
-    stored += int64_t{value->GetLength()};
+  for (const std::string_view fragment : fragments) {
+    stored += static_cast<int64_t>(fragment.size());
+    if (!rle && starts_codestream(fragment)) check_codestream(fragment, syntax, object, size);
   }
   if (count < static_cast<size_t>(object.frames)) bad_fragments(object, count);
-  const bool rle = syntax == TransferSyntax::RLELossless;
   if (rle ? wanted <= stored * kMostRle : wanted <= std::max(stored * kMostJpeg, kAnyPicture)) {
     return;
   }
@@ -74,29 +84,54 @@ int64_t samples_of_frame(const DicomObject& object) {
   return int64_t{size.x} * size.y * object.format.samples;
 }
 
-// Moves the stored bits of each number to its lower end and gives it its sign.
+// Moves the stored bits of each number to its lower end and gives it its sign. Returns the number
+// of those that have other bits set: neither overlays, nor the sign once more.
 template <class U>
-void extract(std::vector<std::byte>& bytes, const DicomPixelFormat& format) {
+int64_t extract(std::vector<std::byte>& bytes, const DicomPixelFormat& format) {
   constexpr int kBits = 8 * static_cast<int>(sizeof(U));
   const int up = kBits - 1 - format.high_bit, down = kBits - format.bits_stored;
-  if (down == 0) return;
+  if (down == 0) return 0;
+  const bool is_signed = format.representation == 1;
+  const auto above = static_cast<U>(~(((uint64_t{1} << format.high_bit) << 1) - 1));
+  const auto stored = static_cast<U>(((uint64_t{1} << format.bits_stored) - 1)
+                                     << (format.high_bit + 1 - format.bits_stored));
+  const auto others = static_cast<U>(~stored & ~format.overlay_bits);
+  int64_t unexplained = 0;
   for (size_t i = 0; i + sizeof(U) <= bytes.size(); i += sizeof(U)) {
     U value = 0;
     std::memcpy(&value, &bytes[i], sizeof(U));
+    const auto other = static_cast<U>(value & others);
+    const bool negative = is_signed && (value >> format.high_bit & 1) != 0;
+    const bool sign_again = negative && other == static_cast<U>(above & others);
+    unexplained += other != 0 && !sign_again ? 1 : 0;
     value = static_cast<U>(value << up);
-    if (format.representation == 1) {
+    if (is_signed) {
       value = static_cast<U>(static_cast<std::make_signed_t<U>>(value) >> down);
     } else {
       value = static_cast<U>(value >> down);
     }
     std::memcpy(&bytes[i], &value, sizeof(U));
   }
+  return unexplained;
 }
 
-void extract_any(std::vector<std::byte>& bytes, const DicomPixelFormat& format) {
+int64_t extract_any(std::vector<std::byte>& bytes, const DicomPixelFormat& format) {
   if (format.bits_allocated == 8) return extract<uint8_t>(bytes, format);
   if (format.bits_allocated == 16) return extract<uint16_t>(bytes, format);
-  if (format.bits_allocated == 32) return extract<uint32_t>(bytes, format);
+  return extract<uint32_t>(bytes, format);
+}
+
+// Bits beyond the stored ones are most often numbers that do not fit: a wrong BitsStored.
+void extract_stored_bits(std::vector<std::byte>& bytes, const DicomObject& object,
+                         const ReadOptions& options) {
+  const int64_t unexplained = extract_any(bytes, object.format);
+  if (unexplained == 0) return;
+  require_allowed(options, Allow::kUnusedBits,
+                  "'" + object.path + "': " + std::to_string(unexplained) +
+                      " samples have bits set beside the " +
+                      std::to_string(object.format.bits_stored) +
+                      " that BitsStored and HighBit name, and no overlay lies there",
+                  "those bits are cut off");
 }
 
 // Segmentations store one bit a voxel, the first in the lowest bit.
@@ -127,19 +162,18 @@ bool is_native(const TransferSyntax& syntax) {
          syntax == TransferSyntax::ExplicitVRBigEndian;
 }
 
-// GDCM's reader has put big-endian words in order, and only words.
-void check_byte_order(const TransferSyntax& syntax, const gdcm::DataElement& element,
-                      const DicomObject& object) {
-  if (syntax != TransferSyntax::ExplicitVRBigEndian) return;
+// Big-endian pixel data are words (PS3.5, A.3), or bytes.
+void require_byte_order(const DicomElement& element, const DicomObject& object) {
   const int bits = object.format.bits_allocated;
-  const bool words = element.GetVR() == gdcm::VR::OW;
+  const bool words = element.has_vr("OW");
   if ((bits == 16 && words) || (bits == 8 && !words)) return;
   if (bits == 8 && samples_of_frame(object) * object.frames % 2 == 0) return;
   bad_dicom(object.path, "big-endian pixel data of " + std::to_string(bits) +
                              " bits are not supported; convert the file to little-endian");
 }
 
-DicomPixels native_pixels(const gdcm::DataElement& element, const DicomObject& object) {
+DicomPixels native_pixels(const DicomElement& element, bool big_endian, const DicomObject& object,
+                          const ReadOptions& options) {
   const DicomPixelFormat& format = object.format;
   const int64_t count = samples_of_frame(object) * object.frames;
   const bool one_bit = format.bits_allocated == 1;
@@ -149,13 +183,14 @@ DicomPixels native_pixels(const gdcm::DataElement& element, const DicomObject& o
   pixels.component = component_of(format);
   pixels.channels = format.samples;
   pixels.bytes = allocate_voxels(one_bit ? count : wanted, object.path);
-  const std::string_view stored(element.GetByteValue()->GetPointer(), static_cast<size_t>(wanted));
+  const std::string_view stored = element.value.substr(0, static_cast<size_t>(wanted));
   if (one_bit) {
     unpack_bits(stored, pixels.bytes);
     return pixels;
   }
   std::memcpy(pixels.bytes.data(), stored.data(), stored.size());
-  extract_any(pixels.bytes, format);
+  if (big_endian && element.has_vr("OW")) swap_all(pixels.bytes, 2);
+  extract_stored_bits(pixels.bytes, object, options);
   if (format.samples == 3 && format.planar == 1) {
     interleave(pixels.bytes, static_cast<size_t>(samples_of_frame(object) / 3),
                static_cast<size_t>(format.bits_allocated / 8));
@@ -165,14 +200,9 @@ DicomPixels native_pixels(const gdcm::DataElement& element, const DicomObject& o
 
 // Fragments are cut anywhere if there is one frame; otherwise each is a frame, or the offset table
 // says where frames start (PS3.5, A.4).
-std::vector<std::string> frames_of(const gdcm::SequenceOfFragments& sequence,
-                                   const DicomObject& object) {
-  std::vector<std::string_view> fragments;
-  for (unsigned i = 0; i < sequence.GetNumberOfFragments(); ++i) {
-    const gdcm::ByteValue* value = sequence.GetFragment(i).GetByteValue();
-    if (value == nullptr || value->GetPointer() == nullptr) continue;
-    fragments.emplace_back(value->GetPointer(), value->GetLength());
-  }
+std::vector<std::string> frames_of(const DicomElement& element, const DicomObject& object) {
+  const std::vector<std::string_view> fragments = fragments_of(element);
+  const std::string_view table = element.items.empty() ? "" : element.items[0].bytes;
   const auto wanted = static_cast<size_t>(object.frames);
   std::vector<std::string> frames;
   if (fragments.size() == wanted) {
@@ -180,10 +210,8 @@ std::vector<std::string> frames_of(const gdcm::SequenceOfFragments& sequence,
   } else if (wanted == 1) {
     frames.emplace_back();
     for (const std::string_view fragment : fragments) frames.back() += fragment;
-  } else if (const gdcm::ByteValue* table = sequence.GetTable().GetByteValue();
-             table != nullptr && table->GetPointer() != nullptr &&
-             table->GetLength() == 4 * wanted) {
-    const FieldReader offsets{table->GetPointer(), false};
+  } else if (table.size() == 4 * wanted) {
+    const FieldReader offsets{table.data(), false};
     uint64_t at = 0;
     for (const std::string_view fragment : fragments) {
       const size_t next = frames.size();
@@ -226,9 +254,9 @@ void store_samples(const DecodedFrame& frame, const DicomObject& object, std::by
   }
 }
 
-DicomPixels compressed_pixels(const gdcm::SequenceOfFragments& sequence,
-                              const TransferSyntax& syntax, const DicomObject& object) {
-  const std::vector<std::string> frames = frames_of(sequence, object);
+DicomPixels compressed_pixels(const DicomElement& element, const TransferSyntax& syntax,
+                              const DicomObject& object, const ReadOptions& options) {
+  const std::vector<std::string> frames = frames_of(element, object);
   const DicomPixelFormat& format = object.format;
   DicomPixels pixels;
   pixels.component = component_of(format);
@@ -239,7 +267,7 @@ DicomPixels compressed_pixels(const gdcm::SequenceOfFragments& sequence,
     DecodedFrame frame = decode_frame(frames[i], syntax, object);
     std::byte* out = pixels.bytes.data() + static_cast<int64_t>(i) * frame_bytes;
     if (syntax == TransferSyntax::RLELossless) {  // bit for bit what was stored
-      extract_any(frame.bytes, format);
+      extract_stored_bits(frame.bytes, object, options);
       std::memcpy(out, frame.bytes.data(), frame.bytes.size());
     } else if (frame.container_bits == 8 && format.bits_allocated == 8) {
       store_samples<uint8_t, uint8_t>(frame, object, out);
@@ -256,12 +284,11 @@ DicomPixels compressed_pixels(const gdcm::SequenceOfFragments& sequence,
   return pixels;
 }
 
-[[noreturn]] void no_pixel_data(const gdcm::DataSet& data, const DicomObject& object) {
-  for (const gdcm::Tag& tag : {gdcm::Tag(0x7fe0, 0x0008), gdcm::Tag(0x7fe0, 0x0009)}) {
-    if (!data.FindDataElement(tag)) continue;
+const DicomElement& pixel_data_of(const DicomFile& file, const DicomObject& object) {
+  if (const DicomElement* element = file.data.find(kPixelData)) return *element;
+  if (file.data.find(kFloatPixelData) != nullptr || file.data.find(kDoublePixelData) != nullptr) {
     bad_dicom(object.path,
-              "floating-point pixels are not supported; convert it, for example to "
-              "NIfTI");
+              "floating-point pixels are not supported; convert it, for example to NIfTI");
   }
   bad_dicom(object.path, "the DICOM " + object.kind + " has no pixel data; give an image");
 }
@@ -287,7 +314,7 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
                         std::to_string(format.samples) +
                         " samples, which is not supported; convert to RGB or MONOCHROME2");
   }
-  if (!guarded(Guard::kGdcmBitRules)) return;
+  if (!guarded(Guard::kDicomBitRules)) return;
   const int allocated = format.bits_allocated, stored = format.bits_stored;
   const auto rule = [&](bool kept, const std::string& what) {
     if (!kept) bad_dicom(path, what + "; repair the header or export the file again");
@@ -310,16 +337,14 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
        "one bit is allocated for a sample that is signed or a colour");
 }
 
-void check_pixel_claims(const gdcm::File& file, const DicomObject& object, const Vec3i& size) {
-  const gdcm::DataSet& data = file.GetDataSet();
-  if (!data.FindDataElement(kPixelData)) no_pixel_data(data, object);
-  const gdcm::DataElement& element = data.GetDataElement(kPixelData);
-  const TransferSyntax syntax = file.GetHeader().GetDataSetTransferSyntax();
+void check_pixel_claims(const DicomFile& file, const DicomObject& object, const Vec3i& size) {
+  const DicomElement& element = pixel_data_of(file, object);
+  const TransferSyntax syntax = syntax_of(file);
   // Sizes are below 2^16, samples 1 or 3, and frames at most a million.
   const int64_t samples = int64_t{size.x} * size.y * object.format.samples * object.frames;
   const int64_t wanted = native_bytes(object.format, samples);
-  if (const gdcm::SequenceOfFragments* fragments = element.GetSequenceOfFragments()) {
-    check_fragments(*fragments, syntax, object, wanted);
+  if (element.is_encapsulated) {
+    check_fragments(fragments_of(element), syntax, object, size, wanted);
   } else if (is_native(syntax)) {
     require_native(element, wanted, object.path);
   } else {
@@ -327,23 +352,17 @@ void check_pixel_claims(const gdcm::File& file, const DicomObject& object, const
   }
 }
 
-DicomPixels read_dicom_pixels(const DicomObject& object) {
-  const std::string& path = object.path;
-  return with_gdcm(path, [&] {
-    gdcm::Reader reader;
-    reader.SetFileName(path.c_str());
-    if (!reader.Read()) bad_dicom(path, "cannot be read as DICOM any more");
-    const gdcm::DataSet& data = reader.GetFile().GetDataSet();
-    if (!data.FindDataElement(kPixelData)) no_pixel_data(data, object);
-    const gdcm::DataElement& element = data.GetDataElement(kPixelData);
-    const TransferSyntax syntax = reader.GetFile().GetHeader().GetDataSetTransferSyntax();
-    if (const gdcm::SequenceOfFragments* fragments = element.GetSequenceOfFragments()) {
-      return compressed_pixels(*fragments, syntax, object);
-    }
-    if (!is_native(syntax)) bad_coding(path);
-    check_byte_order(syntax, element, object);
-    return native_pixels(element, object);
-  });
+DicomPixels read_dicom_pixels(const DicomObject& object, const ReadOptions& options) {
+  const DicomFile file = read_dicom_file(object.path);
+  const DicomElement& element = pixel_data_of(file, object);
+  const TransferSyntax syntax = syntax_of(file);
+  if (element.is_encapsulated) {
+    return compressed_pixels(element, syntax, object, options);
+  }
+  if (!is_native(syntax)) bad_coding(object.path);
+  const bool big_endian = syntax == TransferSyntax::ExplicitVRBigEndian;
+  if (big_endian) require_byte_order(element, object);
+  return native_pixels(element, big_endian, object, options);
 }
 
 }  // namespace larch::io

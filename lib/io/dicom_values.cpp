@@ -3,7 +3,6 @@
 #include "larch/io/dicom_values.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace larch::io {
@@ -25,18 +24,9 @@ void check_slope(double slope, double intercept, const DicomTag& tag, const std:
                       "; repair the header or export the file again");
 }
 
-std::vector<uint16_t> uint16s_of(const gdcm::DataSet& data, const gdcm::Tag& tag) {
-  if (!data.FindDataElement(tag)) return {};
-  const gdcm::ByteValue* value = data.GetDataElement(tag).GetByteValue();
-  if (value == nullptr || value->GetPointer() == nullptr) return {};
-  std::vector<uint16_t> numbers(value->GetLength() / 2);
-  std::memcpy(numbers.data(), value->GetPointer(), numbers.size() * 2);
-  return numbers;
-}
-
 }  // namespace
 
-void take_rescale(const gdcm::DataSet& data, DicomPlane& plane, const std::string& path) {
+void take_rescale(const DicomDataset& data, DicomPlane& plane, const std::string& path) {
   const auto slope = numbers_of(data, kSlope, 1, path);
   const auto intercept = numbers_of(data, kIntercept, 1, path);
   const auto dose = numbers_of(data, kDoseScaling, 1, path);
@@ -60,15 +50,15 @@ void take_rescale(const gdcm::DataSet& data, DicomPlane& plane, const std::strin
   plane.slope = dose[0];
 }
 
-DicomLut read_modality_lut(const gdcm::DataSet& data, bool is_signed, const std::string& path) {
-  const DicomSequence items = sequence_of(data, kModalityLut);
-  if (!items || items->GetNumberOfItems() == 0) return {};
+DicomLut read_modality_lut(const DicomDataset& data, bool is_signed, const std::string& path) {
+  const std::span<const DicomItem> items = items_of(data, kModalityLut);
+  if (items.empty()) return {};
   const auto bad = [&](const std::string& what) {
     bad_dicom(path, "its Modality LUT cannot be applied: " + what +
                         "; repair the header or export the file again");
   };
-  if (items->GetNumberOfItems() != 1) bad("the sequence holds more than one table");
-  const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
+  if (items.size() != 1) bad("the sequence holds more than one table");
+  const DicomDataset& item = items[0].data;
   const std::vector<uint16_t> descriptor = uint16s_of(item, kLutDescriptor);
   if (descriptor.size() != 3) bad("LUTDescriptor is not three numbers");
   const size_t entries = descriptor[0] == 0 ? 65536 : descriptor[0];  // PS3.3, C.11.1.1.1

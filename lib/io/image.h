@@ -22,12 +22,14 @@ enum class Allow {
   kMixedPatients,         ///< slices of one series with different patients or studies
   kMixedReferenceFrames,  ///< slices of one series with different FrameOfReferenceUID
   kSliceSpacing,          ///< positions that disagree with SpacingBetweenSlices: they are believed
+  kUnusedBits,            ///< DICOM samples with other bits set than those that are stored: cut off
 };
 constexpr auto enum_names(Allow*) {
   return std::to_array<EnumName<Allow>>({{Allow::kMissingSpacing, "missing-spacing"},
                                          {Allow::kMixedPatients, "mixed-patients"},
                                          {Allow::kMixedReferenceFrames, "mixed-reference-frames"},
-                                         {Allow::kSliceSpacing, "slice-spacing"}});
+                                         {Allow::kSliceSpacing, "slice-spacing"},
+                                         {Allow::kUnusedBits, "unused-bits"}});
 }
 
 /// The flag of every executable that reads images.

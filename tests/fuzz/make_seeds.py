@@ -256,7 +256,7 @@ def dicom_seeds():
                                                                          sequence(0x5200, 0x9230, *frame_items)]))
     seed('dicom', 'no-pixels.dcm', dicom(raw_pixels=b'\0')[:-1])
     seed('dicom', 'slope.dcm', dicom(more=[(0x28, 0x1050, 'DS', '40'), (0x28, 0x1051, 'DS', '400')]))
-    # GDCM asserted on 3 bits stored of 8; a HighBit beyond what is allocated would be shifted by.
+    # 3 bits stored of 8, and a HighBit beyond what is allocated would be shifted by.
     seed('dicom', 'three-of-eight-bits.dcm', dicom(columns=6, rows=4, allocated=8, stored=3))
     seed('dicom', 'low-high-bit.dcm', dicom(stored=12, high=3))
     seed('dicom', 'guard-high-bit.dcm', dicom(stored=12, high=40))

@@ -223,10 +223,26 @@ def enhanced(positions, slopes):
                 PerFrameFunctionalGroupsSequence=Sequence(frames))
 
 
-def bits(allocated, stored, high, signed, **changes):
-    raw = random.integers(0, 1 << allocated, SHAPE, dtype=np.uint64).astype(f"u{allocated // 8}")
-    return made(raw, BitsAllocated=allocated, BitsStored=stored, HighBit=high,
-                PixelRepresentation=int(signed), **changes)
+def bits(allocated, stored, high, signed, others=0, **changes):
+    """Samples with the bits of `others`, beside the stored ones, set at random."""
+    low = high + 1 - stored
+    raw = random.integers(0, 1 << allocated, SHAPE, dtype=np.uint64)
+    raw = raw & np.uint64((((1 << stored) - 1) << low) | others)
+    if signed and not others:  # some encoders fill the bits above with the sign
+        above = np.uint64((1 << allocated) - (1 << (high + 1)))
+        raw[1] |= np.where(raw[1] >> np.uint64(high) & np.uint64(1), above, np.uint64(0))
+    return made(raw.astype(f"u{allocated // 8}"), BitsAllocated=allocated, BitsStored=stored,
+                HighBit=high, PixelRepresentation=int(signed), **changes)
+
+
+def overlaid(others, *positions, data=False, **changes):
+    d = bits(16, 10, 11, False, others, **changes)
+    for k, position in enumerate(positions):
+        d.add_new((0x6000 + 2 * k, 0x0100), "US", 16)
+        d.add_new((0x6000 + 2 * k, 0x0102), "US", position)
+        if data:
+            d.add_new((0x6000 + 2 * k, 0x3000), "OW", bytes(8))
+    return [d]
 
 
 def rgb(planar=0, photometric="RGB"):
@@ -267,6 +283,12 @@ def no_pixels():
     return [d]
 
 
+def no_bits_allocated():
+    d = made()
+    del d.BitsAllocated
+    return [d]
+
+
 def float_pixels():
     d = made(BitsAllocated=32, BitsStored=32, HighBit=31)
     del d.PixelData
@@ -295,6 +317,8 @@ SPACING, POSITION, ORIENTATION = (0x0028, 0x0030), (0x0020, 0x0032), (0x0020, 0x
 def sloped(**changes):
     return made(RescaleSlope=2, RescaleIntercept=-1024, **changes)
 
+
+CUT, TWICE = "cut", "twice"
 
 # The first words of a row of the page, and functions that make its sets.
 ROWS = {
@@ -326,6 +350,7 @@ ROWS = {
     "Modality LUT that is incomplete": [
         lambda: [made(ModalityLUTSequence=lut(0, [1, 2, 3], 17))],
         lambda: [made(ModalityLUTSequence=lut(0, [1, 2, 300], 8))]],
+    "Modality LUT of": [lambda: changed([rgb()], 0, ModalityLUTSequence=lut(0, [1, 2, 3]))],
     "Modality LUT beside": [lambda: [sloped(ModalityLUTSequence=lut(0, [1, 2, 3]))]],
     "VOI LUT, window": [lambda: [sloped(WindowCenter=40, WindowWidth=80, RescaleType="OD",
                                         PresentationLUTShape="INVERSE")]],
@@ -340,6 +365,14 @@ ROWS = {
         lambda a=a, s=s, h=h, signed=signed: [bits(a, s, h, signed)]
         for a, s, h in ((16, 12, 11), (16, 12, 15), (16, 12, 13), (16, 1, 7), (16, 16, 15), (8, 8, 7),
                         (8, 5, 4), (8, 5, 6), (8, 1, 7)) for signed in (False, True)],
+    "overlays in": [
+        lambda: overlaid(0xf000, 12, 13, 14, 15), lambda: overlaid(0x2002, 1, 13),
+        lambda: overlaid(0x1000, 12, syntax=ExplicitVRBigEndian)],
+    "other bits": [
+        lambda: [bits(16, 12, 11, False, 0x1000)], lambda: [bits(16, 12, 11, True, 0xf000)],
+        lambda: [bits(16, 12, 15, False, 0x0001)], lambda: [bits(32, 20, 24, True, 1 << 31)],
+        lambda: overlaid(0xf000, 12, 13, 14), lambda: overlaid(0xf000, 12, 13, 14, 15, data=True)],
+    "no BitsAllocated": [no_bits_allocated],
     "BitsAllocated other": [lambda b=b: [made(BitsAllocated=b)] for b in (0, 2, 12, 24, 64)],
     "BitsStored 0": [lambda b=b: [made(BitsStored=b, HighBit=b - 1)] for b in (17, 4095)] + [
         lambda: changed([rgb()], 0, BitsStored=3)],
@@ -392,7 +425,8 @@ ROWS = {
         lambda t=t: [with_text(made(), (0x0028, 0x0008), "IS", t)] for t in ("0", "-1")],
     "functional groups": [
         lambda n=n: changed([enhanced([0, 2, 4], [1, 1, 1])], 0, NumberOfFrames=n) for n in (1, 2)],
-    "a file that is cut": [None],  # below
+    "one element twice": [TWICE],  # these two are made below
+    "a file that is cut": [CUT],
 }
 
 
@@ -412,10 +446,11 @@ def check_row(folder, key, row, makers):
         name = f"{key} #{number}"
         where = folder / name.replace(" ", "_").replace("|", "").replace(",", "")
         where.mkdir()
-        if make is None:
+        if make in (CUT, TWICE):
             save(where, stack())
-            cut = next(where.iterdir())
-            cut.write_bytes(cut.read_bytes()[:-30][:400])
+            file = next(where.iterdir())
+            content = file.read_bytes()
+            file.write_bytes(content[:400] if make == CUT else content + b"\x28\0\x10\0US\2\0\1\0")
         else:
             datasets = make()
             save(where, datasets)

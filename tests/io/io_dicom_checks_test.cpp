@@ -233,7 +233,8 @@ TEST_CASE("an image without a pixel spacing is refused, unless that is allowed")
 
 TEST_CASE("stored bits are moved to the lower end, with their sign") {
   MadeSlice s = stored_as(16, 12, 15, 0);
-  s.values = {0x7ff0, 0x123f, static_cast<int16_t>(0xfff0)};
+  s.values = {0x7ff0, 0x1230, static_cast<int16_t>(0xfff0)};
+  s.values.resize(12, 0);
   auto volume = read_one(s);
   CHECK(volume[0] == 0x7ff);
   CHECK(volume[1] == 0x123);
@@ -242,25 +243,75 @@ TEST_CASE("stored bits are moved to the lower end, with their sign") {
   volume = read_one(s);
   CHECK(volume[0] == 0x7ff);
   CHECK(volume[2] == -1);
-  s = stored_as(16, 10, 13, 1);  // bits 4 to 13; rubbish above and below
-  s.values = {static_cast<int16_t>(0xd00f), 0x1fff};
+  s = stored_as(16, 10, 13, 1);  // bits 4 to 13
+  s.values = {0x1000, 0x1ff0, 0x2000, static_cast<int16_t>(0xe000)};
+  s.values.resize(12, 0);
   volume = read_one(s);
   CHECK(volume[0] == 256);
   CHECK(volume[1] == 511);
-  s.values[0] = static_cast<int16_t>(0x2000);
-  CHECK(read_one(s)[0] == -512);
-  s = stored_as(8, 6, 5, 0);  // an overlay in the two upper bits
-  s.raw_pixels = std::string("\xff\x3f\x40\x01", 4) + std::string(8, '\0');
-  volume = read_one(s);
-  CHECK(volume[0] == 63);
-  CHECK(volume[1] == 63);
-  CHECK(volume[2] == 0);
-  CHECK(volume[3] == 1);
+  CHECK(volume[2] == -512);
+  CHECK(volume[3] == -512);  // the sign stands in the upper bits as well
   s = stored_as(32, 24, 23, 1);
-  s.raw_pixels = std::string("\xff\xff\xff\x00\xff\xff\x7f\x55", 8) + std::string(40, '\0');
+  s.raw_pixels = std::string("\xff\xff\xff\x00\xff\xff\x7f\x00", 8) + std::string(40, '\0');
   volume = read_one(s);
   CHECK(volume[0] == -1);
   CHECK(volume[1] == 8388607);
+}
+
+// 2200 stored as if it had 12 bits with sign would become -1896.
+TEST_CASE("bits beside the stored ones are overlays, or refused") {
+  const auto overlay = [](int group, uint32_t position) {
+    const auto g = static_cast<uint16_t>(group);
+    return dicom_element(g, 0x100, "US", dicom_number(16, 2)) +
+           dicom_element(g, 0x102, "US", dicom_number(position, 2));
+  };
+  MadeSlice s = stored_as(16, 12, 11, 0);
+  s.values = {0x1001, 5};
+  CHECK(read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "1 samples have bits set")[0] ==
+        1);
+  s.groups = overlay(0x6000, 12);
+  CHECK(read_one(s)[0] == 1);
+  s.groups = overlay(0x6002, 13);
+  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "beside the 12");
+  s.groups = overlay(0x6000, 12) + dicom_element(0x6000, 0x3000, "OW", std::string(2, '\1'));
+  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "no overlay lies there");
+  s.groups.clear();
+  s.is_signed = 1;
+  s.values = {2200, 1};
+  s.bits_stored = 11;
+  s.high_bit = 10;
+  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "beside the 11");
+  s = stored_as(16, 12, 15, 0);
+  s.values = {0x7ff1, 0};
+  s.values.resize(12, 0);
+  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "1 samples");
+}
+
+TEST_CASE("an element that stands twice, and a sequence whose type was lost") {
+  MadeSlice s;
+  s.groups = dicom_element(0x3004, 0xe, "DS", "") + dicom_element(0x3004, 0xe, "DS", "");
+  CHECK(read_one(s).voxels() == 12);
+  s.groups = dicom_element(0x28, 0x3002, "US", "12") + dicom_element(0x28, 0x3002, "US", "21");
+  CHECK_THAT(error_of(s), Contains("an element stands twice with different values"));
+
+  // As an archive stores it that does not know the tag: implicit inside (PS3.5, 6.2.2).
+  const auto implicit = [](uint32_t tag, const std::string& value) {
+    return dicom_number(tag << 16 | tag >> 16, 4) +
+           dicom_number(static_cast<uint32_t>(value.size()), 4) + value;
+  };
+  const std::string table =
+      implicit(0x00283002, dicom_number(2, 2) + dicom_number(0, 2) + dicom_number(16, 2)) +
+      implicit(0x00283006, dicom_number(70, 2) + dicom_number(90, 2));
+  s = stored_as(16, 16, 15, 0);
+  const auto unknown = [](const std::string& value) {
+    return dicom_number(0x30000028, 4) + "UN" + dicom_number(0, 2) +
+           dicom_number(static_cast<uint32_t>(value.size()), 4) + value;
+  };
+  s.groups = unknown(implicit(0xfffee000, table));
+  CHECK(read_one(s)[0] == 70);
+  CHECK(read_one(s)[11] == 90);
+  s.groups = unknown(implicit(0xfffee000, table).substr(0, 20));
+  CHECK_THAT(error_of(s), Contains("an item is longer than its sequence"));
 }
 
 TEST_CASE("colours stored plane by plane") {
@@ -280,7 +331,7 @@ TEST_CASE("colours stored plane by plane") {
   }
 }
 
-TEST_CASE("headers on which GDCM would end the process") {
+TEST_CASE("bits, samples and colours that cannot be meant") {
   const auto refused = [](uint16_t allocated, uint16_t stored, int high, uint16_t sign,
                           const std::string& why) {
     INFO(allocated << " " << stored << " " << high << " " << sign);

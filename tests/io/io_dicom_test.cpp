@@ -238,14 +238,14 @@ TEST_CASE("pixels of other kinds") {
   write_file(path, made_dicom(s));
   CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path); }), Catch::Contains("YBR"));
 
-  MadeSlice twelve;  // rubbish in the bits that are not stored
+  MadeSlice twelve;  // with the sign in the bits that are not stored, and without
   twelve.slope = "1";
   twelve.intercept = "0";
   twelve.bits_stored = 12;
-  twelve.values = {static_cast<int16_t>(0x7fff), static_cast<int16_t>(0xf001)};
+  twelve.values = {static_cast<int16_t>(0x0fff), static_cast<int16_t>(0xfffe)};
   write_file(path, made_dicom(twelve));
   CHECK(read_volume<float>(path)[0] == -1);
-  CHECK(read_volume<float>(path)[1] == 1);
+  CHECK(read_volume<float>(path)[1] == -2);
 }
 
 TEST_CASE("no truncation and no flipped byte of a DICOM file crashes the reader") {

@@ -21,7 +21,7 @@ namespace larch {
 namespace {
 
 // No variable of the environment weakens a program that is used.
-static_assert(guarded(Guard::kGdcmBitRules) && guarded(Guard::kNiftiOffset));
+static_assert(guarded(Guard::kDicomBitRules) && guarded(Guard::kNiftiOffset));
 
 std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};

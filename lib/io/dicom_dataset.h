@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace larch::io {
+
+/// An element with the name that PS3.6 gives it, for messages.
+struct DicomTag {
+  uint16_t group = 0, element = 0;
+  const char* name = "";
+
+  constexpr uint32_t number() const { return uint32_t{group} << 16 | element; }
+};
+
+struct DicomItem;
+
+/// One element. All values are views into the bytes of the file.
+struct DicomElement {
+  uint32_t tag = 0;
+  std::array<char, 2> vr{};  ///< value representation; zeros where the syntax does not tell it
+  bool is_encapsulated = false;
+  std::string_view value;  ///< empty for a sequence and for encapsulated pixel data
+  /// Of a sequence; or of encapsulated pixel data, where the first is the offset table and the
+  /// others are the fragments.
+  std::vector<DicomItem> items;
+
+  bool has_vr(std::string_view name) const { return name == std::string_view(vr.data(), 2); }
+};
+
+/// The elements of a file, or of an item of a sequence.
+struct DicomDataset {
+  std::vector<DicomElement> elements;  ///< in ascending order of their tags, each once
+  bool is_big_endian = false;          ///< how numbers are stored
+
+  /// Null if it is absent.
+  const DicomElement* find(const DicomTag& tag) const;
+};
+
+struct DicomItem {
+  DicomDataset data;       ///< of a sequence
+  std::string_view bytes;  ///< of a fragment
+};
+
+/// A file, taken apart.
+struct DicomFile {
+  std::unique_ptr<const std::string> bytes, inflated;  ///< what the views look at
+  std::string transfer_syntax;  ///< its UID; that of the implicit or explicit little-endian syntax
+                                ///< where the file does not name one
+  DicomDataset meta, data;
+};
+
+/// Reads all elements of a DICOM file (PS3.5, PS3.10), with or without preamble and file meta
+/// information, in any native byte order, deflated or encapsulated. A parser of our own: those of
+/// the libraries assert on damaged lengths, allocate what a length claims, or fill up what is
+/// missing with zeros. Throws InputError where tags, lengths, sequences and fragments do not fit
+/// into each other and into the file, or where an element stands twice with different values.
+DicomFile read_dicom_file(const std::string& path);
+
+}  // namespace larch::io
