@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/folder_record.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -20,6 +21,16 @@ constexpr const char* kPrefix = "run-";
 constexpr const char* kEnding = ".json";
 constexpr const char* kEarlier = "EarlierRuns";
 constexpr size_t kMostFileBytes = size_t{64} << 20;
+/// Objects and lists in each other in one run. Among the earlier runs it stands some levels deeper,
+/// where it must be within what config::parse takes.
+constexpr int kDeepestRun = 60;
+
+bool is_deeper(const Json& json, int most) {
+  if (!json.is_structured()) return false;
+  if (most == 0) return true;
+  return std::any_of(json.begin(), json.end(),
+                     [&](const Json& one) { return is_deeper(one, most - 1); });
+}
 
 /// The runs that a record tells of, its own first. None if it cannot be understood.
 std::optional<std::vector<Json>> runs_of(const std::string& path) {
@@ -39,6 +50,9 @@ std::optional<std::vector<Json>> runs_of(const std::string& path) {
       if (!run.is_object()) return std::nullopt;
       runs.push_back(run);
     }
+    const bool is_deep = std::any_of(runs.begin(), runs.end(),
+                                     [](const Json& run) { return is_deeper(run, kDeepestRun); });
+    if (is_deep) return std::nullopt;
     return runs;
   } catch (const UsageError&) {
     return std::nullopt;

@@ -11,6 +11,7 @@ namespace larch::pipeline {
 namespace {
 
 constexpr size_t kMostCells = 4'000'000;
+constexpr const char* kUnknown = "n/a";
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -34,13 +35,18 @@ std::vector<std::string> cells_of(const std::string& line) {
   }
 }
 
-/// The next line without its end; `at` is moved behind it. None at the end of the text.
+/// The next line without its end; `at` is moved behind it. None at the end of the text. Other
+/// control characters than tabs become spaces, as in the cells that we write: a row could not be
+/// read again otherwise.
 std::optional<std::string> take_line(const std::string& text, size_t& at) {
   if (at >= text.size()) return std::nullopt;
   const size_t end = std::min(text.find('\n', at), text.size());
   std::string line = text.substr(at, end - at);
   at = end + 1;
   if (!line.empty() && line.back() == '\r') line.pop_back();
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 32 && c != '\t') c = ' ';
+  }
   return line;
 }
 
@@ -59,16 +65,18 @@ std::string problem_of(const std::vector<std::string>& columns) {
   return "";
 }
 
-/// Larger for the row that stays. The cells decide last, so that every order of additions ends the
-/// same.
-using Rank = std::tuple<bool, std::string, std::vector<std::string>>;
-Rank rank_of(const std::vector<std::string>& cells, size_t status, size_t ended) {
-  const auto cell = [&](size_t i) { return i < cells.size() ? cells[i] : ""; };
-  const std::string word = cell(status);
+/// Larger for the row that stays. What is known of the cells decides last, so that every order of
+/// additions ends the same, whatever the order of the columns is then.
+using Rank = std::tuple<bool, std::string, std::map<std::string, std::string>>;
+Rank rank_of(const std::vector<std::string>& cells, const std::vector<std::string>& columns) {
+  std::map<std::string, std::string> known;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i] != kUnknown) known[columns[i]] = cells[i];
+  }
+  const std::string word = known["status"], time = known["ended"];
   const bool is_result = word == "ok" || word == "rejected" || word == "failed";
   // A time such as 2026-01-31T23:59:59.123Z; anything else counts as older.
-  const std::string time = cell(ended);
-  return {is_result, time.starts_with("2") ? time : "", cells};
+  return {is_result, time.starts_with("2") ? time : "", known};
 }
 
 }  // namespace
@@ -96,14 +104,17 @@ std::string add_status_rows(const std::string& text, StatusRows& to) {
   const std::vector<std::string> columns = cells_of(take_line(text, at).value_or(""));
   std::string problem = problem_of(columns);
   if (!problem.empty()) return problem;
+  std::vector<std::string> all = to.columns;
   for (const std::string& column : columns) {
-    if (place_of(column, to.columns) == to.columns.size()) to.columns.push_back(column);
+    if (place_of(column, all) == all.size()) all.push_back(column);
   }
+  // The table that is written has to be one that can be read.
+  if (all.size() > kMostStatusColumns) return "with the other tables it has too many columns";
+  to.columns = std::move(all);
   std::vector<size_t> places;
   places.reserve(columns.size());
   for (const std::string& column : columns) places.push_back(place_of(column, to.columns));
   const size_t id = place_of("id", columns);
-  const size_t status = place_of("status", to.columns), ended = place_of("ended", to.columns);
   for (size_t number = 2;; ++number) {
     const auto line = take_line(text, at);
     if (!line) return problem;
@@ -116,10 +127,10 @@ std::string add_status_rows(const std::string& text, StatusRows& to) {
     if (to.rows.size() >= kMostStatusRows || to.rows.size() * to.columns.size() >= kMostCells) {
       return "it has too many rows";
     }
-    std::vector<std::string> placed(to.columns.size(), "n/a");
+    std::vector<std::string> placed(to.columns.size(), kUnknown);
     for (size_t i = 0; i < cells.size(); ++i) placed[places[i]] = cells[i];
     std::vector<std::string>& row = to.rows[cells[id]];
-    if (row.empty() || rank_of(row, status, ended) < rank_of(placed, status, ended)) row = placed;
+    if (row.empty() || rank_of(row, to.columns) < rank_of(placed, to.columns)) row = placed;
   }
 }
 
@@ -132,7 +143,7 @@ std::string status_text(const StatusRows& table) {
   text += "\n";
   for (const auto& [id, cells] : table.rows) {
     for (size_t i = 0; i < table.columns.size(); ++i)
-      add(i < cells.size() ? cells[i] : "n/a", i == 0);
+      add(i < cells.size() ? cells[i] : kUnknown, i == 0);
     text += "\n";
   }
   return text;

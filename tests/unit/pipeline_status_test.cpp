@@ -107,6 +107,37 @@ TEST_CASE("status rows: columns of other versions are kept; columns may stand in
   CHECK(status_text(rows) == "id\tstatus\tvoxels\tdice\n2\tok\t7\tn/a\n10\tok\tn/a\t0.9\n");
 }
 
+TEST_CASE(
+    "status rows: of two rows of one time the same stays, whatever the order of the columns") {
+  const std::string p = "id\tstatus\tp\nc1\tok\t1\n", q = "id\tstatus\tq\nc1\tok\t1\n";
+  StatusRows pq, qp;
+  CHECK((add_status_rows(p, pq).empty() && add_status_rows(q, pq).empty()));
+  CHECK((add_status_rows(q, qp).empty() && add_status_rows(p, qp).empty()));
+  CHECK(pq.columns == std::vector<std::string>{"id", "status", "p", "q"});
+  const auto& cells = qp.rows.at("c1");  // id, status, q and perhaps p
+  const std::string of_q = cells.at(2), of_p = cells.size() > 3 ? cells[3] : "n/a";
+  CHECK(pq.rows.at("c1").at(2) == of_p);
+  CHECK((pq.rows.at("c1").size() > 3 ? pq.rows.at("c1")[3] : "n/a") == of_q);
+}
+
+TEST_CASE("status rows: what is written can be read, whatever was taken in") {
+  StatusRows table;
+  CHECK(add_status_rows("last\tid\tstatus\nx\r\tc1\tok\n", table).empty());
+  CHECK(add_status_rows("id\tstatus\nc2\tok\r\r\n", table).empty());
+  for (int side = 0; side < 2; ++side) {
+    std::string head = "id\tstatus", row = "c3\tok";
+    for (int i = 0; i < 40; ++i) {
+      head += "\tcolumn" + std::to_string(40 * side + i);
+      row += "\t1";
+    }
+    INFO(side);
+    CHECK(add_status_rows(head + "\n" + row + "\n", table).empty() == (side == 0));
+  }
+  StatusRows again;
+  CHECK(add_status_rows(status_text(table), again).empty());
+  CHECK(status_text(again) == status_text(table));
+}
+
 TEST_CASE("status rows: what is not a table is not taken; broken lines are left out") {
   StatusRows rows;
   for (const std::string& text :
@@ -315,6 +346,12 @@ TEST_CASE("folder record: runs are united, bounded, and parts are taken in") {
     CHECK(warnings.size() == 1);
   }
   CHECK(folder.kept().size() == 6);
+
+  // What can just be read could not be read any more at the place of an earlier run.
+  write_file(path, "{\"Larch\": {\"a\": " + std::string(63, '[') + std::string(63, ']') + "}}");
+  run(9);
+  run(10);
+  CHECK(seeds() == std::vector<int>{10, 9});
 }
 
 }  // namespace
