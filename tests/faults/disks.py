@@ -12,7 +12,7 @@ import resource
 import shutil
 import subprocess
 
-from faults import Step, content, run, share, temporaries
+from faults import Step, content, run, temporaries
 
 OLD = b'of before'
 OUTPUTS = {'train': {'--output': 'm.pbt'},
@@ -40,7 +40,7 @@ def check(step, kind, folder, reference, done, what):
             step.violation(f'{what}: {name} is not as it should be after exit code {done.returncode}')
     if temporaries(folder):
         step.violation(f'{what}: left {temporaries(folder)}')
-    step.count(f'{what.split()[0]} exit {done.returncode}')
+    step.count(f'{" ".join(what.split()[:2])} exit {done.returncode}')
 
 
 def with_old_outputs(kind, folder):
@@ -88,16 +88,20 @@ def main():
         if done.returncode != 0:
             raise SystemExit(f'the undisturbed {kind} failed:\n{done.stdout}')
         sizes = [os.path.getsize(f'{reference}/{name}') // 1024 + 1 for name in os.listdir(reference)]
-        for number in range(each):
+        for number in range(each):  # from no room at all to enough
             if not step.in_time():
                 step.violation(f'only {runs} runs in the time given')
                 break
-            part = share(kind, number)
+            part = number / (each - 1)
             if mounts:  # the old outputs take a page each
                 small_disk(step, kind, number, reference, 4 * len(sizes) + int(part * 2.5 * sum(sizes)))
                 runs += 1
             small_files(step, kind, number, reference, int(part * 1.2 * max(sizes)))
             runs += 1
+        for fault in (['disk'] if mounts else []) + ['file-size']:
+            for code in (0, 6):
+                if step.outcomes[f'{fault} {kind} exit {code}'] == 0:
+                    step.violation(f'no {kind} ended with {code}: the sizes of {fault} say nothing')
     step.finish(runs)
 
 

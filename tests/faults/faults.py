@@ -4,6 +4,7 @@
 import argparse
 import collections
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -105,19 +106,43 @@ def is_record(name):
     return name.endswith('.json') or name == 'status.tsv'
 
 
+def broken_record(path):
+    """What is wrong with JSON or a status table, which are whole whenever they have their names, or ''."""
+    with open(path, encoding='utf-8') as file:
+        text = file.read()
+    if path.endswith('.json'):
+        try:
+            json.loads(text)
+            return ''
+        except ValueError:
+            return ' is not JSON'
+    rows = [line.split('\t') for line in text.split('\n')]
+    whole = rows.pop() == [''] and all(len(row) == len(rows[0]) for row in rows)
+    return '' if whole else ' has a broken row'
+
+
+def files_below(folder):
+    return {os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names}
+
+
 def different(folder, reference, all_of_them):
-    """Result files of `folder` that differ from those of `reference`, or are missing there."""
-    found = []
-    for name in sorted(os.listdir(reference)):
-        path = os.path.join(folder, name)
-        if is_record(name) or not os.path.isfile(os.path.join(reference, name)):
-            continue
-        if not os.path.exists(path):
-            if all_of_them:
-                found.append(name + ' is missing')
-        elif content(path) != content(os.path.join(reference, name)):
+    """Files of `folder` that differ from those of `reference`, are missing there, or are not whole."""
+    there, found = files_below(folder), []
+    for name in sorted(there):
+        if is_record(name) and not name.startswith('.larch/'):
+            problem = broken_record(os.path.join(folder, name))
+            found += [name + problem] if problem else []
+    for name in sorted(files_below(reference)):
+        if name not in there:
+            found += [name + ' is missing'] if all_of_them else []
+        elif not is_record(name) and content(os.path.join(folder, name)) != content(os.path.join(reference, name)):
             found.append(name + ' differs')
     return found
+
+
+def left_over(folder, reference):
+    """Files of `folder` that an undisturbed run does not leave: checkpoints, parts, what was put aside."""
+    return sorted(files_below(folder) - files_below(reference))
 
 
 def write_list(path, column, images, ids):

@@ -67,7 +67,7 @@ def least(low, high, works):
 
 
 def check(step, what, done, folder, reference):
-    step.count(f'{what.split()[0]} exit {done.returncode}')
+    step.count(f'{" ".join(what.split()[:2])} exit {done.returncode}')
     if done.returncode == 0:
         for name in different(folder, reference, True):
             step.violation(f'{what}: {name}')
@@ -137,6 +137,11 @@ def main():
         done += steps_of_memory(step, name, reference, for_memory)
         if is_root:
             done += steps_of_threads(step, name, reference, for_threads)
+        for limit in ['-v', '-u'] if is_root else ['-v']:
+            # With one process evaluate and make-samples may still manage.
+            must_end = limit == '-v' or not step.quick and name in ('detect', 'list', 'train')
+            if must_end and step.outcomes[f'{name} {limit} exit 5'] == 0:
+                step.violation(f'no {name} ended with 5: the limits {limit} say nothing')
     if done < wanted:
         step.violation(f'only {done} of {wanted} runs in the time given')
     step.finish(done)

@@ -19,8 +19,9 @@ from faults import Step, temporaries
 
 ANSWER_SECONDS = 10
 MOMENTS = [0.5, 1, 2, 4, 7, 11, 16, 22, 30, 40]
-QUICK_MOMENTS = [0.05, 0.2]
+QUICK_PARTS = [0.3, 0.6]  # of an undisturbed run
 BYTES_PER_VOXEL = 30  # with labels, mesh and picture
+WELL = (0, 7)  # 7: nothing is found in zeros
 OUTPUTS = ['s.nii.gz', 'p.nii.gz', 's.vtk', 's.png']
 
 
@@ -42,13 +43,37 @@ def write_zeros(path, edge):
             file.write(bytes(edge * edge))
 
 
+def detect(step, image, folder):
+    return subprocess.Popen(
+        [step.app('pbt-detect'), '--model', step.model, '--input', image, '--quiet',
+         '--output', f'{folder}/s.nii.gz', '--probability', f'{folder}/p.nii.gz',
+         '--mesh', f'{folder}/s.vtk', '--qc', f'{folder}/s.png'],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def check_outputs(step, folder, code, what):
+    """All of them after a run that ended well, none after one that did not, and never a temporary."""
+    there = [name for name in OUTPUTS if os.path.exists(f'{folder}/{name}')]
+    if len(there) != (len(OUTPUTS) if code in WELL else 0) or temporaries(folder):
+        step.violation(f'{what}: left {there + temporaries(folder)} and ended with {code}')
+
+
+def undisturbed(step, image):
+    """The seconds of a whole run."""
+    folder, start = step.folder('whole'), time.monotonic()
+    code = detect(step, image, folder).wait(300)
+    seconds = time.monotonic() - start
+    if code not in WELL:
+        raise SystemExit(f'the undisturbed run ended with {code}')
+    check_outputs(step, folder, code, 'without a signal')
+    shutil.rmtree(folder)
+    return seconds
+
+
 def stop_at(step, image, moment):
-    """Whether the signal met the run."""
+    """Whether the run was still at work at that moment."""
     folder = step.folder('out')
-    command = [step.app('pbt-detect'), '--model', step.model, '--input', image, '--quiet',
-               '--output', f'{folder}/s.nii.gz', '--probability', f'{folder}/p.nii.gz',
-               '--mesh', f'{folder}/s.vtk', '--qc', f'{folder}/s.png']
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = detect(step, image, folder)
     try:
         process.wait(moment)
     except subprocess.TimeoutExpired:
@@ -61,17 +86,19 @@ def stop_at(step, image, moment):
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    took = time.monotonic() - start
-    there = [name for name in OUTPUTS if os.path.exists(f'{folder}/{name}')]
-    # -15: the signal came before the program had its handler. 7: nothing is found in zeros.
-    if not over and (process.returncode not in (143, -15, 0, 7) or took > ANSWER_SECONDS):
-        step.violation(f'after {moment} s: exit code {process.returncode}, {took:.1f} s after SIGTERM')
-    whole = process.returncode in (0, 7)
-    if len(there) != (len(OUTPUTS) if whole else 0) or temporaries(folder):
-        step.violation(f'after {moment} s: left {there + temporaries(folder)}')
+    code, took = process.returncode, time.monotonic() - start
+    if over:
+        outcome, allowed = 'over before the signal', WELL
+    elif code == 143:
+        outcome, allowed = 'answered', (143,)
+    else:
+        outcome, allowed = 'before the handler or after the work', (-signal.SIGTERM, *WELL)
+    if code not in allowed or took > ANSWER_SECONDS:
+        step.violation(f'after {moment:.2f} s: exit code {code}, {took:.1f} s after SIGTERM')
+    check_outputs(step, folder, code, f'after {moment:.2f} s')
     if not over:
-        print(f'signals: at {moment} s answered in {took:.1f} s with {process.returncode}', flush=True)
-    step.count('over before the signal' if over else 'answered')
+        print(f'signals: at {moment:.2f} s answered in {took:.1f} s with {code}', flush=True)
+    step.count(outcome)
     shutil.rmtree(folder)
     return not over
 
@@ -82,14 +109,21 @@ def main():
     edge = min(160 if step.quick else 800, fits)
     image = f'{step.work}/zeros.nii.gz'
     write_zeros(image, edge)
+    print(f'signals: {edge}^3 voxels', flush=True)
+    moments = MOMENTS
+    if step.quick:
+        seconds = undisturbed(step, image)
+        moments = [part * seconds for part in QUICK_PARTS]
     done = 0
-    for moment in QUICK_MOMENTS if step.quick else MOMENTS:
-        if not step.in_time() or not stop_at(step, image, moment):
+    for moment in moments:
+        if not step.in_time():
+            step.violation(f'only {done} of {len(moments)} moments in the time given')
+            break
+        if not stop_at(step, image, moment):
             break
         done += 1
-    print(f'signals: {edge}^3 voxels', flush=True)
-    if done == 0:
-        step.violation('no signal met a run')
+    if step.outcomes['answered'] == 0:
+        step.violation('no run at work answered a signal')
     step.finish(done)
 
 
