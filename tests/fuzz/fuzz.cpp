@@ -121,15 +121,15 @@ void require_close(const Grid& a, const Grid& b) {
   require(close, "a geometry that was written reads back as another");
 }
 
-void read_image_bytes(const std::string& name, std::string_view bytes) {
-  const std::string path = file_of(name, bytes);
+void read_image_file(const std::string& name, const std::string& subject) {
+  const std::string path = folder() + "/" + name;
   ImageInfo info;
-  const bool probed = accepts({ExitCode::kInput}, name, [&] { info = probe_image(path); });
+  const bool probed = accepts({ExitCode::kInput}, subject, [&] { info = probe_image(path); });
   if (probed) require_sound(info.grid);
   ReadOptions options;
   options.nan_value = 0;
   Volume<float> image;
-  if (accepts({ExitCode::kInput}, name, [&] { image = read_volume<float>(path, options); })) {
+  if (accepts({ExitCode::kInput}, subject, [&] { image = read_volume<float>(path, options); })) {
     require(probed, "voxels were read of an image whose header is refused");
     require(image.grid().size == info.grid.size,
             "the header and the voxels disagree about the size");
@@ -138,7 +138,18 @@ void read_image_bytes(const std::string& name, std::string_view bytes) {
             "a voxel that is not finite was read");
     write_and_read(image);
   }
-  accepts({ExitCode::kInput}, name, [&] { read_labels(path); });
+  accepts({ExitCode::kInput}, subject, [&] { read_labels(path); });
+}
+
+void read_image_bytes(const std::string& name, std::string_view bytes) {
+  file_of(name, bytes);
+  read_image_file(name, name);
+}
+
+std::pair<std::string, std::string> two_texts(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\x1e'), bytes.size());
+  return {std::string(bytes.substr(0, end)),
+          std::string(bytes.substr(std::min(end + 1, bytes.size())))};
 }
 
 }  // namespace larch::fuzz

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/core/grid.h"
@@ -58,9 +59,15 @@ void require_sound(const Grid& grid);
 /// Grids that agree but for the single precision of a NIfTI header.
 void require_close(const Grid& a, const Grid& b);
 
-/// Probes and reads folder()/name with these bytes in every way that the programs do, checks what
-/// was read and writes it back. The target of every image format.
+/// Probes and reads folder()/name in every way that the programs do, checks what was read and
+/// writes it back. Messages have to name `subject`. The target of every image format.
+void read_image_file(const std::string& name, const std::string& subject);
+/// The same for a file with these bytes.
 void read_image_bytes(const std::string& name, std::string_view bytes);
+
+/// The input as two texts: before and after the first byte 0x1e, the record separator of ASCII,
+/// which no text of ours has.
+std::pair<std::string, std::string> two_texts(std::string_view bytes);
 
 /// Takes numbers from the front of the input; zeros when it is used up.
 class Source {
@@ -73,6 +80,12 @@ class Source {
     if (bytes > 0) std::memcpy(&value, left_.data(), bytes);
     left_.remove_prefix(bytes);
     return value;
+  }
+  /// The next `most` bytes, or what is left.
+  std::string_view bytes(size_t most) {
+    const std::string_view found = left_.substr(0, most);
+    left_.remove_prefix(found.size());
+    return found;
   }
   bool empty() const { return left_.empty(); }
 

@@ -8,6 +8,8 @@ for (guards.tsv says which). Files that fuzzing found stand in the same folders 
 seeds/model comes from pbt-train: see strip_model.
 """
 import gzip
+import hashlib
+import json
 import os
 import struct
 import sys
@@ -27,7 +29,7 @@ def seed(target, name, data):
 # NIfTI
 
 def nifti1(size=(3, 4, 2), datatype=2, bits=8, order='<', pixdim=(1, 1, 1.5, 2), sform=1, qform=0, offset=352.0,
-           slope=0.0, inter=0.0, origin=(-3, 4, 5), intent=0):
+           slope=0.0, inter=0.0, origin=(-3, 4, 5), intent=0, magic=b'n+1\0'):
     dims = [len(size), *size] + [1] * (7 - len(size))
     header = struct.pack(order + 'i36x8h', 348, *dims)
     header += struct.pack(order + '3f4h', 0, 0, 0, intent, datatype, bits, 0)
@@ -39,14 +41,14 @@ def nifti1(size=(3, 4, 2), datatype=2, bits=8, order='<', pixdim=(1, 1, 1.5, 2),
         values = [0.0] * 4
         values[row], values[3] = pixdim[row + 1], origin[row]
         header += struct.pack(order + '4f', *values)
-    header += bytes(16) + b'n+1\0'
+    header += bytes(16) + magic
     assert len(header) == 348
-    return header + bytes(4)
+    return header + (bytes(4) if magic == b'n+1\0' else b'')
 
 
-def nifti2(size=(3, 4, 2), datatype=2, bits=8, origin=(-3, 4, 5), spacing=(1, 1.5, 2), offset=544):
+def nifti2(size=(3, 4, 2), datatype=2, bits=8, origin=(-3, 4, 5), spacing=(1, 1.5, 2), offset=544, magic=b'n+2\0'):
     dims = [len(size), *size] + [1] * (7 - len(size))
-    header = struct.pack('<i8s2h8q3d', 540, b'n+2\0\r\n\x1a\n', datatype, bits, *dims, 0, 0, 0)
+    header = struct.pack('<i8s2h8q3d', 540, magic + b'\r\n\x1a\n', datatype, bits, *dims, 0, 0, 0)
     header += struct.pack('<8dq', 1, *spacing, 1, 1, 1, 1, offset) + struct.pack('<2d', 0, 0)
     header += struct.pack('<4d2q', 0, 0, 0, 0, 0, 0) + bytes(104)
     header += struct.pack('<2i6d', 0, 1, 0, 0, 0, *origin)
@@ -56,7 +58,7 @@ def nifti2(size=(3, 4, 2), datatype=2, bits=8, origin=(-3, 4, 5), spacing=(1, 1.
         header += struct.pack('<4d', *values)
     header += struct.pack('<3i', 0, 2, 0) + bytes(16) + b'\0' + bytes(15)
     assert len(header) == 540, len(header)
-    return header + bytes(4)
+    return header + (bytes(4) if magic == b'n+2\0' else b'')
 
 
 def nifti_seeds():
@@ -78,6 +80,29 @@ def nifti_seeds():
     # An origin that single precision, and so the output, cannot hold.
     seed('nifti', 'guard-origin.nii', nifti2(origin=(1e308, 0, 0)) + VOXELS)
     seed('nifti', 'guard-spacing.nii', nifti2(spacing=(1e39, 1, 1)) + VOXELS)
+
+
+def pair(header, voxels, choice=0):
+    """Choice: 1 for a compressed header, 2 for compressed voxels, 4 if the voxels' file is what is given."""
+    header = gzip.compress(header, mtime=0) if choice & 1 else header
+    voxels = gzip.compress(voxels, mtime=0) if choice & 2 else voxels
+    return struct.pack('<BH', choice, len(header)) + header + voxels
+
+
+def pair_seeds():
+    one = nifti1(offset=0.0, magic=b'ni1\0')
+    seed('pair', 'header-given', pair(one, VOXELS))
+    seed('pair', 'voxels-given', pair(one, VOXELS, 4))
+    seed('pair', 'voxels-packed', pair(one, VOXELS, 2))
+    seed('pair', 'both-packed', pair(one, VOXELS, 7))
+    seed('pair', 'big-endian', pair(nifti1(order='>', datatype=4, bits=16, size=(3, 2, 2), offset=0.0, magic=b'ni1\0'),
+                                    VOXELS))
+    seed('pair', 'version2', pair(nifti2(offset=0, magic=b'ni2\0'), VOXELS))
+    seed('pair', 'offset', pair(nifti1(size=(3, 2, 2), offset=12.0, magic=b'ni1\0'), VOXELS))
+    seed('pair', 'offset-beyond', pair(nifti1(offset=1e9, magic=b'ni1\0'), VOXELS))
+    seed('pair', 'too-few-voxels', pair(one, VOXELS[:-1]))
+    seed('pair', 'single-file-mark', pair(nifti1() + VOXELS, VOXELS))
+    seed('pair', 'analyze', pair(nifti1(sform=0, offset=0.0, magic=bytes(4)), VOXELS))
 
 
 # NRRD and MetaImage
@@ -185,6 +210,52 @@ def png_seeds():
     seed('png', 'interlaced.png', png(2, 2, 8, 0, b'\0\1\0\2\0\3\4', interlace=1))
 
 
+def jpeg(width=10, height=9, components=1, progressive=False, sampling=0x11, restart=0, claim=None, end=b'\xff\xd9'):
+    """Blocks of one value each, with the shortest Huffman tables that can say so."""
+    def segment(marker, body):
+        return bytes([0xff, marker]) + struct.pack('>H', len(body) + 2) + body
+
+    def packed(bits):
+        bits += '1' * (-len(bits) % 8)
+        return bytes(int(bits[i:i + 8], 2) for i in range(0, len(bits), 8)).replace(b'\xff', b'\xff\0')
+
+    def scan(which, first, last):
+        body = bytes([len(which)]) + b''.join(bytes([c + 1, 0]) for c in which) + bytes([first, last, 0])
+        return segment(0xda, body)
+    frame = struct.pack('>BHHB', 8, *(claim or (height, width)), components)
+    frame += b''.join(bytes([c + 1, sampling if c == 0 else 0x11, 0]) for c in range(components))
+    out = b'\xff\xd8' + segment(0xdb, b'\0' + bytes([16] * 64)) + segment(0xc2 if progressive else 0xc0, frame)
+    # Differences of 0 and of 4 bits, in two bits each; then the end of a block alone.
+    out += segment(0xc4, b'\0' + bytes([0, 2, *[0] * 14]) + bytes([0, 4]))
+    out += segment(0xc4, b'\x10' + bytes([1, *[0] * 15]) + b'\0')
+    units = -(-width // (8 * (sampling >> 4))) * -(-height // (8 * (sampling & 15)))
+    blocks = (sampling >> 4) * (sampling & 15) + components - 1
+    values = ['01' + f'{8 + i % 8:04b}' if i % 3 else '00' for i in range(units * blocks)]
+    if progressive:  # the mean values, then all other coefficients of the first component
+        out += scan(range(components), 0, 0) + packed(''.join(values))
+        return out + scan([0], 1, 63) + packed('0' * (-(-width // 8) * -(-height // 8))) + end
+    if restart:
+        out += segment(0xdd, struct.pack('>H', restart))
+    out += scan(range(components), 0, 63)
+    step = (restart or units) * blocks
+    parts = [packed(''.join(value + '0' for value in values[i:i + step])) for i in range(0, len(values), step)]
+    for i, part in enumerate(parts):
+        out += part + (bytes([0xff, 0xd0 + i % 8]) if i + 1 < len(parts) else b'')
+    return out + end
+
+
+def jpeg_seeds():
+    seed('jpeg', 'grey.jpg', jpeg())
+    seed('jpeg', 'colour.jpg', jpeg(components=3))
+    seed('jpeg', 'half-colour.jpg', jpeg(width=20, components=3, sampling=0x22))
+    seed('jpeg', 'progressive.jpg', jpeg(components=3, progressive=True))
+    seed('jpeg', 'restart.jpg', jpeg(width=30, restart=1))
+    seed('jpeg', 'four-components.jpg', jpeg(components=4))
+    seed('jpeg', 'truncated.jpg', jpeg(end=b'')[:-3])
+    # More samples than the file can hold.
+    seed('jpeg', 'claim.jpg', jpeg(claim=(65500, 65500)))
+
+
 # DICOM
 
 LONG = ('OB', 'OW', 'SQ', 'UN', 'UT', 'OF')
@@ -256,6 +327,11 @@ def dicom_seeds():
                                                                          sequence(0x5200, 0x9230, *frame_items)]))
     seed('dicom', 'no-pixels.dcm', dicom(raw_pixels=b'\0')[:-1])
     seed('dicom', 'slope.dcm', dicom(more=[(0x28, 0x1050, 'DS', '40'), (0x28, 0x1051, 'DS', '400')]))
+    # More frames and more pixels than the file can hold.
+    seed('dicom', 'claimed-frames.dcm', dicom(frames=2000000000))
+    seed('dicom', 'claimed-pixels.dcm', dicom(columns=65535, rows=65535))
+    seed('dicom', 'claimed-frames-rle.dcm', dicom('1.2.840.10008.1.2.5', frames=2000000000,
+                                                  raw_pixels=fragments(b'', rle)))
     # 3 bits stored of 8, and a HighBit beyond what is allocated would be shifted by.
     seed('dicom', 'three-of-eight-bits.dcm', dicom(columns=6, rows=4, allocated=8, stored=3))
     seed('dicom', 'low-high-bit.dcm', dicom(stored=12, high=3))
@@ -333,6 +409,52 @@ def tables_seeds():
     seed('tables', 'nnunet.json', 'd{"channel_names": {"0": "MRI"}, "numTraining": 1, "file_ending": ".nii"}')
 
 
+SEPARATOR = '\x1e'
+
+
+def status_seeds():
+    head, end = 'id\tstatus\tmessage\tseconds\tvolume_ml\tended\n', '2026-01-31T23:59:59.123Z\n'
+    table = head + f'c2\tok\tn/a\t1.000\t5\t{end}c10\tfailed\tno such file\t0.1\tn/a\t{end}'
+    seed('status', 'table', table)
+    seed('status', 'part', table + SEPARATOR + head + f'c2\tskipped\tn/a\t0.1\tn/a\t{end}c1\tok\t\t2\t7\t{end}')
+    seed('status', 'later', table + SEPARATOR + head + 'c2\tok\tn/a\t1.000\t6\t2026-02-01T00:00:00.000Z\n')
+    seed('status', 'other-columns', table + SEPARATOR + 'status\tdice\tid\r\nok\t0.5\tc2\r\nrejected\t\tc01\r\n')
+    seed('status', 'lost-cells', table + SEPARATOR + head + 'c3\tok\n\n' + f'c4\tok\tn/a\t1\t2\t{end}c5\tok\tcut')
+    seed('status', 'no-table', 'name,value\n1,2\n' + SEPARATOR + '\ufeffid\tstatus\nc1\tok\n')
+    # Two rows of one time, and columns that the other table does not have.
+    seed('status', 'equal-times', 'id\tstatus\tp\nc1\tok\t1\n' + SEPARATOR + 'id\tstatus\tq\nc1\tok\t1\n')
+    # Each has few enough columns, both together have not.
+    seed('status', 'many-columns', SEPARATOR.join(
+        'id\tstatus\t' + '\t'.join(f'{side}{i}' for i in range(40)) + '\nc1\tok' + '\t1' * 40 + '\n' for side in 'ab'))
+    seed('status', 'line-ends', 'last\tid\tstatus\nx\r\tc1\tok\n' + SEPARATOR + 'id\tstatus\nc2\tok\r\r\n')
+
+
+def records_seeds():
+    digest = hashlib.sha256(b'content').hexdigest()
+    run = {'App': 'copy', 'CommandLine': 'copy --input in.txt', 'ResultsVersion': 1, 'Options': {'suffix': 'a'},
+           'Config': {'threshold': 0.5, 'rounds': 2}, 'Seed': 0,
+           'Inputs': [{'Role': 'input', 'Path': 'in.txt', 'Bytes': 7, 'Modified': 1, 'Changed': 1, 'Inode': 1,
+                       'SHA256': digest}],
+           'Metrics': {'volume_ml': 2.5}, 'Status': 'done'}
+
+    def text(**changes):
+        return json.dumps({'GeneratedBy': [{'Name': 'Larch copy'}], 'Larch': {**run, **changes}})
+    seed('records', 'same', 's' + text())
+    seed('records', 'rejected', 's' + text(Status='rejected', Reason='empty'))
+    seed('records', 'replacing', 's{"Larch": {"App": "copy", "Status": "replacing"}}')
+    seed('records', 'other-threshold', 's' + text(Config={'threshold': 0.25, 'rounds': 2}))
+    seed('records', 'other-input', 's' + text(Inputs=[{'Role': 'input', 'Path': 'in.txt', 'SHA256': '0' * 64}]))
+    seed('records', 'of-case', 's' + text(Inputs=[{**run['Inputs'][0], 'Case': 'c1'}]))
+    seed('records', 'folder', 'o' + text(Outputs=['larch.json']))
+    seed('records', 'folder-misses-a-file', 'o' + text(Outputs=['../' + 'x' * 300]))
+    seed('records', 'report', 'r' + json.dumps({'app': 'copy', 'record': run}))
+    seed('records', 'larch', 'f' + text())
+    seed('records', 'larch-and-part', 'f' + text(EarlierRuns=[run, {'App': 'copy'}]) + SEPARATOR + text(Seed=1))
+    seed('records', 'no-record', 'f{"Larch": 1}' + SEPARATOR + '{"Larch": {"EarlierRuns": [1]}}')
+    # A run of this depth stands two levels deeper among the earlier ones.
+    seed('records', 'deep', 'f{"Larch": {"a": ' + '[' * 63 + ']' * 63 + '}}')
+
+
 def strip_model(path):
     """A model of pbt-train without its table of logistic values and self-tests, which the target adds."""
     with open(path, 'rb') as file:
@@ -349,8 +471,8 @@ def strip_model(path):
 
 
 def main():
-    for make in (nifti_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds, dicom_seeds, planes_seeds, grid_seeds,
-                 config_seeds, tables_seeds):
+    for make in (nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds,
+                 planes_seeds, grid_seeds, config_seeds, tables_seeds, status_seeds, records_seeds):
         make()
     for path in sys.argv[2:]:  # models of pbt-train
         seed('model', os.path.basename(path), strip_model(path))
