@@ -18,7 +18,7 @@ enum class Guard {
   kNiftiOffset,        ///< voxels that would begin inside the header
   kGeometryLimits,     ///< origins, spacings and axes that no scanner gives
   kGridGrowth,         ///< a working grid that is out of proportion to the image
-  kDicomBitRules,       ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
+  kDicomBitRules,      ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
 };
 
 /// Its name in LARCH_FUZZ_WITHOUT.
