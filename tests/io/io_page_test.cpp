@@ -118,6 +118,7 @@ std::vector<Row> picture_rows() {
       {"fewer strips or tiles", "a.tif", strips.bytes()},
       {"its first page is", "a.tif", pages},
       {"pages are of different sizes or kinds", "a.tif", two},
+      {"more tables than the file can hold", "a.tif", pages_of_one_table(100, 300)},
       {"the picture is damaged or truncated", "a.png", "\x89PNG\r\n\x1a\n" + std::string(40, 'x')},
       {"the picture is damaged or truncated", "a.jpg", "\xff\xd8\xff" + std::string(40, 'x')}};
 }
