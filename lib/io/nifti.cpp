@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "larch/core/error.h"
 #include "larch/core/guard.h"
@@ -25,6 +26,7 @@ constexpr int kBytes1 = 348, kBytes2 = 540;
 constexpr double kSameVoxels = 0.1;
 /// After the header of a single file come four bytes that say whether extensions follow.
 constexpr int kExtender = 4;
+constexpr int kExtensionHead = 8;  ///< size and code
 
 // The fields of both versions that matter here, still in RAS and in the units of the file.
 struct Fields {
@@ -298,21 +300,48 @@ void set_data(const Fields& f, const std::string& path, const std::string& given
   bad(path, "the voxels should stand in '" + data.string() + "', which is missing");
 }
 
-// Extensions stand between the header and the voxels; one that reaches beyond vox_offset would be
-// read as voxels. Bytes that are no extension are not minded: some programs set the mark and write
-// none.
-void check_extensions(ZReader& in, const NiftiHeader& nifti, const std::string& path) {
-  std::array<char, kExtender + 8> bytes{};  // the mark, and size and code of the first extension
-  if (in.read(bytes.data(), bytes.size()) < static_cast<int64_t>(bytes.size())) return;
-  if (bytes[0] == 0) return;
-  const FieldReader reader{bytes.data(), nifti.swapped};
-  const auto size = reader.get<int32_t>(kExtender), code = reader.get<int32_t>(kExtender + 4);
-  const bool extension = size >= 16 && size % 16 == 0 && code >= 0 && code <= 1000;
-  if (!extension || nifti.header_bytes + kExtender + int64_t{size} <= nifti.data_offset) return;
-  if (!guarded(Guard::kNiftiOffset)) return;
-  bad(path, "the header places the voxels at byte " + std::to_string(nifti.data_offset) +
-                ", inside a header extension of " + std::to_string(size) +
-                " bytes; repair vox_offset, or convert the file again");
+struct Extension {
+  int64_t size;
+  int32_t code;
+  bool sound() const { return size >= 16 && size % 16 == 0; }
+};
+
+/// The next extension without its content; nothing at the end of the file.
+std::optional<Extension> read_extension(ZReader& in, bool swapped) {
+  char bytes[kExtensionHead] = {};
+  if (in.read(bytes, kExtensionHead) < kExtensionHead) return std::nullopt;
+  const FieldReader reader{bytes, swapped};
+  return Extension{reader.get<int32_t>(0), reader.get<int32_t>(4)};
+}
+
+/// Extensions stand between the header and the voxels, or the end of a .hdr. One that reaches
+/// beyond vox_offset would be read as voxels. Where there is no room for one, bytes that look like
+/// none are not minded: some programs set the mark and write no extension.
+void check_extensions(ZReader& in, const NiftiHeader& nifti) {
+  const std::string& path = nifti.header_path;
+  char mark[kExtender] = {};
+  if (in.read(mark, kExtender) < kExtender || mark[0] == 0) return;
+  const int64_t begin = nifti.header_bytes + kExtender;
+  const int64_t end = nifti.data_path == path ? nifti.data_offset : INT64_MAX;
+  int64_t at = begin;
+  do {
+    const auto next = read_extension(in, nifti.swapped);
+    if (!next || (next->size == 0 && next->code == 0)) return;  // the end, or padding
+    const bool usual = next->sound() && next->code >= 0 && next->code <= 1000;
+    if (begin >= end && !usual) return;
+    if (!next->sound()) {
+      bad(path, "the header extension at byte " + std::to_string(at) + " claims a size of " +
+                    std::to_string(next->size) +
+                    ", which is no positive multiple of 16; it is damaged");
+    }
+    if (next->size > end - at) {
+      bad(path, "the header places the voxels at byte " + std::to_string(end) +
+                    ", inside a header extension of " + std::to_string(next->size) +
+                    " bytes; repair vox_offset, or convert the file again");
+    }
+    in.skip(next->size - kExtensionHead);
+    at += next->size;
+  } while (end - at >= kExtensionHead);
 }
 
 std::string header_path_of(const std::string& path) {
@@ -365,7 +394,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   set_geometry(fields, path, out.header);
   set_scaling(fields, path, out.header);
   set_data(fields, path, given_path, out);
-  if (fields.single_file) check_extensions(in, out, path);
+  if (guarded(Guard::kNiftiOffset)) check_extensions(in, out);
   return out;
 }
 

@@ -1,24 +1,19 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "larch/core/error.h"
 #include "larch/io/nrrd.h"
+#include "larch/io/nrrd_files.h"
 #include "larch/io/text_header.h"
 
 namespace larch::io {
 namespace {
-namespace fs = std::filesystem;
-
-constexpr size_t kMostDataFiles = 100000;
-
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
   throw InputError("'" + path + "': " + what);
 }
@@ -414,68 +409,10 @@ void set_encoding(const std::string& path, const TextHeader& text, NrrdHeader& o
   if (out.byte_skip == -1 && out.encoding != NrrdEncoding::kRaw) bad_line(path, "byte skip");
 }
 
-/// The names of a pattern such as "slice%03d.raw 1 40 1": one conversion of an integer, and
-/// nothing that printf would take for another.
-std::vector<std::string> names_of_pattern(const std::string& path,
-                                          const std::vector<std::string>& words) {
-  const std::string& pattern = words[0];
-  const size_t percent = pattern.find('%');
-  size_t at = percent + 1;
-  const bool zeros = at < pattern.size() && pattern[at] == '0';
-  size_t width = 0;
-  for (; at < pattern.size() && std::isdigit(static_cast<unsigned char>(pattern[at])); ++at) {
-    width = std::min<size_t>(width * 10 + static_cast<size_t>(pattern[at] - '0'), 1000);
-  }
-  const bool one = at < pattern.size() && (pattern[at] == 'd' || pattern[at] == 'u') && width < 100;
-  if (!one || pattern.find('%', at) != std::string::npos || words.size() > 5) {
-    bad_line(path, "data file");
-  }
-  double range[3] = {};
-  for (size_t i = 0; i < 3; ++i) {
-    const auto value = number_of_word(words[i + 1]);
-    if (!value || std::abs(*value) > 1e9 || *value != std::floor(*value))
-      bad_line(path, "data file");
-    range[i] = *value;
-  }
-  const double count = range[2] == 0 ? 0 : std::floor((range[1] - range[0]) / range[2]) + 1;
-  if (!(count >= 1 && count <= kMostDataFiles)) bad_line(path, "data file");
-  std::vector<std::string> names;
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    const auto value = static_cast<int64_t>(range[0] + static_cast<double>(i) * range[2]);
-    std::string digits = std::to_string(value < 0 ? -value : value);
-    if (digits.size() < width) digits.insert(0, width - digits.size(), zeros ? '0' : ' ');
-    names.push_back(pattern.substr(0, percent) + (value < 0 ? "-" : "") + digits +
-                    pattern.substr(at + 1));
-  }
-  return names;
-}
-
 void set_data(const std::string& path, const TextHeader& text, NrrdHeader& out) {
   const std::string value = field_value(text, "data file");
-  if (value.empty()) {
-    out.data = {path};
-    out.data_offset = text.bytes;
-    return;
-  }
-  const std::vector<std::string> words = words_of(value);
-  std::vector<std::string> names{value};
-  if (words[0] == "LIST") {
-    names.assign(text.plain.begin(), text.plain.end());
-  } else if (words.size() >= 4 && words[0].find('%') != std::string::npos) {
-    names = names_of_pattern(path, words);
-  }
-  if (names.empty() || names.size() > kMostDataFiles) bad_line(path, "data file");
-  for (const std::string& name : names) {
-    const std::string data = (fs::path(path).parent_path() / name).string();
-    std::error_code error;
-    if (!fs::is_regular_file(data, error)) {
-      bad(path, "the voxels should stand in '" + data + "', which is missing");
-    }
-    if (fs::equivalent(data, path, error)) {
-      bad(path, "the header names itself as the file of the voxels; repair the line 'data file'");
-    }
-    out.data.push_back(data);
-  }
+  out.data = value.empty() ? std::vector{path} : nrrd_data_files(path, value, text.plain);
+  out.data_offset = value.empty() ? text.bytes : 0;
 }
 
 }  // namespace

@@ -115,8 +115,13 @@ std::optional<double> number_of_word(const std::string& word) {
 std::vector<double> checked_sizes(const std::string& path, const std::string& dimension,
                                   const std::string& sizes) {
   const std::vector<double> count = numbers_of(dimension);
-  if (count.size() != 1 || !(count[0] >= 1 && count[0] <= 5) || count[0] != std::floor(count[0])) {
+  if (count.size() != 1 || !(count[0] >= 1) || count[0] != std::floor(count[0])) {
     bad(path, "the header gives '" + dimension + "' dimensions; it is damaged");
+  }
+  if (count[0] > kMostDimensions) {
+    bad(path, "the header gives " + dimension + " dimensions; 1 to " +
+                  std::to_string(kMostDimensions) +
+                  " are supported, with one frame: write the image to a file of its own");
   }
   std::vector<double> all = numbers_of(sizes);
   if (all.size() != static_cast<size_t>(count[0])) {

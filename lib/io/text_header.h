@@ -35,7 +35,11 @@ std::string lower_case(std::string text);
 /// The number that a word is as a whole; nothing if it is none.
 std::optional<double> number_of_word(const std::string& word);
 
-/// As many positive sizes as `dimension` (1 to 5) says, whose product is no absurd number.
+/// The axes of space, one of time and one of components.
+constexpr int kMostDimensions = 5;
+
+/// As many positive sizes as `dimension` (1 to kMostDimensions) says, whose product is no absurd
+/// number.
 std::vector<double> checked_sizes(const std::string& path, const std::string& dimension,
                                   const std::string& sizes);
 

@@ -62,6 +62,9 @@ int64_t ZReader::read(void* to, int64_t bytes) {
     const char* message = gzerror(file_, &status);
     if (status == Z_MEM_ERROR) throw MemoryError("'" + path_ + "': " + out_of_memory_text(0));
     if (got < 0 || (status != Z_OK && status != Z_STREAM_END)) {
+      // It begins with what zlib takes for the name of the file, "<fd:4>: ".
+      const char* reason = std::strstr(message, ": ");
+      if (reason != nullptr) message = reason + 2;
       throw InputError("'" + path_ + "': the compressed data are damaged or truncated (" + message +
                        "); copy or export the file again");
     }
@@ -72,7 +75,7 @@ int64_t ZReader::read(void* to, int64_t bytes) {
 }
 
 void ZReader::skip(int64_t bytes) {
-  std::vector<char> block(1 << 16);
+  std::vector<char> block(static_cast<size_t>(std::clamp<int64_t>(bytes, 0, 1 << 16)));
   while (bytes > 0) {
     const int64_t got = read(block.data(), std::min<int64_t>(bytes, 1 << 16));
     if (got == 0) throw InputError("'" + path_ + "': the file ends before its data; truncated?");

@@ -86,6 +86,66 @@ TEST_CASE("voxels that would begin inside an extension of a NIfTI header are ref
   CHECK(same_values(read_volume<int16_t>(folder / "marked.nii"), volume));
 }
 
+TEST_CASE("every extension of a NIfTI header is followed, to the voxels or the end of the .hdr") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  const auto extension = [](int32_t claimed, size_t bytes) {
+    return with(with(std::string(bytes, 'x'), 0, claimed), 4, int32_t{6});
+  };
+  // A single file with what stands between header and voxels, and a pair with it in the .hdr.
+  const auto single = [&](const std::string& between) {
+    std::string bytes = with(sound, 348, char{1});
+    bytes.insert(352, between);
+    return with(bytes, 108, static_cast<float>(352 + between.size()));
+  };
+  write_file(folder / "pair.img", sound.substr(352));
+  const auto pair = [&](const std::string& behind) {
+    return with(with(sound.substr(0, 348), 345, 'i'), 108, 0.0F) + std::string("\1\0\0\0", 4) +
+           behind;
+  };
+  const std::string first = extension(32, 32);
+  const std::string sound_chain = first + extension(48, 48) + extension(16, 16);
+  for (const std::string& chain : {first, sound_chain, first + std::string(16, '\0')}) {
+    write_file(folder / "chain.nii", single(chain));
+    CHECK(same_values(read_volume<int16_t>(folder / "chain.nii"),
+                      read_volume<int16_t>(folder / "sound.nii")));
+    write_file(folder / "pair.hdr", pair(chain));
+    CHECK(same_values(read_volume<int16_t>(folder / "pair.hdr"),
+                      read_volume<int16_t>(folder / "sound.nii")));
+  }
+  write_file(folder / "pair.hdr", pair(""));  // the mark alone
+  CHECK(read_volume<int16_t>(folder / "pair.img").voxels() == 24);
+
+  const std::string long_one = first + extension(64, 48), odd = first + extension(24, 32),
+                    small = first + extension(8, 16), negative = first + extension(-16, 16);
+  for (const std::string& chain : {long_one, first + first + extension(2147483632, 16)}) {
+    CHECK_THAT(reading_error(folder, single(chain)), Catch::Contains("inside a header extension"));
+    CHECK_THAT(reading_error(folder, pair(chain), "pair.hdr"), Catch::Contains("truncated"));
+  }
+  for (const std::string& chain : {odd, small, negative}) {
+    const std::string message = "header extension at byte 384";
+    CHECK_THAT(reading_error(folder, single(chain)), Catch::Contains(message));
+    CHECK_THAT(reading_error(folder, pair(chain), "pair.hdr"), Catch::Contains(message));
+  }
+  // So many that following them has to be cheap.
+  std::string many;
+  for (int i = 0; i < 100000; ++i) many += extension(16, 16);
+  write_file(folder / "many.nii", single(many));
+  CHECK(read_volume<int16_t>(folder / "many.nii").voxels() == 24);
+}
+
+TEST_CASE("a damaged compressed file is named, not its descriptor") {
+  const TemporaryFolder folder;
+  write_volume(folder / "whole.nii.gz", random_volume<int16_t>(oblique_grid({30, 30, 5}), 0, 99));
+  const std::string bytes = read_file(folder / "whole.nii.gz");
+  for (std::string damaged : {bytes.substr(0, bytes.size() / 2), bytes}) {
+    damaged[damaged.size() - 30] ^= 0x55;
+    CHECK_THAT(reading_error(folder, damaged, "damaged.nii.gz"),
+               Catch::Contains("the compressed data are damaged or truncated (") &&
+                   !Catch::Contains("fd:"));
+  }
+}
+
 TEST_CASE("geometries that no scanner gives are refused in every format") {
   const TemporaryFolder folder;
   const std::string sound = sound_nifti(folder);

@@ -194,6 +194,41 @@ TEST_CASE("NRRD: headers that contradict themselves or claim too much are refuse
              Catch::Contains("parsec"));
 }
 
+TEST_CASE("NRRD: a file of voxels that is named twice is refused") {
+  const TemporaryFolder folder;
+  write_file(folder / "one.raw", std::string(1, '\1'));
+  write_file(folder / "two.raw", std::string(1, '\2'));
+  const auto list = [](const std::string& names, const std::string& sizes) {
+    return nrrd(
+        kType + ("dimension: 3\nsizes: " + sizes + "\n") + kRaw + "data file: LIST\n" + names, "");
+  };
+  std::string all;
+  for (int i = 0; i < 100000; ++i) all += "one.raw\n";
+  CHECK_THAT(reading_error(folder, list(all, "100000 1 1"), "a.nhdr"),
+             Catch::Contains("'one.raw' twice"));
+  CHECK_THAT(reading_error(folder, list("one.raw\ntwo.raw\n./one.raw\n", "1 1 3"), "a.nhdr"),
+             Catch::Contains("one.raw' twice"));
+  write_file(folder / "b.nhdr", list("one.raw\ntwo.raw\n", "1 1 2"));
+  CHECK(read_volume<uint8_t>(folder / "b.nhdr")({0, 0, 1}) == 2);
+}
+
+TEST_CASE("NRRD: more dimensions than are read are said to be that, not damage") {
+  const TemporaryFolder folder;
+  const auto of_dimensions = [](int count) {
+    std::string sizes;
+    for (int i = 0; i < count; ++i) sizes += i < 3 ? " 2" : " 1";
+    return nrrd(kType + ("dimension: " + std::to_string(count) + "\nsizes:" + sizes + "\n") + kRaw,
+                std::string(8, '\1'));
+  };
+  write_file(folder / "five.nrrd", of_dimensions(5));
+  CHECK(read_volume<uint8_t>(folder / "five.nrrd").voxels() == 8);
+  for (const int count : {6, 16}) {
+    CHECK_THAT(reading_error(folder, of_dimensions(count), "many.nrrd"),
+               Catch::Contains(std::to_string(count) + " dimensions; 1 to 5 are supported") &&
+                   !Catch::Contains("damaged"));
+  }
+}
+
 TEST_CASE("NRRD: every encoding and arrangement of files gives the same voxels") {
   const TemporaryFolder folder;
   const std::string head = std::string(kType) + kSizes;

@@ -55,6 +55,8 @@ std::vector<Row> nifti_rows(const std::string& nifti) {
   extension = with(with(extension, 0, int32_t{16}), 4, int32_t{4});
   std::string extended = with(nifti, 348, char{1});
   extended.insert(352, extension);
+  std::string odd = with(with(nifti, 348, char{1}), 108, 376.0F);
+  odd.insert(352, with(with(std::string(24, '\0'), 0, int32_t{24}), 4, int32_t{4}));
   std::string singular = nifti;
   for (size_t i = 0; i < 12; ++i) singular = with(singular, 280 + 4 * i, 0.0F);
   return {
@@ -64,6 +66,7 @@ std::vector<Row> nifti_rows(const std::string& nifti) {
       {"inside the header itself", "a.nii", with(nifti, 108, 348.0F)},
       {"inside the header itself", "a.nii", with(sound_nifti2(), 168, int64_t{352})},
       {"inside a header extension", "a.nii", extended},
+      {"which is no positive multiple of 16", "a.nii", odd},
       {"impossible offset", "a.nii", with(nifti, 108, NAN)},
       {"scl_slope or scl_inter of the header is not finite", "a.nii", with(nifti, 112, INFINITY)},
       {"the header contradicts itself", "a.nii", with(nifti, 72, int16_t{64})},
@@ -92,6 +95,11 @@ std::vector<Row> text_rows() {
            nrrd("type: int16\ndimension: 1\nsizes: 4\nencoding: raw\n")},
           {"write raw or gzip", "a.nrrd",
            nrrd("type: uint8\ndimension: 1\nsizes: 8\nencoding: bzip2\n")},
+          {"twice as a file of voxels", "a.nhdr", nrrd(base + "data file: LIST\na.raw\na.raw\n")},
+          {"dimensions; 1 to 5 are supported", "a.nrrd",
+           nrrd("type: uint8\ndimension: 6\nsizes: 2 2 2 1 1 1\nencoding: raw\n")},
+          {"dimensions; 1 to 5 are supported", "a.mha",
+           "NDims = 6\n" + sizes + type + "ElementDataFile = LOCAL\n"},
           {"spread over several files", "a.mhd",
            "NDims = 3\n" + sizes + type + "ElementDataFile = LIST\n"},
           {"stored as text", "a.mha", mha(sizes + type + "BinaryData = False\n")},
