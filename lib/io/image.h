@@ -115,9 +115,8 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options = {});
 template <class T>
 void write_volume(const std::string& path, const Volume<T>& volume);
 
-/// The files beside an image that hold its voxels: what the header of a .mhd or .nhdr names (all
-/// other files of its folder, if it names a list or a pattern), the other one of a pair .hdr and
-/// .img, compressed or not. They need not exist; none if the header cannot be read.
+/// The other files that reading an image opens: the data files that the header of a .mhd or .nhdr
+/// names, the other one of a NIfTI pair. None if the image cannot be read by its header.
 std::vector<std::string> detached_files(const std::string& path);
 
 /// Throws UsageError with the list of known endings unless write_volume knows the ending of `path`.
