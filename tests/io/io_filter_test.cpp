@@ -4,39 +4,19 @@
 
 #include "larch/io/filters.h"
 #include "larch/io/image.h"
+#include "tests/unit/box_mask.h"
 
 using namespace larch;
 using namespace larch::test;
 
-namespace {
-
-Volume<uint8_t> box(const Vec3i& size, const Vec3i& low, const Vec3i& high,
-                    const Vec3d& spacing_mm = {1, 1, 1}) {
-  Grid grid;
-  grid.size = size;
-  grid.spacing_mm = spacing_mm;
-  Volume<uint8_t> mask(grid);
-  for (int64_t i = 0; i < mask.voxels(); ++i) {
-    const Vec3i at = grid.voxel(i);
-    bool inside = true;
-    for (int axis = 0; axis < 3; ++axis) {
-      inside = inside && at[axis] >= low[axis] && at[axis] <= high[axis];
-    }
-    mask[i] = inside ? 255 : 0;
-  }
-  return mask;
-}
-
-}  // namespace
-
 TEST_CASE("signed distances are Euclidean, in mm, and the same for any number of threads") {
-  const auto mask = box({21, 21, 21}, {10, 0, 0}, {20, 20, 20}, {0.5, 1, 2});
+  const auto mask = box_mask({21, 21, 21}, {10, 0, 0}, {20, 20, 20}, {0.5, 1, 2});
   const auto distance = signed_distance_mm(mask);
   CHECK(distance({9, 5, 5}) == Approx(0.5));
   CHECK(distance({0, 5, 5}) == Approx(5));
   CHECK(distance({10, 5, 5}) == Approx(0).margin(1e-6));
   CHECK(distance({20, 5, 5}) == Approx(-5));
-  const auto point = box({15, 15, 15}, {7, 7, 7}, {7, 7, 7}, {1, 1, 3});
+  const auto point = box_mask({15, 15, 15}, {7, 7, 7}, {7, 7, 7}, {1, 1, 3});
   const auto around = signed_distance_mm(point);
   CHECK(around({10, 3, 7}) == Approx(5));
   CHECK(around({7, 11, 8}) == Approx(5));

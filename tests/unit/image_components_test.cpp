@@ -9,24 +9,12 @@
 
 #include "larch/core/error.h"
 #include "larch/image/components.h"
+#include "tests/unit/box_mask.h"
 
 namespace larch::image {
 namespace {
 
-Volume<uint8_t> box(const Vec3i& size, const Vec3i& low, const Vec3i& high) {
-  Grid grid;
-  grid.size = size;
-  Volume<uint8_t> mask(grid);
-  for (int64_t i = 0; i < mask.voxels(); ++i) {
-    const Vec3i at = grid.voxel(i);
-    bool inside = true;
-    for (int axis = 0; axis < 3; ++axis) {
-      inside = inside && at[axis] >= low[axis] && at[axis] <= high[axis];
-    }
-    mask[i] = inside ? 255 : 0;
-  }
-  return mask;
-}
+using test::box_mask;
 
 int64_t count(const Volume<uint8_t>& mask) {
   return std::count(mask.begin(), mask.end(), uint8_t{1});
@@ -111,7 +99,7 @@ TEST_CASE("holes of random masks, wherever in the volume they lie") {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 300; ++round) {
     const Vec3i size{1 + below(9), 1 + below(9), round % 3 == 0 ? 1 : 1 + below(9)};
-    auto mask = box(size, {1, 1, 1}, {0, 0, 0});
+    auto mask = box_mask(size, {1, 1, 1}, {0, 0, 0});
     const Vec3i low{below(size.x), below(size.y), below(size.z)};
     const int often = 2 + below(5);
     for (int64_t i = 0; i < mask.voxels(); ++i) {
@@ -128,7 +116,7 @@ TEST_CASE("holes of random masks, wherever in the volume they lie") {
 }
 
 TEST_CASE("components are counted by faces, and the largest are kept") {
-  auto mask = box({10, 10, 10}, {0, 0, 0}, {3, 3, 3});
+  auto mask = box_mask({10, 10, 10}, {0, 0, 0}, {3, 3, 3});
   mask({4, 4, 4}) = 1;  // touches the box at a corner only
   for (int x = 6; x < 9; ++x) mask({x, 8, 8}) = 7;
   CHECK(count_components(mask) == 3);
@@ -148,7 +136,7 @@ TEST_CASE("components are counted by faces, and the largest are kept") {
 }
 
 TEST_CASE("holes are filled, openings are not") {
-  auto mask = box({9, 9, 9}, {1, 1, 1}, {7, 7, 7});
+  auto mask = box_mask({9, 9, 9}, {1, 1, 1}, {7, 7, 7});
   for (int64_t i = 0; i < mask.voxels(); ++i) {
     const Vec3i at = mask.grid().voxel(i);
     if (at.x > 2 && at.x < 6 && at.y > 2 && at.y < 6 && at.z > 2 && at.z < 6) mask[i] = 0;
@@ -161,7 +149,7 @@ TEST_CASE("holes are filled, openings are not") {
   diagonal({2, 2, 2}) = diagonal({1, 1, 1}) = 0;  // corners are no way out
   CHECK(count(fill_holes(diagonal)) == 343 - 1);
 
-  auto slice = box({7, 7, 1}, {1, 1, 0}, {5, 5, 0});
+  auto slice = box_mask({7, 7, 1}, {1, 1, 0}, {5, 5, 0});
   slice({3, 3, 0}) = 0;
   CHECK(count(fill_holes(slice)) == 25);
   CHECK(count_components(slice) == 1);
