@@ -22,8 +22,8 @@ struct ImageNode {
   int32_t unused = 0;
 };
 
-/// The compiled tree as a stream of 16-byte words, the device image of section 1.2 of the
-/// specification; a tree of one leaf has none. A weak classifier is
+/// The compiled tree as a stream of 16-byte words, none for a tree of one leaf. A weak classifier
+/// is
 ///   {lo, multiplier, remainder, words | channel << 8 | shift << 16 | pure << 18}
 ///   {mask, mask >> 32, alpha, rest}
 /// and then its taps: in pairs {offset, weight, offset, weight}, or, on the channel of which tiles

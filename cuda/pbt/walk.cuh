@@ -52,12 +52,14 @@ std::shared_ptr<const Prepared> prepare_direct(const EvaluateJob& job, Walk walk
 /// The walks lead voxels through the first tree of the job. All give the same bytes; each returns
 /// when its work is queued.
 ///
-/// tile: a warp leads a block of voxels through the tree together (section 4.2 of the
-/// specification), on a copy of the integral volume in shared memory if that fits, else directly.
+/// tile: a warp leads a block of voxels through the tree together, left subtree first, and skips
+/// what none of them reaches; on a copy of the integral volume in shared memory if that fits, else
+/// directly.
 void tile_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device);
-/// stack: one thread a voxel with a stack of its own (the kernel of Birkbeck et al., figure 2).
+/// stack: one thread per voxel, with a stack of its own (Birkbeck, Sofka, Zhou 2011, figure 2).
 void stack_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device);
-/// queue: level by level, the voxels at a node in one queue (section 4.3 of the specification).
+/// queue: level by level, with the voxels at a node in one queue, so that all threads of a launch
+/// are at work however unbalanced the tree is.
 void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device);
 
 inline unsigned blocks_for(int64_t items, int64_t per_block) {

@@ -23,7 +23,7 @@ enum class ChannelKind : uint16_t {
 /// What lies outside the volume.
 enum class Padding : uint8_t {
   kClamp = 0,  ///< the nearest voxel, as far as the model reaches
-  kZero = 1,   ///< 0, as in the seeds; it tells a classifier where the border of a crop is
+  kZero = 1,   ///< 0, by which a classifier can tell where the border of a crop is
 };
 
 /// Outside the volume the nearest voxel counts; otherwise nothing does.

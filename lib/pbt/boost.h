@@ -77,9 +77,9 @@ struct BoostRound {
   LARCH_HD double error() const { return weighted_error(total, agreement); }
 };
 
-/// Discrete AdaBoost (Freund, Schapire 1997) with 64-bin weak classifiers: section 3.4 of the
-/// specification. Runs all rounds without asking whether one is good enough; the caller truncates.
-/// Several problems, as those of the nodes of a level, run together where that pays.
+/// Discrete AdaBoost (Freund, Schapire 1997) with weak classifiers that vote by 64 bins of a
+/// feature's value. Runs all rounds without asking whether one is good enough; the caller
+/// truncates. Several problems, as those of the nodes of a level, run together where that pays.
 std::vector<std::vector<BoostRound>> boost(const FeaturePool& pool,
                                            std::span<const BoostProblem> problems,
                                            const Context& context);

@@ -20,7 +20,8 @@ namespace larch::pbt {
 enum class Walk : uint8_t {
   kAuto = 0,
   kTile = 1,   ///< a tile of voxels visits a node together; nodes that no voxel reaches are skipped
-  kStack = 2,  ///< each voxel by itself with a stack of (node, weight): Algorithm 2 of the seed
+  kStack = 2,  ///< each voxel by itself with a stack of (node, weight): Birkbeck et al.,
+               ///< "Fast Boosting Trees", 2011, Algorithm 2
   kQueue = 3,  ///< level by level, the voxels at a node in one queue; on the CPU the tile walk
 };
 constexpr auto enum_names(Walk*) {

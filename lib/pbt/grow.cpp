@@ -15,7 +15,7 @@
 namespace larch::pbt {
 namespace {
 
-/// Section 3.5 of the specification: may this node be split at all?
+/// Why the node may not be split, by its depth and samples; kGrown if it may.
 NodeReason stop_before(const Growth& g, const Node& node, const NodeSamples& list) {
   const TreeConfig& config = g.config.tree;
   if (node.reason != NodeReason::kGrown) return node.reason;

@@ -54,7 +54,8 @@ void plant(Growth& growth, const PartialModel* resume);
 /// Throws the InputError for a checkpoint that does not fit the training data or the settings.
 [[noreturn]] void throw_foreign_checkpoint();
 
-/// Grows the tree from the root (TRAIN of section 3.1 of the specification), level by level.
+/// Grows the tree from the root, level by level: the recursion of Tu 2005 (Probabilistic
+/// Boosting-Tree), in which a node is boosted on the samples that reach it.
 void grow(Growth& growth, const TrainHooks& hooks, const Context& context);
 
 /// The `wanted` of lowest hash among the features `from` of a pool of `pool` features, ascending.
@@ -105,8 +106,8 @@ std::vector<StrongClassifier> train_nodes(const Growth& growth, std::span<const 
 size_t best_length(const Growth& growth, const NodeSamples& list,
                    const std::vector<WeakClassifier>& weaks, const Context& context);
 
-/// Routes all training samples of a node to its children (GROW of section 3.1 of the
-/// specification): `scores`, the node's H at each sample of the list.
+/// Routes all training samples of a node to its children, those whose posterior lies within
+/// routing_band of one half to both (Tu 2005): `scores`, the node's H at each sample of the list.
 void route_training(const Growth& growth, const NodeSamples& list, std::span<const int32_t> scores,
                     NodeSamples children[2], int threads);
 
@@ -119,12 +120,13 @@ void route_visits(const Growth& growth, const Node& node, NodeSamples& list,
                   NodeSamples children[2], const Context& context);
 
 /// Replaces the negatives of the unfinished nodes of the level that begins at `first_node` by
-/// voxels that the tree so far takes for the class (section 3.3 of the specification).
+/// voxels that the tree so far takes for the class. They share the mass of those that they replace,
+/// so that the frequencies at the nodes remain those of the images.
 void mine_negatives(Growth& growth, size_t first_node, const Context& context);
 
-/// Turns nodes into leaves, bottom-up, where the held-out log-loss does not rise by more than 1e-6,
-/// and removes what became unreachable. Returns how many nodes were turned, and the posterior of
-/// each held-out sample afterwards (section 3.6 of the specification).
+/// Reduced-error pruning: turns nodes into leaves, bottom-up, where the held-out log-loss does not
+/// rise by more than 1e-6, and removes what became unreachable. Returns how many nodes were turned,
+/// and the posterior of each held-out sample afterwards.
 size_t prune(Model& model, const std::vector<std::vector<HeldOutVisit>>& visits,
              const SampleSet& held_out, std::vector<double>* posterior);
 

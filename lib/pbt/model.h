@@ -17,7 +17,7 @@
 
 namespace larch::pbt {
 
-/// A thresholded feature: 64 votes over the bins of its value (Birkbeck et al. section 3.1; a
+/// A thresholded feature: 64 votes over the bins of its value (Birkbeck et al., section 3.1; a
 /// simple threshold is the special case of a mask with ones on one side).
 struct WeakClassifier {
   uint32_t feature = 0;  ///< index into Model::features
@@ -54,7 +54,8 @@ struct Node {
   bool is_leaf() const { return left < 0; }
 };
 
-/// Which prior the posterior refers to (section 3.8 of the specification).
+/// Which prior the posterior refers to: the share of the class among the training samples, one
+/// half, or a given value. The masses of all nodes are scaled to it when a model is compiled.
 enum class PriorKind : uint8_t { kTrain = 0, kHalf = 1, kValue = 2 };
 constexpr auto enum_names(PriorKind*) {
   return std::to_array<EnumName<PriorKind>>(
@@ -123,7 +124,8 @@ struct Model {
 /// The table of logistic_q30.
 std::vector<uint32_t> make_logistic_table();
 
-/// t1 and t2 as Q20 integers from e1 and e2 (K7 of the specification).
+/// t1 and t2 as Q20 integers from e1 and e2: the H at which p = 1 / (1 + exp(-2 H)) is 1 - e1 and
+/// 1/2 + e2.
 Thresholds make_thresholds(double e1, double e2, bool hard);
 
 /// Empirical probability of each node in Q30, smoothed towards its parent, after the prior rule.
@@ -163,9 +165,9 @@ struct CompiledModel {
 CompiledModel compile(const Model& model, std::span<const image::IntegralLayout> layouts,
                       const EvaluationRule& rule);
 
-/// The reference evaluation (section 4.1 of the specification, Algorithm 2; 3.9): posterior in Q60
-/// of a vector that gives each weak classifier's vote. Recursive by nature, written with a stack.
-/// `response(f)` is the value of feature f of the model.
+/// The reference evaluation (Birkbeck, Sofka, Zhou 2011, Algorithm 2), for a forest the mean of its
+/// trees: posterior in Q60 of a vector that gives each weak classifier's vote. Recursive by nature,
+/// written with a stack. `response(f)` is the value of feature f of the model.
 uint64_t posterior_q60(const Model& model, const EvaluationRule& rule,
                        std::span<const uint32_t> q_q30, std::span<const int32_t> responses);
 

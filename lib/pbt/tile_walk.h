@@ -6,8 +6,8 @@
 
 namespace larch::pbt::cpu {
 
-/// Section 4.2 of the specification on the CPU: the voxels of a tile visit a node together, left
-/// subtree first; a subtree that no voxel of the tile reaches is skipped.
+/// The voxels of a tile visit a node together, left subtree first; a subtree that no voxel of the
+/// tile reaches is skipped.
 void tile_walk(const EvaluateJob& job);
 
 /// Writes the posterior of voxel `i` in the type of the job.

@@ -29,7 +29,8 @@ constexpr auto enum_names(Padding*) {
 
 namespace larch::pbt {
 
-/// The weak classifiers of the seeds; they differ in training only.
+/// The weak classifiers of Birkbeck, Sofka, Zhou 2011, section 3.1: votes over a histogram of the
+/// feature's values, or a threshold. They differ in training only.
 enum class WeakKind : uint8_t { kHist64 = 0, kThreshold = 1 };
 constexpr auto enum_names(WeakKind*) {
   return std::to_array<EnumName<WeakKind>>(

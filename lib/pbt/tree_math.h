@@ -28,12 +28,12 @@ LARCH_HD uint32_t logistic_q30(const uint32_t* table, int32_t h_q20) {
   return static_cast<uint32_t>(table[entry] + ((rise * fraction) >> 13));
 }
 
-/// Where a voxel goes from a node: section 2.1, Algorithm 1 of Birkbeck et al., with H in place of
-/// p (p > 1 - e1 is H > t1, p > 1/2 + e2 is H > t2; strict).
+/// Where a voxel goes from a node: Birkbeck, Sofka, Zhou 2011, section 2.1, Algorithm 1, with H in
+/// place of p (p > 1 - e1 is H > t1, p > 1/2 + e2 is H > t2; strict).
 struct Thresholds {
   int32_t t1 = 0;    ///< beyond it the voxel descends one child with its whole weight
   int32_t t2 = 0;    ///< beyond it one child is descended, the other gives its empirical value
-  int32_t hard = 0;  ///< 1: H > 0 right, otherwise left, whole weight (the "Tree" of the seeds)
+  int32_t hard = 0;  ///< 1: H > 0 right, otherwise left, with the whole weight (ibid., section 4.1)
 };
 
 /// The four parts into which a node splits the weight of a voxel; they add up to the weight.
@@ -104,9 +104,9 @@ struct TreeView {
   int32_t early_rejection = 0;
 };
 
-/// Early rejection (section 4.4 of the specification): once the remaining weak classifiers cannot
-/// bring H back across the outer threshold, the voxel's way is certain. `partial` is the sum so
-/// far, `rest` the sum of the alphas to come. Exact: the outcome of split_weight is unchanged.
+/// Early rejection: once the remaining weak classifiers cannot bring H back across the outer
+/// threshold, the voxel's way is certain. `partial` is the sum so far, `rest` the sum of the alphas
+/// to come. Exact: the outcome of split_weight is unchanged.
 LARCH_HD bool is_certain(int32_t partial, int32_t rest, const Thresholds& t) {
   const int32_t bound = t.hard ? 0 : t.t1;
   return partial - rest > bound || partial + rest < -bound;
@@ -117,7 +117,8 @@ LARCH_HD int32_t certain_value(int32_t partial, int32_t rest, const Thresholds& 
   return partial - rest > (t.hard ? 0 : t.t1) ? partial - rest : partial + rest;
 }
 
-/// A tree's part of a forest's sum (section 3.9 of the specification), Q40: 2^24 trees fit 64 bits.
+/// A tree's part of a forest's sum, Q40: 2^24 trees fit 64 bits. The posterior of a forest is the
+/// mean of its trees' (US 2012/0069003 A1, figure 13).
 LARCH_HD uint64_t forest_term(uint64_t q60) {
   return q60 >> 20;
 }

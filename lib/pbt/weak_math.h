@@ -163,7 +163,7 @@ LARCH_HD int32_t quantised_weight(double weight, bool positive) {
   return positive ? magnitude : -magnitude;
 }
 
-/// The weighted error of a round whose winner agrees by so much (5.5 of the specification).
+/// The weighted error of a round whose winner agrees by so much.
 LARCH_HD double weighted_error(uint64_t total, uint64_t agreement) {
   return static_cast<double>(total - agreement) / (2.0 * static_cast<double>(total));
 }

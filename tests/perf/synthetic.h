@@ -18,8 +18,9 @@ namespace larch::perf {
 pbt::TrainingVolume noise_and_blobs(const Vec3i& size, int number);
 
 /// A tree of depth 6 with 40 to 48 weak classifiers in each of its 63 inner nodes, window 17: the
-/// shape of the trees in the seeds, on one channel of intensity at `levels` pyramid levels. Trained
-/// within seconds on blobs, and the same for every caller. The reference of the evaluation figures.
+/// shape of the trees in US 2012/0069003 A1 (paragraph 89), on one channel of intensity at `levels`
+/// pyramid levels. Trained within seconds on blobs, and the same for every caller. The reference of
+/// the evaluation figures.
 struct SyntheticTree {
   int depth = 6;
   int levels = 1;

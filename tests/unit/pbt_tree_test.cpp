@@ -100,7 +100,7 @@ void check_close(const std::vector<double>& got, const std::vector<double>& expe
   for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).margin(3e-6));
 }
 
-/// Algorithm 2 of the seed in doubles, by recursion.
+/// Algorithm 1 of Birkbeck, Sofka, Zhou 2011 in doubles, by recursion.
 double recursion(const Model& model, const std::vector<double>& q, const Thresholds& t,
                  const std::vector<int32_t>& responses, int32_t n) {
   const Node& node = model.nodes[static_cast<size_t>(n)];
