@@ -141,8 +141,7 @@ constexpr const char* kDescription =
     "asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
     "input or in LPS mm, whatever the space of the model; only GIFTI meshes (.gii) are RAS mm, as "
     "that format has it: their x and y have the other sign. The results do not depend on the "
-    "device "
-    "or the number of threads. If nothing is found, the outputs are written with the status "
+    "device or the number of threads. If nothing is found, the outputs are written with the status "
     "'rejected' and the exit code is 7.\n\n"
     "With --list or --dataset and --output-dir the model is loaded once, and images are read and "
     "results written while others are computed. The folder gets what --write says, with the bytes "
@@ -150,8 +149,7 @@ constexpr const char* kDescription =
     "<id>.probability.nii.gz, <id>.vtk (mesh), <id>.png (qc) and <id>.candidates.tsv; and "
     "status.tsv with a row for each case: ok, rejected, failed or skipped. A case that fails does "
     "not stop the others; the exit code is 7 if any failed or was rejected, and 5 if memory is "
-    "what "
-    "all that failed lacked: with more of it and --skip-existing the run goes on.\n\n"
+    "what all that failed lacked: with more of it and --skip-existing the run goes on.\n\n"
     "--skip-existing goes on with an interrupted run: cases whose outputs are all there are left "
     "out, if their sidecars tell of the same content of image and model, the same configuration "
     "and the same version of the results. Device, threads, memory and the names of folders do not "
@@ -165,15 +163,15 @@ constexpr const char* kDescription =
     "Columns that other programs added are kept. Until a run ends, its rows are in the folder "
     ".larch as well, so that a run that is killed loses none: the next run takes them over. "
     "larch.json tells of the run that ended last, and of those before it in \"EarlierRuns\".\n\n"
-    "--memory bounds what the evaluation takes on its device, beside the image (6 bytes a voxel "
+    "--memory bounds what the evaluation takes on its device, beside the image (6 bytes per voxel "
     "while it is read) and the probabilities (4): a volume that needs more is evaluated in slabs, "
     "with the same result. --probability and --candidates need no more than that; then the voxels "
-    "above the threshold are counted as found. Labels, mesh and picture need up to 36 bytes a "
-    "voxel, and 97 for each voxel near the surface that the graph cut may change "
-    "(structure.graph_cut.max_band_voxels). With --list all images in flight together stay below "
-    "the same bound: as many are finished at a time as fit, and a case whose reading or structure "
-    "alone would take more fails with the bytes that it needs. Meshes are not counted: they take "
-    "more for a surface with more faces.";
+    "above the threshold are counted as found. Labels, mesh and picture need up to 36 bytes per "
+    "voxel, 97 for each voxel near the surface that the graph cut may change "
+    "(structure.graph_cut.max_band_voxels), and 64 and 36 for each vertex and triangle of a mesh, "
+    "which are counted before it is made. With --list all images in flight together stay below the "
+    "same bound, the cut and the mesh included: as many are finished at a time as fit, and a case "
+    "whose reading, structure or mesh alone would take more fails with the bytes that it needs.";
 
 }  // namespace
 

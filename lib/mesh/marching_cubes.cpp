@@ -72,25 +72,31 @@ class Extractor {
   Extractor(const Field& field, const Context& context) : field_(field), context_(context) {}
 
   Mesh run() {
-    box_ = bounding_box(field_);
-    if (box_.size.z == 0) return {};
-    const int layers = box_.size.z - 1;
-    offsets_.assign(layers, {});
-    parallel_for(context_.threads, layers, 4, [&](int64_t begin, int64_t end) {
-      count(static_cast<int>(begin), static_cast<int>(end));
-    });
-    const auto [vertices, triangles] = counts_to_offsets();
-    mesh_.vertices_mm.resize(vertices);
-    mesh_.triangles.resize(triangles);
-    parallel_for(context_.threads, layers, 4, [&](int64_t begin, int64_t end) {
+    const SurfaceSize size = count_all();
+    check(size);
+    mesh_.vertices_mm.resize(size.vertices);
+    mesh_.triangles.resize(size.triangles);
+    parallel_for(context_.threads, layers(), kGrain, [&](int64_t begin, int64_t end) {
       fill(static_cast<int>(begin), static_cast<int>(end));
     });
     return std::move(mesh_);
   }
 
+  /// Finds the box, and where each of its layers starts.
+  SurfaceSize count_all() {
+    box_ = bounding_box(field_);
+    offsets_.assign(layers(), {});
+    parallel_for(context_.threads, layers(), kGrain, [&](int64_t begin, int64_t end) {
+      count(static_cast<int>(begin), static_cast<int>(end));
+    });
+    return counts_to_offsets();
+  }
+
  private:
   using Bits = std::vector<uint8_t>;
+  static constexpr int64_t kGrain = 4;  // layers
 
+  int layers() const { return std::max(0, box_.size.z - 1); }
   int64_t at(int x, int y) const { return x + static_cast<int64_t>(box_.size.x) * y; }
   int64_t layer_points() const { return static_cast<int64_t>(box_.size.x) * box_.size.y; }
 
@@ -153,20 +159,22 @@ class Extractor {
     }
   }
 
-  std::pair<int64_t, int64_t> counts_to_offsets() {
-    int64_t vertices = 0, triangles = 0;
+  SurfaceSize counts_to_offsets() {
+    SurfaceSize size;
     for (LayerCounts& layer : offsets_) {
       const LayerCounts counts = layer;
-      layer = {vertices, vertices + counts.plane_vertices, triangles};
-      vertices += counts.plane_vertices + counts.z_vertices;
-      triangles += counts.triangles;
+      layer = {size.vertices, size.vertices + counts.plane_vertices, size.triangles};
+      size.vertices += counts.plane_vertices + counts.z_vertices;
+      size.triangles += counts.triangles;
     }
+    return size;
+  }
+
+  static void check(const SurfaceSize& size) {
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    if (vertices > kMost || triangles > kMost) {
-      throw MemoryError("marching cubes: the surface would have " + std::to_string(triangles) +
-                        " triangles, more than 2^31 - 1; resample the volume to larger voxels");
-    }
-    return {vertices, triangles};
+    if (size.vertices <= kMost && size.triangles <= kMost) return;
+    throw MemoryError("marching cubes: the surface would have " + std::to_string(size.triangles) +
+                      " triangles, more than 2^31 - 1; resample the volume to larger voxels");
   }
 
   /// The vertex on the edge from lattice point (x, y, z) along `axis`.
@@ -253,6 +261,30 @@ Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context) {
   Mesh mesh = Extractor(field, context).run();
   mesh.frame = mask.grid().frame;
   return mesh;
+}
+
+int64_t SurfaceSize::bytes() const {
+  return vertices * static_cast<int64_t>(sizeof(Vec3d)) +
+         triangles * static_cast<int64_t>(sizeof(Vec3i));
+}
+
+std::string describe(const SurfaceSize& size) {
+  return std::to_string(size.vertices) + " vertices and " + std::to_string(size.triangles) +
+         " triangles";
+}
+
+SurfaceSize surface_size(const Volume<uint8_t>& mask, const Context& context) {
+  const MaskField field{mask};
+  return Extractor(field, context).count_all();
+}
+
+int64_t marching_cubes_bytes(const SurfaceSize& size, const Vec3i& volume, int threads) {
+  // Two layers of bits and five of the vertices' numbers, for each thread that finds layers.
+  const int64_t per_point = 2 + 5 * static_cast<int64_t>(sizeof(int32_t));
+  const int64_t points = (volume.x + int64_t{2}) * (volume.y + int64_t{2});
+  const int64_t layers = volume.z + int64_t{1};
+  return size.bytes() + per_point * points * std::min<int64_t>(threads, layers) +
+         layers * static_cast<int64_t>(sizeof(LayerCounts));
 }
 
 }  // namespace larch::mesh

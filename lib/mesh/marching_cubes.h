@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "larch/core/context.h"
 #include "larch/core/mesh.h"
@@ -29,5 +30,24 @@ Mesh marching_cubes(const Volume<float>& field, double iso, const Context& conte
 
 /// The surface of a mask (0 outside, anything else inside): field 0/1, iso 0.5.
 Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context);
+
+/// How large a surface is.
+struct SurfaceSize {
+  int64_t vertices = 0, triangles = 0;
+
+  /// Of the mesh itself.
+  int64_t bytes() const;
+};
+
+/// "120 vertices and 236 triangles".
+std::string describe(const SurfaceSize& size);
+
+/// The size of marching_cubes(mask), exactly, without making it. Takes two bytes per voxel of a
+/// slice and thread.
+SurfaceSize surface_size(const Volume<uint8_t>& mask, const Context& context);
+
+/// Upper bound for the bytes that marching_cubes takes for a surface of this size in a volume of
+/// `volume` voxels, the mesh included.
+int64_t marching_cubes_bytes(const SurfaceSize& size, const Vec3i& volume, int threads);
 
 }  // namespace larch::mesh

@@ -43,28 +43,35 @@ Neighbours find_neighbours(const Mesh& surface) {
 
 }  // namespace
 
-Mesh smooth(const Mesh& surface, const SmoothConfig& config, const Context& context) {
-  Mesh out = surface;
-  if (config.iterations == 0) return out;
+Mesh smooth(Mesh surface, const SmoothConfig& config, const Context& context) {
+  if (config.iterations == 0) return surface;
   const Neighbours neighbours = find_neighbours(surface);
   const double mu = 1 / (config.pass_band - 1 / config.lambda);
-  std::vector<Vec3d> moved(out.vertices_mm.size());
+  std::vector<Vec3d> moved(surface.vertices_mm.size());
   for (int step = 0; step < 2 * config.iterations; ++step) {
     const double share = step % 2 == 0 ? config.lambda : mu;
     const auto body = [&](int64_t begin, int64_t end) {
       for (int64_t v = begin; v < end; ++v) {
-        const Vec3d at = out.vertices_mm[v];
+        const Vec3d at = surface.vertices_mm[v];
         const int64_t first = neighbours.first[v], last = neighbours.last[v];
         Vec3d sum{};
-        for (int64_t i = first; i < last; ++i) sum += out.vertices_mm[neighbours.list[i]];
+        for (int64_t i = first; i < last; ++i) sum += surface.vertices_mm[neighbours.list[i]];
         const bool alone = first == last;
         moved[v] = alone ? at : at + share * (sum / static_cast<double>(last - first) - at);
       }
     };
     parallel_for(context.threads, static_cast<int64_t>(moved.size()), 4096, body);
-    std::swap(moved, out.vertices_mm);
+    std::swap(moved, surface.vertices_mm);
   }
-  return out;
+  return surface;
+}
+
+int64_t smooth_bytes(const SurfaceSize& size, const SmoothConfig& config) {
+  if (config.iterations == 0) return size.bytes();
+  // The moved vertices, where the neighbours of each begin and end, and six per triangle.
+  const int64_t per_vertex = sizeof(Vec3d) + 2 * sizeof(int64_t);
+  const int64_t per_triangle = 6 * sizeof(int32_t);
+  return size.bytes() + per_vertex * (size.vertices + 1) + per_triangle * size.triangles;
 }
 
 }  // namespace larch::mesh

@@ -5,6 +5,7 @@
 #include "larch/config/fields.h"
 #include "larch/core/context.h"
 #include "larch/core/mesh.h"
+#include "larch/mesh/marching_cubes.h"
 
 namespace larch::mesh {
 
@@ -27,6 +28,10 @@ struct SmoothConfig {
 /// SIGGRAPH 1995): each iteration moves every vertex by `lambda` of the way to the mean of its
 /// neighbours and then by mu < 0 of that way, 1/mu = pass_band - 1/lambda. Triangles stay as they
 /// are. The result does not depend on context.threads.
-Mesh smooth(const Mesh& surface, const SmoothConfig& config, const Context& context);
+Mesh smooth(Mesh surface, const SmoothConfig& config, const Context& context);
+
+/// Upper bound for the bytes that smoothing takes for a surface of this size that is moved into it,
+/// the mesh included.
+int64_t smooth_bytes(const SurfaceSize& size, const SmoothConfig& config);
 
 }  // namespace larch::mesh

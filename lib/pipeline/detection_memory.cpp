@@ -7,6 +7,7 @@
 
 #include "larch/core/error.h"
 #include "larch/image/preprocess.h"
+#include "larch/io/mesh_io.h"
 #include "larch/pbt/slabs.h"
 
 namespace larch::pipeline {
@@ -20,8 +21,12 @@ constexpr int64_t kResampling = 4;
 constexpr int64_t kBand = 4;
 /// The order of the voxels by probability.
 constexpr int64_t kCandidates = 8;
-/// Mask, components and holes (labels, and the runs that they are found by), surface, label map.
+/// Mask, components and holes (labels, and the runs that they are found by), label map.
 constexpr int64_t kAfterTheCut = 28;
+/// Label map and mask while the surface is made.
+constexpr int64_t kBesideSurface = 5;
+/// A volume's copy while it is written, and what is compressed of it.
+constexpr int64_t kWriting = 8;
 
 int64_t kept_image(const DetectConfig& config, const Wanted& wanted, int64_t voxels) {
   return needs_image(config, wanted) ? kImage * voxels : 0;
@@ -38,6 +43,14 @@ int64_t finishing_bytes(const DetectConfig& config, const Wanted& wanted, int64_
 
 bool cuts(const DetectConfig& config, const Wanted& wanted) {
   return wanted.structure && config.structure.regularise;
+}
+
+/// The probability on the grid of the image and, for the cut, the band and moved probabilities.
+int64_t surveying_bytes(const DetectConfig& config, const Wanted& wanted, int64_t voxels) {
+  int64_t bytes = kPosterior * voxels;
+  if (!cuts(config, wanted)) return bytes;
+  if (config.structure.threshold != 0.5) bytes += kPosterior * voxels;
+  return bytes + kBand * voxels;
 }
 
 }  // namespace
@@ -68,13 +81,14 @@ DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& co
     need.computing = beside + std::min(whole, allowed);
     if (memory_bytes > 0) memory.evaluation = std::min(whole, allowed);
   }
-  need.surveying = kept + kPosterior * inner + 2 * kPosterior * voxels + kBand * voxels;
+  need.surveying = kept + kPosterior * inner + surveying_bytes(config, wanted, voxels);
   const auto& cut = config.structure.graph_cut;
   const int64_t graph = cuts(config, wanted) ? std::min(voxels, cut.max_band_voxels) *
                                                    regularise::graph_cut_bytes_per_voxel(cut)
                                              : 0;
   need.finishing = kPosterior * inner + finishing_bytes(config, wanted, voxels, graph);
-  memory.least = std::max(need.reading, finishing_bytes(config, wanted, voxels, 0));
+  memory.least =
+      std::max({need.reading, beside, need.surveying, finishing_bytes(config, wanted, voxels, 0)});
   return memory;
 }
 
@@ -97,6 +111,17 @@ int64_t survey_structure(const DetectConfig& config, DetectionJob& job, const Co
                 : regularise::graph_cut_bytes(centred(probability, threshold), cut, context);
   }
   return finishing_bytes(config, job.wanted, job.grid.voxels(), graph);
+}
+
+int64_t bytes_with_surface(const DetectConfig& config, const DetectionJob& job,
+                           const std::string& mesh_file, const Context& context) {
+  const int64_t voxels = job.grid.voxels();
+  const mesh::SurfaceSize& size = job.surface_size;
+  const int64_t writing =
+      size.bytes() +
+      std::max(mesh_writing_bytes(mesh_file, size.vertices, size.triangles), kWriting * voxels);
+  return (kPosterior + kBesideSurface) * voxels + kept_image(config, job.wanted, voxels) +
+         std::max(surface_bytes(config, job, context), writing);
 }
 
 }  // namespace larch::pipeline

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "larch/io/image.h"
 #include "larch/pbt/model.h"
@@ -31,5 +32,10 @@ void require_least(const DetectionMemory& memory, int64_t memory_bytes);
 /// Takes the posterior of an evaluated job to the grid of its image and returns the bytes that
 /// find_structure and the files then take at most: the band of the graph cut is known now.
 int64_t survey_structure(const DetectConfig& config, DetectionJob& job, const Context& context);
+
+/// Upper bound for the bytes that a job whose structure is found takes until its files are written,
+/// the surface mesh, which goes to `mesh_file`, included.
+int64_t bytes_with_surface(const DetectConfig& config, const DetectionJob& job,
+                           const std::string& mesh_file, const Context& context);
 
 }  // namespace larch::pipeline

@@ -72,6 +72,19 @@ class Ledger {
   int64_t held_ = 0;
 };
 
+/// Leads one item through all stages in the calling thread.
+void lead_alone(size_t item, const Stages& stages, const OverlapLimits& limits,
+                const std::function<bool()>& stop, OverlapTimes& times) {
+  const auto begin = Clock::now();
+  const bool to_survey = stages.survey && stages.need(item).finishing > limits.bytes;
+  const bool was_read = stages.read(item);
+  times.waited_for_reading += seconds_since(begin);
+  if (!was_read || stop() || !stages.compute(item)) return;
+  const auto computed = Clock::now();
+  if (!to_survey || stages.survey(item) >= 0) stages.finish(item, [](int64_t) { return true; });
+  times.waited_for_finishing += seconds_since(computed);
+}
+
 /// What the threads of a batch share; one lock is enough, since the stages are long.
 class Overlap {
  public:
@@ -86,6 +99,7 @@ class Overlap {
     // An item that cannot be queued for want of memory would hold its bytes for ever.
     ready_.reserve(count);
     computed_.reserve(count);
+    again_.reserve(count);
   }
 
   OverlapTimes run() {
@@ -102,6 +116,10 @@ class Overlap {
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);
     times_.waited_for_finishing += seconds_since(computed);
+    for (const size_t item : again_) {
+      if (stop_()) break;
+      lead_alone(item, stages_, limits_, stop_, times_);
+    }
     times_.seconds = seconds_since(start);
     return times_;
   }
@@ -240,14 +258,24 @@ class Overlap {
         return to_survey(i) && bytes > limits_.bytes ? std::nullopt : std::optional(bytes);
       });
       if (to_finish) {
-        lock.unlock();
-        guarded([&] { stages_.finish(*to_finish); });
-        lock.lock();
-        release(*to_finish, behind_);
+        finish_one(*to_finish, lock);
       } else if (!survey_one(lock)) {
         sleep(lock);
       }
     }
+  }
+
+  void finish_one(size_t item, Lock& lock) {
+    const Grow grow = [&](int64_t bytes) {
+      const std::lock_guard inner(mutex_);
+      return ledger_.take(item, bytes);
+    };
+    lock.unlock();
+    bool over = true;
+    guarded([&] { over = stages_.finish(item, grow); });
+    lock.lock();
+    if (!over) again_.push_back(item);
+    release(item, behind_);
   }
 
   bool to_survey(size_t item) const { return stages_.survey && surveyed_[item] == 0; }
@@ -283,6 +311,7 @@ class Overlap {
   Ledger ledger_;
   std::vector<uint8_t> surveyed_;
   std::vector<size_t> ready_, computed_;  // between the stages
+  std::vector<size_t> again_;             // asked for more than there was beside the others
   size_t next_ = 0, reading_ = 0;
   size_t ahead_ = 0, behind_ = 0;  // being read, ready or computed now; computed and not finished
   int readers_left_ = 0;
@@ -296,14 +325,7 @@ OverlapTimes one_after_the_other(size_t count, const Stages& stages, const Overl
   OverlapTimes times;
   const auto start = Clock::now();
   for (size_t item = 0; item < count && !stop(); ++item) {
-    const auto begin = Clock::now();
-    const bool to_survey = stages.survey && stages.need(item).finishing > limits.bytes;
-    const bool was_read = stages.read(item);
-    times.waited_for_reading += seconds_since(begin);
-    if (!was_read || stop() || !stages.compute(item)) continue;
-    const auto computed = Clock::now();
-    if (!to_survey || stages.survey(item) >= 0) stages.finish(item);
-    times.waited_for_finishing += seconds_since(computed);
+    lead_alone(item, stages, limits, stop, times);
   }
   times.seconds = seconds_since(start);
   return times;

@@ -20,6 +20,10 @@ struct MemoryNeed {
   int64_t most() const { return std::max({reading, computing, surveying, finishing, resting}); }
 };
 
+/// Asks for more memory than a stage was granted: what it takes in all, in bytes. False if that is
+/// not to be had beside the other items.
+using Grow = std::function<bool(int64_t bytes)>;
+
 /// The three stages that every item of a batch passes, given by its number. `read` and `finish` run
 /// in threads of their own, several at a time for different items; `compute` runs in the calling
 /// thread, one item at a time. An item whose `read` or `compute` returns false ends there. An
@@ -31,7 +35,9 @@ struct Stages {
   /// Bytes that finishing really takes; less than 0 if the item ends here. Asked in a finisher's
   /// thread, once, where need(item).finishing does not fit. May be empty.
   std::function<int64_t(size_t)> survey;
-  std::function<void(size_t)> finish;
+  /// Returns false if `grow` did: the item has let go of all that it held, and passes all stages
+  /// again, alone, after the others. Alone it gets all that it asks for.
+  std::function<bool(size_t, const Grow& grow)> finish;
 };
 
 struct OverlapLimits {

@@ -11,6 +11,7 @@
 
 #include <malloc.h>
 
+#include "larch/app/bytes.h"
 #include "larch/app/failures.h"
 #include "larch/core/atomic_file.h"
 #include "larch/core/error.h"
@@ -33,10 +34,6 @@ void check_id(const std::string& id) {
                      "' cannot be a file name (it starts with a dot, or holds a slash or a control "
                      "character); give a column 'id' with other names");
   }
-}
-
-std::string mebibytes(int64_t bytes) {
-  return std::to_string((bytes >> 20) + 1) + " MiB";
 }
 
 /// As those of a detection on one image.
@@ -65,7 +62,8 @@ class Batch {
     const OverlapLimits limits = plan();
     const Stages stages{[this](size_t i) { return need(i); }, [this](size_t i) { return read(i); },
                         [this](size_t i) { return compute(i); },
-                        [this](size_t i) { return survey(i); }, [this](size_t i) { finish(i); }};
+                        [this](size_t i) { return survey(i); },
+                        [this](size_t i, const Grow& grow) { return finish(i, grow); }};
     OverlapTimes times;
     try {
       times = overlap(jobs_.size(), stages, limits, [this] { return context_.stop_requested(); });
@@ -188,33 +186,58 @@ class Batch {
     const bool fits = attempt(i, [&] {
       bytes = survey_structure(config_, *jobs_[i], side_);
       if (request_.memory_bytes > 0 && bytes > request_.memory_bytes) {
-        throw MemoryError("structure and files of this case take up to " + mebibytes(bytes) + " (" +
+        throw MemoryError("structure and files of this case take up to " + bytes_text(bytes) + " (" +
                           std::to_string(bytes) + " bytes), --memory allows " +
-                          mebibytes(request_.memory_bytes) +
+                          bytes_text(request_.memory_bytes) +
                           "; allow more, or lower structure.graph_cut.max_band_voxels");
       }
     });
     return fits ? bytes : -1;
   }
 
-  void finish(size_t i) {
+  /// The memory that a case with its structure takes for its surface. Throws MemoryError if that is
+  /// more than the promise.
+  int64_t with_surface(size_t i, const DetectionFiles& files) const {
+    const DetectionJob& job = *jobs_[i];
+    const int64_t bytes = bytes_with_surface(config_, job, files.mesh, side_);
+    if (request_.memory_bytes > 0 && bytes > request_.memory_bytes) {
+      throw MemoryError("the surface mesh of this case, " + mesh::describe(job.surface_size) +
+                        ", takes it up to " + bytes_text(bytes) + " (" + std::to_string(bytes) +
+                        " bytes), --memory allows " + bytes_text(request_.memory_bytes) +
+                        "; allow more, or leave the mesh out");
+    }
+    return bytes;
+  }
+
+  /// False if the surface does not fit beside the other cases: nothing of the case is left then.
+  bool finish(size_t i, const Grow& grow) {
     const Case& c = request_.cases[i];
     CaseRow row{c.id};
+    bool fits = true;
     const bool written = attempt(i, [&] {
       const auto start = Clock::now();
+      const DetectionFiles files = files_of(request_, c);
       find_structure(model_, config_, *jobs_[i], side_);
-      Outputs outputs =
-          detection_outputs(model_, config_, files_of(request_, c), c.image, jobs_[i]);
+      if (jobs_[i]->wanted.surface) fits = grow(with_surface(i, files));
+      if (!fits) return;
+      find_surface(config_, *jobs_[i], side_);
+      Outputs outputs = detection_outputs(model_, config_, files, c.image, jobs_[i]);
       for (const RunInput& input : inputs_of_case(c)) outputs.input(input);
       const std::chrono::duration<double> took = Clock::now() - start;
       writer_.write(outputs, seconds_[i] + took.count());
       if (outputs.status_word == "rejected") row.status = CaseStatus::kRejected;
       row.message = outputs.status_reason;
     });
-    if (!written) return;
+    if (!fits) {
+      context_.debug("case '" + c.id + "' is done again alone: its surface needs more memory");
+      jobs_[i] = nullptr;
+      return false;
+    }
+    if (!written) return true;
     row.seconds = seconds_[i];
     row.figures = figures_of(jobs_[i]->found.voxels, jobs_[i]->found.volume_mm3 / 1000);
     record(i, row);
+    return true;
   }
 
   static std::vector<std::string> figures_of(int64_t voxels, double volume_ml) {

@@ -7,13 +7,14 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
+#include "larch/core/device.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/image/components.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image.h"
-#include "larch/mesh/marching_cubes.h"
 #include "larch/pbt/slabs.h"
 
 namespace larch::pipeline {
@@ -134,27 +135,45 @@ void evaluate(const pbt::Model& model, const DetectConfig& config, DetectionJob&
 void find_structure(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
                     const Context& context) {
   Detection& found = job.found;
-  Volume<uint8_t> mask;
-  {
-    const Step step(found, "structure", 0.6, context);
-    to_input_grid(job, context);
-    if (job.wanted.structure) {
-      mask = segment(found.probability, job.image, config.structure, context);
-      found.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
-      found.labels = LabelVolume(job.grid);
-      std::transform(mask.begin(), mask.end(), found.labels.begin(),
-                     [&](uint8_t m) { return m != 0 ? model.info.class_value : 0; });
-    } else {
-      const auto threshold = static_cast<float>(config.structure.threshold);
-      found.voxels = std::count_if(found.probability.begin(), found.probability.end(),
-                                   [=](float p) { return p > threshold; });
+  const Step step(found, "structure", 0.6, context);
+  to_input_grid(job, context);
+  if (job.wanted.structure) {
+    Volume<uint8_t> mask = segment(found.probability, job.image, config.structure, context);
+    found.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
+    found.labels = LabelVolume(job.grid);
+    std::transform(mask.begin(), mask.end(), found.labels.begin(),
+                   [&](uint8_t m) { return m != 0 ? model.info.class_value : 0; });
+    if (job.wanted.surface) {
+      job.surface_size = mesh::surface_size(mask, context);
+      job.mask = std::move(mask);
     }
-    found.volume_mm3 = static_cast<double>(found.voxels) * job.grid.voxel_volume_mm3() *
-                       std::abs(determinant(job.grid.direction));
+  } else {
+    const auto threshold = static_cast<float>(config.structure.threshold);
+    found.voxels = std::count_if(found.probability.begin(), found.probability.end(),
+                                 [=](float p) { return p > threshold; });
   }
+  found.volume_mm3 = static_cast<double>(found.voxels) * job.grid.voxel_volume_mm3() *
+                     std::abs(determinant(job.grid.direction));
+}
+
+int64_t surface_bytes(const DetectConfig& config, const DetectionJob& job, const Context& context) {
+  return std::max(mesh::marching_cubes_bytes(job.surface_size, job.grid.size, context.threads),
+                  mesh::smooth_bytes(job.surface_size, config.smooth));
+}
+
+void find_surface(const DetectConfig& config, DetectionJob& job, const Context& context) {
   if (!job.wanted.surface) return;
-  const Step step(found, "surface", 0.9, context);
-  found.surface = mesh::smooth(mesh::marching_cubes(mask, context), config.smooth, context);
+  const Step step(job.found, "surface", 0.9, context);
+  const int64_t bytes = surface_bytes(config, job, context);
+  const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+  if (bytes > free_bytes) {
+    throw MemoryError("surface mesh: needs " + std::to_string(bytes) + " bytes for " +
+                      describe(job.surface_size) + ", free are " + std::to_string(free_bytes) +
+                      "; leave the mesh out, or run where more is free");
+  }
+  Mesh surface = mesh::marching_cubes(job.mask, context);
+  job.mask = {};
+  job.found.surface = mesh::smooth(std::move(surface), config.smooth, context);
 }
 
 void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
@@ -162,6 +181,7 @@ void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& j
   prepare(model, config, job, context);
   evaluate(model, config, job, context);
   find_structure(model, config, job, context);
+  find_surface(config, job, context);
   context.progress(1, "done");
 }
 

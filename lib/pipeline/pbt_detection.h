@@ -12,6 +12,7 @@
 #include "larch/core/context.h"
 #include "larch/core/mesh.h"
 #include "larch/core/volume.h"
+#include "larch/mesh/marching_cubes.h"
 #include "larch/mesh/smooth.h"
 #include "larch/pbt/evaluate.h"
 #include "larch/pbt/model.h"
@@ -77,7 +78,7 @@ struct Wanted {
   bool image = true;      ///< the image is kept for a picture
 };
 
-/// One image on its way through a detection. The three steps below follow each other, for different
+/// One image on its way through a detection. The four steps below follow each other, for different
 /// images in different threads if need be.
 struct DetectionJob {
   std::string name = "the image";  ///< for messages
@@ -90,6 +91,8 @@ struct DetectionJob {
   Volume<int16_t> voxels;   ///< in model space, between `prepare` and `evaluate`
   Volume<uint8_t> nearby;   ///< the region of interest in model space
   Volume<float> posterior;  ///< in model space, between `evaluate` and `find_structure`
+  Volume<uint8_t> mask;     ///< of the structure, between `find_structure` and `find_surface`
+  mesh::SurfaceSize surface_size;  ///< from `find_structure` on, if the surface is wanted
   Detection found;
 };
 
@@ -101,9 +104,15 @@ void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& 
 void evaluate(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
               const Context& context);
 /// Probability back on the grid of the image (0 outside of the region of interest), regularisation,
-/// components, holes, surface. On the host.
+/// components, holes; how large the surface will be. On the host.
 void find_structure(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
                     const Context& context);
+/// The smoothed surface, if it is wanted. On the host. Throws MemoryError, before it is made, if it
+/// takes more than is free.
+void find_surface(const DetectConfig& config, DetectionJob& job, const Context& context);
+
+/// Upper bound for the bytes that find_surface takes, the mesh included.
+int64_t surface_bytes(const DetectConfig& config, const DetectionJob& job, const Context& context);
 
 /// The posterior becomes the probability on the grid of the image, 0 outside of the region of
 /// interest: the start of find_structure, which does nothing if it was done before.
@@ -116,7 +125,7 @@ Volume<float> centred(const Volume<float>& probability, double threshold);
 /// Whether the image is used after the evaluation.
 bool needs_image(const DetectConfig& config, const Wanted& wanted);
 
-/// The three steps with progress between them. Throws Stopped before a step if the stop flag of
+/// The four steps with progress between them. Throws Stopped before a step if the stop flag of
 /// `context` is set.
 void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
             const Context& context);

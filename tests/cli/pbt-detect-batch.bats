@@ -448,13 +448,16 @@ assert numpy.array_equal(nibabel.load('p1.nii.gz').get_fdata(), nibabel.load('p.
 assert len(raw) < 1.02 * len(gzip.compress(text, 6)), (len(raw), len(gzip.compress(text, 6)))"
 }
 
-# broad THREADS [FLAGS]: the batch of broad volumes; its peak of memory goes to peak.txt.
-broad() {
-  local threads=$1
-  shift
+# measured LIST THREADS [FLAGS]: the batch LIST.tsv with LIST.json; its peak of memory goes to
+# peak.txt.
+measured() {
+  local list=$1 threads=$2
+  shift 2
   /usr/bin/python3 "$source/tests/cli/peak.py" peak.txt "$BIN/pbt-detect" --model m.pbt \
-    --list broad.tsv --output-dir "out_$threads" --config broad.json --threads "$threads" -q "$@"
+    --list "$list.tsv" --output-dir "out_$threads" --config "$list.json" --threads "$threads" \
+    -q "$@"
 }
+broad() { measured broad "$@"; }
 
 @test "--memory holds for a batch with broad bands of the graph cut, which stay as broad" {
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} threads i
@@ -477,6 +480,42 @@ broad() {
 rows = [r.split('\t') for r in open('out_4/status.tsv').read().splitlines()[1:]]
 assert [r[1] for r in rows] == ['failed'] * 4, rows
 assert all('bytes), --memory allows 2' in r[2] for r in rows), rows"
+}
+
+@test "--memory holds for meshes of rough surfaces, which are counted before they are made" {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} threads i code
+  python "
+import nibabel, numpy
+image, label = (numpy.asarray(nibabel.load(n + '_3.nii.gz').dataobj) for n in ('image', 'label'))
+values = [image[label == 0].mean(), image[label > 0].mean()]
+with open('rough.tsv', 'w') as table:
+    table.write('image\n')
+    for case in range(4):
+        speckled = numpy.random.default_rng(case).choice(values, (110, 110, 110)).astype('i2')
+        nibabel.save(nibabel.Nifti1Image(speckled, numpy.diag([2, 2, 3, 1])), f'rough_{case}.nii')
+        table.write(f'rough_{case}.nii\n')"
+  echo '{"structure": {"regularise": false, "keep_components": 0, "fill_holes": false}}' > rough.json
+  measured rough 2 --write labels,mesh
+  mv out_2 unlimited
+  for threads in 1 8; do
+    measured rough "$threads" --write labels,mesh --memory 200M
+    echo "peak with $threads threads: $(cat peak.txt)"
+    [ "$(cat peak.txt)" -lt $(((200 + 100) << 20)) ]
+    for i in 0 1 2 3; do
+      cmp "unlimited/rough_$i.vtk" "out_$threads/rough_$i.vtk"
+      cmp "unlimited/rough_$i.nii.gz" "out_$threads/rough_$i.nii.gz"
+    done
+  done
+  code=0
+  measured rough 4 --write labels,mesh --memory 120M || code=$?
+  [ "$code" -eq 5 ]
+  [ "$(cat peak.txt)" -lt $(((120 + 100) << 20)) ]
+  python "
+rows = [r.split('\t') for r in open('out_4/status.tsv').read().splitlines()[1:]]
+assert [r[1] for r in rows] == ['failed'] * 4, rows
+assert all('surface mesh' in r[2] and 'bytes), --memory allows 120 MiB' in r[2] for r in rows), rows"
+  # Without the mesh that is enough.
+  measured rough 3 --write labels --memory 120M
 }
 
 @test "5: --memory holds for a case that is too large by itself, and the dry run says so" {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include <catch2/catch.hpp>
 
@@ -59,6 +60,28 @@ TEST_CASE("one voxel gives an octahedron") {
   CHECK(mesh::area_mm2(surface) == Approx(std::sqrt(3.0)));
   CHECK(mesh::is_closed(surface));
   CHECK(mesh::euler_characteristic(surface) == 2);
+}
+
+TEST_CASE("the size of a surface is known before it is made, and memory is bounded by it") {
+  std::mt19937 random(11);
+  for (const Vec3i& size : {Vec3i{1, 1, 1}, Vec3i{9, 1, 4}, Vec3i{13, 17, 21}}) {
+    for (const unsigned share : {0U, 1U, 4U, 8U}) {
+      Volume<uint8_t> mask(grid_of(size), 0);
+      for (uint8_t& m : mask) m = random() % 8 < share ? 3 : 0;
+      for (const int threads : {1, 3}) {
+        Context context;
+        context.threads = threads;
+        const mesh::SurfaceSize counted = mesh::surface_size(mask, context);
+        const Mesh surface = marching_cubes(mask, context);
+        CHECK(counted.vertices == static_cast<int64_t>(surface.vertices_mm.size()));
+        CHECK(counted.triangles == static_cast<int64_t>(surface.triangles.size()));
+        CHECK(counted.bytes() == 24 * counted.vertices + 12 * counted.triangles);
+        CHECK(mesh::marching_cubes_bytes(counted, size, threads) > counted.bytes());
+        CHECK(mesh::smooth_bytes(counted, {}) >= counted.bytes() + 40 * counted.vertices);
+        CHECK(mesh::smooth_bytes(counted, {0}) == counted.bytes());
+      }
+    }
+  }
 }
 
 TEST_CASE("no inside, no surface; all inside, a closed box with cut corners") {

@@ -19,6 +19,7 @@
 #include "larch/app/bytes.h"
 #include "larch/core/error.h"
 #include "larch/io/file.h"
+#include "larch/pipeline/detection_memory.h"
 #include "larch/pipeline/overlap.h"
 #include "larch/pipeline/pbt_batch.h"
 
@@ -86,9 +87,10 @@ Stages noting(Record& record, int64_t bytes = 1) {
             return true;
           },
           {},
-          [&record, bytes](size_t i) {
+          [&record, bytes](size_t i, const Grow&) {
             record.step(i, 'f');
             record.leave(bytes);
+            return true;
           }};
 }
 
@@ -133,8 +135,9 @@ TEST_CASE("overlap: reading and finishing go on beside the computation") {
                         return true;
                       },
                       {},
-                      [&](size_t i) {
+                      [&](size_t i, const Grow&) {
                         if (i == 0) meet(finishing, met_finishing);
+                        return true;
                       }};
   overlap(5, stages, {1, 1, 2, 2, INT64_MAX}, kNever);
   CHECK(met_reading);
@@ -153,7 +156,7 @@ TEST_CASE("overlap: without threads of their own the stages take turns, and wait
                       [&](size_t) { return nap(); },
                       [&](size_t) { return nap(); },
                       {},
-                      [&](size_t) { nap(); }};
+                      [&](size_t, const Grow&) { return nap(); }};
   const OverlapTimes alone = overlap(4, stages, {0, 0, 2, 2, INT64_MAX}, kNever);
   CHECK(most == 1);
   CHECK(alone.seconds >= 4 * 0.015);
@@ -182,7 +185,7 @@ TEST_CASE("overlap: items that end early, a stop, and exceptions") {
       if (++computed == 5) stop = true;
       return true;
     };
-    stages.finish = [&](size_t) { ++finished; };
+    stages.finish = [&](size_t, const Grow&) { return ++finished > 0; };
     overlap(30, stages, {readers, 1, 2, 2, INT64_MAX}, [&] { return stop.load(); });
     CHECK(computed == 5);
     CHECK(finished == 5);
@@ -194,7 +197,7 @@ TEST_CASE("overlap: items that end early, a stop, and exceptions") {
       };
       stages.read = [&](size_t i) { return fail(0, i); };
       stages.compute = [&](size_t i) { return fail(1, i); };
-      stages.finish = [&](size_t i) { fail(2, i); };
+      stages.finish = [&](size_t i, const Grow&) { return fail(2, i); };
       CHECK_THROWS_WITH(overlap(30, stages, {readers, 2, 2, 2, INT64_MAX}, kNever), "seven");
     }
   }
@@ -218,12 +221,13 @@ TEST_CASE("overlap: finishing takes no more than there is, and as many at a time
                           ++surveyed;
                           return i % 7 == 3 ? -1 : 30;  // three of the items end there
                         },
-                        [&](size_t) {
+                        [&](size_t, const Grow&) {
                           change(30);
                           std::this_thread::sleep_for(milliseconds(10));
                           change(-30);
                           const std::lock_guard lock(mutex);
                           ++finished;
+                          return true;
                         }};
     overlap(21, stages, {2, 6, 4, 7, 100}, kNever);
     CHECK(most <= 100);
@@ -237,6 +241,65 @@ TEST_CASE("overlap: finishing takes no more than there is, and as many at a time
     overlap(21, stages, {0, 0, 2, 2, 100}, kNever);
     CHECK(surveyed == (worst == 300 ? 21 : 0));
     CHECK(finished == (worst == 300 ? 18 : 21));
+  }
+}
+
+TEST_CASE("overlap: an item that turns out to need more gets it, or is done again alone") {
+  for (const int readers : {0, 2}) {
+    for (const int64_t wanted : {20, 60, 97, 500}) {  // 97: beside no other; 500: more than all
+      Record record(15);
+      std::atomic<int> refused = 0;
+      Stages stages = noting(record);
+      stages.need = [](size_t) { return MemoryNeed{10, 20, 0, 15, 5}; };
+      stages.finish = [&](size_t i, const Grow& grow) {
+        if (!grow(wanted)) {
+          ++refused;
+          record.leave(1);
+          return false;
+        }
+        record.enter(wanted);
+        std::this_thread::sleep_for(milliseconds(1));
+        record.leave(wanted);
+        record.step(i, 'f');
+        record.leave(1);
+        return true;
+      };
+      overlap(15, stages, {readers, 6, 4, 7, 100}, kNever);
+      CHECK(record.most_bytes <= std::max<int64_t>(100, wanted) + 15);  // 1 per item in flight
+      if (readers == 0) CHECK(refused == 0);
+      int passes = 0;
+      for (const auto& steps : record.steps) {
+        CHECK(steps.back() == 'f');
+        CHECK(std::count(steps.begin(), steps.end(), 'f') == 1);
+        passes += static_cast<int>(std::count(steps.begin(), steps.end(), 'r'));
+      }
+      CHECK(passes == 15 + refused);
+    }
+  }
+}
+
+TEST_CASE("memory of a detection: the least holds each step that no slab makes smaller") {
+  const pbt::Model model;
+  DetectConfig config;
+  for (const bool structure : {false, true}) {
+    for (const bool image : {false, true}) {
+      for (const double threshold : {0.5, 0.3}) {
+        for (const double spacing_mm : {0.5, 1.0, 3.0}) {
+          config.structure.threshold = threshold;
+          ImageInfo info;
+          info.grid.size = {40, 50, 60};
+          info.grid.spacing_mm = {spacing_mm, spacing_mm, spacing_mm};
+          info.bytes = 2 * info.grid.voxels();
+          const DetectionMemory memory = detection_memory(
+              model, config, {structure, structure, image}, info, 1, Device::cuda(0));
+          CAPTURE(structure, image, threshold, spacing_mm);
+          CHECK(memory.least >= memory.need.reading);
+          CHECK(memory.least >= memory.need.surveying);
+          CHECK(memory.least >= memory.need.computing);  // on a device: what waits on the host
+          CHECK(memory.least <= memory.need.most());
+        }
+      }
+    }
   }
 }
 
