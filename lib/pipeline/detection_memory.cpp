@@ -41,10 +41,6 @@ int64_t finishing_bytes(const DetectConfig& config, const Wanted& wanted, int64_
   return bytes + std::max(kAfterTheCut * voxels, kBand * voxels + graph);
 }
 
-bool cuts(const DetectConfig& config, const Wanted& wanted) {
-  return wanted.structure && config.structure.regularise;
-}
-
 /// The probability on the grid of the image and, for the cut, the band and moved probabilities.
 int64_t surveying_bytes(const DetectConfig& config, const Wanted& wanted, int64_t voxels) {
   int64_t bytes = kPosterior * voxels;

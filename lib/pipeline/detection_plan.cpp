@@ -20,6 +20,7 @@ void add_case(const pbt::Model& model, const DetectConfig& config, const Detecti
               const ImageInfo& image, bool roi, int64_t memory_bytes, bool is_of_batch,
               const Context& context, Plan& plan) {
   check_files_hold(files, image.grid);
+  check_structure(config, files.wanted(), image.grid);
   const DetectionMemory memory =
       detection_memory(model, config, files.wanted(), image, memory_bytes, context.device);
   if (is_of_batch) {

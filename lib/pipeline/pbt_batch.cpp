@@ -186,8 +186,8 @@ class Batch {
     const bool fits = attempt(i, [&] {
       bytes = survey_structure(config_, *jobs_[i], side_);
       if (request_.memory_bytes > 0 && bytes > request_.memory_bytes) {
-        throw MemoryError("structure and files of this case take up to " + bytes_text(bytes) + " (" +
-                          std::to_string(bytes) + " bytes), --memory allows " +
+        throw MemoryError("structure and files of this case take up to " + bytes_text(bytes) +
+                          " (" + std::to_string(bytes) + " bytes), --memory allows " +
                           bytes_text(request_.memory_bytes) +
                           "; allow more, or lower structure.graph_cut.max_band_voxels");
       }

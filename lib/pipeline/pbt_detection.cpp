@@ -87,9 +87,17 @@ Volume<T> scaled(const Volume<float>& probability) {
 
 }  // namespace
 
+bool cuts(const DetectConfig& config, const Wanted& wanted) {
+  return wanted.structure && config.structure.regularise;
+}
+
 bool needs_image(const DetectConfig& config, const Wanted& wanted) {
-  return wanted.image || (wanted.structure && config.structure.regularise &&
+  return wanted.image || (cuts(config, wanted) &&
                           config.structure.graph_cut.weights == regularise::EdgeCost::kContrast);
+}
+
+void check_structure(const DetectConfig& config, const Wanted& wanted, const Grid& grid) {
+  if (cuts(config, wanted)) regularise::check_lambda(config.structure.graph_cut, grid);
 }
 
 Volume<float> centred(const Volume<float>& probability, double threshold) {
@@ -118,6 +126,7 @@ void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& 
              const Context& context) {
   const Step step(job.found, "model space", 0, context);
   job.grid = job.image.grid();
+  check_structure(config, job.wanted, job.grid);
   job.voxels = image::to_model_space(job.image, model.space, context, job.name);
   if (!job.roi.empty()) job.nearby = roi_in_model_space(job.roi, job.voxels.grid(), context);
   if (!needs_image(config, job.wanted)) job.image = {};

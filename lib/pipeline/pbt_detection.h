@@ -96,7 +96,13 @@ struct DetectionJob {
   Detection found;
 };
 
-/// Image to model space. On the host.
+/// Whether a graph is cut.
+bool cuts(const DetectConfig& config, const Wanted& wanted);
+
+/// Throws UsageError if the structure cannot be regularised on this grid of an image.
+void check_structure(const DetectConfig& config, const Wanted& wanted, const Grid& grid);
+
+/// Image to model space, after check_structure. On the host.
 void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
              const Context& context);
 /// The posterior of each voxel in model space, on context.device, in slabs if job.memory_bytes asks

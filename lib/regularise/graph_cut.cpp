@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
@@ -29,20 +31,35 @@ double exp_of_minus(double x) {
   return std::ldexp(sum, -static_cast<int>(halvings));
 }
 
+double voxel_volume_mm3(const Grid& grid) {
+  return std::fabs(determinant(grid.direction)) * grid.voxel_volume_mm3();
+}
+
+void check_lambda(const GraphCutConfig& config, const Grid& grid,
+                  const std::vector<EdgeWeight>& edges) {
+  double dearest_mm2 = 0;
+  for (const EdgeWeight& edge : edges) dearest_mm2 = std::max(dearest_mm2, edge.area_mm2);
+  const double most = kMostCapacity / kUnit * voxel_volume_mm3(grid) / dearest_mm2;
+  if (config.lambda_mm <= most) return;
+  char text[192];
+  std::snprintf(text, sizeof text,
+                "graph cut: lambda_mm = %g is too large for voxels of %gx%gx%g mm; give at most %g",
+                config.lambda_mm, grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z,
+                std::floor(most * 1000) / 1000);
+  throw UsageError(text);
+}
+
 /// The energy in integers: what a voxel's label and a cut edge cost.
 class Energy {
  public:
   Energy(const Volume<float>& probability, const Volume<float>* image, const GraphCutConfig& config)
       : probability_(probability), image_(config.weights == EdgeCost::kContrast ? image : nullptr) {
     const Grid& grid = probability.grid();
-    const double voxel_mm3 = std::fabs(determinant(grid.direction)) * grid.voxel_volume_mm3();
-    for (const EdgeWeight& edge : crofton_weights(grid, config.neighbours)) {
+    const std::vector<EdgeWeight> edges = crofton_weights(grid, config.neighbours);
+    check_lambda(config, grid, edges);
+    const double voxel_mm3 = voxel_volume_mm3(grid);
+    for (const EdgeWeight& edge : edges) {
       const double cost = std::nearbyint(config.lambda_mm * edge.area_mm2 / voxel_mm3 * kUnit);
-      if (!(cost <= kMostCapacity)) {
-        throw UsageError("graph cut: lambda_mm = " + std::to_string(config.lambda_mm) +
-                         " is too large for voxels of this size; at most " +
-                         std::to_string(config.lambda_mm * kMostCapacity / cost));
-      }
       for (const int sign : {1, -1}) {
         offsets_.push_back(edge.offset * sign);
         steps_.push_back(grid.linear(offsets_.back()));
@@ -253,6 +270,10 @@ Volume<uint8_t> labels_by_threshold(const Volume<float>& probability) {
 }
 
 }  // namespace
+
+void check_lambda(const GraphCutConfig& config, const Grid& grid) {
+  check_lambda(config, grid, crofton_weights(grid, config.neighbours));
+}
 
 int64_t graph_cut_bytes_per_voxel(const GraphCutConfig& config) {
   // Beside the graph and the search 4 for the members of components, and 8 that a component takes.

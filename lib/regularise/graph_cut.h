@@ -19,6 +19,10 @@ constexpr auto enum_names(EdgeCost*) {
       {{EdgeCost::kArea, "area"}, {EdgeCost::kContrast, "contrast"}});
 }
 
+/// Fits all voxels whose edges are 1 mm or longer, and is more than anybody needs: balls of up to
+/// 3 lambda_mm in radius vanish. Of smaller voxels check_lambda knows.
+constexpr double kMostLambdaMm = 32;
+
 struct GraphCutConfig {
   double lambda_mm = 0.5;
   EdgeCost weights = EdgeCost::kArea;
@@ -30,7 +34,8 @@ struct GraphCutConfig {
   int64_t max_band_voxels = 8'000'000;
   template <class F>
   void fields(F&& f) {
-    f(Field{"lambda_mm", lambda_mm, "weight of the surface's area; 0 = threshold at 0.5", 0, 1000},
+    f(Field{"lambda_mm", lambda_mm, "weight of the surface's area; 0 = threshold at 0.5", 0,
+            kMostLambdaMm},
       Field{"weights", weights,
             "area, or contrast: area that is cheaper where the image has an edge"},
       Field{
@@ -89,6 +94,10 @@ struct GraphCutConfig {
 /// voxel size), InputError (a probability outside 0..1 or not finite, grids differ).
 Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>* image,
                           const GraphCutConfig& config, const Context& context);
+
+/// Throws UsageError, as graph_cut does, if config.lambda_mm is too large for voxels of this grid:
+/// the costs of their edges would not fit into integers.
+void check_lambda(const GraphCutConfig& config, const Grid& grid);
 
 /// Upper bound for the bytes that each voxel of the band takes while the cut is computed.
 int64_t graph_cut_bytes_per_voxel(const GraphCutConfig& config);

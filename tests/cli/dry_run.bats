@@ -111,6 +111,26 @@ assert failed == ['broken', 'film'], failed"
   has err.txt "memory: roughly"
 }
 
+@test "2: a weight of the surface that the voxels do not allow is found before anything is read" {
+  expect 2 "$BIN/pbt-detect" -m m.pbt -i s/images/case_003.nii.gz -o seg.nii.gz -n \
+    --structure.graph_cut.lambda_mm 33
+  has err.txt "lambda_mm"
+  python "
+import nibabel, numpy
+nibabel.save(nibabel.Nifti1Image(numpy.zeros((8, 8, 8), 'i2'), numpy.diag([.02, .02, .02, 1])), 'fine.nii')
+nibabel.save(nibabel.Nifti1Image(numpy.zeros((8, 8, 8), 'i2'), numpy.diag([5, 5, 7, 1])), 'coarse.nii')"
+  printf 'image\nfine.nii\ncoarse.nii\n' > two.tsv
+  for dry in -n ""; do
+    expect 2 "$BIN/pbt-detect" -m m.pbt -i fine.nii -o seg.nii.gz \
+      --structure.graph_cut.lambda_mm 20 $dry
+    has err.txt "lambda_mm = 20 is too large for voxels of 0.02x0.02x0.02 mm; give at most"
+    expect 7 detect --list two.tsv --structure.graph_cut.lambda_mm 20 $dry
+    has err.txt "case 'fine'"
+    has err.txt "lambda_mm = 20 is too large"
+    lacks err.txt "case 'coarse' failed"
+  done
+}
+
 @test "pbt-detect of one image: headers, region, format and memory" {
   one() { "$BIN/pbt-detect" -m m.pbt -o o.nii.gz -n "$@"; }
   expect 0 one -i s/images/case_003.nii.gz --roi s/labels/case_003.nii.gz
