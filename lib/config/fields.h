@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
-#include <utility>
 #include <vector>
 
 namespace larch {
@@ -36,9 +36,9 @@ struct Field {
   }
 
   /// An integer that is one of these.
-  Field one_of(std::vector<int64_t> values) const {
+  Field one_of(std::initializer_list<int64_t> values) const {
     Field copy = *this;
-    copy.allowed = std::move(values);
+    copy.allowed = values;
     return copy;
   }
   /// An integer that is odd.
@@ -48,9 +48,9 @@ struct Field {
     return copy;
   }
   /// A vector of one of these lengths.
-  Field lengths(std::vector<size_t> values) const {
+  Field lengths(std::initializer_list<size_t> values) const {
     Field copy = *this;
-    copy.allowed_lengths = std::move(values);
+    copy.allowed_lengths = values;
     return copy;
   }
   /// A vector of at least one element.

@@ -119,6 +119,7 @@ void describe_number(Node& n, T& value) {
     n.is_unsigned = std::is_unsigned_v<T>;
     n.type_min = static_cast<int64_t>(std::numeric_limits<T>::min());
     n.type_max = static_cast<uint64_t>(std::numeric_limits<T>::max());
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8_t is a number here, not a character
     n.get = [&value] { return Scalar(static_cast<Wide>(value)); };
     n.set = [&value](const Scalar& s) { value = static_cast<T>(std::get<Wide>(s)); };
   }

@@ -272,6 +272,7 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
   describe_cases(files.cases, surveyed, config, plan);
   if (!plan.problems.empty()) return plan;
   std::vector<Grid> grids;
+  grids.reserve(surveyed.size());
   for (const SurveyedCase& s : surveyed) grids.push_back(s.image.grid);
   const image::ModelSpace space = model_space(grids, config.space);
   char text[96];

@@ -68,7 +68,7 @@ const std::string& folder() {
 }
 
 std::string file_of(const std::string& name, std::string_view bytes) {
-  const std::string path = folder() + "/" + name;
+  std::string path = folder() + "/" + name;
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();

@@ -23,15 +23,14 @@ void make_images(const TemporaryFolder& folder) {
 std::string list_error(const TemporaryFolder& folder, const std::string& text,
                        const std::string& name = "bad.tsv") {
   write_file(folder / name, text);
-  const std::string message = message_of<InputError>([&] { read_case_list(folder / name); });
+  std::string message = message_of<InputError>([&] { read_case_list(folder / name); });
   CHECK_THAT(message, Catch::Contains(name));
   return message;
 }
 
 std::string json_error(const TemporaryFolder& folder, const std::string& text) {
   write_file(folder / "dataset.json", text);
-  const std::string message =
-      message_of<InputError>([&] { read_dataset_json(folder / "dataset.json"); });
+  std::string message = message_of<InputError>([&] { read_dataset_json(folder / "dataset.json"); });
   CHECK_THAT(message, Catch::Contains("dataset.json"));
   return message;
 }

@@ -33,7 +33,7 @@ double signed_volume(const Mesh& mesh) {
 std::string error_for(const TemporaryFolder& folder, const std::string& name,
                       const std::string& bytes) {
   write_file(folder / name, bytes);
-  const std::string message = message_of<InputError>([&] { read_mesh(folder / name); });
+  std::string message = message_of<InputError>([&] { read_mesh(folder / name); });
   CHECK_THAT(message, Catch::Contains(name));
   return message;
 }

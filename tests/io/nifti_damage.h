@@ -41,7 +41,7 @@ inline std::string sound_nifti2() {
 inline std::string reading_error(const TemporaryFolder& folder, const std::string& bytes,
                                  const std::string& name = "damaged.nii") {
   write_file(folder / name, bytes);
-  const std::string message = message_of<InputError>([&] { read_volume<float>(folder / name); });
+  std::string message = message_of<InputError>([&] { read_volume<float>(folder / name); });
   CHECK_THAT(message, Catch::Contains(name));
   return message;
 }

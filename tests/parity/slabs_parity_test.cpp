@@ -35,7 +35,7 @@ void check_slabs(int level) {
   gpu.device = Device::cuda();
   fixtures::RandomTree tree;
   tree.channels = {{image::ChannelKind::kIntensity, 0}, {image::ChannelKind::kGaussian, level}};
-  pbt::Model model = fixtures::random_model(static_cast<uint64_t>(20 + level), tree);
+  pbt::Model model = fixtures::random_model(20 + static_cast<uint64_t>(level), tree);
   if (level == 1) model.padding = image::Padding::kZero;
   const auto voxels = fixtures::noise_volume({31, 22, 120}, 7);
   Volume<uint8_t> roi(voxels.grid());

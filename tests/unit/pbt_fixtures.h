@@ -181,6 +181,7 @@ inline image::ModelSpace space_of(const pbt::TrainConfig& config) {
 /// Volumes that no single threshold separates, so that trees grow.
 inline std::vector<pbt::TrainingVolume> hard_volumes(int count) {
   std::vector<pbt::TrainingVolume> volumes;
+  volumes.reserve(static_cast<size_t>(count));
   for (int v = 0; v < count; ++v) {
     volumes.push_back(ball_volume({{14 + v, 13, 12}, 4.5, 560, 440, 400}, 100 + v));
   }

@@ -325,6 +325,7 @@ TEST_CASE("K6: fixed point against the recursion in doubles on 3000 random trees
     const Model model = fixtures::random_model(seed, spec);
     const std::vector<uint32_t> fixed = node_probabilities(model);
     std::vector<double> q;
+    q.reserve(fixed.size());
     for (const uint32_t value : fixed) q.push_back(value * 0x1.0p-30);
     const Thresholds thresholds = make_thresholds(model.e1, model.e2, false);
     for (uint64_t trial = 0; trial < 3; ++trial) {

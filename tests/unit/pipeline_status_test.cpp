@@ -46,7 +46,7 @@ struct Folder {
   std::vector<std::string> parts() const { return parts_in(path, "status-", ".tsv"); }
   /// A part as a killed run leaves it.
   std::string leave_part(const std::string& text) const {
-    const std::string name = parts_folder(path) + "/status-" + random_hex() + ".tsv";
+    std::string name = parts_folder(path) + "/status-" + random_hex() + ".tsv";
     std::ofstream(name) << text;
     return name;
   }
@@ -93,7 +93,7 @@ TEST_CASE("status rows: whoever comes first, the same table") {
   std::sort(tables.begin(), tables.end());
   do {
     StatusRows rows;
-    for (const std::string& table : tables) CHECK(add_status_rows(table, rows) == "");
+    for (const std::string& table : tables) CHECK(add_status_rows(table, rows).empty());
     CHECK(status_text(rows) == head +
                                    "a\tfailed\t2026-01-01T00:00:03.000Z\nb\trejected\tn/a\n"
                                    "c\tfailed\t2026-01-01T00:00:01.000Z\n");
@@ -102,8 +102,8 @@ TEST_CASE("status rows: whoever comes first, the same table") {
 
 TEST_CASE("status rows: columns of other versions are kept; columns may stand in any order") {
   StatusRows rows;
-  CHECK(add_status_rows("id\tstatus\tvoxels\n2\tok\t7\n", rows) == "");
-  CHECK(add_status_rows("dice\tstatus\tid\r\n0.9\tok\t10\r\n", rows) == "");
+  CHECK(add_status_rows("id\tstatus\tvoxels\n2\tok\t7\n", rows).empty());
+  CHECK(add_status_rows("dice\tstatus\tid\r\n0.9\tok\t10\r\n", rows).empty());
   CHECK(status_text(rows) == "id\tstatus\tvoxels\tdice\n2\tok\t7\tn/a\n10\tok\tn/a\t0.9\n");
 }
 
@@ -144,10 +144,10 @@ TEST_CASE("status rows: what is not a table is not taken; broken lines are left 
        {std::string(), std::string("\n"), std::string("hello"), std::string("id\tid\tstatus\n"),
         std::string("id\tstatus\na\tok\0\n", 16), "id\tstatus" + std::string(100, '\t') + "\n",
         std::string(5000, '\t')}) {
-    CHECK(add_status_rows(text, rows) != "");
+    CHECK_FALSE(add_status_rows(text, rows).empty());
     CHECK(rows.rows.empty());
   }
-  CHECK(add_status_rows("id\tstatus\na\tok\nb\tok\tmore\n\tok\nc\nd\tok", rows) != "");
+  CHECK_FALSE(add_status_rows("id\tstatus\na\tok\nb\tok\tmore\n\tok\nc\nd\tok", rows).empty());
   CHECK(status_text(rows) == "id\tstatus\na\tok\nd\tok\n");
   std::string many = "id\tstatus\n";
   for (size_t i = 0; i < kMostStatusRows + 10; ++i) many += std::to_string(i) + "\tok\n";
@@ -201,6 +201,7 @@ TEST_CASE("status table: two runs at the same time lose nothing, whichever ends 
 TEST_CASE("status table: many runs, each in a thread") {
   Folder folder;
   std::vector<std::thread> runs;
+  runs.reserve(8);
   for (int run = 0; run < 8; ++run) {
     runs.emplace_back([&folder, run] {
       Context context;
@@ -214,7 +215,7 @@ TEST_CASE("status table: many runs, each in a thread") {
   }
   for (std::thread& run : runs) run.join();
   StatusRows rows;
-  CHECK(add_status_rows(folder.table(), rows) == "");
+  CHECK(add_status_rows(folder.table(), rows).empty());
   CHECK(rows.rows.size() == 40);
   CHECK(folder.parts().empty());
 }
