@@ -19,6 +19,7 @@ enum class Guard {
   kGeometryLimits,     ///< origins, spacings and axes that no scanner gives
   kGridGrowth,         ///< a working grid that is out of proportion to the image
   kDicomBitRules,      ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
+  kDicomClaims,        ///< planes and pixels are allocated as a DICOM header claims
 };
 
 /// Its name in LARCH_FUZZ_WITHOUT.
@@ -38,6 +39,8 @@ constexpr std::string_view name_of(Guard guard) {
       return "grid-growth";
     case Guard::kDicomBitRules:
       return "dicom-bit-rules";
+    case Guard::kDicomClaims:
+      return "dicom-claims";
   }
   return "";
 }

@@ -328,9 +328,11 @@ def dicom_seeds():
     seed('dicom', 'no-pixels.dcm', dicom(raw_pixels=b'\0')[:-1])
     seed('dicom', 'slope.dcm', dicom(more=[(0x28, 0x1050, 'DS', '40'), (0x28, 0x1051, 'DS', '400')]))
     # More frames and more pixels than the file can hold.
-    seed('dicom', 'claimed-frames.dcm', dicom(frames=2000000000))
+    seed('dicom', 'claimed-frames.dcm', dicom(frames=1000000))
     seed('dicom', 'claimed-pixels.dcm', dicom(columns=65535, rows=65535))
-    seed('dicom', 'claimed-frames-rle.dcm', dicom('1.2.840.10008.1.2.5', frames=2000000000,
+    seed('dicom', 'guard-claim.dcm', dicom('1.2.840.10008.1.2.5', columns=65535, rows=65535,
+                                           raw_pixels=fragments(b'', rle)))
+    seed('dicom', 'claimed-frames-rle.dcm', dicom('1.2.840.10008.1.2.5', frames=1000000,
                                                   raw_pixels=fragments(b'', rle)))
     # 3 bits stored of 8, and a HighBit beyond what is allocated would be shifted by.
     seed('dicom', 'three-of-eight-bits.dcm', dicom(columns=6, rows=4, allocated=8, stored=3))
