@@ -137,8 +137,10 @@ itk::IOComponentEnum itk_component(Component component) {
 }  // namespace
 
 Header probe_tiff(const std::string& path) {
-  check_tiff(path);
-  return header_of(*open(path), path);
+  const int64_t most_bytes = check_tiff(path);
+  const Header header = header_of(*open(path), path);
+  checked_bytes(header, most_bytes, path);
+  return header;
 }
 
 RawImage read_tiff(const std::string& path) {

@@ -321,9 +321,25 @@ void check_tiles(const TiffBytes& file, const Directory& fields, uint64_t sample
   }
 }
 
-/// The most bytes of voxels of a directory; throws if it claims more.
-int64_t check_claims(TiffBytes& file, const Directory& fields) {
-  if (!guarded(Guard::kTiffClaims)) return INT64_MAX;
+uint64_t times(uint64_t a, uint64_t b) {
+  return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+/// What pages hold: bytes in the file, and how many each of them becomes at most.
+struct Held {
+  uint64_t stored = 0, growth = 1;
+
+  uint64_t most() const { return times(stored, growth); }
+  /// Pages that share bytes do not make more of them.
+  void add(const Held& page, uint64_t file_bytes) {
+    stored += std::min(page.stored, file_bytes - stored);
+    growth = std::max(growth, page.growth);
+  }
+};
+
+/// What a page holds; throws if it claims more.
+Held check_claims(TiffBytes& file, const Directory& fields) {
+  if (!guarded(Guard::kTiffClaims)) return {file.size(), UINT64_MAX};
   const uint64_t width = number(file, fields, kWidth, 0), length = number(file, fields, kLength, 0);
   constexpr uint64_t kLongest = INT32_MAX;
   if (width == 0 || length == 0 || width > kLongest || length > kLongest) {
@@ -336,11 +352,11 @@ int64_t check_claims(TiffBytes& file, const Directory& fields) {
     bad(file.path(), "the header gives " + std::to_string(samples) + " values of " +
                          std::to_string(bits) + " bits a pixel");
   }
-  const uint64_t stored = stored_bytes(file, fields, width, length);
   // Of the colours of YCbCr up to 16 pixels share two values.
   const uint64_t shared = number(file, fields, kPhotometric, 1) == kYCbCr ? 3 : 1;
-  const uint64_t growth = most_growth(number(file, fields, kCompression, 1), width) * shared;
-  const uint64_t most = stored > UINT64_MAX / growth ? UINT64_MAX : stored * growth;
+  const Held held{stored_bytes(file, fields, width, length),
+                  most_growth(number(file, fields, kCompression, 1), width) * shared};
+  const uint64_t most = held.most();
   const auto claimed = static_cast<unsigned __int128>(width) * length * samples * bits / 8;
   if (claimed > most) {
     bad(file.path(), "the header promises a picture of " + std::to_string(width) + "x" +
@@ -348,8 +364,7 @@ int64_t check_claims(TiffBytes& file, const Directory& fields) {
                          std::to_string(most) + " bytes)");
   }
   check_tiles(file, fields, samples, bits, most);
-  // A file of one bit a pixel becomes one byte a pixel, and a palette three.
-  return static_cast<int64_t>(std::min<uint64_t>(most, INT64_MAX / 32) * 32);
+  return held;
 }
 
 /// What is compared of the pages. ITK reads all of them into a buffer of the first one's size times
@@ -398,19 +413,20 @@ int64_t check_tiff(const std::string& path) {
   TiffBytes file(path);
   std::set<uint64_t> seen;
   PageKinds kinds;
-  int64_t most_bytes = 0;
+  Held held;
   for (uint64_t at = file.first_directory(), next = 0; at != 0 || seen.empty(); at = next) {
     const bool again = !seen.insert(at).second || seen.size() > kMostTiffPages;
     if (again && guarded(Guard::kTiffDirectoryRing)) {
       bad(path, "its directories name each other in a ring, or are too many");
     }
-    if (again) return most_bytes;
+    if (again) break;
     const Directory page = file.directory(at, next);
-    most_bytes += std::min(check_claims(file, page), INT64_MAX - most_bytes);
+    held.add(check_claims(file, page), file.size());
     kinds.add(file, page);
   }
   kinds.check(path);
-  return most_bytes;
+  // A file of one bit a pixel becomes one byte a pixel, and a palette three.
+  return static_cast<int64_t>(std::min<uint64_t>(times(held.most(), 32), INT64_MAX));
 }
 
 }  // namespace larch::io

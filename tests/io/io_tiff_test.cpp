@@ -100,6 +100,24 @@ TEST_CASE("a blank TIFF picture is believed in every compression") {
   CHECK(same_values(read_volume<uint8_t>(folder / "blank.tif"), blank));
 }
 
+TEST_CASE("TIFF pages that share their voxels hold no more than the file") {
+  const TemporaryFolder folder;
+  TiffMaker page;
+  std::string packed;
+  for (int i = 0; i < 5000; ++i) packed += std::string("\x81\x07", 2);
+  page.store(packed, 32773, 1280, 500);  // 640 kB
+  std::string bytes = page.bytes().substr(0, page.directory_offset());
+  constexpr uint64_t kPages = 1000;
+  for (uint64_t i = 1; i <= kPages; ++i) {
+    bytes += page.directory(i < kPages ? bytes.size() + 2 + 9 * 12 + 4 : 0);
+  }
+  CHECK_THAT(reading_error(folder, bytes, "same.tif"),
+             Catch::Contains("more than the file can hold"));
+  CHECK_THAT(message_of<InputError>([&] { probe_image(folder / "same.tif"); }),
+             Catch::Contains("more than the file can hold"));
+  CHECK(io::check_tiff(folder / "same.tif") <= static_cast<int64_t>(bytes.size()) * 64 * 32);
+}
+
 TEST_CASE("subsampled colours of a TIFF picture take less than three bytes a pixel") {
   const TemporaryFolder folder;
   // 2x2 pixels share their two colour values: 6 bytes instead of 12.
