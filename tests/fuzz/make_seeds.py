@@ -75,6 +75,8 @@ def nifti_seeds():
     seed('nifti', 'plane.nii', nifti1(size=(6, 4)) + VOXELS)
     seed('nifti', 'version2.nii', nifti2() + VOXELS)
     seed('nifti', 'version2.nii.gz', gzip.compress(nifti2() + VOXELS, mtime=0))
+    extensions = struct.pack('<2i8x', 16, 6) + struct.pack('<2i24x', 32, 4)
+    seed('nifti', 'extensions.nii', nifti1(offset=400)[:348] + b'\1\0\0\0' + extensions + VOXELS)
     # Voxels that would begin inside the header.
     seed('nifti', 'guard-offset.nii', nifti2(offset=352) + VOXELS)
     # An origin that single precision, and so the output, cannot hold.
@@ -183,6 +185,22 @@ def tiff_seeds():
     seed('tiff', 'tiled.tif', tiff([(256, 4, 1, 16), (257, 4, 1, 16), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
                                     (277, 3, 1, 1), (322, 4, 1, 16), (323, 4, 1, 16), (324, 4, 1, 8),
                                     (325, 4, 1, 256)], bytes(range(256))))
+    # Rows of one bit each: as the one above, which is white.
+    seed('tiff', 'fax.tif', tiff(page(32, 16, 5, bits=1, compression=4, photometric=0), b'\xff\xff\0\x10\1'))
+    seed('tiff', 'subsampled.tif', tiff(sorted([(tag, kind, count, 3 if tag == 277 else value)
+                                                for tag, kind, count, value in page(4, 4, 24, photometric=6)] +
+                                               [(284, 3, 1, 1), (530, 3, 2, 0x00020002)]), VOXELS))
+    # Pages that share their tables of strips, more than the file could hold of them.
+    tables = VOXELS + struct.pack('<100I', *[8] * 100) + struct.pack('<100I', *[1] * 100)
+    shared = [(tag, kind, 100, 32 if tag == 273 else 432) if tag in (273, 279) else (tag, kind, count, value)
+              for tag, kind, count, value in page(1, 100, 1, rows=1, compression=8)]
+    pages = tiff(shared, tables)
+    length = len(pages) - 8 - len(tables)
+    directory = pages[-length:-4]
+    pages = pages[:-length]
+    for i in range(1, 13):
+        pages += directory + struct.pack('<I', len(pages) + length if i < 12 else 0)
+    seed('tiff', 'shared-tables.tif', pages)
     # The directory names itself as the next one.
     ring = tiff(page(6, 4, 24), VOXELS, next_directory=32)
     seed('tiff', 'guard-ring.tif', ring)

@@ -129,6 +129,7 @@ TEST_CASE("subsampled colours of a TIFF picture take less than three bytes a pix
   colours.fields[284] = {3, 1, 1};
   colours.fields[530] = {3, 2, 2 | 2 << 16};
   CHECK(believed(folder, colours));
+  CHECK(read_volume<uint8_t>(folder / "claim.tif")({15, 11, 0}) == 128);
   colours.fields[530] = {3, 2, 4 | 4 << 16};
   colours.store(std::string(16 * 12 / 16 * 18, '\x80'), 1, 16, 12);
   CHECK(believed(folder, colours));
