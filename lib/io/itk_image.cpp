@@ -138,7 +138,7 @@ itk::IOComponentEnum itk_component(Component component) {
 
 Header probe_tiff(const std::string& path) {
   const int64_t most_bytes = check_tiff(path);
-  const Header header = header_of(*open(path), path);
+  Header header = header_of(*open(path), path);
   checked_bytes(header, most_bytes, path);
   return header;
 }
