@@ -79,7 +79,7 @@ int64_t brute_force(const HaarFeature& feature, const Volume<int16_t>& v, const 
 
 }  // namespace
 
-TEST_CASE("K5: corner taps merge where cuboids touch") {
+TEST_CASE("corner taps merge where cuboids touch") {
   const HaarFeature edge = feature_of({{{-4, -2, -2}, {0, 2, 2}, 1}, {{0, -2, -2}, {4, 2, 2}, -1}});
   const std::vector<Tap> taps = corner_taps(edge);
   CHECK(taps.size() == 12);

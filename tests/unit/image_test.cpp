@@ -54,7 +54,7 @@ Volume<float> float_noise(const Grid& grid, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("K4: an integral volume of 512^3 constant voxels wraps and stays exact") {
+TEST_CASE("an integral volume of 512^3 constant voxels wraps and stays exact") {
   // A volume of 512 x 512 x 512 in one piece needs 0.8 GB, so that it is stacked from slabs: prefix
   // sums may start at any slab.
   constexpr int kEdge = 512, kSlab = 32;
@@ -76,7 +76,7 @@ TEST_CASE("K4: an integral volume of 512^3 constant voxels wraps and stays exact
   CHECK(wrong == 0);
 }
 
-TEST_CASE("K4: random boxes agree with 64-bit sums whenever the true value fits 32 bits") {
+TEST_CASE("random boxes agree with 64-bit sums whenever the true value fits 32 bits") {
   const Volume<int16_t> v = noise_volume({40, 33, 37}, 5, -32768, 32767);
   const IntegralSet set = integral_set(v.view(), kIntensityOnly, Padding::kClamp, 2, context_of());
   size_t wrong = 0, wrapped = 0;

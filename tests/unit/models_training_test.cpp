@@ -56,7 +56,7 @@ pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::
 
 }  // namespace
 
-TEST_CASE("K12: the model file does not depend on threads or on the order of the list") {
+TEST_CASE("the model file does not depend on threads or on the order of the list") {
   const pbt::TrainConfig config = config_with_everything();
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
   const std::string one = bytes_of(train_on(volumes, config, {}, context_of(1)));
@@ -68,7 +68,7 @@ TEST_CASE("K12: the model file does not depend on threads or on the order of the
   CHECK(bytes_of(train_on(volumes, config, {}, context_of(1, 2))) != one);
 }
 
-TEST_CASE("K12: a training that is stopped at any node goes on to the same bytes") {
+TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
   const pbt::TrainConfig config = config_with_everything();
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
   const std::string checkpoint = temporary("checkpoint");
@@ -111,7 +111,7 @@ TEST_CASE("K12: a training that is stopped at any node goes on to the same bytes
   std::filesystem::remove(checkpoint);
 }
 
-TEST_CASE("K12: a forest does not depend on threads, and goes on from any node") {
+TEST_CASE("a forest does not depend on threads, and goes on from any node") {
   pbt::TrainConfig config = config_with_everything();
   config.classifier = pbt::ClassifierKind::kForest;
   config.forest.trees = 3;

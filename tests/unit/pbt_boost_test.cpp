@@ -70,7 +70,7 @@ struct Table {
   }
 };
 
-/// K2: bins 0,0,1,1,2,2,3,3 and classes + + + - - - + -.
+/// Bins 0,0,1,1,2,2,3,3 and classes + + + - - - + -.
 Table known_answer() {
   Table table(8, 1);
   const uint32_t bins[] = {0, 0, 1, 1, 2, 2, 3, 3};
@@ -147,7 +147,7 @@ ReferenceRound reference_round(const Table& table, const FeaturePool& pool,
 
 }  // namespace
 
-TEST_CASE("K2: two rounds of AdaBoost with ties voting -1") {
+TEST_CASE("two rounds of AdaBoost with ties voting -1") {
   const Table table = known_answer();
   const FeaturePool pool = table.ranged_pool();
   const auto rounds = table.boost(pool, 3, WeakKind::kHist64, EmptyBins::kNegative);
@@ -175,7 +175,7 @@ TEST_CASE("K2: two rounds of AdaBoost with ties voting -1") {
   }
 }
 
-TEST_CASE("K2: ties and empty bins take the sign of the nearest bin, the lower one first") {
+TEST_CASE("ties and empty bins take the sign of the nearest bin, the lower one first") {
   const Table table = known_answer();
   const FeaturePool pool = table.ranged_pool();
   const auto rounds = table.boost(pool, 1);
@@ -338,7 +338,7 @@ TEST_CASE("Equal errors go to the feature with fewer taps, then to the smaller i
   CHECK(three.boost(three.ranged_pool(), 1)[0].feature == 2);
 }
 
-TEST_CASE("K13: duplicates with both labels and constant features") {
+TEST_CASE("duplicates with both labels and constant features") {
   Table contradictory(6, 2);
   for (size_t i = 0; i < 6; ++i) {
     contradictory.at(i, 0) = static_cast<uint32_t>(i / 2);

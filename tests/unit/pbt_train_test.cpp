@@ -112,7 +112,7 @@ size_t inner_nodes(const Model& model) {
 
 }  // namespace
 
-TEST_CASE("K11: a noisy ball is learned without error") {
+TEST_CASE("a noisy ball is learned without error") {
   std::vector<TrainingVolume> volumes{fixtures::ball_volume({}, 1)};
   TrainConfig config = fixtures::small_config();
   config.features.window = 3;
@@ -126,7 +126,7 @@ TEST_CASE("K11: a noisy ball is learned without error") {
   CHECK(error_of(model, fixtures::ball_volume({{24, 26, 28}, 6}, 2)) == 0);
 }
 
-TEST_CASE("K11: quadrants need a second level") {
+TEST_CASE("quadrants need a second level") {
   const std::vector<TrainingVolume> volumes{quadrants(3000, 1)};
   const TrainingVolume test = quadrants(3000, 2);
   // Two rounds of 64 bins are enough: later ones find no structure that a sum can use and learn the
@@ -357,7 +357,7 @@ TEST_CASE("A checkpoint of a single tree is written by time as well") {
   CHECK(checkpoints(1e6) == 1);
 }
 
-TEST_CASE("K13: one class only") {
+TEST_CASE("one class only") {
   std::vector<TrainingVolume> volumes{row_volume({1, 2, 3, 4}, {0, 0, 0, 9})};
   TrainConfig config = fixtures::small_config();
   CHECK_THROWS_WITH(train_on(volumes, config),
@@ -371,7 +371,7 @@ TEST_CASE("K13: one class only") {
   CHECK(p[0] == Approx(0.125));  // (0 + 1 * 0.5) / (3 + 1)
 }
 
-TEST_CASE("K13: everything ignored, no volume") {
+TEST_CASE("everything ignored, no volume") {
   std::vector<TrainingVolume> volumes{row_volume({1, 2}, {9, 9})};
   TrainConfig config = fixtures::small_config();
   config.tree.allow_constant = true;
@@ -379,7 +379,7 @@ TEST_CASE("K13: everything ignored, no volume") {
   CHECK_THROWS_AS(train_on({}, config), InputError);
 }
 
-TEST_CASE("K13: contradictory duplicates and constant images make a leaf with the mixed q") {
+TEST_CASE("contradictory duplicates and constant images make a leaf with the mixed q") {
   TrainConfig config = fixtures::small_config();
   config.tree.min_samples = 2;
   config.tree.min_class_samples = 1;
@@ -397,7 +397,7 @@ TEST_CASE("K13: contradictory duplicates and constant images make a leaf with th
   CHECK(posterior_of(model, volumes[0])[5] == Approx(1.0 / 3).margin(1e-6));
 }
 
-TEST_CASE("K13: volumes of one voxel, smaller than the window") {
+TEST_CASE("volumes of one voxel, smaller than the window") {
   std::vector<TrainingVolume> volumes;
   const float bins[] = {0, 0, 100, 100, 200, 200, 300, 300};
   const int32_t classes[] = {1, 1, 1, 0, 0, 0, 1, 0};
@@ -414,7 +414,7 @@ TEST_CASE("K13: volumes of one voxel, smaller than the window") {
   config.tree.smoothing = 0;
   const Model model = train_on(volumes, config);
   REQUIRE(model.nodes.size() == 3);
-  // K2 with nearest bins: round 1 votes ++-- with error 1/4, round 2 votes +--+ with error 1/6;
+  // With empty bins voting as the nearest: round 1 votes ++-- with error 1/4, round 2 votes +--+ with error 1/6;
   // bins 0 and 3 go right, bins 1 and 2 left.
   REQUIRE(model.history.at(0).errors.size() == 2);
   CHECK(model.history[0].errors[0] == Approx(0.25).margin(1e-8));
@@ -432,7 +432,7 @@ TEST_CASE("K13: volumes of one voxel, smaller than the window") {
   }
 }
 
-TEST_CASE("K13: an empty child is a leaf with its parent's probability") {
+TEST_CASE("an empty child is a leaf with its parent's probability") {
   std::vector<float> values;
   std::vector<int32_t> labels;
   for (int i = 0; i < 200; ++i) {  // nine of ten are positive, for either value
@@ -456,7 +456,7 @@ TEST_CASE("K13: an empty child is a leaf with its parent's probability") {
   CHECK(posterior_of(model, volumes[0])[0] == Approx(0.9).margin(0.01));
 }
 
-TEST_CASE("K13: depth 0 is a constant, depth 32 ends where samples do") {
+TEST_CASE("depth 0 is a constant, depth 32 ends where samples do") {
   const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(1);
   TrainConfig config = fixtures::small_config();
   config.tree.depth = 0;

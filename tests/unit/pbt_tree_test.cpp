@@ -24,7 +24,8 @@ double sigma(double z) {
   return 1 / (1 + std::exp(-z));
 }
 
-/// A split of K2 (trees.md section 9): the feature's value is the bin 0..3 itself.
+/// A tree of one split whose posteriors are worked out by hand, on the eight samples of the test of
+/// boosting: two in each of the bins 0 to 3, which are the feature's values themselves.
 Model known_answer_tree(double band, bool copy) {
   const double alphas[] = {0.549306144334055, 0.804718956217050};
   const uint64_t masks[] = {0b0001, 0b1011};
@@ -155,7 +156,7 @@ std::vector<T> voxels_of(const Volume<T>& v) {
 
 }  // namespace
 
-TEST_CASE("K1: the logistic function as a table of integers") {
+TEST_CASE("the logistic function as a table of integers") {
   const std::vector<uint32_t> table = make_logistic_table();
   const auto p = [&](double h) {
     return logistic_q30(table.data(), static_cast<int32_t>(std::llround(h * 1048576)));
@@ -180,7 +181,7 @@ TEST_CASE("K1: the logistic function as a table of integers") {
   CHECK(worst < 7.4e-7);
 }
 
-TEST_CASE("K7: thresholds of Algorithm 1 as integers") {
+TEST_CASE("thresholds of Algorithm 1 as integers") {
   CHECK(make_thresholds(1e-6, 0.1, false).t1 == 7243306);
   CHECK(make_thresholds(1e-6, 0.1, false).t2 == 212580);
   CHECK(make_thresholds(0.5, 0, true).t1 == 0);
@@ -189,7 +190,7 @@ TEST_CASE("K7: thresholds of Algorithm 1 as integers") {
   CHECK(make_thresholds(1e-6, 0.5, false).t2 == INT32_MAX);
 }
 
-TEST_CASE("K3: posteriors of the tree of K2") {
+TEST_CASE("posteriors of a tree that was computed by hand") {
   const Model soft = known_answer_tree(0.2, false), copy = known_answer_tree(0.2, true);
   const auto q = [](const Model& model) {
     std::vector<double> values;
@@ -207,7 +208,7 @@ TEST_CASE("K3: posteriors of the tree of K2") {
   }
 }
 
-TEST_CASE("K10: the prior correction of leaf masses") {
+TEST_CASE("the prior correction of leaf masses") {
   Model model = known_answer_tree(0.1, false);
   model.nodes[1].mass_positive = 9000;
   model.nodes[1].mass_negative = 1000;
@@ -313,7 +314,7 @@ TEST_CASE("Output conversions round to nearest") {
   CHECK(probability_float(uint64_t{3} << 58) == 0.75F);
 }
 
-TEST_CASE("K6: fixed point against the recursion in doubles on 3000 random trees") {
+TEST_CASE("fixed point against the recursion in doubles on 3000 random trees") {
   fixtures::RandomTree spec;
   spec.features = 24;
   spec.self_tests = false;
@@ -346,7 +347,7 @@ TEST_CASE("K6: fixed point against the recursion in doubles on 3000 random trees
   CHECK(worst > 0);
 }
 
-TEST_CASE("K6: the stack walk equals the reference at every voxel") {
+TEST_CASE("the stack walk equals the reference at every voxel") {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Model model = fixtures::random_model(seed);
     if (seed % 2) model.padding = image::Padding::kZero;
@@ -370,7 +371,7 @@ TEST_CASE("K6: the stack walk equals the reference at every voxel") {
   }
 }
 
-TEST_CASE("K6: every walk, tile shape, type, rejection and thread count gives the same bytes") {
+TEST_CASE("every walk, tile shape, type, rejection and thread count gives the same bytes") {
   size_t distinct = 0;
   for (uint64_t seed = 0; seed < 6; ++seed) {
     fixtures::RandomTree spec;
@@ -419,7 +420,7 @@ TEST_CASE("K6: every walk, tile shape, type, rejection and thread count gives th
   CHECK(distinct >= 10);  // of 12: the trees do answer differently at different voxels
 }
 
-TEST_CASE("K13: a chain of depth 32") {
+TEST_CASE("a chain of depth 32") {
   Model model = known_answer_tree(0.2, false);
   model.nodes.resize(1);
   for (int depth = 1; depth <= kMaxDepth; ++depth) {
