@@ -414,8 +414,8 @@ TEST_CASE("volumes of one voxel, smaller than the window") {
   config.tree.smoothing = 0;
   const Model model = train_on(volumes, config);
   REQUIRE(model.nodes.size() == 3);
-  // With empty bins voting as the nearest: round 1 votes ++-- with error 1/4, round 2 votes +--+ with error 1/6;
-  // bins 0 and 3 go right, bins 1 and 2 left.
+  // With empty bins voting as the nearest: round 1 votes ++-- with error 1/4, round 2 votes +--+
+  // with error 1/6; bins 0 and 3 go right, bins 1 and 2 left.
   REQUIRE(model.history.at(0).errors.size() == 2);
   CHECK(model.history[0].errors[0] == Approx(0.25).margin(1e-8));
   CHECK(model.history[0].errors[1] == Approx(1.0 / 6).margin(1e-8));
