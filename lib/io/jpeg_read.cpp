@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include <jerror.h>
 #include <jpeglib.h>
 
 #include "larch/core/error.h"
+#include "larch/core/host_memory.h"
 #include "larch/io/file.h"
 #include "larch/io/formats.h"
 
@@ -51,6 +53,11 @@ class JpegFile {
     // A block of 8 x 8 samples takes two bits at least.
     const int64_t bytes = checked_bytes(header, static_cast<int64_t>(bytes_.size()) * 2048, path_);
     std::vector<std::byte> voxels = allocate_voxels(bytes, path_);
+    // All coefficients of a picture in several scans are held until the last scan is read.
+    if (jpeg_has_multiple_scans(&jpeg_) != 0) {
+      decoder_bytes_ = voxels.size() * sizeof(JCOEF);
+      if (!host_memory_allows(decoder_bytes_)) fail_for_memory();
+    }
     const size_t stride = voxels.size() / static_cast<size_t>(header.grid.size.y);
     if (!read_rows(reinterpret_cast<JSAMPLE*>(voxels.data()), stride)) fail();
     return voxels;
@@ -89,12 +96,18 @@ class JpegFile {
     return true;
   }
 
+  [[noreturn]] void fail_for_memory() const {
+    throw MemoryError("'" + path_ + "': " + out_of_memory_text(decoder_bytes_));
+  }
+
   [[noreturn]] void fail() const {
+    if (errors_.msg_code == JERR_OUT_OF_MEMORY) fail_for_memory();
     bad(path_, std::string("the picture is damaged or truncated (") + message_ +
                    "); copy or export it again");
   }
 
   std::string path_, bytes_;
+  size_t decoder_bytes_ = 0;  // that libjpeg needs, where it is much
   jpeg_error_mgr errors_{};
   jpeg_decompress_struct jpeg_{};
   std::jmp_buf out_{};
