@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <set>
+#include <utility>
 
 #include "larch/app/build_info.h"
 #include "larch/config/config.h"
@@ -94,14 +95,24 @@ void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, con
   }
 }
 
-/// Identifies all that the result depends on.
-std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes, const std::string& config,
+/// Identifies all that the result depends on. `digests`: of the volumes, in any order.
+std::string fingerprint(std::vector<std::string> digests, const pbt::TrainConfig& config,
                         const Context& context) {
-  std::string text = config + "\nseed " + std::to_string(context.seed);
-  for (const auto& volume : volumes) text += "\n" + volume.digest;
+  std::sort(digests.begin(), digests.end());
+  std::string text = config::to_json(config).dump() + "\nseed " + std::to_string(context.seed);
+  for (const std::string& digest : digests) text += "\n" + digest;
   Sha256 sha;
   sha.update(text.data(), text.size());
   return hex(sha.digest());
+}
+
+void throw_if_stopped(const Context& context) {
+  if (!context.stop_requested()) return;
+  throw Stopped("stopped while reading", static_cast<ExitCode>(context.stop->load()));
+}
+
+bool has_checkpoint(const TrainingFiles& files) {
+  return files.resume && !files.checkpoint.empty() && is_file(files.checkpoint);
 }
 
 }  // namespace
@@ -122,18 +133,18 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   for (const Case& c : files.cases) {
     context.progress(0, "reading " + c.id);
     volumes.push_back(read_case(c, files, space, config.labels, seen, context));
-    if (context.stop_requested()) {
-      throw Stopped("stopped while reading", static_cast<ExitCode>(context.stop->load()));
-    }
+    throw_if_stopped(context);
   }
   check_labels(config.labels.positive, seen, "labels/positive");
   pbt::sort_by_digest(volumes);
 
-  const std::string config_json = config::to_json(config).dump();
-  const std::string print = fingerprint(volumes, config_json, context);
+  std::vector<std::string> digests;
+  digests.reserve(volumes.size());
+  for (const pbt::TrainingVolume& volume : volumes) digests.push_back(volume.digest);
+  const std::string print = fingerprint(digests, config, context);
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
-  if (files.resume && !files.checkpoint.empty() && is_file(files.checkpoint)) {
+  if (has_checkpoint(files)) {
     resumed = models::read_partial(files.checkpoint, print);
     hooks.resume = &resumed;
     context.info("going on from '" + files.checkpoint + "', which has " +
@@ -158,7 +169,7 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                  " volumes are too few to hold one out; the model is not validated or pruned");
   }
   model.info.tool_version = version();
-  model.info.training_config_json = config_json;
+  model.info.training_config_json = config::to_json(config).dump();
   return model;
 }
 
@@ -259,6 +270,29 @@ void estimate(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace
 
 }  // namespace
 
+namespace {
+
+/// Throws InputError, as the run does, unless the checkpoint is one of these volumes, configuration
+/// and seed. That is known from the voxels, so all volumes are read, one after the other.
+void check_checkpoint(TrainingFiles files, const image::ModelSpace& space,
+                      const pbt::TrainConfig& config, const Context& context, Plan& plan) {
+  files.read.warn = nullptr;  // the headers' warnings were given
+  std::vector<std::string> digests;
+  digests.reserve(files.cases.size());
+  std::set<int> seen;
+  for (const Case& c : files.cases) {
+    context.progress(0, "reading " + c.id);
+    digests.push_back(read_case(c, files, space, config.labels, seen, context).digest);
+    throw_if_stopped(context);
+  }
+  const pbt::PartialModel partial =
+      models::read_partial(files.checkpoint, fingerprint(std::move(digests), config, context));
+  plan.notes.push_back("would go on from '" + files.checkpoint + "', which has " +
+                       std::to_string(partial.finished) + " nodes");
+}
+
+}  // namespace
+
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                    const Context& context) {
   check_cases(files);
@@ -280,6 +314,7 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                 space.spacing_mm.y, space.spacing_mm.z);
   plan.notes.emplace_back(text);
   estimate(surveyed, space, config, context, plan);
+  if (has_checkpoint(files)) check_checkpoint(files, space, config, context, plan);
   return plan;
 }
 

@@ -32,7 +32,8 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
 
 /// What train_pbt would do: all that it refuses before the training begins, found by reading the
 /// label maps and the headers of the images, and a table of the cases with what memory and time the
-/// training takes, roughly. Problems of single cases are in the plan; throws the rest.
+/// training takes, roughly. Images are read whole only to compare them with the checkpoint that a
+/// run would go on from. Problems of single cases are in the plan; throws the rest.
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                    const Context& context);
 

@@ -206,16 +206,22 @@ start_long() {  # until its first checkpoint is there
   same_as_long m.pbt
 }
 
-@test "--resume refuses a checkpoint of other settings, another seed or other data" {
+@test "--resume refuses a checkpoint of other settings, another seed or other data; so does a dry run" {
   start_long
   kill -TERM "$child"
   wait "$child" || true
-  expect 3 train_long --resume --tree.depth 6
-  has err.txt "m.pbt.ckpt"
-  expect 3 train_long --resume --seed 1
   head -n 3 train.tsv > fewer.tsv
-  expect 3 "$BIN/pbt-train" --config long.json --list fewer.tsv --output m.pbt --resume
+  for dry in -n ""; do
+    expect 3 train_long --resume --tree.depth 6 $dry
+    has err.txt "m.pbt.ckpt"
+    has err.txt "it was written with other settings or other training data"
+    expect 3 train_long --resume --seed 1 $dry
+    expect 3 "$BIN/pbt-train" --config long.json --list fewer.tsv --output m.pbt --resume $dry
+  done
   absent m.pbt
+  { head -n 1 train.tsv; tail -n +2 train.tsv | tac; } > turned.tsv
+  expect 0 "$BIN/pbt-train" --config long.json --list turned.tsv --output m.pbt --resume -n
+  has err.txt "would go on from 'm.pbt.ckpt', which has"
   # The refusals have not touched it.
   expect 0 train_long --resume
   same_as_long m.pbt
@@ -249,12 +255,14 @@ start_long() {  # until its first checkpoint is there
 }
 
 @test "--resume refuses a checkpoint that is damaged, or a model in its place" {
-  echo "no checkpoint" > m.pbt.ckpt
-  expect 3 train_long --resume
-  has err.txt "m.pbt.ckpt"
-  cp "$BATS_FILE_TMPDIR/long.pbt" m.pbt.ckpt
-  expect 3 train_long --resume
-  has err.txt "m.pbt.ckpt"
+  for dry in -n ""; do
+    echo "no checkpoint" > m.pbt.ckpt
+    expect 3 train_long --resume $dry
+    has err.txt "m.pbt.ckpt"
+    cp "$BATS_FILE_TMPDIR/long.pbt" m.pbt.ckpt
+    expect 3 train_long --resume $dry
+    has err.txt "m.pbt.ckpt"
+  done
   absent m.pbt
 }
 
