@@ -1,10 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
-
 #include "larch/app/bytes.h"
 #include "larch/app/run_app.h"
-#include "larch/io/case_list.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/detection_plan.h"
 #include "larch/pipeline/image_inputs.h"
@@ -95,45 +92,34 @@ struct Options {
 };
 
 pipeline::BatchRequest batch_of(const Options& options, const Context& context) {
-  pipeline::BatchRequest request;
   CaseColumns columns;
   columns.files_exist = false;  // a missing image is the failure of one case
-  request.cases =
-      options.list ? read_case_list(options.list, columns) : read_dataset_json(options.dataset);
-  request.folder = options.output_dir;
-  request.products = options.write;
-  request.image_ending = "." + options.format;
-  request.mesh_ending = "." + options.mesh_format;
-  request.read = options.read_options(context);
-  request.memory_bytes = options.memory_bytes();
-  return request;
+  return {pipeline::cases_of(options.list.path, options.dataset.path, columns),
+          options.output_dir,
+          options.write,
+          "." + options.format,
+          "." + options.mesh_format,
+          options.read_options(context),
+          options.memory_bytes()};
+}
+
+pipeline::DetectionRequest request_of(const Options& options, const Context& context) {
+  return {options.input, options.roi, options.files(), options.read_options(context),
+          options.memory_bytes()};
 }
 
 Plan plan(const Options& options, const Context& context, const CaseWriter& writer) {
   const pbt::Model model = models::read_model(options.model);
-  if (options.by_case()) {
-    return pipeline::plan_batch(model, options.config, batch_of(options, context), writer, context);
-  }
-  return pipeline::plan_detection(model, options.config,
-                                  {options.input, options.roi, options.files(),
-                                   options.read_options(context), options.memory_bytes()},
-                                  context);
+  if (!options.by_case())
+    return pipeline::plan_detection(model, options.config, request_of(options, context), context);
+  return pipeline::plan_batch(model, options.config, batch_of(options, context), writer, context);
 }
 
 Outputs run(const Options& options, Context& context, const CaseWriter& writer) {
   const pbt::Model model = models::read_model(options.model);
-  if (options.by_case()) {
-    return pipeline::detect_batch(model, options.config, batch_of(options, context), writer,
-                                  context);
-  }
-  const auto job = std::make_shared<pipeline::DetectionJob>();
-  job->wanted = options.files().wanted();
-  job->memory_bytes = options.memory_bytes();
-  pipeline::read_input(options.input, options.roi, options.read_options(context), *job);
-  pipeline::check_files_hold(options.files(), job->image.grid());
-  context.info(describe(job->image.grid()));
-  pipeline::detect(model, options.config, *job, context);
-  return pipeline::detection_outputs(model, options.config, options.files(), options.input, job);
+  if (!options.by_case())
+    return pipeline::detect_on_image(model, options.config, request_of(options, context), context);
+  return pipeline::detect_batch(model, options.config, batch_of(options, context), writer, context);
 }
 
 constexpr const char* kDescription =

@@ -59,9 +59,7 @@ struct Options {
       throw UsageError("--checkpoint and --output name the same file '" + output.path + "'");
     }
   }
-  std::vector<Case> cases() const {
-    return list ? read_case_list(list) : read_dataset_json(dataset);
-  }
+  std::vector<Case> cases() const { return pipeline::cases_of(list.path, dataset.path); }
   /// A model depends neither on the order of the volumes nor on their names.
   ListedInputs listed_inputs() const {
     if (inspect) return {};
@@ -148,8 +146,7 @@ int main(int argc, char** argv) {
       "exit code 143) goes on with --resume and gives the same bytes.\n\nThe configuration says "
       "which labels are the class (labels), in what space the model works (space), the features, "
       "the samples drawn and the tree; with \"classifier\": \"pbt-forest\" several trees are "
-      "trained and "
-      "their probabilities averaged. See --help-config.";
+      "trained and their probabilities averaged. See --help-config.";
   info.examples = {"pbt-train --list train.tsv --output liver.pbt",
                    "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
                    "--labels.positive 5"};

@@ -31,8 +31,7 @@ Wanted DetectionFiles::wanted() const {
 void check_files(const DetectionFiles& files) {
   if (files.all().empty()) {
     throw UsageError(
-        "nothing to write: give --output, --probability, --mesh, --qc or "
-        "--candidates");
+        "nothing to write: give --output, --probability, --mesh, --qc or --candidates");
   }
   for (const std::string& path : {files.labels, files.probability}) {
     if (!path.empty()) require_image_extension(path);
@@ -76,6 +75,18 @@ void read_input(const std::string& image, const std::string& roi, const ReadOpti
     throw InputError("'" + roi + "' is not on the grid of '" + image + "': " + difference +
                      "; resample it");
   }
+}
+
+Outputs detect_on_image(const pbt::Model& model, const DetectConfig& config,
+                        const DetectionRequest& request, const Context& context) {
+  const auto job = std::make_shared<DetectionJob>();
+  job->wanted = request.files.wanted();
+  job->memory_bytes = request.memory_bytes;
+  read_input(request.image, request.roi, request.read, *job);
+  check_files_hold(request.files, job->image.grid());
+  context.info(describe(job->image.grid()));
+  detect(model, config, *job, context);
+  return detection_outputs(model, config, request.files, request.image, job);
 }
 
 Outputs detection_outputs(const pbt::Model& model, const DetectConfig& config,

@@ -55,6 +55,19 @@ DetectionFiles files_of_case(const std::string& folder, const std::string& id,
 void read_input(const std::string& image, const std::string& roi, const ReadOptions& options,
                 DetectionJob& job);
 
+/// One detection, before it is done.
+struct DetectionRequest {
+  std::string image, roi;  ///< no region of interest: empty
+  DetectionFiles files;
+  ReadOptions read;
+  int64_t memory_bytes = 0;  ///< as in DetectionJob
+};
+
+/// Reads an image and detects on it; the outputs are the files that are asked for. Throws as
+/// read_input, check_files_hold and detect do.
+Outputs detect_on_image(const pbt::Model& model, const DetectConfig& config,
+                        const DetectionRequest& request, const Context& context);
+
 /// The files and figures of a finished detection of `input`. Rejected if fewer than
 /// structure.min_voxels voxels were found.
 Outputs detection_outputs(const pbt::Model& model, const DetectConfig& config,

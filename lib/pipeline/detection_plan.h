@@ -16,13 +16,6 @@ namespace larch::pipeline {
 Plan plan_batch(const pbt::Model& model, const DetectConfig& config, const BatchRequest& request,
                 const CaseWriter& writer, const Context& context);
 
-/// One detection, before it is done.
-struct DetectionRequest {
-  std::string image, roi;
-  DetectionFiles files;
-  ReadOptions read;
-  int64_t memory_bytes = 0;  ///< as in DetectionJob
-};
 /// The same for one image. Throws as reading and detecting would.
 Plan plan_detection(const pbt::Model& model, const DetectConfig& config,
                     const DetectionRequest& request, const Context& context);

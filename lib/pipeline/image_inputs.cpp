@@ -16,6 +16,11 @@ std::vector<RunInput> detached_inputs(const std::string& role, const std::string
   return inputs;
 }
 
+std::vector<Case> cases_of(const std::string& list, const std::string& dataset,
+                           const CaseColumns& columns) {
+  return list.empty() ? read_dataset_json(dataset) : read_case_list(list, columns);
+}
+
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters) {
   ListedInputs listed{{}, order_matters};

@@ -15,6 +15,10 @@ namespace larch::pipeline {
 std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
                                       const std::string& of_case = "");
 
+/// The cases of a list or, if that is not given, of a dataset.json.
+std::vector<Case> cases_of(const std::string& list, const std::string& dataset,
+                           const CaseColumns& columns = {});
+
 /// Images and labels of a list, under the names of their columns.
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters);
