@@ -134,24 +134,26 @@ TEST_CASE("free memory: control groups of version 1, seen from inside of a conta
   CHECK(machine.mib() == 400);  // a limit above the container, which its files do not show
 }
 
-TEST_CASE("free memory: a group whose name only starts like the one that the mount shows") {
-  Machine machine;
-  machine.put("proc/self/cgroup", "0::/docker/abcd\n");
-  machine.put("proc/self/mountinfo", "30 23 0:26 /docker/abc /cg rw - cgroup2 cgroup2 rw\n");
-  machine.put("cg/memory.max", std::to_string(900 * kMiB) + "\n");
-  machine.put("cg/memory.current", "0\n");
-  machine.put("cgd/memory.max", std::to_string(100 * kMiB) + "\n");  // no group of this mount
-  machine.put("cgd/memory.current", "0\n");
-  CHECK(machine.mib() == 900);
-}
-
-TEST_CASE("free memory: a group outside of what the mount shows counts as the mount's own") {
-  Machine machine;
-  machine.put("proc/self/cgroup", "0::/../other\n");
-  machine.put("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-  machine.put("sys/fs/cgroup/memory.max", std::to_string(700 * kMiB) + "\n");
-  machine.put("sys/fs/cgroup/memory.current", "0\n");
-  CHECK(machine.mib() == 700);
+TEST_CASE("free memory: groups beside and outside of what a mount shows count as the mount's own") {
+  struct Mount {
+    std::string group;     ///< that the process is in
+    std::string visible;   ///< the part of the hierarchy that the mount shows
+    std::string no_group;  ///< a folder that a wrong rule would take for the group's
+  };
+  const Mount mounts[] = {{"/docker/abcd", "/docker/abc", "cgd"},  // only the name starts alike
+                          {"/../other", "/", "cg/../other"}};
+  for (const Mount& mount : mounts) {
+    CAPTURE(mount.group);
+    Machine machine;
+    machine.put("proc/self/cgroup", "0::" + mount.group + "\n");
+    machine.put("proc/self/mountinfo",
+                "30 23 0:26 " + mount.visible + " /cg rw - cgroup2 cgroup2 rw\n");
+    machine.put("cg/memory.max", std::to_string(900 * kMiB) + "\n");
+    machine.put("cg/memory.current", "0\n");
+    machine.put(mount.no_group + "/memory.max", std::to_string(100 * kMiB) + "\n");
+    machine.put(mount.no_group + "/memory.current", "0\n");
+    CHECK(machine.mib() == 900);
+  }
 }
 
 TEST_CASE("free memory: files that are missing or damaged do not limit") {
