@@ -246,8 +246,7 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
     if (ending != ".log" && ending != ".txt" && is_same_file(folder_of(log), folder)) {
       throw UsageError(
           "--log-file: '" + log + "' is in the output folder '" + folder +
-          "' and may be a result there; end its name with .log or .txt, or put the log "
-          "elsewhere");
+          "' and may be a result there; end its name with .log or .txt, or put the log elsewhere");
     }
   }
   if (!holds_text(log)) {

@@ -9,7 +9,7 @@
 namespace larch::image {
 
 // All three take time linear in the voxels, run in the calling thread, and need 24 bytes for each
-// run of voxels along x: a few bytes a voxel at most, and far less for the masks of structures.
+// run of voxels along x: a few bytes per voxel at most, and far less for the masks of structures.
 
 /// Number of connected components of the voxels that are not 0; neighbours share a face (in 2-D
 /// volumes: an edge).

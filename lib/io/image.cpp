@@ -47,7 +47,7 @@ void require_one_frame(const std::string& path, int frames) {
 void require_scalar(const std::string& path, const Header& header) {
   if (header.channels == 1 || header.colour) return;
   throw InputError("'" + path + "': " + std::to_string(header.channels) +
-                   " components a voxel; write one of them to a file of its own");
+                   " components per voxel; write one of them to a file of its own");
 }
 
 RawImage read_by_nifti(const std::string& path, Palette /*palette*/) {

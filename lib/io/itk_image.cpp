@@ -149,7 +149,7 @@ RawImage read_tiff(const std::string& path) {
   RawImage raw{header_of(*io, path), {}};
   if (raw.header.channels > 1 && !raw.header.colour) {
     bad(path, std::to_string(raw.header.channels) +
-                  " components a voxel; write one of them to a file of its own");
+                  " components per voxel; write one of them to a file of its own");
   }
   const int64_t bytes = checked_bytes(raw.header, most_bytes, path);
   raw.voxels = allocate_voxels(bytes, path);

@@ -101,8 +101,7 @@ void write_nifti(const std::string& path, const Grid& grid, Component component,
     const int32_t size = i < 3 ? grid.size[i] : 1;
     if (size > INT16_MAX) {
       throw UsageError("cannot write '" + path +
-                       "': NIfTI holds at most 32767 voxels an axis and "
-                       "here are " +
+                       "': NIfTI holds at most 32767 voxels per axis and here are " +
                        std::to_string(size) + "; write .nrrd or .mha instead");
     }
     put(header, 42 + 2 * i, static_cast<int16_t>(size));

@@ -205,7 +205,7 @@ RawImage read_nrrd(const std::string& path) {
   }
   if (header.channels > 1 && !header.colour) {
     bad(path, std::to_string(header.channels) +
-                  " components a voxel; write one of them to a file of its own");
+                  " components per voxel; write one of them to a file of its own");
   }
   const bool limited = guarded(Guard::kNrrdClaims);
   const int64_t bytes =

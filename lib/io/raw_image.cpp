@@ -103,8 +103,7 @@ void report(const Problems& problems, const Grid& grid, const std::string& path)
                      " voxels are NaN or infinite, the first at index " +
                      text(grid.voxel(problems.first_not_finite)) +
                      (std::is_floating_point_v<T>
-                          ? "; give --nan-value to replace them, or repair "
-                            "the image"
+                          ? "; give --nan-value to replace them, or repair the image"
                           : "; whole numbers are needed: repair the image"));
   }
   const std::string wanted = name_of(component_of<T>());

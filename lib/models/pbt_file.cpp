@@ -87,8 +87,7 @@ pbt::PartialModel read_partial(const std::string& path, const std::string& finge
     if (part->fingerprint != fingerprint) {
       throw InputError(
           "it was written with other settings or other training data; give the same ones, or "
-          "delete "
-          "it and train anew");
+          "delete it and train anew");
     }
     check_partial(partial.model, part->finished);
     partial.finished = static_cast<size_t>(part->finished);

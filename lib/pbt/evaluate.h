@@ -89,7 +89,7 @@ CompiledModel compile(const Model& model, const image::IntegralSet& set,
                       const EvaluateConfig& config);
 
 /// The same evaluation with a compiled model; the probabilities stay on the device of `set`. `out`:
-/// one T a voxel, in x-fastest order, on that device. Throws Error (a bug of the caller) when the
+/// one T per voxel, in x-fastest order, on that device. Throws Error (a bug of the caller) when the
 /// model was compiled for other layouts, UsageError when `out` does not fit.
 template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,
