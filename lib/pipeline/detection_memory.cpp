@@ -21,12 +21,18 @@ constexpr int64_t kResampling = 4;
 constexpr int64_t kBand = 4;
 /// The order of the voxels by probability.
 constexpr int64_t kCandidates = 8;
+/// Bytes per candidate: itself, and its line in a text that grows.
+constexpr int64_t kPerCandidate = 16 + 3 * 128;
 /// Mask, components and holes (labels, and the runs that they are found by), label map.
 constexpr int64_t kAfterTheCut = 28;
 /// Label map and mask while the surface is made.
 constexpr int64_t kBesideSurface = 5;
 /// A volume's copy while it is written, and what is compressed of it.
 constexpr int64_t kWriting = 8;
+
+int64_t candidates_bytes(const DetectConfig& config, int64_t voxels) {
+  return kPerCandidate * std::min<int64_t>(voxels, config.candidate_count);
+}
 
 int64_t kept_image(const DetectConfig& config, const Wanted& wanted, int64_t voxels) {
   return needs_image(config, wanted) ? kImage * voxels : 0;
@@ -35,7 +41,8 @@ int64_t kept_image(const DetectConfig& config, const Wanted& wanted, int64_t vox
 /// `graph`: of the cut.
 int64_t finishing_bytes(const DetectConfig& config, const Wanted& wanted, int64_t voxels,
                         int64_t graph) {
-  int64_t bytes = kPosterior * voxels + kept_image(config, wanted, voxels);
+  int64_t bytes =
+      kPosterior * voxels + kept_image(config, wanted, voxels) + candidates_bytes(config, voxels);
   if (!wanted.structure) return bytes + kCandidates * voxels;
   if (config.structure.threshold != 0.5) bytes += kPosterior * voxels;
   return bytes + std::max(kAfterTheCut * voxels, kBand * voxels + graph);
@@ -114,8 +121,8 @@ int64_t bytes_with_surface(const DetectConfig& config, const DetectionJob& job,
   const int64_t voxels = job.grid.voxels();
   const mesh::SurfaceSize& size = job.surface_size;
   const int64_t writing =
-      size.bytes() +
-      std::max(mesh_writing_bytes(mesh_file, size.vertices, size.triangles), kWriting * voxels);
+      size.bytes() + std::max(mesh_writing_bytes(mesh_file, size.vertices, size.triangles),
+                              kWriting * voxels + candidates_bytes(config, voxels));
   return (kPosterior + kBesideSurface) * voxels + kept_image(config, job.wanted, voxels) +
          std::max(surface_bytes(config, job, context), writing);
 }

@@ -236,7 +236,9 @@ class Overlap {
     Lock lock(mutex_);
     while (const std::optional<size_t> item = await_item(lock)) {
       lock.unlock();
-      const bool goes_on = stages_.compute(*item);
+      bool goes_on = false;
+      // An item that fails leaves like others: those behind it may need what it held to finish.
+      guarded([&] { goes_on = stages_.compute(*item); });
       lock.lock();
       ledger_.need(*item).computing = 0;
       if (goes_on) {

@@ -132,6 +132,7 @@ class Batch {
       seconds_[i] += std::chrono::duration<double>(Clock::now() - start).count();
       return true;
     } catch (const DeviceError&) {
+      jobs_[i] = nullptr;  // others are still finished
       throw;
     } catch (...) {
       seconds_[i] += std::chrono::duration<double>(Clock::now() - start).count();

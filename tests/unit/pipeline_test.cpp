@@ -303,6 +303,38 @@ TEST_CASE("memory of a detection: the least holds each step that no slab makes s
   }
 }
 
+TEST_CASE("overlap: what a failing computation held is there for those that are to be finished") {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(10);  // against a wait without end
+    std::atomic<bool> computing_last = false;
+    std::atomic<int> finished = 0;
+    Stages stages;
+    stages.need = [](size_t i) { return MemoryNeed{5, 60, 0, i == 1 ? 90 : 10, 5}; };
+    stages.read = [](size_t) { return true; };
+    stages.compute = [&](size_t i) {
+      if (i < 2) return true;
+      computing_last = true;
+      throw std::runtime_error("two");
+    };
+    stages.finish = [&](size_t i, const Grow&) {
+      // Item 1, which needs nearly all, has to wait until item 2 is computed.
+      while (i == 0 && !computing_last) std::this_thread::sleep_for(milliseconds(1));
+      return ++finished > 0;
+    };
+    try {
+      overlap(3, stages, {1, 1, 4, 4, 100}, kNever);
+    } catch (const std::runtime_error&) {
+      ::_exit(finished == 2 ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
 TEST_CASE("overlap: a thread that cannot be started ends the batch with its exception") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
