@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <sys/stat.h>
@@ -22,8 +23,15 @@ int64_t nanoseconds(const timespec& time) {
   return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+std::string digest_of(std::vector<std::string> lines) {
+  std::sort(lines.begin(), lines.end());
+  Sha256 sum;
+  for (const std::string& line : lines) sum.update(line.data(), line.size());
+  return hex(sum.digest());
+}
+
 Json folder_stamp(const std::string& path) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines, changes;
   uint64_t bytes = 0;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end;
@@ -31,15 +39,16 @@ Json folder_stamp(const std::string& path) {
     struct stat status {};
     if (stat(entry->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     bytes += static_cast<uint64_t>(status.st_size);
-    lines.push_back(entry->path().lexically_relative(path).string() + "\t" +
-                    std::to_string(status.st_size) + "\t" +
+    const std::string name = entry->path().lexically_relative(path).string();
+    lines.push_back(name + "\t" + std::to_string(status.st_size) + "\t" +
                     std::to_string(nanoseconds(status.st_mtim)) + "\t" +
                     std::to_string(status.st_ino) + "\n");
+    changes.push_back(name + "\t" + std::to_string(nanoseconds(status.st_ctim)) + "\n");
   }
-  std::sort(lines.begin(), lines.end());
-  Sha256 sum;
-  for (const std::string& line : lines) sum.update(line.data(), line.size());
-  return {{"Files", lines.size()}, {"Bytes", bytes}, {"Listing", hex(sum.digest())}};
+  return {{"Files", lines.size()},
+          {"Bytes", bytes},
+          {"Listing", digest_of(std::move(lines))},
+          {"Changed", digest_of(std::move(changes))}};
 }
 
 /// Whether it is still the file that was noted; the time of the last change of its name or rights

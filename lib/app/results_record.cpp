@@ -122,9 +122,10 @@ std::map<std::string, std::string> known_digests(const Json& inputs) {
       if (input.contains(key)) stamp[key] = input[key];
     }
     if (input.contains("Listing")) {
-      stamp = {{"Files", input.value("Files", Json())},
-               {"Bytes", input.value("Bytes", Json())},
-               {"Listing", input["Listing"]}};
+      stamp = Json::object();
+      for (const char* key : {"Files", "Bytes", "Listing", "Changed"}) {
+        stamp[key] = input.value(key, Json());
+      }
     }
     known[stamp.dump(-1, ' ', false, Json::error_handler_t::replace)] = text_at(input, "SHA256");
   }

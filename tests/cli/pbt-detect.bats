@@ -280,6 +280,28 @@ p = nibabel.load('p.nii.gz')
 assert sorted(p.shape) == [32, 35, 51] and 0 <= p.get_fdata().min() <= p.get_fdata().max() <= 1"
 }
 
+@test "--skip-existing: a slice of a DICOM folder that was replaced under the same size and time" {
+  shared_data dicom/mr-crop
+  cp -rL "$data" slices
+  chmod -R u+w slices
+  code=0
+  detect -i slices --probability p.nii.gz -q 2>err.txt || code=$?
+  [ "$code" -eq 0 ] || [ "$code" -eq 7 ]
+  expect $code detect -i slices --probability p.nii.gz --skip-existing
+  has err.txt "nothing to do"
+  python "
+import os
+name = sorted('slices/' + n for n in os.listdir('slices'))[0]
+data = bytearray(open(name, 'rb').read())
+data[-2] ^= 1
+open('other', 'wb').write(data)
+os.utime('other', ns=(os.stat(name).st_atime_ns, os.stat(name).st_mtime_ns))
+open('name', 'w').write(name)"
+  cp -p other "$(cat name)"
+  expect 6 detect -i slices --probability p.nii.gz --skip-existing
+  has err.txt "input 'slices': other content"
+}
+
 # --- nothing found
 
 @test "7: nothing detected: every output is written and says rejected" {

@@ -326,6 +326,36 @@ TEST_CASE("the digest of a folder depends on names and contents, not on their or
   CHECK(input_digest("/dev/null").empty());
 }
 
+TEST_CASE("a folder is known again by names, sizes, both times and inodes of its files") {
+  const Folder folder;
+  fs::create_directories(folder / "d/sub");
+  const std::string slice = folder / "d/sub/b";
+  std::ofstream(slice) << "old";
+  std::ofstream(folder / "d/a") << "1";
+  const config::Json before = input_stamp(folder / "d");
+  CHECK(input_stamp(folder / "d") == before);
+  const std::string digest = input_digest(folder / "d");
+  const auto put_back_time = [&slice, time = fs::last_write_time(slice)] {
+    fs::last_write_time(slice, time);
+  };
+  // The times of files advance in ticks of the kernel.
+  const auto change = [&](const std::function<void()>& how) {
+    for (int i = 0; i < 1000 && input_stamp(folder / "d") == before; ++i) {
+      how();
+      put_back_time();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  change([&] { std::ofstream(slice) << "new"; });
+  CHECK(input_stamp(folder / "d") != before);
+  CHECK(input_digest(folder / "d") != digest);
+  // As for files, rights and names that change during a run are no other content.
+  InputDigests digests;
+  digests.note(folder / "d");
+  fs::permissions(slice, fs::perms::owner_read);
+  CHECK(digests.record(folder / "d").contains("SHA256"));
+}
+
 TEST_CASE("an input that was not there when it was noted has changed during the run") {
   const Folder folder;
   InputDigests digests;
