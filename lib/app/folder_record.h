@@ -2,31 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
+#include "larch/app/shared_folder.h"
 #include "larch/config/config.h"
+#include "larch/core/context.h"
 
 namespace larch::detail {
-
-/// The record of a run into a folder that other runs write into as well.
-struct FolderRecord {
-  std::string path;                     ///< "<folder>/larch.json", or a part of its own
-  config::Json json;                    ///< what to write there
-  std::vector<std::string> taken_in{};  ///< parts that are in it: to be removed afterwards
-};
 
 /// Earlier runs that larch.json tells of, and their bytes as JSON; the oldest are left out.
 constexpr size_t kMostEarlierRuns = 1000;
 constexpr size_t kMostEarlierBytes = size_t{4} << 20;
 
-/// larch.json is the sidecar of the run that ended last. Its object "Larch" has the list
-/// "EarlierRuns": the objects "Larch" of the runs before it, the latest first. For use while the
-/// lock of the folder is held, until the file is written; without it (`has_lock` false) the record
-/// goes to the part ".larch/run-<random>.json", which the next run takes in. A larch.json that
-/// cannot be understood is kept under another name; `warn` says so. Throws OutputError.
-FolderRecord folder_record(const std::string& folder, config::Json sidecar, bool has_lock,
-                           const std::function<void(const std::string&)>& warn);
+/// Adds a run to larch.json of a folder into which other runs write as well, perhaps at the same
+/// time. The file is the sidecar of the run that ended last; its object "Larch" has the list
+/// "EarlierRuns": the objects "Larch" of the runs before it, the latest first. Each of them has the
+/// random "Run", by which it is taken once. The file is rewritten under the lock of the folder. If
+/// another run holds that for `wait_seconds`, the record goes to the part
+/// ".larch/run-<Run>.json", which the next run takes in; `context` is warned. Where the file
+/// system has no locks each run leaves its part, writes the union of all, and looks again whether
+/// another run has written in between. What cannot be understood is kept under another name, with a
+/// warning. Throws OutputError.
+void write_folder_record(const std::string& folder, const config::Json& sidecar,
+                         const Context& context, double wait_seconds = kLockSeconds);
 
 }  // namespace larch::detail

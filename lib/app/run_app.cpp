@@ -18,7 +18,6 @@
 #include "larch/app/pages.h"
 #include "larch/app/paths_check.h"
 #include "larch/app/resources.h"
-#include "larch/app/shared_folder.h"
 #include "larch/app/sidecar.h"
 #include "larch/app/sidecar_commit.h"
 #include "larch/app/signals.h"
@@ -132,25 +131,6 @@ ResultsBasis basis_of(const Run& run, const std::vector<RunInput>& further) {
   return basis;
 }
 
-/// Adds this run to larch.json of a folder into which other runs write at the same time.
-void write_folder_record(const std::string& folder, const RunRecord& record) {
-  const FolderLock lock(folder, kLockSeconds);
-  const bool has_lock = lock.state() != FolderLock::State::kBusy;
-  const auto warn = [&](const std::string& text) { record.context.warn(text); };
-  const FolderRecord united = folder_record(folder, sidecar(record), has_lock, warn);
-  if (!has_lock) {
-    warn("another run holds the lock of '" + folder + "' and does not let it go: the record of " +
-         "this run is '" + united.path + "', and the next run into the folder takes it over");
-  }
-  Context to_the_end = record.context;
-  to_the_end.stop = nullptr;
-  FileSet files(/*replace=*/true, to_the_end);
-  files.write(united.path, text_writer(json_text(united.json, 2) + "\n"));
-  files.commit();
-  std::error_code ignored;
-  for (const std::string& part : united.taken_in) fs::remove(part, ignored);
-}
-
 /// Writes outputs, sidecars and the report, all or none of them.
 void write_all(const Run& run, const Context& context, const Outputs& outputs,
                Clock::time_point start) {
@@ -184,7 +164,9 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
   if (!report_name.empty() && report_name != "-") files.write(report_name, text_writer(text));
   commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, context);
   if (run.planned.by_case && !no_sidecar) {
-    for (const std::string& folder : run.planned.folders) write_folder_record(folder, record);
+    for (const std::string& folder : run.planned.folders) {
+      write_folder_record(folder, sidecar(record), context);
+    }
   }
   if (report_name == "-") print(text);
 }

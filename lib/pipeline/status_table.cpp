@@ -134,6 +134,42 @@ void add_table(const std::string& path, StatusRows& all, const Context& context)
                "); what could be read was taken over, and it is kept as '" + kept + "'");
 }
 
+/// The rows of a run, with the line that names the columns, and the part that has them too.
+struct OwnRows {
+  const std::string& header;
+  const std::string& text;
+  const std::string& part;
+};
+
+struct United {
+  std::vector<OtherPart> parts{};
+  std::string left_out{};  ///< what is wrong with the own rows, or ""
+  bool is_new = false;     ///< the table was not this union already
+};
+
+/// Makes the table the union of what it has, of all parts and of this run's rows.
+United write_union(const std::string& folder, const OwnRows& own, const Context& context) {
+  const std::string path = status_table(folder);
+  StatusRows all;
+  add_status_rows(own.header, all);  // the columns of this version come first
+  add_table(path, all, context);
+  United united;
+  for (const std::string& name : parts_in(folder, kPrefix, kEnding)) {
+    if (name == own.part) continue;
+    united.parts.emplace_back(name);
+    // A part may end in the middle of a line: its run was killed there, or is still writing.
+    std::string text = read_untrusted(name, kMostStatusBytes).value_or("x\n");
+    text.erase(text.rfind('\n') + 1);
+    const std::string problem = text.empty() ? "" : add_status_rows(text, all);
+    if (!problem.empty()) united.parts.back().give_up(problem, context);
+  }
+  united.left_out = add_status_rows(own.text, all);
+  const std::string text = status_text(all);
+  united.is_new = read_untrusted(path, kMostStatusBytes) != text;
+  if (united.is_new) write_file(path, text);
+  return united;
+}
+
 }  // namespace
 
 const char* to_string(CaseStatus status) {
@@ -238,35 +274,28 @@ void StatusTable::rewrite_now_and_then() {
 
 /// False if another run holds the lock all the time.
 bool StatusTable::rewrite(double wait_seconds, bool is_last) {
+  constexpr int kTries = 5;
   const FolderLock lock(folder_, wait_seconds);
   if (lock.state() == FolderLock::State::kBusy) return false;
-  std::string own = header();
+  const std::string first_line = header();
+  std::string text = first_line;
   {
     const std::lock_guard rows(mutex_);
-    own += text_;
+    text += text_;
   }
-  StatusRows all;
-  add_status_rows(header(), all);  // the columns of this version come first
-  add_table(path_, all, context_);
-  std::vector<OtherPart> parts;
-  for (const std::string& name : parts_in(folder_, kPrefix, kEnding)) {
-    if (name == part_) continue;
-    parts.emplace_back(name);
-    // A part may end in the middle of a line: its run was killed there, or is still writing.
-    std::string text = read_untrusted(name, kMostStatusBytes).value_or("x\n");
-    text.erase(text.rfind('\n') + 1);
-    const std::string problem = text.empty() ? "" : add_status_rows(text, all);
-    if (!problem.empty()) parts.back().give_up(problem, context_);
+  const OwnRows own{first_line, text, part_};
+  United united = write_union(folder_, own, context_);
+  if (lock.state() != FolderLock::State::kTaken) {
+    // Nobody knows what is read by whom: all parts stay, and every run unites them. Of runs that
+    // write at the same time the last one finds the rows of the others when it looks again.
+    for (int i = 1; i < kTries && united.is_new; ++i) united = write_union(folder_, own, context_);
+    return true;
   }
-  const std::string left_out = add_status_rows(own, all);
-  write_file(path_, status_text(all));
-  // Without locks nobody knows what is read by whom: all parts stay, and every run unites them.
-  if (lock.state() != FolderLock::State::kTaken) return true;
-  for (const OtherPart& part : parts) part.remove();
+  for (const OtherPart& part : united.parts) part.remove();
   if (!is_last) return true;
-  if (!left_out.empty()) {
-    context_.warn("'" + path_ + "' has not all rows of this run (" + left_out + "); they are in '" +
-                  part_ + "'");
+  if (!united.left_out.empty()) {
+    context_.warn("'" + path_ + "' has not all rows of this run (" + united.left_out +
+                  "); they are in '" + part_ + "'");
   } else if (is_same_file(file_, part_)) {
     unlink(part_.c_str());
   }

@@ -35,9 +35,10 @@ std::string status_table(const std::string& folder);
 /// Rows go to a part file of the run (".larch/status-<random>.tsv", locked while the run lives) as
 /// the cases end, and into the table now and then and at the end. Then it is rewritten, under the
 /// lock of the folder, as the union of what it has and of all part files. Part files of runs that
-/// are no more are taken in and removed; a run that was killed loses no row. Columns that other
-/// versions wrote are kept. What cannot be understood is kept under another name, with a warning.
-/// Several threads may add.
+/// are no more are taken in and removed; a run that was killed loses no row. Where the file system
+/// has no locks the parts stay and every run unites them. Columns that other versions wrote are
+/// kept. What cannot be understood is kept under another name, with a warning. Several threads may
+/// add.
 class StatusTable {
  public:
   /// Starts the part file. `figures`: names of the columns of this run's own. Warnings go to

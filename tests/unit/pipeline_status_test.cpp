@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "larch/app/folder_record.h"
@@ -22,8 +23,27 @@
 #include "larch/pipeline/status_rows.h"
 #include "larch/pipeline/status_table.h"
 
+namespace {
+bool has_no_locks = false;
+}
+
+/// In place of the C library's, so that a file system can have no locks.
+extern "C" int flock(int file, int operation) noexcept {
+  if (!has_no_locks) return static_cast<int>(syscall(SYS_flock, file, operation));
+  errno = ENOLCK;
+  return -1;
+}
+
 namespace larch::pipeline {
 namespace {
+
+/// While one lives, no file can be locked.
+struct NoLocks {
+  NoLocks() { has_no_locks = true; }
+  ~NoLocks() { has_no_locks = false; }
+  NoLocks(const NoLocks&) = delete;
+  NoLocks& operator=(const NoLocks&) = delete;
+};
 
 namespace fs = std::filesystem;
 
@@ -234,6 +254,25 @@ TEST_CASE("status table: a skipped row does not replace a result; a newer result
   CHECK(run({"a", CaseStatus::kFailed, "no"}) == kHeader + "a\tfailed\tno\t0.000\tn/a\n");
 }
 
+TEST_CASE("status table: without locks the parts stay, and every run unites them") {
+  Folder folder;
+  const NoLocks none;
+  CHECK(FolderLock(folder.path, 0).state() == FolderLock::State::kUnsupported);
+  StatusTable one(folder.path, {"voxels"}, folder.context);
+  StatusTable two(folder.path, {"voxels"}, folder.context);
+  one.add({"a", CaseStatus::kOk, "", 1, {"1"}});
+  two.add({"b", CaseStatus::kOk, "", 1, {"2"}});
+  one.finish();
+  const std::string both = kHeader + "a\tok\tn/a\t1.000\t1\nb\tok\tn/a\t1.000\t2\n";
+  CHECK(without_times(folder.table()) == both);
+  CHECK(folder.parts().size() == 2);
+  fs::remove(status_table(folder.path));  // as if a run had put its own table in the place of this
+  two.finish();
+  CHECK(without_times(folder.table()) == both);
+  CHECK(folder.parts().size() == 2);
+  CHECK(folder.warnings.empty());
+}
+
 TEST_CASE("status table: rows of killed runs are taken in, but not the parts of living ones") {
   Folder folder;
   const std::string dead = folder.leave_part(kTimedHeader + "a\tok\tn/a\t1.0\t5\tn/a\nb\tok\tcut");
@@ -298,61 +337,119 @@ TEST_CASE("status table: a holder of the lock that never lets go does not hang a
   CHECK(without_times(folder.table()) == kHeader + "a\tok\tn/a\t1.000\t1\n");
 }
 
-TEST_CASE("folder record: runs are united, bounded, and parts are taken in") {
-  using config::Json;
-  Folder folder;
-  const std::string path = folder / "larch.json";
-  std::vector<std::string> warnings;
-  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
-  const auto run = [&](int number, bool has_lock = true) {
-    const Json json{{"Sources", Json::array()}, {"Larch", {{"Seed", number}}}};
-    const detail::FolderRecord record = detail::folder_record(folder.path, json, has_lock, warn);
-    write_file(record.path, record.json.dump());
-    for (const std::string& part : record.taken_in) fs::remove(part);
-  };
-  const auto seeds = [&] {
-    const Json json = Json::parse(read_file(path));
+/// Runs that record themselves in a folder.
+struct Recorded : Folder {
+  std::string path_of_record = *this / "larch.json";
+  void run(int number, double wait_seconds = 10) {
+    const config::Json json{{"Sources", config::Json::array()}, {"Larch", {{"Seed", number}}}};
+    detail::write_folder_record(path, json, context, wait_seconds);
+  }
+  std::vector<int> seeds() const {
+    const config::Json json = config::Json::parse(read_file(path_of_record));
     std::vector<int> found{json["Larch"]["Seed"].get<int>()};
-    for (const Json& one : json["Larch"].value("EarlierRuns", Json::array())) {
+    for (const config::Json& one : json["Larch"].value("EarlierRuns", config::Json::array())) {
       CHECK_FALSE(one.contains("EarlierRuns"));
       found.push_back(one["Seed"]);
     }
     return found;
-  };
-  run(1);
-  run(2);
-  run(3, /*has_lock=*/false);
-  CHECK(seeds() == std::vector<int>{2, 1});
-  run(4);
-  CHECK(seeds() == std::vector<int>{4, 3, 2, 1});
-  CHECK(parts_in(folder.path, "run-", ".json").empty());
-  CHECK(warnings.empty());
+  }
+  std::vector<std::string> parts() const { return parts_in(path, "run-", ".json"); }
+};
+
+TEST_CASE("folder record: runs are united, bounded, and parts are taken in") {
+  using config::Json;
+  Recorded folder;
+  folder.run(1);
+  folder.run(2);
+  {
+    const FolderLock held(folder.path, 0);
+    folder.run(3, /*wait_seconds=*/0);
+  }
+  CHECK(folder.seeds() == std::vector<int>{2, 1});
+  REQUIRE(folder.warnings.size() == 1);
+  CHECK(folder.warnings[0].find(folder.parts().at(0)) != std::string::npos);
+  const std::string part = read_file(folder.parts()[0]);
+  const std::string name = folder.parts()[0];
+  folder.run(4);
+  CHECK(folder.seeds() == std::vector<int>{4, 3, 2, 1});
+  CHECK(folder.parts().empty());
+  // A run that was killed before it removed the part that it had taken in.
+  write_file(name, part);
+  folder.run(5);
+  CHECK(folder.seeds() == std::vector<int>{5, 3, 4, 2, 1});
+  CHECK(folder.warnings.size() == 1);
 
   Json many{{"Larch", {{"Seed", 5}, {"EarlierRuns", Json::array()}}}};
-  for (int i = 0; i < 2000; ++i) many["Larch"]["EarlierRuns"].push_back({{"Seed", i}});
-  write_file(path, many.dump());
-  run(6);
-  CHECK(seeds().size() == detail::kMostEarlierRuns + 1);
+  for (int i = 0; i < 2000; ++i) many["Larch"]["EarlierRuns"].push_back({{"Seed", 10 + i}});
+  write_file(folder.path_of_record, many.dump());
+  folder.run(6);
+  CHECK(folder.seeds().size() == detail::kMostEarlierRuns + 1);
   many["Larch"]["EarlierRuns"][0]["Note"] = std::string(detail::kMostEarlierBytes, 'x');
-  write_file(path, many.dump());
-  run(7);
-  CHECK(seeds() == std::vector<int>{7, 5});
+  write_file(folder.path_of_record, many.dump());
+  folder.run(7);
+  CHECK(folder.seeds() == std::vector<int>{7, 5});
+}
 
+TEST_CASE("folder record: what cannot be understood is kept and said") {
+  Recorded folder;
   for (const char* text : {"", "[]", "{\"Larch\": 1}", "{\"Larch\": {\"EarlierRuns\": 1}}",
                            "{\"Larch\": {\"EarlierRuns\": [1]}}", "\x01"}) {
-    warnings.clear();
-    write_file(path, text);
-    run(8);
-    CHECK(seeds() == std::vector<int>{8});
-    CHECK(warnings.size() == 1);
+    folder.warnings.clear();
+    write_file(folder.path_of_record, text);
+    folder.run(8);
+    CHECK(folder.seeds() == std::vector<int>{8});
+    CHECK(folder.warnings.size() == 1);
   }
   CHECK(folder.kept().size() == 6);
+  folder.warnings.clear();
+  std::ofstream(parts_folder(folder.path) + "/run-" + random_hex() + ".json") << "{";
+  folder.run(9);
+  CHECK(folder.seeds() == std::vector<int>{9, 8});
+  CHECK(folder.parts().empty());
+  CHECK(folder.kept().size() == 7);
+  CHECK(folder.warnings.size() == 1);
 
   // What can just be read could not be read any more at the place of an earlier run.
-  write_file(path, "{\"Larch\": {\"a\": " + std::string(63, '[') + std::string(63, ']') + "}}");
-  run(9);
-  run(10);
-  CHECK(seeds() == std::vector<int>{10, 9});
+  write_file(folder.path_of_record,
+             "{\"Larch\": {\"a\": " + std::string(63, '[') + std::string(63, ']') + "}}");
+  folder.run(10);
+  folder.run(11);
+  CHECK(folder.seeds() == std::vector<int>{11, 10});
+}
+
+TEST_CASE("folder record: without locks each run leaves its part, and larch.json unites them") {
+  Recorded folder;
+  folder.run(1);
+  {
+    const NoLocks none;
+    folder.run(2);
+    const std::string second = read_file(folder.path_of_record);
+    folder.run(3);
+    CHECK(folder.seeds() == std::vector<int>{3, 2, 1});
+    // Two runs at once: the one has put what it knew in the place of what the other wrote.
+    write_file(folder.path_of_record, second);
+    CHECK(folder.parts().size() == 2);
+    folder.run(4);
+    CHECK(folder.seeds().size() == 4);
+    CHECK(folder.parts().size() == 3);
+    std::vector<std::thread> runs;
+    for (int i = 5; i < 13; ++i) {
+      runs.emplace_back([&folder, i] {
+        const config::Json json{{"Larch", {{"Seed", i}}}};
+        detail::write_folder_record(folder.path, json, Context{});
+      });
+    }
+    for (std::thread& run : runs) run.join();
+    std::vector<int> all = folder.seeds();
+    std::sort(all.begin(), all.end());
+    CHECK(all == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+    CHECK(folder.parts().size() == 11);
+  }
+  // Where there are locks again the parts are taken in, each run once.
+  folder.run(13);
+  CHECK(folder.seeds().size() == 13);
+  CHECK(folder.parts().empty());
+  CHECK(folder.warnings.empty());
 }
 
 }  // namespace
