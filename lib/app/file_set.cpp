@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <set>
 
 #include "larch/app/failures.h"
 #include "larch/app/signals.h"
@@ -81,6 +80,12 @@ void FileSet::hold_few_open() {
 }
 
 void FileSet::commit() {
+  std::set<std::string> folders;
+  give_names(folders);
+  for (const std::string& folder : folders) flush_folder(folder);
+}
+
+void FileSet::give_names(std::set<std::string>& folders) {
   if (context_.stop_requested()) {
     throw Stopped("stopped before the outputs got their names",
                   static_cast<ExitCode>(context_.stop->load()));
@@ -92,7 +97,6 @@ void FileSet::commit() {
     throw OutputError("cannot write '" + failed.path() + "': " + describe_write_error(error) +
                       hint);
   };
-  std::set<std::string> folders;
   for (const bool streams : {false, true}) {
     for (AtomicFile& file : files_) {
       if (file.target().stream != streams) continue;
@@ -100,7 +104,6 @@ void FileSet::commit() {
       if (!streams) folders.insert(folder_of(file.target().path));
     }
   }
-  for (const std::string& folder : folders) flush_folder(folder);
   files_.clear();
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <deque>
+#include <set>
 #include <string>
 
 #include "larch/app/outputs.h"
@@ -28,7 +29,10 @@ class FileSet {
   /// Throws OutputError that names `path`, or what the writer throws, with the name of the
   /// temporary replaced by `path`; Stopped if a stop is requested.
   void write(const std::string& path, const Writer& writer);
+  /// Gives the files their names and flushes their folders. Throws OutputError or Stopped.
   void commit();
+  /// The same, but leaves the flushing to the caller: adds the folders to `folders`.
+  void give_names(std::set<std::string>& folders);
 
  private:
   void hold_few_open();

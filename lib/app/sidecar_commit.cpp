@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "larch/app/existing.h"
 #include "larch/app/shared_folder.h"
+#include "larch/core/atomic_file.h"
 #include "larch/core/error.h"
 
 namespace larch::detail {
@@ -59,19 +61,21 @@ void commit_with_sidecars(FileSet& files, const std::vector<Sidecar>& sidecars,
     (is_replaced ? last : first).write(one.path, text_writer(one.text));
     if (is_replaced) marks.write(one.path, text_writer(sidecar_of_replaced(app)));
   }
-  first.commit();
+  std::set<std::string> folders;
+  first.give_names(folders);
   try {
-    marks.commit();
+    marks.give_names(folders);
     for (const Sidecar& one : sidecars) {
       std::error_code ignored;
       if (one.text.empty() && is_sidecar(one.path)) fs::remove(one.path, ignored);
     }
-    files.commit();
+    files.give_names(folders);
   } catch (...) {
     put_back(changed, to_the_end);
     throw;
   }
-  last.commit();
+  last.give_names(folders);
+  for (const std::string& folder : folders) flush_folder(folder);
 }
 
 }  // namespace larch::detail

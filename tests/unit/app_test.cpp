@@ -23,6 +23,7 @@
 #include "larch/app/outputs.h"
 #include "larch/app/resources.h"
 #include "larch/app/sidecar.h"
+#include "larch/app/sidecar_commit.h"
 #include "larch/app/signals.h"
 #include "larch/core/atomic_file.h"
 #include "larch/core/digest.h"
@@ -145,6 +146,28 @@ TEST_CASE("a file of a set is flushed once, and the folder once for all of them"
   files.commit();
   CHECK(flushes == 4);
   CHECK(content(folder / "b") == "in the temporary itself");
+}
+
+TEST_CASE("outputs with sidecars: a flush for each file, and one for each folder") {
+  const Folder folder;
+  const Context context;
+  fs::create_directories(folder / "other");
+  const std::string a = folder / "a", b = folder / "other/b";
+  for (const bool again : {false, true}) {
+    FileSet files(again, context);
+    files.write(a, text_writer("a"));
+    files.write(b, text_writer("b"));
+    files.write(folder / "table", text_writer("t"));
+    flushes = 0;
+    const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false},
+                                        {b, b + ".json", "{}", false}};
+    commit_with_sidecars(files, sidecars, "test", again, context);
+    // Two sidecars, of outputs that are replaced twice two, and two folders.
+    CHECK(flushes == (again ? 6 : 4));
+    CHECK(content(a + ".json") == "{}");
+    CHECK(content(b) == "b");
+  }
+  CHECK(folder.count() == 4);
 }
 
 TEST_CASE("a writer that writes nothing is an error") {
