@@ -43,7 +43,8 @@ class Outputs {
   /// unless it lies below an OutputDir: then it is made.
   Outputs& add(const std::string& path, Writer writer);
 
-  /// A file that belongs to another one, such as a label table, and has no sidecar of its own.
+  /// A file that belongs to the one that was added before it, such as a label table, and has no
+  /// sidecar of its own.
   Outputs& add_companion(const std::string& path, Writer writer);
 
   /// A figure of the run, for sidecar, report and the log.
@@ -91,8 +92,14 @@ struct EarlierOutputs {
   State state = State::kCompute;
   std::string what;          ///< kSkip: why; kOther: what is wrong and what to do
   bool is_rejected = false;  ///< kSkip: the outputs are there, and their run ended as rejected
-  std::string reason;        ///< of the rejection
-  std::map<std::string, double> metrics;  ///< kSkip: the figures of their run, if they are known
+  std::string reason{};      ///< of the rejection
+  std::map<std::string, double> metrics{};  ///< kSkip: the figures of their run, if they are known
+};
+
+/// The names of what a case writes.
+struct CaseFiles {
+  std::vector<std::string> outputs;     ///< each with a sidecar
+  std::vector<std::string> companions;  ///< of these outputs
 };
 
 /// What the skeleton gives to a run over many cases, which writes the files of each case when they
@@ -100,12 +107,11 @@ struct EarlierOutputs {
 struct CaseWriter {
   /// What is to be done about a case with these outputs and inputs, according to --skip-existing
   /// and --force. To be called before the inputs are read. May be called from several threads.
-  std::function<EarlierOutputs(const std::vector<std::string>& outputs,
-                               const std::vector<RunInput>& inputs)>
+  std::function<EarlierOutputs(const CaseFiles& files, const std::vector<RunInput>& inputs)>
       earlier;
   /// To be called with the outputs of all cases, before anything is done. Throws OutputError if one
   /// exists and neither --force nor --skip-existing is given.
-  std::function<void(const std::vector<std::string>& outputs)> require_free;
+  std::function<void(const CaseFiles& files)> require_free;
   /// Writes the files of one case below an OutputDir, with their sidecars, all or none of them; a
   /// signal does not keep it from finishing. `seconds`: the time that the case took. May be called
   /// from several threads. Throws OutputError, or what a writer throws.

@@ -256,9 +256,13 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
   }
 }
 
-void check_outputs(const PlannedOutputs& planned, bool may_replace) {
+void check_outputs(const PlannedOutputs& planned, bool may_replace,
+                   const std::vector<std::string>& orphans) {
+  const auto is_orphan = [&](const std::string& path) {
+    return std::find(orphans.begin(), orphans.end(), path) != orphans.end();
+  };
   for (const auto* group : {&planned.main, &planned.further}) {
-    for (const std::string& path : *group) check_file(path, may_replace);
+    for (const std::string& path : *group) check_file(path, may_replace || is_orphan(path));
   }
   for (const std::string& path : planned.folders) {
     check_output_folder(path, may_replace || planned.by_case);

@@ -50,9 +50,10 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
                     const PlannedOutputs& planned);
 
-/// Throws OutputError if something exists and `may_replace` is not set, or a folder is missing or
-/// cannot be written to.
-void check_outputs(const PlannedOutputs& planned, bool may_replace);
+/// Throws OutputError if something but the `orphans` exists and `may_replace` is not set, or a
+/// folder is missing or cannot be written to.
+void check_outputs(const PlannedOutputs& planned, bool may_replace,
+                   const std::vector<std::string>& orphans);
 
 /// Throws OutputError if one of these files exists.
 void require_free(const std::vector<std::string>& outputs);

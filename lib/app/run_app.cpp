@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/run_app.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
 
 #include "larch/app/build_info.h"
 #include "larch/app/command_line.h"
@@ -131,6 +134,29 @@ ResultsBasis basis_of(const Run& run, const std::vector<RunInput>& further) {
   return basis;
 }
 
+/// The sidecars of the files of a run that have one, without their text if none is `wanted`.
+std::vector<Sidecar> file_sidecars(const RunRecord& record, bool wanted,
+                                   const std::function<bool(const Outputs::File&)>& has_one) {
+  std::vector<Sidecar> sidecars;
+  config::Json json;
+  const std::vector<Outputs::File>& files = record.outputs.files;
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    if (!has_one(*file) || is_stream(file->path)) continue;
+    Sidecar one{file->path, sidecar_name(file->path)};
+    one.names.push_back(fs::path(file->path).filename().string());
+    for (auto next = file + 1; next != files.end() && next->companion; ++next) {
+      one.names.push_back(fs::path(next->path).filename().string());
+    }
+    if (wanted) {
+      if (json.is_null()) json = sidecar(record);  // reads the inputs
+      json["Larch"]["Outputs"] = one.names;
+      one.text = json_text(json, 2) + "\n";
+    }
+    sidecars.push_back(one);
+  }
+  return sidecars;
+}
+
 /// Writes outputs, sidecars and the report, all or none of them.
 void write_all(const Run& run, const Context& context, const Outputs& outputs,
                Clock::time_point start) {
@@ -142,21 +168,16 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
   }
   const ResultsBasis basis = basis_of(run, outputs.inputs);
   const RunRecord record{basis, context, outputs, seconds_since(start), run.digests};
-  std::vector<Sidecar> sidecars;
-  for (const Outputs::File& file : outputs.files) {
-    for (const GivenPath& given : run.paths) {
-      if (is_output(given.role) && given.path == file.path && !is_stream(file.path))
-        sidecars.push_back({file.path, sidecar_name(file.path), ""});
-    }
-  }
   const bool no_sidecar = run.line.common.no_sidecar;
-  if (!sidecars.empty() && !no_sidecar) {
-    const std::string text = json_text(sidecar(record), 2) + "\n";
-    for (Sidecar& one : sidecars) one.text = text;
-  }
+  const auto is_given = [&](const Outputs::File& file) {
+    return std::any_of(run.paths.begin(), run.paths.end(), [&](const GivenPath& given) {
+      return is_output(given.role) && given.path == file.path;
+    });
+  };
+  std::vector<Sidecar> sidecars = file_sidecars(record, !no_sidecar, is_given);
   for (const std::string& folder : run.planned.folders) {
     if (run.planned.by_case) continue;
-    sidecars.push_back({folder, folder_sidecar_name(folder), "", /*may_hold_files=*/true});
+    sidecars.push_back({folder, folder_sidecar_name(folder), "", /*may_hold_files=*/true, {}});
     if (!no_sidecar) sidecars.back().text = json_text(folder_sidecar(record, folder), 2) + "\n";
   }
   const std::string& report_name = run.line.common.report;
@@ -177,36 +198,47 @@ void write_case(const Run& run, const Context& context, const Outputs& outputs, 
   to_the_end.stop = nullptr;
   FileSet files(run.replace, to_the_end);
   for (const Outputs::File& file : outputs.files) files.write(file.path, file.writer);
-  std::string text;
-  if (!run.line.common.no_sidecar) {
-    const ResultsBasis basis = basis_of(run, outputs.inputs);
-    const RunRecord record{basis, context, outputs, seconds, run.digests};
-    text = json_text(sidecar(record), 2) + "\n";
-  }
-  std::vector<Sidecar> sidecars;
-  for (const Outputs::File& file : outputs.files) {
-    if (file.companion || is_stream(file.path)) continue;
-    sidecars.push_back({file.path, sidecar_name(file.path), text});
-  }
+  const ResultsBasis basis = basis_of(run, outputs.inputs);
+  const RunRecord record{basis, context, outputs, seconds, run.digests};
+  const std::vector<Sidecar> sidecars =
+      file_sidecars(record, !run.line.common.no_sidecar,
+                    [](const Outputs::File& file) { return !file.companion; });
   commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, to_the_end);
+}
+
+/// Said once for all of them.
+std::string orphans_found(const std::vector<std::string>& orphans) {
+  if (orphans.size() == 1) {
+    return "'" + orphans[0] +
+           "' is the sidecar of an output that is not there, as an interrupted run leaves it; it "
+           "may be replaced";
+  }
+  return "'" + orphans[0] + "' and " + std::to_string(orphans.size() - 1) +
+         " more files are sidecars of outputs that are not there, as an interrupted run leaves "
+         "them; they may be replaced";
 }
 
 /// What a run over many cases asks the skeleton for.
 CaseWriter case_writer(const Run& run, const Context& context) {
   CaseWriter cases;
-  cases.require_free = [&](std::vector<std::string> outputs) {
+  cases.require_free = [&](const CaseFiles& files) {
     if (run.replace) return;
-    const size_t count = outputs.size();
-    for (size_t i = 0; i < count; ++i) outputs.push_back(sidecar_name(outputs[i]));
-    require_free(outputs);
+    const std::vector<std::string> orphans = orphans_of(files.outputs);
+    const std::set<std::string> may_go(orphans.begin(), orphans.end());
+    std::vector<std::string> names = files.outputs;
+    names.insert(names.end(), files.companions.begin(), files.companions.end());
+    for (const std::string& path : files.outputs) {
+      if (!may_go.contains(sidecar_name(path))) names.push_back(sidecar_name(path));
+    }
+    require_free(names);
+    if (!orphans.empty()) context.info(orphans_found(orphans));
   };
-  cases.earlier = [&](const std::vector<std::string>& outputs,
-                      const std::vector<RunInput>& inputs) {
+  cases.earlier = [&](const CaseFiles& files, const std::vector<RunInput>& inputs) {
     for (const RunInput& input : inputs) run.digests.note(input.path);
     std::vector<RecordedOutput> recorded;
-    recorded.reserve(outputs.size());
-    for (const std::string& path : outputs) recorded.push_back({path});
-    return earlier_outputs(recorded, basis_of(run, inputs), run.digests);
+    recorded.reserve(files.outputs.size());
+    for (const std::string& path : files.outputs) recorded.push_back({path});
+    return earlier_outputs(recorded, files.companions, basis_of(run, inputs), run.digests);
   };
   cases.write = [&](const Outputs& outputs, double seconds) {
     write_case(run, context, outputs, seconds);
@@ -318,12 +350,15 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
                 "with --no-sidecar a later --skip-existing cannot tell what made these outputs");
   }
   if (!planned.by_case) {
-    const EarlierOutputs earlier =
-        earlier_outputs(recorded_outputs(planned, flags.report), basis_of(run, {}), digests);
+    const EarlierOutputs earlier = earlier_outputs(recorded_outputs(planned, flags.report),
+                                                   companions, basis_of(run, {}), digests);
     if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
     if (earlier.state == EarlierOutputs::State::kSkip) return skip(earlier, console);
   }
-  check_outputs(planned, run.replace);
+  const std::vector<std::string> orphans =
+      run.replace ? std::vector<std::string>{} : orphans_of(planned.main);
+  check_outputs(planned, run.replace, orphans);
+  if (!orphans.empty()) console.log(LogLevel::kInfo, orphans_found(orphans));
   return run_and_write(run, console, stop);
 }
 

@@ -50,20 +50,27 @@ void commit_with_sidecars(FileSet& files, const std::vector<Sidecar>& sidecars,
                           const std::string& app, bool replace, const Context& context) {
   Context to_the_end = context;
   to_the_end.stop = nullptr;
-  FileSet first(replace, context), marks(/*replace=*/true, to_the_end),
-      last(/*replace=*/true, to_the_end);
+  FileSet first(replace, context), over_orphans(/*replace=*/true, context),
+      marks(/*replace=*/true, to_the_end), last(/*replace=*/true, to_the_end);
   std::vector<Old> changed;
   for (const Sidecar& one : sidecars) {
     const bool is_replaced = one.may_hold_files ? replace : exists(one.output);
     if (one.text.empty() && !is_sidecar(one.path)) continue;
-    changed.push_back({one.path, read_untrusted(one.path, kMostSidecarBytes)});
+    const bool is_left_alone = is_orphan(one.path, one.output);
+    // What an orphan told is of no use; another run may have put its own output there meanwhile.
+    changed.push_back(
+        {one.path, is_left_alone ? std::nullopt : read_untrusted(one.path, kMostSidecarBytes)});
     if (one.text.empty()) continue;
-    (is_replaced ? last : first).write(one.path, text_writer(one.text));
-    if (is_replaced) marks.write(one.path, text_writer(sidecar_of_replaced(app)));
+    (is_replaced     ? last
+     : is_left_alone ? over_orphans
+                     : first)
+        .write(one.path, text_writer(one.text));
+    if (is_replaced) marks.write(one.path, text_writer(sidecar_of_replaced(app, one.names)));
   }
   std::set<std::string> folders;
   first.give_names(folders);
   try {
+    over_orphans.give_names(folders);
     marks.give_names(folders);
     for (const Sidecar& one : sidecars) {
       std::error_code ignored;

@@ -24,6 +24,12 @@ std::vector<std::string> DetectionFiles::all() const {
   return names;
 }
 
+CaseFiles DetectionFiles::names() const {
+  CaseFiles names{all(), {}};
+  if (!labels.empty()) names.companions.push_back(table());
+  return names;
+}
+
 Wanted DetectionFiles::wanted() const {
   return {!labels.empty() || !mesh.empty() || !qc.empty(), !mesh.empty(), !qc.empty()};
 }

@@ -23,6 +23,8 @@ struct DetectionFiles {
   std::string table() const;
   /// The label table is not in it: it comes and goes with the label map.
   std::vector<std::string> all() const;
+  /// The names of all of them, with the table as a companion.
+  CaseFiles names() const;
   Wanted wanted() const;
 };
 

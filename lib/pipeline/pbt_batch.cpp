@@ -311,14 +311,7 @@ DetectionFiles files_of(const BatchRequest& request, const Case& c) {
 }
 
 EarlierOutputs earlier_of(const BatchRequest& request, const Case& c, const CaseWriter& writer) {
-  const DetectionFiles files = files_of(request, c);
-  EarlierOutputs earlier = writer.earlier(files.all(), inputs_of_case(c));
-  std::error_code ignored;
-  if (earlier.state == EarlierOutputs::State::kSkip && !files.labels.empty() &&
-      !fs::exists(files.table(), ignored)) {
-    return {};
-  }
-  return earlier;
+  return writer.earlier(files_of(request, c).names(), inputs_of_case(c));
 }
 
 void check_batch(const BatchRequest& request) {
@@ -354,13 +347,13 @@ void check_batch(const BatchRequest& request) {
 
 void check_batch(const BatchRequest& request, const CaseWriter& writer) {
   check_batch(request);
-  std::vector<std::string> outputs;
+  CaseFiles all;
   for (const Case& c : request.cases) {
-    const DetectionFiles files = files_of(request, c);
-    for (const std::string& name : files.all()) outputs.push_back(name);
-    if (!files.labels.empty()) outputs.push_back(files.table());
+    const CaseFiles files = files_of(request, c).names();
+    all.outputs.insert(all.outputs.end(), files.outputs.begin(), files.outputs.end());
+    all.companions.insert(all.companions.end(), files.companions.begin(), files.companions.end());
   }
-  writer.require_free(outputs);
+  writer.require_free(all);
 }
 
 Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,

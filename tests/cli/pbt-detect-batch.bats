@@ -164,6 +164,46 @@ m = load('r.json')['metrics']
 assert m['ok'] == 1 and m['skipped'] == 3, m"
 }
 
+@test "--skip-existing=name: a label table that is missing does not count" {
+  expect 0 batch
+  rm out/image_1.tsv
+  echo kept > out/image_1.nii.gz
+  expect 0 batch --skip-existing=name
+  [ "$(cat out/image_1.nii.gz)" = kept ]
+  absent out/image_1.tsv
+}
+
+@test "--skip-existing: a file of somebody else beside a missing output fails the case" {
+  expect 0 batch
+  for file in out/image_1.tsv out/image_1.nii.gz.json; do
+    rm -f out/image_1.*
+    echo mine > $file
+    expect 7 batch --skip-existing --dry-run
+    expect 7 batch --skip-existing
+    status "
+assert '$file' in rows['image_1']['message'], rows
+assert [r['status'] for r in table] == ['ok', 'failed', 'ok', 'ok'], table"
+    [ "$(cat $file)" = mine ]
+    absent out/image_1.nii.gz
+  done
+  rm out/image_1.*
+  expect 0 batch --skip-existing
+  same_as_single .nii.gz .tsv
+}
+
+@test "sidecars whose outputs are missing do not stop a list, and are told" {
+  expect 0 batch
+  rm out/*.nii.gz out/image*.tsv
+  expect 0 batch
+  has err.txt "'out/image_0.nii.gz.json' and 3 more files are sidecars of outputs that are not there"
+  same_as_single .nii.gz .tsv
+  rm out/*.nii.gz out/image*.tsv
+  echo mine > out/image_2.nii.gz.json
+  expect 6 batch
+  has err.txt "output 'out/image_2.nii.gz.json' exists;"
+  absent out/image_0.nii.gz
+}
+
 @test "--dry-run --skip-existing: the exit code of the run, and only what is still to be done" {
   expect 0 batch
   expect 0 batch --skip-existing --dry-run

@@ -235,6 +235,9 @@ start_long() {  # until its first checkpoint is there
   expect 6 train_long
   has err.txt "'m.pbt.ckpt' exists"
   cmp m.pbt.ckpt kept
+  expect 6 train_long --skip-existing
+  has err.txt "'m.pbt.ckpt' lies beside an output that is not there"
+  cmp m.pbt.ckpt kept
   expect 6 train -l train.tsv -o n.pbt --checkpoint long.json
   [ -s long.json ]
   expect 0 train -l train.tsv -o m.pbt --force

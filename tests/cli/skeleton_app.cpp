@@ -185,9 +185,10 @@ Outputs run(const Options& options, Context& context) {
     writer(path);
     std::this_thread::sleep_for(std::chrono::duration<double>(options.sleep_s));
   };
-  outputs.add(options.output, options.deaf ? slow_writer : writer).add(options.copy, writer);
-  outputs.add(options.output.path + ".tsv",
-              [](const std::string& path) { write_text(path, "a\tb\n"); });
+  outputs.add(options.output, options.deaf ? slow_writer : writer);
+  outputs.add_companion(options.output.path + ".tsv",
+                        [](const std::string& path) { write_text(path, "a\tb\n"); });
+  outputs.add(options.copy, writer);
   if (options.folder) outputs.add(options.folder.path + "/sub/a.txt", writer);
   if (options.fail == Fail::kWriter) {
     outputs.add(options.output.path + ".second", [text](const std::string& path) {

@@ -172,7 +172,8 @@ json.dump(s, open('b.txt.json', 'w'))"
   expect 6 app -i a.txt -o b.txt --force --fail writer --times 4
   cmp before b.txt.json
   # What a run that was killed between the two leaves: it is computed again.
-  echo '{"Larch": {"App": "skeleton-app", "Status": "replacing"}}' > b.txt.json
+  echo '{"Larch": {"App": "skeleton-app", "Status": "replacing", "Outputs": ["b.txt", "b.txt.tsv"]}}' \
+    > b.txt.json
   expect 0 app -i a.txt -o b.txt --skip-existing
   has err.txt "wrote b.txt"
   expect 0 app -i a.txt -o b.txt --skip-existing
@@ -183,6 +184,85 @@ json.dump(s, open('b.txt.json', 'w'))"
   [ "$(cat b.txt)" = hellohellohellohello ]
   expect 0 app -i a.txt -o c.txt --skip-existing --no-sidecar
   has err.txt "with --no-sidecar a later --skip-existing cannot tell"
+}
+
+# foreign FILE: puts a file of somebody else there; unharmed FILE: it is as it was.
+foreign() { echo '{"Description": "mine"}' > "$1"; }
+unharmed() { [ "$(cat "$1")" = '{"Description": "mine"}' ] || { echo "$1 was replaced"; return 1; }; }
+
+@test "6: a file of somebody else beside an output that is missing is not replaced" {
+  printf 'hello' > a.txt
+  for file in b.txt.json b.txt.tsv; do
+    for how in same name; do
+      foreign $file
+      expect 6 app -i a.txt -o b.txt --skip-existing=$how
+      has err.txt "'$file'"
+      has err.txt "--force replaces it"
+      unharmed $file
+      absent b.txt
+    done
+    expect 0 app -i a.txt -o b.txt --skip-existing --force
+    rm b.txt*
+  done
+  # Beside the outputs of the same run that are there, and beside those that only the name tells of.
+  made
+  foreign c.txt.json
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing
+  unharmed c.txt.json
+  kept
+  foreign b.txt.json
+  rm c.txt.json
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
+  unharmed b.txt.json
+  kept
+  # No sidecar is written, so that this one is in nobody's way.
+  rm b.txt*
+  foreign b.txt.json
+  expect 0 app -i a.txt -o b.txt --skip-existing --no-sidecar
+  unharmed b.txt.json
+}
+
+@test "a sidecar whose output is missing is replaced without --force, and told" {
+  made
+  rm b.txt b.txt.tsv
+  expect 0 app -i a.txt -o b.txt --times 3 --dry-run
+  has err.txt "'b.txt.json' is the sidecar of an output that is not there"
+  expect 0 app -i a.txt -o b.txt --times 3
+  has err.txt "'b.txt.json' is the sidecar of an output that is not there"
+  [ "$(cat b.txt)" = hellohellohello ]
+  expect 0 app -i a.txt -o b.txt --times 3 --skip-existing
+  has err.txt "nothing to do"
+  # A run that fails puts nothing else there.
+  rm b.txt b.txt.tsv
+  cp b.txt.json before
+  expect 6 app -i a.txt -o b.txt --fail writer
+  cmp before b.txt.json
+  # That of another output, of another program, and the table beside it.
+  cp b.txt.json c.txt.json
+  expect 6 app -i a.txt -o c.txt
+  has err.txt "output 'c.txt.json' exists"
+  cmp before c.txt.json
+  foreign d.txt.json
+  expect 6 app -i a.txt -o d.txt
+  unharmed d.txt.json
+  foreign b.txt.tsv
+  expect 6 app -i a.txt -o b.txt
+  unharmed b.txt.tsv
+  # --skip-existing makes again what an earlier run left in part: its sidecar names the table.
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  [ "$(cat b.txt.tsv)" = $'a\tb' ]
+}
+
+@test "a label table that is missing: made again, but not where the name alone counts" {
+  made
+  rm b.txt.tsv
+  expect 0 app -i a.txt -o b.txt --skip-existing=name
+  has err.txt "by name alone; nothing to do"
+  kept
+  absent b.txt.tsv
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  [ "$(cat b.txt)" = hellohello ]
+  [ "$(cat b.txt.tsv)" = $'a\tb' ]
 }
 
 @test "an input that changes during the run is said, and never taken for the one that was read" {

@@ -159,8 +159,8 @@ TEST_CASE("outputs with sidecars: a flush for each file, and one for each folder
     files.write(b, text_writer("b"));
     files.write(folder / "table", text_writer("t"));
     flushes = 0;
-    const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false},
-                                        {b, b + ".json", "{}", false}};
+    const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false, {"a", "table"}},
+                                        {b, b + ".json", "{}", false, {"b"}}};
     commit_with_sidecars(files, sidecars, "test", again, context);
     // Two sidecars, of outputs that are replaced twice two, and two folders.
     CHECK(flushes == (again ? 6 : 4));
@@ -168,6 +168,31 @@ TEST_CASE("outputs with sidecars: a flush for each file, and one for each folder
     CHECK(content(b) == "b");
   }
   CHECK(folder.count() == 4);
+}
+
+TEST_CASE(
+    "outputs that another run put there meanwhile keep their sidecar, but not that of an orphan") {
+  const Folder folder;
+  const Context context;
+  const std::string a = folder / "a", orphan = R"({"Larch": {"Status": "done", "Outputs": ["a"]}})";
+  std::ofstream(a + ".json") << orphan;
+  const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false, {"a"}}};
+  FileSet files(/*replace=*/false, context);
+  files.write(a, text_writer("a"));
+  files.write(folder / "b", text_writer("b"));
+  std::ofstream(folder / "b") << "of another run";
+  CHECK_THROWS_AS(commit_with_sidecars(files, sidecars, "test", false, context), OutputError);
+  CHECK_FALSE(fs::exists(a));
+  CHECK_FALSE(fs::exists(a + ".json"));
+  // A file of that name that is no sidecar of this output is not replaced.
+  for (const char* foreign : {"{}", R"({"Larch": {"Status": "done", "Outputs": ["c"]}})"}) {
+    std::ofstream(a + ".json") << foreign;
+    FileSet again(/*replace=*/false, context);
+    again.write(a, text_writer("a"));
+    CHECK_THROWS_AS(commit_with_sidecars(again, sidecars, "test", false, context), OutputError);
+    CHECK(content(a + ".json") == foreign);
+    CHECK_FALSE(fs::exists(a));
+  }
 }
 
 TEST_CASE("a writer that writes nothing is an error") {
