@@ -146,6 +146,8 @@ void take_outcome(const Json& record, EarlierOutputs& to) {
   to.is_rejected = record["Status"] == "rejected";
   const auto reason = record.find("Reason");
   if (reason != record.end() && reason->is_string()) to.reason = reason->get<std::string>();
+  const auto seconds = record.find("Seconds");
+  if (seconds != record.end() && seconds->is_number()) to.seconds = seconds->get<double>();
   const auto metrics = record.find("Metrics");
   if (metrics == record.end() || !metrics->is_object()) return;
   for (const auto& [name, value] : metrics->items()) {
@@ -197,6 +199,7 @@ EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
   }
   if (!all_there) return {};
   earlier.state = EarlierOutputs::State::kSkip;
+  earlier.is_confirmed = true;
   earlier.what = "all outputs are there, from the same inputs and configuration";
   return earlier;
 }

@@ -90,10 +90,12 @@ struct EarlierOutputs {
     kOther     ///< something else, that may not be replaced
   };
   State state = State::kCompute;
-  std::string what;          ///< kSkip: why; kOther: what is wrong and what to do
-  bool is_rejected = false;  ///< kSkip: the outputs are there, and their run ended as rejected
-  std::string reason{};      ///< of the rejection
+  std::string what;           ///< kSkip: why; kOther: what is wrong and what to do
+  bool is_confirmed = false;  ///< kSkip: their sidecars tell of the same run; not by name alone
+  bool is_rejected = false;   ///< kSkip: the outputs are there, and their run ended as rejected
+  std::string reason{};       ///< of the rejection
   std::map<std::string, double> metrics{};  ///< kSkip: the figures of their run, if they are known
+  double seconds = 0;                       ///< kSkip: that their run took, if it is known
 };
 
 /// The names of what a case writes.

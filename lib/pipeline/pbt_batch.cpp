@@ -143,7 +143,7 @@ class Batch {
       }
       context_.log(LogLevel::kError, "case '" + request_.cases[i].id + "' failed: " + message);
       if (failure.code == ExitCode::kMemory) ++lacked_memory_;
-      record(i, {request_.cases[i].id, CaseStatus::kFailed, message, seconds_[i]});
+      record(i, {request_.cases[i].id, CaseStatus::kFailed, message, seconds_[i], {}, {}});
       return false;
     }
   }
@@ -152,7 +152,7 @@ class Batch {
     jobs_[i] = nullptr;
     const size_t over = table_.add(row);
     context_.progress(static_cast<double>(over) / static_cast<double>(jobs_.size()),
-                      "case '" + row.id + "' " + to_string(row.status));
+                      "case '" + row.id + "' " + to_string(row.counted()));
   }
 
   bool read(size_t i) {
@@ -247,12 +247,19 @@ class Batch {
     return {std::to_string(voxels), text};
   }
 
-  /// A rejected result stays one: nothing was detected, whenever it was computed.
+  /// A result that its sidecars confirm is one, whenever it was computed; what the name alone tells
+  /// of is not. A rejected one stays rejected; one that is good was not computed by this run.
   static CaseRow skipped_row(const Case& c, const EarlierOutputs& earlier) {
     CaseRow row{c.id, CaseStatus::kSkipped, earlier.what};
+    if (!earlier.is_confirmed) return row;
+    row.message = "computed by an earlier run";
+    row.seconds = std::clamp(earlier.seconds, 0.0, 1e9);
     if (earlier.is_rejected) {
       row.status = CaseStatus::kRejected;
-      row.message = earlier.reason + " (computed by an earlier run)";
+      row.message = earlier.reason + " (" + row.message + ")";
+    } else {
+      row.status = CaseStatus::kOk;
+      row.counts_as = CaseStatus::kSkipped;
     }
     const auto voxels = earlier.metrics.find("voxels"), volume = earlier.metrics.find("volume_ml");
     if (voxels == earlier.metrics.end() || volume == earlier.metrics.end()) return row;

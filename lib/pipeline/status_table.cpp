@@ -243,7 +243,7 @@ size_t StatusTable::add(const CaseRow& row) {
     const std::lock_guard lock(mutex_);
     keep(line);
     text_ += line;
-    ++counts_[row.status];
+    ++counts_[row.counted()];
     for (const auto& [status, count] : counts_) rows += count;
   }
   rewrite_now_and_then();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct CaseRow {
   std::string message{};
   double seconds = 0;
   std::vector<std::string> figures{};  ///< for the columns of the table; empty: not known
+  /// What it counts as, if that is not its status: a case that was skipped because its result is
+  /// there and was confirmed has the row of that result.
+  std::optional<CaseStatus> counts_as{};
+
+  CaseStatus counted() const { return counts_as.value_or(status); }
 };
 
 /// The name of the table of all runs into `folder`: status.tsv.
@@ -56,6 +62,7 @@ class StatusTable {
   void finish();
 
   size_t rows() const;
+  /// The rows that count as this (CaseRow::counted).
   size_t count(CaseStatus status) const;
 
  private:

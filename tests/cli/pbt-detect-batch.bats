@@ -145,11 +145,24 @@ assert load('r.json')['status'] == 'rejected' and load('r.json')['metrics']['rej
   cmp out/image_1.vtk one_1.vtk
   cmp out/image_2.nii.gz one_2.nii.gz
   status "
-assert [r['status'] for r in table] == ['ok'] * 4  # a skipped row does not replace a result"
+assert [r['status'] for r in table] == ['ok'] * 4
+json.dump({i: [r['voxels'], r['volume_ml']] for i, r in rows.items()}, open('first.json', 'w'))"
   rm out/status.tsv
-  expect 0 batch --write labels,mesh --skip-existing
+  expect 0 batch --write labels,mesh --skip-existing --report r.json
+  # What a sidecar confirms is a result, with its figures; what only the name tells of is not.
   status "
-assert [r['status'] for r in table] == ['skipped'] * 4"
+assert [r['status'] for r in table] == ['ok'] * 4
+assert all('computed by an earlier run' in r['message'] for r in table), table
+assert {i: [r['voxels'], r['volume_ml']] for i, r in rows.items()} == load('first.json'), table
+for i, r in rows.items():
+    assert float(r['seconds']) == load(f'out/{i}.nii.gz.json')['Larch']['Seconds'], r
+m = load('r.json')['metrics']
+assert (m['ok'], m['skipped']) == (0, 4), m"
+  rm out/status.tsv
+  expect 0 batch --write labels,mesh --skip-existing=name
+  status "
+assert [r['status'] for r in table] == ['skipped'] * 4
+assert [r['voxels'] for r in table] == ['n/a'] * 4"
   expect 0 batch --write labels,mesh --force
   same_as_single .nii.gz .vtk
 }
@@ -227,7 +240,8 @@ for r in table:
   cp --remove-destination "$(readlink -f image_1.nii.gz)" image_0.nii.gz
   expect 7 detect --list list.tsv --output-dir out --skip-existing
   status "
-assert rows['image_0']['status'] == 'failed' and 'other content' in rows['image_0']['message']"
+assert rows['image_0']['status'] == 'failed' and 'other content' in rows['image_0']['message']
+assert all(rows[f'image_{i}']['status'] == 'ok' for i in (1, 2, 3)), rows  # confirmed since"
   expect 0 detect --list list.tsv --output-dir out --skip-existing --force
   cmp out/image_0.nii.gz one_1.nii.gz
   python "

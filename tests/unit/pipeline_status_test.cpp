@@ -252,6 +252,13 @@ TEST_CASE("status table: a skipped row does not replace a result; a newer result
   CHECK(run({"a", CaseStatus::kOk, "", 2, {"7"}}) == kHeader + "a\tok\tn/a\t2.000\t7\n");
   CHECK(run({"a", CaseStatus::kSkipped, "there"}) == kHeader + "a\tok\tn/a\t2.000\t7\n");
   CHECK(run({"a", CaseStatus::kFailed, "no"}) == kHeader + "a\tfailed\tno\t0.000\tn/a\n");
+  const CaseRow confirmed{"a", CaseStatus::kOk, "there", 2, {"7"}, CaseStatus::kSkipped};
+  CHECK(run(confirmed) == kHeader + "a\tok\tthere\t2.000\t7\n");
+  StatusTable table(folder.path, {"voxels"}, folder.context);
+  table.add(confirmed);
+  CHECK(table.count(CaseStatus::kSkipped) == 1);
+  CHECK(table.count(CaseStatus::kOk) == 0);
+  CHECK(table.rows() == 1);
 }
 
 TEST_CASE("status table: without locks the parts stay, and every run unites them") {
