@@ -121,7 +121,7 @@ std::string foreign_file(const std::vector<RecordedOutput>& outputs,
   std::vector<std::string> known;
   for (const RecordedOutput& output : outputs) {
     if (output.kind != Kind::kFile) continue;
-    const std::string path = sidecar_name(output.path);
+    std::string path = sidecar_name(output.path);
     const auto record = read_record(path, "Larch");
     if (record) {
       const std::vector<std::string> files = files_named(*record, folder_of(output.path));
@@ -222,9 +222,9 @@ EarlierOutputs earlier_outputs(const std::vector<RecordedOutput>& outputs,
                                const ResultsBasis& basis, InputDigests& digests) {
   const CommonFlags& flags = basis.line.common;
   if (!flags.skip_existing || outputs.empty()) return {};
-  const EarlierOutputs earlier = flags.skip_existing == SkipExisting::kName
-                                     ? by_name(outputs)
-                                     : by_record(outputs, companions, basis, digests);
+  EarlierOutputs earlier = flags.skip_existing == SkipExisting::kName
+                               ? by_name(outputs)
+                               : by_record(outputs, companions, basis, digests);
   if (earlier.state == EarlierOutputs::State::kSkip) return earlier;
   if (flags.force) return {};
   if (earlier.state == EarlierOutputs::State::kOther) return earlier;
