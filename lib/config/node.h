@@ -117,9 +117,9 @@ void describe_number(Node& n, T& value) {
     using Wide = std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t>;
     n.kind = Kind::kInteger;
     n.is_unsigned = std::is_unsigned_v<T>;
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8_t is a number here, not a character
     n.type_min = static_cast<int64_t>(std::numeric_limits<T>::min());
     n.type_max = static_cast<uint64_t>(std::numeric_limits<T>::max());
-    // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8_t is a number here, not a character
     n.get = [&value] { return Scalar(static_cast<Wide>(value)); };
     n.set = [&value](const Scalar& s) { value = static_cast<T>(std::get<Wide>(s)); };
   }
