@@ -70,7 +70,7 @@ class Run {
 };
 
 std::string new_folder() {
-  const std::string path = fuzz::folder() + "/runs";
+  std::string path = fuzz::folder() + "/runs";
   fs::remove_all(path);
   fs::create_directories(path + "/.larch");
   return path;

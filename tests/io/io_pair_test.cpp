@@ -24,7 +24,7 @@ void write_pair(const TemporaryFolder& folder, const std::string& name, uint8_t 
   const std::string bytes = read_file(folder / "whole.nii");
   std::string header = bytes.substr(0, 348);
   header.replace(108, 4, std::string(4, '\0'));  // vox_offset
-  header.replace(344, 4, std::string("ni1", 4));
+  header.replace(344, 4, std::string("ni1\0", 4));
   write_file(folder / (name + ".hdr"), header);
   write_file(folder / (name + ".img"), bytes.substr(352));
 }
