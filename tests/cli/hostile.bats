@@ -340,7 +340,7 @@ image += element(0x28, 4, 'CS', b'MONOCHROME2') + element(0x28, 0x10, 'US', us(4
 image += element(0x28, ${6-0x30}, 'DS', b'1\\\\1')
 for number, value in zip((0x100, 0x101, 0x102, 0x103), ($2, $3, $4, $5)):
     image += element(0x28, number, 'US', us(value))
-image += element(0x7fe0, 0x10, 'OW', bytes(range(32)))
+image += element(0x7fe0, 0x10, 'OW', b''.join(us(16 * k) for k in range(16)))
 size = element(2, 0, 'UL', struct.pack('<I', len(meta)))
 open('$1', 'wb').write(bytes(128) + b'DICM' + size + meta + image)"
 }
