@@ -74,10 +74,21 @@ class JpegFile {
     if (level < 0) on_error(jpeg);
   }
 
+  // A scan of some bytes goes through all coefficients: a small file of many would take hours.
+  static void on_progress(j_common_ptr jpeg) {
+    constexpr int kMostScans = 500;
+    JpegFile& file = self(jpeg);
+    if (file.jpeg_.input_scan_number <= kMostScans) return;
+    std::snprintf(file.message_, sizeof file.message_, "more than %d scans", kMostScans);
+    std::longjmp(file.out_, 1);
+  }
+
   bool read_header() {
     if (setjmp(out_) != 0) return false;
     jpeg_create_decompress(&jpeg_);
     jpeg_.client_data = this;  // the call above clears it
+    progress_.progress_monitor = on_progress;
+    jpeg_.progress = &progress_;
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
     jpeg_read_header(&jpeg_, TRUE);
     if (jpeg_.num_components == 3) jpeg_.out_color_space = JCS_RGB;
@@ -109,6 +120,7 @@ class JpegFile {
   std::string path_, bytes_;
   size_t decoder_bytes_ = 0;  // that libjpeg needs, where it is much
   jpeg_error_mgr errors_{};
+  jpeg_progress_mgr progress_{};
   jpeg_decompress_struct jpeg_{};
   std::jmp_buf out_{};
   char message_[JMSG_LENGTH_MAX] = "the file is empty";
