@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// JPEG where memory is short.
+// JPEG where memory is short, or time would be.
 #include <fstream>
 
 #include "io_test_util.h"
+#include "jpeg_maker.h"
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,38 +16,6 @@ using namespace larch;
 using namespace larch::test;
 
 namespace {
-
-std::string segment(int marker, const std::string& body) {
-  const size_t length = body.size() + 2;
-  return std::string{'\xff', static_cast<char>(marker), static_cast<char>(length >> 8),
-                     static_cast<char>(length & 255)} +
-         body;
-}
-
-/// A scan of coefficients `first` to `last`, from which bit `high` was known, down to bit `low`.
-std::string scan(int first, int last, int high, int low, size_t bytes) {
-  const std::string band{static_cast<char>(first), static_cast<char>(last),
-                         static_cast<char>(high << 4 | low)};
-  return segment(0xda, std::string("\1\1\0", 3) + band) + std::string(bytes, '\0');
-}
-
-/// A grey progressive picture: all coefficients are held until its two scans are read. In both, the
-/// code of "nothing here" has zero bits alone. `bits`: in so many scans per coefficient, if given.
-std::string progressive_jpeg(int edge, int bits = 0) {
-  const auto blocks = static_cast<size_t>(edge / 8) * static_cast<size_t>(edge / 8);
-  const std::string size{static_cast<char>(edge >> 8), static_cast<char>(edge & 255)};
-  const std::string none(14, '\0');
-  std::string rest = bits == 0 ? scan(1, 63, 0, 0, blocks / 8) : "";
-  for (int k = 1; bits > 0 && k < 64; ++k) {
-    rest += scan(k, k, 0, bits - 1, blocks / 8);
-    for (int low = bits - 2; low >= 0; --low) rest += scan(k, k, low + 1, low, blocks / 8);
-  }
-  return "\xff\xd8" + segment(0xdb, std::string(1, '\0') + std::string(64, '\x10')) +
-         segment(0xc2, "\x08" + size + size + std::string("\1\1\x11\0", 4)) +
-         segment(0xc4, std::string("\0\0\2", 3) + none + std::string("\0\4", 2)) +
-         segment(0xc4, std::string("\x10\1\0", 3) + none + std::string(1, '\0')) +
-         scan(0, 0, 0, 0, blocks * 2 / 8) + rest + "\xff\xd9";
-}
 
 rlim_t address_space() {
   size_t pages = 0;

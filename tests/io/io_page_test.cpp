@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "jpeg_maker.h"
 #include "nifti_damage.h"
 #include "tiff_maker.h"
 
@@ -128,7 +129,8 @@ std::vector<Row> picture_rows() {
       {"pages are of different sizes or kinds", "a.tif", two},
       {"more tables than the file can hold", "a.tif", pages_of_one_table(100, 300)},
       {"the picture is damaged or truncated", "a.png", "\x89PNG\r\n\x1a\n" + std::string(40, 'x')},
-      {"the picture is damaged or truncated", "a.jpg", "\xff\xd8\xff" + std::string(40, 'x')}};
+      {"the picture is damaged or truncated", "a.jpg", "\xff\xd8\xff" + std::string(40, 'x')},
+      {"more than 500 scans", "a.jpg", progressive_jpeg(32, 8)}};
 }
 
 /// The messages of the page: the code in the third column of its tables, without those of DICOM.
