@@ -51,15 +51,6 @@ Json folder_stamp(const std::string& path) {
           {"Changed", digest_of(std::move(changes))}};
 }
 
-/// Whether it is still the file that was noted; the time of the last change of its name or rights
-/// does not count. A stamp is null where there is no file.
-bool is_as_noted(Json noted, Json now) {
-  if (!noted.is_object() || !now.is_object()) return noted == now;
-  noted.erase("Changed");
-  now.erase("Changed");
-  return noted == now;
-}
-
 }  // namespace
 
 Json input_stamp(const std::string& path) {
@@ -86,7 +77,7 @@ Json InputDigests::record(const std::string& path) {
   {
     const std::lock_guard lock(mutex_);
     const auto noted = noted_.find(path);
-    if (noted != noted_.end() && !is_as_noted(noted->second, stamp)) {
+    if (noted != noted_.end() && noted->second != stamp) {
       stamp["ChangedDuringRun"] = true;
       return stamp;
     }
@@ -97,7 +88,7 @@ Json InputDigests::record(const std::string& path) {
     }
   }
   const std::string digest = input_digest(path);
-  if (digest.empty() || !is_as_noted(input_stamp(path), stamp)) {
+  if (digest.empty() || input_stamp(path) != stamp) {
     stamp["ChangedDuringRun"] = true;
     return stamp;
   }

@@ -23,8 +23,10 @@ class InputDigests {
  public:
   /// Remembers the stamp of an input that is going to be read.
   void note(const std::string& path);
-  /// The stamp, and "SHA256" unless the input cannot be read twice (a pipe). If it is not what it
-  /// was when it was noted, there is "ChangedDuringRun" instead. Throws InputError.
+  /// The stamp, and "SHA256" unless the input cannot be read twice (a pipe). If the stamp is not
+  /// what it was when it was noted, there is "ChangedDuringRun" instead: also after a change of
+  /// rights or names alone, since a content that is written over keeps its size and can be given
+  /// its old time of modification. Throws InputError.
   config::Json record(const std::string& path);
 
  private:

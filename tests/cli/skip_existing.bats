@@ -276,3 +276,17 @@ unharmed() { [ "$(cat "$1")" = '{"Description": "mine"}' ] || { echo "$1 was rep
   expect 6 app -i a.txt -o b.txt --deaf --sleep 2 --skip-existing
   has err.txt "its content was not recorded"
 }
+
+@test "an input that is written over in place during the run, with its old size and time, is said" {
+  printf 'hello' > a.txt
+  touch -r a.txt time
+  app -i a.txt -o b.txt --deaf --sleep 2 2>err.txt &
+  pid=$!
+  while [ -z "$(find . -name '.larch-*.txt' -size +0)" ] && kill -0 $pid; do sleep 0.02; done
+  printf 'jello' > a.txt
+  touch -r time a.txt
+  wait $pid
+  has err.txt "'a.txt' changed during the run"
+  lacks b.txt.json "$(printf 'jello' | sha256sum | cut -c 1-64)"
+  expect 6 app -i a.txt -o b.txt --deaf --sleep 2 --skip-existing
+}
