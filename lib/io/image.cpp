@@ -219,7 +219,8 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   info.grid = header.grid;
   info.component_type = io::name_of(header.component);
   info.components = header.channels;
-  info.bytes = header.grid.voxels() * header.channels * info.frames * bytes_of(header.component);
+  const int64_t frames = std::max(info.frames, 1);
+  info.bytes = frames * io::checked_bytes(header, INT64_MAX / frames, path);
   return info;
 }
 

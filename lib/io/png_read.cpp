@@ -79,6 +79,8 @@ class PngFile {
 
   bool read_header(Palette palette) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    // Texts, profiles and palettes that are suggested: libpng allocates what their lengths claim.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_read_fn(png_, this, on_read);
     png_read_info(png_, info_);
     const int type = png_get_color_type(png_, info_);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Truncated, bit-flipped and lying image files.
+#include <array>
 #include <cmath>
 #include <fstream>
 
@@ -215,6 +216,17 @@ TEST_CASE("absurd sizes are refused before memory is taken") {
                            "ElementType = MET_UCHAR\nElementDataFile = self.mhd\n",
                            "self.mhd"),
              Catch::Contains("names itself"));
+}
+
+TEST_CASE("a size whose bytes no number counts is refused by the header alone") {
+  const TemporaryFolder folder;
+  std::string huge = with(sound_nifti2(), 4, std::array<char, 4>{'n', 'i', '2', '\0'});
+  for (const size_t offset : {24, 32, 40}) huge = with(huge, offset, int64_t{INT32_MAX});
+  for (const size_t offset : {400, 440, 480}) huge = with(huge, offset, 1e-3);
+  write_file(folder / "a.hdr", huge.substr(0, 540));
+  write_file(folder / "a.img", "12345678");
+  CHECK_THAT(message_of<InputError>([&] { probe_image(folder / "a.hdr"); }),
+             Catch::Contains("a.hdr") && Catch::Contains("more than the file can hold"));
 }
 
 TEST_CASE("truncated and bit-flipped compressed files are errors, never short data") {
