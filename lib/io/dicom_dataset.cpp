@@ -74,7 +74,7 @@ class Parser {
            FieldReader{bytes_.data(), false}.get<uint16_t>(static_cast<int64_t>(at)) == 2) {
       const Lead lead = read_lead(bytes_.size());
       if (lead.length > bytes_.size() - at) fail("the file meta information ends early");
-      meta.elements.push_back({lead.tag, lead.vr, false, bytes_.substr(at, lead.length), {}});
+      meta.elements.push_back({lead.tag, lead.vr, false, bytes_.substr(at, lead.length), {}, {}});
       at += lead.length;
     }
     put_in_order(meta);
@@ -125,11 +125,11 @@ class Parser {
   DicomElement read_value(const Lead& lead, size_t end, int depth) {
     if (lead.tag >> 16 == 0xfffeU) fail("a mark stands outside a sequence");
     if (lead.tag == 0) fail("an element has no tag");
-    DicomElement element{lead.tag, lead.vr, false, {}, {}};
+    DicomElement element{lead.tag, lead.vr, false, {}, {}, {}};
     const bool no_length = lead.length == kUndefined;
     if (no_length && lead.tag == kPixelData) {  // of the image, or of an icon in a sequence
       element.is_encapsulated = true;
-      element.items = read_fragments(end);
+      element.fragments = read_fragments(end);
       return element;
     }
     const size_t left = end - at;
@@ -165,22 +165,21 @@ class Parser {
       if (lead.tag != kItem) fail("a sequence holds something that is no item");
       const bool no_length = lead.length == kUndefined;
       if (!no_length && lead.length > end - at) fail("an item is longer than its sequence");
-      items.push_back(
-          {read_elements(no_length ? end : at + lead.length, no_length, depth + 1), {}});
+      items.push_back({read_elements(no_length ? end : at + lead.length, no_length, depth + 1)});
     }
     if (marked) fail("a sequence does not end");
     return items;
   }
 
-  std::vector<DicomItem> read_fragments(size_t end) {
-    std::vector<DicomItem> fragments;
+  std::vector<std::string_view> read_fragments(size_t end) {
+    std::vector<std::string_view> fragments;
     while (true) {
       const Lead lead = read_lead(end);
       if (lead.tag == kSequenceEnd) return fragments;
       if (lead.tag != kItem || lead.length > end - at) {
         fail("the compressed pixel data end early");
       }
-      fragments.push_back({{}, bytes_.substr(at, lead.length)});
+      fragments.push_back(bytes_.substr(at, lead.length));
       at += lead.length;
     }
   }
@@ -197,7 +196,8 @@ class Parser {
     for (size_t i = 1; i < elements.size(); ++i) {
       const DicomElement &a = elements[i - 1], &b = elements[i];
       if (a.tag != b.tag) continue;
-      const bool plain = a.items.empty() && b.items.empty();
+      const bool plain =
+          a.items.empty() && b.items.empty() && !a.is_encapsulated && !b.is_encapsulated;
       if (!plain || a.value != b.value) fail("an element stands twice with different values");
     }
     elements.erase(std::unique(elements.begin(), elements.end(), again), elements.end());

@@ -26,10 +26,9 @@ struct DicomElement {
   uint32_t tag = 0;
   std::array<char, 2> vr{};  ///< value representation; zeros where the syntax does not tell it
   bool is_encapsulated = false;
-  std::string_view value;  ///< empty for a sequence and for encapsulated pixel data
-  /// Of a sequence; or of encapsulated pixel data, where the first is the offset table and the
-  /// others are the fragments.
-  std::vector<DicomItem> items;
+  std::string_view value;        ///< empty for a sequence and for encapsulated pixel data
+  std::vector<DicomItem> items;  ///< of a sequence
+  std::vector<std::string_view> fragments;  ///< of encapsulated pixel data, the offset table first
 
   bool has_vr(std::string_view name) const { return name == std::string_view(vr.data(), 2); }
 };
@@ -43,9 +42,9 @@ struct DicomDataset {
   const DicomElement* find(const DicomTag& tag) const;
 };
 
+/// One item of a sequence.
 struct DicomItem {
-  DicomDataset data;       ///< of a sequence
-  std::string_view bytes;  ///< of a fragment
+  DicomDataset data;
 };
 
 /// A file, taken apart.

@@ -98,7 +98,7 @@ std::vector<double> numbers_of(const DicomDataset& data, const DicomTag& tag, si
 
 std::span<const DicomItem> items_of(const DicomDataset& data, const DicomTag& tag) {
   const DicomElement* element = data.find(tag);
-  if (element == nullptr || element->is_encapsulated) return {};
+  if (element == nullptr) return {};
   return element->items;
 }
 

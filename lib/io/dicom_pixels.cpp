@@ -52,8 +52,8 @@ TransferSyntax syntax_of(const DicomFile& file) {
 // All but the offset table, and but those without a byte.
 std::vector<std::string_view> fragments_of(const DicomElement& element) {
   std::vector<std::string_view> fragments;
-  for (size_t i = 1; i < element.items.size(); ++i) {
-    if (!element.items[i].bytes.empty()) fragments.push_back(element.items[i].bytes);
+  for (size_t i = 1; i < element.fragments.size(); ++i) {
+    if (!element.fragments[i].empty()) fragments.push_back(element.fragments[i]);
   }
   return fragments;
 }
@@ -202,7 +202,7 @@ DicomPixels native_pixels(const DicomElement& element, bool big_endian, const Di
 // says where frames start (PS3.5, A.4).
 std::vector<std::string> frames_of(const DicomElement& element, const DicomObject& object) {
   const std::vector<std::string_view> fragments = fragments_of(element);
-  const std::string_view table = element.items.empty() ? "" : element.items[0].bytes;
+  const std::string_view table = element.fragments.empty() ? "" : element.fragments[0];
   const auto wanted = static_cast<size_t>(object.frames);
   std::vector<std::string> frames;
   if (fragments.size() == wanted) {
