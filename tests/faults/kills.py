@@ -46,7 +46,8 @@ class Work:
     def kill_once(self, number, signal_number, attempt):
         """Whether the signal was met by a run at work; what it left is checked in any case."""
         step, folder = self.step, self.step.folder(self.name, f'{number}')
-        moment = share(self.name, number, attempt) * self.seconds
+        # Somewhere in an undisturbed run; sooner and sooner where that comes after the work.
+        moment = share(self.name, number, attempt) * self.seconds * 0.8**attempt
         process = subprocess.Popen(self.command(step, folder), stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT)
         time.sleep(moment)
@@ -122,7 +123,7 @@ def main():
     works = [Work(step, 'train', train_command, ['--resume', '--force']),
              Work(step, 'batch', batch_command, ['--skip-existing'])]
     each = 2 if step.quick else 100
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(max(2, min(8, len(os.sched_getaffinity(0)) // 4))) as pool:
         list(pool.map(lambda job: job[0].kill(job[1]), [(work, i) for i in range(each) for work in works]))
     hits = sum(count for what, count in step.outcomes.items() if 'killed by' in what)
     if hits < len(works) * each and not step.violations:
