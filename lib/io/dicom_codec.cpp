@@ -2,13 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/dicom_codec.h"
 
+#include <cstring>
+#include <sstream>
+
 #include <gdcmBitmap.h>
+#include <gdcmJPEG12Codec.h>
 #include <gdcmSequenceOfFragments.h>
 #include <gdcmTrace.h>
 
 #include "larch/core/error.h"
 #include "larch/io/byte_order.h"
 #include "larch/io/dicom_elements.h"
+#include "larch/io/jpeg_read.h"
+#include "larch/io/jpeg_scan.h"
 
 namespace larch::io {
 namespace {
@@ -38,14 +44,31 @@ std::optional<Codestream> read_jpeg2000_header(std::string_view data) {
   return found;
 }
 
+// Without a marker the components tell, as libjpeg has it; only that components of other numbers
+// than 1, 2, 3 count as red, green and blue, which is what the DICOM header says of them.
+bool components_are_ycc(std::string_view components) {
+  if (components.size() < 9) return false;
+  const auto id = [&](size_t i) { return static_cast<uint8_t>(components[3 * i]); };
+  const auto factors = [&](size_t i) { return components[3 * i + 1]; };
+  const bool rgb = id(0) == 'R' && id(1) == 'G' && id(2) == 'B';
+  const bool numbered = id(0) == 1 && id(1) == 2 && id(2) == 3;
+  return !rgb && (numbered || factors(0) != factors(1) || factors(0) != factors(2));
+}
+
 // Markers up to the frame header, which has the size.
 std::optional<Codestream> read_jpeg_header(std::string_view data) {
   const FieldReader in{data.data(), true};
   Codestream found;
+  bool is_jfif = false;
+  std::optional<int> adobe;  // its transform
   for (size_t i = 2; i + 10 <= data.size();) {
     const auto marker = static_cast<uint8_t>(data[i + 1]);
     const auto at = static_cast<int64_t>(i);
     if (static_cast<uint8_t>(data[i]) != 0xff || marker == 0xda) break;
+    if (marker == 0xff) {  // a fill byte, of which any number may stand before a marker
+      ++i;
+      continue;
+    }
     const bool frame = marker == 0xf7 || (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 &&
                                           marker != 0xc8 && marker != 0xcc);
     if (frame) {
@@ -54,13 +77,19 @@ std::optional<Codestream> read_jpeg_header(std::string_view data) {
       found.rows = in.get<uint16_t>(at + 5);
       found.columns = in.get<uint16_t>(at + 7);
       found.samples = in.get<uint8_t>(at + 9);
+      found.process = marker & 15;
+      const bool lossy = found.process != 3 && found.kind == Codestream::Kind::kJpeg;
+      found.is_ycc = is_jfif || (adobe ? *adobe != 0
+                                       : lossy && found.samples == 3 &&
+                                             components_are_ycc(data.substr(i + 10, 9)));
       return found;
     }
     const size_t length = in.get<uint16_t>(at + 2);
-    const std::string_view segment = data.substr(i + 4, length);
-    if (marker == 0xe0 && segment.substr(0, 4) == "JFIF") found.is_ycc = true;
+    if (length < 2) break;
+    const std::string_view segment = data.substr(i + 4, length - 2);
+    if (marker == 0xe0 && segment.substr(0, 4) == "JFIF") is_jfif = true;
     if (marker == 0xee && segment.substr(0, 5) == "Adobe" && segment.size() > 11) {
-      found.is_ycc = segment[11] != 0;
+      adobe = segment[11];
     }
     i += 2 + length;
   }
@@ -90,7 +119,12 @@ DecodedFrame decode_rle(std::string_view data, const DicomObject& object) {
     bad_dicom(object.path, "the pixel data cannot be decoded: the run-length coding is damaged");
   };
   const DicomPixelFormat& format = object.format;
-  if (format.bits_allocated < 8 || data.size() < kHeader) damaged();
+  if (format.bits_allocated < 8) {
+    bad_dicom(object.path,
+              "run-length coding of one bit per sample is not supported; export the file "
+              "uncompressed");
+  }
+  if (data.size() < kHeader) damaged();
   const auto bytes = static_cast<size_t>(format.bits_allocated / 8);
   const auto samples = static_cast<size_t>(format.samples);
   const FieldReader in{data.data(), false};
@@ -112,14 +146,18 @@ DecodedFrame decode_rle(std::string_view data, const DicomObject& object) {
   return frame;
 }
 
-bool kind_fits(Codestream::Kind kind, const gdcm::TransferSyntax& syntax) {
+bool kind_fits(const Codestream& stream, const gdcm::TransferSyntax& syntax) {
   using gdcm::TransferSyntax;
+  const Codestream::Kind kind = stream.kind;
+  const bool jpeg = kind == Codestream::Kind::kJpeg;
   switch (static_cast<TransferSyntax::TSType>(syntax)) {
     case TransferSyntax::JPEGBaselineProcess1:
+      return jpeg && stream.process == 0 && stream.precision == 8;
     case TransferSyntax::JPEGExtendedProcess2_4:
+      return jpeg && stream.process <= 1 && (stream.precision == 8 || stream.precision == 12);
     case TransferSyntax::JPEGLosslessProcess14:
     case TransferSyntax::JPEGLosslessProcess14_1:
-      return kind == Codestream::Kind::kJpeg;
+      return jpeg && stream.process == 3;
     case TransferSyntax::JPEGLSLossless:
     case TransferSyntax::JPEGLSNearLossless:
       return kind == Codestream::Kind::kJpegLs;
@@ -132,13 +170,13 @@ bool kind_fits(Codestream::Kind kind, const gdcm::TransferSyntax& syntax) {
 }
 
 // All that GDCM's decoders take for granted, and contradictions between the two headers.
-void check_codestream(const Codestream& stream, const gdcm::TransferSyntax& syntax,
-                      const DicomObject& object, const Vec3i& size) {
+void check_agreement(const Codestream& stream, const gdcm::TransferSyntax& syntax,
+                     const DicomObject& object, const Vec3i& size) {
   const DicomPixelFormat& format = object.format;
   const auto bad = [&](const std::string& what) {
     bad_dicom(object.path, "the compressed pixel data " + what + "; export the file again");
   };
-  if (!kind_fits(stream.kind, syntax)) {
+  if (!kind_fits(stream, syntax)) {
     bad("are not coded as the transfer syntax says, or in a way that is not supported");
   }
   if (stream.columns != size.x || stream.rows != size.y || stream.samples != format.samples) {
@@ -165,6 +203,24 @@ void check_codestream(const Codestream& stream, const gdcm::TransferSyntax& synt
   }
 }
 
+// By the decoder of 12 bits itself: GDCM tries that of 8 first, which complains on the terminal.
+bool decode_12_bit_jpeg(std::string_view data, int samples, const Vec3i& size,
+                        DecodedFrame& frame) {
+  gdcm::JPEG12Codec decoder;
+  const unsigned dimensions[] = {static_cast<unsigned>(size.x), static_cast<unsigned>(size.y), 1};
+  decoder.SetDimensions(dimensions);
+  decoder.SetNumberOfDimensions(2);
+  decoder.SetPlanarConfiguration(0);
+  decoder.SetPhotometricInterpretation(samples == 3 ? gdcm::PhotometricInterpretation::RGB
+                                                    : gdcm::PhotometricInterpretation::MONOCHROME2);
+  decoder.SetPixelFormat(gdcm::PixelFormat(static_cast<unsigned short>(samples), 16, 12, 11, 0));
+  std::istringstream in{std::string(data)};
+  std::ostringstream out;
+  if (!decoder.DecodeByStreams(in, out) || out.view().size() != frame.bytes.size()) return false;
+  std::memcpy(frame.bytes.data(), out.view().data(), frame.bytes.size());
+  return true;
+}
+
 // GDCM throws its own exceptions and writes to the terminal.
 bool decode_with_gdcm(std::string_view data, const gdcm::TransferSyntax& syntax,
                       const Codestream& stream, const Vec3i& size, DecodedFrame& frame) {
@@ -172,7 +228,9 @@ bool decode_with_gdcm(std::string_view data, const gdcm::TransferSyntax& syntax,
   gdcm::Trace::WarningOff();
   gdcm::Trace::ErrorOff();
   const auto bits = [](int value) { return static_cast<unsigned short>(value); };
+  const bool lossy_jpeg = stream.kind == Codestream::Kind::kJpeg && stream.process != 3;
   try {
+    if (lossy_jpeg) return decode_12_bit_jpeg(data, stream.samples, size, frame);
     gdcm::Bitmap image;
     image.SetTransferSyntax(syntax);
     image.SetNumberOfDimensions(2);
@@ -213,19 +271,18 @@ std::optional<Codestream> read_codestream_header(std::string_view data) {
   return std::nullopt;
 }
 
-void check_codestream(std::string_view data, const gdcm::TransferSyntax& syntax,
-                      const DicomObject& object, const Vec3i& size) {
+Codestream check_codestream(std::string_view data, const gdcm::TransferSyntax& syntax,
+                            const DicomObject& object, const Vec3i& size) {
   const std::optional<Codestream> stream = read_codestream_header(data);
   if (!stream) bad_dicom(object.path, "a compressed image has no sound header; export it again");
-  check_codestream(*stream, syntax, object, size);
+  check_agreement(*stream, syntax, object, size);
+  return *stream;
 }
 
 DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syntax,
                           const DicomObject& object) {
   if (syntax == gdcm::TransferSyntax::RLELossless) return decode_rle(data, object);
-  const std::optional<Codestream> stream = read_codestream_header(data);
-  if (!stream) bad_dicom(object.path, "a compressed image has no sound header; export it again");
-  check_codestream(*stream, syntax, object, object.planes.front().size);
+  const Codestream stream = check_codestream(data, syntax, object, object.planes.front().size);
   const size_t end = data.rfind(kEnd);
   if (end == std::string_view::npos) {
     bad_dicom(object.path, "a compressed image has no end: the file is truncated; copy it again");
@@ -233,13 +290,23 @@ DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syn
   data = data.substr(0, end + kEnd.size());
 
   DecodedFrame frame;
-  frame.precision = stream->precision;
-  frame.container_bits = stream->precision <= 8 ? 8 : 16;
-  frame.extended = stream->is_signed;
+  frame.precision = stream.precision;
+  frame.container_bits = stream.precision <= 8 ? 8 : 16;
+  frame.extended = stream.is_signed;
   const Vec3i& size = object.planes.front().size;
-  const int64_t bytes = int64_t{size.x} * size.y * stream->samples * (frame.container_bits / 8);
+  if (stream.kind == Codestream::Kind::kJpeg) {
+    if (!is_whole_jpeg(data)) {
+      bad_dicom(object.path,
+                "a compressed image is damaged or truncated; copy or export the file again");
+    }
+    if (stream.process != 3 && stream.precision == 8) {
+      frame.bytes = decode_rgb_jpeg(object.path, std::string(data)).voxels;
+      return frame;
+    }
+  }
+  const int64_t bytes = int64_t{size.x} * size.y * stream.samples * (frame.container_bits / 8);
   frame.bytes = allocate_voxels(bytes, object.path);
-  if (!decode_with_gdcm(data, syntax, *stream, size, frame)) {
+  if (!decode_with_gdcm(data, syntax, stream, size, frame)) {
     bad_dicom(object.path,
               "the pixel data cannot be decoded: damaged, truncated, or a compression that is not "
               "supported");

@@ -17,10 +17,6 @@ enum class Palette { kExpand, kKeepIndices };
 RawImage read_png(const std::string& path, Palette palette);
 Header probe_png(const std::string& path);
 
-/// Reads a JPEG file of one or three components; damaged data are an error. Throws InputError.
-RawImage read_jpeg(const std::string& path);
-Header probe_jpeg(const std::string& path);
-
 /// What a writer gets: grid.voxels() values of `component`.
 struct Pixels {
   const Grid& grid;

@@ -12,6 +12,7 @@
 #include "larch/io/file.h"
 #include "larch/io/formats.h"
 #include "larch/io/itk_image.h"
+#include "larch/io/jpeg_read.h"
 #include "larch/io/meta.h"
 #include "larch/io/nifti.h"
 #include "larch/io/nrrd.h"

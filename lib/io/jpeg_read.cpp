@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // libjpeg itself, because ITK's reader crashes on damaged files and passes over missing data.
+#include "larch/io/jpeg_read.h"
+
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -11,7 +13,6 @@
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
 #include "larch/io/file.h"
-#include "larch/io/formats.h"
 
 namespace larch::io {
 namespace {
@@ -24,7 +25,11 @@ namespace {
 // objects of their own, and longjmp leads out.
 class JpegFile {
  public:
-  JpegFile(const std::string& path, std::string bytes) : path_(path), bytes_(std::move(bytes)) {
+  // How three components are read: by the markers and names in the file, or as they are.
+  enum class Colours { kTold, kRgb };
+
+  JpegFile(const std::string& path, std::string bytes, Colours colours = Colours::kTold)
+      : path_(path), bytes_(std::move(bytes)), colours_(colours) {
     jpeg_.err = jpeg_std_error(&errors_);
     errors_.error_exit = on_error;
     errors_.emit_message = on_message;
@@ -92,6 +97,7 @@ class JpegFile {
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
     jpeg_read_header(&jpeg_, TRUE);
     if (jpeg_.num_components == 3) jpeg_.out_color_space = JCS_RGB;
+    if (jpeg_.num_components == 3 && colours_ == Colours::kRgb) jpeg_.jpeg_color_space = JCS_RGB;
     if (jpeg_.num_components == 1) jpeg_.out_color_space = JCS_GRAYSCALE;
     return true;
   }
@@ -118,6 +124,7 @@ class JpegFile {
   }
 
   std::string path_, bytes_;
+  Colours colours_;
   size_t decoder_bytes_ = 0;  // that libjpeg needs, where it is much
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};
@@ -126,13 +133,20 @@ class JpegFile {
   char message_[JMSG_LENGTH_MAX] = "the file is empty";
 };
 
-}  // namespace
-
-RawImage read_jpeg(const std::string& path) {
-  JpegFile file(path, read_file(path));
+RawImage read_all(JpegFile&& file) {
   RawImage raw{file.header(), {}};
   raw.voxels = file.voxels(raw.header);
   return raw;
+}
+
+}  // namespace
+
+RawImage read_jpeg(const std::string& path) {
+  return read_all(JpegFile(path, read_file(path)));
+}
+
+RawImage decode_rgb_jpeg(const std::string& path, std::string bytes) {
+  return read_all(JpegFile(path, std::move(bytes), JpegFile::Colours::kRgb));
 }
 
 Header probe_jpeg(const std::string& path) {

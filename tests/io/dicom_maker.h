@@ -39,6 +39,20 @@ inline std::string dicom_sequence(uint16_t group, uint16_t element,
   return dicom_element(group, element, "SQ", value);
 }
 
+/// Encapsulated pixel data (PS3.5, A.4).
+inline std::string dicom_fragments(const std::vector<std::string>& fragments,
+                                   const std::string& offset_table) {
+  const auto item = [](std::string bytes) {
+    if (bytes.size() % 2 == 1) bytes += '\0';
+    return dicom_number(0xe000fffe, 4) + dicom_number(static_cast<uint32_t>(bytes.size()), 4) +
+           bytes;
+  };
+  std::string out = dicom_number(0x00107fe0, 4) + "OB" + dicom_number(0, 2) + dicom_number(~0U, 4) +
+                    item(offset_table);
+  for (const std::string& fragment : fragments) out += item(fragment);
+  return out + dicom_number(0xe0ddfffe, 4) + dicom_number(0, 4);
+}
+
 inline std::string decimal(const Vec3d& v) {
   return std::to_string(v.x) + "\\" + std::to_string(v.y) + "\\" + std::to_string(v.z);
 }
@@ -65,13 +79,16 @@ struct MadeSlice {
   std::string patient = "P1", study = "1.2.3", reference_frame, image_type, between_slices;
   std::string imager_spacing, csa;
   bool with_rescale = true;
+  std::string syntax = "1.2.840.10008.1.2.1";
+  std::vector<std::string> fragments;  // encapsulated pixel data, instead of values
+  std::string offset_table;
 };
 
 inline std::string made_dicom(const MadeSlice& s) {
   const std::string uid = s.series + "." + std::to_string(s.first_value + 1);
   std::string meta = dicom_element(2, 1, "OB", std::string("\0\1", 2)) +
                      dicom_element(2, 2, "UI", s.sop_class) + dicom_element(2, 3, "UI", uid) +
-                     dicom_element(2, 0x10, "UI", "1.2.840.10008.1.2.1") +
+                     dicom_element(2, 0x10, "UI", s.syntax) +
                      dicom_element(2, 0x12, "UI", "1.2.3.99");
   std::string out = std::string(128, '\0') + "DICM" +
                     dicom_element(2, 0, "UL", dicom_number(static_cast<uint32_t>(meta.size()), 4)) +
@@ -107,6 +124,7 @@ inline std::string made_dicom(const MadeSlice& s) {
   }
   if (!s.csa.empty()) out += dicom_element(0x29, 0x1010, "OB", s.csa);
   out += s.groups;
+  if (!s.fragments.empty()) return out + dicom_fragments(s.fragments, s.offset_table);
   std::vector<int16_t> values = s.values;
   const size_t count = s.raw_pixels.empty() ? size_t{s.rows} * s.columns *
                                                   static_cast<size_t>(s.frames > 0 ? s.frames : 1)

@@ -122,7 +122,7 @@ def stored_numbers(d):
             raw = raw.reshape(-1, 3, d.Rows, d.Columns).transpose(0, 2, 3, 1)
         shape = (-1, d.Rows, d.Columns) + ((3,) if d.SamplesPerPixel == 3 else ())
         return raw.reshape(shape)
-    array = d.pixel_array
+    array = d.decoded if hasattr(d, "decoded") else d.pixel_array
     return array.reshape((-1, d.Rows, d.Columns) + ((3,) if d.SamplesPerPixel == 3 else ()))
 
 
@@ -309,6 +309,39 @@ def csa(private=True):
     return [d]
 
 
+def segment(marker, body):
+    return bytes((0xff, marker)) + struct.pack(">H", len(body) + 2) + body
+
+
+def coded(syntax, process, ids=b"\1", factors=0x11, before=b"", missing=0):
+    """A picture of 8 x 8 in JPEG; all codes are zero bits, which say "no difference"."""
+    lossless = process == 3
+    frame = struct.pack(">BHHB", 8, 8, 8, len(ids)) + b"".join(
+        bytes((k, 0x11 if i else factors, 0)) for i, k in enumerate(ids))
+    parts = bytes((len(ids),)) + b"".join(bytes((k, 0)) for k in ids)
+    bits = (64 if lossless else 2) * len(ids)
+    data = bytes((bits + 7) // 8)
+    stream = (b"\xff\xd8" + before + segment(0xdb, b"\0" + b"\x10" * 64) + segment(0xc0 + process, frame) +
+              segment(0xc4, b"\0\1" + bytes(16)) + segment(0xc4, b"\x10\1" + bytes(16)) +
+              segment(0xda, parts + (b"\1\0\0" if lossless else b"\0\x3f\0")) + data[missing:] + b"\xff\xd9")
+    return encapsulated(syntax, [stream], len(ids))
+
+
+def encapsulated(syntax, fragments, samples=1, **changes):
+    d = made(np.zeros((8, 8, 3) if samples == 3 else (8, 8), np.uint8), SamplesPerPixel=samples, BitsAllocated=8,
+             BitsStored=8, HighBit=7, PixelRepresentation=0, syntax=pydicom.uid.UID(syntax), **changes)
+    if samples == 3:
+        d.PhotometricInterpretation, d.PlanarConfiguration = "RGB", 0
+    d.PixelData = b"\xfe\xff\0\xe0" + bytes(4) + b"".join(
+        b"\xfe\xff\0\xe0" + struct.pack("<I", len(f) + len(f) % 2) + f + bytes(len(f) % 2) for f in fragments)
+    d["PixelData"].VR, d["PixelData"].is_undefined_length = "OB", True
+    # What the test compares with, where pydicom has no decoder.
+    d.decoded = np.full((1, 8, 8) + ((3,) if samples == 3 else ()), 128)
+    return [d]
+
+
+BASELINE, EXTENDED, LOSSLESS = (f"1.2.840.10008.1.2.4.{n}" for n in (50, 51, 70))
+ADOBE = b"Adobe\0\x64" + bytes(4)
 BROKEN = ("abc", "1,5", "1e400", "nan", "1\\2", "0x1")
 SLOPE, INTERCEPT, DOSE = (0x0028, 0x1053), (0x0028, 0x1052), (0x3004, 0x000E)
 SPACING, POSITION, ORIENTATION = (0x0028, 0x0030), (0x0020, 0x0032), (0x0020, 0x0037)
@@ -378,6 +411,18 @@ ROWS = {
         lambda: changed([rgb()], 0, BitsStored=3)],
     "HighBit below": [lambda h=h: [made(BitsStored=12, HighBit=h)] for h in (0, 10, 16, 4095)],
     "PixelRepresentation other": [lambda: [made(PixelRepresentation=2)]],
+    "JPEG of another": [
+        lambda p=p, s=s: coded(s, p) for p, s in ((2, BASELINE), (9, BASELINE), (3, BASELINE), (1, BASELINE), (0, LOSSLESS))],
+    "JPEG with fewer": [
+        lambda p=p, s=s: coded(s, p, missing=1) for p, s in ((0, BASELINE), (1, EXTENDED), (3, LOSSLESS))],
+    "lossy JPEG of colours with an": [
+        lambda: coded(BASELINE, 0, b"\1\2\3", before=segment(0xee, ADOBE + b"\0")),
+        lambda: coded(BASELINE, 0, b"RGB")],
+    "lossy JPEG of colours without": [lambda: coded(BASELINE, 0, b"\0\1\2")],
+    "JPEG of colours": [
+        lambda: coded(BASELINE, 0, b"\1\2\3"), lambda: coded(BASELINE, 0, b"\0\1\2", 0x21),
+        lambda: coded(BASELINE, 0, b"RGB", before=segment(0xee, ADOBE + b"\1")),
+        lambda: coded(BASELINE, 0, b"RGB", before=segment(0xe0, b"JFIF\0\1\1\0\0\1\0\1\0\0"))],
     "floating-point": [float_pixels],
     "pixel data shorter": [truncated],
     "no pixels": [no_pixels],

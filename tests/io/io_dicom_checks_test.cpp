@@ -1,79 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // What DICOM headers can say that was once taken without a word: each is read right, or refused.
-#include <algorithm>
-
-#include "dicom_maker.h"
-#include "io_test_util.h"
-
-#include "larch/io/dicom.h"
+#include "dicom_check_util.h"
 
 using namespace larch;
 using namespace larch::test;
 using Catch::Contains;
-
-namespace {
-
-std::string error_of(const MadeSlice& slice) {
-  const TemporaryFolder folder;
-  write_file(folder / "x.dcm", made_dicom(slice));
-  std::string message = message_of<InputError>([&] { read_volume<float>(folder / "x.dcm"); });
-  CHECK_THAT(message, Contains("x.dcm"));
-  CHECK_THROWS_AS(probe_image(folder / "x.dcm"), InputError);
-  return message;
-}
-
-Volume<float> read_one(const MadeSlice& slice, const ReadOptions& options = {}) {
-  const TemporaryFolder folder;
-  write_file(folder / "x.dcm", made_dicom(slice));
-  return read_volume<float>(folder / "x.dcm", options);
-}
-
-MadeSlice stored_as(uint16_t allocated, uint16_t stored, int high, uint16_t is_signed) {
-  MadeSlice slice;
-  slice.with_rescale = false;
-  slice.bits_allocated = allocated;
-  slice.bits_stored = stored;
-  slice.high_bit = high;
-  slice.is_signed = is_signed;
-  return slice;
-}
-
-std::vector<MadeSlice> stack(int n, double step) {
-  std::vector<MadeSlice> slices(static_cast<size_t>(n));
-  for (int i = 0; i < n; ++i) {
-    slices[static_cast<size_t>(i)].position.z = step * i;
-    slices[static_cast<size_t>(i)].first_value = 100 * i;
-  }
-  return slices;
-}
-
-void write_stack(const TemporaryFolder& folder, const std::vector<MadeSlice>& slices) {
-  for (size_t i = 0; i < slices.size(); ++i) {
-    write_file(folder / (std::to_string(i) + ".dcm"), made_dicom(slices[i]));
-  }
-}
-
-// Refused with a message that has `why` and the flag; read with it, with one warning.
-Volume<float> read_only_allowed(const std::vector<MadeSlice>& slices, Allow allow,
-                                const std::string& flag, const std::string& why) {
-  const TemporaryFolder folder;
-  write_stack(folder, slices);
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder.string()); }),
-             Contains(why) && Contains("--allow " + flag) && Contains(folder.string()));
-  int warnings = 0;
-  ReadOptions options;
-  options.allow = {allow};
-  options.warn = [&](const std::string& text) {
-    ++warnings;
-    CHECK_THAT(text, Contains(why));
-  };
-  auto volume = read_volume<float>(folder.string(), options);
-  CHECK(warnings == 1);
-  return volume;
-}
-
-}  // namespace
 
 TEST_CASE("a number that is present and broken is an error, not a number that is missing") {
   for (const std::string broken :
@@ -148,55 +80,6 @@ TEST_CASE("frames that are no number of frames") {
 }
 
 // Refused while the header is read, before anything of that size is asked for.
-TEST_CASE("no number of a header is believed that the pixel data cannot hold") {
-  MadeSlice large;
-  large.raw_pixels = std::string(24, '\1');
-  large.rows = large.columns = 65535;
-  CHECK_THAT(error_of(large), Contains("truncated: 24 of 8589672450 bytes"));
-  MadeSlice many;
-  many.raw_pixels = std::string(24, '\1');
-  many.frames = 1000000;
-  CHECK_THAT(error_of(many), Contains("truncated: 24 of 24000000 bytes"));
-  MadeSlice bits = stored_as(1, 1, 0, 0);
-  bits.rows = bits.columns = 100;
-  bits.raw_pixels = std::string(1248, '\1');
-  CHECK_THAT(error_of(bits), Contains("truncated: 1248 of 1250 bytes"));
-
-  // Fragments of run-length coding and of JPEG: too few for the frames, or too short for the size.
-  struct Row {
-    std::string syntax, message;
-    uint16_t size;
-    int frames;
-  };
-  for (const Row& row : {Row{"1.2.840.10008.1.2.5", "1 fragments for 1000000 frames", 4, 1000000},
-                         Row{"1.2.840.10008.1.2.5", "100 bytes cannot become", 60000, 0},
-                         Row{"1.2.840.10008.1.2.4.70", "1 fragments for 9 frames", 4, 9},
-                         Row{"1.2.840.10008.1.2.4.90", "100 bytes cannot become", 60000, 0}}) {
-    INFO(row.syntax << " " << row.message);
-    MadeSlice s;
-    s.rows = s.columns = row.size;
-    s.frames = row.frames;
-    s.raw_pixels = std::string(24, '\1');
-    std::string bytes = made_dicom(s);
-    const std::string native = dicom_element(2, 0x10, "UI", "1.2.840.10008.1.2.1");
-    const std::string packed = dicom_element(2, 0x10, "UI", row.syntax);
-    bytes.replace(bytes.find(native), native.size(), packed);
-    const auto longer = static_cast<uint32_t>(packed.size() - native.size());
-    const auto group = static_cast<uint8_t>(bytes[140]);
-    bytes[140] = static_cast<char>(group + longer);
-    const size_t pixels = bytes.rfind(dicom_number(0x00107fe0, 4));
-    bytes.resize(pixels);
-    bytes += dicom_number(0x00107fe0, 4) + "OB" + dicom_number(0, 2) + dicom_number(~0U, 4) +
-             dicom_number(0xe000fffe, 4) + dicom_number(0, 4) + dicom_number(0xe000fffe, 4) +
-             dicom_number(100, 4) + std::string(100, '\1') + dicom_number(0xe0ddfffe, 4) +
-             dicom_number(0, 4);
-    const TemporaryFolder folder;
-    write_file(folder / "x.dcm", bytes);
-    CHECK_THAT(message_of<InputError>([&] { probe_image(folder / "x.dcm"); }),
-               Contains(row.message));
-  }
-}
-
 TEST_CASE("an image without a pixel spacing is refused, unless that is allowed") {
   MadeSlice s;
   s.with_geometry = false;
@@ -231,62 +114,7 @@ TEST_CASE("an image without a pixel spacing is refused, unless that is allowed")
   CHECK_THAT(error_of(s), Contains("SliceThickness is negative"));
 }
 
-TEST_CASE("stored bits are moved to the lower end, with their sign") {
-  MadeSlice s = stored_as(16, 12, 15, 0);
-  s.values = {0x7ff0, 0x1230, static_cast<int16_t>(0xfff0)};
-  s.values.resize(12, 0);
-  auto volume = read_one(s);
-  CHECK(volume[0] == 0x7ff);
-  CHECK(volume[1] == 0x123);
-  CHECK(volume[2] == 0xfff);
-  s.is_signed = 1;
-  volume = read_one(s);
-  CHECK(volume[0] == 0x7ff);
-  CHECK(volume[2] == -1);
-  s = stored_as(16, 10, 13, 1);  // bits 4 to 13
-  s.values = {0x1000, 0x1ff0, 0x2000, static_cast<int16_t>(0xe000)};
-  s.values.resize(12, 0);
-  volume = read_one(s);
-  CHECK(volume[0] == 256);
-  CHECK(volume[1] == 511);
-  CHECK(volume[2] == -512);
-  CHECK(volume[3] == -512);  // the sign stands in the upper bits as well
-  s = stored_as(32, 24, 23, 1);
-  s.raw_pixels = std::string("\xff\xff\xff\x00\xff\xff\x7f\x00", 8) + std::string(40, '\0');
-  volume = read_one(s);
-  CHECK(volume[0] == -1);
-  CHECK(volume[1] == 8388607);
-}
-
 // 2200 stored as if it had 12 bits with sign would become -1896.
-TEST_CASE("bits beside the stored ones are overlays, or refused") {
-  const auto overlay = [](int group, uint32_t position) {
-    const auto g = static_cast<uint16_t>(group);
-    return dicom_element(g, 0x100, "US", dicom_number(16, 2)) +
-           dicom_element(g, 0x102, "US", dicom_number(position, 2));
-  };
-  MadeSlice s = stored_as(16, 12, 11, 0);
-  s.values = {0x1001, 5};
-  CHECK(read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "1 samples have bits set")[0] ==
-        1);
-  s.groups = overlay(0x6000, 12);
-  CHECK(read_one(s)[0] == 1);
-  s.groups = overlay(0x6002, 13);
-  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "beside the 12");
-  s.groups = overlay(0x6000, 12) + dicom_element(0x6000, 0x3000, "OW", std::string(2, '\1'));
-  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "no overlay lies there");
-  s.groups.clear();
-  s.is_signed = 1;
-  s.values = {2200, 1};
-  s.bits_stored = 11;
-  s.high_bit = 10;
-  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "beside the 11");
-  s = stored_as(16, 12, 15, 0);
-  s.values = {0x7ff1, 0};
-  s.values.resize(12, 0);
-  read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "1 samples");
-}
-
 TEST_CASE("an element that stands twice, and a sequence whose type was lost") {
   MadeSlice s;
   s.groups = dicom_element(0x3004, 0xe, "DS", "") + dicom_element(0x3004, 0xe, "DS", "");
@@ -312,60 +140,6 @@ TEST_CASE("an element that stands twice, and a sequence whose type was lost") {
   CHECK(read_one(s)[11] == 90);
   s.groups = unknown(implicit(0xfffee000, table).substr(0, 20));
   CHECK_THAT(error_of(s), Contains("an item is longer than its sequence"));
-}
-
-TEST_CASE("colours stored plane by plane") {
-  MadeSlice s = stored_as(8, 8, 7, 0);
-  s.samples = 3;
-  s.photometric = "RGB";
-  s.raw_pixels = std::string(12, '\x0a') + std::string(12, '\x14') + std::string(12, '\x1e');
-  const TemporaryFolder folder;
-  std::string bytes = made_dicom(s);
-  const std::string planar = dicom_element(0x28, 6, "US", dicom_number(0, 2));
-  bytes.replace(bytes.find(planar), planar.size(),
-                dicom_element(0x28, 6, "US", dicom_number(1, 2)));
-  write_file(folder / "x.dcm", bytes);
-  const auto volume = read_volume<float>(folder / "x.dcm");
-  for (const float value : volume) {
-    CHECK(value == Approx(0.2126 * 10 + 0.7152 * 20 + 0.0722 * 30));
-  }
-}
-
-TEST_CASE("bits, samples and colours that cannot be meant") {
-  const auto refused = [](uint16_t allocated, uint16_t stored, int high, uint16_t sign,
-                          const std::string& why) {
-    INFO(allocated << " " << stored << " " << high << " " << sign);
-    CHECK_THAT(error_of(stored_as(allocated, stored, high, sign)), Contains(why));
-  };
-  for (const int allocated : {0, 2, 7, 12, 24, 48, 64, 255, 65535}) {
-    refused(static_cast<uint16_t>(allocated), 8, 7, 0, "BitsAllocated is");
-  }
-  refused(16, 0, 0, 0, "BitsStored is 0");
-  refused(16, 17, 16, 0, "BitsStored is 17");
-  refused(8, 12, 11, 0, "BitsStored is 12");
-  refused(16, 12, 16, 0, "HighBit is 16");
-  refused(16, 12, 10, 0, "HighBit is 10");
-  refused(16, 12, 11, 2, "PixelRepresentation is 2");
-  refused(16, 16, 15, 0x8001, "PixelRepresentation is 32769");
-  refused(1, 1, 0, 1, "one bit");
-  for (const int samples : {0, 2, 4, 5}) {
-    MadeSlice s = stored_as(8, 8, 7, 0);
-    s.samples = static_cast<uint16_t>(samples);
-    CHECK_THAT(error_of(s), Contains("with " + std::to_string(samples) + " samples"));
-  }
-  for (const std::string photometric : {"PALETTE COLOR", "YBR_FULL", "ARGB", "RGB", "nonsense"}) {
-    MadeSlice s = stored_as(8, 8, 7, 0);
-    s.photometric = photometric;
-    CHECK_THAT(error_of(s), Contains("not supported"));
-  }
-  MadeSlice colour = stored_as(8, 3, 7, 0);
-  colour.samples = 3;
-  colour.photometric = "RGB";
-  CHECK_THAT(error_of(colour), Contains("BitsStored is 3 of 8") && Contains("grey"));
-  // As found in the wild: three bits of eight, the highest on top.
-  MadeSlice s = stored_as(8, 3, 7, 0);
-  s.raw_pixels = std::string(12, '\xe0');
-  CHECK(read_one(s)[0] == 7);
 }
 
 TEST_CASE("no value of the image description ends the process") {

@@ -40,4 +40,26 @@ inline std::string progressive_jpeg(int edge, int bits = 0) {
          scan(0, 0, 0, 0, blocks * 2 / 8) + rest + "\xff\xd9";
 }
 
+/// A picture of 32 x 32 samples in one scan, by its process: 0 baseline, 1 extended, 3 lossless.
+/// All codes are zero bits and say "no difference". `ids` are the numbers of its components,
+/// `factors` the sampling factors of the first.
+inline std::string blank_jpeg(int process, int precision, const std::string& ids = "\1",
+                              char factors = '\x11') {
+  const auto count = static_cast<char>(ids.size());
+  std::string frame{static_cast<char>(precision), 0, 32, 0, 32, count}, parts{count};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    frame += {ids[i], i == 0 ? factors : '\x11', 0};
+    parts += {ids[i], 0};
+  }
+  const bool lossless = process == 3;
+  const std::string band = lossless ? std::string("\1\0\0", 3) : std::string("\0\x3f\0", 3);
+  const size_t bits = (lossless ? 32 * 32 : 16 * 2) * ids.size();  // two for each block of 8 x 8
+  const std::string none(15, '\0');
+  return "\xff\xd8" + segment(0xdb, std::string(1, '\0') + std::string(64, '\x10')) +
+         segment(0xc0 + process, frame) +
+         segment(0xc4, std::string("\0\1", 2) + none + std::string(1, '\0')) +
+         segment(0xc4, std::string("\x10\1", 2) + none + std::string(1, '\0')) +
+         segment(0xda, parts + band) + std::string(bits / 8, '\0') + "\xff\xd9";
+}
+
 }  // namespace larch::test
