@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "larch/app/json_text.h"
+#include "larch/app/output_record.h"
 #include "larch/app/shared_folder.h"
 #include "larch/app/sidecar.h"
 #include "larch/core/atomic_file.h"
@@ -22,9 +23,16 @@ using Kind = RecordedOutput::Kind;
 constexpr size_t kMostRecordBytes = size_t{256} << 20;
 constexpr const char* kReplacing = "replacing";
 
-bool is_there(const std::string& path) {
+/// Whether the name is taken, if only by a link that leads nowhere.
+bool is_taken(const std::string& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+/// Whether there is something under the name, behind links.
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
 }
 
 bool is_there(const RecordedOutput& output) {
@@ -75,63 +83,73 @@ std::string other_run(const std::string& path, const std::vector<std::string>& f
   return "outputs of another run are there ('" + path + "'): " + what + "--force recomputes";
 }
 
-/// The files that a record in `folder` names, with the folder; what is no name is left out.
-std::vector<std::string> files_named(const Json& record, const std::string& folder) {
-  std::vector<std::string> files;
-  const auto outputs = record.find("Outputs");
-  if (outputs == record.end() || !outputs->is_array()) return files;
-  for (const Json& name : *outputs) {
-    if (name.is_string()) files.push_back((fs::path(folder) / name.get<std::string>()).string());
+std::string not_written(const std::string& path, const std::string& why) {
+  return "output '" + path + "' is not what its run wrote: it " + why +
+         "; move it away, or --force replaces it";
+}
+
+/// A run's outputs of one record, as they are found.
+struct Found {
+  std::string problem{};  ///< with one that is there
+  bool is_whole = true;   ///< none is missing
+};
+
+/// All files that the record of a folder names.
+Found look_at_folder(const std::string& folder, const Json& record) {
+  const std::vector<NamedFile> files = named_files(record, folder);
+  if (!record.contains("Outputs") || files.size() != record["Outputs"].size()) return {"", false};
+  Found found;
+  for (const NamedFile& file : files) {
+    const std::string why = is_there(file.path) ? why_not_as_written(file) : "";
+    if (!why.empty()) return {not_written(file.path, why)};
+    if (!is_there(file.path)) found.is_whole = false;
   }
-  return files;
+  return found;
 }
 
-bool is_among(const std::string& path, const std::vector<std::string>& files) {
-  const fs::path normal = fs::path(path).lexically_normal();
-  return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
-    return fs::path(file).lexically_normal() == normal;
-  });
-}
-
-/// Whether all files that the record of a folder names are there.
-bool is_complete_folder(const std::string& folder, const Json& record) {
-  if (!record.contains("Outputs") || !record["Outputs"].is_array()) return false;
-  const std::vector<std::string> files = files_named(record, folder);
-  return files.size() == record["Outputs"].size() &&
-         std::all_of(files.begin(), files.end(), [](const std::string& file) {
-           std::error_code ignored;
-           return fs::is_regular_file(file, ignored);
-         });
-}
-
-/// Whether the companions that the record of an output names are there. Those of other runs, and
-/// what a run removes at its end, are not named.
-bool has_companions(const std::string& output, const std::vector<std::string>& companions,
-                    const Json& record) {
-  const std::vector<std::string> files = files_named(record, folder_of(output));
-  return std::none_of(companions.begin(), companions.end(), [&](const std::string& path) {
-    return is_among(path, files) && !is_there(path);
-  });
+/// An output file, and those of its companions that its record names. Those of other runs, and what
+/// a run removes at its end, are not named.
+Found look_at_file(const RecordedOutput& output, const std::vector<std::string>& companions,
+                   const Json& record) {
+  const std::vector<NamedFile> files = named_files(record, folder_of(output.path));
+  const NamedFile* own = find_named(files, output.path);
+  if (own == nullptr) return {not_written(output.path, "is not named by its sidecar")};
+  const std::string why = why_not_as_written(*own);
+  if (!why.empty()) return {not_written(output.path, why)};
+  const Json role = own->entry.value("Role", Json(""));
+  if (role != output.role) {
+    const std::string flag = role.is_string() ? "--" + role.get<std::string>() : "unknown";
+    return {not_written(output.path, "was its " + flag + ", not --" + output.role)};
+  }
+  Found found;
+  for (const std::string& path : companions) {
+    const NamedFile* companion = find_named(files, path);
+    if (companion == nullptr) continue;
+    const std::string wrong = is_taken(path) ? why_not_as_written(*companion) : "";
+    if (!wrong.empty()) return {not_written(path, wrong)};
+    if (!is_taken(path)) found.is_whole = false;
+  }
+  return found;
 }
 
 /// What would be replaced beside outputs although no sidecar tells that Larch wrote it for them: a
 /// sidecar of another maker or of another output, or a companion. Empty if nothing would.
 std::string foreign_file(const std::vector<RecordedOutput>& outputs,
                          const std::vector<std::string>& companions, bool no_sidecar) {
-  std::vector<std::string> known;
+  std::vector<NamedFile> known;
   for (const RecordedOutput& output : outputs) {
     if (output.kind != Kind::kFile) continue;
     std::string path = sidecar_name(output.path);
     const auto record = read_record(path, "Larch");
     if (record) {
-      const std::vector<std::string> files = files_named(*record, folder_of(output.path));
+      const std::vector<NamedFile> files = named_files(*record, folder_of(output.path));
       known.insert(known.end(), files.begin(), files.end());
     }
     const bool is_ours = record && (is_there(output) || is_orphan(path, output.path));
-    if (!no_sidecar && is_there(path) && !is_ours) return path;
+    if (!no_sidecar && is_taken(path) && !is_ours) return path;
   }
   for (const std::string& path : companions) {
-    if (is_there(path) && !is_among(path, known)) return path;
+    if (is_taken(path) && find_named(known, path) == nullptr) return path;
   }
   return "";
 }
@@ -187,14 +205,15 @@ EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
     if (status != "done" && status != "rejected") {
       problem = unknown_maker(output);
     } else {
-      const std::vector<std::string> found = differences(*record, basis, digests);
-      if (!found.empty()) problem = other_run(output.path, found);
+      const std::vector<std::string> others = differences(*record, basis, digests);
+      if (!others.empty()) problem = other_run(output.path, others);
     }
     if (!problem.empty()) return {EarlierOutputs::State::kOther, problem};
-    const bool is_whole = output.kind == Kind::kFolder
-                              ? is_complete_folder(output.path, *record)
-                              : has_companions(output.path, companions, *record);
-    if (!is_whole) all_there = false;
+    Found found;
+    if (output.kind == Kind::kFolder) found = look_at_folder(output.path, *record);
+    if (output.kind == Kind::kFile) found = look_at_file(output, companions, *record);
+    if (!found.problem.empty()) return {EarlierOutputs::State::kOther, found.problem};
+    if (!found.is_whole) all_there = false;
     if (output.kind != Kind::kReport || outputs.size() == 1) take_outcome(*record, earlier);
   }
   if (!all_there) return {};
@@ -206,12 +225,21 @@ EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
 
 }  // namespace
 
+std::string role_of_output(const std::vector<GivenPath>& paths, const std::string& path) {
+  const auto given = std::find_if(paths.begin(), paths.end(), [&](const GivenPath& one) {
+    return is_output(one.role) && one.path == path;
+  });
+  return given == paths.end() ? "" : given->flag.substr(2);
+}
+
 std::vector<RecordedOutput> recorded_outputs(const PlannedOutputs& planned,
+                                             const std::vector<GivenPath>& paths,
                                              const std::string& report) {
   std::vector<RecordedOutput> outputs;
   for (const std::string& path : planned.main) {
     if (is_stream(path)) continue;  // nothing can be there
-    outputs.push_back({path, path == report ? Kind::kReport : Kind::kFile});
+    outputs.push_back(
+        {path, path == report ? Kind::kReport : Kind::kFile, role_of_output(paths, path)});
   }
   for (const std::string& path : planned.folders) outputs.push_back({path, Kind::kFolder});
   return outputs;
@@ -234,7 +262,9 @@ EarlierOutputs earlier_outputs(const std::vector<RecordedOutput>& outputs,
 }
 
 std::string sidecar_of_replaced(const std::string& app, const std::vector<std::string>& names) {
-  const Json larch{{"App", app}, {"Status", kReplacing}, {"Outputs", names}};
+  Json outputs = Json::array();
+  for (const std::string& name : names) outputs.push_back(output_record(name, "", Json()));
+  const Json larch{{"App", app}, {"Status", kReplacing}, {"Outputs", outputs}};
   return json_text(Json{{"Larch", larch}}, 2) + "\n";
 }
 
@@ -245,7 +275,7 @@ bool is_sidecar(const std::string& path) {
 bool is_orphan(const std::string& sidecar, const std::string& output) {
   if (is_there(output)) return false;
   const auto record = read_record(sidecar, "Larch");
-  return record && is_among(output, files_named(*record, folder_of(sidecar)));
+  return record && find_named(named_files(*record, folder_of(sidecar)), output) != nullptr;
 }
 
 std::vector<std::string> orphans_of(const std::vector<std::string>& outputs) {

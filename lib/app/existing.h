@@ -15,16 +15,22 @@ struct RecordedOutput {
   enum class Kind { kFile, kFolder, kReport };
   std::string path;
   Kind kind = Kind::kFile;
+  std::string role{};  ///< of a file: the name of its flag, without dashes
 };
+
+/// The role of the output that a flag gives this name; empty if none does.
+std::string role_of_output(const std::vector<GivenPath>& paths, const std::string& path);
 
 /// The outputs of a run whose cases are not looked at one by one.
 std::vector<RecordedOutput> recorded_outputs(const PlannedOutputs& planned,
+                                             const std::vector<GivenPath>& paths,
                                              const std::string& report);
 
 /// What --skip-existing and --force say about outputs that may be there. Outputs that are the same
-/// run's are skipped if all are there, with the companions that their sidecars name, and computed
-/// again if a part is missing; by name alone companions do not count. A sidecar or a companion that
-/// no sidecar of this toolkit vouches for is in the way of what is missing. Throws InputError.
+/// run's, in the same role and with the content that it wrote, are skipped if all are there, with
+/// the companions that their sidecars name, and computed again if a part is missing; by name alone
+/// companions do not count. A sidecar or a companion that no sidecar of this toolkit vouches for is
+/// in the way of what is missing. Throws InputError.
 EarlierOutputs earlier_outputs(const std::vector<RecordedOutput>& outputs,
                                const std::vector<std::string>& companions,
                                const ResultsBasis& basis, InputDigests& digests);

@@ -13,8 +13,8 @@ std::string dumped(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
-Outputs& Outputs::add(const std::string& path, Writer writer) {
-  if (!path.empty()) files.push_back({path, std::move(writer)});
+Outputs& Outputs::add(const std::string& path, Writer writer, const std::string& role) {
+  if (!path.empty()) files.push_back({path, std::move(writer), /*companion=*/false, role});
   return *this;
 }
 

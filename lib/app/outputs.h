@@ -40,8 +40,9 @@ using Writer = std::function<void(const std::string& temporary_path)>;
 class Outputs {
  public:
   /// An output file. An empty path (a flag that was not given) is ignored. Its folder must exist,
-  /// unless it lies below an OutputDir: then it is made.
-  Outputs& add(const std::string& path, Writer writer);
+  /// unless it lies below an OutputDir: then it is made. `role`: for the files of a case, that of
+  /// CaseFiles; the name of its flag tells that of another output.
+  Outputs& add(const std::string& path, Writer writer, const std::string& role = "");
 
   /// A file that belongs to the one that was added before it, such as a label table, and has no
   /// sidecar of its own.
@@ -69,6 +70,7 @@ class Outputs {
     std::string path;
     Writer writer;
     bool companion = false;
+    std::string role{};
   };
   struct Text {
     std::string name, text;  ///< for metrics and report: JSON text
@@ -98,9 +100,15 @@ struct EarlierOutputs {
   double seconds = 0;                       ///< kSkip: that their run took, if it is known
 };
 
+/// An output of a case, and what it is: the name, without dashes, of the flag that gives it in a
+/// run over one case.
+struct CaseOutput {
+  std::string path, role;
+};
+
 /// The names of what a case writes.
 struct CaseFiles {
-  std::vector<std::string> outputs;     ///< each with a sidecar
+  std::vector<CaseOutput> outputs;      ///< each with a sidecar
   std::vector<std::string> companions;  ///< of these outputs
 };
 

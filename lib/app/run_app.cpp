@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -18,6 +19,7 @@
 #include "larch/app/file_set.h"
 #include "larch/app/folder_record.h"
 #include "larch/app/json_text.h"
+#include "larch/app/output_record.h"
 #include "larch/app/pages.h"
 #include "larch/app/paths_check.h"
 #include "larch/app/resources.h"
@@ -134,22 +136,36 @@ ResultsBasis basis_of(const Run& run, const std::vector<RunInput>& further) {
   return basis;
 }
 
-/// The sidecars of the files of a run that have one, without their text if none is `wanted`.
-std::vector<Sidecar> file_sidecars(const RunRecord& record, bool wanted,
-                                   const std::function<bool(const Outputs::File&)>& has_one) {
+/// Writes a file under its temporary name; what the sidecars tell of it, if they are `wanted`.
+config::Json write_file(FileSet& files, const Outputs::File& file, bool wanted) {
+  std::string temporary;
+  files.write(file.path, [&](const std::string& path) {
+    temporary = path;
+    file.writer(path);
+  });
+  return wanted && !is_stream(file.path) ? content_record(temporary) : config::Json();
+}
+
+/// The sidecars of the files that have a role, without their text if none is `wanted`.
+std::vector<Sidecar> file_sidecars(
+    const RunRecord& record, bool wanted,
+    const std::function<std::string(const Outputs::File&)>& role_of) {
   std::vector<Sidecar> sidecars;
   config::Json json;
   const std::vector<Outputs::File>& files = record.outputs.files;
   for (auto file = files.begin(); file != files.end(); ++file) {
-    if (!has_one(*file) || is_stream(file->path)) continue;
+    const std::string role = role_of(*file);
+    if (role.empty() || is_stream(file->path)) continue;
     Sidecar one{file->path, sidecar_name(file->path)};
+    std::vector<std::string> companions;
     one.names.push_back(fs::path(file->path).filename().string());
     for (auto next = file + 1; next != files.end() && next->companion; ++next) {
+      companions.push_back(next->path);
       one.names.push_back(fs::path(next->path).filename().string());
     }
     if (wanted) {
       if (json.is_null()) json = sidecar(record);  // reads the inputs
-      json["Larch"]["Outputs"] = one.names;
+      json["Larch"]["Outputs"] = outputs_of(record, *file, role, companions);
       one.text = json_text(json, 2) + "\n";
     }
     sidecars.push_back(one);
@@ -162,19 +178,17 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
                Clock::time_point start) {
   NewFolders folders;
   FileSet files(run.replace, context);
+  const bool no_sidecar = run.line.common.no_sidecar;
+  std::map<std::string, config::Json> written;
   for (const Outputs::File& file : outputs.files) {
     make_folder_for(file.path, run.planned.folders, folders);
-    files.write(file.path, file.writer);
+    written[file.path] = write_file(files, file, !no_sidecar);
   }
   const ResultsBasis basis = basis_of(run, outputs.inputs);
-  const RunRecord record{basis, context, outputs, seconds_since(start), run.digests};
-  const bool no_sidecar = run.line.common.no_sidecar;
-  const auto is_given = [&](const Outputs::File& file) {
-    return std::any_of(run.paths.begin(), run.paths.end(), [&](const GivenPath& given) {
-      return is_output(given.role) && given.path == file.path;
-    });
-  };
-  std::vector<Sidecar> sidecars = file_sidecars(record, !no_sidecar, is_given);
+  const RunRecord record{basis, context, outputs, seconds_since(start), run.digests, written};
+  std::vector<Sidecar> sidecars = file_sidecars(
+      record, !no_sidecar,
+      [&](const Outputs::File& file) { return role_of_output(run.paths, file.path); });
   for (const std::string& folder : run.planned.folders) {
     if (run.planned.by_case) continue;
     sidecars.push_back({folder, folder_sidecar_name(folder), "", /*may_hold_files=*/true, {}});
@@ -197,12 +211,15 @@ void write_case(const Run& run, const Context& context, const Outputs& outputs, 
   Context to_the_end = context;
   to_the_end.stop = nullptr;
   FileSet files(run.replace, to_the_end);
-  for (const Outputs::File& file : outputs.files) files.write(file.path, file.writer);
+  const bool no_sidecar = run.line.common.no_sidecar;
+  std::map<std::string, config::Json> written;
+  for (const Outputs::File& file : outputs.files) {
+    written[file.path] = write_file(files, file, !no_sidecar);
+  }
   const ResultsBasis basis = basis_of(run, outputs.inputs);
-  const RunRecord record{basis, context, outputs, seconds, run.digests};
+  const RunRecord record{basis, context, outputs, seconds, run.digests, written};
   const std::vector<Sidecar> sidecars =
-      file_sidecars(record, !run.line.common.no_sidecar,
-                    [](const Outputs::File& file) { return !file.companion; });
+      file_sidecars(record, !no_sidecar, [](const Outputs::File& file) { return file.role; });
   commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, to_the_end);
 }
 
@@ -223,11 +240,13 @@ CaseWriter case_writer(const Run& run, const Context& context) {
   CaseWriter cases;
   cases.require_free = [&](const CaseFiles& files) {
     if (run.replace) return;
-    const std::vector<std::string> orphans = orphans_of(files.outputs);
+    std::vector<std::string> outputs;
+    for (const CaseOutput& output : files.outputs) outputs.push_back(output.path);
+    const std::vector<std::string> orphans = orphans_of(outputs);
     const std::set<std::string> may_go(orphans.begin(), orphans.end());
-    std::vector<std::string> names = files.outputs;
+    std::vector<std::string> names = outputs;
     names.insert(names.end(), files.companions.begin(), files.companions.end());
-    for (const std::string& path : files.outputs) {
+    for (const std::string& path : outputs) {
       if (!may_go.contains(sidecar_name(path))) names.push_back(sidecar_name(path));
     }
     require_free(names);
@@ -237,7 +256,9 @@ CaseWriter case_writer(const Run& run, const Context& context) {
     for (const RunInput& input : inputs) run.digests.note(input.path);
     std::vector<RecordedOutput> recorded;
     recorded.reserve(files.outputs.size());
-    for (const std::string& path : files.outputs) recorded.push_back({path});
+    for (const CaseOutput& output : files.outputs) {
+      recorded.push_back({output.path, RecordedOutput::Kind::kFile, output.role});
+    }
     return earlier_outputs(recorded, files.companions, basis_of(run, inputs), run.digests);
   };
   cases.write = [&](const Outputs& outputs, double seconds) {
@@ -350,7 +371,7 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
                 "with --no-sidecar a later --skip-existing cannot tell what made these outputs");
   }
   if (!planned.by_case) {
-    const EarlierOutputs earlier = earlier_outputs(recorded_outputs(planned, flags.report),
+    const EarlierOutputs earlier = earlier_outputs(recorded_outputs(planned, paths, flags.report),
                                                    companions, basis_of(run, {}), digests);
     if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
     if (earlier.state == EarlierOutputs::State::kSkip) return skip(earlier, console);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "larch/app/build_info.h"
+#include "larch/app/output_record.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 
@@ -46,6 +47,12 @@ Json basis_of(const RunRecord& record) {
     }
   }
   return basis;
+}
+
+Json output_of(const RunRecord& record, const std::string& path, const std::string& name,
+               const std::string& role) {
+  const auto content = record.written.find(path);
+  return output_record(name, role, content == record.written.end() ? Json() : content->second);
 }
 
 double milliseconds_only(double seconds) {
@@ -109,15 +116,27 @@ Json sidecar(const RunRecord& record) {
           {"Larch", larch}};
 }
 
+Json outputs_of(const RunRecord& record, const Outputs::File& file, const std::string& role,
+                const std::vector<std::string>& companions) {
+  const auto name_of = [](const std::string& path) { return fs::path(path).filename().string(); };
+  Json outputs = Json::array({output_of(record, file.path, name_of(file.path), role)});
+  for (const std::string& path : companions) {
+    outputs.push_back(output_of(record, path, name_of(path), ""));
+  }
+  return outputs;
+}
+
 Json folder_sidecar(const RunRecord& record, const std::string& folder) {
   Json json = sidecar(record);
-  Json names = Json::array();
+  Json outputs = Json::array();
   for (const Outputs::File& file : record.outputs.files) {
     const fs::path name = fs::path(file.path).lexically_normal().lexically_relative(
         fs::path(folder).lexically_normal());
-    if (!name.empty() && *name.begin() != "..") names.push_back(name.string());
+    if (!name.empty() && *name.begin() != "..") {
+      outputs.push_back(output_of(record, file.path, name.string(), ""));
+    }
   }
-  json["Larch"]["Outputs"] = names;
+  json["Larch"]["Outputs"] = outputs;
   return json;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,16 +25,23 @@ struct RunRecord {
   const Outputs& outputs;
   double seconds = 0;
   InputDigests& digests;
+  std::map<std::string, config::Json> written{};  ///< content_record of each file, by its path
 };
 
 /// SHA-256 of a file; of a folder, that of the lines "<sha256>  <name>" of its files (and those of
 /// the folders below) in the order of their names. Empty for what is neither. Throws InputError.
 std::string input_digest(const std::string& path);
 
-/// The sidecar: BIDS keys and one object "Larch". Reads the inputs to hash them.
+/// The sidecar: BIDS keys and one object "Larch", without its "Outputs". Reads the inputs to hash
+/// them.
 config::Json sidecar(const RunRecord& record);
 
-/// The same for a folder that belongs to one run: "Outputs" has the names of its files.
+/// "Outputs" of the sidecar of a file: an output_record of the file, and of each of its
+/// `companions`.
+config::Json outputs_of(const RunRecord& record, const Outputs::File& file, const std::string& role,
+                        const std::vector<std::string>& companions);
+
+/// The sidecar of a folder that belongs to one run: "Outputs" has all of its files.
 config::Json folder_sidecar(const RunRecord& record, const std::string& folder);
 
 /// What --report writes; unless --no-sidecar is given, "record" tells what decided the results.

@@ -10,6 +10,16 @@
 #include "larch/picture/qc.h"
 
 namespace larch::pipeline {
+namespace {
+
+// The flags that name the outputs of one image.
+constexpr const char* kLabelsRole = "output";
+constexpr const char* kProbabilityRole = "probability";
+constexpr const char* kMeshRole = "mesh";
+constexpr const char* kQcRole = "qc";
+constexpr const char* kCandidatesRole = "candidates";
+
+}  // namespace
 
 std::string DetectionFiles::table() const {
   if (labels.empty()) return "";
@@ -17,15 +27,19 @@ std::string DetectionFiles::table() const {
 }
 
 std::vector<std::string> DetectionFiles::all() const {
-  std::vector<std::string> names;
-  for (const std::string& name : {labels, probability, mesh, qc, candidates}) {
-    if (!name.empty()) names.push_back(name);
-  }
-  return names;
+  std::vector<std::string> paths;
+  for (const CaseOutput& output : names().outputs) paths.push_back(output.path);
+  return paths;
 }
 
 CaseFiles DetectionFiles::names() const {
-  CaseFiles names{all(), {}};
+  CaseFiles names;
+  for (const CaseOutput& output :
+       {CaseOutput{labels, kLabelsRole}, CaseOutput{probability, kProbabilityRole},
+        CaseOutput{mesh, kMeshRole}, CaseOutput{qc, kQcRole},
+        CaseOutput{candidates, kCandidatesRole}}) {
+    if (!output.path.empty()) names.outputs.push_back(output);
+  }
   if (!labels.empty()) names.companions.push_back(table());
   return names;
 }
@@ -105,22 +119,35 @@ Outputs detection_outputs(const pbt::Model& model, const DetectConfig& config,
   outputs.metric("voxels", static_cast<double>(found.voxels))
       .metric("volume_ml", found.volume_mm3 / 1000);
   for (const auto& [step, seconds] : found.seconds) outputs.metric("seconds: " + step, seconds);
-  outputs.add(files.labels,
-              [=](const std::string& path) { write_labelmap(path, job->found.labels, table); });
+  outputs.add(
+      files.labels,
+      [=](const std::string& path) { write_labelmap(path, job->found.labels, table); },
+      kLabelsRole);
   outputs.add_companion(files.table(),
                         [=](const std::string& path) { write_label_table(path, table); });
-  outputs.add(files.probability, [=, type = config.probability_type](const std::string& path) {
-    write_probability(path, job->found.probability, type);
-  });
-  outputs.add(files.mesh, [=](const std::string& path) { write_mesh(path, job->found.surface); });
-  outputs.add(files.qc, [=](const std::string& path) {
-    picture::QcOptions picture;
-    picture.colours = table;
-    write_png(path, picture::qc_picture(job->image, job->found.labels, picture));
-  });
-  outputs.add(files.candidates, [=, count = config.candidate_count](const std::string& path) {
-    write_file(path, candidates_tsv(job->found.probability, count));
-  });
+  outputs.add(
+      files.probability,
+      [=, type = config.probability_type](const std::string& path) {
+        write_probability(path, job->found.probability, type);
+      },
+      kProbabilityRole);
+  outputs.add(
+      files.mesh, [=](const std::string& path) { write_mesh(path, job->found.surface); },
+      kMeshRole);
+  outputs.add(
+      files.qc,
+      [=](const std::string& path) {
+        picture::QcOptions picture;
+        picture.colours = table;
+        write_png(path, picture::qc_picture(job->image, job->found.labels, picture));
+      },
+      kQcRole);
+  outputs.add(
+      files.candidates,
+      [=, count = config.candidate_count](const std::string& path) {
+        write_file(path, candidates_tsv(job->found.probability, count));
+      },
+      kCandidatesRole);
   if (found.voxels < config.structure.min_voxels) {
     outputs.status("rejected", "nothing was detected: " + std::to_string(found.voxels) +
                                    " voxels of '" + model.info.class_name + "'");

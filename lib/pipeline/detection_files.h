@@ -23,7 +23,7 @@ struct DetectionFiles {
   std::string table() const;
   /// The label table is not in it: it comes and goes with the label map.
   std::vector<std::string> all() const;
-  /// The names of all of them, with the table as a companion.
+  /// All of them with the flags that name them as roles, and the table as a companion.
   CaseFiles names() const;
   Wanted wanted() const;
 };

@@ -137,11 +137,11 @@ assert load('r.json')['status'] == 'rejected' and load('r.json')['metrics']['rej
 @test "--skip-existing does what is missing; --force does all again; neither: refused" {
   expect 0 batch --write labels,mesh
   rm out/image_1.vtk out/image_2.nii.gz
-  echo kept > out/image_0.nii.gz
+  ln out/image_0.nii.gz kept
   expect 6 batch --write labels,mesh
   has err.txt "output 'out/image_0.nii.gz' exists"
   expect 0 batch --write labels,mesh --skip-existing
-  [ "$(cat out/image_0.nii.gz)" = kept ]
+  [ out/image_0.nii.gz -ef kept ]
   cmp out/image_1.vtk one_1.vtk
   cmp out/image_2.nii.gz one_2.nii.gz
   status "
@@ -251,6 +251,13 @@ assert m['ok'] == 1 and m['skipped'] == 3, m"
   expect 7 detect --list list.tsv --output-dir out --skip-existing
   grep -q "^image_2.failed.*there is no 'out/image_2.nii.gz.json'" out/status.tsv
   expect 0 detect --list list.tsv --output-dir out --skip-existing=name
+  # A label map that was changed by hand, also where a part of the case is missing.
+  cp out/image_1.nii.gz out/image_3.nii.gz
+  expect 7 detect --list list.tsv --output-dir out --skip-existing --write labels,mesh
+  grep -q "^image_3.failed.*'out/image_3.nii.gz' is not what its run wrote" out/status.tsv
+  absent out/image_3.vtk
+  cmp out/image_1.nii.gz out/image_3.nii.gz
+  cp one_3.nii.gz out/image_3.nii.gz
   # One image by itself is the same run as the case of a list.
   expect 0 detect -i image_3.nii.gz -o out/image_3.nii.gz --skip-existing
   has err.txt "nothing to do"

@@ -7,13 +7,13 @@ load helpers
 
 app() { "$SKELETON" "$@"; }
 
-# Makes b.txt and puts a mark into it that a second run would wipe out.
+# Makes b.txt, which a second run would put another file in the place of.
 made() {
   printf 'hello' > a.txt
   expect 0 app -i a.txt -o b.txt "$@"
-  echo mark >> b.txt
+  ln -f b.txt .made
 }
-kept() { grep -q mark b.txt || { echo "b.txt was computed again"; return 1; }; }
+kept() { [ b.txt -ef .made ] || { echo "b.txt was computed again"; return 1; }; }
 
 @test "the same run is skipped: device, threads, log, report on stdout and folders do not count" {
   made --seed 3
@@ -132,7 +132,7 @@ json.dump(s, open('b.txt.json', 'w'))"
 @test "7: a rejected result is rejected again when it is skipped" {
   printf 'hello' > a.txt
   expect 7 app -i a.txt -o b.txt --fail rejected
-  echo mark >> b.txt
+  ln -f b.txt .made
   expect 7 app -i a.txt -o b.txt --fail rejected --skip-existing
   has err.txt "nothing to do"
   has err.txt "result rejected by the run that made it: told to reject"
@@ -172,7 +172,7 @@ json.dump(s, open('b.txt.json', 'w'))"
   expect 6 app -i a.txt -o b.txt --force --fail writer --times 4
   cmp before b.txt.json
   # What a run that was killed between the two leaves: it is computed again.
-  echo '{"Larch": {"App": "skeleton-app", "Status": "replacing", "Outputs": ["b.txt", "b.txt.tsv"]}}' \
+  echo '{"Larch": {"App": "skeleton-app", "Status": "replacing", "Outputs": [{"Name": "b.txt"}, {"Name": "b.txt.tsv"}]}}' \
     > b.txt.json
   expect 0 app -i a.txt -o b.txt --skip-existing
   has err.txt "wrote b.txt"
@@ -289,4 +289,93 @@ unharmed() { [ "$(cat "$1")" = '{"Description": "mine"}' ] || { echo "$1 was rep
   has err.txt "'a.txt' changed during the run"
   lacks b.txt.json "$(printf 'jello' | sha256sum | cut -c 1-64)"
   expect 6 app -i a.txt -o b.txt --deaf --sleep 2 --skip-existing
+}
+
+# refused WORDS: the run of made() ends with 6, says WORDS, and replaces nothing.
+refused() {
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt "$1"
+  has err.txt "--force replaces it"
+}
+
+@test "6: an output that is not what its run wrote: other content, cut off, by hand" {
+  made
+  cp b.txt whole
+  # Another run's output of the same size, with its time.
+  printf 'jello' > other.txt
+  expect 0 app -i other.txt -o c.txt
+  cp -p c.txt b.txt
+  refused "output 'b.txt' is not what its run wrote: it has other content"
+  cmp b.txt c.txt
+  : > b.txt
+  refused "it has 0 bytes, and "
+  echo by hand > b.txt
+  refused "output 'b.txt' is not what its run wrote"
+  [ "$(cat b.txt)" = "by hand" ]
+  # Not either because a part is missing, be it the table or a further output.
+  rm b.txt.tsv
+  refused "output 'b.txt' is not what its run wrote"
+  expect 6 app -i a.txt -o b.txt --copy d.txt --skip-existing
+  [ "$(cat b.txt)" = "by hand" ]
+  absent d.txt
+  # A copy of what was written is what was written.
+  cp whole b.txt
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  echo by hand > b.txt.tsv
+  refused "output 'b.txt.tsv' is not what its run wrote"
+  expect 0 app -i a.txt -o b.txt --skip-existing --force
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  has err.txt "nothing to do"
+}
+
+@test "a folder, a pipe or a link to nothing is no output that is there" {
+  made
+  cp b.txt whole
+  rm b.txt
+  mkdir b.txt
+  expect 6 app -i a.txt -o b.txt --skip-existing
+  has err.txt "is no regular file"
+  rmdir b.txt
+  ln -s nowhere b.txt
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  cmp nowhere whole
+  # Behind the link is what was written.
+  expect 0 app -i a.txt -o b.txt --skip-existing
+  has err.txt "nothing to do"
+}
+
+@test "6: a file of a folder that is not what its run wrote" {
+  made --folder new
+  echo by hand > new/sub/a.txt
+  expect 6 app -i a.txt -o b.txt --folder new --skip-existing
+  has err.txt "output 'new/sub/a.txt' is not what its run wrote"
+  [ "$(cat new/sub/a.txt)" = "by hand" ]
+}
+
+@test "6: the output of another flag of the same run is not the one that is asked for" {
+  printf 'hello' > a.txt
+  expect 0 app -i a.txt -o x.txt --copy y.txt
+  expect 6 app -i a.txt -o y.txt --copy z.txt --skip-existing
+  has err.txt "output 'y.txt' is not what its run wrote: it was its --copy, not --output"
+  absent z.txt
+}
+
+@test "a sidecar tells names, roles, sizes and contents of its outputs" {
+  made --copy c.txt
+  python "
+import hashlib, os
+for name, role, files in (('b.txt', 'output', ['b.txt', 'b.txt.tsv']), ('c.txt', 'copy', ['c.txt'])):
+    outputs = load(name + '.json')['Larch']['Outputs']
+    assert [o['Name'] for o in outputs] == files, outputs
+    assert [o.get('Role') for o in outputs] == [role, None][:len(files)], outputs
+    for o in outputs:
+        t = os.stat(o['Name'])
+        assert (o['Bytes'], o['Modified'], o['Inode']) == (t.st_size, t.st_mtime_ns, t.st_ino), o
+        assert o['SHA256'] == hashlib.sha256(open(o['Name'], 'rb').read()).hexdigest(), o"
+  # An output with the size, time and inode of then is not read.
+  sed -i 's/"SHA256": "[0-9a-f]*"/"SHA256": "0"/' c.txt.json b.txt.json
+  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing
+  touch b.txt
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing
+  has err.txt "'b.txt' is not what its run wrote"
 }

@@ -174,7 +174,8 @@ TEST_CASE(
     "outputs that another run put there meanwhile keep their sidecar, but not that of an orphan") {
   const Folder folder;
   const Context context;
-  const std::string a = folder / "a", orphan = R"({"Larch": {"Status": "done", "Outputs": ["a"]}})";
+  const std::string a = folder / "a",
+                    orphan = R"({"Larch": {"Status": "done", "Outputs": [{"Name": "a"}]}})";
   std::ofstream(a + ".json") << orphan;
   const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false, {"a"}}};
   FileSet files(/*replace=*/false, context);
@@ -185,7 +186,8 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(a));
   CHECK_FALSE(fs::exists(a + ".json"));
   // A file of that name that is no sidecar of this output is not replaced.
-  for (const char* foreign : {"{}", R"({"Larch": {"Status": "done", "Outputs": ["c"]}})"}) {
+  for (const char* foreign :
+       {"{}", R"({"Larch": {"Status": "done", "Outputs": [{"Name": "c"}]}})"}) {
     std::ofstream(a + ".json") << foreign;
     FileSet again(/*replace=*/false, context);
     again.write(a, text_writer("a"));
