@@ -53,9 +53,13 @@ std::string text_of(const DicomDataset& data, const DicomTag& tag) {
   return std::string(without_padding(bytes.substr(0, bytes.find('\0'))));
 }
 
+bool has_value(const DicomDataset& data, const DicomTag& tag) {
+  return !bytes_of(data, tag).empty();
+}
+
 int uint16_of(const DicomDataset& data, const DicomTag& tag, int missing, const std::string& path) {
+  if (!has_value(data, tag)) return missing;
   const DicomElement* element = data.find(tag);
-  if (element == nullptr) return missing;
   const bool untyped = element->vr == std::array<char, 2>{} || element->has_vr("UN");
   const bool is_number = untyped || element->has_vr("US") || element->has_vr("SS");
   const std::vector<uint16_t> numbers = uint16s_of(data, tag);

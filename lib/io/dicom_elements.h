@@ -16,8 +16,11 @@ namespace larch::io {
 /// The value as text, without padding; empty if the element is absent or empty.
 std::string text_of(const DicomDataset& data, const DicomTag& tag);
 
-/// The first number of an element of 16-bit numbers; `missing` if it is absent. Throws InputError
-/// if it holds something else: sizes and bit positions are not guessed.
+/// True if the element is there and not empty.
+bool has_value(const DicomDataset& data, const DicomTag& tag);
+
+/// The first number of an element of 16-bit numbers; `missing` if it is absent or empty. Throws
+/// InputError if it holds something else: sizes and bit positions are not guessed.
 int uint16_of(const DicomDataset& data, const DicomTag& tag, int missing, const std::string& path);
 
 /// All numbers of an element of 16-bit numbers.

@@ -3,6 +3,7 @@
 #include "larch/io/dicom_file.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -51,6 +52,7 @@ constexpr DicomTag kValueTransformations{0x0028, 0x9145, "PixelValueTransformati
 constexpr DicomTag kCsaHeader{0x0029, 0x1010, "the CSA header (0029,1010)"};
 constexpr DicomTag kSharedGroups{0x5200, 0x9229, "SharedFunctionalGroupsSequence"};
 constexpr DicomTag kFrameGroups{0x5200, 0x9230, "PerFrameFunctionalGroupsSequence"};
+constexpr DicomTag kFrameOffsets{0x3004, 0x000c, "GridFrameOffsetVector"};
 
 // Values of one plane from a data set that may hold them: the file's own for plain images, an
 // item of a functional group for enhanced ones. What is absent stays as it was.
@@ -64,7 +66,7 @@ void take_geometry(const DicomDataset& data, DicomPlane& plane, const std::strin
     plane.column = {o[3], o[4], o[5]};
     plane.has_orientation = true;
   }
-  for (const DicomTag& tag : {kImagerSpacing, kPixelSpacing}) {  // the second counts, if given
+  for (const DicomTag& tag : {kImagerSpacing, kPixelSpacing}) {  // PixelSpacing goes before
     const auto spacing = numbers_of(data, tag, 2, path);
     if (spacing.empty()) continue;
     if (!(spacing[0] > 0 && spacing[1] > 0)) {
@@ -96,7 +98,7 @@ void take_functional_groups(const DicomDataset& groups, DicomPlane& plane,
   }
 }
 
-int frames_of(const DicomDataset& data, const std::string& path) {
+int number_of_frames(const DicomDataset& data, const std::string& path) {
   const auto frames = numbers_of(data, kFrames, 1, path);
   if (frames.empty()) return 1;
   if (!(frames[0] >= 1 && frames[0] <= 1e6) || frames[0] != std::floor(frames[0])) {
@@ -121,7 +123,7 @@ DicomPixelFormat format_of(const DicomDataset& data, const std::string& path) {
   DicomPixelFormat format;
   format.samples = uint16_of(data, kSamples, 1, path);
   format.planar = uint16_of(data, kPlanar, 0, path);
-  if (data.find(kBitsAllocated) == nullptr) {
+  if (!has_value(data, kBitsAllocated)) {
     bad_dicom(path, "BitsAllocated is missing; repair the header or export the file again");
   }
   format.bits_allocated = uint16_of(data, kBitsAllocated, 0, path);
@@ -151,16 +153,48 @@ bool csa_says_mosaic(const DicomDataset& data) {
   return items > 0 && length > 0;
 }
 
+// The element is a 16-bit number; some writers change it to text. Two digits, or a digit and a
+// space, are text in any case: as a number they would be thousands of images.
+int images_in_mosaic(const DicomDataset& data) {
+  const DicomElement* element = data.find(kMosaicImages);
+  if (element == nullptr || element->value.empty()) return 0;
+  const bool digits = element->value.find_first_not_of("0123456789 ") == std::string_view::npos;
+  if (digits || element->has_vr("IS") || element->has_vr("DS")) {
+    return std::atoi(text_of(data, kMosaicImages).c_str());
+  }
+  const std::vector<uint16_t> numbers = uint16s_of(data, kMosaicImages);
+  return numbers.empty() ? 0 : numbers[0];
+}
+
 // Slices side by side in one picture: the position is that of the whole sheet.
 void check_no_mosaic(const DicomDataset& data, const std::string& path) {
   const bool siemens = text_of(data, kSiemensHeader) == "SIEMENS MR HEADER";
   const bool mosaic = text_of(data, kImageType).find("MOSAIC") != std::string::npos ||
-                      (siemens && uint16_of(data, kMosaicImages, 0, path) > 1) ||
-                      csa_says_mosaic(data);
+                      (siemens && images_in_mosaic(data) > 1) || csa_says_mosaic(data);
   if (!mosaic) return;
   bad_dicom(path,
             "it is a Siemens mosaic: its slices lie side by side in one picture; convert it first, "
             "for example with dcm2niix, and give the NIfTI file");
+}
+
+// How far along the normal the frames of a radiotherapy dose lie behind its position; none if the
+// file does not say it. The vector starts with 0, or else gives the z of axial frames (PS3.3,
+// C.8.8.3.2).
+std::vector<double> frame_offsets_of(const DicomDataset& data, const DicomPlane& plane,
+                                     const DicomObject& object) {
+  if (object.frames == 1) return {};
+  std::vector<double> offsets =
+      numbers_of(data, kFrameOffsets, static_cast<size_t>(object.frames), object.path);
+  if (offsets.empty() || offsets[0] == 0) return offsets;
+  constexpr double kSameMm = 1e-3, kAxial = 1e-6;
+  const double up = cross(plane.row, plane.column).z;
+  if (std::abs(std::abs(up) - 1) > kAxial || std::abs(offsets[0] - plane.position_mm.z) > kSameMm) {
+    bad_dicom(object.path,
+              "GridFrameOffsetVector starts with neither 0 nor, for axial frames, the z of "
+              "ImagePositionPatient; repair the header or export the file again");
+  }
+  for (double& offset : offsets) offset = (offset - plane.position_mm.z) * up;
+  return offsets;
 }
 
 void add_planes(const DicomFile& file, DicomObject& object) {
@@ -181,6 +215,8 @@ void add_planes(const DicomFile& file, DicomObject& object) {
                                "; repair the header or export the file again");
   }
   check_pixel_claims(file, object, plane.size);
+  const std::vector<double> offsets = frame_offsets_of(data, plane, object);
+  const Vec3d normal = cross(plane.row, plane.column);
   const std::string name = std::filesystem::path(object.path).filename().string();
   for (int frame = 0; frame < object.frames; ++frame) {
     DicomPlane own = plane;
@@ -188,9 +224,12 @@ void add_planes(const DicomFile& file, DicomObject& object) {
     own.name = object.frames > 1 ? name + ", frame " + std::to_string(frame + 1) : name;
     if (described > 0) {
       take_functional_groups(groups[static_cast<size_t>(frame)].data, own, object.path);
+    } else if (!offsets.empty()) {
+      own.position_mm += normal * offsets[static_cast<size_t>(frame)];
     } else if (object.frames > 1) {
       own.has_position = false;  // one position cannot be that of several frames
     }
+    if (object.frames > 1) require_placed(own, static_cast<size_t>(object.frames), object.path);
     object.planes.push_back(own);
   }
 }
@@ -198,10 +237,15 @@ void add_planes(const DicomFile& file, DicomObject& object) {
 // All that read_dicom needs of an image; throws InputError for what it cannot use.
 void describe_image(const DicomFile& file, DicomObject& object) {
   const DicomDataset& data = file.data;
+  if (uint16_of(data, kRows, 0, object.path) < 1 || uint16_of(data, kColumns, 0, object.path) < 1) {
+    bad_dicom(object.path,
+              "it has no pixels that can be read: Rows or Columns is missing or 0; repair the "
+              "header or export the file again");
+  }
   check_no_mosaic(data, object.path);
   object.format = format_of(data, object.path);
   check_pixel_format(object.format, object.path);
-  object.frames = frames_of(data, object.path);
+  object.frames = number_of_frames(data, object.path);
   add_planes(file, object);
   object.lut = read_modality_lut(data, object.format.representation == 1, object.path);
   if (object.lut.values.empty()) return;
@@ -252,7 +296,8 @@ DicomObject read_dicom_object(const std::string& path) {
   object.description = text_of(data, kDescription);
   object.identity = {text_of(data, kPatientId), name_of_patient(data), text_of(data, kBirthDate),
                      text_of(data, kStudyUid), text_of(data, kReferenceFrameUid)};
-  object.has_pixels = uint16_of(data, kRows, 0, path) > 0 && uint16_of(data, kColumns, 0, path) > 0;
+  const bool sized = uint16_of(data, kRows, 0, path) > 0 && uint16_of(data, kColumns, 0, path) > 0;
+  object.has_pixels = sized || data.find(kPixelData) != nullptr;
   if (!object.has_pixels) return object;
   try {
     describe_image(file, object);

@@ -51,7 +51,7 @@ struct DicomIdentity {
 struct DicomObject {
   std::string path, kind, series_uid, modality, description;
   int frames = 1;
-  bool has_pixels = false;  ///< it has rows and columns
+  bool has_pixels = false;  ///< it has rows and columns, or pixel data
   /// Why it cannot be read as an image, as a whole message; empty if it can. Told only if the file
   /// is chosen: a folder may hold another series that can be read.
   std::string problem;
@@ -88,6 +88,10 @@ void check_pixel_claims(const DicomFile& file, const DicomObject& object, const 
 /// InputError: no pixels (the message says what the file is), truncated, compressed in a way that
 /// is not supported, or other bits set than the header says, unless `options` allow that.
 DicomPixels read_dicom_pixels(const DicomObject& object, const ReadOptions& options);
+
+/// Throws InputError if `plane`, one of `slices` slices or frames, has no position or no
+/// orientation: no volume can be made of them.
+void require_placed(const DicomPlane& plane, size_t slices, const std::string& path);
 
 /// Puts the planes in order along their normal and returns the grid that they fill; throws
 /// InputError as read_dicom says.

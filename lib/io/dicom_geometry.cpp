@@ -52,14 +52,7 @@ void check_alike(const std::vector<DicomPlane>& planes, const std::string& path)
 }
 
 void check_placed(const std::vector<DicomPlane>& planes, const std::string& path) {
-  for (const DicomPlane& plane : planes) {
-    if (plane.has_position && plane.has_orientation) continue;
-    bad(path, "'" + plane.name +
-                  "' has no position or orientation in space (ImagePositionPatient, "
-                  "ImageOrientationPatient), so that its " +
-                  std::to_string(planes.size()) +
-                  " slices or frames (perhaps a cine) make no volume; give a single slice");
-  }
+  for (const DicomPlane& plane : planes) require_placed(plane, planes.size(), path);
 }
 
 void check_spacing(const std::vector<DicomPlane>& planes, const std::string& path,
@@ -158,6 +151,15 @@ void clean_axes(DicomPlane& plane, const std::string& path) {
 }
 
 }  // namespace
+
+void require_placed(const DicomPlane& plane, size_t slices, const std::string& path) {
+  if (plane.has_position && plane.has_orientation) return;
+  bad(path, "'" + plane.name +
+                "' has no position or orientation in space (ImagePositionPatient, "
+                "ImageOrientationPatient), so that its " +
+                std::to_string(slices) +
+                " slices or frames (perhaps a cine) make no volume; give a single slice");
+}
 
 Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
                     const ReadOptions& options) {

@@ -17,7 +17,6 @@ namespace {
 
 using gdcm::TransferSyntax;
 
-constexpr DicomTag kPixelData{0x7fe0, 0x0010, "PixelData"};
 constexpr DicomTag kFloatPixelData{0x7fe0, 0x0008, "FloatPixelData"};
 constexpr DicomTag kDoublePixelData{0x7fe0, 0x0009, "DoubleFloatPixelData"};
 

@@ -160,9 +160,13 @@ def planes_of(datasets):
             position = functional(d, k, "PlanePositionSequence") or d
             orientation = functional(d, k, "PlaneOrientationSequence") or d
             measures = functional(d, k, "PixelMeasuresSequence") or d
+            place = np.array(position.get("ImagePositionPatient") or [0, 0, 0], float)
+            axes = np.array(orientation.get("ImageOrientationPatient") or [1, 0, 0, 0, 1, 0], float)
+            if "GridFrameOffsetVector" in d:  # relative to the first frame
+                place += np.cross(axes[:3], axes[3:]) * (
+                    float(d.GridFrameOffsetVector[k]) - float(d.GridFrameOffsetVector[0]))
             planes.append((
-                np.array(position.get("ImagePositionPatient") or [0, 0, 0], float),
-                np.array(orientation.get("ImageOrientationPatient") or [1, 0, 0, 0, 1, 0], float),
+                place, axes,
                 np.array(measures.get("PixelSpacing") or d.get("ImagerPixelSpacing") or [1, 1], float),
                 float(measures.get("SliceThickness") or 1), values))
     normal = np.cross(planes[0][1][:3], planes[0][1][3:])
@@ -351,9 +355,27 @@ def sloped(**changes):
     return made(RescaleSlope=2, RescaleIntercept=-1024, **changes)
 
 
-CUT, TWICE = "cut", "twice"
+def renamed(before, after):
+    """Changes the transfer syntax that a file names, and nothing else."""
+    def element(uid):
+        value = uid.encode() + b"\0" * (len(uid) % 2)
+        return b"\2\0\x10\0UI" + struct.pack("<H", len(value)) + value
+    return lambda content: content.replace(element(before), element(after))
 
-# The first words of a row of the page, and functions that make its sets.
+
+def dose(offsets):
+    return [made(random.integers(0, 99, (3,) + SHAPE, dtype=np.int16), NumberOfFrames=3,
+                 DoseGridScaling="1e-3", GridFrameOffsetVector=offsets)]
+
+
+def without_rows():
+    d = made()
+    d.Rows = None
+    return [d]
+
+
+# The first words of a row of the page, and functions that make its sets, some with another one that
+# changes the bytes of the files.
 ROWS = {
     "slices in any order": [
         stack, lambda: stack(6, (0, 0, -1.25)), lambda: stack(3, (2, 0, 0), orientation=(0, 1, 0, 0, 0, -1)),
@@ -470,8 +492,18 @@ ROWS = {
         lambda t=t: [with_text(made(), (0x0028, 0x0008), "IS", t)] for t in ("0", "-1")],
     "functional groups": [
         lambda n=n: changed([enhanced([0, 2, 4], [1, 1, 1])], 0, NumberOfFrames=n) for n in (1, 2)],
-    "one element twice": [TWICE],  # these two are made below
-    "a file that is cut": [CUT],
+    "one element twice": [(stack, lambda content: content + b"\x28\0\x10\0US\2\0\1\0")],
+    "more elements": [(lambda: [made()], lambda content: content + b"\x09\0\x10\0LO\0\0" * 1000000)],
+    "elements that are implicit": [
+        (stack, renamed(ExplicitVRLittleEndian, ImplicitVRLittleEndian)),
+        (lambda: stack(syntax=ImplicitVRLittleEndian),
+         renamed(ImplicitVRLittleEndian, ExplicitVRLittleEndian))],
+    "zeros, spaces": [(stack, lambda content, padding=padding: content + padding)
+                      for padding in (b"\0", b"\0" * 512, b"    ", b"\n")],
+    "a dose of": [lambda: dose([0, 2.5, 5]), lambda: dose([30, 32.5, 35]), lambda: dose([0, -3, -6])],
+    "a GridFrameOffsetVector": [lambda: dose([7, 9, 11])],
+    "pixel data without Rows": [without_rows],
+    "a file that is cut": [(stack, lambda content: content[:400])],
 }
 
 
@@ -491,14 +523,11 @@ def check_row(folder, key, row, makers):
         name = f"{key} #{number}"
         where = folder / name.replace(" ", "_").replace("|", "").replace(",", "")
         where.mkdir()
-        if make in (CUT, TWICE):
-            save(where, stack())
-            file = next(where.iterdir())
-            content = file.read_bytes()
-            file.write_bytes(content[:400] if make == CUT else content + b"\x28\0\x10\0US\2\0\1\0")
-        else:
-            datasets = make()
-            save(where, datasets)
+        make, change = make if isinstance(make, tuple) else (make, None)
+        datasets = make()
+        save(where, datasets)
+        for file in where.iterdir() if change else ():
+            file.write_bytes(change(file.read_bytes()))
         if not refused:
             text = compare(name, where, datasets)
             assert text == "", f"{name}: {text}"
