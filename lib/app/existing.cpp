@@ -66,13 +66,13 @@ std::optional<Json> read_record(const std::string& path, const char* key) {
   }
 }
 
-std::string unknown_maker(const RecordedOutput& output) {
+std::string unknown_maker(const RecordedOutput& output, bool is_by_name) {
   const std::string record = record_path(output);
   std::error_code ignored;
   std::string why = "'" + record + "' does not tell what made it";
   if (!fs::exists(record, ignored)) why = "there is no '" + record + "' to tell what made it";
-  return "output '" + output.path + "' exists, but " + why +
-         "; --force computes it again, --skip-existing=name keeps it by its name alone";
+  const char* keep = is_by_name ? "" : ", --skip-existing=name keeps it by its name alone";
+  return "output '" + output.path + "' exists, but " + why + "; --force computes it again" + keep;
 }
 
 std::string other_run(const std::string& path, const std::vector<std::string>& found) {
@@ -85,6 +85,15 @@ std::string other_run(const std::string& path, const std::vector<std::string>& f
 
 std::string not_written(const std::string& path, const std::string& why) {
   return "output '" + path + "' is not what its run wrote: it " + why +
+         "; move it away, or --force replaces it";
+}
+
+/// What is under the name of an output file and cannot be one; empty if it can, or if nothing is.
+std::string why_no_output(const std::string& path) {
+  std::error_code ignored;
+  const bool is_file = fs::is_regular_file(path, ignored);
+  if (!is_there(path) || (is_file && !fs::is_empty(path, ignored))) return "";
+  return "output '" + path + "' is " + (is_file ? "empty" : "no regular file") +
          "; move it away, or --force replaces it";
 }
 
@@ -173,16 +182,6 @@ void take_outcome(const Json& record, EarlierOutputs& to) {
   }
 }
 
-EarlierOutputs by_name(const std::vector<RecordedOutput>& outputs) {
-  EarlierOutputs earlier;
-  const bool all_there = std::all_of(outputs.begin(), outputs.end(),
-                                     [](const RecordedOutput& one) { return is_there(one); });
-  if (!all_there) return earlier;
-  earlier.state = EarlierOutputs::State::kSkip;
-  earlier.what = "all outputs exist, by name alone";
-  return earlier;
-}
-
 /// By what the sidecars tell. Nothing is said of files beside what is missing.
 EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
                          const std::vector<std::string>& companions, const ResultsBasis& basis,
@@ -203,7 +202,7 @@ EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
     }
     std::string problem;
     if (status != "done" && status != "rejected") {
-      problem = unknown_maker(output);
+      problem = unknown_maker(output, basis.line.common.skip_existing == SkipExisting::kName);
     } else {
       const std::vector<std::string> others = differences(*record, basis, digests);
       if (!others.empty()) problem = other_run(output.path, others);
@@ -220,6 +219,27 @@ EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
   earlier.state = EarlierOutputs::State::kSkip;
   earlier.is_confirmed = true;
   earlier.what = "all outputs are there, from the same inputs and configuration";
+  return earlier;
+}
+
+/// By their names, if all are there. What is there is computed again with a part that is missing,
+/// and replaced, only if the sidecars tell that it is the same run's.
+EarlierOutputs by_name(const std::vector<RecordedOutput>& outputs, const ResultsBasis& basis,
+                       InputDigests& digests) {
+  std::string missing;
+  for (const RecordedOutput& output : outputs) {
+    if (!is_there(output)) missing = output.path;
+    const std::string why = output.kind == Kind::kFolder ? "" : why_no_output(output.path);
+    if (!why.empty()) return {EarlierOutputs::State::kOther, why};
+  }
+  if (missing.empty()) {
+    return {EarlierOutputs::State::kSkip, "all outputs exist, by name alone"};
+  }
+  EarlierOutputs earlier = by_record(outputs, {}, basis, digests);
+  if (earlier.state == EarlierOutputs::State::kOther) {
+    earlier.what =
+        "'" + missing + "' is missing, and what is there is not replaced unasked: " + earlier.what;
+  }
   return earlier;
 }
 
@@ -251,7 +271,7 @@ EarlierOutputs earlier_outputs(const std::vector<RecordedOutput>& outputs,
   const CommonFlags& flags = basis.line.common;
   if (!flags.skip_existing || outputs.empty()) return {};
   EarlierOutputs earlier = flags.skip_existing == SkipExisting::kName
-                               ? by_name(outputs)
+                               ? by_name(outputs, basis, digests)
                                : by_record(outputs, companions, basis, digests);
   if (earlier.state == EarlierOutputs::State::kSkip) return earlier;
   if (flags.force) return {};

@@ -328,8 +328,11 @@ PY
   echo old > b.txt
   expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing
   [ "$(cat b.txt)" = old ]
-  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
-  [ "$(cat b.txt)" = hellohello ]
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
+  [ "$(cat b.txt)" = old ]
+  absent c.txt
+  expect 0 app -i a.txt -o b.txt --force
+  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing
   [ "$(cat c.txt)" = hellohello ]
 }
 

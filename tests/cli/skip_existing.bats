@@ -379,3 +379,28 @@ for name, role, files in (('b.txt', 'output', ['b.txt', 'b.txt.tsv']), ('c.txt',
   expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing
   has err.txt "'b.txt' is not what its run wrote"
 }
+
+@test "6: =name replaces nothing that is there, unless its sidecar tells of the same run" {
+  printf 'hello' > a.txt
+  echo mine > b.txt
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
+  has err.txt "'c.txt' is missing, and what is there is not replaced unasked: output 'b.txt' exists"
+  has err.txt "--force computes it again"
+  lacks err.txt "by its name alone"
+  [ "$(cat b.txt)" = mine ]
+  absent c.txt
+  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing=name --force
+  rm c.txt
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing=name --times 3
+  has err.txt "times: 2 there, 3 now"
+  expect 0 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
+  cmp b.txt c.txt
+  # Nor are an empty file or a folder an output by their names.
+  : > b.txt
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
+  has err.txt "output 'b.txt' is empty"
+  rm b.txt
+  mkdir b.txt
+  expect 6 app -i a.txt -o b.txt --copy c.txt --skip-existing=name
+  has err.txt "output 'b.txt' is no regular file"
+}
