@@ -25,17 +25,32 @@ int64_t native_bytes(const DicomPixelFormat& format, int64_t samples) {
   return format.bits_allocated == 1 ? (samples + 7) / 8 : samples * (format.bits_allocated / 8);
 }
 
-void require_native(const DicomElement& element, int64_t wanted, const std::string& path) {
+// More than a further frame is no padding: a header that says less than there is, of frames, bits
+// or samples, is not to be believed.
+void require_native(const DicomElement& element, const DicomObject& object, int64_t frame_samples) {
   const auto length = static_cast<int64_t>(element.value.size());
-  if (length >= wanted) return;
-  bad_dicom(path, "the pixel data are truncated: " + std::to_string(length) + " of " +
-                      std::to_string(wanted) + " bytes are there; copy or export the file again");
+  const int64_t wanted = native_bytes(object.format, frame_samples * object.frames);
+  const std::string both = std::to_string(length) + " of " + std::to_string(wanted) + " bytes";
+  if (length < wanted) {
+    bad_dicom(object.path, "the pixel data are truncated: " + both +
+                               " are there; copy or export the file again");
+  }
+  const int64_t excess = length - wanted;
+  if (excess > 1 && excess >= native_bytes(object.format, frame_samples)) {
+    bad_dicom(object.path, "the pixel data hold more than the header says: " + both +
+                               " are there; repair NumberOfFrames, BitsAllocated or the size, or "
+                               "export the file again");
+  }
 }
 
-[[noreturn]] void bad_fragments(const DicomObject& object, size_t fragments) {
-  bad_dicom(object.path, "the compressed pixel data are truncated or damaged: " +
-                             std::to_string(fragments) + " fragments for " +
-                             std::to_string(object.frames) + " frames; export the file again");
+[[noreturn]] void bad_fragments(const DicomObject& object, size_t found) {
+  const bool more = found > static_cast<size_t>(object.frames);
+  bad_dicom(object.path, (more ? "the compressed pixel data hold more than the header says: "
+                               : "the compressed pixel data are truncated or damaged: ") +
+                             std::to_string(found) + " images for " +
+                             std::to_string(object.frames) + " frames; " +
+                             (more ? "repair NumberOfFrames or export" : "export") +
+                             " the file again");
 }
 
 [[noreturn]] void bad_coding(const std::string& path) {
@@ -48,28 +63,108 @@ TransferSyntax syntax_of(const DicomFile& file) {
   return TransferSyntax::GetTSType(file.transfer_syntax.c_str());
 }
 
-// All but the offset table, and but those without a byte.
-std::vector<std::string_view> fragments_of(const DicomElement& element) {
-  std::vector<std::string_view> fragments;
-  for (size_t i = 1; i < element.fragments.size(); ++i) {
-    if (!element.fragments[i].empty()) fragments.push_back(element.fragments[i]);
-  }
-  return fragments;
+bool is_native(const TransferSyntax& syntax) {
+  return syntax == TransferSyntax::ImplicitVRLittleEndian ||
+         syntax == TransferSyntax::ExplicitVRLittleEndian ||
+         syntax == TransferSyntax::DeflatedExplicitVRLittleEndian ||
+         syntax == TransferSyntax::ExplicitVRBigEndian;
 }
 
-// What the fragments can become: two bytes of RLE at most 128 (PS3.5, G.3.1). JPEG and its kin have
-// no such limit, but what is large is not blank: up to kAnyPicture nothing is asked of them.
-void check_fragments(const std::vector<std::string_view>& fragments, const TransferSyntax& syntax,
-                     const DicomObject& object, const Vec3i& size, int64_t wanted) {
+// Native or encapsulated, as both the element and the transfer syntax must say.
+bool is_compressed(const DicomElement& element, const TransferSyntax& syntax,
+                   const std::string& path) {
+  if (!element.is_encapsulated && !is_native(syntax)) bad_coding(path);
+  return element.is_encapsulated;
+}
+
+// The fragments of one frame. Views, so that a file of many small ones takes little memory.
+struct FrameFragments {
+  const std::string_view* first = nullptr;
+  size_t count = 0;
+
+  std::string joined() const {
+    std::string bytes;
+    for (size_t i = 0; i < count; ++i) bytes += first[i];
+    return bytes;
+  }
+};
+
+// A codestream, or the header of run-length coding: the number of segments, then their offsets, of
+// which the first follows the header.
+bool starts_frame(std::string_view fragment, const TransferSyntax& syntax,
+                  const DicomPixelFormat& format) {
+  if (syntax != TransferSyntax::RLELossless) return starts_codestream(fragment);
+  constexpr size_t kHeader = 64;
+  if (fragment.size() < kHeader) return false;
+  const FieldReader in{fragment.data(), false};
+  return in.get<uint32_t>(0) ==
+             static_cast<uint32_t>(format.samples * (format.bits_allocated / 8)) &&
+         in.get<uint32_t>(4) == kHeader;
+}
+
+// The numbers of the fragments that the offset table names, one for each frame (PS3.5, A.4).
+std::vector<size_t> starts_in_table(const DicomElement& element, const DicomObject& object) {
+  const std::string_view table = element.fragments[0];
+  const FieldReader offsets{table.data(), false};
+  std::vector<size_t> starts;
+  uint64_t at = 0;
+  for (size_t i = 1; i < element.fragments.size(); ++i) {
+    const size_t next = 4 * starts.size();
+    if (next < table.size() && offsets.get<uint32_t>(static_cast<int64_t>(next)) == at) {
+      starts.push_back(i);
+    }
+    at += 8 + element.fragments[i].size();
+  }
+  if (table.size() != 4 * static_cast<size_t>(object.frames) || 4 * starts.size() != table.size() ||
+      starts[0] != 1) {
+    bad_dicom(
+        object.path,
+        "the compressed pixel data are damaged: their offset table does not name the start of "
+        "each of " +
+            std::to_string(object.frames) + " frames; export the file again");
+  }
+  return starts;
+}
+
+// A frame starts where the offset table says; without one each fragment is a frame if there are as
+// many, and otherwise those that start as an image does. What starts as an image is a frame.
+std::vector<FrameFragments> frame_fragments(const DicomElement& element,
+                                            const TransferSyntax& syntax,
+                                            const DicomObject& object) {
+  const std::vector<std::string_view>& all = element.fragments;
+  const auto wanted = static_cast<size_t>(object.frames);
+  const bool has_table = !all.empty() && !all[0].empty();
+  std::vector<size_t> starts;
+  if (has_table) starts = starts_in_table(element, object);
+  const auto used = std::count_if(all.begin() + (all.empty() ? 0 : 1), all.end(),
+                                  [](std::string_view fragment) { return !fragment.empty(); });
+  const bool one_each = !has_table && static_cast<size_t>(used) == wanted;
+  std::vector<FrameFragments> frames;
+  for (size_t i = 1; i < all.size(); ++i) {
+    const bool named = std::binary_search(starts.begin(), starts.end(), i);
+    const bool follows = all[i].empty() && !named;
+    const bool starts_here =
+        named ||
+        (!follows && (frames.empty() || one_each || starts_frame(all[i], syntax, object.format)));
+    if (starts_here) frames.push_back({&all[i], 0});
+    if (!frames.empty()) ++frames.back().count;
+  }
+  if (frames.size() != wanted) bad_fragments(object, frames.size());
+  return frames;
+}
+
+// What the bytes can become: two bytes of RLE at most 128 (PS3.5, G.3.1). A blank picture of JPEG
+// and its kin can be compressed without limit, so that kAnyPicture bytes are always believed.
+void check_compressed(const DicomElement& element, const TransferSyntax& syntax,
+                      const DicomObject& object, const Vec3i& size, int64_t wanted) {
   constexpr int64_t kMostRle = 64, kMostJpeg = 8192, kAnyPicture = 64 << 20;
-  const size_t count = fragments.size();
   const bool rle = syntax == TransferSyntax::RLELossless;
   int64_t stored = 0;
-  for (const std::string_view fragment : fragments) {
-    stored += static_cast<int64_t>(fragment.size());
-    if (!rle && starts_codestream(fragment)) check_codestream(fragment, syntax, object, size);
+  for (const FrameFragments& frame : frame_fragments(element, syntax, object)) {
+    const std::string bytes = frame.joined();
+    stored += static_cast<int64_t>(bytes.size());
+    if (!rle && starts_codestream(bytes)) check_codestream(bytes, syntax, object, size);
   }
-  if (count < static_cast<size_t>(object.frames)) bad_fragments(object, count);
   if (rle ? wanted <= stored * kMostRle : wanted <= std::max(stored * kMostJpeg, kAnyPicture)) {
     return;
   }
@@ -125,12 +220,13 @@ void extract_stored_bits(std::vector<std::byte>& bytes, const DicomObject& objec
                          const ReadOptions& options) {
   const int64_t unexplained = extract_any(bytes, object.format);
   if (unexplained == 0) return;
-  require_allowed(options, Allow::kUnusedBits,
-                  "'" + object.path + "': " + std::to_string(unexplained) +
-                      " samples have bits set beside the " +
-                      std::to_string(object.format.bits_stored) +
-                      " that BitsStored and HighBit name, and no overlay lies there",
-                  "those bits are cut off");
+  require_allowed(
+      options, Allow::kUnusedBits,
+      "'" + object.path + "': " + std::to_string(unexplained) +
+          " samples have bits set beside the " + std::to_string(object.format.bits_stored) +
+          " that BitsStored and HighBit name, and no overlay lies there",
+      "those bits are cut off, also of padding beyond the stored bits, which then looks "
+      "like tissue");
 }
 
 // Segmentations store one bit a voxel, the first in the lowest bit.
@@ -154,13 +250,6 @@ void interleave(std::vector<std::byte>& bytes, size_t pixels, size_t width) {
   }
 }
 
-bool is_native(const TransferSyntax& syntax) {
-  return syntax == TransferSyntax::ImplicitVRLittleEndian ||
-         syntax == TransferSyntax::ExplicitVRLittleEndian ||
-         syntax == TransferSyntax::DeflatedExplicitVRLittleEndian ||
-         syntax == TransferSyntax::ExplicitVRBigEndian;
-}
-
 // Big-endian pixel data are words (PS3.5, A.3), or bytes.
 void require_byte_order(const DicomElement& element, const DicomObject& object) {
   const int bits = object.format.bits_allocated;
@@ -177,7 +266,7 @@ DicomPixels native_pixels(const DicomElement& element, bool big_endian, const Di
   const int64_t count = samples_of_frame(object) * object.frames;
   const bool one_bit = format.bits_allocated == 1;
   const int64_t wanted = native_bytes(format, count);
-  require_native(element, wanted, object.path);
+  require_native(element, object, samples_of_frame(object));
   DicomPixels pixels;
   pixels.component = component_of(format);
   pixels.channels = format.samples;
@@ -195,34 +284,6 @@ DicomPixels native_pixels(const DicomElement& element, bool big_endian, const Di
                static_cast<size_t>(format.bits_allocated / 8));
   }
   return pixels;
-}
-
-// Fragments are cut anywhere if there is one frame; otherwise each is a frame, or the offset table
-// says where frames start (PS3.5, A.4).
-std::vector<std::string> frames_of(const DicomElement& element, const DicomObject& object) {
-  const std::vector<std::string_view> fragments = fragments_of(element);
-  const std::string_view table = element.fragments.empty() ? "" : element.fragments[0];
-  const auto wanted = static_cast<size_t>(object.frames);
-  std::vector<std::string> frames;
-  if (fragments.size() == wanted) {
-    frames.assign(fragments.begin(), fragments.end());
-  } else if (wanted == 1) {
-    frames.emplace_back();
-    for (const std::string_view fragment : fragments) frames.back() += fragment;
-  } else if (table.size() == 4 * wanted) {
-    const FieldReader offsets{table.data(), false};
-    uint64_t at = 0;
-    for (const std::string_view fragment : fragments) {
-      const size_t next = frames.size();
-      if (next < wanted && offsets.get<uint32_t>(static_cast<int64_t>(4 * next)) == at) {
-        frames.emplace_back();
-      }
-      if (!frames.empty()) frames.back() += fragment;
-      at += 8 + fragment.size();
-    }
-  }
-  if (frames.size() == wanted) return frames;
-  bad_fragments(object, fragments.size());
 }
 
 // Puts the samples of a decoder into the container and the sign that the header says; a number that
@@ -255,7 +316,7 @@ void store_samples(const DecodedFrame& frame, const DicomObject& object, std::by
 
 DicomPixels compressed_pixels(const DicomElement& element, const TransferSyntax& syntax,
                               const DicomObject& object, const ReadOptions& options) {
-  const std::vector<std::string> frames = frames_of(element, object);
+  const std::vector<FrameFragments> frames = frame_fragments(element, syntax, object);
   const DicomPixelFormat& format = object.format;
   DicomPixels pixels;
   pixels.component = component_of(format);
@@ -263,7 +324,7 @@ DicomPixels compressed_pixels(const DicomElement& element, const TransferSyntax&
   const int64_t frame_bytes = samples_of_frame(object) * bytes_of(pixels.component);
   pixels.bytes = allocate_voxels(frame_bytes * object.frames, object.path);
   for (size_t i = 0; i < frames.size(); ++i) {
-    DecodedFrame frame = decode_frame(frames[i], syntax, object);
+    DecodedFrame frame = decode_frame(frames[i].joined(), syntax, object);
     std::byte* out = pixels.bytes.data() + static_cast<int64_t>(i) * frame_bytes;
     if (syntax == TransferSyntax::RLELossless) {  // bit for bit what was stored
       extract_stored_bits(frame.bytes, object, options);
@@ -341,14 +402,12 @@ void check_pixel_claims(const DicomFile& file, const DicomObject& object, const 
   const DicomElement& element = pixel_data_of(file, object);
   const TransferSyntax syntax = syntax_of(file);
   // Sizes are below 2^16, samples 1 or 3, and frames at most a million.
-  const int64_t samples = int64_t{size.x} * size.y * object.format.samples * object.frames;
-  const int64_t wanted = native_bytes(object.format, samples);
-  if (element.is_encapsulated) {
-    check_fragments(fragments_of(element), syntax, object, size, wanted);
-  } else if (is_native(syntax)) {
-    require_native(element, wanted, object.path);
+  const int64_t samples = int64_t{size.x} * size.y * object.format.samples;
+  if (is_compressed(element, syntax, object.path)) {
+    check_compressed(element, syntax, object, size,
+                     native_bytes(object.format, samples * object.frames));
   } else {
-    bad_coding(object.path);
+    require_native(element, object, samples);
   }
 }
 
@@ -356,10 +415,9 @@ DicomPixels read_dicom_pixels(const DicomObject& object, const ReadOptions& opti
   const DicomFile file = read_dicom_file(object.path);
   const DicomElement& element = pixel_data_of(file, object);
   const TransferSyntax syntax = syntax_of(file);
-  if (element.is_encapsulated) {
+  if (is_compressed(element, syntax, object.path)) {
     return compressed_pixels(element, syntax, object, options);
   }
-  if (!is_native(syntax)) bad_coding(object.path);
   const bool big_endian = syntax == TransferSyntax::ExplicitVRBigEndian;
   if (big_endian) require_byte_order(element, object);
   return native_pixels(element, big_endian, object, options);

@@ -331,13 +331,37 @@ def coded(syntax, process, ids=b"\1", factors=0x11, before=b"", missing=0):
     return encapsulated(syntax, [stream], len(ids))
 
 
-def encapsulated(syntax, fragments, samples=1, **changes):
+def runs(value):
+    """A frame of 8 x 8 in run-length coding: 64 times one value."""
+    return struct.pack("<2I", 1, 64) + bytes(56) + bytes((257 - 64, value))
+
+
+def run_frames(fragments, table=b"", frames=2):
+    d = encapsulated(RLELossless, fragments, table=table)[0]
+    if frames > 1:
+        shared = enhanced(range(frames), [1] * frames)
+        for name in ("PixelSpacing", "ImagePositionPatient", "ImageOrientationPatient", "SliceThickness"):
+            delattr(d, name)
+        d.NumberOfFrames = frames
+        d.SharedFunctionalGroupsSequence = shared.SharedFunctionalGroupsSequence
+        d.PerFrameFunctionalGroupsSequence = shared.PerFrameFunctionalGroupsSequence
+    d.decoded = np.stack([np.full((8, 8), 3 + 2 * k) for k in range(frames)])
+    return [d]
+
+
+def one_bit_runs():
+    d = run_frames([runs(3)], frames=1)[0]
+    d.BitsAllocated, d.BitsStored, d.HighBit = 1, 1, 0
+    return [d]
+
+
+def encapsulated(syntax, fragments, samples=1, table=b"", **changes):
     d = made(np.zeros((8, 8, 3) if samples == 3 else (8, 8), np.uint8), SamplesPerPixel=samples, BitsAllocated=8,
              BitsStored=8, HighBit=7, PixelRepresentation=0, syntax=pydicom.uid.UID(syntax), **changes)
     if samples == 3:
         d.PhotometricInterpretation, d.PlanarConfiguration = "RGB", 0
-    d.PixelData = b"\xfe\xff\0\xe0" + bytes(4) + b"".join(
-        b"\xfe\xff\0\xe0" + struct.pack("<I", len(f) + len(f) % 2) + f + bytes(len(f) % 2) for f in fragments)
+    d.PixelData = b"".join(
+        b"\xfe\xff\0\xe0" + struct.pack("<I", len(f) + len(f) % 2) + f + bytes(len(f) % 2) for f in [table] + fragments)
     d["PixelData"].VR, d["PixelData"].is_undefined_length = "OB", True
     # What the test compares with, where pydicom has no decoder.
     d.decoded = np.full((1, 8, 8) + ((3,) if samples == 3 else ()), 128)
@@ -447,6 +471,18 @@ ROWS = {
         lambda: coded(BASELINE, 0, b"RGB", before=segment(0xe0, b"JFIF\0\1\1\0\0\1\0\1\0\0"))],
     "floating-point": [float_pixels],
     "pixel data shorter": [truncated],
+    "pixel data of a whole": [
+        lambda: [made(PixelData=bytes(2 * 2 * 35))], lambda: [made(BitsAllocated=8, BitsStored=8, HighBit=7)]],
+    "compressed images for more": [
+        lambda: run_frames([runs(3), runs(5)], frames=1), lambda: run_frames([runs(3), runs(5), runs(7)])],
+    "compressed images for fewer": [lambda: run_frames([runs(3)])],
+    "a frame in several": [
+        lambda: run_frames([runs(3), runs(5)]), lambda: run_frames([runs(3)[:40], runs(3)[40:]], frames=1),
+        lambda: run_frames([runs(3)[:64], runs(3)[64:], b"", runs(5)[:64], runs(5)[64:]]),
+        lambda: run_frames([runs(3)[:64], runs(3)[64:], b"", runs(5)], struct.pack("<2I", 0, 90))],
+    "an offset table": [
+        lambda t=t: run_frames([runs(3), runs(5)], struct.pack("<2I", *t)) for t in ((0, 4), (8, 74), (0, 0))],
+    "run-length coding of one": [one_bit_runs],
     "no pixels": [no_pixels],
     "PixelSpacing, or": [
         lambda: [made()], lambda: [made(ImagerPixelSpacing=[9, 9])],

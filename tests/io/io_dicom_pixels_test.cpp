@@ -28,9 +28,9 @@ TEST_CASE("no number of a header is believed that the pixel data cannot hold") {
     uint16_t size;
     int frames;
   };
-  for (const Row& row : {Row{"1.2.840.10008.1.2.5", "1 fragments for 1000000 frames", 4, 1000000},
+  for (const Row& row : {Row{"1.2.840.10008.1.2.5", "1 images for 1000000 frames", 4, 1000000},
                          Row{"1.2.840.10008.1.2.5", "100 bytes cannot become", 60000, 0},
-                         Row{"1.2.840.10008.1.2.4.70", "1 fragments for 9 frames", 4, 9},
+                         Row{"1.2.840.10008.1.2.4.70", "1 images for 9 frames", 4, 9},
                          Row{"1.2.840.10008.1.2.4.90", "100 bytes cannot become", 60000, 0}}) {
     INFO(row.syntax << " " << row.message);
     MadeSlice s;
@@ -94,6 +94,7 @@ TEST_CASE("bits beside the stored ones are overlays, or refused") {
   s.values = {0x1001, 5};
   CHECK(read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "1 samples have bits set")[0] ==
         1);
+  CHECK_THAT(message_of<InputError>([&] { read_one(s); }), Contains("also of padding beyond"));
   s.groups = overlay(0x6000, 12);
   CHECK(read_one(s)[0] == 1);
   s.groups = overlay(0x6002, 13);
@@ -252,4 +253,94 @@ TEST_CASE("colours of JPEG that are not RGB are refused, also where no marker te
   CHECK_THAT(error_of(coloured(with(0xee, adobe('\1'), "RGB"))), Contains(why));
   CHECK_THAT(error_of(coloured(with(0xe0, std::string("JFIF\0\1\1\0\0\1\0\1\0\0", 14), "RGB"))),
              Contains(why));
+}
+
+TEST_CASE("pixel data of a whole frame more than the header says are refused") {
+  const std::string why = "hold more than the header says";
+  MadeSlice s = stored_as(16, 16, 15, 0);
+  s.raw_pixels = std::string(240, '\1');
+  CHECK_THAT(error_of(s), Contains(why) && Contains("240 of 24 bytes"));
+  s.raw_pixels.resize(48);
+  CHECK_THAT(error_of(s), Contains(why));
+  s.raw_pixels.resize(46);  // padding
+  CHECK(read_one(s)[11] == 257);
+  s = stored_as(8, 8, 7, 0);  // 16-bit numbers as if they had 8
+  s.raw_pixels = std::string(24, '\1');
+  CHECK_THAT(error_of(s), Contains(why));
+  s.rows = s.columns = 1;
+  s.raw_pixels.resize(2);  // an odd number of bytes, and the one that makes it even
+  CHECK(read_one(s)[0] == 1);
+
+  const std::string jpeg = blank_jpeg(0, 8);
+  CHECK_THAT(error_of(compressed(kBaseline, 8, {jpeg, jpeg})),
+             Contains(why) && Contains("2 images for 1 frames"));
+  const std::string rle = dicom_number(1, 4) + dicom_number(64, 4) + std::string(56, '\0') +
+                          std::string("\xf1\x07", 2);  // sixteen times 7
+  CHECK(read_one(compressed(kRle, 8, {rle}, 4))[15] == 7);
+  CHECK_THAT(error_of(compressed(kRle, 8, {rle, rle}, 4)), Contains(why));
+}
+
+namespace {
+
+// The values of the first voxels of two frames of RLE, cut into `fragments`.
+std::vector<float> two_frames(const std::vector<std::string>& fragments, const std::string& table) {
+  MadeSlice slice = compressed(kRle, 8, fragments, 4);
+  slice.offset_table = table;
+  slice.frames = 2;
+  const auto group = [](const std::string& z) {
+    return dicom_sequence(0x20, 0x9113, {dicom_element(0x20, 0x32, "DS", "0\\0\\" + z)});
+  };
+  slice.groups = dicom_sequence(0x5200, 0x9230, {group("0"), group("2")});
+  const auto volume = read_one(slice);
+  return {volume[0], volume[16]};
+}
+
+std::string rle_frame(char value) {
+  return dicom_number(1, 4) + dicom_number(64, 4) + std::string(56, '\0') + "\xf1" + value;
+}
+
+}  // namespace
+
+TEST_CASE("frames are found in fragments with an offset table, and without") {
+  const std::string a = rle_frame(3), b = rle_frame(5);
+  const std::string a1 = a.substr(0, 64), a2 = a.substr(64), b1 = b.substr(0, 64),
+                    b2 = b.substr(64);
+  const std::vector<float> both{3, 5};
+  const auto table = [](uint32_t first, uint32_t second) {
+    return dicom_number(first, 4) + dicom_number(second, 4);
+  };
+  CHECK(two_frames({a, b}, "") == both);
+  CHECK(two_frames({a1, a2, b1, b2}, "") == both);
+  CHECK(two_frames({a, "", b}, "") == both);
+  CHECK(two_frames({a, b}, table(0, 74)) == both);
+  CHECK(two_frames({a1, a2, b1, b2}, table(0, 82)) == both);
+  CHECK(two_frames({a, "", b}, table(0, 82)) == both);
+  for (const std::string& wrong : {table(0, 4), table(0, 0), table(8, 74), table(74, 0),
+                                   table(0, 74).substr(0, 4), table(0, 74) + table(0, 0)}) {
+    CHECK_THAT(message_of<InputError>([&] {
+                 two_frames({a, b}, wrong);
+               }),
+               Contains("offset table does not name the start of each of 2 frames"));
+  }
+}
+
+TEST_CASE("a JPEG image may be cut into fragments anywhere, and have fill bytes") {
+  const std::string jpeg = blank_jpeg(0, 8);
+  std::vector<std::string> pieces;
+  for (size_t at = 0; at < jpeg.size(); at += 16) pieces.push_back(jpeg.substr(at, 16));
+  CHECK(read_one(compressed(kBaseline, 8, pieces))[0] == 128);
+  for (const auto& [syntax, process, bits] :
+       {std::tuple{kBaseline, 0, 8}, {kExtended, 1, 12}, {kLossless, 3, 12}}) {
+    std::string filled = blank_jpeg(process, bits);
+    filled.insert(2, 3, '\xff');
+    filled.insert(filled.find("\xff\xda"), 2, '\xff');
+    CHECK(read_one(compressed(syntax, static_cast<uint16_t>(bits), {filled}))[0] ==
+          static_cast<float>(1 << (bits - 1)));
+  }
+}
+
+TEST_CASE("run-length coding of one bit is said not to be supported") {
+  MadeSlice s = compressed(kRle, 1, {rle_frame(1)}, 4);
+  s.bits_allocated = 1;
+  CHECK_THAT(reading_error_of(s), Contains("one bit per sample is not supported"));
 }
