@@ -15,7 +15,9 @@ namespace {
 /// All files that the reader of `path` opens.
 std::vector<std::string> files_read(const std::string& path) {
   const std::string ending = file_extension(path);
-  if (ending == ".hdr" || ending == ".hdr.gz" || ending == ".img" || ending == ".img.gz") {
+  // A .nii may be the header of a pair, too: its mark says so, not its name.
+  if (ending == ".hdr" || ending == ".hdr.gz" || ending == ".img" || ending == ".img.gz" ||
+      ending == ".nii" || ending == ".nii.gz") {
     const io::NiftiHeader nifti = io::read_nifti_header(path);
     if (nifti.header_path == nifti.data_path) return {nifti.data_path};
     return {nifti.header_path, nifti.data_path};

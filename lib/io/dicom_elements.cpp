@@ -9,6 +9,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/byte_order.h"
+#include "larch/io/shown_text.h"
 
 namespace larch::io {
 namespace {
@@ -31,15 +32,6 @@ bool to_number(std::string_view text, double& number) {
   char* end = nullptr;
   number = std::strtod(terminated.c_str(), &end);
   return *end == '\0' && std::isfinite(number);
-}
-
-// For a message: short, and without bytes that a terminal would obey.
-std::string shown(std::string_view text) {
-  constexpr size_t kMost = 40;
-  std::string out(text.substr(0, kMost));
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');
-  return "'" + out + (text.size() > kMost ? "...'" : "'");
 }
 
 }  // namespace

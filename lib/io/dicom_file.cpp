@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/io/dicom_dataset.h"
 #include "larch/io/dicom_values.h"
+#include "larch/io/shown_text.h"
 
 namespace larch::io {
 namespace {
@@ -102,7 +103,7 @@ int number_of_frames(const DicomDataset& data, const std::string& path) {
   const auto frames = numbers_of(data, kFrames, 1, path);
   if (frames.empty()) return 1;
   if (!(frames[0] >= 1 && frames[0] <= 1e6) || frames[0] != std::floor(frames[0])) {
-    bad_dicom(path, "the header gives '" + text_of(data, kFrames) + "' frames; it is damaged");
+    bad_dicom(path, "the header gives " + shown(text_of(data, kFrames)) + " frames; it is damaged");
   }
   return static_cast<int>(frames[0]);
 }

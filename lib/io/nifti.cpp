@@ -314,31 +314,28 @@ std::optional<Extension> read_extension(ZReader& in, bool swapped) {
   return Extension{reader.get<int32_t>(0), reader.get<int32_t>(4)};
 }
 
-/// Extensions stand between the header and the voxels, or the end of a .hdr. One that reaches
-/// beyond vox_offset would be read as voxels. Where there is no room for one, bytes that look like
-/// none are not minded: some programs set the mark and write no extension.
+/// Extensions stand between the header of a single file and its voxels. One that reaches beyond
+/// vox_offset would be read as voxels, or vox_offset is wrong. All else between them changes no
+/// voxel: padding, a mark without extensions, and extensions whose size is no multiple of 16.
 void check_extensions(ZReader& in, const NiftiHeader& nifti) {
   const std::string& path = nifti.header_path;
   char mark[kExtender] = {};
+  if (nifti.data_path != path) return;
   if (in.read(mark, kExtender) < kExtender || mark[0] == 0) return;
-  const int64_t begin = nifti.header_bytes + kExtender;
-  const int64_t end = nifti.data_path == path ? nifti.data_offset : INT64_MAX;
-  int64_t at = begin;
+  constexpr int kMostCode = 1000;
+  const int64_t end = nifti.data_offset;
+  int64_t at = nifti.header_bytes + kExtender;
   do {
     const auto next = read_extension(in, nifti.swapped);
-    if (!next || (next->size == 0 && next->code == 0)) return;  // the end, or padding
-    const bool usual = next->sound() && next->code >= 0 && next->code <= 1000;
-    if (begin >= end && !usual) return;
-    if (!next->sound()) {
-      bad(path, "the header extension at byte " + std::to_string(at) + " claims a size of " +
-                    std::to_string(next->size) +
-                    ", which is no positive multiple of 16; it is damaged");
-    }
-    if (next->size > end - at) {
+    if (!next || next->code < 0 || next->code > kMostCode) return;
+    // Where there is no room for an extension, only one without a flaw is told from voxels.
+    const bool likely = next->sound() || (at < end && next->size >= kExtensionHead);
+    if (likely && next->size > end - at) {
       bad(path, "the header places the voxels at byte " + std::to_string(end) +
                     ", inside a header extension of " + std::to_string(next->size) +
                     " bytes; repair vox_offset, or convert the file again");
     }
+    if (!next->sound()) return;
     in.skip(next->size - kExtensionHead);
     at += next->size;
   } while (end - at >= kExtensionHead);

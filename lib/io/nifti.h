@@ -22,8 +22,8 @@ struct NiftiHeader {
   bool swapped = false;     ///< other byte order than this machine's
 };
 
-/// Throws InputError for anything that is not a sound header: extensions that do not end where the
-/// voxels or the .hdr do, a .hdr without its .img. Frames may be above 1.
+/// Throws InputError for anything that is not a sound header: an extension that reaches into
+/// the voxels, a .hdr without its .img. Frames may be above 1.
 NiftiHeader read_nifti_header(const std::string& path);
 RawImage read_nifti(const std::string& path);
 

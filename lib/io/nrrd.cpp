@@ -17,6 +17,7 @@
 #include "larch/core/guard.h"
 #include "larch/io/byte_order.h"
 #include "larch/io/file.h"
+#include "larch/io/shown_text.h"
 #include "larch/io/zstream.h"
 
 namespace larch::io {
@@ -132,8 +133,8 @@ void read_numbers(std::string_view text, const std::string& path, std::byte* to,
     const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
     T value{};
     if (!parse(text.substr(at, end - at), value)) {
-      bad(path, "'" + std::string(text.substr(at, std::min<size_t>(end - at, 40))) +
-                    "' is no voxel of the type that the header gives; damaged?");
+      bad(path, shown(text.substr(at, end - at)) +
+                    " is no voxel of the type that the header gives; damaged?");
     }
     std::memcpy(to + made, &value, sizeof value);
     made += static_cast<int64_t>(sizeof value);

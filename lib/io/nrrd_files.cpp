@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
+#include <utility>
+
+#include <sys/stat.h>
 
 #include "larch/core/error.h"
 #include "larch/io/text_header.h"
@@ -53,22 +56,44 @@ std::vector<std::string> names_of_pattern(const std::string& path,
   std::vector<std::string> names;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const auto value = static_cast<int64_t>(range[0] + static_cast<double>(i) * range[2]);
-    std::string digits = std::to_string(value < 0 ? -value : value);
-    if (digits.size() < width) digits.insert(0, width - digits.size(), zeros ? '0' : ' ');
-    names.push_back(pattern.substr(0, percent) + (value < 0 ? "-" : "") + digits +
-                    pattern.substr(at + 1));
+    if (value < 0 && pattern[at] == 'u') bad_line(path);
+    std::string number = std::to_string(value);  // whose sign counts to the width, as for printf
+    const size_t padding = width - std::min(width, number.size());
+    number.insert(zeros && value < 0 ? 1 : 0, padding, zeros ? '0' : ' ');
+    names.push_back(pattern.substr(0, percent) + number + pattern.substr(at + 1));
   }
   return names;
 }
 
-void check_repeats(const std::string& path, const std::vector<std::string>& names) {
+[[noreturn]] void bad_repeat(const std::string& path, const std::string& name) {
+  bad(path,
+      "the header names '" + name.substr(0, 200) +
+          "' twice as a file of voxels, perhaps by a link; repair its list, or write one file");
+}
+
+// Names are shown by messages, and no terminal should obey them.
+void check_names(const std::string& path, const std::vector<std::string>& names) {
   std::set<std::string> seen;
   for (const std::string& name : names) {
-    if (seen.insert(fs::path(name).lexically_normal().string()).second) continue;
-    bad(path, "the header names '" + name.substr(0, 200) +
-                  "' twice as a file of voxels; repair its list, or write one file");
+    if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::iscntrl(c); })) {
+      bad_line(path);
+    }
+    if (!seen.insert(fs::path(name).lexically_normal().string()).second) bad_repeat(path, name);
   }
 }
+
+// Links to a file are that file.
+class SeenFiles {
+ public:
+  bool add(const std::string& file) {
+    struct stat status {};
+    return ::stat(file.c_str(), &status) != 0 ||
+           seen_.insert({status.st_dev, status.st_ino}).second;
+  }
+
+ private:
+  std::set<std::pair<dev_t, ino_t>> seen_;
+};
 
 }  // namespace
 
@@ -82,7 +107,8 @@ std::vector<std::string> nrrd_data_files(const std::string& path, const std::str
     names = names_of_pattern(path, words);
   }
   if (names.empty() || names.size() > kMostDataFiles) bad_line(path);
-  check_repeats(path, names);
+  check_names(path, names);
+  SeenFiles seen;
   std::vector<std::string> files;
   for (const std::string& name : names) {
     const std::string file = (fs::path(path).parent_path() / name).string();
@@ -93,6 +119,7 @@ std::vector<std::string> nrrd_data_files(const std::string& path, const std::str
     if (fs::equivalent(file, path, error)) {
       bad(path, "the header names itself as the file of the voxels; repair the line 'data file'");
     }
+    if (!seen.add(file)) bad_repeat(path, name);
     files.push_back(file);
   }
   return files;

@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/io/nrrd.h"
 #include "larch/io/nrrd_files.h"
+#include "larch/io/shown_text.h"
 #include "larch/io/text_header.h"
 
 namespace larch::io {
@@ -74,7 +75,7 @@ void check_fields(const std::string& path, const TextHeader& text) {
                                             "datafile"};
   for (const auto& [field, value] : text.values) {
     if (!kKnown.contains(field)) {
-      bad(path, "the header has a field '" + field.substr(0, 40) + "', which NRRD does not know");
+      bad(path, "the header has a field " + shown(field) + ", which NRRD does not know");
     }
   }
 }
@@ -163,7 +164,7 @@ Component component_of(const std::string& path, const std::string& type) {
       return row.component;
     }
   }
-  bad(path, "the type '" + type.substr(0, 40) + "' is not supported or damaged");
+  bad(path, "the type " + shown(type) + " is not supported or damaged");
 }
 
 /// What the header says of its world: how many numbers a position has, which of them change their
@@ -216,7 +217,7 @@ double mm_of_unit(const std::string& path, const std::string& unit) {
       {"voxels", 1}, {"pixel", 1},     {"pixels", 1}};
   for (const auto& [name, mm] : kUnits)
     if (unit == name) return mm;
-  bad(path, "lengths in '" + unit.substr(0, 40) + "' are not supported; write them in mm");
+  bad(path, "lengths in " + shown(unit) + " are not supported; write them in mm");
 }
 
 /// The axes of the array: those of the image, and at most one of the values at a point.
@@ -395,8 +396,8 @@ void set_encoding(const std::string& path, const TextHeader& text, NrrdHeader& o
   } else if (encoding == "hex") {
     out.encoding = NrrdEncoding::kHex;
   } else {
-    bad(path, "the encoding '" + encoding.substr(0, 40) +
-                  "' is not supported or damaged; write raw or gzip");
+    bad(path,
+        "the encoding " + shown(encoding) + " is not supported or damaged; write raw or gzip");
   }
   const std::string endian = lower_case(text.value("endian"));
   if (!endian.empty() && endian != "little" && endian != "big") bad_line(path, "endian");

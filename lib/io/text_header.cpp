@@ -11,6 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/file.h"
+#include "larch/io/shown_text.h"
 
 namespace larch::io {
 namespace {
@@ -59,7 +60,7 @@ TextHeader read_text_header(const std::string& path, char separator, const std::
       const std::string value = trimmed(line.substr(at + 1));
       const auto [place, added] = header.values.insert({key, value});
       if (!added && place->second != value) {
-        bad(path, "the header says twice, and differently, what '" + key.substr(0, 40) + "' is");
+        bad(path, "the header says twice, and differently, what " + shown(key) + " is");
       }
       if (key == last_key) return header;
     }
@@ -116,7 +117,7 @@ std::vector<double> checked_sizes(const std::string& path, const std::string& di
                                   const std::string& sizes) {
   const std::vector<double> count = numbers_of(dimension);
   if (count.size() != 1 || !(count[0] >= 1) || count[0] != std::floor(count[0])) {
-    bad(path, "the header gives '" + dimension + "' dimensions; it is damaged");
+    bad(path, "the header gives " + shown(dimension) + " dimensions; it is damaged");
   }
   if (count[0] > kMostDimensions) {
     bad(path, "the header gives " + dimension + " dimensions; 1 to " +
@@ -125,15 +126,15 @@ std::vector<double> checked_sizes(const std::string& path, const std::string& di
   }
   std::vector<double> all = numbers_of(sizes);
   if (all.size() != static_cast<size_t>(count[0])) {
-    bad(path, "the header gives " + dimension + " dimensions and the sizes '" + sizes +
-                  "'; it is damaged");
+    bad(path, "the header gives " + dimension + " dimensions and the sizes " + shown(sizes) +
+                  "; it is damaged");
   }
   double product = 1;
   for (const double n : all) {
     product *= n;
     if (!(n >= 1 && n <= std::numeric_limits<int32_t>::max()) || n != std::floor(n) ||
         product > 1e14) {
-      bad(path, "the header gives the sizes '" + sizes + "'; the file is empty or damaged");
+      bad(path, "the header gives the sizes " + shown(sizes) + "; the file is empty or damaged");
     }
   }
   return all;

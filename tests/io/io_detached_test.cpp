@@ -60,6 +60,49 @@ TEST_CASE("a NIfTI file without another has none") {
   CHECK(detached(folder, "alone.hdr").empty());
 }
 
+TEST_CASE("the header of a NIfTI pair may be named .nii") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  write_file(folder / "pair.nii", with(with(sound.substr(0, 348), 345, 'i'), 108, 0.0F));
+  write_file(folder / "pair.img", sound.substr(352));
+  CHECK(read_volume<int16_t>(folder / "pair.nii").voxels() == 24);
+  CHECK(detached(folder, "pair.nii") == Names{"pair.img"});
+  REQUIRE(shell("gzip '" + (folder / "pair.nii") + "'"));
+  CHECK(detached(folder, "pair.nii.gz") == Names{"pair.img"});
+}
+
+TEST_CASE("an .nhdr names each file once, by links too, and patterns count the sign") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"a.raw", "-01.raw", "000.raw", " -1.raw", "  0.raw"}) {
+    write_file(folder / name, std::string(4, '\1'));
+  }
+  fs::create_symlink(folder / "a.raw", folder / "b.raw");
+  fs::create_hard_link(folder / "a.raw", folder / "c.raw");
+  for (const std::string other : {"b.raw", "c.raw", "./a.raw"}) {
+    write_file(folder / "link.nhdr", nhdr("LIST\na.raw\n" + other));
+    CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "link.nhdr"); }),
+               Catch::Contains("twice as a file of voxels"));
+  }
+  write_file(folder / "zeros.nhdr", nhdr("%03d.raw -1 0 1") + "\n");
+  CHECK(detached(folder, "zeros.nhdr") == Names{"-01.raw", "000.raw"});
+  write_file(folder / "unsigned.nhdr", nhdr("%03u.raw -1 0 1") + "\n");
+  CHECK(detached(folder, "unsigned.nhdr").empty());
+}
+
+TEST_CASE("messages hold no byte of a header that a terminal obeys") {
+  const TemporaryFolder folder;
+  const std::string escape = "\x1b]0;title\x07";
+  const std::string lines = "type: uint8\ndimension: 3\nsizes: 2 2 2\n";
+  for (const std::string& header :
+       {lines + "encoding: " + escape, lines + "encoding: raw\n" + escape + ": 1",
+        "type: " + escape + "\ndimension: 3\nsizes: 2 2 2\nencoding: raw",
+        "type: uint8\ndimension: " + escape + "\nsizes: 2 2 2\nencoding: raw",
+        lines + "encoding: raw\ndata file: " + escape}) {
+    const std::string message = reading_error(folder, "NRRD0004\n" + header + "\n\n", "x.nrrd");
+    CHECK(message.find('\x1b') == std::string::npos);
+  }
+}
+
 TEST_CASE("the data file of an .mhd is the one that its reader reads") {
   const TemporaryFolder folder;
   const std::string lines = "NDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\n";
