@@ -163,10 +163,20 @@ std::string foreign_file(const std::vector<RecordedOutput>& outputs,
   return "";
 }
 
-std::string in_the_way(const std::string& path) {
+/// `may_resume`: it may be what an interrupted run of a program with --resume goes on from.
+std::string in_the_way(const std::string& path, bool may_resume) {
+  const char* hint = may_resume
+                         ? "if an interrupted run left it, --resume --skip-existing goes on from "
+                           "it; else move it away, or --force replaces it"
+                         : "move it away, or --force replaces it";
   return "'" + path +
-         "' lies beside an output that is not there, and no sidecar tells that it belongs to it; "
-         "move it away, or --force replaces it";
+         "' lies beside an output that is not there, and no sidecar tells that it belongs to it; " +
+         hint;
+}
+
+bool has_flag(const CommandLine& line, const std::string& flag) {
+  return std::any_of(line.app.begin(), line.app.end(),
+                     [&](const config::Leaf& leaf) { return leaf.flag == flag; });
 }
 
 void take_outcome(const Json& record, EarlierOutputs& to) {
@@ -277,8 +287,11 @@ EarlierOutputs earlier_outputs(const std::vector<RecordedOutput>& outputs,
   if (flags.force) return {};
   if (earlier.state == EarlierOutputs::State::kOther) return earlier;
   const std::string foreign = foreign_file(outputs, companions, flags.no_sidecar);
-  if (!foreign.empty()) return {EarlierOutputs::State::kOther, in_the_way(foreign)};
-  return earlier;
+  if (foreign.empty()) return earlier;
+  const bool is_companion =
+      std::find(companions.begin(), companions.end(), foreign) != companions.end();
+  const bool may_resume = is_companion && has_flag(basis.line, "--resume");
+  return {EarlierOutputs::State::kOther, in_the_way(foreign, may_resume)};
 }
 
 std::string sidecar_of_replaced(const std::string& app, const std::vector<std::string>& names) {

@@ -237,7 +237,12 @@ start_long() {  # until its first checkpoint is there
   cmp m.pbt.ckpt kept
   expect 6 train_long --skip-existing
   has err.txt "'m.pbt.ckpt' lies beside an output that is not there"
+  has err.txt "if an interrupted run left it, --resume --skip-existing goes on from it"
   cmp m.pbt.ckpt kept
+  expect 0 train_long --resume --skip-existing
+  same_as_long m.pbt
+  rm m.pbt*
+  cp kept m.pbt.ckpt
   expect 6 train -l train.tsv -o n.pbt --checkpoint long.json
   [ -s long.json ]
   expect 0 train -l train.tsv -o m.pbt --force
