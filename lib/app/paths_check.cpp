@@ -97,14 +97,14 @@ void check_folder_of(const std::string& target, const std::string& path) {
   if (!why.empty()) throw OutputError("cannot write '" + path + "': " + why);
 }
 
-void check_file(const std::string& path, bool may_replace) {
+/// `what_to_do` about one that exists.
+void check_file(const std::string& path, bool may_replace, const std::string& what_to_do) {
   if (path.back() == '/' || is_folder(path)) {
     throw OutputError("output '" + path + "' is a folder; a file name is needed");
   }
   const OutputTarget target = output_target(path);
   if (would_replace(path) && !may_replace) {
-    throw OutputError("output '" + path +
-                      "' exists; use --force to replace it or --skip-existing to keep it");
+    throw OutputError("output '" + path + "' exists; " + what_to_do);
   }
   if (!target.stream) return check_folder_of(target.path, path);
   if (access(target.path.c_str(), W_OK) != 0) {
@@ -261,8 +261,14 @@ void check_outputs(const PlannedOutputs& planned, bool may_replace,
   const auto is_orphan = [&](const std::string& path) {
     return std::find(orphans.begin(), orphans.end(), path) != orphans.end();
   };
-  for (const auto* group : {&planned.main, &planned.further}) {
-    for (const std::string& path : *group) check_file(path, may_replace || is_orphan(path));
+  for (const std::string& path : planned.main) {
+    check_file(path, may_replace || is_orphan(path),
+               "use --force to replace it or --skip-existing to keep it");
+  }
+  // Beside outputs that are not there, which --skip-existing would therefore not keep.
+  for (const std::string& path : planned.further) {
+    check_file(path, may_replace || is_orphan(path),
+               "the output it belongs to is not there; move it away, or use --force to replace it");
   }
   for (const std::string& path : planned.folders) {
     check_output_folder(path, may_replace || planned.by_case);

@@ -3,10 +3,12 @@
 #include "larch/app/results_record.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "larch/app/json_text.h"
+#include "larch/core/error.h"
 
 namespace larch::detail {
 namespace {
@@ -139,6 +141,11 @@ std::vector<Content> contents_now(const ResultsBasis& now, const Json& inputs_th
   for (const RunInput& input : now.inputs) {
     if (ignored.contains(input.role)) continue;
     const Json stamp = input_stamp(input.path);
+    std::error_code ignored;
+    if (stamp.is_null() && !std::filesystem::exists(input.path, ignored)) {
+      throw InputError(input.role + " '" + input.path +
+                       "' does not exist; check the name and the current folder");
+    }
     const auto found = stamp.is_null() ? known.end() : known.find(stamp.dump());
     const bool is_known = found != known.end() && !found->second.empty();
     contents.push_back({input.role, input.of_case, input.path,
@@ -170,7 +177,7 @@ void compare_in_order(const std::vector<Content>& there, const std::vector<Conte
         found.push_back(role + " " + std::to_string(i + 1) + ": case '" + olds[i]->of_case +
                         "' there, '" + news[i]->of_case + "' now");
       } else if (news[i]->digest.empty()) {
-        found.push_back(described(*news[i]) + ": missing, or cannot be read twice to compare it");
+        found.push_back(described(*news[i]) + ": cannot be read twice to compare it");
       } else if (olds[i]->digest != news[i]->digest) {
         found.push_back(described(*news[i]) + (olds[i]->digest.empty()
                                                    ? ": its content was not recorded"

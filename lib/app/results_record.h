@@ -30,7 +30,8 @@ config::Json results_record(const ResultsBasis& basis, InputDigests& digests);
 
 /// What tells the run of `there`, a record as results_record writes it but from a file that nobody
 /// vouches for, from the run of `now`: "structure.threshold: 0.5 there, 0.6 now". Empty: their
-/// results are the same. Inputs are read only if their stamps differ. Throws InputError.
+/// results are the same. Inputs are read only if their stamps differ. Throws InputError, also
+/// for an input that is not there.
 std::vector<std::string> differences(const config::Json& there, const ResultsBasis& now,
                                      InputDigests& digests);
 

@@ -258,6 +258,12 @@ assert m['ok'] == 1 and m['skipped'] == 3, m"
   absent out/image_3.vtk
   cmp out/image_1.nii.gz out/image_3.nii.gz
   cp one_3.nii.gz out/image_3.nii.gz
+  # An image that is gone is a matter of the list, and nothing that --force could help.
+  mv image_0.nii.gz away.nii.gz
+  expect 7 detect --list list.tsv --output-dir out --skip-existing
+  grep -q "^image_0.failed.*image_0.nii.gz' does not exist" out/status.tsv
+  ! grep "^image_0.*--force" out/status.tsv
+  mv away.nii.gz image_0.nii.gz
   # One image by itself is the same run as the case of a list.
   expect 0 detect -i image_3.nii.gz -o out/image_3.nii.gz --skip-existing
   has err.txt "nothing to do"

@@ -247,6 +247,7 @@ unharmed() { [ "$(cat "$1")" = '{"Description": "mine"}' ] || { echo "$1 was rep
   unharmed d.txt.json
   foreign b.txt.tsv
   expect 6 app -i a.txt -o b.txt
+  has err.txt "output 'b.txt.tsv' exists; the output it belongs to is not there; move it away, or use --force"
   unharmed b.txt.tsv
   # --skip-existing makes again what an earlier run left in part: its sidecar names the table.
   expect 0 app -i a.txt -o b.txt --skip-existing
