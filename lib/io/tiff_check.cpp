@@ -43,6 +43,12 @@ constexpr uint64_t kYCbCr = 6;  ///< of kPhotometric
   throw InputError("'" + path + "': " + what + "; it is truncated or damaged");
 }
 
+/// The picture may be sound, but ITK would read beyond the text.
+[[noreturn]] void bad_text(const std::string& path, int tag, const std::string& what) {
+  throw InputError("'" + path + "': " + what + "; remove the field, for example with 'tiffset -u " +
+                   std::to_string(tag) + "', or save the picture again without it");
+}
+
 /// The values of a field: where they stand, already known to be inside the file.
 struct Field {
   int bytes_each = 0;  ///< 0: not a whole number
@@ -168,14 +174,16 @@ class TiffBytes {
     constexpr int kText = 2, kDateTime = 306;
     constexpr uint64_t kDateTimeBytes = 20;
     if (tag == kDateTime && field.count < kDateTimeBytes) {  // ITK takes 20 bytes, there or not
-      bad(path_, "its field DateTime has " + std::to_string(field.count) + " bytes instead of 20");
+      bad_text(
+          path_, tag,
+          "its field DateTime (306) has " + std::to_string(field.count) + " bytes instead of 20");
     }
     constexpr int kKnown[] = {269, 270, 271, 272, 285, 305, 306, 315, 316, 333, 337, 33432};
     if (type != kText || std::find(std::begin(kKnown), std::end(kKnown), tag) != std::end(kKnown)) {
       return;
     }
     if (field.count == 0 || get<char>(field.offset + field.count - 1) != '\0') {
-      bad(path_, "the text of field " + std::to_string(tag) + " does not end in a zero");
+      bad_text(path_, tag, "the text of field " + std::to_string(tag) + " does not end in a zero");
     }
   }
 
@@ -299,6 +307,12 @@ uint64_t stored_bytes(TiffBytes& file, const Directory& fields, uint64_t width, 
   if (counts == fields.end()) return file.size();
   if (counts->second.count < needed) {
     bad(file.path(), "the header does not give the size of every strip or tile");
+  }
+  // Old writers give too many bytes for an only strip; libtiff goes by the size of the picture
+  // then.
+  if (!tiled && needed == 1 && number(file, fields, kCompression, 1) == 1 &&
+      file.first(offsets->second) <= file.size()) {
+    return file.size() - file.first(offsets->second);
   }
   const uint64_t sum =
       bytes_of_pieces(file, offsets->second, counts->second, static_cast<uint64_t>(needed));

@@ -381,10 +381,19 @@ TEST_CASE("texts of a TIFF directory that ITK would read beyond their end are re
   const TemporaryFolder folder;
   TiffMaker date;
   date.fields[306] = {2, 4, 0x00333231};
-  CHECK_THAT(reading_error(folder, date.bytes(), "date.tif"), Catch::Contains("DateTime"));
+  for (const uint64_t count : {1, 4}) {
+    date.fields[306].count = count;
+    CHECK_THAT(reading_error(folder, date.bytes(), "date.tif"),
+               Catch::Contains("DateTime") && Catch::Contains("tiffset -u 306") &&
+                   !Catch::Contains("damaged"));
+  }
   TiffMaker open;
   open.fields[50000] = {2, 4, 0x34333231};
-  CHECK_THAT(reading_error(folder, open.bytes(), "open.tif"), Catch::Contains("50000"));
+  CHECK_THAT(reading_error(folder, open.bytes(), "open.tif"),
+             Catch::Contains("tiffset -u 50000") && !Catch::Contains("damaged"));
+  open.fields[50000].count = 0;
+  CHECK_THAT(reading_error(folder, open.bytes(), "open.tif"), Catch::Contains("tiffset -u 50000"));
+  open.fields[50000].count = 4;
   open.fields[50000].value = 0x00333231;
   write_file(folder / "ended.tif", open.bytes());
   CHECK(read_volume<uint8_t>(folder / "ended.tif").voxels() == 192);

@@ -109,6 +109,9 @@ std::vector<Row> picture_rows() {
   ring.next = ring.directory_offset();
   away.next = 1 << 20;
   strips.fields[257].value = INT32_MAX;
+  TiffMaker date, text;
+  date.fields[306] = {2, 1, 0};
+  text.fields[42113] = {2, 4, 0x34333231};
   const auto first = static_cast<uint32_t>(ring.directory_offset());
   TiffMaker marked;
   marked.fields[254] = {4, 1, 1};
@@ -122,6 +125,8 @@ std::vector<Row> picture_rows() {
       {"in a ring", "a.tif", ring.bytes()},
       {"beyond the end of the file", "a.tif", away.bytes()},
       {"fewer strips or tiles", "a.tif", strips.bytes()},
+      {"bytes instead of 20; remove the field", "a.tif", date.bytes()},
+      {"does not end in a zero; remove the field", "a.tif", text.bytes()},
       {"its first page is", "a.tif", pages},
       {"pages are of different sizes or kinds", "a.tif", two},
       {"more tables than the file can hold", "a.tif", pages_of_one_table(100, 300)},

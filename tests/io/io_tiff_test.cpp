@@ -60,6 +60,22 @@ TEST_CASE("TIFF pages that share a table of a few strips are read as before") {
   CHECK(volume({3, 11, 1999}) == 1999 % 256);
 }
 
+TEST_CASE("an only strip without compression may claim more bytes than the file has") {
+  const TemporaryFolder folder;
+  TiffMaker picture;
+  write_file(folder / "sound.tif", picture.bytes());
+  picture.fields[279].value = 1000;
+  write_file(folder / "more.tif", picture.bytes());
+  CHECK(same_values(read_volume<uint8_t>(folder / "more.tif"),
+                    read_volume<uint8_t>(folder / "sound.tif")));
+  picture.fields[257].value = picture.fields[278].value = 120;
+  CHECK_THAT(reading_error(folder, picture.bytes(), "short.tif"),
+             Catch::Contains("more than the file can hold"));
+  picture.fields[273].value = 5000;
+  CHECK_THAT(reading_error(folder, picture.bytes(), "away.tif"),
+             Catch::Contains("beyond the end of the file"));
+}
+
 TEST_CASE("a blank TIFF picture is believed in every compression") {
   const TemporaryFolder folder;
   // CCITT group 4: one bit says that a row is as the one above, so that it grows as much as it is
