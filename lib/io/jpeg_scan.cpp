@@ -13,6 +13,7 @@
 namespace larch::io {
 namespace {
 
+constexpr std::string_view kZero("\0", 1);    // after a byte ff that is none of a marker
 constexpr int kLookAhead = 8, kLongest = 16;  // bits of a code
 
 // A table of codes (T.81, annex C).
@@ -20,8 +21,10 @@ struct HuffmanTable {
   struct Code {
     uint8_t length = 0, symbol = 0;
   };
-  std::array<Code, 1 << kLookAhead> by_start{};                 // length 0: the code is longer
-  std::array<int32_t, kLongest + 1> first{}, count{}, index{};  // of the codes of one length
+  std::array<Code, 1 << kLookAhead> by_start{};  // length 0: the code is longer
+  // Of the codes of one length: the first, how many, and the place of their first symbol.
+  std::array<int32_t, kLongest + 1> first{}, count{};
+  std::array<size_t, kLongest + 1> index{};
   std::vector<uint8_t> symbols;
 };
 
@@ -55,8 +58,7 @@ class BitReader {
   void fill() {
     while (count_ <= 48 && !ended_) {
       const bool is_ff = at_ < data_.size() && data_[at_] == '\xff';
-      ended_ =
-          at_ >= data_.size() || (is_ff && data_.substr(at_ + 1, 1) != std::string_view("", 1));
+      ended_ = at_ >= data_.size() || (is_ff && data_.substr(at_ + 1, 1) != kZero);
       if (ended_) return;
       bits_ = bits_ << 8 | static_cast<uint8_t>(data_[at_]);
       count_ += 8;
@@ -79,7 +81,7 @@ std::optional<int> next_symbol(const HuffmanTable& table, BitReader& in) {
     const int32_t place = (bits >> (kLongest - length)) - table.first[length];
     if (place < 0 || place >= table.count[length]) continue;
     if (!in.skip(static_cast<int>(length))) return std::nullopt;
-    return table.symbols[static_cast<size_t>(table.index[length] + place)];
+    return table.symbols[table.index[length] + static_cast<size_t>(place)];
   }
   return std::nullopt;
 }
@@ -142,20 +144,22 @@ class Walker {
       if ((place & 15) > 3 || place >> 4 > 1) return false;
       HuffmanTable& table = tables_[place >> 4][place & 15];
       table = {};
-      int32_t code = 0, total = 0;
+      int32_t code = 0;
+      size_t total = 0;
       for (size_t length = 1; length <= kLongest; ++length) {
         table.first[length] = code;
         table.index[length] = total;
         table.count[length] = static_cast<uint8_t>(body[length]);
         code += table.count[length];
-        total += table.count[length];
+        total += static_cast<size_t>(table.count[length]);
         if (code > 1 << length) return false;
         code <<= 1;
       }
       body.remove_prefix(1 + kLongest);
-      if (total > 256 || body.size() < static_cast<size_t>(total)) return false;
-      table.symbols.assign(body.begin(), body.begin() + total);
-      body.remove_prefix(static_cast<size_t>(total));
+      if (total > 256 || body.size() < total) return false;
+      const std::string_view symbols = body.substr(0, total);
+      table.symbols.assign(symbols.begin(), symbols.end());
+      body.remove_prefix(total);
       fill_starts(table);
     }
     return true;
@@ -166,7 +170,7 @@ class Walker {
       const auto l = static_cast<size_t>(length);
       for (int32_t i = 0; i < table.count[l]; ++i) {
         const int32_t start = (table.first[l] + i) << (kLookAhead - length);
-        const uint8_t symbol = table.symbols[static_cast<size_t>(table.index[l] + i)];
+        const uint8_t symbol = table.symbols[table.index[l] + static_cast<size_t>(i)];
         std::fill_n(table.by_start.begin() + start, 1 << (kLookAhead - length),
                     HuffmanTable::Code{static_cast<uint8_t>(length), symbol});
       }

@@ -223,6 +223,24 @@ TEST_CASE("JPEG with missing or superfluous data is refused, whatever the proces
   }
 }
 
+TEST_CASE("the restart markers of JPEG stand where they must") {
+  const auto image = [](const std::string& data) {
+    std::string jpeg = blank_jpeg(1, 12);
+    jpeg.replace(jpeg.size() - 6, 4, data);
+    return compressed(kExtended, 12, {jpeg.insert(2, segment(0xdd, std::string("\0\4", 2)))});
+  };
+  const std::string row(1, '\0');  // of four blocks
+  CHECK(read_one(image(row + "\xff\xd0" + row + "\xff\xd1" + row + "\xff\xff\xd2" + row))[9] ==
+        2048);
+  for (const std::string& wrong :
+       {row + row + row + row, row + "\xff\xd0" + row + "\xff\xd2" + row + "\xff\xd1" + row,
+        row + "\xff\xd0" + row + "\xff\xd1" + row,
+        row + "\xff\xd0" + "\xff\xd1" + row + "\xff\xd2" + row,
+        row + row + "\xff\xd0" + row + "\xff\xd1" + row + "\xff\xd2" + row}) {
+    CHECK_THAT(reading_error_of(image(wrong)), Contains("damaged or truncated"));
+  }
+}
+
 TEST_CASE("JPEG of another process than the transfer syntax names is refused") {
   const auto refused = [](const std::string& syntax, uint16_t bits, const std::string& stream) {
     CHECK_THAT(error_of(compressed(syntax, bits, {stream})),
