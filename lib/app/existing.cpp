@@ -305,10 +305,13 @@ bool is_sidecar(const std::string& path) {
   return read_record(path, "Larch").has_value();
 }
 
-bool is_orphan(const std::string& sidecar, const std::string& output) {
-  if (is_there(output)) return false;
+bool is_sidecar_of(const std::string& sidecar, const std::string& output) {
   const auto record = read_record(sidecar, "Larch");
   return record && find_named(named_files(*record, folder_of(sidecar)), output) != nullptr;
+}
+
+bool is_orphan(const std::string& sidecar, const std::string& output) {
+  return !is_there(output) && is_sidecar_of(sidecar, output);
 }
 
 std::vector<std::string> orphans_of(const std::vector<std::string>& outputs) {

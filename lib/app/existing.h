@@ -42,6 +42,9 @@ std::string sidecar_of_replaced(const std::string& app, const std::vector<std::s
 /// Whether a file is a sidecar of this toolkit.
 bool is_sidecar(const std::string& path);
 
+/// Whether a file is a sidecar of this toolkit that names `output`.
+bool is_sidecar_of(const std::string& sidecar, const std::string& output);
+
 /// Whether a file is a sidecar of this toolkit that names `output`, and `output` is not there, as a
 /// run leaves it that was killed in between. It may be replaced unasked.
 bool is_orphan(const std::string& sidecar, const std::string& output);

@@ -79,6 +79,20 @@ void FileSet::hold_few_open() {
   refreshed_ = std::chrono::steady_clock::now();
 }
 
+std::vector<std::string> FileSet::names() const {
+  std::vector<std::string> names;
+  for (const AtomicFile& file : files_) names.push_back(file.path());
+  return names;
+}
+
+std::set<std::string> FileSet::folders() const {
+  std::set<std::string> folders;
+  for (const AtomicFile& file : files_) {
+    if (!file.target().stream) folders.insert(folder_of(file.target().path));
+  }
+  return folders;
+}
+
 void FileSet::commit() {
   std::set<std::string> folders;
   give_names(folders);

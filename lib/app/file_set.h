@@ -6,6 +6,7 @@
 #include <deque>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "larch/app/outputs.h"
 #include "larch/core/atomic_file.h"
@@ -29,6 +30,10 @@ class FileSet {
   /// Throws OutputError that names `path`, or what the writer throws, with the name of the
   /// temporary replaced by `path`; Stopped if a stop is requested.
   void write(const std::string& path, const Writer& writer);
+  /// Those that were written and have not got their names.
+  std::vector<std::string> names() const;
+  /// The folders that commit() gives names in; not those of devices and pipes.
+  std::set<std::string> folders() const;
   /// Gives the files their names and flushes their folders. Throws OutputError or Stopped.
   void commit();
   /// The same, but leaves the flushing to the caller: adds the folders to `folders`.

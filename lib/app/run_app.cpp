@@ -124,7 +124,11 @@ struct Run {
   const PlannedOutputs& planned;
   const ListedInputs& listed;
   InputDigests& digests;
+  SeenOutputs& seen;
   bool replace;
+
+  /// With --force it does not matter what is replaced, and without --skip-existing nothing is.
+  const SeenOutputs* may_replace_only() const { return line.common.force ? nullptr : &seen; }
 };
 
 ResultsBasis basis_of(const Run& run, const std::vector<RunInput>& further) {
@@ -197,13 +201,37 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
   const std::string& report_name = run.line.common.report;
   const std::string text = report_name.empty() ? "" : json_text(report(record), 2) + "\n";
   if (!report_name.empty() && report_name != "-") files.write(report_name, text_writer(text));
-  commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, context);
+  commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, context,
+                       run.may_replace_only());
   if (run.planned.by_case && !no_sidecar) {
     for (const std::string& folder : run.planned.folders) {
       write_folder_record(folder, sidecar(record), context);
     }
   }
   if (report_name == "-") print(text);
+}
+
+CaseFiles names_of(const Outputs& outputs) {
+  CaseFiles names;
+  for (const Outputs::File& file : outputs.files) {
+    if (file.companion) {
+      names.companions.push_back(file.path);
+    } else {
+      names.outputs.push_back({file.path, file.role});
+    }
+  }
+  return names;
+}
+
+EarlierOutputs earlier_of_case(const Run& run, const CaseFiles& files,
+                               const std::vector<RunInput>& inputs) {
+  for (const RunInput& input : inputs) run.digests.note(input.path);
+  std::vector<RecordedOutput> recorded;
+  recorded.reserve(files.outputs.size());
+  for (const CaseOutput& output : files.outputs) {
+    recorded.push_back({output.path, RecordedOutput::Kind::kFile, output.role});
+  }
+  return earlier_outputs(recorded, files.companions, basis_of(run, inputs), run.digests);
 }
 
 /// The files of one case and their sidecars, all or none.
@@ -220,7 +248,17 @@ void write_case(const Run& run, const Context& context, const Outputs& outputs, 
   const RunRecord record{basis, context, outputs, seconds, run.digests, written};
   const std::vector<Sidecar> sidecars =
       file_sidecars(record, !no_sidecar, [](const Outputs::File& file) { return file.role; });
-  commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, to_the_end);
+  try {
+    commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, to_the_end,
+                         run.may_replace_only());
+  } catch (const OutputAppeared&) {
+    if (earlier_of_case(run, names_of(outputs), outputs.inputs).state !=
+        EarlierOutputs::State::kSkip) {
+      throw;
+    }
+    context.info("'" + outputs.files.front().path +
+                 "' was written by another run meanwhile, from the same inputs; it stays");
+  }
 }
 
 /// Said once for all of them.
@@ -253,13 +291,9 @@ CaseWriter case_writer(const Run& run, const Context& context) {
     if (!orphans.empty()) context.info(orphans_found(orphans));
   };
   cases.earlier = [&](const CaseFiles& files, const std::vector<RunInput>& inputs) {
-    for (const RunInput& input : inputs) run.digests.note(input.path);
-    std::vector<RecordedOutput> recorded;
-    recorded.reserve(files.outputs.size());
-    for (const CaseOutput& output : files.outputs) {
-      recorded.push_back({output.path, RecordedOutput::Kind::kFile, output.role});
-    }
-    return earlier_outputs(recorded, files.companions, basis_of(run, inputs), run.digests);
+    for (const CaseOutput& output : files.outputs) run.seen.note(output.path);
+    for (const std::string& path : files.companions) run.seen.note(path);
+    return earlier_of_case(run, files, inputs);
   };
   cases.write = [&](const Outputs& outputs, double seconds) {
     write_case(run, context, outputs, seconds);
@@ -359,18 +393,15 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   const bool needs_list = program.listed_inputs && (flags.skip_existing || !flags.dry_run);
   const ListedInputs listed = needs_list ? program.listed_inputs() : ListedInputs{};
   InputDigests digests;
-  const Run run{program,
-                line,
-                paths,
-                planned,
-                listed,
-                digests,
-                flags.force || flags.skip_existing.has_value()};
+  SeenOutputs seen;
+  const Run run{program, line,    paths, planned,
+                listed,  digests, seen,  flags.force || flags.skip_existing.has_value()};
   if (flags.skip_existing && flags.no_sidecar) {
     console.log(LogLevel::kWarning,
                 "with --no-sidecar a later --skip-existing cannot tell what made these outputs");
   }
   if (!planned.by_case) {
+    for (const std::string& path : planned.main) seen.note(path);
     const EarlierOutputs earlier = earlier_outputs(recorded_outputs(planned, paths, flags.report),
                                                    companions, basis_of(run, {}), digests);
     if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);

@@ -108,11 +108,12 @@ std::string keep_aside(const std::string& path) {
   return std::rename(path.c_str(), kept.c_str()) == 0 ? kept : "";
 }
 
-FolderLock::FolderLock(const std::string& folder, double seconds) {
+FolderLock::FolderLock(const std::string& folder, double seconds, On on) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   try {
-    file_ = open_lock_file(parts_folder(folder) + "/lock");
+    file_ = on == On::kFolder ? open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                              : open_lock_file(parts_folder(folder) + "/lock");
   } catch (const OutputError&) {
     return;
   }

@@ -29,9 +29,11 @@ std::optional<std::string> read_untrusted(const std::string& path, size_t most);
 std::string keep_aside(const std::string& path);
 
 /// The right to rewrite what all runs into a folder share, held until the object ends; for the
-/// moment of the rewriting only. It is an flock on ".larch/lock", an empty file that stays.
+/// moment of the rewriting only. It is an flock on ".larch/lock", an empty file that stays, or on
+/// the folder itself, in which nothing is made for it; NFS has none on folders.
 class FolderLock {
  public:
+  enum class On { kLockFile, kFolder };
   enum class State {
     kTaken,
     kBusy,        ///< another run held it all the time; it may be stopped
@@ -39,7 +41,7 @@ class FolderLock {
   };
 
   /// Tries for `seconds`, at least once.
-  FolderLock(const std::string& folder, double seconds);
+  FolderLock(const std::string& folder, double seconds, On on = On::kLockFile);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
@@ -51,7 +53,7 @@ class FolderLock {
   State state_ = State::kUnsupported;
 };
 
-/// How long a run waits for the lock at its end. Rewriting takes milliseconds.
+/// How long a run waits for a lock. Rewriting and giving names take milliseconds.
 constexpr double kLockSeconds = 10;
 
 }  // namespace larch

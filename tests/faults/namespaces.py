@@ -6,16 +6,20 @@
 That is how tasks in containers share a folder. In every round each output has to be that of its own
 case. In every second round one of the four is killed (SIGKILL) on its way and run again; after that
 no temporary may be left. In every fifth round the four are batches into one output folder, whose
-status table has to list all of their cases.
+status table has to list all of their cases. In every other fifth round they are batches with the
+same ids for different images: whoever is the last to write a case, all of its files are his.
 """
+import json
 import os
 import shutil
 import subprocess
 import time
 
-from faults import Step, age, different, left_over, run, share, temporaries, write_list
+from faults import Step, age, content, different, left_over, run, share, temporaries, write_list
 
 PROCESSES = 4
+EQUAL_IDS = 12
+ENDINGS = ['.nii.gz', '.probability.nii.gz', '.vtk']
 
 
 def namespace():
@@ -62,6 +66,41 @@ def kill_at(process, moment):
 
 def start_all(commands):
     return [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for words in commands]
+
+
+def products(folder, name):
+    return {ending: content(f'{folder}/{name}{ending}') for ending in ENDINGS}
+
+
+def equal_ids_round(step, number, unshare):
+    folder, ids = step.folder(f'round-{number}'), range(EQUAL_IDS)
+    commands = []
+    for process in range(PROCESSES):
+        images = [image(step, (case + process) % PROCESSES) for case in ids]
+        cases = write_list(f'{step.work}/equal-{process}.tsv', 'image', images, ids)
+        commands.append(unshare + equal_ids_command(step, cases, folder))
+    for process, running in enumerate(start_all(commands)):
+        text, _ = running.communicate(timeout=300)
+        if running.returncode != 0:
+            step.violation(f'round {number}, process {process}: exit code {running.returncode}: {text}')
+    wanted = {image(step, case): products(f'{step.work}/reference-ids', case) for case in range(PROCESSES)}
+    for case in ids:
+        found, sources = products(folder, case), set()
+        for ending in ENDINGS:
+            with open(f'{folder}/{case}{ending}.json', encoding='utf-8') as file:
+                named = json.load(file).get('Sources', [])
+            sources.add(' '.join(name for name in named if name in wanted))
+        if len(sources) != 1 or found != wanted.get(sources.pop()):
+            step.violation(f'round {number}, case {case}: files or sidecars of different images')
+    if temporaries(folder):
+        step.violation(f'round {number}: left {temporaries(folder)}')
+    step.count('rounds of equal ids')
+    shutil.rmtree(folder)
+
+
+def equal_ids_command(step, cases, folder):
+    return [step.app('pbt-detect'), '--model', step.model, '--threads', '1', '--quiet', '--force', '--list', cases,
+            '--output-dir', folder, '--write', 'labels,probability,mesh']
 
 
 def seconds_of_first(step, unshare, batch):
@@ -123,13 +162,21 @@ def main():
             done = run(command(step, case, folder, batch))
             if done.returncode != 0:
                 raise SystemExit(f'the undisturbed run failed:\n{done.stdout}')
+    all_images = write_list(f'{step.work}/all.tsv', 'image', [image(step, case) for case in range(PROCESSES)],
+                            range(PROCESSES))
+    done = run(equal_ids_command(step, all_images, step.folder('reference-ids')))
+    if done.returncode != 0:
+        raise SystemExit(f'the undisturbed run over all images failed:\n{done.stdout}')
     seconds = {batch: seconds_of_first(step, unshare, batch) for batch in reference}
     rounds = 5 if step.quick else 50
     for number in range(rounds):
         if not step.in_time():
             step.violation(f'only {number} rounds in the time given')
             break
-        one_round(step, number, unshare, reference, seconds)
+        if number % 5 == 2:
+            equal_ids_round(step, number, unshare)
+        else:
+            one_round(step, number, unshare, reference, seconds)
     kills, missed = (step.outcomes[f'rounds {what}'] for what in ('with a kill', 'over before the kill'))
     if kills < missed and not step.quick:  # a few may all come too late on a busy machine
         step.violation(f'only {kills} of {kills + missed} kills hit a run')

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "larch/app/input_digests.h"
 #include "larch/app/outputs.h"
 #include "larch/app/resources.h"
+#include "larch/app/shared_folder.h"
 #include "larch/app/sidecar.h"
 #include "larch/app/sidecar_commit.h"
 #include "larch/app/signals.h"
@@ -194,6 +196,69 @@ TEST_CASE(
     CHECK_THROWS_AS(commit_with_sidecars(again, sidecars, "test", false, context), OutputError);
     CHECK(content(a + ".json") == foreign);
     CHECK_FALSE(fs::exists(a));
+  }
+}
+
+TEST_CASE("outputs get their names while no other run gives names in the folder") {
+  const Folder folder;
+  const Context context;
+  fs::create_directories(folder / "other");
+  const std::string a = folder / "a", b = folder / "other/b";
+  const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false, {"a"}},
+                                      {b, b + ".json", "{}", false, {"b"}}};
+  const std::string where = folder / "other";
+  std::optional<FolderLock> held(std::in_place, where, 0, FolderLock::On::kFolder);
+  REQUIRE(held->state() == FolderLock::State::kTaken);
+  FileSet files(/*replace=*/true, context);
+  files.write(a, text_writer("a"));
+  files.write(b, text_writer("b"));
+  const auto commit = [&] {
+    commit_with_sidecars(files, sidecars, "test", true, context, nullptr, 0.05);
+  };
+  CHECK_THROWS_WITH(commit(), Catch::Contains("another run holds the lock"));
+  for (const std::string& path : {a, b, a + ".json", b + ".json"}) CHECK_FALSE(fs::exists(path));
+  held.reset();
+  commit();
+  CHECK(content(b) == "b");
+}
+
+TEST_CASE("without --force only the output that was seen is replaced") {
+  const Folder folder;
+  const Context context;
+  const std::string a = folder / "a", b = folder / "b";
+  std::ofstream(a) << "old";
+  SeenOutputs seen;
+  seen.note(a);
+  seen.note(b);
+  const auto commit = [&] {
+    FileSet files(/*replace=*/true, context);
+    files.write(a, text_writer("new"));
+    files.write(b, text_writer("new"));
+    commit_with_sidecars(files, {{a, a + ".json", "{}", false, {"a"}}}, "test", true, context,
+                         &seen);
+  };
+  std::ofstream(b) << "of another run";
+  CHECK_THROWS_AS(commit(), OutputAppeared);
+  CHECK(content(a) == "old");
+  CHECK(content(b) == "of another run");
+  CHECK_FALSE(fs::exists(a + ".json"));
+  fs::remove(b);
+  commit();
+  CHECK(content(a) == "new");
+  CHECK_THROWS_AS(commit(), OutputAppeared);  // the run's own are no others
+}
+
+TEST_CASE("an output without a sidecar takes away that of its own name only") {
+  const Folder folder;
+  const Context context;
+  const std::string a = folder / "a", record = a + ".json";
+  for (const bool is_own : {false, true}) {
+    std::ofstream(record) << R"({"Larch": {"Status": "done", "Outputs": [{"Name": ")"
+                          << (is_own ? "a" : "c") << R"("}]}})";
+    FileSet files(/*replace=*/true, context);
+    files.write(a, text_writer("a"));
+    commit_with_sidecars(files, {{a, record}}, "test", true, context);
+    CHECK(fs::exists(record) == !is_own);
   }
 }
 
