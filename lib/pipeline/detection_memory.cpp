@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include <malloc.h>
+
 #include "larch/core/error.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/mesh_io.h"
@@ -93,6 +95,10 @@ DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& co
   memory.least =
       std::max({need.reading, beside, need.surveying, finishing_bytes(config, wanted, voxels, 0)});
   return memory;
+}
+
+void give_memory_back(int64_t memory_bytes) {
+  if (memory_bytes > 0) mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 
 void require_least(const DetectionMemory& memory, int64_t memory_bytes) {

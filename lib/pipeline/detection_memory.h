@@ -25,6 +25,10 @@ DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& co
                                  const Wanted& wanted, const ImageInfo& image, int64_t memory_bytes,
                                  const Device& device);
 
+/// To be called before the first volume is read: memory of a volume goes back to the system when it
+/// is let go, without which the promise of `memory_bytes` (0: none) would not be kept.
+void give_memory_back(int64_t memory_bytes);
+
 /// Throws MemoryError if the least that one detection of a batch takes is more than `memory_bytes`
 /// (0: no promise was made).
 void require_least(const DetectionMemory& memory, int64_t memory_bytes);

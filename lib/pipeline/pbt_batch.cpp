@@ -7,9 +7,8 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
-
-#include <malloc.h>
 
 #include "larch/app/bytes.h"
 #include "larch/app/failures.h"
@@ -54,7 +53,7 @@ class Batch {
         writer_(writer),
         context_(context),
         jobs_(request.cases.size()),
-        memory_(request.cases.size(), {{}, request.memory_bytes, 0}),
+        memory_(request.cases.size()),
         seconds_(request.cases.size(), 0),
         table_(request.folder, {"voxels", "volume_ml"}, context) {}
 
@@ -91,8 +90,7 @@ class Batch {
   OverlapLimits plan() {
     OverlapLimits limits;
     const int threads = context_.threads;
-    // Memory of a volume goes back to the system when it is let go.
-    if (request_.memory_bytes > 0) mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    give_memory_back(request_.memory_bytes);
     const bool alone = threads == 1 && !context_.device.is_cuda();
     limits.readers = alone ? 0 : std::clamp(threads / 2, 1, 8);
     limits.finishers = alone ? 0 : std::clamp(threads, 1, 32);
@@ -110,17 +108,21 @@ class Batch {
   }
 
   MemoryNeed need(size_t i) {
+    try {
+      probe(i);
+      return memory_[i]->need;
+    } catch (const std::exception&) {
+      return {};  // reading tries it again, and says what is wrong
+    }
+  }
+
+  void probe(size_t i) {
     const Case& c = request_.cases[i];
     ReadOptions read = request_.read;
     read.warn = nullptr;  // the reading itself will say it
-    try {
-      memory_[i] =
-          detection_memory(model_, config_, files_of(request_, c).wanted(),
-                           probe_image(c.image, read), request_.memory_bytes, context_.device);
-      return memory_[i].need;
-    } catch (const std::exception&) {
-      return {};  // reading will say what is wrong
-    }
+    memory_[i] =
+        detection_memory(model_, config_, files_of(request_, c).wanted(),
+                         probe_image(c.image, read), request_.memory_bytes, context_.device);
   }
 
   /// Runs a step of a case; false, with a row of the table, if it fails.
@@ -141,11 +143,15 @@ class Batch {
       for (const std::string& part : failure.chain) {
         message += (&part == &failure.chain.front() ? "" : ": ") + part;
       }
-      context_.log(LogLevel::kError, "case '" + request_.cases[i].id + "' failed: " + message);
       if (failure.code == ExitCode::kMemory) ++lacked_memory_;
-      record(i, {request_.cases[i].id, CaseStatus::kFailed, message, seconds_[i], {}, {}});
+      fail(i, {request_.cases[i].id, CaseStatus::kFailed, message, seconds_[i]});
       return false;
     }
+  }
+
+  void fail(size_t i, const CaseRow& row) {
+    context_.log(LogLevel::kError, "case '" + row.id + "' failed: " + row.message);
+    record(i, row);
   }
 
   void record(size_t i, const CaseRow& row) {
@@ -158,19 +164,22 @@ class Batch {
   bool read(size_t i) {
     const Case& c = request_.cases[i];
     const DetectionFiles files = files_of(request_, c);
-    bool is_skipped = false;
+    bool is_over = false;
     const bool go_on = attempt(i, [&] {
       const EarlierOutputs earlier = earlier_of(request_, c, writer_);
-      if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
-      is_skipped = earlier.state == EarlierOutputs::State::kSkip;
-      if (is_skipped) record(i, skipped_row(c, earlier));
+      is_over = earlier.state != EarlierOutputs::State::kCompute;
+      if (earlier.state == EarlierOutputs::State::kSkip) record(i, skipped_row(c, earlier));
+      if (earlier.state == EarlierOutputs::State::kOther) {
+        fail(i, {c.id, CaseStatus::kFailed, earlier.what});
+      }
     });
-    if (!go_on || is_skipped) return false;
+    if (!go_on || is_over) return false;
     return attempt(i, [&] {
-      require_least(memory_[i], request_.memory_bytes);
+      if (!memory_[i]) probe(i);  // no case goes on without a bound
+      require_least(*memory_[i], request_.memory_bytes);
       jobs_[i] = std::make_shared<DetectionJob>();
       jobs_[i]->wanted = files.wanted();
-      jobs_[i]->memory_bytes = memory_[i].evaluation;
+      jobs_[i]->memory_bytes = memory_[i]->evaluation;
       read_input(c.image, "", request_.read, *jobs_[i]);
       check_files_hold(files, jobs_[i]->image.grid());
       prepare(model_, config_, *jobs_[i], side_);
@@ -303,8 +312,8 @@ class Batch {
   const CaseWriter& writer_;
   const Context& context_;
   Context compute_, side_;
-  std::vector<std::shared_ptr<DetectionJob>> jobs_;  // of the cases in flight
-  std::vector<DetectionMemory> memory_;              // of each case, once it is known
+  std::vector<std::shared_ptr<DetectionJob>> jobs_;     // of the cases in flight
+  std::vector<std::optional<DetectionMemory>> memory_;  // of each case, once it is known
   std::vector<double> seconds_;
   std::atomic<size_t> lacked_memory_{0};  // cases that failed for it
   StatusTable table_;
