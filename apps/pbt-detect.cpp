@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+
 #include "larch/app/bytes.h"
 #include "larch/app/run_app.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pipeline/detection_description.h"
 #include "larch/pipeline/detection_plan.h"
 #include "larch/pipeline/image_inputs.h"
 #include "larch/pipeline/pbt_batch.h"
@@ -122,61 +124,13 @@ Outputs run(const Options& options, Context& context, const CaseWriter& writer) 
   return pipeline::detect_batch(model, options.config, batch_of(options, context), writer, context);
 }
 
-constexpr const char* kDescription =
-    "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
-    "asked for: label map, probability map, surface mesh, picture. All are on the grid of the "
-    "input or in LPS mm, whatever the space of the model; only GIFTI meshes (.gii) are RAS mm, as "
-    "that format has it: their x and y have the other sign. The results do not depend on the "
-    "device or the number of threads. If nothing is found, the outputs are written with the status "
-    "'rejected' and the exit code is 7.\n\n"
-    "With --list or --dataset and --output-dir the model is loaded once, and images are read and "
-    "results written while others are computed. The folder gets what --write says, with the bytes "
-    "that each image by itself would give: <id>.nii.gz and <id>.tsv (labels), "
-    "<id>.probability.nii.gz, <id>.vtk (mesh), <id>.png (qc) and <id>.candidates.tsv; and "
-    "status.tsv with a row for each case: ok, rejected, failed or skipped. A case that fails does "
-    "not stop the others; the exit code is 7 if any failed or was rejected, and 5 if memory is "
-    "what all that failed lacked: with more of it and --skip-existing the run goes on.\n\n"
-    "--skip-existing goes on with an interrupted run: cases whose outputs are all there are left "
-    "out, if their sidecars tell of the same content of image and model, the same configuration "
-    "and the same version of the results. Device, threads, memory and the names of folders do not "
-    "count. Otherwise, and if an output is not what its run wrote, the row of the case is failed "
-    "and says what differs; --force beside --skip-existing computes such cases again. A case that "
-    "was "
-    "rejected is so again. A label table that is missing is made again with its label map. "
-    "--skip-existing=name goes by the "
-    "names of what --write says, whatever made it, and looks for no label table; where only a part "
-    "is there, it is replaced if its sidecars tell of the same run, else the case fails. A file "
-    "beside a missing output that no sidecar tells to be of an earlier run is not replaced: the "
-    "case "
-    "fails.\n\n"
-    "Several runs may write into one folder at the same time, such as the tasks of an array with a "
-    "part of the list each. The folder may hold other cases; a case of the list whose outputs "
-    "exist is refused before anything is done, unless --force or --skip-existing is given. "
-    "status.tsv gets the rows of all runs, in natural order of the ids (c2 before c10); of two "
-    "rows of a case the one that ended later stays, but a skipped row never replaces a result. A "
-    "case that is skipped because sidecars confirm its result has the row of that result, "
-    "'computed "
-    "by an earlier run', and counts as skipped. "
-    "Columns that other programs added are kept. Until a run ends, its rows are in the folder "
-    ".larch as well, so that a run that is killed loses none: the next run takes them over. "
-    "larch.json tells of the run that ended last, and of those before it in \"EarlierRuns\".\n\n"
-    "--memory bounds what the evaluation takes on its device, beside the image (6 bytes per voxel "
-    "while it is read) and the probabilities (4): a volume that needs more is evaluated in slabs, "
-    "with the same result. --probability and --candidates need no more than that; then the voxels "
-    "above the threshold are counted as found. Labels, mesh and picture need up to 36 bytes per "
-    "voxel, 97 for each voxel near the surface that the graph cut may change "
-    "(structure.graph_cut.max_band_voxels), and 64 and 36 for each vertex and triangle of a mesh, "
-    "which are counted before it is made. With --list all images in flight together stay below the "
-    "same bound, the cut and the mesh included: as many are finished at a time as fit, and a case "
-    "whose reading, structure or mesh alone would take more fails with the bytes that it needs.";
-
 }  // namespace
 
 int main(int argc, char** argv) {
   AppInfo info;
   info.name = "pbt-detect";
   info.summary = "Find a structure with a model of pbt-train.";
-  info.description = kDescription;
+  info.description = pipeline::kDetectDescription;
   info.examples = {"pbt-detect --model liver.pbt --input patient.nii.gz --output seg.nii.gz",
                    "pbt-detect --model liver.pbt --input dicom-folder/ --output seg.nii.gz "
                    "--probability p.nii.gz --mesh liver.vtk --qc qc.png --report r.json",

@@ -110,25 +110,8 @@ Outputs train(const Options& options, std::string* checkpoint, Context& context)
   const pipeline::TrainingFiles files = files_of(options, context);
   pbt::TrainReport report;
   const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
-
-  Outputs outputs;
-  outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
-      .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
-      .metric("positive_samples", static_cast<double>(report.positive_samples))
-      .metric("negative_samples", static_cast<double>(report.negative_samples))
-      .metric("features", static_cast<double>(report.pool_features))
-      .metric("trees", static_cast<double>(report.trees))
-      .metric("nodes", static_cast<double>(report.nodes))
-      .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
-  if (report.held_out_volumes > 0) {
-    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes))
-        .metric("held_out_log_loss", report.held_out_log_loss)
-        .metric("held_out_auc", report.held_out_auc);
-  }
-  outputs.add(options.output,
-              [model](const std::string& path) { models::write_model(path, model); });
   *checkpoint = files.checkpoint;
-  return outputs;
+  return pipeline::training_outputs(options.output, model, report);
 }
 
 }  // namespace

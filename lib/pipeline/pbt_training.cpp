@@ -268,10 +268,6 @@ void estimate(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace
   if (!context.device.is_cuda()) plan.memory_bytes += static_cast<int64_t>(features * samples);
 }
 
-}  // namespace
-
-namespace {
-
 /// Throws InputError, as the run does, unless the checkpoint is one of these volumes, configuration
 /// and seed. That is known from the voxels, so all volumes are read, one after the other.
 void check_checkpoint(TrainingFiles files, const image::ModelSpace& space,
@@ -316,6 +312,26 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
   estimate(surveyed, space, config, context, plan);
   if (has_checkpoint(files)) check_checkpoint(files, space, config, context, plan);
   return plan;
+}
+
+Outputs training_outputs(const std::string& output, const pbt::Model& model,
+                         const pbt::TrainReport& report) {
+  Outputs outputs;
+  outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
+      .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
+      .metric("positive_samples", static_cast<double>(report.positive_samples))
+      .metric("negative_samples", static_cast<double>(report.negative_samples))
+      .metric("features", static_cast<double>(report.pool_features))
+      .metric("trees", static_cast<double>(report.trees))
+      .metric("nodes", static_cast<double>(report.nodes))
+      .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
+  if (report.held_out_volumes > 0) {
+    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes))
+        .metric("held_out_log_loss", report.held_out_log_loss)
+        .metric("held_out_auc", report.held_out_auc);
+  }
+  outputs.add(output, [model](const std::string& path) { models::write_model(path, model); });
+  return outputs;
 }
 
 }  // namespace larch::pipeline

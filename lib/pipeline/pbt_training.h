@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "larch/app/outputs.h"
 #include "larch/app/plan.h"
 #include "larch/core/context.h"
 #include "larch/io/case_list.h"
@@ -29,6 +30,10 @@ struct TrainingFiles {
 /// output that is one of the volumes), MemoryError, and Stopped after a checkpoint.
 pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                      pbt::TrainReport* report, const Context& context);
+
+/// The model, to be written to `output`, with the figures of its training.
+Outputs training_outputs(const std::string& output, const pbt::Model& model,
+                         const pbt::TrainReport& report);
 
 /// What train_pbt would do: all that it refuses before the training begins, found by reading the
 /// label maps and the headers of the images, and a table of the cases with what memory and time the
