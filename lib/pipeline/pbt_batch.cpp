@@ -301,8 +301,9 @@ class Batch {
                                 std::to_string(free) + " bytes free" + see,
                             ExitCode::kMemory);
     }
-    outputs.status("rejected", count + " cases failed and in " + std::to_string(rejected) +
-                                   " nothing was detected" + see);
+    const std::string nothing_in =
+        rejected > 0 ? " and in " + std::to_string(rejected) + " nothing was detected" : "";
+    outputs.status("rejected", count + " cases failed" + nothing_in + see);
     return outputs;
   }
 

@@ -122,10 +122,12 @@ std::vector<SurveyedCase> survey(const std::vector<Case>& cases, const SurveyReq
 }
 
 std::string size_cell(const Grid& grid) {
+  if (grid.size.x == 0) return "n/a";  // of an image that cannot be read
   return cell("%.0fx%.0fx%.0f", grid.size.x, grid.size.y, grid.size.z);
 }
 
 std::string spacing_cell(const Grid& grid) {
+  if (grid.size.x == 0) return "n/a";
   return cell("%.4gx%.4gx%.4g", grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z);
 }
 

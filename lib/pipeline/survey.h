@@ -41,7 +41,7 @@ struct SurveyRequest {
 std::vector<SurveyedCase> survey(const std::vector<Case>& cases, const SurveyRequest& request,
                                  const Context& context);
 
-/// Cells of the table of a plan: "512x512x120" and "0.7x0.7x2.5".
+/// Cells of the table of a plan: "512x512x120" and "0.7x0.7x2.5"; "n/a" without voxels.
 std::string size_cell(const Grid& grid);
 std::string spacing_cell(const Grid& grid);
 /// "0,1,2", cut after some; "-" for none.

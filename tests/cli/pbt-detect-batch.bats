@@ -217,6 +217,14 @@ assert [r['status'] for r in table] == ['ok', 'failed', 'ok', 'ok'], table"
   absent out/image_0.nii.gz
 }
 
+@test "--dry-run shows no grid for an image that cannot be read" {
+  printf 'image\nimage_0.nii.gz\nbroken.nii.gz\n' > list.tsv
+  echo garbage > broken.nii.gz
+  expect 7 detect --list list.tsv --output-dir out --dry-run
+  lacks out.txt 0x0x0
+  grep -q '^broken  *n/a  *n/a' out.txt
+}
+
 @test "--dry-run --skip-existing: the exit code of the run, and only what is still to be done" {
   expect 0 batch
   expect 0 batch --skip-existing --dry-run
@@ -230,7 +238,7 @@ assert [r['status'] for r in table] == ['ok', 'failed', 'ok', 'ok'], table"
 @test "--skip-existing: a case with outputs of another run fails and says what differs" {
   expect 0 batch
   expect 7 batch --skip-existing --structure.threshold 0.6
-  has err.txt "4 of 4 cases failed"
+  has err.txt "4 of 4 cases failed; see"
   status "
 for r in table:
     assert r['status'] == 'failed' and 'structure.threshold: 0.5 there, 0.6 now; --force' in r['message'], r"
