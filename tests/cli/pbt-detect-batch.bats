@@ -535,6 +535,7 @@ measured() {
 broad() { measured broad "$@"; }
 
 @test "--memory holds for a batch with broad bands of the graph cut, which stay as broad" {
+  [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} threads i
   /usr/bin/python3 "$source/tests/cli/make_broad.py" .
   echo '{"structure": {"graph_cut": {"band_low": 0, "band_high": 1}}}' > broad.json
@@ -558,6 +559,7 @@ assert all('bytes), --memory allows 2' in r[2] for r in rows), rows"
 }
 
 @test "--memory holds for meshes of rough surfaces, which are counted before they are made" {
+  [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} threads i code
   python "
 import nibabel, numpy
@@ -596,6 +598,7 @@ assert all('surface mesh' in r[2] and 'bytes), --memory allows 120 MiB' in r[2] 
 # Features that reach far make many small slabs, whose memory was once not given back. Voxels take 2
 # bytes as numbers of the model and 4 as probabilities.
 @test "--memory holds for one image, beside the image and the probabilities" {
+  [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
   "$BIN/pbt-train" --list train.tsv --output wide.pbt --config tiny.json --features.window 17 \
     --features.sizes 4,6 -q
@@ -610,6 +613,7 @@ nibabel.save(nibabel.Nifti1Image(values, numpy.diag([2, 2, 3, 1])), 'one.nii')"
 }
 
 @test "5: --memory holds for a case that is too large by itself, and the dry run says so" {
+  [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} code
   python "
 import nibabel, numpy

@@ -396,13 +396,16 @@ TEST_CASE("an exception that nobody can catch ends the process with its code") {
   CHECK(exit_code_of(thrower(std::logic_error("x"))) == 1);
 }
 
+#ifndef __SANITIZE_ADDRESS__  // which takes memory, and address space, of its own
 TEST_CASE("operator new says how much was asked for") {
   constexpr size_t kTooMuch = size_t{1} << 46;
   const Failure failure = failure_from([] { std::vector<char> v(kTooMuch); });
   CHECK(failure.code == ExitCode::kMemory);
   CHECK(failure.chain.front().find("(70368744177664 bytes) needed") != std::string::npos);
 }
+#endif
 
+#ifndef __SANITIZE_ADDRESS__  // which takes memory, and address space, of its own
 TEST_CASE("threads that cannot be had are an error of memory, with numbers") {
   const int code = exit_code_of([] {
     rlimit limit{};
@@ -420,6 +423,7 @@ TEST_CASE("threads that cannot be had are an error of memory, with numbers") {
   });
   CHECK(code == 5);
 }
+#endif
 
 TEST_CASE("a line of progress is due after 10 % or 30 s, whichever is later") {
   CHECK(progress_line_is_due(0.1, 0.0, 30));

@@ -166,6 +166,7 @@ TEST_CASE("free memory: files that are missing or damaged do not limit") {
   CHECK(machine.mib() == 8000);
 }
 
+#ifndef __SANITIZE_ADDRESS__  // which takes memory, and address space, of its own
 TEST_CASE("free memory of the host keeps to ulimit -v, and allocations to it") {
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
@@ -177,6 +178,7 @@ TEST_CASE("free memory of the host keeps to ulimit -v, and allocations to it") {
   CHECK_FALSE(host_memory_allows(wide + (size_t{1} << 30)));
   REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
 }
+#endif
 
 TEST_CASE("the text of exit code 5 has what was needed and what was free") {
   const std::string text = out_of_memory_text(123456789);
