@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using config::Json;
 using Kind = RecordedOutput::Kind;
 
-constexpr size_t kMostRecordBytes = size_t{256} << 20;
 constexpr const char* kReplacing = "replacing";
 
 /// Whether the name is taken, if only by a link that leads nowhere.
@@ -29,14 +28,8 @@ bool is_taken(const std::string& path) {
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
-/// Whether there is something under the name, behind links.
-bool is_there(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 bool is_there(const RecordedOutput& output) {
-  if (output.kind != Kind::kFolder) return is_there(output.path);
+  if (output.kind != Kind::kFolder) return path_exists(output.path);
   std::error_code error;
   for (fs::directory_iterator entry(output.path, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -53,7 +46,7 @@ std::string record_path(const RecordedOutput& output) {
 
 /// The object with what made an output; none if the file is missing or is no such record.
 std::optional<Json> read_record(const std::string& path, const char* key) {
-  const auto text = read_untrusted(path, kMostRecordBytes);
+  const auto text = read_untrusted(path, kMostSidecarBytes);
   if (!text) return std::nullopt;
   try {
     const Json json = config::parse(*text, path);
@@ -92,7 +85,7 @@ std::string not_written(const std::string& path, const std::string& why) {
 std::string why_no_output(const std::string& path) {
   std::error_code ignored;
   const bool is_file = fs::is_regular_file(path, ignored);
-  if (!is_there(path) || (is_file && !fs::is_empty(path, ignored))) return "";
+  if (!path_exists(path) || (is_file && !fs::is_empty(path, ignored))) return "";
   return "output '" + path + "' is " + (is_file ? "empty" : "no regular file") +
          "; move it away, or --force replaces it";
 }
@@ -109,9 +102,9 @@ Found look_at_folder(const std::string& folder, const Json& record) {
   if (!record.contains("Outputs") || files.size() != record["Outputs"].size()) return {"", false};
   Found found;
   for (const NamedFile& file : files) {
-    const std::string why = is_there(file.path) ? why_not_as_written(file) : "";
+    const std::string why = path_exists(file.path) ? why_not_as_written(file) : "";
     if (!why.empty()) return {not_written(file.path, why)};
-    if (!is_there(file.path)) found.is_whole = false;
+    if (!path_exists(file.path)) found.is_whole = false;
   }
   return found;
 }
@@ -311,7 +304,7 @@ bool is_sidecar_of(const std::string& sidecar, const std::string& output) {
 }
 
 bool is_orphan(const std::string& sidecar, const std::string& output) {
-  return !is_there(output) && is_sidecar_of(sidecar, output);
+  return !path_exists(output) && is_sidecar_of(sidecar, output);
 }
 
 std::vector<std::string> orphans_of(const std::vector<std::string>& outputs) {

@@ -3,11 +3,9 @@
 #include "larch/app/output_record.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 
-#include <sys/stat.h>
-
+#include "larch/app/input_digests.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 
@@ -17,15 +15,14 @@ namespace {
 namespace fs = std::filesystem;
 using config::Json;
 
-/// All but the digest; null for what is no regular file. Renaming a file changes none of it.
+/// All but the digest; null for what is no regular file. Renaming a file, which changes the time
+/// that is left out, changes none of it.
 Json stamp_of(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
-  const int64_t modified =
-      static_cast<int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
-  return {{"Bytes", static_cast<uint64_t>(status.st_size)},
-          {"Modified", modified},
-          {"Inode", static_cast<uint64_t>(status.st_ino)}};
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return nullptr;
+  Json stamp = input_stamp(path);
+  if (stamp.is_object()) stamp.erase("Changed");
+  return stamp;
 }
 
 Json at(const Json& object, const char* key) {

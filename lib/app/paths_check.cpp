@@ -32,11 +32,6 @@ void collect(const std::string& flag, const config::Node& node, std::vector<Give
   }
 }
 
-bool exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 bool is_folder(const std::string& path) {
   std::error_code error;
   return fs::is_directory(path, error);
@@ -86,7 +81,7 @@ void check_input(const GivenPath& given) {
 /// Of the file behind a link; `path` is the name that was given.
 void check_folder_of(const std::string& target, const std::string& path) {
   const std::string folder = folder_of(target);
-  if (!exists(folder)) {
+  if (!path_exists(folder)) {
     throw OutputError("cannot write '" + path + "': folder '" + folder +
                       "' does not exist; make it first, or correct the name");
   }
@@ -127,7 +122,7 @@ void check_output_folder(const std::string& path, bool may_hold_files) {
       throw OutputError("cannot make folder '" + path + "': the current folder: " +
                         error.message() + "; change into a folder that exists");
     }
-    while (above.has_relative_path() && !exists(above.string())) above = above.parent_path();
+    while (above.has_relative_path() && !path_exists(above.string())) above = above.parent_path();
     const std::string why = why_not_writable(above.string());
     if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
     return;
@@ -141,6 +136,11 @@ void check_output_folder(const std::string& path, bool may_hold_files) {
 }
 
 }  // namespace
+
+bool path_exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
 
 bool is_stream(const std::string& path) {
   try {
@@ -279,7 +279,7 @@ void require_free(const std::vector<std::string>& outputs) {
   std::string first;
   size_t count = 0;
   for (const std::string& path : outputs) {
-    if (!exists(path)) continue;
+    if (!path_exists(path)) continue;
     if (count++ == 0) first = path;
   }
   if (count == 0) return;

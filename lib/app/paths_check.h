@@ -10,6 +10,9 @@
 
 namespace larch::detail {
 
+/// Whether there is something under the name, behind links; false where that cannot be known.
+bool path_exists(const std::string& path);
+
 /// Whether an output of that name goes to a device, a pipe or a descriptor: it has no sidecar, need
 /// not be free, and may take several outputs.
 bool is_stream(const std::string& path);

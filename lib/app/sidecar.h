@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "larch/core/context.h"
 
 namespace larch::detail {
+
+/// What claims to be a sidecar, a report or a larch.json is read up to this size.
+constexpr size_t kMostSidecarBytes = size_t{256} << 20;
 
 /// "seg.nii.gz.json": the whole name is kept, since a run may write p.png and p.nii.gz.
 std::string sidecar_name(const std::string& output);

@@ -15,6 +15,7 @@
 #include "larch/app/existing.h"
 #include "larch/app/paths_check.h"
 #include "larch/app/shared_folder.h"
+#include "larch/app/sidecar.h"
 #include "larch/core/atomic_file.h"
 #include "larch/core/error.h"
 
@@ -22,13 +23,6 @@ namespace larch::detail {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kMostSidecarBytes = size_t{256} << 20;
-
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 /// A sidecar as it was before the outputs were replaced.
 struct Old {
@@ -61,7 +55,7 @@ enum class Turn {
 
 Turn turn_of(const Sidecar& one, bool replace) {
   if (one.text.empty()) return Turn::kNone;
-  if (one.may_hold_files ? replace : exists(one.output)) return Turn::kReplaced;
+  if (one.may_hold_files ? replace : path_exists(one.output)) return Turn::kReplaced;
   return is_orphan(one.path, one.output) ? Turn::kOverOrphan : Turn::kFirst;
 }
 
