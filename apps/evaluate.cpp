@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
-#include "larch/io/case_list.h"
-#include "larch/io/file.h"
-#include "larch/io/image.h"
+#include "larch/files/file.h"
+#include "larch/io/image/image.h"
+#include "larch/io/table/case_list.h"
 #include "larch/pipeline/evaluation_plan.h"
 #include "larch/pipeline/image_inputs.h"
 

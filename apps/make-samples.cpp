@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/run_app.h"
-#include "larch/io/image.h"
+#include "larch/io/image/image.h"
 #include "larch/pipeline/sample_files.h"
 
 namespace {

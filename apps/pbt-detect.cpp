@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "larch/app/bytes.h"
 #include "larch/app/run_app.h"
+#include "larch/config/bytes.h"
 #include "larch/models/pbt_file.h"
-#include "larch/pipeline/detection_description.h"
-#include "larch/pipeline/detection_plan.h"
+#include "larch/pipeline/detection/detection_description.h"
+#include "larch/pipeline/detection/detection_plan.h"
+#include "larch/pipeline/detection/pbt_batch.h"
 #include "larch/pipeline/image_inputs.h"
-#include "larch/pipeline/pbt_batch.h"
 
 namespace {
 

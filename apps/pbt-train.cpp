@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
-#include "larch/core/atomic_file.h"
-#include "larch/io/case_list.h"
-#include "larch/io/file.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+#include "larch/io/table/case_list.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/image_inputs.h"
 #include "larch/pipeline/pbt_training.h"

@@ -4,15 +4,14 @@
 
 include(LarchCuda)
 
-# Headers are included as "larch/<module>/<file>.h", in the build as after installation.
-file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
-file(CREATE_LINK ${PROJECT_SOURCE_DIR}/lib ${PROJECT_BINARY_DIR}/include/larch SYMBOLIC)
+# Headers are included as "larch/<room>/<file>.h", in the build as after installation.
 configure_file(${PROJECT_SOURCE_DIR}/scripts/cmake/larch_build.h.in
                ${PROJECT_BINARY_DIR}/include/larch_build.h)
 
 add_library(larch_settings INTERFACE)
 target_include_directories(larch_settings INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/lib> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # Not in the build: CMake 3.25 does not know CUDA C++20 and would refuse the dialect for nvcc too, so the
 # flag is given by hand below.
 target_compile_features(larch_settings INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)

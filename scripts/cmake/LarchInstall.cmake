@@ -56,7 +56,7 @@ if(larch_apps)
   set_target_properties(${larch_apps} PROPERTIES INSTALL_RPATH ${larch_bin_to_lib})
 endif()
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/larch
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/larch/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/larch
         COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN app EXCLUDE PATTERN pipeline EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/include/larch_build.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT Development)
@@ -70,7 +70,7 @@ install(EXPORT LarchTargets NAMESPACE larch:: DESTINATION ${larch_package_dir}
         COMPONENT Development)
 set(LARCH_ITK_COMPONENTS)
 if(LARCH_WITH_ITK)
-  get_directory_property(larch_itk DIRECTORY ${PROJECT_SOURCE_DIR}/lib/io DEFINITION ITK_MODULES_REQUESTED)
+  get_directory_property(larch_itk DIRECTORY ${PROJECT_SOURCE_DIR}/lib/larch/io DEFINITION ITK_MODULES_REQUESTED)
   list(JOIN larch_itk " " LARCH_ITK_COMPONENTS)
 endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LarchConfig.cmake.in

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,9 @@
 
 #include <unistd.h>
 
-#include "larch/core/mat.h"
-#include "larch/core/volume.h"
-#include "larch/io/image.h"
+#include "larch/data/mat.h"
+#include "larch/data/volume.h"
+#include "larch/io/image/image.h"
 
 namespace larch::fuzz {
 namespace {

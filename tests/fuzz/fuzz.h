@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "larch/core/error.h"
-#include "larch/core/grid.h"
+#include "larch/data/grid.h"
 
 /// What one execution of a fuzz target gets; the same function runs under libFuzzer (scripts/fuzz)
 /// and, over the files of tests/fuzz/seeds, as a plain test (replay.cpp).

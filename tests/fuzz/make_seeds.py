@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the seeds of the fuzz targets: tests/fuzz/make_seeds.py [FOLDER]    (default: seeds beside it)
 
-Small sound files of every kind, and beside them the inputs that the guards of lib/core/guard.h are
+Small sound files of every kind, and beside them the inputs that the guards of lib/larch/core/guard.h are
 for (guards.tsv says which). Files that fuzzing found stand in the same folders and are not made here;
 seeds/model comes from pbt-train: see strip_model.
 """

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "fuzz.h"
-
-#include "larch/io/file.h"
+#include "larch/files/file.h"
+#include "tests/fuzz/fuzz.h"
 
 // The TIFF reader of ITK does not free what it holds when a file is damaged; leak sanitizers (where
 // built in) are told not to count that.

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
-#include "larch/io/file.h"
-#include "larch/io/image.h"
+#include "larch/files/file.h"
+#include "larch/io/image/image.h"
 
 using namespace larch;
 

@@ -3,7 +3,7 @@
 // The files that a record of a run counts as the voxels of an image.
 #include <algorithm>
 
-#include "nifti_damage.h"
+#include "tests/io/nifti_damage.h"
 
 using namespace larch;
 using namespace larch::test;

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "io_test_util.h"
-
 #include "larch/io/filters.h"
-#include "larch/io/image.h"
+#include "larch/io/image/image.h"
+#include "tests/io/io_test_util.h"
 #include "tests/unit/box_mask.h"
 
 using namespace larch;

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "nifti_damage.h"
-#include "tiff_maker.h"
+#include "tests/io/nifti_damage.h"
+#include "tests/io/tiff_maker.h"
 
 using namespace larch;
 using namespace larch::test;

@@ -4,8 +4,9 @@
 #include <fstream>
 #include <limits>
 
-#include "nifti_damage.h"
 #include <sys/resource.h>
+
+#include "tests/io/nifti_damage.h"
 
 using namespace larch;
 using namespace larch::test;

@@ -3,14 +3,14 @@
 // JPEG where memory is short, or time would be.
 #include <fstream>
 
-#include "io_test_util.h"
-#include "jpeg_maker.h"
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "larch/io/file.h"
-#include "larch/io/image.h"
+#include "larch/files/file.h"
+#include "larch/io/image/image.h"
+#include "tests/io/io_test_util.h"
+#include "tests/io/jpeg_maker.h"
 
 using namespace larch;
 using namespace larch::test;

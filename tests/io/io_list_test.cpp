@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "io_test_util.h"
-
-#include "larch/io/case_list.h"
+#include "larch/io/table/case_list.h"
+#include "tests/io/io_test_util.h"
 
 using namespace larch;
 using namespace larch::test;

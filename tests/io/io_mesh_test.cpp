@@ -3,9 +3,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "io_test_util.h"
-
-#include "larch/io/mesh_io.h"
+#include "larch/io/mesh/mesh_io.h"
+#include "tests/io/io_test_util.h"
 
 using namespace larch;
 using namespace larch::test;

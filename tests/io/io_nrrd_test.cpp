@@ -4,7 +4,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "nifti_damage.h"
+#include "tests/io/nifti_damage.h"
 
 using namespace larch;
 using namespace larch::test;

@@ -6,9 +6,9 @@
 #include <set>
 #include <sstream>
 
-#include "jpeg_maker.h"
-#include "nifti_damage.h"
-#include "tiff_maker.h"
+#include "tests/io/jpeg_maker.h"
+#include "tests/io/nifti_damage.h"
+#include "tests/io/tiff_maker.h"
 
 using namespace larch;
 using namespace larch::test;

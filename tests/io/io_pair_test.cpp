@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // NIfTI in two files: which ones are read, and that a run records all of them.
-#include "io_test_util.h"
 #include <catch2/catch.hpp>
 
-#include "larch/io/file.h"
-#include "larch/io/image.h"
+#include "larch/files/file.h"
+#include "larch/io/image/image.h"
+#include "tests/io/io_test_util.h"
 
 using namespace larch;
 using namespace larch::test;

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "larch/core/error.h"
-#include "larch/core/volume.h"
-#include "larch/io/file.h"
+#include "larch/data/volume.h"
+#include "larch/files/file.h"
 
 namespace larch::test {
 namespace fs = std::filesystem;

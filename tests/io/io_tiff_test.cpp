@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // What the check of TIFF directories costs, and how much a compressed picture may grow.
-#include "nifti_damage.h"
-#include "tiff_maker.h"
-
-#include "larch/io/tiff_check.h"
+#include "larch/io/formats/tiff_check.h"
+#include "tests/io/nifti_damage.h"
+#include "tests/io/tiff_maker.h"
 
 using namespace larch;
 using namespace larch::test;

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "io_test_util.h"
-
-#include "larch/io/zstream.h"
+#include "larch/io/image/zstream.h"
+#include "tests/io/io_test_util.h"
 
 namespace larch::test {
 namespace {

@@ -4,9 +4,8 @@
 
 #include <string>
 
-#include "io_test_util.h"
-
-#include "larch/io/image.h"
+#include "larch/io/image/image.h"
+#include "tests/io/io_test_util.h"
 
 namespace larch::test {
 

@@ -10,12 +10,12 @@
 
 #include "larch/core/device.h"
 #include "larch/image/integral.h"
-#include "larch/pbt/boost.h"
-#include "larch/pbt/evaluate.h"
-#include "larch/pbt/train.h"
-#include "larch/pbt/votes.h"
-#include "tests/unit/pbt_fixtures.h"
-#include "tests/unit/pbt_same_trees.h"
+#include "larch/learning/boost.h"
+#include "larch/learning/votes.h"
+#include "larch/pbt/evaluate/evaluate.h"
+#include "larch/pbt/train/train.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
+#include "tests/unit/pbt/pbt_same_trees.h"
 
 namespace larch {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "larch/core/device.h"
 #include "larch/core/error.h"
-#include "larch/pbt/slabs.h"
-#include "tests/unit/pbt_fixtures.h"
+#include "larch/pbt/evaluate/slabs.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch {
 namespace {

@@ -8,7 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include "larch/image/integral.h"
-#include "larch/pbt/evaluate.h"
+#include "larch/pbt/evaluate/evaluate.h"
 #include "tests/perf/benchmarks.h"
 #include "tests/perf/synthetic.h"
 

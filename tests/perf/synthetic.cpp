@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "larch/core/random_math.h"
-#include "larch/pbt/train.h"
+#include "larch/pbt/train/train.h"
 
 namespace larch::perf {
 namespace {

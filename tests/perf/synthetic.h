@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/core/volume.h"
+#include "larch/data/volume.h"
 #include "larch/pbt/model.h"
-#include "larch/pbt/samples.h"
+#include "larch/pbt/train/samples.h"
 
 namespace larch::perf {
 

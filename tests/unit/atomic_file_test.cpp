@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // The one writer of files: names, locks, links, streams, and what killed runs leave behind.
-#include "larch/core/atomic_file.h"
+#include "larch/files/atomic_file.h"
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "larch/core/error.h"
-#include "larch/core/temporaries.h"
+#include "larch/files/temporaries.h"
 #include "tests/unit/folder.h"
 
 namespace larch {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "larch/core/volume.h"
+#include "larch/data/volume.h"
 
 namespace larch::test {
 

@@ -11,11 +11,11 @@
 #include "larch/core/context.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
-#include "larch/core/grid.h"
 #include "larch/core/guard.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
-#include "larch/core/volume.h"
+#include "larch/data/grid.h"
+#include "larch/data/volume.h"
 
 namespace larch {
 namespace {

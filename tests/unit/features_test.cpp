@@ -4,13 +4,13 @@
 #include <map>
 #include <set>
 
-#include "pbt_fixtures.h"
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/features/haar.h"
 #include "larch/image/integral.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {
 

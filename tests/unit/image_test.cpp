@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "pbt_fixtures.h"
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
@@ -12,6 +11,7 @@
 #include "larch/image/channel_math.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {
 

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <sstream>
 
-#include "pbt_fixtures.h"
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "larch/models/bytes.h"
 #include "larch/models/container.h"
 #include "larch/models/pbt_file.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {
 

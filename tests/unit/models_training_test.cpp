@@ -5,12 +5,12 @@
 #include <fstream>
 #include <iterator>
 
-#include "pbt_fixtures.h"
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
 #include "larch/core/error.h"
 #include "larch/models/pbt_file.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {
 

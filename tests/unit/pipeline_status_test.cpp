@@ -15,13 +15,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "larch/app/folder_record.h"
-#include "larch/app/shared_folder.h"
+#include "larch/app/records/folder_record.h"
+#include "larch/app/records/shared_folder.h"
+#include "larch/cases/status_rows.h"
+#include "larch/cases/status_table.h"
 #include "larch/core/error.h"
-#include "larch/core/temporaries.h"
-#include "larch/io/file.h"
-#include "larch/pipeline/status_rows.h"
-#include "larch/pipeline/status_table.h"
+#include "larch/files/file.h"
+#include "larch/files/temporaries.h"
 
 namespace {
 bool has_no_locks = false;

@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "larch/app/bytes.h"
+#include "larch/cases/overlap.h"
+#include "larch/config/bytes.h"
 #include "larch/core/error.h"
-#include "larch/io/file.h"
-#include "larch/pipeline/detection_memory.h"
-#include "larch/pipeline/overlap.h"
-#include "larch/pipeline/pbt_batch.h"
+#include "larch/files/file.h"
+#include "larch/pipeline/detection/detection_memory.h"
+#include "larch/pipeline/detection/pbt_batch.h"
 
 namespace larch::pipeline {
 namespace {

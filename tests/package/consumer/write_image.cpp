@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/image.h"
+#include "larch/io/image/image.h"
 
 // Referring to input and output is enough: then ITK has to link.
 bool can_write(const char* path) {

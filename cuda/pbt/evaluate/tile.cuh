@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/pbt/evaluate/walk.cuh"
+
+// What the walks on tiles share: bricks of voxels, the copy of the integral volume in shared
+// memory, and the evaluation of a node on it.
+namespace larch::pbt::cuda {
+
+constexpr int kPasses = 16;
+constexpr int kMaxBricks = 12;  ///< bricks of a tile: a copy for more would not fit
+constexpr int kTogether = 4;    ///< voxels of a lane that are evaluated at a time
+
+/// Shape of a brick: a pass is a plane of 8 x 1 x 4 voxels (staged: in the copy, planes along z are
+/// 8 banks apart) or a row of 32 (direct, whole cache lines).
+template <bool kStaged>
+struct Brick {
+  static constexpr int kX = kStaged ? 8 : 32;
+  static constexpr int kY = kStaged ? kPasses : 4;
+  static constexpr int kZ = kStaged ? 4 : kPasses / 4;
+};
+
+/// A tile and its copy in shared memory.
+struct Tiling {
+  Vec3i bricks{};  ///< of a tile, along x, y, z
+  Vec3i tiles{};   ///< of the image
+  Vec3i lo{};      ///< first element of the copy, relative to the tile's first voxel
+  Vec3i extent{};  ///< elements of the copy
+  int row = 0, plane = 0;
+  int channel = 0;  ///< that is copied
+};
+
+/// A lane's voxels: kPasses in each brick of the tile. Staged, they are those whose elements lie in
+/// the lane's bank of shared memory.
+template <bool kStaged>
+struct Lane {
+  const WalkArguments& a;
+  const Tiling& tiling;
+  Vec3i tile;  ///< first voxel in the image
+  int first;   ///< pass 0 of this view, counted over the tile's bricks
+  int lane;
+
+  __device__ Vec3i in_tile(int pass) const {
+    const int brick = (first + pass) / kPasses, p = (first + pass) % kPasses;
+    Vec3i at{brick % tiling.bricks.x * Brick<kStaged>::kX,
+             brick / tiling.bricks.x % tiling.bricks.y * Brick<kStaged>::kY,
+             brick / tiling.bricks.x / tiling.bricks.y * Brick<kStaged>::kZ};
+    if (!kStaged) return at + Vec3i{lane, p & 3, p >> 2};
+    at.y += p;
+    // The bank of an element is x + row y + 8 z modulo 32 (plane strides are 8 banks apart).
+    const int turned = (lane - at.x - tiling.row * at.y) & 31;
+    return at + Vec3i{turned & 7, 0, turned >> 3};
+  }
+  __device__ Vec3i voxel(int pass) const { return tile + in_tile(pass); }
+  __device__ bool in_image(const Vec3i& at) const {
+    return at.x < a.size.x && at.y < a.size.y && at.z < a.size.z;
+  }
+  __device__ bool is_wanted(const Vec3i& at) const {
+    return in_image(at) && (a.roi == nullptr || a.roi[linear_index(a.size, at)] != 0);
+  }
+  /// Element of the copy to which the offsets of packed taps are added.
+  __device__ int32_t staged_element(int pass) const {
+    const Vec3i at = in_tile(pass);
+    return at.x + tiling.row * at.y + tiling.plane * at.z;
+  }
+  /// Element of the integral volume; of the nearest voxel if the pass lies beyond the border.
+  __device__ int64_t element(int channel, int pass) const {
+    const Vec3i at = voxel(pass);
+    return a.layouts[channel].base(
+        {min(at.x, a.size.x - 1), min(at.y, a.size.y - 1), min(at.z, a.size.z - 1)});
+  }
+};
+
+__device__ inline uint32_t load_shared(uint32_t address) {
+  uint32_t value;
+  asm("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
+  return value;
+}
+
+/// The elements at four byte offsets from N addresses in shared memory.
+template <int N>
+__device__ inline void load_four(const uint32_t (&offset)[4], const uint32_t (&at)[N],
+                                 uint32_t (&value)[4][N]) {
+#pragma unroll
+  for (int t = 0; t < 4; ++t) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) value[t][j] = load_shared(at[j] + offset[t]);
+  }
+}
+
+/// Adds the taps of a weak classifier on the copied channel: four taps a word of the stream, of
+/// which `first` has been read. All elements of a word are asked for before the first is used.
+template <int N>
+__device__ inline void add_staged_taps(const uint4* taps, const uint4& first,
+                                       const WeakHeader& weak, const uint32_t (&at)[N],
+                                       uint32_t (&sum)[N]) {
+  uint4 next = first;
+  uint32_t value[4][N];
+  int k = 0;
+  for (; k < weak.pure; ++k) {
+    const uint4 word = next;
+    // One word beyond the last is the next weak classifier's, or the end of the stream's filling.
+    next = __ldg(taps + k + 1);
+    const uint32_t offset[4] = {word.x, word.y, word.z, word.w};
+    load_four(offset, at, value);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      sum[j] += value[0][j] - value[1][j];
+      sum[j] += value[2][j] - value[3][j];
+    }
+  }
+  for (; k < weak.words; ++k) {
+    const uint4 word = next;
+    next = __ldg(taps + k + 1);
+    const uint32_t packed[4] = {word.x, word.y, word.z, word.w};
+    const uint32_t offset[4] = {word.x >> kWeightBits, word.y >> kWeightBits, word.z >> kWeightBits,
+                                word.w >> kWeightBits};
+    load_four(offset, at, value);
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+      const auto weight = static_cast<uint32_t>(
+          static_cast<int32_t>(packed[t] << (32 - kWeightBits)) >> (32 - kWeightBits));
+#pragma unroll
+      for (int j = 0; j < N; ++j) sum[j] += weight * value[t][j];
+    }
+  }
+}
+
+/// H of a node at N voxels of each lane. `staged`: their addresses in the copy. kMixed: some weak
+/// classifiers use channels that are not copied. kEarly: early rejection is wanted.
+template <int N, bool kStaged, bool kMixed, bool kEarly>
+__device__ inline void strong_at(const TreeImageView& tree, const ImageNode& node,
+                                 const Lane<kStaged>& lane, const uint32_t (&staged)[N],
+                                 const int (&pass)[N], int32_t (&h)[N]) {
+  const uint4* at = tree.stream + node.first;
+  int32_t votes[N] = {};
+  // The header and the first taps of the next weak classifier are read while this one is at work.
+  uint4 next[3] = {__ldg(at), __ldg(at + 1), __ldg(at + 2)};
+  for (int w = 0; w < node.n_weak; ++w) {
+    const WeakHeader weak(next[0], next[1]);
+    const uint4 first = next[2];
+    const uint4* following = at + 2 + weak.words;
+#pragma unroll
+    for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
+    uint32_t sum[N] = {};
+    if (kStaged && (!kMixed || weak.channel == lane.tiling.channel)) {
+      add_staged_taps(at + 2, first, weak, staged, sum);
+    } else {
+      int64_t direct[N];
+#pragma unroll
+      for (int j = 0; j < N; ++j) direct[j] = lane.element(weak.channel, pass[j]);
+      add_taps(at + 2, weak.words, lane.a.integral, direct, sum);
+    }
+    at = following;
+#pragma unroll
+    for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
+    if (kEarly && tree.early_rejection != 0) {
+      const bool certain = all_certain(tree, node, weak.rest, votes);
+      if (__all_sync(0xffffffffu, certain)) return to_certain(tree, node, weak.rest, votes, h);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < N; ++j) h[j] = strong_value(votes[j], node.alpha_sum);
+}
+
+/// Copies the tile's part of the integral volume to shared memory; a warp copies whole rows.
+__device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3i& tile,
+                             uint32_t* copy) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  const image::IntegralLayout& layout = a.layouts[t.channel];
+  const Vec3i pad{layout.pad, layout.pad, layout.pad};
+  const Vec3i first = tile + t.lo + pad;
+  const int columns = min(t.extent.x, layout.stride_size.x - first.x);
+  int y = static_cast<int>(threadIdx.x) / 32, z = 0;
+  while (true) {
+    while (y >= t.extent.y) {
+      y -= t.extent.y;
+      ++z;
+    }
+    if (z >= t.extent.z) break;
+    if (first.y + y < layout.stride_size.y && first.z + z < layout.voxels.z + 2 * layout.pad + 1) {
+      const uint32_t* from =
+          a.integral + layout.offset + first.x + layout.linear_offset(0, first.y + y, first.z + z);
+      uint32_t* to = copy + t.row * y + t.plane * z;
+      for (int x = lane; x < columns; x += 32) {
+        const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to + x));
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(from + x));
+      }
+    }
+    y += warps;
+  }
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/// First voxel of tile n.
+template <bool kStaged>
+__device__ inline Vec3i tile_corner(const Tiling& t, int64_t n) {
+  return {static_cast<int>(n % t.tiles.x) * t.bricks.x * Brick<kStaged>::kX,
+          static_cast<int>(n / t.tiles.x % t.tiles.y) * t.bricks.y * Brick<kStaged>::kY,
+          static_cast<int>(n / t.tiles.x / t.tiles.y) * t.bricks.z * Brick<kStaged>::kZ};
+}
+
+/// Most levels of inner nodes that walk_levels takes.
+constexpr int kMaxLevels = kTileLevels;
+
+/// The level-by-level walk on staged tiles, for trees of at most kMaxLevels levels.
+void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t copy_bytes,
+                 bool mixed, const Device& device);
+
+/// Shared memory of walk_levels beside the copy.
+size_t level_state_bytes();
+
+/// Value of a device's attribute.
+int device_attribute(cudaDeviceAttr which, const Device& device);
+
+}  // namespace larch::pbt::cuda

@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/app/outputs/paths_check.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <unistd.h>
+
+#include "larch/app/records/sidecar.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/temporaries.h"
+
+namespace larch::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+void collect(const std::string& flag, const config::Node& node, std::vector<GivenPath>& found) {
+  if (node.path && node.kind == config::Kind::kString) {
+    const std::string path = std::get<std::string>(node.get());
+    if (!path.empty()) found.push_back({flag, *node.path, path});
+  } else if (node.size) {
+    for (size_t i = 0; i < node.size(); ++i) collect(flag, node.at(i), found);
+  } else {
+    for (const config::Node& member : node.members) collect(flag, member, found);
+  }
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) || resolved_name(a) == resolved_name(b);
+}
+
+/// A log is text; an image that only a list names is not. True also if there is nothing yet.
+bool holds_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 4096> start{};
+  file.read(start.data(), start.size());
+  return std::none_of(start.data(), start.data() + file.gcount(),
+                      [](char c) { return static_cast<unsigned char>(c) < '\t'; });
+}
+
+/// Temporaries that a killed run left behind do not count.
+bool holds_files(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (!is_temporary_name(at->path().filename().string())) return true;
+  }
+  return false;
+}
+
+void check_input(const GivenPath& given) {
+  const std::string name = given.flag + ": '" + given.path + "'";
+  std::error_code error;
+  const fs::file_status status = fs::status(given.path, error);
+  if (status.type() == fs::file_type::not_found) {
+    throw InputError(name + " does not exist; check the name and the current folder");
+  }
+  if (error) throw InputError(name + " cannot be read: " + error.message());
+  const bool folder = status.type() == fs::file_type::directory;
+  if (given.role == PathRole::kInputDir && !folder) throw InputError(name + " is not a folder");
+  if (folder && (given.role == PathRole::kInputMesh || given.role == PathRole::kInputFile)) {
+    throw InputError(name + " is a folder; a file is needed");
+  }
+  if (access(given.path.c_str(), R_OK | (folder ? X_OK : 0)) != 0) {
+    throw InputError(name + " may not be read: " + std::strerror(errno));
+  }
+}
+
+/// Of the file behind a link; `path` is the name that was given.
+void check_folder_of(const std::string& target, const std::string& path) {
+  const std::string folder = folder_of(target);
+  if (!path_exists(folder)) {
+    throw OutputError("cannot write '" + path + "': folder '" + folder +
+                      "' does not exist; make it first, or correct the name");
+  }
+  if (!is_folder(folder)) {
+    throw OutputError("cannot write '" + path + "': '" + folder + "' is not a folder");
+  }
+  const std::string why = why_not_writable(folder);
+  if (!why.empty()) throw OutputError("cannot write '" + path + "': " + why);
+}
+
+/// `what_to_do` about one that exists.
+void check_file(const std::string& path, bool may_replace, const std::string& what_to_do) {
+  if (path.back() == '/' || is_folder(path)) {
+    throw OutputError("output '" + path + "' is a folder; a file name is needed");
+  }
+  const OutputTarget target = output_target(path);
+  if (would_replace(path) && !may_replace) {
+    throw OutputError("output '" + path + "' exists; " + what_to_do);
+  }
+  if (!target.stream) return check_folder_of(target.path, path);
+  if (access(target.path.c_str(), W_OK) != 0) {
+    throw OutputError("cannot write '" + path + "': " + std::strerror(errno));
+  }
+}
+
+void check_output_folder(const std::string& path, bool may_hold_files) {
+  std::error_code error;
+  const bool there = fs::exists(fs::status(path, error));
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw OutputError("output folder '" + path + "': " + error.message() + "; correct the name");
+  }
+  if (there && !is_folder(path)) {
+    throw OutputError("output folder '" + path + "' exists and is not a folder");
+  }
+  if (!there) {  // it is made later, below the nearest folder that exists
+    fs::path above = fs::absolute(path, error);
+    if (error) {
+      throw OutputError("cannot make folder '" + path + "': the current folder: " +
+                        error.message() + "; change into a folder that exists");
+    }
+    while (above.has_relative_path() && !path_exists(above.string())) above = above.parent_path();
+    const std::string why = why_not_writable(above.string());
+    if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
+    return;
+  }
+  if (holds_files(path) && !may_hold_files) {
+    throw OutputError("output folder '" + path +
+                      "' is not empty; use --force to write into it or --skip-existing to keep it");
+  }
+  const std::string why = why_not_writable(path);
+  if (!why.empty()) throw OutputError("cannot write to folder '" + path + "': " + why);
+}
+
+}  // namespace
+
+bool path_exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_stream(const std::string& path) {
+  try {
+    return output_target(path).stream;
+  } catch (const OutputError&) {
+    return false;  // check_outputs says what is wrong with the name
+  }
+}
+
+std::vector<GivenPath> given_paths(const CommandLine& line) {
+  std::vector<GivenPath> found;
+  for (const auto* group : {&line.app, &line.config}) {
+    for (const config::Leaf& leaf : *group) collect(leaf.flag, leaf.node, found);
+  }
+  return found;
+}
+
+void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths) {
+  for (const config::Leaf& leaf : line.app) {
+    if (leaf.node.required && leaf.given.empty()) {
+      throw UsageError(leaf.flag + " is missing (" + leaf.node.help + "); see --help");
+    }
+    for (const std::string& word : leaf.given) {
+      if (word.empty()) throw UsageError(leaf.flag + ": the value is empty");
+    }
+  }
+  std::set<std::string> names;
+  const auto add = [&names](const std::string& flag, const std::string& path) {
+    if (is_stream(path)) return;  // takes the bytes of several outputs
+    if (!names.insert(fs::path(path).lexically_normal().string()).second) {
+      throw UsageError(flag + ": '" + path + "' is named for two outputs");
+    }
+  };
+  for (const GivenPath& given : paths) {
+    if (is_output(given.role)) add(given.flag, given.path);
+  }
+  if (!line.common.report.empty() && line.common.report != "-") add("--report", line.common.report);
+}
+
+void check_inputs(const std::vector<GivenPath>& paths) {
+  for (const GivenPath& given : paths) {
+    if (!is_output(given.role)) check_input(given);
+  }
+}
+
+PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
+                               const std::vector<std::string>& companions) {
+  PlannedOutputs planned;
+  for (const GivenPath& given : paths) {
+    if (given.role == PathRole::kOutputDir) {
+      planned.folders.push_back(given.path);
+    } else if (is_output(given.role)) {
+      planned.main.push_back(given.path);
+      if (!line.common.no_sidecar && !is_stream(given.path))
+        planned.further.push_back(sidecar_name(given.path));
+    }
+  }
+  for (const std::string& path : companions) planned.further.push_back(path);
+  const std::string& report = line.common.report;
+  if (!report.empty() && report != "-") planned.main.push_back(report);
+  return planned;
+}
+
+void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned) {
+  std::set<std::string> names;
+  for (const auto* group : {&planned.main, &planned.further}) {
+    for (const std::string& output : *group) {
+      if (is_stream(output)) continue;
+      if (!names.insert(resolved_name(output)).second) {
+        throw UsageError("'" + output +
+                         "' would be written twice, once beside another output; give other names");
+      }
+      for (const GivenPath& given : paths) {
+        if (is_output(given.role)) continue;
+        if (is_same_file(given.path, output)) {
+          throw UsageError("'" + output + "' is read as " + given.flag +
+                           " and would be replaced; give the output another name");
+        }
+      }
+    }
+  }
+}
+
+void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
+                    const PlannedOutputs& planned) {
+  const std::string& log = line.common.log_file;
+  if (log.empty() || is_stream(log)) return;
+  const auto refuse_if_same = [&log](const std::string& path, const std::string& what) {
+    if (!is_same_file(log, path)) return;
+    throw UsageError("--log-file: '" + log + "' is also " + what +
+                     ", and the log would be appended to it; give the log another name");
+  };
+  for (const GivenPath& given : paths) {
+    if (!is_output(given.role)) refuse_if_same(given.path, "read as " + given.flag);
+  }
+  for (const InputFile& file : line.common.configs) refuse_if_same(file, "read as --config");
+  for (const auto* group : {&planned.main, &planned.further}) {
+    for (const std::string& path : *group) refuse_if_same(path, "the output '" + path + "'");
+  }
+  for (const std::string& folder : planned.folders) {
+    refuse_if_same(folder_sidecar_name(folder), "the output '" + folder_sidecar_name(folder) + "'");
+    const std::string ending = fs::path(log).extension().string();
+    if (ending != ".log" && ending != ".txt" && is_same_file(folder_of(log), folder)) {
+      throw UsageError(
+          "--log-file: '" + log + "' is in the output folder '" + folder +
+          "' and may be a result there; end its name with .log or .txt, or put the log elsewhere");
+    }
+  }
+  if (!holds_text(log)) {
+    throw UsageError("--log-file: '" + log +
+                     "' is there and holds no text, and the log would be appended to it; give the "
+                     "log another name");
+  }
+}
+
+void check_outputs(const PlannedOutputs& planned, bool may_replace,
+                   const std::vector<std::string>& orphans) {
+  const auto is_orphan = [&](const std::string& path) {
+    return std::find(orphans.begin(), orphans.end(), path) != orphans.end();
+  };
+  for (const std::string& path : planned.main) {
+    check_file(path, may_replace || is_orphan(path),
+               "use --force to replace it or --skip-existing to keep it");
+  }
+  // Beside outputs that are not there, which --skip-existing would therefore not keep.
+  for (const std::string& path : planned.further) {
+    check_file(path, may_replace || is_orphan(path),
+               "the output it belongs to is not there; move it away, or use --force to replace it");
+  }
+  for (const std::string& path : planned.folders) {
+    check_output_folder(path, may_replace || planned.by_case);
+  }
+}
+
+void require_free(const std::vector<std::string>& outputs) {
+  std::string first;
+  size_t count = 0;
+  for (const std::string& path : outputs) {
+    if (!path_exists(path)) continue;
+    if (count++ == 0) first = path;
+  }
+  if (count == 0) return;
+  const std::string others =
+      count > 1 ? " and so do " + std::to_string(count - 1) + " more files of this list" : "";
+  throw OutputError("output '" + first + "' exists" + others +
+                    "; use --force to replace them or --skip-existing to keep them");
+}
+
+}  // namespace larch::detail

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+
+#include "larch/app/build_info.h"
+#include "larch/app/pages/pages.h"
+#include "larch/config/json_text.h"
+#include "larch/config/suggest.h"
+
+namespace larch::detail {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+/// Breaks `text` into lines; the first begins at column `column`, the others are indented.
+std::string wrapped(const std::string& text, size_t column, size_t indent) {
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.find_first_of(" \n", begin);
+    if (end == std::string::npos) end = text.size();
+    const std::string word = text.substr(begin, end - begin);
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      result += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      result += " ";
+      ++column;
+    }
+    result += word;
+    column += word.size();
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::string row(const std::string& left, const std::string& right) {
+  constexpr size_t kColumn = 32;
+  std::string text = "  " + left;
+  if (text.size() + 2 > kColumn) {
+    text += "\n" + std::string(kColumn, ' ');
+  } else {
+    text += std::string(kColumn - text.size(), ' ');
+  }
+  return text + wrapped(right, kColumn, kColumn) + "\n";
+}
+
+std::optional<PathRole> role_of(const config::Node& node) {
+  if (node.path) return node.path;
+  return node.prototype ? node.prototype().path : std::nullopt;
+}
+
+struct ValueWords {
+  std::string type;   ///< stands after the flag: "INT", "soft|copy", "FILE"
+  std::string range;  ///< stands behind the help: "in [1, 32]"
+};
+
+ValueWords value_words(const config::Node& node) {
+  constexpr size_t kLongestChoices = 28;
+  if (const auto role = role_of(node)) {
+    const bool folder = *role == PathRole::kInputDir || *role == PathRole::kOutputDir;
+    return {folder ? "FOLDER" : *role == PathRole::kInputImage ? "IMAGE" : "FILE", ""};
+  }
+  if (node.kind == config::Kind::kBool) return {};
+  if (node.kind == config::Kind::kOptional) {
+    config::Node element = node.prototype();
+    element.min = std::max(element.min, node.min);
+    element.max = std::min(element.max, node.max);
+    return value_words(element);
+  }
+  const std::string text = config::value_text(node);
+  if (node.kind == config::Kind::kEnum) {
+    if (text.size() <= kLongestChoices) return {text, ""};
+    return {"WORD", "one of " + config::join(node.choices)};
+  }
+  if (node.kind == config::Kind::kVector) return {"LIST", text};
+  const size_t space = std::min(text.find(' '), text.size());
+  return {text.substr(0, space), space < text.size() ? text.substr(space + 1) : ""};
+}
+
+bool has_default_worth_showing(const config::Node& node) {
+  switch (node.kind) {
+    case config::Kind::kInteger:
+    case config::Kind::kNumber:
+    case config::Kind::kEnum:
+      return true;
+    case config::Kind::kString:
+      return !std::get<std::string>(node.get()).empty();
+    default:
+      return false;
+  }
+}
+
+std::string default_text(const config::Node& node) {
+  const config::Json json = config::to_json(node);
+  const bool bare = json.is_string() && !json.get<std::string>().empty();
+  return bare ? json.get<std::string>() : json_text(json);
+}
+
+std::string flag_row(const config::Leaf& leaf) {
+  const ValueWords value = value_words(leaf.node);
+  std::string left = leaf.short_flag.empty() ? "    " : leaf.short_flag + ", ";
+  left += leaf.flag;
+  if (!leaf.node.bare_word.empty()) {
+    left += "[=" + value.type + "]";
+  } else if (!value.type.empty()) {
+    left += " " + value.type;
+  }
+  std::vector<std::string> remarks;
+  if (leaf.node.required) remarks.emplace_back("required");
+  if (!value.range.empty()) remarks.push_back(value.range);
+  if (!leaf.node.required && has_default_worth_showing(leaf.node)) {
+    remarks.push_back("default " + default_text(leaf.node));
+  }
+  const std::string tail = remarks.empty() ? "" : " (" + config::join(remarks, "; ") + ")";
+  return row(left, leaf.node.help + tail);
+}
+
+std::string section(const std::string& title, const std::vector<config::Leaf>& items,
+                    const std::function<bool(const config::Leaf&)>& wanted) {
+  std::string text;
+  for (const config::Leaf& leaf : items) {
+    if (wanted(leaf)) text += flag_row(leaf);
+  }
+  return text.empty() ? "" : "\n" + title + ":\n" + text;
+}
+
+std::string synopsis(const Program& program, const CommandLine& line) {
+  std::string text = program.info.name;
+  for (const config::Leaf& leaf : line.app) {
+    if (leaf.node.required) text += " " + leaf.flag + " " + value_words(leaf.node).type;
+  }
+  return text + " [flags]";
+}
+
+std::string paragraphs(const std::string& text) {
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.find("\n\n", begin);
+    if (end == std::string::npos) end = text.size();
+    result += "\n" + wrapped(text.substr(begin, end - begin), 0, 0) + "\n";
+    begin = end + 2;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string help_page(const Program& program, const CommandLine& line) {
+  const AppInfo& info = program.info;
+  std::string text =
+      info.name + ": " + info.summary + "\n\nUsage: " + synopsis(program, line) + "\n";
+  if (!info.examples.empty()) text += "\nExamples:\n";
+  for (const std::string& example : info.examples) text += "  " + example + "\n";
+  const auto role = [](const config::Leaf& leaf) { return role_of(leaf.node); };
+  text +=
+      section("Inputs", line.app, [&](const auto& l) { return role(l) && !is_output(*role(l)); });
+  text +=
+      section("Outputs", line.app, [&](const auto& l) { return role(l) && is_output(*role(l)); });
+  text += section("Options", line.app, [&](const auto& l) { return !role(l); });
+  text += section("Common flags", line.shared, [](const auto&) { return true; });
+  if (!line.config.empty()) {
+    text += "\nEvery configuration key is a flag too (such as " + line.config.front().flag +
+            "); --help-config lists them.\n";
+  }
+  text += paragraphs(info.description);
+  text +=
+      "\nExit codes: 0 done, 1 bug, 2 usage, 3 input, 4 device, 5 memory, 6 output, 7 result "
+      "rejected,\n130 and 143 stopped by a signal.\n";
+  if (!info.references.empty()) text += "\nReferences:\n";
+  for (const std::string& reference : info.references) {
+    text += "  " + wrapped(reference, 2, 4) + "\n";
+  }
+  return text;
+}
+
+std::string config_help_page(const Program& program, const CommandLine& line) {
+  std::string text = "Configuration of " + program.info.name +
+                     ": keys of the JSON file of --config, and flags. A flag wins over a file.\n\n";
+  if (line.config.empty()) return text + "There are none.\n";
+  for (const config::Leaf& leaf : line.config) {
+    text += row(leaf.flag, leaf.node.help);
+    text += row("", config::value_text(leaf.node) + "; default " + default_text(leaf.node));
+  }
+  return text;
+}
+
+}  // namespace larch::detail

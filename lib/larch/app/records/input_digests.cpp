@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/app/records/input_digests.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "larch/app/records/sidecar.h"
+#include "larch/core/digest.h"
+
+namespace larch::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Json;
+
+int64_t nanoseconds(const timespec& time) {
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+std::string digest_of(std::vector<std::string> lines) {
+  std::sort(lines.begin(), lines.end());
+  Sha256 sum;
+  for (const std::string& line : lines) sum.update(line.data(), line.size());
+  return hex(sum.digest());
+}
+
+Json folder_stamp(const std::string& path) {
+  std::vector<std::string> lines, changes;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat status {};
+    if (stat(entry->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    bytes += static_cast<uint64_t>(status.st_size);
+    const std::string name = entry->path().lexically_relative(path).string();
+    lines.push_back(name + "\t" + std::to_string(status.st_size) + "\t" +
+                    std::to_string(nanoseconds(status.st_mtim)) + "\t" +
+                    std::to_string(status.st_ino) + "\n");
+    changes.push_back(name + "\t" + std::to_string(nanoseconds(status.st_ctim)) + "\n");
+  }
+  return {{"Files", lines.size()},
+          {"Bytes", bytes},
+          {"Listing", digest_of(std::move(lines))},
+          {"Changed", digest_of(std::move(changes))}};
+}
+
+}  // namespace
+
+Json input_stamp(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return nullptr;
+  if (S_ISDIR(status.st_mode)) return folder_stamp(path);
+  if (!S_ISREG(status.st_mode)) return nullptr;
+  return {{"Bytes", static_cast<uint64_t>(status.st_size)},
+          {"Modified", nanoseconds(status.st_mtim)},
+          {"Changed", nanoseconds(status.st_ctim)},
+          {"Inode", static_cast<uint64_t>(status.st_ino)}};
+}
+
+void InputDigests::note(const std::string& path) {
+  const Json stamp = input_stamp(path);
+  const std::lock_guard lock(mutex_);
+  noted_.emplace(path, stamp);
+}
+
+Json InputDigests::record(const std::string& path) {
+  Json stamp = input_stamp(path);
+  if (stamp.is_null()) return Json::object();
+  const std::string key = path + "\n" + stamp.dump();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto noted = noted_.find(path);
+    if (noted != noted_.end() && noted->second != stamp) {
+      stamp["ChangedDuringRun"] = true;
+      return stamp;
+    }
+    const auto known = digests_.find(key);
+    if (known != digests_.end()) {
+      stamp["SHA256"] = known->second;
+      return stamp;
+    }
+  }
+  const std::string digest = input_digest(path);
+  if (digest.empty() || input_stamp(path) != stamp) {
+    stamp["ChangedDuringRun"] = true;
+    return stamp;
+  }
+  stamp["SHA256"] = digest;
+  const std::lock_guard lock(mutex_);
+  digests_.emplace(key, digest);
+  return stamp;
+}
+
+}  // namespace larch::detail

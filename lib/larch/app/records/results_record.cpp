@@ -1,0 +1,290 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/app/records/results_record.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "larch/config/json_text.h"
+#include "larch/core/error.h"
+
+namespace larch::detail {
+namespace {
+
+using config::Json;
+
+constexpr const char* kConfigRole = "config";
+
+std::string name_of(const config::Leaf& leaf) {
+  return leaf.flag.substr(2);
+}
+
+/// Values of the flags that decide the results.
+Json options_of(const CommandLine& line) {
+  Json options = Json::object();
+  for (const config::Leaf& leaf : line.app) {
+    const bool is_path = leaf.node.path || (leaf.node.prototype && leaf.node.prototype().path);
+    if (!is_path && leaf.node.has_effect) options[name_of(leaf)] = config::to_json(leaf.node);
+  }
+  return options;
+}
+
+/// Names of inputs whose content does not count: what they say is recorded in another way.
+std::set<std::string> roles_without_effect(const CommandLine& line) {
+  std::set<std::string> roles{kConfigRole};
+  for (const config::Leaf& leaf : line.app) {
+    if (!leaf.node.has_effect) roles.insert(name_of(leaf));
+  }
+  return roles;
+}
+
+/// "a.b.c": value, for everything that is not an object.
+using Flat = std::map<std::string, Json>;
+void flatten(const Json& json, const std::string& prefix, Flat& to) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) {
+      flatten(value, prefix + key + ".", to);
+    } else {
+      to[prefix + key] = value;
+    }
+  }
+}
+
+void collect_without_effect(const config::Node& node, const std::string& prefix,
+                            std::set<std::string>& to) {
+  for (const config::Node& member : node.members) {
+    if (!member.has_effect) to.insert(prefix + member.key);
+    if (member.has_effect) collect_without_effect(member, prefix + member.key + ".", to);
+  }
+}
+
+bool is_below(const std::string& key, const std::set<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return key == name || key.starts_with(name + ".");
+  });
+}
+
+std::string shown(const Json& value) {
+  constexpr size_t kLongest = 60;
+  std::string text = json_text(value);
+  if (text.size() > kLongest) text = text.substr(0, kLongest - 3) + "...";
+  return text;
+}
+
+void compare_values(const Json& there, const Json& now, const std::string& prefix,
+                    const std::set<std::string>& ignored, std::vector<std::string>& found) {
+  Flat old_values, new_values;
+  if (there.is_object()) flatten(there, "", old_values);
+  flatten(now, "", new_values);
+  for (const auto& [key, value] : new_values) {
+    if (is_below(key, ignored)) continue;
+    const auto old_value = old_values.find(key);
+    if (old_value == old_values.end()) {
+      found.push_back(prefix + key + ": not known there, " + shown(value) + " now");
+    } else if (old_value->second != value) {
+      found.push_back(prefix + key + ": " + shown(old_value->second) + " there, " + shown(value) +
+                      " now");
+    }
+  }
+  for (const auto& [key, value] : old_values) {
+    if (is_below(key, ignored) || new_values.contains(key)) continue;
+    found.push_back(prefix + key + ": " + shown(value) + " there, not known now");
+  }
+}
+
+/// An input on one of the two sides.
+struct Content {
+  std::string role, of_case, path, digest;
+};
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::vector<Content> contents_there(const Json& inputs, const std::set<std::string>& ignored) {
+  std::vector<Content> contents;
+  for (const Json& input : inputs) {
+    if (!input.is_object() || ignored.contains(text_at(input, "Role"))) continue;
+    contents.push_back({text_at(input, "Role"), text_at(input, "Case"), text_at(input, "Path"),
+                        text_at(input, "SHA256")});
+  }
+  return contents;
+}
+
+/// Digests that are known by the stamps of `inputs`, so that the files need not be read.
+std::map<std::string, std::string> known_digests(const Json& inputs) {
+  std::map<std::string, std::string> known;
+  for (const Json& input : inputs) {
+    if (!input.is_object()) continue;
+    Json stamp = Json::object();
+    for (const char* key : {"Bytes", "Modified", "Changed", "Inode"}) {
+      if (input.contains(key)) stamp[key] = input[key];
+    }
+    if (input.contains("Listing")) {
+      stamp = Json::object();
+      for (const char* key : {"Files", "Bytes", "Listing", "Changed"}) {
+        stamp[key] = input.value(key, Json());
+      }
+    }
+    known[stamp.dump(-1, ' ', false, Json::error_handler_t::replace)] = text_at(input, "SHA256");
+  }
+  return known;
+}
+
+std::vector<Content> contents_now(const ResultsBasis& now, const Json& inputs_there,
+                                  const std::set<std::string>& ignored, InputDigests& digests) {
+  const auto known = known_digests(inputs_there);
+  std::vector<Content> contents;
+  for (const RunInput& input : now.inputs) {
+    if (ignored.contains(input.role)) continue;
+    const Json stamp = input_stamp(input.path);
+    std::error_code ignored;
+    if (stamp.is_null() && !std::filesystem::exists(input.path, ignored)) {
+      throw InputError(input.role + " '" + input.path +
+                       "' does not exist; check the name and the current folder");
+    }
+    const auto found = stamp.is_null() ? known.end() : known.find(stamp.dump());
+    const bool is_known = found != known.end() && !found->second.empty();
+    contents.push_back({input.role, input.of_case, input.path,
+                        is_known ? found->second : text_at(digests.record(input.path), "SHA256")});
+  }
+  return contents;
+}
+
+std::string described(const Content& content) {
+  const std::string of_case = content.of_case.empty() ? "" : "case '" + content.of_case + "', ";
+  return of_case + content.role + " '" + content.path + "'";
+}
+
+void compare_in_order(const std::vector<Content>& there, const std::vector<Content>& now,
+                      std::vector<std::string>& found) {
+  std::map<std::string, std::vector<const Content*>> old_ones, new_ones;
+  for (const Content& one : there) old_ones[one.role].push_back(&one);
+  for (const Content& one : now) new_ones[one.role].push_back(&one);
+  for (const auto& [role, ones] : new_ones) old_ones[role];  // those that are new altogether
+  for (const auto& [role, olds] : old_ones) {
+    const auto& news = new_ones[role];
+    if (olds.size() != news.size()) {
+      const auto count = [](size_t n) { return n == 0 ? "none" : std::to_string(n); };
+      found.push_back(role + ": " + count(olds.size()) + " there, " + count(news.size()) + " now");
+      continue;
+    }
+    for (size_t i = 0; i < news.size(); ++i) {
+      if (olds[i]->of_case != news[i]->of_case) {
+        found.push_back(role + " " + std::to_string(i + 1) + ": case '" + olds[i]->of_case +
+                        "' there, '" + news[i]->of_case + "' now");
+      } else if (news[i]->digest.empty()) {
+        found.push_back(described(*news[i]) + ": cannot be read twice to compare it");
+      } else if (olds[i]->digest != news[i]->digest) {
+        found.push_back(described(*news[i]) + (olds[i]->digest.empty()
+                                                   ? ": its content was not recorded"
+                                                   : ": other content"));
+      }
+    }
+  }
+}
+
+/// Cases as sets of contents: neither their order nor their ids count.
+using CaseContents = std::map<std::string, std::multiset<std::string>>;
+CaseContents take_cases(std::vector<Content>& contents) {
+  CaseContents cases;
+  std::vector<Content> others;
+  for (Content& one : contents) {
+    if (one.of_case.empty()) {
+      others.push_back(std::move(one));
+    } else {
+      // An unknown content is like no other.
+      const std::string digest = one.digest.empty() ? "unknown: " + one.path : one.digest;
+      cases[one.of_case].insert(one.role + " " + digest);
+    }
+  }
+  contents = std::move(others);
+  return cases;
+}
+
+void compare_cases(const CaseContents& there, const CaseContents& now,
+                   std::vector<std::string>& found) {
+  std::multiset<std::multiset<std::string>> left;
+  for (const auto& [id, contents] : there) left.insert(contents);
+  size_t news = 0;
+  for (const auto& [id, contents] : now) {
+    const auto same = left.find(contents);
+    if (same != left.end()) {
+      left.erase(same);
+    } else if (news++ == 0) {
+      found.push_back("case '" + id + "': not among those of then, or with other content");
+    }
+  }
+  if (news > 1) found.push_back(std::to_string(news - 1) + " further cases likewise");
+  if (left.size() > news) {
+    found.push_back(std::to_string(left.size() - news) + " cases of then are not in the list now");
+  }
+}
+
+}  // namespace
+
+std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line) {
+  std::vector<RunInput> inputs;
+  for (const GivenPath& given : paths) {
+    if (!is_output(given.role)) inputs.push_back({given.flag.substr(2), given.path});
+  }
+  for (const InputFile& file : line.common.configs) {
+    if (file.path != "-") inputs.push_back({kConfigRole, file.path});
+  }
+  return inputs;
+}
+
+Json results_record(const ResultsBasis& basis, InputDigests& digests) {
+  Json inputs = Json::array();
+  for (const RunInput& input : basis.inputs) {
+    Json one{{"Role", input.role}};
+    if (!input.of_case.empty()) one["Case"] = input.of_case;
+    one["Path"] = input.path;
+    one.update(digests.record(input.path));
+    inputs.push_back(one);
+  }
+  return {
+      {"App", basis.program.info.name},    {"ResultsVersion", basis.program.info.results_version},
+      {"Options", options_of(basis.line)}, {"Config", config::to_json(basis.program.config)},
+      {"Seed", basis.line.common.seed},    {"Inputs", inputs}};
+}
+
+std::vector<std::string> differences(const Json& there, const ResultsBasis& now,
+                                     InputDigests& digests) {
+  std::vector<std::string> found;
+  const AppInfo& info = now.program.info;
+  const auto at = [&there](const char* key) {
+    const auto value = there.find(key);
+    return value == there.end() ? Json() : *value;
+  };
+  if (at("App") != info.name) {
+    return {"made by " + shown(at("App")) + ", not by " + info.name};
+  }
+  if (at("ResultsVersion") != info.results_version) {
+    found.push_back("version of the results: " + shown(at("ResultsVersion")) + " there, " +
+                    std::to_string(info.results_version) + " now");
+  }
+  if (info.uses_seed && at("Seed") != now.line.common.seed) {
+    found.push_back("--seed: " + shown(at("Seed")) + " there, " +
+                    std::to_string(now.line.common.seed) + " now");
+  }
+  compare_values(at("Options"), options_of(now.line), "--", {}, found);
+  std::set<std::string> ignored;
+  collect_without_effect(now.program.config, "", ignored);
+  compare_values(at("Config"), config::to_json(now.program.config), "", ignored, found);
+  const std::set<std::string> roles = roles_without_effect(now.line);
+  const Json inputs = at("Inputs").is_array() ? at("Inputs") : Json::array();
+  std::vector<Content> old_ones = contents_there(inputs, roles);
+  std::vector<Content> new_ones = contents_now(now, inputs, roles, digests);
+  if (!now.order_matters) {
+    const CaseContents old_cases = take_cases(old_ones), new_cases = take_cases(new_ones);
+    compare_cases(old_cases, new_cases, found);
+  }
+  compare_in_order(old_ones, new_ones, found);
+  return found;
+}
+
+}  // namespace larch::detail

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/data/grid.h"
+
+namespace larch {
+
+/// A triangle surface. Vertices are LPS mm; triangles are counter-clockwise seen from outside.
+struct Mesh {
+  std::vector<Vec3d> vertices_mm;
+  std::vector<Vec3i> triangles;
+  WorldFrame frame = WorldFrame::kScanner;  ///< that of the image it was made from
+};
+
+/// One row of a label table.
+struct LabelEntry {
+  int32_t value = 0;
+  std::string name;
+  uint8_t rgb[3] = {0, 0, 0};
+};
+using LabelTable = std::vector<LabelEntry>;
+
+}  // namespace larch

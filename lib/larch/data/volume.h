@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "larch/data/grid.h"
+
+namespace larch {
+
+/// A view of voxels in x-fastest order, without geometry: what kernels take.
+template <class T>
+struct VolumeView {
+  T* data = nullptr;
+  Vec3i size{};
+
+  LARCH_HD int64_t voxels() const { return static_cast<int64_t>(size.x) * size.y * size.z; }
+  LARCH_HD int64_t linear(const Vec3i& at) const {
+    return at.x + static_cast<int64_t>(size.x) * (at.y + static_cast<int64_t>(size.y) * at.z);
+  }
+  LARCH_HD T& operator()(const Vec3i& at) const { return data[linear(at)]; }
+  /// A view of mutable voxels is also one of constant voxels.
+  template <class U>
+  requires(std::is_same_v<U, T> && !std::is_const_v<T>) LARCH_HD operator VolumeView<const U>()
+      const {
+    return {data, size};
+  }
+};
+
+/// An image on the host: a grid and one value a voxel. Invariant: voxels.size() == grid.voxels().
+template <class T>
+class Volume {
+ public:
+  Volume() = default;
+  explicit Volume(const Grid& grid, T fill = T{})
+      : grid_(grid), voxels_(static_cast<size_t>(grid.voxels()), fill) {}
+
+  const Grid& grid() const { return grid_; }
+  /// Replaces the geometry; the size must stay the same.
+  void set_geometry(const Grid& grid) {
+    const Vec3i size = grid_.size;
+    grid_ = grid;
+    grid_.size = size;
+  }
+  const Vec3i& size() const { return grid_.size; }
+  int64_t voxels() const { return static_cast<int64_t>(voxels_.size()); }
+  bool empty() const { return voxels_.empty(); }
+
+  T* data() { return voxels_.data(); }
+  const T* data() const { return voxels_.data(); }
+  T& operator[](int64_t linear_index) { return voxels_[static_cast<size_t>(linear_index)]; }
+  const T& operator[](int64_t linear_index) const {
+    return voxels_[static_cast<size_t>(linear_index)];
+  }
+  T& operator()(const Vec3i& at) { return (*this)[grid_.linear(at)]; }
+  const T& operator()(const Vec3i& at) const { return (*this)[grid_.linear(at)]; }
+  auto begin() { return voxels_.begin(); }
+  auto end() { return voxels_.end(); }
+  auto begin() const { return voxels_.begin(); }
+  auto end() const { return voxels_.end(); }
+
+  VolumeView<T> view() { return {voxels_.data(), grid_.size}; }
+  VolumeView<const T> view() const { return {voxels_.data(), grid_.size}; }
+
+ private:
+  Grid grid_{};
+  std::vector<T> voxels_;
+};
+
+/// Labels of a segmentation; 0 is background.
+using LabelVolume = Volume<int32_t>;
+
+}  // namespace larch

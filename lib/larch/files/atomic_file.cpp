@@ -1,0 +1,312 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/files/atomic_file.h"
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "larch/core/error.h"
+#include "larch/files/temporaries.h"
+
+namespace larch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  if (error == EISDIR) {
+    throw OutputError("output '" + path + "' is a folder; a file name is needed");
+  }
+  throw OutputError("cannot write '" + path + "': " + describe_write_error(error));
+}
+
+/// Links below /proc name descriptors of processes; what they seem to point to is not to be
+/// trusted.
+bool leads_to_descriptor(const std::string& link) {
+  struct statfs status {};
+  return ::statfs(folder_of(link).c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
+}
+
+/// ".nii.gz": what writers go by. A very long one is no ending, and would make the name too long.
+std::string ending_of(const std::string& path) {
+  const fs::path name = fs::path(path).filename();
+  const std::string last = name.extension().string();
+  const bool packed = last == ".gz" || last == ".bz2" || last == ".xz" || last == ".zst";
+  const std::string ending = packed ? name.stem().extension().string() + last : last;
+  return ending.size() <= 32 ? ending : "";
+}
+
+std::string temporary_folder() {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  return error ? "/tmp" : folder.string();
+}
+
+/// A lock is a courtesy to other runs: without one the file is only not recognised as abandoned.
+void lock(int file) {
+  while (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EINTR) {
+  }
+}
+
+/// More files may be open than the usual limit of 1024; the hard limit is the administrator's.
+bool raise_limit_of_open_files() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+int open_new(const std::string& path) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  const int file = ::open(path.c_str(), kFlags, kMode);
+  if (file >= 0 || errno != EMFILE || !raise_limit_of_open_files()) return file;
+  return ::open(path.c_str(), kFlags, kMode);
+}
+
+int rename_to_free_name(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // The file system cannot do both at once.
+  struct stat status {};
+  if (::lstat(to.c_str(), &status) == 0) return EEXIST;
+  return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+int copy_bytes(int from, int to) {
+  std::array<char, 1 << 16> block;
+  for (off_t at = 0;;) {
+    const ssize_t got = ::pread(from, block.data(), block.size(), at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0 ? 0 : errno;
+    for (ssize_t sent = 0; sent < got;) {
+      const ssize_t more = ::write(to, block.data() + sent, static_cast<size_t>(got - sent));
+      if (more < 0 && errno != EINTR) return errno;
+      if (more > 0) sent += more;
+    }
+    at += got;
+  }
+}
+
+/// Nothing is cut off: what a descriptor holds already stays.
+int send_to_stream(const std::string& temporary, const std::string& stream) {
+  const int from = ::open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
+  if (from < 0) return errno;
+  const int to = ::open(stream.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+  int error = to < 0 ? errno : copy_bytes(from, to);
+  if (to >= 0 && ::close(to) != 0 && error == 0) error = errno;
+  ::close(from);
+  return error;
+}
+
+}  // namespace
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::string resolved_name(const std::string& path) {
+  std::error_code error;
+  const fs::path resolved = fs::weakly_canonical(path, error);
+  return (error ? fs::path(path).lexically_normal() : resolved).string();
+}
+
+std::string describe_write_error(int error) {
+  std::string text = std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT) text += "; free some space or write to another disk";
+  if (error == EFBIG) text += "; raise the limit on file sizes (ulimit -f)";
+  if (error == EROFS || error == EACCES || error == EPERM) text += "; write to another folder";
+  if (error == ENOENT) text += "; make the folder first, or correct the name";
+  if (error == ENAMETOOLONG || error == ENOTDIR || error == ELOOP) text += "; correct the name";
+  if (error == EMFILE || error == ENFILE) text += "; raise the limit on open files (ulimit -n)";
+  if (error == EPIPE) text += "; nobody reads it any more";
+  return text;
+}
+
+OutputTarget output_target(const std::string& path) {
+  fs::path at = path;
+  constexpr int kMostLinks = 40;  // as many as the kernel follows
+  for (int links = 0; links <= kMostLinks; ++links) {
+    struct stat status {};
+    if (::lstat(at.c_str(), &status) != 0) {
+      if (errno != ENOENT) fail(path, errno);
+      return {at.string(), false};
+    }
+    if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
+    if (!S_ISLNK(status.st_mode)) return {at.string(), !S_ISREG(status.st_mode)};
+    if (leads_to_descriptor(at.string())) return {path, true};
+    std::error_code error;
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) fail(path, error.value());
+    at = at.parent_path() / next;
+  }
+  fail(path, ELOOP);
+}
+
+bool would_replace(const std::string& path) {
+  const OutputTarget target = output_target(path);
+  struct stat status {};
+  if (!target.stream) return ::lstat(target.path.c_str(), &status) == 0;
+  return ::stat(target.path.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(output_target(path)) {
+  const fs::path folder =
+      target_.stream ? fs::path(temporary_folder()) : fs::path(target_.path).parent_path();
+  const std::string name = (folder / new_temporary_name(ending_of(path))).string();
+  file_ = open_new(name);
+  if (file_ < 0) fail(path, errno);  // a file of that name would be another process's
+  temporary_ = name;
+  lock(file_);
+  struct stat status {};
+  if (::fstat(file_, &status) == 0) device_ = status.st_dev, inode_ = status.st_ino;
+  try {
+    remember_temporary(temporary_);
+  } catch (...) {
+    ::unlink(temporary_.c_str());
+    ::close(file_);
+    throw;
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) ::unlink(temporary_.c_str());
+  forget_temporary(temporary_);
+  if (file_ >= 0) ::close(file_);
+}
+
+bool AtomicFile::is_still_there() const {
+  struct stat status {};
+  return ::lstat(temporary_.c_str(), &status) == 0 && status.st_dev == device_ &&
+         status.st_ino == inode_;
+}
+
+int AtomicFile::why_short() const {
+  struct stat status {};
+  if (file_ < 0 || ::fstat(file_, &status) != 0) return 0;
+  constexpr std::array<char, 4096> kBlock{};
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    const auto size = static_cast<rlim_t>(status.st_size);
+    if (size >= limit.rlim_cur) return EFBIG;
+    if (size + kBlock.size() > limit.rlim_cur) return 0;  // the block would pass it, the file not
+  }
+  const ssize_t added = ::pwrite(file_, kBlock.data(), kBlock.size(), status.st_size);
+  int error = added < 0 ? errno : ENOSPC;
+  if (added == static_cast<ssize_t>(kBlock.size())) error = 0;
+  if (::ftruncate(file_, status.st_size) != 0 && error == 0) error = errno;
+  return error;
+}
+
+void AtomicFile::flush(bool may_be_empty) {
+  if (!is_still_there()) {
+    throw OutputError("cannot write '" + path_ + "': its temporary file '" + temporary_ +
+                      "' was removed or replaced while it was written; look for a program that "
+                      "cleans the folder");
+  }
+  if (const int error = why_short()) fail(path_, error);
+  struct stat status {};
+  if (!may_be_empty && ::fstat(file_, &status) == 0 && status.st_size == 0) {
+    throw OutputError("cannot write '" + path_ + "': nothing was written");
+  }
+  if (target_.stream) return;
+  if (::fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail(path_, errno);
+}
+
+void AtomicFile::release() {
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
+}
+
+void AtomicFile::refresh() const {
+  ::utimensat(AT_FDCWD, temporary_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+}
+
+int AtomicFile::commit(bool replace) {
+  if (target_.stream) return send_to_stream(temporary_, target_.path);
+  struct stat status {};
+  was_free_ = ::lstat(target_.path.c_str(), &status) != 0;
+  int error = 0;
+  if (!replace) {
+    error = rename_to_free_name(temporary_, target_.path);
+  } else if (std::rename(temporary_.c_str(), target_.path.c_str()) != 0) {
+    error = errno;
+  }
+  committed_ = error == 0;
+  return error;
+}
+
+void AtomicFile::take_back() const {
+  if (!committed_ || !was_free_) return;
+  struct stat status {};
+  if (::lstat(target_.path.c_str(), &status) == 0 && status.st_dev == device_ &&
+      status.st_ino == inode_) {
+    ::unlink(target_.path.c_str());
+  }
+}
+
+void flush_folder(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return;
+  ::fsync(file);  // not all file systems can; the files themselves are safe
+  ::close(file);
+}
+
+void write_atomically(const std::string& path,
+                      const std::function<void(const std::string& temporary)>& write) {
+  if (is_own_temporary(path)) {
+    write(path);
+    return;
+  }
+  AtomicFile file(path);
+  try {
+    write(file.temporary());
+  } catch (const OutputError& failure) {
+    std::string message = failure.what();  // may name the temporary file, which means nothing
+    const size_t at = message.find(file.temporary());
+    if (at != std::string::npos) message.replace(at, file.temporary().size(), path);
+    throw OutputError(message);
+  }
+  file.flush(/*may_be_empty=*/true);
+  if (const int error = file.commit(/*replace=*/true)) fail(path, error);
+  if (!file.target().stream) flush_folder(folder_of(file.target().path));
+}
+
+void remove_output(const std::string& path) noexcept try {
+  const OutputTarget target = output_target(path);
+  if (!target.stream) ::unlink(target.path.c_str());
+} catch (...) {
+}
+
+std::string why_not_writable(const std::string& folder) {
+  const std::string name = (fs::path(folder) / new_temporary_name("")).string();
+  const int file = open_new(name);
+  if (file < 0) return describe_write_error(errno);
+  remember_temporary(name);
+  constexpr std::array<char, 4096> kBlock{};
+  const ssize_t written = ::write(file, kBlock.data(), kBlock.size());
+  int error = written < 0 ? errno : ENOSPC;
+  if (written == static_cast<ssize_t>(kBlock.size())) {
+    error = ::fsync(file) != 0 && errno != EINVAL ? errno : 0;  // quotas may show only here
+  }
+  ::unlink(name.c_str());
+  ::close(file);
+  forget_temporary(name);
+  return error == 0 ? "" : describe_write_error(error);
+}
+
+}  // namespace larch

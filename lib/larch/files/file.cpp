@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/files/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <sys/stat.h>
+
+#include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
+
+namespace larch {
+namespace fs = std::filesystem;
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+[[noreturn]] void fail_to_write(const std::string& path, int error) {
+  throw OutputError("cannot write '" + path + "': " + describe_write_error(error));
+}
+
+}  // namespace
+
+bool is_folder(const std::string& path) noexcept {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool is_file(const std::string& path) noexcept {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::string why_missing(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return "";
+  return errno == ENOENT ? "does not exist"
+                         : std::string("cannot be read: ") + std::strerror(errno);
+}
+
+int64_t file_bytes(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) return status.st_size;
+  const std::string why = why_missing(path);
+  throw InputError("'" + path + "' " + (why.empty() ? "is not a regular file" : why));
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (is_file(at->path().string())) files.push_back(at->path().string());
+  }
+  if (error) {
+    throw InputError("cannot read the folder '" + folder + "': " + error.message() +
+                     ": check the path and its permissions");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string read_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw InputError("cannot read '" + path + "': " + std::strerror(errno) + ": check the path");
+  }
+  if (S_ISDIR(status.st_mode)) {
+    throw InputError("cannot read '" + path + "': it is a folder; name a file in it");
+  }
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) {
+    throw InputError("cannot read '" + path + "': " + std::strerror(errno) +
+                     ": check its permissions");
+  }
+  std::string bytes;
+  if (S_ISREG(status.st_mode)) bytes.reserve(static_cast<size_t>(status.st_size));
+  char block[1 << 16];
+  size_t got = 0;
+  while ((got = std::fread(block, 1, sizeof block, file.get())) > 0) bytes.append(block, got);
+  if (std::ferror(file.get()) != 0) {
+    throw InputError("cannot read '" + path + "': the storage reported an error");
+  }
+  return bytes;
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  write_atomically(path, [&](const std::string& temporary) {
+    File file(std::fopen(temporary.c_str(), "wb"));
+    if (!file) fail_to_write(temporary, errno);
+    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
+    const int write_error = errno;
+    if (!written) fail_to_write(temporary, write_error);
+    if (std::fclose(file.release()) != 0) fail_to_write(temporary, errno);
+  });
+}
+
+std::string file_extension(const std::string& path) {
+  std::string name = fs::path(path).filename().string();
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot == 0) return "";
+  std::string last = name.substr(dot);
+  if (last != ".gz") return last;
+  const size_t before = name.rfind('.', dot - 1);
+  return before == std::string::npos || before == 0 ? last : name.substr(before);
+}
+
+}  // namespace larch

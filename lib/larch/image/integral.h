@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "larch/core/buffer.h"
+#include "larch/core/context.h"
+#include "larch/data/volume.h"
+#include "larch/image/channel_math.h"
+
+namespace larch::image {
+
+/// A channel of one pyramid level: what a feature refers to.
+struct ChannelSpec {
+  ChannelKind kind = ChannelKind::kIntensity;
+  int level = 0;  ///< a feature at voxel x reads voxel x >> level
+
+  friend bool operator==(const ChannelSpec& a, const ChannelSpec& b) {
+    return a.kind == b.kind && a.level == b.level;
+  }
+};
+
+/// Where the integral volume of one channel lies in a buffer.
+///
+/// The channel is padded by `pad` voxels on each side before integration, so that no feature of
+/// that reach needs a bounds check. S(c) = sum of the padded channel over all voxels below corner c
+/// in x, y and z, modulo 2^32; corner (0,0,0) of the unpadded image is element (pad, pad, pad).
+struct IntegralLayout {
+  int64_t offset = 0;   ///< element of S(-pad, -pad, -pad)
+  Vec3i stride_size{};  ///< allocated corners along x, y, z: strides come from x and y
+  Vec3i voxels{};       ///< voxels of the channel along x, y, z, without padding
+  int32_t pad = 0;
+  int32_t level = 0;
+
+  /// Element of corner `at` (a voxel of the full-resolution image) at this channel's level.
+  LARCH_HD int64_t base(const Vec3i& at) const {
+    return offset + (at.x >> level) + pad +
+           static_cast<int64_t>(stride_size.x) *
+               ((at.y >> level) + pad +
+                static_cast<int64_t>(stride_size.y) * ((at.z >> level) + pad));
+  }
+  LARCH_HD int64_t linear_offset(int dx, int dy, int dz) const {
+    return dx +
+           static_cast<int64_t>(stride_size.x) * (dy + static_cast<int64_t>(stride_size.y) * dz);
+  }
+  int64_t elements() const {
+    return static_cast<int64_t>(stride_size.x) * stride_size.y * stride_size.z;
+  }
+};
+
+/// Layouts for one image of `size` voxels, packed one behind the other from element 0.
+std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
+                                        int pad);
+
+/// Sum of the elements of all layouts.
+int64_t total_elements(std::span<const IntegralLayout> layouts);
+
+/// Computes the channels of one image and integrates them into `out` at the given layouts.
+/// `voxels` is on the host, x fastest. Crow 1984; in 3-D: section 3.2 of Birkbeck et al.
+/// Throws MemoryError when the device's memory does not suffice.
+void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
+               Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+               const Context& context);
+
+/// The same for voxels that are on the device of `out` already; returns when the work is queued or
+/// done. Throws UsageError if they are elsewhere.
+void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
+                        std::span<const ChannelSpec> channels, Padding padding,
+                        std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+                        const Context& context);
+
+/// The integral channels of one image, ready for evaluation, on context.device.
+struct IntegralSet {
+  Vec3i size{};  ///< voxels of the full-resolution image
+  std::vector<IntegralLayout> layouts;
+  Buffer<uint32_t> data;
+};
+IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
+                         Padding padding, int pad, const Context& context);
+
+/// What one implementation of `integrate` receives.
+struct IntegrateJob {
+  VolumeView<const int16_t> voxels;
+  std::span<const ChannelSpec> channels;
+  Padding padding = Padding::kClamp;
+  std::span<const IntegralLayout> layouts;
+  uint32_t* out = nullptr;  ///< on the device of the implementation
+  bool resident = false;    ///< the voxels are there too
+  int threads = 1;
+  int device_index = 0;
+};
+namespace cpu {
+void integrate(const IntegrateJob& job);
+}
+namespace cuda {
+void integrate(const IntegrateJob& job);
+}
+
+}  // namespace larch::image

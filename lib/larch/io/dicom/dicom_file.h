@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/io/image/image.h"
+#include "larch/io/image/raw_image.h"
+
+namespace larch::io {
+
+struct DicomFile;
+
+/// One image plane: a file of a series, or a frame of a multi-frame object.
+struct DicomPlane {
+  std::string name;  ///< for messages: the file, or "the file, frame 3"
+  int object = 0;    ///< which of the files
+  int frame = 0;     ///< which frame of it
+  Vec3i size{0, 0, 1};
+  bool has_position = false, has_orientation = false, has_spacing = false;
+  bool is_square = true;  ///< PixelAspectRatio, if given, is 1
+  Vec3d position_mm{};
+  Vec3d row{1, 0, 0}, column{0, 1, 0};  ///< directions of increasing column and row number
+  double spacing_x_mm = 1, spacing_y_mm = 1, thickness_mm = 1;
+  double between_slices_mm = 0;  ///< SpacingBetweenSlices; 0: not given
+  double slope = 1, intercept = 0;
+};
+
+/// How the samples of a pixel are stored (PS3.5, 8.1.1).
+struct DicomPixelFormat {
+  int samples = 1, bits_allocated = 16, bits_stored = 16, high_bit = 15;
+  int representation = 0;     ///< 0: unsigned, 1: signed
+  uint32_t overlay_bits = 0;  ///< bits of a sample, beside the stored ones, that hold overlays
+  int planar = 0;             ///< 1: all red samples of a frame, then all green, then all blue
+  std::string photometric = "MONOCHROME2";
+};
+
+/// A Modality LUT: the value of stored number n is values[n - first], with the index clamped.
+struct DicomLut {
+  int first = 0;
+  std::vector<float> values;  ///< empty: there is none
+};
+
+/// What must be the same in all files of a series.
+struct DicomIdentity {
+  std::string patient_id, patient_name, birth_date, study_uid, reference_frame_uid;
+};
+
+/// The header of one file.
+struct DicomObject {
+  std::string path, kind, series_uid, modality, description;
+  int frames = 1;
+  bool has_pixels = false;  ///< it has rows and columns, or pixel data
+  /// Why it cannot be read as an image, as a whole message; empty if it can. Told only if the file
+  /// is chosen: a folder may hold another series that can be read.
+  std::string problem;
+  DicomPixelFormat format;
+  DicomLut lut;
+  DicomIdentity identity;
+  std::vector<DicomPlane> planes;
+};
+
+/// The voxels of one file.
+struct DicomPixels {
+  Component component = Component::kUint16;
+  int channels = 1;
+  std::vector<std::byte> bytes;  ///< frame after frame, channels interleaved
+};
+
+/// The type of the stored numbers.
+Component component_of(const DicomPixelFormat& format);
+
+/// Reads the header. Throws InputError if it is not DICOM or damaged.
+DicomObject read_dicom_object(const std::string& path);
+
+/// Throws InputError unless the format is one that read_dicom_pixels reads: 1, 8, 16 or 32 bits
+/// allocated, of which all that are stored lie below the high bit, one grey sample or three of red,
+/// green and blue.
+void check_pixel_format(const DicomPixelFormat& format, const std::string& path);
+
+/// Throws InputError, as read_dicom_pixels would, if the pixel data of the file cannot hold the
+/// frames of `object`, each a plane of `size`: before anything of that number or size is allocated.
+void check_pixel_claims(const DicomFile& file, const DicomObject& object, const Vec3i& size);
+
+/// Decodes the pixels of `object`, all frames, to whole numbers: shifted so that the lowest stored
+/// bit is the lowest of the number, with its sign, and without the overlays in other bits. Throws
+/// InputError: no pixels (the message says what the file is), truncated, compressed in a way that
+/// is not supported, or other bits set than the header says, unless `options` allow that.
+DicomPixels read_dicom_pixels(const DicomObject& object, const ReadOptions& options);
+
+/// Throws InputError if `plane`, one of `slices` slices or frames, has no position or no
+/// orientation: no volume can be made of them.
+void require_placed(const DicomPlane& plane, size_t slices, const std::string& path);
+
+/// Puts the planes in order along their normal and returns the grid that they fill; throws
+/// InputError as read_dicom says.
+Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
+                    const ReadOptions& options = {});
+
+/// read_dicom before the conversion to a type.
+RawImage read_dicom_raw(const std::string& path, const ReadOptions& options);
+Header probe_dicom(const std::string& path, const ReadOptions& options);
+
+}  // namespace larch::io

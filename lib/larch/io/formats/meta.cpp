@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/formats/meta.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include <zlib.h>
+
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/io/image/byte_order.h"
+#include "larch/io/image/text_header.h"
+#include "larch/io/image/zstream.h"
+
+namespace larch::io {
+namespace {
+namespace fs = std::filesystem;
+
+[[noreturn]] void bad(const std::string& path, const std::string& what) {
+  throw InputError("'" + path + "': " + what);
+}
+
+bool is_true(const std::string& value) {
+  return !value.empty() && (value[0] == 'T' || value[0] == 't' || value[0] == '1');
+}
+
+Component component_of(const std::string& path, const std::string& type) {
+  constexpr std::pair<const char*, Component> kTypes[] = {
+      {"MET_UCHAR", Component::kUint8},       {"MET_CHAR", Component::kInt8},
+      {"MET_USHORT", Component::kUint16},     {"MET_SHORT", Component::kInt16},
+      {"MET_UINT", Component::kUint32},       {"MET_INT", Component::kInt32},
+      {"MET_ULONG_LONG", Component::kUint64}, {"MET_LONG_LONG", Component::kInt64},
+      {"MET_FLOAT", Component::kFloat32},     {"MET_DOUBLE", Component::kFloat64},
+      {"MET_ULONG", Component::kUint32},      {"MET_LONG", Component::kInt32}};
+  for (const auto& [name, component] : kTypes)
+    if (type == name) return component;
+  bad(path, "the ElementType '" + type + "' is not supported or damaged");
+}
+
+// The numbers of the first of `keys` that is there; an error unless there are `count`, all finite.
+std::vector<double> numbers_for(const std::string& path, const TextHeader& text, size_t count,
+                                std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (!text.values.contains(key)) continue;
+    std::vector<double> all = numbers_of(text.value(key));
+    const bool finite =
+        std::all_of(all.begin(), all.end(), [](double v) { return std::isfinite(v); });
+    if (all.size() != count || !finite) {
+      bad(path, std::string("the header line '") + key + "' is damaged");
+    }
+    return all;
+  }
+  return {};
+}
+
+// Directions with few digits are meant to be unit vectors; others are for check_geometry to refuse.
+void take_rounding_off(Grid& grid) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const double length = norm(grid.direction.column(axis));
+    if (!(std::abs(length - 1) > 1e-6 && std::abs(length - 1) <= kRoundedAxis)) continue;
+    for (auto& row : grid.direction.m) row[axis] /= length;
+  }
+}
+
+void set_grid(const std::string& path, const TextHeader& text, MetaHeader& out) {
+  const std::vector<double> sizes = checked_sizes(path, text.value("ndims"), text.value("dimsize"));
+  const size_t n = sizes.size();
+  const auto spacing = numbers_for(path, text, n, {"elementspacing", "elementsize"});
+  const auto origin = numbers_for(path, text, n, {"offset", "position", "origin"});
+  const auto matrix =
+      numbers_for(path, text, n * n, {"transformmatrix", "orientation", "rotation"});
+  Grid& grid = out.header.grid;
+  grid.size = {1, 1, 1};
+  for (size_t i = 0; i < n; ++i) {
+    if (i >= 3) {
+      out.frames = static_cast<int>(std::min(out.frames * sizes[i], 2147483647.0));
+      continue;
+    }
+    const int axis = static_cast<int>(i);
+    grid.size[axis] = static_cast<int32_t>(sizes[i]);
+    if (!spacing.empty()) grid.spacing_mm[axis] = spacing[i];
+    if (!origin.empty()) grid.origin_mm[axis] = origin[i];
+    for (size_t row = 0; row < std::min<size_t>(n, 3) && !matrix.empty(); ++row) {
+      grid.direction.m[row][i] = matrix[i * n + row];
+    }
+  }
+  if (!matrix.empty()) take_rounding_off(grid);
+  check_geometry(grid, path);
+}
+
+void set_data(const std::string& path, const TextHeader& text, MetaHeader& out) {
+  const std::string file = text.value("elementdatafile");
+  if (file.empty()) bad(path, "not a MetaImage: the header has no line 'ElementDataFile'");
+  out.compressed = is_true(text.value("compresseddata"));
+  out.swapped =
+      is_true(text.value("binarydatabyteordermsb")) || is_true(text.value("elementbyteordermsb"));
+  const std::string binary = text.value("binarydata");
+  if (!binary.empty() && !is_true(binary)) {
+    bad(path, "the voxels are stored as text (BinaryData = False); write them as binary data");
+  }
+  out.data_path = path;
+  out.data_offset = text.bytes;
+  if (file == "LOCAL" || file == "local" || file == "Local") return;
+  if (file.rfind("LIST", 0) == 0 || file.find('%') != std::string::npos) {
+    bad(path, "the voxels are spread over several files, which is not supported; write one .mha");
+  }
+  out.data_path = (fs::path(path).parent_path() / file).string();
+  if (!is_file(out.data_path)) {
+    bad(path, "the voxels should stand in '" + out.data_path + "', which is missing");
+  }
+  std::error_code error;
+  if (fs::equivalent(out.data_path, path, error)) {
+    bad(path, "the header names itself as the file of the voxels; repair the line ElementDataFile");
+  }
+  const auto skip = numbers_for(path, text, 1, {"headersize"});
+  out.data_offset = skip.empty() ? 0 : static_cast<int64_t>(std::clamp(skip[0], -1.0, 1e15));
+}
+
+void inflate_all(std::string_view packed, std::vector<std::byte>& out, const std::string& path) {
+  z_stream stream{};
+  int status = inflateInit2(&stream, 47);  // zlib or gzip
+  if (status != Z_OK) throw MemoryError("'" + path + "': not enough host memory to read it");
+  size_t taken = 0, made = 0;
+  while (status == Z_OK && (taken < packed.size() || made < out.size())) {
+    const size_t in = std::min<size_t>(packed.size() - taken, 1U << 30);
+    const size_t room = std::min<size_t>(out.size() - made, 1U << 30);
+    unsigned char spare = 0;  // the check sum comes after the last byte of data
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + taken));
+    stream.avail_in = static_cast<uInt>(in);
+    stream.next_out = room > 0 ? reinterpret_cast<Bytef*>(out.data() + made) : &spare;
+    stream.avail_out = static_cast<uInt>(room > 0 ? room : 1);
+    status = inflate(&stream, Z_NO_FLUSH);
+    taken += in - stream.avail_in;
+    if (room > 0) made += room - stream.avail_out;
+    if (room == 0 && stream.avail_out == 0) status = Z_DATA_ERROR;  // more than promised
+  }
+  inflateEnd(&stream);
+  if (status != Z_STREAM_END || made != out.size()) {
+    bad(path, "the compressed data are damaged or truncated (" + std::to_string(made) + " of " +
+                  std::to_string(out.size()) + " bytes); copy or export the file again");
+  }
+}
+
+}  // namespace
+
+MetaHeader read_meta_header(const std::string& path) {
+  const TextHeader text = read_text_header(path, '=', "elementdatafile");
+  MetaHeader out;
+  set_data(path, text, out);
+  out.header.component = component_of(path, text.value("elementtype"));
+  const auto channels = numbers_for(path, text, 1, {"elementnumberofchannels"});
+  if (!channels.empty()) {
+    if (!(channels[0] >= 1 && channels[0] <= 4096)) {
+      bad(path, "the header line 'ElementNumberOfChannels' is damaged");
+    }
+    out.header.channels = static_cast<int>(channels[0]);
+  }
+  set_grid(path, text, out);
+  return out;
+}
+
+RawImage read_meta(const std::string& path) {
+  const MetaHeader meta = read_meta_header(path);
+  RawImage raw{meta.header, {}};
+  const std::string bytes = read_file(meta.data_path);
+  const auto size = static_cast<int64_t>(bytes.size());
+  int64_t offset = meta.data_offset;
+  const int64_t most = meta.compressed ? size * kMostDeflate : size - std::max<int64_t>(offset, 0);
+  const int64_t wanted = checked_bytes(raw.header, most, path);
+  if (offset < 0) offset = meta.compressed ? 0 : size - wanted;
+  if (offset > size) bad(path, "the header places the voxels behind the end of the file");
+  raw.voxels = allocate_voxels(wanted, path);
+  const std::string_view data = std::string_view(bytes).substr(static_cast<size_t>(offset));
+  if (meta.compressed) {
+    inflate_all(data, raw.voxels, meta.data_path);
+  } else {
+    std::memcpy(raw.voxels.data(), data.data(), raw.voxels.size());
+  }
+  if (meta.swapped) swap_all(raw.voxels, bytes_of(raw.header.component));
+  return raw;
+}
+
+}  // namespace larch::io

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/io/formats/nifti.h"
+#include "larch/io/image/itk_image.h"
+#include "larch/io/image/zstream.h"
+
+namespace larch::io {
+namespace {
+
+using HeaderBytes = std::array<char, 352>;  // header and the four bytes that say "no extension"
+
+template <class T>
+void put(HeaderBytes& header, int offset, T value) {
+  std::memcpy(header.data() + offset, &value, sizeof(T));
+}
+
+bool orthonormal(const Mat3& m) {
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j)
+      if (std::abs(dot(m.column(i), m.column(j)) - (i == j ? 1 : 0)) > 1e-5) return false;
+  return true;
+}
+
+// The unit quaternion of a rotation, with a >= 0, from its largest component for accuracy.
+std::array<double, 4> quaternion(const Mat3& r) {
+  const auto& m = r.m;
+  const double squares[4] = {1 + m[0][0] + m[1][1] + m[2][2], 1 + m[0][0] - m[1][1] - m[2][2],
+                             1 - m[0][0] + m[1][1] - m[2][2], 1 - m[0][0] - m[1][1] + m[2][2]};
+  int largest = 0;
+  for (int i = 1; i < 4; ++i)
+    if (squares[i] > squares[largest]) largest = i;
+  // Products of pairs of components, times four; products[i][i] is their square.
+  const double ab = m[2][1] - m[1][2], ac = m[0][2] - m[2][0], ad = m[1][0] - m[0][1];
+  const double bc = m[1][0] + m[0][1], bd = m[0][2] + m[2][0], cd = m[2][1] + m[1][2];
+  const double products[4][4] = {{squares[0], ab, ac, ad},
+                                 {ab, squares[1], bc, bd},
+                                 {ac, bc, squares[2], cd},
+                                 {ad, bd, cd, squares[3]}};
+  const double scale = 2 * std::sqrt(squares[largest]);
+  std::array<double, 4> q{};
+  for (size_t i = 0; i < 4; ++i) q[i] = products[largest][i] / scale;
+  if (q[0] < 0)
+    for (double& component : q) component = -component;
+  return q;
+}
+
+void put_geometry(HeaderBytes& header, const Grid& lps) {
+  for (int i = 0; i < 3; ++i) put(header, 80 + 4 * i, static_cast<float>(lps.spacing_mm[i]));
+  put(header, 76, 1.0F);
+  if (lps.frame == WorldFrame::kUnknown) return;  // spacings alone, as in the input
+  const auto code = static_cast<int16_t>(lps.frame);
+  Mat3 direction = lps.direction;  // RAS from here on
+  for (int column = 0; column < 3; ++column)
+    for (int row = 0; row < 2; ++row) direction.m[row][column] *= -1;
+  const Vec3d origin{-lps.origin_mm.x, -lps.origin_mm.y, lps.origin_mm.z};
+
+  put<int16_t>(header, 254, code);  // sform_code
+  for (int row = 0; row < 3; ++row) {
+    for (int column = 0; column < 3; ++column) {
+      const double value = direction.m[row][column] * lps.spacing_mm[column];
+      put(header, 280 + 16 * row + 4 * column, static_cast<float>(value + 0.0));
+    }
+    put(header, 280 + 16 * row + 12, static_cast<float>(origin[row] + 0.0));
+  }
+  double handedness = 1;
+  if (orthonormal(direction)) {
+    if (determinant(direction) < 0) {
+      handedness = -1;
+      for (auto& row : direction.m) row[2] = -row[2];
+    }
+    put<int16_t>(header, 252, code);  // qform_code
+    const auto q = quaternion(direction);
+    for (int i = 0; i < 3; ++i) {
+      put(header, 256 + 4 * i, static_cast<float>(q[static_cast<size_t>(i) + 1] + 0.0));
+      put(header, 268 + 4 * i, static_cast<float>(origin[i] + 0.0));
+    }
+  }
+  put(header, 76, static_cast<float>(handedness));
+}
+
+int16_t type_code(Component component) {
+  constexpr int16_t kCodes[] = {2, 256, 512, 4, 768, 8, 1280, 1024, 16, 64};
+  return kCodes[static_cast<int>(component)];
+}
+
+}  // namespace
+
+void write_nifti(const std::string& path, const Grid& grid, Component component, const void* voxels,
+                 NiftiIntent intent) {
+  HeaderBytes header{};
+  put<int32_t>(header, 0, 348);
+  header[38] = 'r';  // "regular", which old readers want
+  put<int16_t>(header, 40, 3);
+  for (int i = 0; i < 7; ++i) {
+    const int32_t size = i < 3 ? grid.size[i] : 1;
+    if (size > INT16_MAX) {
+      throw UsageError("cannot write '" + path +
+                       "': NIfTI holds at most 32767 voxels per axis and here are " +
+                       std::to_string(size) + "; write .nrrd or .mha instead");
+    }
+    put(header, 42 + 2 * i, static_cast<int16_t>(size));
+  }
+  put(header, 68, static_cast<int16_t>(intent));
+  put(header, 70, type_code(component));
+  put(header, 72, static_cast<int16_t>(8 * bytes_of(component)));
+  put(header, 108, 352.0F);
+  put(header, 112, 1.0F);
+  header[123] = 2;  // mm
+  std::memcpy(header.data() + 148, "Larch", 5);
+  put_geometry(header, grid);
+  std::memcpy(header.data() + 344, "n+1", 4);
+
+  ZWriter out(path, file_extension(path) == ".nii.gz", io_threads());
+  out.write(header.data(), static_cast<int64_t>(header.size()));
+  out.write(voxels, grid.voxels() * bytes_of(component));
+  out.close();
+}
+
+}  // namespace larch::io

@@ -1,0 +1,272 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/image/image.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+#include "larch/io/dicom/dicom.h"
+#include "larch/io/dicom/dicom_file.h"
+#include "larch/io/formats/formats.h"
+#include "larch/io/formats/jpeg_read.h"
+#include "larch/io/formats/meta.h"
+#include "larch/io/formats/nifti.h"
+#include "larch/io/formats/nrrd.h"
+#include "larch/io/image/itk_image.h"
+
+namespace larch {
+namespace io {
+namespace {
+
+RawImage read_by_tiff(const std::string& path, Palette /*palette*/) {
+  return read_tiff(path);
+}
+
+Header probe_by_tiff(const std::string& path, int& /*frames*/) {
+  return probe_tiff(path);
+}
+
+RawImage read_by_nrrd(const std::string& path, Palette /*palette*/) {
+  return read_nrrd(path);
+}
+
+Header probe_by_nrrd(const std::string& path, int& frames) {
+  const NrrdHeader nrrd = read_nrrd_header(path);
+  frames = nrrd.frames;
+  return nrrd.header;
+}
+
+void require_one_frame(const std::string& path, int frames) {
+  if (frames <= 1) return;
+  throw InputError("'" + path + "': " + std::to_string(frames) +
+                   " frames (4-D or more); write one of them to a file of its own");
+}
+
+void require_scalar(const std::string& path, const Header& header) {
+  if (header.channels == 1 || header.colour) return;
+  throw InputError("'" + path + "': " + std::to_string(header.channels) +
+                   " components per voxel; write one of them to a file of its own");
+}
+
+RawImage read_by_nifti(const std::string& path, Palette /*palette*/) {
+  require_one_frame(path, read_nifti_header(path).frames);
+  return read_nifti(path);
+}
+
+RawImage read_by_meta(const std::string& path, Palette /*palette*/) {
+  const MetaHeader meta = read_meta_header(path);
+  require_one_frame(path, meta.frames);
+  require_scalar(path, meta.header);
+  return read_meta(path);
+}
+
+Header probe_by_meta(const std::string& path, int& frames) {
+  const MetaHeader meta = read_meta_header(path);
+  frames = meta.frames;
+  return meta.header;
+}
+
+RawImage read_by_jpeg(const std::string& path, Palette /*palette*/) {
+  return read_jpeg(path);
+}
+
+Header probe_by_jpeg(const std::string& path, int& /*frames*/) {
+  return probe_jpeg(path);
+}
+
+Header probe_by_png(const std::string& path, int& /*frames*/) {
+  return probe_png(path);
+}
+
+Header probe_by_nifti(const std::string& path, int& frames) {
+  const NiftiHeader header = read_nifti_header(path);
+  frames = header.frames;
+  return header.header;
+}
+
+void write_by_nifti(const std::string& path, const Pixels& pixels) {
+  write_atomically(path, [&](const std::string& temporary) {
+    write_nifti(temporary, pixels.grid, pixels.component, pixels.voxels,
+                pixels.labels ? NiftiIntent::kLabel : NiftiIntent::kNone);
+  });
+}
+
+void write_by_tiff(const std::string& path, const Pixels& pixels) {
+  require_picture(path, pixels,
+                  {Component::kUint8, Component::kUint16, Component::kInt16, Component::kFloat32});
+  write_atomically(path, [&](const std::string& temporary) {
+    write_tiff(temporary, pixels.grid, pixels.component, pixels.voxels);
+  });
+}
+
+// One row a format; a new one needs nothing else.
+struct Format {
+  const char* extension;
+  RawImage (*read)(const std::string& path, Palette palette);
+  Header (*probe)(const std::string& path, int& frames);
+  void (*write)(const std::string& path, const Pixels& pixels);  // null: reading only
+  bool pictures = false;                                         // 2-D only
+};
+
+constexpr Format kFormats[] = {
+    {".nii", read_by_nifti, probe_by_nifti, write_by_nifti},
+    {".nii.gz", read_by_nifti, probe_by_nifti, write_by_nifti},
+    {".hdr", read_by_nifti, probe_by_nifti, nullptr},
+    {".img", read_by_nifti, probe_by_nifti, nullptr},
+    {".img.gz", read_by_nifti, probe_by_nifti, nullptr},
+    {".hdr.gz", read_by_nifti, probe_by_nifti, nullptr},
+    {".nrrd", read_by_nrrd, probe_by_nrrd, write_nrrd},
+    {".nhdr", read_by_nrrd, probe_by_nrrd, nullptr},
+    {".mha", read_by_meta, probe_by_meta, write_meta},
+    {".mhd", read_by_meta, probe_by_meta, nullptr},
+    {".png", read_png, probe_by_png, write_grey_png, true},
+    {".tif", read_by_tiff, probe_by_tiff, write_by_tiff, true},
+    {".tiff", read_by_tiff, probe_by_tiff, write_by_tiff, true},
+    {".jpg", read_by_jpeg, probe_by_jpeg, nullptr},
+    {".jpeg", read_by_jpeg, probe_by_jpeg, nullptr},
+};
+
+std::string known_extensions(bool for_writing) {
+  std::string all;
+  for (const Format& format : kFormats) {
+    if (for_writing && format.write == nullptr) continue;
+    all += (all.empty() ? "" : " ") + std::string(format.extension);
+  }
+  return all;
+}
+
+const Format* find_format(const std::string& path) {
+  std::string extension = file_extension(path);
+  for (const Format& format : kFormats)
+    if (extension == format.extension) return &format;
+  return nullptr;
+}
+
+const Format& format_for_reading(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw InputError("cannot read '" + path + "': no such file or folder; check the path");
+  }
+  const Format* format = find_format(path);
+  if (format != nullptr) return *format;
+  throw InputError("cannot read '" + path + "': neither DICOM nor a known ending (" +
+                   known_extensions(false) + ")");
+}
+
+const Format& format_for_writing(const std::string& path) {
+  const Format* format = find_format(path);
+  if (format != nullptr && format->write != nullptr) return *format;
+  throw UsageError("cannot write '" + path +
+                   "': the ending is none of those that can be written: " + known_extensions(true));
+}
+
+bool goes_to_dicom(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return true;
+  return find_format(path) == nullptr && is_dicom(path);
+}
+
+RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
+  if (goes_to_dicom(path)) return read_dicom_raw(path, options);
+  RawImage raw = format_for_reading(path).read(path, palette);
+  if (options.warn) {
+    for (const std::string& warning : raw.header.warnings) options.warn(warning);
+  }
+  return raw;
+}
+
+}  // namespace
+}  // namespace io
+
+template <class T>
+Volume<T> read_volume(const std::string& path, const ReadOptions& options) {
+  return io::convert<T>(io::read_raw(path, options, io::Palette::kExpand), path, options);
+}
+template Volume<float> read_volume(const std::string&, const ReadOptions&);
+template Volume<int16_t> read_volume(const std::string&, const ReadOptions&);
+template Volume<int32_t> read_volume(const std::string&, const ReadOptions&);
+template Volume<uint8_t> read_volume(const std::string&, const ReadOptions&);
+
+LabelVolume read_labels(const std::string& path, const ReadOptions& options) {
+  const io::RawImage raw = io::read_raw(path, options, io::Palette::kKeepIndices);
+  if (raw.header.colour) {
+    throw InputError("'" + path +
+                     "': a colour picture cannot be read as labels; save it as grey or indexed");
+  }
+  return io::convert<int32_t>(raw, path, {});
+}
+
+void require_allowed(const ReadOptions& options, Allow what_for, const std::string& what,
+                     const std::string& taken) {
+  const auto& allow = options.allow;
+  if (std::find(allow.begin(), allow.end(), what_for) != allow.end()) {
+    if (options.warn) options.warn(what + "; " + taken);
+    return;
+  }
+  for (const auto& [value, name] : enum_names(static_cast<Allow*>(nullptr))) {
+    if (value != what_for) continue;
+    throw InputError(what + "; repair the header, or give --allow " + name + ": then " + taken);
+  }
+}
+
+ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
+  ImageInfo info;
+  const io::Header header = io::goes_to_dicom(path)
+                                ? io::probe_dicom(path, options)
+                                : io::format_for_reading(path).probe(path, info.frames);
+  info.grid = header.grid;
+  info.component_type = io::name_of(header.component);
+  info.components = header.channels;
+  const int64_t frames = std::max(info.frames, 1);
+  info.bytes = frames * io::checked_bytes(header, INT64_MAX / frames, path);
+  return info;
+}
+
+template <class T>
+void write_volume(const std::string& path, const Volume<T>& volume) {
+  io::format_for_writing(path).write(path,
+                                     {volume.grid(), io::component_of<T>(), volume.data(), false});
+}
+template void write_volume(const std::string&, const Volume<uint8_t>&);
+template void write_volume(const std::string&, const Volume<uint16_t>&);
+template void write_volume(const std::string&, const Volume<int16_t>&);
+template void write_volume(const std::string&, const Volume<int32_t>&);
+template void write_volume(const std::string&, const Volume<float>&);
+
+void require_image_extension(const std::string& path) {
+  io::format_for_writing(path);
+}
+
+void require_image_holds(const std::string& path, const Vec3i& size) {
+  if (io::format_for_writing(path).pictures) io::require_one_slice(path, size);
+}
+
+namespace io {
+void write_pixels(const std::string& path, const Pixels& pixels) {
+  format_for_writing(path).write(path, pixels);
+}
+}  // namespace io
+
+RgbImage read_rgb(const std::string& path) {
+  using io::Component;
+  const io::RawImage raw = io::format_for_reading(path).read(path, io::Palette::kExpand);
+  const io::Header& header = raw.header;
+  const bool wide = header.component == Component::kUint16;
+  if (header.grid.size.z != 1 || (!wide && header.component != Component::kUint8)) {
+    throw InputError("'" + path + "': not a picture of 8 or 16 bits, so it has no colours to read");
+  }
+  RgbImage image{header.grid.size.x, header.grid.size.y, {}};
+  image.rgb.resize(static_cast<size_t>(header.grid.voxels()) * 3);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(raw.voxels.data());
+  const size_t channels = static_cast<size_t>(header.channels);
+  for (size_t i = 0; i < image.rgb.size(); ++i) {
+    const size_t component = i / 3 * channels + (channels >= 3 ? i % 3 : 0);
+    image.rgb[i] = wide ? bytes[2 * component + 1] : bytes[component];  // the high byte
+  }
+  return image;
+}
+
+}  // namespace larch

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/image/itk_image.h"
+
+#include <cstring>
+#include <limits>
+
+#include <itkMultiThreaderBase.h>
+#include <itkTIFFImageIO.h>
+
+#include "larch/core/error.h"
+#include "larch/io/formats/tiff_check.h"
+
+namespace larch::io {
+namespace {
+
+[[noreturn]] void bad(const std::string& path, const std::string& what) {
+  throw InputError("'" + path + "': " + what);
+}
+
+// ITK's messages name its own source files; the last line says what went wrong.
+std::string reason(const itk::ExceptionObject& error) {
+  std::string text = error.GetDescription();
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  const size_t line = text.rfind('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+// Runs an action of ITK and turns what it throws into an InputError that names the file.
+template <class F>
+void guarded_by_itk(const std::string& path, F&& action) {
+  try {
+    action();
+  } catch (const Error&) {
+    throw;
+  } catch (const itk::ExceptionObject& error) {
+    bad(path,
+        "cannot be read, it is damaged, truncated or of another format (" + reason(error) + ")");
+  } catch (const std::bad_alloc&) {
+    throw MemoryError("'" + path + "': not enough host memory to read it");
+  } catch (const std::exception& error) {
+    bad(path, std::string("cannot be read (") + error.what() + ")");
+  }
+}
+
+Component component_of(const itk::ImageIOBase& io, const std::string& path) {
+  using Type = itk::IOComponentEnum;
+  switch (io.GetComponentType()) {
+    case Type::UCHAR:
+      return Component::kUint8;
+    case Type::CHAR:
+      return Component::kInt8;
+    case Type::USHORT:
+      return Component::kUint16;
+    case Type::SHORT:
+      return Component::kInt16;
+    case Type::UINT:
+      return Component::kUint32;
+    case Type::INT:
+      return Component::kInt32;
+    case Type::ULONG:
+    case Type::ULONGLONG:
+      return Component::kUint64;
+    case Type::LONG:
+    case Type::LONGLONG:
+      return Component::kInt64;
+    case Type::FLOAT:
+      return Component::kFloat32;
+    case Type::DOUBLE:
+      return Component::kFloat64;
+    default:
+      break;
+  }
+  bad(path, "its component type is not supported; convert to float32 or an integer type");
+}
+
+int checked_size(itk::SizeValueType n, const std::string& path) {
+  if (n < 1 || n > static_cast<itk::SizeValueType>(std::numeric_limits<int32_t>::max())) {
+    bad(path, "the header gives a size of " + std::to_string(n) +
+                  " along an axis; the file is empty or damaged");
+  }
+  return static_cast<int>(n);
+}
+
+Header header_of(const itk::ImageIOBase& io, const std::string& path) {
+  Header header;
+  const unsigned dimensions = io.GetNumberOfDimensions();
+  if (dimensions > 3) bad(path, "its pages have several dimensions; it is damaged");
+  header.grid.size = {1, 1, 1};
+  for (unsigned axis = 0; axis < dimensions; ++axis) {
+    header.grid.size[static_cast<int>(axis)] = checked_size(io.GetDimensions(axis), path);
+  }
+  check_geometry(header.grid, path);
+  header.component = component_of(io, path);
+  header.channels = static_cast<int>(io.GetNumberOfComponents());
+  header.colour = header.channels <= 4;
+  return header;
+}
+
+itk::ImageIOBase::Pointer open(const std::string& path) {
+  itk::ImageIOBase::Pointer io = itk::TIFFImageIO::New().GetPointer();
+  guarded_by_itk(path, [&] {
+    io->SetFileName(path);
+    if (!io->CanReadFile(path.c_str())) {
+      bad(path, "its content is not what its ending says, or is damaged");
+    }
+    io->ReadImageInformation();
+  });
+  return io;
+}
+
+void read_voxels(itk::ImageIOBase& io, const std::string& path, void* voxels) {
+  guarded_by_itk(path, [&] {
+    itk::ImageIORegion region(io.GetNumberOfDimensions());
+    for (unsigned axis = 0; axis < io.GetNumberOfDimensions(); ++axis) {
+      region.SetIndex(axis, 0);
+      region.SetSize(axis, io.GetDimensions(axis));
+    }
+    io.SetIORegion(region);
+    io.Read(voxels);
+  });
+}
+
+itk::IOComponentEnum itk_component(Component component) {
+  switch (component) {
+    case Component::kUint8:
+      return itk::IOComponentEnum::UCHAR;
+    case Component::kUint16:
+      return itk::IOComponentEnum::USHORT;
+    case Component::kInt16:
+      return itk::IOComponentEnum::SHORT;
+    default:
+      return itk::IOComponentEnum::FLOAT;
+  }
+}
+
+}  // namespace
+
+Header probe_tiff(const std::string& path) {
+  const int64_t most_bytes = check_tiff(path);
+  Header header = header_of(*open(path), path);
+  checked_bytes(header, most_bytes, path);
+  return header;
+}
+
+RawImage read_tiff(const std::string& path) {
+  const int64_t most_bytes = check_tiff(path);
+  const auto io = open(path);
+  RawImage raw{header_of(*io, path), {}};
+  if (raw.header.channels > 1 && !raw.header.colour) {
+    bad(path, std::to_string(raw.header.channels) +
+                  " components per voxel; write one of them to a file of its own");
+  }
+  const int64_t bytes = checked_bytes(raw.header, most_bytes, path);
+  raw.voxels = allocate_voxels(bytes, path);
+  if (static_cast<int64_t>(io->GetImageSizeInBytes()) != bytes) {
+    bad(path, "the header contradicts itself about its size; it is damaged");
+  }
+  read_voxels(*io, path, raw.voxels.data());
+  return raw;
+}
+
+void write_tiff(const std::string& path, const Grid& grid, Component component,
+                const void* voxels) {
+  const int64_t bytes = grid.voxels() * bytes_of(component);
+  bool sound = false;
+  try {
+    auto io = itk::TIFFImageIO::New();
+    io->SetFileName(path);
+    io->SetNumberOfDimensions(2);
+    for (unsigned axis = 0; axis < 2; ++axis) {
+      io->SetDimensions(axis, static_cast<itk::SizeValueType>(grid.size[static_cast<int>(axis)]));
+      io->SetSpacing(axis, 1);
+    }
+    io->SetPixelType(itk::IOPixelEnum::SCALAR);
+    io->SetNumberOfComponents(1);
+    io->SetComponentType(itk_component(component));
+    io->SetCompressor("DEFLATE");
+    io->UseCompressionOn();
+    itk::ImageIORegion region(2);
+    for (unsigned axis = 0; axis < 2; ++axis) region.SetSize(axis, io->GetDimensions(axis));
+    io->SetIORegion(region);
+    io->Write(voxels);
+    const RawImage back = read_tiff(path);
+    sound = static_cast<int64_t>(back.voxels.size()) == bytes &&
+            std::memcmp(back.voxels.data(), voxels, back.voxels.size()) == 0;
+  } catch (const itk::ExceptionObject&) {
+  } catch (const InputError&) {
+  }
+  if (!sound) {
+    throw OutputError("cannot write '" + path +
+                      "': what was written does not read back: check the free space");
+  }
+}
+
+int io_threads() {
+  return static_cast<int>(itk::MultiThreaderBase::GetGlobalDefaultNumberOfThreads());
+}
+
+}  // namespace larch::io
+
+namespace larch {
+
+void set_io_threads(int threads) {
+  if (threads < 1) {
+    throw UsageError("the number of threads must be at least 1, not " + std::to_string(threads));
+  }
+  // The maximum alone does not limit ITK's pool of threads.
+  itk::MultiThreaderBase::SetGlobalMaximumNumberOfThreads(static_cast<itk::ThreadIdType>(threads));
+  itk::MultiThreaderBase::SetGlobalDefaultNumberOfThreads(static_cast<itk::ThreadIdType>(threads));
+}
+
+}  // namespace larch

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "larch/io/image/raw_image.h"
+
+namespace larch::io {
+
+/// TIFF, the one format that is read by ITK (and libtiff). Its pictures have a spacing of 1 mm and
+/// the identity direction: their resolution tags say how to print them. Several pages make a
+/// volume. check_tiff comes first. Throws InputError, read_tiff MemoryError as well.
+Header probe_tiff(const std::string& path);
+RawImage read_tiff(const std::string& path);
+
+/// The number of threads that set_io_threads, or the environment variable that ITK reads, allows.
+int io_threads();
+
+/// Writes a 2-D TIFF of one component, deflated, and reads it back to be sure. Not atomic.
+/// Throws OutputError.
+void write_tiff(const std::string& path, const Grid& grid, Component component, const void* voxels);
+
+}  // namespace larch::io

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "larch/io/image/image.h"
+
+namespace larch::io {
+
+/// Component types as files store them.
+enum class Component {
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kUint32,
+  kInt32,
+  kUint64,
+  kInt64,
+  kFloat32,
+  kFloat64
+};
+
+/// "uint8", "float32", ...
+std::string name_of(Component component);
+int bytes_of(Component component);
+
+template <class T>
+constexpr Component component_of();
+template <>
+constexpr Component component_of<uint8_t>() {
+  return Component::kUint8;
+}
+template <>
+constexpr Component component_of<uint16_t>() {
+  return Component::kUint16;
+}
+template <>
+constexpr Component component_of<int16_t>() {
+  return Component::kInt16;
+}
+template <>
+constexpr Component component_of<int32_t>() {
+  return Component::kInt32;
+}
+template <>
+constexpr Component component_of<float>() {
+  return Component::kFloat32;
+}
+
+/// What a header promises.
+struct Header {
+  Grid grid{};
+  Component component = Component::kUint8;
+  int channels = 1;     ///< 1, or 3 or 4 if `colour`
+  bool colour = false;  ///< the channels are red, green, blue and perhaps alpha
+  double slope = 1;     ///< value = stored * slope + intercept
+  double intercept = 0;
+  std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
+};
+
+/// Voxels as stored, in the machine's byte order, channels interleaved.
+struct RawImage {
+  Header header{};
+  std::vector<std::byte> voxels;
+};
+
+/// Bytes of the voxels of `header`; throws InputError if the sizes are not positive, if their
+/// product overflows, or if it is more than `most_bytes`, the most that the file can hold.
+int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path);
+
+/// Memory for the voxels; throws MemoryError with needed and free bytes.
+std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);
+
+/// What a geometry may be in every format. Wide enough for a tenth of a nanometre and for the
+/// longest table; beyond it float32, in which NIfTI and the meshes store positions, no longer tells
+/// neighbouring voxels apart, or overflows.
+constexpr double kFinestSpacingMm = 1e-7, kCoarsestSpacingMm = 1e4;
+constexpr double kFarthestMm = 1e7;    ///< of any corner of the image from the origin of the world
+constexpr double kRoundedAxis = 0.01;  ///< how far from 1 rounding takes the length of an axis
+
+/// Throws InputError unless spacing, origin and direction are finite, the spacings and the eight
+/// corners within the limits above, the columns of the direction unit vectors and it invertible.
+/// Every reader calls it, with the size already in the grid.
+void check_geometry(const Grid& grid, const std::string& path);
+
+/// Applies slope, intercept and luminance and checks each value against T; see read_volume.
+template <class T>
+Volume<T> convert(const RawImage& raw, const std::string& path, const ReadOptions& options);
+
+}  // namespace larch::io

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "larch/data/mesh.h"
+
+namespace larch {
+
+/// Reads a triangle surface; the format goes by the ending: .vtk (legacy PolyData, ASCII or binary,
+/// versions 1 to 5), .obj, .gii (GIFTI), .ply (ASCII or binary), .stl (ASCII or binary, equal
+/// vertices are merged). Polygons are cut into triangle fans; vertex normals, colours and
+/// other attributes are ignored.
+///
+/// Frames: in memory all meshes are LPS mm. VTK, OBJ, PLY and STL files are taken to be LPS too,
+/// unless the header of a VTK, PLY or STL file or a comment in an OBJ file says "SPACE=RAS" (3D
+/// Slicer writes that). GIFTI is RAS by convention, and its data space names mesh.frame
+/// (NIFTI_XFORM_SCANNER_ANAT and so on): x and y are negated on the way in and out, and the file's
+/// coordinate transform matrix is applied.
+///
+/// Throws InputError: unknown ending, damaged file, counts larger than the file can hold (checked
+/// before memory is allocated), indices out of range, coordinates that are not finite.
+Mesh read_mesh(const std::string& path);
+
+/// Writes a triangle surface by the ending of `path`: .vtk (legacy 4.2, binary, float), .obj,
+/// .gii (base64, float32), .ply (binary little-endian, float), .stl (binary). Coordinates are LPS
+/// mm except in GIFTI, see read_mesh. The file appears under its name only when it is complete.
+/// Throws UsageError (unknown ending), OutputError.
+void write_mesh(const std::string& path, const Mesh& mesh);
+
+/// Upper bound for the bytes that write_mesh takes beside the mesh. Throws UsageError as it does.
+int64_t mesh_writing_bytes(const std::string& path, int64_t vertices, int64_t triangles);
+
+/// Throws UsageError with the list of known endings unless write_mesh knows the ending of `path`.
+void require_mesh_extension(const std::string& path);
+
+}  // namespace larch

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// STL: binary (80 bytes, count, 50 bytes a triangle) or ASCII ("solid ... facet ... vertex x y z").
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "larch/io/image/byte_order.h"
+#include "larch/io/mesh/mesh_formats.h"
+
+namespace larch::io {
+namespace {
+
+constexpr int64_t kHeader = 84, kTriangle = 50;
+
+// STL repeats a vertex in each triangle; equal coordinates are one vertex.
+class Merger {
+ public:
+  explicit Merger(Mesh& mesh) : mesh_(mesh) {}
+  int32_t index(const Vec3d& v) {
+    const auto [at, is_new] = index_.emplace(std::tuple(v.x + 0.0, v.y + 0.0, v.z + 0.0),
+                                             static_cast<int32_t>(mesh_.vertices_mm.size()));
+    if (is_new) mesh_.vertices_mm.push_back(v);
+    return at->second;
+  }
+
+ private:
+  Mesh& mesh_;
+  std::map<std::tuple<double, double, double>, int32_t> index_;
+};
+
+Mesh parse_binary(const std::string& path, std::string_view bytes) {
+  const FieldReader in{bytes.data(), false};
+  const auto count = static_cast<int64_t>(in.get<uint32_t>(80));
+  check_count(path, count, kTriangle, static_cast<int64_t>(bytes.size()) - kHeader, "triangles");
+  Mesh mesh;
+  Merger merger(mesh);
+  for (int64_t i = 0; i < count; ++i) {
+    Vec3i triangle;
+    for (int corner = 0; corner < 3; ++corner) {
+      const int64_t at = kHeader + i * kTriangle + 12 + 12 * corner;
+      const Vec3d vertex{in.get<float>(at), in.get<float>(at + 4), in.get<float>(at + 8)};
+      if (!(norm(vertex) < 1e30)) bad_mesh(path, "a coordinate is not finite; damaged?");
+      triangle[corner] = merger.index(vertex);
+    }
+    mesh.triangles.push_back(triangle);
+  }
+  return mesh;
+}
+
+Mesh parse_ascii(const std::string& path, std::string_view bytes) {
+  Mesh mesh;
+  Merger merger(mesh);
+  Words words(path, bytes);
+  std::vector<int32_t> corners;
+  words.line();  // the name of the solid may be any text
+  std::string_view last;
+  for (std::string_view word = words.word(); !word.empty(); word = words.word()) {
+    last = word;
+    if (word == "vertex") {
+      const double x = words.number(), y = words.number(), z = words.number();
+      if (!(norm(Vec3d{x, y, z}) < 1e30)) bad_mesh(path, "a coordinate is not finite; damaged?");
+      corners.push_back(merger.index({x, y, z}));
+    } else if (word == "endfacet") {
+      if (corners.size() != 3) bad_mesh(path, "a facet does not have three vertices; damaged?");
+      mesh.triangles.push_back({corners[0], corners[1], corners[2]});
+      corners.clear();
+    } else if (word == "endsolid") {
+      words.line();
+    }
+  }
+  if (!corners.empty() || last != "endsolid") bad_mesh(path, "the text ends early; truncated?");
+  return mesh;
+}
+
+}  // namespace
+
+Mesh parse_stl(const std::string& path, std::string_view bytes) {
+  // Binary files may start with "solid" too; their size tells them.
+  const auto size = static_cast<int64_t>(bytes.size());
+  bool binary = false;
+  if (size >= kHeader) {
+    const int64_t count = FieldReader{bytes.data(), false}.get<uint32_t>(80);
+    binary = size == kHeader + count * kTriangle;
+  }
+  const bool solid = bytes.substr(0, 5) == "solid";
+  if (!binary && !solid && size < kHeader) bad_mesh(path, "not an STL file, or truncated");
+  const std::string_view header = bytes.substr(0, binary || !solid ? 80 : bytes.find('\n'));
+  Mesh mesh = binary || !solid ? parse_binary(path, bytes) : parse_ascii(path, bytes);
+  if (header.find("SPACE=RAS") != std::string_view::npos) flip_ras_lps(mesh);
+  return mesh;
+}
+
+std::string format_stl(const Mesh& mesh) {
+  std::string out = "Larch surface, SPACE=LPS, mm";
+  out.resize(80, ' ');
+  put_little(out, static_cast<uint32_t>(mesh.triangles.size()));
+  for (const Vec3i& t : mesh.triangles) {
+    const Vec3d a = mesh.vertices_mm[static_cast<size_t>(t.x)];
+    const Vec3d b = mesh.vertices_mm[static_cast<size_t>(t.y)];
+    const Vec3d c = mesh.vertices_mm[static_cast<size_t>(t.z)];
+    Vec3d normal = cross(b - a, c - a);
+    const double length = norm(normal);
+    normal = length > 0 ? normal / length : Vec3d{0, 0, 0};
+    for (const Vec3d& v : {normal, a, b, c}) {
+      for (int i = 0; i < 3; ++i) put_little(out, static_cast<float>(v[i] + 0.0));
+    }
+    out.append(2, '\0');
+  }
+  return out;
+}
+
+}  // namespace larch::io

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/learning/lane_kernels.h"
+
+namespace larch::pbt::cpu {
+
+std::span<const LaneKernels> all_lane_kernels() {
+  return {&kPortableKernels, 1};
+}
+
+const LaneKernels& lane_kernels() {
+  static const LaneKernels best = all_lane_kernels().back();
+  return best;
+}
+
+}  // namespace larch::pbt::cpu

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/learning/lane_kernels.h"
+
+namespace larch::pbt::cpu {
+namespace {
+
+// Vectors of this length are split by the compiler where the machine has shorter ones.
+typedef uint32_t U32 __attribute__((vector_size(32)));
+typedef int32_t I32 __attribute__((vector_size(32)));
+
+/// (x * m) >> 32 for each lane.
+U32 high_product(U32 x, uint32_t m) {
+  U32 out;
+  for (int k = 0; k < kLanes; ++k) out[k] = static_cast<uint32_t>((uint64_t{x[k]} * m) >> 32);
+  return out;
+}
+
+/// All ones in the lanes whose bit is set.
+U32 mask_bits(uint64_t mask, U32 bit) {
+  U32 out;
+  for (int k = 0; k < kLanes; ++k) out[k] = 0u - static_cast<uint32_t>((mask >> bit[k]) & 1);
+  return out;
+}
+
+/// Values 0..255 as bytes.
+void store_bytes(uint8_t* at, U32 values) {
+  for (int k = 0; k < kLanes; ++k) at[k] = static_cast<uint8_t>(values[k]);
+}
+
+#include "larch/learning/lane_kernels.inc"
+
+}  // namespace
+
+const LaneKernels kPortableKernels{"portable", vote_rows, vote_points, patch_codes, patch_values};
+
+}  // namespace larch::pbt::cpu

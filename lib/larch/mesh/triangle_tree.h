@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "larch/data/mesh.h"
+
+namespace larch::mesh {
+
+/// Squared distance from a point to a triangle (closest feature by Voronoi regions; Ericson,
+/// "Real-Time Collision Detection", 2005, section 5.1.5). Degenerate triangles are allowed.
+double squared_distance(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c);
+
+/// A bounding box tree over the triangles of a surface, for exact nearest distances.
+class TriangleTree {
+ public:
+  /// Copies what it needs from the surface. Throws InputError if there is no triangle.
+  explicit TriangleTree(const Mesh& surface);
+
+  /// Distance from `point_mm` to the nearest point of the surface. `hint` is a triangle to start
+  /// from and receives the nearest one: it makes a run of neighbouring queries fast and has no
+  /// effect on the distance. Any value in [0, triangle count) is valid.
+  double distance_mm(const Vec3d& point_mm, int32_t& hint) const;
+
+ private:
+  struct Node {
+    Vec3d low, high;
+    int32_t first;  // leaf: first triangle; inner node: index of the second child
+    int32_t count;  // leaf: number of triangles; inner node: 0, and the first child comes next
+  };
+  struct Corners {
+    Vec3d a, b, c;
+  };
+  void build(std::vector<int32_t>& order, const std::vector<Corners>& corners, int32_t begin,
+             int32_t end);
+
+  std::vector<Node> nodes_;
+  std::vector<Corners> triangles_;  // in the order of the leaves
+};
+
+}  // namespace larch::mesh

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "larch/data/volume.h"
+
+namespace larch::metrics {
+
+/// Agreement of two masks on one grid.
+struct Overlap {
+  int64_t prediction_voxels = 0;
+  int64_t reference_voxels = 0;
+  int64_t common_voxels = 0;
+  double prediction_mm3 = 0;
+  double reference_mm3 = 0;
+  double dice = 1;                   ///< 2 |A and B| / (|A| + |B|); 1 if both are empty
+  double jaccard = 1;                ///< |A and B| / |A or B|; 1 if both are empty
+  double volume_difference_mm3 = 0;  ///< prediction - reference
+  /// Difference over reference; 0 if both are empty, NaN if only the reference is.
+  double relative_volume_difference = 0;
+};
+
+/// The values other than 0 that occur in either volume, ascending.
+std::vector<int32_t> labels_in(const LabelVolume& a, const LabelVolume& b);
+
+/// 1 where the label is one of `values`.
+Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);
+
+/// Throws InputError, which says what differs, if the grids are not the same (describe_difference).
+Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& reference);
+
+/// The same for each value of `values`, in one pass over the voxels.
+std::vector<Overlap> overlap_per_label(const LabelVolume& prediction, const LabelVolume& reference,
+                                       std::span<const int32_t> values);
+
+}  // namespace larch::metrics

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/core/context.h"
+#include "larch/data/mesh.h"
+#include "larch/data/volume.h"
+
+namespace larch::metrics {
+
+/// Symmetric surface distance in mm.
+struct SurfaceDistance {
+  double mean_mm = 0;
+  double median_mm = 0;
+  double p95_mm = 0;
+  double max_mm = 0;
+};
+
+/// Definition. The surface of a mask is the marching-cubes surface of its 0/1 field at 0.5, in
+/// world space (mesh::marching_cubes). Its elements are the triangles, each with its area as
+/// weight. The distance of an element is the exact Euclidean distance from its centroid to the
+/// nearest point of the other surface. The elements of both surfaces are pooled (both directions);
+/// the mean is weighted by area, and the q-quantile is the smallest distance d such that elements
+/// with distance
+/// <= d make up at least the share q of the total area. The maximum is over centroids.
+///
+/// Both surfaces empty: all 0. One empty: all NaN (null in JSON), because no distance exists.
+/// The result does not depend on context.threads.
+SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context);
+
+/// The same for masks (anything but 0 is inside). The grids may differ: distances are in world
+/// space.
+SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
+                                 const Context& context);
+
+}  // namespace larch::metrics

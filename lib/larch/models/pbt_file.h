@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "larch/pbt/model.h"
+#include "larch/pbt/train/train.h"
+
+namespace larch::models {
+
+/// Writes a model to `path`, directly: the caller gives the name of a temporary file and renames
+/// it. The format is little-endian, in chunks with a checksum each, and depends on the model alone:
+/// equal models give equal bytes. Throws InputError for a model that breaks an invariant
+/// (check_model) and OutputError when the file cannot be written.
+void write_model(const std::string& path, const pbt::Model& model);
+
+/// Reads a model that write_model wrote. Everything is checked before it is believed: name,
+/// versions (a newer major version is refused, a newer minor one accepted), lengths, counts against
+/// the bytes that are there, the checksum of each chunk, the digest of the whole, the invariants of
+/// the model and its self-test vectors. Chunks of unknown kind are skipped unless they are marked
+/// as necessary; a Model has no place for them, so that they are lost when it is written again.
+/// Throws InputError that names the file, what is wrong and what to do.
+pbt::Model read_model(const std::string& path);
+
+/// The same for a tree that is still growing (a checkpoint). `fingerprint` is a digest of all that
+/// the training depends on; reading with another one throws InputError, and so does reading a
+/// checkpoint as a model or a model as a checkpoint.
+void write_partial(const std::string& path, const pbt::PartialModel& partial,
+                   const std::string& fingerprint);
+pbt::PartialModel read_partial(const std::string& path, const std::string& fingerprint);
+
+/// A model as JSON text without loss: integers, and doubles as hexadecimal floating-point strings.
+std::string export_json(const pbt::Model& model);
+/// Reads what export_json wrote. Throws InputError.
+pbt::Model import_json(const std::string& text);
+
+/// A summary for people, lines under 100 columns: class, space, channels, features by family, a
+/// table of the nodes, validation, training settings.
+std::string describe_model(const pbt::Model& model);
+
+}  // namespace larch::models

@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pbt/evaluate/slabs.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "larch/core/error.h"
+#include "larch/image/integral.h"
+
+namespace larch::pbt {
+namespace {
+
+/// The widest filter of a channel reads two voxels to each side (the binomial of five).
+constexpr int32_t kFilterRadius = 2;
+/// What does not depend on the image.
+constexpr int64_t kFixedBytes = int64_t{32} << 20;
+/// Trees for the host and the GPU, at most: a table, records, and up to 32 taps a weak classifier.
+constexpr int64_t kBytesPerTree = int64_t{64} << 10;
+constexpr int64_t kBytesPerWeak = 1024;
+constexpr int64_t kBytesPerNode = 64;
+/// What the blocks that a GPU runs at a time keep for each level of the tree.
+constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
+/// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
+constexpr int64_t kGpuListBytes = int64_t{16} << 20;
+/// The sum of a forest's trees, per voxel.
+constexpr int64_t kGpuSumBytes = 8;
+
+int32_t coarsest_level(const Model& model) {
+  int32_t level = 0;
+  for (const image::ChannelSpec& channel : model.channels) level = std::max(level, channel.level);
+  return level;
+}
+
+int32_t round_up(int64_t value, int32_t step) {
+  return static_cast<int32_t>((value + step - 1) / step * step);
+}
+
+std::string gibibytes(int64_t bytes) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+int pad_of(const Model& model) {
+  return std::max(1, model.reach());
+}
+
+/// What a slab of `core` slices takes on its device.
+int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core, int64_t halo,
+                   int64_t queue_items) {
+  const int64_t plane = static_cast<int64_t>(problem.size.x) * problem.size.y;
+  const int64_t slices = std::min<int64_t>(problem.size.z, core + 2 * halo);
+  const Vec3i size{problem.size.x, problem.size.y, static_cast<int32_t>(slices)};
+  const auto layouts = image::layouts_for(size, model.channels, pad_of(model));
+  const int64_t integral = 4 * image::total_elements(layouts);
+  // The levels of the pyramid together have less than a seventh of the voxels, but for odd borders.
+  const int64_t pyramid = coarsest_level(model) > 0 ? 2 * plane * slices / 4 : 0;
+  const int64_t result = plane * core * (problem.bytes_per_value + (problem.roi ? 1 : 0));
+  const int64_t trees = kBytesPerTree * static_cast<int64_t>(model.trees()) +
+                        kBytesPerWeak * static_cast<int64_t>(model.weaks.size()) +
+                        kBytesPerNode * static_cast<int64_t>(model.nodes.size());
+  const int64_t host = kFixedBytes + trees + integral + pyramid + result;
+  if (!problem.on_gpu) return host;
+  const int depth = std::max(1, model.depth());
+  const int64_t queues =
+      problem.queues
+          ? queue_bytes(plane * core, depth, static_cast<int64_t>(model.nodes.size()), queue_items)
+          : 0;
+  const int64_t lists = depth <= kTileLevels ? kGpuListBytes << (depth - 1) : 0;
+  const int64_t sums = model.trees() > 1 ? kGpuSumBytes * plane * core : 0;
+  return host + sums + 2 * plane * slices + kGpuBytesPerDepth * (depth + 2) + lists + queues;
+}
+
+/// The slices [begin, end) of a volume.
+struct Slices {
+  int32_t begin, end;
+};
+
+Grid grid_of(const Grid& whole, const Slices& slices) {
+  Grid grid = whole;
+  grid.size.z = slices.end - slices.begin;
+  grid.origin_mm = world_from_index(whole, {0, 0, static_cast<double>(slices.begin)});
+  return grid;
+}
+
+/// The integral channels of `core` as they are in those of the whole volume, up to a constant that
+/// box sums do not see. The halo is below and above in the same buffer: the layouts start at the
+/// core.
+image::IntegralSet slab_set(const Model& model, const Volume<int16_t>& voxels, const Slices& core,
+                            int32_t halo, const Context& context) {
+  const Vec3i size = voxels.size();
+  const int64_t plane = static_cast<int64_t>(size.x) * size.y;
+  const Slices with_halo{std::max(0, core.begin - halo),
+                         static_cast<int32_t>(std::min<int64_t>(size.z, int64_t{core.end} + halo))};
+  const VolumeView<const int16_t> view{voxels.data() + plane * with_halo.begin,
+                                       {size.x, size.y, with_halo.end - with_halo.begin}};
+  image::IntegralSet set =
+      image::integral_set(view, model.channels, model.padding, pad_of(model), context);
+  set.size.z = core.end - core.begin;
+  for (image::IntegralLayout& layout : set.layouts) {
+    const int32_t below = (core.begin - with_halo.begin) >> layout.level;
+    layout.offset += layout.linear_offset(0, 0, below);
+    layout.voxels.z -= below;
+    layout.stride_size.z -= below;
+  }
+  return set;
+}
+
+template <class T>
+void copy_slices(const Volume<T>& from, int64_t first, Volume<T>& to, int64_t to_first) {
+  const int64_t plane = static_cast<int64_t>(to.size().x) * to.size().y;
+  const int64_t slices = std::min(from.size().z, to.size().z);
+  std::copy_n(from.data() + plane * first, plane * slices, to.data() + plane * to_first);
+}
+
+}  // namespace
+
+int32_t slab_halo(const Model& model) {
+  int32_t halo = 0;
+  for (const features::HaarFeature& feature : model.features) {
+    const int32_t level = model.channels[feature.channel].level;
+    halo = std::max(halo, (features::reach(feature) + kFilterRadius) << level);
+  }
+  return round_up(halo, 1 << coarsest_level(model));
+}
+
+SlabPlan plan_slabs(const Model& model, const SlabProblem& problem) {
+  const int32_t align = 1 << coarsest_level(model);
+  const int64_t slices = problem.size.z;
+  SlabPlan plan;
+  plan.halo = slab_halo(model);
+  plan.core = problem.size.z;
+  const bool queues = problem.on_gpu && problem.queues;
+  do {
+    plan.bytes = slab_bytes(model, problem, slices, 0, plan.queue_items);
+    if (plan.bytes <= problem.memory_bytes) return plan;
+    if (queues) plan.queue_items /= 2;
+  } while (queues && plan.queue_items >= kLeastQueueItems);
+  if (queues) plan.queue_items = kLeastQueueItems;
+  const auto bytes = [&](int64_t units) {
+    return slab_bytes(model, problem, std::min(slices, units * align), plan.halo, plan.queue_items);
+  };
+  if (bytes(1) > problem.memory_bytes) {
+    throw MemoryError("the evaluation needs at least " + gibibytes(bytes(1)) + " (" +
+                      std::to_string(bytes(1)) +
+                      " bytes) beside the image and the result, in slabs of " +
+                      std::to_string(align) + " slices with " + std::to_string(plan.halo) +
+                      " on both sides, and may take " + gibibytes(problem.memory_bytes) +
+                      "; allow more (--memory), or use a coarser or smaller image");
+  }
+  int64_t fits = 1, too_many = (slices + align - 1) / align + 1;
+  while (too_many - fits > 1) {
+    const int64_t middle = (fits + too_many) / 2;
+    (bytes(middle) <= problem.memory_bytes ? fits : too_many) = middle;
+  }
+  const int64_t count = (slices + fits * align - 1) / (fits * align);
+  plan.core = round_up((slices + count - 1) / count, align);
+  plan.count = static_cast<int32_t>((slices + plan.core - 1) / plan.core);
+  plan.bytes = bytes(plan.core / align);
+  return plan;
+}
+
+int64_t default_memory_bytes(const Device& device) {
+  const auto free = static_cast<int64_t>(free_memory_bytes(device));
+  return device.is_cuda() ? free / 10 * 9 : free / 10 * 8;
+}
+
+template <class T>
+Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
+                          const EvaluateConfig& config, int64_t memory_bytes,
+                          const Context& context, const Volume<uint8_t>* roi) {
+  SlabProblem problem{voxels.size()};
+  problem.bytes_per_value = sizeof(T);
+  problem.roi = roi != nullptr;
+  problem.on_gpu = context.device.is_cuda();
+  const bool whole_tiles = config.walk == Walk::kTile || config.walk == Walk::kStack;
+  problem.queues =
+      !whole_tiles && (roi != nullptr || config.walk != Walk::kAuto || model.depth() > kTileLevels);
+  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
+  const SlabPlan plan = plan_slabs(model, problem);
+  if (plan.count == 1) {
+    const Slices all{0, voxels.size().z};
+    return evaluate<T>(model, slab_set(model, voxels, all, 0, context), voxels.grid(), config,
+                       context, roi, plan.queue_items);
+  }
+  context.info("evaluating in " + std::to_string(plan.count) + " slabs of " +
+               std::to_string(plan.core) + " slices with " + std::to_string(plan.halo) +
+               " on both sides, " + gibibytes(plan.bytes) + " each");
+  Volume<T> out(voxels.grid());
+  for (int32_t begin = 0; begin < voxels.size().z; begin += plan.core) {
+    if (context.stop_requested()) {
+      throw Stopped("stopped between slabs", static_cast<ExitCode>(context.stop->load()));
+    }
+    const Slices core{begin, std::min(begin + plan.core, voxels.size().z)};
+    const Grid grid = grid_of(voxels.grid(), core);
+    Volume<uint8_t> slab_roi;
+    if (roi != nullptr) {
+      slab_roi = Volume<uint8_t>(grid);
+      copy_slices(*roi, begin, slab_roi, 0);
+    }
+    copy_slices(evaluate<T>(model, slab_set(model, voxels, core, plan.halo, context), grid, config,
+                            context, roi != nullptr ? &slab_roi : nullptr, plan.queue_items),
+                0, out, begin);
+  }
+  return out;
+}
+template Volume<float> evaluate_volume(const Model&, const Volume<int16_t>&, const EvaluateConfig&,
+                                       int64_t, const Context&, const Volume<uint8_t>*);
+template Volume<uint16_t> evaluate_volume(const Model&, const Volume<int16_t>&,
+                                          const EvaluateConfig&, int64_t, const Context&,
+                                          const Volume<uint8_t>*);
+template Volume<uint8_t> evaluate_volume(const Model&, const Volume<int16_t>&,
+                                         const EvaluateConfig&, int64_t, const Context&,
+                                         const Volume<uint8_t>*);
+
+}  // namespace larch::pbt

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pbt/train/forest.h"
+
+#include <unordered_map>
+
+#include "larch/core/random_math.h"
+
+namespace larch::pbt {
+namespace {
+
+constexpr uint64_t kTreeStream = 0x74726565;       // "tree"
+constexpr uint64_t kBootstrapStream = 0x626f6f74;  // "boot"
+
+/// Places of features in a model, by their place in the pool; features are added when they are met.
+class FeatureTable {
+ public:
+  explicit FeatureTable(Model& model) : model_(model) {
+    for (uint32_t f = 0; f < model.features.size(); ++f) place_[model.features[f].pool_index] = f;
+  }
+
+  uint32_t place(const features::HaarFeature& feature) {
+    const auto added = static_cast<uint32_t>(model_.features.size());
+    const auto [entry, is_new] = place_.emplace(feature.pool_index, added);
+    if (is_new) model_.features.push_back(feature);
+    return entry->second;
+  }
+
+ private:
+  Model& model_;
+  std::unordered_map<uint32_t, uint32_t> place_;
+};
+
+/// Appends the nodes [begin, end) of `from`, a whole tree, to those of `to`.
+void append_nodes(Model& to, const Model& from, size_t begin, size_t end) {
+  FeatureTable features(to);
+  const auto shift = static_cast<int32_t>(to.nodes.size()) - static_cast<int32_t>(begin);
+  for (size_t n = begin; n < end; ++n) {
+    Node node = from.nodes[n];
+    if (!node.is_leaf()) {
+      node.left += shift;
+      node.right += shift;
+    }
+    node.first_weak = node.n_weak > 0 ? static_cast<uint32_t>(to.weaks.size()) : 0;
+    for (uint32_t w = 0; w < node.n_weak; ++w) {
+      WeakClassifier weak = from.weaks[from.nodes[n].first_weak + w];
+      weak.feature = features.place(from.features[weak.feature]);
+      to.weaks.push_back(weak);
+    }
+    to.nodes.push_back(node);
+  }
+  for (NodeHistory entry : from.history) {
+    const auto node = static_cast<size_t>(entry.node);
+    if (node < begin || node >= end) continue;
+    entry.node += shift;
+    to.history.push_back(entry);
+  }
+}
+
+/// What all trees of a model share.
+Model without_nodes(Model model) {
+  model.features.clear();
+  model.weaks.clear();
+  model.nodes.clear();
+  model.history.clear();
+  model.self_tests.clear();
+  model.roots = {0};
+  return model;
+}
+
+}  // namespace
+
+void append_tree(Model& forest, const Model& tree) {
+  if (forest.nodes.empty()) {
+    forest = without_nodes(tree);
+  } else {
+    forest.roots.push_back(static_cast<uint32_t>(forest.nodes.size()));
+    forest.self_tests.clear();
+  }
+  append_nodes(forest, tree, 0, tree.nodes.size());
+}
+
+Model extract_tree(const Model& forest, size_t which) {
+  Model tree = without_nodes(forest);
+  append_nodes(tree, forest, forest.roots.at(which), forest.end_of_tree(which));
+  return tree;
+}
+
+uint64_t tree_seed(uint64_t seed, size_t tree) {
+  return hash64(seed, kTreeStream, tree);
+}
+
+std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t attempt) {
+  std::vector<uint32_t> times(count, 0);
+  for (size_t draw = 0; draw < count; ++draw) {
+    ++times[hash_below(seed, kBootstrapStream, attempt * count + draw,
+                       static_cast<uint32_t>(count))];
+  }
+  return times;
+}
+
+std::vector<double> finished_posteriors(Growth& g, const Context& context) {
+  const Model& model = g.partial.model;
+  g.lists.assign(model.nodes.size(), {});
+  g.visits.assign(model.nodes.size(), {});
+  for (uint32_t i = 0; i < g.held_out.size(); ++i) g.lists[0].held_out.push_back({i, kOneQ30, 0});
+  for (size_t n = 0; n < model.nodes.size(); ++n) {
+    const Node& node = model.nodes[n];
+    NodeSamples list = std::move(g.lists[n]);
+    g.lists[n] = {};
+    if (!node.is_leaf()) {
+      NodeSamples children[2];
+      route_visits(g, node, list, children, context);
+      g.lists[static_cast<size_t>(node.left)] = std::move(children[0]);
+      g.lists[static_cast<size_t>(node.right)] = std::move(children[1]);
+    }
+    g.visits[n] = std::move(list.held_out);
+  }
+  return held_out_posteriors(g);
+}
+
+}  // namespace larch::pbt

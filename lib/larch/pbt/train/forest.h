@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "larch/pbt/model.h"
+#include "larch/pbt/train/grow.h"
+
+namespace larch::pbt {
+
+/// Appends the only tree of `tree` to the trees of `forest`. What does not belong to a tree (space,
+/// thresholds, table) is taken from the first one. Features and weak classifiers that no node uses
+/// are left out, and so are the self-tests, which are those of a whole model.
+void append_tree(Model& forest, const Model& tree);
+
+/// Tree number `which` of a forest as a model of its own, with the features in the order of their
+/// first use. append_tree puts it back as it was.
+Model extract_tree(const Model& forest, size_t which);
+
+/// The seed of everything that a tree of a forest draws.
+uint64_t tree_seed(uint64_t seed, size_t tree);
+
+/// How often each of `count` volumes occurs among as many draws with replacement. Every attempt
+/// draws anew.
+std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t attempt = 0);
+
+/// Posterior of each held-out sample by a finished tree, `growth.partial.model`; fills
+/// `growth.visits`.
+std::vector<double> finished_posteriors(Growth& growth, const Context& context);
+
+}  // namespace larch::pbt

@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "larch/pbt/train/grow.h"
+
+namespace larch::pbt {
+namespace {
+
+/// A node is turned into a leaf when the held-out log-loss rises by no more than this.
+constexpr double kTolerance = 1e-6;
+constexpr double kUnit = 0x1.0p-30;
+
+double log_loss_of(double p, bool positive) {
+  const double likelihood = positive ? p : 1 - p;
+  return -std::log(std::max(likelihood, 1e-12));
+}
+
+/// The tree below `n` as one number a visiting sample: the posterior of the subtree.
+class Pruner {
+ public:
+  Pruner(Model& model, const std::vector<std::vector<HeldOutVisit>>& visits,
+         const SampleSet& held_out)
+      : model_(model),
+        visits_(visits),
+        samples_(held_out),
+        q_(node_probabilities(model)),
+        thresholds_(make_thresholds(model.e1, model.e2, false)) {
+    total_mass_ = std::accumulate(held_out.mass.begin(), held_out.mass.end(), 0.0);
+  }
+
+  size_t run() {
+    posterior_ = subtree(0, false);  // first the whole tree as it is
+    subtree(0, true);
+    return pruned_;
+  }
+  std::vector<double> posterior() && { return std::move(posterior_); }
+
+ private:
+  double q(int32_t node) const { return q_[static_cast<size_t>(node)] * kUnit; }
+
+  /// Posterior of the subtree of `n` for each of its visits. With `prune`, its nodes are first
+  /// tried as leaves, children before parents.
+  std::vector<double> subtree(int32_t n, bool prune) {
+    const auto& visits = visits_[static_cast<size_t>(n)];
+    Node& node = model_.nodes[static_cast<size_t>(n)];
+    std::vector<double> result(visits.size(), q(n));
+    if (node.is_leaf()) return result;
+    const std::vector<double> left = subtree(node.left, prune), right = subtree(node.right, prune);
+    size_t at_left = 0, at_right = 0;
+    for (size_t k = 0; k < visits.size(); ++k) {
+      const uint32_t weight = visits[k].weight;
+      const Split s = split_weight(weight, visits[k].h, thresholds_, model_.logistic.data());
+      double sum = s.stop_left * q(node.left) + s.stop_right * q(node.right);
+      if (s.descend_left > 0) sum += s.descend_left * left[at_left++];
+      if (s.descend_right > 0) sum += s.descend_right * right[at_right++];
+      result[k] = sum / weight;
+    }
+    if (prune && try_leaf(n, result)) std::fill(result.begin(), result.end(), q(n));
+    return result;
+  }
+
+  /// Turns node `n` into a leaf if the loss allows it, and updates the posteriors.
+  bool try_leaf(int32_t n, const std::vector<double>& subtree_posterior) {
+    const auto& visits = visits_[static_cast<size_t>(n)];
+    double change = 0;
+    std::vector<double> updated(visits.size());
+    for (size_t k = 0; k < visits.size(); ++k) {
+      const uint32_t i = visits[k].sample;
+      const bool positive = samples_.positive[i] != 0;
+      updated[k] = posterior_[i] + visits[k].weight * kUnit * (q(n) - subtree_posterior[k]);
+      change += static_cast<double>(samples_.mass[i]) *
+                (log_loss_of(updated[k], positive) - log_loss_of(posterior_[i], positive));
+    }
+    if (change / total_mass_ > kTolerance) return false;
+    for (size_t k = 0; k < visits.size(); ++k) posterior_[visits[k].sample] = updated[k];
+    Node& node = model_.nodes[static_cast<size_t>(n)];
+    node.left = node.right = -1;
+    node.n_weak = 0;
+    node.reason = NodeReason::kPruned;
+    ++pruned_;
+    return true;
+  }
+
+  Model& model_;
+  const std::vector<std::vector<HeldOutVisit>>& visits_;
+  const SampleSet& samples_;
+  const std::vector<uint32_t> q_;
+  const Thresholds thresholds_;
+  std::vector<double> posterior_;
+  double total_mass_ = 0;
+  size_t pruned_ = 0;
+};
+
+/// Drops nodes, weak classifiers and features that nothing refers to any more.
+void compact(Model& model) {
+  Model out = model;
+  out.nodes.clear();
+  out.weaks.clear();
+  out.features.clear();
+  out.history.clear();
+  std::vector<int32_t> order{0}, feature_at(model.features.size(), -1);
+  for (size_t k = 0; k < order.size(); ++k) {
+    Node node = model.nodes[static_cast<size_t>(order[k])];
+    const uint32_t first = node.first_weak;
+    node.first_weak = static_cast<uint32_t>(out.weaks.size());
+    for (uint32_t w = first; w < first + node.n_weak; ++w) {
+      WeakClassifier weak = model.weaks[w];
+      int32_t& at = feature_at[weak.feature];
+      if (at < 0) {
+        at = static_cast<int32_t>(out.features.size());
+        out.features.push_back(model.features[weak.feature]);
+      }
+      weak.feature = static_cast<uint32_t>(at);
+      out.weaks.push_back(weak);
+    }
+    for (NodeHistory entry : model.history) {
+      if (entry.node != order[k]) continue;
+      entry.node = static_cast<int32_t>(k);
+      out.history.push_back(entry);
+    }
+    for (int32_t* child : {&node.left, &node.right}) {
+      if (*child < 0) continue;
+      order.push_back(*child);
+      *child = static_cast<int32_t>(order.size() - 1);
+    }
+    out.nodes.push_back(node);
+  }
+  model = std::move(out);
+}
+
+}  // namespace
+
+size_t prune(Model& model, const std::vector<std::vector<HeldOutVisit>>& visits,
+             const SampleSet& held_out, std::vector<double>* posterior) {
+  Pruner pruner(model, visits, held_out);
+  const size_t pruned = pruner.run();
+  *posterior = std::move(pruner).posterior();
+  if (pruned > 0) compact(model);
+  return pruned;
+}
+
+HeldOutScore score(const std::vector<double>& posterior, const SampleSet& samples) {
+  HeldOutScore s;
+  double total = 0;
+  std::vector<size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto mass = static_cast<double>(samples.mass[i]);
+    s.log_loss += mass * log_loss_of(posterior[i], samples.positive[i] != 0);
+    total += mass;
+  }
+  if (total > 0) s.log_loss /= total;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return posterior[a] < posterior[b]; });
+  // Mann-Whitney: positives above negatives, ties one half.
+  double below = 0, wins = 0, mass_positive = 0;
+  for (size_t k = 0; k < order.size();) {
+    double tied[2] = {0, 0};
+    const double value = posterior[order[k]];
+    for (; k < order.size() && posterior[order[k]] == value; ++k) {
+      tied[samples.positive[order[k]]] += static_cast<double>(samples.mass[order[k]]);
+    }
+    wins += tied[1] * (below + tied[0] / 2);
+    below += tied[0];
+    mass_positive += tied[1];
+  }
+  s.auc = mass_positive > 0 && below > 0 ? wins / (mass_positive * below) : 0.5;
+  return s;
+}
+
+std::vector<double> held_out_posteriors(const Growth& growth) {
+  const Model& model = growth.partial.model;
+  const std::vector<uint32_t> q = node_probabilities(model);
+  const Thresholds thresholds = make_thresholds(model.e1, model.e2, false);
+  std::vector<uint64_t> q60(growth.held_out.size(), 0);
+  for (size_t n = 0; n < growth.lists.size(); ++n) {
+    const Node& node = model.nodes[n];
+    for (const HeldOutVisit& v : growth.lists[n].held_out) {  // waiting at the frontier
+      q60[v.sample] += uint64_t{v.weight} * q[n];
+    }
+    for (const HeldOutVisit& v : growth.visits[n]) {
+      if (node.is_leaf()) {
+        q60[v.sample] += uint64_t{v.weight} * q[n];
+        continue;
+      }
+      const Split s = split_weight(v.weight, v.h, thresholds, model.logistic.data());
+      q60[v.sample] += uint64_t{s.stop_left} * q[static_cast<size_t>(node.left)] +
+                       uint64_t{s.stop_right} * q[static_cast<size_t>(node.right)];
+    }
+  }
+  std::vector<double> posterior;
+  posterior.reserve(q60.size());
+  for (const uint64_t value : q60) posterior.push_back(static_cast<double>(value) * 0x1.0p-60);
+  return posterior;
+}
+
+}  // namespace larch::pbt

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "larch/core/buffer.h"
+#include "larch/core/context.h"
+#include "larch/data/volume.h"
+#include "larch/image/integral.h"
+#include "larch/pbt/train_config.h"
+
+namespace larch::pbt {
+
+/// What a voxel is for training.
+enum class VoxelClass : uint8_t { kNegative = 0, kPositive = 1, kIgnored = 2 };
+
+/// One volume with its truth, in model space.
+struct TrainingVolume {
+  std::string name;  ///< for messages only; not part of the digest
+  Volume<int16_t> voxels;
+  Volume<uint8_t> classes;  ///< VoxelClass
+  std::string digest;       ///< SHA-256 of voxels, grid and classes
+};
+
+/// Maps labels to classes: positive and ignored values, and the border band (voxels with a voxel of
+/// the other class within `border_voxels` steps along the axes).
+Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& config,
+                              const Context& context);
+
+/// Brings an image and its labels to model space and computes the digest. Throws InputError when
+/// the grids differ, naming `name`.
+TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
+                                    const LabelVolume& labels, const image::ModelSpace& space,
+                                    const LabelConfig& config, const Context& context);
+
+/// Sorts by digest, so that the order of a list does not matter.
+void sort_by_digest(std::vector<TrainingVolume>& volumes);
+
+/// The integral channels of all volumes on one device, with common strides per channel, so that one
+/// table of tap offsets serves them all.
+struct TrainingImages {
+  std::vector<image::ChannelSpec> channels;
+  std::vector<std::vector<image::IntegralLayout>> layouts;  ///< [volume][channel]
+  Buffer<uint32_t> data;
+
+  /// A layout per channel whose strides hold for every volume.
+  std::span<const image::IntegralLayout> common_layouts() const { return layouts.at(0); }
+};
+TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
+                                    std::span<const image::ChannelSpec> channels,
+                                    image::Padding padding, int pad, const Context& context);
+
+/// Training samples, sorted by (volume, voxel) except for mined ones, which follow.
+struct SampleSet {
+  std::vector<uint32_t> volume;
+  std::vector<int64_t> voxel;     ///< linear index in its volume
+  std::vector<uint8_t> positive;  ///< 1 or 0
+  std::vector<uint64_t> mass;     ///< Q32: voxels of the class in its volume / voxels drawn
+  Buffer<int64_t> bases;          ///< [channel][sample]: element of TrainingImages::data
+
+  size_t size() const { return voxel.size(); }
+  /// The id in hashes.
+  uint64_t id(size_t sample) const {
+    return static_cast<uint64_t>(volume[sample]) << 40 | static_cast<uint64_t>(voxel[sample]);
+  }
+};
+
+/// Draws from each of `which` volumes the voxels of lowest hash, class by class. Does not fill
+/// bases.
+SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<const size_t> which,
+                       const SampleConfig& config, uint64_t seed, int threads = 1);
+
+/// (Re)computes the bases of all samples on the device of `images`.
+void place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
+                   const TrainingImages& images);
+
+}  // namespace larch::pbt

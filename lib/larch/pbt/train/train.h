@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/learning/boost.h"
+#include "larch/pbt/model.h"
+#include "larch/pbt/train/samples.h"
+#include "larch/pbt/train_config.h"
+
+namespace larch::pbt {
+
+/// A model whose last tree is still growing: the first `finished` nodes have been trained; the
+/// others are known by their masses only.
+struct PartialModel {
+  Model model;
+  size_t finished = 0;
+};
+
+/// What the caller may hook into a training run.
+struct TrainHooks {
+  /// Called after a finished node; writes the checkpoint.
+  std::function<void(const PartialModel&)> after_node;
+  /// From the second node on, after_node is called only when so many seconds have gone by since the
+  /// last time, and before stopping: a checkpoint holds all nodes so far.
+  double seconds = 0;
+  /// Continues from here: sample lists are recomputed by routing, so the result is the same bytes
+  /// as of an uninterrupted run.
+  const PartialModel* resume = nullptr;
+  /// Nodes of a level are trained together as long as they have at most so many samples; 0: as many
+  /// as suits the device. The result does not depend on it.
+  size_t samples_at_once = 0;
+};
+
+/// What a run reports beside the model.
+struct TrainReport {
+  size_t training_volumes = 0, held_out_volumes = 0;
+  size_t positive_samples = 0, negative_samples = 0;
+  size_t pool_features = 0;
+  size_t trees = 0, nodes = 0, weak_classifiers = 0;
+  size_t pruned_nodes = 0;                           ///< leaves that pruning made
+  double held_out_log_loss = -1, held_out_auc = -1;  ///< < 0: nothing was held out
+};
+
+/// The channels of a configuration: each kind at each pyramid level, kinds outermost.
+std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
+
+/// Throws UsageError for what `train` would refuse in a configuration whatever the volumes are: an
+/// empty intensity window, a feature of the pool (drawn with `seed`) whose sums leave 32 bits.
+void check_config(const TrainConfig& config, uint64_t seed);
+
+/// Trains a probabilistic boosting tree, or a forest of them (Tu 2005; Birkbeck, Sofka, Zhou 2011;
+/// US 2012/0069003 A1, paragraphs 29 to 38). `volumes` must be sorted (sort_by_digest); `space` is
+/// the model space that they are in. The result depends on volumes, configuration and context.seed
+/// alone, not on the device, the number of threads or interruptions. Throws InputError for training
+/// data of one class, naming both counts; Stopped after a checkpoint when the context's stop flag
+/// is set.
+Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
+            const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
+            const Context& context);
+
+/// AdaBoost's rounds turned into a strong classifier: truncated where a round is no better than
+/// `worst_error`, or after a perfect round, with alpha = ln((1 - eps) / eps) / 2.
+struct StrongClassifier {
+  std::vector<WeakClassifier> weaks;  ///< `feature` is the index into the pool
+  std::vector<double> errors;
+};
+/// The weight of a weak classifier with this error, Q20, at most kMaxAlphaQ20, which models may
+/// hold.
+int32_t alpha_q20(double error);
+StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const FeaturePool& pool,
+                                   double worst_error, size_t selected);
+
+}  // namespace larch::pbt

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/core/host_device.h"
+#include "larch/features/tap.h"
+#include "larch/learning/weak_math.h"
+
+namespace larch::pbt {
+
+constexpr int kAlphaBits = 20;                     ///< alpha and H are Q20 integers
+constexpr int32_t kMaxAlphaQ20 = 8 << kAlphaBits;  ///< e^-16 of the samples are wrong
+constexpr uint32_t kOneQ30 = 1u << 30;  ///< probability 1, and a voxel's weight at the root
+constexpr int kLogisticSteps = 4096;    ///< the table has one entry more
+constexpr int kMaxDepth = 32;
+
+/// sigma(2H) as Q30 by linear interpolation in the table of the model: 4097 values of p * 2^30 for
+/// z = 2H from -16 to 16; saturated beyond. Integers only.
+LARCH_HD uint32_t logistic_q30(const uint32_t* table, int32_t h_q20) {
+  const int64_t position = 2 * static_cast<int64_t>(h_q20) + (int64_t{16} << kAlphaBits);
+  if (position <= 0) return table[0];
+  if (position >= (int64_t{32} << kAlphaBits)) return table[kLogisticSteps];
+  const int32_t entry = static_cast<int32_t>(position >> 13);
+  const int64_t fraction = position & 8191;
+  const int64_t rise = static_cast<int64_t>(table[entry + 1]) - table[entry];
+  return static_cast<uint32_t>(table[entry] + ((rise * fraction) >> 13));
+}
+
+/// Where a voxel goes from a node: Birkbeck, Sofka, Zhou 2011, section 2.1, Algorithm 1, with H in
+/// place of p (p > 1 - e1 is H > t1, p > 1/2 + e2 is H > t2; strict).
+struct Thresholds {
+  int32_t t1 = 0;    ///< beyond it the voxel descends one child with its whole weight
+  int32_t t2 = 0;    ///< beyond it one child is descended, the other gives its empirical value
+  int32_t hard = 0;  ///< 1: H > 0 right, otherwise left, with the whole weight (ibid., section 4.1)
+};
+
+/// The four parts into which a node splits the weight of a voxel; they add up to the weight.
+struct Split {
+  uint32_t descend_left = 0, descend_right = 0;
+  uint32_t stop_left = 0, stop_right = 0;  ///< weight of the child's own empirical value
+};
+
+LARCH_HD Split split_weight(uint32_t weight, int32_t h, const Thresholds& t,
+                            const uint32_t* logistic) {
+  Split s;
+  if (t.hard) {
+    (h > 0 ? s.descend_right : s.descend_left) = weight;
+    return s;
+  }
+  if (h > t.t1) {
+    s.descend_right = weight;
+    return s;
+  }
+  if (h < -t.t1) {
+    s.descend_left = weight;
+    return s;
+  }
+  const uint32_t right =
+      static_cast<uint32_t>((static_cast<uint64_t>(weight) * logistic_q30(logistic, h)) >> 30);
+  const uint32_t left = weight - right;
+  (h < -t.t2 ? s.stop_right : s.descend_right) = right;
+  (h > t.t2 ? s.stop_left : s.descend_left) = left;
+  return s;
+}
+
+/// H of a node from the sum of the alphas of the votes +1. Twice that sum may need 32 bits without
+/// sign; H never does, since it lies between -A and A.
+LARCH_HD int32_t strong_value(int32_t votes, int32_t alpha_sum) {
+  return static_cast<int32_t>(2u * static_cast<uint32_t>(votes) - static_cast<uint32_t>(alpha_sum));
+}
+
+/// A node as the evaluators read it. A leaf has n_weak == 0 and no children.
+struct NodeRecord {
+  int32_t left = -1, right = -1;
+  int32_t first_weak = 0, n_weak = 0;
+  int32_t alpha_sum = 0;  ///< A: H = strong_value(sum(alpha of set bits), A)
+  uint32_t q = 0;         ///< empirical probability of the positive class, Q30
+};
+
+/// A weak classifier as the evaluators read it.
+struct WeakRecord {
+  int32_t first_tap = 0;
+  uint16_t n_tap = 0;
+  uint16_t channel = 0;
+  CodeMap codes;
+  BinMap bins;
+  uint16_t unused = 0;
+  int32_t alpha = 0;  ///< Q20
+  uint64_t mask = 0;
+};
+
+/// A compiled tree for one layout of the integral volumes; the pointers are of one device.
+struct TreeView {
+  const NodeRecord* nodes = nullptr;
+  const WeakRecord* weaks = nullptr;
+  const features::LinearTap* taps = nullptr;
+  const uint32_t* logistic = nullptr;
+  const int32_t* rest = nullptr;  ///< per weak: sum of the alphas that follow it in its node
+  Thresholds thresholds;
+  int32_t node_count = 0;
+  int32_t depth = 0;
+  int32_t early_rejection = 0;
+};
+
+/// Early rejection: once the remaining weak classifiers cannot bring H back across the outer
+/// threshold, the voxel's way is certain. `partial` is the sum so far, `rest` the sum of the alphas
+/// to come. Exact: the outcome of split_weight is unchanged.
+LARCH_HD bool is_certain(int32_t partial, int32_t rest, const Thresholds& t) {
+  const int32_t bound = t.hard ? 0 : t.t1;
+  return partial - rest > bound || partial + rest < -bound;
+}
+
+/// A value of H with the outcome that is certain.
+LARCH_HD int32_t certain_value(int32_t partial, int32_t rest, const Thresholds& t) {
+  return partial - rest > (t.hard ? 0 : t.t1) ? partial - rest : partial + rest;
+}
+
+/// A tree's part of a forest's sum, Q40: 2^24 trees fit 64 bits. The posterior of a forest is the
+/// mean of its trees' (US 2012/0069003 A1, figure 13).
+LARCH_HD uint64_t forest_term(uint64_t q60) {
+  return q60 >> 20;
+}
+/// The mean of the trees from the sum of their parts, Q60.
+LARCH_HD uint64_t forest_mean_q60(uint64_t sum_q40, uint64_t trees) {
+  return (sum_q40 / trees) << 20;
+}
+
+/// Output conversions of the accumulated probability, Q60.
+LARCH_HD float probability_float(uint64_t q60) {
+  return static_cast<float>(static_cast<double>(q60) * 0x1.0p-60);
+}
+LARCH_HD uint32_t probability_q32(uint64_t q60) {
+  const uint64_t q = q60 >> 28;
+  return q > 0xffffffffULL ? 0xffffffffu : static_cast<uint32_t>(q);
+}
+LARCH_HD uint16_t probability_uint16(uint64_t q60) {
+  return static_cast<uint16_t>(
+      (static_cast<uint64_t>(probability_q32(q60)) * 65535 + (1ULL << 31)) >> 32);
+}
+LARCH_HD uint8_t probability_uint8(uint64_t q60) {
+  return static_cast<uint8_t>((static_cast<uint64_t>(probability_q32(q60)) * 255 + (1ULL << 31)) >>
+                              32);
+}
+
+/// u * p / 2^30 rounded down for a training mass (Q32) and a probability (Q30): 128-bit product.
+LARCH_HD uint64_t mass_times_q30(uint64_t mass, uint32_t p_q30) {
+  const uint64_t high = (mass >> 32) * p_q30, low = (mass & 0xffffffffULL) * p_q30;
+  const uint64_t carry = low >> 32;
+  const uint64_t upper = high + carry;  // product = upper * 2^32 + (low & 0xffffffff)
+  return (upper << 2) | ((low & 0xffffffffULL) >> 30);
+}
+
+}  // namespace larch::pbt

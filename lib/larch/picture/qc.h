@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "larch/data/mesh.h"
+#include "larch/data/rgb_image.h"
+#include "larch/data/volume.h"
+
+namespace larch::picture {
+
+struct QcOptions {
+  int min_width = 900;         ///< pixels; slices are enlarged until the picture is this wide
+  double window_low = 0.005;   ///< share of the voxels that become black
+  double window_high = 0.995;  ///< 1 - share of the voxels that become white
+  LabelTable colours{};        ///< colours by label value; others get a built-in palette
+  /// Drawn in white below the contours of the labels; may be null.
+  const LabelVolume* reference = nullptr;
+};
+
+/// Three orthogonal slices side by side, each where the labels (or else the reference) cover the
+/// largest area; through the middle of the volume if there is no label. They are the index planes
+/// nearest to axial, coronal and sagittal, with square pixels. Axial slices are seen from the feet,
+/// coronal ones from the front, sagittal ones from the patient's left; letters at the borders name
+/// the patient's right, left, anterior, posterior, superior and inferior, from the direction
+/// matrix; there are none if the frame of the grid is unknown. Contours are one pixel wide, along
+/// the borders of voxels. A 2-D volume gives one slice. The picture is at least min_width and at
+/// most 4096 pixels wide and high, if the volume allows both. Throws InputError if the grids differ
+/// or the image is empty.
+RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
+                    const QcOptions& options = {});
+
+}  // namespace larch::picture

@@ -1,0 +1,337 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/pbt_training.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <set>
+#include <utility>
+
+#include "larch/app/build_info.h"
+#include "larch/config/config.h"
+#include "larch/core/digest.h"
+#include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+#include "larch/files/temporaries.h"
+#include "larch/io/image/image.h"
+#include "larch/models/pbt_file.h"
+#include "larch/pipeline/survey.h"
+
+namespace larch::pipeline {
+namespace {
+
+/// The model and the checkpoint must not replace what they are made from.
+void check_not_a_case(const Case& c, const std::string& output) {
+  for (const std::string& input : {c.image, c.label}) {
+    std::error_code ignored;
+    if (output.empty() || !std::filesystem::equivalent(input, output, ignored)) continue;
+    throw UsageError("'" + output + "' is one of the training volumes; give another name");
+  }
+}
+
+void check_cases(const TrainingFiles& files) {
+  if (files.cases.empty()) throw InputError("the list of training volumes is empty");
+  for (const Case& c : files.cases) {
+    if (c.label.empty()) {
+      throw InputError("'" + c.image + "' has no label file: training needs the column 'label'");
+    }
+    check_not_a_case(c, files.output);
+    check_not_a_case(c, files.checkpoint);
+  }
+}
+
+/// `grids`: of the images; not looked at if the configuration gives the spacing.
+image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceConfig& config) {
+  image::ModelSpace space;
+  space.orientation = config.orientation;
+  space.intensity = config.intensity;
+  if (!config.spacing_mm.empty()) {
+    space.spacing_mm = {config.spacing_mm[0], config.spacing_mm[1], config.spacing_mm[2]};
+    return space;
+  }
+  // In model space the axes may be permuted, so the spacing is taken after that. The size is of no
+  // interest here, and not to be believed before the file is read.
+  std::vector<double> along[3];
+  for (Grid grid : grids) {
+    image::ModelSpace as_stored = space;
+    grid.size = {1, 1, 1};
+    as_stored.spacing_mm = grid.spacing_mm;
+    const Grid turned = image::model_grid(grid, as_stored);
+    for (int axis = 0; axis < 3; ++axis) {
+      along[axis].push_back(turned.spacing_mm[axis]);
+    }
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    std::sort(along[axis].begin(), along[axis].end());
+    space.spacing_mm[axis] = along[axis][along[axis].size() / 2];
+  }
+  return space;
+}
+
+/// Reads one case; adds the label values that occur to `seen`.
+pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
+                              const image::ModelSpace& space, const pbt::LabelConfig& labels,
+                              std::set<int>& seen, const Context& context) {
+  try {
+    const Volume<float> image = read_volume<float>(c.image, files.read);
+    const LabelVolume label = read_labels(c.label, label_options(files.read));
+    seen.insert(label.begin(), label.end());
+    return pbt::make_training_volume(c.image, image, label, space, labels, context);
+  } catch (const Error& error) {
+    std::throw_with_nested(Error(
+        error.code(), "cannot use the case '" + c.id + "' (" + c.image + ", " + c.label + ")"));
+  }
+}
+
+void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key) {
+  for (const int value : wanted) {
+    if (seen.count(value) > 0) continue;
+    std::string found;
+    for (const int s : seen) found += (found.empty() ? "" : ", ") + std::to_string(s);
+    throw InputError(std::string(key) + ": the label " + std::to_string(value) +
+                     " never occurs in the training labels, which hold " + found);
+  }
+}
+
+/// Identifies all that the result depends on. `digests`: of the volumes, in any order.
+std::string fingerprint(std::vector<std::string> digests, const pbt::TrainConfig& config,
+                        const Context& context) {
+  std::sort(digests.begin(), digests.end());
+  std::string text = config::to_json(config).dump() + "\nseed " + std::to_string(context.seed);
+  for (const std::string& digest : digests) text += "\n" + digest;
+  Sha256 sha;
+  sha.update(text.data(), text.size());
+  return hex(sha.digest());
+}
+
+void throw_if_stopped(const Context& context) {
+  if (!context.stop_requested()) return;
+  throw Stopped("stopped while reading", static_cast<ExitCode>(context.stop->load()));
+}
+
+bool has_checkpoint(const TrainingFiles& files) {
+  return files.resume && !files.checkpoint.empty() && is_file(files.checkpoint);
+}
+
+}  // namespace
+
+pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
+                     pbt::TrainReport* report, const Context& context) {
+  check_cases(files);
+  pbt::check_config(config, context.seed);
+  std::vector<Grid> grids;
+  if (config.space.spacing_mm.empty()) {
+    ReadOptions read = files.read;
+    read.warn = nullptr;  // the reading itself will say it
+    for (const Case& c : files.cases) grids.push_back(probe_image(c.image, read).grid);
+  }
+  const image::ModelSpace space = model_space(grids, config.space);
+  std::vector<pbt::TrainingVolume> volumes;
+  std::set<int> seen;
+  for (const Case& c : files.cases) {
+    context.progress(0, "reading " + c.id);
+    volumes.push_back(read_case(c, files, space, config.labels, seen, context));
+    throw_if_stopped(context);
+  }
+  check_labels(config.labels.positive, seen, "labels/positive");
+  pbt::sort_by_digest(volumes);
+
+  std::vector<std::string> digests;
+  digests.reserve(volumes.size());
+  for (const pbt::TrainingVolume& volume : volumes) digests.push_back(volume.digest);
+  const std::string print = fingerprint(digests, config, context);
+  pbt::TrainHooks hooks;
+  pbt::PartialModel resumed;
+  if (has_checkpoint(files)) {
+    resumed = models::read_partial(files.checkpoint, print);
+    hooks.resume = &resumed;
+    context.info("going on from '" + files.checkpoint + "', which has " +
+                 std::to_string(resumed.finished) + " nodes");
+  } else if (files.resume) {
+    context.info("there is no checkpoint '" + files.checkpoint + "': starting from the root");
+  }
+  if (!files.checkpoint.empty()) {
+    hooks.seconds = 5;
+    remove_leftovers_once(folder_of(files.checkpoint), context);
+    hooks.after_node = [&](const pbt::PartialModel& partial) {
+      write_atomically(files.checkpoint, [&](const std::string& temporary) {
+        models::write_partial(temporary, partial, print);
+      });
+    };
+  }
+  pbt::TrainReport own_report;
+  if (report == nullptr) report = &own_report;
+  pbt::Model model = pbt::train(volumes, space, config, hooks, report, context);
+  if (config.validation.fraction > 0 && report->held_out_volumes == 0) {
+    context.warn("validation/fraction: " + std::to_string(volumes.size()) +
+                 " volumes are too few to hold one out; the model is not validated or pruned");
+  }
+  model.info.tool_version = version();
+  model.info.training_config_json = config::to_json(config).dump();
+  return model;
+}
+
+namespace {
+
+/// Voxels of a case by what they are for the training, on the grid of the image.
+struct ClassCounts {
+  int64_t positive = 0, other = 0, ignored = 0;
+};
+
+ClassCounts classes_of(const LabelCounts& counts, const pbt::LabelConfig& config) {
+  const auto holds = [](const std::vector<int>& values, int32_t label) {
+    return std::find(values.begin(), values.end(), label) != values.end();
+  };
+  ClassCounts classes;
+  for (const auto& [label, voxels] : counts) {
+    const bool positive = config.positive.empty() ? label != 0 : holds(config.positive, label);
+    (holds(config.ignore, label) ? classes.ignored
+     : positive                  ? classes.positive
+                                 : classes.other) += voxels;
+  }
+  return classes;
+}
+
+/// The table of the cases, and what can be said of their labels together.
+void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCase>& surveyed,
+                    const pbt::TrainConfig& config, Plan& plan) {
+  plan.table = {{"id", "voxels", "spacing_mm", "class", "other", "ignored", "labels"}};
+  ClassCounts all;
+  std::set<int> seen;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const SurveyedCase& s = surveyed[i];
+    const ClassCounts classes = classes_of(s.labels, config.labels);
+    all.positive += classes.positive;
+    all.other += classes.other;
+    for (const auto& [label, voxels] : s.labels) seen.insert(label);
+    plan.table.push_back({cases[i].id, size_cell(s.image.grid), spacing_cell(s.image.grid),
+                          std::to_string(classes.positive), std::to_string(classes.other),
+                          std::to_string(classes.ignored), labels_cell(s.labels)});
+  }
+  if (!plan.problems.empty()) return;  // labels may be missing because a case could not be read
+  try {
+    check_labels(config.labels.positive, seen, "labels/positive");
+    if ((all.positive == 0 || all.other == 0) && !config.tree.allow_constant) {
+      throw InputError("the training volumes hold " + std::to_string(all.positive) +
+                       " voxels of the class and " + std::to_string(all.other) +
+                       " others; both are needed: check labels/positive and labels/ignore, or set "
+                       "tree/allow_constant");
+    }
+  } catch (const Error& error) {
+    plan.problems.emplace_back(error.what());
+    plan.code = error.code();
+  }
+}
+
+/// Seconds for each feature, sample and round: of one processor, and of a GPU. Measured with the
+/// presets; features that are computed once for each node are in it.
+constexpr double kCpuSeconds = 0.25e-9;
+constexpr double kGpuSeconds = 1e-12;
+/// Seconds of one processor for each voxel that is read, resampled and integrated.
+constexpr double kVoxelSeconds = 150e-9;
+
+/// Upper bounds: every tree is full, every node has its samples.
+void estimate(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
+              const pbt::TrainConfig& config, const Context& context, Plan& plan) {
+  const auto channels = pbt::channel_specs(config.features);
+  int64_t bytes = 0, largest = 0, drawn = 0;
+  double voxels = 0;
+  for (const SurveyedCase& s : surveyed) {
+    const Grid grid = image::model_grid(s.image.grid, space);
+    const int64_t integral = 4 * image::total_elements(image::layouts_for(
+                                     grid.size, channels, config.features.window / 2 + 1));
+    bytes += 3 * grid.voxels() + (context.device.is_cuda() ? 0 : integral);
+    largest = std::max(largest, 12 * s.image.grid.voxels() + 8 * grid.voxels());
+    voxels += static_cast<double>(s.image.grid.voxels() + grid.voxels());
+    drawn += config.samples.positives_per_volume + config.samples.negatives_per_volume;
+  }
+  const double trees = config.classifier == pbt::ClassifierKind::kForest ? config.forest.trees : 1;
+  const auto samples = static_cast<double>(std::min<int64_t>(
+      drawn, int64_t{config.tree.selected_positives} + config.tree.selected_negatives));
+  const double features = config.tree.node_features > 0
+                              ? std::min(config.tree.node_features, config.features.count)
+                              : config.features.count;
+  const double most_nodes =
+      std::max(1.0, static_cast<double>(drawn) / std::max(1, config.tree.min_samples));
+  double rounds = 0, nodes = 1;
+  for (int depth = 0; depth < config.tree.depth; ++depth, nodes *= 2) {
+    const auto& by_depth = config.tree.rounds;
+    const size_t at = std::min(by_depth.size() - 1, static_cast<size_t>(depth));
+    rounds += std::min(nodes, most_nodes) * by_depth[at];
+  }
+  const double threads = context.threads;
+  const double speed = context.device.is_cuda() ? kGpuSeconds : kCpuSeconds / threads;
+  plan.seconds = trees * rounds * features * samples * speed + voxels * kVoxelSeconds / threads;
+  plan.memory_bytes = bytes + largest + drawn * (24 + 8 * static_cast<int64_t>(channels.size()));
+  if (!context.device.is_cuda()) plan.memory_bytes += static_cast<int64_t>(features * samples);
+}
+
+/// Throws InputError, as the run does, unless the checkpoint is one of these volumes, configuration
+/// and seed. That is known from the voxels, so all volumes are read, one after the other.
+void check_checkpoint(TrainingFiles files, const image::ModelSpace& space,
+                      const pbt::TrainConfig& config, const Context& context, Plan& plan) {
+  files.read.warn = nullptr;  // the headers' warnings were given
+  std::vector<std::string> digests;
+  digests.reserve(files.cases.size());
+  std::set<int> seen;
+  for (const Case& c : files.cases) {
+    context.progress(0, "reading " + c.id);
+    digests.push_back(read_case(c, files, space, config.labels, seen, context).digest);
+    throw_if_stopped(context);
+  }
+  const pbt::PartialModel partial =
+      models::read_partial(files.checkpoint, fingerprint(std::move(digests), config, context));
+  plan.notes.push_back("would go on from '" + files.checkpoint + "', which has " +
+                       std::to_string(partial.finished) + " nodes");
+}
+
+}  // namespace
+
+Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
+                   const Context& context) {
+  check_cases(files);
+  pbt::check_config(config, context.seed);
+  SurveyRequest request;
+  request.labels = true;
+  request.read = files.read;
+  const std::vector<SurveyedCase> surveyed = survey(files.cases, request, context);
+  Plan plan;
+  add_problems(files.cases, surveyed, plan);
+  describe_cases(files.cases, surveyed, config, plan);
+  if (!plan.problems.empty()) return plan;
+  std::vector<Grid> grids;
+  grids.reserve(surveyed.size());
+  for (const SurveyedCase& s : surveyed) grids.push_back(s.image.grid);
+  const image::ModelSpace space = model_space(grids, config.space);
+  char text[96];
+  std::snprintf(text, sizeof text, "model space: voxels of %.4gx%.4gx%.4g mm", space.spacing_mm.x,
+                space.spacing_mm.y, space.spacing_mm.z);
+  plan.notes.emplace_back(text);
+  estimate(surveyed, space, config, context, plan);
+  if (has_checkpoint(files)) check_checkpoint(files, space, config, context, plan);
+  return plan;
+}
+
+Outputs training_outputs(const std::string& output, const pbt::Model& model,
+                         const pbt::TrainReport& report) {
+  Outputs outputs;
+  outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
+      .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
+      .metric("positive_samples", static_cast<double>(report.positive_samples))
+      .metric("negative_samples", static_cast<double>(report.negative_samples))
+      .metric("features", static_cast<double>(report.pool_features))
+      .metric("trees", static_cast<double>(report.trees))
+      .metric("nodes", static_cast<double>(report.nodes))
+      .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
+  if (report.held_out_volumes > 0) {
+    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes))
+        .metric("held_out_log_loss", report.held_out_log_loss)
+        .metric("held_out_auc", report.held_out_auc);
+  }
+  outputs.add(output, [model](const std::string& path) { models::write_model(path, model); });
+  return outputs;
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/app/outputs/outputs.h"
+#include "larch/app/plan.h"
+#include "larch/core/context.h"
+#include "larch/io/image/image.h"
+#include "larch/io/table/case_list.h"
+#include "larch/pbt/train/train.h"
+
+namespace larch::pipeline {
+
+/// Files and switches of a training run, beside its configuration.
+struct TrainingFiles {
+  std::vector<Case> cases;  ///< each with a label
+  std::string output;       ///< the model, for checks alone; may be empty
+  std::string checkpoint;   ///< written every few seconds and when stopped; empty: none
+  bool resume = false;      ///< go on from the checkpoint, if it exists
+  ReadOptions read;         ///< of images and labels
+};
+
+/// From lists of images and labels to a model: reads, brings to model space (the median spacing of
+/// the images, unless configured), trains, and removes the checkpoint at the end. The model depends
+/// on the voxels, the configuration and context.seed alone.
+/// Throws InputError (files, grids, a label that never occurs), UsageError (configuration, an
+/// output that is one of the volumes), MemoryError, and Stopped after a checkpoint.
+pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
+                     pbt::TrainReport* report, const Context& context);
+
+/// The model, to be written to `output`, with the figures of its training.
+Outputs training_outputs(const std::string& output, const pbt::Model& model,
+                         const pbt::TrainReport& report);
+
+/// What train_pbt would do: all that it refuses before the training begins, found by reading the
+/// label maps and the headers of the images, and a table of the cases with what memory and time the
+/// training takes, roughly. Images are read whole only to compare them with the checkpoint that a
+/// run would go on from. Problems of single cases are in the plan; throws the rest.
+Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
+                   const Context& context);
+
+}  // namespace larch::pipeline

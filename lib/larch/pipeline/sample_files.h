@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "larch/app/outputs/outputs.h"
+#include "larch/app/plan.h"
+#include "larch/core/context.h"
+#include "larch/phantom/organs.h"
+
+namespace larch::pipeline {
+
+/// Sample volumes with known truth, before they are made.
+struct SampleRequest {
+  std::string folder;
+  int training = 0;    ///< cases in train.tsv
+  int test = 0;        ///< cases in test.tsv
+  std::string format;  ///< ending of the image files, without the dot
+  phantom::OrgansConfig config;
+
+  int cases() const { return training + test; }
+};
+
+/// Makes the folders for images and labels and returns all files of the samples: images/, labels/,
+/// train.tsv, test.tsv, dataset.json and labels.tsv. A case is made when its files are written, so
+/// that memory holds only one. Folders that are still empty when the outputs go are taken away
+/// again. Throws OutputError.
+Outputs make_samples(const SampleRequest& request, const Context& context);
+
+/// What make_samples takes of memory and disk.
+Plan plan_samples(const SampleRequest& request);
+
+}  // namespace larch::pipeline

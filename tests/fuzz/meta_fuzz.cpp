@@ -1,9 +1,0 @@
-// SPDX-FileCopyrightText: The Larch authors
-// SPDX-License-Identifier: Apache-2.0
-// MetaImage with the voxels in the same file.
-#include "fuzz.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  larch::fuzz::read_image_bytes("case.mha", larch::fuzz::text_of(data, size));
-  return 0;
-}

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// Lists of cases and tables of labels. The first byte chooses the kind, the rest is the file.
+#include <algorithm>
+#include <set>
+
+#include "larch/io/image/image.h"
+#include "larch/io/table/case_list.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+using namespace larch;
+
+void require_usable(const std::vector<Case>& cases) {
+  std::set<std::string> ids;
+  for (const Case& c : cases) {
+    fuzz::require(!c.image.empty(), "a case without an image was read");
+    fuzz::require(!c.id.empty(), "a case without an id was read");
+    fuzz::require(ids.insert(c.id).second, "two cases have one id");
+  }
+  fuzz::require(!cases.empty(), "an empty list was read");
+}
+
+void read_list(const std::string& name, std::string_view bytes, bool files_exist) {
+  const std::string path = fuzz::file_of(name, bytes);
+  CaseColumns columns;
+  columns.files_exist = files_exist;
+  fuzz::accepts({ExitCode::kInput}, name, [&] { require_usable(read_case_list(path, columns)); });
+}
+
+// A dataset.json lists files that exist: case_0000.nii and its label do.
+void read_dataset(std::string_view bytes) {
+  static const bool made = [] {
+    for (const char* name : {"case_0000.nii", "label.nii"}) fuzz::file_of(name, "");
+    return true;
+  }();
+  fuzz::require(made, "no files");
+  const std::string path = fuzz::file_of("dataset.json", bytes);
+  fuzz::accepts({ExitCode::kInput}, "dataset.json",
+                [&] { require_usable(read_dataset_json(path)); });
+}
+
+void read_labels(std::string_view bytes) {
+  const std::string path = fuzz::file_of("labels.tsv", bytes);
+  LabelTable table;
+  if (!fuzz::accepts({ExitCode::kInput}, "labels.tsv", [&] { table = read_label_table(path); }))
+    return;
+  const std::string back = fuzz::folder() + "/back.tsv";
+  write_label_table(back, table);
+  const LabelTable again = read_label_table(back);
+  fuzz::require(again.size() == table.size(), "a table of labels changed its length");
+  for (size_t i = 0; i < table.size(); ++i) {
+    fuzz::require(
+        again[i].value == table[i].value && std::ranges::equal(again[i].rgb, table[i].rgb),
+        "a table of labels changed when it was written");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes = larch::fuzz::text_of(data + 1, size - 1);
+  switch (data[0]) {
+    case 't':
+      read_list("case.tsv", bytes, false);
+      break;
+    case 'c':
+      read_list("case.csv", bytes, false);
+      break;
+    case 'e':
+      read_list("case.tsv", bytes, true);
+      break;
+    case 'd':
+      read_dataset(bytes);
+      break;
+    default:
+      read_labels(bytes);
+  }
+  return 0;
+}

@@ -1,9 +1,0 @@
-// SPDX-FileCopyrightText: The Larch authors
-// SPDX-License-Identifier: Apache-2.0
-// TIFF pictures: directories before libtiff reads them, then pixels.
-#include "fuzz.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  larch::fuzz::read_image_bytes("case.tif", larch::fuzz::text_of(data, size));
-  return 0;
-}

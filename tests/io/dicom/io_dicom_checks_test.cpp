@@ -1,0 +1,308 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// What DICOM headers can say that was once taken without a word: each is read right, or refused.
+#include "tests/io/dicom/dicom_check_util.h"
+
+using namespace larch;
+using namespace larch::test;
+using Catch::Contains;
+
+TEST_CASE("a number that is present and broken is an error, not a number that is missing") {
+  for (const std::string broken :
+       {"abc", "1,5", "1e400", "nan", "inf", "0x10", "1\\2", "1 2", "--1", "1\\", "\\"}) {
+    INFO(broken);
+    MadeSlice s;
+    s.slope = broken;
+    CHECK_THAT(error_of(s), Contains("RescaleSlope is '" + broken + "'") && Contains("repair"));
+    s = {};
+    s.intercept = broken;
+    CHECK_THAT(error_of(s), Contains("RescaleIntercept is '" + broken + "'"));
+    s = {};
+    s.thickness = broken;
+    CHECK_THAT(error_of(s), Contains("SliceThickness is '" + broken + "'"));
+    s = {};
+    s.between_slices = broken;
+    CHECK_THAT(error_of(s), Contains("SpacingBetweenSlices is '" + broken + "'"));
+    s = {};
+    s.frames_text = broken;
+    CHECK_THAT(error_of(s), Contains("NumberOfFrames is '" + broken + "'"));
+    s = {};
+    s.groups = dicom_element(0x3004, 0xe, "DS", broken);
+    CHECK_THAT(error_of(s), Contains("DoseGridScaling is '" + broken + "'"));
+    s = {};
+    s.spacing = broken + "\\1";
+    CHECK_THAT(error_of(s), Contains("PixelSpacing is '"));
+    s = {};
+    s.with_geometry = false;
+    s.groups = dicom_element(0x28, 0x30, "DS", "1\\1") +
+               dicom_element(0x20, 0x32, "DS", "0\\0\\" + broken);
+    CHECK_THAT(error_of(s), Contains("ImagePositionPatient is '0\\0\\" + broken));
+    s.groups = dicom_element(0x28, 0x30, "DS", "1\\1") +
+               dicom_element(0x20, 0x37, "DS", broken + "\\0\\0\\0\\1\\0");
+    CHECK_THAT(error_of(s), Contains("ImageOrientationPatient is '" + broken));
+  }
+  MadeSlice spaces;
+  spaces.slope = " +2.0 ";
+  spaces.intercept = "-1.0E1";
+  CHECK(read_one(spaces)[1] == 2 * 1 - 10);
+}
+
+TEST_CASE("rescaling that cannot be meant is refused") {
+  MadeSlice s;
+  for (const std::string zero : {"0", "0.0", "1e-400"}) {
+    s.slope = zero;
+    CHECK_THAT(error_of(s), Contains("RescaleSlope is 0"));
+  }
+  s.slope = "1e300";
+  CHECK_THAT(error_of(s), Contains("larger than any value"));
+  s.slope = "";
+  CHECK_THAT(error_of(s), Contains("RescaleIntercept is given without RescaleSlope"));
+  s.slope = "1";
+  s.intercept = "";
+  CHECK_THAT(error_of(s), Contains("RescaleSlope is given without RescaleIntercept"));
+  s.slope = "";  // both empty: unknown, the stored numbers are the values
+  CHECK(read_one(s)[5] == 5);
+  s.groups = dicom_element(0x3004, 0xe, "DS", "0.5");
+  CHECK(read_one(s)[5] == 2.5f);
+  s.groups = dicom_element(0x3004, 0xe, "DS", "0");
+  CHECK_THAT(error_of(s), Contains("DoseGridScaling is 0"));
+  s = {};
+  s.groups = dicom_element(0x3004, 0xe, "DS", "0.5");
+  CHECK_THAT(error_of(s), Contains("DoseGridScaling") && Contains("RescaleSlope"));
+}
+
+TEST_CASE("frames that are no number of frames") {
+  MadeSlice s;
+  for (const std::string frames : {"0", "-1", "1.5", "1e9"}) {
+    s.frames_text = frames;
+    CHECK_THAT(error_of(s), Contains("'" + frames + "' frames"));
+  }
+}
+
+// Refused while the header is read, before anything of that size is asked for.
+TEST_CASE("an image without a pixel spacing is refused, unless that is allowed") {
+  MadeSlice s;
+  s.with_geometry = false;
+  const auto volume = read_only_allowed({s}, Allow::kMissingSpacing, "missing-spacing",
+                                        "has no PixelSpacing and no ImagerPixelSpacing");
+  CHECK(volume.grid().spacing_mm == Vec3d{1, 1, 3});
+  s.imager_spacing = "0.5\\0.25";  // at the detector, as in projection radiography
+  CHECK(read_one(s).grid().spacing_mm == Vec3d{0.25, 0.5, 3});
+  s = {};
+  s.imager_spacing = "9\\9";  // PixelSpacing counts
+  CHECK(read_one(s).grid().spacing_mm == Vec3d{0.5, 2, 3});
+  ReadOptions options;
+  options.allow = {Allow::kMissingSpacing};
+  for (const std::string broken : {"0.7", "0.7\\", "0.7\\0.7\\1"}) {  // broken is not missing
+    s.spacing = broken;
+    CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }),
+               Contains("PixelSpacing is '" + broken + "', not 2 finite numbers"));
+  }
+  for (const std::string broken : {"0\\1", "1\\-1", "1\\0"}) {
+    s.spacing = broken;
+    CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }), Contains("not positive"));
+  }
+  s = {};
+  s.with_geometry = false;
+  s.groups = dicom_element(0x28, 0x34, "IS", "2\\1");
+  CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }),
+             Contains("PixelAspectRatio that is not 1"));
+  s.groups = dicom_element(0x28, 0x34, "IS", "1\\1");
+  CHECK(read_one(s, options).grid().spacing_mm == Vec3d{1, 1, 3});
+  s = {};
+  s.thickness = "-1";
+  CHECK_THAT(error_of(s), Contains("SliceThickness is negative"));
+}
+
+// 2200 stored as if it had 12 bits with sign would become -1896.
+TEST_CASE("an element that stands twice, and a sequence whose type was lost") {
+  MadeSlice s;
+  s.groups = dicom_element(0x3004, 0xe, "DS", "") + dicom_element(0x3004, 0xe, "DS", "");
+  CHECK(read_one(s).voxels() == 12);
+  s.groups = dicom_element(0x28, 0x1053, "DS", "21");
+  CHECK_THAT(error_of(s), Contains("stands twice with different values"));
+
+  // As an archive stores it that does not know the tag: implicit inside (PS3.5, 6.2.2).
+  const auto implicit = [](uint32_t tag, const std::string& value) {
+    return dicom_number(tag << 16 | tag >> 16, 4) +
+           dicom_number(static_cast<uint32_t>(value.size()), 4) + value;
+  };
+  const std::string table =
+      implicit(0x00283002, dicom_number(2, 2) + dicom_number(0, 2) + dicom_number(16, 2)) +
+      implicit(0x00283006, dicom_number(70, 2) + dicom_number(90, 2));
+  s = stored_as(16, 16, 15, 0);
+  const auto unknown = [](const std::string& value) {
+    return dicom_number(0x30000028, 4) + "UN" + dicom_number(0, 2) +
+           dicom_number(static_cast<uint32_t>(value.size()), 4) + value;
+  };
+  s.groups = unknown(implicit(0xfffee000, table));
+  CHECK(read_one(s)[0] == 70);
+  CHECK(read_one(s)[11] == 90);
+  s.groups = unknown(implicit(0xfffee000, table).substr(0, 20));
+  CHECK_THAT(error_of(s), Contains("an item is longer than its sequence"));
+}
+
+TEST_CASE("no value of the image description ends the process") {
+  const TemporaryFolder folder;
+  const std::string bytes = made_dicom({});
+  for (const uint8_t element : {0x02, 0x06, 0x10, 0x11, 0x00, 0x01, 0x02, 0x03}) {
+    for (const uint8_t page : {0x00, 0x01}) {
+      const std::string tag = dicom_number(0x28, 2) +
+                              std::string({static_cast<char>(element), static_cast<char>(page)}) +
+                              "US";
+      const size_t at = bytes.find(tag);
+      if (at == std::string::npos) continue;
+      for (const uint32_t value :
+           {0U,  1U,  2U,  3U,  4U,  7U,  8U,  11U,  12U,   15U,    16U,
+            17U, 24U, 31U, 32U, 33U, 63U, 64U, 255U, 4095U, 32768U, 65535U}) {
+        std::string changed = bytes;
+        changed.replace(at + 8, 2, dicom_number(value, 2));
+        write_file(folder / "x.dcm", changed);
+        try {
+          read_volume<float>(folder / "x.dcm");
+        } catch (const InputError& error) {
+          CHECK_THAT(error.what(), Contains("x.dcm"));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a Modality LUT is applied") {
+  const auto table = [](const std::vector<int>& descriptor, const std::string& data,
+                        const std::string& vr = "US") {
+    std::string numbers;
+    for (const int n : descriptor) numbers += dicom_number(static_cast<uint32_t>(n) & 65535U, 2);
+    return dicom_element(0x28, 0x3002, vr, numbers) + dicom_element(0x28, 0x3006, "OW", data);
+  };
+  const auto words = [](const std::vector<uint32_t>& values) {
+    std::string out;
+    for (const uint32_t value : values) out += dicom_number(value, 2);
+    return out;
+  };
+  MadeSlice s = stored_as(16, 16, 15, 0);  // numbers 0 to 11
+  s.groups = dicom_sequence(0x28, 0x3000, {table({4, 3, 16}, words({10, 20, 40, 65535}))});
+  auto volume = read_one(s);
+  CHECK(volume[0] == 10);  // below the first: the first entry
+  CHECK(volume[3] == 10);
+  CHECK(volume[4] == 20);
+  CHECK(volume[6] == 65535);
+  CHECK(volume[11] == 65535);  // above the last: the last
+  s.is_signed = 1;
+  s.values = {-3, -2, -1, 0, 1};
+  s.groups = dicom_sequence(0x28, 0x3000, {table({3, -2, 16}, words({7, 8, 9}), "SS")});
+  volume = read_one(s);
+  CHECK(volume[0] == 7);
+  CHECK(volume[1] == 7);
+  CHECK(volume[2] == 8);
+  CHECK(volume[4] == 9);
+  s.is_signed = 0;
+  s.values.clear();
+  s.groups = dicom_sequence(0x28, 0x3000, {table({5, 0, 8}, std::string("\1\2\3\4\5", 5))});
+  volume = read_one(s);  // two entries in a word
+  CHECK(volume[0] == 1);
+  CHECK(volume[1] == 2);
+  CHECK(volume[4] == 5);
+  s.groups = dicom_sequence(0x28, 0x3000, {table({3, 0, 8}, words({1, 2, 255}))});
+  CHECK(read_one(s)[2] == 255);
+
+  const auto refused = [&](const std::string& groups, const std::string& why) {
+    s.groups = groups;
+    CHECK_THAT(error_of(s), Contains("Modality LUT") && Contains(why));
+  };
+  refused(dicom_sequence(0x28, 0x3000, {table({4, 0, 16}, words({1, 2, 3}))}), "3 entries");
+  refused(dicom_sequence(0x28, 0x3000, {table({0, 0, 16}, words({1}))}), "instead of 65536");
+  refused(dicom_sequence(0x28, 0x3000, {table({1, 0, 17}, words({1}))}), "17 bits");
+  refused(dicom_sequence(0x28, 0x3000, {table({1, 0, 8}, words({256}))}), "more than its 8 bits");
+  refused(dicom_sequence(0x28, 0x3000, {table({1, 0}, words({1}))}), "not three numbers");
+  const std::string one = table({1, 0, 16}, words({1}));
+  refused(dicom_sequence(0x28, 0x3000, {one, one}), "more than one table");
+  s.with_rescale = true;  // -1000 and 2: which of the two is meant?
+  refused(dicom_sequence(0x28, 0x3000, {one}), "one alone");
+}
+
+TEST_CASE("a Siemens mosaic is refused") {
+  MadeSlice s;
+  s.image_type = "ORIGINAL\\PRIMARY\\M\\MOSAIC";
+  CHECK_THAT(error_of(s), Contains("mosaic") && Contains("dcm2niix"));
+  s.image_type = "ORIGINAL\\PRIMARY\\M\\ND";  // lost by an anonymiser: the private header knows
+  const auto csa = [](uint32_t items, uint32_t length) {
+    std::string name = "NumberOfImagesInMosaic";
+    name.resize(64, '\0');
+    const std::string kind("IS\0\0", 4);
+    return "SV10" + name + dicom_number(1, 4) + kind + dicom_number(6, 4) + dicom_number(items, 4) +
+           dicom_number(77, 4) + dicom_number(length, 4) + dicom_number(length, 4) +
+           dicom_number(77, 4) + dicom_number(length, 4) + "36  ";
+  };
+  s.csa = csa(6, 3);
+  CHECK_THAT(error_of(s), Contains("mosaic"));
+  s.csa = csa(0, 0);  // the name stands in the header of every image
+  CHECK(read_one(s).voxels() == 12);
+  s.csa = csa(6, 3).substr(0, 80);
+  CHECK(read_one(s).voxels() == 12);
+}
+
+TEST_CASE("positions are compared with SpacingBetweenSlices") {
+  auto slices = stack(2, 6);
+  for (MadeSlice& s : slices) s.between_slices = "3";
+  auto volume = read_only_allowed(slices, Allow::kSliceSpacing, "slice-spacing", "6 mm apart");
+  CHECK(volume.grid().spacing_mm.z == 6);
+  slices = stack(5, 6);  // every other slice is lost, without irregularity
+  for (MadeSlice& s : slices) s.between_slices = "3";
+  read_only_allowed(slices, Allow::kSliceSpacing, "slice-spacing", "slices may be missing");
+  for (MadeSlice& s : slices) s.between_slices = "2";
+  read_only_allowed(slices, Allow::kSliceSpacing, "slice-spacing", "2 mm");
+  const TemporaryFolder folder;
+  const auto passes = [&](const std::string& between) {
+    for (MadeSlice& s : slices) s.between_slices = between;
+    write_stack(folder, slices);
+    return read_volume<float>(folder.string()).grid().spacing_mm.z == 6;
+  };
+  CHECK(passes("6"));
+  CHECK(passes("-6"));  // signed in nuclear medicine
+  CHECK(passes("0"));   // not filled in
+  CHECK(passes("5"));   // five slices say more than an element that some vendors fill with the gap
+  slices = stack(2, 6);
+  for (MadeSlice& s : slices) s.between_slices = "5";
+  read_only_allowed(slices, Allow::kSliceSpacing, "slice-spacing", "5 mm");
+}
+
+TEST_CASE("slices of one series are of one patient, study and frame of reference") {
+  auto slices = stack(3, 2);
+  slices[1].patient = "P2";
+  auto volume = read_only_allowed(slices, Allow::kMixedPatients, "mixed-patients",
+                                  "'0.dcm' and '1.dcm' are of one series but differ in PatientID");
+  CHECK(volume.size().z == 3);
+  slices = stack(3, 2);
+  slices[2].patient = "";
+  read_only_allowed(slices, Allow::kMixedPatients, "mixed-patients", "differ in PatientID");
+  slices = stack(3, 2);
+  slices[2].study = "1.2.9";
+  read_only_allowed(slices, Allow::kMixedPatients, "mixed-patients", "StudyInstanceUID");
+  slices = stack(3, 2);
+  for (MadeSlice& s : slices) s.reference_frame = "1.5";
+  slices[2].reference_frame = "1.6";
+  read_only_allowed(slices, Allow::kMixedReferenceFrames, "mixed-reference-frames",
+                    "differ in FrameOfReferenceUID");
+  slices = stack(3, 2);
+  slices[2].photometric = "MONOCHROME1";
+  const TemporaryFolder folder;
+  write_stack(folder, slices);
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder.string()); }),
+             Contains("PhotometricInterpretation") && Contains("2.dcm"));
+}
+
+TEST_CASE("what is wrong with a file of another series is no matter") {
+  const TemporaryFolder folder;
+  auto slices = stack(3, 2);
+  slices.push_back({});
+  slices[3].series = "1.2.3.5";
+  slices[3].slope = "abc";
+  write_stack(folder, slices);
+  ReadOptions options;
+  options.series_uid = "1.2.3.4";
+  CHECK(read_volume<float>(folder.string(), options).size().z == 3);
+  options.series_uid = "1.2.3.5";
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder.string(), options); }),
+             Contains("RescaleSlope is 'abc'") && Contains("3.dcm"));
+}

@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/core/random_math.h"
+#include "larch/data/volume.h"
+#include "larch/pbt/model.h"
+#include "larch/pbt/self_test.h"
+#include "larch/pbt/train/forest.h"
+#include "larch/pbt/train/samples.h"
+#include "larch/pbt/train/train.h"
+
+namespace larch::fixtures {
+
+inline Grid grid_of(const Vec3i& size) {
+  Grid grid;
+  grid.size = size;
+  return grid;
+}
+
+inline Context context_of(int threads = 1, uint64_t seed = 1) {
+  Context context;
+  context.threads = threads;
+  context.seed = seed;
+  return context;
+}
+
+inline Volume<int16_t> noise_volume(const Vec3i& size, uint64_t seed, int lo = 0, int hi = 1023) {
+  Volume<int16_t> v(grid_of(size));
+  for (int64_t i = 0; i < v.voxels(); ++i) {
+    v[i] =
+        static_cast<int16_t>(lo + static_cast<int>(hash_below(seed, 1, static_cast<uint64_t>(i),
+                                                              static_cast<uint32_t>(hi - lo + 1))));
+  }
+  return v;
+}
+
+/// The settings of a random tree.
+struct RandomTree {
+  int depth = 4;
+  int window = 7;
+  int weaks = 5;
+  double stop = 0.15;  ///< share of inner nodes that become leaves early
+  std::vector<image::ChannelSpec> channels{{image::ChannelKind::kIntensity, 0},
+                                           {image::ChannelKind::kIntensity, 1}};
+  int features = 240;
+  std::vector<features::HaarFeature> pool{};  ///< instead of a drawn one
+  bool self_tests = true;
+};
+
+inline pbt::WeakClassifier random_weak(const pbt::Model& model, uint64_t seed, uint64_t counter) {
+  const auto below = [&](uint64_t stream, uint32_t n) {
+    return hash_below(seed, stream, counter, n);
+  };
+  pbt::WeakClassifier weak;
+  weak.feature = below(10, static_cast<uint32_t>(model.features.size()));
+  const auto spread = static_cast<int32_t>(50 + below(11, 20000));
+  weak.codes = pbt::make_code_map(-spread, spread - static_cast<int32_t>(below(12, 40)));
+  const uint32_t first = below(13, 100);
+  weak.bins = pbt::make_bin_map(first, first + below(14, 155));
+  weak.mask = hash64(seed, 15, counter);
+  weak.alpha_q20 = static_cast<int32_t>(below(16, 1 << 19));
+  return weak;
+}
+
+inline std::vector<features::HaarFeature> random_pool(uint64_t seed, const RandomTree& spec) {
+  features::HaarPoolSpec pool;
+  pool.features = spec.features;
+  pool.window = spec.window;
+  pool.sizes = {1, 2, 3};
+  pool.channels = static_cast<int>(spec.channels.size());
+  pool.seed = seed;
+  return features::make_haar_pool(pool);
+}
+
+/// A tree with random structure, masses and weak classifiers that passes check_model.
+inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
+  pbt::Model model;
+  model.channels = spec.channels;
+  model.features = spec.pool.empty() ? random_pool(seed, spec) : spec.pool;
+  model.logistic = pbt::make_logistic_table();
+  model.e1 = seed % 3 == 0 ? 1e-6 : 0.02;
+  model.e2 = seed % 2 == 0 ? 0.1 : 0.3;
+  model.mean_mass = uint64_t{1} << 32;
+  model.nodes.emplace_back();
+  uint64_t counter = 0;
+  for (size_t n = 0; n < model.nodes.size(); ++n) {
+    pbt::Node& node = model.nodes[n];
+    node.mass_positive = hash64(seed, 1, n) >> 24;
+    node.mass_negative = hash64(seed, 2, n) >> 24;
+    const bool leaf = node.depth >= spec.depth || (n > 0 && hash_unit(seed, 3, n) < spec.stop);
+    if (leaf) {
+      node.reason = pbt::NodeReason::kMaxDepth;
+      continue;
+    }
+    node.first_weak = static_cast<uint32_t>(model.weaks.size());
+    node.n_weak = 1 + hash_below(seed, 4, n, static_cast<uint32_t>(spec.weaks));
+    for (uint32_t t = 0; t < node.n_weak; ++t) {
+      model.weaks.push_back(random_weak(model, seed, ++counter));
+    }
+    pbt::Node left, right;
+    left.depth = right.depth = node.depth + 1;
+    left.heap_index = 2 * node.heap_index;
+    right.heap_index = left.heap_index + 1;
+    node.left = static_cast<int32_t>(model.nodes.size());
+    node.right = node.left + 1;
+    model.nodes.push_back(left);  // invalidates `node`
+    model.nodes.push_back(right);
+  }
+  if (spec.self_tests) model.self_tests = pbt::make_self_tests(model, seed);
+  return model;
+}
+
+/// A forest of random trees over one pool of features.
+inline pbt::Model random_forest(uint64_t seed, int trees, RandomTree spec = {}) {
+  spec.pool = random_pool(seed, spec);
+  spec.self_tests = false;
+  pbt::Model forest;
+  for (int t = 0; t < trees; ++t) {
+    pbt::append_tree(forest, random_model(seed + 100 * static_cast<uint64_t>(t), spec));
+  }
+  forest.self_tests = pbt::make_self_tests(forest, seed);
+  return forest;
+}
+
+/// A volume whose class is a ball: `inside` and `outside` are means, `noise` is half the range of
+/// uniform noise.
+struct Ball {
+  Vec3i size{32, 32, 32};
+  double radius = 8;
+  int inside = 1000, outside = 0, noise = 50;
+};
+inline pbt::TrainingVolume ball_volume(const Ball& ball, uint64_t seed) {
+  const Grid grid = grid_of(ball.size);
+  Volume<float> image(grid);
+  LabelVolume labels(grid);
+  for (int64_t i = 0; i < image.voxels(); ++i) {
+    const Vec3d p =
+        grid.voxel(i).cast<double>() -
+        Vec3d{(ball.size.x - 1) / 2.0, (ball.size.y - 1) / 2.0, (ball.size.z - 1) / 2.0};
+    labels[i] = norm(p) <= ball.radius ? 1 : 0;
+    const double noise = (2 * hash_unit(seed, 7, static_cast<uint64_t>(i)) - 1) * ball.noise;
+    image[i] = static_cast<float>((labels[i] ? ball.inside : ball.outside) + noise);
+  }
+  image::ModelSpace space;
+  space.intensity.rule = image::IntensityKind::kWindow;
+  space.intensity.window_low = 0;
+  space.intensity.window_high = 1023;
+  pbt::LabelConfig config;
+  config.border_voxels = 0;
+  return pbt::make_training_volume("ball", image, labels, space, config, context_of());
+}
+
+/// A configuration that trains in a moment.
+inline pbt::TrainConfig small_config() {
+  pbt::TrainConfig config;
+  config.features.pyramid_levels = 1;
+  config.features.count = 200;
+  config.features.window = 5;
+  config.features.sizes = {1, 2};
+  config.samples.positives_per_volume = 300;
+  config.samples.negatives_per_volume = 500;
+  config.tree.depth = 3;
+  config.tree.rounds = {5};
+  config.tree.min_samples = 10;
+  config.tree.min_class_samples = 3;
+  config.space.intensity.rule = image::IntensityKind::kWindow;
+  config.space.intensity.window_low = 0;
+  config.space.intensity.window_high = 1023;
+  return config;
+}
+inline image::ModelSpace space_of(const pbt::TrainConfig& config) {
+  return {{1, 1, 1}, config.space.orientation, config.space.intensity};
+}
+
+/// Volumes that no single threshold separates, so that trees grow.
+inline std::vector<pbt::TrainingVolume> hard_volumes(int count) {
+  std::vector<pbt::TrainingVolume> volumes;
+  volumes.reserve(static_cast<size_t>(count));
+  for (int v = 0; v < count; ++v) {
+    volumes.push_back(ball_volume({{14 + v, 13, 12}, 4.5, 560, 440, 400}, 100 + v));
+  }
+  pbt::sort_by_digest(volumes);
+  return volumes;
+}
+
+}  // namespace larch::fixtures

@@ -1,0 +1,565 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/core/random_math.h"
+#include "larch/pbt/evaluate/evaluate.h"
+#include "larch/pbt/train/grow.h"
+#include "larch/pbt/train/lowest_hash.h"
+#include "larch/pbt/train/train.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::pbt;
+using fixtures::context_of;
+using fixtures::grid_of;
+
+Model train_on(const std::vector<TrainingVolume>& volumes, const TrainConfig& config,
+               TrainReport* report = nullptr, int threads = 1, uint64_t seed = 1) {
+  return train(volumes, fixtures::space_of(config), config, {}, report, context_of(threads, seed));
+}
+
+Volume<float> posterior_of(const Model& model, const TrainingVolume& volume) {
+  const image::IntegralSet set =
+      image::integral_set(volume.voxels.view(), model.channels, model.padding,
+                          std::max(1, model.reach()), context_of());
+  return evaluate<float>(model, set, volume.voxels.grid(), {}, context_of());
+}
+
+/// A volume from a list of intensities and labels along x; label 9 is ignored.
+TrainingVolume row_volume(const std::vector<float>& values, const std::vector<int32_t>& labels) {
+  const Grid grid = grid_of({static_cast<int32_t>(values.size()), 1, 1});
+  Volume<float> image(grid);
+  LabelVolume label(grid);
+  std::copy(values.begin(), values.end(), image.begin());
+  std::copy(labels.begin(), labels.end(), label.begin());
+  LabelConfig config;
+  config.positive = {1};
+  config.ignore = {9};
+  config.border_voxels = 0;
+  return make_training_volume("row", image, label, fixtures::space_of(fixtures::small_config()),
+                              config, context_of());
+}
+
+/// Pairs of voxels, a sample in the first of each: the sign of the first feature decides over the
+/// coarse part, that of the second over the fine part of what linear features can see.
+TrainingVolume quadrants(int count, uint64_t seed) {
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) {
+    const double u = hash_unit(seed, 1, i);
+    const int quadrant = u < 0.4 ? 0 : u < 0.5 ? 1 : u < 0.75 ? 2 : 3;  // ++ +- -+ --
+    const bool first = quadrant < 2, second = quadrant % 2 == 0;
+    values.push_back(static_cast<float>((first ? 600 : 0) + hash_below(seed, 2, i, 400)));
+    values.push_back(static_cast<float>((second ? 20 : 0) + hash_below(seed, 3, i, 11)));
+    labels.push_back(quadrant == 0 || quadrant == 3 ? 1 : 0);
+    labels.push_back(9);
+    for (int pad = 0; pad < 2; ++pad) {
+      values.push_back(500);
+      labels.push_back(9);
+    }
+  }
+  return row_volume(values, labels);
+}
+
+TrainConfig quadrant_config(int depth) {
+  TrainConfig config = fixtures::small_config();
+  config.features.count = 600;
+  config.features.window = 3;
+  config.features.sizes = {1};
+  config.samples.positives_per_volume = config.samples.negatives_per_volume = 100000;
+  config.tree.depth = depth;
+  return config;
+}
+
+double error_of(const Model& model, const TrainingVolume& volume) {
+  const Volume<float> p = posterior_of(model, volume);
+  double wrong = 0, all = 0;
+  for (int64_t i = 0; i < p.voxels(); ++i) {
+    const auto truth = static_cast<VoxelClass>(volume.classes[i]);
+    if (truth == VoxelClass::kIgnored) continue;
+    ++all;
+    wrong += (p[i] > 0.5F) != (truth == VoxelClass::kPositive);
+  }
+  return wrong / all;
+}
+
+/// Inner nodes whose children do not have its masses exactly.
+size_t lossy_nodes(const Model& model) {
+  size_t lossy = 0;
+  for (const Node& node : model.nodes) {
+    if (node.is_leaf()) continue;
+    const Node& left = model.nodes[static_cast<size_t>(node.left)];
+    const Node& right = model.nodes[static_cast<size_t>(node.right)];
+    lossy += left.mass_positive + right.mass_positive != node.mass_positive ||
+             left.mass_negative + right.mass_negative != node.mass_negative;
+  }
+  return lossy;
+}
+
+size_t inner_nodes(const Model& model) {
+  return static_cast<size_t>(std::count_if(model.nodes.begin(), model.nodes.end(),
+                                           [](const Node& node) { return !node.is_leaf(); }));
+}
+
+}  // namespace
+
+TEST_CASE("a noisy ball is learned without error") {
+  std::vector<TrainingVolume> volumes{fixtures::ball_volume({}, 1)};
+  TrainConfig config = fixtures::small_config();
+  config.features.window = 3;
+  config.features.sizes = {1};
+  config.features.count = 400;  // all boxes, so that the voxel itself is among them
+  config.samples.positives_per_volume = config.samples.negatives_per_volume = 100000;
+  config.tree.depth = 2;
+  config.tree.rounds = {10};
+  const Model model = train_on(volumes, config);
+  CHECK(error_of(model, volumes[0]) == 0);
+  CHECK(error_of(model, fixtures::ball_volume({{24, 26, 28}, 6}, 2)) == 0);
+}
+
+TEST_CASE("quadrants need a second level") {
+  const std::vector<TrainingVolume> volumes{quadrants(3000, 1)};
+  const TrainingVolume test = quadrants(3000, 2);
+  // Two rounds of 64 bins are enough: later ones find no structure that a sum can use and learn the
+  // noise of the sample. Thresholds bear ten.
+  for (const WeakKind weak : {WeakKind::kHist64, WeakKind::kThreshold}) {
+    const auto error_at = [&](int depth) {
+      TrainConfig config = quadrant_config(depth);
+      config.tree.weak = weak;
+      config.tree.rounds = {weak == WeakKind::kHist64 ? 2 : 10};
+      return error_of(train_on(volumes, config), test);
+    };
+    CHECK(error_at(1) >= 0.09);
+    CHECK(error_at(2) <= 0.05);
+  }
+}
+
+TEST_CASE("Soft routing keeps the masses exactly, copying does not lose any") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
+  TrainConfig config = fixtures::small_config();
+  config.tree.depth = 4;
+  config.tree.routing_band = 0.3;
+  const Model soft = train_on(volumes, config);
+  CHECK(inner_nodes(soft) >= 5);
+  CHECK(lossy_nodes(soft) == 0);
+  uint64_t positive = 0, negative = 0;
+  for (const TrainingVolume& volume : volumes) {
+    for (const uint8_t c : volume.classes) (c == 1 ? positive : negative) += uint64_t{1} << 32;
+  }
+  // Every voxel counts once, up to the rounding of mass per sample.
+  CHECK(static_cast<double>(soft.nodes[0].mass_positive) == Approx(static_cast<double>(positive)));
+  CHECK(static_cast<double>(soft.nodes[0].mass_negative) == Approx(static_cast<double>(negative)));
+  config.tree.routing = Routing::kCopy;
+  const Model copy = train_on(volumes, config);
+  const Node& root = copy.nodes[0];
+  REQUIRE_FALSE(root.is_leaf());
+  CHECK(copy.nodes[1].mass_positive + copy.nodes[2].mass_positive > root.mass_positive);
+}
+
+TEST_CASE("A draw by hash from values one by one is that from all of them, in bounded memory") {
+  for (const size_t count : {size_t{1}, size_t{7}, size_t{500}, size_t{20000}}) {
+    std::vector<uint32_t> values;
+    LowestHashes<uint32_t> draw(count);
+    size_t most = 0;
+    const auto hash = [](uint32_t value) { return hash64(3, 4, value) >> 40; };  // with ties
+    for (uint32_t i = 0; i < 10000; ++i) {
+      values.push_back(i);
+      draw.add(hash(i), i);
+      most = std::max(most, draw.kept());
+    }
+    CHECK(most <= 2 * count);
+    CHECK(draw.seen() == values.size());
+    CHECK(draw.take() == lowest_hashes(values, count, 1, hash));
+  }
+}
+
+TEST_CASE("Mined negatives replace others and share their mass") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
+  TrainConfig config = fixtures::small_config();
+  config.samples.negatives_per_volume = 100;
+  config.tree.depth = 3;
+  const Model plain = train_on(volumes, config);
+  config.mining.enabled = true;
+  config.mining.per_node = 150;
+  const Model mined = train_on(volumes, config);
+  CHECK(lossy_nodes(mined) == 0);
+  CHECK(mined.nodes[0].mass_negative == plain.nodes[0].mass_negative);
+  bool differs = mined.weaks.size() != plain.weaks.size();
+  for (size_t w = 0; !differs && w < mined.weaks.size(); ++w) {
+    differs = mined.weaks[w].mask != plain.weaks[w].mask;
+  }
+  CHECK(differs);
+  size_t most = 0;
+  for (const NodeHistory& entry : mined.history) {
+    if (entry.node > 0) most = std::max<size_t>(most, entry.selected_negative);
+  }
+  CHECK(most > 0);
+  CHECK(most <= 200);
+}
+
+TEST_CASE("Pruning does not raise the held-out log-loss") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(4);
+  TrainConfig config = fixtures::small_config();
+  config.samples.positives_per_volume = 60;
+  config.samples.negatives_per_volume = 120;
+  config.tree.depth = 5;
+  config.tree.rounds = {12};
+  config.validation.fraction = 0.5;
+  config.validation.prune = false;
+  TrainReport full, pruned;
+  const Model grown = train_on(volumes, config, &full);
+  config.validation.prune = true;
+  const Model cut = train_on(volumes, config, &pruned);
+  CHECK(full.held_out_volumes == 2);
+  CHECK(full.training_volumes == 2);
+  REQUIRE(pruned.pruned_nodes > 0);
+  CHECK(pruned.held_out_log_loss <=
+        full.held_out_log_loss + 1e-6 * static_cast<double>(pruned.pruned_nodes) + 1e-9);
+  CHECK(cut.nodes.size() < grown.nodes.size());
+  CHECK(lossy_nodes(cut) == 0);
+  check_model(cut);
+  for (const NodeHistory& entry : cut.history) {
+    CHECK(entry.node < static_cast<int32_t>(cut.nodes.size()));
+  }
+  std::set<uint32_t> used;
+  for (const WeakClassifier& weak : cut.weaks) used.insert(weak.feature);
+  CHECK(used.size() == cut.features.size());
+}
+
+TEST_CASE("The reported held-out score is that of the final model on the held-out volume") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
+  TrainConfig config = fixtures::small_config();
+  config.samples.positives_per_volume = config.samples.negatives_per_volume = 100000;
+  config.validation.fraction = 0.5;
+  TrainReport report;
+  const Model model = train_on(volumes, config, &report);
+  double nearest = 1;
+  for (size_t v = 0; v < 2; ++v) {
+    const std::vector<size_t> which{v};
+    const SampleSet samples = draw_samples(volumes, which, config.samples, 1);
+    const Volume<float> p = posterior_of(model, volumes[v]);
+    std::vector<double> posterior;
+    for (const int64_t voxel : samples.voxel) posterior.push_back(p[voxel]);
+    const HeldOutScore s = score(posterior, samples);
+    nearest = std::min(nearest, std::abs(s.log_loss - report.held_out_log_loss) +
+                                    std::abs(s.auc - report.held_out_auc));
+  }
+  CHECK(nearest < 1e-5);
+  CHECK(model.info.validation.size() == 2);
+}
+
+TEST_CASE("Log-loss and AUC of a small example") {
+  SampleSet samples;
+  samples.positive = {1, 0, 1, 0};
+  samples.mass = {1, 1, 1, 1};
+  samples.voxel = {0, 1, 2, 3};
+  const HeldOutScore s = score({0.8, 0.3, 0.4, 0.4}, samples);
+  CHECK(s.auc == Approx((2 + 1.5) / 4));
+  CHECK(s.log_loss == Approx(-(std::log(0.8) + std::log(0.7) + std::log(0.4) + std::log(0.6)) / 4));
+}
+
+TEST_CASE("Samples are the voxels of lowest hash, whatever the order of the volumes") {
+  std::vector<TrainingVolume> volumes = fixtures::hard_volumes(3), shuffled = volumes;
+  std::swap(shuffled[0], shuffled[2]);
+  sort_by_digest(shuffled);
+  SampleConfig config;
+  config.positives_per_volume = 50;
+  config.negatives_per_volume = 70;
+  const std::vector<size_t> all{0, 1, 2};
+  const SampleSet a = draw_samples(volumes, all, config, 5);
+  const SampleSet b = draw_samples(shuffled, all, config, 5);
+  CHECK(a.voxel == b.voxel);
+  CHECK(a.mass == b.mass);
+  REQUIRE(a.size() == 3 * 120);
+  for (size_t i = 0; i < a.size(); ++i) {
+    CHECK((volumes[a.volume[i]].classes[a.voxel[i]] == 1) == (a.positive[i] == 1));
+    if (i > 0) CHECK(a.id(i - 1) < a.id(i));
+  }
+  CHECK(draw_samples(volumes, all, config, 6).voxel != a.voxel);
+}
+
+TEST_CASE("Labels become classes: merged values, ignored values, a border band") {
+  LabelVolume labels(grid_of({9, 9, 1}));
+  for (int y = 3; y < 6; ++y)
+    for (int x = 3; x < 6; ++x) labels({x, y, 0}) = x == 4 ? 2 : 1;
+  labels({8, 8, 0}) = 7;
+  LabelConfig config;
+  config.positive = {1, 2};
+  config.ignore = {7};
+  config.border_voxels = 1;
+  const Volume<uint8_t> classes = voxel_classes(labels, config, context_of());
+  CHECK(classes({4, 4, 0}) == 1);
+  CHECK(classes({3, 4, 0}) == 2);
+  CHECK(classes({2, 4, 0}) == 2);
+  CHECK(classes({2, 2, 0}) == 0);  // touches only by its corner
+  CHECK(classes({1, 4, 0}) == 0);
+  CHECK(classes({8, 8, 0}) == 2);
+  config.border_voxels = 0;
+  config.positive = {};
+  CHECK(voxel_classes(labels, config, context_of())({3, 4, 0}) == 1);
+}
+
+TEST_CASE("The border band is that of a search in the city-block neighbourhood") {
+  for (const Vec3i size : {Vec3i{13, 11, 9}, Vec3i{17, 1, 6}, Vec3i{20, 14, 1}}) {
+    LabelVolume labels(grid_of(size));
+    const auto at = [&](int64_t i) { return labels.grid().voxel(i); };
+    for (int64_t i = 0; i < labels.voxels(); ++i) {
+      labels[i] = hash_below(5, 6, static_cast<uint64_t>(i), 40) == 0 || at(i).x > 10 ? 1 : 0;
+    }
+    for (int border = 1; border <= 5; ++border) {
+      LabelConfig config;
+      config.border_voxels = border;
+      const Volume<uint8_t> classes = voxel_classes(labels, config, context_of(2));
+      for (int64_t i = 0; i < labels.voxels(); ++i) {
+        bool near = false;
+        for (int64_t j = 0; j < labels.voxels() && !near; ++j) {
+          const Vec3i d = at(i) - at(j);
+          near = labels[i] != labels[j] && std::abs(d.x) + std::abs(d.y) + std::abs(d.z) <= border;
+        }
+        REQUIRE(classes[i] == (near ? 2 : labels[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("alpha stays within what a model may hold, however small the error") {
+  CHECK(alpha_q20(0.5) == 0);
+  CHECK(alpha_q20(0.1) == std::llround(0.5 * std::log(9.0) * (1 << kAlphaBits)));
+  CHECK(alpha_q20(1e-6) < kMaxAlphaQ20);
+  CHECK(alpha_q20(0.5 / 4.3e6) < kMaxAlphaQ20);
+  CHECK(alpha_q20(0.5 / 4.5e6) == kMaxAlphaQ20);
+  CHECK(alpha_q20(1e-300) == kMaxAlphaQ20);
+}
+
+TEST_CASE("A checkpoint of a single tree is written by time as well") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
+  const TrainConfig config = fixtures::small_config();
+  const auto checkpoints = [&](double seconds) {
+    size_t count = 0;
+    TrainHooks hooks;
+    hooks.seconds = seconds;
+    hooks.after_node = [&](const PartialModel&) { ++count; };
+    const Model model =
+        train(volumes, fixtures::space_of(config), config, hooks, nullptr, context_of());
+    REQUIRE(model.nodes.size() > 3);
+    return count;
+  };
+  CHECK(checkpoints(0) > 3);
+  CHECK(checkpoints(1e6) == 1);
+}
+
+TEST_CASE("one class only") {
+  std::vector<TrainingVolume> volumes{row_volume({1, 2, 3, 4}, {0, 0, 0, 9})};
+  TrainConfig config = fixtures::small_config();
+  CHECK_THROWS_WITH(train_on(volumes, config),
+                    Catch::Contains("0 samples of the class and 3 of the background"));
+  config.tree.allow_constant = true;
+  const Model model = train_on(volumes, config);
+  REQUIRE(model.nodes.size() == 1);
+  CHECK(model.nodes[0].reason == NodeReason::kPure);
+  CHECK(model.depth() == 0);
+  const Volume<float> p = posterior_of(model, volumes[0]);
+  CHECK(p[0] == Approx(0.125));  // (0 + 1 * 0.5) / (3 + 1)
+}
+
+TEST_CASE("everything ignored, no volume") {
+  std::vector<TrainingVolume> volumes{row_volume({1, 2}, {9, 9})};
+  TrainConfig config = fixtures::small_config();
+  config.tree.allow_constant = true;
+  CHECK_THROWS_AS(train_on(volumes, config), InputError);
+  CHECK_THROWS_AS(train_on({}, config), InputError);
+}
+
+TEST_CASE("contradictory duplicates and constant images make a leaf with the mixed q") {
+  TrainConfig config = fixtures::small_config();
+  config.tree.min_samples = 2;
+  config.tree.min_class_samples = 1;
+  config.tree.smoothing = 0;
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  for (int i = 0; i < 60; ++i) {
+    values.push_back(500);
+    labels.push_back(i % 3 == 0);
+  }
+  const std::vector<TrainingVolume> volumes{row_volume(values, labels)};
+  const Model model = train_on(volumes, config);
+  REQUIRE(model.nodes.size() == 1);
+  CHECK(model.nodes[0].reason == NodeReason::kNoWeakClassifier);
+  CHECK(posterior_of(model, volumes[0])[5] == Approx(1.0 / 3).margin(1e-6));
+}
+
+TEST_CASE("volumes of one voxel, smaller than the window") {
+  std::vector<TrainingVolume> volumes;
+  const float bins[] = {0, 0, 100, 100, 200, 200, 300, 300};
+  const int32_t classes[] = {1, 1, 1, 0, 0, 0, 1, 0};
+  for (size_t i = 0; i < 8; ++i) volumes.push_back(row_volume({bins[i]}, {classes[i]}));
+  sort_by_digest(volumes);
+  TrainConfig config = fixtures::small_config();
+  config.features.window = 17;
+  config.features.sizes = {1, 12};
+  config.features.count = 400;
+  config.tree.depth = 1;
+  config.tree.rounds = {2};
+  config.tree.min_samples = 2;
+  config.tree.min_class_samples = 1;
+  config.tree.smoothing = 0;
+  const Model model = train_on(volumes, config);
+  REQUIRE(model.nodes.size() == 3);
+  // With empty bins voting as the nearest: round 1 votes ++-- with error 1/4, round 2 votes +--+
+  // with error 1/6; bins 0 and 3 go right, bins 1 and 2 left.
+  REQUIRE(model.history.at(0).errors.size() == 2);
+  CHECK(model.history[0].errors[0] == Approx(0.25).margin(1e-8));
+  CHECK(model.history[0].errors[1] == Approx(1.0 / 6).margin(1e-8));
+  CHECK(model.weaks.at(0).alpha_q20 * 0x1.0p-20 == Approx(0.549306144334).margin(1e-6));
+  CHECK(model.weaks.at(1).alpha_q20 * 0x1.0p-20 == Approx(0.804718956217).margin(1e-6));
+  CHECK(model.nodes[0].mass_positive == uint64_t{4} << 32);
+  CHECK(model.nodes[1].mass_positive == uint64_t{1} << 32);
+  CHECK(model.nodes[2].mass_positive == uint64_t{3} << 32);
+  CHECK(lossy_nodes(model) == 0);
+  const double expected[] = {23.0 / 32, 7.0 / 16, 9.0 / 32, 9.0 / 16};
+  for (const TrainingVolume& volume : volumes) {
+    const int bin = (volume.voxels[0] + 50) / 100;
+    CHECK(posterior_of(model, volume)[0] == Approx(expected[bin]).margin(2e-6));
+  }
+}
+
+TEST_CASE("an empty child is a leaf with its parent's probability") {
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  for (int i = 0; i < 200; ++i) {  // nine of ten are positive, for either value
+    values.insert(values.end(), {i % 2 ? 0.0F : 1000.0F, 500, 500, 500, 500});
+    labels.insert(labels.end(), {i % 20 < 18, 9, 9, 9, 9});
+  }
+  TrainConfig config = fixtures::small_config();
+  config.features.window = 3;
+  config.features.sizes = {1};
+  config.tree.balance = Balance::kMass;
+  config.tree.depth = 4;
+  const std::vector<TrainingVolume> volumes{row_volume(values, labels)};
+  const Model model = train_on(volumes, config);
+  REQUIRE(model.nodes.size() == 3);
+  CHECK(model.nodes[0].n_weak > 0);
+  CHECK(model.nodes[1].reason == NodeReason::kEmpty);
+  CHECK(model.nodes[1].mass_positive + model.nodes[1].mass_negative == 0);
+  CHECK(model.nodes[2].reason == NodeReason::kNothingSeparated);
+  const auto q = node_probabilities(model);
+  CHECK(q[1] == q[0]);
+  CHECK(posterior_of(model, volumes[0])[0] == Approx(0.9).margin(0.01));
+}
+
+TEST_CASE("depth 0 is a constant, depth 32 ends where samples do") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(1);
+  TrainConfig config = fixtures::small_config();
+  config.tree.depth = 0;
+  const Model constant = train_on(volumes, config);
+  REQUIRE(constant.nodes.size() == 1);
+  CHECK(constant.nodes[0].reason == NodeReason::kMaxDepth);
+  CHECK(constant.features.empty());
+  const Volume<float> p = posterior_of(constant, volumes[0]);
+  CHECK(std::all_of(p.begin(), p.end(), [&](float value) { return value == p[0]; }));
+  config.tree.depth = 32;
+  config.tree.rounds = {1};
+  config.tree.routing_band =
+      0;  // otherwise weak splits send most samples both ways, at every level
+  config.tree.weak = WeakKind::kThreshold;
+  config.tree.min_samples = 2;
+  config.tree.min_class_samples = 1;
+  config.features.count = 40;
+  const Model deep = train_on(volumes, config);
+  CHECK(deep.depth() > 3);
+  CHECK(deep.depth() <= 32);
+  CHECK(lossy_nodes(deep) == 0);
+}
+
+TEST_CASE("The two kinds of weak classifiers and the balance rules all learn") {
+  const std::vector<TrainingVolume> volumes{
+      fixtures::ball_volume({{16, 15, 14}, 4.5, 560, 440, 250}, 1)};
+  for (const WeakKind weak : {WeakKind::kHist64, WeakKind::kThreshold}) {
+    for (const Balance balance : {Balance::kEqual, Balance::kMass}) {
+      TrainConfig config = fixtures::small_config();
+      config.features.sizes = {1, 2, 3};
+      config.features.count = 1200;
+      config.samples.positives_per_volume = config.samples.negatives_per_volume = 100000;
+      config.tree.weak = weak;
+      config.tree.balance = balance;
+      const Model model = train_on(volumes, config);
+      CHECK(error_of(model, volumes[0]) < 0.06);  // 0.11 are positive
+      if (weak == WeakKind::kThreshold) {
+        for (const WeakClassifier& w : model.weaks) {
+          const uint64_t steps = (w.mask ^ (w.mask >> 1)) & ~(uint64_t{1} << 63);
+          CHECK((steps & (steps - 1)) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Selection takes the lowest hashes of each class, and its weights add up to one") {
+  SampleSet samples;
+  NodeSamples list;
+  for (uint32_t i = 0; i < 100; ++i) {
+    samples.volume.push_back(0);
+    samples.voxel.push_back(i);
+    samples.positive.push_back(i % 4 == 0);
+    samples.mass.push_back(uint64_t{1 + i} << 32);
+    if (i % 5 == 0) continue;
+    list.index.push_back(i);
+    list.mass.push_back(samples.mass.back() / 2);
+  }
+  TreeConfig config;
+  config.selected_positives = 7;
+  config.selected_negatives = 1000;
+  const auto selected = select_samples(samples, list, config, 3, 9, 2);
+  CHECK(std::is_sorted(selected.begin(), selected.end()));
+  size_t positive = 0;
+  uint64_t highest_chosen = 0, lowest_left = UINT64_MAX;
+  for (const uint32_t i : list.index) {
+    if (!samples.positive[i]) continue;
+    const uint64_t key = hash64(3, 9, samples.id(i));
+    if (std::binary_search(selected.begin(), selected.end(), i)) {
+      ++positive;
+      highest_chosen = std::max(highest_chosen, key);
+    } else {
+      lowest_left = std::min(lowest_left, key);
+    }
+  }
+  CHECK(positive == 7);
+  CHECK(highest_chosen < lowest_left);
+  CHECK(selected.size() == 7 + 60);
+  for (const Balance balance : {Balance::kEqual, Balance::kMass}) {
+    const auto weight = initial_weights(samples, selected, list, balance);
+    double of[2] = {0, 0};
+    for (size_t s = 0; s < selected.size(); ++s) of[samples.positive[selected[s]]] += weight[s];
+    CHECK(of[0] + of[1] == Approx(1));
+    if (balance == Balance::kEqual) CHECK(of[1] == Approx(0.5));
+    uint64_t masses[2];
+    sum_masses(samples, list, &masses[1], &masses[0]);
+    const double share =
+        static_cast<double>(masses[1]) / static_cast<double>(masses[0] + masses[1]);
+    if (balance == Balance::kMass) CHECK(of[1] == Approx(share));
+  }
+}
+
+TEST_CASE("Features that leave 32 bits are refused before training") {
+  TrainConfig config = fixtures::small_config();
+  config.space.intensity.steps = 16383;
+  config.features.window = 65;
+  config.features.sizes = {64};
+  CHECK_THROWS_AS(train_on(fixtures::hard_volumes(1), config), UsageError);
+}
+
+TEST_CASE("Image and label on different grids are refused by name") {
+  const Volume<float> image(grid_of({4, 4, 4}));
+  const LabelVolume labels(grid_of({4, 4, 5}));
+  CHECK_THROWS_WITH(make_training_volume("case-7", image, labels, {}, {}, context_of()),
+                    Catch::Contains("case-7") && Catch::Contains("4x4x5"));
+}
