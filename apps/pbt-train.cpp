@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   AppInfo info;
   info.name = "pbt-train";
   info.summary =
-      "Train a probabilistic boosting tree, or a forest of them, to tell a structure from the "
+      "Train a probabilistic boosting tree, or an ensemble of them, to tell a structure from the "
       "rest.";
   info.description =
       "Learns from images and label maps. The model depends on the voxels, the configuration and "
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
       "interruptions. A checkpoint is written every few seconds; a run that was stopped (SIGTERM, "
       "exit code 143) goes on with --resume and gives the same bytes.\n\nThe configuration says "
       "which labels are the class (labels), in what space the model works (space), the features, "
-      "the samples drawn and the tree; with \"classifier\": \"pbt-forest\" several trees are "
+      "the samples drawn and the tree; with \"classifier\": \"pbt-ensemble\" several trees are "
       "trained and their probabilities averaged. See --help-config.";
   info.examples = {"pbt-train --list train.tsv --output liver.pbt",
                    "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "

@@ -365,7 +365,7 @@ std::vector<BoostRound> run_rounds(Level level, std::span<const NodeRows> nodes,
 }
 
 /// The plan is made anew when the features are others than the last time: those of the whole pool
-/// and of a tree of a forest stay the same from node to node.
+/// and of a tree of an ensemble stay the same from node to node.
 std::shared_ptr<const ColumnPlan> plan_for(const FeaturePool& pool,
                                            std::span<const uint32_t> features,
                                            const Device& device) {

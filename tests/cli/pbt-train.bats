@@ -400,12 +400,12 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
   absent m.pbt
 }
 
-# --- forests
+# --- ensembles
 
-@test "a forest: same model for one and two threads, mean of its trees, stated by --inspect" {
-  expect 0 train --list train.tsv --output f.pbt --classifier pbt-forest --forest.trees 3 \
+@test "an ensemble: same model for one and two threads, mean of its trees, stated by --inspect" {
+  expect 0 train --list train.tsv --output f.pbt --classifier pbt-ensemble --ensemble.trees 3 \
     --report r.json --threads 1
-  expect 0 train --list train.tsv --output g.pbt --classifier pbt-forest --forest.trees 3 --threads 2
+  expect 0 train --list train.tsv --output g.pbt --classifier pbt-ensemble --ensemble.trees 3 --threads 2
   cmp f.pbt g.pbt
   ! cmp -s f.pbt "$BATS_FILE_TMPDIR/tiny.pbt" || return 1
   expect 0 "$BIN/pbt-train" --inspect f.pbt
@@ -422,8 +422,8 @@ assert (a == b).all() and a.max() > 0.5 > a.min()
 "
 }
 
-@test "a number of trees that makes no forest is refused" {
-  expect 2 train --list train.tsv --output f.pbt --classifier pbt-forest --forest.trees 0
-  has err.txt "forest.trees"
+@test "a number of trees that makes no ensemble is refused" {
+  expect 2 train --list train.tsv --output f.pbt --classifier pbt-ensemble --ensemble.trees 0
+  has err.txt "ensemble.trees"
   absent f.pbt
 }

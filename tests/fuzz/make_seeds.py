@@ -405,10 +405,10 @@ def grid_seeds():
 
 def config_seeds():
     seed('config', 'empty.json', '{}')
-    seed('config', 'train.json', '{"classifier": "pbt-forest", "labels": {"positive": [1, 2], "class_name": "liver"},\n'
+    seed('config', 'train.json', '{"classifier": "pbt-ensemble", "labels": {"positive": [1, 2], "class_name": "liver"},\n'
          ' // a comment\n "space": {"spacing_mm": [3, 3, 3.5], "intensity": {"rule": "window", "window_low": -100}},\n'
          ' "features": {"channels": ["intensity", "gaussian"], "count": 5e3}, "tree": {"e1": 1e-6, "rounds": [40]},\n'
-         ' "forest": {"bootstrap": false}, "mining": {"enabled": true}}')
+         ' "ensemble": {"bootstrap": false}, "mining": {"enabled": true}}')
     seed('config', 'detect.json', '{"evaluate": {"walk": "tile", "tile": [8, 8, 8]}, "probability_type": "uint8",\n'
          ' "structure": {"threshold": 0.25, "graph_cut": {"lambda_mm": 2}, "min_voxels": 12}, "candidate_count": 5}')
     seed('config', 'wrong-type.json', '{"structure": {"threshold": "0.5"}}')

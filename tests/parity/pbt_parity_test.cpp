@@ -275,24 +275,24 @@ TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one
   }
 }
 
-TEST_CASE("a forest is the same bytes on both devices, for every walk") {
+TEST_CASE("an ensemble is the same bytes on both devices, for every walk") {
   const Context gpu = cuda_context();
   const Volume<int16_t> v = fixtures::noise_volume({33, 17, 12}, 13);
   Volume<uint8_t> roi(v.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(5, 2, i, 20) == 0;
-  pbt::Model forest = fixtures::random_forest(8, 4);
-  pbt::Model leaf = pbt::extract_tree(forest, 0);  // a tree that is one leaf among the others
+  pbt::Model ensemble = fixtures::random_ensemble(8, 4);
+  pbt::Model leaf = pbt::extract_tree(ensemble, 0);  // a tree that is one leaf among the others
   leaf.nodes.resize(1);
   leaf.nodes[0].left = leaf.nodes[0].right = -1;
   leaf.nodes[0].n_weak = 0;
-  pbt::append_tree(forest, leaf);
+  pbt::append_tree(ensemble, leaf);
   for (const pbt::Walk walk :
        {pbt::Walk::kAuto, pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
     pbt::EvaluateConfig config;
     config.walk = walk;
-    check_evaluation<float>(forest, v, gpu, config, nullptr);
-    check_evaluation<uint16_t>(forest, v, gpu, config, &roi);
-    check_evaluation<uint8_t>(forest, v, gpu, config, nullptr);
+    check_evaluation<float>(ensemble, v, gpu, config, nullptr);
+    check_evaluation<uint16_t>(ensemble, v, gpu, config, &roi);
+    check_evaluation<uint8_t>(ensemble, v, gpu, config, nullptr);
   }
 }
 

@@ -139,14 +139,14 @@ TEST_CASE("A model comes back from its file and from JSON with the same bytes") 
   }
 }
 
-TEST_CASE("A forest comes back from its file and from JSON, and its summary names its trees") {
-  const pbt::Model forest = fixtures::random_forest(3, 4);
-  const std::string bytes = bytes_of(forest);
+TEST_CASE("An ensemble comes back from its file and from JSON, and its summary names its trees") {
+  const pbt::Model ensemble = fixtures::random_ensemble(3, 4);
+  const std::string bytes = bytes_of(ensemble);
   const pbt::Model read = model_of(bytes);
-  CHECK(read.roots == forest.roots);
+  CHECK(read.roots == ensemble.roots);
   CHECK(bytes_of(read) == bytes);
-  CHECK(bytes_of(import_json(export_json(forest))) == bytes);
-  const std::string text = describe_model(forest);
+  CHECK(bytes_of(import_json(export_json(ensemble))) == bytes);
+  const std::string text = describe_model(ensemble);
   CHECK(text.find("4 probabilistic boosting trees") != std::string::npos);
   CHECK(text.find("tree 4") != std::string::npos);
   CHECK(text.find("tree 5") == std::string::npos);
@@ -448,9 +448,9 @@ TEST_CASE("A checkpoint comes back, for the same settings only") {
 }
 
 TEST_CASE(
-    "A checkpoint of a forest: the last tree is checked, the finished count is of all nodes") {
+    "A checkpoint of an ensemble: the last tree is checked, the finished count is of all nodes") {
   pbt::PartialModel partial;
-  partial.model = fixtures::random_forest(3, 3);
+  partial.model = fixtures::random_ensemble(3, 3);
   pbt::Model& model = partial.model;
   model.self_tests.clear();
   const size_t root = model.roots.back();
@@ -458,7 +458,7 @@ TEST_CASE(
   model.nodes[root].left = model.nodes[root].right = -1;
   model.nodes[root].first_weak = model.nodes[root].n_weak = 0;
   partial.finished = root;
-  const TemporaryFile file("forest-checkpoint");
+  const TemporaryFile file("ensemble-checkpoint");
   const auto refused = [&](const pbt::PartialModel& written) {
     write_partial(file.path(), written, "0123abcd");
     CHECK_THROWS_AS(read_partial(file.path(), "0123abcd"), InputError);

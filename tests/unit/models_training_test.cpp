@@ -111,14 +111,14 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
   std::filesystem::remove(checkpoint);
 }
 
-TEST_CASE("a forest does not depend on threads, and goes on from any node") {
+TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
   pbt::TrainConfig config = config_with_everything();
-  config.classifier = pbt::ClassifierKind::kForest;
-  config.forest.trees = 3;
+  config.classifier = pbt::ClassifierKind::kEnsemble;
+  config.ensemble.trees = 3;
   config.tree.depth = 2;
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(4);
   std::vector<std::string> checkpoints;
-  const std::string checkpoint = temporary("forest-checkpoint");
+  const std::string checkpoint = temporary("ensemble-checkpoint");
   pbt::TrainHooks hooks;
   hooks.after_node = [&](const pbt::PartialModel& partial) {
     checkpoints.push_back(checkpoint + std::to_string(checkpoints.size()));

@@ -12,10 +12,10 @@ __global__ void constant_kernel(WalkArguments a, uint64_t q60, int64_t voxels) {
   if (i < voxels) store(a, i, a.roi == nullptr || a.roi[i] != 0 ? q60 : 0);
 }
 
-/// The mean of a forest's trees from their sum, which is 0 outside the region of interest.
+/// The mean of an ensemble's trees from their sum, which is 0 outside the region of interest.
 __global__ void mean_kernel(WalkArguments a, const uint64_t* sum, uint64_t trees, int64_t voxels) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < voxels) store(a, i, forest_mean_q60(sum[i], trees));
+  if (i < voxels) store(a, i, ensemble_mean_q60(sum[i], trees));
 }
 
 /// Leads the voxels through the only tree of the job.
@@ -36,8 +36,8 @@ void walk_tree(const EvaluateJob& job, const WalkArguments& arguments, int64_t v
 }
 
 /// Leads the voxels through one tree after the other.
-void walk_forest(const EvaluateJob& job, WalkArguments arguments, int64_t voxels,
-                 const Device& device) {
+void walk_ensemble(const EvaluateJob& job, WalkArguments arguments, int64_t voxels,
+                   const Device& device) {
   Buffer<uint64_t> sum(device, static_cast<size_t>(voxels));
   sum.set_zero();
   arguments.sum = sum.data();
@@ -57,8 +57,8 @@ std::shared_ptr<const Prepared> prepare_direct(const EvaluateJob& job, Walk walk
                                                const Device& device) {
   return prepared<Prepared>(job, walk, [&] {
     auto made = std::make_shared<Prepared>();
-    made->image = make_tree_image(
-        job.trees[0], {job.layouts, static_cast<size_t>(job.channel_count)}, nullptr, device);
+    made->packed = pack_tree(job.trees[0], {job.layouts, static_cast<size_t>(job.channel_count)},
+                             nullptr, device);
     return made;
   });
 }
@@ -90,7 +90,7 @@ void evaluate(const EvaluateJob& job) {
   if (job.trees.size() == 1) {
     walk_tree(job, arguments, voxels, device);
   } else {
-    walk_forest(job, arguments, voxels, device);
+    walk_ensemble(job, arguments, voxels, device);
   }
   if (job.host_out != nullptr) {
     out.download(std::span<uint8_t>(static_cast<uint8_t*>(job.host_out), bytes));

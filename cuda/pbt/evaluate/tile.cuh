@@ -130,7 +130,7 @@ __device__ inline void add_staged_taps(const uint4* taps, const uint4& first,
 /// H of a node at N voxels of each lane. `staged`: their addresses in the copy. kMixed: some weak
 /// classifiers use channels that are not copied. kEarly: early rejection is wanted.
 template <int N, bool kStaged, bool kMixed, bool kEarly>
-__device__ inline void strong_at(const TreeImageView& tree, const ImageNode& node,
+__device__ inline void strong_at(const PackedTreeView& tree, const PackedNode& node,
                                  const Lane<kStaged>& lane, const uint32_t (&staged)[N],
                                  const int (&pass)[N], int32_t (&h)[N]) {
   const uint4* at = tree.stream + node.first;

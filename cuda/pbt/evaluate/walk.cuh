@@ -5,20 +5,21 @@
 #include <memory>
 
 #include "cuda/core/check.cuh"
-#include "cuda/pbt/evaluate/tree_image.cuh"
+#include "cuda/pbt/evaluate/packed_tree.cuh"
 
 namespace larch::pbt::cuda {
 
 /// What every walk reads and writes, passed by value.
 struct WalkArguments {
-  TreeImageView tree;
+  PackedTreeView tree;
   const uint32_t* integral = nullptr;
   image::IntegralLayout layouts[kMaxChannels];
   Vec3i size{};
   const uint8_t* roi = nullptr;
   ProbabilityType type = ProbabilityType::kFloat32;
   void* out = nullptr;
-  uint64_t* sum = nullptr;  ///< of a forest's trees: posteriors are added here, not written to out
+  uint64_t* sum =
+      nullptr;  ///< of an ensemble's trees: posteriors are added here, not written to out
 };
 
 /// What a walk made of a compiled tree, kept with it for the next volume of the same layout.
@@ -26,7 +27,7 @@ struct Prepared {
   Walk walk = Walk::kAuto;
   Vec3i tile{};
   int device_index = 0;
-  TreeImage image;
+  PackedTree packed;
 };
 /// The tree's preparation for this walk, tile and device, or a new one by `make`, which returns a
 /// shared pointer to a `P` derived from Prepared.
@@ -75,7 +76,7 @@ __device__ inline int64_t linear_index(const Vec3i& size, const Vec3i& at) {
 /// Notes the posterior of a voxel, which a walk does once.
 __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
   if (a.sum != nullptr) {
-    a.sum[i] += forest_term(q60);
+    a.sum[i] += ensemble_term(q60);
     return;
   }
   switch (a.type) {
@@ -92,15 +93,15 @@ __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
 }
 
 /// Where the children of a node take over: what descends, and what ends here, as Q60.
-struct Parting {
+struct SplitWeights {
   uint32_t left = 0, right = 0;
   uint64_t ended = 0;
 };
 
-__device__ inline Parting part(const TreeImageView& tree, const ImageNode& node, uint32_t weight,
-                               int32_t h) {
+__device__ inline SplitWeights split_weights(const PackedTreeView& tree, const PackedNode& node,
+                                             uint32_t weight, int32_t h) {
   const Split s = split_weight(weight, h, tree.thresholds, tree.logistic);
-  Parting p;
+  SplitWeights p;
   uint32_t left = s.stop_left, right = s.stop_right;
   if (node.left < 0) {
     left += s.descend_left;
@@ -144,7 +145,7 @@ __device__ inline void add_taps(const uint4* taps, int words, const uint32_t* in
 /// Early rejection: whether the outcome is certain at all N places after a weak classifier.
 /// `votes`: sums of the alphas of the votes +1 so far; `rest`: sum of the alphas to come.
 template <int N>
-__device__ inline bool all_certain(const TreeImageView& tree, const ImageNode& node, int32_t rest,
+__device__ inline bool all_certain(const PackedTreeView& tree, const PackedNode& node, int32_t rest,
                                    int32_t (&votes)[N]) {
   // H so far, of the weak classifiers up to here, whose alphas add up to A - rest.
   const int32_t so_far = node.alpha_sum - rest;
@@ -157,7 +158,7 @@ __device__ inline bool all_certain(const TreeImageView& tree, const ImageNode& n
 }
 /// Values of H with the outcome that is certain.
 template <int N>
-__device__ inline void to_certain(const TreeImageView& tree, const ImageNode& node, int32_t rest,
+__device__ inline void to_certain(const PackedTreeView& tree, const PackedNode& node, int32_t rest,
                                   const int32_t (&votes)[N], int32_t (&h)[N]) {
 #pragma unroll
   for (int j = 0; j < N; ++j) {
@@ -169,7 +170,7 @@ __device__ inline void to_certain(const TreeImageView& tree, const ImageNode& no
 /// the weak classifiers turn to another one. kTogether: all lanes of the warp are at this node, and
 /// leave it together when the outcome is certain for all.
 template <int N, class Index, bool kTogether, class Place>
-__device__ inline void strong_classifier(const TreeImageView& tree, const ImageNode& node,
+__device__ inline void strong_classifier(const PackedTreeView& tree, const PackedNode& node,
                                          const uint32_t* integral, Place place, int32_t (&h)[N]) {
   const uint4* at = tree.stream + node.first;
   Index base[N];

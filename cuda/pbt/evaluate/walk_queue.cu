@@ -62,8 +62,8 @@ __device__ int64_t part_place(const Queue& queue, uint32_t chunk, int side) {
 }
 
 template <int N>
-__device__ void lead(const WalkArguments& a, const Level& level, const Queue& queue, uint32_t chunk,
-                     int64_t first, int count) {
+__device__ void evaluate_node(const WalkArguments& a, const Level& level, const Queue& queue,
+                              uint32_t chunk, int64_t first, int count) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   Item item[N];
   Vec3i at[N];
@@ -77,7 +77,7 @@ __device__ void lead(const WalkArguments& a, const Level& level, const Queue& qu
     at[j] = {static_cast<int>(voxel % a.size.x), static_cast<int>(voxel / a.size.x % a.size.y),
              static_cast<int>(voxel / a.size.x / a.size.y)};
   }
-  const ImageNode node = a.tree.nodes[queue.node];
+  const PackedNode node = a.tree.nodes[queue.node];
   strong_classifier<N, int64_t, true>(
       a.tree, node, a.integral,
       [&](int channel, int64_t(&base)[N]) {
@@ -90,13 +90,13 @@ __device__ void lead(const WalkArguments& a, const Level& level, const Queue& qu
   uint32_t lefts = 0, rights = 0;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    const Parting parting = part(a.tree, node, item[j].weight, h[j]);
-    if (parting.ended > 0) atomicAdd(&level.totals[item[j].id], parting.ended);
+    const SplitWeights share = split_weights(a.tree, node, item[j].weight, h[j]);
+    if (share.ended > 0) atomicAdd(&level.totals[item[j].id], share.ended);
     const uint32_t below = (1u << lane) - 1;
-    const uint32_t to_left = __ballot_sync(0xffffffffu, parting.left > 0);
-    const uint32_t to_right = __ballot_sync(0xffffffffu, parting.right > 0);
-    if (parting.left > 0) left[lefts + __popc(to_left & below)] = {item[j].id, parting.left};
-    if (parting.right > 0) right[rights + __popc(to_right & below)] = {item[j].id, parting.right};
+    const uint32_t to_left = __ballot_sync(0xffffffffu, share.left > 0);
+    const uint32_t to_right = __ballot_sync(0xffffffffu, share.right > 0);
+    if (share.left > 0) left[lefts + __popc(to_left & below)] = {item[j].id, share.left};
+    if (share.right > 0) right[rights + __popc(to_right & below)] = {item[j].id, share.right};
     lefts += __popc(to_left);
     rights += __popc(to_right);
   }
@@ -116,13 +116,13 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first = queue.first + offset;
   switch ((count + 31) / 32) {
     case 1:
-      return lead<1>(a, level, queue, chunk, first, count);
+      return evaluate_node<1>(a, level, queue, chunk, first, count);
     case 2:
-      return lead<2>(a, level, queue, chunk, first, count);
+      return evaluate_node<2>(a, level, queue, chunk, first, count);
     case 3:
-      return lead<3>(a, level, queue, chunk, first, count);
+      return evaluate_node<3>(a, level, queue, chunk, first, count);
     default:
-      return lead<4>(a, level, queue, chunk, first, count);
+      return evaluate_node<4>(a, level, queue, chunk, first, count);
   }
 }
 
@@ -263,7 +263,7 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
     throw UsageError("pbt::evaluate: the queue walk takes fewer than 2^32 voxels; use tile");
   }
   const auto tree = prepare_direct(job, Walk::kQueue, device);
-  arguments.tree = tree->image.view;
+  arguments.tree = tree->packed.view;
   int64_t count = voxels;
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {

@@ -22,20 +22,20 @@ __global__ void __launch_bounds__(256) stack_kernel(const __grid_constant__ Walk
   uint32_t weight = kOneQ30;
   uint64_t total = 0;
   while (true) {
-    const ImageNode node = a.tree.nodes[index];
+    const PackedNode node = a.tree.nodes[index];
     int32_t h[1];
     strong_classifier<1, int64_t, false>(
         a.tree, node, a.integral,
         [&](int channel, int64_t(&base)[1]) { base[0] = a.layouts[channel].base(at); }, h);
-    const Parting parting = part(a.tree, node, weight, h[0]);
-    total += parting.ended;
-    if (parting.right > 0) {
+    const SplitWeights share = split_weights(a.tree, node, weight, h[0]);
+    total += share.ended;
+    if (share.right > 0) {
       nodes[height] = node.right;
-      weights[height++] = parting.right;
+      weights[height++] = share.right;
     }
-    if (parting.left > 0) {
+    if (share.left > 0) {
       index = node.left;
-      weight = parting.left;
+      weight = share.left;
       continue;
     }
     if (height == 0) break;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(256) stack_kernel(const __grid_constant__ Walk
 
 void stack_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device) {
   const auto tree = prepare_direct(job, Walk::kStack, device);
-  arguments.tree = tree->image.view;
+  arguments.tree = tree->packed.view;
   const dim3 threads(32, 4, 2);
   const dim3 grid(blocks_for(job.size.x, threads.x), blocks_for(job.size.y, threads.y),
                   blocks_for(job.size.z, threads.z));

@@ -235,9 +235,10 @@ uint64_t posterior_q60(const Model& model, const EvaluationRule& rule,
   if (model.trees() == 1) return tree_posterior_q60(model, 0, t, q_q30, responses);
   uint64_t sum = 0;
   for (const uint32_t root : model.roots) {
-    sum += forest_term(tree_posterior_q60(model, static_cast<int32_t>(root), t, q_q30, responses));
+    sum +=
+        ensemble_term(tree_posterior_q60(model, static_cast<int32_t>(root), t, q_q30, responses));
   }
-  return forest_mean_q60(sum, model.trees());
+  return ensemble_mean_q60(sum, model.trees());
 }
 
 namespace {

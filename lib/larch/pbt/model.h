@@ -87,12 +87,13 @@ struct ModelInfo {
   std::vector<std::pair<std::string, double>> validation;
 };
 
-/// Most trees of a forest.
+/// Most trees of an ensemble.
 constexpr int kMaxTrees = 1024;
 
-/// A probabilistic boosting tree (Tu 2005; Birkbeck, Sofka, Zhou 2011), or a forest of them whose
-/// posterior is the mean of the trees' (patent US20120069003), with all that evaluation needs. The
-/// nodes of each tree are together, in breadth-first order from its root; child > parent.
+/// A probabilistic boosting tree (Tu 2005; Birkbeck, Sofka, Zhou 2011), or an ensemble of them
+/// whose posterior is the mean of the trees' (patent US20120069003), with all that evaluation
+/// needs. The nodes of each tree are together, in breadth-first order from its root; child >
+/// parent.
 struct Model {
   std::vector<image::ChannelSpec> channels;
   image::Padding padding = image::Padding::kClamp;
@@ -165,9 +166,9 @@ struct CompiledModel {
 CompiledModel compile(const Model& model, std::span<const image::IntegralLayout> layouts,
                       const EvaluationRule& rule);
 
-/// The reference evaluation (Birkbeck, Sofka, Zhou 2011, Algorithm 2), for a forest the mean of its
-/// trees: posterior in Q60 of a vector that gives each weak classifier's vote. Recursive by nature,
-/// written with a stack. `response(f)` is the value of feature f of the model.
+/// The reference evaluation (Birkbeck, Sofka, Zhou 2011, Algorithm 2), for an ensemble the mean of
+/// its trees: posterior in Q60 of a vector that gives each weak classifier's vote. Recursive by
+/// nature, written with a stack. `response(f)` is the value of feature f of the model.
 uint64_t posterior_q60(const Model& model, const EvaluationRule& rule,
                        std::span<const uint32_t> q_q30, std::span<const int32_t> responses);
 

@@ -39,12 +39,12 @@ constexpr auto enum_names(WeakKind*) {
 
 /// What is trained.
 enum class ClassifierKind : uint8_t {
-  kTree = 0,    ///< one probabilistic boosting tree
-  kForest = 1,  ///< several, whose posteriors are averaged
+  kTree = 0,      ///< one probabilistic boosting tree
+  kEnsemble = 1,  ///< several, whose posteriors are averaged
 };
 constexpr auto enum_names(ClassifierKind*) {
   return std::to_array<EnumName<ClassifierKind>>(
-      {{ClassifierKind::kTree, "pbt"}, {ClassifierKind::kForest, "pbt-forest"}});
+      {{ClassifierKind::kTree, "pbt"}, {ClassifierKind::kEnsemble, "pbt-ensemble"}});
 }
 
 /// What happens to a sample near the decision boundary of a node.
@@ -223,14 +223,14 @@ struct MiningConfig {
   }
 };
 
-struct ForestConfig {
+struct EnsembleConfig {
   int trees = 8;
   bool bootstrap = true;
   double feature_share = 0.5;
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"trees", trees, "trees of the forest", 1, kMaxTrees},
+    f(Field{"trees", trees, "trees of the ensemble", 1, kMaxTrees},
       Field{"bootstrap", bootstrap,
             "each tree is trained on as many volumes as there are, drawn with replacement, anew "
             "until both classes occur"},
@@ -247,20 +247,20 @@ struct TrainConfig {
   FeatureConfig features;
   SampleConfig samples;
   TreeConfig tree;
-  ForestConfig forest;
+  EnsembleConfig ensemble;
   ValidationConfig validation;
   MiningConfig mining;
 
   template <class F>
   void fields(F&& f) {
     f(Field{"classifier", classifier,
-            "pbt (one probabilistic boosting tree) or pbt-forest (the mean of several)"},
+            "pbt (one probabilistic boosting tree) or pbt-ensemble (the mean of several)"},
       Field{"labels", labels, "which voxels are the class"},
       Field{"space", space, "the space in which the model works"},
       Field{"features", features, "the pool of features"},
       Field{"samples", samples, "voxels drawn from each volume"},
       Field{"tree", tree, "the tree and its strong classifiers"},
-      Field{"forest", forest, "with classifier pbt-forest: what its trees differ in"},
+      Field{"ensemble", ensemble, "with classifier pbt-ensemble: what its trees differ in"},
       Field{"validation", validation, "held-out volumes"},
       Field{"mining", mining, "hard negatives"});
   }

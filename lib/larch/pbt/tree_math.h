@@ -117,13 +117,13 @@ LARCH_HD int32_t certain_value(int32_t partial, int32_t rest, const Thresholds& 
   return partial - rest > (t.hard ? 0 : t.t1) ? partial - rest : partial + rest;
 }
 
-/// A tree's part of a forest's sum, Q40: 2^24 trees fit 64 bits. The posterior of a forest is the
-/// mean of its trees' (US 2012/0069003 A1, figure 13).
-LARCH_HD uint64_t forest_term(uint64_t q60) {
+/// A tree's part of an ensemble's sum, Q40: 2^24 trees fit 64 bits. The posterior of an ensemble is
+/// the mean of its trees' (US 2012/0069003 A1, figure 13).
+LARCH_HD uint64_t ensemble_term(uint64_t q60) {
   return q60 >> 20;
 }
 /// The mean of the trees from the sum of their parts, Q60.
-LARCH_HD uint64_t forest_mean_q60(uint64_t sum_q40, uint64_t trees) {
+LARCH_HD uint64_t ensemble_mean_q60(uint64_t sum_q40, uint64_t trees) {
   return (sum_q40 / trees) << 20;
 }
 

@@ -247,7 +247,8 @@ void estimate(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace
     voxels += static_cast<double>(s.image.grid.voxels() + grid.voxels());
     drawn += config.samples.positives_per_volume + config.samples.negatives_per_volume;
   }
-  const double trees = config.classifier == pbt::ClassifierKind::kForest ? config.forest.trees : 1;
+  const double trees =
+      config.classifier == pbt::ClassifierKind::kEnsemble ? config.ensemble.trees : 1;
   const auto samples = static_cast<double>(std::min<int64_t>(
       drawn, int64_t{config.tree.selected_positives} + config.tree.selected_negatives));
   const double features = config.tree.node_features > 0

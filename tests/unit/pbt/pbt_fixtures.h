@@ -11,7 +11,7 @@
 #include "larch/data/volume.h"
 #include "larch/pbt/model.h"
 #include "larch/pbt/self_test.h"
-#include "larch/pbt/train/forest.h"
+#include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
 
@@ -116,16 +116,16 @@ inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
   return model;
 }
 
-/// A forest of random trees over one pool of features.
-inline pbt::Model random_forest(uint64_t seed, int trees, RandomTree spec = {}) {
+/// An ensemble of random trees over one pool of features.
+inline pbt::Model random_ensemble(uint64_t seed, int trees, RandomTree spec = {}) {
   spec.pool = random_pool(seed, spec);
   spec.self_tests = false;
-  pbt::Model forest;
+  pbt::Model ensemble;
   for (int t = 0; t < trees; ++t) {
-    pbt::append_tree(forest, random_model(seed + 100 * static_cast<uint64_t>(t), spec));
+    pbt::append_tree(ensemble, random_model(seed + 100 * static_cast<uint64_t>(t), spec));
   }
-  forest.self_tests = pbt::make_self_tests(forest, seed);
-  return forest;
+  ensemble.self_tests = pbt::make_self_tests(ensemble, seed);
+  return ensemble;
 }
 
 /// A volume whose class is a ball: `inside` and `outside` are means, `noise` is half the range of

@@ -24,7 +24,7 @@ constexpr int64_t kBytesPerNode = 64;
 constexpr int64_t kGpuBytesPerDepth = int64_t{24} << 20;
 /// The lists of a node, for this level and the next, of all tiles that a GPU holds at a time.
 constexpr int64_t kGpuListBytes = int64_t{16} << 20;
-/// The sum of a forest's trees, per voxel.
+/// The sum of an ensemble's trees, per voxel.
 constexpr int64_t kGpuSumBytes = 8;
 
 int32_t coarsest_level(const Model& model) {

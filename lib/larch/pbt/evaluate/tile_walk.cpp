@@ -126,12 +126,12 @@ class TileWalker {
     for (const TreePlan& tree : plan_.trees) {
       walk(tree);
       for (size_t i = 0; i < sum_.size(); ++i) {
-        sum_[i] += forest_term(total_[static_cast<size_t>(root_[i].place)]);
+        sum_[i] += ensemble_term(total_[static_cast<size_t>(root_[i].place)]);
       }
     }
     for (size_t i = 0; i < root_.size(); ++i) {
       store_probability(job_, voxels_[i],
-                        trees > 1 ? forest_mean_q60(sum_[i], trees)
+                        trees > 1 ? ensemble_mean_q60(sum_[i], trees)
                                   : total_[static_cast<size_t>(root_[i].place)]);
     }
   }
@@ -340,7 +340,7 @@ class TileWalker {
   std::vector<std::vector<int64_t>> bases_;  // [channel][slot]
   std::vector<int64_t> voxels_;              // of the visits of the root
   std::vector<uint64_t> total_;              // of the tree at hand, Q60, by place
-  std::vector<uint64_t> sum_;                // of a forest's trees, by visit of the root
+  std::vector<uint64_t> sum_;                // of an ensemble's trees, by visit of the root
   Visits root_;
   std::vector<Visits> left_, right_;  // [depth]
   std::vector<int64_t> point_base_;

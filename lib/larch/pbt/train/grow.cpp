@@ -229,7 +229,7 @@ void throw_foreign_checkpoint() {
       "the checkpoint belongs to other training data or settings; delete it and train anew");
 }
 
-void plant(Growth& g, const PartialModel* resume) {
+void make_root(Growth& g, const PartialModel* resume) {
   NodeSamples root;
   for (uint32_t i = 0; i < g.samples.size(); ++i) {
     const uint32_t times = g.occurrences.empty() ? 1 : g.occurrences[g.samples.volume[i]];

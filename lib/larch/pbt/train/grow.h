@@ -49,7 +49,7 @@ struct Growth {
 
 /// The root with all samples that count, whose masses together have to fit 64 bits; `resume`: a
 /// tree that has begun to grow, or null. Throws InputError if its samples are others.
-void plant(Growth& growth, const PartialModel* resume);
+void make_root(Growth& growth, const PartialModel* resume);
 
 /// Throws the InputError for a checkpoint that does not fit the training data or the settings.
 [[noreturn]] void throw_foreign_checkpoint();

@@ -91,8 +91,8 @@ class Miner {
 };
 
 /// Negative voxels of the volumes the tree is trained on that it gives more than one half so far. A
-/// volume that a forest's tree drew several times is searched once: its mined voxels share the mass
-/// of the negatives they replace anyway.
+/// volume that an ensemble's tree drew several times is searched once: its mined voxels share the
+/// mass of the negatives they replace anyway.
 void find_false_positives(const Growth& g, const Model& tree, Miner& miner,
                           const Context& context) {
   for (size_t v = 0; v < g.volumes.size(); ++v) {

@@ -15,7 +15,7 @@
 #include "larch/core/random_math.h"
 #include "larch/learning/votes.h"
 #include "larch/pbt/self_test.h"
-#include "larch/pbt/train/forest.h"
+#include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/grow.h"
 #include "larch/pbt/train/lowest_hash.h"
 
@@ -107,7 +107,7 @@ struct Material {
   SampleSet samples{}, held_out{};
   TrainingImages images{};
   FeaturePool pool{};
-  /// How often each volume counts for each tree of a forest; empty without bootstrap.
+  /// How often each volume counts for each tree of an ensemble; empty without bootstrap.
   std::vector<std::vector<uint32_t>> occurrences{};
 
   Growth growth() { return {config, volumes, images, pool, haar, samples, held_out}; }
@@ -162,7 +162,8 @@ std::vector<uint32_t> draw_volumes(const Material& m, uint64_t seed) {
     if ((voxels[0] > 0 && voxels[1] > 0) || m.config.tree.allow_constant) return occurrences;
   }
   throw InputError(
-      "a thousand draws of the training volumes did not give both classes; set forest/bootstrap to "
+      "a thousand draws of the training volumes did not give both classes; set ensemble/bootstrap "
+      "to "
       "false");
 }
 
@@ -177,23 +178,23 @@ void draw_volumes_of_trees(Material& m, size_t trees, uint64_t seed) {
   if (total({}) >= kMost) {
     throw InputError("the training volumes have more than 2^32 voxels; use fewer or coarser ones");
   }
-  if (m.config.classifier != ClassifierKind::kForest || !m.config.forest.bootstrap) return;
+  if (m.config.classifier != ClassifierKind::kEnsemble || !m.config.ensemble.bootstrap) return;
   for (size_t t = 0; t < trees; ++t) {
     m.occurrences.push_back(draw_volumes(m, tree_seed(seed, t)));
     if (total(m.occurrences.back()) < kMost) continue;
     throw InputError("the volumes that tree " + std::to_string(t + 1) +
                      " draws have more than 2^32 voxels, those counted again that it draws again; "
-                     "use fewer or coarser volumes, or set forest/bootstrap to false");
+                     "use fewer or coarser volumes, or set ensemble/bootstrap to false");
   }
 }
 
-/// What tree `t` of a forest draws for itself: a seed, volumes and features.
-void differ(Growth& g, const Material& m, size_t t, uint64_t seed) {
-  const ForestConfig& forest = g.config.forest;
+/// What tree `t` of an ensemble draws for itself: a seed, volumes and features.
+void draw_for_tree(Growth& g, const Material& m, size_t t, uint64_t seed) {
+  const EnsembleConfig& ensemble = g.config.ensemble;
   g.seed = tree_seed(seed, t);
   g.of_tree = " of tree " + std::to_string(t + 1);
-  if (forest.bootstrap) g.occurrences = m.occurrences[t];
-  const double wanted = std::ceil(forest.feature_share * static_cast<double>(g.haar.size()));
+  if (ensemble.bootstrap) g.occurrences = m.occurrences[t];
+  const double wanted = std::ceil(ensemble.feature_share * static_cast<double>(g.haar.size()));
   g.features = draw_features({}, g.haar.size(), static_cast<size_t>(wanted), g.seed, 0);
 }
 
@@ -225,12 +226,13 @@ Model train_tree(Material& m, const Model& start, const Model& before, const Par
   Growth g = m.growth();
   g.seed = context.seed;
   g.partial.model = start;
-  if (m.config.classifier == ClassifierKind::kForest) {
-    const auto trees = static_cast<double>(m.config.forest.trees);
-    differ(g, m, t, context.seed);
+  if (m.config.classifier == ClassifierKind::kEnsemble) {
+    const auto trees = static_cast<double>(m.config.ensemble.trees);
+    draw_for_tree(g, m, t, context.seed);
     g.progress_begin = static_cast<double>(t) / trees;
     g.progress_share = 1 / trees;
-    context.info("tree " + std::to_string(t + 1) + " of " + std::to_string(m.config.forest.trees));
+    context.info("tree " + std::to_string(t + 1) + " of " +
+                 std::to_string(m.config.ensemble.trees));
   }
   TrainHooks of_tree;
   of_tree.samples_at_once = hooks.samples_at_once;
@@ -242,7 +244,7 @@ Model train_tree(Material& m, const Model& start, const Model& before, const Par
       hooks.after_node(all);
     };
   }
-  plant(g, resume);
+  make_root(g, resume);
   grow(g, of_tree, context);
   Model tree = std::move(g.partial.model);
   if (m.held_out.size() > 0 && m.config.validation.prune) {
@@ -274,8 +276,8 @@ HeldOutScore held_out_score(Material& m, const Model& model, const Context& cont
 
 /// A checkpoint's finished trees go to `model`; the last one, with how far it has grown, is
 /// returned.
-PartialModel take_up(const PartialModel& checkpoint, const Material& m, size_t trees,
-                     Model& model) {
+PartialModel resume_from(const PartialModel& checkpoint, const Material& m, size_t trees,
+                         Model& model) {
   const Model& old = checkpoint.model;
   bool fits = old.trees() <= trees && checkpoint.finished >= old.roots.back();
   for (const auto& feature : old.features) fits = fits && feature.pool_index < m.haar.size();
@@ -325,8 +327,8 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
             const Context& context) {
   if (volumes.empty()) throw InputError("there is no training volume");
   Material m = gather(volumes, config, context);
-  const bool forest = config.classifier == ClassifierKind::kForest;
-  const size_t trees = forest ? static_cast<size_t>(config.forest.trees) : 1;
+  const bool ensemble = config.classifier == ClassifierKind::kEnsemble;
+  const size_t trees = ensemble ? static_cast<size_t>(config.ensemble.trees) : 1;
   draw_volumes_of_trees(m, trees, context.seed);
   Model start = new_model(config, space, volumes, context.seed);
   start.mean_mass =
@@ -335,7 +337,7 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
   PartialModel growing;
   const PartialModel* resume = nullptr;
   if (hooks.resume != nullptr) {
-    growing = take_up(*hooks.resume, m, trees, model);
+    growing = resume_from(*hooks.resume, m, trees, model);
     resume = &growing;
   }
   Pace pace(hooks.seconds);

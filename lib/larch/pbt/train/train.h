@@ -53,12 +53,12 @@ std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
 /// empty intensity window, a feature of the pool (drawn with `seed`) whose sums leave 32 bits.
 void check_config(const TrainConfig& config, uint64_t seed);
 
-/// Trains a probabilistic boosting tree, or a forest of them (Tu 2005; Birkbeck, Sofka, Zhou 2011;
-/// US 2012/0069003 A1, paragraphs 29 to 38). `volumes` must be sorted (sort_by_digest); `space` is
-/// the model space that they are in. The result depends on volumes, configuration and context.seed
-/// alone, not on the device, the number of threads or interruptions. Throws InputError for training
-/// data of one class, naming both counts; Stopped after a checkpoint when the context's stop flag
-/// is set.
+/// Trains a probabilistic boosting tree, or an ensemble of them (Tu 2005; Birkbeck, Sofka, Zhou
+/// 2011; US 2012/0069003 A1, paragraphs 29 to 38). `volumes` must be sorted (sort_by_digest);
+/// `space` is the model space that they are in. The result depends on volumes, configuration and
+/// context.seed alone, not on the device, the number of threads or interruptions. Throws InputError
+/// for training data of one class, naming both counts; Stopped after a checkpoint when the
+/// context's stop flag is set.
 Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
             const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
             const Context& context);

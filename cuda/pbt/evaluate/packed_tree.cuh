@@ -13,7 +13,7 @@ constexpr int kMaxChannels = 64;
 
 /// A node as the walks read it. Values of children stand at their parent, so that leaves are never
 /// visited.
-struct ImageNode {
+struct PackedNode {
   int32_t first = 0;  ///< element of the stream
   int32_t n_weak = 0;
   int32_t left = -1, right = -1;  ///< -1: a leaf
@@ -31,8 +31,8 @@ struct ImageNode {
 /// of taps with weights +1, -1, +1, -1, which most taps of box features have and which need no
 /// product; in the others a tap is byte offset << 10 | weight. The last word is filled up with
 /// weight 0. All lanes of a warp read the same word.
-struct TreeImageView {
-  const ImageNode* nodes = nullptr;
+struct PackedTreeView {
+  const PackedNode* nodes = nullptr;
   const uint4* stream = nullptr;
   const uint32_t* logistic = nullptr;
   Thresholds thresholds;
@@ -62,15 +62,15 @@ struct StagedTaps {
 bool fits_packed(const CompiledTree& tree, int channel);
 
 /// The tree on the device, owning.
-struct TreeImage {
-  Buffer<ImageNode> nodes;
+struct PackedTree {
+  Buffer<PackedNode> nodes;
   Buffer<uint4> stream;
   Buffer<uint32_t> logistic;
-  TreeImageView view;
+  PackedTreeView view;
 };
 /// `layouts`: of the job's integral volumes. With `staged`, the taps of that channel are packed.
-TreeImage make_tree_image(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-                          const StagedTaps* staged, const Device& device);
+PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
+                     const StagedTaps* staged, const Device& device);
 
 #ifdef __CUDACC__
 

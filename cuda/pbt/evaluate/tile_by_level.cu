@@ -60,10 +60,10 @@ struct LevelState {
 /// Leads up to N voxels of each lane through a node. `idle`: the place that lanes without a voxel
 /// read in vain, in a bank of their own.
 template <int N, bool kMixed, bool kEarly>
-__device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t copy,
-                     const Lane<true>& lane, uint32_t idle, const Lists& from, int begin, int count,
-                     unsigned long long* totals, const Lists& to, const int (&child)[2],
-                     LevelNodes& next, int nodes_stride) {
+__device__ void evaluate_node(const WalkArguments& a, const PackedNode& node, uint32_t copy,
+                              const Lane<true>& lane, uint32_t idle, const Lists& from, int begin,
+                              int count, unsigned long long* totals, const Lists& to,
+                              const int (&child)[2], LevelNodes& next, int nodes_stride) {
   int pass[N];
   uint32_t place[N], staged[N], weight[N];
   int32_t h[N];
@@ -80,9 +80,9 @@ __device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t cop
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (weight[j] == 0) continue;
-    const Parting parting = part(a.tree, node, weight[j], h[j]);
-    if (parting.ended > 0) atomicAdd(&totals[pass[j] * 32 + lane.lane], parting.ended);
-    const uint32_t down[2] = {parting.left, parting.right};
+    const SplitWeights share = split_weights(a.tree, node, weight[j], h[j]);
+    if (share.ended > 0) atomicAdd(&totals[pass[j] * 32 + lane.lane], share.ended);
+    const uint32_t down[2] = {share.left, share.right};
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       if (down[side] == 0) continue;
@@ -113,12 +113,12 @@ __device__ void number_tasks(LevelState& state, int which) {
 }
 
 /// One thread: the inner children of a level's nodes become the next level.
-__device__ void number_children(const TreeImageView& tree, LevelState& state, int which) {
+__device__ void number_children(const PackedTreeView& tree, LevelState& state, int which) {
   const LevelNodes& level = state.levels[which];
   LevelNodes& next = state.levels[1 - which];
   int count = 0;
   for (int n = 0; n < state.node_count[which]; ++n) {
-    const ImageNode node = tree.nodes[level.node[n]];
+    const PackedNode node = tree.nodes[level.node[n]];
     if (node.left >= 0) next.node[count++] = node.left;
     if (node.right >= 0) next.node[count++] = node.right;
   }
@@ -148,7 +148,7 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>
     if (task >= state.task_count) return;
     int n = 0;
     while (level.first_task[n + 1] <= task) ++n;
-    const ImageNode node = a.tree.nodes[level.node[n]];
+    const PackedNode node = a.tree.nodes[level.node[n]];
     const int begin = (task - level.first_task[n]) * kTogether;
     const int count = level.count[n][lane.lane];
     const int longest =
@@ -160,20 +160,20 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>
     const Lists& to = lists[1 - which];
     switch (longest) {
       case 1:
-        lead<1, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
-                                next, kStride);
+        evaluate_node<1, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
+                                         child, next, kStride);
         break;
       case 2:
-        lead<2, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
-                                next, kStride);
+        evaluate_node<2, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
+                                         child, next, kStride);
         break;
       case 3:
-        lead<3, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
-                                next, kStride);
+        evaluate_node<3, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
+                                         child, next, kStride);
         break;
       default:
-        lead<4, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to, child,
-                                next, kStride);
+        evaluate_node<4, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
+                                         child, next, kStride);
     }
   }
 }

@@ -11,7 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/evaluate/slabs.h"
-#include "larch/pbt/train/forest.h"
+#include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/train.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 #include "tests/unit/pbt/pbt_same_trees.h"
@@ -19,11 +19,11 @@
 namespace larch {
 namespace {
 
-pbt::TrainConfig forest_config(int trees) {
+pbt::TrainConfig ensemble_config(int trees) {
   pbt::TrainConfig config = fixtures::small_config();
-  config.classifier = pbt::ClassifierKind::kForest;
-  config.forest.trees = trees;
-  config.forest.feature_share = 0.3;
+  config.classifier = pbt::ClassifierKind::kEnsemble;
+  config.ensemble.trees = trees;
+  config.ensemble.feature_share = 0.3;
   return config;
 }
 
@@ -36,29 +36,29 @@ pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::
 TEST_CASE("The mean of trees in integers: a thousand certain trees do not overflow") {
   const uint64_t certain = uint64_t{1} << 60;
   uint64_t sum = 0;
-  for (int t = 0; t < 1000; ++t) sum += pbt::forest_term(certain);
-  CHECK(pbt::forest_mean_q60(sum, 1000) == certain);
-  CHECK(pbt::forest_mean_q60(pbt::forest_term(certain), 2) == certain / 2);
+  for (int t = 0; t < 1000; ++t) sum += pbt::ensemble_term(certain);
+  CHECK(pbt::ensemble_mean_q60(sum, 1000) == certain);
+  CHECK(pbt::ensemble_mean_q60(pbt::ensemble_term(certain), 2) == certain / 2);
   // 1/3 of one, rounded down to a multiple of 2^-40.
-  CHECK(pbt::forest_mean_q60(pbt::forest_term(certain), 3) == ((uint64_t{1} << 40) / 3) << 20);
+  CHECK(pbt::ensemble_mean_q60(pbt::ensemble_term(certain), 3) == ((uint64_t{1} << 40) / 3) << 20);
 }
 
-TEST_CASE("A forest's posterior is the mean of its trees', for every walk and type") {
+TEST_CASE("An ensemble's posterior is the mean of its trees', for every walk and type") {
   const Volume<int16_t> v = fixtures::noise_volume({19, 13, 11}, 3);
   Volume<uint8_t> roi(v.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = i % 3 != 0;
-  const pbt::Model forest = fixtures::random_forest(4, 5);
+  const pbt::Model ensemble = fixtures::random_ensemble(4, 5);
   const Context context = fixtures::context_of(2);
   const auto set =
-      image::integral_set(v.view(), forest.channels, forest.padding, forest.reach(), context);
+      image::integral_set(v.view(), ensemble.channels, ensemble.padding, ensemble.reach(), context);
   std::vector<double> mean(static_cast<size_t>(v.voxels()), 0);
-  for (size_t t = 0; t < forest.trees(); ++t) {
-    const pbt::Model tree = pbt::extract_tree(forest, t);
+  for (size_t t = 0; t < ensemble.trees(); ++t) {
+    const pbt::Model tree = pbt::extract_tree(ensemble, t);
     REQUIRE(tree.trees() == 1);
     const Volume<float> p = pbt::evaluate<float>(tree, set, v.grid(), {}, context);
     for (size_t i = 0; i < mean.size(); ++i) mean[i] += p[static_cast<int64_t>(i)] / 5.0;
   }
-  const Volume<float> whole = pbt::evaluate<float>(forest, set, v.grid(), {}, context);
+  const Volume<float> whole = pbt::evaluate<float>(ensemble, set, v.grid(), {}, context);
   for (size_t i = 0; i < mean.size(); ++i) {
     REQUIRE(std::abs(whole[static_cast<int64_t>(i)] - mean[i]) < 1e-6);
   }
@@ -68,62 +68,63 @@ TEST_CASE("A forest's posterior is the mean of its trees', for every walk and ty
   tile.tile = {5, 3, 1};
   tile.early_rejection = true;
   for (const pbt::EvaluateConfig& config : {stack, tile}) {
-    const Volume<float> same = pbt::evaluate<float>(forest, set, v.grid(), config, context);
+    const Volume<float> same = pbt::evaluate<float>(ensemble, set, v.grid(), config, context);
     CHECK(std::memcmp(same.data(), whole.data(), mean.size() * sizeof(float)) == 0);
   }
-  const Volume<uint16_t> a = pbt::evaluate<uint16_t>(forest, set, v.grid(), stack, context, &roi);
-  const Volume<uint16_t> b = pbt::evaluate<uint16_t>(forest, set, v.grid(), tile, context, &roi);
+  const Volume<uint16_t> a = pbt::evaluate<uint16_t>(ensemble, set, v.grid(), stack, context, &roi);
+  const Volume<uint16_t> b = pbt::evaluate<uint16_t>(ensemble, set, v.grid(), tile, context, &roi);
   CHECK(std::equal(a.begin(), a.end(), b.begin()));
   for (int64_t i = 0; i < roi.voxels(); ++i) REQUIRE((roi[i] != 0 || a[i] == 0));
 }
 
-TEST_CASE("A forest in slabs is the forest in one piece") {
-  const pbt::Model forest = fixtures::random_forest(6, 3);
+TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
+  const pbt::Model ensemble = fixtures::random_ensemble(6, 3);
   const Volume<int16_t> v = fixtures::noise_volume({17, 12, 90}, 5);
   const Context context = fixtures::context_of(2);
-  const auto whole = pbt::evaluate_volume<float>(forest, v, {}, int64_t{1} << 40, context, nullptr);
+  const auto whole =
+      pbt::evaluate_volume<float>(ensemble, v, {}, int64_t{1} << 40, context, nullptr);
   pbt::SlabProblem problem{v.size(), 4, false, true, false, int64_t{1} << 40};
-  const pbt::SlabPlan of_forest = pbt::plan_slabs(forest, problem);
-  pbt::Model one = forest;  // as large, but without sums of trees
+  const pbt::SlabPlan of_forest = pbt::plan_slabs(ensemble, problem);
+  pbt::Model one = ensemble;  // as large, but without sums of trees
   one.roots = {0};
   const int64_t more = of_forest.bytes - pbt::plan_slabs(one, problem).bytes;
   CHECK(more == 8 * v.voxels() + 2 * (int64_t{64} << 10));  // and two tables more
   problem.on_gpu = false;
-  problem.memory_bytes = pbt::plan_slabs(forest, problem).bytes - 1;
-  REQUIRE(pbt::plan_slabs(forest, problem).count > 1);
+  problem.memory_bytes = pbt::plan_slabs(ensemble, problem).bytes - 1;
+  REQUIRE(pbt::plan_slabs(ensemble, problem).count > 1);
   const auto slabs =
-      pbt::evaluate_volume<float>(forest, v, {}, problem.memory_bytes, context, nullptr);
+      pbt::evaluate_volume<float>(ensemble, v, {}, problem.memory_bytes, context, nullptr);
   CHECK(std::equal(whole.begin(), whole.end(), slabs.begin()));
 }
 
-TEST_CASE("Trees are taken out of a forest and put back as they were") {
-  const pbt::Model forest = fixtures::random_forest(9, 4);
+TEST_CASE("Trees are taken out of an ensemble and put back as they were") {
+  const pbt::Model ensemble = fixtures::random_ensemble(9, 4);
   pbt::Model again;
-  for (size_t t = 0; t < forest.trees(); ++t) {
-    pbt::append_tree(again, pbt::extract_tree(forest, t));
+  for (size_t t = 0; t < ensemble.trees(); ++t) {
+    pbt::append_tree(again, pbt::extract_tree(ensemble, t));
   }
   pbt::check_model(again);
-  fixtures::check_same_trees(again, forest);
+  fixtures::check_same_trees(again, ensemble);
 }
 
 TEST_CASE("Forests with roots out of place are refused") {
-  const pbt::Model forest = fixtures::random_forest(2, 3);
+  const pbt::Model ensemble = fixtures::random_ensemble(2, 3);
   const auto refused = [&](const std::vector<uint32_t>& roots) {
-    pbt::Model damaged = forest;
+    pbt::Model damaged = ensemble;
     damaged.roots = roots;
     CHECK_THROWS_AS(pbt::check_model(damaged), InputError);
   };
   refused({});
   refused({0});  // the other trees are then below nobody
-  refused({0, forest.roots[2], forest.roots[1]});
-  refused({0, forest.roots[1], forest.roots[1]});
-  refused({0, forest.roots[1] + 1, forest.roots[2]});
-  refused({0, forest.roots[1], static_cast<uint32_t>(forest.nodes.size())});
-  pbt::Model crossing = forest;
-  crossing.nodes[0].left = static_cast<int32_t>(forest.roots[1]) + 1;  // right depth, right id
+  refused({0, ensemble.roots[2], ensemble.roots[1]});
+  refused({0, ensemble.roots[1], ensemble.roots[1]});
+  refused({0, ensemble.roots[1] + 1, ensemble.roots[2]});
+  refused({0, ensemble.roots[1], static_cast<uint32_t>(ensemble.nodes.size())});
+  pbt::Model crossing = ensemble;
+  crossing.nodes[0].left = static_cast<int32_t>(ensemble.roots[1]) + 1;  // right depth, right id
   CHECK_THROWS_WITH(pbt::check_model(crossing), Catch::Contains("child out of range"));
   pbt::Model many;
-  pbt::Model leaf = pbt::extract_tree(forest, 0);
+  pbt::Model leaf = pbt::extract_tree(ensemble, 0);
   leaf.nodes.resize(1);
   leaf.nodes[0].left = leaf.nodes[0].right = -1;
   leaf.nodes[0].n_weak = 0;
@@ -146,12 +147,12 @@ TEST_CASE("Bootstrap draws as many volumes as there are, with replacement") {
   CHECK(std::abs(absent - std::exp(-1.0)) < 0.03);  // (1 - 1/n)^n
 }
 
-TEST_CASE("Trees of a forest use their share of the features, and differ") {
+TEST_CASE("Trees of an ensemble use their share of the features, and differ") {
   const auto volumes = fixtures::hard_volumes(4);
-  const pbt::TrainConfig config = forest_config(3);
+  const pbt::TrainConfig config = ensemble_config(3);
   pbt::TrainReport report;
-  const pbt::Model forest = train_on(volumes, config, &report);
-  REQUIRE(forest.trees() == 3);
+  const pbt::Model ensemble = train_on(volumes, config, &report);
+  REQUIRE(ensemble.trees() == 3);
   CHECK(report.trees == 3);
   std::set<uint64_t> masses;
   for (size_t t = 0; t < 3; ++t) {
@@ -160,7 +161,7 @@ TEST_CASE("Trees of a forest use their share of the features, and differ") {
     const auto share = static_cast<size_t>(std::ceil(0.3 * static_cast<double>(pool)));
     const auto allowed = pbt::draw_features({}, pool, share, seed, 0);
     REQUIRE(allowed.size() == share);
-    const pbt::Model tree = pbt::extract_tree(forest, t);
+    const pbt::Model tree = pbt::extract_tree(ensemble, t);
     REQUIRE_FALSE(tree.features.empty());
     for (const auto& feature : tree.features) {
       CHECK(std::binary_search(allowed.begin(), allowed.end(), feature.pool_index));
@@ -172,24 +173,24 @@ TEST_CASE("Trees of a forest use their share of the features, and differ") {
 
 TEST_CASE("Without bootstrap and with all features the trees differ by their samples only") {
   const auto volumes = fixtures::hard_volumes(2);
-  pbt::TrainConfig config = forest_config(2);
-  config.forest.bootstrap = false;
-  config.forest.feature_share = 1;
+  pbt::TrainConfig config = ensemble_config(2);
+  config.ensemble.bootstrap = false;
+  config.ensemble.feature_share = 1;
   config.tree.selected_positives = config.tree.selected_negatives = 60;
-  const pbt::Model forest = train_on(volumes, config);
-  CHECK(forest.nodes[0].mass_positive == forest.nodes[forest.roots[1]].mass_positive);
-  CHECK(forest.nodes[0].mass_negative == forest.nodes[forest.roots[1]].mass_negative);
-  const pbt::Model a = pbt::extract_tree(forest, 0), b = pbt::extract_tree(forest, 1);
+  const pbt::Model ensemble = train_on(volumes, config);
+  CHECK(ensemble.nodes[0].mass_positive == ensemble.nodes[ensemble.roots[1]].mass_positive);
+  CHECK(ensemble.nodes[0].mass_negative == ensemble.nodes[ensemble.roots[1]].mass_negative);
+  const pbt::Model a = pbt::extract_tree(ensemble, 0), b = pbt::extract_tree(ensemble, 1);
   const bool same = a.weaks.size() == b.weaks.size() &&
                     std::equal(a.weaks.begin(), a.weaks.end(), b.weaks.begin(),
                                [](const auto& x, const auto& y) { return x.mask == y.mask; });
   CHECK_FALSE(same);
 }
 
-TEST_CASE("The log-loss of a forest is at most the mean of its trees'") {
+TEST_CASE("The log-loss of an ensemble is at most the mean of its trees'") {
   // -log is convex, so this holds whatever the trees are (Jensen).
   const auto volumes = fixtures::hard_volumes(4);
-  const pbt::Model forest = train_on(volumes, forest_config(4));
+  const pbt::Model ensemble = train_on(volumes, ensemble_config(4));
   const pbt::TrainingVolume& seen = volumes[0];
   const Context context = fixtures::context_of(2);
   const auto log_loss = [&](const pbt::Model& model) {
@@ -203,14 +204,14 @@ TEST_CASE("The log-loss of a forest is at most the mean of its trees'") {
     return sum / static_cast<double>(p.voxels());
   };
   double of_trees = 0;
-  for (size_t t = 0; t < 4; ++t) of_trees += log_loss(pbt::extract_tree(forest, t)) / 4;
-  CHECK(log_loss(forest) < of_trees);
+  for (size_t t = 0; t < 4; ++t) of_trees += log_loss(pbt::extract_tree(ensemble, t)) / 4;
+  CHECK(log_loss(ensemble) < of_trees);
 }
 
 TEST_CASE("What a tree mined is not seen by the next, and fewer trees are the first of more") {
   const auto volumes = fixtures::hard_volumes(3);
-  pbt::TrainConfig config = forest_config(3);
-  config.forest.bootstrap = false;
+  pbt::TrainConfig config = ensemble_config(3);
+  config.ensemble.bootstrap = false;
   const pbt::Model plain = train_on(volumes, config);
   config.mining.enabled = true;
   config.mining.per_node = 50;
@@ -229,7 +230,7 @@ TEST_CASE("What a tree mined is not seen by the next, and fewer trees are the fi
     }
   }
   CHECK(at_roots.size() == 1);
-  config.forest.trees = 2;
+  config.ensemble.trees = 2;
   const pbt::Model two = train_on(volumes, config);
   REQUIRE(three.roots[2] == two.nodes.size());
   for (size_t n = 0; n < two.nodes.size(); ++n) {
@@ -243,12 +244,12 @@ TEST_CASE("A tree draws again until both classes occur") {
   for (size_t v = 1; v < volumes.size(); ++v) {  // the class is in one volume of four
     std::fill(volumes[v].classes.begin(), volumes[v].classes.end(), uint8_t{0});
   }
-  pbt::TrainConfig config = forest_config(12);  // a third of first draws would miss it
+  pbt::TrainConfig config = ensemble_config(12);  // a third of first draws would miss it
   config.tree.depth = 1;
-  const pbt::Model forest = train_on(volumes, config);
-  for (const uint32_t root : forest.roots) {
-    CHECK(forest.nodes[root].mass_positive > 0);
-    CHECK(forest.nodes[root].mass_negative > 0);
+  const pbt::Model ensemble = train_on(volumes, config);
+  for (const uint32_t root : ensemble.roots) {
+    CHECK(ensemble.nodes[root].mass_positive > 0);
+    CHECK(ensemble.nodes[root].mass_negative > 0);
   }
 }
 

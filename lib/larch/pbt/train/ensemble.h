@@ -10,16 +10,16 @@
 
 namespace larch::pbt {
 
-/// Appends the only tree of `tree` to the trees of `forest`. What does not belong to a tree (space,
-/// thresholds, table) is taken from the first one. Features and weak classifiers that no node uses
-/// are left out, and so are the self-tests, which are those of a whole model.
-void append_tree(Model& forest, const Model& tree);
+/// Appends the only tree of `tree` to the trees of `ensemble`. What does not belong to a tree
+/// (space, thresholds, table) is taken from the first one. Features and weak classifiers that no
+/// node uses are left out, and so are the self-tests, which are those of a whole model.
+void append_tree(Model& ensemble, const Model& tree);
 
-/// Tree number `which` of a forest as a model of its own, with the features in the order of their
-/// first use. append_tree puts it back as it was.
-Model extract_tree(const Model& forest, size_t which);
+/// Tree number `which` of an ensemble as a model of its own, with the features in the order of
+/// their first use. append_tree puts it back as it was.
+Model extract_tree(const Model& ensemble, size_t which);
 
-/// The seed of everything that a tree of a forest draws.
+/// The seed of everything that a tree of an ensemble draws.
 uint64_t tree_seed(uint64_t seed, size_t tree);
 
 /// How often each of `count` volumes occurs among as many draws with replacement. Every attempt

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "cuda/pbt/evaluate/tree_image.cuh"
+#include "cuda/pbt/evaluate/packed_tree.cuh"
 #include "larch/core/error.h"
 
 namespace larch::pbt::cuda {
@@ -137,12 +137,12 @@ bool fits_packed(const CompiledTree& tree, int channel) {
   return true;
 }
 
-TreeImage make_tree_image(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
-                          const StagedTaps* staged, const Device& device) {
+PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
+                     const StagedTaps* staged, const Device& device) {
   StreamWriter writer(tree, layouts, staged);
-  std::vector<ImageNode> nodes;
+  std::vector<PackedNode> nodes;
   for (const NodeRecord& node : tree.nodes) {
-    ImageNode out;
+    PackedNode out;
     out.first = static_cast<int32_t>(writer.stream().size());
     out.n_weak = node.n_weak;
     out.alpha_sum = node.alpha_sum;
@@ -158,17 +158,17 @@ TreeImage make_tree_image(const CompiledTree& tree, std::span<const image::Integ
     nodes.push_back(out);
   }
   writer.end();
-  TreeImage image;
-  image.nodes = Buffer<ImageNode>(device, std::span<const ImageNode>(nodes));
-  image.stream = Buffer<uint4>(device, std::span<const uint4>(writer.stream()));
-  image.logistic = Buffer<uint32_t>(device, std::span<const uint32_t>(tree.logistic));
-  image.view.nodes = image.nodes.data();
-  image.view.stream = image.stream.data();
-  image.view.logistic = image.logistic.data();
-  image.view.thresholds = tree.thresholds;
-  image.view.early_rejection = tree.early_rejection ? 1 : 0;
-  image.view.depth = tree.depth;
-  return image;
+  PackedTree packed;
+  packed.nodes = Buffer<PackedNode>(device, std::span<const PackedNode>(nodes));
+  packed.stream = Buffer<uint4>(device, std::span<const uint4>(writer.stream()));
+  packed.logistic = Buffer<uint32_t>(device, std::span<const uint32_t>(tree.logistic));
+  packed.view.nodes = packed.nodes.data();
+  packed.view.stream = packed.stream.data();
+  packed.view.logistic = packed.logistic.data();
+  packed.view.thresholds = tree.thresholds;
+  packed.view.early_rejection = tree.early_rejection ? 1 : 0;
+  packed.view.depth = tree.depth;
+  return packed;
 }
 
 }  // namespace larch::pbt::cuda

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pbt/train/forest.h"
+#include "larch/pbt/train/ensemble.h"
 
 #include <unordered_map>
 
@@ -70,19 +70,19 @@ Model without_nodes(Model model) {
 
 }  // namespace
 
-void append_tree(Model& forest, const Model& tree) {
-  if (forest.nodes.empty()) {
-    forest = without_nodes(tree);
+void append_tree(Model& ensemble, const Model& tree) {
+  if (ensemble.nodes.empty()) {
+    ensemble = without_nodes(tree);
   } else {
-    forest.roots.push_back(static_cast<uint32_t>(forest.nodes.size()));
-    forest.self_tests.clear();
+    ensemble.roots.push_back(static_cast<uint32_t>(ensemble.nodes.size()));
+    ensemble.self_tests.clear();
   }
-  append_nodes(forest, tree, 0, tree.nodes.size());
+  append_nodes(ensemble, tree, 0, tree.nodes.size());
 }
 
-Model extract_tree(const Model& forest, size_t which) {
-  Model tree = without_nodes(forest);
-  append_nodes(tree, forest, forest.roots.at(which), forest.end_of_tree(which));
+Model extract_tree(const Model& ensemble, size_t which) {
+  Model tree = without_nodes(ensemble);
+  append_nodes(tree, ensemble, ensemble.roots.at(which), ensemble.end_of_tree(which));
   return tree;
 }
 

@@ -13,7 +13,7 @@
 // volume in shared memory, where lanes never meet in a bank, whichever of their voxels they are at
 // and whatever the offset of a tap: each owns the voxels of one bank.
 //
-// Trees of few levels are walked level by level instead (walk_level.cu), which packs the lanes
+// Trees of few levels are walked level by level instead (tile_by_level.cu), which packs the lanes
 // better but needs memory for all nodes of a level.
 namespace larch::pbt::cuda {
 namespace {
@@ -39,9 +39,9 @@ struct Sides {
 
 /// Leads the next N voxels of each lane through a node; lanes with fewer repeat pass 0 in vain.
 template <int N, bool kStaged>
-__device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t copy,
-                     const Lane<kStaged>& lane, WarpState& state, uint32_t& here, Sides& sides,
-                     uint32_t* right_weights, unsigned long long* total) {
+__device__ void evaluate_node(const WalkArguments& a, const PackedNode& node, uint32_t copy,
+                              const Lane<kStaged>& lane, WarpState& state, uint32_t& here,
+                              Sides& sides, uint32_t* right_weights, unsigned long long* total) {
   int pass[N];
   uint32_t weight[N];
   int32_t h[N];
@@ -61,14 +61,14 @@ __device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t cop
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (weight[j] == 0) continue;
-    const Parting parting = part(a.tree, node, weight[j], h[j]);
-    if (parting.ended > 0) total[pass[j] * 32] += parting.ended;
-    if (parting.left > 0) {
-      state.weight[pass[j]][lane.lane] = parting.left;
+    const SplitWeights share = split_weights(a.tree, node, weight[j], h[j]);
+    if (share.ended > 0) total[pass[j] * 32] += share.ended;
+    if (share.left > 0) {
+      state.weight[pass[j]][lane.lane] = share.left;
       sides.left |= 1u << pass[j];
     }
-    if (parting.right > 0) {
-      right_weights[pass[j] * 32] = parting.right;
+    if (share.right > 0) {
+      right_weights[pass[j] * 32] = share.right;
       sides.right |= 1u << pass[j];
     }
   }
@@ -76,7 +76,7 @@ __device__ void lead(const WalkArguments& a, const ImageNode& node, uint32_t cop
 
 /// All voxels of the brick through one node.
 template <bool kStaged>
-__device__ Sides visit(const WalkArguments& a, const ImageNode& node, uint32_t copy,
+__device__ Sides visit(const WalkArguments& a, const PackedNode& node, uint32_t copy,
                        const Lane<kStaged>& lane, WarpState& state, uint32_t here,
                        uint32_t* right_weights, unsigned long long* total) {
   Sides sides;
@@ -84,16 +84,16 @@ __device__ Sides visit(const WalkArguments& a, const ImageNode& node, uint32_t c
   for (; passes > 0; passes -= kTogether) {
     switch (passes) {
       case 1:
-        lead<1>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<1>(a, node, copy, lane, state, here, sides, right_weights, total);
         break;
       case 2:
-        lead<2>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<2>(a, node, copy, lane, state, here, sides, right_weights, total);
         break;
       case 3:
-        lead<3>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<3>(a, node, copy, lane, state, here, sides, right_weights, total);
         break;
       default:
-        lead<kTogether>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<kTogether>(a, node, copy, lane, state, here, sides, right_weights, total);
     }
   }
   return sides;
@@ -106,7 +106,7 @@ __device__ void walk(const WalkArguments& a, uint32_t copy, const Lane<kStaged>&
   int height = 0;
   int32_t index = 0;
   while (true) {
-    const ImageNode node = a.tree.nodes[index];
+    const PackedNode node = a.tree.nodes[index];
     uint32_t* weights = mine.weights + height * kPasses * 32 + lane.lane;
     const Sides next = visit(a, node, copy, lane, state, here, weights, mine.total + lane.lane);
     if (__any_sync(0xffffffffu, next.right != 0)) {
@@ -300,7 +300,7 @@ std::shared_ptr<PreparedTiles> prepare_tiles(const EvaluateJob& job, const Devic
                        static_cast<size_t>(made->tiling.extent.z) * sizeof(uint32_t);
     staged = {channel, made->tiling.row, made->tiling.plane, box.lo};
   }
-  made->image = make_tree_image(job.trees[0], layouts, made->staged ? &staged : nullptr, device);
+  made->packed = pack_tree(job.trees[0], layouts, made->staged ? &staged : nullptr, device);
   if (!made->staged) {
     made->tiling.bricks = {1, 2, 4};
     made->shared_bytes = static_cast<size_t>(volume_of(made->tiling.bricks)) * sizeof(WarpState);
@@ -319,7 +319,7 @@ int device_attribute(cudaDeviceAttr which, const Device& device) {
 void tile_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device) {
   const auto tiles =
       prepared<PreparedTiles>(job, Walk::kTile, [&] { return prepare_tiles(job, device); });
-  arguments.tree = tiles->image.view;
+  arguments.tree = tiles->packed.view;
   if (tiles->staged && arguments.tree.depth <= kMaxLevels) {
     walk_levels(arguments, tiles->tiling, tiles->copy_bytes, tiles->mixed, device);
   } else if (tiles->staged) {
