@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/metrics/evaluate.h"
-
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
+#include "larch/metrics/label_scores.h"
 #include "larch/pipeline/evaluation_plan.h"
 #include "larch/pipeline/image_inputs.h"
 
@@ -25,7 +24,7 @@ struct Options {
   InputFile list;
   OutputFile table;
   std::vector<Allow> allow;
-  metrics::EvaluateConfig config;
+  metrics::LabelScoreConfig config;
 
   template <class F>
   void fields(F&& f) {
@@ -82,7 +81,7 @@ metrics::CaseScores score(const Case& files, const Options& options, const Conte
     throw InputError("'" + files.image + "' and '" + files.label + "' are on different grids: " +
                      difference + "; resample one to the grid of the other");
   }
-  return {files.id, metrics::evaluate(prediction, reference, options.config, context)};
+  return {files.id, metrics::score_labels(prediction, reference, options.config, context)};
 }
 
 Json to_json(const Case& files, const metrics::CaseScores& scored) {

@@ -8,7 +8,7 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/mesh/marching_cubes.h"
-#include "larch/metrics/evaluate.h"
+#include "larch/metrics/label_scores.h"
 #include "larch/metrics/overlap.h"
 #include "larch/metrics/surface_distance.h"
 
@@ -216,7 +216,7 @@ TEST_CASE("surface distance does not depend on the number of threads") {
   CHECK(d.max_mm == e.max_mm);
 }
 
-TEST_CASE("evaluate scores labels and their union") {
+TEST_CASE("score_labels scores labels and their union") {
   const Grid grid = grid_of({10, 10, 10});
   LabelVolume prediction(grid, 0), reference(grid, 0);
   for (int z = 2; z < 8; ++z)
@@ -225,24 +225,24 @@ TEST_CASE("evaluate scores labels and their union") {
         prediction({x, y, z}) = x < 5 ? 1 : 2;
         reference({x, y, z}) = x < 4 ? 1 : 2;
       }
-  const auto all = evaluate(prediction, reference, {}, Context{});
+  const auto all = score_labels(prediction, reference, {}, Context{});
   REQUIRE(all.size() == 3);
   CHECK(all[0].structure == "1");
   CHECK(all[0].scores[0].value == Approx(2 * 72.0 / (108 + 72)));
   CHECK(all[2].structure == "union");
   CHECK(all[2].scores[0].value == 1);
   CHECK(std::string(all[2].scores.back().name) == "surface_max_mm");
-  EvaluateConfig config;
+  LabelScoreConfig config;
   config.merge = true;
   config.surfaces = false;
   config.labels = {1};
   config.prediction_labels = {1, 2};
-  const auto merged = evaluate(prediction, reference, config, Context{});
+  const auto merged = score_labels(prediction, reference, config, Context{});
   REQUIRE(merged.size() == 1);
   CHECK(merged[0].scores.size() == 6);
   CHECK(merged[0].scores[0].value == Approx(2 * 72.0 / (216 + 72)));
   config.merge = false;
-  CHECK_THROWS_AS(evaluate(prediction, reference, config, Context{}), UsageError);
+  CHECK_THROWS_AS(score_labels(prediction, reference, config, Context{}), UsageError);
 }
 
 TEST_CASE("summaries leave out what does not exist") {

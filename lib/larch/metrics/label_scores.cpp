@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/metrics/evaluate.h"
+#include "larch/metrics/label_scores.h"
 
 #include <algorithm>
 #include <charconv>
@@ -38,8 +38,9 @@ StructureScores scores_of(const std::string& structure, const Volume<uint8_t>& p
 
 }  // namespace
 
-std::vector<StructureScores> evaluate(const LabelVolume& prediction, const LabelVolume& reference,
-                                      const EvaluateConfig& config, const Context& context) {
+std::vector<StructureScores> score_labels(const LabelVolume& prediction,
+                                          const LabelVolume& reference,
+                                          const LabelScoreConfig& config, const Context& context) {
   if (!config.prediction_labels.empty() && !config.merge) {
     throw UsageError("prediction_labels needs merge: without it labels are compared one by one");
   }

@@ -13,7 +13,7 @@
 
 namespace larch::metrics {
 
-struct EvaluateConfig {
+struct LabelScoreConfig {
   std::vector<int> labels;
   std::vector<int> prediction_labels;
   bool merge = false;
@@ -44,8 +44,9 @@ struct StructureScores {
 /// prediction_mm3, reference_mm3, volume_difference_mm3, relative_volume_difference (overlap.h),
 /// and surface_mean_mm, surface_median_mm, surface_p95_mm, surface_max_mm (surface_distance.h).
 /// Throws InputError if the grids differ, UsageError for prediction_labels without merge.
-std::vector<StructureScores> evaluate(const LabelVolume& prediction, const LabelVolume& reference,
-                                      const EvaluateConfig& config, const Context& context);
+std::vector<StructureScores> score_labels(const LabelVolume& prediction,
+                                          const LabelVolume& reference,
+                                          const LabelScoreConfig& config, const Context& context);
 
 /// Mean, standard deviation (n - 1) and median of the values that are not NaN; NaN where there are
 /// too few.
