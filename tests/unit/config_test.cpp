@@ -11,6 +11,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "larch/config/bytes.h"
 #include "larch/config/flags.h"
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
@@ -284,6 +285,20 @@ TEST_CASE("flags follow the rules of files") {
   CHECK_THROWS_WITH(give("--list", "1,x"), "--list/1: expected an integer, found \"x\"");
   CHECK_THROWS_WITH(give("--tree.bag_fraction", "nan"),
                     "--tree.bag_fraction: expected a number, found \"nan\"");
+}
+
+TEST_CASE("numbers of bytes") {
+  const int64_t kibi = 1024;
+  CHECK(parse_bytes("--memory", "4G") == 4 * kibi * kibi * kibi);
+  CHECK(parse_bytes("--memory", "500M") == 500 * kibi * kibi);
+  CHECK(parse_bytes("--memory", "2GiB") == 2 * kibi * kibi * kibi);
+  CHECK(parse_bytes("--memory", "2gb") == 2'000'000'000);
+  CHECK(parse_bytes("--memory", "1.5k") == 1536);
+  CHECK(parse_bytes("--memory", "12345") == 12345);
+  for (const std::string text :
+       {"", "G", "4X", "4GG", "-4G", "0", "0.1", "4 G", "nan", "1e400", "9999999T"}) {
+    CHECK_THROWS_WITH(parse_bytes("--memory", text), Catch::Contains("--memory: '" + text + "'"));
+  }
 }
 
 TEST_CASE("suggestions are at most two edits away") {

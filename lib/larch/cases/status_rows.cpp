@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-namespace larch::pipeline {
+namespace larch::cases {
 namespace {
 
 constexpr size_t kMostCells = 4'000'000;
@@ -149,4 +149,4 @@ std::string status_text(const StatusRows& table) {
   return text;
 }
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace larch::pipeline {
+namespace larch::cases {
 
 /// "c2" before "c10": runs of digits are compared as numbers. A strict order of all texts.
 struct NaturalOrder {
@@ -36,4 +36,4 @@ std::string add_status_rows(const std::string& text, StatusRows& to);
 /// The table: rows in natural order of their ids, "n/a" where a cell is not known.
 std::string status_text(const StatusRows& table);
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases

@@ -21,7 +21,7 @@
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
 
-namespace larch::pipeline {
+namespace larch::cases {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -324,4 +324,4 @@ size_t StatusTable::count(CaseStatus status) const {
   return found == counts_.end() ? 0 : found->second;
 }
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases

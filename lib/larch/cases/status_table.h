@@ -12,7 +12,7 @@
 
 #include "larch/core/context.h"
 
-namespace larch::pipeline {
+namespace larch::cases {
 
 enum class CaseStatus { kOk, kRejected, kFailed, kSkipped };
 const char* to_string(CaseStatus status);
@@ -85,4 +85,4 @@ class StatusTable {
   std::chrono::steady_clock::time_point next_rewrite_;
 };
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases

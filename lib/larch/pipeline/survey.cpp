@@ -7,7 +7,7 @@
 #include <exception>
 
 #include "larch/app/failures.h"
-#include "larch/cases/overlap.h"
+#include "larch/cases/stages.h"
 #include "larch/files/file.h"
 
 namespace larch::pipeline {
@@ -96,8 +96,8 @@ std::vector<SurveyedCase> survey(const std::vector<Case>& cases, const SurveyReq
                                  const Context& context) {
   std::vector<SurveyedCase> found(cases.size());
   size_t over = 0;
-  Stages stages;
-  stages.need = [&](size_t i) { return MemoryNeed{.reading = bytes_of(cases[i], request)}; };
+  cases::Stages stages;
+  stages.need = [&](size_t i) { return cases::MemoryNeed{.reading = bytes_of(cases[i], request)}; };
   stages.read = [&](size_t i) {
     look_at_safely(cases[i], request, found[i]);
     return true;
@@ -108,11 +108,11 @@ std::vector<SurveyedCase> survey(const std::vector<Case>& cases, const SurveyReq
                      "looking at '" + cases[i].id + "'");
     return false;  // it ends here
   };
-  OverlapLimits limits;
+  cases::StageLimits limits;
   limits.readers = context.threads > 1 ? std::min(context.threads, 16) : 0;
   limits.ahead = static_cast<size_t>(limits.readers) + 1;
   limits.bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
-  overlap(cases.size(), stages, limits, [&] { return context.stop_requested(); });
+  cases::run_stages(cases.size(), stages, limits, [&] { return context.stop_requested(); });
   if (context.stop_requested()) {
     throw Stopped("stopped after " + std::to_string(over) + " of " + std::to_string(cases.size()) +
                       " cases were looked at",

@@ -9,7 +9,7 @@
 
 namespace {
 using namespace larch;
-using pipeline::StatusRows;
+using cases::StatusRows;
 
 // By id: column and cell of all that is known.
 std::map<std::string, std::map<std::string, std::string>> known(const StatusRows& table) {
@@ -26,9 +26,9 @@ std::map<std::string, std::map<std::string, std::string>> known(const StatusRows
 
 // Whether everything was understood.
 bool unite(const std::string& first, const std::string& second, StatusRows& to) {
-  pipeline::add_status_rows("id\tstatus\tmessage\tseconds\tended\n", to);
-  const std::string problem = pipeline::add_status_rows(first, to);
-  return pipeline::add_status_rows(second, to).empty() && problem.empty();
+  cases::add_status_rows("id\tstatus\tmessage\tseconds\tended\n", to);
+  const std::string problem = cases::add_status_rows(first, to);
+  return cases::add_status_rows(second, to).empty() && problem.empty();
 }
 
 }  // namespace
@@ -41,10 +41,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (whole) {
     fuzz::require(known(table) == known(turned), "the order of the tables changed their union");
   }
-  const std::string text = pipeline::status_text(table);
+  const std::string text = cases::status_text(table);
   StatusRows again;
-  fuzz::require(pipeline::add_status_rows(text, again).empty(),
+  fuzz::require(cases::add_status_rows(text, again).empty(),
                 "a table that was written is not understood");
-  fuzz::require(pipeline::status_text(again) == text, "a table changed when it was written");
+  fuzz::require(cases::status_text(again) == text, "a table changed when it was written");
   return 0;
 }

@@ -68,7 +68,7 @@ DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& co
   const int64_t inner = model_space.voxels();
   const int64_t kept = kept_image(config, wanted, voxels);
   DetectionMemory memory;
-  MemoryNeed& need = memory.need;
+  cases::MemoryNeed& need = memory.need;
   // What is read becomes float, and that is copied for its percentiles and resampled.
   need.reading = std::max(image.bytes, kImage * voxels) + kImage * voxels +
                  (kResampling + kModelSpace) * inner;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "larch/cases/overlap.h"
+#include "larch/cases/stages.h"
 #include "larch/io/image/image.h"
 #include "larch/pbt/model.h"
 #include "larch/pipeline/detection/pbt_detection.h"
@@ -16,7 +16,7 @@ namespace larch::pipeline {
 /// what they may take together (0: no promise was made); where it is less than the evaluation of
 /// the whole volume on the CPU takes, the evaluation goes in slabs.
 struct DetectionMemory {
-  MemoryNeed need;
+  cases::MemoryNeed need;
   int64_t evaluation = 0;  ///< for DetectionJob::memory_bytes
   /// What it takes into however many slabs it is cut, and however narrow the band of the cut is.
   int64_t least = 0;

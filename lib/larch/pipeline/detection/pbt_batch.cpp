@@ -11,7 +11,7 @@
 #include <set>
 
 #include "larch/app/failures.h"
-#include "larch/cases/overlap.h"
+#include "larch/cases/stages.h"
 #include "larch/cases/status_table.h"
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
@@ -58,14 +58,15 @@ class Batch {
         table_(request.folder, {"voxels", "volume_ml"}, context) {}
 
   Outputs run() {
-    const OverlapLimits limits = plan();
-    const Stages stages{[this](size_t i) { return need(i); }, [this](size_t i) { return read(i); },
-                        [this](size_t i) { return compute(i); },
-                        [this](size_t i) { return survey(i); },
-                        [this](size_t i, const Grow& grow) { return finish(i, grow); }};
-    OverlapTimes times;
+    const cases::StageLimits limits = plan();
+    const cases::Stages stages{
+        [this](size_t i) { return need(i); }, [this](size_t i) { return read(i); },
+        [this](size_t i) { return compute(i); }, [this](size_t i) { return survey(i); },
+        [this](size_t i, const cases::Grow& grow) { return finish(i, grow); }};
+    cases::StageTimes times;
     try {
-      times = overlap(jobs_.size(), stages, limits, [this] { return context_.stop_requested(); });
+      times = cases::run_stages(jobs_.size(), stages, limits,
+                                [this] { return context_.stop_requested(); });
     } catch (...) {
       try {
         table_.finish();
@@ -87,8 +88,8 @@ class Batch {
   using Clock = std::chrono::steady_clock;
 
   /// Threads and memory of the stages; the computing one keeps context.threads.
-  OverlapLimits plan() {
-    OverlapLimits limits;
+  cases::StageLimits plan() {
+    cases::StageLimits limits;
     const int threads = context_.threads;
     give_memory_back(request_.memory_bytes);
     const bool alone = threads == 1 && !context_.device.is_cuda();
@@ -107,7 +108,7 @@ class Batch {
     return limits;
   }
 
-  MemoryNeed need(size_t i) {
+  cases::MemoryNeed need(size_t i) {
     try {
       probe(i);
       return memory_[i]->need;
@@ -144,21 +145,21 @@ class Batch {
         message += (&part == &failure.chain.front() ? "" : ": ") + part;
       }
       if (failure.code == ExitCode::kMemory) ++lacked_memory_;
-      fail(i, {request_.cases[i].id, CaseStatus::kFailed, message, seconds_[i]});
+      fail(i, {request_.cases[i].id, cases::CaseStatus::kFailed, message, seconds_[i]});
       return false;
     }
   }
 
-  void fail(size_t i, const CaseRow& row) {
+  void fail(size_t i, const cases::CaseRow& row) {
     context_.log(LogLevel::kError, "case '" + row.id + "' failed: " + row.message);
     record(i, row);
   }
 
-  void record(size_t i, const CaseRow& row) {
+  void record(size_t i, const cases::CaseRow& row) {
     jobs_[i] = nullptr;
     const size_t over = table_.add(row);
     context_.progress(static_cast<double>(over) / static_cast<double>(jobs_.size()),
-                      "case '" + row.id + "' " + to_string(row.counted()));
+                      "case '" + row.id + "' " + cases::to_string(row.counted()));
   }
 
   bool read(size_t i) {
@@ -170,7 +171,7 @@ class Batch {
       is_over = earlier.state != EarlierOutputs::State::kCompute;
       if (earlier.state == EarlierOutputs::State::kSkip) record(i, skipped_row(c, earlier));
       if (earlier.state == EarlierOutputs::State::kOther) {
-        fail(i, {c.id, CaseStatus::kFailed, earlier.what});
+        fail(i, {c.id, cases::CaseStatus::kFailed, earlier.what});
       }
     });
     if (!go_on || is_over) return false;
@@ -220,9 +221,9 @@ class Batch {
   }
 
   /// False if the surface does not fit beside the other cases: nothing of the case is left then.
-  bool finish(size_t i, const Grow& grow) {
+  bool finish(size_t i, const cases::Grow& grow) {
     const Case& c = request_.cases[i];
-    CaseRow row{c.id};
+    cases::CaseRow row{c.id};
     bool fits = true;
     const bool written = attempt(i, [&] {
       const auto start = Clock::now();
@@ -235,7 +236,7 @@ class Batch {
       for (const RunInput& input : inputs_of_case(c)) outputs.input(input);
       const std::chrono::duration<double> took = Clock::now() - start;
       writer_.write(outputs, seconds_[i] + took.count());
-      if (outputs.status_word == "rejected") row.status = CaseStatus::kRejected;
+      if (outputs.status_word == "rejected") row.status = cases::CaseStatus::kRejected;
       row.message = outputs.status_reason;
     });
     if (!fits) {
@@ -258,17 +259,17 @@ class Batch {
 
   /// A result that its sidecars confirm is one, whenever it was computed; what the name alone tells
   /// of is not. A rejected one stays rejected; one that is good was not computed by this run.
-  static CaseRow skipped_row(const Case& c, const EarlierOutputs& earlier) {
-    CaseRow row{c.id, CaseStatus::kSkipped, earlier.what};
+  static cases::CaseRow skipped_row(const Case& c, const EarlierOutputs& earlier) {
+    cases::CaseRow row{c.id, cases::CaseStatus::kSkipped, earlier.what};
     if (!earlier.is_confirmed) return row;
     row.message = "computed by an earlier run";
     row.seconds = std::clamp(earlier.seconds, 0.0, 1e9);
     if (earlier.is_rejected) {
-      row.status = CaseStatus::kRejected;
+      row.status = cases::CaseStatus::kRejected;
       row.message = earlier.reason + " (" + row.message + ")";
     } else {
-      row.status = CaseStatus::kOk;
-      row.counts_as = CaseStatus::kSkipped;
+      row.status = cases::CaseStatus::kOk;
+      row.counts_as = cases::CaseStatus::kSkipped;
     }
     const auto voxels = earlier.metrics.find("voxels"), volume = earlier.metrics.find("volume_ml");
     if (voxels == earlier.metrics.end() || volume == earlier.metrics.end()) return row;
@@ -277,22 +278,23 @@ class Batch {
     return row;
   }
 
-  Outputs outcome(const OverlapTimes& times) const {
+  Outputs outcome(const cases::StageTimes& times) const {
     Outputs outputs;
     outputs.metric("cases", static_cast<double>(jobs_.size()));
-    for (const CaseStatus status :
-         {CaseStatus::kOk, CaseStatus::kRejected, CaseStatus::kFailed, CaseStatus::kSkipped}) {
-      outputs.metric(to_string(status), static_cast<double>(table_.count(status)));
+    for (const cases::CaseStatus status :
+         {cases::CaseStatus::kOk, cases::CaseStatus::kRejected, cases::CaseStatus::kFailed,
+          cases::CaseStatus::kSkipped}) {
+      outputs.metric(cases::to_string(status), static_cast<double>(table_.count(status)));
     }
-    const auto done = static_cast<double>(jobs_.size() - table_.count(CaseStatus::kSkipped));
+    const auto done = static_cast<double>(jobs_.size() - table_.count(cases::CaseStatus::kSkipped));
     outputs.metric("cases_per_second", done / times.seconds)
         .metric("share_waiting_for_reading", times.waited_for_reading / times.seconds)
         .metric("share_waiting_for_writing", times.waited_for_finishing / times.seconds);
-    const size_t failed = table_.count(CaseStatus::kFailed);
-    const size_t rejected = table_.count(CaseStatus::kRejected);
+    const size_t failed = table_.count(cases::CaseStatus::kFailed);
+    const size_t rejected = table_.count(cases::CaseStatus::kRejected);
     if (failed + rejected == 0) return outputs;
     const std::string count = std::to_string(failed) + " of " + std::to_string(jobs_.size());
-    const std::string see = "; see '" + status_table(request_.folder) + "'";
+    const std::string see = "; see '" + cases::status_table(request_.folder) + "'";
     if (failed == lacked_memory_ && rejected == 0) {
       // The one failure that the same command can overcome, with more memory and --skip-existing.
       const size_t free = free_memory_bytes(Device::cpu());
@@ -317,7 +319,7 @@ class Batch {
   std::vector<std::optional<DetectionMemory>> memory_;  // of each case, once it is known
   std::vector<double> seconds_;
   std::atomic<size_t> lacked_memory_{0};  // cases that failed for it
-  StatusTable table_;
+  cases::StatusTable table_;
 };
 
 }  // namespace
@@ -348,7 +350,7 @@ void check_batch(const BatchRequest& request) {
       throw UsageError("'" + name + "' would be written for two cases; give them other ids");
     }
   };
-  add(status_table(request.folder));
+  add(cases::status_table(request.folder));
   add((fs::path(request.folder) / "larch.json").string());
   for (const Case& c : request.cases) {
     check_id(c.id);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/cases/overlap.h"
+#include "larch/cases/stages.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace larch::pipeline {
+namespace larch::cases {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -73,8 +73,8 @@ class Ledger {
 };
 
 /// Leads one item through all stages in the calling thread.
-void lead_alone(size_t item, const Stages& stages, const OverlapLimits& limits,
-                const std::function<bool()>& stop, OverlapTimes& times) {
+void lead_alone(size_t item, const Stages& stages, const StageLimits& limits,
+                const std::function<bool()>& stop, StageTimes& times) {
   const auto begin = Clock::now();
   const bool to_survey = stages.survey && stages.need(item).finishing > limits.bytes;
   const bool was_read = stages.read(item);
@@ -86,10 +86,10 @@ void lead_alone(size_t item, const Stages& stages, const OverlapLimits& limits,
 }
 
 /// What the threads of a batch share; one lock is enough, since the stages are long.
-class Overlap {
+class StageRunner {
  public:
-  Overlap(size_t count, const Stages& stages, const OverlapLimits& limits,
-          const std::function<bool()>& stop)
+  StageRunner(size_t count, const Stages& stages, const StageLimits& limits,
+              const std::function<bool()>& stop)
       : count_(count),
         stages_(stages),
         limits_(limits),
@@ -102,7 +102,7 @@ class Overlap {
     again_.reserve(count);
   }
 
-  OverlapTimes run() {
+  StageTimes run() {
     const auto start = Clock::now();
     std::vector<std::thread> threads;
     guarded([&] { start_threads(threads); });
@@ -305,7 +305,7 @@ class Overlap {
 
   const size_t count_;
   const Stages& stages_;
-  const OverlapLimits& limits_;
+  const StageLimits& limits_;
   const std::function<bool()>& stop_;
 
   std::mutex mutex_;
@@ -319,12 +319,12 @@ class Overlap {
   int readers_left_ = 0;
   bool computing_over_ = false;
   std::exception_ptr error_;
-  OverlapTimes times_;
+  StageTimes times_;
 };
 
-OverlapTimes one_after_the_other(size_t count, const Stages& stages, const OverlapLimits& limits,
-                                 const std::function<bool()>& stop) {
-  OverlapTimes times;
+StageTimes one_after_the_other(size_t count, const Stages& stages, const StageLimits& limits,
+                               const std::function<bool()>& stop) {
+  StageTimes times;
   const auto start = Clock::now();
   for (size_t item = 0; item < count && !stop(); ++item) {
     lead_alone(item, stages, limits, stop, times);
@@ -335,10 +335,10 @@ OverlapTimes one_after_the_other(size_t count, const Stages& stages, const Overl
 
 }  // namespace
 
-OverlapTimes overlap(size_t count, const Stages& stages, const OverlapLimits& limits,
-                     const std::function<bool()>& stop) {
+StageTimes run_stages(size_t count, const Stages& stages, const StageLimits& limits,
+                      const std::function<bool()>& stop) {
   if (limits.readers == 0) return one_after_the_other(count, stages, limits, stop);
-  return Overlap(count, stages, limits, stop).run();
+  return StageRunner(count, stages, limits, stop).run();
 }
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases

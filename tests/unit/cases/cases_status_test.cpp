@@ -34,7 +34,7 @@ extern "C" int flock(int file, int operation) noexcept {
   return -1;
 }
 
-namespace larch::pipeline {
+namespace larch::cases {
 namespace {
 
 /// While one lives, no file can be locked.
@@ -460,4 +460,4 @@ TEST_CASE("folder record: without locks each run leaves its part, and larch.json
 }
 
 }  // namespace
-}  // namespace larch::pipeline
+}  // namespace larch::cases

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace larch::pipeline {
+namespace larch::cases {
 
 /// Memory of an item on its way, in bytes.
 struct MemoryNeed {
@@ -40,7 +40,7 @@ struct Stages {
   std::function<bool(size_t, const Grow& grow)> finish;
 };
 
-struct OverlapLimits {
+struct StageLimits {
   int readers = 1;            ///< 0: all stages in the calling thread, one after the other
   int finishers = 1;          ///< at least 1 unless readers is 0
   size_t ahead = 2;           ///< most items that are being read or wait to be computed
@@ -49,7 +49,7 @@ struct OverlapLimits {
 };
 
 /// Where the time of the computing thread went.
-struct OverlapTimes {
+struct StageTimes {
   double seconds = 0;
   double waited_for_reading = 0;
   double waited_for_finishing = 0;  ///< too much, or all that is left, is still to be finished
@@ -62,7 +62,7 @@ struct OverlapTimes {
 /// A stage starts where its memory fits beside what the other items hold. An item is let in only if
 /// every item in flight could take its largest stage while all others rest. So no stage waits
 /// half-way, and whenever nothing runs, something can.
-OverlapTimes overlap(size_t count, const Stages& stages, const OverlapLimits& limits,
-                     const std::function<bool()>& stop);
+StageTimes run_stages(size_t count, const Stages& stages, const StageLimits& limits,
+                      const std::function<bool()>& stop);
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases
