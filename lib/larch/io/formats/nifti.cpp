@@ -12,6 +12,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/guard.h"
+#include "larch/data/rotation.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
 #include "larch/io/image/zstream.h"
@@ -145,9 +146,7 @@ Mat3 rotation(const double* q) {
   } else {
     a = std::sqrt(a);
   }
-  return {{{a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)},
-           {2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)},
-           {2 * (b * d - a * c), 2 * (c * d + a * b), a * a + d * d - b * b - c * c}}};
+  return rotation_matrix({a, b, c, d});
 }
 
 // Spacings of qform and of no form at all. A missing spacing of a missing axis is 1.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "larch/core/error.h"
+#include "larch/data/rotation.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/nifti.h"
 #include "larch/io/image/itk_image.h"
@@ -25,29 +26,6 @@ bool orthonormal(const Mat3& m) {
     for (int j = 0; j < 3; ++j)
       if (std::abs(dot(m.column(i), m.column(j)) - (i == j ? 1 : 0)) > 1e-5) return false;
   return true;
-}
-
-// The unit quaternion of a rotation, with a >= 0, from its largest component for accuracy.
-std::array<double, 4> quaternion(const Mat3& r) {
-  const auto& m = r.m;
-  const double squares[4] = {1 + m[0][0] + m[1][1] + m[2][2], 1 + m[0][0] - m[1][1] - m[2][2],
-                             1 - m[0][0] + m[1][1] - m[2][2], 1 - m[0][0] - m[1][1] + m[2][2]};
-  int largest = 0;
-  for (int i = 1; i < 4; ++i)
-    if (squares[i] > squares[largest]) largest = i;
-  // Products of pairs of components, times four; products[i][i] is their square.
-  const double ab = m[2][1] - m[1][2], ac = m[0][2] - m[2][0], ad = m[1][0] - m[0][1];
-  const double bc = m[1][0] + m[0][1], bd = m[0][2] + m[2][0], cd = m[2][1] + m[1][2];
-  const double products[4][4] = {{squares[0], ab, ac, ad},
-                                 {ab, squares[1], bc, bd},
-                                 {ac, bc, squares[2], cd},
-                                 {ad, bd, cd, squares[3]}};
-  const double scale = 2 * std::sqrt(squares[largest]);
-  std::array<double, 4> q{};
-  for (size_t i = 0; i < 4; ++i) q[i] = products[largest][i] / scale;
-  if (q[0] < 0)
-    for (double& component : q) component = -component;
-  return q;
 }
 
 void put_geometry(HeaderBytes& header, const Grid& lps) {
@@ -75,9 +53,10 @@ void put_geometry(HeaderBytes& header, const Grid& lps) {
       for (auto& row : direction.m) row[2] = -row[2];
     }
     put<int16_t>(header, 252, code);  // qform_code
-    const auto q = quaternion(direction);
+    const Quaternion q = quaternion_of(direction);
+    const Vec3d stored{q.x, q.y, q.z};  // w >= 0 is what the other three leave
     for (int i = 0; i < 3; ++i) {
-      put(header, 256 + 4 * i, static_cast<float>(q[static_cast<size_t>(i) + 1] + 0.0));
+      put(header, 256 + 4 * i, static_cast<float>(stored[i] + 0.0));
       put(header, 268 + 4 * i, static_cast<float>(origin[i] + 0.0));
     }
   }
