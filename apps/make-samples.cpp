@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/run_app.h"
-#include "larch/io/image/image.h"
 #include "larch/pipeline/sample_files.h"
 
 namespace {
@@ -27,21 +26,19 @@ struct Options {
       Field{"kind", kind, "what is in the images"},
       Field{"training", training, "number of cases in train.tsv", 1, 10000},
       Field{"test", test, "number of cases in test.tsv", 0, 10000},
-      Field{"format", format, "ending of the image files, such as nii.gz, nrrd or mha"});
+      Field{"format", format,
+            "ending of the image files, such as nii.gz, nrrd or mha; or dicom: series of slices"});
   }
-  void check() const { require_image_extension("case." + format); }
+  pipeline::SampleRequest request() const { return {output_dir, training, test, format, config}; }
+  void check() const { pipeline::check(request()); }
 };
 
-pipeline::SampleRequest request_of(const Options& options) {
-  return {options.output_dir, options.training, options.test, options.format, options.config};
-}
-
 Outputs run(const Options& options, Context& context) {
-  return pipeline::make_samples(request_of(options), context);
+  return pipeline::make_samples(options.request(), context);
 }
 
 Plan plan(const Options& options, const Context&, const CaseWriter&) {
-  return pipeline::plan_samples(request_of(options));
+  return pipeline::plan_samples(options.request());
 }
 
 }  // namespace
@@ -54,10 +51,12 @@ int main(int argc, char** argv) {
       "Each image shows a body with an organ (label 1) and a distractor of the same mean "
       "intensity, so that no threshold finds the organ; a bright column, a cavity, noise and a "
       "smooth intensity field. The folder gets images/, labels/, train.tsv, test.tsv, dataset.json "
-      "and "
-      "labels.tsv. The same seed gives the same files.";
+      "and labels.tsv; with --format dicom, images/ has a folder per case and the label maps are "
+      "NIfTI. The same seed gives the same files, and with other --axes the same voxels in another "
+      "order.";
   info.examples = {"make-samples --output-dir samples",
                    "make-samples --output-dir large --size 128,128,80 --spacing_mm 1,1,1.5 "
-                   "--training 40 --seed 7"};
+                   "--training 40 --seed 7",
+                   "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15"};
   return run_app<Options>(info, argc, argv, run, plan);
 }

@@ -45,9 +45,41 @@ PY
   [ "$status" -eq 0 ]
   [ -s s/images/case_002.nrrd ]
   [ -s s/labels/case_002.nrrd ]
+  grep -q 'images/case_000.nrrd.labels/case_000.nrrd' s/train.tsv
   run "$BIN/make-samples" --output-dir t $SMALL --format docx
   [ "$status" -eq 2 ]
   [ ! -e t ]
+}
+
+@test "make-samples --format dicom: a folder per case, whose series and label map go together" {
+  run "$BIN/make-samples" --output-dir s $SMALL --format dicom --rotation_deg 10,-20,15 --axes RAS
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ls s/images/case_000/*.dcm | wc -l)" -eq 16 ]
+  [ "$(tail -n 1 s/test.tsv)" = "$(printf 'images/case_002\tlabels/case_002.nii.gz')" ]
+  # pbt-train reads each series and compares its grid with that of the label map.
+  run "$BIN/pbt-train" --dataset s/dataset.json --output m.pbt --labels.positive 1 --dry-run
+  echo "$output"
+  [ "$status" -eq 0 ]
+  run "$BIN/make-samples" --output-dir s $SMALL --format dicom --rotation_deg 10,-20,15 --axes RAS --skip-existing
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"nothing to do"* ]]
+}
+
+@test "make-samples: a DICOM series holds no left-handed axes, and no axes are named twice" {
+  run "$BIN/make-samples" --output-dir s $SMALL --format dicom --axes RPS
+  [ "$status" -eq 2 ]
+  [[ "$output" == *left-handed* ]]
+  run "$BIN/make-samples" --output-dir s $SMALL --axes LPR
+  [ "$status" -eq 2 ]
+  [ ! -e s ]
+}
+
+@test "make-samples: one voxel along z makes 2-D images" {
+  "$BIN/make-samples" --output-dir s --training 1 --test 0 --size 32,24,1 --format tif
+  "$BIN/make-samples" --output-dir t --training 1 --test 0 --size 32,24,1
+  "$BIN/evaluate" --prediction t/labels/case_000.nii.gz --reference t/labels/case_000.nii.gz --labels 1
+  [ -s s/images/case_000.tif ]
 }
 
 @test "make-samples does not write into a folder with files unless told to" {
@@ -81,6 +113,9 @@ PY
   run "$BIN/make-samples" --output-dir s --size 8,18,16
   [ "$status" -eq 2 ]
   [[ "$output" == *size* ]]
+  run "$BIN/make-samples" --output-dir s --size 18,1,16
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"at least 16"* ]]
   run "$BIN/make-samples" --output-dir s --kind angiography
   [ "$status" -eq 2 ]
   [[ "$output" == *organs* ]]

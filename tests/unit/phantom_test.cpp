@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "larch/core/digest.h"
+#include "larch/core/error.h"
 #include "larch/phantom/noise_math.h"
 #include "larch/phantom/organs.h"
 
@@ -27,6 +30,7 @@ std::string digest(const OrgansCase& c) {
 TEST_CASE("a sample depends on seed and number, not on the threads") {
   const std::string first = digest(make_organs({}, 0, 0, 1));
   CHECK(first == digest(make_organs({}, 0, 0, 3)));
+  CHECK(first == "3c884247601fe6feea5c6dfcaad3b0bfe8fdc0ae0731d39d8900f3893086f4f8");
   CHECK(first != digest(make_organs({}, 0, 1, 1)));
   CHECK(first != digest(make_organs({}, 1, 0, 1)));
 }
@@ -105,6 +109,84 @@ TEST_CASE("a sample has the size and spacing asked for, centred at the origin") 
   CHECK(c.image.size() == Vec3i{20, 24, 17});
   CHECK(c.image.grid().spacing_mm == Vec3d{4, 4, 6});
   CHECK(norm(world_from_index(c.image.grid(), {9.5, 11.5, 8})) == Approx(0).margin(1e-9));
+}
+
+TEST_CASE("other axes give the same voxels in another order, at the same places") {
+  OrgansConfig config;
+  config.size = {20, 24, 17};
+  config.spacing_mm = {4, 3, 6};
+  config.rotation_deg = {10, -20, 15};
+  const OrgansCase plain = make_organs(config, 5, 0, 2);
+  for (const char* axes : {"RAI", "SRP", "LAS", "PIL"}) {
+    OrgansConfig other = config;
+    other.axes = axes;
+    for (size_t k = 0; k < 3; ++k) {
+      const size_t to = std::string("LPSRAI").find(axes[k]) % 3;
+      other.size[k] = config.size[to];
+      other.spacing_mm[k] = config.spacing_mm[to];
+    }
+    const OrgansCase turned = make_organs(other, 5, 0, 2);
+    int64_t different = 0;
+    for (int64_t i = 0; i < turned.image.voxels(); ++i) {
+      const Vec3d p =
+          world_from_index(turned.image.grid(), turned.image.grid().voxel(i).cast<double>());
+      const Vec3d at = index_from_world(plain.image.grid(), p);
+      const Vec3i voxel{static_cast<int>(std::lround(at.x)), static_cast<int>(std::lround(at.y)),
+                        static_cast<int>(std::lround(at.z))};
+      different += norm(at - voxel.cast<double>()) > 1e-9 ||
+                   turned.image[i] != plain.image(voxel) || turned.labels[i] != plain.labels(voxel);
+    }
+    CHECK(different == 0);
+  }
+}
+
+TEST_CASE("a turned grid shows the same body") {
+  OrgansConfig config, turned;
+  turned.rotation_deg = {12, 25, -30};
+  const OrgansCase a = make_organs(config, 5, 0, 2), b = make_organs(turned, 5, 0, 2);
+  CHECK(determinant(b.image.grid().direction) == Approx(1).margin(1e-12));
+  // Columns of the product of rotations about x, y and z, in this order.
+  CHECK(b.image.grid().direction.m[2][0] == Approx(-std::sin(25 * M_PI / 180)).margin(1e-6));
+  int64_t both = 0, one = 0;
+  for (int64_t i = 0; i < b.labels.voxels(); ++i) {
+    const Vec3d p = world_from_index(b.labels.grid(), b.labels.grid().voxel(i).cast<double>());
+    const Vec3d at = index_from_world(a.labels.grid(), p);
+    const Vec3i voxel{static_cast<int>(std::lround(at.x)), static_cast<int>(std::lround(at.y)),
+                      static_cast<int>(std::lround(at.z))};
+    const bool in_a = a.labels.grid().contains(voxel) && a.labels(voxel) == 1;
+    both += in_a && b.labels[i] == 1;
+    one += in_a || b.labels[i] == 1;
+  }
+  CHECK(both > 0.8 * static_cast<double>(one));
+}
+
+TEST_CASE("a 2-D sample is the slice through the middle of a body") {
+  OrgansConfig config;
+  config.size = {48, 40, 1};
+  const OrgansCase c = make_organs(config, 0, 0, 1);
+  CHECK(c.image.size() == Vec3i{48, 40, 1});
+  const auto organ = std::count(c.labels.begin(), c.labels.end(), 1);
+  CHECK(organ > 40);
+  CHECK(organ < 400);
+}
+
+TEST_CASE("axes and sizes that no body can have are refused") {
+  for (const char* axes : {"", "LP", "LPX", "LPR", "LPSS", "lps"}) {
+    OrgansConfig config;
+    config.axes = axes;
+    CHECK_THROWS_AS(make_organs(config, 0, 0, 1), UsageError);
+  }
+  for (const auto& size : {std::array{15, 16, 16}, {16, 1, 16}, {1, 16, 16}, {16, 16, 2}}) {
+    OrgansConfig config;
+    config.size = size;
+    CHECK_THROWS_AS(make_organs(config, 0, 0, 1), UsageError);
+  }
+  OrgansConfig config;
+  CHECK_FALSE(is_left_handed(config));
+  config.axes = "RPS";
+  CHECK(is_left_handed(config));
+  config.axes = "RAS";
+  CHECK_FALSE(is_left_handed(config));
 }
 
 TEST_CASE("value noise is continuous, centred and bounded") {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -85,6 +86,68 @@ Blob place(const Shape& shape, const Vec3d& extent_mm, const Draw& draw, uint64_
   return blob;
 }
 
+/// The voxels of a case in the order of the file and in that of the patient (LPS), whose grid may
+/// be turned. Both have the same centres.
+struct Lattice {
+  Grid file, patient;
+  std::array<int, 3> patient_axis{};  ///< per axis of the file
+  std::array<bool, 3> reversed{};     ///< per axis of the file
+
+  Vec3i patient_voxel(const Vec3i& at) const {
+    Vec3i out;
+    for (int k = 0; k < 3; ++k) {
+      out[patient_axis[k]] = reversed[k] ? file.size[k] - 1 - at[k] : at[k];
+    }
+    return out;
+  }
+};
+
+/// The rotation about an axis by an angle. The tangent of its half is rounded, so that the last
+/// digit of the mathematical library does not matter.
+Mat3 rotation_about(int axis, double angle_deg) {
+  if (angle_deg == 0) return {};
+  const double half = std::clamp(angle_deg, -179.99, 179.99) * (0.5 * 3.14159265358979323846 / 180);
+  const double t = std::nearbyint(std::tan(half) * (1 << 24)) / (1 << 24);
+  const double c = (1 - t * t) / (1 + t * t), s = 2 * t / (1 + t * t);
+  const int j = (axis + 1) % 3, k = (axis + 2) % 3;
+  Mat3 out;
+  out.m[j][j] = out.m[k][k] = c;
+  out.m[j][k] = -s;
+  out.m[k][j] = s;
+  return out;
+}
+
+Lattice make_lattice(const OrgansConfig& config) {
+  Lattice lattice;
+  Grid& file = lattice.file;
+  Grid& patient = lattice.patient;
+  for (int axis = 0; axis < 3; ++axis) {
+    const size_t letter = std::string_view("LPSRAI").find(config.axes[static_cast<size_t>(axis)]);
+    const int to = static_cast<int>(letter % 3);
+    lattice.patient_axis[static_cast<size_t>(axis)] = to;
+    lattice.reversed[static_cast<size_t>(axis)] = letter >= 3;
+    file.size[axis] = patient.size[to] = config.size[static_cast<size_t>(axis)];
+    file.spacing_mm[axis] = patient.spacing_mm[to] = config.spacing_mm[static_cast<size_t>(axis)];
+  }
+  const auto& turns = config.rotation_deg;
+  patient.direction =
+      rotation_about(2, turns[2]) * (rotation_about(1, turns[1]) * rotation_about(0, turns[0]));
+  const Vec3d half{0.5 * (patient.size.x - 1) * patient.spacing_mm.x,
+                   0.5 * (patient.size.y - 1) * patient.spacing_mm.y,
+                   0.5 * (patient.size.z - 1) * patient.spacing_mm.z};
+  patient.origin_mm = Vec3d{} - patient.direction * half;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto k = static_cast<size_t>(axis);
+    const Vec3d column = patient.direction.column(lattice.patient_axis[k]);
+    for (int row = 0; row < 3; ++row) {
+      file.direction.m[row][axis] = lattice.reversed[k] ? 0 - column[row] : column[row];
+    }
+  }
+  const Vec3d first = lattice.patient_voxel({0, 0, 0}).cast<double>();
+  file.origin_mm = world_from_index(patient, first);
+  return lattice;
+}
+
 struct Anatomy {
   Draw draw;
   Vec3d extent_mm;
@@ -93,12 +156,20 @@ struct Anatomy {
 };
 
 Anatomy make_anatomy(const Grid& grid, const Draw& draw) {
-  const Vec3d extent_mm{grid.size.x * grid.spacing_mm.x, grid.size.y * grid.spacing_mm.y,
-                        grid.size.z * grid.spacing_mm.z};
+  Vec3d extent_mm{grid.size.x * grid.spacing_mm.x, grid.size.y * grid.spacing_mm.y,
+                  grid.size.z * grid.spacing_mm.z};
+  double voxel_mm = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    // The body of a 2-D image goes on before and behind it.
+    if (grid.size[axis] == 1) {
+      extent_mm[axis] = std::max(extent_mm[(axis + 1) % 3], extent_mm[(axis + 2) % 3]);
+    } else {
+      voxel_mm = std::max(voxel_mm, grid.spacing_mm[axis]);
+    }
+  }
   const auto blob = [&](const Shape& shape, uint64_t stream) {
     return place(shape, extent_mm, draw, stream);
   };
-  const double voxel_mm = std::max({grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z});
   return {draw,
           extent_mm,
           blob({{0, 0, 0}, {0.47, 0.42, 0.75}, 0.03, 0.3}, 1),
@@ -135,13 +206,33 @@ std::pair<double, bool> tissue_at(const Anatomy& a, const Vec3d& p) {
 
 }  // namespace
 
-OrgansCase make_organs(const OrgansConfig& config, uint64_t seed, int number, int threads) {
-  Grid grid;
-  for (int axis = 0; axis < 3; ++axis) {
-    grid.size[axis] = config.size[axis];
-    grid.spacing_mm[axis] = config.spacing_mm[axis];
-    grid.origin_mm[axis] = -0.5 * (grid.size[axis] - 1) * grid.spacing_mm[axis];
+void check(const OrgansConfig& config) {
+  std::array<int, 3> named{};
+  for (const char letter : config.axes) {
+    const size_t at = std::string_view("LPSRAI").find(letter);
+    if (at != std::string_view::npos) ++named[at % 3];
   }
+  if (config.axes.size() != 3 || named != std::array{1, 1, 1}) {
+    throw UsageError("axes '" + config.axes +
+                     "': give one letter per axis of the voxels, of L or R, P or A, and S or I, "
+                     "such as LPS or RAI");
+  }
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (config.size[axis] >= 16 || (axis == 2 && config.size[axis] == 1)) continue;
+    throw UsageError("size: " + std::to_string(config.size[axis]) + " along " + "xyz"[axis] +
+                     " is too small, give at least 16 voxels, or 1 along z for a 2-D image");
+  }
+}
+
+bool is_left_handed(const OrgansConfig& config) {
+  check(config);
+  return determinant(make_lattice(config).file.direction) < 0;
+}
+
+OrgansCase make_organs(const OrgansConfig& config, uint64_t seed, int number, int threads) {
+  check(config);
+  const Lattice lattice = make_lattice(config);
+  const Grid& grid = lattice.file;
   OrgansCase out;
   try {
     out = {Volume<int16_t>(grid), LabelVolume(grid)};
@@ -149,16 +240,18 @@ OrgansCase make_organs(const OrgansConfig& config, uint64_t seed, int number, in
     throw MemoryError("a sample of " + describe(grid) + " needs " +
                       std::to_string((6 * grid.voxels()) >> 20) + " MiB; choose a smaller size");
   }
-  const Anatomy anatomy = make_anatomy(grid, {seed, static_cast<uint64_t>(number)});
+  const Anatomy anatomy = make_anatomy(lattice.patient, {seed, static_cast<uint64_t>(number)});
   const uint64_t noise_stream = anatomy.draw.number * 1000 + 30;
   parallel_for(threads, grid.voxels(), 8192, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Vec3d p = world_from_index(grid, grid.voxel(i).cast<double>());
+      const Vec3i at = lattice.patient_voxel(grid.voxel(i));
+      const Vec3d p = world_from_index(lattice.patient, at.cast<double>());
       const auto [value, in_organ] = tissue_at(anatomy, p);
       const Vec3d cell{2 * p.x / anatomy.extent_mm.x, 2 * p.y / anatomy.extent_mm.y,
                        2 * p.z / anatomy.extent_mm.z};
       const double field = 1 + config.bias * value_noise(seed, noise_stream + 1, cell);
-      const double noise = config.noise * hash_normal(seed, noise_stream, i);
+      const double noise =
+          config.noise * hash_normal(seed, noise_stream, lattice.patient.linear(at));
       const double seen = anatomy.gain * field * value + noise;
       out.image[i] = static_cast<int16_t>(std::nearbyint(std::clamp(seen, -1000.0, 4000.0)));
       out.labels[i] = in_organ ? 1 : 0;
