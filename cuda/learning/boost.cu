@@ -15,7 +15,7 @@
 // are split over blocks, and nothing for the host to do: one finds the best column of each block of
 // columns, another takes the best of those and updates the weights. The rounds are one graph,
 // launched once. All sums are of integers, so their order does not matter.
-namespace larch::pbt::cuda {
+namespace larch::learning::cuda {
 namespace {
 
 constexpr int kWarps = 16;       ///< of a block, which adds to its histograms together
@@ -467,4 +467,4 @@ std::vector<std::vector<BoostRound>> boost(const BoostJob& job) {
   return results;
 }
 
-}  // namespace larch::pbt::cuda
+}  // namespace larch::learning::cuda

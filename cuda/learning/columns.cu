@@ -7,7 +7,7 @@
 #include "cuda/core/check.cuh"
 #include "cuda/learning/columns.cuh"
 
-namespace larch::pbt::cuda {
+namespace larch::learning::cuda {
 namespace {
 
 constexpr int kGroup = 32;
@@ -321,4 +321,4 @@ void zoom_codes(const ColumnPlan& plan, const Buffer<NodeRows>& nodes, int64_t r
   larch::cuda::check_launch("zoom_kernel");
 }
 
-}  // namespace larch::pbt::cuda
+}  // namespace larch::learning::cuda

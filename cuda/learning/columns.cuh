@@ -5,7 +5,7 @@
 #include "larch/core/buffer.h"
 #include "larch/learning/boost.h"
 
-namespace larch::pbt::cuda {
+namespace larch::learning::cuda {
 
 constexpr int kColumns = 128;  ///< features of a block of the matrix
 constexpr uint32_t kNoFeature = UINT32_MAX;
@@ -71,4 +71,4 @@ struct NodeRows {
 void zoom_codes(const ColumnPlan& plan, const Buffer<NodeRows>& nodes, int64_t row_count,
                 uint8_t* matrix, BinMap* maps);
 
-}  // namespace larch::pbt::cuda
+}  // namespace larch::learning::cuda

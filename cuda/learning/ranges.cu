@@ -6,7 +6,7 @@
 #include "cuda/learning/columns.cuh"
 #include "larch/core/buffer.h"
 
-namespace larch::pbt::cuda {
+namespace larch::learning::cuda {
 namespace {
 
 constexpr int kSortThreads = 256, kSortItems = 16;
@@ -60,4 +60,4 @@ std::vector<CodeMap> range_pool(const RangeJob& job) {
   return maps.to_vector();
 }
 
-}  // namespace larch::pbt::cuda
+}  // namespace larch::learning::cuda

@@ -4,7 +4,7 @@
 #include "larch/core/buffer.h"
 #include "larch/learning/votes.h"
 
-namespace larch::pbt::cuda {
+namespace larch::learning::cuda {
 namespace {
 
 struct Arguments {
@@ -71,4 +71,4 @@ void cast_votes(const VotesJob& job) {
   if (!job.scores.empty()) scores.download(job.scores);
 }
 
-}  // namespace larch::pbt::cuda
+}  // namespace larch::learning::cuda

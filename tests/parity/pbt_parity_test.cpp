@@ -72,10 +72,10 @@ TEST_CASE("integral channels are the same bytes on both devices") {
 struct Bench {
   pbt::TrainingImages images;
   pbt::SampleSet samples;
-  pbt::FeaturePool pool;
+  learning::FeaturePool pool;
   std::vector<uint32_t> index;
 
-  pbt::SamplePlaces places() const {
+  learning::SamplePlaces places() const {
     return {images.data.data(), samples.bases.data(), samples.size(), index};
   }
 };
@@ -97,14 +97,14 @@ Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
   for (size_t v = 0; v < all.size(); ++v) all[v] = v;
   bench.samples = pbt::draw_samples(volumes, all, {300, 500}, 3);
   pbt::place_samples(bench.samples, volumes, bench.images);
-  bench.pool = pbt::make_feature_pool(haar, bench.images.common_layouts(), 0.01, context);
+  bench.pool = learning::make_feature_pool(haar, bench.images.common_layouts(), 0.01, context);
   for (uint32_t i = 0; i < bench.samples.size(); i += 2) bench.index.push_back(i);
-  pbt::range_pool(bench.pool, bench.places(), context);
+  learning::range_pool(bench.pool, bench.places(), context);
   return bench;
 }
 
-void check_same_rounds(const std::vector<std::vector<pbt::BoostRound>>& a,
-                       const std::vector<std::vector<pbt::BoostRound>>& b) {
+void check_same_rounds(const std::vector<std::vector<learning::BoostRound>>& a,
+                       const std::vector<std::vector<learning::BoostRound>>& b) {
   REQUIRE(a.size() == b.size());
   for (size_t n = 0; n < a.size(); ++n) {
     CAPTURE(n);
@@ -133,42 +133,42 @@ TEST_CASE("ranges, rounds and votes are the same on both devices") {
     const Bench b = make_bench(volumes, features, gpu, window);
     REQUIRE(a.pool.host.size() == b.pool.host.size());
     CHECK(std::memcmp(a.pool.host.data(), b.pool.host.data(),
-                      a.pool.host.size() * sizeof(pbt::PoolFeature)) == 0);
+                      a.pool.host.size() * sizeof(learning::PoolFeature)) == 0);
     std::vector<uint8_t> positive;
     for (const uint32_t i : a.index) positive.push_back(a.samples.positive[i]);
     const std::vector<double> weight(a.index.size(), 1.0 / static_cast<double>(a.index.size()));
-    for (const auto kind : {pbt::WeakKind::kHist64, pbt::WeakKind::kThreshold}) {
-      pbt::BoostProblem problem;
+    for (const auto kind : {learning::WeakKind::kHist64, learning::WeakKind::kThreshold}) {
+      learning::BoostProblem problem;
       problem.positive = positive;
       problem.weight = weight;
       problem.rounds = 12;
       problem.kind = kind;
       problem.places = a.places();
-      const auto rounds_a = pbt::boost(a.pool, problem, fixtures::context_of(2));
+      const auto rounds_a = learning::boost(a.pool, problem, fixtures::context_of(2));
       problem.places = b.places();
-      const auto rounds_b = pbt::boost(b.pool, problem, gpu);
+      const auto rounds_b = learning::boost(b.pool, problem, gpu);
       check_same_rounds({rounds_a}, {rounds_b});
       const auto strong = pbt::strong_classifier(rounds_a, a.pool, 0.5, a.index.size());
       const auto votes_a =
-          pbt::cast_votes(a.pool, strong.weaks, a.places(), fixtures::context_of(2));
-      const auto votes_b = pbt::cast_votes(b.pool, strong.weaks, b.places(), gpu);
+          learning::cast_votes(a.pool, strong.weaks, a.places(), fixtures::context_of(2));
+      const auto votes_b = learning::cast_votes(b.pool, strong.weaks, b.places(), gpu);
       CHECK(votes_a.bits == votes_b.bits);
-      CHECK(pbt::strong_scores(a.pool, strong.weaks, a.places(), fixtures::context_of(2)) ==
-            pbt::strong_scores(b.pool, strong.weaks, b.places(), gpu));
+      CHECK(learning::strong_scores(a.pool, strong.weaks, a.places(), fixtures::context_of(2)) ==
+            learning::strong_scores(b.pool, strong.weaks, b.places(), gpu));
     }
   }
 }
 
 /// Nodes of a level: of several sizes and numbers of rounds, one of a single sample, one with
 /// features of its own. The largest one is split over blocks.
-std::vector<pbt::BoostProblem> level_of(const Bench& bench, std::span<const uint8_t> positive,
-                                        std::span<const double> weight,
-                                        std::span<const uint32_t> some) {
+std::vector<learning::BoostProblem> level_of(const Bench& bench, std::span<const uint8_t> positive,
+                                             std::span<const double> weight,
+                                             std::span<const uint32_t> some) {
   const std::array<std::array<size_t, 3>, 5> nodes{
       {{0, 1190, 9}, {100, 1, 4}, {200, 33, 12}, {5, 1000, 1}, {300, 64, 7}}};
-  std::vector<pbt::BoostProblem> problems;
+  std::vector<learning::BoostProblem> problems;
   for (const auto& [first, count, rounds] : nodes) {
-    pbt::BoostProblem& problem = problems.emplace_back();
+    learning::BoostProblem& problem = problems.emplace_back();
     problem.places = bench.places();
     problem.places.index = problem.places.index.subspan(first, count);
     problem.positive = positive.subspan(first, count);
@@ -190,16 +190,17 @@ TEST_CASE("the nodes of a level, boosted together, are the same on both devices"
   const std::vector<double> weight(a.index.size(), 1e-3);
   const std::vector<uint32_t> some{1, 5, 6, 400, 999};
   check_same_rounds(
-      pbt::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)),
-      pbt::boost(b.pool, level_of(b, positive, weight, some), gpu));
+      learning::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)),
+      learning::boost(b.pool, level_of(b, positive, weight, some), gpu));
   // Features of a single value are never chosen: a node that has no others finds nothing.
   for (const uint32_t f : some) a.pool.host[f].codes.hi = a.pool.host[f].codes.lo;
   b.pool.host = a.pool.host;
-  const auto nothing = pbt::boost(b.pool, level_of(b, positive, weight, some), gpu);
+  const auto nothing = learning::boost(b.pool, level_of(b, positive, weight, some), gpu);
   REQUIRE(nothing.back().size() == 1);
   CHECK_FALSE(nothing.back()[0].found);
   check_same_rounds(
-      pbt::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)), nothing);
+      learning::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)),
+      nothing);
 }
 
 template <class T>

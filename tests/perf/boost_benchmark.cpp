@@ -41,18 +41,19 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
   std::iota(index.begin(), index.end(), 0u);
   const std::vector<double> weight(samples.size(), 1.0 / static_cast<double>(samples.size()));
 
-  auto feature_pool = pbt::make_feature_pool(pool, images.common_layouts(), 0, context);
-  const pbt::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size(), index};
-  pbt::SamplePlaces few = places;
+  auto feature_pool = learning::make_feature_pool(pool, images.common_layouts(), 0, context);
+  const learning::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size(),
+                                      index};
+  learning::SamplePlaces few = places;
   few.index = few.index.first(std::min<size_t>(few.index.size(), 4096));
-  pbt::range_pool(feature_pool, few, context);
-  pbt::BoostProblem problem;
+  learning::range_pool(feature_pool, few, context);
+  learning::BoostProblem problem;
   problem.places = places;
   problem.positive = samples.positive;
   problem.weight = weight;
   problem.rounds = rounds;
   for (auto _ : state) {
-    const auto winners = pbt::boost(feature_pool, problem, context);
+    const auto winners = learning::boost(feature_pool, problem, context);
     benchmark::DoNotOptimize(winners.data());
   }
   state.counters["features"] = static_cast<double>(pool.size());

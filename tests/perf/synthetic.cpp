@@ -94,7 +94,7 @@ pbt::Model single_classifier() {
   model.weaks.resize(40);
   for (uint32_t w = 0; w < 40; ++w) {
     model.weaks[w].feature = w;
-    model.weaks[w].codes = pbt::make_code_map(-20000, 20000);
+    model.weaks[w].codes = learning::make_code_map(-20000, 20000);
     model.weaks[w].bins = {0, 2};
     model.weaks[w].mask = 0xffffffff00000000u ^ (uint64_t{1} << w);
   }
@@ -129,12 +129,13 @@ double taps_per_voxel(const pbt::Model& model, const Volume<int16_t>& image) {
         const int32_t value =
             features::linear_response(tree.taps.data() + weak.first_tap, weak.n_tap,
                                       integral + set.layouts[weak.channel].base(at));
-        h += pbt::weak_vote(weak.codes, weak.bins, weak.mask, value) ? weak.alpha : -weak.alpha;
+        h +=
+            learning::weak_vote(weak.codes, weak.bins, weak.mask, value) ? weak.alpha : -weak.alpha;
         taps += weak.n_tap;
       }
       if (node.left < 0) continue;
       const pbt::Split s =
-          pbt::split_weight(pbt::kOneQ30, h, tree.thresholds, tree.logistic.data());
+          tree::split_weight(pbt::kOneQ30, h, tree.thresholds, tree.logistic.data());
       if (s.descend_left > 0) nodes.push_back(node.left);
       if (s.descend_right > 0) nodes.push_back(node.right);
     }

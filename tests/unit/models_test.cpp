@@ -62,7 +62,7 @@ pbt::Model full_model(uint64_t seed = 3) {
   model.padding = image::Padding::kZero;
   model.prior = pbt::PriorKind::kValue;
   model.prior_value = 0.016853932584269662;
-  model.self_tests = pbt::make_self_tests(model, seed);
+  model.self_tests = tree::make_self_tests(model, model.features.size(), seed);
   return model;
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("A model comes back from its file and from JSON with the same bytes") 
     CHECK(read.weaks.at(1).mask == model.weaks.at(1).mask);
     CHECK(read.nodes.at(1).mass_negative == model.nodes.at(1).mass_negative);
     CHECK(read.self_tests.size() == 64);
-    CHECK(pbt::node_probabilities(read) == pbt::node_probabilities(model));
+    CHECK(tree::node_probabilities(read) == tree::node_probabilities(model));
 
     const std::string text = export_json(model);
     const pbt::Model imported = import_json(text);
@@ -230,7 +230,7 @@ TEST_CASE("Damage under right checksums never crashes the reader") {
         try {
           const pbt::Model result = model_of(encode_container(damaged));
           pbt::check_model(result);
-          pbt::make_self_tests(result, 1);
+          tree::make_self_tests(result, result.features.size(), 1);
           ++read;
         } catch (const InputError&) {
           ++refused;

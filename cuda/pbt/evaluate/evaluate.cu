@@ -15,7 +15,7 @@ __global__ void constant_kernel(WalkArguments a, uint64_t q60, int64_t voxels) {
 /// The mean of an ensemble's trees from their sum, which is 0 outside the region of interest.
 __global__ void mean_kernel(WalkArguments a, const uint64_t* sum, uint64_t trees, int64_t voxels) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < voxels) store(a, i, ensemble_mean_q60(sum[i], trees));
+  if (i < voxels) store(a, i, tree::ensemble_mean_q60(sum[i], trees));
 }
 
 /// Leads the voxels through the only tree of the job.

@@ -37,7 +37,7 @@ class StreamWriter {
     while (taps.size() % in_word != 0) taps.push_back({taps.back().offset, 0});
     const size_t words = taps.size() / in_word;
     if (words > 255) throw UsageError("pbt::evaluate: a feature has more than 510 taps");
-    const FastVote vote = make_fast_vote(weak.codes, weak.bins, weak.mask);
+    const learning::FastVote vote = make_fast_vote(weak.codes, weak.bins, weak.mask);
     stream_.push_back({static_cast<uint32_t>(vote.lo), vote.multiplier, vote.remainder,
                        static_cast<uint32_t>(words) | static_cast<uint32_t>(weak.channel) << 8 |
                            static_cast<uint32_t>(vote.shift) << 16 |

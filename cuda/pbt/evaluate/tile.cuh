@@ -161,7 +161,7 @@ __device__ inline void strong_at(const PackedTreeView& tree, const PackedNode& n
     }
   }
 #pragma unroll
-  for (int j = 0; j < N; ++j) h[j] = strong_value(votes[j], node.alpha_sum);
+  for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
 }
 
 /// Copies the tile's part of the integral volume to shared memory; a warp copies whole rows.

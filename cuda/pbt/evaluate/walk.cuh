@@ -76,18 +76,18 @@ __device__ inline int64_t linear_index(const Vec3i& size, const Vec3i& at) {
 /// Notes the posterior of a voxel, which a walk does once.
 __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
   if (a.sum != nullptr) {
-    a.sum[i] += ensemble_term(q60);
+    a.sum[i] += tree::ensemble_term(q60);
     return;
   }
   switch (a.type) {
     case ProbabilityType::kFloat32:
-      static_cast<float*>(a.out)[i] = probability_float(q60);
+      static_cast<float*>(a.out)[i] = tree::probability_float(q60);
       break;
     case ProbabilityType::kUint16:
-      static_cast<uint16_t*>(a.out)[i] = probability_uint16(q60);
+      static_cast<uint16_t*>(a.out)[i] = tree::probability_uint16(q60);
       break;
     case ProbabilityType::kUint8:
-      static_cast<uint8_t*>(a.out)[i] = probability_uint8(q60);
+      static_cast<uint8_t*>(a.out)[i] = tree::probability_uint8(q60);
       break;
   }
 }
@@ -152,7 +152,7 @@ __device__ inline bool all_certain(const PackedTreeView& tree, const PackedNode&
   bool certain = true;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    certain = certain && is_certain(strong_value(votes[j], so_far), rest, tree.thresholds);
+    certain = certain && is_certain(tree::strong_value(votes[j], so_far), rest, tree.thresholds);
   }
   return certain;
 }
@@ -162,7 +162,8 @@ __device__ inline void to_certain(const PackedTreeView& tree, const PackedNode& 
                                   const int32_t (&votes)[N], int32_t (&h)[N]) {
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    h[j] = certain_value(strong_value(votes[j], node.alpha_sum - rest), rest, tree.thresholds);
+    h[j] =
+        certain_value(tree::strong_value(votes[j], node.alpha_sum - rest), rest, tree.thresholds);
   }
 }
 
@@ -194,7 +195,7 @@ __device__ inline void strong_classifier(const PackedTreeView& tree, const Packe
     }
   }
 #pragma unroll
-  for (int j = 0; j < N; ++j) h[j] = strong_value(votes[j], node.alpha_sum);
+  for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
 }
 
 #endif

@@ -7,7 +7,7 @@
 #include "larch/core/parallel.h"
 #include "larch/learning/patches.h"
 
-namespace larch::pbt::cpu {
+namespace larch::learning::cpu {
 namespace {
 
 /// Features whose codes are computed before they are moved to the matrix.
@@ -49,7 +49,8 @@ void fill_codes(const MatrixJob& job, BinMatrix& matrix) {
         fill_patch(plan, places, sample, patch);
         for (size_t f = 0; f < plan.rules.size(); f += kCodesAtOnce) {
           const size_t count = std::min(kCodesAtOnce, plan.rules.size() - f);
-          lane_kernels().patch_codes({&plan.rules[f], count}, patch.data(), codes.data());
+          features::cpu::lane_kernels().patch_codes({&plan.rules[f], count}, patch.data(),
+                                                    codes.data());
           scatter(matrix, codes.data(), {plan.first_feature + f, count}, sample, lanes);
         }
       }
@@ -151,4 +152,4 @@ BlockHistogram block_histogram(const BinMatrix& matrix, size_t block,
   return d;
 }
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::learning::cpu

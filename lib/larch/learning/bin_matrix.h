@@ -10,7 +10,7 @@
 
 #include "larch/learning/boost.h"
 
-namespace larch::pbt::cpu {
+namespace larch::learning::cpu {
 
 /// Features of a block: so many histograms stay in the nearest cache.
 constexpr size_t kBlock = 16;
@@ -49,4 +49,4 @@ BinMatrix build_matrix(const MatrixJob& job);
 BlockHistogram block_histogram(const BinMatrix& matrix, size_t block,
                                std::span<const int32_t> signed_weights);
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::learning::cpu

@@ -10,7 +10,7 @@
 #include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 
-namespace larch::pbt {
+namespace larch::learning {
 namespace {
 
 constexpr Dispatch<std::vector<CodeMap>(const RangeJob&)> kRange{"pbt::range_pool", cpu::range_pool,
@@ -85,4 +85,4 @@ size_t samples_at_once(const FeaturePool& pool) {
   return std::max<size_t>(1, std::min(kMostBytes, free_memory_bytes(device) / 2) / bytes);
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::learning

@@ -11,10 +11,9 @@
 #include "larch/core/context.h"
 #include "larch/features/haar.h"
 #include "larch/image/integral.h"
-#include "larch/learning/weak_math.h"
-#include "larch/pbt/train_config.h"
+#include "larch/learning/weak_classifier.h"
 
-namespace larch::pbt {
+namespace larch::learning {
 
 /// A feature of the pool as kernels read it.
 struct PoolFeature {
@@ -123,4 +122,4 @@ LARCH_HD size_t high_rank(size_t n) {
   return (n - 1) - (n - 1) / 1000;
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::learning

@@ -8,7 +8,7 @@
 #include "larch/learning/bin_matrix.h"
 #include "larch/learning/boost.h"
 
-namespace larch::pbt::cpu {
+namespace larch::learning::cpu {
 namespace {
 
 /// The best feature of a block in this round.
@@ -101,4 +101,4 @@ std::vector<std::vector<BoostRound>> boost(const BoostJob& job) {
   return results;
 }
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::learning::cpu

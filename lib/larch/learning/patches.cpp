@@ -6,7 +6,7 @@
 #include <array>
 #include <numeric>
 
-namespace larch::pbt::cpu {
+namespace larch::learning::cpu {
 namespace {
 
 /// Rows of 32 bytes in a patch: a quarter of a megabyte.
@@ -104,4 +104,4 @@ void fill_patch(const PatchPlan& plan, const SamplePlaces& places, size_t first,
   }
 }
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::learning::cpu

@@ -6,10 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "larch/features/lane_kernels.h"
 #include "larch/learning/boost.h"
-#include "larch/learning/lane_kernels.h"
 
-namespace larch::pbt::cpu {
+namespace larch::learning::cpu {
+
+using features::cpu::CodeRule;
+using features::cpu::kLanes;
 
 /// Consecutive features of one channel and the elements of the integral volume that they read
 /// around a sample. Thousands of features share a few thousand elements: copied into a patch, with
@@ -32,4 +35,4 @@ std::vector<PatchPlan> plan_patches(const PoolFeature* features, const features:
 void fill_patch(const PatchPlan& plan, const SamplePlaces& places, size_t first,
                 std::vector<uint32_t>& patch);
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::learning::cpu

@@ -6,7 +6,7 @@
 #include "larch/core/parallel.h"
 #include "larch/learning/patches.h"
 
-namespace larch::pbt::cpu {
+namespace larch::learning::cpu {
 namespace {
 
 /// Features that share one pass over the samples.
@@ -50,7 +50,7 @@ void range_features(const RangeJob& job, size_t first, size_t count, CodeMap* ma
     values.resize(plan.rules.size() * kLanes);
     for (size_t sample = 0; sample < n; sample += kLanes) {
       fill_patch(plan, job.places, sample, patch);
-      lane_kernels().patch_values(plan.rules, patch.data(), values.data());
+      features::cpu::lane_kernels().patch_values(plan.rules, patch.data(), values.data());
       for (size_t i = 0; i < plan.rules.size(); ++i) {
         const size_t at = (plan.first_feature + i) * keep;
         const Ends ends{&low[at], &high[at], keep};
@@ -78,4 +78,4 @@ std::vector<CodeMap> range_pool(const RangeJob& job) {
   return maps;
 }
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::learning::cpu

@@ -7,9 +7,9 @@
 
 #include "larch/core/dispatch.h"
 #include "larch/core/parallel.h"
-#include "larch/learning/lane_kernels.h"
+#include "larch/features/lane_kernels.h"
 
-namespace larch::pbt {
+namespace larch::learning {
 namespace {
 constexpr Dispatch<void(const VotesJob&)> kVotes{"pbt::cast_votes", cpu::cast_votes,
                                                  LARCH_CUDA_FN(cuda::cast_votes)};
@@ -62,6 +62,9 @@ std::vector<int32_t> strong_scores(const FeaturePool& pool, std::span<const Weak
 namespace cpu {
 namespace {
 
+using features::cpu::kLanes;
+using features::cpu::VoteRule;
+
 /// What all weak classifiers say of samples [first, first + lanes): so few at a time that what
 /// the weak classifiers read around them stays in the cache.
 void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t first, size_t lanes) {
@@ -77,7 +80,8 @@ void vote_group(const VotesJob& job, std::span<const VoteRule> rules, size_t fir
       const int64_t* bases = places.bases + job.weaks[t].channel * places.sample_count;
       for (size_t k = 0; k < lanes; ++k) base[k] = bases[places.index[first + k]];
     }
-    lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes}, bits.data());
+    features::cpu::lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes},
+                                              bits.data());
     if (!job.scores.empty()) {
       for (size_t k = 0; k < lanes; ++k) {
         scores[k] += bits[k] != 0 ? job.weaks[t].alpha_q20 : -job.weaks[t].alpha_q20;
@@ -109,4 +113,4 @@ void cast_votes(const VotesJob& job) {
 }
 
 }  // namespace cpu
-}  // namespace larch::pbt
+}  // namespace larch::learning

@@ -8,9 +8,8 @@
 
 #include "larch/core/context.h"
 #include "larch/learning/boost.h"
-#include "larch/pbt/model.h"
 
-namespace larch::pbt {
+namespace larch::learning {
 
 /// What each weak classifier of a node says of each sample: bit t of sample k is bit t % 32 of word
 /// [k * words + t / 32], words = (weaks + 31) / 32.
@@ -57,4 +56,4 @@ namespace cuda {
 void cast_votes(const VotesJob& job);
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::learning

@@ -6,10 +6,13 @@
 
 #include "larch/core/host_device.h"
 
-namespace larch::pbt {
+namespace larch::learning {
 
 /// Number of bins of a histogram weak classifier; its outputs are the bits of one word.
 constexpr int kBins = 64;
+
+constexpr int kAlphaBits = 20;                     ///< alpha and H are Q20 integers
+constexpr int32_t kMaxAlphaQ20 = 8 << kAlphaBits;  ///< e^-16 of the samples are wrong
 
 /// Maps a feature value to a global code 0..255, once for the whole training: the value is clamped
 /// to [lo, hi] first, so that no product overflows.
@@ -180,4 +183,4 @@ LARCH_HD uint64_t candidate_key(uint64_t error_units, uint32_t taps, uint32_t fe
   return capped << 32 | static_cast<uint64_t>(taps < 255 ? taps : 255) << 24 | feature;
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::learning

@@ -83,7 +83,7 @@ std::string feature_lines(const pbt::Model& model) {
 }
 
 std::string node_lines(const pbt::Model& model) {
-  const std::vector<uint32_t> q = pbt::node_probabilities(model);
+  const std::vector<uint32_t> q = tree::node_probabilities(model);
   std::string out = line("%5s %5s %6s %6s %14s %14s %5s %8s  %s", "node", "depth", "left", "right",
                          "positive mass", "negative mass", "weak", "q", "why");
   size_t tree = 0;

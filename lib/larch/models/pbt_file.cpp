@@ -9,7 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/models/pbt_codec.h"
-#include "larch/pbt/self_test.h"
+#include "larch/tree/self_test.h"
 
 namespace larch::models {
 namespace {
@@ -64,7 +64,7 @@ pbt::Model read_model(const std::string& path) {
     }
     pbt::Model model = decode_model(container, &part);
     if (part) throw InputError("it is a checkpoint of an unfinished training");
-    pbt::run_self_tests(model);
+    tree::run_self_tests(model, model.features.size());
     return model;
   });
 }

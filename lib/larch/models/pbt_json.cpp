@@ -3,8 +3,8 @@
 #include "larch/models/json_values.h"
 #include "larch/models/pbt_codec.h"
 #include "larch/models/pbt_file.h"
-#include "larch/pbt/self_test.h"
 #include "larch/pbt/train_config.h"
+#include "larch/tree/self_test.h"
 
 namespace larch::models {
 namespace {
@@ -227,7 +227,7 @@ pbt::Model import_json(const std::string& source) {
     model.self_tests.push_back(std::move(test));
   }
   pbt::check_model(model);
-  pbt::run_self_tests(model);
+  tree::run_self_tests(model, model.features.size());
   return model;
 }
 

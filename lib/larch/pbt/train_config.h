@@ -10,6 +10,7 @@
 #include "larch/image/channel_math.h"
 #include "larch/image/preprocess.h"
 #include "larch/pbt/model.h"
+#include "larch/tree/tree_config.h"
 
 namespace larch::image {
 constexpr auto enum_names(ChannelKind*) {
@@ -29,13 +30,11 @@ constexpr auto enum_names(Padding*) {
 
 namespace larch::pbt {
 
-/// The weak classifiers of Birkbeck, Sofka, Zhou 2011, section 3.1: votes over a histogram of the
-/// feature's values, or a threshold. They differ in training only.
-enum class WeakKind : uint8_t { kHist64 = 0, kThreshold = 1 };
-constexpr auto enum_names(WeakKind*) {
-  return std::to_array<EnumName<WeakKind>>(
-      {{WeakKind::kHist64, "hist64"}, {WeakKind::kThreshold, "threshold"}});
-}
+using learning::WeakKind;
+using tree::Balance;
+using tree::Routing;
+using tree::TreeConfig;
+using tree::ValidationConfig;
 
 /// What is trained.
 enum class ClassifierKind : uint8_t {
@@ -45,24 +44,6 @@ enum class ClassifierKind : uint8_t {
 constexpr auto enum_names(ClassifierKind*) {
   return std::to_array<EnumName<ClassifierKind>>(
       {{ClassifierKind::kTree, "pbt"}, {ClassifierKind::kEnsemble, "pbt-ensemble"}});
-}
-
-/// What happens to a sample near the decision boundary of a node.
-enum class Routing : uint8_t {
-  kSoft = 0,  ///< to both children, its mass split by the node's probability
-  kCopy = 1,  ///< to both children with its whole mass
-};
-constexpr auto enum_names(Routing*) {
-  return std::to_array<EnumName<Routing>>({{Routing::kSoft, "soft"}, {Routing::kCopy, "copy"}});
-}
-
-/// How the selected samples of a node are weighted against each other.
-enum class Balance : uint8_t {
-  kEqual = 0,  ///< each class one half
-  kMass = 1,   ///< by the mass of all samples of the class at the node
-};
-constexpr auto enum_names(Balance*) {
-  return std::to_array<EnumName<Balance>>({{Balance::kEqual, "equal"}, {Balance::kMass, "mass"}});
 }
 
 struct LabelConfig {
@@ -132,81 +113,6 @@ struct SampleConfig {
     f(Field{"positives_per_volume", positives_per_volume, "voxels drawn inside the structure", 1,
             100000000},
       Field{"negatives_per_volume", negatives_per_volume, "voxels drawn outside", 1, 100000000});
-  }
-};
-
-struct TreeConfig {
-  int depth = 6;
-  std::vector<int> rounds{40, 42, 44, 48};
-  WeakKind weak = WeakKind::kHist64;
-  Routing routing = Routing::kSoft;
-  double routing_band = 0.1;
-  Balance balance = Balance::kEqual;
-  int node_features = 0;
-  int selected_positives = 2500;
-  int selected_negatives = 2500;
-  double worst_error = 0.45;
-  double purity = 0.9999;
-  int min_samples = 100;
-  int min_class_samples = 20;
-  double tap_cost = 0;
-  double smoothing = 1;
-  double e1 = 1e-6;
-  double e2 = 0.1;
-  PriorKind prior = PriorKind::kTrain;
-  double prior_value = 0.5;
-  bool allow_constant = false;
-
-  template <class F>
-  void fields(F&& f) {
-    f(Field{"depth", depth, "depth of the tree; the root has depth 0", 0, 32},
-      Field{"rounds", rounds,
-            "weak classifiers of a node, by depth; the last value holds for deeper nodes", 1, 256}
-          .not_empty(),
-      Field{"weak", weak, "hist64 (64 votes over the values of a feature) or threshold"},
-      Field{"routing", routing, "soft (split the mass of uncertain samples) or copy"},
-      Field{"routing_band", routing_band,
-            "in training, samples with |p - 1/2| up to this go to both children", 0, 0.5},
-      Field{"balance", balance, "equal (classes weigh the same at each node) or mass"},
-      Field{"node_features", node_features,
-            "features that each node draws from the pool to choose from; 0: all", 0, 16000000},
-      Field{"selected_positives", selected_positives, "positive samples a node is trained on", 1,
-            10000000},
-      Field{"selected_negatives", selected_negatives, "negative samples a node is trained on", 1,
-            10000000},
-      Field{"worst_error", worst_error, "a weak classifier with a larger error ends the node", 0.01,
-            0.5},
-      Field{"purity", purity, "a node with this share of one class is a leaf", 0.5, 1},
-      Field{"min_samples", min_samples, "a node with fewer samples is a leaf", 2, 1000000000},
-      Field{"min_class_samples", min_class_samples,
-            "a node with fewer samples of one class is a leaf", 1, 1000000000},
-      Field{"tap_cost", tap_cost, "price of 32 taps in units of the error: prefers cheap features",
-            0, 1},
-      Field{"smoothing", smoothing, "pull of the parent's probability, in mean samples", 0,
-            1000000},
-      Field{"e1", e1, "stored in the model: certainty beyond which one child is descended", 1e-9,
-            0.5},
-      Field{"e2", e2, "stored in the model: within 1/2 +- e2 both children are descended", 0, 1},
-      Field{"prior", prior, "prior of the posterior: train, half or value"},
-      Field{"prior_value", prior_value, "with prior value: the probability of the class", 1e-9,
-            0.999999999},
-      Field{"allow_constant", allow_constant, "accept training data of one class only"});
-  }
-};
-
-struct ValidationConfig {
-  double fraction = 0;
-  bool prune = true;
-  int patience = 0;
-
-  template <class F>
-  void fields(F&& f) {
-    f(Field{"fraction", fraction, "share of the volumes held out, whole, to watch the training", 0,
-            0.9},
-      Field{"prune", prune, "turn nodes into leaves where the held-out log-loss allows it"},
-      Field{"patience", patience,
-            "end a node when the held-out loss has not improved for so many rounds; 0: never", 0,
-            256});
   }
 };
 

@@ -13,7 +13,7 @@
 #include "larch/models/pbt_codec.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/evaluate/slabs.h"
-#include "larch/pbt/self_test.h"
+#include "larch/tree/self_test.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -21,7 +21,7 @@ using namespace larch;
 
 models::Chunk logistic_chunk() {
   models::ByteWriter out;
-  const std::vector<uint32_t> table = pbt::make_logistic_table();
+  const std::vector<uint32_t> table = tree::make_logistic_table();
   out.u64(table.size());
   for (const uint32_t value : table) out.u32(value);
   return {"LUTS", true, out.bytes()};
@@ -69,8 +69,8 @@ void evaluate(const pbt::Model& model) {
 }
 
 void use(pbt::Model model) {
-  model.self_tests = pbt::make_self_tests(model, 1);
-  pbt::run_self_tests(model);
+  model.self_tests = tree::make_self_tests(model, model.features.size(), 1);
+  tree::run_self_tests(model, model.features.size());
   models::describe_model(model);
   const std::string path = fuzz::folder() + "/back.pbt";
   models::write_model(path, model);

@@ -26,7 +26,7 @@ struct Table {
   std::vector<uint32_t> index;
   std::vector<uint8_t> positive;
   std::vector<double> weight;
-  std::vector<PoolFeature> features;
+  std::vector<learning::PoolFeature> features;
   std::vector<features::LinearTap> taps;
 
   Table(size_t samples, size_t feature_count) : values(samples * feature_count) {
@@ -36,7 +36,7 @@ struct Table {
     positive.resize(samples);
     weight.assign(samples, 1.0 / static_cast<double>(samples));
     for (size_t f = 0; f < feature_count; ++f) {
-      PoolFeature feature;
+      learning::PoolFeature feature;
       feature.first_tap = static_cast<int32_t>(f);
       feature.n_tap = 1;
       features.push_back(feature);
@@ -44,29 +44,33 @@ struct Table {
     }
   }
   uint32_t& at(size_t sample, size_t feature) { return values[sample * features.size() + feature]; }
-  SamplePlaces places() const { return {values.data(), bases.data(), index.size(), index}; }
+  learning::SamplePlaces places() const {
+    return {values.data(), bases.data(), index.size(), index};
+  }
 
-  FeaturePool ranged_pool() const {
+  learning::FeaturePool ranged_pool() const {
     const Context context = context_of();
-    FeaturePool pool;
+    learning::FeaturePool pool;
     pool.host = features;
-    pool.features = Buffer<PoolFeature>(context.device, std::span<const PoolFeature>(features));
+    pool.features = Buffer<learning::PoolFeature>(context.device,
+                                                  std::span<const learning::PoolFeature>(features));
     pool.taps =
         Buffer<features::LinearTap>(context.device, std::span<const features::LinearTap>(taps));
-    range_pool(pool, places(), context);
+    learning::range_pool(pool, places(), context);
     return pool;
   }
-  std::vector<BoostRound> boost(const FeaturePool& pool, int rounds,
-                                WeakKind kind = WeakKind::kHist64,
-                                EmptyBins rule = EmptyBins::kNearest, int threads = 1) const {
-    BoostProblem problem;
+  std::vector<learning::BoostRound> boost(const learning::FeaturePool& pool, int rounds,
+                                          learning::WeakKind kind = learning::WeakKind::kHist64,
+                                          learning::EmptyBins rule = learning::EmptyBins::kNearest,
+                                          int threads = 1) const {
+    learning::BoostProblem problem;
     problem.places = places();
     problem.positive = positive;
     problem.weight = weight;
     problem.rounds = rounds;
     problem.kind = kind;
     problem.empty_bins = rule;
-    return pbt::boost(pool, problem, context_of(threads));
+    return learning::boost(pool, problem, context_of(threads));
   }
 };
 
@@ -111,8 +115,8 @@ struct ReferenceRound {
   size_t feature = 0;
   double error = 1;
 };
-ReferenceRound reference_round(const Table& table, const FeaturePool& pool,
-                               const std::vector<double>& weight, WeakKind kind) {
+ReferenceRound reference_round(const Table& table, const learning::FeaturePool& pool,
+                               const std::vector<double>& weight, learning::WeakKind kind) {
   ReferenceRound best;
   for (size_t f = 0; f < pool.host.size(); ++f) {
     if (pool.host[f].codes.lo == pool.host[f].codes.hi) continue;
@@ -122,9 +126,9 @@ ReferenceRound reference_round(const Table& table, const FeaturePool& pool,
       codes.push_back(code_of(pool.host[f].codes, value));
     }
     const auto [low, high] = std::minmax_element(codes.begin(), codes.end());
-    const BinMap map = make_bin_map(*low, *high);
+    const BinMap map = learning::make_bin_map(*low, *high);
     double error = 1;
-    if (kind == WeakKind::kHist64) {
+    if (kind == learning::WeakKind::kHist64) {
       double of[64][2] = {};
       for (size_t i = 0; i < codes.size(); ++i)
         of[bin_of(map, codes[i])][table.positive[i]] += weight[i];
@@ -149,8 +153,9 @@ ReferenceRound reference_round(const Table& table, const FeaturePool& pool,
 
 TEST_CASE("two rounds of AdaBoost with ties voting -1") {
   const Table table = known_answer();
-  const FeaturePool pool = table.ranged_pool();
-  const auto rounds = table.boost(pool, 3, WeakKind::kHist64, EmptyBins::kNegative);
+  const learning::FeaturePool pool = table.ranged_pool();
+  const auto rounds =
+      table.boost(pool, 3, learning::WeakKind::kHist64, learning::EmptyBins::kNegative);
   REQUIRE(rounds.size() == 3);
   CHECK(rounds[0].error() == Approx(0.25).margin(1e-8));
   CHECK(rounds[0].mask == 0b0001);
@@ -166,18 +171,18 @@ TEST_CASE("two rounds of AdaBoost with ties voting -1") {
   REQUIRE(strong.weaks.size() == 2);
   CHECK(strong.errors[1] == Approx(1.0 / 6).margin(1e-8));
   const std::vector<int32_t> scores =
-      strong_scores(pool, strong.weaks, table.places(), context_of());
-  const std::vector<uint32_t> logistic = make_logistic_table();
+      learning::strong_scores(pool, strong.weaks, table.places(), context_of());
+  const std::vector<uint32_t> logistic = tree::make_logistic_table();
   const double expected[] = {15.0 / 16, 5.0 / 8, 1.0 / 16, 5.0 / 8};
   for (size_t i = 0; i < 8; ++i) {
-    const double q = logistic_q30(logistic.data(), scores[i]) * 0x1.0p-30;
+    const double q = tree::logistic_q30(logistic.data(), scores[i]) * 0x1.0p-30;
     CHECK(q == Approx(expected[i / 2]).margin(2e-6));
   }
 }
 
 TEST_CASE("ties and empty bins take the sign of the nearest bin, the lower one first") {
   const Table table = known_answer();
-  const FeaturePool pool = table.ranged_pool();
+  const learning::FeaturePool pool = table.ranged_pool();
   const auto rounds = table.boost(pool, 1);
   CHECK(rounds[0].error() == Approx(0.25).margin(1e-8));
   CHECK((rounds[0].mask & 0xf) == 0b0011);  // bin 1 like bin 0, bin 3 like bin 2
@@ -192,14 +197,14 @@ TEST_CASE("ties and empty bins take the sign of the nearest bin, the lower one f
     if (b <= 12 || b >= 18) expected |= uint64_t{1} << b;  // 12 and 17 are ties of distance
   }
   expected &= ~(uint64_t{1} << 17);
-  CHECK(histogram_mask(d.data(), 1, EmptyBins::kNearest) == expected);
-  CHECK(histogram_mask(d.data(), 1, EmptyBins::kNegative) ==
+  CHECK(learning::histogram_mask(d.data(), 1, learning::EmptyBins::kNearest) == expected);
+  CHECK(learning::histogram_mask(d.data(), 1, learning::EmptyBins::kNegative) ==
         (uint64_t{1} << 10 | uint64_t{1} << 20));
-  CHECK(histogram_agreement(d.data(), 1) == 13);
+  CHECK(learning::histogram_agreement(d.data(), 1) == 13);
 }
 
 TEST_CASE("Codes and bins cover the whole range of a feature") {
-  const CodeMap narrow = make_code_map(-100, 155);
+  const CodeMap narrow = learning::make_code_map(-100, 155);
   CHECK(narrow.multiplier == 0);
   CHECK(code_of(narrow, -101) == 0);
   CHECK(code_of(narrow, -99) == 1);
@@ -207,7 +212,7 @@ TEST_CASE("Codes and bins cover the whole range of a feature") {
   CHECK(code_of(narrow, INT32_MAX) == 255);
   for (const auto& [lo, hi] : {std::pair{-100, 156}, std::pair{INT32_MIN, INT32_MAX},
                                std::pair{-5, 2000000000}, std::pair{0, 70000}}) {
-    const CodeMap map = make_code_map(lo, hi);
+    const CodeMap map = learning::make_code_map(lo, hi);
     CHECK(map.multiplier > 0);
     CHECK(code_of(map, lo) == 0);
     CHECK(code_of(map, hi) == 255);
@@ -224,14 +229,14 @@ TEST_CASE("Codes and bins cover the whole range of a feature") {
   }
   for (uint32_t low = 0; low < 256; low += 15) {
     for (uint32_t high = low; high < 256; ++high) {
-      const BinMap map = make_bin_map(low, high);
+      const BinMap map = learning::make_bin_map(low, high);
       CHECK(bin_of(map, high) <= 63);
       CHECK(bin_of(map, low) == 0);
       if (map.shift > 0) CHECK((high - low) >> (map.shift - 1) > 63);
     }
   }
-  CHECK(bin_of(make_bin_map(100, 120), 50) == 0);  // below what the node has seen
-  CHECK(bin_of(make_bin_map(100, 120), 255) == 63);
+  CHECK(bin_of(learning::make_bin_map(100, 120), 50) == 0);  // below what the node has seen
+  CHECK(bin_of(learning::make_bin_map(100, 120), 255) == 63);
 }
 
 TEST_CASE("The range of a feature is the order statistics at 0.1 % and 99.9 %") {
@@ -241,7 +246,7 @@ TEST_CASE("The range of a feature is the order statistics at 0.1 % and 99.9 %") 
     table.at(i, 1) = 5;
   }
   table.at(7, 1) = 6;  // rarer than 0.1 %: the feature counts as constant
-  const FeaturePool pool = table.ranged_pool();
+  const learning::FeaturePool pool = table.ranged_pool();
   CHECK(pool.host[0].codes.lo == -1000 + 4);
   CHECK(pool.host[0].codes.hi == 3000 - 4);
   CHECK(pool.host[1].codes.lo == pool.host[1].codes.hi);
@@ -249,13 +254,14 @@ TEST_CASE("The range of a feature is the order statistics at 0.1 % and 99.9 %") 
 }
 
 TEST_CASE("Boosting agrees with its definition, for both kinds of weak classifiers") {
-  for (const WeakKind kind : {WeakKind::kHist64, WeakKind::kThreshold}) {
+  for (const learning::WeakKind kind :
+       {learning::WeakKind::kHist64, learning::WeakKind::kThreshold}) {
     const Table table = random_table(211, 70, 17);
-    const FeaturePool pool = table.ranged_pool();
+    const learning::FeaturePool pool = table.ranged_pool();
     const auto rounds = table.boost(pool, 6, kind);
     REQUIRE(rounds.size() == 6);
     std::vector<double> weight = table.weight;
-    for (const BoostRound& round : rounds) {
+    for (const learning::BoostRound& round : rounds) {
       const ReferenceRound expected = reference_round(table, pool, weight, kind);
       CHECK(round.error() == Approx(expected.error).margin(1e-6));
       CHECK(round.feature == expected.feature);
@@ -270,7 +276,7 @@ TEST_CASE("Boosting agrees with its definition, for both kinds of weak classifie
       CHECK(wrong == Approx(round.error()).margin(1e-6));
       double sum = 0, wrong_after = 0;
       for (size_t i = 0; i < weight.size(); ++i) {
-        weight[i] = updated_weight(weight[i], correct[i], round.error());
+        weight[i] = learning::updated_weight(weight[i], correct[i], round.error());
         sum += weight[i];
         if (!correct[i]) wrong_after += weight[i];
       }
@@ -295,7 +301,7 @@ TEST_CASE("The threshold classifier against brute force over cuts and polarities
       best = std::max(best, std::abs(above - below));
     }
     uint64_t mask = 0;
-    CHECK(threshold_agreement(d.data(), 1, &mask) == static_cast<uint64_t>(best));
+    CHECK(learning::threshold_agreement(d.data(), 1, &mask) == static_cast<uint64_t>(best));
     int64_t by_mask = 0;
     for (size_t b = 0; b < 64; ++b) by_mask += mask >> b & 1 ? d[b] : -int64_t{d[b]};
     CHECK(by_mask == best);
@@ -306,10 +312,11 @@ TEST_CASE("The threshold classifier against brute force over cuts and polarities
 
 TEST_CASE("Boosting gives the same rounds for any number of threads") {
   const Table table = random_table(301, 333, 23);
-  const FeaturePool pool = table.ranged_pool();
+  const learning::FeaturePool pool = table.ranged_pool();
   const auto one = table.boost(pool, 5);
   for (const int threads : {2, 8}) {
-    const auto many = table.boost(pool, 5, WeakKind::kHist64, EmptyBins::kNearest, threads);
+    const auto many =
+        table.boost(pool, 5, learning::WeakKind::kHist64, learning::EmptyBins::kNearest, threads);
     REQUIRE(many.size() == one.size());
     for (size_t t = 0; t < one.size(); ++t) {
       CHECK(many[t].feature == one[t].feature);
@@ -345,7 +352,7 @@ TEST_CASE("duplicates with both labels and constant features") {
     contradictory.at(i, 1) = 9;
     contradictory.positive[i] = i % 2;
   }
-  const FeaturePool pool = contradictory.ranged_pool();
+  const learning::FeaturePool pool = contradictory.ranged_pool();
   const auto rounds = contradictory.boost(pool, 3);
   CHECK(rounds[0].feature == 0);
   CHECK(rounds[0].error() == Approx(0.5));
@@ -353,7 +360,7 @@ TEST_CASE("duplicates with both labels and constant features") {
 
   Table constant(4, 1);
   constant.positive = {0, 1, 0, 1};
-  const FeaturePool constant_pool = constant.ranged_pool();
+  const learning::FeaturePool constant_pool = constant.ranged_pool();
   const auto none = constant.boost(constant_pool, 3);
   REQUIRE(none.size() == 1);
   CHECK_FALSE(none[0].found);
@@ -366,8 +373,8 @@ TEST_CASE("A perfect weak classifier ends the rounds with the alpha of half a sa
     table.at(i, 0) = static_cast<uint32_t>(i);
     table.positive[i] = i >= 4;
   }
-  const FeaturePool pool = table.ranged_pool();
-  const auto rounds = table.boost(pool, 4, WeakKind::kThreshold);
+  const learning::FeaturePool pool = table.ranged_pool();
+  const auto rounds = table.boost(pool, 4, learning::WeakKind::kThreshold);
   CHECK(rounds[0].error() == 0);
   const StrongClassifier strong = strong_classifier(rounds, pool, 0.45, 10);
   REQUIRE(strong.weaks.size() == 1);
@@ -384,34 +391,34 @@ TEST_CASE("A price on taps prefers cheap features") {
 
 TEST_CASE("A node may be given a part of the pool to choose from") {
   const Table table = random_table(120, 40, 5);
-  const FeaturePool pool = table.ranged_pool();
+  const learning::FeaturePool pool = table.ranged_pool();
   const auto all = table.boost(pool, 1);
   std::vector<uint32_t> others;
   for (uint32_t f = 1; f < 40; f += 2) {
     if (f != all[0].feature) others.push_back(f);
   }
-  BoostProblem problem;
+  learning::BoostProblem problem;
   problem.places = table.places();
   problem.positive = table.positive;
   problem.weight = table.weight;
   problem.rounds = 3;
   problem.features = others;
-  for (const BoostRound& round : boost(pool, problem, context_of())) {
+  for (const learning::BoostRound& round : learning::boost(pool, problem, context_of())) {
     CHECK(std::find(others.begin(), others.end(), round.feature) != others.end());
     CHECK(round.error() >= 0);
   }
   others.assign(1, all[0].feature);
   problem.features = others;
-  CHECK(boost(pool, problem, context_of())[0].mask == all[0].mask);
+  CHECK(learning::boost(pool, problem, context_of())[0].mask == all[0].mask);
 }
 
 TEST_CASE("Problems that are boosted together come out as each of them alone") {
   const Table table = random_table(120, 40, 5);
-  const FeaturePool pool = table.ranged_pool();
+  const learning::FeaturePool pool = table.ranged_pool();
   const std::vector<uint32_t> some{3, 4, 9, 20};
-  std::vector<BoostProblem> problems(3);
+  std::vector<learning::BoostProblem> problems(3);
   for (size_t n = 0; n < problems.size(); ++n) {
-    BoostProblem& problem = problems[n];
+    learning::BoostProblem& problem = problems[n];
     problem.places = table.places();
     problem.places.index = problem.places.index.subspan(20 * n, 60);
     problem.positive = std::span(table.positive).subspan(20 * n, 60);
@@ -419,10 +426,10 @@ TEST_CASE("Problems that are boosted together come out as each of them alone") {
     problem.rounds = static_cast<int>(n) + 2;
   }
   problems[1].features = some;
-  const auto together = boost(pool, problems, context_of(2));
+  const auto together = learning::boost(pool, problems, context_of(2));
   REQUIRE(together.size() == 3);
   for (size_t n = 0; n < problems.size(); ++n) {
-    const auto alone = boost(pool, problems[n], context_of());
+    const auto alone = learning::boost(pool, problems[n], context_of());
     REQUIRE(together[n].size() == alone.size());
     CHECK(alone.size() == n + 2);
     for (size_t t = 0; t < alone.size(); ++t) {
@@ -431,23 +438,23 @@ TEST_CASE("Problems that are boosted together come out as each of them alone") {
       CHECK(together[n][t].agreement == alone[t].agreement);
     }
   }
-  CHECK(boost(pool, std::span<const BoostProblem>{}, context_of()).empty());
+  CHECK(learning::boost(pool, std::span<const learning::BoostProblem>{}, context_of()).empty());
 }
 
 TEST_CASE("Weights become integers that keep their sign and never vanish") {
-  CHECK(quantised_weight(1.0, true) == 1 << 30);
-  CHECK(quantised_weight(0.5, false) == -(1 << 29));
-  CHECK(quantised_weight(1e-300, true) == 1);
-  CHECK(quantised_weight(1e-300, false) == -1);
-  CHECK(candidate_key(5, 300, 7) > candidate_key(5, 254, 9));
-  CHECK(candidate_key(uint64_t{1} << 40, 1, 0) >> 32 == 0xffffffff);
+  CHECK(learning::quantised_weight(1.0, true) == 1 << 30);
+  CHECK(learning::quantised_weight(0.5, false) == -(1 << 29));
+  CHECK(learning::quantised_weight(1e-300, true) == 1);
+  CHECK(learning::quantised_weight(1e-300, false) == -1);
+  CHECK(learning::candidate_key(5, 300, 7) > learning::candidate_key(5, 254, 9));
+  CHECK(learning::candidate_key(uint64_t{1} << 40, 1, 0) >> 32 == 0xffffffff);
   CHECK(sigma(0) == 0.5);
 }
 
 TEST_CASE("A share of a mass is exact up to all of 64 bits") {
   const auto check = [](uint64_t mass, uint32_t p) {
     const auto exact = static_cast<uint64_t>((static_cast<unsigned __int128>(mass) * p) >> 30);
-    CHECK(mass_times_q30(mass, p) == exact);
+    CHECK(tree::mass_times_q30(mass, p) == exact);
   };
   for (const uint64_t mass : {uint64_t{0}, uint64_t{1}, uint64_t{0xffffffff}, uint64_t{1} << 32,
                               uint64_t{1} << 63, ~uint64_t{0} - 1, ~uint64_t{0}}) {

@@ -36,11 +36,12 @@ pbt::Model train_on(const std::vector<pbt::TrainingVolume>& volumes, const pbt::
 TEST_CASE("The mean of trees in integers: a thousand certain trees do not overflow") {
   const uint64_t certain = uint64_t{1} << 60;
   uint64_t sum = 0;
-  for (int t = 0; t < 1000; ++t) sum += pbt::ensemble_term(certain);
-  CHECK(pbt::ensemble_mean_q60(sum, 1000) == certain);
-  CHECK(pbt::ensemble_mean_q60(pbt::ensemble_term(certain), 2) == certain / 2);
+  for (int t = 0; t < 1000; ++t) sum += tree::ensemble_term(certain);
+  CHECK(tree::ensemble_mean_q60(sum, 1000) == certain);
+  CHECK(tree::ensemble_mean_q60(tree::ensemble_term(certain), 2) == certain / 2);
   // 1/3 of one, rounded down to a multiple of 2^-40.
-  CHECK(pbt::ensemble_mean_q60(pbt::ensemble_term(certain), 3) == ((uint64_t{1} << 40) / 3) << 20);
+  CHECK(tree::ensemble_mean_q60(tree::ensemble_term(certain), 3) == ((uint64_t{1} << 40) / 3)
+                                                                        << 20);
 }
 
 TEST_CASE("An ensemble's posterior is the mean of its trees', for every walk and type") {

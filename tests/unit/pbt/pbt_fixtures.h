@@ -10,10 +10,10 @@
 #include "larch/core/random_math.h"
 #include "larch/data/volume.h"
 #include "larch/pbt/model.h"
-#include "larch/pbt/self_test.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
+#include "larch/tree/self_test.h"
 
 namespace larch::fixtures {
 
@@ -60,9 +60,9 @@ inline pbt::WeakClassifier random_weak(const pbt::Model& model, uint64_t seed, u
   pbt::WeakClassifier weak;
   weak.feature = below(10, static_cast<uint32_t>(model.features.size()));
   const auto spread = static_cast<int32_t>(50 + below(11, 20000));
-  weak.codes = pbt::make_code_map(-spread, spread - static_cast<int32_t>(below(12, 40)));
+  weak.codes = learning::make_code_map(-spread, spread - static_cast<int32_t>(below(12, 40)));
   const uint32_t first = below(13, 100);
-  weak.bins = pbt::make_bin_map(first, first + below(14, 155));
+  weak.bins = learning::make_bin_map(first, first + below(14, 155));
   weak.mask = hash64(seed, 15, counter);
   weak.alpha_q20 = static_cast<int32_t>(below(16, 1 << 19));
   return weak;
@@ -83,7 +83,7 @@ inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
   pbt::Model model;
   model.channels = spec.channels;
   model.features = spec.pool.empty() ? random_pool(seed, spec) : spec.pool;
-  model.logistic = pbt::make_logistic_table();
+  model.logistic = tree::make_logistic_table();
   model.e1 = seed % 3 == 0 ? 1e-6 : 0.02;
   model.e2 = seed % 2 == 0 ? 0.1 : 0.3;
   model.mean_mass = uint64_t{1} << 32;
@@ -112,7 +112,7 @@ inline pbt::Model random_model(uint64_t seed, const RandomTree& spec = {}) {
     model.nodes.push_back(left);  // invalidates `node`
     model.nodes.push_back(right);
   }
-  if (spec.self_tests) model.self_tests = pbt::make_self_tests(model, seed);
+  if (spec.self_tests) model.self_tests = tree::make_self_tests(model, model.features.size(), seed);
   return model;
 }
 
@@ -124,7 +124,7 @@ inline pbt::Model random_ensemble(uint64_t seed, int trees, RandomTree spec = {}
   for (int t = 0; t < trees; ++t) {
     pbt::append_tree(ensemble, random_model(seed + 100 * static_cast<uint64_t>(t), spec));
   }
-  ensemble.self_tests = pbt::make_self_tests(ensemble, seed);
+  ensemble.self_tests = tree::make_self_tests(ensemble, ensemble.features.size(), seed);
   return ensemble;
 }
 

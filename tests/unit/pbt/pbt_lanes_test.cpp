@@ -6,8 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "larch/features/lane_kernels.h"
 #include "larch/learning/bin_matrix.h"
-#include "larch/learning/lane_kernels.h"
 #include "larch/learning/patches.h"
 #include "larch/learning/votes.h"
 #include "larch/pbt/evaluate/evaluate.h"
@@ -27,7 +27,7 @@ struct Scene {
   std::vector<uint32_t> integral;
   std::vector<int64_t> bases;  ///< [channel][sample]
   std::vector<uint32_t> index;
-  FeaturePool pool;
+  learning::FeaturePool pool;
 
   Scene(size_t samples, size_t features, uint64_t seed, int channels = 2) {
     for (uint64_t i = 0; i < kElements; ++i) {
@@ -41,7 +41,7 @@ struct Scene {
     std::reverse(index.begin(), index.end());
     std::vector<features::LinearTap> taps;
     for (uint64_t f = 0; f < features; ++f) {
-      PoolFeature feature;
+      learning::PoolFeature feature;
       feature.first_tap = static_cast<int32_t>(taps.size());
       feature.channel = static_cast<uint16_t>(f * static_cast<size_t>(channels) / features);
       feature.n_tap = static_cast<uint16_t>(1 + hash_below(seed, 3, f, 20));
@@ -51,34 +51,38 @@ struct Scene {
       }
       if (f % 5 == 4) feature.n_tap = 0;
       const auto lo = static_cast<int32_t>(hash64(seed, 6, f));
-      feature.codes = f % 3 == 0   ? make_code_map(lo / 2, lo / 2 + static_cast<int32_t>(f % 256))
-                      : f % 3 == 1 ? make_code_map(INT32_MIN, INT32_MAX)
-                                   : make_code_map(-1000000000, 700000000);
+      feature.codes = f % 3 == 0
+                          ? learning::make_code_map(lo / 2, lo / 2 + static_cast<int32_t>(f % 256))
+                      : f % 3 == 1 ? learning::make_code_map(INT32_MIN, INT32_MAX)
+                                   : learning::make_code_map(-1000000000, 700000000);
       pool.host.push_back(feature);
     }
     const Device device = context_of().device;
-    pool.features = Buffer<PoolFeature>(device, std::span<const PoolFeature>(pool.host));
+    pool.features =
+        Buffer<learning::PoolFeature>(device, std::span<const learning::PoolFeature>(pool.host));
     pool.taps = Buffer<features::LinearTap>(device, std::span<const features::LinearTap>(taps));
   }
-  SamplePlaces places() const { return {integral.data(), bases.data(), index.size(), index}; }
+  learning::SamplePlaces places() const {
+    return {integral.data(), bases.data(), index.size(), index};
+  }
   /// By the definition.
   int32_t value(size_t f, size_t k) const {
-    const PoolFeature& feature = pool.host[f];
+    const learning::PoolFeature& feature = pool.host[f];
     const int64_t base = bases[feature.channel * index.size() + index[k]];
     return features::linear_response(pool.taps.data() + feature.first_tap, feature.n_tap,
                                      integral.data() + base);
   }
 };
 
-cpu::VoteRule random_rule(const Scene& scene, uint64_t seed, size_t f) {
-  const PoolFeature& feature = scene.pool.host[f];
-  cpu::VoteRule rule;
+features::cpu::VoteRule random_rule(const Scene& scene, uint64_t seed, size_t f) {
+  const learning::PoolFeature& feature = scene.pool.host[f];
+  features::cpu::VoteRule rule;
   rule.taps = scene.pool.taps.data() + feature.first_tap;
   rule.n_tap = feature.n_tap;
   rule.value = static_cast<uint32_t>(hash64(seed, 1, f));
   rule.codes = feature.codes;
   const uint32_t first = hash_below(seed, 2, f, 100);
-  rule.bins = make_bin_map(first, first + hash_below(seed, 3, f, 156));
+  rule.bins = learning::make_bin_map(first, first + hash_below(seed, 3, f, 156));
   rule.mask = hash64(seed, 4, f);
   return rule;
 }
@@ -87,17 +91,18 @@ cpu::VoteRule random_rule(const Scene& scene, uint64_t seed, size_t f) {
 
 TEST_CASE("Rows of lanes and single voxels vote as the definition says, on every instruction set") {
   const Scene scene(64, 60, 1, 1);
-  REQUIRE(cpu::all_lane_kernels().size() >= 1);
-  CHECK(cpu::all_lane_kernels().front().name == std::string("portable"));
+  REQUIRE(features::cpu::all_lane_kernels().size() >= 1);
+  CHECK(features::cpu::all_lane_kernels().front().name == std::string("portable"));
   size_t positive = 0, all = 0;
-  for (const cpu::LaneKernels& kernels : cpu::all_lane_kernels()) {
+  for (const features::cpu::LaneKernels& kernels : features::cpu::all_lane_kernels()) {
     INFO(kernels.name);
     for (const size_t n : {size_t{0}, size_t{1}, size_t{3}, size_t{4}, size_t{7}, size_t{8}}) {
       std::vector<int32_t> slots;
       for (size_t i = 0; i < n; ++i) slots.push_back(static_cast<int32_t>((i * 5 + 2) % 8));
       for (size_t f = 0; f < 60; ++f) {
-        const cpu::VoteRule rule = random_rule(scene, 9, f);
-        std::vector<uint32_t> rows(8 * cpu::kLanes, 7), points(8 * cpu::kLanes, 7);
+        const features::cpu::VoteRule rule = random_rule(scene, 9, f);
+        std::vector<uint32_t> rows(8 * features::cpu::kLanes, 7),
+            points(8 * features::cpu::kLanes, 7);
         std::vector<uint32_t> expected = rows, expected_points = points;
         kernels.vote_rows(rule, scene.integral.data(), scene.bases.data(), slots, rows.data());
         const auto vote_at = [&](int64_t element) {
@@ -106,10 +111,10 @@ TEST_CASE("Rows of lanes and single voxels vote as the definition says, on every
               features::linear_response(rule.taps, rule.n_tap, scene.integral.data() + element));
         };
         for (const int32_t slot : slots) {
-          for (size_t lane = 0; lane < cpu::kLanes; ++lane) {
+          for (size_t lane = 0; lane < features::cpu::kLanes; ++lane) {
             const auto s = static_cast<size_t>(slot);
             const bool vote = vote_at(scene.bases[s] + static_cast<int64_t>(lane));
-            if (vote) expected[s * cpu::kLanes + lane] += rule.value;
+            if (vote) expected[s * features::cpu::kLanes + lane] += rule.value;
             positive += vote;
             ++all;
           }
@@ -131,25 +136,27 @@ TEST_CASE("Rows of lanes and single voxels vote as the definition says, on every
 TEST_CASE("Patches give the values and codes of the definition") {
   for (const size_t samples : {size_t{1}, size_t{8}, size_t{21}}) {
     const Scene scene(samples, 300, samples);
-    const auto plans = cpu::plan_patches(scene.pool.features.data(), scene.pool.taps.data(), 300);
+    const auto plans =
+        learning::cpu::plan_patches(scene.pool.features.data(), scene.pool.taps.data(), 300);
     REQUIRE(plans.size() == 2);  // one a channel
-    for (const cpu::LaneKernels& kernels : cpu::all_lane_kernels()) {
+    for (const features::cpu::LaneKernels& kernels : features::cpu::all_lane_kernels()) {
       std::vector<uint32_t> patch;
       size_t checked = 0;
-      for (const cpu::PatchPlan& plan : plans) {
+      for (const learning::cpu::PatchPlan& plan : plans) {
         CHECK(std::is_sorted(plan.offsets.begin(), plan.offsets.end()));
-        for (size_t first = 0; first < samples; first += cpu::kLanes) {
-          cpu::fill_patch(plan, scene.places(), first, patch);
-          std::vector<int32_t> values(plan.rules.size() * cpu::kLanes);
+        for (size_t first = 0; first < samples; first += features::cpu::kLanes) {
+          learning::cpu::fill_patch(plan, scene.places(), first, patch);
+          std::vector<int32_t> values(plan.rules.size() * features::cpu::kLanes);
           std::vector<uint8_t> codes(values.size());
           kernels.patch_values(plan.rules, patch.data(), values.data());
           kernels.patch_codes(plan.rules, patch.data(), codes.data());
           for (size_t i = 0; i < plan.rules.size(); ++i) {
-            for (size_t k = 0; k < cpu::kLanes && first + k < samples; ++k, ++checked) {
+            for (size_t k = 0; k < features::cpu::kLanes && first + k < samples; ++k, ++checked) {
               const size_t f = plan.first_feature + i;
               const int32_t value = scene.value(f, first + k);
-              REQUIRE(values[i * cpu::kLanes + k] == value);
-              REQUIRE(codes[i * cpu::kLanes + k] == code_of(scene.pool.host[f].codes, value));
+              REQUIRE(values[i * features::cpu::kLanes + k] == value);
+              REQUIRE(codes[i * features::cpu::kLanes + k] ==
+                      code_of(scene.pool.host[f].codes, value));
             }
           }
         }
@@ -170,27 +177,27 @@ TEST_CASE("A patch that would be too large is cut into several") {
       taps.push_back({static_cast<int32_t>(f * long_feature + t), 1});
     }
   }
-  const auto plans = cpu::plan_patches(scene.pool.host.data(), taps.data(), 4);
+  const auto plans = learning::cpu::plan_patches(scene.pool.host.data(), taps.data(), 4);
   REQUIRE(plans.size() == 4);
   for (size_t f = 0; f < 4; ++f) {
     CHECK(plans[f].first_feature == f);
     CHECK(plans[f].offsets.size() == long_feature);
   }
   // The same elements for all features fit one patch.
-  for (PoolFeature& feature : scene.pool.host) {
+  for (learning::PoolFeature& feature : scene.pool.host) {
     feature.first_tap = 0;
     feature.n_tap = 2000;
   }
-  CHECK(cpu::plan_patches(scene.pool.host.data(), taps.data(), 4).size() == 1);
+  CHECK(learning::cpu::plan_patches(scene.pool.host.data(), taps.data(), 4).size() == 1);
 }
 
 TEST_CASE("The matrix holds zoomed codes, for sample and feature counts beside the blocks") {
   for (const auto& [samples, features] :
        {std::pair<size_t, size_t>{1, 1}, {8, 16}, {13, 37}, {67, 47}, {255, 300}}) {
     const Scene scene(samples, features, samples + features);
-    BoostProblem problem;
+    learning::BoostProblem problem;
     problem.places = scene.places();
-    const cpu::BinMatrix matrix = cpu::build_matrix(
+    const learning::cpu::BinMatrix matrix = learning::cpu::build_matrix(
         {scene.pool.features.data(), scene.pool.taps.data(), features, &problem, 3});
     std::vector<int32_t> weights;
     for (uint64_t i = 0; i < samples; ++i) {
@@ -202,16 +209,18 @@ TEST_CASE("The matrix holds zoomed codes, for sample and feature counts beside t
         codes.push_back(code_of(scene.pool.host[f].codes, scene.value(f, k)));
       }
       const auto [low, high] = std::minmax_element(codes.begin(), codes.end());
-      const BinMap map = make_bin_map(*low, *high);
+      const BinMap map = learning::make_bin_map(*low, *high);
       REQUIRE(matrix.maps[f].first_code == map.first_code);
       REQUIRE(matrix.maps[f].shift == map.shift);
-      std::vector<int32_t> sums(kBins, 0);
+      std::vector<int32_t> sums(learning::kBins, 0);
       for (size_t k = 0; k < samples; ++k) {
         REQUIRE(matrix.at(f, k) == bin_of(map, codes[k]));
         sums[matrix.at(f, k)] += weights[k];
       }
-      const cpu::BlockHistogram d = cpu::block_histogram(matrix, f / cpu::kBlock, weights);
-      const auto begin = d.begin() + static_cast<std::ptrdiff_t>(f % cpu::kBlock * kBins);
+      const learning::cpu::BlockHistogram d =
+          learning::cpu::block_histogram(matrix, f / learning::cpu::kBlock, weights);
+      const auto begin =
+          d.begin() + static_cast<std::ptrdiff_t>(f % learning::cpu::kBlock * learning::kBins);
       REQUIRE(std::equal(sums.begin(), sums.end(), begin));
     }
   }
@@ -222,7 +231,7 @@ TEST_CASE("Votes of more than one word, on sample counts beside the lanes") {
     const Scene scene(samples, 70, 4);
     std::vector<WeakClassifier> weaks;
     for (size_t t = 0; t < 67; ++t) {
-      const cpu::VoteRule rule = random_rule(scene, 2, t);
+      const features::cpu::VoteRule rule = random_rule(scene, 2, t);
       WeakClassifier weak;
       weak.feature = static_cast<uint32_t>(t);
       weak.codes = rule.codes;
@@ -232,9 +241,10 @@ TEST_CASE("Votes of more than one word, on sample counts beside the lanes") {
       weaks.push_back(weak);
     }
     for (const int threads : {1, 3}) {
-      const Votes votes = cast_votes(scene.pool, weaks, scene.places(), context_of(threads));
+      const learning::Votes votes =
+          learning::cast_votes(scene.pool, weaks, scene.places(), context_of(threads));
       const std::vector<int32_t> scores =
-          strong_scores(scene.pool, weaks, scene.places(), context_of(threads));
+          learning::strong_scores(scene.pool, weaks, scene.places(), context_of(threads));
       REQUIRE(votes.words == 3);
       for (size_t k = 0; k < samples; ++k) {
         int32_t h = 0;
@@ -253,13 +263,13 @@ TEST_CASE("Votes of more than one word, on sample counts beside the lanes") {
 TEST_CASE("The ends of a feature's values, against sorting") {
   for (const size_t samples : {size_t{1}, size_t{6}, size_t{1000}, size_t{1001}, size_t{2503}}) {
     Scene scene(samples, 40, 8);
-    range_pool(scene.pool, scene.places(), context_of(2));
+    learning::range_pool(scene.pool, scene.places(), context_of(2));
     for (size_t f = 0; f < 40; ++f) {
       std::vector<int32_t> values;
       for (size_t k = 0; k < samples; ++k) values.push_back(scene.value(f, k));
       std::sort(values.begin(), values.end());
-      REQUIRE(scene.pool.host[f].codes.lo == values[low_rank(samples)]);
-      REQUIRE(scene.pool.host[f].codes.hi == values[high_rank(samples)]);
+      REQUIRE(scene.pool.host[f].codes.lo == values[learning::low_rank(samples)]);
+      REQUIRE(scene.pool.host[f].codes.hi == values[learning::high_rank(samples)]);
     }
   }
 }

@@ -131,11 +131,12 @@ TEST_CASE("quadrants need a second level") {
   const TrainingVolume test = quadrants(3000, 2);
   // Two rounds of 64 bins are enough: later ones find no structure that a sum can use and learn the
   // noise of the sample. Thresholds bear ten.
-  for (const WeakKind weak : {WeakKind::kHist64, WeakKind::kThreshold}) {
+  for (const learning::WeakKind weak :
+       {learning::WeakKind::kHist64, learning::WeakKind::kThreshold}) {
     const auto error_at = [&](int depth) {
       TrainConfig config = quadrant_config(depth);
       config.tree.weak = weak;
-      config.tree.rounds = {weak == WeakKind::kHist64 ? 2 : 10};
+      config.tree.rounds = {weak == learning::WeakKind::kHist64 ? 2 : 10};
       return error_of(train_on(volumes, config), test);
     };
     CHECK(error_at(1) >= 0.09);
@@ -470,7 +471,7 @@ TEST_CASE("depth 0 is a constant, depth 32 ends where samples do") {
   config.tree.rounds = {1};
   config.tree.routing_band =
       0;  // otherwise weak splits send most samples both ways, at every level
-  config.tree.weak = WeakKind::kThreshold;
+  config.tree.weak = learning::WeakKind::kThreshold;
   config.tree.min_samples = 2;
   config.tree.min_class_samples = 1;
   config.features.count = 40;
@@ -483,7 +484,8 @@ TEST_CASE("depth 0 is a constant, depth 32 ends where samples do") {
 TEST_CASE("The two kinds of weak classifiers and the balance rules all learn") {
   const std::vector<TrainingVolume> volumes{
       fixtures::ball_volume({{16, 15, 14}, 4.5, 560, 440, 250}, 1)};
-  for (const WeakKind weak : {WeakKind::kHist64, WeakKind::kThreshold}) {
+  for (const learning::WeakKind weak :
+       {learning::WeakKind::kHist64, learning::WeakKind::kThreshold}) {
     for (const Balance balance : {Balance::kEqual, Balance::kMass}) {
       TrainConfig config = fixtures::small_config();
       config.features.sizes = {1, 2, 3};
@@ -493,7 +495,7 @@ TEST_CASE("The two kinds of weak classifiers and the balance rules all learn") {
       config.tree.balance = balance;
       const Model model = train_on(volumes, config);
       CHECK(error_of(model, volumes[0]) < 0.06);  // 0.11 are positive
-      if (weak == WeakKind::kThreshold) {
+      if (weak == learning::WeakKind::kThreshold) {
         for (const WeakClassifier& w : model.weaks) {
           const uint64_t steps = (w.mask ^ (w.mask >> 1)) & ~(uint64_t{1} << 63);
           CHECK((steps & (steps - 1)) == 0);

@@ -36,12 +36,12 @@ Model known_answer_tree(double band, bool copy) {
   voxel.cuboid_count = 1;
   voxel.cuboids[0] = {{0, 0, 0}, {1, 1, 1}, 1};
   model.features = {voxel};
-  model.logistic = make_logistic_table();
+  model.logistic = tree::make_logistic_table();
   model.e2 = band;
   model.smoothing = 0;
   for (int t = 0; t < 2; ++t) {
     WeakClassifier weak;
-    weak.codes = make_code_map(0, 3);
+    weak.codes = learning::make_code_map(0, 3);
     weak.mask = masks[t];
     weak.alpha_q20 = static_cast<int32_t>(std::llround(alphas[t] * 1048576));
     model.weaks.push_back(weak);
@@ -60,15 +60,15 @@ Model known_answer_tree(double band, bool copy) {
     for (const WeakClassifier& weak : model.weaks) {
       h += weak.mask >> bin & 1 ? weak.alpha_q20 : -weak.alpha_q20;
     }
-    const uint32_t p = logistic_q30(model.logistic.data(), h);
+    const uint32_t p = tree::logistic_q30(model.logistic.data(), h);
     const auto give = [&](size_t node, uint64_t share_q30) {
       for (int i = 0; i < positives[bin]; ++i) {
         model.nodes[node].mass_positive +=
-            mass_times_q30(uint64_t{1} << 32, static_cast<uint32_t>(share_q30));
+            tree::mass_times_q30(uint64_t{1} << 32, static_cast<uint32_t>(share_q30));
       }
       for (int i = 0; i < negatives[bin]; ++i) {
         model.nodes[node].mass_negative +=
-            mass_times_q30(uint64_t{1} << 32, static_cast<uint32_t>(share_q30));
+            tree::mass_times_q30(uint64_t{1} << 32, static_cast<uint32_t>(share_q30));
       }
     };
     give(0, kOneQ30);
@@ -157,9 +157,9 @@ std::vector<T> voxels_of(const Volume<T>& v) {
 }  // namespace
 
 TEST_CASE("the logistic function as a table of integers") {
-  const std::vector<uint32_t> table = make_logistic_table();
+  const std::vector<uint32_t> table = tree::make_logistic_table();
   const auto p = [&](double h) {
-    return logistic_q30(table.data(), static_cast<int32_t>(std::llround(h * 1048576)));
+    return tree::logistic_q30(table.data(), static_cast<int32_t>(std::llround(h * 1048576)));
   };
   CHECK(p(0) == 536870912);
   CHECK(p(1) == 945748661);
@@ -168,12 +168,12 @@ TEST_CASE("the logistic function as a table of integers") {
   CHECK(p(-1) * 0x1.0p-30 == Approx(0.119202922022).margin(1e-9));
   CHECK(p(400) * 0x1.0p-30 == Approx(1).margin(2e-7));
   CHECK(p(-400) * 0x1.0p-30 == Approx(0).margin(2e-7));
-  CHECK(logistic_q30(table.data(), INT32_MAX) == table.back());
-  CHECK(logistic_q30(table.data(), INT32_MIN) == table.front());
+  CHECK(tree::logistic_q30(table.data(), INT32_MAX) == table.back());
+  CHECK(tree::logistic_q30(table.data(), INT32_MIN) == table.front());
   double worst = 0;
   uint32_t previous = 0;
   for (int32_t h = -9 << 20; h <= 9 << 20; h += 1237) {
-    const uint32_t fixed = logistic_q30(table.data(), h);
+    const uint32_t fixed = tree::logistic_q30(table.data(), h);
     worst = std::max(worst, std::abs(fixed * 0x1.0p-30 - sigma(2 * h * 0x1.0p-20)));
     CHECK(fixed >= previous);
     previous = fixed;
@@ -182,12 +182,12 @@ TEST_CASE("the logistic function as a table of integers") {
 }
 
 TEST_CASE("thresholds of Algorithm 1 as integers") {
-  CHECK(make_thresholds(1e-6, 0.1, false).t1 == 7243306);
-  CHECK(make_thresholds(1e-6, 0.1, false).t2 == 212580);
-  CHECK(make_thresholds(0.5, 0, true).t1 == 0);
-  CHECK(make_thresholds(0.5, 0, true).t2 == 0);
-  CHECK(make_thresholds(0.5, 0, true).hard == 1);
-  CHECK(make_thresholds(1e-6, 0.5, false).t2 == INT32_MAX);
+  CHECK(tree::make_thresholds(1e-6, 0.1, false).t1 == 7243306);
+  CHECK(tree::make_thresholds(1e-6, 0.1, false).t2 == 212580);
+  CHECK(tree::make_thresholds(0.5, 0, true).t1 == 0);
+  CHECK(tree::make_thresholds(0.5, 0, true).t2 == 0);
+  CHECK(tree::make_thresholds(0.5, 0, true).hard == 1);
+  CHECK(tree::make_thresholds(1e-6, 0.5, false).t2 == INT32_MAX);
 }
 
 TEST_CASE("posteriors of a tree that was computed by hand") {
@@ -244,10 +244,10 @@ TEST_CASE("Smoothing pulls towards the parent and fills empty nodes") {
 }
 
 TEST_CASE("Weights split without loss") {
-  const std::vector<uint32_t> table = make_logistic_table();
+  const std::vector<uint32_t> table = tree::make_logistic_table();
   for (uint64_t i = 0; i < 20000; ++i) {
     const Thresholds t =
-        make_thresholds(i % 2 ? 1e-6 : 0.1, 0.1 * static_cast<double>(i % 7), i % 5 == 0);
+        tree::make_thresholds(i % 2 ? 1e-6 : 0.1, 0.1 * static_cast<double>(i % 7), i % 5 == 0);
     const auto weight = static_cast<uint32_t>(hash64(1, 1, i) % (uint64_t{kOneQ30} + 1));
     const auto h = static_cast<int32_t>(hash64(1, 2, i)) >> (i % 13);
     const Split s = split_weight(weight, h, t, table.data());
@@ -255,9 +255,9 @@ TEST_CASE("Weights split without loss") {
     REQUIRE((s.descend_left == 0 || s.stop_left == 0));
     REQUIRE((s.descend_right == 0 || s.stop_right == 0));
     const uint64_t mass = hash64(1, 3, i) >> 1;
-    const uint32_t p = logistic_q30(table.data(), h);
+    const uint32_t p = tree::logistic_q30(table.data(), h);
     const auto product = static_cast<unsigned __int128>(mass) * p;
-    REQUIRE(mass_times_q30(mass, p) == static_cast<uint64_t>(product >> 30));
+    REQUIRE(tree::mass_times_q30(mass, p) == static_cast<uint64_t>(product >> 30));
   }
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("The fast form of a weak classifier votes as the plain one for every v
   for (const int32_t span : {0, 1, 5, 63, 64, 200, 255, 256, 257, 300, 511, 5000}) {
     for (const int first : {0, 1, 20, 63, 190, 254, 255}) {
       for (const int shift : {0, 1, 2}) {
-        const CodeMap codes = make_code_map(-100, -100 + span);
+        const CodeMap codes = learning::make_code_map(-100, -100 + span);
         const BinMap bins{static_cast<uint8_t>(first), static_cast<uint8_t>(shift)};
         const uint64_t mask = hash64(3, span, first * 4 + shift);
         for (int32_t value = -110; value < span + 10; ++value) {
@@ -286,8 +286,8 @@ TEST_CASE("The fast form of a weak classifier votes as the plain one for every v
   for (uint64_t n = 0; n < 3000; ++n) {
     const auto a = static_cast<int32_t>(hash64(5, 1, n)) >> hash_below(5, 2, n, 31);
     const auto b = static_cast<int32_t>(hash64(5, 3, n)) >> hash_below(5, 4, n, 31);
-    const CodeMap codes = n == 0 ? make_code_map(INT32_MIN, INT32_MAX)
-                                 : make_code_map(std::min(a, b), std::max(a, b));
+    const CodeMap codes = n == 0 ? learning::make_code_map(INT32_MIN, INT32_MAX)
+                                 : learning::make_code_map(std::min(a, b), std::max(a, b));
     const BinMap bins{static_cast<uint8_t>(hash_below(5, 5, n, 256)),
                       static_cast<uint8_t>(hash_below(5, 6, n, 3))};
     const uint64_t mask = hash64(5, 7, n);
@@ -305,13 +305,13 @@ TEST_CASE("The fast form of a weak classifier votes as the plain one for every v
 }
 
 TEST_CASE("Output conversions round to nearest") {
-  CHECK(probability_uint8(uint64_t{1} << 60) == 255);
-  CHECK(probability_uint8(uint64_t{1} << 59) == 128);
-  CHECK(probability_uint8(0) == 0);
-  CHECK(probability_uint16(uint64_t{1} << 60) == 65535);
-  CHECK(probability_uint16(uint64_t{1} << 58) == 16384);
-  CHECK(probability_float(uint64_t{1} << 60) == 1.0F);
-  CHECK(probability_float(uint64_t{3} << 58) == 0.75F);
+  CHECK(tree::probability_uint8(uint64_t{1} << 60) == 255);
+  CHECK(tree::probability_uint8(uint64_t{1} << 59) == 128);
+  CHECK(tree::probability_uint8(0) == 0);
+  CHECK(tree::probability_uint16(uint64_t{1} << 60) == 65535);
+  CHECK(tree::probability_uint16(uint64_t{1} << 58) == 16384);
+  CHECK(tree::probability_float(uint64_t{1} << 60) == 1.0F);
+  CHECK(tree::probability_float(uint64_t{3} << 58) == 0.75F);
 }
 
 TEST_CASE("fixed point against the recursion in doubles on 3000 random trees") {
@@ -328,7 +328,7 @@ TEST_CASE("fixed point against the recursion in doubles on 3000 random trees") {
     std::vector<double> q;
     q.reserve(fixed.size());
     for (const uint32_t value : fixed) q.push_back(value * 0x1.0p-30);
-    const Thresholds thresholds = make_thresholds(model.e1, model.e2, false);
+    const Thresholds thresholds = tree::make_thresholds(model.e1, model.e2, false);
     for (uint64_t trial = 0; trial < 3; ++trial) {
       std::vector<int32_t> responses;
       for (uint64_t f = 0; f < model.features.size(); ++f) {
@@ -365,7 +365,7 @@ TEST_CASE("the stack walk equals the reference at every voxel") {
       const std::vector<uint32_t> q = node_probabilities(model);
       for (int64_t i = 0; i < v.voxels(); ++i) {
         const auto responses = responses_at(model, v, v.grid().voxel(i));
-        REQUIRE(p[i] == probability_float(posterior_q60(model, rule, q, responses)));
+        REQUIRE(p[i] == tree::probability_float(posterior_q60(model, rule, q, responses)));
       }
     }
   }
@@ -510,7 +510,7 @@ TEST_CASE("A compiled model is refused on images of another layout") {
 TEST_CASE("H is exact for the largest sums of alphas") {
   for (const int32_t sum : {0, 1, 1 << 30, INT32_MAX - 1, INT32_MAX}) {
     for (const int32_t votes : {0, sum / 3, sum / 2, sum}) {
-      CHECK(strong_value(votes, sum) == int64_t{2} * votes - sum);
+      CHECK(tree::strong_value(votes, sum) == int64_t{2} * votes - sum);
     }
   }
 }

@@ -86,8 +86,8 @@ uint64_t stack_mean(const EvaluateJob& job, const std::vector<TreeView>& trees, 
   }
   if (trees.size() == 1) return stack_posterior(trees[0], bases);
   uint64_t sum = 0;
-  for (const TreeView& tree : trees) sum += ensemble_term(stack_posterior(tree, bases));
-  return ensemble_mean_q60(sum, trees.size());
+  for (const TreeView& tree : trees) sum += tree::ensemble_term(stack_posterior(tree, bases));
+  return tree::ensemble_mean_q60(sum, trees.size());
 }
 
 void stack_walk(const EvaluateJob& job) {

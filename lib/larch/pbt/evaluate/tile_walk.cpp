@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "larch/core/parallel.h"
-#include "larch/learning/lane_kernels.h"
+#include "larch/features/lane_kernels.h"
 
 namespace larch::pbt::cpu {
 namespace {
+
+using features::cpu::kLanes;
+using features::cpu::lane_kernels;
+using features::cpu::LaneKernels;
+using features::cpu::VoteRule;
 
 /// How often early rejection is tested inside a node.
 constexpr int kRejectionPeriod = 8;
@@ -126,12 +131,12 @@ class TileWalker {
     for (const TreePlan& tree : plan_.trees) {
       walk(tree);
       for (size_t i = 0; i < sum_.size(); ++i) {
-        sum_[i] += ensemble_term(total_[static_cast<size_t>(root_[i].place)]);
+        sum_[i] += tree::ensemble_term(total_[static_cast<size_t>(root_[i].place)]);
       }
     }
     for (size_t i = 0; i < root_.size(); ++i) {
       store_probability(job_, voxels_[i],
-                        trees > 1 ? ensemble_mean_q60(sum_[i], trees)
+                        trees > 1 ? tree::ensemble_mean_q60(sum_[i], trees)
                                   : total_[static_cast<size_t>(root_[i].place)]);
     }
   }

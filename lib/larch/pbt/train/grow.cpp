@@ -70,9 +70,10 @@ void split_node(Growth& g, size_t n, const Context& context) {
   NodeSamples list = std::move(g.lists[n]);
   const std::vector<WeakClassifier> weaks = pool_weaks(model, model.nodes[n]);
   NodeSamples children[2];
-  route_training(g, list,
-                 strong_scores(g.pool, weaks, places_of(g.images, g.samples, list.index), context),
-                 children, context.threads);
+  route_training(
+      g, list,
+      learning::strong_scores(g.pool, weaks, places_of(g.images, g.samples, list.index), context),
+      children, context.threads);
   route_visits(g, model.nodes[n], list, children, context);
   g.visits[n] = std::move(list.held_out);
   const bool separated = !children[0].index.empty() && !children[1].index.empty();
@@ -157,7 +158,7 @@ Batch make_batch(const Growth& g, size_t first, size_t end, size_t at_once,
 void finish_nodes(Growth& g, size_t first, size_t end, const TrainHooks& hooks,
                   const Context& context) {
   const size_t at_once =
-      hooks.samples_at_once > 0 ? hooks.samples_at_once : samples_at_once(g.pool);
+      hooks.samples_at_once > 0 ? hooks.samples_at_once : learning::samples_at_once(g.pool);
   while (first < end) {
     report_node(g, first, context);
     const Batch batch = make_batch(g, first, end, at_once, context);
@@ -214,13 +215,14 @@ void route_visits(const Growth& g, const Node& node, NodeSamples& list, NodeSamp
                   const Context& context) {
   const std::vector<WeakClassifier> weaks = pool_weaks(g.partial.model, node);
   const std::vector<uint32_t> visited = visited_samples(list);
-  route_held_out(g, list,
-                 strong_scores(g.pool, weaks, places_of(g.images, g.held_out, visited), context),
-                 children);
+  route_held_out(
+      g, list,
+      learning::strong_scores(g.pool, weaks, places_of(g.images, g.held_out, visited), context),
+      children);
 }
 
-SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
-                       std::span<const uint32_t> index) {
+learning::SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
+                                 std::span<const uint32_t> index) {
   return {images.data.data(), samples.bases.data(), samples.size(), index};
 }
 

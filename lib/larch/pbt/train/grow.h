@@ -33,7 +33,7 @@ struct Growth {
   const TrainConfig& config;
   const std::vector<TrainingVolume>& volumes;
   const TrainingImages& images;
-  FeaturePool& pool;
+  learning::FeaturePool& pool;
   const std::vector<features::HaarFeature>& haar;
   SampleSet& samples;
   SampleSet& held_out;
@@ -64,8 +64,8 @@ std::vector<uint32_t> draw_features(const std::vector<uint32_t>& from, size_t po
                                     uint64_t seed, uint64_t id);
 
 /// The samples `index` of a set and where they lie in the images.
-SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
-                       std::span<const uint32_t> index);
+learning::SamplePlaces places_of(const TrainingImages& images, const SampleSet& samples,
+                                 std::span<const uint32_t> index);
 
 /// A node's weak classifiers with pool indices, as the votes are cast.
 std::vector<WeakClassifier> pool_weaks(const Model& model, const Node& node);

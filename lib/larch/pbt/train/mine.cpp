@@ -20,14 +20,14 @@ constexpr uint64_t kMineStream = 0x6d696e65;  // "mine"
 std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& samples,
                                             size_t first_node, const Context& context) {
   const Model& model = g.partial.model;
-  const Thresholds thresholds = make_thresholds(model.e1, model.e2, false);
+  const Thresholds thresholds = tree::make_thresholds(model.e1, model.e2, false);
   std::vector<std::vector<uint32_t>> at(model.nodes.size());
   for (uint32_t i = 0; i < samples.size(); ++i) at[0].push_back(i);
   for (size_t n = 0; n < first_node; ++n) {
     const Node& node = model.nodes[n];
     if (node.is_leaf() || at[n].empty()) continue;
-    const std::vector<int32_t> h = strong_scores(g.pool, pool_weaks(model, node),
-                                                 places_of(g.images, samples, at[n]), context);
+    const std::vector<int32_t> h = learning::strong_scores(
+        g.pool, pool_weaks(model, node), places_of(g.images, samples, at[n]), context);
     for (size_t k = 0; k < at[n].size(); ++k) {
       const Split s = split_weight(kOneQ30, h[k], thresholds, model.logistic.data());
       if (s.descend_left > 0) at[static_cast<size_t>(node.left)].push_back(at[n][k]);

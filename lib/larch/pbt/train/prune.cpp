@@ -27,7 +27,7 @@ class Pruner {
         visits_(visits),
         samples_(held_out),
         q_(node_probabilities(model)),
-        thresholds_(make_thresholds(model.e1, model.e2, false)) {
+        thresholds_(tree::make_thresholds(model.e1, model.e2, false)) {
     total_mass_ = std::accumulate(held_out.mass.begin(), held_out.mass.end(), 0.0);
   }
 
@@ -174,7 +174,7 @@ HeldOutScore score(const std::vector<double>& posterior, const SampleSet& sample
 std::vector<double> held_out_posteriors(const Growth& growth) {
   const Model& model = growth.partial.model;
   const std::vector<uint32_t> q = node_probabilities(model);
-  const Thresholds thresholds = make_thresholds(model.e1, model.e2, false);
+  const Thresholds thresholds = tree::make_thresholds(model.e1, model.e2, false);
   std::vector<uint64_t> q60(growth.held_out.size(), 0);
   for (size_t n = 0; n < growth.lists.size(); ++n) {
     const Node& node = model.nodes[n];

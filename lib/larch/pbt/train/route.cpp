@@ -31,7 +31,7 @@ void route_training(const Growth& g, const NodeSamples& list, std::span<const in
   const auto band = static_cast<int64_t>(std::llround(config.routing_band * kOneQ30));
   const uint32_t* logistic = g.partial.model.logistic.data();
   const auto route = [&](size_t k, NodeSamples& left, NodeSamples& right) {
-    const uint32_t p = logistic_q30(logistic, scores[k]);
+    const uint32_t p = tree::logistic_q30(logistic, scores[k]);
     const int64_t above_half = static_cast<int64_t>(p) - kOneQ30 / 2;
     const uint64_t mass = list.mass[k];
     if (above_half > band) {
@@ -42,7 +42,7 @@ void route_training(const Growth& g, const NodeSamples& list, std::span<const in
       give(left, list.index[k], mass);
       give(right, list.index[k], mass);
     } else {
-      const uint64_t to_right = mass_times_q30(mass, p);
+      const uint64_t to_right = tree::mass_times_q30(mass, p);
       give(right, list.index[k], to_right);
       give(left, list.index[k], mass - to_right);
     }
@@ -65,7 +65,7 @@ void route_training(const Growth& g, const NodeSamples& list, std::span<const in
 void route_held_out(const Growth& g, NodeSamples& list, std::span<const int32_t> scores,
                     NodeSamples children[2]) {
   const Model& model = g.partial.model;
-  const Thresholds thresholds = make_thresholds(model.e1, model.e2, false);
+  const Thresholds thresholds = tree::make_thresholds(model.e1, model.e2, false);
   for (size_t k = 0; k < list.held_out.size(); ++k) {
     HeldOutVisit& visit = list.held_out[k];
     visit.h = scores[k];

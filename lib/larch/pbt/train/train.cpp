@@ -14,10 +14,10 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/learning/votes.h"
-#include "larch/pbt/self_test.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/grow.h"
 #include "larch/pbt/train/lowest_hash.h"
+#include "larch/tree/self_test.h"
 
 namespace larch::pbt {
 namespace {
@@ -73,7 +73,7 @@ Model new_model(const TrainConfig& config, const image::ModelSpace& space,
   model.prior = config.tree.prior;
   model.prior_value = config.tree.prior_value;
   model.smoothing = config.tree.smoothing;
-  model.logistic = make_logistic_table();
+  model.logistic = tree::make_logistic_table();
   model.info.class_name = config.labels.class_name;
   model.info.class_value = config.labels.class_value;
   model.info.seed = seed;
@@ -106,7 +106,7 @@ struct Material {
   const std::vector<features::HaarFeature> haar;
   SampleSet samples{}, held_out{};
   TrainingImages images{};
-  FeaturePool pool{};
+  learning::FeaturePool pool{};
   /// How often each volume counts for each tree of an ensemble; empty without bootstrap.
   std::vector<std::vector<uint32_t>> occurrences{};
 
@@ -133,10 +133,11 @@ Material gather(const std::vector<TrainingVolume>& volumes, const TrainConfig& c
   m.images = load_training_images(volumes, channels, config.space.padding, pad, context);
   place_samples(m.samples, volumes, m.images);
   place_samples(m.held_out, volumes, m.images);
-  m.pool = make_feature_pool(m.haar, m.images.common_layouts(), config.tree.tap_cost, context);
+  m.pool =
+      learning::make_feature_pool(m.haar, m.images.common_layouts(), config.tree.tap_cost, context);
   const std::vector<uint32_t> range =
       lowest_hash_samples(m.samples, kRangeSamples, context.seed, context.threads);
-  range_pool(m.pool, places_of(m.images, m.samples, range), context);
+  learning::range_pool(m.pool, places_of(m.images, m.samples, range), context);
   return m;
 }
 
@@ -351,7 +352,7 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
     held_out = held_out_score(m, model, context);
     model.info.validation = {{"log_loss", held_out.log_loss}, {"auc", held_out.auc}};
   }
-  model.self_tests = make_self_tests(model, context.seed);
+  model.self_tests = make_self_tests(model, model.features.size(), context.seed);
   write_report(m, model, validated ? &held_out : nullptr, report);
   check_model(model);
   return model;

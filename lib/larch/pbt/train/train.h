@@ -72,7 +72,8 @@ struct StrongClassifier {
 /// The weight of a weak classifier with this error, Q20, at most kMaxAlphaQ20, which models may
 /// hold.
 int32_t alpha_q20(double error);
-StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const FeaturePool& pool,
-                                   double worst_error, size_t selected);
+StrongClassifier strong_classifier(std::span<const learning::BoostRound> rounds,
+                                   const learning::FeaturePool& pool, double worst_error,
+                                   size_t selected);
 
 }  // namespace larch::pbt

@@ -53,9 +53,9 @@ NodeTask make_task(const Growth& g, size_t n, const Context& context) {
 
 std::vector<StrongClassifier> train_nodes(const Growth& g, std::span<const NodeTask> tasks,
                                           const Context& context) {
-  std::vector<BoostProblem> problems;
+  std::vector<learning::BoostProblem> problems;
   for (const NodeTask& task : tasks) {
-    BoostProblem& problem = problems.emplace_back();
+    learning::BoostProblem& problem = problems.emplace_back();
     problem.places = places_of(g.images, g.samples, task.selected);
     problem.features = task.features;
     problem.positive = task.positive;
@@ -63,7 +63,7 @@ std::vector<StrongClassifier> train_nodes(const Growth& g, std::span<const NodeT
     problem.rounds = task.rounds;
     problem.kind = g.config.tree.weak;
   }
-  const auto rounds = boost(g.pool, problems, context);
+  const auto rounds = learning::boost(g.pool, problems, context);
   std::vector<StrongClassifier> strong;
   for (size_t k = 0; k < tasks.size(); ++k) {
     strong.push_back(
@@ -77,7 +77,8 @@ size_t best_length(const Growth& g, const NodeSamples& list,
   const auto patience = static_cast<size_t>(g.config.validation.patience);
   if (patience == 0 || list.held_out.empty() || weaks.empty()) return weaks.size();
   const std::vector<uint32_t> index = visited_samples(list);
-  const Votes votes = cast_votes(g.pool, weaks, places_of(g.images, g.held_out, index), context);
+  const learning::Votes votes =
+      learning::cast_votes(g.pool, weaks, places_of(g.images, g.held_out, index), context);
   double mass[2] = {0, 0};
   for (const HeldOutVisit& v : list.held_out) mass[g.held_out.positive[v.sample]] += v.weight;
   std::vector<int32_t> h(index.size(), 0);
@@ -104,11 +105,12 @@ int32_t alpha_q20(double error) {
   return static_cast<int32_t>(std::llround(std::min<double>(alpha, kMaxAlphaQ20)));
 }
 
-StrongClassifier strong_classifier(std::span<const BoostRound> rounds, const FeaturePool& pool,
-                                   double worst_error, size_t selected) {
+StrongClassifier strong_classifier(std::span<const learning::BoostRound> rounds,
+                                   const learning::FeaturePool& pool, double worst_error,
+                                   size_t selected) {
   StrongClassifier strong;
   const double smallest = 1.0 / (2.0 * static_cast<double>(selected));
-  for (const BoostRound& round : rounds) {
+  for (const learning::BoostRound& round : rounds) {
     if (!round.found) break;
     const double error = round.error();
     if (error >= worst_error) break;

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/learning/lane_kernels.h"
+#include "larch/features/lane_kernels.h"
 
-namespace larch::pbt::cpu {
+namespace larch::features::cpu {
 
 std::span<const LaneKernels> all_lane_kernels() {
-  static const LaneKernels sets[] = {kPortableKernels, kAvx2Kernels};
-  return {sets, __builtin_cpu_supports("avx2") ? size_t{2} : size_t{1}};
+  return {&kPortableKernels, 1};
 }
 
 const LaneKernels& lane_kernels() {
@@ -14,4 +13,4 @@ const LaneKernels& lane_kernels() {
   return best;
 }
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::features::cpu

@@ -5,13 +5,12 @@
 #include <cstdint>
 
 #include "larch/core/host_device.h"
-#include "larch/features/tap.h"
 #include "larch/learning/weak_math.h"
 
-namespace larch::pbt {
+namespace larch::tree {
 
-constexpr int kAlphaBits = 20;                     ///< alpha and H are Q20 integers
-constexpr int32_t kMaxAlphaQ20 = 8 << kAlphaBits;  ///< e^-16 of the samples are wrong
+using learning::kAlphaBits;
+using learning::kMaxAlphaQ20;
 constexpr uint32_t kOneQ30 = 1u << 30;  ///< probability 1, and a voxel's weight at the root
 constexpr int kLogisticSteps = 4096;    ///< the table has one entry more
 constexpr int kMaxDepth = 32;
@@ -79,31 +78,6 @@ struct NodeRecord {
   uint32_t q = 0;         ///< empirical probability of the positive class, Q30
 };
 
-/// A weak classifier as the evaluators read it.
-struct WeakRecord {
-  int32_t first_tap = 0;
-  uint16_t n_tap = 0;
-  uint16_t channel = 0;
-  CodeMap codes;
-  BinMap bins;
-  uint16_t unused = 0;
-  int32_t alpha = 0;  ///< Q20
-  uint64_t mask = 0;
-};
-
-/// A compiled tree for one layout of the integral volumes; the pointers are of one device.
-struct TreeView {
-  const NodeRecord* nodes = nullptr;
-  const WeakRecord* weaks = nullptr;
-  const features::LinearTap* taps = nullptr;
-  const uint32_t* logistic = nullptr;
-  const int32_t* rest = nullptr;  ///< per weak: sum of the alphas that follow it in its node
-  Thresholds thresholds;
-  int32_t node_count = 0;
-  int32_t depth = 0;
-  int32_t early_rejection = 0;
-};
-
 /// Early rejection: once the remaining weak classifiers cannot bring H back across the outer
 /// threshold, the voxel's way is certain. `partial` is the sum so far, `rest` the sum of the alphas
 /// to come. Exact: the outcome of split_weight is unchanged.
@@ -152,4 +126,4 @@ LARCH_HD uint64_t mass_times_q30(uint64_t mass, uint32_t p_q30) {
   return (upper << 2) | ((low & 0xffffffffULL) >> 30);
 }
 
-}  // namespace larch::pbt
+}  // namespace larch::tree

@@ -9,26 +9,26 @@
 #include "larch/features/tap.h"
 #include "larch/learning/weak_math.h"
 
-namespace larch::pbt::cpu {
+namespace larch::features::cpu {
 
 /// Voxels (or samples) that the inner loops of the CPU take together.
 constexpr int kLanes = 8;
 
 /// A weak classifier as the loops read it. `value` is added where it votes +1.
 struct VoteRule {
-  const features::LinearTap* taps = nullptr;
+  const LinearTap* taps = nullptr;
   int32_t n_tap = 0;
   uint32_t value = 0;
-  CodeMap codes;
-  BinMap bins;
+  learning::CodeMap codes;
+  learning::BinMap bins;
   uint64_t mask = 0;
 };
 
 /// A feature as the loops read it that compute codes from a patch (see PatchPlan).
 struct CodeRule {
-  const features::LinearTap* taps = nullptr;  ///< offset: row of the patch
+  const LinearTap* taps = nullptr;  ///< offset: row of the patch
   int32_t n_tap = 0;
-  CodeMap codes;
+  learning::CodeMap codes;
 };
 
 /// The inner loops of evaluation and training, once for each instruction set; all give the same
@@ -63,4 +63,4 @@ std::span<const LaneKernels> all_lane_kernels();
 extern const LaneKernels kPortableKernels;
 extern const LaneKernels kAvx2Kernels;  ///< only where the compiler targets x86-64
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::features::cpu

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/learning/lane_kernels.h"
+#include "larch/features/lane_kernels.h"
 
-namespace larch::pbt::cpu {
+namespace larch::features::cpu {
 namespace {
 
 // Vectors of this length are split by the compiler where the machine has shorter ones.
@@ -28,10 +28,10 @@ void store_bytes(uint8_t* at, U32 values) {
   for (int k = 0; k < kLanes; ++k) at[k] = static_cast<uint8_t>(values[k]);
 }
 
-#include "larch/learning/lane_kernels.inc"
+#include "larch/features/lane_kernels.inc"
 
 }  // namespace
 
 const LaneKernels kPortableKernels{"portable", vote_rows, vote_points, patch_codes, patch_values};
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::features::cpu

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <immintrin.h>
 
-#include "larch/learning/lane_kernels.h"
+#include "larch/features/lane_kernels.h"
 
 // This file alone is compiled for AVX2; see lane_kernels.inc for what it must not do.
-namespace larch::pbt::cpu {
+namespace larch::features::cpu {
 namespace {
 
 typedef uint32_t U32 __attribute__((vector_size(32)));
@@ -37,10 +37,10 @@ void store_bytes(uint8_t* at, U32 values) {
                                                     _mm256_extracti128_si256(bytes, 1)));
 }
 
-#include "larch/learning/lane_kernels.inc"
+#include "larch/features/lane_kernels.inc"
 
 }  // namespace
 
 const LaneKernels kAvx2Kernels{"avx2", vote_rows, vote_points, patch_codes, patch_values};
 
-}  // namespace larch::pbt::cpu
+}  // namespace larch::features::cpu
