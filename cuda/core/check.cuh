@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include "larch/core/device.h"
 #include "larch/core/error.h"
 
 namespace larch::cuda {
@@ -25,6 +26,11 @@ inline void check_launch(const char* kernel) {
 #ifndef NDEBUG
   check(cudaDeviceSynchronize(), kernel);
 #endif
+}
+
+/// The queue that the work of a context's device goes to: the stream argument of every launch.
+inline cudaStream_t stream_of(const Device& device) {
+  return static_cast<cudaStream_t>(device.stream);
 }
 
 }  // namespace larch::cuda

@@ -43,4 +43,18 @@ size_t total_bytes(int index) {
   return properties.totalGlobalMem;
 }
 
+void* create_stream(const Device& device) {
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  cudaStream_t stream = nullptr;
+  // Without the implicit waits that ordinary streams have for the default one.
+  LARCH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+
+void destroy_stream(const Device& device) {
+  // A destructor calls this: an error here was reported by an earlier call.
+  cudaSetDevice(device.index);
+  cudaStreamDestroy(stream_of(device));
+}
+
 }  // namespace larch::cuda

@@ -32,7 +32,7 @@ class Staging {
   static constexpr size_t kWorthIt = size_t{4} << 20;
 
   /// Each of these returns false if there is no pinned memory to be had.
-  bool to_device(void* to, const void* from, size_t bytes) {
+  bool to_device(cudaStream_t stream, void* to, const void* from, size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (!ready()) return false;
     int side = 0;
@@ -40,20 +40,20 @@ class Staging {
       const size_t count = std::min(kPiece, bytes - at);
       LARCH_CUDA_CHECK(cudaEventSynchronize(arrived_[side]));
       copy_on_host(piece_[side], static_cast<const uint8_t*>(from) + at, count);
-      send(static_cast<uint8_t*>(to) + at, piece_[side], count, side);
+      send(stream, static_cast<uint8_t*>(to) + at, piece_[side], count, side);
     }
     return true;
   }
-  bool to_host(void* to, const void* from, size_t bytes) {
+  bool to_host(cudaStream_t stream, void* to, const void* from, size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (!ready()) return false;
     const auto* source = static_cast<const uint8_t*>(from);
     int side = 0;
-    send(piece_[0], source, std::min(kPiece, bytes), 0);
+    send(stream, piece_[0], source, std::min(kPiece, bytes), 0);
     for (size_t at = 0; at < bytes; at += kPiece, side = 1 - side) {
       const size_t next = at + kPiece;
       if (next < bytes) {
-        send(piece_[1 - side], source + next, std::min(kPiece, bytes - next), 1 - side);
+        send(stream, piece_[1 - side], source + next, std::min(kPiece, bytes - next), 1 - side);
       }
       LARCH_CUDA_CHECK(cudaEventSynchronize(arrived_[side]));
       copy_on_host(static_cast<uint8_t*>(to) + at, piece_[side], std::min(kPiece, bytes - at));
@@ -79,9 +79,9 @@ class Staging {
     }
     return true;
   }
-  void send(void* to, const void* from, size_t bytes, int side) {
-    LARCH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, nullptr));
-    LARCH_CUDA_CHECK(cudaEventRecord(arrived_[side], nullptr));
+  void send(cudaStream_t stream, void* to, const void* from, size_t bytes, int side) {
+    LARCH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    LARCH_CUDA_CHECK(cudaEventRecord(arrived_[side], stream));
   }
   static void copy_on_host(uint8_t* to, const uint8_t* from, size_t bytes) {
     constexpr int kThreads = 4;
@@ -104,40 +104,48 @@ Staging* staging(int index) {
 
 }  // namespace
 
-void* allocate(int index, size_t bytes) {
-  LARCH_CUDA_CHECK(cudaSetDevice(index));
-  keep_released(index);
+void* allocate(const Device& device, size_t bytes) {
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  keep_released(device.index);
   void* data = nullptr;
-  const cudaError_t status = cudaMallocAsync(&data, bytes, nullptr);
+  const cudaError_t status = cudaMallocAsync(&data, bytes, larch::cuda::stream_of(device));
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw MemoryError("not enough device memory: needed " + std::to_string(bytes) +
-                      " bytes, free " + std::to_string(free_memory_bytes(Device::cuda(index))) +
+                      " bytes, free " + std::to_string(free_memory_bytes(device)) +
                       "; use a smaller input or --device cpu");
   }
   LARCH_CUDA_CHECK(status);
   return data;
 }
 
-void release(int index, void* data) {
-  cudaSetDevice(index);
-  cudaFreeAsync(data,
-                nullptr);  // a destructor calls this: an error here was reported by an earlier call
+void release(const Device& device, void* data) {
+  // A destructor calls this: an error here was reported by an earlier call.
+  cudaSetDevice(device.index);
+  cudaFreeAsync(data, larch::cuda::stream_of(device));
 }
 
-void set_zero(int index, void* data, size_t bytes) {
-  LARCH_CUDA_CHECK(cudaSetDevice(index));
-  LARCH_CUDA_CHECK(cudaMemset(data, 0, bytes));
+void set_zero(const Device& device, void* data, size_t bytes) {
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  LARCH_CUDA_CHECK(cudaMemsetAsync(data, 0, bytes, larch::cuda::stream_of(device)));
 }
 
 void copy(const Device& to_device, void* to, const Device& from_device, const void* from,
           size_t bytes) {
   const Device& gpu = to_device.is_cuda() ? to_device : from_device;
+  const cudaStream_t stream = larch::cuda::stream_of(gpu);
   LARCH_CUDA_CHECK(cudaSetDevice(gpu.index));
   Staging* pinned = bytes >= Staging::kWorthIt ? staging(gpu.index) : nullptr;
-  if (pinned != nullptr && !from_device.is_cuda() && pinned->to_device(to, from, bytes)) return;
-  if (pinned != nullptr && !to_device.is_cuda() && pinned->to_host(to, from, bytes)) return;
-  LARCH_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+  if (pinned != nullptr && !from_device.is_cuda() && pinned->to_device(stream, to, from, bytes)) {
+    return;
+  }
+  if (pinned != nullptr && !to_device.is_cuda() && pinned->to_host(stream, to, from, bytes)) return;
+  if (stream == nullptr) {
+    LARCH_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+    return;
+  }
+  LARCH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  LARCH_CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 
 }  // namespace larch::memory::cuda

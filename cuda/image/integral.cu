@@ -198,27 +198,28 @@ unsigned blocks_for(int64_t items, int per_block) {
 }
 
 void integrate_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind, Padding padding,
-                       const IntegralLayout& layout, uint32_t* out) {
+                       const IntegralLayout& layout, uint32_t* out, cudaStream_t stream) {
   uint32_t* base = out + layout.offset;
   const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
-  LARCH_CUDA_CHECK(cudaMemsetAsync(base, 0, static_cast<size_t>(plane) * sizeof(uint32_t)));
+  LARCH_CUDA_CHECK(cudaMemsetAsync(base, 0, static_cast<size_t>(plane) * sizeof(uint32_t), stream));
   const int planes = voxels.size.z + 2 * layout.pad;
   // Several blocks a plane where there are few planes, so that all processors have their share.
   constexpr int kEnoughBlocks = 512;
   constexpr int kMostParts = 4;
   const int parts = std::clamp((kEnoughBlocks + planes - 1) / planes, 1, kMostParts);
   plane_kernel_of(kind)<<<dim3(static_cast<unsigned>(planes), static_cast<unsigned>(parts)),
-                          kPlaneWarps * kWarp>>>(voxels, padding, layout, out);
+                          kPlaneWarps * kWarp, 0, stream>>>(voxels, padding, layout, out);
   larch::cuda::check_launch("plane_kernel");
-  planes_kernel<<<blocks_for(plane, 128), 128>>>(base + plane, plane, planes);
+  planes_kernel<<<blocks_for(plane, 128), 128, 0, stream>>>(base + plane, plane, planes);
   larch::cuda::check_launch("planes_kernel");
 }
 
 }  // namespace
 
-void integrate(const IntegrateJob& job) {
-  const Device device = Device::cuda(job.device_index);
-  LARCH_CUDA_CHECK(cudaSetDevice(job.device_index));
+void integrate(const IntegrateJob& job, const Context& context) {
+  const Device& device = context.device;
+  const cudaStream_t stream = larch::cuda::stream_of(device);
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   int levels = 0;
   for (const ChannelSpec& channel : job.channels) levels = std::max(levels, channel.level);
   std::vector<Buffer<int16_t>> pyramid;
@@ -236,15 +237,15 @@ void integrate(const IntegrateJob& job) {
                                      static_cast<size_t>(size.z));
     const dim3 grid(blocks_for(size.x, 64), static_cast<unsigned>(size.y),
                     static_cast<unsigned>(size.z));
-    pyramid_kernel<<<grid, 64>>>(fine, VolumeView<int16_t>{pyramid.back().data(), size});
+    pyramid_kernel<<<grid, 64, 0, stream>>>(fine, VolumeView<int16_t>{pyramid.back().data(), size});
     larch::cuda::check_launch("pyramid_kernel");
     views.push_back({pyramid.back().data(), size});
   }
   for (size_t c = 0; c < job.channels.size(); ++c) {
     integrate_channel(views[static_cast<size_t>(job.channels[c].level)], job.channels[c].kind,
-                      job.padding, job.layouts[c], job.out);
+                      job.padding, job.layouts[c], job.out, stream);
   }
-  LARCH_CUDA_CHECK(cudaDeviceSynchronize());
+  LARCH_CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 
 }  // namespace larch::image::cuda

@@ -23,7 +23,7 @@ void walk_tree(const EvaluateJob& job, const WalkArguments& arguments, int64_t v
                const Device& device) {
   const NodeRecord& root = job.trees[0].nodes[0];
   if (root.left < 0) {
-    constant_kernel<<<blocks_for(voxels, 256), 256>>>(
+    constant_kernel<<<blocks_for(voxels, 256), 256, 0, larch::cuda::stream_of(device)>>>(
         arguments, static_cast<uint64_t>(kOneQ30) * root.q, voxels);
     larch::cuda::check_launch("constant_kernel");
   } else if (job.walk == Walk::kStack) {
@@ -47,7 +47,8 @@ void walk_ensemble(const EvaluateJob& job, WalkArguments arguments, int64_t voxe
     walk_tree(one, arguments, voxels, device);
   }
   arguments.sum = nullptr;
-  mean_kernel<<<blocks_for(voxels, 256), 256>>>(arguments, sum.data(), job.trees.size(), voxels);
+  mean_kernel<<<blocks_for(voxels, 256), 256, 0, larch::cuda::stream_of(device)>>>(
+      arguments, sum.data(), job.trees.size(), voxels);
   larch::cuda::check_launch("mean_kernel");
 }
 
@@ -55,7 +56,7 @@ void walk_ensemble(const EvaluateJob& job, WalkArguments arguments, int64_t voxe
 
 std::shared_ptr<const Prepared> prepare_direct(const EvaluateJob& job, Walk walk,
                                                const Device& device) {
-  return prepared<Prepared>(job, walk, [&] {
+  return prepared<Prepared>(job, walk, device, [&] {
     auto made = std::make_shared<Prepared>();
     made->packed = pack_tree(job.trees[0], {job.layouts, static_cast<size_t>(job.channel_count)},
                              nullptr, device);
@@ -63,12 +64,12 @@ std::shared_ptr<const Prepared> prepare_direct(const EvaluateJob& job, Walk walk
   });
 }
 
-void evaluate(const EvaluateJob& job) {
+void evaluate(const EvaluateJob& job, const Context& context) {
   if (job.channel_count > kMaxChannels) {
     throw UsageError("pbt::evaluate: more than 64 channels on a CUDA device");
   }
-  const Device device = Device::cuda(job.device_index);
-  LARCH_CUDA_CHECK(cudaSetDevice(job.device_index));
+  const Device& device = context.device;
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   const int64_t voxels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
   Buffer<uint8_t> roi;
   if (job.roi != nullptr) {
@@ -95,7 +96,7 @@ void evaluate(const EvaluateJob& job) {
   if (job.host_out != nullptr) {
     out.download(std::span<uint8_t>(static_cast<uint8_t*>(job.host_out), bytes));
   } else {
-    LARCH_CUDA_CHECK(cudaDeviceSynchronize());
+    LARCH_CUDA_CHECK(cudaStreamSynchronize(larch::cuda::stream_of(device)));
   }
 }
 

@@ -215,4 +215,17 @@ size_t level_state_bytes();
 /// Value of a device's attribute.
 int device_attribute(cudaDeviceAttr which, const Device& device);
 
+/// Bytes that the tile kernels declare themselves, rounded up.
+constexpr int kStaticShared = 64;
+/// Shared memory that a block of them may ask for at its launch.
+int most_shared_memory(const Device& device);
+/// Lets a kernel ask for that much. The attribute belongs to the kernel and not to a launch: it is
+/// the same for all, so that threads which launch the kernel side by side do not lower it for each
+/// other.
+template <class Kernel>
+void allow_shared_memory(Kernel kernel, const Device& device) {
+  LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        most_shared_memory(device)));
+}
+
 }  // namespace larch::pbt::cuda

@@ -249,8 +249,7 @@ void launch(const WalkArguments& arguments, Tiling t, size_t bytes, const Device
              count_of(arguments.size.z, voxels.z)};
   const auto warps = static_cast<size_t>(volume_of(t.bricks));
   const auto threads = static_cast<unsigned>(32 * warps);
-  LARCH_CUDA_CHECK(cudaFuncSetAttribute(
-      tile_kernel<kStaged>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  allow_shared_memory(tile_kernel<kStaged>, device);
   int per_processor = 0;
   LARCH_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &per_processor, tile_kernel<kStaged>, static_cast<int>(threads), bytes));
@@ -265,9 +264,11 @@ void launch(const WalkArguments& arguments, Tiling t, size_t bytes, const Device
   Buffer<unsigned long long> total(device, blocks * warps * kPasses * 32);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
-  tile_kernel<kStaged><<<static_cast<unsigned>(blocks), threads, bytes>>>(
-      arguments, t, Scratch{weights.data(), masks.data(), total.data(), static_cast<int>(depth)},
-      next.data());
+  tile_kernel<kStaged>
+      <<<static_cast<unsigned>(blocks), threads, bytes, larch::cuda::stream_of(device)>>>(
+          arguments, t,
+          Scratch{weights.data(), masks.data(), total.data(), static_cast<int>(depth)},
+          next.data());
   larch::cuda::check_launch("tile_kernel");
 }
 
@@ -291,9 +292,7 @@ std::shared_ptr<PreparedTiles> prepare_tiles(const EvaluateJob& job, const Devic
     made->mixed = std::any_of(job.trees[0].weaks.begin(), job.trees[0].weaks.end(),
                               [channel](const WeakRecord& w) { return w.channel != channel; });
     const TapBox box = tap_box(job.trees[0], layouts[static_cast<size_t>(channel)], channel);
-    const auto limit =
-        static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) -
-        64 - level_state_bytes();
+    const size_t limit = static_cast<size_t>(most_shared_memory(device)) - level_state_bytes();
     made->shared_bytes = plan_staged(job.tile, box, limit, made->tiling);
     made->staged = made->shared_bytes > 0 && fits_packed(job.trees[0], channel);
     made->copy_bytes = static_cast<size_t>(made->tiling.plane) *
@@ -316,9 +315,13 @@ int device_attribute(cudaDeviceAttr which, const Device& device) {
   return value;
 }
 
+int most_shared_memory(const Device& device) {
+  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device) - kStaticShared;
+}
+
 void tile_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device) {
   const auto tiles =
-      prepared<PreparedTiles>(job, Walk::kTile, [&] { return prepare_tiles(job, device); });
+      prepared<PreparedTiles>(job, Walk::kTile, device, [&] { return prepare_tiles(job, device); });
   arguments.tree = tiles->packed.view;
   if (tiles->staged && arguments.tree.depth <= kMaxLevels) {
     walk_levels(arguments, tiles->tiling, tiles->copy_bytes, tiles->mixed, device);

@@ -268,8 +268,7 @@ void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t co
   const bool early = arguments.tree.early_rejection != 0;
   const auto kernel = mixed ? (early ? level_kernel<true, true> : level_kernel<true, false>)
                             : (early ? level_kernel<false, true> : level_kernel<false, false>);
-  LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(bytes)));
+  allow_shared_memory(kernel, device);
   const unsigned threads = 32 * (mixed ? kWarps<true> : kWarps<false>);
   const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   const auto blocks = static_cast<size_t>(
@@ -282,7 +281,7 @@ void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t co
   Buffer<unsigned long long> totals(device, blocks * kPassesOfTile * 32);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
-  kernel<<<static_cast<unsigned>(blocks), threads, bytes>>>(
+  kernel<<<static_cast<unsigned>(blocks), threads, bytes, larch::cuda::stream_of(device)>>>(
       arguments, t,
       LevelScratch{weights.data(), places.data(), totals.data(), static_cast<int>(nodes)},
       next.data());

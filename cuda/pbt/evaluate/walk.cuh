@@ -26,23 +26,23 @@ struct WalkArguments {
 struct Prepared {
   Walk walk = Walk::kAuto;
   Vec3i tile{};
-  int device_index = 0;
+  Device device;
   PackedTree packed;
 };
 /// The tree's preparation for this walk, tile and device, or a new one by `make`, which returns a
 /// shared pointer to a `P` derived from Prepared.
 template <class P, class Make>
-std::shared_ptr<const P> prepared(const EvaluateJob& job, Walk walk, Make make) {
+std::shared_ptr<const P> prepared(const EvaluateJob& job, Walk walk, const Device& device,
+                                  Make make) {
   const CompiledTree& tree = job.trees[0];
   const auto kept = std::static_pointer_cast<const Prepared>(tree.on_device);
-  if (kept != nullptr && kept->walk == walk && kept->tile == job.tile &&
-      kept->device_index == job.device_index) {
+  if (kept != nullptr && kept->walk == walk && kept->tile == job.tile && kept->device == device) {
     return std::static_pointer_cast<const P>(kept);
   }
   const std::shared_ptr<P> made = make();
   made->walk = walk;
   made->tile = job.tile;
-  made->device_index = job.device_index;
+  made->device = device;
   tree.on_device = std::static_pointer_cast<const Prepared>(made);
   return made;
 }

@@ -165,13 +165,14 @@ struct IsSet {
 Buffer<uint32_t> listed(const uint8_t* roi, int64_t voxels, int64_t* count, const Device& device) {
   Buffer<uint32_t> list(device, static_cast<size_t>(voxels));
   Buffer<int64_t> found(device, 1);
+  const cudaStream_t stream = larch::cuda::stream_of(device);
   const thrust::counting_iterator<uint32_t> all(0);
   size_t bytes = 0;
-  LARCH_CUDA_CHECK(
-      cub::DeviceSelect::If(nullptr, bytes, all, list.data(), found.data(), voxels, IsSet{roi}));
+  LARCH_CUDA_CHECK(cub::DeviceSelect::If(nullptr, bytes, all, list.data(), found.data(), voxels,
+                                         IsSet{roi}, stream));
   Buffer<uint8_t> scratch(device, bytes);
   LARCH_CUDA_CHECK(cub::DeviceSelect::If(scratch.data(), bytes, all, list.data(), found.data(),
-                                         voxels, IsSet{roi}));
+                                         voxels, IsSet{roi}, stream));
   found.download({count, 1});
   return list;
 }
@@ -219,20 +220,22 @@ Waiting work_off(const CompiledTree& tree, const WalkArguments& arguments, Level
   level.items = items.data();
   level.parted = parted.data();
   level.counts = counts.data();
-  queue_kernel<<<blocks_for(chunks, kWarps), kThreads>>>(arguments, level);
+  const cudaStream_t stream = larch::cuda::stream_of(device);
+  queue_kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(arguments, level);
   larch::cuda::check_launch("queue_kernel");
   size_t bytes = 0;
   const auto n = static_cast<int64_t>(counts.size());
   LARCH_CUDA_CHECK(cub::DeviceScan::ExclusiveScan(nullptr, bytes, counts.data(), places.data(),
-                                                  Add{}, int64_t{0}, n));
+                                                  Add{}, int64_t{0}, n, stream));
   Buffer<uint8_t> scratch(device, bytes);
   LARCH_CUDA_CHECK(cub::DeviceScan::ExclusiveScan(scratch.data(), bytes, counts.data(),
-                                                  places.data(), Add{}, int64_t{0}, n));
+                                                  places.data(), Add{}, int64_t{0}, n, stream));
   const std::vector<int64_t> on_host = places.to_vector();
   Waiting next{next_queues(tree, queues, on_host), {}};
   if (on_host.back() == 0) return next;
   next.items = Buffer<Item>(device, static_cast<size_t>(on_host.back()));
-  gather_kernel<<<blocks_for(chunks, kWarps), kThreads>>>(level, places.data(), next.items.data());
+  gather_kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(level, places.data(),
+                                                                     next.items.data());
   larch::cuda::check_launch("gather_kernel");
   return next;
 }
@@ -244,7 +247,8 @@ void walk_portion(const EvaluateJob& job, const WalkArguments& arguments, const 
   std::vector<Waiting> waiting(1);
   waiting[0].queues = {{0, 0, 0, count}};
   waiting[0].items = Buffer<Item>(device, static_cast<size_t>(count));
-  first_items_kernel<<<blocks_for(count, 256), 256>>>(waiting[0].items.data(), first, count);
+  first_items_kernel<<<blocks_for(count, 256), 256, 0, larch::cuda::stream_of(device)>>>(
+      waiting[0].items.data(), first, count);
   larch::cuda::check_launch("first_items_kernel");
   while (!waiting.empty()) {
     Waiting& deepest = waiting.back();
@@ -270,7 +274,8 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
     list = listed(arguments.roi, voxels, &count, device);
     if (arguments.sum == nullptr) {
       const size_t bytes = bytes_of(job.type);
-      LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes));
+      LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes,
+                                       larch::cuda::stream_of(device)));
     }
     if (count == 0) return;
   }
@@ -283,7 +288,8 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
   for (int64_t first = 0; first < count; first += step) {
     walk_portion(job, arguments, level, first, std::min(step, count - first), device);
   }
-  store_kernel<<<blocks_for(count, 256), 256>>>(arguments, level.voxels, totals.data(), count);
+  store_kernel<<<blocks_for(count, 256), 256, 0, larch::cuda::stream_of(device)>>>(
+      arguments, level.voxels, totals.data(), count);
   larch::cuda::check_launch("store_kernel");
 }
 

@@ -53,7 +53,7 @@ void stack_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
   const dim3 threads(32, 4, 2);
   const dim3 grid(blocks_for(job.size.x, threads.x), blocks_for(job.size.y, threads.y),
                   blocks_for(job.size.z, threads.z));
-  stack_kernel<<<grid, threads>>>(arguments);
+  stack_kernel<<<grid, threads, 0, larch::cuda::stream_of(device)>>>(arguments);
   larch::cuda::check_launch("stack_kernel");
 }
 

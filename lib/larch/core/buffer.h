@@ -14,11 +14,12 @@ namespace larch {
 
 namespace memory {
 /// Uninitialised memory on `device`, aligned to 256 bytes. Throws MemoryError that gives the needed
-/// and the free bytes.
+/// and the free bytes. On a CUDA device all of these work in the order of `device.stream`.
 void* allocate(const Device& device, size_t bytes);
 void release(const Device& device, void* data) noexcept;
-/// Copies between any two devices; on return `from` may be changed and `to` be read. Large copies
-/// between host and GPU go through pinned memory, by up to four threads.
+/// Copies between any two devices, in the stream of the one that is not the host; on return `from`
+/// may be changed and `to` be read. Large copies between host and GPU go through pinned memory, by
+/// up to four threads.
 void copy(const Device& to_device, void* to, const Device& from_device, const void* from,
           size_t bytes);
 void set_zero(const Device& device, void* data, size_t bytes);
@@ -26,6 +27,8 @@ void set_zero(const Device& device, void* data, size_t bytes);
 
 /// Owns `size()` values of a trivially copyable type on one device. It moves and never copies by
 /// itself: crossing between host and device is always a visible call. Kernels take raw pointers.
+/// The memory is given back in the order of the stream of the device that the buffer was made with:
+/// work on it in other streams must be done by then.
 ///
 /// Why not a host-device mirror that synchronises lazily: hidden copies are what makes a pipeline
 /// slow, and a stage here is one call whose data stays where it is. Why not managed memory: asking

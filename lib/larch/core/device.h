@@ -11,6 +11,10 @@ struct Device {
   enum class Kind { kCpu, kCuda };
   Kind kind = Kind::kCpu;
   int index = 0;  ///< CUDA ordinal among the visible devices; 0 for the CPU
+  /// The queue of the device that kernels, copies, allocations and releases go to: the handle of a
+  /// Stream (larch/core/stream.h), or null for the device's default queue. It says in which order
+  /// work is done, not where, so that devices which differ in it alone are equal.
+  void* stream = nullptr;
 
   static Device cpu() { return {}; }
   static Device cuda(int index = 0) { return {Kind::kCuda, index}; }

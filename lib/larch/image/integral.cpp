@@ -12,8 +12,14 @@
 namespace larch::image {
 namespace {
 
-constexpr Dispatch<void(const IntegrateJob&)> kIntegrate{"image::integrate", cpu::integrate,
-                                                         LARCH_CUDA_FN(cuda::integrate)};
+constexpr Dispatch<void(const IntegrateJob&, const Context&)> kIntegrate{
+    "image::integrate", cpu::integrate, LARCH_CUDA_FN(cuda::integrate)};
+
+void check_place(const Buffer<uint32_t>& out, const Context& context) {
+  if (out.device() == context.device) return;
+  throw UsageError("image::integrate: the integral volume is on " + to_string(out.device()) +
+                   ", the context on " + to_string(context.device));
+}
 
 Vec3i size_at_level(Vec3i size, int level) {
   for (int l = 0; l < level; ++l) size = pyramid_size(size);
@@ -109,8 +115,9 @@ int64_t total_elements(std::span<const IntegralLayout> layouts) {
 void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context) {
-  kIntegrate(out.device(), IntegrateJob{voxels, channels, padding, layouts, out.data(), false,
-                                        context.threads, out.device().index});
+  check_place(out, context);
+  kIntegrate(context.device, IntegrateJob{voxels, channels, padding, layouts, out.data(), false},
+             context);
 }
 
 void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
@@ -120,14 +127,10 @@ void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
   if (!(voxels.device() == out.device())) {
     throw UsageError("image::integrate_resident: voxels and integral volume on two devices");
   }
-  kIntegrate(out.device(), IntegrateJob{{voxels.data(), size},
-                                        channels,
-                                        padding,
-                                        layouts,
-                                        out.data(),
-                                        true,
-                                        context.threads,
-                                        out.device().index});
+  check_place(out, context);
+  kIntegrate(context.device,
+             IntegrateJob{{voxels.data(), size}, channels, padding, layouts, out.data(), true},
+             context);
 }
 
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
@@ -142,10 +145,10 @@ IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const Chann
 
 namespace cpu {
 
-void integrate(const IntegrateJob& job) {
+void integrate(const IntegrateJob& job, const Context& context) {
   int levels = 0;
   for (const ChannelSpec& channel : job.channels) levels = std::max(levels, channel.level);
-  const auto pyramid = build_pyramid(job.voxels, levels, job.threads);
+  const auto pyramid = build_pyramid(job.voxels, levels, context.threads);
   for (size_t c = 0; c < job.channels.size(); ++c) {
     const int level = job.channels[c].level;
     const VolumeView<const int16_t> source =
@@ -153,7 +156,7 @@ void integrate(const IntegrateJob& job) {
                    : VolumeView<const int16_t>{pyramid[static_cast<size_t>(level - 1)].data(),
                                                size_at_level(job.voxels.size, level)};
     integrate_channel(source, job.channels[c].kind, job.padding, job.layouts[c], job.out,
-                      job.threads);
+                      context.threads);
   }
 }
 

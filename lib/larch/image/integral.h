@@ -60,13 +60,14 @@ int64_t total_elements(std::span<const IntegralLayout> layouts);
 
 /// Computes the channels of one image and integrates them into `out` at the given layouts.
 /// `voxels` is on the host, x fastest. Crow 1984; in 3-D: section 3.2 of Birkbeck et al.
-/// Throws MemoryError when the device's memory does not suffice.
+/// `out` is on context.device. Throws MemoryError when the device's memory does not suffice, and
+/// UsageError when `out` is elsewhere.
 void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context);
 
 /// The same for voxels that are on the device of `out` already; returns when the work is queued or
-/// done. Throws UsageError if they are elsewhere.
+/// done. Throws UsageError if they or `out` are elsewhere.
 void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
                         std::span<const ChannelSpec> channels, Padding padding,
                         std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
@@ -89,14 +90,12 @@ struct IntegrateJob {
   std::span<const IntegralLayout> layouts;
   uint32_t* out = nullptr;  ///< on the device of the implementation
   bool resident = false;    ///< the voxels are there too
-  int threads = 1;
-  int device_index = 0;
 };
 namespace cpu {
-void integrate(const IntegrateJob& job);
+void integrate(const IntegrateJob& job, const Context& context);
 }
 namespace cuda {
-void integrate(const IntegrateJob& job);
+void integrate(const IntegrateJob& job, const Context& context);
 }
 
 }  // namespace larch::image

@@ -14,8 +14,8 @@
 namespace larch::pbt {
 namespace {
 
-constexpr Dispatch<void(const EvaluateJob&)> kEvaluate{"pbt::evaluate", cpu::evaluate,
-                                                       LARCH_CUDA_FN(cuda::evaluate)};
+constexpr Dispatch<void(const EvaluateJob&, const Context&)> kEvaluate{
+    "pbt::evaluate", cpu::evaluate, LARCH_CUDA_FN(cuda::evaluate)};
 
 Vec3i tile_of(const EvaluateConfig& config) {
   if (config.tile.empty()) return {0, 0, 0};
@@ -26,6 +26,13 @@ Vec3i tile_of(const EvaluateConfig& config) {
     throw UsageError("evaluate/tile: not from 1 to 65536 voxels");
   }
   return tile;
+}
+
+/// The work goes to the stream of the context, which is one of its device.
+void check_place(const image::IntegralSet& set, const Context& context) {
+  if (set.data.device() == context.device) return;
+  throw UsageError("pbt::evaluate: the image is on " + to_string(set.data.device()) +
+                   ", the context on " + to_string(context.device));
 }
 
 void check_fits(const Model& model, const image::IntegralSet& set, const Grid& grid) {
@@ -90,11 +97,11 @@ uint64_t stack_mean(const EvaluateJob& job, const std::vector<TreeView>& trees, 
   return tree::ensemble_mean_q60(sum, trees.size());
 }
 
-void stack_walk(const EvaluateJob& job) {
+void stack_walk(const EvaluateJob& job, const Context& context) {
   std::vector<TreeView> trees;
   for (const CompiledTree& tree : job.trees) trees.push_back(tree.view());
   const Grid index{job.size, {}, {}, {}};
-  parallel_for(job.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
+  parallel_for(context.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
                [&](int64_t begin, int64_t end) {
                  std::vector<const uint32_t*> bases(static_cast<size_t>(job.channel_count));
                  for (int64_t row = begin; row < end; ++row) {
@@ -159,7 +166,7 @@ void check_layouts(const CompiledModel& model, const image::IntegralSet& set) {
 
 template <class T>
 EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set,
-                     const EvaluateConfig& config, double share, const Context& context) {
+                     const EvaluateConfig& config, double share) {
   EvaluateJob job;
   job.size = set.size;
   job.layouts = set.layouts.data();
@@ -172,8 +179,6 @@ EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set,
   job.type = std::is_same_v<T, float>      ? ProbabilityType::kFloat32
              : std::is_same_v<T, uint16_t> ? ProbabilityType::kUint16
                                            : ProbabilityType::kUint8;
-  job.threads = context.threads;
-  job.device_index = context.device.index;
   return job;
 }
 
@@ -183,6 +188,7 @@ template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
                    const EvaluateConfig& config, const Context& context, const Volume<uint8_t>* roi,
                    int64_t queue_items) {
+  check_place(set, context);
   check_fits(model, set, grid);
   const CompiledModel compiled = compile(model, set, config);
   Volume<T> out(grid);
@@ -191,7 +197,7 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
     const auto wanted = std::count_if(roi->begin(), roi->end(), [](uint8_t v) { return v != 0; });
     share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
   }
-  EvaluateJob job = make_job<T>(compiled, set, config, share, context);
+  EvaluateJob job = make_job<T>(compiled, set, config, share);
   for (const auto& entry : enum_names(static_cast<Walk*>(nullptr))) {
     if (entry.value == job.walk) {
       context.debug("evaluation by the " + std::string(entry.name) + " walk");
@@ -200,7 +206,7 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
   job.roi = roi != nullptr ? roi->data() : nullptr;
   job.queue_items = queue_items;
   job.host_out = out.data();
-  kEvaluate(set.data.device(), job);
+  kEvaluate(context.device, job, context);
   return out;
 }
 template Volume<float> evaluate(const Model&, const image::IntegralSet&, const Grid&,
@@ -217,14 +223,15 @@ template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,
                        const EvaluateConfig& config, Buffer<T>& out, const Context& context) {
   const Grid grid{set.size, {}, {}, {}};
+  check_place(set, context);
   check_layouts(model, set);
   if (model.trees.empty()) throw UsageError("pbt::evaluate_resident: the model has no tree");
   if (!(out.device() == set.data.device()) || out.size() < static_cast<size_t>(grid.voxels())) {
     throw UsageError("pbt::evaluate_resident: the output is too small or on another device");
   }
-  EvaluateJob job = make_job<T>(model, set, config, 1, context);
+  EvaluateJob job = make_job<T>(model, set, config, 1);
   (set.data.device().is_cuda() ? job.device_out : job.host_out) = out.data();
-  kEvaluate(set.data.device(), job);
+  kEvaluate(context.device, job, context);
 }
 template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
                                 const EvaluateConfig&, Buffer<float>&, const Context&);
@@ -250,12 +257,12 @@ std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t 
 
 namespace cpu {
 
-void evaluate(const EvaluateJob& job) {
+void evaluate(const EvaluateJob& job, const Context& context) {
   if (job.walk == Walk::kStack) {
-    stack_walk(job);
+    stack_walk(job, context);
     return;
   }
-  tile_walk(job);
+  tile_walk(job, context);
 }
 
 }  // namespace cpu

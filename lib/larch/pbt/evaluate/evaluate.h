@@ -123,14 +123,12 @@ struct EvaluateJob {
   void* host_out = nullptr;               ///< null: the result stays at device_out
   void* device_out = nullptr;             ///< null: memory of the call's own
   int64_t queue_items = kMostQueueItems;  ///< of the queue walk, at a level
-  int threads = 1;
-  int device_index = 0;
 };
 namespace cpu {
-void evaluate(const EvaluateJob& job);
+void evaluate(const EvaluateJob& job, const Context& context);
 }
 namespace cuda {
-void evaluate(const EvaluateJob& job);
+void evaluate(const EvaluateJob& job, const Context& context);
 }
 
 }  // namespace larch::pbt

@@ -364,13 +364,13 @@ constexpr Vec3i kTile{32, 8, 8};
 
 }  // namespace
 
-void tile_walk(const EvaluateJob& wanted) {
+void tile_walk(const EvaluateJob& wanted, const Context& context) {
   EvaluateJob job = wanted;
   if (wanted.tile.x == 0) job.tile = kTile;
   const WalkPlan plan(job);
   const Vec3i tiles = tile_counts(job.size, job.tile);
   const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
-  parallel_for(job.threads, all, std::clamp<int64_t>(all / 64, 1, 8),
+  parallel_for(context.threads, all, std::clamp<int64_t>(all / 64, 1, 8),
                [&](int64_t begin, int64_t end) {
                  TileWalker walker(plan);
                  for (int64_t t = begin; t < end; ++t) {

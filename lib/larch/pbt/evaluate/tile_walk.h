@@ -8,7 +8,7 @@ namespace larch::pbt::cpu {
 
 /// The voxels of a tile visit a node together, left subtree first; a subtree that no voxel of the
 /// tile reaches is skipped.
-void tile_walk(const EvaluateJob& job);
+void tile_walk(const EvaluateJob& job, const Context& context);
 
 /// Writes the posterior of voxel `i` in the type of the job.
 inline void store_probability(const EvaluateJob& job, int64_t i, uint64_t q60) {

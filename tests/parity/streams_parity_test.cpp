@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/stream.h"
+#include "larch/image/integral.h"
+#include "larch/pbt/evaluate/slabs.h"
+#include "tests/unit/pbt/pbt_fixtures.h"
+
+namespace larch {
+namespace {
+
+Context cuda_context(const Device& device = Device::cuda()) {
+  Context context = fixtures::context_of(2);
+  context.device = device;
+  return context;
+}
+
+/// What a detector does for its images, one after the other.
+std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk walk, uint64_t seed,
+                                           const Context& context) {
+  pbt::EvaluateConfig config;
+  config.walk = walk;
+  std::vector<std::vector<float>> found;
+  for (uint64_t image = 0; image < 6; ++image) {
+    const Vec3i size{40 + static_cast<int>(image), 37, 29};
+    const Volume<int16_t> voxels = fixtures::noise_volume(size, seed + image);
+    const Volume<float> p = pbt::evaluate_volume<float>(model, voxels, config, 0, context);
+    found.emplace_back(p.begin(), p.end());
+  }
+  return found;
+}
+
+TEST_CASE("two detectors with streams of their own run at once and give the same bytes") {
+  const pbt::Model shallow = fixtures::random_model(21);
+  fixtures::RandomTree deep_tree;
+  deep_tree.depth = 10;
+  const pbt::Model deep = fixtures::random_model(22, deep_tree);
+  for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
+    const auto first = detect_all(shallow, walk, 100, cuda_context());
+    const auto second = detect_all(deep, walk, 200, cuda_context());
+    std::vector<std::vector<float>> found[2];
+    std::exception_ptr failed[2];
+    const auto run = [&](int which) {
+      try {
+        const Stream stream(Device::cuda());
+        const Context context = cuda_context(stream.device());
+        found[which] = which == 0 ? detect_all(shallow, walk, 100, context)
+                                  : detect_all(deep, walk, 200, context);
+      } catch (...) {
+        failed[which] = std::current_exception();
+      }
+    };
+    std::thread a(run, 0), b(run, 1);
+    a.join();
+    b.join();
+    for (const std::exception_ptr& error : failed) {
+      if (error) std::rethrow_exception(error);
+    }
+    CHECK(found[0] == first);
+    CHECK(found[1] == second);
+  }
+}
+
+TEST_CASE("large copies and clearing keep the order of their stream") {
+  const Stream stream(Device::cuda());
+  constexpr size_t kCount = size_t{3} << 20;
+  std::vector<uint32_t> values(kCount);
+  for (size_t i = 0; i < kCount; ++i) values[i] = static_cast<uint32_t>(hash64(2, 3, i));
+  Buffer<uint32_t> there(stream.device(), kCount);
+  for (int turn = 0; turn < 4; ++turn) {
+    there.set_zero();
+    CHECK(there.to_vector() == std::vector<uint32_t>(kCount, 0));
+    there.upload(values);
+    CHECK(there.to_vector() == values);
+  }
+}
+
+}  // namespace
+}  // namespace larch
