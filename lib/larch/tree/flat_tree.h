@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "larch/tree/ensemble.h"
+#include "larch/tree/traversal_math.h"
+
+namespace larch::tree {
+
+/// A tree in the form that traversals read, on the host.
+struct FlatTree {
+  std::vector<FlatNode> nodes;  ///< as in the ensemble, numbered from the root of the tree
+  std::vector<FlatWeak> weaks;  ///< those of inner nodes, node after node
+  std::vector<uint32_t> logistic;
+  Thresholds thresholds;
+  uint32_t root_q = 0;  ///< Q30
+  int depth = 0;        ///< of the deepest node
+  bool early_rejection = false;
+
+  bool is_leaf() const { return nodes[0].n_weak == 0; }
+  /// Pointers into this object.
+  TreeView view() const;
+};
+
+/// The trees of an ensemble that check_ensemble accepts.
+std::vector<FlatTree> flatten(const Ensemble& trees, const EvaluationRule& rule);
+
+}  // namespace larch::tree
