@@ -20,7 +20,7 @@ def log(text):
 
 
 class Place:
-    """Where executables, tests and configurations are: in a bundle, or in a build folder."""
+    """Where executables, tests and configurations are: in an installed tree, or in a build folder."""
 
     def __init__(self, folder=None):
         self.bundle = os.path.dirname(os.path.dirname(HERE)) if os.path.basename(HERE) == 'larch' else None
@@ -41,6 +41,12 @@ class Place:
         self.tests = [os.path.abspath(os.path.join(found, 'tests', name))
                       for name in ('unit', 'parity', 'perf')]
         self.configs = os.path.join(SOURCE, 'configs')
+
+    @staticmethod
+    def data_samples():
+        """The folder of data-samples: in a clone, or in an installed tree."""
+        installed = os.path.join(os.path.dirname(os.path.dirname(HERE)), 'share', 'larch', 'data-samples')
+        return installed if os.path.basename(HERE) == 'larch' else os.path.join(SOURCE, 'data-samples')
 
     def app(self, name):
         return os.path.join(self.bin, name)
@@ -78,14 +84,15 @@ class Run:
         return '\n'.join(self.output.splitlines()[-lines:])
 
 
-def run(command, timeout=3600, env=None, stop_after=None, check=True):
+def run(command, timeout=3600, env=None, stop_after=None, check=True, folder=None):
     """Runs a command. `stop_after` = (seconds or function, signal): sends the signal when the time
-    has come or the function says so. Raises RunFailed on a bad exit unless check is False."""
+    has come or the function says so. `folder`: in which it runs. Raises RunFailed on a bad exit unless
+    check is False."""
     command = [str(word) for word in command]
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
-                               start_new_session=True)
+                               start_new_session=True, cwd=folder)
     chunks = []
     reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: process.stdout.read(65536), b'')))
     reader.start()

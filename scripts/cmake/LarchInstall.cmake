@@ -81,6 +81,11 @@ install(FILES ${PROJECT_BINARY_DIR}/LarchConfig.cmake ${PROJECT_BINARY_DIR}/Larc
         DESTINATION ${larch_package_dir} COMPONENT Development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/larch/configs
         FILES_MATCHING PATTERN "*.json")
+# With these a site checks what it installed.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/data-samples DESTINATION ${CMAKE_INSTALL_DATADIR}/larch)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/regression DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/larch)
+install(FILES ${PROJECT_SOURCE_DIR}/scripts/larch_runs.py ${PROJECT_SOURCE_DIR}/scripts/larch_content.py
+        DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/larch)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/larch)
 
 if(LARCH_BUNDLE)

@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/regression finds an output, and a file of data-samples, that was tampered with; --record says what changes.
+
+usage: regression_test.py SOURCE_DIR BUILD_DIR
+"""
+import contextlib
+import gzip
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+BUILD = os.path.abspath(sys.argv.pop())
+SOURCE = os.path.abspath(sys.argv.pop())
+SCRIPT = os.path.join(SOURCE, 'scripts', 'regression')
+
+# Does what pbt-detect does and then changes the last voxel of the label map in NIfTI without compression.
+TAMPERING = '''#!/usr/bin/python3
+import subprocess, sys
+code = subprocess.call([{real!r}, *sys.argv[1:]])
+output = sys.argv[sys.argv.index('--output') + 1] if '--output' in sys.argv else ''
+if output.endswith('.nii'):
+    with open(output, 'r+b') as file:
+        file.seek(-1, 2)
+        file.write(b'\\1')
+sys.exit(code)
+'''
+
+
+def regression(*words):
+    return subprocess.run([SCRIPT, *words, '--device', 'cpu', '--threads', '2'], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=600, check=False)
+
+
+class Regression(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.data = os.path.join(self.folder, 'data-samples')
+        shutil.copytree(os.path.join(SOURCE, 'data-samples'), self.data)
+
+    def tampering_build(self):
+        apps = os.path.join(self.folder, 'apps')
+        os.makedirs(apps)
+        for name in ('make-samples', 'pbt-train', 'evaluate'):
+            os.symlink(os.path.join(BUILD, 'apps', name), os.path.join(apps, name))
+        with open(os.path.join(apps, 'pbt-detect'), 'w', encoding='utf-8') as file:
+            file.write(TAMPERING.format(real=os.path.join(BUILD, 'apps', 'pbt-detect')))
+        os.chmod(os.path.join(apps, 'pbt-detect'), 0o755)
+        return self.folder
+
+    def test_tampered_output_and_tampered_data_are_found(self):
+        image = os.path.join(self.data, 'organ', 'images', 'case_000.nii.gz')
+        with gzip.open(image) as file:
+            voxels = file.read()
+        with open(image, 'wb') as file:  # the same content in another file
+            file.write(gzip.compress(voxels, 1))
+        report = os.path.join(self.folder, 'report.json')
+        done = regression(self.tampering_build(), '--data', self.data, '--json', report)
+        self.assertEqual(done.returncode, 7, done.stdout)
+        self.assertIn('data-samples: organ/images/case_000.nii.gz: not the file of MANIFEST.json', done.stdout)
+        self.assertIn('cpu 2: pbt-detect/organ-dicom.nii: differs', done.stdout)
+        with open(report, encoding='utf-8') as file:
+            found = json.load(file)
+        self.assertEqual(found['status'], 'different')
+        outputs = {problem['output'] for problem in found['problems']}
+        # The table of evaluate reads that label map; nothing else is touched.
+        self.assertEqual(outputs, {'organ/images/case_000.nii.gz', 'pbt-detect/organ-dicom.nii', 'evaluate/list.tsv'})
+
+    def test_record_says_what_changes_and_leaves_what_was_recorded(self):
+        path = os.path.join(self.data, 'expected.json')
+        with open(path, encoding='utf-8') as file:
+            recorded = file.read()
+        changed = json.loads(recorded)
+        changed['contents']['pbt-detect/organ.vtk'] = '0'
+        changed['contents']['pbt-detect/gone.vtk'] = '0'
+        del changed['contents']['pbt-detect/organ.png']
+        with open(path, 'w', encoding='utf-8') as file:
+            json.dump(changed, file)
+        done = regression(BUILD, '--data', self.data, '--record')
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for line in ('changed: pbt-detect/organ.vtk', 'gone: pbt-detect/gone.vtk', 'new: pbt-detect/organ.png'):
+            self.assertIn(line, done.stdout)
+        with open(path, encoding='utf-8') as file:
+            self.assertEqual(file.read(), recorded)
+
+    def test_a_program_that_fails_is_a_difference(self):
+        apps = os.path.join(self.folder, 'apps')
+        os.makedirs(apps)
+        for name in ('make-samples', 'pbt-train', 'evaluate', 'pbt-detect'):
+            os.symlink('/bin/false', os.path.join(apps, name))
+        done = regression(self.folder, '--data', self.data)
+        self.assertEqual(done.returncode, 7, done.stdout)
+        self.assertIn('make-samples: exit code 1', done.stdout)
+        done = regression(self.folder, '--data', self.data, '--record')
+        self.assertEqual(done.returncode, 7, done.stdout)
+
+    def test_usage_and_missing_data(self):
+        self.assertEqual(regression(BUILD, '--data', os.path.join(self.folder, 'none')).returncode, 3)
+        self.assertEqual(regression(BUILD, '--keep', self.folder).returncode, 2)
+        self.assertEqual(regression(BUILD, '--no-such-flag').returncode, 2)
+
+    def test_nothing_is_recorded_where_workers_disagree(self):
+        loader = importlib.machinery.SourceFileLoader('regression', SCRIPT)
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader('regression', loader))
+        loader.exec_module(module)
+
+        class Session:
+            data, manifest = self.data, {'files': {}}
+
+        results = [{'worker': 'cpu 1', 'failure': '', 'contents': {'pbt-detect/organ.vtk': 'a'}},
+                   {'worker': 'cuda', 'failure': '', 'contents': {'pbt-detect/organ.vtk': 'b'}}]
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            self.assertFalse(module.record(Session, results))
+        self.assertIn('cuda and cpu 1 differ in pbt-detect/organ.vtk', printed.getvalue())
+
+
+if __name__ == '__main__':
+    unittest.main()
