@@ -28,6 +28,7 @@ struct Options {
   std::string format = "nii.gz", mesh_format = "vtk";
   std::string series, memory;
   std::optional<double> nan_value;
+  std::optional<int> frame;
   std::vector<Allow> allow;
   pipeline::DetectConfig config;
 
@@ -53,6 +54,7 @@ struct Options {
       Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"},
       Field{"series", series, "SeriesInstanceUID, if the DICOM folder holds several"},
       Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow),
+      frame_field(frame),
       Field{"memory", memory,
             "memory of the evaluation, such as 4G or 500M (default: most of what is free)"}
           .no_effect_on_results());
@@ -89,7 +91,7 @@ struct Options {
   }
   int64_t memory_bytes() const { return memory.empty() ? 0 : parse_bytes("--memory", memory); }
   ReadOptions read_options(const Context& context) const {
-    return {nan_value, series, allow, [&](const std::string& text) { context.warn(text); }};
+    return {nan_value, series, allow, [&](const std::string& text) { context.warn(text); }, frame};
   }
 };
 

@@ -44,7 +44,7 @@ std::vector<Row> general_rows(const std::string& nifti) {
           {"the geometry in the header is not finite", "a.nii", with(nifti, 292, INFINITY)},
           {"two axes of the direction matrix are parallel", "a.mha",
            mha(sizes + type + "TransformMatrix = 1 0 0 1 0 0 0 0 1\n")},
-          {"frames", "a.nii", frames + nifti.substr(352)},
+          {"which one is needed here; choose it with --frame", "a.nii", frames + nifti.substr(352)},
           {"write one of them to a file of its own", "a.nrrd",
            nrrd("type: uint8\ndimension: 3\nsizes: 2 2 2\nkinds: vector domain domain\nencoding: "
                 "raw\n")},
@@ -162,7 +162,11 @@ TEST_CASE("every message of the reader's page is given, and no other is promised
   const std::string missing =
       message_of<InputError>([&] { read_volume<float>(folder / "missing.nii"); });
   CHECK_THAT(missing, Catch::Contains("no such file or folder"));
-  std::set<std::string> given{"no such file or folder"};
+  ReadOptions ninth;
+  ninth.frame = 9;
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "sound.nii", ninth); }),
+             Catch::Contains("there is no frame"));
+  std::set<std::string> given{"no such file or folder", "there is no frame"};
   for (const auto& rows : {general_rows(nifti), nifti_rows(nifti), text_rows(), picture_rows()}) {
     for (const Row& row : rows) {
       INFO(row.message);

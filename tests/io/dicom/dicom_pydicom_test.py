@@ -508,8 +508,9 @@ ROWS = {
         lambda: changed(stack(5), 2, ImagePositionPatient=[-9, 20, 35])],
     "two slices at one": [
         lambda: changed(stack(), 1, ImagePositionPatient=[-10, 20, 30]), lambda: stack(2, (0, 0, 0))],
-    "several slices or frames": [
-        lambda: stack(ImagePositionPatient=None),
+    "several files without positions": [lambda: stack(ImagePositionPatient=None)],
+    "several frames in one file": [
+        lambda: [enhanced([4, 4, 4], [1, 1, 1])],
         lambda: [made(random.integers(0, 9, (3,) + SHAPE, dtype=np.int16), NumberOfFrames=3)]],
     "slices that differ in orientation": [
         lambda: changed(stack(), 2, ImageOrientationPatient=[0, 1, 0, 0, 0, -1])],

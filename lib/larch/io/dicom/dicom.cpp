@@ -137,6 +137,38 @@ void check_formats(const std::vector<DicomObject>& objects, const std::string& p
   }
 }
 
+DicomPlane plane_of_frame(const DicomObject& object, int64_t frame) {
+  if (!object.frames_alike) return object.planes[static_cast<size_t>(frame)];
+  DicomPlane plane = object.planes.front();
+  plane.frame = static_cast<int>(frame);
+  return plane;
+}
+
+// The planes of a file of several frames: all of them if they make a volume, the chosen one of a
+// cine. Files of one frame have no choice.
+void take_planes(const DicomObject& object, const std::string& path, const ReadOptions& options,
+                 std::vector<DicomPlane>& planes) {
+  const Selection selection{{}, options.frame};
+  if (!is_cine(object)) {
+    planes.insert(planes.end(), object.planes.begin(), object.planes.end());
+    return;
+  }
+  if (!options.frame) {
+    const std::string frames = std::to_string(object.frames);
+    const DicomPlane& plane = object.planes.front();
+    const std::string why =
+        plane.has_position && plane.has_orientation
+            ? frames + " slices or frames stand at 1 positions along the normal, so that they"
+            : "'" + plane.name +
+                  "' has no position or orientation in space (ImagePositionPatient, "
+                  "ImageOrientationPatient), so that its " +
+                  frames + " frames";
+    bad(path,
+        why + " (perhaps a cine) make no volume; choose one with --frame 1 to --frame " + frames);
+  }
+  planes.push_back(plane_of_frame(object, chosen_frames(path, object.frames, selection).first));
+}
+
 Plan make_plan(const std::string& path, const ReadOptions& options) {
   Plan plan{objects_of(path, options), {}, {}};
   for (size_t i = 0; i < plan.objects.size(); ++i) {
@@ -145,11 +177,14 @@ Plan make_plan(const std::string& path, const ReadOptions& options) {
       bad(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
     }
     if (!object.problem.empty()) throw InputError(object.problem);
-    for (DicomPlane plane : object.planes) {
-      plane.object = static_cast<int>(i);
-      plan.planes.push_back(std::move(plane));
+    const size_t before = plan.planes.size();
+    take_planes(object, path, options, plan.planes);
+    for (size_t k = before; k < plan.planes.size(); ++k) {
+      plan.planes[k].object = static_cast<int>(i);
     }
   }
+  const DicomObject& first = plan.objects.front();
+  if (plan.objects.size() > 1 || !is_cine(first)) chosen_frames(path, 1, {{}, options.frame});
   check_identity(plan.objects, path, options);
   check_formats(plan.objects, path);
   plan.grid = arrange_planes(plan.planes, path, options);
@@ -159,8 +194,8 @@ Plan make_plan(const std::string& path, const ReadOptions& options) {
 template <class S>
 void rescale(const DicomPixels& pixels, const DicomPlane& plane, const DicomLut& lut, float* out) {
   const int64_t count = static_cast<int64_t>(plane.size.x) * plane.size.y;
-  const S* stored =
-      reinterpret_cast<const S*>(pixels.bytes.data()) + count * pixels.channels * plane.frame;
+  const S* stored = reinterpret_cast<const S*>(pixels.bytes.data()) +
+                    count * pixels.channels * (plane.frame - pixels.first_frame);
   if (!lut.values.empty()) {
     const auto last = static_cast<int64_t>(lut.values.size()) - 1;
     for (int64_t i = 0; i < count; ++i) {
@@ -195,6 +230,17 @@ void rescale_any(const DicomPixels& pixels, const DicomPlane& plane, const Dicom
   }
 }
 
+// The frames of an object from the first to the last that a plane of the plan needs.
+FrameRange frames_needed(const Plan& plan, int object) {
+  int first = plan.objects[static_cast<size_t>(object)].frames, last = -1;
+  for (const DicomPlane& plane : plan.planes) {
+    if (plane.object != object) continue;
+    first = std::min(first, plane.frame);
+    last = std::max(last, plane.frame);
+  }
+  return {first, last - first + 1};
+}
+
 }  // namespace
 
 RawImage read_dicom_raw(const std::string& path, const ReadOptions& options) {
@@ -208,7 +254,8 @@ RawImage read_dicom_raw(const std::string& path, const ReadOptions& options) {
   auto* out = reinterpret_cast<float*>(raw.voxels.data());
   const int64_t slice = static_cast<int64_t>(plan.grid.size.x) * plan.grid.size.y;
   for (size_t object = 0; object < plan.objects.size(); ++object) {
-    const DicomPixels pixels = read_dicom_pixels(plan.objects[object], options);
+    const FrameRange frames = frames_needed(plan, static_cast<int>(object));
+    const DicomPixels pixels = read_dicom_pixels(plan.objects[object], frames, options);
     for (size_t k = 0; k < plan.planes.size(); ++k) {
       if (plan.planes[k].object != static_cast<int>(object)) continue;
       rescale_any(pixels, plan.planes[k], plan.objects[object].lut,

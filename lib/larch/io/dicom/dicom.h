@@ -42,9 +42,9 @@ bool is_dicom(const std::string& path);
 /// A file: one slice, or a multi-frame or enhanced object with the positions, spacings and
 /// rescaling of its functional groups. Several frames at one position (stacks, time points,
 /// echoes) are an error that says how many. A single slice has SliceThickness (or 1 mm) as third
-/// spacing and, without a position, the identity geometry. Several frames without positions (a
-/// cine), a Siemens mosaic, and an image without PixelSpacing or ImagerPixelSpacing (Allow) are
-/// errors.
+/// spacing and, without a position, the identity geometry. Of several frames without positions, or
+/// all at one (a cine), options.frame chooses the picture that is read; without it they are an
+/// error, as are a Siemens mosaic, and an image without PixelSpacing or ImagerPixelSpacing (Allow).
 ///
 /// Values: the stored bits with their sign, then RescaleSlope and RescaleIntercept, the Modality
 /// LUT, or the scaling of a dose grid; a number among these, or of the geometry, that is present

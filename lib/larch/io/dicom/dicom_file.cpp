@@ -230,8 +230,9 @@ void add_planes(const DicomFile& file, DicomObject& object) {
     } else if (object.frames > 1) {
       own.has_position = false;  // one position cannot be that of several frames
     }
-    if (object.frames > 1) require_placed(own, static_cast<size_t>(object.frames), object.path);
     object.planes.push_back(own);
+    object.frames_alike = object.frames > 1 && described == 0 && offsets.empty();
+    if (object.frames_alike) return;
   }
 }
 

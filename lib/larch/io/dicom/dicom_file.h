@@ -51,6 +51,9 @@ struct DicomIdentity {
 struct DicomObject {
   std::string path, kind, series_uid, modality, description;
   int frames = 1;
+  /// Several frames without positions, that were not described one by one: `planes` holds the first
+  /// one, and the others are like it.
+  bool frames_alike = false;
   bool has_pixels = false;  ///< it has rows and columns, or pixel data
   /// Why it cannot be read as an image, as a whole message; empty if it can. Told only if the file
   /// is chosen: a folder may hold another series that can be read.
@@ -66,6 +69,7 @@ struct DicomPixels {
   Component component = Component::kUint16;
   int channels = 1;
   std::vector<std::byte> bytes;  ///< frame after frame, channels interleaved
+  int64_t first_frame = 0;       ///< which one the first of them is
 };
 
 /// The type of the stored numbers.
@@ -83,15 +87,16 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
 /// frames of `object`, each a plane of `size`: before anything of that number or size is allocated.
 void check_pixel_claims(const DicomFile& file, const DicomObject& object, const Vec3i& size);
 
-/// Decodes the pixels of `object`, all frames, to whole numbers: shifted so that the lowest stored
-/// bit is the lowest of the number, with its sign, and without the overlays in other bits. Throws
-/// InputError: no pixels (the message says what the file is), truncated, compressed in a way that
-/// is not supported, or other bits set than the header says, unless `options` allow that.
-DicomPixels read_dicom_pixels(const DicomObject& object, const ReadOptions& options);
+/// Decodes the pixels of some frames of `object` to whole numbers: shifted so that the lowest
+/// stored bit is the lowest of the number, with its sign, and without the overlays in other bits.
+/// Throws InputError: no pixels (the message says what the file is), truncated, compressed in a way
+/// that is not supported, or other bits set than the header says, unless `options` allow that.
+DicomPixels read_dicom_pixels(const DicomObject& object, const FrameRange& frames,
+                              const ReadOptions& options);
 
-/// Throws InputError if `plane`, one of `slices` slices or frames, has no position or no
-/// orientation: no volume can be made of them.
-void require_placed(const DicomPlane& plane, size_t slices, const std::string& path);
+/// Whether the frames of an object make no volume, but can be read one by one: they have no
+/// position or orientation, or all of them have the same one.
+bool is_cine(const DicomObject& object);
 
 /// Puts the planes in order along their normal and returns the grid that they fill; throws
 /// InputError as read_dicom says.

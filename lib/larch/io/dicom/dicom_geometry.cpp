@@ -51,8 +51,19 @@ void check_alike(const std::vector<DicomPlane>& planes, const std::string& path)
   }
 }
 
+bool is_placed(const DicomPlane& plane) {
+  return plane.has_position && plane.has_orientation;
+}
+
+/// Throws unless each plane has a place: no volume can be made of them otherwise.
 void check_placed(const std::vector<DicomPlane>& planes, const std::string& path) {
-  for (const DicomPlane& plane : planes) require_placed(plane, planes.size(), path);
+  for (const DicomPlane& plane : planes) {
+    if (is_placed(plane)) continue;
+    bad(path, "'" + plane.name +
+                  "' has no position or orientation in space (ImagePositionPatient, "
+                  "ImageOrientationPatient), so that its " +
+                  std::to_string(planes.size()) + " slices make no volume; give a single slice");
+  }
 }
 
 void check_spacing(const std::vector<DicomPlane>& planes, const std::string& path,
@@ -152,13 +163,17 @@ void clean_axes(DicomPlane& plane, const std::string& path) {
 
 }  // namespace
 
-void require_placed(const DicomPlane& plane, size_t slices, const std::string& path) {
-  if (plane.has_position && plane.has_orientation) return;
-  bad(path, "'" + plane.name +
-                "' has no position or orientation in space (ImagePositionPatient, "
-                "ImageOrientationPatient), so that its " +
-                std::to_string(slices) +
-                " slices or frames (perhaps a cine) make no volume; give a single slice");
+bool is_cine(const DicomObject& object) {
+  if (object.frames < 2) return false;
+  const DicomPlane& first = object.planes.front();
+  bool all_placed = true, one_place = true;
+  for (const DicomPlane& plane : object.planes) {
+    all_placed = all_placed && is_placed(plane);
+    one_place = one_place && norm(plane.position_mm - first.position_mm) <= kSamePositionMm &&
+                norm(plane.row - first.row) <= kSameDirection &&
+                norm(plane.column - first.column) <= kSameDirection;
+  }
+  return !all_placed || one_place;
 }
 
 Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,

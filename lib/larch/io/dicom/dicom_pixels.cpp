@@ -229,10 +229,12 @@ void extract_stored_bits(std::vector<std::byte>& bytes, const DicomObject& objec
       "like tissue");
 }
 
-// Segmentations store one bit a voxel, the first in the lowest bit.
-void unpack_bits(std::string_view bits, std::vector<std::byte>& out) {
+// Segmentations store one bit per voxel, the first in the lowest bit. `first`: the first that is
+// wanted.
+void unpack_bits(std::string_view bits, int64_t first, std::vector<std::byte>& out) {
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<std::byte>(bits[i / 8] >> (i % 8) & 1);
+    const size_t at = static_cast<size_t>(first) + i;
+    out[i] = static_cast<std::byte>(bits[at / 8] >> (at % 8) & 1);
   }
 }
 
@@ -261,9 +263,10 @@ void require_byte_order(const DicomElement& element, const DicomObject& object) 
 }
 
 DicomPixels native_pixels(const DicomElement& element, bool big_endian, const DicomObject& object,
-                          const ReadOptions& options) {
+                          const FrameRange& frames, const ReadOptions& options) {
   const DicomPixelFormat& format = object.format;
-  const int64_t count = samples_of_frame(object) * object.frames;
+  const int64_t before = samples_of_frame(object) * frames.first;
+  const int64_t count = samples_of_frame(object) * frames.count;
   const bool one_bit = format.bits_allocated == 1;
   const int64_t wanted = native_bytes(format, count);
   require_native(element, object, samples_of_frame(object));
@@ -271,11 +274,13 @@ DicomPixels native_pixels(const DicomElement& element, bool big_endian, const Di
   pixels.component = component_of(format);
   pixels.channels = format.samples;
   pixels.bytes = allocate_voxels(one_bit ? count : wanted, object.path);
-  const std::string_view stored = element.value.substr(0, static_cast<size_t>(wanted));
-  if (one_bit) {
-    unpack_bits(stored, pixels.bytes);
+  pixels.first_frame = frames.first;
+  if (one_bit) {  // the bits of a frame may begin in the middle of a byte
+    unpack_bits(element.value, before, pixels.bytes);
     return pixels;
   }
+  const std::string_view stored = element.value.substr(
+      static_cast<size_t>(native_bytes(format, before)), static_cast<size_t>(wanted));
   std::memcpy(pixels.bytes.data(), stored.data(), stored.size());
   if (big_endian && element.has_vr("OW")) swap_all(pixels.bytes, 2);
   extract_stored_bits(pixels.bytes, object, options);
@@ -315,17 +320,20 @@ void store_samples(const DecodedFrame& frame, const DicomObject& object, std::by
 }
 
 DicomPixels compressed_pixels(const DicomElement& element, const TransferSyntax& syntax,
-                              const DicomObject& object, const ReadOptions& options) {
+                              const DicomObject& object, const FrameRange& range,
+                              const ReadOptions& options) {
   const std::vector<FrameFragments> frames = frame_fragments(element, syntax, object);
   const DicomPixelFormat& format = object.format;
   DicomPixels pixels;
   pixels.component = component_of(format);
   pixels.channels = format.samples;
   const int64_t frame_bytes = samples_of_frame(object) * bytes_of(pixels.component);
-  pixels.bytes = allocate_voxels(frame_bytes * object.frames, object.path);
-  for (size_t i = 0; i < frames.size(); ++i) {
-    DecodedFrame frame = decode_frame(frames[i].joined(), syntax, object);
-    std::byte* out = pixels.bytes.data() + static_cast<int64_t>(i) * frame_bytes;
+  pixels.first_frame = range.first;
+  pixels.bytes = allocate_voxels(frame_bytes * range.count, object.path);
+  for (int64_t i = 0; i < range.count; ++i) {
+    const FrameFragments& fragments = frames[static_cast<size_t>(range.first + i)];
+    DecodedFrame frame = decode_frame(fragments.joined(), syntax, object);
+    std::byte* out = pixels.bytes.data() + i * frame_bytes;
     if (syntax == TransferSyntax::RLELossless) {  // bit for bit what was stored
       extract_stored_bits(frame.bytes, object, options);
       std::memcpy(out, frame.bytes.data(), frame.bytes.size());
@@ -411,16 +419,17 @@ void check_pixel_claims(const DicomFile& file, const DicomObject& object, const 
   }
 }
 
-DicomPixels read_dicom_pixels(const DicomObject& object, const ReadOptions& options) {
+DicomPixels read_dicom_pixels(const DicomObject& object, const FrameRange& frames,
+                              const ReadOptions& options) {
   const DicomFile file = read_dicom_file(object.path);
   const DicomElement& element = pixel_data_of(file, object);
   const TransferSyntax syntax = syntax_of(file);
   if (is_compressed(element, syntax, object.path)) {
-    return compressed_pixels(element, syntax, object, options);
+    return compressed_pixels(element, syntax, object, frames, options);
   }
   const bool big_endian = syntax == TransferSyntax::ExplicitVRBigEndian;
   if (big_endian) require_byte_order(element, object);
-  return native_pixels(element, big_endian, object, options);
+  return native_pixels(element, big_endian, object, frames, options);
 }
 
 }  // namespace larch::io

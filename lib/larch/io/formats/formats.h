@@ -9,9 +9,6 @@
 
 namespace larch::io {
 
-/// How the palette of an indexed picture is read: as colours, or not at all, for label images.
-enum class Palette { kExpand, kKeepIndices };
-
 /// Reads a PNG file without its alpha. Grey of fewer than 8 bits is stretched to 0..255 unless
 /// indices are kept. Throws InputError. The header alone: probe_png.
 RawImage read_png(const std::string& path, Palette palette);

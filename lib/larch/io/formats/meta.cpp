@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include <zlib.h>
 
@@ -119,28 +119,80 @@ void set_data(const std::string& path, const TextHeader& text, MetaHeader& out) 
   out.data_offset = skip.empty() ? 0 : static_cast<int64_t>(std::clamp(skip[0], -1.0, 1e15));
 }
 
-void inflate_all(std::string_view packed, std::vector<std::byte>& out, const std::string& path) {
-  z_stream stream{};
-  int status = inflateInit2(&stream, 47);  // zlib or gzip
-  if (status != Z_OK) throw MemoryError("'" + path + "': not enough host memory to read it");
-  size_t taken = 0, made = 0;
-  while (status == Z_OK && (taken < packed.size() || made < out.size())) {
-    const size_t in = std::min<size_t>(packed.size() - taken, 1U << 30);
-    const size_t room = std::min<size_t>(out.size() - made, 1U << 30);
-    unsigned char spare = 0;  // the check sum comes after the last byte of data
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + taken));
-    stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = room > 0 ? reinterpret_cast<Bytef*>(out.data() + made) : &spare;
-    stream.avail_out = static_cast<uInt>(room > 0 ? room : 1);
-    status = inflate(&stream, Z_NO_FLUSH);
-    taken += in - stream.avail_in;
-    if (room > 0) made += room - stream.avail_out;
-    if (room == 0 && stream.avail_out == 0) status = Z_DATA_ERROR;  // more than promised
+/// A file's zlib or gzip stream, a piece at a time.
+class Inflater {
+ public:
+  Inflater(const std::string& path, int64_t offset) : path_(path), in_(path, std::ios::binary) {
+    in_.seekg(offset);
+    if (inflateInit2(&stream_, 47) != Z_OK) {  // zlib or gzip
+      throw MemoryError("'" + path + "': not enough host memory to read it");
+    }
   }
-  inflateEnd(&stream);
-  if (status != Z_STREAM_END || made != out.size()) {
-    bad(path, "the compressed data are damaged or truncated (" + std::to_string(made) + " of " +
-                  std::to_string(out.size()) + " bytes); copy or export the file again");
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  /// Exactly `bytes`, to `to`; to nowhere if that is null.
+  void read(std::byte* to, int64_t bytes) {
+    std::vector<std::byte> nowhere(to == nullptr ? kBlock : 0);
+    for (int64_t left = bytes; left > 0;) {
+      const auto room = static_cast<uInt>(std::min<int64_t>(left, kBlock));
+      const int64_t got = inflate_some(to == nullptr ? nowhere.data() : to, room);
+      if (got == 0) fail(bytes - left, bytes);
+      if (to != nullptr) to += got;
+      left -= got;
+    }
+  }
+
+  /// Reads what is left, so that the check sum at the end is compared. Throws InputError if it is
+  /// not there or wrong, or if more than `bytes` come.
+  void finish(int64_t bytes) {
+    std::vector<std::byte> block(kBlock);
+    int64_t came = 0;
+    while (const int64_t got = inflate_some(block.data(), kBlock)) {
+      came += got;
+      if (came > bytes) break;
+    }
+    if (status_ != Z_STREAM_END || came != bytes) fail(came, bytes);
+  }
+
+ private:
+  static constexpr uInt kBlock = 1 << 16;
+
+  /// At most `room` bytes; 0 at the end of the stream or where it is damaged.
+  int64_t inflate_some(std::byte* to, uInt room) {
+    stream_.next_out = reinterpret_cast<Bytef*>(to);
+    stream_.avail_out = room;
+    while (status_ == Z_OK && stream_.avail_out == room) {
+      if (stream_.avail_in == 0) {
+        in_.read(packed_.data(), static_cast<std::streamsize>(packed_.size()));
+        stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
+        stream_.avail_in = static_cast<uInt>(in_.gcount());
+        if (stream_.avail_in == 0) break;
+      }
+      status_ = inflate(&stream_, Z_NO_FLUSH);
+    }
+    return room - stream_.avail_out;
+  }
+
+  [[noreturn]] void fail(int64_t made, int64_t wanted) const {
+    bad(path_, "the compressed data are damaged or truncated (" + std::to_string(made) + " of " +
+                   std::to_string(wanted) + " bytes); copy or export the file again");
+  }
+
+  std::string path_;
+  std::ifstream in_;
+  z_stream stream_{};
+  int status_ = Z_OK;
+  std::string packed_ = std::string(1 << 18, '\0');
+};
+
+void read_raw(const MetaHeader& meta, int64_t offset, std::vector<std::byte>& voxels) {
+  std::ifstream in(meta.data_path, std::ios::binary);
+  in.seekg(offset);
+  in.read(reinterpret_cast<char*>(voxels.data()), static_cast<std::streamsize>(voxels.size()));
+  if (in.gcount() != static_cast<std::streamsize>(voxels.size())) {
+    bad(meta.data_path, "truncated: voxels are missing at the end; copy or export the file again");
   }
 }
 
@@ -162,22 +214,27 @@ MetaHeader read_meta_header(const std::string& path) {
   return out;
 }
 
-RawImage read_meta(const std::string& path) {
+RawImage read_meta(const std::string& path, const Selection& selection) {
   const MetaHeader meta = read_meta_header(path);
+  const FrameRange range = chosen_frames(path, meta.frames, selection);
+  require_components(path, meta.header, selection);
   RawImage raw{meta.header, {}};
-  const std::string bytes = read_file(meta.data_path);
-  const auto size = static_cast<int64_t>(bytes.size());
+  const int64_t size = file_bytes(meta.data_path);
   int64_t offset = meta.data_offset;
   const int64_t most = meta.compressed ? size * kMostDeflate : size - std::max<int64_t>(offset, 0);
-  const int64_t wanted = checked_bytes(raw.header, most, path);
-  if (offset < 0) offset = meta.compressed ? 0 : size - wanted;
+  const int64_t frame_bytes = checked_bytes(raw.header, most, path, meta.frames);
+  const int64_t all_bytes = frame_bytes * meta.frames, skipped = frame_bytes * range.first;
+  if (offset < 0) offset = meta.compressed ? 0 : size - all_bytes;
   if (offset > size) bad(path, "the header places the voxels behind the end of the file");
-  raw.voxels = allocate_voxels(wanted, path);
-  const std::string_view data = std::string_view(bytes).substr(static_cast<size_t>(offset));
+  raw.voxels = allocate_voxels(frame_bytes * range.count, path);
+  const auto bytes = static_cast<int64_t>(raw.voxels.size());
   if (meta.compressed) {
-    inflate_all(data, raw.voxels, meta.data_path);
+    Inflater in(meta.data_path, offset);
+    in.read(nullptr, skipped);
+    in.read(raw.voxels.data(), bytes);
+    in.finish(all_bytes - skipped - bytes);
   } else {
-    std::memcpy(raw.voxels.data(), data.data(), raw.voxels.size());
+    read_raw(meta, offset + skipped, raw.voxels);
   }
   if (meta.swapped) swap_all(raw.voxels, bytes_of(raw.header.component));
   return raw;

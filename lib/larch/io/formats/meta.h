@@ -21,6 +21,7 @@ struct MetaHeader {
 };
 
 MetaHeader read_meta_header(const std::string& path);
-RawImage read_meta(const std::string& path);
+/// Header and voxels of one frame, or of all. Throws MemoryError as well.
+RawImage read_meta(const std::string& path, const Selection& selection);
 
 }  // namespace larch::io

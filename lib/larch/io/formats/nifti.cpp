@@ -27,13 +27,14 @@ constexpr int kBytes1 = 348, kBytes2 = 540;
 constexpr double kSameVoxels = 0.1;
 /// After the header of a single file come four bytes that say whether extensions follow.
 constexpr int kExtender = 4;
-constexpr int kExtensionHead = 8;  ///< size and code
+constexpr int kExtensionHead = 8;          ///< size and code
+constexpr int64_t kMostComponents = 4096;  ///< of a vector, which are its fifth dimension
 
 // The fields of both versions that matter here, still in RAS and in the units of the file.
 struct Fields {
   int64_t dim[8] = {};
   double pixdim[8] = {};
-  int datatype = 0, bitpix = 0, units = 0;
+  int datatype = 0, bitpix = 0, units = 0, intent = 0;
   double data_offset = 0, slope = 0, intercept = 0;
   int qform_code = 0, sform_code = 0;
   double quatern[3] = {}, qoffset[3] = {}, srow[3][4] = {};
@@ -54,6 +55,7 @@ Fields parse1(const FieldReader& in) {
   f.slope = in.get<float>(112);
   f.intercept = in.get<float>(116);
   f.units = in.get<uint8_t>(123);
+  f.intent = in.get<int16_t>(68);
   f.qform_code = in.get<int16_t>(252);
   f.sform_code = in.get<int16_t>(254);
   for (int i = 0; i < 3; ++i) {
@@ -75,6 +77,7 @@ Fields parse2(const FieldReader& in) {
   f.slope = in.get<double>(176);
   f.intercept = in.get<double>(184);
   f.units = in.get<int32_t>(500);
+  f.intent = in.get<int32_t>(504);
   f.qform_code = in.get<int32_t>(344);
   f.sform_code = in.get<int32_t>(348);
   for (int i = 0; i < 3; ++i) {
@@ -128,9 +131,17 @@ void set_size(const Fields& f, const std::string& path, NiftiHeader& out) {
                     std::to_string(i) + "; the file is empty or damaged");
     }
     if (i <= 3) out.header.grid.size[i - 1] = static_cast<int32_t>(n);
+    if (i == 5 && f.intent == static_cast<int>(NiftiIntent::kVector) && n > 1 &&
+        n <= kMostComponents && !out.header.colour) {
+      out.header.channels = static_cast<int>(n);
+      continue;
+    }
     if (i > 3 && __builtin_mul_overflow(frames, n, &frames)) frames = INT64_MAX;
   }
   out.frames = static_cast<int>(std::min<int64_t>(frames, INT32_MAX));
+  if (out.frames > 1 && out.header.channels > 1 && !out.header.colour) {
+    bad(path, "a vector for each voxel and several frames; write one frame to a file of its own");
+  }
 }
 
 // The quaternion of nifti1.h, "method 2".
@@ -394,20 +405,29 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   return out;
 }
 
-RawImage read_nifti(const std::string& path) {
+RawImage read_nifti(const std::string& path, const Selection& selection) {
   const NiftiHeader nifti = read_nifti_header(path);
+  const FrameRange range = chosen_frames(path, nifti.frames, selection);
+  require_components(path, nifti.header, selection);
   ZReader in(nifti.data_path);
-  const int64_t bytes =
-      checked_bytes(nifti.header, in.most_bytes() - nifti.data_offset, nifti.data_path);
+  const int64_t frame_bytes = checked_bytes(nifti.header, in.most_bytes() - nifti.data_offset,
+                                            nifti.data_path, nifti.frames);
+  const int64_t bytes = frame_bytes * range.count;
   RawImage raw{nifti.header, allocate_voxels(bytes, path)};
-  in.skip(nifti.data_offset);
+  in.skip(nifti.data_offset + range.first * frame_bytes);
   const int64_t got = in.read(raw.voxels.data(), bytes);
   if (got < bytes) {
     bad(nifti.data_path, "truncated: " + std::to_string(got) + " of " + std::to_string(bytes) +
                              " bytes of voxels are there; copy or export the file again");
   }
   in.finish();
-  if (nifti.swapped) swap_all(raw.voxels, bytes_of(nifti.header.component));
+  const int width = bytes_of(nifti.header.component);
+  if (nifti.swapped) swap_all(raw.voxels, width);
+  if (nifti.header.channels > 1 && !nifti.header.colour) {  // one volume for each component
+    raw.voxels =
+        interleaved(raw.voxels, static_cast<size_t>(nifti.header.channels),
+                    static_cast<size_t>(nifti.header.grid.voxels()), static_cast<size_t>(width));
+  }
   return raw;
 }
 

@@ -14,7 +14,7 @@ namespace larch::io {
 /// The header of a .nii, .nii.gz, .hdr or .img file, in LPS mm.
 struct NiftiHeader {
   Header header{};
-  int frames = 1;           ///< product of the dimensions 4 to 7
+  int frames = 1;           ///< product of the dimensions 4 to 7, without those of a vector
   int header_bytes = 0;     ///< 348 for version 1, 540 for version 2
   std::string header_path;  ///< the file itself, or the .hdr beside a .img
   int64_t data_offset = 0;  ///< of the first voxel in data_path
@@ -25,10 +25,11 @@ struct NiftiHeader {
 /// Throws InputError for anything that is not a sound header: an extension that reaches into
 /// the voxels, a .hdr without its .img. Frames may be above 1.
 NiftiHeader read_nifti_header(const std::string& path);
-RawImage read_nifti(const std::string& path);
+/// Header and voxels of one frame, or of all. Throws InputError, MemoryError.
+RawImage read_nifti(const std::string& path, const Selection& selection);
 
 /// What a NIfTI file says about its values.
-enum class NiftiIntent { kNone = 0, kLabel = 1002 };
+enum class NiftiIntent { kNone = 0, kLabel = 1002, kVector = 1007 };
 
 /// Writes header and voxels (grid.voxels() values of `component`) to `path`, compressed if it ends
 /// in .gz. Not atomic. Throws OutputError, or UsageError if an axis is longer than NIfTI-1 allows.

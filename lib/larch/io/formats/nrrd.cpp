@@ -71,28 +71,37 @@ int64_t start_of(const NrrdHeader& nrrd, const std::string& path) {
   return at;
 }
 
-void read_raw_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to, int64_t bytes) {
+/// The values of a file of which some are read: `skipped` of its `whole` bytes are passed over, and
+/// the next `bytes` are read.
+struct Share {
+  int64_t whole = 0, skipped = 0, bytes = 0;
+};
+
+void read_raw_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
+                    const Share& share) {
   const int64_t size = size_of(path);
-  const int64_t at = nrrd.byte_skip < 0 ? size - bytes : start_of(nrrd, path) + nrrd.byte_skip;
-  if (at < nrrd.data_offset || at > size || bytes > size - at) truncated(path);
+  const int64_t at =
+      nrrd.byte_skip < 0 ? size - share.whole : start_of(nrrd, path) + nrrd.byte_skip;
+  if (at < nrrd.data_offset || at > size || share.whole > size - at) truncated(path);
   std::ifstream in(path, std::ios::binary);
-  in.seekg(at);
-  in.read(reinterpret_cast<char*>(to), bytes);
-  if (in.gcount() != bytes) truncated(path);
+  in.seekg(at + share.skipped);
+  in.read(reinterpret_cast<char*>(to), share.bytes);
+  if (in.gcount() != share.bytes) truncated(path);
 }
 
 void read_gzip_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
-                     int64_t bytes) {
+                     const Share& share) {
   ZReader in(path, start_of(nrrd, path));
   if (!in.compressed())
     bad(path, "the voxels should be compressed with gzip and are not; damaged?");
-  in.skip(nrrd.byte_skip);
-  if (in.read(to, bytes) < bytes) truncated(path);
+  in.skip(nrrd.byte_skip + share.skipped);
+  if (in.read(to, share.bytes) < share.bytes) truncated(path);
   in.finish();
 }
 
-void read_hex_share(std::string_view text, const std::string& path, std::byte* to, int64_t bytes) {
-  int64_t digits = 0;
+void read_hex_share(std::string_view text, const std::string& path, std::byte* to,
+                    const Share& share) {
+  int64_t digits = -2 * share.skipped;  // below 0: passed over
   for (const char c : text) {
     if (std::isspace(static_cast<unsigned char>(c))) continue;
     const int value = c >= '0' && c <= '9'   ? c - '0'
@@ -100,13 +109,15 @@ void read_hex_share(std::string_view text, const std::string& path, std::byte* t
                       : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                              : -1;
     if (value < 0) bad(path, "a character of the voxels is no hexadecimal digit; damaged?");
-    if (digits == 2 * bytes) break;
-    std::byte& byte = to[digits / 2];
-    byte =
-        digits % 2 == 0 ? static_cast<std::byte>(value << 4) : byte | static_cast<std::byte>(value);
+    if (digits == 2 * share.bytes) break;
+    if (digits >= 0) {
+      std::byte& byte = to[digits / 2];
+      byte = digits % 2 == 0 ? static_cast<std::byte>(value << 4)
+                             : byte | static_cast<std::byte>(value);
+    }
     ++digits;
   }
-  if (digits < 2 * bytes) truncated(path);
+  if (digits < 2 * share.bytes) truncated(path);
 }
 
 template <class T>
@@ -125,10 +136,11 @@ bool parse(std::string_view word, T& value) {
 }
 
 template <class T>
-void read_numbers(std::string_view text, const std::string& path, std::byte* to, int64_t bytes) {
+void read_numbers(std::string_view text, const std::string& path, std::byte* to,
+                  const Share& share) {
   constexpr std::string_view kBetween = " \t\r\n\v\f,";
-  int64_t made = 0;
-  for (size_t at = text.find_first_not_of(kBetween); made < bytes;) {
+  int64_t made = -share.skipped;  // below 0: passed over
+  for (size_t at = text.find_first_not_of(kBetween); made < share.bytes;) {
     if (at == std::string_view::npos) truncated(path);
     const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
     T value{};
@@ -136,92 +148,87 @@ void read_numbers(std::string_view text, const std::string& path, std::byte* to,
       bad(path, shown(text.substr(at, end - at)) +
                     " is no voxel of the type that the header gives; damaged?");
     }
-    std::memcpy(to + made, &value, sizeof value);
+    if (made >= 0) std::memcpy(to + made, &value, sizeof value);
     made += static_cast<int64_t>(sizeof value);
     at = text.find_first_not_of(kBetween, end);
   }
 }
 
 void read_text_share(std::string_view text, Component component, const std::string& path,
-                     std::byte* to, int64_t bytes) {
+                     std::byte* to, const Share& share) {
   switch (component) {
     case Component::kUint8:
-      return read_numbers<uint8_t>(text, path, to, bytes);
+      return read_numbers<uint8_t>(text, path, to, share);
     case Component::kInt8:
-      return read_numbers<int8_t>(text, path, to, bytes);
+      return read_numbers<int8_t>(text, path, to, share);
     case Component::kUint16:
-      return read_numbers<uint16_t>(text, path, to, bytes);
+      return read_numbers<uint16_t>(text, path, to, share);
     case Component::kInt16:
-      return read_numbers<int16_t>(text, path, to, bytes);
+      return read_numbers<int16_t>(text, path, to, share);
     case Component::kUint32:
-      return read_numbers<uint32_t>(text, path, to, bytes);
+      return read_numbers<uint32_t>(text, path, to, share);
     case Component::kInt32:
-      return read_numbers<int32_t>(text, path, to, bytes);
+      return read_numbers<int32_t>(text, path, to, share);
     case Component::kUint64:
-      return read_numbers<uint64_t>(text, path, to, bytes);
+      return read_numbers<uint64_t>(text, path, to, share);
     case Component::kInt64:
-      return read_numbers<int64_t>(text, path, to, bytes);
+      return read_numbers<int64_t>(text, path, to, share);
     case Component::kFloat32:
-      return read_numbers<float>(text, path, to, bytes);
+      return read_numbers<float>(text, path, to, share);
     case Component::kFloat64:
-      return read_numbers<double>(text, path, to, bytes);
+      return read_numbers<double>(text, path, to, share);
   }
 }
 
-void read_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to, int64_t bytes) {
-  if (nrrd.encoding == NrrdEncoding::kRaw) return read_raw_share(nrrd, path, to, bytes);
-  if (nrrd.encoding == NrrdEncoding::kGzip) return read_gzip_share(nrrd, path, to, bytes);
+void read_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
+                const Share& share) {
+  if (nrrd.encoding == NrrdEncoding::kRaw) return read_raw_share(nrrd, path, to, share);
+  if (nrrd.encoding == NrrdEncoding::kGzip) return read_gzip_share(nrrd, path, to, share);
   const std::string all = read_file(path);
   const int64_t start = start_of(nrrd, path);
   const auto size = static_cast<int64_t>(all.size());
   if (start > size || nrrd.byte_skip > size - start) truncated(path);
   const std::string_view text =
       std::string_view(all).substr(static_cast<size_t>(start + nrrd.byte_skip));
-  if (nrrd.encoding == NrrdEncoding::kHex) return read_hex_share(text, path, to, bytes);
-  read_text_share(text, nrrd.header.component, path, to, bytes);
+  if (nrrd.encoding == NrrdEncoding::kHex) return read_hex_share(text, path, to, share);
+  read_text_share(text, nrrd.header.component, path, to, share);
 }
 
-/// Puts the channels of each pixel side by side: [rest][channel][between] to
-/// [rest][between][channel].
-std::vector<std::byte> interleaved(const std::vector<std::byte>& planes, size_t channels,
-                                   size_t between, size_t width) {
-  std::vector<std::byte> out(planes.size());
-  const size_t block = channels * between;
-  for (size_t i = 0; i * width < planes.size(); ++i) {
-    const size_t rest = i / block, channel = i % block / between, at = i % between;
-    const size_t place = rest * block + at * channels + channel;
-    std::memcpy(out.data() + place * width, planes.data() + i * width, width);
+/// Bytes `from` to `from` + to.size() - 1 of all values, which the files hold in equal shares.
+void read_values(const NrrdHeader& nrrd, int64_t share, int64_t from, std::vector<std::byte>& to) {
+  const auto end = from + static_cast<int64_t>(to.size());
+  for (size_t i = 0; i < nrrd.data.size(); ++i) {
+    const int64_t start = static_cast<int64_t>(i) * share;
+    const int64_t first = std::max(from, start), last = std::min(end, start + share);
+    if (first >= last) continue;
+    read_share(nrrd, nrrd.data[i], to.data() + (first - from),
+               {share, first - start, last - first});
   }
-  return out;
 }
 
 }  // namespace
 
-RawImage read_nrrd(const std::string& path) {
+RawImage read_nrrd(const std::string& path, const Selection& selection) {
   const NrrdHeader nrrd = read_nrrd_header(path);
   const Header& header = nrrd.header;
-  if (nrrd.frames > 1) {
-    bad(path, std::to_string(nrrd.frames) +
-                  " frames (4-D or more); write one of them to a file of its own");
-  }
-  if (header.channels > 1 && !header.colour) {
-    bad(path, std::to_string(header.channels) +
-                  " components per voxel; write one of them to a file of its own");
-  }
+  const FrameRange range = chosen_frames(path, nrrd.frames, selection);
+  require_components(path, header, selection);
   const bool limited = guarded(Guard::kNrrdClaims);
-  const int64_t bytes =
-      checked_bytes(header, limited ? most_bytes(nrrd) : std::numeric_limits<int64_t>::max(), path);
+  const int64_t frame_bytes = checked_bytes(
+      header, limited ? most_bytes(nrrd) : std::numeric_limits<int64_t>::max(), path, nrrd.frames);
+  if (nrrd.frames > 1 && nrrd.values_between > header.grid.voxels()) {
+    bad(path,
+        "the axis of its components comes after the one of its frames; write the frames last");
+  }
   const auto files = static_cast<int64_t>(nrrd.data.size());
-  const int64_t share = bytes / files;
+  const int64_t all_bytes = frame_bytes * nrrd.frames, share = all_bytes / files;
   const int width = bytes_of(header.component);
-  if (bytes % files != 0 || share % width != 0) {
+  if (all_bytes % files != 0 || share % width != 0) {
     bad(path,
         "the voxels do not divide into the " + std::to_string(files) + " files that it names");
   }
-  RawImage raw{header, allocate_voxels(bytes, path)};
-  for (int64_t i = 0; i < files; ++i) {
-    read_share(nrrd, nrrd.data[static_cast<size_t>(i)], raw.voxels.data() + i * share, share);
-  }
+  RawImage raw{header, allocate_voxels(frame_bytes * range.count, path)};
+  read_values(nrrd, share, frame_bytes * range.first, raw.voxels);
   if (nrrd.swapped) swap_all(raw.voxels, width);
   if (header.channels > 1 && nrrd.values_between > 1) {
     raw.voxels = interleaved(raw.voxels, static_cast<size_t>(header.channels),

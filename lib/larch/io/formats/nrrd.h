@@ -20,7 +20,7 @@ enum class NrrdEncoding { kRaw, kText, kHex, kGzip };
 /// other spaces are taken for LPS, as by ITK.
 struct NrrdHeader {
   Header header{};
-  int frames = 1;              ///< product of the domain axes beyond the third
+  int frames = 1;              ///< product of the axes of time, and of space beyond the third
   int64_t values_between = 1;  ///< voxels between the channels of a pixel; 1: they are interleaved
   NrrdEncoding encoding = NrrdEncoding::kRaw;
   bool swapped = false;             ///< other byte order than this machine's
@@ -35,7 +35,7 @@ struct NrrdHeader {
 /// beside axes that have one. Frames and channels may be more than 1.
 NrrdHeader read_nrrd_header(const std::string& path);
 
-/// Header and voxels of one frame. Throws InputError, MemoryError.
-RawImage read_nrrd(const std::string& path);
+/// Header and voxels of one frame, or of all. Throws InputError, MemoryError.
+RawImage read_nrrd(const std::string& path, const Selection& selection);
 
 }  // namespace larch::io

@@ -220,9 +220,11 @@ double mm_of_unit(const std::string& path, const std::string& unit) {
   bad(path, "lengths in " + shown(unit) + " are not supported; write them in mm");
 }
 
-/// The axes of the array: those of the image, and at most one of the values at a point.
+/// The axes of the array: those of the image, at most one of time, and at most one of the values at
+/// a point.
 struct Axes {
-  std::vector<size_t> domain;  ///< of space and time
+  std::vector<size_t> domain;  ///< of space; a fourth one counts frames, whatever it is
+  std::optional<size_t> time;  ///< the slowest of all but the range
   std::optional<size_t> range;
   std::string range_kind;
 };
@@ -268,7 +270,11 @@ Axes axes_of(const std::string& path, const TextHeader& text, const std::vector<
   kinds.resize(sizes.size());
   Axes axes;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (is_domain(path, kinds[i])) {
+    if (kinds[i] == "time") {
+      if (axes.time) bad(path, "two axes of time (kinds); write one of them alone");
+      axes.time = i;
+    } else if (is_domain(path, kinds[i])) {
+      if (axes.time) bad(path, "the axis of time (kinds) comes before one of space; write it last");
       axes.domain.push_back(i);
     } else if (sizes[i] > 1) {
       if (axes.range) bad(path, "two axes of components (kinds); write one of them alone");
@@ -357,6 +363,9 @@ void set_grid(const std::string& path, const TextHeader& text, const std::vector
     const double n = sizes[axes.domain[d]];
     if (d < 3) grid.size[static_cast<int>(d)] = static_cast<int32_t>(n);
     if (d >= 3) out.frames = static_cast<int>(std::min(out.frames * n, 2147483647.0));
+  }
+  if (axes.time) {
+    out.frames = static_cast<int>(std::min(out.frames * sizes[*axes.time], 2147483647.0));
   }
   Space space = space_of(path, text);
   const auto units = quoted_words(text.value("space units"));

@@ -21,16 +21,13 @@ namespace larch {
 namespace io {
 namespace {
 
-RawImage read_by_tiff(const std::string& path, Palette /*palette*/) {
+RawImage read_by_tiff(const std::string& path, const Selection& selection) {
+  chosen_frames(path, 1, selection);
   return read_tiff(path);
 }
 
 Header probe_by_tiff(const std::string& path, int& /*frames*/) {
   return probe_tiff(path);
-}
-
-RawImage read_by_nrrd(const std::string& path, Palette /*palette*/) {
-  return read_nrrd(path);
 }
 
 Header probe_by_nrrd(const std::string& path, int& frames) {
@@ -39,38 +36,20 @@ Header probe_by_nrrd(const std::string& path, int& frames) {
   return nrrd.header;
 }
 
-void require_one_frame(const std::string& path, int frames) {
-  if (frames <= 1) return;
-  throw InputError("'" + path + "': " + std::to_string(frames) +
-                   " frames (4-D or more); write one of them to a file of its own");
-}
-
-void require_scalar(const std::string& path, const Header& header) {
-  if (header.channels == 1 || header.colour) return;
-  throw InputError("'" + path + "': " + std::to_string(header.channels) +
-                   " components per voxel; write one of them to a file of its own");
-}
-
-RawImage read_by_nifti(const std::string& path, Palette /*palette*/) {
-  require_one_frame(path, read_nifti_header(path).frames);
-  return read_nifti(path);
-}
-
-RawImage read_by_meta(const std::string& path, Palette /*palette*/) {
-  const MetaHeader meta = read_meta_header(path);
-  require_one_frame(path, meta.frames);
-  require_scalar(path, meta.header);
-  return read_meta(path);
-}
-
 Header probe_by_meta(const std::string& path, int& frames) {
   const MetaHeader meta = read_meta_header(path);
   frames = meta.frames;
   return meta.header;
 }
 
-RawImage read_by_jpeg(const std::string& path, Palette /*palette*/) {
+RawImage read_by_jpeg(const std::string& path, const Selection& selection) {
+  chosen_frames(path, 1, selection);
   return read_jpeg(path);
+}
+
+RawImage read_by_png(const std::string& path, const Selection& selection) {
+  chosen_frames(path, 1, selection);
+  return read_png(path, selection.palette);
 }
 
 Header probe_by_jpeg(const std::string& path, int& /*frames*/) {
@@ -105,24 +84,24 @@ void write_by_tiff(const std::string& path, const Pixels& pixels) {
 // One row a format; a new one needs nothing else.
 struct Format {
   const char* extension;
-  RawImage (*read)(const std::string& path, Palette palette);
+  RawImage (*read)(const std::string& path, const Selection& selection);
   Header (*probe)(const std::string& path, int& frames);
   void (*write)(const std::string& path, const Pixels& pixels);  // null: reading only
   bool pictures = false;                                         // 2-D only
 };
 
 constexpr Format kFormats[] = {
-    {".nii", read_by_nifti, probe_by_nifti, write_by_nifti},
-    {".nii.gz", read_by_nifti, probe_by_nifti, write_by_nifti},
-    {".hdr", read_by_nifti, probe_by_nifti, nullptr},
-    {".img", read_by_nifti, probe_by_nifti, nullptr},
-    {".img.gz", read_by_nifti, probe_by_nifti, nullptr},
-    {".hdr.gz", read_by_nifti, probe_by_nifti, nullptr},
-    {".nrrd", read_by_nrrd, probe_by_nrrd, write_nrrd},
-    {".nhdr", read_by_nrrd, probe_by_nrrd, nullptr},
-    {".mha", read_by_meta, probe_by_meta, write_meta},
-    {".mhd", read_by_meta, probe_by_meta, nullptr},
-    {".png", read_png, probe_by_png, write_grey_png, true},
+    {".nii", read_nifti, probe_by_nifti, write_by_nifti},
+    {".nii.gz", read_nifti, probe_by_nifti, write_by_nifti},
+    {".hdr", read_nifti, probe_by_nifti, nullptr},
+    {".img", read_nifti, probe_by_nifti, nullptr},
+    {".img.gz", read_nifti, probe_by_nifti, nullptr},
+    {".hdr.gz", read_nifti, probe_by_nifti, nullptr},
+    {".nrrd", read_nrrd, probe_by_nrrd, write_nrrd},
+    {".nhdr", read_nrrd, probe_by_nrrd, nullptr},
+    {".mha", read_meta, probe_by_meta, write_meta},
+    {".mhd", read_meta, probe_by_meta, nullptr},
+    {".png", read_by_png, probe_by_png, write_grey_png, true},
     {".tif", read_by_tiff, probe_by_tiff, write_by_tiff, true},
     {".tiff", read_by_tiff, probe_by_tiff, write_by_tiff, true},
     {".jpg", read_by_jpeg, probe_by_jpeg, nullptr},
@@ -171,7 +150,7 @@ bool goes_to_dicom(const std::string& path) {
 
 RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
   if (goes_to_dicom(path)) return read_dicom_raw(path, options);
-  RawImage raw = format_for_reading(path).read(path, palette);
+  RawImage raw = format_for_reading(path).read(path, {palette, options.frame});
   if (options.warn) {
     for (const std::string& warning : raw.header.warnings) options.warn(warning);
   }
@@ -220,8 +199,11 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   info.grid = header.grid;
   info.component_type = io::name_of(header.component);
   info.components = header.channels;
-  const int64_t frames = std::max(info.frames, 1);
-  info.bytes = frames * io::checked_bytes(header, INT64_MAX / frames, path);
+  // An image of several frames is told of, and refused only when it is read.
+  if (options.frame && !io::goes_to_dicom(path))
+    info.frames = static_cast<int>(io::chosen_frames(path, info.frames, {{}, options.frame}).count);
+  info.frames = std::max(info.frames, 1);
+  info.bytes = info.frames * io::checked_bytes(header, INT64_MAX, path, info.frames);
   return info;
 }
 
@@ -252,7 +234,7 @@ void write_pixels(const std::string& path, const Pixels& pixels) {
 
 RgbImage read_rgb(const std::string& path) {
   using io::Component;
-  const io::RawImage raw = io::format_for_reading(path).read(path, io::Palette::kExpand);
+  const io::RawImage raw = io::format_for_reading(path).read(path, {});
   const io::Header& header = raw.header;
   const bool wide = header.component == Component::kUint16;
   if (header.grid.size.z != 1 || (!wide && header.component != Component::kUint8)) {

@@ -37,6 +37,12 @@ inline Field<std::vector<Allow>> allow_field(std::vector<Allow>& allow) {
   return {"allow", allow, "read images that are refused for this (see reading-images.md)"};
 }
 
+/// The flag of every executable that reads images of one volume.
+inline Field<std::optional<int>> frame_field(std::optional<int>& frame) {
+  return {"frame", frame, "which volume of a 4-D image, or picture of a cine, is read; from 1", 1,
+          1000000000};
+}
+
 /// How an image is read.
 struct ReadOptions {
   /// Takes the place of NaN and infinite voxels; without it such voxels are an error.
@@ -48,12 +54,15 @@ struct ReadOptions {
   /// Receives a sentence, which names the file, for each thing that was taken on trust. May be
   /// empty; called in the thread that reads.
   std::function<void(const std::string&)> warn{};
+  /// Which frame is read of an image that has several, counted from 1 as in DICOM: a volume of a
+  /// 4-D image, or a picture of a cine. Without it such an image is an error that names --frame.
+  std::optional<int> frame{};
 };
 
 /// For the mask or label map that goes with an image: the same allowances, but no value that stands
-/// for NaN, and no series, which is the image's.
+/// for NaN, and neither series nor frame, which are the image's.
 inline ReadOptions label_options(const ReadOptions& image) {
-  return {{}, {}, image.allow, image.warn};
+  return {{}, {}, image.allow, image.warn, {}};
 }
 
 /// Passes if `options` allow it, with a warning; throws InputError otherwise, naming the flag.
@@ -66,8 +75,8 @@ struct ImageInfo {
   Grid grid{};
   std::string component_type;  ///< "uint8", "int16", "float32", ...; as stored, before rescaling
   int components = 1;          ///< values per voxel; more than 1 for vectors and colour
-  int frames = 1;              ///< size of the fourth dimension
-  int64_t bytes = 0;           ///< bytes of the voxels in memory, uncompressed
+  int frames = 1;     ///< of a 4-D image or a cine; 1 if ReadOptions::frame chooses one of them
+  int64_t bytes = 0;  ///< bytes of the voxels of these frames, uncompressed
 };
 
 /// Reads a scalar 3-D (or 2-D: size.z == 1) image. The path is a NIfTI (.nii, .nii.gz, .hdr/.img),
@@ -92,8 +101,10 @@ struct ImageInfo {
 /// All checks, and what happens: apps/reading-images.md.
 ///
 /// Throws InputError: missing, unreadable, truncated or damaged file; a header that claims more
-/// voxels than the file can hold (checked before memory is allocated); more than one component or
-/// frame; values as above. Throws MemoryError if the voxels do not fit into memory.
+/// voxels than the file can hold (checked before memory is allocated); more than one component;
+/// several frames of which options.frame chooses none; values as above. Throws MemoryError if the
+/// voxels do not fit into memory: those of the one frame that is read, since the frames before it
+/// are passed over (of a DICOM file, all bytes of the file are in memory as well).
 template <class T>
 Volume<T> read_volume(const std::string& path, const ReadOptions& options = {});
 

@@ -136,7 +136,43 @@ int bytes_of(Component component) {
   return kBytes[static_cast<int>(component)];
 }
 
-int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path) {
+FrameRange chosen_frames(const std::string& path, int frames, const Selection& selection) {
+  if (selection.all_frames) return {0, frames};
+  if (!selection.frame && frames <= 1) return {0, 1};
+  const std::string there = std::to_string(frames) + (frames == 1 ? " frame" : " frames");
+  if (!selection.frame) {
+    throw InputError("'" + path + "': " + there +
+                     " (4-D or a cine), of which one is needed here; choose it "
+                     "with --frame 1 to --frame " +
+                     std::to_string(frames));
+  }
+  if (*selection.frame < 1 || *selection.frame > frames) {
+    throw InputError("'" + path + "': there is no frame " + std::to_string(*selection.frame) +
+                     " (--frame counts from 1, and the image has " + there + ")");
+  }
+  return {*selection.frame - 1, 1};
+}
+
+void require_components(const std::string& path, const Header& header, const Selection& selection) {
+  if (header.channels == 1 || header.colour || selection.vectors) return;
+  throw InputError("'" + path + "': " + std::to_string(header.channels) +
+                   " components per voxel; write one of them to a file of its own");
+}
+
+std::vector<std::byte> interleaved(const std::vector<std::byte>& planes, size_t channels,
+                                   size_t between, size_t width) {
+  std::vector<std::byte> out(planes.size());
+  const size_t block = channels * between;
+  for (size_t i = 0; i * width < planes.size(); ++i) {
+    const size_t rest = i / block, channel = i % block / between, at = i % between;
+    const size_t place = rest * block + at * channels + channel;
+    std::memcpy(out.data() + place * width, planes.data() + i * width, width);
+  }
+  return out;
+}
+
+int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path,
+                      int frames) {
   const Vec3i size = header.grid.size;
   const std::string shape =
       std::to_string(size.x) + "x" + std::to_string(size.y) + "x" + std::to_string(size.z);
@@ -146,10 +182,12 @@ int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::strin
   }
   const __int128 bytes = static_cast<__int128>(size.x) * size.y * size.z * header.channels *
                          bytes_of(header.component);
-  if (bytes > most_bytes) {
+  if (bytes * frames > most_bytes) {
     throw InputError("'" + path + "': the header promises " + shape + " voxels of " +
-                     name_of(header.component) + ", more than the file can hold (at most " +
-                     std::to_string(most_bytes) + " bytes); it is truncated or damaged");
+                     name_of(header.component) +
+                     (frames > 1 ? " in " + std::to_string(frames) + " frames" : "") +
+                     ", more than the file can hold (at most " + std::to_string(most_bytes) +
+                     " bytes); it is truncated or damaged");
   }
   return static_cast<int64_t>(bytes);
 }
