@@ -2,20 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "larch/app/run_app.h"
-#include "larch/files/file.h"
+#include "larch/cases/case_inputs.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/metrics/label_scores.h"
-#include "larch/pipeline/evaluation_plan.h"
-#include "larch/pipeline/image_inputs.h"
+#include "larch/pipeline/evaluation.h"
 
 namespace {
 
 using namespace larch;
-using Json = nlohmann::ordered_json;
 
 const CaseColumns kPairs{"prediction", "reference", true};
 
@@ -57,73 +53,27 @@ std::vector<Case> list_pairs(const Options& options) {
 
 /// Order and ids of the cases are in the table.
 ListedInputs Options::listed_inputs() const {
-  if (list) return pipeline::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
-  ListedInputs listed{pipeline::detached_inputs("prediction", prediction)};
-  for (const RunInput& data : pipeline::detached_inputs("reference", reference)) {
+  if (list) return cases::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
+  ListedInputs listed{cases::detached_inputs("prediction", prediction)};
+  for (const RunInput& data : cases::detached_inputs("reference", reference)) {
     listed.inputs.push_back(data);
   }
   return listed;
 }
 
-ReadOptions read_options(const Options& options, const Context& context) {
+pipeline::EvaluationRequest request_of(const Options& options, const Context& context) {
   ReadOptions read;
   read.allow = options.allow;
   read.warn = [&](const std::string& text) { context.warn(text); };
-  return read;
-}
-
-metrics::CaseScores score(const Case& files, const Options& options, const Context& context) {
-  const ReadOptions read = read_options(options, context);
-  const LabelVolume prediction = read_labels(files.image, read);
-  const LabelVolume reference = read_labels(files.label, read);
-  const std::string difference = describe_difference(prediction.grid(), reference.grid());
-  if (!difference.empty()) {
-    throw InputError("'" + files.image + "' and '" + files.label + "' are on different grids: " +
-                     difference + "; resample one to the grid of the other");
-  }
-  return {files.id, metrics::score_labels(prediction, reference, options.config, context)};
-}
-
-Json to_json(const Case& files, const metrics::CaseScores& scored) {
-  Json structures;
-  for (const metrics::StructureScores& s : scored.structures) {
-    for (const metrics::Score& score : s.scores) structures[s.structure][score.name] = score.value;
-  }
-  return {{"id", files.id},
-          {"prediction", files.image},
-          {"reference", files.label},
-          {"structures", structures}};
-}
-
-/// Figures over all cases; those of the union are the metrics of the run.
-void add_summary(const std::vector<metrics::CaseScores>& scored, Outputs& outputs) {
-  Json summary;
-  for (const auto& [structure, score, s] : metrics::summarise(scored)) {
-    summary[structure][score] = {
-        {"cases", s.count}, {"mean", s.mean}, {"sd", s.sd}, {"median", s.median}};
-    if (structure == "union") outputs.metric(score, s.mean);
-  }
-  outputs.report("summary", summary);
+  return {list_pairs(options), read, options.table};
 }
 
 Outputs run(const Options& options, Context& context) {
-  const std::vector<Case> cases = list_pairs(options);
-  std::vector<metrics::CaseScores> scored;
-  Json rows = Json::array();
-  Outputs outputs;
-  for (const Case& files : cases) {
-    const double done = static_cast<double>(scored.size()) / static_cast<double>(cases.size());
-    context.progress(done, files.id);
-    scored.push_back(score(files, options, context));
-    rows.push_back(to_json(files, scored.back()));
-    if (context.stop_requested()) return {};
-  }
-  context.progress(1, "all cases");
-  add_summary(scored, outputs);
-  outputs.report("cases", rows);
-  const std::string text = metrics::to_tsv(scored);
-  outputs.add(options.table, [text](const std::string& path) { write_file(path, text); });
-  return outputs;
+  return pipeline::evaluate_cases(request_of(options, context), options.config, context);
+}
+
+Plan plan(const Options& options, const Context& context, const CaseWriter&) {
+  return pipeline::plan_evaluation(request_of(options, context), context);
 }
 
 }  // namespace
@@ -144,9 +94,5 @@ int main(int argc, char** argv) {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json"};
   info.uses_seed = false;
-  return run_app<Options>(info, argc, argv, run,
-                          [](const Options& options, const Context& context, const CaseWriter&) {
-                            return pipeline::plan_evaluation(
-                                list_pairs(options), read_options(options, context), context);
-                          });
+  return run_app<Options>(info, argc, argv, run, plan);
 }

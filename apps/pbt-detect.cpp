@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "larch/app/run_app.h"
+#include "larch/cases/case_inputs.h"
 #include "larch/config/bytes.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/detection/detection_description.h"
 #include "larch/pipeline/detection/detection_plan.h"
 #include "larch/pipeline/detection/pbt_batch.h"
-#include "larch/pipeline/image_inputs.h"
 
 namespace {
 
@@ -60,9 +60,8 @@ struct Options {
           .no_effect_on_results());
   }
   ListedInputs listed_inputs() const {
-    ListedInputs listed{pipeline::detached_inputs("input", input)};
-    for (const RunInput& data : pipeline::detached_inputs("roi", roi))
-      listed.inputs.push_back(data);
+    ListedInputs listed{cases::detached_inputs("input", input)};
+    for (const RunInput& data : cases::detached_inputs("roi", roi)) listed.inputs.push_back(data);
     return listed;
   }
   bool by_case() const { return list || dataset; }
@@ -98,7 +97,7 @@ struct Options {
 pipeline::BatchRequest batch_of(const Options& options, const Context& context) {
   CaseColumns columns;
   columns.files_exist = false;  // a missing image is the failure of one case
-  return {pipeline::cases_of(options.list.path, options.dataset.path, columns),
+  return {cases::cases_of(options.list.path, options.dataset.path, columns),
           options.output_dir,
           options.write,
           "." + options.format,

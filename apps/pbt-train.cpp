@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
+#include "larch/cases/case_inputs.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/table/case_list.h"
 #include "larch/models/pbt_file.h"
-#include "larch/pipeline/image_inputs.h"
 #include "larch/pipeline/pbt_training.h"
 
 namespace {
@@ -59,11 +59,11 @@ struct Options {
       throw UsageError("--checkpoint and --output name the same file '" + output.path + "'");
     }
   }
-  std::vector<Case> cases() const { return pipeline::cases_of(list.path, dataset.path); }
+  std::vector<Case> cases() const { return cases::cases_of(list.path, dataset.path); }
   /// A model depends neither on the order of the volumes nor on their names.
   ListedInputs listed_inputs() const {
     if (inspect) return {};
-    return pipeline::inputs_of_cases(cases(), {}, /*order_matters=*/false);
+    return cases::inputs_of_cases(cases(), {}, /*order_matters=*/false);
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;

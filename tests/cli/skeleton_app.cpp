@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // A small executable on the skeleton, for the tests of the skeleton: it copies a text with
-// repetitions and fails in every way that it is told to.
+// repetitions, or each text of a list, and fails in every way that it is told to.
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -12,14 +12,17 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
+#include "larch/cases/run_cases.h"
+#include "larch/files/file.h"
+#include "larch/io/table/case_list.h"
 
 namespace larch {
 namespace {
 
-enum class Case { kAsIs, kUpper, kLower };
-constexpr auto enum_names(Case*) {
-  return std::to_array<EnumName<Case>>(
-      {{Case::kAsIs, "as-is"}, {Case::kUpper, "upper"}, {Case::kLower, "lower"}});
+enum class Letters { kAsIs, kUpper, kLower };
+constexpr auto enum_names(Letters*) {
+  return std::to_array<EnumName<Letters>>(
+      {{Letters::kAsIs, "as-is"}, {Letters::kUpper, "upper"}, {Letters::kLower, "lower"}});
 }
 
 enum class Fail {
@@ -56,7 +59,7 @@ constexpr auto enum_names(Fail*) {
 }
 
 struct StyleConfig {
-  Case letters = Case::kAsIs;
+  Letters letters = Letters::kAsIs;
   std::vector<int> widths{3, 5};
   std::optional<double> weight;
   template <class F>
@@ -85,9 +88,9 @@ struct SkeletonConfig {
 };
 
 struct Options {
-  InputFile input;
+  InputFile input, list;
   OutputFile output, copy;
-  OutputDir folder;
+  OutputDir folder, output_dir;
   Fail fail = Fail::kNo;
   double sleep_s = 0;
   bool deaf = false;
@@ -96,8 +99,9 @@ struct Options {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"input,i", input, "text to repeat"}.required(),
-      Field{"output,o", output, "the repeated text"}.required(),
+    f(Field{"input,i", input, "text to repeat"}, Field{"output,o", output, "the repeated text"},
+      Field{"list", list, "many texts: TSV with the column text"}.no_effect_on_results(),
+      Field{"output-dir", output_dir, "with --list: folder for <id>.txt and status.tsv"},
       Field{"copy", copy, "a second copy of it"}, Field{"folder", folder, "a folder of copies"},
       Field{"fail", fail, "the error to throw"},
       Field{"sleep", sleep_s, "seconds to work, watching the stop flag", 0, 1000},
@@ -106,8 +110,14 @@ struct Options {
   }
   void check() const {
     if (copy && folder) throw UsageError("give either --copy or --folder");
+    if (list) return;
+    if (!input) throw UsageError("--input is missing; see --help");
+    if (!output) throw UsageError("--output is missing; see --help");
   }
-  std::vector<std::string> companions() const { return {output.path + ".tsv"}; }
+  std::vector<std::string> companions() const {
+    return list ? std::vector<std::string>{} : std::vector{output.path + ".tsv"};
+  }
+  bool by_case() const { return static_cast<bool>(list); }
 };
 
 void fail_as_told(Fail fail) {
@@ -155,7 +165,7 @@ std::string repeated(const std::string& text, const SkeletonConfig& config) {
   std::string result;
   for (int i = 0; i < config.times; ++i) result += (i > 0 ? config.separator : "") + text;
   for (char& c : result) {
-    if (config.style.letters == Case::kUpper) c = static_cast<char>(std::toupper(c));
+    if (config.style.letters == Letters::kUpper) c = static_cast<char>(std::toupper(c));
   }
   return result + (config.newline ? "\n" : "");
 }
@@ -164,7 +174,47 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;  // does not look for errors, on purpose
 }
 
-Outputs run(const Options& options, Context& context) {
+// The batch mode, whole.
+
+std::string output_of(const Options& options, const Case& c) {
+  return options.output_dir.path + "/" + c.id + ".txt";
+}
+
+cases::CaseRun batch_of(const Options& options, const CaseWriter& writer) {
+  cases::CaseFolder folder{options.output_dir, writer, [&options](const Case& c) {
+                             return CaseFiles{{{output_of(options, c), "output"}}, {}};
+                           }};
+  folder.figures = {{"bytes", /*is_count=*/true}};
+  CaseColumns columns{"text"};
+  columns.files_exist = false;  // a missing text is the failure of one case
+  return {read_case_list(options.list, columns), 0, folder};
+}
+
+Outputs run_batch(const Options& options, const CaseWriter& writer, const Context& context) {
+  const cases::CaseRun batch = batch_of(options, writer);
+  cases::CaseSteps<std::string> steps;
+  steps.bytes = [](size_t) { return cases::MemoryNeed{.reading = 1 << 20}; };
+  steps.read = [&](size_t i, const Context&) { return read_file(batch.cases[i].image); };
+  steps.compute = [&](size_t, std::string& text, const Context& all) {
+    fail_as_told(options.fail);
+    work(options.sleep_s, all);
+    text = repeated(text, options.config);
+  };
+  steps.finish = [&](size_t i, const std::shared_ptr<std::string>& text, const cases::Grow&,
+                     const Context&) {
+    Outputs outputs;
+    outputs.metric("bytes", static_cast<double>(text->size()));
+    outputs.add(
+        output_of(options, batch.cases[i]),
+        [text](const std::string& path) { write_text(path, *text); }, "output");
+    if (text->size() < 2) outputs.status("rejected", "the text is empty");
+    return std::optional(outputs);
+  };
+  return cases::run_cases(batch, steps, context);
+}
+
+Outputs run(const Options& options, Context& context, const CaseWriter& writer) {
+  if (options.list) return run_batch(options, writer, context);
   context.debug("a line for -v");
   context.warn("a warning");
   fail_as_told(options.fail);
@@ -180,16 +230,16 @@ Outputs run(const Options& options, Context& context) {
   outputs.metric("undefined", std::nan(""));
   outputs.report("lines", {{"count", 1}});
   outputs.grid(options.input, "one line").note("a note");
-  const Writer writer = [text](const std::string& path) { write_text(path, text); };
+  const Writer write = [text](const std::string& path) { write_text(path, text); };
   const Writer slow_writer = [=](const std::string& path) {
-    writer(path);
+    write(path);
     std::this_thread::sleep_for(std::chrono::duration<double>(options.sleep_s));
   };
-  outputs.add(options.output, options.deaf ? slow_writer : writer);
+  outputs.add(options.output, options.deaf ? slow_writer : write);
   outputs.add_companion(options.output.path + ".tsv",
                         [](const std::string& path) { write_text(path, "a\tb\n"); });
-  outputs.add(options.copy, writer);
-  if (options.folder) outputs.add(options.folder.path + "/sub/a.txt", writer);
+  outputs.add(options.copy, write);
+  if (options.folder) outputs.add(options.folder.path + "/sub/a.txt", write);
   if (options.fail == Fail::kWriter) {
     outputs.add(options.output.path + ".second", [text](const std::string& path) {
       write_text(path, text);

@@ -143,7 +143,8 @@ assert {'App', 'Version', 'GitRevision', 'Compiler', 'CUDA'} <= set(v), v"
 
 @test "--help begins with synopsis and examples and names every flag" {
   expect 0 app --help
-  head -7 out.txt | grep -qF "Usage: skeleton-app --input FILE --output FILE [flags]"
+  head -7 out.txt | grep -qF "Usage: skeleton-app [flags]"
+  "$BIN/make-samples" --help | head -7 | grep -qF "Usage: make-samples --output-dir FOLDER [flags]"
   head -7 out.txt | grep -qF "skeleton-app --input a.txt --output b.txt"
   for flag in --input --copy --config --device --threads --seed --force --skip-existing --dry-run \
     --quiet --verbose --log-file --log-format --progress --report --no-sidecar --print-config \

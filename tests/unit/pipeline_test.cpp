@@ -27,10 +27,10 @@ TEST_CASE("memory of a detection: the least holds each step that no slab makes s
           const DetectionMemory memory = detection_memory(
               model, config, {structure, structure, image}, info, 1, Device::cuda(0));
           CAPTURE(structure, image, threshold, spacing_mm);
-          CHECK(memory.least >= memory.need.reading);
-          CHECK(memory.least >= memory.need.surveying);
-          CHECK(memory.least >= memory.need.computing);  // on a device: what waits on the host
-          CHECK(memory.least <= memory.need.most());
+          CHECK(memory.need.least >= memory.need.reading);
+          CHECK(memory.need.least >= memory.need.surveying);
+          CHECK(memory.need.least >= memory.need.computing);  // on a device: what waits on the host
+          CHECK(memory.need.least <= memory.need.most());
         }
       }
     }

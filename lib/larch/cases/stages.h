@@ -2,23 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 
+#include "larch/cases/memory.h"
+
 namespace larch::cases {
-
-/// Memory of an item on its way, in bytes.
-struct MemoryNeed {
-  int64_t reading = 0;    ///< while it is read
-  int64_t computing = 0;  ///< while it is computed
-  int64_t surveying = 0;  ///< while it is found out how much finishing takes
-  int64_t finishing = 0;  ///< while it is finished, at most
-  int64_t resting = 0;    ///< while it waits between stages
-
-  int64_t most() const { return std::max({reading, computing, surveying, finishing, resting}); }
-};
 
 /// Asks for more memory than a stage was granted: what it takes in all, in bytes. False if that is
 /// not to be had beside the other items.

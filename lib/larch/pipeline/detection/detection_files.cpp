@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "larch/cases/memory.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/picture/qc.h"
-#include "larch/pipeline/detection/detection_memory.h"
 
 namespace larch::pipeline {
 namespace {
@@ -100,7 +100,7 @@ void read_input(const std::string& image, const std::string& roi, const ReadOpti
 
 Outputs detect_on_image(const pbt::Model& model, const DetectConfig& config,
                         const DetectionRequest& request, const Context& context) {
-  give_memory_back(request.memory_bytes);
+  cases::give_memory_back(request.memory_bytes);
   const auto job = std::make_shared<DetectionJob>();
   job->wanted = request.files.wanted();
   job->memory_bytes = request.memory_bytes;

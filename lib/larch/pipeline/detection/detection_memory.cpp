@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <string>
 
-#include <malloc.h>
-
 #include "larch/core/error.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/mesh/mesh_io.h"
@@ -92,20 +90,9 @@ DetectionMemory detection_memory(const pbt::Model& model, const DetectConfig& co
                                                    regularise::graph_cut_bytes_per_voxel(cut)
                                              : 0;
   need.finishing = kPosterior * inner + finishing_bytes(config, wanted, voxels, graph);
-  memory.least =
+  need.least =
       std::max({need.reading, beside, need.surveying, finishing_bytes(config, wanted, voxels, 0)});
   return memory;
-}
-
-void give_memory_back(int64_t memory_bytes) {
-  if (memory_bytes > 0) mallopt(M_MMAP_THRESHOLD, 1 << 20);
-}
-
-void require_least(const DetectionMemory& memory, int64_t memory_bytes) {
-  if (memory_bytes <= 0 || memory.least <= memory_bytes) return;
-  throw MemoryError("reading this case and writing its files needs at least " +
-                    std::to_string(memory.least) + " bytes, --memory allows " +
-                    std::to_string(memory_bytes) + "; allow more");
 }
 
 int64_t survey_structure(const DetectConfig& config, DetectionJob& job, const Context& context) {

@@ -25,7 +25,7 @@ void add_case(const pbt::Model& model, const DetectConfig& config, const Detecti
       detection_memory(model, config, files.wanted(), image, memory_bytes, context.device);
   if (is_of_batch) {
     // Of a list --memory is the share of a whole case, not that of the evaluation alone.
-    require_least(memory, memory_bytes);
+    cases::require_least(memory.need, memory_bytes);
     memory_bytes = memory.evaluation;
   }
   pbt::SlabProblem problem{image::model_grid(image.grid, model.space).size};
@@ -45,9 +45,8 @@ void add_case(const pbt::Model& model, const DetectConfig& config, const Detecti
 
 /// Whether nothing would be computed for a case, because an earlier run did it. Throws if that is
 /// why the case would fail.
-bool is_over(const BatchRequest& request, const Case& c, const CaseWriter& writer,
-             SurveyedCase& surveyed) {
-  const EarlierOutputs earlier = earlier_of(request, c, writer);
+bool is_over(const cases::CaseRun& run, const Case& c, SurveyedCase& surveyed) {
+  const EarlierOutputs earlier = cases::earlier_of(run, c);
   if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
   if (earlier.state != EarlierOutputs::State::kSkip) return false;
   surveyed.problem.clear();  // the image is not read
@@ -69,6 +68,7 @@ Plan plan_batch(const pbt::Model& model, const DetectConfig& config, const Batch
                 const CaseWriter& writer, const Context& context) {
   pbt::check_config(config.evaluate);
   check_batch(request, writer);
+  const cases::CaseRun run = run_of(request, writer);
   SurveyRequest headers;
   headers.read = request.read;
   std::vector<SurveyedCase> surveyed = survey(request.cases, headers, context);
@@ -79,7 +79,7 @@ Plan plan_batch(const pbt::Model& model, const DetectConfig& config, const Batch
     SurveyedCase& s = surveyed[i];
     plan.table.push_back({c.id, size_cell(s.image.grid), spacing_cell(s.image.grid), c.image});
     try {
-      if (is_over(request, c, writer, s) || !s.problem.empty()) continue;
+      if (is_over(run, c, s) || !s.problem.empty()) continue;
       add_case(model, config, files_of(request, c), s.image, false, request.memory_bytes,
                /*is_of_batch=*/true, context, plan);
     } catch (const Error& error) {

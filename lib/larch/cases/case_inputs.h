@@ -8,12 +8,15 @@
 #include "larch/app/outputs/outputs.h"
 #include "larch/io/table/case_list.h"
 
-namespace larch::pipeline {
+namespace larch::cases {
 
 /// The files beside an image that hold its voxels (detached_files), as inputs for the records of a
 /// run.
 std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
                                       const std::string& of_case = "");
+
+/// The image of a case under the role "input", as that of a run over one image.
+std::vector<RunInput> inputs_of_image(const Case& c);
 
 /// The cases of a list or, if that is not given, of a dataset.json.
 std::vector<Case> cases_of(const std::string& list, const std::string& dataset,
@@ -23,4 +26,4 @@ std::vector<Case> cases_of(const std::string& list, const std::string& dataset,
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters);
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases

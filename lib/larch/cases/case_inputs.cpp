@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/image_inputs.h"
+#include "larch/cases/case_inputs.h"
 
 #include "larch/io/image/image.h"
 
-namespace larch::pipeline {
+namespace larch::cases {
 
 std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
                                       const std::string& of_case) {
@@ -13,6 +13,12 @@ std::vector<RunInput> detached_inputs(const std::string& role, const std::string
   for (const std::string& file : detached_files(image)) {
     inputs.push_back({role + " data", file, of_case});
   }
+  return inputs;
+}
+
+std::vector<RunInput> inputs_of_image(const Case& c) {
+  std::vector<RunInput> inputs{{"input", c.image}};
+  for (const RunInput& data : detached_inputs("input", c.image)) inputs.push_back(data);
   return inputs;
 }
 
@@ -37,4 +43,4 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
   return listed;
 }
 
-}  // namespace larch::pipeline
+}  // namespace larch::cases

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/app/outputs/outputs.h"
+#include "larch/app/plan.h"
+#include "larch/core/context.h"
+#include "larch/io/image/image.h"
+#include "larch/io/table/case_list.h"
+#include "larch/metrics/label_scores.h"
+
+namespace larch::pipeline {
+
+/// Predictions (Case::image) that are compared with references (Case::label).
+struct EvaluationRequest {
+  std::vector<Case> cases;
+  ReadOptions read;
+  std::string table;  ///< TSV of the scores; empty: none
+};
+
+/// The scores of all cases: in the report those of each case and a summary over all, whose means of
+/// the union are the figures of the run; in the table a line per case and structure. Throws
+/// InputError, the first case that cannot be used ends the run, and Stopped.
+Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
+                       const Context& context);
+
+/// What evaluate_cases would do: both maps of each case are read, have to be label maps on one
+/// grid, and are described in a table. Problems are in the plan.
+Plan plan_evaluation(const EvaluationRequest& request, const Context& context);
+
+}  // namespace larch::pipeline
