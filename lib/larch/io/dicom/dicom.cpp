@@ -10,6 +10,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/dicom/dicom_dataset.h"
 #include "larch/io/dicom/dicom_file.h"
 
 namespace larch {
@@ -137,6 +138,13 @@ void check_formats(const std::vector<DicomObject>& objects, const std::string& p
   }
 }
 
+void require_usable(const DicomObject& object) {
+  if (!object.has_pixels) {
+    bad(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
+  }
+  if (!object.problem.empty()) throw InputError(object.problem);
+}
+
 DicomPlane plane_of_frame(const DicomObject& object, int64_t frame) {
   if (!object.frames_alike) return object.planes[static_cast<size_t>(frame)];
   DicomPlane plane = object.planes.front();
@@ -173,10 +181,7 @@ Plan make_plan(const std::string& path, const ReadOptions& options) {
   Plan plan{objects_of(path, options), {}, {}};
   for (size_t i = 0; i < plan.objects.size(); ++i) {
     const DicomObject& object = plan.objects[i];
-    if (!object.has_pixels) {
-      bad(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
-    }
-    if (!object.problem.empty()) throw InputError(object.problem);
+    require_usable(object);
     const size_t before = plan.planes.size();
     take_planes(object, path, options, plan.planes);
     for (size_t k = before; k < plan.planes.size(); ++k) {
@@ -261,6 +266,35 @@ RawImage read_dicom_raw(const std::string& path, const ReadOptions& options) {
       rescale_any(pixels, plan.planes[k], plan.objects[object].lut,
                   out + slice * static_cast<int64_t>(k));
     }
+  }
+  return raw;
+}
+
+RawImage read_dicom_frames(const std::string& path, const ReadOptions& options,
+                           std::vector<double>& times_ms) {
+  if (is_folder(path)) bad(path, "a folder; give the file that holds the sequence");
+  const DicomObject object = read_dicom_object(path);
+  require_usable(object);
+  if (object.frames > 1 && !is_cine(object)) {
+    bad(path, "its frames stand at places of their own, so that they are a volume and no sequence");
+  }
+  times_ms = frame_times_ms(read_dicom_file(path).data, object.frames, path);
+  std::vector<DicomPlane> one{plane_of_frame(object, 0)};
+  RawImage raw;
+  raw.header.grid = arrange_planes(one, path, options);
+  raw.header.component = Component::kFloat32;
+  raw.header.colour = object.format.samples == 3;
+  const int64_t frame = raw.header.grid.voxels();
+  raw.voxels = allocate_voxels(frame * 4 * object.frames, path);
+  auto* out = reinterpret_cast<float*>(raw.voxels.data());
+  const DicomPixels pixels = read_dicom_pixels(object, {0, object.frames}, options);
+  for (int i = 0; i < object.frames; ++i) {
+    const DicomPlane plane = plane_of_frame(object, i);
+    if (std::abs(plane.spacing_x_mm - one[0].spacing_x_mm) > 1e-3 * one[0].spacing_x_mm ||
+        std::abs(plane.spacing_y_mm - one[0].spacing_y_mm) > 1e-3 * one[0].spacing_y_mm) {
+      bad(path, "'" + plane.name + "' has another pixel spacing than the first frame");
+    }
+    rescale_any(pixels, plane, object.lut, out + frame * i);
   }
   return raw;
 }

@@ -10,6 +10,7 @@
 
 namespace larch::io {
 
+struct DicomDataset;
 struct DicomFile;
 
 /// One image plane: a file of a series, or a frame of a multi-frame object.
@@ -102,6 +103,16 @@ bool is_cine(const DicomObject& object);
 /// InputError as read_dicom says.
 Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
                     const ReadOptions& options = {});
+
+/// When each of `frames` frames was taken, in ms from the first one, by FrameTimeVector or
+/// FrameTime; empty if the file has neither. Throws InputError for numbers that are broken or
+/// negative.
+std::vector<double> frame_times_ms(const DicomDataset& data, int frames, const std::string& path);
+
+/// All frames of a file that are no volume, after rescaling, in the geometry of one; see
+/// read_frames.
+RawImage read_dicom_frames(const std::string& path, const ReadOptions& options,
+                           std::vector<double>& times_ms);
 
 /// read_dicom before the conversion to a type.
 RawImage read_dicom_raw(const std::string& path, const ReadOptions& options);

@@ -14,13 +14,21 @@ namespace larch::io {
 RawImage read_png(const std::string& path, Palette palette);
 Header probe_png(const std::string& path);
 
-/// What a writer gets: grid.voxels() values of `component`.
+/// What a writer gets: grid.voxels() values, or vectors of `channels` values, of `component`.
 struct Pixels {
   const Grid& grid;
   Component component;
   const void* voxels;
-  bool labels;  ///< for formats that can say so
+  bool labels;       ///< for formats that can say so
+  int channels = 1;  ///< more than 1: vectors, whose components stand side by side
 };
+
+/// Whether a path is read as DICOM: a folder, or a file of no known ending that starts so.
+bool goes_to_dicom(const std::string& path);
+
+/// Reads what is selected of a file that is not DICOM, by its ending, and gives its warnings.
+RawImage read_selected(const std::string& path, const ReadOptions& options,
+                       const Selection& selection);
 
 /// Writers of image files, all atomic. Throw OutputError and UsageError as write_volume does.
 void write_nrrd(const std::string& path, const Pixels& pixels);      ///< gzip, space LPS

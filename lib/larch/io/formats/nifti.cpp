@@ -35,6 +35,7 @@ struct Fields {
   int64_t dim[8] = {};
   double pixdim[8] = {};
   int datatype = 0, bitpix = 0, units = 0, intent = 0;
+  double first_frame = 0;  ///< toffset
   double data_offset = 0, slope = 0, intercept = 0;
   int qform_code = 0, sform_code = 0;
   double quatern[3] = {}, qoffset[3] = {}, srow[3][4] = {};
@@ -56,6 +57,7 @@ Fields parse1(const FieldReader& in) {
   f.intercept = in.get<float>(116);
   f.units = in.get<uint8_t>(123);
   f.intent = in.get<int16_t>(68);
+  f.first_frame = in.get<float>(136);
   f.qform_code = in.get<int16_t>(252);
   f.sform_code = in.get<int16_t>(254);
   for (int i = 0; i < 3; ++i) {
@@ -78,6 +80,7 @@ Fields parse2(const FieldReader& in) {
   f.intercept = in.get<double>(184);
   f.units = in.get<int32_t>(500);
   f.intent = in.get<int32_t>(504);
+  f.first_frame = in.get<double>(216);
   f.qform_code = in.get<int32_t>(344);
   f.sform_code = in.get<int32_t>(348);
   for (int i = 0; i < 3; ++i) {
@@ -122,6 +125,12 @@ void set_type(const Fields& f, const std::string& path, Header& header) {
 void set_size(const Fields& f, const std::string& path, NiftiHeader& out) {
   if (f.dim[0] < 1 || f.dim[0] > 7) {
     bad(path, "the header gives " + std::to_string(f.dim[0]) + " dimensions; it is damaged");
+  }
+  if (f.dim[0] >= 5 && f.dim[5] > 1 && f.intent == static_cast<int>(NiftiIntent::kDisplacement)) {
+    bad(path,
+        "vectors of the intent 'displacement' (1006), about whose axes readers differ; write them "
+        "as "
+        "LPS with the intent 'vector' (1007)");
   }
   int64_t frames = 1;
   for (int i = 1; i <= 7; ++i) {
@@ -259,6 +268,14 @@ void set_geometry(const Fields& f, const std::string& path, Header& header) {
   header.warnings.push_back("'" + path +
                             "': sform and qform have one code and lead to different places; the "
                             "sform is used");
+}
+
+void set_times(const Fields& f, Header& header) {
+  const int unit = f.units & 56;
+  const double ms = unit == 8 ? 1e3 : unit == 16 ? 1 : unit == 24 ? 1e-3 : 0;
+  if (!(f.pixdim[4] > 0) || !std::isfinite(f.pixdim[4]) || !std::isfinite(f.first_frame)) return;
+  header.frame_ms = f.pixdim[4] * ms;
+  header.first_frame_ms = f.first_frame * ms;
 }
 
 void set_scaling(const Fields& f, const std::string& path, Header& header) {
@@ -400,6 +417,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   set_size(fields, path, out);
   set_geometry(fields, path, out.header);
   set_scaling(fields, path, out.header);
+  set_times(fields, out.header);
   set_data(fields, path, given_path, out);
   if (guarded(Guard::kNiftiOffset)) check_extensions(in, out);
   return out;

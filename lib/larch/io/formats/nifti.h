@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "larch/io/image/raw_image.h"
+#include "larch/io/formats/formats.h"
 
 namespace larch::io {
 
@@ -29,11 +29,10 @@ NiftiHeader read_nifti_header(const std::string& path);
 RawImage read_nifti(const std::string& path, const Selection& selection);
 
 /// What a NIfTI file says about its values.
-enum class NiftiIntent { kNone = 0, kLabel = 1002, kVector = 1007 };
+enum class NiftiIntent { kNone = 0, kLabel = 1002, kDisplacement = 1006, kVector = 1007 };
 
-/// Writes header and voxels (grid.voxels() values of `component`) to `path`, compressed if it ends
-/// in .gz. Not atomic. Throws OutputError, or UsageError if an axis is longer than NIfTI-1 allows.
-void write_nifti(const std::string& path, const Grid& grid, Component component, const void* voxels,
-                 NiftiIntent intent = NiftiIntent::kNone);
+/// Writes header and voxels to `path`, compressed if it ends in .gz. Not atomic. Throws
+/// OutputError, or UsageError if an axis is longer than NIfTI-1 allows.
+void write_nifti(const std::string& path, const Pixels& pixels);
 
 }  // namespace larch::io

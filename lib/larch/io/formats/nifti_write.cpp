@@ -70,14 +70,37 @@ int16_t type_code(Component component) {
 
 }  // namespace
 
-void write_nifti(const std::string& path, const Grid& grid, Component component, const void* voxels,
-                 NiftiIntent intent) {
+namespace {
+
+/// Vectors: first the first component of all voxels, then the second, ...
+void write_planes(const Pixels& pixels, ZWriter& out) {
+  const int width = bytes_of(pixels.component);
+  const auto* voxels = static_cast<const char*>(pixels.voxels);
+  std::string block;
+  for (int c = 0; c < pixels.channels; ++c) {
+    for (int64_t i = 0; i < pixels.grid.voxels(); ++i) {
+      block.append(voxels + (i * pixels.channels + c) * width, static_cast<size_t>(width));
+      if (block.size() < (1 << 20) && i + 1 < pixels.grid.voxels()) continue;
+      out.write(block.data(), static_cast<int64_t>(block.size()));
+      block.clear();
+    }
+  }
+}
+
+}  // namespace
+
+void write_nifti(const std::string& path, const Pixels& pixels) {
+  const Grid& grid = pixels.grid;
+  const bool vectors = pixels.channels > 1;
+  const NiftiIntent intent = vectors         ? NiftiIntent::kVector
+                             : pixels.labels ? NiftiIntent::kLabel
+                                             : NiftiIntent::kNone;
   HeaderBytes header{};
   put<int32_t>(header, 0, 348);
   header[38] = 'r';  // "regular", which old readers want
-  put<int16_t>(header, 40, 3);
+  put<int16_t>(header, 40, vectors ? 5 : 3);
   for (int i = 0; i < 7; ++i) {
-    const int32_t size = i < 3 ? grid.size[i] : 1;
+    const int32_t size = i < 3 ? grid.size[i] : i == 4 ? pixels.channels : 1;
     if (size > INT16_MAX) {
       throw UsageError("cannot write '" + path +
                        "': NIfTI holds at most 32767 voxels per axis and here are " +
@@ -86,8 +109,8 @@ void write_nifti(const std::string& path, const Grid& grid, Component component,
     put(header, 42 + 2 * i, static_cast<int16_t>(size));
   }
   put(header, 68, static_cast<int16_t>(intent));
-  put(header, 70, type_code(component));
-  put(header, 72, static_cast<int16_t>(8 * bytes_of(component)));
+  put(header, 70, type_code(pixels.component));
+  put(header, 72, static_cast<int16_t>(8 * bytes_of(pixels.component)));
   put(header, 108, 352.0F);
   put(header, 112, 1.0F);
   header[123] = 2;  // mm
@@ -97,7 +120,11 @@ void write_nifti(const std::string& path, const Grid& grid, Component component,
 
   ZWriter out(path, file_extension(path) == ".nii.gz", io_threads());
   out.write(header.data(), static_cast<int64_t>(header.size()));
-  out.write(voxels, grid.voxels() * bytes_of(component));
+  if (vectors) {
+    write_planes(pixels, out);
+  } else {
+    out.write(pixels.voxels, grid.voxels() * bytes_of(pixels.component));
+  }
   out.close();
 }
 

@@ -213,6 +213,11 @@ RawImage read_nrrd(const std::string& path, const Selection& selection) {
   const Header& header = nrrd.header;
   const FrameRange range = chosen_frames(path, nrrd.frames, selection);
   require_components(path, header, selection);
+  if (header.channels > 1 && !header.colour && !nrrd.vectors_are_lps) {
+    bad(path,
+        "vectors in another space than left-posterior-superior, or with a measurement frame; "
+        "write them in that space without one");
+  }
   const bool limited = guarded(Guard::kNrrdClaims);
   const int64_t frame_bytes = checked_bytes(
       header, limited ? most_bytes(nrrd) : std::numeric_limits<int64_t>::max(), path, nrrd.frames);

@@ -353,6 +353,31 @@ void place_by_spacings(const std::string& path, const TextHeader& text, const Ax
   }
 }
 
+/// The spacing of an axis of time; 0 if there is none, or in no unit of time.
+double ms_between(const std::string& path, const TextHeader& text, size_t axis, size_t array_axes) {
+  const auto spacings = axis_numbers(path, text, "spacings", array_axes);
+  const auto units = quoted_words(text.value("units"));
+  if (spacings.empty() || units.size() != array_axes) return 0;
+  if (!(spacings[axis] > 0) || !std::isfinite(spacings[axis])) return 0;
+  const std::string& unit = units[axis];
+  return spacings[axis] * (unit == "s" || unit == "sec"     ? 1e3
+                           : unit == "ms" || unit == "msec" ? 1
+                           : unit == "us"                   ? 1e-3
+                                                            : 0);
+}
+
+/// Whether vectors are LPS: in a space without signs, and in no frame of their own.
+bool are_lps(const std::string& path, const TextHeader& text, const Space& space) {
+  if (space.sign != Vec3d{1, 1, 1}) return false;
+  const auto frame = vectors_of(path, text.value("measurement frame"), "measurement frame",
+                                std::max<size_t>(space.dimension, 3));
+  for (size_t i = 0; i < frame.size(); ++i) {
+    const Vec3d unit{i == 0 ? 1.0 : 0.0, i == 1 ? 1.0 : 0.0, i == 2 ? 1.0 : 0.0};
+    if (!frame[i] || norm(*frame[i] - unit) > 1e-6) return false;
+  }
+  return true;
+}
+
 void set_grid(const std::string& path, const TextHeader& text, const std::vector<double>& sizes,
               NrrdHeader& out) {
   const Axes axes = axes_of(path, text, sizes);
@@ -366,8 +391,10 @@ void set_grid(const std::string& path, const TextHeader& text, const std::vector
   }
   if (axes.time) {
     out.frames = static_cast<int>(std::min(out.frames * sizes[*axes.time], 2147483647.0));
+    out.header.frame_ms = ms_between(path, text, *axes.time, sizes.size());
   }
   Space space = space_of(path, text);
+  out.vectors_are_lps = are_lps(path, text, space);
   const auto units = quoted_words(text.value("space units"));
   if (text.values.contains("space units") &&
       (space.dimension == 0 || units.size() != space.dimension)) {

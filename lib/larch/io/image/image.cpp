@@ -67,10 +67,7 @@ Header probe_by_nifti(const std::string& path, int& frames) {
 }
 
 void write_by_nifti(const std::string& path, const Pixels& pixels) {
-  write_atomically(path, [&](const std::string& temporary) {
-    write_nifti(temporary, pixels.grid, pixels.component, pixels.voxels,
-                pixels.labels ? NiftiIntent::kLabel : NiftiIntent::kNone);
-  });
+  write_atomically(path, [&](const std::string& temporary) { write_nifti(temporary, pixels); });
 }
 
 void write_by_tiff(const std::string& path, const Pixels& pixels) {
@@ -142,22 +139,28 @@ const Format& format_for_writing(const std::string& path) {
                    "': the ending is none of those that can be written: " + known_extensions(true));
 }
 
+RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
+  if (goes_to_dicom(path)) return read_dicom_raw(path, options);
+  return read_selected(path, options, {palette, options.frame});
+}
+
+}  // namespace
+
 bool goes_to_dicom(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return true;
   return find_format(path) == nullptr && is_dicom(path);
 }
 
-RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
-  if (goes_to_dicom(path)) return read_dicom_raw(path, options);
-  RawImage raw = format_for_reading(path).read(path, {palette, options.frame});
+RawImage read_selected(const std::string& path, const ReadOptions& options,
+                       const Selection& selection) {
+  RawImage raw = format_for_reading(path).read(path, selection);
   if (options.warn) {
     for (const std::string& warning : raw.header.warnings) options.warn(warning);
   }
   return raw;
 }
 
-}  // namespace
 }  // namespace io
 
 template <class T>

@@ -55,7 +55,7 @@ std::string deflated(const void* data, size_t bytes, int window_bits, const std:
 }
 
 size_t byte_count(const Pixels& pixels) {
-  return static_cast<size_t>(pixels.grid.voxels()) *
+  return static_cast<size_t>(pixels.grid.voxels()) * static_cast<size_t>(pixels.channels) *
          static_cast<size_t>(bytes_of(pixels.component));
 }
 
@@ -85,6 +85,10 @@ void require_one_slice(const std::string& path, const Vec3i& size) {
 void require_picture(const std::string& path, const Pixels& pixels,
                      std::initializer_list<Component> allowed) {
   require_one_slice(path, pixels.grid.size);
+  if (pixels.channels > 1) {
+    throw UsageError("cannot write '" + path +
+                     "': this format does not hold vectors; write .nii.gz instead");
+  }
   if (std::find(allowed.begin(), allowed.end(), pixels.component) == allowed.end()) {
     throw UsageError("cannot write '" + path + "': this format does not hold " +
                      name_of(pixels.component) + " values; write .nii.gz instead");
@@ -93,15 +97,19 @@ void require_picture(const std::string& path, const Pixels& pixels,
 
 void write_nrrd(const std::string& path, const Pixels& pixels) {
   const Grid& grid = pixels.grid;
+  const bool vectors = pixels.channels > 1;
   std::string text =
       "NRRD0004\ntype: " +
       (pixels.component == Component::kFloat32 ? "float" : name_of(pixels.component)) +
-      "\ndimension: 3\nspace: left-posterior-superior\nsizes: " + std::to_string(grid.size.x) +
-      " " + std::to_string(grid.size.y) + " " + std::to_string(grid.size.z) + "\nspace directions:";
+      "\ndimension: " + (vectors ? "4" : "3") + "\nspace: left-posterior-superior\nsizes: " +
+      (vectors ? std::to_string(pixels.channels) + " " : "") + std::to_string(grid.size.x) + " " +
+      std::to_string(grid.size.y) + " " + std::to_string(grid.size.z) +
+      "\nspace directions:" + (vectors ? " none" : "");
   for (int axis = 0; axis < 3; ++axis) {
     text += vector_text(grid.direction.column(axis) * grid.spacing_mm[axis], " (", ",", ")");
   }
-  text += "\nkinds: domain domain domain\nendian: little\nencoding: gzip\nspace origin: " +
+  text += std::string("\nkinds:") + (vectors ? " vector" : "") +
+          " domain domain domain\nendian: little\nencoding: gzip\nspace origin: " +
           vector_text(grid.origin_mm, "(", ",", ")") + "\n\n";
   text += deflated(pixels.voxels, byte_count(pixels), 31, path);
   write_file(path, text);
@@ -125,6 +133,8 @@ void write_meta(const std::string& path, const Pixels& pixels) {
       "\nCenterOfRotation = 0 0 0\nElementSpacing = " + vector_text(grid.spacing_mm, "", " ", "") +
       "\nDimSize = " + std::to_string(grid.size.x) + " " + std::to_string(grid.size.y) + " " +
       std::to_string(grid.size.z) +
+      (pixels.channels > 1 ? "\nElementNumberOfChannels = " + std::to_string(pixels.channels)
+                           : "") +
       "\nElementType = " + kTypes[static_cast<int>(pixels.component)] +
       "\nElementDataFile = LOCAL\n";
   write_file(path, text + voxels);

@@ -60,6 +60,8 @@ struct Header {
   bool colour = false;  ///< the channels are red, green, blue and perhaps alpha
   double slope = 1;     ///< value = stored * slope + intercept
   double intercept = 0;
+  double frame_ms = 0;                  ///< between frames of one kind of time; 0: not known
+  double first_frame_ms = 0;            ///< when the first one was taken
   std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
 };
 

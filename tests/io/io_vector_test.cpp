@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// Fields of vectors and sequences of pictures.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include <itkImageFileReader.h>
+#include <itkImageFileWriter.h>
+#include <itkMetaImageIOFactory.h>
+#include <itkNiftiImageIOFactory.h>
+#include <itkNrrdImageIOFactory.h>
+#include <itkVector.h>
+
+#include "larch/io/image/frame_sequence.h"
+#include "larch/io/image/vector_image.h"
+#include "tests/io/dicom/dicom_maker.h"
+#include "tests/io/io_test_util.h"
+#include "tests/io/nifti_damage.h"
+
+using namespace larch;
+using namespace larch::test;
+
+namespace {
+
+using ItkField = itk::Image<itk::Vector<float, 3>, 3>;
+
+void register_itk() {
+  static const bool once = [] {
+    itk::NiftiImageIOFactory::RegisterOneFactory();
+    itk::NrrdImageIOFactory::RegisterOneFactory();
+    itk::MetaImageIOFactory::RegisterOneFactory();
+    return true;
+  }();
+  (void)once;
+}
+
+VectorField made_field(const Grid& grid) {
+  VectorField field(grid);
+  for (int64_t i = 0; i < field.voxels(); ++i) {
+    const auto value = static_cast<float>(i);
+    field[i] = {value, -0.5F * value, 100 + value / 7};
+  }
+  return field;
+}
+
+bool same_place(const Grid& a, const Grid& b) {
+  return describe_difference(a, b, 1e-3).empty();
+}
+
+ItkField::Pointer read_by_itk(const std::string& path) {
+  register_itk();
+  auto reader = itk::ImageFileReader<ItkField>::New();
+  reader->SetFileName(path);
+  reader->Update();
+  return reader->GetOutput();
+}
+
+Grid grid_of(const ItkField& image) {
+  Grid grid;
+  for (unsigned i = 0; i < 3; ++i) {
+    const int axis = static_cast<int>(i);
+    grid.size[axis] = static_cast<int>(image.GetLargestPossibleRegion().GetSize(i));
+    grid.spacing_mm[axis] = image.GetSpacing()[i];
+    grid.origin_mm[axis] = image.GetOrigin()[i];
+    for (unsigned row = 0; row < 3; ++row) {
+      grid.direction.m[row][i] = image.GetDirection()(row, i);
+    }
+  }
+  return grid;
+}
+
+std::string nrrd(const std::string& lines, size_t bytes) {
+  std::string out = "NRRD0004\ntype: uint8\n" + lines + "encoding: raw\n\n";
+  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(i);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("fields of vectors are written and read, and ITK reads and writes the same") {
+  const TemporaryFolder folder;
+  const VectorField field = made_field(oblique_grid({4, 3, 5}));
+  for (const char* name : {"a.nii.gz", "a.nii", "a.mha", "a.nrrd"}) {
+    const std::string path = folder / name;
+    INFO(name);
+    write_vector_field(path, field);
+    const VectorField back = read_vector_field(path);
+    CHECK(same_place(back.grid(), field.grid()));
+    CHECK(std::equal(field.begin(), field.end(), back.begin()));
+    CHECK(probe_image(path).components == 3);
+    CHECK(probe_image(path).frames == 1);
+    CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path); }),
+               Catch::Contains("3 components per voxel"));
+    const auto itk = read_by_itk(path);
+    CHECK(same_place(grid_of(*itk), field.grid()));
+    const auto* vectors = itk->GetBufferPointer();
+    for (int64_t i = 0; i < field.voxels(); ++i) {
+      const Vec3f v{vectors[i][0], vectors[i][1], vectors[i][2]};
+      REQUIRE(v == field[i]);
+    }
+    // What ITK writes of it is the same field.
+    auto writer = itk::ImageFileWriter<ItkField>::New();
+    const std::string again = folder / (std::string("again-") + name);
+    writer->SetFileName(again);
+    writer->SetInput(itk);
+    writer->Update();
+    const VectorField read_again = read_vector_field(again);
+    CHECK(same_place(read_again.grid(), field.grid()));
+    CHECK(std::equal(field.begin(), field.end(), read_again.begin()));
+  }
+}
+
+TEST_CASE("vectors of two components have a third that is 0") {
+  const TemporaryFolder folder;
+  Grid grid;
+  grid.size = {3, 2, 1};
+  VectorField field(grid);
+  for (int i = 0; i < 6; ++i) field[i] = {static_cast<float>(i), 1, 0};
+  for (const char* name : {"a.nii", "a.mha", "a.nrrd"}) {
+    write_vector_field(folder / name, field, 2);
+    CHECK(probe_image(folder / name).components == 2);
+    const VectorField back = read_vector_field(folder / name);
+    CHECK(std::equal(field.begin(), field.end(), back.begin()));
+  }
+  field[3].z = 1;
+  CHECK_THROWS_AS(write_vector_field(folder / "b.mha", field, 2), UsageError);
+  CHECK_THROWS_AS(write_vector_field(folder / "b.mha", field, 4), UsageError);
+  CHECK_THROWS_AS(write_vector_field(folder / "b.tif", field), UsageError);
+  CHECK_THROWS_AS(write_vector_field(folder / "b.png", field), UsageError);
+}
+
+TEST_CASE("what is no field of vectors in LPS is refused") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.nrrd";
+  const auto error = [&] { return message_of<InputError>([&] { read_vector_field(path); }); };
+  const std::string axes = "space directions: none (1,0,0) (0,1,0) (0,0,1)\n";
+  const std::string sizes = "dimension: 4\nsizes: 3 2 2 2\nkinds: vector domain domain domain\n";
+  write_file(path, nrrd(sizes + "space: LPS\n" + axes, 24));
+  CHECK(read_vector_field(path)[1] == Vec3f{3, 4, 5});
+  write_file(path, nrrd(sizes + "space: RAS\n" + axes, 24));
+  CHECK_THAT(error(), Catch::Contains("left-posterior-superior"));
+  const std::string turned = "measurement frame: (0,1,0) (1,0,0) (0,0,1)\n";
+  write_file(path, nrrd(sizes + "space: LPS\n" + axes + turned, 24));
+  CHECK_THAT(error(), Catch::Contains("measurement frame"));
+  const std::string identity = "measurement frame: (1,0,0) (0,1,0) (0,0,1)\n";
+  write_file(path, nrrd(sizes + "space: LPS\n" + axes + identity, 24));
+  CHECK(read_vector_field(path)[1] == Vec3f{3, 4, 5});
+  write_file(path, nrrd("dimension: 4\nsizes: 3 2 2 2\nkinds: 3-color domain domain domain\n", 24));
+  CHECK_THAT(error(), Catch::Contains("colours"));
+  write_file(path, nrrd("dimension: 4\nsizes: 4 2 2 2\nkinds: vector domain domain domain\n", 32));
+  CHECK_THAT(error(), Catch::Contains("4 components per voxel instead of 2 or 3"));
+  write_volume(folder / "b.nii", Volume<float>(oblique_grid({2, 2, 2})));
+  CHECK_THAT(message_of<InputError>([&] { read_vector_field(folder / "b.nii"); }),
+             Catch::Contains("1 component per voxel"));
+
+  VectorField field = made_field(oblique_grid({2, 2, 2}));
+  write_vector_field(folder / "c.nii", field);
+  const std::string bytes = read_file(folder / "c.nii");
+  write_file(folder / "c.nii", with(bytes, 68, int16_t{1006}));
+  CHECK_THAT(message_of<InputError>([&] { read_vector_field(folder / "c.nii"); }),
+             Catch::Contains("about whose axes readers differ"));
+  write_file(folder / "c.nii", bytes.substr(0, bytes.size() - 1));
+  CHECK_THROWS_AS(read_vector_field(folder / "c.nii"), InputError);
+  field[5].y = std::numeric_limits<float>::quiet_NaN();
+  write_vector_field(folder / "c.nii", field);
+  CHECK_THAT(message_of<InputError>([&] { read_vector_field(folder / "c.nii"); }),
+             Catch::Contains("NaN") && Catch::Contains("(1,0,1)"));
+}
+
+TEST_CASE("a DICOM sequence has the times that its header gives") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.dcm";
+  MadeSlice s;
+  s.frames = 4;
+  s.columns = 3;
+  s.rows = 2;
+  const auto sequence = [&](const std::string& elements) {
+    std::string bytes = made_dicom(s);
+    const std::string thickness = dicom_element(0x18, 0x50, "DS", s.thickness);
+    bytes.insert(bytes.find(thickness) + thickness.size(), elements);
+    write_file(path, bytes);
+    return read_frames(path);
+  };
+  const Frames plain = sequence("");
+  REQUIRE(plain.count() == 4);
+  CHECK(plain.grid.size == Vec3i{3, 2, 1});
+  CHECK(plain.times_ms.empty());
+  for (int i = 0; i < 24; ++i) CHECK(plain.pixels[static_cast<size_t>(i)] == 2.0F * i - 1000);
+  CHECK(plain.frame(2)({1, 1, 0}) == 2 * (2 * 6 + 4) - 1000);
+  const std::string time = dicom_element(0x18, 0x1063, "DS", "33.5");
+  const std::string steps = dicom_element(0x18, 0x1065, "DS", "0\\10\\20\\5");
+  CHECK(sequence(time).times_ms == std::vector<double>{0, 33.5, 67, 100.5});
+  CHECK(sequence(steps).times_ms == std::vector<double>{0, 10, 30, 35});
+  CHECK(sequence(time + steps).times_ms == std::vector<double>{0, 10, 30, 35});
+  CHECK_THROWS_AS(sequence(dicom_element(0x18, 0x1065, "DS", "0\\10")), InputError);
+  CHECK_THROWS_AS(sequence(dicom_element(0x18, 0x1063, "DS", "-1")), InputError);
+  CHECK_THROWS_AS(sequence(dicom_element(0x18, 0x1063, "DS", "abc")), InputError);
+  CHECK_THROWS_AS(read_frames(folder.string()), InputError);
+  // A single frame is a sequence of one.
+  s.frames = 0;
+  CHECK(sequence("").count() == 1);
+}
+
+TEST_CASE("the frame increment pointer chooses between two kinds of times") {
+  const TemporaryFolder folder;
+  MadeSlice s;
+  s.frames = 3;
+  std::string bytes = made_dicom(s);
+  const std::string thickness = dicom_element(0x18, 0x50, "DS", s.thickness);
+  bytes.insert(
+      bytes.find(thickness) + thickness.size(),
+      dicom_element(0x18, 0x1063, "DS", "7") + dicom_element(0x18, 0x1065, "DS", "0\\1\\2"));
+  const std::string frames = dicom_element(0x28, 8, "IS", "3");
+  bytes.insert(bytes.find(frames) + frames.size(),
+               dicom_element(0x28, 9, "AT", dicom_number(0x18, 2) + dicom_number(0x1063, 2)));
+  write_file(folder / "a.dcm", bytes);
+  CHECK(read_frames(folder / "a.dcm").times_ms == std::vector<double>{0, 7, 14});
+}
+
+TEST_CASE("sequences of other formats, with their units of time") {
+  const TemporaryFolder folder;
+  std::string pixels(24, '\0');
+  std::iota(pixels.begin(), pixels.end(), '\0');
+  const auto check = [&](const Frames& frames) {
+    REQUIRE(frames.count() == 3);
+    REQUIRE(frames.grid.size == Vec3i{4, 2, 1});
+    for (int i = 0; i < 24; ++i) CHECK(frames.pixels[static_cast<size_t>(i)] == i);
+  };
+  std::string header = sound_nifti(folder).substr(0, 352);
+  header = with(with(with(header, 40, int16_t{4}), 42, int16_t{4}), 44, int16_t{2});
+  header = with(with(with(header, 46, int16_t{1}), 48, int16_t{3}), 70, int16_t{2});
+  header = with(with(with(header, 72, int16_t{8}), 92, 2.5F), 136, 1.0F);
+  for (const auto& [unit, ms] : {std::pair{8, 1000.0}, std::pair{16, 1.0}, std::pair{24, 1e-3}}) {
+    write_file(folder / "a.nii", with(header, 123, static_cast<char>(2 + unit)) + pixels);
+    const Frames frames = read_frames(folder / "a.nii");
+    check(frames);
+    REQUIRE(frames.times_ms.size() == 3);
+    for (int i = 0; i < 3; ++i) CHECK(frames.times_ms[i] == Approx((1 + 2.5 * i) * ms));
+  }
+  write_file(folder / "a.nii", with(header, 123, char{2}) + pixels);
+  CHECK(read_frames(folder / "a.nii").times_ms.empty());
+  write_file(folder / "b.nii",
+             with(with(header, 46, int16_t{2}), 44, int16_t{1}) + pixels);  // volumes, not pictures
+  CHECK_THAT(message_of<InputError>([&] { read_frames(folder / "b.nii"); }),
+             Catch::Contains("volumes of 2 slices"));
+
+  const std::string sizes = "dimension: 3\nsizes: 4 2 3\n";
+  write_file(folder / "a.nrrd", nrrd(sizes + "kinds: domain domain time\nspacings: 1 1 40\nunits: "
+                                             "\"mm\" \"mm\" \"ms\"\n",
+                                     24));
+  const Frames nrrd_frames = read_frames(folder / "a.nrrd");
+  check(nrrd_frames);
+  CHECK(nrrd_frames.times_ms == std::vector<double>{0, 40, 80});
+  write_file(folder / "b.nrrd", nrrd(sizes, 24));
+  CHECK_THAT(message_of<InputError>([&] { read_frames(folder / "b.nrrd"); }),
+             Catch::Contains("volumes of 3 slices"));
+  check(read_frames(folder / "b.nrrd", {}, ThirdAxis::kTime));
+  write_file(folder / "a.mha",
+             "ObjectType = Image\nNDims = 3\nDimSize = 4 2 3\nElementSpacing = 1 1 "
+             "133.25\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n" +
+                 pixels);
+  const Frames declared = read_frames(folder / "a.mha", {}, ThirdAxis::kTime);
+  check(declared);
+  CHECK(declared.times_ms == std::vector<double>{0, 133.25, 266.5});
+  CHECK(declared.grid.spacing_mm == Vec3d{1, 1, 1});
+  ReadOptions one;
+  one.frame = 1;
+  CHECK_THROWS_AS(read_frames(folder / "a.nrrd", one), UsageError);
+}
