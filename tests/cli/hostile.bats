@@ -274,7 +274,7 @@ limit_memory() { [ -n "${LARCH_SANITIZE:-}" ] || ulimit -v 1500000; }
   cp image.nii.gz image.pbt
   for file in empty.pbt text.pbt image.pbt; do
     expect 3 "$BIN/pbt-detect" --model $file --input image.nii.gz --output seg.nii.gz
-    has err.txt "cannot read the model '$file': it is not a model of pbt-train"
+    has err.txt "cannot read the model '$file': it is not a model of Larch"
   done
   expect 3 "$BIN/pbt-detect" --model none.pbt --input image.nii.gz --output seg.nii.gz
   has err.txt "'none.pbt' does not exist"

@@ -476,18 +476,23 @@ def records_seeds():
 
 
 def strip_model(path):
-    """A model of pbt-train without its table of logistic values and self-tests, which the target adds."""
+    """A model of pbt-train without its table of logistic values and self-tests, which the target adds.
+    The digest of the table is left empty: the target makes a new one."""
     with open(path, 'rb') as file:
         data = file.read()
-    out, at = data[:32], 32
-    while at + 16 <= len(data):
-        length = struct.unpack('<Q', data[at + 8:at + 16])[0]
-        end = at + 16 + length + 4
-        end += -end % 8
-        if data[at:at + 4] not in (b'LUTS', b'TEST', b'END.'):
-            out += data[at:end]
-        at = end
-    return out
+    at, table_bytes = 64, struct.unpack('<Q', data[48:56])[0]
+    place = at + table_bytes + 32
+    entries, sections, count = b'', b'', 0
+    while at < 64 + table_bytes:
+        length, _, name_bytes = struct.unpack('<QHH', data[at + 32:at + 44])
+        name = data[at + 44:at + 44 + name_bytes]
+        entry_end = at + (44 + name_bytes + 7) // 8 * 8
+        section_end = place + (length + 7) // 8 * 8
+        if name not in (b'logistic_q30', b'self_tests'):
+            entries, sections, count = entries + data[at:entry_end], sections + data[place:section_end], count + 1
+        at, place = entry_end, section_end
+    header = data[:40] + struct.pack('<QQI4x', 64 + len(entries) + 32 + len(sections), len(entries), count)
+    return header + entries + bytes(32) + sections
 
 
 def main():

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,14 +15,18 @@ namespace larch::models {
 /// Appends numbers to a string, little-endian whatever the machine, without padding.
 class ByteWriter {
  public:
-  void u8(uint8_t value) { put(value, 1); }
-  void u16(uint16_t value) { put(value, 2); }
-  void u32(uint32_t value) { put(value, 4); }
-  void u64(uint64_t value) { put(value, 8); }
-  void i16(int16_t value) { put(static_cast<uint16_t>(value), 2); }
-  void i32(int32_t value) { put(static_cast<uint32_t>(value), 4); }
+  /// As many bytes as the type has.
+  template <std::integral T>
+  void integer(T value) {
+    for (size_t i = 0; i < sizeof(T); ++i) {
+      bytes_ += static_cast<char>(static_cast<uint64_t>(value) >> (8 * i) & 0xff);
+    }
+  }
+  void u16(uint16_t value) { integer(value); }
+  void u32(uint32_t value) { integer(value); }
+  void u64(uint64_t value) { integer(value); }
   /// The 8 bytes of IEEE 754.
-  void f64(double value) { u64(std::bit_cast<uint64_t>(value)); }
+  void f64(double value) { integer(std::bit_cast<uint64_t>(value)); }
   /// Length in bytes as u32, then the bytes.
   void text(std::string_view value) {
     u32(static_cast<uint32_t>(value.size()));
@@ -33,10 +38,6 @@ class ByteWriter {
   std::string take() && { return std::move(bytes_); }
 
  private:
-  void put(uint64_t value, int count) {
-    for (int i = 0; i < count; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
-  }
-
   std::string bytes_;
 };
 
@@ -46,12 +47,18 @@ class ByteReader {
  public:
   ByteReader(std::string_view bytes, std::string what) : bytes_(bytes), what_(std::move(what)) {}
 
-  uint8_t u8() { return static_cast<uint8_t>(get(1)); }
-  uint16_t u16() { return static_cast<uint16_t>(get(2)); }
-  uint32_t u32() { return static_cast<uint32_t>(get(4)); }
-  uint64_t u64() { return get(8); }
-  int16_t i16() { return static_cast<int16_t>(u16()); }
-  int32_t i32() { return static_cast<int32_t>(u32()); }
+  template <std::integral T>
+  T integer() {
+    uint64_t value = 0;
+    const std::string_view piece = raw(sizeof(T));
+    for (size_t i = 0; i < sizeof(T); ++i) {
+      value |= uint64_t{static_cast<unsigned char>(piece[i])} << (8 * i);
+    }
+    return static_cast<T>(value);
+  }
+  uint16_t u16() { return integer<uint16_t>(); }
+  uint32_t u32() { return integer<uint32_t>(); }
+  uint64_t u64() { return integer<uint64_t>(); }
   double f64() { return std::bit_cast<double>(u64()); }
   std::string_view raw(uint64_t count) {
     if (count > remaining()) fail("it ends too early");
@@ -84,15 +91,6 @@ class ByteReader {
   }
 
  private:
-  uint64_t get(int count) {
-    const std::string_view piece = raw(static_cast<uint64_t>(count));
-    uint64_t value = 0;
-    for (int i = 0; i < count; ++i) {
-      value |= uint64_t{static_cast<unsigned char>(piece[static_cast<size_t>(i)])} << (8 * i);
-    }
-    return value;
-  }
-
   std::string_view bytes_;
   size_t at_ = 0;
   std::string what_;

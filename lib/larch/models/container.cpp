@@ -3,7 +3,7 @@
 #include "larch/models/container.h"
 
 #include <algorithm>
-#include <span>
+#include <vector>
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
@@ -12,16 +12,13 @@
 namespace larch::models {
 namespace {
 
-constexpr std::string_view kMagic = "PBTREES\n";
-constexpr std::string_view kEnd = "END.";
-constexpr size_t kHeaderBytes = 32;
-constexpr size_t kChunkBytes = 24;      // an empty chunk: id, flags, length, checksum, padding
-constexpr uint64_t kMostChunks = 4096;  // names are looked up one by one
-constexpr uint32_t kRequired = 1;
-
-std::span<const uint8_t> as_bytes(std::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
+constexpr std::string_view kSignature = "\x89LARCH\r\n";
+// The first bytes of the models that pbt-train wrote before there were sections.
+constexpr std::string_view kFormerSignature = "PBTREES\n";
+constexpr size_t kDigestBytes = 32;
+constexpr size_t kEntryBytes = 44;  // of the table, without the name
+constexpr size_t kSmallestEntry = 48;
+constexpr uint16_t kRequired = 1;
 
 std::string sha256(std::string_view bytes) {
   Sha256 sha;
@@ -30,54 +27,62 @@ std::string sha256(std::string_view bytes) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-size_t padding_after(size_t bytes) {
-  return (8 - bytes % 8) % 8;
+size_t padding_after(uint64_t bytes) {
+  return static_cast<size_t>((8 - bytes % 8) % 8);
 }
 
-size_t chunk_bytes(size_t payload) {
-  const size_t bytes = 16 + payload + 4;
-  return bytes + padding_after(bytes);
+bool is_word(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  });
 }
 
-void put_chunk(ByteWriter& out, const Chunk& chunk) {
-  ByteWriter piece;
-  piece.raw(chunk.id);
-  piece.u32(chunk.required ? kRequired : 0);
-  piece.u64(chunk.payload.size());
-  piece.raw(chunk.payload);
-  const uint32_t checksum = crc32c(as_bytes(piece.bytes()));
-  piece.u32(checksum);
-  piece.raw(std::string(padding_after(piece.bytes().size()), '\0'));
-  out.raw(piece.bytes());
+bool is_kind(std::string_view kind) {
+  return kind.size() <= kMostKindCharacters && is_word(kind);
 }
 
-Chunk get_chunk(ByteReader& in, std::string_view all) {
-  const size_t start = all.size() - in.remaining();
-  Chunk chunk;
-  chunk.id = std::string(in.raw(4));
-  chunk.required = (in.u32() & kRequired) != 0;
-  const uint64_t length = in.u64();
-  if (length > in.remaining()) {
-    in.fail("a chunk claims " + std::to_string(length) + " bytes, " +
-            std::to_string(in.remaining()) + " are there");
+bool is_section_name(std::string_view name) {
+  if (name.size() > kMostNameCharacters) return false;
+  for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
+    if (!is_word(name.substr(0, slash))) return false;
+    name.remove_prefix(slash + 1);
   }
-  chunk.payload = std::string(in.raw(length));
-  const size_t end = all.size() - in.remaining();
-  if (in.u32() != crc32c(as_bytes(all.substr(start, end - start)))) {
-    in.fail("a chunk's checksum is wrong");
-  }
-  const std::string_view padding = in.raw(std::min(padding_after(end + 4), in.remaining()));
-  if (std::any_of(padding.begin(), padding.end(), [](char c) { return c != 0; })) {
-    in.fail("the space between chunks is not empty");
-  }
-  return chunk;
+  return is_word(name);
 }
 
-/// The fixed part at the start; returns the number of chunks.
-uint64_t get_header(ByteReader& in, size_t size, Container& container) {
-  if (size < kHeaderBytes || in.raw(kMagic.size()) != kMagic) {
-    throw InputError("it is not a model of pbt-train; give a file that pbt-train wrote");
+/// What the header says about the rest of the file.
+struct Header {
+  uint64_t table_bytes = 0;
+  uint32_t sections = 0;
+};
+
+/// What an entry of the table says about a section.
+struct Entry {
+  std::string name, digest;
+  uint64_t length = 0;
+  bool required = true;
+};
+
+void get_zeros(ByteReader& in, size_t count) {
+  const std::string_view zeros = in.raw(count);
+  if (std::any_of(zeros.begin(), zeros.end(), [](char c) { return c != 0; })) {
+    in.fail("bytes that should be zero are not");
   }
+}
+
+void check_signature(ByteReader& in) {
+  const std::string_view signature = in.raw(std::min(kSignature.size(), in.remaining()));
+  if (signature == kFormerSignature) {
+    throw InputError(
+        "it has the format of an early version, which is not read any more; train the model anew");
+  }
+  if (signature != kSignature) {
+    throw InputError("it is not a model of Larch; give a file that a training program wrote");
+  }
+}
+
+Header get_header(ByteReader& in, uint64_t file_bytes, Container& container) {
+  check_signature(in);
   container.major = in.u16();
   container.minor = in.u16();
   if (container.major > kMajorVersion) {
@@ -85,67 +90,141 @@ uint64_t get_header(ByteReader& in, size_t size, Container& container) {
                      std::to_string(container.minor) + ", this program reads up to " +
                      std::to_string(kMajorVersion) + ".x; use a newer program");
   }
-  container.content = in.u32();
+  if (container.major == 0) in.fail("it has format version 0");
+  container.kind_version = in.u32();
+  container.kind = std::string(in.raw(kMostKindCharacters));
+  const size_t end = std::min(container.kind.find('\0'), container.kind.size());
+  if (container.kind.find_first_not_of('\0', end) != std::string::npos) {
+    in.fail("bytes that should be zero are not");
+  }
+  container.kind.resize(end);
+  if (!is_kind(container.kind)) in.fail("the name of its kind is not one");
   const uint64_t length = in.u64();
-  if (length != size) {
-    in.fail("it should have " + std::to_string(length) + " bytes and has " + std::to_string(size));
+  if (length != file_bytes) {
+    in.fail("it should have " + std::to_string(length) + " bytes and has " +
+            std::to_string(file_bytes));
   }
-  const uint64_t chunks = in.u64();
-  if (chunks > std::min<uint64_t>(kMostChunks, (size - kHeaderBytes) / kChunkBytes)) {
-    in.fail("it claims " + std::to_string(chunks) + " chunks");
+  Header header;
+  header.table_bytes = in.u64();
+  header.sections = in.u32();
+  get_zeros(in, 4);
+  const uint64_t after = file_bytes - std::min<uint64_t>(file_bytes, kHeaderBytes + kDigestBytes);
+  if (header.table_bytes > after || header.sections > header.table_bytes / kSmallestEntry) {
+    in.fail("it claims " + std::to_string(header.sections) + " sections in a table of " +
+            std::to_string(header.table_bytes) + " bytes");
   }
-  return chunks;
+  return header;
+}
+
+Entry get_entry(ByteReader& in) {
+  Entry entry;
+  entry.digest = std::string(in.raw(kDigestBytes));
+  entry.length = in.u64();
+  const uint16_t flags = in.u16();
+  if ((flags & ~kRequired) != 0) in.fail("a section has unknown flags");
+  entry.required = (flags & kRequired) != 0;
+  const uint16_t name_bytes = in.u16();
+  entry.name = std::string(in.raw(name_bytes));
+  if (!is_section_name(entry.name)) in.fail("the name of a section is not one");
+  get_zeros(in, padding_after(kEntryBytes + entry.name.size()));
+  return entry;
+}
+
+std::vector<Entry> get_table(std::string_view table, uint32_t count) {
+  ByteReader in(table, "the table of sections");
+  std::vector<Entry> entries;
+  for (uint32_t i = 0; i < count; ++i) {
+    Entry entry = get_entry(in);
+    if (!entries.empty() && entry.name == entries.back().name) in.fail("a section is there twice");
+    if (!entries.empty() && entry.name < entries.back().name) {
+      in.fail("its sections are out of order");
+    }
+    entries.push_back(std::move(entry));
+  }
+  in.finish();
+  return entries;
+}
+
+void put_entry(ByteWriter& out, const std::string& name, const Section& section) {
+  if (!is_section_name(name)) {
+    throw InputError("'" + name + "' cannot be the name of a section of a model; rename it");
+  }
+  out.raw(sha256(section.bytes));
+  out.u64(section.bytes.size());
+  out.u16(section.required ? kRequired : 0);
+  out.u16(static_cast<uint16_t>(name.size()));
+  out.raw(name);
+  out.raw(std::string(padding_after(kEntryBytes + name.size()), '\0'));
 }
 
 }  // namespace
 
-const Chunk* Container::find(std::string_view id) const {
-  const auto found =
-      std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& c) { return c.id == id; });
-  return found == chunks.end() ? nullptr : &*found;
-}
-
-const Chunk& Container::at(std::string_view id) const {
-  const Chunk* chunk = find(id);
-  if (chunk == nullptr) {
-    throw InputError("the part " + std::string(id) +
-                     " is missing; the file is damaged: copy it again or train again");
+const Section& Container::at(std::string_view name) const {
+  const auto found = sections.find(name);
+  if (found == sections.end()) {
+    throw InputError("the section '" + std::string(name) +
+                     "' is missing; the file is damaged: copy it again or train again");
   }
-  return *chunk;
+  return found->second;
 }
 
 std::string encode_container(const Container& container) {
-  size_t total = kHeaderBytes + chunk_bytes(32);
-  for (const Chunk& chunk : container.chunks) total += chunk_bytes(chunk.payload.size());
+  if (!is_kind(container.kind)) {
+    throw InputError("'" + container.kind + "' cannot be a kind of model; rename it");
+  }
+  ByteWriter table;
+  uint64_t total = kHeaderBytes + kDigestBytes;
+  for (const auto& [name, section] : container.sections) {
+    put_entry(table, name, section);
+    total += section.bytes.size() + padding_after(section.bytes.size());
+  }
   ByteWriter out;
-  out.raw(kMagic);
+  out.raw(kSignature);
   out.u16(container.major);
   out.u16(container.minor);
-  out.u32(container.content);
-  out.u64(total);
-  out.u64(container.chunks.size() + 1);
-  for (const Chunk& chunk : container.chunks) put_chunk(out, chunk);
-  put_chunk(out, {std::string(kEnd), true, sha256(out.bytes())});
+  out.u32(container.kind_version);
+  out.raw(container.kind);
+  out.raw(std::string(kMostKindCharacters - container.kind.size(), '\0'));
+  out.u64(total + table.bytes().size());
+  out.u64(table.bytes().size());
+  out.u32(static_cast<uint32_t>(container.sections.size()));
+  out.u32(0);
+  out.raw(table.bytes());
+  out.raw(sha256(out.bytes()));
+  for (const auto& [name, section] : container.sections) {
+    out.raw(section.bytes);
+    out.raw(std::string(padding_after(section.bytes.size()), '\0'));
+  }
   return std::move(out).take();
+}
+
+void check_header(std::string_view first_bytes, uint64_t file_bytes) {
+  ByteReader in(first_bytes.substr(0, kHeaderBytes), "the model file");
+  Container ignored;
+  get_header(in, file_bytes, ignored);
 }
 
 Container decode_container(std::string_view bytes) {
   Container container;
   ByteReader in(bytes, "the model file");
-  const uint64_t count = get_header(in, bytes.size(), container);
-  for (uint64_t i = 0; i < count; ++i) {
-    const size_t start = bytes.size() - in.remaining();
-    Chunk chunk = get_chunk(in, bytes);
-    if (chunk.id == kEnd) {
-      if (chunk.payload != sha256(bytes.substr(0, start))) in.fail("its digest is wrong");
-      if (i + 1 != count) in.fail("chunks follow its end");
-      in.finish();
-      return container;
+  const Header header = get_header(in, bytes.size(), container);
+  const std::string_view table = in.raw(header.table_bytes);
+  const std::string_view covered = bytes.substr(0, bytes.size() - in.remaining());
+  if (in.raw(kDigestBytes) != sha256(covered)) in.fail("the digest of its table is wrong");
+  for (Entry& entry : get_table(table, header.sections)) {
+    if (entry.length > in.remaining()) {
+      in.fail("the section '" + entry.name + "' claims " + std::to_string(entry.length) +
+              " bytes, " + std::to_string(in.remaining()) + " are there");
     }
-    if (container.find(chunk.id) != nullptr) in.fail("a chunk is there twice");
-    container.chunks.push_back(std::move(chunk));
+    const std::string_view payload = in.raw(entry.length);
+    if (sha256(payload) != entry.digest) {
+      in.fail("the digest of the section '" + entry.name + "' is wrong");
+    }
+    get_zeros(in, padding_after(entry.length));
+    container.sections[std::move(entry.name)] = {std::string(payload), entry.required};
   }
-  in.fail("its end is missing");
+  in.finish();
+  return container;
 }
 
 }  // namespace larch::models

@@ -3,44 +3,78 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace larch::models {
 
-/// A named piece of a model file.
-struct Chunk {
-  std::string id;        ///< four characters
-  bool required = true;  ///< a reader that does not know it must refuse the file
-  std::string payload;
+constexpr uint16_t kMajorVersion = 1;  ///< of the container; readers refuse a higher one
+constexpr uint16_t kMinorVersion = 0;  ///< readers accept any
+constexpr size_t kMostKindCharacters = 24;
+constexpr size_t kMostNameCharacters = 255;
+
+/// A named part of a model file.
+struct Section {
+  std::string bytes;
+  bool required = true;  ///< a reader that does not know the section must refuse the file
 };
 
-constexpr uint16_t kMajorVersion = 1;  ///< readers refuse a higher one
-constexpr uint16_t kMinorVersion = 0;  ///< readers accept any
-
-/// The file as a whole, without the closing chunk:
+/// A model file of any kind: what is in it, without what it means.
 ///
-///     0   8  "PBTREES\n"         8  2  major     10  2  minor
-///     12  4  content flags       16  8  total length in bytes     24  8  number of chunks
-///     then chunks: 4 characters, uint32 flags (bit 0: required), uint64 payload length, payload,
-///     uint32 crc32c of id..payload, zeros up to a multiple of 8 bytes;
-///     last the chunk "END.": SHA-256 of all bytes before it.
+/// All numbers in the file are little-endian and unsigned. Three parts follow each other.
 ///
-/// All numbers are little-endian.
+/// Header, 64 bytes:
+///
+///      0   8  0x89 "LARCH" 0x0d 0x0a; a transfer that changes ends of lines damages it
+///      8   2  major version of the container       10  2  minor version
+///     12   4  version of the kind
+///     16  24  kind, for example "pbt"; zeros after it
+///     40   8  length of the file in bytes
+///     48   8  length of the table in bytes, without its digest
+///     56   4  number of sections                   60  4  zero
+///
+/// Table, one entry per section, in strictly ascending order of the names' bytes:
+///
+///      0  32  SHA-256 of the bytes of the section
+///     32   8  length of the section in bytes
+///     40   2  flags; bit 0: required; the others are zero
+///     42   2  length of the name
+///     44   n  name; then zeros up to a multiple of 8 bytes
+///
+/// and after the last entry 32 bytes, the SHA-256 of header and table. Since the table holds the
+/// digests of the sections, this digest stands for the content of the whole file.
+///
+/// Sections, in the order of the table, each with zeros after it up to a multiple of 8 bytes. The
+/// file ends there. A section's place follows from the lengths before it and is not written down,
+/// so that sections cannot overlap.
+///
+/// Kinds and names have lower-case letters, digits and "-", "_", "."; a name may be a path of such
+/// parts, for example "trees/3".
+///
+/// A section that a reader does not know is skipped if it is not required; it is lost when the
+/// model is written again. If it is required the file is refused.
 struct Container {
   uint16_t major = kMajorVersion, minor = kMinorVersion;
-  uint32_t content = 0;
-  std::vector<Chunk> chunks;
+  std::string kind;
+  uint32_t kind_version = 1;
+  std::map<std::string, Section, std::less<>> sections;
 
-  const Chunk* find(std::string_view id) const;
   /// Throws InputError when there is none.
-  const Chunk& at(std::string_view id) const;
+  const Section& at(std::string_view name) const;
 };
 
+/// The file. Equal containers give equal bytes. Throws InputError for a kind or a name that the
+/// format does not allow.
 std::string encode_container(const Container& container);
 
-/// Checks name, versions, lengths, checksums and digest. Throws InputError that says what is wrong.
+/// Checks the signature, the versions, every length against the bytes that are there, every digest
+/// and every zero. Throws InputError that says what is wrong.
 Container decode_container(std::string_view bytes);
+
+/// Whether the first bytes of a file of `file_bytes` bytes can be those of a container, so that a
+/// caller need not read all of a large file that is none. Throws InputError as decode_container.
+void check_header(std::string_view first_bytes, uint64_t file_bytes);
+constexpr size_t kHeaderBytes = 64;
 
 }  // namespace larch::models

@@ -2,68 +2,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/models/pbt_file.h"
 
-#include <filesystem>
-#include <fstream>
-#include <optional>
-
 #include "larch/core/error.h"
-#include "larch/files/atomic_file.h"
-#include "larch/models/pbt_codec.h"
+#include "larch/models/binary_layout.h"
+#include "larch/models/file.h"
+#include "larch/models/json_layout.h"
+#include "larch/models/pbt_layout.h"
 #include "larch/tree/self_test.h"
 
 namespace larch::models {
 namespace {
 
-std::string read_bytes(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    throw InputError("there is no such file; check the name");
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes(static_cast<size_t>(std::filesystem::file_size(path, error)), '\0');
-  if (error || !in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    throw InputError("it cannot be read; check its permissions");
-  }
-  return bytes;
-}
+constexpr const char* kKind = "pbt";
+constexpr const char* kCheckpointKind = "pbt-checkpoint";
 
-void write_bytes(const std::string& path, const std::string& bytes) {
-  write_atomically(path, [&](const std::string& temporary) {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) {
-      throw OutputError("cannot write '" + temporary +
-                        "'; check the folder, its permissions and the disk");
-    }
-  });
-}
-
-/// Runs `read` and names the file in every error.
-template <class F>
-auto naming(const char* what, const std::string& path, F&& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw InputError(std::string("cannot read the ") + what + " '" + path + "': " + error.what());
+/// Throws InputError unless the nodes of the last tree of a checkpoint are as growing leaves them:
+/// those before `finished` have children exactly when they have been grown, numbered in order; the
+/// others have none.
+void check_partial(const pbt::Model& model, uint64_t finished) {
+  const auto refuse = [] {
+    throw InputError("its tree is not one that training leaves behind; delete it and train anew");
+  };
+  const size_t root = model.roots.back();
+  if (finished > model.nodes.size() || finished < root) refuse();
+  auto next = static_cast<int32_t>(root) + 1;
+  for (size_t n = root; n < model.nodes.size(); ++n) {
+    const tree::Node& node = model.nodes[n];
+    const bool grown = n < finished && node.reason == tree::NodeReason::kGrown;
+    if (grown == node.is_leaf()) refuse();
+    if (!grown) continue;
+    if (node.left != next || node.right != next + 1) refuse();
+    next += 2;
   }
+  if (static_cast<size_t>(next) != model.nodes.size()) refuse();
 }
 
 }  // namespace
 
+Container encode_model(const pbt::Model& model) {
+  pbt::check_model(model);
+  return to_container(model);
+}
+
+pbt::Model decode_model(const Container& container) {
+  if (container.kind == kCheckpointKind) {
+    throw InputError("it is a checkpoint of an unfinished training; continue with --resume");
+  }
+  pbt::Model model = from_container<pbt::Model>(container);
+  pbt::check_model(model);
+  return model;
+}
+
 void write_model(const std::string& path, const pbt::Model& model) {
-  write_bytes(path, encode_container(encode_model(model)));
+  write_container(path, encode_model(model));
 }
 
 pbt::Model read_model(const std::string& path) {
-  return naming("model", path, [&] {
-    std::optional<PartHeader> part;
-    const Container container = decode_container(read_bytes(path));
-    if ((container.content & kContentCheckpoint) != 0) {
-      throw InputError("it is a checkpoint of an unfinished training; continue with --resume");
-    }
-    pbt::Model model = decode_model(container, &part);
-    if (part) throw InputError("it is a checkpoint of an unfinished training");
+  return naming_file("model", path, [&] {
+    pbt::Model model = decode_model(read_container(path));
     tree::run_self_tests(model, model.features.size());
     return model;
   });
@@ -71,28 +66,38 @@ pbt::Model read_model(const std::string& path) {
 
 void write_partial(const std::string& path, const pbt::PartialModel& partial,
                    const std::string& fingerprint) {
-  const PartHeader part{partial.finished, fingerprint};
-  write_bytes(path, encode_container(encode_model(partial.model, &part)));
+  pbt::check_model(partial.model);
+  write_container(path, to_container(Checkpoint{{partial.finished, fingerprint}, partial.model}));
 }
 
 pbt::PartialModel read_partial(const std::string& path, const std::string& fingerprint) {
-  return naming("checkpoint", path, [&] {
-    std::optional<PartHeader> part;
-    pbt::PartialModel partial;
-    const Container container = decode_container(read_bytes(path));
-    partial.model = decode_model(container, &part);
-    if (!part || (container.content & kContentCheckpoint) == 0) {
+  return naming_file("checkpoint", path, [&] {
+    const Container container = read_container(path);
+    if (container.kind == kKind) {
       throw InputError("it is a finished model, not a checkpoint; train without --resume");
     }
-    if (part->fingerprint != fingerprint) {
+    auto [progress, model] = from_container<Checkpoint>(container);
+    pbt::check_model(model);
+    if (progress.fingerprint != fingerprint) {
       throw InputError(
           "it was written with other settings or other training data; give the same ones, or "
           "delete it and train anew");
     }
-    check_partial(partial.model, part->finished);
-    partial.finished = static_cast<size_t>(part->finished);
-    return partial;
+    check_partial(model, progress.finished);
+    return pbt::PartialModel{std::move(model), static_cast<size_t>(progress.finished)};
   });
+}
+
+std::string export_json(const pbt::Model& model) {
+  pbt::check_model(model);
+  return model_to_json(model).dump(1) + "\n";
+}
+
+pbt::Model import_json(const std::string& text) {
+  auto model = model_from_json<pbt::Model>(parse_json(text, "the exported model"));
+  pbt::check_model(model);
+  tree::run_self_tests(model, model.features.size());
+  return model;
 }
 
 }  // namespace larch::models

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// Model files. Their checksums would stop every mutation at once, so that the target also reads the
-// input with its lengths, checksums and digest repaired, as somebody would who makes such a file on
-// purpose. The table of logistic values, four fifths of a small file, is filled in where it is not
-// there. A model that is accepted is described, written again, and evaluated on a small volume.
+// Model files. Their digests would stop every mutation at once, so that the target also reads the
+// input with its lengths and digests repaired, as somebody would who makes such a file on purpose.
+// The table of logistic values, four fifths of a small file, is filled in where it is not there. A
+// model that is accepted is described, written again, and evaluated on a small volume.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "larch/core/context.h"
-#include "larch/models/bytes.h"
+#include "larch/models/binary_layout.h"
 #include "larch/models/container.h"
-#include "larch/models/pbt_codec.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/evaluate/slabs.h"
 #include "larch/tree/self_test.h"
@@ -19,35 +19,46 @@
 namespace {
 using namespace larch;
 
-models::Chunk logistic_chunk() {
-  models::ByteWriter out;
-  const std::vector<uint32_t> table = tree::make_logistic_table();
-  out.u64(table.size());
-  for (const uint32_t value : table) out.u32(value);
-  return {"LUTS", true, out.bytes()};
+template <class T>
+models::Section section_of(T value) {
+  models::Encoder encoder;
+  models::visit(encoder, value);
+  return {std::move(encoder).take(), true};
 }
 
-// The chunks as far as their lengths fit into the file, whatever its checksums say.
-models::Container parts_of(std::string_view bytes) {
-  constexpr size_t kHeader = 32, kChunkHeader = 16;
-  models::Container parts;
-  if (bytes.size() < kHeader) return parts;
-  std::memcpy(&parts.content, bytes.data() + 12, sizeof parts.content);
-  for (size_t at = kHeader; at + kChunkHeader <= bytes.size();) {
-    models::Chunk chunk;
-    chunk.id = std::string(bytes.substr(at, 4));
-    chunk.required = (bytes[at + 4] & 1) != 0;
-    uint64_t length = 0;
-    std::memcpy(&length, bytes.data() + at + 8, sizeof length);
-    length = std::min<uint64_t>(length, bytes.size() - at - kChunkHeader);
-    chunk.payload = std::string(bytes.substr(at + kChunkHeader, length));
-    at += kChunkHeader + length + 4;
-    at += (8 - at % 8) % 8;
-    if (chunk.id != "END.") parts.chunks.push_back(std::move(chunk));
+template <class T>
+T number_at(std::string_view bytes, size_t at) {
+  T value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+// The sections as far as the lengths fit into the file, whatever its digests say.
+models::Container sections_of(std::string_view bytes) {
+  constexpr size_t kHeader = 64, kEntry = 44, kDigest = 32;
+  models::Container found;
+  found.kind = "pbt";
+  if (bytes.size() < kHeader) return found;
+  found.kind_version = number_at<uint32_t>(bytes, 12);
+  const std::string_view kind = bytes.substr(16, models::kMostKindCharacters);
+  found.kind = kind.substr(0, kind.find('\0'));
+  const size_t table_end =
+      kHeader + std::min<uint64_t>(number_at<uint64_t>(bytes, 48), bytes.size() - kHeader);
+  size_t data = std::min(table_end + kDigest, bytes.size());
+  for (size_t at = kHeader; at + kEntry <= table_end;) {
+    const auto length =
+        std::min<uint64_t>(number_at<uint64_t>(bytes, at + 32), bytes.size() - data);
+    const bool required = (number_at<uint16_t>(bytes, at + 40) & 1) != 0;
+    const auto name =
+        std::string(bytes.substr(at + kEntry, std::min<size_t>(number_at<uint16_t>(bytes, at + 42),
+                                                               table_end - at - kEntry)));
+    found.sections[name] = {std::string(bytes.substr(data, length)), required};
+    at = (at + kEntry + name.size() + 7) / 8 * 8;
+    data = std::min<size_t>((data + length + 7) / 8 * 8, bytes.size());
   }
-  if (parts.find("LUTS") == nullptr) parts.chunks.push_back(logistic_chunk());
-  if (parts.find("TEST") == nullptr) parts.chunks.push_back({"TEST", true, std::string(8, '\0')});
-  return parts;
+  found.sections.emplace("logistic_q30", section_of(tree::make_logistic_table()));
+  found.sections.emplace("self_tests", section_of(std::vector<uint32_t>{}));
+  return found;
 }
 
 void evaluate(const pbt::Model& model) {
@@ -87,11 +98,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = fuzz::text_of(data, size);
   const std::string path = fuzz::file_of("case.pbt", bytes);
   fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_model(path); });
-  const std::string repaired = models::encode_container(parts_of(bytes));
+  fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_partial(path, ""); });
   std::optional<pbt::Model> model;
   fuzz::accepts({ExitCode::kInput}, "", [&] {
-    std::optional<models::PartHeader> part;
-    model = models::decode_model(models::decode_container(repaired), &part);
+    const std::string repaired = models::encode_container(sections_of(bytes));
+    model = models::decode_model(models::decode_container(repaired));
   });
   if (model) use(std::move(*model));
   return 0;

@@ -1,0 +1,258 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "larch/models/bytes.h"
+#include "larch/models/container.h"
+#include "larch/models/json_values.h"
+#include "larch/models/layout.h"
+
+/// Declarations as bytes: members follow each other without gaps. Integers and enums have the width
+/// of their type, double 8 bytes; a text is its length in bytes as u32 and UTF-8; a list is its
+/// number of elements as u64 and the elements, those of a fixed length the elements alone.
+namespace larch::models {
+
+/// Writes declared values.
+class Encoder {
+ public:
+  template <class T>
+  void operator()(const char*, T&& value, const char*) {
+    visit(*this, value);
+  }
+  template <class T>
+  void integer(T value) {
+    out_.integer(value);
+  }
+  template <class E>
+  void choice(E value) {
+    out_.integer(static_cast<std::underlying_type_t<E>>(value));
+  }
+  void real(double value) {
+    if (!std::isfinite(value)) throw InputError("a number of the model is not finite");
+    out_.f64(value);
+  }
+  void text(const std::string& value) {
+    check_utf8(value);
+    out_.text(value);
+  }
+  void json(const JsonText& value) { text(normalised_json(value.text)); }
+  template <class T>
+  void list(T& value) {
+    using Of = Elements<T>;
+    if (!Of::kFixed) out_.u64(Of::size(value));
+    for (size_t i = 0; i < Of::size(value); ++i) visit(*this, Of::at(value, i));
+  }
+  template <class T>
+  void record(T& value) {
+    layout(*this, value);
+  }
+  std::string take() && { return std::move(out_).take(); }
+
+ private:
+  ByteWriter out_;
+};
+
+/// The fewest bytes that a value of a declared type takes.
+class SmallestSize {
+ public:
+  template <class T>
+  static size_t of() {
+    T value{};
+    SmallestSize size;
+    visit(size, value);
+    return size.bytes_ > 0 ? size.bytes_ : 1;
+  }
+
+  template <class T>
+  void operator()(const char*, T&& value, const char*) {
+    visit(*this, value);
+  }
+  template <class T>
+  void integer(T) {
+    bytes_ += sizeof(T);
+  }
+  template <class E>
+  void choice(E) {
+    bytes_ += sizeof(E);
+  }
+  void real(double) { bytes_ += sizeof(double); }
+  void text(const std::string&) { bytes_ += sizeof(uint32_t); }
+  void json(const JsonText&) { bytes_ += sizeof(uint32_t); }
+  template <class T>
+  void list(T& value) {
+    using Of = Elements<T>;
+    if (!Of::kFixed) bytes_ += sizeof(uint64_t);
+    if (Of::kFixed) {
+      for (size_t i = 0; i < Of::size(value); ++i) visit(*this, Of::at(value, i));
+    }
+  }
+  template <class T>
+  void record(T& value) {
+    layout(*this, value);
+  }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+/// Reads declared values from bytes that are not to be trusted. Throws InputError.
+class Decoder {
+ public:
+  explicit Decoder(ByteReader in) : in_(std::move(in)) {}
+
+  template <class T>
+  void operator()(const char* name, T&& value, const char*) {
+    name_ = name;
+    visit(*this, value);
+  }
+  template <class T>
+  void integer(T& value) {
+    value = in_.integer<T>();
+  }
+  template <class E>
+  void choice(E& value) {
+    value = static_cast<E>(in_.integer<std::underlying_type_t<E>>());
+    for (const auto& entry : enumerators<E>()) {
+      if (entry.value == value) return;
+    }
+    in_.fail(std::string("unknown value of '") + name_ + "'");
+  }
+  void real(double& value) {
+    value = in_.f64();
+    if (!std::isfinite(value)) in_.fail("a number is not finite");
+  }
+  void text(std::string& value) {
+    value = in_.text();
+    check_utf8(value);
+  }
+  void json(const JsonText& value) {
+    text(value.text);
+    value.text = normalised_json(value.text);
+  }
+  template <class T>
+  void list(T& value) {
+    using Of = Elements<T>;
+    if constexpr (Of::kFixed) {
+      for (size_t i = 0; i < Of::size(value); ++i) visit(*this, Of::at(value, i));
+    } else {
+      const size_t count = in_.count(SmallestSize::of<typename Of::Element>());
+      if (count > Of::kMost) {
+        in_.fail("a list has more than " + std::to_string(Of::kMost) + " entries");
+      }
+      Of::clear(value);
+      for (size_t i = 0; i < count; ++i) visit(*this, Of::append(value));
+    }
+  }
+  template <class T>
+  void record(T& value) {
+    layout(*this, value);
+  }
+  /// Throws InputError when bytes are left over.
+  void finish() const { in_.finish(); }
+
+ private:
+  ByteReader in_;
+  const char* name_ = "";
+};
+
+/// Puts the sections of a model into a container.
+class SectionWriter {
+ public:
+  explicit SectionWriter(Container& out) : out_(out) {}
+
+  void kind(const Kind& kind) {
+    out_.kind = kind.name;
+    out_.kind_version = kind.version;
+  }
+  template <class T>
+  void section(const std::string& name, T&& value, const About& about) {
+    Encoder encoder;
+    visit(encoder, value);
+    if (!out_.sections.emplace(name, Section{std::move(encoder).take(), about.required}).second) {
+      throw std::logic_error("the section '" + name + "' is declared twice");
+    }
+  }
+  /// The sections prefix/0, prefix/1 and so on.
+  template <class T>
+  void each(const std::string& prefix, std::vector<T>& parts, const About& about) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      section(prefix + "/" + std::to_string(i), parts[i], about);
+    }
+  }
+
+ private:
+  Container& out_;
+};
+
+/// Takes the sections of a model out of a container. Throws InputError.
+class SectionReader {
+ public:
+  explicit SectionReader(const Container& in) : in_(in) {}
+
+  void kind(const Kind& kind) const {
+    if (in_.kind != kind.name) {
+      throw InputError("it is a model of the kind '" + in_.kind + "', not '" + kind.name +
+                       "'; give a model that was made for this program");
+    }
+    if (in_.kind_version != kind.version) {
+      throw InputError(
+          "it is version " + std::to_string(in_.kind_version) + " of a model '" + in_.kind +
+          "', this program reads version " + std::to_string(kind.version) +
+          (in_.kind_version > kind.version ? "; use a newer program" : "; train the model anew"));
+    }
+  }
+  template <class T>
+  void section(const std::string& name, T&& value, const About& about) {
+    if (!about.required && in_.sections.count(name) == 0) return;
+    Decoder decoder(ByteReader(in_.at(name).bytes, "section '" + name + "'"));
+    visit(decoder, value);
+    decoder.finish();
+    known_.insert(name);
+  }
+  template <class T>
+  void each(const std::string& prefix, std::vector<T>& parts, const About& about) {
+    parts.clear();
+    for (std::string name = prefix + "/0"; in_.sections.count(name) > 0;
+         name = prefix + "/" + std::to_string(parts.size())) {
+      section(name, parts.emplace_back(), about);
+    }
+  }
+  /// Throws InputError when a section was not asked for and is required.
+  void finish() const {
+    for (const auto& [name, section] : in_.sections) {
+      if (section.required && known_.count(name) == 0) {
+        throw InputError("it needs the section '" + name +
+                         "', which this program does not know; use a newer program");
+      }
+    }
+  }
+
+ private:
+  const Container& in_;
+  std::set<std::string, std::less<>> known_;
+};
+
+/// A model as a container, and back. What the numbers mean is for the caller to check.
+template <class M>
+Container to_container(const M& model) {
+  Container out;
+  SectionWriter writer(out);
+  // One declaration serves for reading and writing; the writer changes nothing.
+  sections(writer, const_cast<M&>(model));
+  return out;
+}
+template <class M>
+M from_container(const Container& container) {
+  M model;
+  SectionReader reader(container);
+  sections(reader, model);
+  reader.finish();
+  return model;
+}
+
+}  // namespace larch::models

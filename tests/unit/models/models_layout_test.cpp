@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// A kind of model costs its declaration alone: file, JSON, description and protection from damage
+// come with it. The tables of lib/larch/models/README.md are those of the declarations.
+#include <catch2/catch.hpp>
+
+#include "larch/models/binary_layout.h"
+#include "larch/models/json_layout.h"
+#include "larch/models/text_layout.h"
+#include "tests/unit/models/model_fixtures.h"
+
+// The declaration of a kind whose trees are sections of their own.
+namespace toy {
+
+enum class Side : uint8_t { kLeft, kRight };
+constexpr auto enum_names(Side*) {
+  return std::to_array<larch::EnumName<Side>>({{Side::kLeft, "left"}, {Side::kRight, "right"}});
+}
+struct Split {
+  Side side = Side::kLeft;
+  double threshold_mm = 0;
+  std::vector<int16_t> features;
+};
+template <class V>
+void layout(V& v, Split& split) {
+  auto& [side, threshold_mm, features] = split;
+  v("side", side, "where larger values go");
+  v("threshold_mm", threshold_mm, "the largest value of the other side");
+  v("features", features, "indices of the features whose sum is compared");
+}
+struct Forest {
+  std::string name;
+  std::vector<std::vector<Split>> trees;
+};
+template <class V>
+void sections(V& v, Forest& forest) {
+  v.kind({"toy-forest", 2, "trees of splits"});
+  v.section("name", forest.name, {"what it finds"});
+  v.each("trees", forest.trees, {"one tree", larch::models::Show::kPhrases});
+}
+
+}  // namespace toy
+
+namespace {
+
+using namespace larch;
+using namespace larch::models;
+
+toy::Forest forest() {
+  return {"heart", {{{toy::Side::kRight, 0.1, {1, -2}}, {toy::Side::kLeft, 3, {}}}, {}}};
+}
+
+std::string file_of(const toy::Forest& model) {
+  return encode_container(to_container(model));
+}
+toy::Forest forest_of(const std::string& bytes) {
+  return from_container<toy::Forest>(decode_container(bytes));
+}
+
+}  // namespace
+
+TEST_CASE("A kind of two trees in sections of their own comes back from its file and from JSON") {
+  const std::string bytes = file_of(forest());
+  const Container container = decode_container(bytes);
+  CHECK(container.kind == "toy-forest");
+  REQUIRE(container.sections.size() == 3);
+  CHECK(container.sections.count("trees/1") == 1);
+  const toy::Forest back = forest_of(bytes);
+  CHECK(back.name == "heart");
+  REQUIRE(back.trees.size() == 2);
+  CHECK(back.trees[0].at(0).threshold_mm == 0.1);
+  CHECK(back.trees[0][0].features == std::vector<int16_t>{1, -2});
+  CHECK(back.trees[1].empty());
+  CHECK(file_of(back) == bytes);
+
+  const Json json = model_to_json(forest());
+  CHECK(json.dump() ==
+        R"({"format":"larch-toy-forest","version":2,"name":"heart",)"
+        R"("trees/0":[{"side":"right","threshold_mm":"0x1.999999999999ap-4","features":[1,-2]},)"
+        R"({"side":"left","threshold_mm":"0x1.8p+1","features":[]}],"trees/1":[]})");
+  CHECK(file_of(model_from_json<toy::Forest>(json)) == bytes);
+
+  CHECK(description(forest(), {}) ==
+        "model            trees of splits, kind toy-forest 2, format 1.0\n"
+        "name             heart\n"
+        "trees/0          right threshold 0.1 mm features 2, left threshold 3 mm features 0\n"
+        "trees/1          none\n");
+}
+
+TEST_CASE("A second kind is as protected as the first") {
+  const Container original = to_container(forest());
+  const auto refused = [&](auto&& edit, const char* expected) {
+    Container damaged = original;
+    edit(damaged);
+    CHECK_THROWS_WITH(from_container<toy::Forest>(damaged), Catch::Contains(expected));
+  };
+  refused([](Container& c) { c.kind = "pbt"; }, "of the kind 'pbt', not 'toy-forest'");
+  refused([](Container& c) { c.kind_version = 3; }, "newer program");
+  refused([](Container& c) { c.sections.erase("name"); }, "'name' is missing");
+  // Without its first tree, the second one is a section that nobody asked for.
+  refused([](Container& c) { c.sections.erase("trees/0"); }, "'trees/1'");
+  refused([](Container& c) { c.sections["trees/3"] = {}; }, "'trees/3'");
+  refused([](Container& c) { c.sections["trees/01"] = {}; }, "'trees/01'");
+  refused([](Container& c) { c.sections["trees/2"] = {}; }, "ends too early");
+  refused([](Container& c) { c.sections["trees/0"].bytes[8] = 2; }, "unknown value of 'side'");
+  for (const auto& [name, section] : original.sections) {
+    for (size_t i = 0; i < section.bytes.size(); ++i) {
+      for (int bit = 0; bit < 8; ++bit) {
+        Container damaged = original;
+        char& byte = damaged.sections[name].bytes[i];
+        byte = static_cast<char>(byte ^ (1 << bit));
+        try {
+          file_of(from_container<toy::Forest>(damaged));
+        } catch (const InputError&) {
+        }
+      }
+      Container shorter = original;
+      shorter.sections[name].bytes.resize(i);
+      CHECK_THROWS_AS(from_container<toy::Forest>(shorter), InputError);
+    }
+  }
+  const std::string bytes = file_of(forest());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 16);
+    CHECK_THROWS_AS(forest_of(damaged), InputError);
+    CHECK_THROWS_AS(forest_of(bytes.substr(0, i)), InputError);
+  }
+}
+
+TEST_CASE("JSON with members or sections that are missing or not known is refused") {
+  const Json json = model_to_json(forest());
+  const auto refused = [&](auto&& edit, const char* expected) {
+    Json damaged = json;
+    edit(damaged);
+    CHECK_THROWS_WITH(model_from_json<toy::Forest>(damaged), Catch::Contains(expected));
+  };
+  refused([](Json& j) { j["format"] = "larch-pbt"; }, "'format' is not larch-toy-forest");
+  refused([](Json& j) { j["format"] = 7; }, "'format' is not text");
+  refused([](Json& j) { j["version"] = 3; }, "another version");
+  refused([](Json& j) { j["more"] = 1; }, "section that this program does not know");
+  refused([](Json& j) { j.erase("name"); }, "'name' is missing");
+  refused([](Json& j) { j["trees/0"][1].erase("side"); }, "'trees/0/1/side' is missing");
+  refused([](Json& j) { j["trees/0"][1]["x"] = 1; }, "'trees/0/1' has a member");
+  refused([](Json& j) { j["trees/0"][1]["side"] = "up"; }, "unknown value 'up'");
+  refused([](Json& j) { j["trees/0"][1]["threshold_mm"] = "1"; }, "is not a number");
+  refused([](Json& j) { j["trees/0"][0]["features"][1] = 40000; },
+          "'trees/0/0/features/1' is not an integer in range");
+  refused([](Json& j) { j["trees/0"][0]["features"] = 1; }, "is not a list");
+  refused([](Json& j) { j = Json::array(); }, "not a JSON object");
+}
