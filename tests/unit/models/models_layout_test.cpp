@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kind of model costs its declaration alone: file, JSON, description and protection from damage
 // come with it. The tables of lib/larch/models/README.md are those of the declarations.
+#include <cstdlib>
+
 #include <catch2/catch.hpp>
 
 #include "larch/models/binary_layout.h"
 #include "larch/models/json_layout.h"
+#include "larch/models/pbt_layout.h"
 #include "larch/models/text_layout.h"
+#include "tests/unit/models/field_tables.h"
 #include "tests/unit/models/model_fixtures.h"
 
 // The declaration of a kind whose trees are sections of their own.
@@ -148,4 +152,23 @@ TEST_CASE("JSON with members or sections that are missing or not known is refuse
           "'trees/0/0/features/1' is not an integer in range");
   refused([](Json& j) { j["trees/0"][0]["features"] = 1; }, "is not a list");
   refused([](Json& j) { j = Json::array(); }, "not a JSON object");
+}
+
+TEST_CASE("The tables of README.md are those of the declarations") {
+  const char* source = std::getenv("LARCH_SOURCE_DIR");
+  const std::string path =
+      (source == nullptr ? std::string(".") : source) + "/lib/larch/models/README.md";
+  const std::string page = fixtures::read_bytes(path);
+  const size_t start = page.find("## Kinds\n");
+  REQUIRE(start != std::string::npos);
+  const size_t tables = std::min(page.find("### `", start), page.size());
+  const std::string expected = FieldTables::of<pbt::Model, Checkpoint>();
+  if (page.substr(tables) == expected) return;
+  if (std::getenv("LARCH_WRITE_README") != nullptr) {
+    fixtures::write_bytes(path, page.substr(0, tables) + expected);
+  } else {
+    FAIL(
+        "lib/larch/models/README.md is out of date; run models_layout_test with "
+        "LARCH_WRITE_README=1");
+  }
 }
