@@ -63,3 +63,11 @@ teardown() {
     umount "$mounted"
   fi
 }
+
+# test_data NAME: puts the path of a file or folder of real data into $data. Without a variable that
+# names the place the test is skipped; a place that lacks the file is a failure.
+test_data() {
+  [ -n "${LARCH_TEST_DATA:-}" ] || skip "LARCH_TEST_DATA names no folder with real data"
+  data=$LARCH_TEST_DATA/$1
+  [ -e "$data" ] || { echo "$data is not there"; return 1; }
+}

@@ -257,11 +257,10 @@ limit_memory() { [ -n "${LARCH_SANITIZE:-}" ] || ulimit -v 1500000; }
 }
 
 @test "what has been found to crash or hang before" {
-  root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
-  [ -d "$root/hostile" ] || skip "no test data hostile (LARCH_TEST_DATA)"
+  test_data hostile
   for name in ring.tif tiff_13/x.tif type-1100.nrrd nrrd_124/x.nrrd shear-1e6.nii.gz \
       niigz_14/x.nii.gz nifti2_117/x.nii.gz nii_77/x.nii; do
-    limited() { (limit_memory; detect "$root/hostile/$name" --threads 1); }
+    limited() { (limit_memory; detect "$data/$name" --threads 1); }
     survives "$name" 3 limited
   done
 }
@@ -310,21 +309,20 @@ for at in places:
 # --- DICOM
 
 @test "odd DICOM files, one by one: read, or 3 with the file and what is wrong" {
-  root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
-  [ -d "$root/dicom/odd" ] || skip "no test data dicom/odd (LARCH_TEST_DATA)"
+  test_data dicom/odd
   read_files=0
-  for file in "$root"/dicom/odd/*; do
+  for file in "$data"/*; do
     survives "$file" "0 3 7" detect "$file" --threads 1 --allow missing-spacing
     if [ "$code" -ne 3 ]; then read_files=$((read_files + 1)); fi
   done
   # Plain, big-endian, implicit, RLE, JPEG-LS and JPEG 2000 images are no excuse.
   for name in CT_small MR_small MR_small_RLE MR_small_bigendian MR_small_implicit \
       MR_small_jp2klossless MR_small_jpeg_ls_lossless; do
-    survives $name "0 7" detect "$root/dicom/odd/$name.dcm" --threads 1
+    survives $name "0 7" detect "$data/$name.dcm" --threads 1
   done
   [ "$read_files" -ge 10 ]
   # All of them as one folder: several series, and files that are no images.
-  survives odd 3 detect "$root/dicom/odd" --threads 1
+  survives odd 3 detect "$data" --threads 1
 }
 
 # slice FILE ALLOCATED STORED HIGH SIGNED [ELEMENT]: a picture of 4 x 4 pixels, with its spacing in the
@@ -379,12 +377,11 @@ open('$1', 'wb').write(bytes(128) + b'DICM' + size + meta + image)"
 }
 
 @test "DICOM files cut off at any length: 3, naming the file" {
-  root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
-  [ -d "$root/dicom/odd" ] || skip "no test data dicom/odd (LARCH_TEST_DATA)"
+  test_data dicom/odd
   for name in MR_small MR_small_RLE MR_small_jpeg_ls_lossless; do
-    size=$(stat -c %s "$root/dicom/odd/$name.dcm")
+    size=$(stat -c %s "$data/$name.dcm")
     for keep in 0 131 132 200 700 1500 $((size / 2)) $((size - 200)); do
-      head -c "$keep" "$root/dicom/odd/$name.dcm" > cut.dcm
+      head -c "$keep" "$data/$name.dcm" > cut.dcm
       survives cut.dcm 3 detect cut.dcm --threads 1
     done
   done

@@ -31,12 +31,6 @@ setup() {
 detect() { "$BIN/pbt-detect" --model m.pbt "$@"; }
 on_case() { detect --input image_3.nii.gz "$@"; }
 
-shared_data() {  # the path of a file or folder of the shared test data, or the test is skipped
-  local root=${LARCH_TEST_DATA:-${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/../shared/data}
-  [ -e "$root/$1" ] || skip "no test data $1 (LARCH_TEST_DATA)"
-  data=$root/$1
-}
-
 # --- outputs
 
 @test "all outputs at once: valid, on the grid of the input, with sidecars and a report" {
@@ -269,20 +263,19 @@ assert numpy.abs(v.min(0) - lps.min(0)).max() < 3 and numpy.abs(v.max(0) - lps.m
 }
 
 @test "a DICOM folder as input" {
-  shared_data dicom/mr-crop
+  data=$LARCH_SOURCE_DIR/data-samples/organ-dicom/images/case_000
   code=0
   detect -i "$data" --probability p.nii.gz --qc qc.png 2>err.txt || code=$?
   [ "$code" -eq 0 ] || [ "$code" -eq 7 ]
-  has err.txt "35x51x32 voxels of 1x1x1 mm"
+  has err.txt "52x52x20 voxels of 2.5x2.5x6 mm"
   python "
 import nibabel
 p = nibabel.load('p.nii.gz')
-assert sorted(p.shape) == [32, 35, 51] and 0 <= p.get_fdata().min() <= p.get_fdata().max() <= 1"
+assert p.shape == (52, 52, 20) and 0 <= p.get_fdata().min() <= p.get_fdata().max() <= 1"
 }
 
 @test "--skip-existing: a slice of a DICOM folder that was replaced under the same size and time" {
-  shared_data dicom/mr-crop
-  cp -rL "$data" slices
+  cp -rL "$LARCH_SOURCE_DIR/data-samples/organ-dicom/images/case_000" slices
   chmod -R u+w slices
   code=0
   detect -i slices --probability p.nii.gz -q 2>err.txt || code=$?

@@ -40,13 +40,17 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-/// The folder with real data; empty if it is absent.
+/// The folder with real data that the variable LARCH_TEST_DATA names; empty, with a warning, if it
+/// names none. Fails the test if there is no such folder.
 inline std::string data_folder() {
   const char* given = std::getenv("LARCH_TEST_DATA");
-  const char* source = std::getenv("LARCH_SOURCE_DIR");
-  std::string path = given != nullptr ? given : "";
-  if (path.empty()) path = std::string(source != nullptr ? source : ".") + "/../shared/data";
-  return fs::is_directory(path) ? path : "";
+  if (given == nullptr || *given == '\0') {
+    WARN("skipped: LARCH_TEST_DATA names no folder with real data");
+    return "";
+  }
+  INFO("LARCH_TEST_DATA is " << given);
+  REQUIRE(fs::is_directory(given));
+  return given;
 }
 
 /// The message of the error of type E that the action throws; fails the test if it does not.
