@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
-#include "larch/cases/case_inputs.h"
+#include "larch/cases/option_groups.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/table/case_list.h"
@@ -19,51 +19,47 @@ namespace {
 using namespace larch;
 
 struct Options {
-  InputFile list, dataset;
+  cases::ImageList images{.list_help = "TSV or CSV with the columns image and label",
+                          .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
   OutputFile output;
   bool resume = false;
   std::string checkpoint;
-  std::optional<double> nan_value;
-  std::vector<Allow> allow;
+  cases::Reading reading;
   InputFile inspect;
   OutputFile export_json;
   pbt::TrainConfig config;
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"list,l", list, "TSV or CSV with the columns image and label"}.no_effect_on_results(),
-      Field{"dataset", dataset, "instead: dataset.json of a Decathlon or nnU-Net folder"}
-          .no_effect_on_results(),
-      Field{"output,o", output, "the model (.pbt)"},
+    images.fields(f);
+    f(Field{"output,o", output, "the model (.pbt)"},
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
           .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
             "file that is written every few seconds (default: the output's name and .ckpt)"}
-          .no_effect_on_results(),
-      Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow),
-      Field{"inspect", inspect, "print what a model file holds and stop"},
+          .no_effect_on_results());
+    reading.fields(f);
+    f(Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
   }
   void check() const {
     if (inspect) {
-      if (list || dataset || output) throw UsageError("--inspect does not train: give it alone");
+      if (images || output) throw UsageError("--inspect does not train: give it alone");
       return;
     }
     if (export_json) throw UsageError("--export-json needs --inspect MODEL");
-    if (static_cast<bool>(list) == static_cast<bool>(dataset)) {
-      throw UsageError("give either --list or --dataset; see --help");
-    }
+    images.check();
+    if (!images) throw UsageError("give either --list or --dataset; see --help");
     if (!output) throw UsageError("--output is missing: the name of the model file");
     const std::filesystem::path model = output.path, partial = checkpoint;
     if (model.lexically_normal() == partial.lexically_normal()) {
       throw UsageError("--checkpoint and --output name the same file '" + output.path + "'");
     }
   }
-  std::vector<Case> cases() const { return cases::cases_of(list.path, dataset.path); }
   /// A model depends neither on the order of the volumes nor on their names.
   ListedInputs listed_inputs() const {
     if (inspect) return {};
-    return cases::inputs_of_cases(cases(), {}, /*order_matters=*/false);
+    return cases::inputs_of_cases(images.cases(), {}, /*order_matters=*/false);
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -89,12 +85,11 @@ Outputs inspect(const Options& options) {
 
 pipeline::TrainingFiles files_of(const Options& options, const Context& context) {
   pipeline::TrainingFiles files;
-  files.cases = options.cases();
+  files.cases = options.images.cases();
   files.output = options.output;
   files.checkpoint = options.checkpoint_path();
   files.resume = options.resume;
-  files.read = {
-      options.nan_value, {}, options.allow, [&](const std::string& text) { context.warn(text); }};
+  files.read = options.reading.read_options(context);
   return files;
 }
 

@@ -301,6 +301,53 @@ TEST_CASE("numbers of bytes") {
   }
 }
 
+struct Limits {
+  Bytes memory{};
+  std::vector<Bytes> each{};
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"memory", memory, "most memory"}, Field{"each", each, "of each"});
+  }
+};
+
+TEST_CASE("numbers of bytes are a type of parameters: files, flags, schema and help") {
+  const auto read = [](const std::string& json) {
+    Limits value;
+    config::from_json(value, config::parse(json, "a.json"), "a.json");
+    return value;
+  };
+  CHECK(config::to_json(Limits{}).dump() == R"({"memory":"","each":[]})");
+  CHECK(read(R"({"memory": "1.5k"})").memory.count == 1536);
+  CHECK(read(R"({"memory": 1536})").memory.count == 1536);
+  CHECK(read(R"({"memory": ""})").memory.count == 0);
+  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{1000}, int64_t{1536},
+                              int64_t{1} << 20, int64_t{3} << 40, (int64_t{1} << 53) - 1}) {
+    Limits value{{bytes}, {{bytes}, {bytes}}};
+    const Limits again = read(config::to_json(value).dump());
+    CHECK(again.memory.count == bytes);
+    CHECK(again.each.size() == 2);
+  }
+  CHECK(config::to_json(Limits{{int64_t{4} << 30}, {}})["memory"] == "4GiB");
+  CHECK_THROWS_WITH(read(R"({"memory": "4X"})"),
+                    "a.json/memory: '4X' is not a number of bytes such as 4G, 500M or 2GiB");
+  for (const char* bad : {"-1", "0.5", "true", "null", "1e19", "[]", R"("-4G")", R"(" 4G")"}) {
+    CHECK_THROWS_AS(read(std::string(R"({"memory": )") + bad + "}"), UsageError);
+  }
+  const config::Json schema = config::schema(Limits{}, "Limits");
+  CHECK(schema["properties"]["memory"]["type"].dump() == R"(["string","integer"])");
+  Limits value;
+  std::vector<config::Leaf> leaves = config::leaves(config::describe(value));
+  leaves[0].given = {"2gb"};
+  leaves[1].given = {"1K,2K"};
+  config::apply_flags(leaves);
+  CHECK(value.memory.count == 2'000'000'000);
+  REQUIRE(value.each.size() == 2);
+  CHECK(value.each[1].count == 2048);
+  leaves[0].given = {"much"};
+  CHECK_THROWS_WITH(config::apply_flags(leaves), Catch::Contains("--memory: 'much' is not"));
+  CHECK(config::value_text(leaves[0].node) == "BYTES");
+}
+
 TEST_CASE("suggestions are at most two edits away") {
   const std::vector<std::string> words{"depth", "trees", "loss"};
   CHECK(config::nearest("dpeth", words) == "depth");

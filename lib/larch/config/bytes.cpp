@@ -36,6 +36,16 @@ int64_t parse_bytes(const std::string& flag, const std::string& text) {
   return static_cast<int64_t>(bytes);
 }
 
+std::string exact_bytes_text(int64_t bytes) {
+  const char* unit = "";
+  for (const char* larger : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (bytes == 0 || bytes % 1024 != 0) break;
+    bytes /= 1024;
+    unit = larger;
+  }
+  return std::to_string(bytes) + unit;
+}
+
 std::string bytes_text(int64_t bytes) {
   double value = static_cast<double>(bytes) / 1024;
   const char* unit = "KiB";

@@ -19,9 +19,9 @@ namespace larch {
 ///     }
 ///
 /// The member's initialiser is the default. Members may be bool, int, int64_t, uint64_t, float,
-/// double, std::string, enums with names, std::array, std::vector, std::optional and structs that
-/// have fields() themselves. Bounds are doubles: exact up to 2^53. What else is allowed is said by
-/// the functions below, so that files, flags, schema and help have one rule.
+/// double, std::string, Bytes, enums with names, std::array, std::vector, std::optional and structs
+/// that have fields() themselves. Bounds are doubles: exact up to 2^53. What else is allowed is
+/// said by the functions below, so that files, flags, schema and help have one rule.
 template <class T>
 struct Field {
   Field(const char* key, T& value, const char* help) : key(key), value(value), help(help) {}

@@ -58,6 +58,7 @@ Json value_from_text(const Node& node, const std::string& text, const std::strin
       return number_from_text(text);
     case Kind::kString:
     case Kind::kEnum:
+    case Kind::kBytes:
       return text;
     case Kind::kVector:
       return list_from_text(node, text, flag);
@@ -151,6 +152,8 @@ std::string value_text(const Node& node) {
       return "NUMBER" + bounds_text(node);
     case Kind::kString:
       return "TEXT";
+    case Kind::kBytes:
+      return "BYTES";
     case Kind::kEnum:
       return join(node.choices, "|");
     case Kind::kObject:

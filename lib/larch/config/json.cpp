@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "larch/config/bytes.h"
 #include "larch/config/config.h"
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
@@ -130,6 +131,13 @@ void read_text(const Node& node, const Json& json, const std::string& where) {
   node.set(text);
 }
 
+/// "" is no number of bytes, as the default is written.
+void read_bytes(const Node& node, const Json& json, const std::string& where) {
+  if (!json.is_string()) return read_integer(node, json, where);
+  const auto text = json.get<std::string>();
+  node.set(text.empty() ? int64_t{0} : parse_bytes(where, text));
+}
+
 /// An element takes the bounds of the field that holds it.
 Node element_of(const Node& node, Node element) {
   if (element.kind == Kind::kInteger || element.kind == Kind::kNumber ||
@@ -179,6 +187,8 @@ void read(const Node& node, const Json& json, const std::string& where) {
     case Kind::kString:
     case Kind::kEnum:
       return read_text(node, json, where);
+    case Kind::kBytes:
+      return read_bytes(node, json, where);
     case Kind::kObject:
       return read_object(node, json, where);
     case Kind::kVector:
@@ -275,6 +285,10 @@ Json to_json(const Node& node) {
     }
     case Kind::kOptional:
       return node.size() == 0 ? Json(nullptr) : to_json(node.at(0));
+    case Kind::kBytes: {
+      const auto bytes = std::get<int64_t>(node.get());
+      return bytes == 0 ? "" : exact_bytes_text(bytes);
+    }
     default:
       return scalar_to_json(node);
   }

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "larch/config/bytes.h"
 #include "larch/config/fields.h"
 
 namespace larch {
@@ -24,7 +25,7 @@ enum class PathRole : int;  // lib/larch/app/outputs/paths.h
 
 namespace larch::config {
 
-enum class Kind { kBool, kInteger, kNumber, kString, kEnum, kObject, kVector, kOptional };
+enum class Kind { kBool, kInteger, kNumber, kString, kEnum, kBytes, kObject, kVector, kOptional };
 
 using Scalar = std::variant<bool, int64_t, uint64_t, double, std::string>;
 
@@ -223,6 +224,11 @@ Node describe(T& value) {
     n.kind = Kind::kString;
     n.get = [&value] { return Scalar(value); };
     n.set = [&value](const Scalar& s) { value = std::get<std::string>(s); };
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    n.kind = Kind::kBytes;
+    n.type_max = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    n.get = [&value] { return Scalar(value.count); };
+    n.set = [&value](const Scalar& s) { value.count = std::get<int64_t>(s); };
   } else if constexpr (std::is_arithmetic_v<T>) {
     detail::describe_number(n, value);
   } else if constexpr (std::is_enum_v<T>) {

@@ -80,6 +80,11 @@ Json type_of(const Node& node) {
       json["type"] = "string";
       json["enum"] = node.choices;
       break;
+    case Kind::kBytes:
+      json["type"] = Json::array({"string", "integer"});
+      json["pattern"] = R"(^(([0-9]+\.?[0-9]*|\.[0-9]+)([kmgtKMGT]([iI]?[bB])?|[bB])?)?$)";
+      json["minimum"] = 0;
+      break;
     case Kind::kObject:
       json = object_type(node);
       break;

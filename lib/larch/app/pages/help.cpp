@@ -84,6 +84,8 @@ bool has_default_worth_showing(const config::Node& node) {
     case config::Kind::kNumber:
     case config::Kind::kEnum:
       return true;
+    case config::Kind::kBytes:
+      return std::get<int64_t>(node.get()) > 0;
     case config::Kind::kString:
       return !std::get<std::string>(node.get()).empty();
     default:

@@ -87,6 +87,8 @@ Element element_of(const config::Node& node) {
       return {"double", ""};
     case config::Kind::kEnum:
       return {"string-enumeration", ""};
+    case config::Kind::kBytes:
+      return {"string", ""};
     case config::Kind::kString:
       return node.path ? path_element(*node.path) : Element{"string", ""};
     default:
