@@ -81,15 +81,14 @@ Device choose_device(const std::string& text, std::string* reason) {
     throw UsageError("device '" + text + "' is not one of auto, cpu, cuda, cuda:N");
   }
   const int count = count_with_reason(&why);
-  if (!kBuiltWithCuda) {
-    throw DeviceError("no CUDA device for '" + text + "': " + why +
-                      "; build it again where the CUDA toolkit is installed (nvcc " LARCH_LEAST_NVCC
-                      " or newer; cmake -DLARCH_WITH_CUDA=ON says what is missing), or use "
-                      "--device cpu");
-  }
   if (count == 0) {
-    throw DeviceError("no CUDA device for '" + text + "': " + why +
-                      "; use --device cpu or run on a machine with an NVIDIA GPU");
+    constexpr const char* kWhatToDo =
+        kBuiltWithCuda
+            ? "; use --device cpu or run on a machine with an NVIDIA GPU"
+            : "; build it again where the CUDA toolkit is installed (nvcc " LARCH_LEAST_NVCC
+              " or newer; cmake -DLARCH_WITH_CUDA=ON says what is missing), or use "
+              "--device cpu";
+    throw DeviceError("no CUDA device for '" + text + "': " + why + kWhatToDo);
   }
   if (index >= count) {
     throw DeviceError("device '" + text + "' does not exist: " + std::to_string(count) +

@@ -16,7 +16,7 @@ class Stream {
   /// Throws DeviceError.
   explicit Stream(const Device& device);
   /// All buffers that were made on `device()` must be gone.
-  ~Stream();
+  ~Stream();  // NOLINT(bugprone-exception-escape)
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
