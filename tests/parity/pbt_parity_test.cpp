@@ -42,7 +42,7 @@ Vec3i sized(const Vec3i& usual, const Vec3i& small) {
   return small_tests() ? small : usual;
 }
 
-TEST_CASE("large copies to the device and back are exact, whatever their size") {
+TEST_CASE("large copies to the device and back are exact, whatever their size", "[memory::copy]") {
   const Context gpu = cuda_context();
   // Words around the size from which pieces are pinned, of one piece, of two, and of several.
   constexpr size_t kMega = size_t{1} << 20;
@@ -55,7 +55,7 @@ TEST_CASE("large copies to the device and back are exact, whatever their size") 
   }
 }
 
-TEST_CASE("integral channels are the same bytes on both devices") {
+TEST_CASE("integral channels are the same bytes on both devices", "[image::integrate]") {
   const Context gpu = cuda_context();
   const Context cpu = fixtures::context_of(2);
   for (const Vec3i size : {Vec3i{33, 17, 9}, Vec3i{1, 1, 1}, Vec3i{70, 5, 31}}) {
@@ -121,7 +121,8 @@ void check_same_rounds(const std::vector<std::vector<learning::BoostRound>>& a,
   }
 }
 
-TEST_CASE("ranges, rounds and votes are the same on both devices") {
+TEST_CASE("ranges, rounds and votes are the same on both devices",
+          "[pbt::range_pool][pbt::boost][pbt::cast_votes]") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);
   // The wider the window, the fewer samples share the fast memory in which features are computed;
@@ -179,7 +180,7 @@ std::vector<learning::BoostProblem> level_of(const Bench& bench, std::span<const
   return problems;
 }
 
-TEST_CASE("the nodes of a level, boosted together, are the same on both devices") {
+TEST_CASE("the nodes of a level, boosted together, are the same on both devices", "[pbt::boost]") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);
   Bench a = make_bench(volumes, 1000, fixtures::context_of(2));
@@ -214,7 +215,8 @@ void check_evaluation(const pbt::Model& model, const Volume<int16_t>& v, const C
   CHECK(std::memcmp(p.data(), q.data(), static_cast<size_t>(p.voxels()) * sizeof(T)) == 0);
 }
 
-TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile") {
+TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile",
+          "[pbt::evaluate]") {
   const Context gpu = cuda_context();
   const Volume<int16_t> v = fixtures::noise_volume(sized({37, 21, 18}, {35, 13, 10}), 9);
   Volume<uint8_t> roi(v.grid());

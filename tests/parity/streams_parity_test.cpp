@@ -35,7 +35,8 @@ std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk wa
   return found;
 }
 
-TEST_CASE("two detectors with streams of their own run at once and give the same bytes") {
+TEST_CASE("two detectors with streams of their own run at once and give the same bytes",
+          "[stream::create][stream::destroy]") {
   const pbt::Model shallow = fixtures::random_model(21);
   fixtures::RandomTree deep_tree;
   deep_tree.depth = 10;
