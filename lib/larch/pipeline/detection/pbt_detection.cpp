@@ -12,7 +12,7 @@
 #include "larch/core/device.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/image/components.h"
+#include "larch/filters/components.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
 #include "larch/pbt/evaluate/slabs.h"
@@ -70,8 +70,8 @@ Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& i
                    [](float value) { return static_cast<uint8_t>(value > 0.5F); });
   }
   if (config.keep_components > 0)
-    mask = image::keep_largest_component(mask, config.keep_components);
-  if (config.fill_holes) mask = image::fill_holes(mask);
+    mask = filters::keep_largest_component(mask, config.keep_components, context.threads);
+  if (config.fill_holes) mask = filters::fill_holes(mask, context.threads);
   return mask;
 }
 

@@ -6,22 +6,23 @@
 
 #include "larch/data/volume.h"
 
-namespace larch::image {
+namespace larch::filters {
 
-// All three take time linear in the voxels, run in the calling thread, and need 24 bytes for each
-// run of voxels along x: a few bytes per voxel at most, and far less for the masks of structures.
+// All three take time linear in the voxels, give the same result for any number of threads, and
+// need 24 bytes for each run of voxels along x, twice that while the runs of several threads are
+// joined: a few bytes per voxel at most, and far less for the masks of structures.
 
 /// Number of connected components of the voxels that are not 0; neighbours share a face (in 2-D
 /// volumes: an edge).
-int64_t count_components(const Volume<uint8_t>& mask);
+int64_t count_components(const Volume<uint8_t>& mask, int threads = 1);
 
 /// The `n` largest connected components (face neighbours) as 1, the rest as 0. Of components of
 /// equal size the one whose first voxel comes first in memory counts as larger. Throws UsageError
 /// if n is negative.
-Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n = 1);
+Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n = 1, int threads = 1);
 
 /// 1 where the mask is not 0 or where background is enclosed by it: not connected through faces to
 /// the border of the volume (2-D volumes: through edges, in the plane).
-Volume<uint8_t> fill_holes(const Volume<uint8_t>& mask);
+Volume<uint8_t> fill_holes(const Volume<uint8_t>& mask, int threads = 1);
 
-}  // namespace larch::image
+}  // namespace larch::filters

@@ -8,10 +8,10 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
-#include "larch/image/components.h"
+#include "larch/filters/components.h"
 #include "tests/unit/box_mask.h"
 
-namespace larch::image {
+namespace larch::filters {
 namespace {
 
 using test::box_mask;
@@ -80,7 +80,8 @@ TEST_CASE("the largest components of random masks are those that flooding finds"
     const int often = 2 + below(4);
     for (uint8_t& voxel : mask) voxel = below(often) == 0 ? 9 : 0;
     auto components = flooded(mask);
-    CHECK(count_components(mask) == static_cast<int64_t>(components.size()));
+    const int threads = 1 + round % 4;
+    CHECK(count_components(mask, threads) == static_cast<int64_t>(components.size()));
     std::stable_sort(components.begin(), components.end(),
                      [](const auto& a, const auto& b) { return a.size() > b.size(); });
     for (const int n : {1, 3}) {
@@ -88,7 +89,7 @@ TEST_CASE("the largest components of random masks are those that flooding finds"
       for (size_t c = 0; c < components.size() && c < static_cast<size_t>(n); ++c) {
         for (const int64_t voxel : components[c]) wanted[voxel] = 1;
       }
-      const Volume<uint8_t> kept = keep_largest_component(mask, n);
+      const Volume<uint8_t> kept = keep_largest_component(mask, n, threads);
       CHECK(std::equal(wanted.begin(), wanted.end(), kept.begin()));
     }
   }
@@ -155,5 +156,30 @@ TEST_CASE("holes are filled, openings are not") {
   CHECK(count_components(slice) == 1);
 }
 
+TEST_CASE("components that go through many blocks of rows are found by any number of threads") {
+  // A spiral in each slice that is one voxel wide, every third of them joined with the one above;
+  // and dust between them.
+  std::mt19937 random(11);
+  Grid grid;
+  grid.size = {40, 67, 31};
+  for (const unsigned rare : {2U, 3U, 30U}) {
+    Volume<uint8_t> mask(grid);
+    for (uint8_t& voxel : mask) voxel = random() % rare == 0 ? 1 : 0;
+    for (int64_t i = 0; i < mask.voxels(); ++i) {
+      const Vec3i at = grid.voxel(i);
+      if (at.z % 3 != 2 && (at.y % 2 == 0 || at.x == (at.y % 4 < 2 ? 0 : 39))) mask[i] = 1;
+    }
+    const int64_t components = count_components(mask);
+    const Volume<uint8_t> kept = keep_largest_component(mask, 3), filled = fill_holes(mask);
+    for (const int threads : {2, 3, 5, 16, 1000}) {
+      CHECK(count_components(mask, threads) == components);
+      const Volume<uint8_t> kept_too = keep_largest_component(mask, 3, threads);
+      const Volume<uint8_t> filled_too = fill_holes(mask, threads);
+      CHECK(std::equal(kept.begin(), kept.end(), kept_too.begin()));
+      CHECK(std::equal(filled.begin(), filled.end(), filled_too.begin()));
+    }
+  }
+}
+
 }  // namespace
-}  // namespace larch::image
+}  // namespace larch::filters

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/filters/distance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+
+namespace larch::filters {
+namespace {
+
+constexpr double kFar = std::numeric_limits<double>::infinity();
+
+/// Whether a voxel of the mask touches the background by a face, an edge or a corner.
+bool touches_background(const Volume<uint8_t>& mask, const Vec3i& at) {
+  const Vec3i size = mask.size();
+  for (int z = std::max(at.z - 1, 0); z <= std::min(at.z + 1, size.z - 1); ++z) {
+    for (int y = std::max(at.y - 1, 0); y <= std::min(at.y + 1, size.y - 1); ++y) {
+      const uint8_t* row = mask.data() + mask.grid().linear({0, y, z});
+      for (int x = std::max(at.x - 1, 0); x <= std::min(at.x + 1, size.x - 1); ++x) {
+        if (row[x] == 0) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Squared distances to the boundary layer within rows along x.
+std::vector<double> squares_in_rows(const Volume<uint8_t>& mask, int threads) {
+  const Vec3i size = mask.size();
+  const double spacing = mask.grid().spacing_mm.x;
+  std::vector<double> squares(static_cast<size_t>(mask.voxels()), kFar);
+  parallel_for(threads, int64_t{size.y} * size.z, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const Vec3i at{0, static_cast<int32_t>(r % size.y), static_cast<int32_t>(r / size.y)};
+      const uint8_t* row = mask.data() + r * size.x;
+      double* out = squares.data() + r * size.x;
+      for (int x = 0; x < size.x; ++x) {
+        if (row[x] != 0 && touches_background(mask, {x, at.y, at.z})) out[x] = 0;
+      }
+      // Steps to the nearest boundary voxel before, and then to the nearest one behind.
+      double steps = kFar;
+      for (int x = 0; x < size.x; ++x) out[x] = steps = out[x] == 0 ? 0 : steps + 1;
+      steps = kFar;
+      for (int x = size.x - 1; x >= 0; --x) {
+        steps = out[x] == 0 ? 0 : steps + 1;
+        const double mm = std::min(out[x], steps) * spacing;
+        out[x] = mm * mm;
+      }
+    }
+  });
+  return squares;
+}
+
+/// The lower envelope of the parabolas (x - i)^2 w + f(i), of which it keeps those that are lowest
+/// somewhere.
+class Envelope {
+ public:
+  explicit Envelope(int length)
+      : values_(static_cast<size_t>(length)),
+        lowest_(static_cast<size_t>(length)),
+        starts_(static_cast<size_t>(length)) {}
+
+  double& value(int i) { return values_[static_cast<size_t>(i)]; }
+
+  /// Replaces the values f(i) at `out` + i * stride by the minimum over all parabolas.
+  void minimise(double weight, double* out, int64_t stride) {
+    const int length = static_cast<int>(values_.size());
+    int count = 0;
+    for (int i = 0; i < length; ++i) {
+      if (value(i) == kFar) continue;
+      double start = -kFar;
+      while (count > 0) {
+        const int j = lowest_[static_cast<size_t>(count - 1)];
+        // Where parabola i becomes lower than parabola j < i.
+        start = ((value(i) - value(j)) / weight + (double{1} * i * i - double{1} * j * j)) /
+                (2.0 * (i - j));
+        if (start > starts_[static_cast<size_t>(count - 1)]) break;
+        --count;
+        start = -kFar;
+      }
+      lowest_[static_cast<size_t>(count)] = i;
+      starts_[static_cast<size_t>(count)] = start;
+      ++count;
+    }
+    if (count == 0) return;  // no boundary voxel in this line and those before it
+    int k = 0;
+    for (int i = 0; i < length; ++i) {
+      while (k + 1 < count && starts_[static_cast<size_t>(k + 1)] < i) ++k;
+      const int j = lowest_[static_cast<size_t>(k)];
+      const double away = i - j;
+      out[i * stride] = away * away * weight + value(j);
+    }
+  }
+
+ private:
+  std::vector<double> values_;
+  std::vector<int> lowest_;     ///< the parabolas of the envelope, from left to right
+  std::vector<double> starts_;  ///< from where on each is the lowest
+};
+
+/// Adds the distances along an axis: y (1) or z (2).
+void add_axis(std::vector<double>& squares, const Grid& grid, int axis, int threads) {
+  const Vec3i size = grid.size;
+  if (size[axis] == 1) return;
+  const int64_t stride = axis == 1 ? size.x : int64_t{size.x} * size.y;
+  const double weight = grid.spacing_mm[axis] * grid.spacing_mm[axis];
+  const int64_t lines = grid.voxels() / size[axis];
+  parallel_for(threads, lines, 256, [&](int64_t begin, int64_t end) {
+    Envelope envelope(size[axis]);
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t first = axis == 1 ? line / size.x * stride * size.y + line % size.x : line;
+      double* values = squares.data() + first;
+      for (int i = 0; i < size[axis]; ++i) envelope.value(i) = values[i * stride];
+      envelope.minimise(weight, values, stride);
+    }
+  });
+}
+
+}  // namespace
+
+Volume<float> signed_distance_mm(const Volume<uint8_t>& mask, int threads) {
+  const int64_t inside = std::count_if(mask.begin(), mask.end(), [](uint8_t v) { return v != 0; });
+  if (inside == 0 || inside == mask.voxels()) {
+    throw InputError(std::string("the mask is ") + (inside == 0 ? "empty" : "full") +
+                     ", so it has no boundary to measure distances from");
+  }
+  std::vector<double> squares = squares_in_rows(mask, threads);
+  add_axis(squares, mask.grid(), 1, threads);
+  add_axis(squares, mask.grid(), 2, threads);
+  Volume<float> out(mask.grid());
+  parallel_for(threads, out.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto mm = static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)]));
+      out[i] = mask[i] != 0 ? -mm : mm;
+    }
+  });
+  return out;
+}
+
+}  // namespace larch::filters
