@@ -18,10 +18,12 @@ class JsonWriter {
  public:
   template <class T>
   static Json of(T& value) {
-    JsonWriter writer;
+    Json json;
+    JsonWriter writer(json);
     visit(writer, value);
-    return std::move(writer.json_);
+    return json;
   }
+  explicit JsonWriter(Json& json) : json_(json) {}
 
   template <class T>
   void operator()(const char* name, T&& value, const char*) {
@@ -57,7 +59,7 @@ class JsonWriter {
   }
 
  private:
-  Json json_;
+  Json& json_;
 };
 
 /// Reads one declared value. Every member must be there and no other may be. Throws InputError that
