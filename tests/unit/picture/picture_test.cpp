@@ -9,14 +9,14 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
+#include "larch/picture/draw.h"
 #include "larch/picture/qc.h"
-#include "larch/picture/text.h"
 
 namespace {
 
 using namespace larch;
 using namespace larch::picture;
-using Pixel = std::array<int, 3>;
+using Colour = std::array<int, 3>;
 
 Grid grid_of(Vec3i size, Vec3d spacing_mm = {1, 1, 1}) {
   Grid grid;
@@ -25,13 +25,13 @@ Grid grid_of(Vec3i size, Vec3d spacing_mm = {1, 1, 1}) {
   return grid;
 }
 
-Pixel pixel(const RgbImage& image, int x, int y) {
+Colour pixel(const RgbImage& image, int x, int y) {
   const size_t at = 3 * (static_cast<size_t>(y) * image.width + x);
   return {image.rgb[at], image.rgb[at + 1], image.rgb[at + 2]};
 }
 
 /// The box of pixels with exactly this colour: left, top, right, bottom; -1 if there is none.
-std::array<int, 4> box_of(const RgbImage& image, const Pixel& colour, int left, int right) {
+std::array<int, 4> box_of(const RgbImage& image, const Colour& colour, int left, int right) {
   std::array<int, 4> box{1 << 30, 1 << 30, -1, -1};
   for (int y = 0; y < image.height; ++y) {
     for (int x = left; x < right; ++x) {
@@ -46,7 +46,7 @@ std::array<int, 4> box_of(const RgbImage& image, const Pixel& colour, int left, 
 char read_letter(const RgbImage& image, int x, int y, int scale) {
   for (const char letter : {'R', 'L', 'A', 'P', 'S', 'I'}) {
     RgbImage only{image.width, image.height, std::vector<uint8_t>(image.rgb.size(), 7)};
-    draw_letter(only, x, y, letter, scale);
+    draw_text(only, x, y, {&letter, 1}, scale, kWhite, /*rim=*/true);
     bool same = true;
     for (size_t i = 0; i < only.rgb.size(); ++i) {
       same = same && (only.rgb[i] == 7 || only.rgb[i] == image.rgb[i]);
@@ -102,11 +102,11 @@ TEST_CASE("the contour is one pixel wide and has the label's colour") {
   REQUIRE(picture.height == 160);
   int red = 0;
   for (int y = 0; y < 160; ++y)
-    for (int x = 0; x < 160; ++x) red += pixel(picture, x, y) == Pixel{255, 0, 0};
+    for (int x = 0; x < 160; ++x) red += pixel(picture, x, y) == Colour{255, 0, 0};
   CHECK(red == 4 * 80 - 4);
-  CHECK(pixel(picture, 40, 60) == Pixel{255, 0, 0});
-  CHECK(pixel(picture, 41, 60) == Pixel{0, 0, 0});
-  CHECK(pixel(picture, 39, 60) == Pixel{0, 0, 0});
+  CHECK(pixel(picture, 40, 60) == Colour{255, 0, 0});
+  CHECK(pixel(picture, 41, 60) == Colour{0, 0, 0});
+  CHECK(pixel(picture, 39, 60) == Colour{0, 0, 0});
 }
 
 TEST_CASE("the reference is white, below the labels") {
@@ -122,8 +122,8 @@ TEST_CASE("the reference is white, below the labels") {
   options.min_width = 160;
   options.reference = &reference;
   const RgbImage picture = qc_picture(Volume<float>(grid, 0), labels, options);
-  CHECK(pixel(picture, 60, 50) == Pixel{255, 255, 255});
-  CHECK(pixel(picture, 119, 50) == Pixel{255, 0, 0});  // shared side
+  CHECK(pixel(picture, 60, 50) == Colour{255, 255, 255});
+  CHECK(pixel(picture, 119, 50) == Colour{255, 0, 0});  // shared side
 }
 
 TEST_CASE("letters follow the direction matrix") {
@@ -194,9 +194,9 @@ TEST_CASE("the window is set by quantiles, and what is not finite is black") {
   QcOptions options;
   options.min_width = 100;
   const RgbImage picture = qc_picture(image, LabelVolume(grid, 0), options);
-  CHECK(pixel(picture, 20, 20) == Pixel{0, 0, 0});
-  CHECK(pixel(picture, 70, 20) == Pixel{255, 255, 255});
-  CHECK(pixel(picture, 27, 52) == Pixel{0, 0, 0});
+  CHECK(pixel(picture, 20, 20) == Colour{0, 0, 0});
+  CHECK(pixel(picture, 70, 20) == Colour{255, 255, 255});
+  CHECK(pixel(picture, 27, 52) == Colour{0, 0, 0});
 }
 
 TEST_CASE("odd volumes still give a picture of bounded size") {
