@@ -312,14 +312,14 @@ TEST_CASE("a compiled tree serves volume after volume on the device") {
     }
     auto set =
         image::integral_set(volumes[0].view(), model.channels, model.padding, model.reach(), gpu);
-    const pbt::CompiledModel tree = pbt::compile(model, set, config);
+    const pbt::CompiledModel tree = pbt::compile(model, set, config, gpu);
     for (const Volume<int16_t>& v : volumes) {
       const Buffer<int16_t> voxels(
           gpu.device, std::span<const int16_t>(v.data(), static_cast<size_t>(v.voxels())));
       image::integrate_resident(voxels, v.size(), model.channels, model.padding, set.layouts,
                                 set.data, gpu);
       Buffer<float> out(gpu.device, static_cast<size_t>(v.voxels()));
-      pbt::evaluate_resident(tree, set, config, out, gpu);
+      pbt::evaluate_resident(tree, set, out, gpu);
       const auto on_cpu =
           image::integral_set(v.view(), model.channels, model.padding, model.reach(), cpu);
       const Volume<float> p = pbt::evaluate<float>(model, on_cpu, v.grid(), config, cpu);

@@ -76,12 +76,12 @@ void evaluate(benchmark::State& state, const Variant& variant, const Context& co
                               set.data, context);
   };
   integrate();
-  const pbt::CompiledModel tree = pbt::compile(model, set, variant.config);
+  const pbt::CompiledModel tree = pbt::compile(model, set, variant.config, context);
   Buffer<uint16_t> out(context.device, static_cast<size_t>(image.voxels()));
-  pbt::evaluate_resident(tree, set, variant.config, out, context);
+  pbt::evaluate_resident(tree, set, out, context);
   for (auto _ : state) {
     if (variant.with_integral) integrate();
-    pbt::evaluate_resident(tree, set, variant.config, out, context);
+    pbt::evaluate_resident(tree, set, out, context);
   }
   state.SetItemsProcessed(state.iterations() * image.voxels());
   const double taps = taps_per_voxel(model, image_of({140, 101, 144}));

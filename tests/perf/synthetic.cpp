@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "larch/core/random_math.h"
+#include "larch/pbt/evaluate/compiled_model.h"
 #include "larch/pbt/train/train.h"
 
 namespace larch::perf {
@@ -114,31 +115,23 @@ double taps_per_voxel(const pbt::Model& model, const Volume<int16_t>& image) {
   Context context;
   const auto set =
       image::integral_set(image.view(), model.channels, model.padding, model.reach(), context);
-  const pbt::CompiledTree tree = pbt::compile(model, set.layouts, {}).trees.at(0);
-  const uint32_t* integral = set.data.data();
+  const pbt::CompiledModel compiled = pbt::compile(model, set, {}, context);
+  const pbt::CompiledTree& flat = compiled.trees.at(0);
+  const tree::TreeView view = flat.view();
   int64_t taps = 0, voxels = 0;
   for (int64_t i = 5; i < image.voxels(); i += std::max<int64_t>(1, image.voxels() / 997)) {
     const Vec3i at = image.grid().voxel(i);
-    std::vector<int32_t> nodes{0};
-    while (!nodes.empty()) {
-      const pbt::NodeRecord node = tree.nodes[static_cast<size_t>(nodes.back())];
-      nodes.pop_back();
-      int32_t h = 0;
-      for (int32_t w = node.first_weak; w < node.first_weak + node.n_weak; ++w) {
-        const pbt::WeakRecord& weak = tree.weaks[static_cast<size_t>(w)];
-        const int32_t value =
-            features::linear_response(tree.taps.data() + weak.first_tap, weak.n_tap,
-                                      integral + set.layouts[weak.channel].base(at));
-        h +=
-            learning::weak_vote(weak.codes, weak.bins, weak.mask, value) ? weak.alpha : -weak.alpha;
-        taps += weak.n_tap;
+    const auto value = [&](int32_t w) {
+      uint32_t sum = 0;
+      for (const features::Tap& tap : flat.taps_of(static_cast<size_t>(w))) {
+        const int64_t offset = features::linear_tap(tap, set.layouts).offset;
+        sum += static_cast<uint32_t>(tap.weight) *
+               set.data.data()[set.layouts[tap.channel].base(at) + offset];
+        ++taps;
       }
-      if (node.left < 0) continue;
-      const pbt::Split s =
-          tree::split_weight(pbt::kOneQ30, h, tree.thresholds, tree.logistic.data());
-      if (s.descend_left > 0) nodes.push_back(node.left);
-      if (s.descend_right > 0) nodes.push_back(node.right);
-    }
+      return static_cast<int32_t>(sum);
+    };
+    tree::tree_posterior(view, value);
     ++voxels;
   }
   return static_cast<double>(taps) / static_cast<double>(voxels);

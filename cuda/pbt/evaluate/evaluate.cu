@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <span>
+
 #include "cuda/pbt/evaluate/walk.cuh"
 #include "larch/core/buffer.h"
 
@@ -18,57 +21,44 @@ __global__ void mean_kernel(WalkArguments a, const uint64_t* sum, uint64_t trees
   if (i < voxels) store(a, i, tree::ensemble_mean_q60(sum[i], trees));
 }
 
-/// Leads the voxels through the only tree of the job.
-void walk_tree(const EvaluateJob& job, const WalkArguments& arguments, int64_t voxels,
-               const Device& device) {
-  const NodeRecord& root = job.trees[0].nodes[0];
-  if (root.left < 0) {
-    constant_kernel<<<blocks_for(voxels, 256), 256, 0, larch::cuda::stream_of(device)>>>(
-        arguments, static_cast<uint64_t>(kOneQ30) * root.q, voxels);
-    larch::cuda::check_launch("constant_kernel");
-  } else if (job.walk == Walk::kStack) {
-    stack_walk(job, arguments, device);
-  } else if (job.walk == Walk::kQueue) {
-    queue_walk(job, arguments, device);
-  } else {
-    tile_walk(job, arguments, device);
-  }
+/// Arguments that the layouts of a job give.
+WalkArguments arguments_of(std::span<const image::IntegralLayout> layouts,
+                           const uint32_t* integral) {
+  WalkArguments arguments;
+  arguments.integral = integral;
+  std::copy(layouts.begin(), layouts.end(), arguments.layouts);
+  return arguments;
 }
 
-/// Leads the voxels through one tree after the other.
-void walk_ensemble(const EvaluateJob& job, WalkArguments arguments, int64_t voxels,
-                   const Device& device) {
-  Buffer<uint64_t> sum(device, static_cast<size_t>(voxels));
+/// Leads items through the trees of a plan: `walk` takes them through one tree, whose root is no
+/// leaf. Their posteriors, or the means of an ensemble's, go to the output.
+template <class WalkOne>
+void walk_trees(const Plan& plan, WalkArguments arguments, int64_t items, int64_t queue_items,
+                const Device& device, const WalkOne& walk) {
+  const cudaStream_t stream = larch::cuda::stream_of(device);
+  const auto lead = [&](const TreePlan& tree) {
+    arguments.tree = tree.packed.view;
+    if (!tree.is_leaf()) return walk(WalkJob{tree, queue_items, device}, arguments);
+    constant_kernel<<<blocks_for(items, 256), 256, 0, stream>>>(
+        arguments, static_cast<uint64_t>(tree::kOneQ30) * tree.root_q, items);
+    larch::cuda::check_launch("constant_kernel");
+  };
+  if (plan.trees.size() == 1) return lead(plan.trees[0]);
+  Buffer<uint64_t> sum(device, static_cast<size_t>(items));
   sum.set_zero();
   arguments.sum = sum.data();
-  for (size_t t = 0; t < job.trees.size(); ++t) {
-    EvaluateJob one = job;
-    one.trees = job.trees.subspan(t, 1);
-    walk_tree(one, arguments, voxels, device);
-  }
+  for (const TreePlan& tree : plan.trees) lead(tree);
   arguments.sum = nullptr;
-  mean_kernel<<<blocks_for(voxels, 256), 256, 0, larch::cuda::stream_of(device)>>>(
-      arguments, sum.data(), job.trees.size(), voxels);
+  mean_kernel<<<blocks_for(items, 256), 256, 0, stream>>>(arguments, sum.data(), plan.trees.size(),
+                                                          items);
   larch::cuda::check_launch("mean_kernel");
 }
 
 }  // namespace
 
-std::shared_ptr<const Prepared> prepare_direct(const EvaluateJob& job, Walk walk,
-                                               const Device& device) {
-  return prepared<Prepared>(job, walk, device, [&] {
-    auto made = std::make_shared<Prepared>();
-    made->packed = pack_tree(job.trees[0], {job.layouts, static_cast<size_t>(job.channel_count)},
-                             nullptr, device);
-    return made;
-  });
-}
-
 void evaluate(const EvaluateJob& job, const Context& context) {
-  if (job.channel_count > kMaxChannels) {
-    throw UsageError("pbt::evaluate: more than 64 channels on a CUDA device");
-  }
   const Device& device = context.device;
+  const Plan& plan = plan_of(job.plan);
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   const int64_t voxels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
   Buffer<uint8_t> roi;
@@ -76,28 +66,41 @@ void evaluate(const EvaluateJob& job, const Context& context) {
     roi = Buffer<uint8_t>(device, std::span<const uint8_t>(job.roi, static_cast<size_t>(voxels)));
   }
   Buffer<uint8_t> out;
-  WalkArguments arguments;
+  WalkArguments arguments = arguments_of(job.layouts, job.integral);
   arguments.out = job.device_out;
   const size_t bytes = static_cast<size_t>(voxels) * bytes_of(job.type);
   if (job.device_out == nullptr) {
     out = Buffer<uint8_t>(device, bytes);
     arguments.out = out.data();
   }
-  arguments.integral = job.integral;
-  for (int c = 0; c < job.channel_count; ++c) arguments.layouts[c] = job.layouts[c];
   arguments.size = job.size;
   arguments.roi = job.roi != nullptr ? roi.data() : nullptr;
   arguments.type = job.type;
-  if (job.trees.size() == 1) {
-    walk_tree(job, arguments, voxels, device);
-  } else {
-    walk_ensemble(job, arguments, voxels, device);
-  }
+  const auto walk = plan.walk == Walk::kStack   ? stack_walk
+                    : plan.walk == Walk::kQueue ? queue_walk
+                                                : tile_walk;
+  walk_trees(plan, arguments, voxels, job.queue_items, device, walk);
   if (job.host_out != nullptr) {
     out.download(std::span<uint8_t>(static_cast<uint8_t*>(job.host_out), bytes));
   } else {
     LARCH_CUDA_CHECK(cudaStreamSynchronize(larch::cuda::stream_of(device)));
   }
+}
+
+void posterior(const PosteriorJob& job, const Context& context) {
+  const Device& device = context.device;
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  if (job.voxels.empty()) return;
+  const auto count = static_cast<int64_t>(job.voxels.size());
+  const Buffer<Vec3i> voxels(device, job.voxels);
+  Buffer<float> out(device, job.voxels.size());
+  WalkArguments arguments = arguments_of(job.layouts, job.integral);
+  arguments.out = out.data();
+  walk_trees(plan_of(job.plan), arguments, count, 0, device,
+             [&](const WalkJob& walk, const WalkArguments& of_tree) {
+               stack_walk_list(walk, of_tree, voxels.data(), count);
+             });
+  out.download({job.host_out, job.voxels.size()});
 }
 
 }  // namespace larch::pbt::cuda

@@ -8,54 +8,47 @@
 namespace larch::pbt::cuda {
 namespace {
 
-struct Corner {
-  int dx, dy, dz;
-};
-
-/// Undoes IntegralLayout::linear_offset for a corner within the padding of the layout.
-Corner corner_of(int32_t offset, const image::IntegralLayout& layout) {
-  const int64_t row = layout.stride_size.x, plane = row * layout.stride_size.y;
-  const int64_t from_first = offset + layout.pad * (1 + row + plane);
-  return {static_cast<int>(from_first % row) - layout.pad,
-          static_cast<int>(from_first / row % layout.stride_size.y) - layout.pad,
-          static_cast<int>(from_first / plane) - layout.pad};
-}
-
 class StreamWriter {
  public:
   StreamWriter(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
                const StagedTaps* staged)
       : tree_(tree), layouts_(layouts), staged_(staged) {}
 
-  void add(int32_t w) {
-    const WeakRecord& weak = tree_.weaks[static_cast<size_t>(w)];
-    const bool packed = staged_ != nullptr && weak.channel == staged_->channel;
-    std::vector<features::LinearTap> taps(tree_.taps.begin() + weak.first_tap,
-                                          tree_.taps.begin() + weak.first_tap + weak.n_tap);
+  void add(size_t w) {
+    const tree::FlatWeak& weak = tree_.weaks[w];
+    const int32_t channel = tree_.ranges[w].channel;
+    std::vector<features::Tap> taps(tree_.taps_of(w).begin(), tree_.taps_of(w).end());
+    const bool many = channel == features::kManyChannels;
+    const bool packed = staged_ != nullptr && channel == staged_->channel;
     const int pure = packed ? pure_words_first(taps) : 0;
-    const size_t in_word = packed ? 4 : 2;
-    while (taps.size() % in_word != 0) taps.push_back({taps.back().offset, 0});
+    const size_t in_word = many ? 1 : packed ? 4 : 2;
+    while (taps.size() % in_word != 0) {
+      taps.push_back(taps.back());
+      taps.back().weight = 0;
+    }
     const size_t words = taps.size() / in_word;
-    if (words > 255) throw UsageError("pbt::evaluate: a feature has more than 510 taps");
-    const learning::FastVote vote = make_fast_vote(weak.codes, weak.bins, weak.mask);
+    if (words > 255) throw UsageError("pbt::evaluate: a feature has too many taps for a GPU");
+    const learning::FastVote vote = learning::make_fast_vote(weak.codes, weak.bins, weak.mask);
+    const auto stream_channel = static_cast<uint32_t>(many ? kManyInStream : channel);
     stream_.push_back({static_cast<uint32_t>(vote.lo), vote.multiplier, vote.remainder,
-                       static_cast<uint32_t>(words) | static_cast<uint32_t>(weak.channel) << 8 |
+                       static_cast<uint32_t>(words) | stream_channel << 8 |
                            static_cast<uint32_t>(vote.shift) << 16 |
                            static_cast<uint32_t>(pure) << 18});
     stream_.push_back({static_cast<uint32_t>(vote.mask), static_cast<uint32_t>(vote.mask >> 32),
-                       static_cast<uint32_t>(weak.alpha),
-                       static_cast<uint32_t>(tree_.rest[static_cast<size_t>(w)])});
+                       static_cast<uint32_t>(weak.alpha), static_cast<uint32_t>(weak.rest)});
     for (size_t k = 0; k < taps.size(); k += in_word) {
       if (k < in_word * static_cast<size_t>(pure)) {
-        stream_.push_back({byte_offset(weak, taps[k]), byte_offset(weak, taps[k + 1]),
-                           byte_offset(weak, taps[k + 2]), byte_offset(weak, taps[k + 3])});
+        stream_.push_back({byte_offset(taps[k]), byte_offset(taps[k + 1]), byte_offset(taps[k + 2]),
+                           byte_offset(taps[k + 3])});
       } else if (packed) {
-        stream_.push_back({packed_tap(weak, taps[k]), packed_tap(weak, taps[k + 1]),
-                           packed_tap(weak, taps[k + 2]), packed_tap(weak, taps[k + 3])});
+        stream_.push_back({packed_tap(taps[k]), packed_tap(taps[k + 1]), packed_tap(taps[k + 2]),
+                           packed_tap(taps[k + 3])});
       } else {
-        stream_.push_back(
-            {static_cast<uint32_t>(taps[k].offset), static_cast<uint32_t>(taps[k].weight),
-             static_cast<uint32_t>(taps[k + 1].offset), static_cast<uint32_t>(taps[k + 1].weight)});
+        const features::LinearTap a = features::linear_tap(taps[k], layouts_);
+        const features::LinearTap b = many ? features::LinearTap{taps[k].channel, 0}
+                                           : features::linear_tap(taps[k + 1], layouts_);
+        stream_.push_back({static_cast<uint32_t>(a.offset), static_cast<uint32_t>(a.weight),
+                           static_cast<uint32_t>(b.offset), static_cast<uint32_t>(b.weight)});
       }
     }
   }
@@ -66,10 +59,10 @@ class StreamWriter {
  private:
   /// Brings pairs of taps with weights +1 and -1 to the front; returns how many words of two pairs
   /// they fill.
-  static int pure_words_first(std::vector<features::LinearTap>& taps) {
+  static int pure_words_first(std::vector<features::Tap>& taps) {
     constexpr size_t kMost = 63;  // fits the header
-    std::vector<features::LinearTap> plus, minus, rest, ordered;
-    for (const features::LinearTap& tap : taps) {
+    std::vector<features::Tap> plus, minus, rest, ordered;
+    for (const features::Tap& tap : taps) {
       (tap.weight == 1 ? plus : tap.weight == -1 ? minus : rest).push_back(tap);
     }
     const size_t words = std::min({plus.size() / 2, minus.size() / 2, kMost});
@@ -84,15 +77,14 @@ class StreamWriter {
     taps = ordered;
     return static_cast<int>(words);
   }
-  uint32_t byte_offset(const WeakRecord& weak, const features::LinearTap& linear) const {
-    const Corner c = corner_of(linear.offset, layouts_[weak.channel]);
-    const int element = c.dx - staged_->lo.x + staged_->row * (c.dy - staged_->lo.y) +
-                        staged_->plane * (c.dz - staged_->lo.z);
+  uint32_t byte_offset(const features::Tap& tap) const {
+    const int element = tap.dx - staged_->lo.x + staged_->row * (tap.dy - staged_->lo.y) +
+                        staged_->plane * (tap.dz - staged_->lo.z);
     return static_cast<uint32_t>(element) * static_cast<uint32_t>(sizeof(uint32_t));
   }
-  uint32_t packed_tap(const WeakRecord& weak, const features::LinearTap& linear) const {
-    return byte_offset(weak, linear) << kWeightBits |
-           (static_cast<uint32_t>(linear.weight) & ((1u << kWeightBits) - 1));
+  uint32_t packed_tap(const features::Tap& tap) const {
+    return byte_offset(tap) << kWeightBits |
+           (static_cast<uint32_t>(tap.weight) & ((1u << kWeightBits) - 1));
   }
 
   const CompiledTree& tree_;
@@ -103,23 +95,32 @@ class StreamWriter {
 
 }  // namespace
 
-TapBox tap_box(const CompiledTree& tree, const image::IntegralLayout& layout, int channel) {
+TapBox tap_box(const CompiledTree& tree, int channel) {
   TapBox box;
-  for (const WeakRecord& weak : tree.weaks) {
-    if (weak.channel != channel) continue;
-    for (int32_t t = weak.first_tap; t < weak.first_tap + weak.n_tap; ++t) {
-      const Corner c = corner_of(tree.taps[static_cast<size_t>(t)].offset, layout);
-      box.lo = {std::min(box.lo.x, c.dx), std::min(box.lo.y, c.dy), std::min(box.lo.z, c.dz)};
-      box.hi = {std::max(box.hi.x, c.dx), std::max(box.hi.y, c.dy), std::max(box.hi.z, c.dz)};
+  for (size_t w = 0; w < tree.weaks.size(); ++w) {
+    if (tree.ranges[w].channel != channel) continue;
+    for (const features::Tap& tap : tree.taps_of(w)) {
+      box.lo = {std::min<int>(box.lo.x, tap.dx), std::min<int>(box.lo.y, tap.dy),
+                std::min<int>(box.lo.z, tap.dz)};
+      box.hi = {std::max<int>(box.hi.x, tap.dx), std::max<int>(box.hi.y, tap.dy),
+                std::max<int>(box.hi.z, tap.dz)};
     }
   }
   return box;
 }
 
+bool has_many_channels(const CompiledTree& tree) {
+  return std::any_of(tree.ranges.begin(), tree.ranges.end(), [](const TapRange& range) {
+    return range.channel == features::kManyChannels;
+  });
+}
+
 int busiest_channel(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts) {
   std::vector<int> uses(layouts.size(), 0);
-  for (const WeakRecord& weak : tree.weaks) {
-    if (layouts[weak.channel].level == 0) ++uses[weak.channel];
+  for (const TapRange& range : tree.ranges) {
+    if (range.channel == features::kManyChannels) continue;
+    const auto channel = static_cast<size_t>(range.channel);
+    if (layouts[channel].level == 0) ++uses[channel];
   }
   const auto most = std::max_element(uses.begin(), uses.end());
   return most == uses.end() || *most == 0 ? -1 : static_cast<int>(most - uses.begin());
@@ -127,11 +128,10 @@ int busiest_channel(const CompiledTree& tree, std::span<const image::IntegralLay
 
 bool fits_packed(const CompiledTree& tree, int channel) {
   constexpr int kLimit = 1 << (kWeightBits - 1);
-  for (const WeakRecord& weak : tree.weaks) {
-    if (weak.channel != channel) continue;
-    for (int32_t t = weak.first_tap; t < weak.first_tap + weak.n_tap; ++t) {
-      const int32_t weight = tree.taps[static_cast<size_t>(t)].weight;
-      if (weight < -kLimit || weight >= kLimit) return false;
+  for (size_t w = 0; w < tree.weaks.size(); ++w) {
+    if (tree.ranges[w].channel != channel) continue;
+    for (const features::Tap& tap : tree.taps_of(w)) {
+      if (tap.weight < -kLimit || tap.weight >= kLimit) return false;
     }
   }
   return true;
@@ -140,26 +140,15 @@ bool fits_packed(const CompiledTree& tree, int channel) {
 PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
                      const StagedTaps* staged, const Device& device) {
   StreamWriter writer(tree, layouts, staged);
-  std::vector<PackedNode> nodes;
-  for (const NodeRecord& node : tree.nodes) {
-    PackedNode out;
-    out.first = static_cast<int32_t>(writer.stream().size());
-    out.n_weak = node.n_weak;
-    out.alpha_sum = node.alpha_sum;
-    if (node.left >= 0) {
-      const NodeRecord& left = tree.nodes[static_cast<size_t>(node.left)];
-      const NodeRecord& right = tree.nodes[static_cast<size_t>(node.right)];
-      out.left = left.left < 0 ? -1 : node.left;
-      out.right = right.left < 0 ? -1 : node.right;
-      out.q_left = left.q;
-      out.q_right = right.q;
-    }
-    for (int32_t w = 0; w < node.n_weak; ++w) writer.add(node.first_weak + w);
-    nodes.push_back(out);
+  std::vector<tree::FlatNode> nodes = tree.nodes;
+  for (tree::FlatNode& node : nodes) {
+    const auto first = static_cast<size_t>(node.first);
+    node.first = static_cast<int32_t>(writer.stream().size());
+    for (size_t w = 0; w < static_cast<size_t>(node.n_weak); ++w) writer.add(first + w);
   }
   writer.end();
   PackedTree packed;
-  packed.nodes = Buffer<PackedNode>(device, std::span<const PackedNode>(nodes));
+  packed.nodes = Buffer<tree::FlatNode>(device, std::span<const tree::FlatNode>(nodes));
   packed.stream = Buffer<uint4>(device, std::span<const uint4>(writer.stream()));
   packed.logistic = Buffer<uint32_t>(device, std::span<const uint32_t>(tree.logistic));
   packed.view.nodes = packed.nodes.data();

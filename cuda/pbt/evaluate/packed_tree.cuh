@@ -5,22 +5,13 @@
 #include <vector>
 
 #include "larch/core/buffer.h"
-#include "larch/pbt/evaluate/evaluate.h"
+#include "larch/pbt/evaluate/compiled_model.h"
 
 namespace larch::pbt::cuda {
 
 constexpr int kMaxChannels = 64;
-
-/// A node as the walks read it. Values of children stand at their parent, so that leaves are never
-/// visited.
-struct PackedNode {
-  int32_t first = 0;  ///< element of the stream
-  int32_t n_weak = 0;
-  int32_t left = -1, right = -1;  ///< -1: a leaf
-  uint32_t q_left = 0, q_right = 0;
-  int32_t alpha_sum = 0;  ///< A: H = 2 sum(alpha of the votes +1) - A
-  int32_t unused = 0;
-};
+/// In the header of a weak classifier whose feature reads several channels.
+constexpr int kManyInStream = 255;
 
 /// The compiled tree as a stream of 16-byte words, none for a tree of one leaf. A weak classifier
 /// is
@@ -30,12 +21,13 @@ struct PackedNode {
 /// are copied to shared memory, four to a word. Of those, the first `pure` words hold byte offsets
 /// of taps with weights +1, -1, +1, -1, which most taps of box features have and which need no
 /// product; in the others a tap is byte offset << 10 | weight. The last word is filled up with
-/// weight 0. All lanes of a warp read the same word.
+/// weight 0. A feature that reads several channels has channel == kManyInStream and one tap to a
+/// word, {offset, weight, channel, 0}. All lanes of a warp read the same word.
 struct PackedTreeView {
-  const PackedNode* nodes = nullptr;
+  const tree::FlatNode* nodes = nullptr;  ///< FlatNode::first: an element of the stream
   const uint4* stream = nullptr;
   const uint32_t* logistic = nullptr;
-  Thresholds thresholds;
+  tree::Thresholds thresholds;
   int32_t early_rejection = 0;
   int32_t depth = 0;
 };
@@ -44,8 +36,11 @@ struct PackedTreeView {
 struct TapBox {
   Vec3i lo{0, 0, 0}, hi{0, 0, 0};
 };
-/// Over all taps that refer to `channel`, from their offsets in `layout`.
-TapBox tap_box(const CompiledTree& tree, const image::IntegralLayout& layout, int channel);
+/// Over all taps of features that read `channel` alone.
+TapBox tap_box(const CompiledTree& tree, int channel);
+
+/// Whether some feature reads several channels. Such trees are never led through copies of tiles.
+bool has_many_channels(const CompiledTree& tree);
 
 /// The channel of full resolution that most weak classifiers use, or -1.
 int busiest_channel(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts);
@@ -63,12 +58,12 @@ bool fits_packed(const CompiledTree& tree, int channel);
 
 /// The tree on the device, owning.
 struct PackedTree {
-  Buffer<PackedNode> nodes;
+  Buffer<tree::FlatNode> nodes;
   Buffer<uint4> stream;
   Buffer<uint32_t> logistic;
   PackedTreeView view;
 };
-/// `layouts`: of the job's integral volumes. With `staged`, the taps of that channel are packed.
+/// `layouts`: that the offsets shall be for. With `staged`, the taps of that channel are packed.
 PackedTree pack_tree(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
                      const StagedTaps* staged, const Device& device);
 

@@ -21,16 +21,6 @@ struct Brick {
   static constexpr int kZ = kStaged ? 4 : kPasses / 4;
 };
 
-/// A tile and its copy in shared memory.
-struct Tiling {
-  Vec3i bricks{};  ///< of a tile, along x, y, z
-  Vec3i tiles{};   ///< of the image
-  Vec3i lo{};      ///< first element of the copy, relative to the tile's first voxel
-  Vec3i extent{};  ///< elements of the copy
-  int row = 0, plane = 0;
-  int channel = 0;  ///< that is copied
-};
-
 /// A lane's voxels: kPasses in each brick of the tile. Staged, they are those whose elements lie in
 /// the lane's bank of shared memory.
 template <bool kStaged>
@@ -127,42 +117,53 @@ __device__ inline void add_staged_taps(const uint4* taps, const uint4& first,
   }
 }
 
-/// H of a node at N voxels of each lane. `staged`: their addresses in the copy. kMixed: some weak
-/// classifiers use channels that are not copied. kEarly: early rejection is wanted.
-template <int N, bool kStaged, bool kMixed, bool kEarly>
-__device__ inline void strong_at(const PackedTreeView& tree, const PackedNode& node,
-                                 const Lane<kStaged>& lane, const uint32_t (&staged)[N],
-                                 const int (&pass)[N], int32_t (&h)[N]) {
-  const uint4* at = tree.stream + node.first;
-  int32_t votes[N] = {};
-  // The header and the first taps of the next weak classifier are read while this one is at work.
-  uint4 next[3] = {__ldg(at), __ldg(at + 1), __ldg(at + 2)};
-  for (int w = 0; w < node.n_weak; ++w) {
-    const WeakHeader weak(next[0], next[1]);
-    const uint4 first = next[2];
-    const uint4* following = at + 2 + weak.words;
+/// The node test of boosting trees in a tile: StrongNode, which reads ahead in the stream and,
+/// where a channel is copied, reads the copy.
+struct TileStrongNode : StrongNode {
+  /// H of a node at N voxels of each lane. `staged`: their addresses in the copy. kMixed: some weak
+  /// classifiers use channels that are not copied. kEarly: early rejection is wanted. kMany:
+  /// some features read several channels, which is never so where tiles are copied.
+  template <int N, bool kStaged, bool kMixed, bool kEarly, bool kMany>
+  static __device__ void ask(const PackedTreeView& tree, const tree::FlatNode& node,
+                             const Lane<kStaged>& lane, const uint32_t (&staged)[N],
+                             const int (&pass)[N], int32_t (&h)[N]) {
+    const uint4* at = tree.stream + node.first;
+    int32_t votes[N] = {};
+    // The header and the first taps of the next weak classifier are read while this one is at work.
+    uint4 next[3] = {__ldg(at), __ldg(at + 1), __ldg(at + 2)};
+    for (int w = 0; w < node.n_weak; ++w) {
+      const WeakHeader weak(next[0], next[1]);
+      const uint4 first = next[2];
+      const uint4* following = at + 2 + weak.words;
 #pragma unroll
-    for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
-    uint32_t sum[N] = {};
-    if (kStaged && (!kMixed || weak.channel == lane.tiling.channel)) {
-      add_staged_taps(at + 2, first, weak, staged, sum);
-    } else {
-      int64_t direct[N];
+      for (int k = 0; k < 3; ++k) next[k] = __ldg(following + k);
+      uint32_t sum[N] = {};
+      if (kStaged && (!kMixed || weak.channel == lane.tiling.channel)) {
+        add_staged_taps(at + 2, first, weak, staged, sum);
+      } else if (kMany && weak.channel == kManyInStream) {
+        const auto place = [&](int channel, int64_t(&base)[N]) {
 #pragma unroll
-      for (int j = 0; j < N; ++j) direct[j] = lane.element(weak.channel, pass[j]);
-      add_taps(at + 2, weak.words, lane.a.integral, direct, sum);
+          for (int j = 0; j < N; ++j) base[j] = lane.element(channel, pass[j]);
+        };
+        add_taps_of_many_channels<N, int64_t>(at + 2, weak.words, lane.a.integral, place, sum);
+      } else {
+        int64_t direct[N];
+#pragma unroll
+        for (int j = 0; j < N; ++j) direct[j] = lane.element(weak.channel, pass[j]);
+        add_taps(at + 2, weak.words, lane.a.integral, direct, sum);
+      }
+      at = following;
+#pragma unroll
+      for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
+      if (kEarly && tree.early_rejection != 0) {
+        const bool certain = all_certain(tree, node, weak.rest, votes);
+        if (__all_sync(0xffffffffu, certain)) return to_certain(tree, node, weak.rest, votes, h);
+      }
     }
-    at = following;
 #pragma unroll
-    for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
-    if (kEarly && tree.early_rejection != 0) {
-      const bool certain = all_certain(tree, node, weak.rest, votes);
-      if (__all_sync(0xffffffffu, certain)) return to_certain(tree, node, weak.rest, votes, h);
-    }
+    for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
   }
-#pragma unroll
-  for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
-}
+};
 
 /// Copies the tile's part of the integral volume to shared memory; a warp copies whole rows.
 __device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3i& tile,
@@ -206,8 +207,7 @@ __device__ inline Vec3i tile_corner(const Tiling& t, int64_t n) {
 constexpr int kMaxLevels = kTileLevels;
 
 /// The level-by-level walk on staged tiles, for trees of at most kMaxLevels levels.
-void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t copy_bytes,
-                 bool mixed, const Device& device);
+void walk_levels(const WalkArguments& arguments, const TilePlan& plan, const Device& device);
 
 /// Shared memory of walk_levels beside the copy.
 size_t level_state_bytes();

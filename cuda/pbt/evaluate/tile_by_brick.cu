@@ -28,8 +28,8 @@ struct Scratch {
 
 /// One warp's part of shared memory.
 struct WarpState {
-  uint32_t weight[kPasses][32];  ///< of the voxels at the node, Q30
-  int32_t stack[kMaxDepth + 1];  ///< nodes whose right subtree waits
+  uint32_t weight[kPasses][32];        ///< of the voxels at the node, Q30
+  int32_t stack[tree::kMaxDepth + 1];  ///< nodes whose right subtree waits
 };
 
 /// The bits of a lane's voxels.
@@ -38,8 +38,8 @@ struct Sides {
 };
 
 /// Leads the next N voxels of each lane through a node; lanes with fewer repeat pass 0 in vain.
-template <int N, bool kStaged>
-__device__ void evaluate_node(const WalkArguments& a, const PackedNode& node, uint32_t copy,
+template <int N, bool kStaged, bool kMany, class NodeTest, class Leaf>
+__device__ void evaluate_node(const WalkArguments& a, const tree::FlatNode& node, uint32_t copy,
                               const Lane<kStaged>& lane, WarpState& state, uint32_t& here,
                               Sides& sides, uint32_t* right_weights, unsigned long long* total) {
   int pass[N];
@@ -57,12 +57,13 @@ __device__ void evaluate_node(const WalkArguments& a, const PackedNode& node, ui
     staged[j] = kStaged ? copy + 4 * static_cast<uint32_t>(lane.staged_element(pass[j])) : 0;
     asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
   }
-  strong_at<N, kStaged, true, true>(a.tree, node, lane, staged, pass, h);
+  NodeTest::template ask<N, kStaged, true, true, kMany>(a.tree, node, lane, staged, pass, h);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (weight[j] == 0) continue;
-    const SplitWeights share = split_weights(a.tree, node, weight[j], h[j]);
-    if (share.ended > 0) total[pass[j] * 32] += share.ended;
+    const tree::Shares share = tree::shares_of(node, NodeTest::split(a.tree, weight[j], h[j]));
+    const uint64_t ended = Leaf::mixed(node, share);
+    if (ended > 0) total[pass[j] * 32] += ended;
     if (share.left > 0) {
       state.weight[pass[j]][lane.lane] = share.left;
       sides.left |= 1u << pass[j];
@@ -75,8 +76,8 @@ __device__ void evaluate_node(const WalkArguments& a, const PackedNode& node, ui
 }
 
 /// All voxels of the brick through one node.
-template <bool kStaged>
-__device__ Sides visit(const WalkArguments& a, const PackedNode& node, uint32_t copy,
+template <bool kStaged, bool kMany, class NodeTest, class Leaf>
+__device__ Sides visit(const WalkArguments& a, const tree::FlatNode& node, uint32_t copy,
                        const Lane<kStaged>& lane, WarpState& state, uint32_t here,
                        uint32_t* right_weights, unsigned long long* total) {
   Sides sides;
@@ -84,31 +85,36 @@ __device__ Sides visit(const WalkArguments& a, const PackedNode& node, uint32_t 
   for (; passes > 0; passes -= kTogether) {
     switch (passes) {
       case 1:
-        evaluate_node<1>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<1, kStaged, kMany, NodeTest, Leaf>(a, node, copy, lane, state, here, sides,
+                                                         right_weights, total);
         break;
       case 2:
-        evaluate_node<2>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<2, kStaged, kMany, NodeTest, Leaf>(a, node, copy, lane, state, here, sides,
+                                                         right_weights, total);
         break;
       case 3:
-        evaluate_node<3>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<3, kStaged, kMany, NodeTest, Leaf>(a, node, copy, lane, state, here, sides,
+                                                         right_weights, total);
         break;
       default:
-        evaluate_node<kTogether>(a, node, copy, lane, state, here, sides, right_weights, total);
+        evaluate_node<kTogether, kStaged, kMany, NodeTest, Leaf>(a, node, copy, lane, state, here,
+                                                                 sides, right_weights, total);
     }
   }
   return sides;
 }
 
 /// The whole tree for the voxels in `here`, left before right.
-template <bool kStaged>
+template <bool kStaged, bool kMany, class NodeTest, class Leaf>
 __device__ void walk(const WalkArguments& a, uint32_t copy, const Lane<kStaged>& lane,
                      WarpState& state, uint32_t here, const Scratch& mine) {
   int height = 0;
   int32_t index = 0;
   while (true) {
-    const PackedNode node = a.tree.nodes[index];
+    const tree::FlatNode node = a.tree.nodes[index];
     uint32_t* weights = mine.weights + height * kPasses * 32 + lane.lane;
-    const Sides next = visit(a, node, copy, lane, state, here, weights, mine.total + lane.lane);
+    const Sides next = visit<kStaged, kMany, NodeTest, Leaf>(a, node, copy, lane, state, here,
+                                                             weights, mine.total + lane.lane);
     if (__any_sync(0xffffffffu, next.right != 0)) {
       mine.masks[height * 32 + lane.lane] = next.right;
       if (lane.lane == 0) state.stack[height] = node.right;
@@ -140,12 +146,12 @@ __device__ uint32_t enter(const Lane<kStaged>& lane, WarpState& state, const Scr
     mine.total[pass * 32 + lane.lane] = 0;
     if (!lane.is_wanted(lane.voxel(pass))) continue;
     here |= 1u << pass;
-    state.weight[pass][lane.lane] = kOneQ30;
+    state.weight[pass][lane.lane] = tree::kOneQ30;
   }
   return here;
 }
 
-template <bool kStaged>
+template <bool kStaged, bool kMany, class NodeTest, class Leaf>
 __global__ void __launch_bounds__(32 * kMaxBricks, 1)
     tile_kernel(const __grid_constant__ WalkArguments a, const __grid_constant__ Tiling t,
                 Scratch scratch, unsigned long long* next_tile) {
@@ -174,7 +180,8 @@ __global__ void __launch_bounds__(32 * kMaxBricks, 1)
       stage(a, t, lane.tile, copy);
       __syncthreads();
     }
-    if (__any_sync(0xffffffffu, here != 0)) walk(a, copy_address, lane, state, here, mine);
+    if (__any_sync(0xffffffffu, here != 0))
+      walk<kStaged, kMany, NodeTest, Leaf>(a, copy_address, lane, state, here, mine);
     for (int pass = 0; pass < kPasses; ++pass) {
       const Vec3i at = lane.voxel(pass);
       if (lane.in_image(at)) {
@@ -242,17 +249,20 @@ size_t plan_staged(const Vec3i& wanted, const TapBox& box, size_t limit, Tiling&
   return best_bytes;
 }
 
-template <bool kStaged>
-void launch(const WalkArguments& arguments, Tiling t, size_t bytes, const Device& device) {
+template <bool kStaged, bool kMany>
+void launch(const WalkArguments& arguments, const TilePlan& plan, const Device& device) {
+  const auto kernel = tile_kernel<kStaged, kMany, TileStrongNode, tree::ProbabilityLeaf>;
+  Tiling t = plan.tiling;
+  const size_t bytes = plan.shared_bytes;
   const Vec3i voxels = voxels_of<kStaged>(t.bricks);
   t.tiles = {count_of(arguments.size.x, voxels.x), count_of(arguments.size.y, voxels.y),
              count_of(arguments.size.z, voxels.z)};
   const auto warps = static_cast<size_t>(volume_of(t.bricks));
   const auto threads = static_cast<unsigned>(32 * warps);
-  allow_shared_memory(tile_kernel<kStaged>, device);
+  allow_shared_memory(kernel, device);
   int per_processor = 0;
-  LARCH_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      &per_processor, tile_kernel<kStaged>, static_cast<int>(threads), bytes));
+  LARCH_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel,
+                                                                 static_cast<int>(threads), bytes));
   const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   const int64_t resident =
       static_cast<int64_t>(device_attribute(cudaDevAttrMultiProcessorCount, device)) *
@@ -264,47 +274,10 @@ void launch(const WalkArguments& arguments, Tiling t, size_t bytes, const Device
   Buffer<unsigned long long> total(device, blocks * warps * kPasses * 32);
   Buffer<unsigned long long> next(device, 1);
   next.set_zero();
-  tile_kernel<kStaged>
-      <<<static_cast<unsigned>(blocks), threads, bytes, larch::cuda::stream_of(device)>>>(
-          arguments, t,
-          Scratch{weights.data(), masks.data(), total.data(), static_cast<int>(depth)},
-          next.data());
+  kernel<<<static_cast<unsigned>(blocks), threads, bytes, larch::cuda::stream_of(device)>>>(
+      arguments, t, Scratch{weights.data(), masks.data(), total.data(), static_cast<int>(depth)},
+      next.data());
   larch::cuda::check_launch("tile_kernel");
-}
-
-/// The tree for the copies of tiles, or for the integral volume if no copy fits.
-struct PreparedTiles : Prepared {
-  Tiling tiling;
-  size_t shared_bytes = 0;
-  size_t copy_bytes = 0;
-  bool staged = false;
-  bool mixed = false;  ///< some weak classifiers use channels that are not copied
-};
-
-std::shared_ptr<PreparedTiles> prepare_tiles(const EvaluateJob& job, const Device& device) {
-  const std::span<const image::IntegralLayout> layouts(job.layouts,
-                                                       static_cast<size_t>(job.channel_count));
-  auto made = std::make_shared<PreparedTiles>();
-  const int channel = busiest_channel(job.trees[0], layouts);
-  StagedTaps staged;
-  if (channel >= 0) {
-    made->tiling.channel = channel;
-    made->mixed = std::any_of(job.trees[0].weaks.begin(), job.trees[0].weaks.end(),
-                              [channel](const WeakRecord& w) { return w.channel != channel; });
-    const TapBox box = tap_box(job.trees[0], layouts[static_cast<size_t>(channel)], channel);
-    const size_t limit = static_cast<size_t>(most_shared_memory(device)) - level_state_bytes();
-    made->shared_bytes = plan_staged(job.tile, box, limit, made->tiling);
-    made->staged = made->shared_bytes > 0 && fits_packed(job.trees[0], channel);
-    made->copy_bytes = static_cast<size_t>(made->tiling.plane) *
-                       static_cast<size_t>(made->tiling.extent.z) * sizeof(uint32_t);
-    staged = {channel, made->tiling.row, made->tiling.plane, box.lo};
-  }
-  made->packed = pack_tree(job.trees[0], layouts, made->staged ? &staged : nullptr, device);
-  if (!made->staged) {
-    made->tiling.bricks = {1, 2, 4};
-    made->shared_bytes = static_cast<size_t>(volume_of(made->tiling.bricks)) * sizeof(WarpState);
-  }
-  return made;
 }
 
 }  // namespace
@@ -319,16 +292,39 @@ int most_shared_memory(const Device& device) {
   return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device) - kStaticShared;
 }
 
-void tile_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device) {
-  const auto tiles =
-      prepared<PreparedTiles>(job, Walk::kTile, device, [&] { return prepare_tiles(job, device); });
-  arguments.tree = tiles->packed.view;
-  if (tiles->staged && arguments.tree.depth <= kMaxLevels) {
-    walk_levels(arguments, tiles->tiling, tiles->copy_bytes, tiles->mixed, device);
-  } else if (tiles->staged) {
-    launch<true>(arguments, tiles->tiling, tiles->shared_bytes, device);
+TilePlan plan_tiles(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,
+                    const Vec3i& wanted, const Device& device, StagedTaps* staged) {
+  TilePlan made;
+  const int channel = busiest_channel(tree, layouts);
+  if (channel >= 0 && !has_many_channels(tree)) {
+    made.tiling.channel = channel;
+    made.mixed = std::any_of(tree.ranges.begin(), tree.ranges.end(),
+                             [channel](const TapRange& r) { return r.channel != channel; });
+    const TapBox box = tap_box(tree, channel);
+    const size_t limit = static_cast<size_t>(most_shared_memory(device)) - level_state_bytes();
+    made.shared_bytes = plan_staged(wanted, box, limit, made.tiling);
+    made.staged = made.shared_bytes > 0 && fits_packed(tree, channel);
+    made.copy_bytes = static_cast<size_t>(made.tiling.plane) *
+                      static_cast<size_t>(made.tiling.extent.z) * sizeof(uint32_t);
+    *staged = {channel, made.tiling.row, made.tiling.plane, box.lo};
+  }
+  if (!made.staged) {
+    made.tiling.bricks = {1, 2, 4};
+    made.shared_bytes = static_cast<size_t>(volume_of(made.tiling.bricks)) * sizeof(WarpState);
+  }
+  return made;
+}
+
+void tile_walk(const WalkJob& job, const WalkArguments& arguments) {
+  const TilePlan& plan = job.tree.tiles;
+  if (plan.staged && arguments.tree.depth <= kMaxLevels) {
+    walk_levels(arguments, plan, job.device);
+  } else if (plan.staged) {
+    launch<true, false>(arguments, plan, job.device);
+  } else if (job.tree.many_channels) {
+    launch<false, true>(arguments, plan, job.device);
   } else {
-    launch<false>(arguments, tiles->tiling, tiles->shared_bytes, device);
+    launch<false, false>(arguments, plan, job.device);
   }
 }
 

@@ -59,8 +59,8 @@ struct LevelState {
 
 /// Leads up to N voxels of each lane through a node. `idle`: the place that lanes without a voxel
 /// read in vain, in a bank of their own.
-template <int N, bool kMixed, bool kEarly>
-__device__ void evaluate_node(const WalkArguments& a, const PackedNode& node, uint32_t copy,
+template <int N, bool kMixed, bool kEarly, class NodeTest, class Leaf>
+__device__ void evaluate_node(const WalkArguments& a, const tree::FlatNode& node, uint32_t copy,
                               const Lane<true>& lane, uint32_t idle, const Lists& from, int begin,
                               int count, unsigned long long* totals, const Lists& to,
                               const int (&child)[2], LevelNodes& next, int nodes_stride) {
@@ -76,12 +76,13 @@ __device__ void evaluate_node(const WalkArguments& a, const PackedNode& node, ui
     staged[j] = copy + 4 * (place[j] >> kPassBits);
     asm("" : "+r"(staged[j]));  // keeps the compiler from computing it anew at every tap
   }
-  strong_at<N, true, kMixed, kEarly>(a.tree, node, lane, staged, pass, h);
+  NodeTest::template ask<N, true, kMixed, kEarly, false>(a.tree, node, lane, staged, pass, h);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (weight[j] == 0) continue;
-    const SplitWeights share = split_weights(a.tree, node, weight[j], h[j]);
-    if (share.ended > 0) atomicAdd(&totals[pass[j] * 32 + lane.lane], share.ended);
+    const tree::Shares share = tree::shares_of(node, NodeTest::split(a.tree, weight[j], h[j]));
+    const unsigned long long ended = Leaf::mixed(node, share);
+    if (ended > 0) atomicAdd(&totals[pass[j] * 32 + lane.lane], ended);
     const uint32_t down[2] = {share.left, share.right};
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
@@ -118,7 +119,7 @@ __device__ void number_children(const PackedTreeView& tree, LevelState& state, i
   LevelNodes& next = state.levels[1 - which];
   int count = 0;
   for (int n = 0; n < state.node_count[which]; ++n) {
-    const PackedNode node = tree.nodes[level.node[n]];
+    const tree::FlatNode node = tree.nodes[level.node[n]];
     if (node.left >= 0) next.node[count++] = node.left;
     if (node.right >= 0) next.node[count++] = node.right;
   }
@@ -133,7 +134,7 @@ __device__ int child_index(const LevelNodes& next, int count, int32_t node) {
   return -1;
 }
 
-template <bool kMixed, bool kEarly>
+template <bool kMixed, bool kEarly, class NodeTest, class Leaf>
 __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>& lane,
                          LevelState& state, int which, const Lists (&lists)[2],
                          unsigned long long* totals) {
@@ -148,7 +149,7 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>
     if (task >= state.task_count) return;
     int n = 0;
     while (level.first_task[n + 1] <= task) ++n;
-    const PackedNode node = a.tree.nodes[level.node[n]];
+    const tree::FlatNode node = a.tree.nodes[level.node[n]];
     const int begin = (task - level.first_task[n]) * kTogether;
     const int count = level.count[n][lane.lane];
     const int longest =
@@ -160,20 +161,20 @@ __device__ void work_off(const WalkArguments& a, uint32_t copy, const Lane<true>
     const Lists& to = lists[1 - which];
     switch (longest) {
       case 1:
-        evaluate_node<1, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
-                                         child, next, kStride);
+        evaluate_node<1, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
+                                                         count, totals, to, child, next, kStride);
         break;
       case 2:
-        evaluate_node<2, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
-                                         child, next, kStride);
+        evaluate_node<2, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
+                                                         count, totals, to, child, next, kStride);
         break;
       case 3:
-        evaluate_node<3, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
-                                         child, next, kStride);
+        evaluate_node<3, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
+                                                         count, totals, to, child, next, kStride);
         break;
       default:
-        evaluate_node<4, kMixed, kEarly>(a, node, copy, lane, idle, from, begin, count, totals, to,
-                                         child, next, kStride);
+        evaluate_node<4, kMixed, kEarly, NodeTest, Leaf>(a, node, copy, lane, idle, from, begin,
+                                                         count, totals, to, child, next, kStride);
     }
   }
 }
@@ -192,12 +193,12 @@ __device__ void enter(const Lane<true>& lane, LevelState& state, const Lists& li
     totals[pass * 32 + lane.lane] = 0;
     if (!lane.is_wanted(lane.voxel(pass))) continue;
     const int slot = atomicAdd(&state.levels[0].count[0][lane.lane], 1);
-    list.weights[slot * 32 + lane.lane] = kOneQ30;
+    list.weights[slot * 32 + lane.lane] = tree::kOneQ30;
     list.places[slot * 32 + lane.lane] = place_of(lane, pass);
   }
 }
 
-template <bool kMixed, bool kEarly>
+template <bool kMixed, bool kEarly, class NodeTest, class Leaf>
 __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
     level_kernel(const __grid_constant__ WalkArguments a, const __grid_constant__ Tiling t,
                  LevelScratch scratch, unsigned long long* next_tile) {
@@ -236,7 +237,7 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
       }
       __syncthreads();
       if (state.task_count == 0) break;
-      work_off<kMixed, kEarly>(a, copy_address, lane, state, which, lists, totals);
+      work_off<kMixed, kEarly, NodeTest, Leaf>(a, copy_address, lane, state, which, lists, totals);
     }
     __threadfence_block();
     for (int pass = static_cast<int>(threadIdx.x) / 32; pass < passes;
@@ -250,26 +251,30 @@ __global__ void __launch_bounds__(32 * kWarps<kMixed>, 1)
   }
 }
 
+template <bool kMixed>
+auto kernel_of(bool early) {
+  return early ? level_kernel<kMixed, true, TileStrongNode, tree::ProbabilityLeaf>
+               : level_kernel<kMixed, false, TileStrongNode, tree::ProbabilityLeaf>;
+}
+
 }  // namespace
 
 size_t level_state_bytes() {
   return sizeof(LevelState);
 }
 
-void walk_levels(const WalkArguments& arguments, const Tiling& tiling, size_t copy_bytes,
-                 bool mixed, const Device& device) {
-  Tiling t = tiling;
+void walk_levels(const WalkArguments& arguments, const TilePlan& plan, const Device& device) {
+  Tiling t = plan.tiling;
   const Vec3i voxels{t.bricks.x * Brick<true>::kX, t.bricks.y * Brick<true>::kY,
                      t.bricks.z * Brick<true>::kZ};
   for (int axis = 0; axis < 3; ++axis) {
     t.tiles[axis] = (arguments.size[axis] + voxels[axis] - 1) / voxels[axis];
   }
-  const size_t bytes = copy_bytes + sizeof(LevelState);
+  const size_t bytes = plan.copy_bytes + sizeof(LevelState);
   const bool early = arguments.tree.early_rejection != 0;
-  const auto kernel = mixed ? (early ? level_kernel<true, true> : level_kernel<true, false>)
-                            : (early ? level_kernel<false, true> : level_kernel<false, false>);
+  const auto kernel = plan.mixed ? kernel_of<true>(early) : kernel_of<false>(early);
   allow_shared_memory(kernel, device);
-  const unsigned threads = 32 * (mixed ? kWarps<true> : kWarps<false>);
+  const unsigned threads = 32 * (plan.mixed ? kWarps<true> : kWarps<false>);
   const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   const auto blocks = static_cast<size_t>(
       std::min<int64_t>(all, device_attribute(cudaDevAttrMultiProcessorCount, device)));

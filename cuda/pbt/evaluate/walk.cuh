@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
+#include <cstdint>
 
 #include "cuda/core/check.cuh"
-#include "cuda/pbt/evaluate/packed_tree.cuh"
+#include "cuda/pbt/evaluate/plan.cuh"
+#include "larch/pbt/evaluate/evaluate.h"
 
 namespace larch::pbt::cuda {
 
@@ -22,46 +23,32 @@ struct WalkArguments {
       nullptr;  ///< of an ensemble's trees: posteriors are added here, not written to out
 };
 
-/// What a walk made of a compiled tree, kept with it for the next volume of the same layout.
-struct Prepared {
-  Walk walk = Walk::kAuto;
-  Vec3i tile{};
-  Device device;
-  PackedTree packed;
-};
-/// The tree's preparation for this walk, tile and device, or a new one by `make`, which returns a
-/// shared pointer to a `P` derived from Prepared.
-template <class P, class Make>
-std::shared_ptr<const P> prepared(const EvaluateJob& job, Walk walk, const Device& device,
-                                  Make make) {
-  const CompiledTree& tree = job.trees[0];
-  const auto kept = std::static_pointer_cast<const Prepared>(tree.on_device);
-  if (kept != nullptr && kept->walk == walk && kept->tile == job.tile && kept->device == device) {
-    return std::static_pointer_cast<const P>(kept);
-  }
-  const std::shared_ptr<P> made = make();
-  made->walk = walk;
-  made->tile = job.tile;
-  made->device = device;
-  tree.on_device = std::static_pointer_cast<const Prepared>(made);
-  return made;
-}
-/// The tree for walks that read the integral volume directly.
-std::shared_ptr<const Prepared> prepare_direct(const EvaluateJob& job, Walk walk,
-                                               const Device& device);
+/// What a walk needs beside its arguments.
+struct WalkJob {
+  const TreePlan& tree;
+  int64_t queue_items;
+  const Device& device;
 
-/// The walks lead voxels through the first tree of the job. All give the same bytes; each returns
-/// when its work is queued.
-///
+  cudaStream_t stream() const { return larch::cuda::stream_of(device); }
+};
+
+// The walks lead voxels through one tree, whose root is no leaf. All give the same bytes; each
+// returns when its work is queued. In each of them three things are apart: what is visited (tiles
+// of a volume, its voxels one by one, the queues of a list), the node test (StrongNode and, in
+// tiles, TileStrongNode), and the leaf (tree::ProbabilityLeaf).
+
 /// tile: a warp leads a block of voxels through the tree together, left subtree first, and skips
 /// what none of them reaches; on a copy of the integral volume in shared memory if that fits, else
 /// directly.
-void tile_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device);
+void tile_walk(const WalkJob& job, const WalkArguments& arguments);
 /// stack: one thread per voxel, with a stack of its own (Birkbeck, Sofka, Zhou 2011, figure 2).
-void stack_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device);
+void stack_walk(const WalkJob& job, const WalkArguments& arguments);
+/// The same for a list of voxels, on the device; posterior i goes to place i of the output.
+void stack_walk_list(const WalkJob& job, const WalkArguments& arguments, const Vec3i* voxels,
+                     int64_t count);
 /// queue: level by level, with the voxels at a node in one queue, so that all threads of a launch
 /// are at work however unbalanced the tree is.
-void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device);
+void queue_walk(const WalkJob& job, const WalkArguments& arguments);
 
 inline unsigned blocks_for(int64_t items, int64_t per_block) {
   return static_cast<unsigned>((items + per_block - 1) / per_block);
@@ -92,31 +79,6 @@ __device__ inline void store(const WalkArguments& a, int64_t i, uint64_t q60) {
   }
 }
 
-/// Where the children of a node take over: what descends, and what ends here, as Q60.
-struct SplitWeights {
-  uint32_t left = 0, right = 0;
-  uint64_t ended = 0;
-};
-
-__device__ inline SplitWeights split_weights(const PackedTreeView& tree, const PackedNode& node,
-                                             uint32_t weight, int32_t h) {
-  const Split s = split_weight(weight, h, tree.thresholds, tree.logistic);
-  SplitWeights p;
-  uint32_t left = s.stop_left, right = s.stop_right;
-  if (node.left < 0) {
-    left += s.descend_left;
-  } else {
-    p.left = s.descend_left;
-  }
-  if (node.right < 0) {
-    right += s.descend_right;
-  } else {
-    p.right = s.descend_right;
-  }
-  p.ended = static_cast<uint64_t>(left) * node.q_left + static_cast<uint64_t>(right) * node.q_right;
-  return p;
-}
-
 /// Adds the pairs of taps of one weak classifier at N places; all lanes read the same words. All
 /// elements of two words are asked for before the first is used.
 template <int N, class Index>
@@ -145,8 +107,8 @@ __device__ inline void add_taps(const uint4* taps, int words, const uint32_t* in
 /// Early rejection: whether the outcome is certain at all N places after a weak classifier.
 /// `votes`: sums of the alphas of the votes +1 so far; `rest`: sum of the alphas to come.
 template <int N>
-__device__ inline bool all_certain(const PackedTreeView& tree, const PackedNode& node, int32_t rest,
-                                   int32_t (&votes)[N]) {
+__device__ inline bool all_certain(const PackedTreeView& tree, const tree::FlatNode& node,
+                                   int32_t rest, int32_t (&votes)[N]) {
   // H so far, of the weak classifiers up to here, whose alphas add up to A - rest.
   const int32_t so_far = node.alpha_sum - rest;
   bool certain = true;
@@ -158,8 +120,8 @@ __device__ inline bool all_certain(const PackedTreeView& tree, const PackedNode&
 }
 /// Values of H with the outcome that is certain.
 template <int N>
-__device__ inline void to_certain(const PackedTreeView& tree, const PackedNode& node, int32_t rest,
-                                  const int32_t (&votes)[N], int32_t (&h)[N]) {
+__device__ inline void to_certain(const PackedTreeView& tree, const tree::FlatNode& node,
+                                  int32_t rest, const int32_t (&votes)[N], int32_t (&h)[N]) {
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     h[j] =
@@ -167,36 +129,65 @@ __device__ inline void to_certain(const PackedTreeView& tree, const PackedNode& 
   }
 }
 
-/// H of a node at N places of each lane. `place(channel, at)` finds the elements of a channel when
-/// the weak classifiers turn to another one. kTogether: all lanes of the warp are at this node, and
-/// leave it together when the outcome is certain for all.
-template <int N, class Index, bool kTogether, class Place>
-__device__ inline void strong_classifier(const PackedTreeView& tree, const PackedNode& node,
-                                         const uint32_t* integral, Place place, int32_t (&h)[N]) {
-  const uint4* at = tree.stream + node.first;
-  Index base[N];
-  int32_t votes[N] = {};
-  int channel = -1;
-  for (int w = 0; w < node.n_weak; ++w) {
-    const WeakHeader weak(__ldg(at), __ldg(at + 1));
-    if (weak.channel != channel) {
-      channel = weak.channel;
-      place(channel, base);
-    }
-    uint32_t sum[N] = {};
-    add_taps(at + 2, weak.words, integral, base, sum);
-    at += 2 + weak.words;
+/// Adds the taps of a weak classifier that reads several channels, at N places of each lane.
+template <int N, class Index, class Place>
+__device__ inline void add_taps_of_many_channels(const uint4* taps, int words,
+                                                 const uint32_t* integral, const Place& place,
+                                                 uint32_t (&sum)[N]) {
+  for (int k = 0; k < words; ++k) {
+    const uint4 tap = __ldg(taps + k);
+    Index base[N];
+    place(static_cast<int>(tap.z), base);
 #pragma unroll
-    for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
-    if (tree.early_rejection != 0) {
-      bool certain = all_certain(tree, node, weak.rest, votes);
-      if (kTogether) certain = __all_sync(0xffffffffu, certain);
-      if (certain) return to_certain(tree, node, weak.rest, votes, h);
+    for (int j = 0; j < N; ++j) {
+      sum[j] += tap.y * __ldg(integral + base[j] + static_cast<int32_t>(tap.x));
     }
   }
-#pragma unroll
-  for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
 }
+
+/// The node test of boosting trees on the integral volume: a strong classifier and Algorithm 1.
+struct StrongNode {
+  /// H of a node at N places of each lane. `place(channel, at)` finds the elements of a channel
+  /// when the weak classifiers turn to another one. kTogether: all lanes of the warp are at this
+  /// node, and leave it together when the outcome is certain for all. kMany: some features read
+  /// several channels.
+  template <int N, class Index, bool kTogether, bool kMany, class Place>
+  static __device__ void ask(const PackedTreeView& tree, const tree::FlatNode& node,
+                             const uint32_t* integral, const Place& place, int32_t (&h)[N]) {
+    const uint4* at = tree.stream + node.first;
+    Index base[N];
+    int32_t votes[N] = {};
+    int channel = -1;
+    for (int w = 0; w < node.n_weak; ++w) {
+      const WeakHeader weak(__ldg(at), __ldg(at + 1));
+      uint32_t sum[N] = {};
+      if (kMany && weak.channel == kManyInStream) {
+        add_taps_of_many_channels<N, Index>(at + 2, weak.words, integral, place, sum);
+      } else {
+        if (weak.channel != channel) {
+          channel = weak.channel;
+          place(channel, base);
+        }
+        add_taps(at + 2, weak.words, integral, base, sum);
+      }
+      at += 2 + weak.words;
+#pragma unroll
+      for (int j = 0; j < N; ++j) weak.vote(static_cast<int32_t>(sum[j]), votes[j]);
+      if (tree.early_rejection != 0) {
+        bool certain = all_certain(tree, node, weak.rest, votes);
+        if (kTogether) certain = __all_sync(0xffffffffu, certain);
+        if (certain) return to_certain(tree, node, weak.rest, votes, h);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < N; ++j) h[j] = tree::strong_value(votes[j], node.alpha_sum);
+  }
+
+  /// How the node splits the weight of a voxel with this H.
+  static __device__ tree::Split split(const PackedTreeView& tree, uint32_t weight, int32_t h) {
+    return tree::split_weight(weight, h, tree.thresholds, tree.logistic);
+  }
+};
 
 #endif
 

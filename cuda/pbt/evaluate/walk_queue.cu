@@ -61,7 +61,7 @@ __device__ int64_t part_place(const Queue& queue, uint32_t chunk, int side) {
   return 2 * static_cast<int64_t>(queue.chunk) + side * chunks + (chunk - queue.chunk);
 }
 
-template <int N>
+template <int N, bool kMany, class NodeTest, class Leaf>
 __device__ void evaluate_node(const WalkArguments& a, const Level& level, const Queue& queue,
                               uint32_t chunk, int64_t first, int count) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -77,8 +77,8 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
     at[j] = {static_cast<int>(voxel % a.size.x), static_cast<int>(voxel / a.size.x % a.size.y),
              static_cast<int>(voxel / a.size.x / a.size.y)};
   }
-  const PackedNode node = a.tree.nodes[queue.node];
-  strong_classifier<N, int64_t, true>(
+  const tree::FlatNode node = a.tree.nodes[queue.node];
+  NodeTest::template ask<N, int64_t, true, kMany>(
       a.tree, node, a.integral,
       [&](int channel, int64_t(&base)[N]) {
 #pragma unroll
@@ -90,8 +90,9 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
   uint32_t lefts = 0, rights = 0;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    const SplitWeights share = split_weights(a.tree, node, item[j].weight, h[j]);
-    if (share.ended > 0) atomicAdd(&level.totals[item[j].id], share.ended);
+    const tree::Shares share = tree::shares_of(node, NodeTest::split(a.tree, item[j].weight, h[j]));
+    const unsigned long long ended = Leaf::mixed(node, share);
+    if (ended > 0) atomicAdd(&level.totals[item[j].id], ended);
     const uint32_t below = (1u << lane) - 1;
     const uint32_t to_left = __ballot_sync(0xffffffffu, share.left > 0);
     const uint32_t to_right = __ballot_sync(0xffffffffu, share.right > 0);
@@ -106,6 +107,7 @@ __device__ void evaluate_node(const WalkArguments& a, const Level& level, const 
   }
 }
 
+template <bool kMany, class NodeTest, class Leaf>
 __global__ void __launch_bounds__(kThreads)
     queue_kernel(const __grid_constant__ WalkArguments a, Level level) {
   const uint32_t chunk = blockIdx.x * kWarps + threadIdx.x / 32;
@@ -116,13 +118,13 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first = queue.first + offset;
   switch ((count + 31) / 32) {
     case 1:
-      return evaluate_node<1>(a, level, queue, chunk, first, count);
+      return evaluate_node<1, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
     case 2:
-      return evaluate_node<2>(a, level, queue, chunk, first, count);
+      return evaluate_node<2, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
     case 3:
-      return evaluate_node<3>(a, level, queue, chunk, first, count);
+      return evaluate_node<3, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
     default:
-      return evaluate_node<4>(a, level, queue, chunk, first, count);
+      return evaluate_node<4, kMany, NodeTest, Leaf>(a, level, queue, chunk, first, count);
   }
 }
 
@@ -143,7 +145,7 @@ __global__ void gather_kernel(Level level, const int64_t* places, Item* next) {
 
 __global__ void first_items_kernel(Item* items, int64_t first, int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) items[i] = {static_cast<uint32_t>(first + i), kOneQ30};
+  if (i < count) items[i] = {static_cast<uint32_t>(first + i), tree::kOneQ30};
 }
 
 __global__ void store_kernel(const __grid_constant__ WalkArguments a, const uint32_t* voxels,
@@ -178,7 +180,8 @@ Buffer<uint32_t> listed(const uint8_t* roi, int64_t voxels, int64_t* count, cons
 }
 
 /// The queues of the next level from the places of the parts.
-std::vector<Queue> next_queues(const CompiledTree& tree, const std::vector<Queue>& queues,
+std::vector<Queue> next_queues(const std::vector<tree::FlatNode>& nodes,
+                               const std::vector<Queue>& queues,
                                const std::vector<int64_t>& places) {
   std::vector<Queue> next;
   uint32_t chunk = 0;
@@ -186,7 +189,7 @@ std::vector<Queue> next_queues(const CompiledTree& tree, const std::vector<Queue
     const size_t chunks = chunks_of(queue.count);
     for (size_t side = 0; side < 2; ++side) {
       const size_t begin = 2 * size_t{queue.chunk} + side * chunks;
-      const NodeRecord& node = tree.nodes[static_cast<size_t>(queue.node)];
+      const tree::FlatNode& node = nodes[static_cast<size_t>(queue.node)];
       const Queue child{side == 0 ? node.left : node.right, chunk, places[begin],
                         places[begin + chunks] - places[begin]};
       if (child.count == 0) continue;
@@ -205,9 +208,9 @@ struct Waiting {
 
 /// Works off queues of a level and lays out those of their children. The host reads how many items
 /// there are: they decide how much memory the next level takes.
-Waiting work_off(const CompiledTree& tree, const WalkArguments& arguments, Level level,
-                 const std::vector<Queue>& queues, const Buffer<Item>& items,
-                 const Device& device) {
+Waiting work_off(const WalkJob& job, const WalkArguments& arguments, Level level,
+                 const std::vector<Queue>& queues, const Buffer<Item>& items) {
+  const Device& device = job.device;
   const Buffer<Queue> queues_on_device(device, std::span<const Queue>(queues));
   const uint32_t chunks = queues.back().chunk + chunks_of(queues.back().count);
   Buffer<Item> parted(device, size_t{chunks} * 2 * kChunk);
@@ -220,8 +223,11 @@ Waiting work_off(const CompiledTree& tree, const WalkArguments& arguments, Level
   level.items = items.data();
   level.parted = parted.data();
   level.counts = counts.data();
-  const cudaStream_t stream = larch::cuda::stream_of(device);
-  queue_kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(arguments, level);
+  const cudaStream_t stream = job.stream();
+  const auto kernel = job.tree.many_channels
+                          ? queue_kernel<true, StrongNode, tree::ProbabilityLeaf>
+                          : queue_kernel<false, StrongNode, tree::ProbabilityLeaf>;
+  kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(arguments, level);
   larch::cuda::check_launch("queue_kernel");
   size_t bytes = 0;
   const auto n = static_cast<int64_t>(counts.size());
@@ -231,7 +237,7 @@ Waiting work_off(const CompiledTree& tree, const WalkArguments& arguments, Level
   LARCH_CUDA_CHECK(cub::DeviceScan::ExclusiveScan(scratch.data(), bytes, counts.data(),
                                                   places.data(), Add{}, int64_t{0}, n, stream));
   const std::vector<int64_t> on_host = places.to_vector();
-  Waiting next{next_queues(tree, queues, on_host), {}};
+  Waiting next{next_queues(job.tree.nodes, queues, on_host), {}};
   if (on_host.back() == 0) return next;
   next.items = Buffer<Item>(device, static_cast<size_t>(on_host.back()));
   gather_kernel<<<blocks_for(chunks, kWarps), kThreads, 0, stream>>>(level, places.data(),
@@ -242,8 +248,9 @@ Waiting work_off(const CompiledTree& tree, const WalkArguments& arguments, Level
 
 /// Leads the voxels of ids [first, first + count) through the tree. A level below is done before
 /// the one above goes on, so that each holds what one portion of the level above has left.
-void walk_portion(const EvaluateJob& job, const WalkArguments& arguments, const Level& level,
-                  int64_t first, int64_t count, const Device& device) {
+void walk_portion(const WalkJob& job, const WalkArguments& arguments, const Level& level,
+                  int64_t first, int64_t count) {
+  const Device& device = job.device;
   std::vector<Waiting> waiting(1);
   waiting[0].queues = {{0, 0, 0, count}};
   waiting[0].items = Buffer<Item>(device, static_cast<size_t>(count));
@@ -253,7 +260,7 @@ void walk_portion(const EvaluateJob& job, const WalkArguments& arguments, const 
   while (!waiting.empty()) {
     Waiting& deepest = waiting.back();
     const std::vector<Queue> portion = take_portion(deepest.queues, level_portion(job.queue_items));
-    Waiting next = work_off(job.trees[0], arguments, level, portion, deepest.items, device);
+    Waiting next = work_off(job, arguments, level, portion, deepest.items);
     if (deepest.queues.empty()) waiting.pop_back();
     if (!next.queues.empty()) waiting.push_back(std::move(next));
   }
@@ -261,21 +268,21 @@ void walk_portion(const EvaluateJob& job, const WalkArguments& arguments, const 
 
 }  // namespace
 
-void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& device) {
-  const int64_t voxels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
+void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
+  const Device& device = job.device;
+  const Vec3i& size = arguments.size;
+  const int64_t voxels = static_cast<int64_t>(size.x) * size.y * size.z;
   if (voxels >= int64_t{1} << 32) {
     throw UsageError("pbt::evaluate: the queue walk takes fewer than 2^32 voxels; use tile");
   }
-  const auto tree = prepare_direct(job, Walk::kQueue, device);
-  arguments.tree = tree->packed.view;
   int64_t count = voxels;
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {
     list = listed(arguments.roi, voxels, &count, device);
     if (arguments.sum == nullptr) {
-      const size_t bytes = bytes_of(job.type);
-      LARCH_CUDA_CHECK(cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes,
-                                       larch::cuda::stream_of(device)));
+      const size_t bytes = bytes_of(arguments.type);
+      LARCH_CUDA_CHECK(
+          cudaMemsetAsync(arguments.out, 0, static_cast<size_t>(voxels) * bytes, job.stream()));
     }
     if (count == 0) return;
   }
@@ -286,10 +293,10 @@ void queue_walk(const EvaluateJob& job, WalkArguments arguments, const Device& d
   level.totals = totals.data();
   const int64_t step = root_portion(job.queue_items);
   for (int64_t first = 0; first < count; first += step) {
-    walk_portion(job, arguments, level, first, std::min(step, count - first), device);
+    walk_portion(job, arguments, level, first, std::min(step, count - first));
   }
-  store_kernel<<<blocks_for(count, 256), 256, 0, larch::cuda::stream_of(device)>>>(
-      arguments, level.voxels, totals.data(), count);
+  store_kernel<<<blocks_for(count, 256), 256, 0, job.stream()>>>(arguments, level.voxels,
+                                                                 totals.data(), count);
   larch::cuda::check_launch("store_kernel");
 }
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
 #include "larch/learning/weak_classifier.h"
-#include "larch/pbt/tree_view.h"
 #include "larch/tree/ensemble.h"
 
 namespace larch::pbt {
@@ -32,7 +30,6 @@ using tree::kOneQ30;
 using tree::Node;
 using tree::NodeHistory;
 using tree::NodeReason;
-using tree::NodeRecord;
 using tree::PriorKind;
 using tree::SelfTest;
 using tree::Split;
@@ -61,33 +58,6 @@ struct Model : tree::Ensemble {
   /// Farthest reach of its features in voxels of their levels.
   int reach() const;
 };
-
-/// A tree flattened for one layout of the integral channels, still on the host.
-struct CompiledTree {
-  std::vector<NodeRecord> nodes;
-  std::vector<WeakRecord> weaks;
-  std::vector<features::LinearTap> taps;
-  std::vector<int32_t> rest;
-  std::vector<uint32_t> logistic;
-  Thresholds thresholds;
-  int depth = 0;
-  bool early_rejection = false;
-  mutable std::shared_ptr<const void> on_device{};  ///< what a device made of it for its last job
-
-  TreeView view() const;
-};
-/// All trees of a model.
-struct CompiledModel {
-  std::vector<CompiledTree> trees;
-  std::vector<image::IntegralLayout> layouts;  ///< that the offsets of the taps are for
-
-  /// Of the deepest tree.
-  int depth() const;
-};
-/// Flattens a model that check_model accepts. `layouts`: one per channel of the model. Throws
-/// MemoryError if an offset leaves 32 bits.
-CompiledModel compile(const Model& model, std::span<const image::IntegralLayout> layouts,
-                      const EvaluationRule& rule);
 
 /// Checks every invariant that evaluation relies on: children after parents and in range, weak
 /// classifiers and features in range, depth, alpha sums, channel indices, table length. Throws

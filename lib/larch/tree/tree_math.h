@@ -70,14 +70,6 @@ LARCH_HD int32_t strong_value(int32_t votes, int32_t alpha_sum) {
   return static_cast<int32_t>(2u * static_cast<uint32_t>(votes) - static_cast<uint32_t>(alpha_sum));
 }
 
-/// A node as the evaluators read it. A leaf has n_weak == 0 and no children.
-struct NodeRecord {
-  int32_t left = -1, right = -1;
-  int32_t first_weak = 0, n_weak = 0;
-  int32_t alpha_sum = 0;  ///< A: H = strong_value(sum(alpha of set bits), A)
-  uint32_t q = 0;         ///< empirical probability of the positive class, Q30
-};
-
 /// Early rejection: once the remaining weak classifiers cannot bring H back across the outer
 /// threshold, the voxel's way is certain. `partial` is the sum so far, `rest` the sum of the alphas
 /// to come. Exact: the outcome of split_weight is unchanged.

@@ -490,15 +490,15 @@ TEST_CASE("A compiled model is refused on images of another layout") {
   const Vec3i size{12, 11, 10};
   const int pad = std::max(1, model.reach());
   const image::IntegralSet set = set_of(size, pad);
-  const CompiledModel compiled = compile(model, set, {});
+  const CompiledModel compiled = compile(model, set, {}, fixtures::context_of());
   Buffer<float> out(Device::cpu(), 12 * 12 * 12);
-  evaluate_resident(compiled, set, {}, out, fixtures::context_of());
+  evaluate_resident(compiled, set, out, fixtures::context_of());
   // Fewer slices have the same strides.
-  evaluate_resident(compiled, set_of({12, 11, 7}, pad), {}, out, fixtures::context_of());
+  evaluate_resident(compiled, set_of({12, 11, 7}, pad), out, fixtures::context_of());
   for (const image::IntegralSet& other :
        {set_of({11, 11, 10}, pad), set_of({12, 12, 10}, pad), set_of(size, pad + 1)}) {
     try {
-      evaluate_resident(compiled, other, {}, out, fixtures::context_of());
+      evaluate_resident(compiled, other, out, fixtures::context_of());
       FAIL("taps of one layout were used on another");
     } catch (const Error& error) {
       CHECK(error.code() == ExitCode::kBug);

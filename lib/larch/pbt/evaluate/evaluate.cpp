@@ -8,25 +8,14 @@
 #include <type_traits>
 
 #include "larch/core/dispatch.h"
-#include "larch/core/parallel.h"
-#include "larch/pbt/evaluate/tile_walk.h"
 
 namespace larch::pbt {
 namespace {
 
 constexpr Dispatch<void(const EvaluateJob&, const Context&)> kEvaluate{
     "pbt::evaluate", cpu::evaluate, LARCH_CUDA_FN(cuda::evaluate)};
-
-Vec3i tile_of(const EvaluateConfig& config) {
-  if (config.tile.empty()) return {0, 0, 0};
-  if (config.tile.size() != 3) throw UsageError("evaluate/tile: expected three numbers");
-  const Vec3i tile{config.tile[0], config.tile[1], config.tile[2]};
-  if (tile.x < 1 || tile.y < 1 || tile.z < 1 ||
-      static_cast<int64_t>(tile.x) * tile.y * tile.z > 65536) {
-    throw UsageError("evaluate/tile: not from 1 to 65536 voxels");
-  }
-  return tile;
-}
+constexpr Dispatch<void(const PosteriorJob&, const Context&)> kPosterior{
+    "pbt::posterior", cpu::posterior, LARCH_CUDA_FN(cuda::posterior)};
 
 /// The work goes to the stream of the context, which is one of its device.
 void check_place(const image::IntegralSet& set, const Context& context) {
@@ -48,97 +37,6 @@ void check_fits(const Model& model, const image::IntegralSet& set, const Grid& g
   }
 }
 
-/// Algorithm 2 at one voxel; `bases`: its element of each channel.
-uint64_t stack_posterior(const TreeView& tree, const std::vector<const uint32_t*>& bases) {
-  struct Entry {
-    int32_t node;
-    uint32_t weight;
-  };
-  Entry stack[kMaxDepth + 2];
-  int height = 0;
-  stack[height++] = {0, kOneQ30};
-  uint64_t total = 0;
-  while (height > 0) {
-    const Entry entry = stack[--height];
-    const NodeRecord& node = tree.nodes[entry.node];
-    if (node.left < 0) {
-      total += static_cast<uint64_t>(entry.weight) * node.q;
-      continue;
-    }
-    int32_t h = 0;
-    for (int32_t w = node.first_weak; w < node.first_weak + node.n_weak; ++w) {
-      const WeakRecord& weak = tree.weaks[w];
-      const int32_t value =
-          features::linear_response(tree.taps + weak.first_tap, weak.n_tap, bases[weak.channel]);
-      h += weak_vote(weak.codes, weak.bins, weak.mask, value) ? weak.alpha : -weak.alpha;
-      if (tree.early_rejection && is_certain(h, tree.rest[w], tree.thresholds)) {
-        h = certain_value(h, tree.rest[w], tree.thresholds);
-        break;
-      }
-    }
-    const Split s = split_weight(entry.weight, h, tree.thresholds, tree.logistic);
-    total += static_cast<uint64_t>(s.stop_left) * tree.nodes[node.left].q +
-             static_cast<uint64_t>(s.stop_right) * tree.nodes[node.right].q;
-    if (s.descend_right > 0) stack[height++] = {node.right, s.descend_right};
-    if (s.descend_left > 0) stack[height++] = {node.left, s.descend_left};
-  }
-  return total;
-}
-
-/// The mean of the trees at one voxel. `bases` is scratch of one element a channel.
-uint64_t stack_mean(const EvaluateJob& job, const std::vector<TreeView>& trees, const Vec3i& at,
-                    std::vector<const uint32_t*>& bases) {
-  for (int c = 0; c < job.channel_count; ++c) {
-    bases[static_cast<size_t>(c)] = job.integral + job.layouts[c].base(at);
-  }
-  if (trees.size() == 1) return stack_posterior(trees[0], bases);
-  uint64_t sum = 0;
-  for (const TreeView& tree : trees) sum += tree::ensemble_term(stack_posterior(tree, bases));
-  return tree::ensemble_mean_q60(sum, trees.size());
-}
-
-void stack_walk(const EvaluateJob& job, const Context& context) {
-  std::vector<TreeView> trees;
-  for (const CompiledTree& tree : job.trees) trees.push_back(tree.view());
-  const Grid index{job.size, {}, {}, {}};
-  parallel_for(context.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
-               [&](int64_t begin, int64_t end) {
-                 std::vector<const uint32_t*> bases(static_cast<size_t>(job.channel_count));
-                 for (int64_t row = begin; row < end; ++row) {
-                   for (int x = 0; x < job.size.x; ++x) {
-                     const int64_t i = row * job.size.x + x;
-                     const bool inside = job.roi == nullptr || job.roi[i] != 0;
-                     cpu::store_probability(
-                         job, i, inside ? stack_mean(job, trees, index.voxel(i), bases) : 0);
-                   }
-                 }
-               });
-}
-
-}  // namespace
-
-void check_config(const EvaluateConfig& config) {
-  tile_of(config);
-}
-
-Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device) {
-  if (wanted != Walk::kAuto) return wanted;
-  constexpr double kSparse = 0.1;
-  const bool queue = device.is_cuda() && (depth > kTileLevels || share < kSparse);
-  return queue && voxels < int64_t{1} << 32 ? Walk::kQueue : Walk::kTile;
-}
-
-CompiledModel compile(const Model& model, const image::IntegralSet& set,
-                      const EvaluateConfig& config) {
-  EvaluationRule rule;
-  rule.hard = config.hard;
-  rule.early_rejection = config.early_rejection;
-  rule.e1 = config.e1 > 0 ? config.e1 : -1;
-  return compile(model, set.layouts, rule);
-}
-
-namespace {
-
 /// The offsets of a compiled model's taps hold for the strides, padding and levels that it was
 /// compiled for; elsewhere they would read other voxels.
 void check_layouts(const CompiledModel& model, const image::IntegralSet& set) {
@@ -148,15 +46,14 @@ void check_layouts(const CompiledModel& model, const image::IntegralSet& set) {
            std::to_string(layout.pad) + ", level " + std::to_string(layout.level);
   };
   if (model.layouts.size() != set.layouts.size()) {
-    throw Error(ExitCode::kBug, "pbt::evaluate_resident: the model was compiled for " +
-                                    std::to_string(model.layouts.size()) +
-                                    " channels, the image has " +
-                                    std::to_string(set.layouts.size()));
+    throw Error(ExitCode::kBug,
+                "pbt: the model was compiled for " + std::to_string(model.layouts.size()) +
+                    " channels, the image has " + std::to_string(set.layouts.size()));
   }
   for (size_t c = 0; c < set.layouts.size(); ++c) {
     const std::string compiled = text(model.layouts[c]), given = text(set.layouts[c]);
     if (compiled != given) {
-      throw Error(ExitCode::kBug, "pbt::evaluate_resident: channel " + std::to_string(c) +
+      throw Error(ExitCode::kBug, "pbt::evaluate: channel " + std::to_string(c) +
                                       " of the model was compiled for " + compiled +
                                       ", that of the image has " + given +
                                       "; compile the model for this image");
@@ -164,18 +61,25 @@ void check_layouts(const CompiledModel& model, const image::IntegralSet& set) {
   }
 }
 
+/// Checks of what a compiled model is used on.
+void check_compiled(const CompiledModel& model, const image::IntegralSet& set,
+                    const Context& context) {
+  check_place(set, context);
+  if (!(model.device == context.device)) {
+    throw Error(ExitCode::kBug, "pbt::evaluate: the model was compiled for " +
+                                    to_string(model.device) + ", the image is on " +
+                                    to_string(context.device));
+  }
+  check_layouts(model, set);
+}
+
 template <class T>
-EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set,
-                     const EvaluateConfig& config, double share) {
+EvaluateJob make_job(const CompiledModel& model, const image::IntegralSet& set) {
   EvaluateJob job;
   job.size = set.size;
-  job.layouts = set.layouts.data();
-  job.channel_count = static_cast<int>(set.layouts.size());
+  job.layouts = set.layouts;
   job.integral = set.data.data();
-  job.trees = model.trees;
-  job.walk = chosen_walk(config.walk, model.depth(), share, Grid{set.size, {}, {}, {}}.voxels(),
-                         set.data.device());
-  job.tile = tile_of(config);
+  job.plan = model.plan.get();
   job.type = std::is_same_v<T, float>      ? ProbabilityType::kFloat32
              : std::is_same_v<T, uint16_t> ? ProbabilityType::kUint16
                                            : ProbabilityType::kUint8;
@@ -190,16 +94,16 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
                    int64_t queue_items) {
   check_place(set, context);
   check_fits(model, set, grid);
-  const CompiledModel compiled = compile(model, set, config);
-  Volume<T> out(grid);
   double share = 1;
   if (roi != nullptr) {
     const auto wanted = std::count_if(roi->begin(), roi->end(), [](uint8_t v) { return v != 0; });
     share = static_cast<double>(wanted) / static_cast<double>(std::max<int64_t>(1, roi->voxels()));
   }
-  EvaluateJob job = make_job<T>(compiled, set, config, share);
+  const CompiledModel compiled = compile(model, set, config, context, share);
+  Volume<T> out(grid);
+  EvaluateJob job = make_job<T>(compiled, set);
   for (const auto& entry : enum_names(static_cast<Walk*>(nullptr))) {
-    if (entry.value == job.walk) {
+    if (entry.value == compiled.walk) {
       context.debug("evaluation by the " + std::string(entry.name) + " walk");
     }
   }
@@ -220,25 +124,44 @@ template Volume<uint8_t> evaluate(const Model&, const image::IntegralSet&, const
                                   int64_t);
 
 template <class T>
-void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set,
-                       const EvaluateConfig& config, Buffer<T>& out, const Context& context) {
+void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set, Buffer<T>& out,
+                       const Context& context) {
   const Grid grid{set.size, {}, {}, {}};
-  check_place(set, context);
-  check_layouts(model, set);
-  if (model.trees.empty()) throw UsageError("pbt::evaluate_resident: the model has no tree");
+  check_compiled(model, set, context);
   if (!(out.device() == set.data.device()) || out.size() < static_cast<size_t>(grid.voxels())) {
     throw UsageError("pbt::evaluate_resident: the output is too small or on another device");
   }
-  EvaluateJob job = make_job<T>(model, set, config, 1);
+  EvaluateJob job = make_job<T>(model, set);
   (set.data.device().is_cuda() ? job.device_out : job.host_out) = out.data();
   kEvaluate(context.device, job, context);
 }
-template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
-                                const EvaluateConfig&, Buffer<float>&, const Context&);
-template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
-                                const EvaluateConfig&, Buffer<uint16_t>&, const Context&);
-template void evaluate_resident(const CompiledModel&, const image::IntegralSet&,
-                                const EvaluateConfig&, Buffer<uint8_t>&, const Context&);
+template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<float>&,
+                                const Context&);
+template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<uint16_t>&,
+                                const Context&);
+template void evaluate_resident(const CompiledModel&, const image::IntegralSet&, Buffer<uint8_t>&,
+                                const Context&);
+
+std::vector<float> posterior(const CompiledModel& model, const image::IntegralSet& set,
+                             std::span<const Vec3i> voxels, const Context& context) {
+  check_compiled(model, set, context);
+  if (model.walk == Walk::kTile) {
+    throw Error(ExitCode::kBug, "pbt::posterior: the model was compiled for the tile walk");
+  }
+  for (const Vec3i& at : voxels) {
+    if (at.x < 0 || at.y < 0 || at.z < 0 || at.x >= set.size.x || at.y >= set.size.y ||
+        at.z >= set.size.z) {
+      throw UsageError("pbt::posterior: voxel (" + std::to_string(at.x) + ", " +
+                       std::to_string(at.y) + ", " + std::to_string(at.z) +
+                       ") lies outside of the image");
+    }
+  }
+  std::vector<float> out(voxels.size());
+  kPosterior(context.device,
+             PosteriorJob{set.layouts, set.data.data(), model.plan.get(), voxels, out.data()},
+             context);
+  return out;
+}
 
 std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count) {
   std::vector<int64_t> order(static_cast<size_t>(probability.voxels()));
@@ -255,15 +178,4 @@ std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t 
   return best;
 }
 
-namespace cpu {
-
-void evaluate(const EvaluateJob& job, const Context& context) {
-  if (job.walk == Walk::kStack) {
-    stack_walk(job, context);
-    return;
-  }
-  tile_walk(job, context);
-}
-
-}  // namespace cpu
 }  // namespace larch::pbt

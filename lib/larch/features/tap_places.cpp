@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/features/tap_places.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "larch/core/error.h"
+
+namespace larch::features {
+
+LinearTap linear_tap(const Tap& tap, std::span<const image::IntegralLayout> layouts) {
+  const int64_t offset = layouts[tap.channel].linear_offset(tap.dx, tap.dy, tap.dz);
+  if (std::abs(offset) > INT32_MAX) {
+    throw MemoryError("a slice of the integral volume is too large for 32-bit offsets");
+  }
+  return {static_cast<int32_t>(offset), tap.weight};
+}
+
+int32_t common_channel(std::span<const Tap> taps) {
+  if (taps.empty()) return 0;
+  const uint16_t channel = taps.front().channel;
+  const bool same = std::all_of(taps.begin(), taps.end(),
+                                [channel](const Tap& tap) { return tap.channel == channel; });
+  return same ? channel : kManyChannels;
+}
+
+bool within_padding(std::span<const Tap> taps, std::span<const image::IntegralLayout> layouts) {
+  return std::all_of(taps.begin(), taps.end(), [&](const Tap& tap) {
+    if (tap.channel >= layouts.size()) return false;
+    const int pad = layouts[tap.channel].pad;
+    return std::min({tap.dx, tap.dy, tap.dz}) >= -pad &&
+           std::max({tap.dx, tap.dy, tap.dz}) <= pad + 1;
+  });
+}
+
+}  // namespace larch::features

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pbt/evaluate/compiled_model.h"
+
+#include <algorithm>
+#include <string>
+
+#include "larch/core/dispatch.h"
+#include "larch/core/error.h"
+
+namespace larch::pbt {
+namespace {
+
+constexpr Dispatch<std::shared_ptr<const WalkPlan>(const PlanJob&, const Context&)> kPlan{
+    "pbt::plan", cpu::plan, LARCH_CUDA_FN(cuda::plan)};
+
+Vec3i tile_of(const EvaluateConfig& config) {
+  if (config.tile.empty()) return {0, 0, 0};
+  if (config.tile.size() != 3) throw UsageError("evaluate/tile: expected three numbers");
+  const Vec3i tile{config.tile[0], config.tile[1], config.tile[2]};
+  if (tile.x < 1 || tile.y < 1 || tile.z < 1 ||
+      static_cast<int64_t>(tile.x) * tile.y * tile.z > 65536) {
+    throw UsageError("evaluate/tile: not from 1 to 65536 voxels");
+  }
+  return tile;
+}
+
+tree::EvaluationRule rule_of(const EvaluateConfig& config) {
+  return {config.e1 > 0 ? config.e1 : -1, config.hard, config.early_rejection};
+}
+
+CompiledTree with_taps(tree::FlatTree flat, const TapsOf& taps_of,
+                       std::span<const image::IntegralLayout> layouts) {
+  CompiledTree tree{std::move(flat), {}, {}};
+  for (const tree::FlatWeak& weak : tree.weaks) {
+    const std::vector<features::Tap> taps = taps_of(weak.feature);
+    if (!features::within_padding(taps, layouts)) {
+      throw UsageError("pbt::compile: feature " + std::to_string(weak.feature) +
+                       " reads another channel than the image has, or beyond its padding");
+    }
+    tree.ranges.push_back({static_cast<uint32_t>(tree.taps.size()),
+                           static_cast<uint32_t>(taps.size()), features::common_channel(taps)});
+    tree.taps.insert(tree.taps.end(), taps.begin(), taps.end());
+  }
+  return tree;
+}
+
+}  // namespace
+
+void check_config(const EvaluateConfig& config) {
+  tile_of(config);
+}
+
+Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device) {
+  if (wanted != Walk::kAuto) return wanted;
+  constexpr double kSparse = 0.1;
+  const bool queue = device.is_cuda() && (depth > kTileLevels || share < kSparse);
+  return queue && voxels < int64_t{1} << 32 ? Walk::kQueue : Walk::kTile;
+}
+
+CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,
+                      const image::IntegralSet& set, const EvaluateConfig& config,
+                      const Context& context, double share) {
+  CompiledModel compiled;
+  compiled.layouts = set.layouts;
+  compiled.device = context.device;
+  compiled.tile = tile_of(config);
+  compiled.walk = chosen_walk(config.walk, trees.depth(), share,
+                              Grid{set.size, {}, {}, {}}.voxels(), context.device);
+  for (tree::FlatTree& flat : tree::flatten(trees, rule_of(config))) {
+    compiled.trees.push_back(with_taps(std::move(flat), taps_of, set.layouts));
+  }
+  if (compiled.trees.empty()) throw UsageError("pbt::compile: the model has no tree");
+  compiled.plan =
+      kPlan(context.device, PlanJob{compiled.trees, compiled.layouts, compiled.walk, compiled.tile},
+            context);
+  return compiled;
+}
+
+CompiledModel compile(const Model& model, const image::IntegralSet& set,
+                      const EvaluateConfig& config, const Context& context, double share) {
+  const auto taps_of = [&](uint32_t feature) {
+    return features::corner_taps(model.features[feature]);
+  };
+  return compile(model, taps_of, set, config, context, share);
+}
+
+}  // namespace larch::pbt

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "larch/features/lane_kernels.h"
+#include "larch/pbt/evaluate/evaluate.h"
+
+// What the walks of the CPU share.
+namespace larch::pbt::cpu {
+
+/// A tree and its weak classifiers for the loops.
+struct TreePlan {
+  tree::FlatTree flat;
+  std::vector<features::LinearTap> taps;       ///< as offsets in the channel of each
+  std::vector<uint16_t> tap_channels;          ///< of each tap
+  std::vector<int32_t> channels;               ///< of each weak classifier, as TapRange::channel
+  std::vector<features::cpu::VoteRule> rules;  ///< one per weak classifier; they point into `taps`
+  bool many_channels = false;                  ///< some feature reads several channels
+
+  TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts);
+
+  /// The value of a weak classifier's feature. `element(channel)`: the element of the voxel in the
+  /// integral volume of a channel.
+  template <class Element>
+  int32_t response(size_t weak, const uint32_t* integral, const Element& element) const {
+    const features::cpu::VoteRule& rule = rules[weak];
+    if (channels[weak] != features::kManyChannels) {
+      return features::linear_response(rule.taps, rule.n_tap,
+                                       integral + element(static_cast<size_t>(channels[weak])));
+    }
+    uint32_t sum = 0;
+    const uint16_t* channel = tap_channels.data() + (rule.taps - taps.data());
+    for (int32_t t = 0; t < rule.n_tap; ++t) {
+      sum += static_cast<uint32_t>(rule.taps[t].weight) *
+             integral[element(channel[t]) + rule.taps[t].offset];
+    }
+    return static_cast<int32_t>(sum);
+  }
+};
+
+/// The trees, and the levels of the pyramid that their channels are on.
+struct CpuPlan final : WalkPlan {
+  Walk walk = Walk::kTile;
+  Vec3i tile{};
+  std::vector<TreePlan> trees;
+  std::vector<int> levels{0};         ///< distinct; the first is 0
+  std::vector<size_t> channel_level;  ///< index in `levels` of each channel
+};
+
+/// The plan of a job, which cpu::plan made.
+inline const CpuPlan& plan_of(const WalkPlan* plan) {
+  return static_cast<const CpuPlan&>(*plan);
+}
+
+/// Writes the posterior of voxel `i` in the type of the job.
+inline void store_probability(const EvaluateJob& job, int64_t i, uint64_t q60) {
+  switch (job.type) {
+    case ProbabilityType::kFloat32:
+      static_cast<float*>(job.host_out)[i] = tree::probability_float(q60);
+      break;
+    case ProbabilityType::kUint16:
+      static_cast<uint16_t*>(job.host_out)[i] = tree::probability_uint16(q60);
+      break;
+    case ProbabilityType::kUint8:
+      static_cast<uint8_t*>(job.host_out)[i] = tree::probability_uint8(q60);
+      break;
+  }
+}
+
+/// The voxels of a tile visit a node together, left subtree first; a subtree that no voxel of the
+/// tile reaches is skipped.
+void tile_walk(const EvaluateJob& job, const Context& context);
+
+/// Each voxel by itself.
+void stack_walk(const EvaluateJob& job, const Context& context);
+
+}  // namespace larch::pbt::cpu

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "larch/config/fields.h"
+
+namespace larch::pbt {
+
+/// How voxels are led through the tree. All give the same bytes.
+enum class Walk : uint8_t {
+  kAuto = 0,
+  kTile = 1,   ///< a tile of voxels visits a node together; nodes that no voxel reaches are skipped
+  kStack = 2,  ///< each voxel by itself with a stack of (node, weight): Birkbeck et al.,
+               ///< "Fast Boosting Trees", 2011, Algorithm 2
+  kQueue = 3,  ///< level by level, the voxels at a node in one queue; on the CPU the tile walk
+};
+constexpr auto enum_names(Walk*) {
+  return std::to_array<EnumName<Walk>>({{Walk::kAuto, "auto"},
+                                        {Walk::kTile, "tile"},
+                                        {Walk::kStack, "stack"},
+                                        {Walk::kQueue, "queue"}});
+}
+
+/// Type of the probability map.
+enum class ProbabilityType : uint8_t { kFloat32 = 0, kUint16 = 1, kUint8 = 2 };
+constexpr size_t bytes_of(ProbabilityType type) {
+  return type == ProbabilityType::kFloat32 ? 4 : type == ProbabilityType::kUint16 ? 2 : 1;
+}
+constexpr auto enum_names(ProbabilityType*) {
+  return std::to_array<EnumName<ProbabilityType>>({{ProbabilityType::kFloat32, "float32"},
+                                                   {ProbabilityType::kUint16, "uint16"},
+                                                   {ProbabilityType::kUint8, "uint8"}});
+}
+
+struct EvaluateConfig {
+  Walk walk = Walk::kAuto;
+  std::vector<int> tile{};
+  bool hard = false;
+  bool early_rejection = false;
+  double e1 = 0;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"walk", walk,
+            "auto, tile (neighbouring voxels visit a node together), stack (one by one) or "
+            "queue (all voxels at a node together, level by level)"}
+          .no_effect_on_results(),
+      Field{"tile", tile,
+            "voxels along x, y, z of a tile; empty: chosen for the device; the result does not "
+            "depend on it",
+            1, 256}
+          .lengths({0, 3})
+          .no_effect_on_results(),
+      Field{"hard", hard, "descend one child only: the plain boosting tree"},
+      Field{"early_rejection", early_rejection,
+            "stop inside a node when its outcome is certain; the result does not change"}
+          .no_effect_on_results(),
+      Field{"e1", e1, "certainty beyond which one child gets the whole weight; 0: the model's", 0,
+            0.5});
+  }
+};
+
+/// Throws UsageError for a tile of too many voxels, as `evaluate` does.
+void check_config(const EvaluateConfig& config);
+
+}  // namespace larch::pbt

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "larch/core/parallel.h"
+#include "larch/pbt/evaluate/cpu_plan.h"
+
+// Visits of one voxel after the other: all of a volume, those of a region of interest, or a list.
+namespace larch::pbt::cpu {
+namespace {
+
+/// A voxel that is led through the trees of a plan.
+class VoxelVisit {
+ public:
+  VoxelVisit(const CpuPlan& plan, std::span<const image::IntegralLayout> layouts,
+             const uint32_t* integral)
+      : plan_(plan), layouts_(layouts), integral_(integral), elements_(layouts.size()) {}
+
+  /// The mean of the trees, Q60.
+  uint64_t posterior(const Vec3i& at) {
+    for (size_t c = 0; c < layouts_.size(); ++c) elements_[c] = layouts_[c].base(at);
+    if (plan_.trees.size() == 1) return posterior(plan_.trees[0]);
+    uint64_t sum = 0;
+    for (const TreePlan& tree : plan_.trees) sum += tree::ensemble_term(posterior(tree));
+    return tree::ensemble_mean_q60(sum, plan_.trees.size());
+  }
+
+ private:
+  uint64_t posterior(const TreePlan& tree) const {
+    const auto element = [&](size_t channel) { return elements_[channel]; };
+    return tree::tree_posterior(tree.flat.view(), [&](int32_t weak) {
+      return tree.response(static_cast<size_t>(weak), integral_, element);
+    });
+  }
+
+  const CpuPlan& plan_;
+  std::span<const image::IntegralLayout> layouts_;
+  const uint32_t* integral_;
+  std::vector<int64_t> elements_;  // of the voxel, by channel
+};
+
+}  // namespace
+
+void stack_walk(const EvaluateJob& job, const Context& context) {
+  const CpuPlan& plan = plan_of(job.plan);
+  const Grid index{job.size, {}, {}, {}};
+  parallel_for(context.threads, static_cast<int64_t>(job.size.y) * job.size.z, 4,
+               [&](int64_t begin, int64_t end) {
+                 VoxelVisit visit(plan, job.layouts, job.integral);
+                 for (int64_t i = begin * job.size.x; i < end * job.size.x; ++i) {
+                   const bool wanted = job.roi == nullptr || job.roi[i] != 0;
+                   store_probability(job, i, wanted ? visit.posterior(index.voxel(i)) : 0);
+                 }
+               });
+}
+
+void posterior(const PosteriorJob& job, const Context& context) {
+  const CpuPlan& plan = plan_of(job.plan);
+  constexpr int64_t kVoxels = 64;  // that a thread takes at a time
+  parallel_for(context.threads, static_cast<int64_t>(job.voxels.size()), kVoxels,
+               [&](int64_t begin, int64_t end) {
+                 VoxelVisit visit(plan, job.layouts, job.integral);
+                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+                   job.host_out[i] = tree::probability_float(visit.posterior(job.voxels[i]));
+                 }
+               });
+}
+
+}  // namespace larch::pbt::cpu

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/stream.h"
+#include "larch/pbt/evaluate/evaluate.h"
+#include "tests/unit/pbt/pbt_difference_features.h"
+
+namespace larch {
+namespace {
+
+Context cuda_context() {
+  Context context = fixtures::context_of(2);
+  context.device = Device::cuda();
+  return context;
+}
+
+std::vector<float> map_of(const fixtures::DifferenceModel& model, const Volume<int16_t>& voxels,
+                          const pbt::EvaluateConfig& config, const Context& context) {
+  const auto set = image::integral_set(voxels.view(), model.channels, image::Padding::kClamp,
+                                       model.pad, context);
+  const pbt::CompiledModel compiled =
+      pbt::compile(model.trees, model.taps_of(), set, config, context);
+  Buffer<float> out(context.device, static_cast<size_t>(voxels.voxels()));
+  pbt::evaluate_resident(compiled, set, out, context);
+  return out.to_vector();
+}
+
+TEST_CASE("differences of channels are the same bytes on both devices, for every walk",
+          "[pbt::plan][pbt::evaluate]") {
+  for (const uint64_t seed : {1, 2, 3}) {
+    const fixtures::DifferenceModel model = fixtures::difference_model(seed);
+    const auto voxels = fixtures::noise_volume({45, 23, 19}, seed);
+    for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
+      for (const bool early : {false, true}) {
+        pbt::EvaluateConfig config;
+        config.walk = walk;
+        config.early_rejection = early;
+        config.e1 = 0.05;
+        CHECK(map_of(model, voxels, config, cuda_context()) ==
+              map_of(model, voxels, config, fixtures::context_of(2)));
+      }
+    }
+  }
+}
+
+TEST_CASE("the posteriors of a list of voxels are the same on both devices", "[pbt::posterior]") {
+  for (const int trees : {1, 3}) {
+    pbt::Model model = fixtures::random_ensemble(9, trees);
+    const auto voxels = fixtures::noise_volume({37, 23, 19}, 9);
+    std::vector<Vec3i> list;
+    for (uint64_t i = 0; i < 5000; ++i) {
+      list.push_back(voxels.grid().voxel(hash_below(1, 2, i, 37 * 23 * 19)));
+    }
+    for (const pbt::Walk walk : {pbt::Walk::kStack, pbt::Walk::kQueue}) {
+      pbt::EvaluateConfig config;
+      config.walk = walk;
+      std::vector<std::vector<float>> found;
+      for (const Context& context : {cuda_context(), fixtures::context_of(2)}) {
+        const auto set = image::integral_set(voxels.view(), model.channels, model.padding,
+                                             model.reach(), context);
+        const pbt::CompiledModel compiled = pbt::compile(model, set, config, context);
+        found.push_back(pbt::posterior(compiled, set, list, context));
+        CHECK(pbt::posterior(compiled, set, {}, context).empty());
+      }
+      CHECK(found[0] == found[1]);
+    }
+  }
+}
+
+TEST_CASE("one compiled model serves several threads with streams of their own") {
+  const pbt::Model model = fixtures::random_ensemble(11, 2);
+  const auto voxels = fixtures::noise_volume({40, 30, 20}, 11);
+  for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
+    pbt::EvaluateConfig config;
+    config.walk = walk;
+    const Context base = cuda_context();
+    const auto set =
+        image::integral_set(voxels.view(), model.channels, model.padding, model.reach(), base);
+    const pbt::CompiledModel compiled = pbt::compile(model, set, config, base);
+    Buffer<float> first(base.device, static_cast<size_t>(voxels.voxels()));
+    pbt::evaluate_resident(compiled, set, first, base);
+    const std::vector<float> wanted = first.to_vector();
+    std::vector<std::vector<float>> found(4);
+    std::vector<std::thread> threads;
+    for (auto& values : found) {
+      threads.emplace_back([&] {
+        try {
+          const Stream stream(base.device);
+          Context context = base;
+          context.device = stream.device();
+          Buffer<float> out(context.device, wanted.size());
+          pbt::evaluate_resident(compiled, set, out, context);
+          values = out.to_vector();
+        } catch (...) {
+          values.clear();  // differs from what is wanted
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& values : found) CHECK(values == wanted);
+  }
+}
+
+}  // namespace
+}  // namespace larch
