@@ -66,9 +66,12 @@ pipeline::BatchRequest batch_of(const Options& options, const Context& context) 
   const auto& many = options.many;
   CaseColumns columns;
   columns.files_exist = false;  // a missing image is the failure of one case
-  return {many.images.cases(columns), many.output_dir,    many.write,
-          many.image_ending(),        many.mesh_ending(), options.image.read_options(context),
-          options.limit.memory.count};
+  OneChannel selected = many.images.select(columns);
+  ReadOptions read = options.image.read_options(context);
+  if (selected.frame) read.frame = selected.frame;
+  return {std::move(selected.cases),  many.output_dir,    many.write,
+          many.image_ending(),        many.mesh_ending(), read,
+          options.limit.memory.count, many.carry};
 }
 
 pipeline::DetectionRequest request_of(const Options& options, const Context& context) {

@@ -59,7 +59,7 @@ struct Options {
   /// A model depends neither on the order of the volumes nor on their names.
   ListedInputs listed_inputs() const {
     if (inspect) return {};
-    return cases::inputs_of_cases(images.cases(), {}, /*order_matters=*/false);
+    return cases::inputs_of_cases(images.select().cases, {}, /*order_matters=*/false);
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -85,19 +85,24 @@ Outputs inspect(const Options& options) {
 
 pipeline::TrainingFiles files_of(const Options& options, const Context& context) {
   pipeline::TrainingFiles files;
-  files.cases = options.images.cases();
+  OneChannel selected = options.images.select();
+  files.cases = std::move(selected.cases);
   files.output = options.output;
   files.checkpoint = options.checkpoint_path();
   files.resume = options.resume;
   files.read = options.reading.read_options(context);
+  files.read.frame = selected.frame;
   return files;
 }
 
 Plan plan(const Options& options, const Context& context, const CaseWriter&) {
-  if (!options.inspect)
-    return pipeline::plan_training(files_of(options, context), options.config, context);
-  models::read_model(options.inspect);
-  return {};
+  if (options.inspect) {
+    models::read_model(options.inspect);
+    return {};
+  }
+  Plan plan = pipeline::plan_training(files_of(options, context), options.config, context);
+  for (const std::string& note : options.images.notes()) plan.notes.push_back(note);
+  return plan;
 }
 
 /// `*checkpoint` receives the file that is not needed any more once the outputs are written.

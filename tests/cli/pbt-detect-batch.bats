@@ -106,6 +106,22 @@ JSON
   grep -q "^e.failed" other/status.tsv
 }
 
+@test "--carry: further columns of the list are in the table, whatever becomes of the case" {
+  printf 'image\tsite\tage\tid\nimage_0.nii.gz\tRoma\t60\ta\nnone.nii.gz\t\t70\tb\n' > c.tsv
+  expect 7 detect --list c.tsv --output-dir out --carry age,site
+  cut -f 1,2,6-9 out/status.tsv > columns.txt
+  has columns.txt "$(printf 'id\tstatus\tvolume_ml\tage\tsite\tended')"
+  grep -q "^a.ok.*60.Roma.20" columns.txt
+  grep -q "^b.failed.n/a.70.n/a.20" columns.txt
+  expect 7 detect --list c.tsv --output-dir out --carry age,site --skip-existing
+  grep -q "^a.ok.*60.Roma" out/status.tsv
+  expect 2 detect --list c.tsv --output-dir out2 --carry sex
+  has err.txt "--carry: the list has no column 'sex'"
+  expect 2 detect --list c.tsv --output-dir out2 --carry voxels
+  has err.txt "--carry: status.tsv has a column 'voxels' already"
+  absent out2
+}
+
 @test "7: bad cases do not stop the others; the table says what is wrong" {
   head -c 3000 "$(readlink image_1.nii.gz)" > cut.nii.gz
   printf 'id\timage\na\timage_0.nii.gz\ncut\tcut.nii.gz\nnone\tmissing.nii.gz\nb\timage_3.nii.gz\n' > l.tsv

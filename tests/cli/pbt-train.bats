@@ -427,3 +427,42 @@ assert (a == b).all() and a.max() > 0.5 > a.min()
   has err.txt "ensemble.trees"
   absent f.pbt
 }
+
+@test "--dataset with several channels: the chosen one gives the model of its images alone" {
+  # Two channels, as nnU-Net stores them and as the volumes of one file; the first is noise.
+  /usr/bin/python3 - <<'PY'
+import json, os, nibabel, numpy
+os.makedirs('imagesTr'), os.makedirs('labelsTr'), os.makedirs('task')
+training = []
+for i, name in enumerate(['image_0', 'image_1', 'image_2', 'image_3']):
+    image = nibabel.load(f'{name}.nii.gz')
+    label = nibabel.load(f'label_{i}.nii.gz')
+    values = numpy.asarray(image.dataobj)
+    noise = numpy.random.default_rng(i).integers(0, 99, values.shape).astype(values.dtype)
+    for channel, data in enumerate([noise, values]):
+        nibabel.save(nibabel.Nifti1Image(data, image.affine, image.header), f'imagesTr/{name}_{channel:04}.nii.gz')
+    nibabel.save(label, f'labelsTr/{name}.nii.gz')
+    both = nibabel.Nifti1Image(numpy.stack([noise, values], axis=3), image.affine, image.header)
+    nibabel.save(both, f'task/{name}.nii.gz')
+    training.append({'image': f'task/{name}.nii.gz', 'label': f'labelsTr/{name}.nii.gz'})
+names = {'0': 'noise', '1': 'MRI'}
+json.dump({'channel_names': names, 'file_ending': '.nii.gz', 'labels': {'background': 0, 'ball': 1}}, open('dataset.json', 'w'))
+json.dump({'modality': names, 'training': training, 'labels': {'0': 'background', '1': 'ball'}}, open('decathlon.json', 'w'))
+open('mri.tsv', 'w').write('image\tlabel\n' + ''.join(f'imagesTr/image_{i}_0001.nii.gz\tlabelsTr/image_{i}.nii.gz\n' for i in range(4)))
+PY
+  expect 0 train --list mri.tsv --output mri.pbt
+  for dataset in dataset.json decathlon.json; do
+    expect 2 train --dataset "$dataset" --output m.pbt
+    has err.txt "has 2 channels (0 noise, 1 MRI), and one is taken: choose it by name or number with --channel"
+    expect 2 train --dataset "$dataset" --channel CT --output m.pbt
+    expect 0 train --dataset "$dataset" --channel MRI --output m.pbt
+    cmp m.pbt mri.pbt
+    expect 0 train --dataset "$dataset" --channel 0 --output noise.pbt --force
+    ! cmp -s noise.pbt mri.pbt
+    expect 0 train --dataset "$dataset" --channel 1 --output n.pbt --dry-run
+    has err.txt "labels of the data set: 0 background, 1 ball"
+    rm m.pbt*
+  done
+  expect 2 train --list mri.tsv --channel MRI --output m.pbt
+  has err.txt "--channel goes with --dataset"
+}

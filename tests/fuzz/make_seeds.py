@@ -427,6 +427,8 @@ def tables_seeds():
          '"./label.nii"}]}')
     seed('tables', 'decathlon-long-name.json', 'd{"training": [{"image": "' + 'x' * 300 + '", "label": "label.nii"}]}')
     seed('tables', 'nnunet.json', 'd{"channel_names": {"0": "MRI"}, "numTraining": 1, "file_ending": ".nii"}')
+    seed('tables', 'nnunet-channels.json', 'd{"channel_names":{"0":"T2","1":"ADC"},"labels":{"background":0,'
+         '"both":[1,2]},"dataset":{"x":{"images":["case_0000.nii","label.nii"],"label":"label.nii"}}}')
 
 
 SEPARATOR = '\x1e'

@@ -22,11 +22,6 @@ std::vector<RunInput> inputs_of_image(const Case& c) {
   return inputs;
 }
 
-std::vector<Case> cases_of(const std::string& list, const std::string& dataset,
-                           const CaseColumns& columns) {
-  return list.empty() ? read_dataset_json(dataset) : read_case_list(list, columns);
-}
-
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters) {
   ListedInputs listed{{}, order_matters};

@@ -18,10 +18,6 @@ std::vector<RunInput> detached_inputs(const std::string& role, const std::string
 /// The image of a case under the role "input", as that of a run over one image.
 std::vector<RunInput> inputs_of_image(const Case& c);
 
-/// The cases of a list or, if that is not given, of a dataset.json.
-std::vector<Case> cases_of(const std::string& list, const std::string& dataset,
-                           const CaseColumns& columns = {});
-
 /// Images and labels of a list, under the names of their columns.
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters);

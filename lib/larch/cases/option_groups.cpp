@@ -21,6 +21,25 @@ ReadOptions OneImage::read_options(const Context& context) const {
 
 void ImageList::check() const {
   if (list && dataset) throw UsageError("give either --list or --dataset; see --help");
+  if (list && !channel.empty()) throw UsageError("--channel goes with --dataset");
+}
+
+OneChannel ImageList::select(const CaseColumns& columns) const {
+  if (list) return {read_case_list(list, columns), std::nullopt};
+  return one_channel(read_dataset(dataset), channel);
+}
+
+std::vector<std::string> ImageList::notes() const {
+  if (!dataset) return {};
+  const Dataset data = read_dataset(dataset);
+  std::vector<std::string> notes;
+  if (!data.labels.empty()) {
+    notes.push_back("labels of the data set: " + labels_text(data.labels));
+  }
+  if (data.channels.size() > 1) {
+    notes.push_back("channel " + channel + " of " + std::to_string(data.channels.size()));
+  }
+  return notes;
 }
 
 }  // namespace larch::cases

@@ -16,6 +16,7 @@
 #include "larch/core/error.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
+#include "larch/io/table/dataset_json.h"
 
 // Groups of flags that several executables have. The Options of an executable hold a group as a
 // member and hand its flags on:
@@ -59,34 +60,39 @@ struct OneImage {
   std::vector<RunInput> inputs() const { return detached_inputs("input", input); }
 };
 
-/// A list of images, or a data set: --list and --dataset.
+/// A list of images, or a data set: --list, --dataset and --channel.
 struct ImageList {
   const char* list_help = "many images: TSV or CSV with the column image, and id if wanted";
   const char* dataset_help = "many images: dataset.json of a Decathlon or nnU-Net folder";
   InputFile list{}, dataset{};
+  std::string channel{};
 
   template <class F>
   void fields(F&& f) {
     f(Field{"list,l", list, list_help}.no_effect_on_results(),
-      Field{"dataset", dataset, dataset_help}.no_effect_on_results());
+      Field{"dataset", dataset, dataset_help}.no_effect_on_results(),
+      Field{"channel", channel,
+            "with --dataset: the channel, by name or number from 0, of several"});
   }
   explicit operator bool() const { return list || dataset; }
-  /// Throws UsageError if both are given.
+  /// Throws UsageError if both are given, or a channel for a list.
   void check() const;
-  /// Throws InputError.
-  std::vector<Case> cases(const CaseColumns& columns = {}) const {
-    return cases_of(list, dataset, columns);
-  }
+  /// The cases, and which frame of their images is the chosen channel. Throws InputError, and
+  /// UsageError for a channel.
+  OneChannel select(const CaseColumns& columns = {}) const;
+  /// What a data set tells of its channels and labels, for people.
+  std::vector<std::string> notes() const;
 };
 
-/// Many images with results of their own in one folder: the list, --output-dir, --write, --format
-/// and --mesh-format. `Product`: an enum of what can be written for each image.
+/// Many images with results of their own in one folder: the list, --output-dir, --write, --format,
+/// --mesh-format and --carry. `Product`: an enum of what can be written for each image.
 template <class Product>
 struct ManyImages {
   ImageList images{};
   OutputDir output_dir{};
   std::vector<Product> write{};
   std::string format = "nii.gz", mesh_format = "vtk";
+  std::vector<std::string> carry{};
 
   template <class F>
   void fields(F&& f) {
@@ -96,7 +102,9 @@ struct ManyImages {
           .no_effect_on_results(),  // the names of the outputs tell it, as they do the formats
       Field{"format", format, "with --list: ending of label and probability maps"}
           .no_effect_on_results(),
-      Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results());
+      Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results(),
+      Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
+          .no_effect_on_results());
   }
   explicit operator bool() const { return static_cast<bool>(images); }
   /// Throws UsageError for a list without a folder, a folder without a list, and a list beside the

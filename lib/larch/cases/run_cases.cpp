@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "larch/app/failures.h"
+#include "larch/cases/status_rows.h"
 #include "larch/cases/status_table.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
@@ -58,6 +59,14 @@ std::map<std::string, double> metrics_of(const Outputs& outputs) {
   return metrics;
 }
 
+/// Columns of the status table beside those of every program.
+std::vector<std::string> column_names(const CaseFolder& folder) {
+  std::vector<std::string> names;
+  for (const FigureColumn& column : folder.figures) names.push_back(column.name);
+  names.insert(names.end(), folder.carried.begin(), folder.carried.end());
+  return names;
+}
+
 /// The bodies of the stages.
 class CaseRunner {
  public:
@@ -73,7 +82,7 @@ class CaseRunner {
     compute_.progress_sink = {};
     compute_.stop = nullptr;
     side_ = compute_;
-    if (run.folder) table_.emplace(run.folder->path, column_names(run.folder->figures), context);
+    if (run.folder) table_.emplace(run.folder->path, column_names(*run.folder), context);
   }
 
   Outputs run() {
@@ -103,12 +112,6 @@ class CaseRunner {
   }
 
  private:
-  static std::vector<std::string> column_names(const std::vector<FigureColumn>& figures) {
-    std::vector<std::string> names;
-    for (const FigureColumn& column : figures) names.push_back(column.name);
-    return names;
-  }
-
   /// Threads and memory of the stages; the computing one keeps context.threads.
   StageLimits plan() {
     StageLimits limits;
@@ -185,10 +188,18 @@ class CaseRunner {
 
   void record(size_t i, const CaseRow& row) {
     jobs_[i] = nullptr;
-    if (table_) table_->add(row);
+    if (table_) table_->add(with_carried(i, row));
     const size_t over = ++over_;
     context_.progress(static_cast<double>(over) / static_cast<double>(jobs_.size()),
                       "case '" + row.id + "' " + to_string(row.counted()));
+  }
+
+  CaseRow with_carried(size_t i, CaseRow row) const {
+    row.figures.resize(run_.folder->figures.size());
+    for (const std::string& column : run_.folder->carried) {
+      row.figures.push_back(run_.cases[i].further.at(column));
+    }
+    return row;
   }
 
   bool is_over(size_t i) {
@@ -355,11 +366,31 @@ void check_names(const CaseRun& run) {
   }
 }
 
+void check_carried(const CaseRun& run) {
+  std::set<std::string> taken{"id", "status", "message", "seconds", "ended"};
+  for (const FigureColumn& column : run.folder->figures) taken.insert(column.name);
+  if (taken.size() + run.folder->carried.size() > kMostStatusColumns) {
+    throw UsageError("--carry: status.tsv would have more than " +
+                     std::to_string(kMostStatusColumns) + " columns; name fewer");
+  }
+  for (const std::string& column : run.folder->carried) {
+    if (!taken.insert(column).second) {
+      throw UsageError("--carry: status.tsv has a column '" + column + "' already");
+    }
+    const auto lacks = [&](const Case& c) { return !c.further.contains(column); };
+    if (std::any_of(run.cases.begin(), run.cases.end(), lacks)) {
+      throw UsageError("--carry: the list has no column '" + column +
+                       "', beside id and the columns that this program reads");
+    }
+  }
+}
+
 }  // namespace
 
 void check_cases(const CaseRun& run) {
   if (!run.folder) return;
   check_names(run);
+  check_carried(run);
   if (!run.folder->writer.require_free) return;
   CaseFiles all;
   for (const Case& c : run.cases) {

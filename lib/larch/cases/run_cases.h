@@ -35,6 +35,8 @@ struct CaseFolder {
   /// What a case is made from, for its records.
   std::function<std::vector<RunInput>(const Case&)> inputs = inputs_of_image;
   std::vector<FigureColumn> figures{};
+  /// Columns of the list (Case::further) that status.tsv gets as well.
+  std::vector<std::string> carried{};
   /// What is said of rejected cases at the end of "in 2 ...".
   std::string rejection = "the result was rejected";
 };
@@ -72,7 +74,8 @@ struct CaseSteps {
 };
 
 /// Checks the names of all files before anything is done. Throws InputError (an id that cannot be a
-/// file name), UsageError (two files of one name, an output that would replace an input) and
+/// file name), UsageError (two files of one name, an output that would replace an input, a carried
+/// column that the list does not have or status.tsv has already) and
 /// OutputError (an output is there that may not be replaced; only if the folder has a writer).
 void check_cases(const CaseRun& run);
 

@@ -6,6 +6,7 @@
 
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
+#include "larch/io/table/dataset_json.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -29,15 +30,16 @@ void read_list(const std::string& name, std::string_view bytes, bool files_exist
 }
 
 // A dataset.json lists files that exist: case_0000.nii and its label do.
-void read_dataset(std::string_view bytes) {
+void read_data_set(std::string_view bytes) {
   static const bool made = [] {
     for (const char* name : {"case_0000.nii", "label.nii"}) fuzz::file_of(name, "");
     return true;
   }();
   fuzz::require(made, "no files");
   const std::string path = fuzz::file_of("dataset.json", bytes);
-  fuzz::accepts({ExitCode::kInput}, "dataset.json",
-                [&] { require_usable(read_dataset_json(path)); });
+  // Usage: two channels of one name, or none of this one.
+  fuzz::accepts({ExitCode::kInput, ExitCode::kUsage}, "dataset.json",
+                [&] { require_usable(one_channel(read_dataset(path), "0").cases); });
 }
 
 void read_labels(std::string_view bytes) {
@@ -72,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       read_list("case.tsv", bytes, true);
       break;
     case 'd':
-      read_dataset(bytes);
+      read_data_set(bytes);
       break;
     default:
       read_labels(bytes);

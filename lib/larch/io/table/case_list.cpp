@@ -4,73 +4,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/table/table.h"
 
 namespace larch {
 namespace {
 namespace fs = std::filesystem;
 
-struct Row {
-  int line = 0;
-  std::vector<std::string> fields;
-};
-
-[[noreturn]] void bad(const std::string& path, int line, const std::string& what) {
-  throw InputError("'" + path + "', line " + std::to_string(line) + ": " + what);
-}
-
-// One row from `at` on. Quotes (CSV only) may enclose separators and line ends; "" is a quote.
-Row take_row(const std::string& path, const std::string& text, size_t& at, int& line) {
-  const bool csv = file_extension(path) == ".csv";
-  Row row{line, {""}};
-  bool quoted = false;
-  for (; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '\n') ++line;
-    if (quoted) {
-      if (c != '"') {
-        row.fields.back() += c;
-      } else if (at + 1 < text.size() && text[at + 1] == '"') {
-        row.fields.back() += text[++at];
-      } else {
-        quoted = false;
-      }
-    } else if (csv && c == '"' && row.fields.back().empty()) {
-      quoted = true;
-    } else if (c == (csv ? ',' : '\t')) {
-      row.fields.emplace_back();
-    } else if (c == '\n') {
-      ++at;
-      break;
-    } else if (c != '\r') {
-      row.fields.back() += c;
-    }
-  }
-  if (quoted) bad(path, row.line, "a quoted field does not end; close the quote");
-  return row;
-}
-
-std::vector<Row> rows_of(const std::string& path) {
-  std::string text = read_file(path);
-  if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
-  if (text.find('\0') != std::string::npos) {
-    throw InputError("'" + path + "': not a text file; give a list in UTF-8");
-  }
-  std::vector<Row> rows;
-  int line = 1;
-  for (size_t at = 0; at < text.size();) {
-    Row row = take_row(path, text, at, line);
-    for (std::string& field : row.fields) {
-      field.erase(0, field.find_first_not_of(' '));
-      field.erase(field.find_last_not_of(' ') + 1);
-    }
-    if (row.fields.size() > 1 || !row.fields[0].empty()) rows.push_back(std::move(row));
-  }
-  return rows;
-}
+constexpr const char* kId = "id";
 
 std::string resolved(const std::string& list, const std::string& name) {
   return (fs::path(list).parent_path() / name).lexically_normal().string();
@@ -83,87 +27,87 @@ std::string id_of(const std::string& image) {
   return is_folder(image) ? name : name.substr(0, name.size() - file_extension(name).size());
 }
 
-void require_existing(const std::string& path, int line, const std::string& what,
-                      const std::string& file) {
-  const std::string why = why_missing(file);
-  if (why.empty()) return;
-  bad(path, line,
-      "the " + what + " '" + file + "' " + why + "; paths are relative to the list's folder");
+/// All columns that a program knows but the id: image and label come first.
+std::vector<CaseColumn> known_columns(const CaseColumns& wanted) {
+  std::vector<CaseColumn> known{{wanted.image, /*is_file=*/true, /*required=*/true},
+                                {wanted.label, /*is_file=*/true, wanted.label_required}};
+  known.insert(known.end(), wanted.more.begin(), wanted.more.end());
+  return known;
 }
 
-struct Columns {
-  size_t count = 0, image = 0, label = 0, id = 0;
-  bool has_label = false, has_id = false;
-};
+void require_columns(const Table& table, const std::vector<CaseColumn>& known) {
+  for (const CaseColumn& column : known) {
+    if (!column.required || table.find(column.name)) continue;
+    std::string names;
+    for (const CaseColumn& one : known) names += one.name + ", ";
+    bad_line(table.path, table.header_line,
+             "no column '" + column.name + "'; the first line names the columns (" + names + kId +
+                 "), parted by " + (file_extension(table.path) == ".csv" ? "commas" : "tabs"));
+  }
+}
 
-Columns columns_of(const std::string& path, const Row& header, const CaseColumns& names) {
-  Columns columns;
-  std::map<std::string, size_t> places;
-  for (size_t i = 0; i < header.fields.size(); ++i) {
-    if (!places.emplace(header.fields[i], i).second) {
-      bad(path, header.line, "the column '" + header.fields[i] + "' stands twice");
+/// The cell of a column; of a file, as it can be opened. Empty where it may be missing and is.
+std::string cell_of(const Table& table, const Table::Row& row, const CaseColumn& column,
+                    bool file_exists) {
+  const auto place = table.find(column.name);
+  const std::string text = place ? row.cells[*place] : "";
+  if (text.empty() && column.required) {
+    bad_line(table.path, row.line,
+             "the " + column.name + " is empty; " + (column.is_file ? "name a file" : "give one"));
+  }
+  if (text.empty() || !column.is_file) return text;
+  std::string file = resolved(table.path, text);
+  const std::string why = file_exists ? why_missing(file) : "";
+  if (!why.empty()) {
+    bad_line(table.path, row.line,
+             "the " + column.name + " '" + file + "' " + why +
+                 "; paths are relative to the list's folder");
+  }
+  return file;
+}
+
+Case case_of(const Table& table, const Table::Row& row, const std::vector<CaseColumn>& known,
+             bool files_exist) {
+  Case found;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    found.further[table.columns[i]] = row.cells[i];
+  }
+  for (const CaseColumn& column : known) {
+    if (table.find(column.name) || column.required) {
+      found.further[column.name] = cell_of(table, row, column, files_exist);
     }
   }
-  for (const std::string& name : {names.image, names.label}) {
-    if (places.contains(name) || (name == names.label && !names.label_required)) continue;
-    bad(path, header.line,
-        "no column '" + name + "'; the first line names the columns (" + names.image + ", " +
-            names.label + ", id), parted by " +
-            (file_extension(path) == ".csv" ? "commas" : "tabs"));
+  const auto take = [&found](const std::string& column) {
+    auto node = found.further.extract(column);
+    return node.empty() ? std::string() : std::move(node.mapped());
+  };
+  found.image = take(known[0].name);
+  found.label = take(known[1].name);
+  found.id = table.find(kId) ? take(kId) : id_of(found.image);
+  if (found.id.empty()) {
+    bad_line(table.path, row.line, "the id is empty; give one, or drop the column");
   }
-  columns.count = header.fields.size();
-  columns.image = places[names.image];
-  columns.has_label = places.contains(names.label);
-  columns.has_id = places.contains("id");
-  if (columns.has_label) columns.label = places[names.label];
-  if (columns.has_id) columns.id = places["id"];
-  return columns;
-}
-
-Case case_of(const std::string& path, const Row& row, const Columns& columns,
-             const CaseColumns& names) {
-  if (row.fields.size() != columns.count) {
-    bad(path, row.line,
-        std::to_string(row.fields.size()) + " fields, but the first line has " +
-            std::to_string(columns.count));
-  }
-  if (row.fields[columns.image].empty())
-    bad(path, row.line, "the " + names.image + " is empty; name a file");
-  if (names.label_required && row.fields[columns.label].empty()) {
-    bad(path, row.line, "the " + names.label + " is empty; name a file");
-  }
-  Case found;
-  found.image = resolved(path, row.fields[columns.image]);
-  if (names.files_exist) require_existing(path, row.line, names.image, found.image);
-  if (columns.has_label && !row.fields[columns.label].empty()) {
-    found.label = resolved(path, row.fields[columns.label]);
-    if (names.files_exist) require_existing(path, row.line, names.label, found.label);
-  }
-  found.id = columns.has_id ? row.fields[columns.id] : id_of(found.image);
-  if (found.id.empty()) bad(path, row.line, "the id is empty; give one, or drop the column");
   return found;
 }
 
 }  // namespace
 
-std::vector<Case> read_case_list(const std::string& path, const CaseColumns& names) {
-  const std::vector<Row> rows = rows_of(path);
-  if (rows.empty()) {
-    throw InputError("'" + path + "': the list is empty; give a header line and one line a case");
-  }
-  const Columns columns = columns_of(path, rows[0], names);
-  if (rows.size() == 1) {
+std::vector<Case> read_case_list(const std::string& path, const CaseColumns& columns) {
+  const Table table = read_table(path);
+  const std::vector<CaseColumn> known = known_columns(columns);
+  require_columns(table, known);
+  if (table.rows.empty()) {
     throw InputError("'" + path + "': the list has a header line but no cases; add some");
   }
   std::vector<Case> cases;
   std::map<std::string, int> lines;
-  for (size_t i = 1; i < rows.size(); ++i) {
-    cases.push_back(case_of(path, rows[i], columns, names));
-    const auto [first, is_new] = lines.emplace(cases.back().id, rows[i].line);
+  for (const Table::Row& row : table.rows) {
+    cases.push_back(case_of(table, row, known, columns.files_exist));
+    const auto [first, is_new] = lines.emplace(cases.back().id, row.line);
     if (!is_new) {
-      bad(path, rows[i].line,
-          "the id '" + cases.back().id + "' stands in line " + std::to_string(first->second) +
-              " already; give a column 'id' with different names");
+      bad_line(path, row.line,
+               "the id '" + cases.back().id + "' stands in line " + std::to_string(first->second) +
+                   " already; give a column 'id' with different names");
     }
   }
   return cases;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,29 +14,31 @@ struct Case {
   std::string id;  ///< column `id`, else the image's file name without folder and endings
   std::string image;
   std::string label;  ///< empty if the list has no label for this image
+  /// The cells of all other columns by their names; of files, as they can be opened.
+  std::map<std::string, std::string> further{};
 };
 
-/// Names of the two columns of files.
+/// A column that a program knows, beside id, image and label.
+struct CaseColumn {
+  std::string name;
+  bool is_file = false;   ///< relative to the list's folder
+  bool required = false;  ///< the column has to be there, and no cell of it may be empty
+};
+
+/// What a program wants of a list.
 struct CaseColumns {
-  std::string image = "image";
-  std::string label = "label";
+  std::string image = "image";  ///< the name of this column
+  std::string label = "label";  ///< the name of this column
   bool label_required = false;
   bool files_exist = true;  ///< false: files that are missing are not looked for yet
+  std::vector<CaseColumn> more{};
 };
 
-/// Reads a TSV (or CSV if the path ends so) with a header line: column `image`, and optionally
-/// `label` and `id`, in any order (the first two may have other names); other columns are ignored.
-/// Paths are relative to the list's folder. CSV fields may stand in double quotes. A byte order
-/// mark, CR LF line ends and empty lines are accepted. Throws InputError, with the line number:
-/// empty list, missing column, missing image or label file (unless
-/// columns.files_exist is false), ids that repeat, wrong number of
-/// fields.
+/// Reads a list, which is a table (table.h) with a column `image`, and optionally `label` and `id`,
+/// in any order (the first two may have other names), and the columns that `columns` adds. What the
+/// program does not know is kept. Paths are relative to the list's folder. Throws InputError, with
+/// the line number: as read_table, no cases, a missing column, an empty cell that is required, a
+/// missing file (unless columns.files_exist is false), ids that repeat.
 std::vector<Case> read_case_list(const std::string& path, const CaseColumns& columns = {});
-
-/// Reads the training cases of a dataset.json: the Medical Segmentation Decathlon's ("training" is
-/// an array of {image, label}), or nnU-Net version 2's (channel_names, file_ending; images are in
-/// imagesTr/<id>_0000<file_ending>, labels in labelsTr/<id><file_ending>). More than one
-/// channel is an error. Throws InputError.
-std::vector<Case> read_dataset_json(const std::string& path);
 
 }  // namespace larch

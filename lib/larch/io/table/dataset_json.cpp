@@ -1,29 +1,30 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include "larch/io/table/dataset_json.h"
+
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
 #include <filesystem>
+#include <limits>
+#include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/io/table/case_list.h"
 
 namespace larch {
 namespace {
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
+
+/// More channels are a mistake: each case is asked for as many files.
+constexpr size_t kMostChannels = 10'000;
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
   throw InputError("'" + path + "': " + what);
-}
-
-void require_one_channel(const std::string& path, const json& dataset, const char* key) {
-  const auto channels = dataset.find(key);
-  if (channels != dataset.end() && channels->is_object() && channels->size() > 1) {
-    bad(path, "the images have " + std::to_string(channels->size()) +
-                  " channels; write one channel to a data set of its own");
-  }
 }
 
 void require_file(const std::string& path, const std::string& file) {
@@ -31,89 +32,279 @@ void require_file(const std::string& path, const std::string& file) {
   if (!why.empty()) bad(path, "the file '" + file + "' " + why);
 }
 
-std::string stem(const std::string& file) {
-  const std::string name = fs::path(file).filename().string();
-  return name.substr(0, name.size() - file_extension(name).size());
+/// The number that a whole text is; none if it is another text.
+std::optional<int32_t> number_of(const std::string& text) {
+  int32_t number = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc{} || end != last) return std::nullopt;
+  return number;
 }
 
-std::vector<Case> decathlon_cases(const std::string& path, const json& training) {
-  const fs::path folder = fs::path(path).parent_path();
-  std::vector<Case> cases;
-  for (size_t i = 0; i < training.size(); ++i) {
-    const json& item = training[i];
-    const std::string where = "/training/" + std::to_string(i);
-    if (!item.is_object() || !item.contains("image") || !item["image"].is_string() ||
-        !item.contains("label") || !item["label"].is_string()) {
-      bad(path, where + ": expected an object with the strings image and label");
+/// Names of the channels: {"0": "CT"}, ["CT"] or "CT".
+std::vector<std::string> channels_of(const std::string& path, const Json& dataset) {
+  for (const std::string key : {"channel_names", "modality"}) {
+    const auto found = dataset.find(key);
+    if (found == dataset.end()) continue;
+    if (found->is_string()) return {found->get<std::string>()};
+    const std::string where = "/" + key + ": expected {\"0\": NAME, \"1\": NAME, ...}";
+    if (!found->is_structured() || found->size() > kMostChannels) bad(path, where);
+    std::vector<std::string> names(found->size());
+    std::vector<bool> seen(found->size(), false);
+    for (const auto& [number, name] : found->items()) {  // of a list: its places
+      const auto at = number_of(number);
+      const bool is_place = at && *at >= 0 && static_cast<size_t>(*at) < names.size();
+      if (!is_place || !name.is_string() || seen[static_cast<size_t>(*at)]) bad(path, where);
+      seen[static_cast<size_t>(*at)] = true;
+      names[static_cast<size_t>(*at)] = name.get<std::string>();
     }
-    Case found;
-    found.image = (folder / item["image"].get<std::string>()).lexically_normal().string();
-    found.label = (folder / item["label"].get<std::string>()).lexically_normal().string();
-    found.id = stem(found.image);
+    return names;
+  }
+  return {};
+}
+
+int32_t label_value(const std::string& path, const std::string& name, const Json& value) {
+  const bool is_label =
+      value.is_number_integer() && value >= 0 && value <= std::numeric_limits<int32_t>::max();
+  if (!is_label) bad(path, "/labels/" + name + ": expected a label, a whole number from 0 on");
+  return value.get<int32_t>();
+}
+
+/// {"liver": 1} and {"both": [1, 2]}, or the other way round: {"1": "liver"}.
+std::vector<DatasetLabel> labels_of(const std::string& path, const Json& dataset) {
+  std::vector<DatasetLabel> labels;
+  const auto found = dataset.find("labels");
+  if (found == dataset.end()) return labels;
+  if (!found->is_object()) bad(path, "/labels: expected an object such as {\"liver\": 1}");
+  for (const auto& [key, value] : found->items()) {
+    DatasetLabel label{key, {}};
+    if (value.is_string()) {
+      const auto number = number_of(key);
+      if (!number || *number < 0) {
+        bad(path, "/labels/" + key + ": expected a label, a whole number from 0 on, as the key");
+      }
+      label = {value.get<std::string>(), {*number}};
+    } else if (value.is_array()) {
+      for (const Json& one : value) label.values.push_back(label_value(path, key, one));
+      if (label.values.empty()) bad(path, "/labels/" + key + ": a region without labels");
+    } else {
+      label.values.push_back(label_value(path, key, value));
+    }
+    labels.push_back(std::move(label));
+  }
+  std::sort(labels.begin(), labels.end(), [](const DatasetLabel& a, const DatasetLabel& b) {
+    return std::pair(a.values, a.name) < std::pair(b.values, b.name);
+  });
+  return labels;
+}
+
+std::string text_of(const std::string& path, const Json& object, const char* key,
+                    const std::string& where) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end() || !found->is_string()) {
+    bad(path, where + ": expected an object with the strings image and label");
+  }
+  return found->get<std::string>();
+}
+
+/// "<stem>_0001<ending>" of channel 1.
+std::string channel_file(const fs::path& stem, size_t channel, const std::string& ending) {
+  char number[16];
+  std::snprintf(number, sizeof number, "_%04zu", channel);
+  return stem.string() + number + ending;
+}
+
+std::string joined(const std::string& path, const std::string& name) {
+  return (fs::path(path).parent_path() / name).lexically_normal().string();
+}
+
+/// The files of an image of a list "training": itself, or as nnU-Net names one per channel.
+std::vector<std::string> files_of(const std::string& path, const std::string& image,
+                                  size_t channels) {
+  const std::string ending = file_extension(image);
+  const std::string stem = image.substr(0, image.size() - ending.size());
+  if (!why_missing(image).empty() && why_missing(channel_file(stem, 0, ending)).empty()) {
+    std::vector<std::string> files;
+    for (size_t i = 0; i < std::max<size_t>(1, channels); ++i) {
+      files.push_back(channel_file(stem, i, ending));
+      require_file(path, files.back());
+    }
+    return files;
+  }
+  require_file(path, image);
+  return {image};
+}
+
+std::vector<DatasetCase> listed_cases(const std::string& path, const Json& training,
+                                      size_t channels) {
+  std::vector<DatasetCase> cases;
+  for (size_t i = 0; i < training.size(); ++i) {
+    const std::string where = "/training/" + std::to_string(i);
+    const std::string name = text_of(path, training[i], "image", where);
+    const std::string image = joined(path, name);
+    DatasetCase found;
+    found.label = joined(path, text_of(path, training[i], "label", where));
+    const std::string file = fs::path(image).filename().string();
+    found.id = file.substr(0, file.size() - file_extension(file).size());
     if (found.id.empty()) {
-      bad(path, where + ": the image '" + item["image"].get<std::string>() +
+      bad(path, where + ": the image '" + name +
                     "' has no name that a case could be called by; name a file");
     }
-    require_file(path, found.image);
+    found.images = files_of(path, image, channels);
     require_file(path, found.label);
     cases.push_back(std::move(found));
   }
   return cases;
 }
 
-std::vector<Case> nnunet_cases(const std::string& path, const json& dataset) {
+/// {"dataset": {<id>: {"images": [...], "label": ...}}}.
+std::vector<DatasetCase> named_cases(const std::string& path, const Json& named, size_t channels) {
+  std::vector<DatasetCase> cases;
+  for (const auto& [id, files] : named.items()) {
+    const std::string where = "/dataset/" + id;
+    const auto images = files.is_object() ? files.find("images") : files.end();
+    if (!files.is_object() || images == files.end() || !images->is_array()) {
+      bad(path, where + ": expected an object with the list images and the string label");
+    }
+    DatasetCase found;
+    found.id = id;
+    found.label = joined(path, text_of(path, files, "label", where));
+    for (const Json& image : *images) {
+      if (!image.is_string()) bad(path, where + "/images: expected strings");
+      found.images.push_back(joined(path, image.get<std::string>()));
+      require_file(path, found.images.back());
+    }
+    if (id.empty() || found.images.size() != std::max<size_t>(1, channels)) {
+      bad(path, where + ": expected an id and one image per channel");
+    }
+    require_file(path, found.label);
+    cases.push_back(std::move(found));
+  }
+  return cases;
+}
+
+std::vector<DatasetCase> nnunet_cases(const std::string& path, const Json& dataset,
+                                      size_t channels) {
   if (!dataset["file_ending"].is_string()) bad(path, "/file_ending: expected a string");
-  const std::string ending = dataset["file_ending"].get<std::string>();
-  const std::string suffix = "_0000" + ending;
+  const auto ending = dataset["file_ending"].get<std::string>();
+  const std::string suffix = channel_file("", 0, ending);
   const fs::path folder = fs::path(path).parent_path();
   const fs::path images = folder / "imagesTr";
   if (ending.empty() || !is_folder(images.string())) {
     bad(path, "the folder '" + images.string() + "' or the file ending is missing");
   }
-  std::vector<Case> cases;
+  std::vector<DatasetCase> cases;
   for (const std::string& image : files_in(images.string())) {
     const std::string name = fs::path(image).filename().string();
     if (name.size() <= suffix.size() || !name.ends_with(suffix)) continue;
-    Case found;
+    DatasetCase found;
     found.id = name.substr(0, name.size() - suffix.size());
-    found.image = image;
+    found.images.push_back(image);
+    for (size_t i = 1; i < channels; ++i) {
+      found.images.push_back(channel_file(images / found.id, i, ending));
+      require_file(path, found.images.back());
+    }
     found.label = (folder / "labelsTr" / (found.id + ending)).string();
     require_file(path, found.label);
     cases.push_back(std::move(found));
   }
-  std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
+  std::sort(cases.begin(), cases.end(),
+            [](const DatasetCase& a, const DatasetCase& b) { return a.id < b.id; });
   return cases;
+}
+
+/// "0 T1, 1 T2".
+std::string channels_text(const std::vector<std::string>& channels) {
+  std::string text;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(i) + " " + channels[i];
+  }
+  return text;
+}
+
+size_t chosen_channel(const Dataset& dataset, const std::string& channel) {
+  const std::vector<std::string>& names = dataset.channels;
+  const std::string have = "'" + dataset.path + "' has " +
+                           std::to_string(std::max<size_t>(1, names.size())) + " channels (" +
+                           channels_text(names) + ")";
+  if (channel.empty()) {
+    if (names.size() <= 1) return 0;
+    throw UsageError(have + ", and one is taken: choose it by name or number with --channel");
+  }
+  const auto count = std::count(names.begin(), names.end(), channel);
+  if (count > 1) {
+    throw UsageError("--channel: " + have + ", of which several are called '" + channel +
+                     "'; give the number");
+  }
+  if (count == 1) {
+    return static_cast<size_t>(std::find(names.begin(), names.end(), channel) - names.begin());
+  }
+  const auto number = number_of(channel);
+  if (number && *number >= 0 && static_cast<size_t>(*number) < std::max<size_t>(1, names.size())) {
+    return static_cast<size_t>(*number);
+  }
+  throw UsageError("--channel: " + have + ", none of which is '" + channel + "'");
 }
 
 }  // namespace
 
-std::vector<Case> read_dataset_json(const std::string& path) {
+Dataset read_dataset(const std::string& path) {
   const std::string text = read_file(path);
-  json dataset;
+  Json json;
   try {
-    dataset = json::parse(text);
-  } catch (const json::exception& error) {
+    json = Json::parse(text);
+  } catch (const Json::exception& error) {
     bad(path, std::string("not valid JSON: ") + error.what());
   }
-  if (!dataset.is_object()) bad(path, "expected a JSON object, a dataset.json");
-  require_one_channel(path, dataset, "modality");
-  require_one_channel(path, dataset, "channel_names");
-  std::vector<Case> cases;
-  if (dataset.contains("training") && dataset["training"].is_array()) {
-    cases = decathlon_cases(path, dataset["training"]);
-  } else if (dataset.contains("file_ending")) {
-    cases = nnunet_cases(path, dataset);
+  if (!json.is_object()) bad(path, "expected a JSON object, a dataset.json");
+  Dataset dataset{path, channels_of(path, json), labels_of(path, json), {}};
+  const size_t channels = dataset.channels.size();
+  if (json.contains("training") && json["training"].is_array()) {
+    dataset.cases = listed_cases(path, json["training"], channels);
+  } else if (json.contains("dataset") && json["dataset"].is_object()) {
+    dataset.cases = named_cases(path, json["dataset"], channels);
+  } else if (json.contains("file_ending")) {
+    dataset.cases = nnunet_cases(path, json, channels);
   } else {
     bad(path, "neither a list 'training' (Decathlon) nor 'file_ending' (nnU-Net version 2)");
   }
-  if (cases.empty()) bad(path, "the data set has no training cases");
-  for (size_t i = 1; i < cases.size(); ++i) {
-    const auto same = [&](const Case& other) { return other.id == cases[i].id; };
-    if (std::any_of(cases.begin(), cases.begin() + static_cast<int64_t>(i), same)) {
-      bad(path, "two cases have the id '" + cases[i].id + "'; rename one of them");
+  if (dataset.cases.empty()) bad(path, "the data set has no training cases");
+  std::set<std::string> ids;
+  for (const DatasetCase& c : dataset.cases) {
+    if (!ids.insert(c.id).second) {
+      bad(path, "two cases have the id '" + c.id + "'; rename one of them");
     }
   }
-  return cases;
+  return dataset;
+}
+
+OneChannel one_channel(const Dataset& dataset, const std::string& channel) {
+  const size_t chosen = chosen_channel(dataset, channel);
+  OneChannel one;
+  for (const DatasetCase& c : dataset.cases) {
+    const bool in_one_file = c.images.size() == 1 && dataset.channels.size() > 1;
+    if (in_one_file) one.frame = static_cast<int>(chosen) + 1;
+    one.cases.push_back({c.id, c.images[in_one_file ? 0 : chosen], c.label});
+  }
+  const auto is_mixed = [&](const DatasetCase& c) {
+    return c.images.size() != dataset.cases.front().images.size();
+  };
+  if (std::any_of(dataset.cases.begin(), dataset.cases.end(), is_mixed)) {
+    bad(dataset.path, "some cases have one file for all channels, others one per channel");
+  }
+  return one;
+}
+
+std::string labels_text(const std::vector<DatasetLabel>& labels) {
+  std::string text;
+  for (const DatasetLabel& label : labels) {
+    std::string values;
+    for (const int32_t value : label.values) {
+      values += (values.empty() ? "" : "+") + std::to_string(value);
+    }
+    text += (text.empty() ? "" : ", ") + values + " " + label.name;
+  }
+  return text;
 }
 
 }  // namespace larch

@@ -115,6 +115,7 @@ cases::CaseRun run_of(const BatchRequest& request, const CaseWriter& writer) {
   cases::CaseFolder folder{request.folder, writer,
                            [&request](const Case& c) { return files_of(request, c).names(); }};
   folder.figures = {{"voxels", /*is_count=*/true}, {"volume_ml"}};
+  folder.carried = request.carried;
   folder.rejection = "nothing was detected";
   return {request.cases, request.memory_bytes, folder};
 }

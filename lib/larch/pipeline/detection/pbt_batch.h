@@ -24,6 +24,7 @@ struct BatchRequest {
   /// As in DetectionJob; if given, also what the cases in flight may take on the host together,
   /// unless one takes more by itself.
   int64_t memory_bytes = 0;
+  std::vector<std::string> carried{};  ///< columns of the list that go to status.tsv
 };
 
 /// The files of one of its cases.
