@@ -28,7 +28,7 @@ struct Options {
       Field{"reference,r", reference, "the truth, on the same grid"},
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
           .no_effect_on_results(),
-      Field{"table", table, "TSV with one line a case and structure"}, allow_field(allow));
+      Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow));
   }
   ListedInputs listed_inputs() const;
   void check() const {

@@ -133,7 +133,7 @@ TEST_CASE("TIFF pages that share their voxels hold no more than the file") {
   CHECK(io::check_tiff(folder / "same.tif") <= static_cast<int64_t>(bytes.size()) * 64 * 32);
 }
 
-TEST_CASE("subsampled colours of a TIFF picture take less than three bytes a pixel") {
+TEST_CASE("subsampled colours of a TIFF picture take less than three bytes per pixel") {
   const TemporaryFolder folder;
   // 2x2 pixels share their two colour values: 6 bytes instead of 12.
   TiffMaker colours;

@@ -72,7 +72,7 @@ struct CommonFlags {
       Field{"quiet,q", quiet, "only warnings and errors"},
       Field{"verbose,v", verbose, "more to read; may be repeated"},
       Field{"log-file", log_file, "append the log, with times, to this file as well"},
-      Field{"log-format", log_format, "lines for people or one JSON object a line"},
+      Field{"log-format", log_format, "lines for people or one JSON object per line"},
       Field{"progress", progress, "how progress is shown; auto: a bar on a terminal, else lines"},
       Field{"report", report, "write metrics, status, outputs and seconds as JSON; - is stdout"},
       Field{"no-sidecar", no_sidecar,

@@ -21,7 +21,7 @@ namespace larch {
 
 inline constexpr bool kBuiltWithCuda = LARCH_WITH_CUDA != 0;
 
-/// The implementations of one operation, one slot a kind of device. A null slot is a clean error;
+/// The implementations of one operation, one slot per kind of device. A null slot is a clean error;
 /// there is no fallback.
 template <class R>
 struct Dispatch;

@@ -7,7 +7,7 @@
 
 namespace larch {
 
-/// A colour picture: 3 bytes a pixel (red, green, blue), rows from top to bottom.
+/// A colour picture: 3 bytes per pixel (red, green, blue), rows from top to bottom.
 /// Invariant kept by its makers: rgb.size() == 3 * width * height.
 struct RgbImage {
   int width = 0;

@@ -29,7 +29,7 @@ struct VolumeView {
   }
 };
 
-/// An image on the host: a grid and one value a voxel. Invariant: voxels.size() == grid.voxels().
+/// An image on the host: a grid and one value per voxel. Invariant: voxels.size() == grid.voxels().
 template <class T>
 class Volume {
  public:

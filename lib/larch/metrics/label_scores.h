@@ -71,7 +71,7 @@ struct SummaryRow {
 /// In the order in which structures and scores first occur.
 std::vector<SummaryRow> summarise(std::span<const CaseScores> cases);
 
-/// A TSV with the columns id, structure and one a score; "n/a" for NaN. Numbers are the shortest
+/// A TSV with the columns id, structure and one per score; "n/a" for NaN. Numbers are the shortest
 /// that read back the same.
 std::string to_tsv(std::span<const CaseScores> cases);
 

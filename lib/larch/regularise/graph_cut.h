@@ -67,11 +67,11 @@ struct GraphCutConfig {
 ///
 /// when it is cut, where dV is the volume of a voxel and phi_k the solid angle of the directions
 /// that are nearer to the line of e_k than to any other edge's (sum over k = 2 pi). This is the
-/// Cauchy-Crofton formula with one line family an edge direction; it holds for anisotropic spacing
-/// and sheared grids, since e_k is the edge in world space. Where one axis has a single voxel the
-/// edges lie in the plane (4 or 8 neighbours) and w_k = dV * phi_k / (2 * |e_k|) with plane angles
-/// (sum = pi): the length of the contour times the thickness. Surface on the border of the volume
-/// is free. weights = contrast multiplies an edge by exp(-(I_a - I_b)^2 / (2 sigma^2)).
+/// Cauchy-Crofton formula with one family of lines per direction of edges; it holds for anisotropic
+/// spacing and sheared grids, since e_k is the edge in world space. Where one axis has a single
+/// voxel the edges lie in the plane (4 or 8 neighbours) and w_k = dV * phi_k / (2 * |e_k|) with
+/// plane angles (sum = pi): the length of the contour times the thickness. Surface on the border of
+/// the volume is free. weights = contrast multiplies an edge by exp(-(I_a - I_b)^2 / (2 sigma^2)).
 ///
 /// Only voxels in the band are free: those with probability in [band_low, band_high] or within
 /// band_voxels (in each axis) of the surface at 0.5; the others keep l = (p > 0.5) and act on their

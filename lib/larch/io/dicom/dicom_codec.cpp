@@ -185,7 +185,7 @@ void check_agreement(const Codestream& stream, const gdcm::TransferSyntax& synta
   const bool jpeg2000 = stream.kind == Codestream::Kind::kJpeg2000;
   if (stream.precision < (jpeg2000 ? 1 : 2) || stream.precision > 16 ||
       stream.precision > format.bits_allocated) {
-    bad("have " + std::to_string(stream.precision) + " bits a sample, against " +
+    bad("have " + std::to_string(stream.precision) + " bits per sample, against " +
         std::to_string(format.bits_allocated) + " allocated");
   }
   if (stream.subsampled) bad("have fewer samples than pixels");

@@ -364,7 +364,7 @@ Held check_claims(TiffBytes& file, const Directory& fields) {
   const uint64_t samples = number(file, fields, kSamplesPerPixel, 1);
   if (bits == 0 || bits > 64 || samples == 0 || samples > 65535) {
     bad(file.path(), "the header gives " + std::to_string(samples) + " values of " +
-                         std::to_string(bits) + " bits a pixel");
+                         std::to_string(bits) + " bits per pixel");
   }
   // Of the colours of YCbCr up to 16 pixels share two values.
   const uint64_t shared = number(file, fields, kPhotometric, 1) == kYCbCr ? 3 : 1;
@@ -439,7 +439,7 @@ int64_t check_tiff(const std::string& path) {
     kinds.add(file, page);
   }
   kinds.check(path);
-  // A file of one bit a pixel becomes one byte a pixel, and a palette three.
+  // A file of one bit per pixel becomes one byte per pixel, and a palette three.
   return static_cast<int64_t>(std::min<uint64_t>(times(held.most(), 32), INT64_MAX));
 }
 

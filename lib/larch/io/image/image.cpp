@@ -78,7 +78,7 @@ void write_by_tiff(const std::string& path, const Pixels& pixels) {
   });
 }
 
-// One row a format; a new one needs nothing else.
+// One row per format. A new format needs nothing else.
 struct Format {
   const char* extension;
   RawImage (*read)(const std::string& path, const Selection& selection);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// STL: binary (80 bytes, count, 50 bytes a triangle) or ASCII ("solid ... facet ... vertex x y z").
+// STL: binary (80 bytes, count, 50 bytes per triangle) or ASCII ("solid ... facet ... vertex x y
+// z").
 #include <algorithm>
 #include <cstring>
 #include <map>
