@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "larch/core/stream.h"
+#include "larch/pbt/evaluate/candidates.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "tests/unit/pbt/pbt_difference_features.h"
 
@@ -67,6 +69,28 @@ TEST_CASE("the posteriors of a list of voxels are the same on both devices", "[p
         CHECK(pbt::posterior(compiled, set, {}, context).empty());
       }
       CHECK(found[0] == found[1]);
+    }
+  }
+}
+
+TEST_CASE("the best candidates are the same on both devices", "[pbt::top_candidates]") {
+  for (const uint32_t values : {2u, 300u, 1u << 24}) {  // the fewer, the more voxels are equal
+    std::vector<float> p(100003);
+    for (size_t i = 0; i < p.size(); ++i) {
+      p[i] = static_cast<float>(hash_below(5, 6, i, values)) / static_cast<float>(values);
+    }
+    for (const int64_t count : {1, 7, 1000, 60000, 100003, 200000}) {
+      std::vector<std::vector<pbt::Candidate>> found;
+      for (const Context& context : {cuda_context(), fixtures::context_of(2)}) {
+        const Buffer<float> there(context.device, std::span<const float>(p));
+        found.push_back(pbt::top_candidates(there, count, context));
+      }
+      REQUIRE(found[0].size() == found[1].size());
+      const bool same = std::equal(found[0].begin(), found[0].end(), found[1].begin(),
+                                   [](const pbt::Candidate& a, const pbt::Candidate& b) {
+                                     return a.voxel == b.voxel && a.probability == b.probability;
+                                   });
+      CHECK(same);
     }
   }
 }

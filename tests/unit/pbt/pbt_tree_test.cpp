@@ -8,6 +8,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
+#include "larch/pbt/evaluate/candidates.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/model.h"
 #include "tests/unit/pbt/pbt_fixtures.h"

@@ -3,7 +3,6 @@
 #include "larch/pbt/evaluate/evaluate.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <type_traits>
 
@@ -161,21 +160,6 @@ std::vector<float> posterior(const CompiledModel& model, const image::IntegralSe
              PosteriorJob{set.layouts, set.data.data(), model.plan.get(), voxels, out.data()},
              context);
   return out;
-}
-
-std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count) {
-  std::vector<int64_t> order(static_cast<size_t>(probability.voxels()));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  const auto keep = static_cast<std::ptrdiff_t>(
-      std::clamp<int64_t>(count, 0, static_cast<int64_t>(order.size())));
-  std::partial_sort(order.begin(), order.begin() + keep, order.end(), [&](int64_t a, int64_t b) {
-    return probability[a] != probability[b] ? probability[a] > probability[b] : a < b;
-  });
-  std::vector<Candidate> best;
-  for (std::ptrdiff_t i = 0; i < keep; ++i) {
-    best.push_back({order[static_cast<size_t>(i)], probability[order[static_cast<size_t>(i)]]});
-  }
-  return best;
 }
 
 }  // namespace larch::pbt

@@ -39,14 +39,6 @@ void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set
 std::vector<float> posterior(const CompiledModel& model, const image::IntegralSet& set,
                              std::span<const Vec3i> voxels, const Context& context);
 
-/// A voxel and its probability.
-struct Candidate {
-  int64_t voxel = 0;  ///< linear index
-  float probability = 0;
-};
-/// The `count` most probable voxels, by descending probability, then ascending index.
-std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t count);
-
 /// What one implementation receives; every pointer is of its device, except those of the host.
 struct EvaluateJob {
   Vec3i size{};

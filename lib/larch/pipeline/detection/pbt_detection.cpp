@@ -15,6 +15,7 @@
 #include "larch/filters/components.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
+#include "larch/pbt/evaluate/candidates.h"
 #include "larch/pbt/evaluate/slabs.h"
 
 namespace larch::pipeline {
