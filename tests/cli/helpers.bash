@@ -71,3 +71,59 @@ test_data() {
   data=$LARCH_TEST_DATA/$1
   [ -e "$data" ] || { echo "$data is not there"; return 1; }
 }
+
+# --- for the files on pbt-detect with lists
+
+# Four images, a model, and what it finds on each image by itself; for setup_file.
+make_detect_cases() {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
+  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
+  cd "$BATS_FILE_TMPDIR"
+  cat > tiny.json <<'JSON'
+{
+  "labels": {"class_name": "ball", "class_value": 3},
+  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 2},
+  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
+  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
+}
+JSON
+  "$BIN/pbt-train" --list train.tsv --output m.pbt --config tiny.json -q
+  echo "image" > cases.tsv
+  for i in 0 1 2 3; do
+    echo "image_$i.nii.gz" >> cases.tsv
+    "$BIN/pbt-detect" -m m.pbt -i image_$i.nii.gz -o one_$i.nii.gz --mesh one_$i.vtk -q --threads 1 \
+      --probability one_$i.probability.nii.gz --qc one_$i.png --candidates one_$i.candidates.tsv
+  done
+}
+
+# A fresh folder with links to them; for setup.
+use_detect_cases() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+  ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+detect() { "$BIN/pbt-detect" --model m.pbt "$@"; }
+batch() { detect --list cases.tsv --output-dir out "$@"; }
+
+same_as_single() {  # ENDING...: out/image_<i>ENDING is one_<i>ENDING
+  local i ending
+  for i in 0 1 2 3; do
+    for ending in "$@"; do
+      cmp "out/image_$i$ending" "one_$i$ending"
+    done
+  done
+}
+
+# status CODE: asserts on `rows`, a dictionary of the status table by id.
+status() {
+  python "
+import csv
+text = open('out/status.tsv').read()
+assert text.endswith('\n')
+table = list(csv.DictReader(text.splitlines(), delimiter='\t'))
+assert list(table[0]) == ['id', 'status', 'message', 'seconds', 'voxels', 'volume_ml', 'ended'], table[0]
+rows = {r['id']: r for r in table}
+assert len(rows) == len(table)
+$1"
+}

@@ -478,25 +478,6 @@ open('pair.img.gz', 'wb').write(gzip.compress(b'\0\0\0\x41' + bytes[4:]))"
   has err.txt "Read-only file system"
 }
 
-@test "6: a full disk leaves none of the outputs and no part of one" {
-  small_disk disk 40
-  expect 6 on_case -o seg.nii.gz --probability disk/p.nii.gz --mesh disk/s.vtk --qc disk/qc.png
-  has err.txt "No space left on device"
-  [ -z "$(ls -A disk)" ]
-  absent seg.nii.gz seg.tsv seg.nii.gz.json
-  no_temporaries
-}
-
-@test "6: a limit on file sizes, for each kind of output" {
-  for flag in "--probability p.nii.gz" "--probability p.nrrd" "--mesh s.vtk" "--mesh s.gii" \
-      "--qc qc.png"; do
-    (ulimit -f 1; expect 6 on_case ${flag} --no-sidecar)
-    has err.txt "cannot write '${flag#* }'"
-    absent "${flag#* }"
-  done
-  no_temporaries
-}
-
 @test "--dry-run checks and writes nothing" {
   expect 0 on_case -o seg.nii.gz --mesh s.vtk --dry-run
   has err.txt "would write seg.nii.gz"
