@@ -136,6 +136,23 @@ std::vector<Row> picture_rows() {
 }
 
 /// The messages of the page: the code in the third column of its tables, without those of DICOM.
+std::vector<Row> itk_rows() {
+  const std::string vtk = "# vtk DataFile Version 3.0\ntitle\n", some(600, '\1');
+  std::string mrc(1024, '\0');
+  mrc.replace(92, 4, "\xff\xff\xff\x7f");
+  return {{"stored as text (ASCII)", "a.vtk", vtk + "ASCII\n"},
+          {"of other things than an image", "a.vtk", vtk + "BINARY\nDATASET POLYDATA\n"},
+          {"longer than 200 characters", "a.vtk", vtk + some},
+          {"shorter than the header", "a.gipl", "short"},
+          {"is not in the file", "a.mrc", mrc},
+          {"MINC is not read", "a.mnc", some},
+          {"HDF5 is not read", "a.h5", some},
+          {"Bruker's files are not read", "2dseq", some},
+          {"convert it to NIfTI", "a.spr", some},
+          {"is not read: its reader trusts", "a.bmp", some},
+          {"JPEG 2000 files are not read", "a.jp2", some}};
+}
+
 std::set<std::string> promised() {
   const char* source = std::getenv("LARCH_SOURCE_DIR");
   std::istringstream page(
@@ -167,7 +184,8 @@ TEST_CASE("every message of the reader's page is given, and no other is promised
   CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "sound.nii", ninth); }),
              Catch::Contains("there is no frame"));
   std::set<std::string> given{"no such file or folder", "there is no frame"};
-  for (const auto& rows : {general_rows(nifti), nifti_rows(nifti), text_rows(), picture_rows()}) {
+  for (const auto& rows :
+       {general_rows(nifti), nifti_rows(nifti), text_rows(), picture_rows(), itk_rows()}) {
     for (const Row& row : rows) {
       INFO(row.message);
       CHECK_THAT(reading_error(folder, row.bytes, row.name), Catch::Contains(row.message));

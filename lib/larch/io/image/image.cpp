@@ -15,6 +15,7 @@
 #include "larch/io/formats/meta.h"
 #include "larch/io/formats/nifti.h"
 #include "larch/io/formats/nrrd.h"
+#include "larch/io/formats/raw_check.h"
 #include "larch/io/image/itk_image.h"
 
 namespace larch {
@@ -103,6 +104,12 @@ constexpr Format kFormats[] = {
     {".tiff", read_by_tiff, probe_by_tiff, write_by_tiff, true},
     {".jpg", read_by_jpeg, probe_by_jpeg, nullptr},
     {".jpeg", read_by_jpeg, probe_by_jpeg, nullptr},
+    {".vtk", read_by_itk, probe_by_itk, nullptr},
+    {".gipl", read_by_itk, probe_by_itk, nullptr},
+    {".gipl.gz", read_by_itk, probe_by_itk, nullptr},
+    {".mrc", read_by_itk, probe_by_itk, nullptr},
+    {".rec", read_by_itk, probe_by_itk, nullptr},
+    {".pic", read_by_itk, probe_by_itk, nullptr},
 };
 
 std::string known_extensions(bool for_writing) {
@@ -128,6 +135,8 @@ const Format& format_for_reading(const std::string& path) {
   }
   const Format* format = find_format(path);
   if (format != nullptr) return *format;
+  const std::string why = why_refused(path);
+  if (!why.empty()) throw InputError("cannot read '" + path + "': " + why);
   throw InputError("cannot read '" + path + "': neither DICOM nor a known ending (" +
                    known_extensions(false) + ")");
 }

@@ -2,13 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/image/itk_image.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <vector>
 
+#include <itkBioRadImageIO.h>
+#include <itkGiplImageIO.h>
+#include <itkMRCImageIO.h>
 #include <itkMultiThreaderBase.h>
 #include <itkTIFFImageIO.h>
+#include <itkVTKImageIO.h>
 
 #include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/io/formats/raw_check.h"
 #include "larch/io/formats/tiff_check.h"
 
 namespace larch::io {
@@ -85,20 +93,36 @@ int checked_size(itk::SizeValueType n, const std::string& path) {
 Header header_of(const itk::ImageIOBase& io, const std::string& path) {
   Header header;
   const unsigned dimensions = io.GetNumberOfDimensions();
-  if (dimensions > 3) bad(path, "its pages have several dimensions; it is damaged");
+  if (dimensions > 3) bad(path, "more than three dimensions; it is damaged, or of several frames");
   header.grid.size = {1, 1, 1};
   for (unsigned axis = 0; axis < dimensions; ++axis) {
     header.grid.size[static_cast<int>(axis)] = checked_size(io.GetDimensions(axis), path);
   }
-  check_geometry(header.grid, path);
   header.component = component_of(io, path);
   header.channels = static_cast<int>(io.GetNumberOfComponents());
-  header.colour = header.channels <= 4;
+  using Pixel = itk::IOPixelEnum;
+  header.colour = io.GetPixelType() == Pixel::SCALAR || io.GetPixelType() == Pixel::RGB ||
+                  io.GetPixelType() == Pixel::RGBA;
+  header.colour = header.colour && header.channels <= 4;
   return header;
 }
 
-itk::ImageIOBase::Pointer open(const std::string& path) {
-  itk::ImageIOBase::Pointer io = itk::TIFFImageIO::New().GetPointer();
+/// Spacing, origin and direction as ITK has them, which is LPS mm.
+void take_geometry(const itk::ImageIOBase& io, Grid& grid) {
+  const unsigned dimensions = std::min(io.GetNumberOfDimensions(), 3U);
+  for (unsigned axis = 0; axis < dimensions; ++axis) {
+    const int i = static_cast<int>(axis);
+    grid.spacing_mm[i] = io.GetSpacing(axis);
+    grid.origin_mm[i] = io.GetOrigin(axis);
+    const std::vector<double> direction = io.GetDirection(axis);
+    for (size_t row = 0; row < std::min<size_t>(direction.size(), 3); ++row) {
+      grid.direction.m[row][axis] = direction[row];
+    }
+  }
+}
+
+itk::ImageIOBase::Pointer open(const std::string& path, itk::ImageIOBase::Pointer io) {
+  itk::Object::GlobalWarningDisplayOff();  // ITK would write them to the terminal of the program
   guarded_by_itk(path, [&] {
     io->SetFileName(path);
     if (!io->CanReadFile(path.c_str())) {
@@ -138,15 +162,17 @@ itk::IOComponentEnum itk_component(Component component) {
 
 Header probe_tiff(const std::string& path) {
   const int64_t most_bytes = check_tiff(path);
-  Header header = header_of(*open(path), path);
+  Header header = header_of(*open(path, itk::TIFFImageIO::New().GetPointer()), path);
+  check_geometry(header.grid, path);
   checked_bytes(header, most_bytes, path);
   return header;
 }
 
 RawImage read_tiff(const std::string& path) {
   const int64_t most_bytes = check_tiff(path);
-  const auto io = open(path);
+  const auto io = open(path, itk::TIFFImageIO::New().GetPointer());
   RawImage raw{header_of(*io, path), {}};
+  check_geometry(raw.header.grid, path);
   if (raw.header.channels > 1 && !raw.header.colour) {
     bad(path, std::to_string(raw.header.channels) +
                   " components per voxel; write one of them to a file of its own");
@@ -191,6 +217,69 @@ void write_tiff(const std::string& path, const Grid& grid, Component component,
     throw OutputError("cannot write '" + path +
                       "': what was written does not read back: check the free space");
   }
+}
+
+namespace {
+
+/// A format that ITK reads behind a check of ours.
+struct ItkFormat {
+  const char* extension;
+  const char* reader;
+  itk::ImageIOBase::Pointer (*make)();
+  int64_t (*check)(const std::string& path);  ///< returns the most bytes that the voxels can take
+};
+
+template <class IO>
+itk::ImageIOBase::Pointer make_io() {
+  return IO::New().GetPointer();
+}
+
+constexpr ItkFormat kItkFormats[] = {
+    {".vtk", "VTKImageIO", make_io<itk::VTKImageIO>, check_vtk},
+    {".gipl", "GiplImageIO", make_io<itk::GiplImageIO>, check_gipl},
+    {".gipl.gz", "GiplImageIO", make_io<itk::GiplImageIO>, check_gipl},
+    {".mrc", "MRCImageIO", make_io<itk::MRCImageIO>, check_mrc},
+    {".rec", "MRCImageIO", make_io<itk::MRCImageIO>, check_mrc},
+    {".pic", "BioRadImageIO", make_io<itk::BioRadImageIO>, check_bio_rad}};
+
+struct Opened {
+  itk::ImageIOBase::Pointer io;
+  Header header;
+  int64_t bytes = 0;
+};
+
+Opened open_checked(const std::string& path) {
+  const std::string extension = file_extension(path);
+  for (const ItkFormat& format : kItkFormats) {
+    if (extension != format.extension) continue;
+    const int64_t most_bytes = format.check(path);
+    Opened out{open(path, format.make()), {}, 0};
+    out.header = header_of(*out.io, path);
+    take_geometry(*out.io, out.header.grid);
+    check_geometry(out.header.grid, path);
+    out.bytes = checked_bytes(out.header, most_bytes, path);
+    out.header.warnings.push_back("'" + path + "': read by ITK's " + format.reader);
+    return out;
+  }
+  bad(path, "no reader of ITK is known for its ending");
+}
+
+}  // namespace
+
+Header probe_by_itk(const std::string& path, int& /*frames*/) {
+  return open_checked(path).header;
+}
+
+RawImage read_by_itk(const std::string& path, const Selection& selection) {
+  Opened opened = open_checked(path);
+  chosen_frames(path, 1, selection);
+  require_components(path, opened.header, selection);
+  RawImage raw{std::move(opened.header), allocate_voxels(opened.bytes, path)};
+  if (static_cast<int64_t>(opened.io->GetImageSizeInBytes()) != opened.bytes) {
+    bad(path, "the header contradicts itself about its size; it is damaged");
+  }
+  read_voxels(*opened.io, path, raw.voxels.data());
+  return raw;
 }
 
 int io_threads() {
