@@ -133,13 +133,43 @@ TEST_CASE("slabs: volumes thinner than the halo, and of one voxel") {
   compare<float>(model, fixtures::noise_volume({1, 1, 1}, 6));
 }
 
-TEST_CASE("slabs: the halo is enough and no wider than it must be") {
-  // With two voxels less on both sides something differs, so the tests above see a halo too small.
-  const Model model = fixtures::random_model(7);
-  const int32_t halo = slab_halo(model);
-  CHECK(halo % 2 == 0);
-  CHECK(halo >= (model.reach() + 2) * 2 - 1);
-  CHECK(halo <= (model.reach() + 2) * 2 + 1);
+/// A tree of one strong classifier on a box of 2 `reach` + 1 voxels along z of a smoothed channel.
+Model column_model(int reach, int level) {
+  fixtures::RandomTree spec;
+  spec.depth = 1;
+  spec.weaks = 1;
+  spec.channels = {{ChannelKind::kGaussian, level}};
+  features::HaarFeature column;
+  column.cuboid_count = 1;
+  column.cuboids[0] = {{0, 0, -reach}, {1, 1, reach + 1}, 1};
+  spec.pool = {column};
+  Model model = fixtures::random_model(1, spec);
+  // Codes of a few values in the middle of those that occur, whose votes alternate.
+  const int32_t middle = (2 * reach + 1) * 511;
+  model.weaks.at(0).codes = learning::make_code_map(middle - 127, middle + 128);
+  model.weaks.at(0).bins = learning::make_bin_map(0, 255);
+  model.weaks.at(0).mask = 0x5555555555555555u;
+  model.self_tests.clear();
+  return model;
+}
+
+TEST_CASE("slabs: the halo is enough, and a smaller one is not") {
+  for (const int level : {0, 1, 2}) {
+    for (const int reach : {1, 3}) {
+      const Model model = column_model(reach, level);
+      const auto voxels = fixtures::noise_volume({24, 24, 64}, 7);
+      const Volume<float> whole = in_one_piece<float>(model, voxels, {}, nullptr);
+      SlabPlan plan;
+      plan.core = 16;
+      plan.count = 4;
+      plan.halo = slab_halo(model);
+      const Context context = fixtures::context_of(2);
+      INFO("level " << level << ", reach " << reach << ", halo " << plan.halo);
+      CHECK(same(evaluate_slabs<float>(model, voxels, {}, plan, context), whole));
+      plan.halo -= 1 << level;
+      CHECK_FALSE(same(evaluate_slabs<float>(model, voxels, {}, plan, context), whole));
+    }
+  }
 }
 
 TEST_CASE("slabs: too little memory is an error that says how much is needed") {

@@ -168,18 +168,9 @@ int64_t default_memory_bytes(const Device& device) {
 }
 
 template <class T>
-Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
-                          const EvaluateConfig& config, int64_t memory_bytes,
-                          const Context& context, const Volume<uint8_t>* roi) {
-  SlabProblem problem{voxels.size()};
-  problem.bytes_per_value = sizeof(T);
-  problem.roi = roi != nullptr;
-  problem.on_gpu = context.device.is_cuda();
-  const bool whole_tiles = config.walk == Walk::kTile || config.walk == Walk::kStack;
-  problem.queues =
-      !whole_tiles && (roi != nullptr || config.walk != Walk::kAuto || model.depth() > kTileLevels);
-  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
-  const SlabPlan plan = plan_slabs(model, problem);
+Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
+                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
+                         const Volume<uint8_t>* roi) {
   if (plan.count == 1) {
     const Slices all{0, voxels.size().z};
     return evaluate<T>(model, slab_set(model, voxels, all, 0, context), voxels.grid(), config,
@@ -205,6 +196,28 @@ Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
                 0, out, begin);
   }
   return out;
+}
+template Volume<float> evaluate_slabs(const Model&, const Volume<int16_t>&, const EvaluateConfig&,
+                                      const SlabPlan&, const Context&, const Volume<uint8_t>*);
+template Volume<uint16_t> evaluate_slabs(const Model&, const Volume<int16_t>&,
+                                         const EvaluateConfig&, const SlabPlan&, const Context&,
+                                         const Volume<uint8_t>*);
+template Volume<uint8_t> evaluate_slabs(const Model&, const Volume<int16_t>&, const EvaluateConfig&,
+                                        const SlabPlan&, const Context&, const Volume<uint8_t>*);
+
+template <class T>
+Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
+                          const EvaluateConfig& config, int64_t memory_bytes,
+                          const Context& context, const Volume<uint8_t>* roi) {
+  SlabProblem problem{voxels.size()};
+  problem.bytes_per_value = sizeof(T);
+  problem.roi = roi != nullptr;
+  problem.on_gpu = context.device.is_cuda();
+  const bool whole_tiles = config.walk == Walk::kTile || config.walk == Walk::kStack;
+  problem.queues =
+      !whole_tiles && (roi != nullptr || config.walk != Walk::kAuto || model.depth() > kTileLevels);
+  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : default_memory_bytes(context.device);
+  return evaluate_slabs<T>(model, voxels, config, plan_slabs(model, problem), context, roi);
 }
 template Volume<float> evaluate_volume(const Model&, const Volume<int16_t>&, const EvaluateConfig&,
                                        int64_t, const Context&, const Volume<uint8_t>*);

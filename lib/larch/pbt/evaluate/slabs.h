@@ -44,10 +44,15 @@ SlabPlan plan_slabs(const Model& model, const SlabProblem& problem);
 /// eight tenths on the host.
 int64_t default_memory_bytes(const Device& device);
 
-/// The posterior of every voxel of a volume in model space, as `evaluate` gives it, slab by slab:
-/// the result does not depend on memory_bytes (0: default_memory_bytes). What a slab takes beside
-/// `voxels` and the result is at most memory_bytes. `roi` may be null. Throws MemoryError, and
-/// Stopped between slabs.
+/// The posterior of every voxel of a volume in model space, as `evaluate` gives it, slab by slab as
+/// the plan says. `roi` may be null. Throws MemoryError, and Stopped between slabs.
+template <class T>
+Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
+                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
+                         const Volume<uint8_t>* roi = nullptr);
+
+/// The same with the plan for so much memory: the result does not depend on memory_bytes (0:
+/// default_memory_bytes). What a slab takes beside `voxels` and the result is at most memory_bytes.
 template <class T>
 Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
                           const EvaluateConfig& config, int64_t memory_bytes,

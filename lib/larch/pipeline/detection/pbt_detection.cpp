@@ -188,9 +188,13 @@ void find_surface(const DetectConfig& config, DetectionJob& job, const Context& 
 
 void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
             const Context& context) {
+  // The image, resampled and quantised as the model wants it.
   prepare(model, config, job, context);
+  // Channels, integrated, and the trees at every voxel: the posterior in the model's space.
   evaluate(model, config, job, context);
+  // The probability on the grid of the image; graph cut, components, holes; the labels.
   find_structure(model, config, job, context);
+  // Marching cubes and smoothing.
   find_surface(config, job, context);
   context.progress(1, "done");
 }
