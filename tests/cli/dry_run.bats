@@ -28,12 +28,6 @@ noise	s/images/case_001.nii.gz	s/labels/case_001.nii.gz
 TSV
 }
 
-setup() {
-  cd "$BATS_TEST_TMPDIR" || return 1
-  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
-  ln -s "$BATS_FILE_TMPDIR"/* .
-}
-
 train() { "$BIN/pbt-train" -l s/train.tsv -o new.pbt "$@"; }
 detect() { "$BIN/pbt-detect" -m m.pbt --output-dir out "$@"; }
 

@@ -1,10 +1,28 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-# Shared by the *.bats files: each test runs in a fresh folder, without variables from outside.
+# Shared by the *.bats files: each test runs in a fresh folder, in which whatever setup_file made is
+# seen under its name, without variables from outside.
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return 1
   unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
+  if [ -n "$(ls -A "$BATS_FILE_TMPDIR")" ]; then ln -s "$BATS_FILE_TMPDIR"/* .; fi
+}
+
+# small_cases MODEL [FLAG]...: for setup_file, which it leaves in its folder: volumes with a ball each,
+# train.tsv, the configuration tiny.json and the model that is trained with it and the flags.
+small_cases() {
+  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
+  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
+  cd "$BATS_FILE_TMPDIR" || return 1
+  cat > tiny.json <<'JSON'
+{
+  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
+  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
+  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
+}
+JSON
+  "$BIN/pbt-train" --list train.tsv --output "$1" --config tiny.json -q "${@:2}"
 }
 
 # expect CODE COMMAND...: runs it, keeps stdout and stderr apart, and checks the exit code.
@@ -76,31 +94,13 @@ test_data() {
 
 # Four images, a model, and what it finds on each image by itself; for setup_file.
 make_detect_cases() {
-  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
-  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
-  cd "$BATS_FILE_TMPDIR"
-  cat > tiny.json <<'JSON'
-{
-  "labels": {"class_name": "ball", "class_value": 3},
-  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 2},
-  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
-  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
-}
-JSON
-  "$BIN/pbt-train" --list train.tsv --output m.pbt --config tiny.json -q
+  small_cases m.pbt --labels.class_name ball --labels.class_value 3 --features.pyramid_levels 2
   echo "image" > cases.tsv
   for i in 0 1 2 3; do
     echo "image_$i.nii.gz" >> cases.tsv
     "$BIN/pbt-detect" -m m.pbt -i image_$i.nii.gz -o one_$i.nii.gz --mesh one_$i.vtk -q --threads 1 \
       --probability one_$i.probability.nii.gz --qc one_$i.png --candidates one_$i.candidates.tsv
   done
-}
-
-# A fresh folder with links to them; for setup.
-use_detect_cases() {
-  cd "$BATS_TEST_TMPDIR" || return 1
-  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
-  ln -s "$BATS_FILE_TMPDIR"/* .
 }
 
 detect() { "$BIN/pbt-detect" --model m.pbt "$@"; }

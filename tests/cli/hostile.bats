@@ -7,24 +7,8 @@
 load helpers
 
 setup_file() {
-  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
-  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
-  /usr/bin/python3 "$source/tests/cli/make_hostile.py" hostile "$BATS_FILE_TMPDIR"
-  cd "$BATS_FILE_TMPDIR"
-  cat > tiny.json <<'JSON'
-{
-  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
-  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
-  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
-}
-JSON
-  "$BIN/pbt-train" --list train.tsv --output m.pbt --config tiny.json -q
-}
-
-setup() {
-  cd "$BATS_TEST_TMPDIR" || return 1
-  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
-  ln -s "$BATS_FILE_TMPDIR"/* .
+  /usr/bin/python3 "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/tests/cli/make_hostile.py" hostile "$BATS_FILE_TMPDIR"
+  small_cases m.pbt
 }
 
 # train IMAGE LABEL [flags]: one case, put on a list.

@@ -6,7 +6,6 @@
 load helpers
 
 setup_file() { make_detect_cases; }
-setup() { use_detect_cases; }
 
 @test "a list: the same bytes as image by image, for any number of threads" {
   for threads in 1 2 5; do

@@ -6,7 +6,6 @@
 load helpers
 
 setup_file() { make_detect_cases; }
-setup() { use_detect_cases; }
 
 on_case() { detect --input image_3.nii.gz "$@"; }
 
@@ -175,8 +174,8 @@ assert all('surface mesh' in r[2] and 'bytes), --memory allows 120 MiB' in r[2] 
 @test "--memory holds for one image, beside the image and the probabilities" {
   [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
-  "$BIN/pbt-train" --list train.tsv --output wide.pbt --config tiny.json --features.window 17 \
-    --features.sizes 4,6 -q
+  "$BIN/pbt-train" --list train.tsv --output wide.pbt --config tiny.json \
+    --labels.class_value 3 --features.window 17 --features.sizes 4,6 -q
   python "
 import nibabel, numpy
 values = numpy.random.default_rng(1).integers(0, 1000, (226, 226, 226)).astype('i2')

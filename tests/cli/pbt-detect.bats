@@ -6,26 +6,9 @@
 load helpers
 
 setup_file() {
-  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
-  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
-  cd "$BATS_FILE_TMPDIR"
-  cat > tiny.json <<'JSON'
-{
-  "labels": {"class_name": "ball", "class_value": 3},
-  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
-  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
-  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
-}
-JSON
-  "$BIN/pbt-train" --list train.tsv --output m.pbt --config tiny.json -q
+  small_cases m.pbt --labels.class_name ball --labels.class_value 3
   "$BIN/pbt-detect" -m m.pbt -i image_3.nii.gz -o ref.nii.gz --probability ref_p.nii.gz \
     --mesh ref.ply --candidates ref_c.tsv -q --threads 1
-}
-
-setup() {
-  cd "$BATS_TEST_TMPDIR" || return 1
-  unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
-  ln -s "$BATS_FILE_TMPDIR"/* .
 }
 
 detect() { "$BIN/pbt-detect" --model m.pbt "$@"; }

@@ -7,16 +7,7 @@
 load helpers
 
 setup_file() {
-  local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
-  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
-  cd "$BATS_FILE_TMPDIR"
-  cat > tiny.json <<'JSON'
-{
-  "features": {"count": 300, "window": 5, "sizes": [1, 2], "pyramid_levels": 1},
-  "samples": {"positives_per_volume": 200, "negatives_per_volume": 400},
-  "tree": {"depth": 2, "rounds": [4], "selected_positives": 400, "selected_negatives": 400}
-}
-JSON
+  small_cases tiny.pbt --threads 1
   # Weak learners and exact leaves, so that the tree has several nodes and there is time to stop it.
   cat > long.json <<'JSON'
 {
@@ -26,7 +17,6 @@ JSON
            "weak": "threshold", "routing": "copy", "balance": "mass"}
 }
 JSON
-  "$BIN/pbt-train" --list train.tsv --output tiny.pbt --config tiny.json -q --threads 1
   "$BIN/pbt-train" --list train.tsv --output long.pbt --config long.json -q
 }
 
