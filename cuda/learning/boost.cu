@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
 #include <cub/block/block_reduce.cuh>
 
 #include "cuda/core/check.cuh"
-#include "cuda/learning/columns.cuh"
+#include "cuda/learning/matrix.cuh"
 #include "larch/core/buffer.h"
+#include "larch/learning/boost.h"
 
 // The rounds of AdaBoost on all nodes of a level together. Two kernels a round, three if samples
 // are split over blocks, and nothing for the host to do: one finds the best column of each block of
@@ -30,17 +30,17 @@ constexpr int kHistogramWords = kColumns * kBins;
 struct BlockBest {
   unsigned long long key;  ///< ~0: there is none
   unsigned long long agreement, mask;
-  uint32_t column;
+  uint32_t slot;
 };
 
 /// The state of the rounds of all nodes, on the device throughout.
 struct Level {
   const uint8_t* matrix;  ///< [block of columns][row][128]
-  const Column* columns;
+  const Slot* slots;
   const NodeRows* nodes;
   int64_t block_count, row_count;
   int most_rounds;             ///< of a node
-  const BinMap* maps;          ///< [node][column]
+  const BinMap* maps;          ///< [node][slot]
   const uint8_t* positive;     ///< [row]
   double* weight;              ///< [row]
   int32_t* signed_weight;      ///< [row]
@@ -50,6 +50,7 @@ struct Level {
   BoostRound* result;          ///< [node][most_rounds]
   WeakKind kind;
   EmptyBins empty_bins;
+  int bins;
 };
 
 __device__ bool runs(const Level& level, int node, int round) {
@@ -135,21 +136,21 @@ __device__ void choose_column(const Level& level, int node, int64_t block, int r
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < kLaneColumns) {
     BlockBest mine{~0ULL, 0, 0, static_cast<uint32_t>(lane * kLaneColumns + warp)};
-    const Column column = level.columns[block * kColumns + mine.column];
-    if (column.feature != kNoFeature && column.codes.lo != column.codes.hi) {
+    const Slot slot = level.slots[block * kColumns + mine.slot];
+    if (slot.column != kFilling && slot.codes.lo != slot.codes.hi) {
       const int32_t* histogram = d + warp * kBins * 32 + lane;
       uint64_t mask = 0;
       mine.agreement = level.kind == WeakKind::kHist64 ? histogram_agreement(histogram, 32)
                                                        : threshold_agreement(histogram, 32, &mask);
       mine.mask = mask;
-      mine.key = candidate_key(*total_of(level, node, round) - mine.agreement + column.cost_units,
-                               column.n_tap, column.feature);
+      mine.key = candidate_key(*total_of(level, node, round) - mine.agreement + slot.cost_units,
+                               slot.complexity, slot.column);
     }
     unsigned long long smallest = mine.key;
     for (int step = 16; step > 0; step /= 2) {
       smallest = min(smallest, __shfl_xor_sync(0xffffffffu, smallest, step));
     }
-    // Keys differ by feature, so that one lane at most has the smallest.
+    // Keys differ by column, so that one lane at most has the smallest.
     if (mine.key == smallest && (smallest != ~0ULL || lane == 0)) found[warp] = mine;
   }
   __syncthreads();
@@ -159,7 +160,7 @@ __device__ void choose_column(const Level& level, int node, int64_t block, int r
   }
   BlockBest best = found[winner];
   if (level.kind == WeakKind::kHist64) {
-    const int32_t* histogram = d + winner * kBins * 32 + best.column / kLaneColumns;
+    const int32_t* histogram = d + winner * kBins * 32 + best.slot / kLaneColumns;
     if (warp < 2) {
       const bool bit =
           histogram_bit(histogram, 32, static_cast<int>(threadIdx.x), level.empty_bins);
@@ -169,7 +170,7 @@ __device__ void choose_column(const Level& level, int node, int64_t block, int r
     __syncthreads();
     best.mask = static_cast<uint64_t>(sign_bits[1]) << 32 | sign_bits[0];
   }
-  best.column += static_cast<uint32_t>(block * kColumns);
+  best.slot += static_cast<uint32_t>(block * kColumns);
   if (threadIdx.x == 0) level.best[node * level.block_count + block] = best;
 }
 
@@ -253,11 +254,13 @@ __global__ void __launch_bounds__(kUpdateThreads)
   if (best.key == ~0ULL) return;  // the round stays one that found nothing
   BoostRound out;
   out.found = true;
-  out.feature = level.columns[best.column].feature;
+  const Slot slot = level.slots[best.slot];
+  out.feature = slot.column;
+  out.codes = slot.codes;
   out.total = *total_of(level, node, round);
   out.agreement = best.agreement;
-  out.mask = best.mask;
-  out.bins = level.maps[node * level.block_count * kColumns + best.column];
+  out.mask = repeat_last_bin(best.mask, level.bins);
+  out.bins = level.maps[node * level.block_count * kColumns + best.slot];
   if (threadIdx.x == 0 && blockIdx.x == 0) {
     level.result[int64_t{node} * level.most_rounds + round] = out;
   }
@@ -266,8 +269,8 @@ __global__ void __launch_bounds__(kUpdateThreads)
   unsigned long long magnitude = 0;
   if (k < rows.count) {
     const int64_t row = rows.first + k;
-    const uint32_t bin = level.matrix[(best.column / kColumns * level.row_count + row) * kColumns +
-                                      best.column % kColumns];
+    const uint32_t bin = level.matrix[(best.slot / kColumns * level.row_count + row) * kColumns +
+                                      best.slot % kColumns];
     const bool vote = (out.mask >> bin) & 1;
     const double weight =
         updated_weight(level.weight[row], vote == (level.positive[row] != 0), error);
@@ -313,9 +316,9 @@ class KernelChain {
     last_ = node;
   }
   /// The chain has to live until the kernels have ended.
-  void launch() {
+  void launch(const Device& device) {
     LARCH_CUDA_CHECK(cudaGraphInstantiateWithFlags(&ready_, graph_, 0));
-    LARCH_CUDA_CHECK(cudaGraphLaunch(ready_, nullptr));
+    LARCH_CUDA_CHECK(cudaGraphLaunch(ready_, larch::cuda::stream_of(device)));
     larch::cuda::check_launch("the rounds of boosting");
   }
 
@@ -360,35 +363,20 @@ std::vector<BoostRound> run_rounds(Level level, std::span<const NodeRows> nodes,
     }
     chain.add(update_kernel, dim3(updates, count), kUpdateThreads, 0, level, round);
   }
-  chain.launch();
+  chain.launch(device);
   return result.to_vector();
-}
-
-/// The plan is made anew when the features are others than the last time: those of the whole pool
-/// and of a tree of an ensemble stay the same from node to node.
-std::shared_ptr<const ColumnPlan> plan_for(const FeaturePool& pool,
-                                           std::span<const uint32_t> features,
-                                           const Device& device) {
-  if (pool.columns == nullptr || !std::equal(features.begin(), features.end(),
-                                             pool.columns_of.begin(), pool.columns_of.end())) {
-    pool.columns = std::make_shared<const ColumnPlan>(make_column_plan(pool, features, device));
-    pool.columns_of.assign(features.begin(), features.end());
-  }
-  return std::static_pointer_cast<const ColumnPlan>(pool.columns);
 }
 
 /// May these two be boosted together? Then only their samples, weights and rounds differ.
 bool alike(const BoostProblem& a, const BoostProblem& b) {
-  return a.places.integral == b.places.integral && a.places.bases == b.places.bases &&
-         a.places.sample_count == b.places.sample_count && a.kind == b.kind &&
-         a.empty_bins == b.empty_bins &&
-         std::equal(a.features.begin(), a.features.end(), b.features.begin(), b.features.end());
+  return a.columns == b.columns && a.kind == b.kind && a.empty_bins == b.empty_bins &&
+         a.bins == b.bins;
 }
 
 /// What the problems of one launch have by row, one after the other.
 struct Rows {
   std::vector<NodeRows> nodes;
-  std::vector<uint32_t> index;
+  std::vector<uint32_t> samples;
   std::vector<uint8_t> positive;
   std::vector<double> weight;
   int most_rounds = 0;
@@ -397,9 +385,9 @@ struct Rows {
 Rows join(std::span<const BoostProblem> problems) {
   Rows rows;
   for (const BoostProblem& p : problems) {
-    rows.nodes.push_back({static_cast<int64_t>(rows.index.size()),
-                          static_cast<int64_t>(p.places.index.size()), p.rounds});
-    rows.index.insert(rows.index.end(), p.places.index.begin(), p.places.index.end());
+    rows.nodes.push_back({static_cast<int64_t>(rows.samples.size()),
+                          static_cast<int64_t>(p.samples.size()), p.rounds});
+    rows.samples.insert(rows.samples.end(), p.samples.begin(), p.samples.end());
     rows.positive.insert(rows.positive.end(), p.positive.begin(), p.positive.end());
     rows.weight.insert(rows.weight.end(), p.weight.begin(), p.weight.end());
     rows.most_rounds = std::max(rows.most_rounds, p.rounds);
@@ -408,30 +396,25 @@ Rows join(std::span<const BoostProblem> problems) {
 }
 
 /// Boosts problems that are alike.
-void boost_together(const FeaturePool& pool, std::span<const BoostProblem> problems,
-                    const Device& device, std::vector<std::vector<BoostRound>>& results) {
+void boost_together(const BoostJob& job, std::span<const BoostProblem> problems,
+                    std::vector<std::vector<BoostRound>>& results) {
+  const Device& device = job.context.device;
   const BoostProblem& first = problems.front();
-  const std::shared_ptr<const ColumnPlan> plan = plan_for(pool, first.features, device);
+  const PreparedColumns& columns = *first.columns;
   const Rows rows = join(problems);
-  const auto blocks = static_cast<size_t>(plan->block_count);
-  const Buffer<uint32_t> index(device, std::span<const uint32_t>(rows.index));
   const Buffer<uint8_t> positive(device, std::span<const uint8_t>(rows.positive));
   Buffer<double> weight(device, std::span<const double>(rows.weight));
-  Buffer<int32_t> signed_weight(device, rows.index.size());
-  Buffer<uint8_t> matrix(device, blocks * rows.index.size() * kColumns);
-  Buffer<BinMap> maps(device, rows.nodes.size() * blocks * kColumns);
+  Buffer<int32_t> signed_weight(device, rows.samples.size());
+  Buffer<BinMap> maps(device, rows.nodes.size() * columns.slots.size());
   const Buffer<NodeRows> nodes(device, std::span<const NodeRows>(rows.nodes));
-  const Places places{first.places.integral, first.places.bases,
-                      static_cast<int64_t>(first.places.sample_count), index.data(),
-                      static_cast<int64_t>(rows.index.size())};
-  fill_codes(*plan, places, matrix.data(), device);
-  zoom_codes(*plan, nodes, places.selected, matrix.data(), maps.data());
+  FeatureMatrix matrix = fill_matrix(job.source, columns, rows.samples, job.context);
+  zoom_codes(matrix, nodes, first.bins, maps.data());
   Level level{};
-  level.matrix = matrix.data();
-  level.columns = plan->columns.data();
+  level.matrix = matrix.codes.data();
+  level.slots = columns.on_device.data();
   level.nodes = nodes.data();
-  level.block_count = plan->block_count;
-  level.row_count = places.selected;
+  level.block_count = static_cast<int64_t>(matrix.blocks);
+  level.row_count = static_cast<int64_t>(matrix.rows);
   level.most_rounds = rows.most_rounds;
   level.maps = maps.data();
   level.positive = positive.data();
@@ -439,6 +422,7 @@ void boost_together(const FeaturePool& pool, std::span<const BoostProblem> probl
   level.signed_weight = signed_weight.data();
   level.kind = first.kind;
   level.empty_bins = first.empty_bins;
+  level.bins = first.bins;
   const std::vector<BoostRound> all = run_rounds(level, rows.nodes, device);
   for (size_t n = 0; n < rows.nodes.size(); ++n) {
     std::vector<BoostRound>& found = results.emplace_back();
@@ -452,8 +436,7 @@ void boost_together(const FeaturePool& pool, std::span<const BoostProblem> probl
 }  // namespace
 
 std::vector<std::vector<BoostRound>> boost(const BoostJob& job) {
-  const Device device = Device::cuda(job.device_index);
-  LARCH_CUDA_CHECK(cudaSetDevice(job.device_index));
+  LARCH_CUDA_CHECK(cudaSetDevice(job.context.device.index));
   std::vector<std::vector<BoostRound>> results;
   for (size_t first = 0; first < job.problems.size();) {
     size_t end = first + 1;
@@ -461,7 +444,7 @@ std::vector<std::vector<BoostRound>> boost(const BoostJob& job) {
            alike(job.problems[first], job.problems[end])) {
       ++end;
     }
-    boost_together(*job.pool, job.problems.subspan(first, end - first), device, results);
+    boost_together(job, job.problems.subspan(first, end - first), results);
     first = end;
   }
   return results;

@@ -9,8 +9,11 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/device.h"
+#include "larch/features/linear/linear_source.h"
 #include "larch/image/integral.h"
 #include "larch/learning/boost.h"
+#include "larch/learning/matrix_votes.h"
+#include "larch/learning/strong_classifier.h"
 #include "larch/learning/votes.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/train.h"
@@ -68,16 +71,17 @@ TEST_CASE("integral channels are the same bytes on both devices", "[image::integ
   }
 }
 
-/// Samples, images and a pool on one device.
+/// Samples, images and the columns of a pool on one device.
 struct Bench {
   pbt::TrainingImages images;
   pbt::SampleSet samples;
-  learning::FeaturePool pool;
+  features::LinearColumns columns;
+  features::SamplePlaces places;
+  std::vector<learning::CodeMap> maps;
+  std::shared_ptr<const learning::PreparedColumns> prepared;
   std::vector<uint32_t> index;
 
-  learning::SamplePlaces places() const {
-    return {images.data.data(), samples.bases.data(), samples.size(), index};
-  }
+  features::LinearSource source() const { return {columns, places}; }
 };
 
 Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
@@ -96,10 +100,11 @@ Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
   std::vector<size_t> all(volumes.size());
   for (size_t v = 0; v < all.size(); ++v) all[v] = v;
   bench.samples = pbt::draw_samples(volumes, all, {300, 500}, 3);
-  pbt::place_samples(bench.samples, volumes, bench.images);
-  bench.pool = learning::make_feature_pool(haar, bench.images.common_layouts(), 0.01, context);
+  bench.places = pbt::place_samples(bench.samples, volumes, bench.images);
+  bench.columns = features::make_haar_columns(haar, bench.images.common_layouts(), 0.01, context);
   for (uint32_t i = 0; i < bench.samples.size(); i += 2) bench.index.push_back(i);
-  learning::range_pool(bench.pool, bench.places(), context);
+  bench.maps = bench.source().range(bench.index, context);
+  bench.prepared = learning::prepare_all(bench.source(), bench.maps, context);
   return bench;
 }
 
@@ -122,7 +127,8 @@ void check_same_rounds(const std::vector<std::vector<learning::BoostRound>>& a,
 }
 
 TEST_CASE("ranges, rounds and votes are the same on both devices",
-          "[pbt::range_pool][pbt::boost][pbt::cast_votes]") {
+          "[features::range][features::prepare][features::fill][features::vote]"
+          "[learning::boost][learning::matrix_votes]") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(3);
   // The wider the window, the fewer samples share the fast memory in which features are computed;
@@ -132,9 +138,8 @@ TEST_CASE("ranges, rounds and votes are the same on both devices",
     CAPTURE(window);
     const Bench a = make_bench(volumes, features, fixtures::context_of(2), window);
     const Bench b = make_bench(volumes, features, gpu, window);
-    REQUIRE(a.pool.host.size() == b.pool.host.size());
-    CHECK(std::memcmp(a.pool.host.data(), b.pool.host.data(),
-                      a.pool.host.size() * sizeof(learning::PoolFeature)) == 0);
+    REQUIRE(a.maps.size() == b.maps.size());
+    CHECK(std::equal(a.maps.begin(), a.maps.end(), b.maps.begin(), learning::same_map));
     std::vector<uint8_t> positive;
     for (const uint32_t i : a.index) positive.push_back(a.samples.positive[i]);
     const std::vector<double> weight(a.index.size(), 1.0 / static_cast<double>(a.index.size()));
@@ -144,18 +149,24 @@ TEST_CASE("ranges, rounds and votes are the same on both devices",
       problem.weight = weight;
       problem.rounds = 12;
       problem.kind = kind;
-      problem.places = a.places();
-      const auto rounds_a = learning::boost(a.pool, problem, fixtures::context_of(2));
-      problem.places = b.places();
-      const auto rounds_b = learning::boost(b.pool, problem, gpu);
-      check_same_rounds({rounds_a}, {rounds_b});
-      const auto strong = pbt::strong_classifier(rounds_a, a.pool, 0.5, a.index.size());
-      const auto votes_a =
-          learning::cast_votes(a.pool, strong.weaks, a.places(), fixtures::context_of(2));
-      const auto votes_b = learning::cast_votes(b.pool, strong.weaks, b.places(), gpu);
-      CHECK(votes_a.bits == votes_b.bits);
-      CHECK(learning::strong_scores(a.pool, strong.weaks, a.places(), fixtures::context_of(2)) ==
-            learning::strong_scores(b.pool, strong.weaks, b.places(), gpu));
+      problem.samples = a.index;
+      for (const int bins : {learning::kBins, 9}) {
+        problem.bins = bins;
+        problem.columns = a.prepared.get();
+        const auto rounds_a = learning::boost(a.source(), problem, fixtures::context_of(2));
+        problem.columns = b.prepared.get();
+        const auto rounds_b = learning::boost(b.source(), problem, gpu);
+        check_same_rounds({rounds_a}, {rounds_b});
+        const auto strong = learning::strong_classifier(rounds_a, 0.5, a.index.size());
+        const auto cpu = fixtures::context_of(2);
+        const auto votes = learning::cast_votes(a.source(), strong.weaks, a.index, cpu);
+        CHECK(votes.bits == learning::cast_votes(b.source(), strong.weaks, b.index, gpu).bits);
+        std::vector<uint32_t> bits(votes.bits.size());
+        learning::vote_through_matrix(b.source(), {strong.weaks, b.index, bits, {}}, gpu);
+        CHECK(votes.bits == bits);
+        CHECK(learning::strong_scores(a.source(), strong.weaks, a.index, cpu) ==
+              learning::strong_scores(b.source(), strong.weaks, b.index, gpu));
+      }
     }
   }
 }
@@ -164,44 +175,48 @@ TEST_CASE("ranges, rounds and votes are the same on both devices",
 /// features of its own. The largest one is split over blocks.
 std::vector<learning::BoostProblem> level_of(const Bench& bench, std::span<const uint8_t> positive,
                                              std::span<const double> weight,
-                                             std::span<const uint32_t> some) {
+                                             const learning::PreparedColumns& some) {
   const std::array<std::array<size_t, 3>, 5> nodes{
       {{0, 1190, 9}, {100, 1, 4}, {200, 33, 12}, {5, 1000, 1}, {300, 64, 7}}};
   std::vector<learning::BoostProblem> problems;
   for (const auto& [first, count, rounds] : nodes) {
     learning::BoostProblem& problem = problems.emplace_back();
-    problem.places = bench.places();
-    problem.places.index = problem.places.index.subspan(first, count);
+    problem.columns = bench.prepared.get();
+    problem.samples = std::span(bench.index).subspan(first, count);
     problem.positive = positive.subspan(first, count);
     problem.weight = weight.subspan(first, count);
     problem.rounds = static_cast<int>(rounds);
   }
-  problems.back().features = some;
+  problems.back().columns = &some;
   return problems;
 }
 
-TEST_CASE("the nodes of a level, boosted together, are the same on both devices", "[pbt::boost]") {
-  const Context gpu = cuda_context();
+TEST_CASE("the nodes of a level, boosted together, are the same on both devices",
+          "[learning::boost]") {
+  const Context gpu = cuda_context(), cpu = fixtures::context_of(2);
   const auto volumes = fixtures::hard_volumes(3);
-  Bench a = make_bench(volumes, 1000, fixtures::context_of(2));
-  Bench b = make_bench(volumes, 1000, gpu);
+  const Bench a = make_bench(volumes, 1000, cpu);
+  const Bench b = make_bench(volumes, 1000, gpu);
   REQUIRE(a.index.size() >= 1190);
   std::vector<uint8_t> positive;
   for (const uint32_t i : a.index) positive.push_back(a.samples.positive[i]);
   const std::vector<double> weight(a.index.size(), 1e-3);
   const std::vector<uint32_t> some{1, 5, 6, 400, 999};
-  check_same_rounds(
-      learning::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)),
-      learning::boost(b.pool, level_of(b, positive, weight, some), gpu));
+  const auto boosted = [&](const Bench& bench, const std::vector<learning::CodeMap>& maps,
+                           const Context& context) {
+    const auto source = bench.source();
+    const auto prepared = source.prepare({some, maps}, context);
+    return learning::boost(source, level_of(bench, positive, weight, *prepared), context);
+  };
+  std::vector<learning::CodeMap> maps;
+  for (const uint32_t f : some) maps.push_back(a.maps[f]);
+  check_same_rounds(boosted(a, maps, cpu), boosted(b, maps, gpu));
   // Features of a single value are never chosen: a node that has no others finds nothing.
-  for (const uint32_t f : some) a.pool.host[f].codes.hi = a.pool.host[f].codes.lo;
-  b.pool.host = a.pool.host;
-  const auto nothing = learning::boost(b.pool, level_of(b, positive, weight, some), gpu);
+  for (learning::CodeMap& map : maps) map.hi = map.lo;
+  const auto nothing = boosted(b, maps, gpu);
   REQUIRE(nothing.back().size() == 1);
   CHECK_FALSE(nothing.back()[0].found);
-  check_same_rounds(
-      learning::boost(a.pool, level_of(a, positive, weight, some), fixtures::context_of(2)),
-      nothing);
+  check_same_rounds(boosted(a, maps, cpu), nothing);
 }
 
 template <class T>

@@ -10,7 +10,9 @@
 #include "larch/core/device.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
+#include "larch/features/linear/linear_source.h"
 #include "larch/learning/boost.h"
+#include "larch/pbt/train/pool.h"
 #include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
 #include "larch/phantom/organs.h"
@@ -36,24 +38,24 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
                                                 config.window / 2 + 1, context);
   const size_t whole = 0;
   auto samples = pbt::draw_samples(volumes, {&whole, 1}, {kSamples / 2, kSamples / 2}, 1);
-  pbt::place_samples(samples, volumes, images);
+  const auto places = pbt::place_samples(samples, volumes, images);
   std::vector<uint32_t> index(samples.size());
   std::iota(index.begin(), index.end(), 0u);
   const std::vector<double> weight(samples.size(), 1.0 / static_cast<double>(samples.size()));
 
-  auto feature_pool = learning::make_feature_pool(pool, images.common_layouts(), 0, context);
-  const learning::SamplePlaces places{images.data.data(), samples.bases.data(), samples.size(),
-                                      index};
-  learning::SamplePlaces few = places;
-  few.index = few.index.first(std::min<size_t>(few.index.size(), 4096));
-  learning::range_pool(feature_pool, few, context);
+  const auto columns = features::make_haar_columns(pool, images.common_layouts(), 0, context);
+  const features::LinearSource source(columns, places);
+  const std::span<const uint32_t> all(index);
+  const auto maps = source.range(all.first(std::min<size_t>(all.size(), 4096)), context);
+  const auto prepared = learning::prepare_all(source, maps, context);
   learning::BoostProblem problem;
-  problem.places = places;
+  problem.columns = prepared.get();
+  problem.samples = index;
   problem.positive = samples.positive;
   problem.weight = weight;
   problem.rounds = rounds;
   for (auto _ : state) {
-    const auto winners = learning::boost(feature_pool, problem, context);
+    const auto winners = learning::boost(source, problem, context);
     benchmark::DoNotOptimize(winners.data());
   }
   state.counters["features"] = static_cast<double>(pool.size());

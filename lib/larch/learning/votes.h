@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/learning/boost.h"
+#include "larch/learning/feature_source.h"
 
 namespace larch::learning {
 
@@ -22,38 +22,14 @@ struct Votes {
   }
 };
 
-/// Evaluates the weak classifiers (at most 256) at samples; taps are those of `pool`.
-Votes cast_votes(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
-                 const SamplePlaces& places, const Context& context);
+/// Evaluates the weak classifiers (at most 256), whose features are columns of `source`, at
+/// samples.
+Votes cast_votes(const FeatureSource& source, std::span<const WeakClassifier> weaks,
+                 std::span<const uint32_t> samples, const Context& context);
 
 /// H of the strong classifier that these weak classifiers (at most 256) are, Q20, at samples.
-std::vector<int32_t> strong_scores(const FeaturePool& pool, std::span<const WeakClassifier> weaks,
-                                   const SamplePlaces& places, const Context& context);
-
-/// A weak classifier for the kernels of these operations.
-struct VoteRecord {
-  int32_t first_tap = 0;
-  uint16_t n_tap = 0;
-  uint16_t channel = 0;
-  CodeMap codes;
-  BinMap bins;
-  uint64_t mask = 0;
-  int32_t alpha_q20 = 0;
-};
-struct VotesJob {
-  const features::LinearTap* taps;
-  std::span<const VoteRecord> weaks;  ///< host
-  SamplePlaces places;
-  std::span<uint32_t> bits;   ///< host; the votes, or
-  std::span<int32_t> scores;  ///< host; H: one of the two is empty
-  int threads;
-  int device_index;
-};
-namespace cpu {
-void cast_votes(const VotesJob& job);
-}
-namespace cuda {
-void cast_votes(const VotesJob& job);
-}
+std::vector<int32_t> strong_scores(const FeatureSource& source,
+                                   std::span<const WeakClassifier> weaks,
+                                   std::span<const uint32_t> samples, const Context& context);
 
 }  // namespace larch::learning

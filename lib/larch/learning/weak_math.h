@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "larch/core/host_device.h"
 
 namespace larch::learning {
 
-/// Number of bins of a histogram weak classifier; its outputs are the bits of one word.
+/// Most bins of a histogram weak classifier, whose outputs are the bits of one word. Training may
+/// use fewer: the bins that are left then repeat the output of the last one, so that evaluation
+/// need not know of it.
 constexpr int kBins = 64;
 
 constexpr int kAlphaBits = 20;                     ///< alpha and H are Q20 integers
@@ -21,11 +24,24 @@ struct CodeMap {
   uint32_t multiplier = 0;  ///< floor(2^40 / (hi - lo + 1)), or 0 when hi - lo < 256: code = value
 };
 
+/// Ranks of the order statistics that bound a code map: floor(0.001 (n - 1)) and floor(0.999 (n -
+/// 1)), within rounding, of n values.
+LARCH_HD size_t low_rank(size_t n) {
+  return (n - 1) / 1000;
+}
+LARCH_HD size_t high_rank(size_t n) {
+  return (n - 1) - (n - 1) / 1000;
+}
+
 LARCH_HD CodeMap make_code_map(int32_t lo, int32_t hi) {
   const uint32_t span = static_cast<uint32_t>(hi) - static_cast<uint32_t>(lo);
   CodeMap map{lo, hi, 0};
   if (span >= 256) map.multiplier = static_cast<uint32_t>((1ULL << 40) / (uint64_t{span} + 1));
   return map;
+}
+
+LARCH_HD bool same_map(const CodeMap& a, const CodeMap& b) {
+  return a.lo == b.lo && a.hi == b.hi && a.multiplier == b.multiplier;
 }
 
 LARCH_HD uint32_t code_of(const CodeMap& map, int32_t value) {
@@ -35,15 +51,18 @@ LARCH_HD uint32_t code_of(const CodeMap& map, int32_t value) {
   return static_cast<uint32_t>((uint64_t{x} * map.multiplier) >> 32);
 }
 
-/// Zooms the codes that occur at a node onto 64 bins.
+/// Zooms the codes that occur at a node onto the bins.
 struct BinMap {
   uint8_t first_code = 0;
   uint8_t shift = 0;
 };
 
-LARCH_HD BinMap make_bin_map(uint32_t smallest_code, uint32_t largest_code) {
+/// For codes from `smallest_code` to `largest_code` and 2 to 64 bins.
+LARCH_HD BinMap make_bin_map(uint32_t smallest_code, uint32_t largest_code, int bins = kBins) {
   BinMap map{static_cast<uint8_t>(smallest_code), 0};
-  while (((largest_code - smallest_code) >> map.shift) > kBins - 1) ++map.shift;
+  while (((largest_code - smallest_code) >> map.shift) > static_cast<uint32_t>(bins) - 1) {
+    ++map.shift;
+  }
   return map;
 }
 
@@ -133,6 +152,13 @@ LARCH_HD uint64_t histogram_mask(const int32_t* d, int stride, EmptyBins rule) {
     if (histogram_bit(d, stride, b, rule)) mask |= uint64_t{1} << b;
   }
   return mask;
+}
+
+/// The mask of a classifier of `bins` bins, with the output of the last one repeated beyond it.
+LARCH_HD uint64_t repeat_last_bin(uint64_t mask, int bins) {
+  if (bins >= kBins) return mask;
+  const uint64_t beyond = ~uint64_t{0} << bins;
+  return mask >> (bins - 1) & 1 ? mask | beyond : mask & ~beyond;
 }
 
 /// The best threshold classifier on the same histogram: for cut c (bins below c against the rest)

@@ -17,6 +17,7 @@
 #include "larch/files/temporaries.h"
 #include "larch/io/image/image.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pbt/train/pool.h"
 #include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {

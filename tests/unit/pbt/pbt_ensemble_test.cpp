@@ -13,6 +13,7 @@
 #include "larch/pbt/evaluate/slabs.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/train.h"
+#include "larch/tree/train/select.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 #include "tests/unit/pbt/pbt_same_trees.h"
 
@@ -160,7 +161,7 @@ TEST_CASE("Trees of an ensemble use their share of the features, and differ") {
     const auto seed = pbt::tree_seed(fixtures::context_of().seed, t);
     const auto pool = report.pool_features;
     const auto share = static_cast<size_t>(std::ceil(0.3 * static_cast<double>(pool)));
-    const auto allowed = pbt::draw_features({}, pool, share, seed, 0);
+    const auto allowed = tree::draw_columns({}, pool, share, seed, 0);
     REQUIRE(allowed.size() == share);
     const pbt::Model tree = pbt::extract_tree(ensemble, t);
     REQUIRE_FALSE(tree.features.empty());

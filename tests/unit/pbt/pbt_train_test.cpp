@@ -10,9 +10,9 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/train/grow.h"
-#include "larch/pbt/train/lowest_hash.h"
+#include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
+#include "larch/tree/train/score.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {
@@ -166,23 +166,6 @@ TEST_CASE("Soft routing keeps the masses exactly, copying does not lose any") {
   CHECK(copy.nodes[1].mass_positive + copy.nodes[2].mass_positive > root.mass_positive);
 }
 
-TEST_CASE("A draw by hash from values one by one is that from all of them, in bounded memory") {
-  for (const size_t count : {size_t{1}, size_t{7}, size_t{500}, size_t{20000}}) {
-    std::vector<uint32_t> values;
-    LowestHashes<uint32_t> draw(count);
-    size_t most = 0;
-    const auto hash = [](uint32_t value) { return hash64(3, 4, value) >> 40; };  // with ties
-    for (uint32_t i = 0; i < 10000; ++i) {
-      values.push_back(i);
-      draw.add(hash(i), i);
-      most = std::max(most, draw.kept());
-    }
-    CHECK(most <= 2 * count);
-    CHECK(draw.seen() == values.size());
-    CHECK(draw.take() == lowest_hashes(values, count, 1, hash));
-  }
-}
-
 TEST_CASE("Mined negatives replace others and share their mass") {
   const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(2);
   TrainConfig config = fixtures::small_config();
@@ -249,96 +232,13 @@ TEST_CASE("The reported held-out score is that of the final model on the held-ou
     const SampleSet samples = draw_samples(volumes, which, config.samples, 1);
     const Volume<float> p = posterior_of(model, volumes[v]);
     std::vector<double> posterior;
-    for (const int64_t voxel : samples.voxel) posterior.push_back(p[voxel]);
-    const HeldOutScore s = score(posterior, samples);
+    for (size_t i = 0; i < samples.size(); ++i) posterior.push_back(p[samples.voxel(i)]);
+    const tree::HeldOutScore s = tree::score(posterior, samples);
     nearest = std::min(nearest, std::abs(s.log_loss - report.held_out_log_loss) +
                                     std::abs(s.auc - report.held_out_auc));
   }
   CHECK(nearest < 1e-5);
   CHECK(model.info.validation.size() == 2);
-}
-
-TEST_CASE("Log-loss and AUC of a small example") {
-  SampleSet samples;
-  samples.positive = {1, 0, 1, 0};
-  samples.mass = {1, 1, 1, 1};
-  samples.voxel = {0, 1, 2, 3};
-  const HeldOutScore s = score({0.8, 0.3, 0.4, 0.4}, samples);
-  CHECK(s.auc == Approx((2 + 1.5) / 4));
-  CHECK(s.log_loss == Approx(-(std::log(0.8) + std::log(0.7) + std::log(0.4) + std::log(0.6)) / 4));
-}
-
-TEST_CASE("Samples are the voxels of lowest hash, whatever the order of the volumes") {
-  std::vector<TrainingVolume> volumes = fixtures::hard_volumes(3), shuffled = volumes;
-  std::swap(shuffled[0], shuffled[2]);
-  sort_by_digest(shuffled);
-  SampleConfig config;
-  config.positives_per_volume = 50;
-  config.negatives_per_volume = 70;
-  const std::vector<size_t> all{0, 1, 2};
-  const SampleSet a = draw_samples(volumes, all, config, 5);
-  const SampleSet b = draw_samples(shuffled, all, config, 5);
-  CHECK(a.voxel == b.voxel);
-  CHECK(a.mass == b.mass);
-  REQUIRE(a.size() == 3 * 120);
-  for (size_t i = 0; i < a.size(); ++i) {
-    CHECK((volumes[a.volume[i]].classes[a.voxel[i]] == 1) == (a.positive[i] == 1));
-    if (i > 0) CHECK(a.id(i - 1) < a.id(i));
-  }
-  CHECK(draw_samples(volumes, all, config, 6).voxel != a.voxel);
-}
-
-TEST_CASE("Labels become classes: merged values, ignored values, a border band") {
-  LabelVolume labels(grid_of({9, 9, 1}));
-  for (int y = 3; y < 6; ++y)
-    for (int x = 3; x < 6; ++x) labels({x, y, 0}) = x == 4 ? 2 : 1;
-  labels({8, 8, 0}) = 7;
-  LabelConfig config;
-  config.positive = {1, 2};
-  config.ignore = {7};
-  config.border_voxels = 1;
-  const Volume<uint8_t> classes = voxel_classes(labels, config, context_of());
-  CHECK(classes({4, 4, 0}) == 1);
-  CHECK(classes({3, 4, 0}) == 2);
-  CHECK(classes({2, 4, 0}) == 2);
-  CHECK(classes({2, 2, 0}) == 0);  // touches only by its corner
-  CHECK(classes({1, 4, 0}) == 0);
-  CHECK(classes({8, 8, 0}) == 2);
-  config.border_voxels = 0;
-  config.positive = {};
-  CHECK(voxel_classes(labels, config, context_of())({3, 4, 0}) == 1);
-}
-
-TEST_CASE("The border band is that of a search in the city-block neighbourhood") {
-  for (const Vec3i size : {Vec3i{13, 11, 9}, Vec3i{17, 1, 6}, Vec3i{20, 14, 1}}) {
-    LabelVolume labels(grid_of(size));
-    const auto at = [&](int64_t i) { return labels.grid().voxel(i); };
-    for (int64_t i = 0; i < labels.voxels(); ++i) {
-      labels[i] = hash_below(5, 6, static_cast<uint64_t>(i), 40) == 0 || at(i).x > 10 ? 1 : 0;
-    }
-    for (int border = 1; border <= 5; ++border) {
-      LabelConfig config;
-      config.border_voxels = border;
-      const Volume<uint8_t> classes = voxel_classes(labels, config, context_of(2));
-      for (int64_t i = 0; i < labels.voxels(); ++i) {
-        bool near = false;
-        for (int64_t j = 0; j < labels.voxels() && !near; ++j) {
-          const Vec3i d = at(i) - at(j);
-          near = labels[i] != labels[j] && std::abs(d.x) + std::abs(d.y) + std::abs(d.z) <= border;
-        }
-        REQUIRE(classes[i] == (near ? 2 : labels[i]));
-      }
-    }
-  }
-}
-
-TEST_CASE("alpha stays within what a model may hold, however small the error") {
-  CHECK(alpha_q20(0.5) == 0);
-  CHECK(alpha_q20(0.1) == std::llround(0.5 * std::log(9.0) * (1 << kAlphaBits)));
-  CHECK(alpha_q20(1e-6) < kMaxAlphaQ20);
-  CHECK(alpha_q20(0.5 / 4.3e6) < kMaxAlphaQ20);
-  CHECK(alpha_q20(0.5 / 4.5e6) == kMaxAlphaQ20);
-  CHECK(alpha_q20(1e-300) == kMaxAlphaQ20);
 }
 
 TEST_CASE("A checkpoint of a single tree is written by time as well") {
@@ -502,52 +402,6 @@ TEST_CASE("The two kinds of weak classifiers and the balance rules all learn") {
         }
       }
     }
-  }
-}
-
-TEST_CASE("Selection takes the lowest hashes of each class, and its weights add up to one") {
-  SampleSet samples;
-  NodeSamples list;
-  for (uint32_t i = 0; i < 100; ++i) {
-    samples.volume.push_back(0);
-    samples.voxel.push_back(i);
-    samples.positive.push_back(i % 4 == 0);
-    samples.mass.push_back(uint64_t{1 + i} << 32);
-    if (i % 5 == 0) continue;
-    list.index.push_back(i);
-    list.mass.push_back(samples.mass.back() / 2);
-  }
-  TreeConfig config;
-  config.selected_positives = 7;
-  config.selected_negatives = 1000;
-  const auto selected = select_samples(samples, list, config, 3, 9, 2);
-  CHECK(std::is_sorted(selected.begin(), selected.end()));
-  size_t positive = 0;
-  uint64_t highest_chosen = 0, lowest_left = UINT64_MAX;
-  for (const uint32_t i : list.index) {
-    if (!samples.positive[i]) continue;
-    const uint64_t key = hash64(3, 9, samples.id(i));
-    if (std::binary_search(selected.begin(), selected.end(), i)) {
-      ++positive;
-      highest_chosen = std::max(highest_chosen, key);
-    } else {
-      lowest_left = std::min(lowest_left, key);
-    }
-  }
-  CHECK(positive == 7);
-  CHECK(highest_chosen < lowest_left);
-  CHECK(selected.size() == 7 + 60);
-  for (const Balance balance : {Balance::kEqual, Balance::kMass}) {
-    const auto weight = initial_weights(samples, selected, list, balance);
-    double of[2] = {0, 0};
-    for (size_t s = 0; s < selected.size(); ++s) of[samples.positive[selected[s]]] += weight[s];
-    CHECK(of[0] + of[1] == Approx(1));
-    if (balance == Balance::kEqual) CHECK(of[1] == Approx(0.5));
-    uint64_t masses[2];
-    sum_masses(samples, list, &masses[1], &masses[0]);
-    const double share =
-        static_cast<double>(masses[1]) / static_cast<double>(masses[0] + masses[1]);
-    if (balance == Balance::kMass) CHECK(of[1] == Approx(share));
   }
 }
 

@@ -99,24 +99,19 @@ std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t att
   return times;
 }
 
-std::vector<double> finished_posteriors(Growth& g, const Context& context) {
-  const Model& model = g.partial.model;
-  g.lists.assign(model.nodes.size(), {});
-  g.visits.assign(model.nodes.size(), {});
-  for (uint32_t i = 0; i < g.held_out.size(); ++i) g.lists[0].held_out.push_back({i, kOneQ30, 0});
-  for (size_t n = 0; n < model.nodes.size(); ++n) {
-    const Node& node = model.nodes[n];
-    NodeSamples list = std::move(g.lists[n]);
-    g.lists[n] = {};
-    if (!node.is_leaf()) {
-      NodeSamples children[2];
-      route_visits(g, node, list, children, context);
-      g.lists[static_cast<size_t>(node.left)] = std::move(children[0]);
-      g.lists[static_cast<size_t>(node.right)] = std::move(children[1]);
-    }
-    g.visits[n] = std::move(list.held_out);
-  }
-  return held_out_posteriors(g);
+Model model_of(const tree::Ensemble& grown, const Model& start,
+               const std::vector<features::HaarFeature>& pool) {
+  Model model = start;
+  static_cast<tree::Ensemble&>(model) = grown;
+  FeatureTable features(model);
+  for (WeakClassifier& weak : model.weaks) weak.feature = features.place(pool[weak.feature]);
+  return model;
+}
+
+tree::Ensemble grown_of(const Model& model) {
+  tree::Ensemble grown = model;
+  for (WeakClassifier& weak : grown.weaks) weak.feature = model.features[weak.feature].pool_index;
+  return grown;
 }
 
 }  // namespace larch::pbt

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "larch/pbt/model.h"
-#include "larch/pbt/train/grow.h"
+#include "larch/tree/ensemble.h"
 
 namespace larch::pbt {
 
@@ -26,8 +26,12 @@ uint64_t tree_seed(uint64_t seed, size_t tree);
 /// draws anew.
 std::vector<uint32_t> bootstrap_counts(size_t count, uint64_t seed, uint64_t attempt = 0);
 
-/// Posterior of each held-out sample by a finished tree, `growth.partial.model`; fills
-/// `growth.visits`.
-std::vector<double> finished_posteriors(Growth& growth, const Context& context);
+/// A grown tree, whose features are columns of `pool`, as a model: `start` says all but the trees.
+/// The features are in the order of their first use.
+Model model_of(const tree::Ensemble& grown, const Model& start,
+               const std::vector<features::HaarFeature>& pool);
+
+/// The trees of a model with columns of the pool for features, as they grow.
+tree::Ensemble grown_of(const Model& model);
 
 }  // namespace larch::pbt

@@ -1,61 +1,37 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include "larch/pbt/train/mine.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "larch/core/lowest_hash.h"
 #include "larch/core/random_math.h"
-#include "larch/learning/votes.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/train/grow.h"
-#include "larch/pbt/train/lowest_hash.h"
+#include "larch/pbt/train/ensemble.h"
+#include "larch/tree/train/route.h"
 
 namespace larch::pbt {
 namespace {
 
 constexpr uint64_t kMineStream = 0x6d696e65;  // "mine"
 
-/// Follows samples down the tree and lists, per node, who arrives there with a positive weight.
-std::vector<std::vector<uint32_t>> arrivals(const Growth& g, const SampleSet& samples,
-                                            size_t first_node, const Context& context) {
-  const Model& model = g.partial.model;
-  const Thresholds thresholds = tree::make_thresholds(model.e1, model.e2, false);
-  std::vector<std::vector<uint32_t>> at(model.nodes.size());
-  for (uint32_t i = 0; i < samples.size(); ++i) at[0].push_back(i);
-  for (size_t n = 0; n < first_node; ++n) {
-    const Node& node = model.nodes[n];
-    if (node.is_leaf() || at[n].empty()) continue;
-    const std::vector<int32_t> h = learning::strong_scores(
-        g.pool, pool_weaks(model, node), places_of(g.images, samples, at[n]), context);
-    for (size_t k = 0; k < at[n].size(); ++k) {
-      const Split s = split_weight(kOneQ30, h[k], thresholds, model.logistic.data());
-      if (s.descend_left > 0) at[static_cast<size_t>(node.left)].push_back(at[n][k]);
-      if (s.descend_right > 0) at[static_cast<size_t>(node.right)].push_back(at[n][k]);
-    }
-    at[n].clear();
-  }
-  return at;
-}
-
-/// A voxel of a volume, ordered by both.
-using Place = std::pair<uint32_t, int64_t>;
-
-/// The false positives that arrive at the nodes of a level: of each node those of lowest hash.
-class Miner {
+/// Finds the false positives that arrive at the nodes of a level.
+class LevelMiner {
  public:
-  Miner(const Growth& g, size_t first_node, const Context& context)
-      : g_(g),
-        first_node_(first_node),
+  LevelMiner(const Material& material, const tree::Frontier& frontier, uint64_t seed,
+             const Context& context)
+      : m_(material),
+        frontier_(frontier),
+        seed_(seed),
         context_(context),
-        kept_(g.lists.size(), LowestHashes<Place>(static_cast<size_t>(g.config.mining.per_node))) {}
+        kept_(frontier.open.size(),
+              LowestHashes<uint64_t>(static_cast<size_t>(material.config.mining.per_node))) {}
 
   /// A voxel that the tree so far takes for the class, in the order of volumes and voxels.
   void add(size_t volume, int64_t voxel) {
-    waiting_.volume.push_back(static_cast<uint32_t>(volume));
-    waiting_.voxel.push_back(voxel);
-    waiting_.positive.push_back(0);
-    waiting_.mass.push_back(0);
+    waiting_.add(volume, voxel, false, 0);
     ++found_;
     if (waiting_.size() >= kAtOnce) route();
   }
@@ -63,47 +39,64 @@ class Miner {
   /// Follows those that wait to their nodes.
   void route() {
     if (waiting_.size() == 0) return;
-    place_samples(waiting_, g_.volumes, g_.images);
-    const auto at = arrivals(g_, waiting_, first_node_, context_);
-    for (size_t n = first_node_; n < g_.lists.size(); ++n) {
-      if (g_.lists[n].index.empty()) continue;
-      const uint64_t heap_index = g_.partial.model.nodes[n].heap_index;
+    features::LinearSource source = m_.source;
+    source.place(place_samples(waiting_, m_.volumes, m_.images));
+    const auto at =
+        tree::arrivals(frontier_.tree, source, waiting_.size(), frontier_.first_node, context_);
+    for (size_t k = 0; k < kept_.size(); ++k) {
+      if (frontier_.open[k] == 0) continue;
+      const size_t n = frontier_.first_node + k;
+      const uint64_t heap_index = frontier_.tree.nodes[n].heap_index;
       for (const uint32_t i : at[n]) {
-        kept_[n].add(hash64(g_.seed ^ kMineStream, heap_index, waiting_.id(i)),
-                     {waiting_.volume[i], waiting_.voxel[i]});
+        kept_[k].add(hash64(seed_ ^ kMineStream, heap_index, waiting_.id[i]), waiting_.id[i]);
       }
     }
     waiting_ = {};
   }
 
   size_t found() const { return found_; }
-  LowestHashes<Place>& at(size_t node) { return kept_[node]; }
+  /// Of node first_node + k.
+  LowestHashes<uint64_t>& at(size_t k) { return kept_[k]; }
 
  private:
   static constexpr size_t kAtOnce = size_t{1} << 20;
 
-  const Growth& g_;
-  size_t first_node_;
+  const Material& m_;
+  const tree::Frontier& frontier_;
+  uint64_t seed_;
   const Context& context_;
   SampleSet waiting_;
   size_t found_ = 0;
-  std::vector<LowestHashes<Place>> kept_;
+  std::vector<LowestHashes<uint64_t>> kept_;
 };
+
+/// The tree as far as it is finished: nodes of the frontier are leaves, whatever a checkpoint
+/// knows.
+Model finished_part(const tree::Frontier& frontier, const Material& m, const Model& start) {
+  tree::Ensemble finished = frontier.tree;
+  finished.nodes.resize(frontier.first_node + frontier.open.size());
+  for (size_t n = frontier.first_node; n < finished.nodes.size(); ++n) {
+    finished.nodes[n].left = finished.nodes[n].right = -1;
+  }
+  return model_of(finished, start, m.pool);
+}
 
 /// Negative voxels of the volumes the tree is trained on that it gives more than one half so far. A
 /// volume that an ensemble's tree drew several times is searched once: its mined voxels share the
 /// mass of the negatives they replace anyway.
-void find_false_positives(const Growth& g, const Model& tree, Miner& miner,
+void find_false_positives(const Material& m, const Model& so_far,
+                          const std::vector<uint32_t>& occurrences, LevelMiner& miner,
                           const Context& context) {
-  for (size_t v = 0; v < g.volumes.size(); ++v) {
-    const bool trained_on =
-        std::find(g.samples.volume.begin(), g.samples.volume.end(), v) != g.samples.volume.end();
-    const bool drawn = g.occurrences.empty() || g.occurrences[v] > 0;
-    if (!trained_on || !drawn) continue;
-    const TrainingVolume& volume = g.volumes[v];
-    const image::IntegralSet set = image::integral_set(
-        volume.voxels.view(), tree.channels, tree.padding, std::max(tree.reach(), 1), context);
-    const Volume<float> p = evaluate<float>(tree, set, volume.voxels.grid(), {}, context);
+  std::vector<uint8_t> trained_on(m.volumes.size(), 0);
+  for (size_t i = 0; i < m.samples.size(); ++i) trained_on[m.samples.volume(i)] = 1;
+  for (size_t v = 0; v < m.volumes.size(); ++v) {
+    const bool drawn = occurrences.empty() || occurrences[v] > 0;
+    if (trained_on[v] == 0 || !drawn) continue;
+    const TrainingVolume& volume = m.volumes[v];
+    const image::IntegralSet set =
+        image::integral_set(volume.voxels.view(), so_far.channels, so_far.padding,
+                            std::max(so_far.reach(), 1), context);
+    const Volume<float> p = evaluate<float>(so_far, set, volume.voxels.grid(), {}, context);
     for (int64_t i = 0; i < p.voxels(); ++i) {
       if (p[i] > 0.5F && volume.classes[i] == static_cast<uint8_t>(VoxelClass::kNegative)) {
         miner.add(v, i);
@@ -113,60 +106,33 @@ void find_false_positives(const Growth& g, const Model& tree, Miner& miner,
   miner.route();
 }
 
-/// Exchanges the negatives of a node for the mined ones, which share their mass exactly.
-void replace_negatives(NodeSamples& list, const SampleSet& samples, uint32_t first_mined,
-                       size_t mined) {
-  NodeSamples kept;
-  kept.held_out = std::move(list.held_out);
-  uint64_t mass = 0;
-  for (size_t k = 0; k < list.index.size(); ++k) {
-    if (samples.positive[list.index[k]]) {
-      kept.index.push_back(list.index[k]);
-      kept.mass.push_back(list.mass[k]);
-    } else {
-      mass += list.mass[k];
-    }
-  }
-  for (size_t k = 0; k < mined; ++k) {
-    const uint64_t share = mass / (mined - k);
-    kept.index.push_back(first_mined + static_cast<uint32_t>(k));
-    kept.mass.push_back(share);
-    mass -= share;
-  }
-  list = std::move(kept);
-}
-
 }  // namespace
 
-void mine_negatives(Growth& g, size_t first_node, const Context& context) {
-  // The tree as far as it is finished: nodes of this level are leaves, whatever a checkpoint knows.
-  Model tree = g.partial.model;
-  tree.nodes.resize(g.lists.size());
-  for (size_t n = first_node; n < tree.nodes.size(); ++n) {
-    tree.nodes[n].left = tree.nodes[n].right = -1;
-  }
-  Miner miner(g, first_node, context);
-  find_false_positives(g, tree, miner, context);
-  if (miner.found() == 0) return;
-  size_t mined = 0;
-  for (size_t n = first_node; n < g.lists.size(); ++n) {
-    const bool open = !g.lists[n].index.empty();
-    const size_t arrived = miner.at(n).seen();
-    if (!open || arrived < static_cast<size_t>(g.config.tree.min_class_samples)) continue;
-    const std::vector<Place> places = miner.at(n).take();
-    const auto first = static_cast<uint32_t>(g.samples.size());
-    for (const auto& [volume, voxel] : places) {
-      g.samples.volume.push_back(volume);
-      g.samples.voxel.push_back(voxel);
-      g.samples.positive.push_back(0);
-      g.samples.mass.push_back(0);
+tree::Miner make_miner(Material& m, const Model& start, const std::vector<uint32_t>& occurrences,
+                       uint64_t seed, const Context& context) {
+  return [&m, &start, &occurrences, seed, &context](const tree::Frontier& frontier) {
+    std::vector<tree::MinedSamples> mined(frontier.open.size());
+    LevelMiner miner(m, frontier, seed, context);
+    find_false_positives(m, finished_part(frontier, m, start), occurrences, miner, context);
+    if (miner.found() == 0) return mined;
+    size_t all = 0;
+    for (size_t k = 0; k < mined.size(); ++k) {
+      const auto fewest = static_cast<size_t>(m.config.tree.min_class_samples);
+      if (frontier.open[k] == 0 || miner.at(k).seen() < fewest) continue;
+      mined[k].first = static_cast<uint32_t>(m.samples.size());
+      for (const uint64_t id : miner.at(k).take()) {
+        m.samples.id.push_back(id);
+        m.samples.positive.push_back(0);
+        m.samples.mass.push_back(0);
+      }
+      mined[k].count = static_cast<uint32_t>(m.samples.size()) - mined[k].first;
+      all += mined[k].count;
     }
-    replace_negatives(g.lists[n], g.samples, first, places.size());
-    mined += places.size();
-  }
-  place_samples(g.samples, g.volumes, g.images);
-  context.info("mined " + std::to_string(mined) + " negatives of " + std::to_string(miner.found()) +
-               " false positives");
+    m.source.place(place_samples(m.samples, m.volumes, m.images));
+    context.info("mined " + std::to_string(all) + " negatives of " + std::to_string(miner.found()) +
+                 " false positives");
+    return mined;
+  };
 }
 
 }  // namespace larch::pbt

@@ -9,9 +9,9 @@
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/core/lowest_hash.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
-#include "larch/pbt/train/lowest_hash.h"
 
 namespace larch::pbt {
 namespace {
@@ -212,26 +212,24 @@ SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<con
     const size_t v = which[k];
     for (const int64_t voxel : drawn[k].voxels) {
       const bool is_positive = volumes[v].classes[voxel] == kPositive;
-      set.volume.push_back(static_cast<uint32_t>(v));
-      set.voxel.push_back(voxel);
-      set.positive.push_back(is_positive ? 1 : 0);
-      set.mass.push_back(drawn[k].mass[is_positive ? 1 : 0]);
+      set.add(v, voxel, is_positive, drawn[k].mass[is_positive ? 1 : 0]);
     }
   }
   return set;
 }
 
-void place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
-                   const TrainingImages& images) {
+features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
+                                     const TrainingImages& images) {
   std::vector<int64_t> bases(samples.size() * images.channels.size());
   for (size_t i = 0; i < samples.size(); ++i) {
-    const size_t v = samples.volume[i];
-    const Vec3i at = volumes[v].voxels.grid().voxel(samples.voxel[i]);
+    const size_t v = samples.volume(i);
+    const Vec3i at = volumes[v].voxels.grid().voxel(samples.voxel(i));
     for (size_t c = 0; c < images.channels.size(); ++c) {
       bases[c * samples.size() + i] = images.layouts[v][c].base(at);
     }
   }
   samples.bases = Buffer<int64_t>(images.data.device(), std::span<const int64_t>(bases));
+  return {images.data.data(), samples.bases.data(), samples.size()};
 }
 
 }  // namespace larch::pbt

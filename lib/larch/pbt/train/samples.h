@@ -10,8 +10,10 @@
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
 #include "larch/data/volume.h"
+#include "larch/features/linear/linear_source.h"
 #include "larch/image/integral.h"
 #include "larch/pbt/train_config.h"
+#include "larch/tree/train/samples.h"
 
 namespace larch::pbt {
 
@@ -54,18 +56,26 @@ TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
                                     std::span<const image::ChannelSpec> channels,
                                     image::Padding padding, int pad, const Context& context);
 
-/// Training samples, sorted by (volume, voxel) except for mined ones, which follow.
-struct SampleSet {
-  std::vector<uint32_t> volume;
-  std::vector<int64_t> voxel;     ///< linear index in its volume
-  std::vector<uint8_t> positive;  ///< 1 or 0
-  std::vector<uint64_t> mass;     ///< Q32: voxels of the class in its volume / voxels drawn
-  Buffer<int64_t> bases;          ///< [channel][sample]: element of TrainingImages::data
+/// Training samples, sorted by (volume, voxel) except for mined ones, which follow. The id in
+/// hashes is volume << 40 | voxel; the mass is voxels of the class in its volume / voxels drawn.
+struct SampleSet : tree::Samples {
+  Buffer<int64_t> bases;  ///< [channel][sample]: element of TrainingImages::data
 
-  size_t size() const { return voxel.size(); }
-  /// The id in hashes.
-  uint64_t id(size_t sample) const {
-    return static_cast<uint64_t>(volume[sample]) << 40 | static_cast<uint64_t>(voxel[sample]);
+  uint32_t volume(size_t sample) const { return static_cast<uint32_t>(id[sample] >> 40); }
+  /// Linear index in its volume.
+  int64_t voxel(size_t sample) const {
+    return static_cast<int64_t>(id[sample] & ((uint64_t{1} << 40) - 1));
+  }
+  void add(size_t in_volume, int64_t at_voxel, bool is_positive, uint64_t its_mass) {
+    id.push_back(static_cast<uint64_t>(in_volume) << 40 | static_cast<uint64_t>(at_voxel));
+    positive.push_back(is_positive ? 1 : 0);
+    mass.push_back(its_mass);
+  }
+  /// Keeps the first `count`.
+  void truncate(size_t count) {
+    id.resize(count);
+    positive.resize(count);
+    mass.resize(count);
   }
 };
 
@@ -74,8 +84,8 @@ struct SampleSet {
 SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<const size_t> which,
                        const SampleConfig& config, uint64_t seed, int threads = 1);
 
-/// (Re)computes the bases of all samples on the device of `images`.
-void place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
-                   const TrainingImages& images);
+/// (Re)computes the bases of all samples on the device of `images`, and gives them to a source.
+features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,
+                                     const TrainingImages& images);
 
 }  // namespace larch::pbt

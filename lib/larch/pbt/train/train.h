@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/learning/boost.h"
 #include "larch/pbt/model.h"
 #include "larch/pbt/train/samples.h"
 #include "larch/pbt/train_config.h"
@@ -46,13 +45,6 @@ struct TrainReport {
   double held_out_log_loss = -1, held_out_auc = -1;  ///< < 0: nothing was held out
 };
 
-/// The channels of a configuration: each kind at each pyramid level, kinds outermost.
-std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
-
-/// Throws UsageError for what `train` would refuse in a configuration whatever the volumes are: an
-/// empty intensity window, a feature of the pool (drawn with `seed`) whose sums leave 32 bits.
-void check_config(const TrainConfig& config, uint64_t seed);
-
 /// Trains a probabilistic boosting tree, or an ensemble of them (Tu 2005; Birkbeck, Sofka, Zhou
 /// 2011; US 2012/0069003 A1, paragraphs 29 to 38). `volumes` must be sorted (sort_by_digest);
 /// `space` is the model space that they are in. The result depends on volumes, configuration and
@@ -62,18 +54,5 @@ void check_config(const TrainConfig& config, uint64_t seed);
 Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace& space,
             const TrainConfig& config, const TrainHooks& hooks, TrainReport* report,
             const Context& context);
-
-/// AdaBoost's rounds turned into a strong classifier: truncated where a round is no better than
-/// `worst_error`, or after a perfect round, with alpha = ln((1 - eps) / eps) / 2.
-struct StrongClassifier {
-  std::vector<WeakClassifier> weaks;  ///< `feature` is the index into the pool
-  std::vector<double> errors;
-};
-/// The weight of a weak classifier with this error, Q20, at most kMaxAlphaQ20, which models may
-/// hold.
-int32_t alpha_q20(double error);
-StrongClassifier strong_classifier(std::span<const learning::BoostRound> rounds,
-                                   const learning::FeaturePool& pool, double worst_error,
-                                   size_t selected);
 
 }  // namespace larch::pbt

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "larch/core/buffer.h"
+#include "larch/features/linear/linear_source.h"
+
+namespace larch::features::cuda {
+
+constexpr int kColumns = static_cast<int>(learning::kCudaWidth);  ///< of a block of the matrix
+
+/// 32 neighbouring columns of one channel: the lanes of a warp.
+struct ColumnGroup {
+  int32_t first_tap = 0;  ///< of lane 0; tap k of lane l is element first_tap + 32 k + l
+  int32_t n_tap = 0;      ///< of the longest; shorter ones are filled up with weight 0
+};
+
+/// Columns of one channel, and the part of its integral volume that they read around a sample.
+struct ChannelColumns {
+  int32_t channel = 0;
+  int32_t first_group = 0, end_group = 0;
+  int64_t first_element = 0;  ///< of the part, relative to the sample's element
+  Vec3i extent{};
+  int64_t row_stride = 0, plane_stride = 0;  ///< of the integral volume
+};
+
+/// Columns ordered for the kernels: by channel, then by number of taps, so that a warp's features
+/// are alike.
+struct WarpColumns : learning::PreparedColumns {
+  using PreparedColumns::PreparedColumns;
+
+  Buffer<ColumnGroup> groups;
+  Buffer<LinearTap> staged_taps;  ///< offsets in a copy of the part
+  Buffer<LinearTap> direct_taps;  ///< offsets in the integral volume
+  std::vector<ChannelColumns> channels;
+};
+
+/// Where the samples of a call lie, on the device.
+struct Places {
+  const uint32_t* integral;
+  const int64_t* bases;
+  int64_t sample_count;
+  const uint32_t* index;
+  int64_t selected;
+};
+inline Places on_device(const SamplePlaces& places, const Buffer<uint32_t>& index) {
+  return {places.integral, places.bases, static_cast<int64_t>(places.count), index.data(),
+          static_cast<int64_t>(index.size())};
+}
+
+}  // namespace larch::features::cuda

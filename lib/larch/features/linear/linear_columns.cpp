@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/features/linear/linear_columns.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "larch/core/error.h"
+
+namespace larch::features {
+
+LinearColumns make_linear_columns(std::vector<LinearFeature> features, std::vector<LinearTap> taps,
+                                  std::span<const image::IntegralLayout> layouts,
+                                  const Device& device) {
+  LinearColumns out;
+  out.features = std::move(features);
+  out.taps = std::move(taps);
+  out.layouts.assign(layouts.begin(), layouts.end());
+  out.device_features = Buffer<LinearFeature>(device, std::span<const LinearFeature>(out.features));
+  out.device_taps = Buffer<LinearTap>(device, std::span<const LinearTap>(out.taps));
+  return out;
+}
+
+LinearColumns make_haar_columns(const std::vector<HaarFeature>& pool,
+                                std::span<const image::IntegralLayout> layouts, double tap_cost,
+                                const Context& context) {
+  std::vector<LinearFeature> columns;
+  std::vector<LinearTap> taps;
+  columns.reserve(pool.size());
+  for (const HaarFeature& feature : pool) {
+    LinearFeature column;
+    column.first_tap = static_cast<int32_t>(taps.size());
+    column.channel = feature.channel;
+    const image::IntegralLayout& layout = layouts[feature.channel];
+    for (const Tap& tap : corner_taps(feature)) {
+      const int64_t offset = layout.linear_offset(tap.dx, tap.dy, tap.dz);
+      if (std::abs(offset) > INT32_MAX) {
+        throw MemoryError("a slice of the integral volume is too large for 32-bit offsets");
+      }
+      taps.push_back({static_cast<int32_t>(offset), tap.weight});
+    }
+    column.n_tap = static_cast<uint16_t>(taps.size() - static_cast<size_t>(column.first_tap));
+    column.cost_units =
+        static_cast<uint32_t>(std::llround(tap_cost * column.n_tap / 32.0 * 2147483648.0));
+    columns.push_back(column);
+  }
+  return make_linear_columns(std::move(columns), std::move(taps), layouts, context.device);
+}
+
+}  // namespace larch::features

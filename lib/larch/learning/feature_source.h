@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/learning/feature_matrix.h"
+#include "larch/learning/weak_classifier.h"
+
+namespace larch::learning {
+
+/// What choosing a column costs: of columns with equal errors the simplest one wins.
+struct Price {
+  uint32_t complexity = 0;  ///< such as a number of taps; compared up to 255
+  uint32_t cost_units = 0;  ///< added to the error in units of candidate_key: 2^31 per error of 1
+};
+
+/// Columns to be prepared, and the code map of each.
+struct ColumnRequest {
+  std::span<const uint32_t> columns;  ///< of the source, fewer than 2^24; ascending for boosting
+  std::span<const CodeMap> maps;      ///< parallel to columns
+};
+
+/// Weak classifiers, at most 256, asked about samples: for their votes or for H; either `bits` or
+/// `scores` is empty.
+struct VoteRequest {
+  std::span<const WeakClassifier> weaks;
+  std::span<const uint32_t> samples;
+  std::span<uint32_t> bits;   ///< as Votes::bits
+  std::span<int32_t> scores;  ///< H of the strong classifier that they are, Q20
+};
+
+/// Where the feature matrix comes from: columns with names and prices, and a list of samples that
+/// are known by their index alone. What a sample is, where it lies and how a feature is computed
+/// there is the source's business; the learner asks for integers. The same request gives the same
+/// integers on every device.
+class FeatureSource {
+ public:
+  FeatureSource() = default;
+  FeatureSource(const FeatureSource&) = default;
+  FeatureSource& operator=(const FeatureSource&) = default;
+  virtual ~FeatureSource() = default;
+
+  /// Where matrices are filled; the contexts of all calls have to name it.
+  virtual Device device() const = 0;
+  /// Number of columns, less than 2^24.
+  virtual size_t columns() const = 0;
+  virtual std::string name(uint32_t column) const = 0;
+  virtual Price price(uint32_t column) const = 0;
+
+  /// The code map of each column: the order statistics low_rank and high_rank of its values at
+  /// `samples`. A column whose statistics are equal is never chosen. Throws UsageError where there
+  /// are more than kMostRanged samples, or none.
+  virtual std::vector<CodeMap> range(std::span<const uint32_t> samples,
+                                     const Context& context) const = 0;
+
+  /// What fill needs to know of the columns of a request, made once for many calls. Without a way
+  /// of its own a source leaves them in their order.
+  virtual std::shared_ptr<const PreparedColumns> prepare(const ColumnRequest& request,
+                                                         const Context& context) const;
+
+  /// Writes every element of `matrix`, which is on device() and was made for as many rows as there
+  /// are samples: row k has the codes of samples[k], and filling is 0.
+  virtual void fill(const PreparedColumns& columns, std::span<const uint32_t> samples,
+                    FeatureMatrix& matrix, const Context& context) const = 0;
+
+  /// Without a way of its own a source answers through the matrix.
+  virtual void vote(const VoteRequest& request, const Context& context) const;
+};
+
+/// Most samples that a code map is taken from.
+constexpr size_t kMostRanged = 4096;
+
+/// Throws the UsageError of FeatureSource::range.
+void check_ranged(size_t samples);
+
+/// All columns of a source with the same index in `maps`.
+std::shared_ptr<const PreparedColumns> prepare_all(const FeatureSource& source,
+                                                   std::span<const CodeMap> maps,
+                                                   const Context& context);
+
+/// The slots of a request in its order, filled up to whole blocks.
+std::vector<Slot> slots_in_order(const FeatureSource& source, const ColumnRequest& request);
+
+/// A matrix of these samples, filled.
+FeatureMatrix fill_matrix(const FeatureSource& source, const PreparedColumns& columns,
+                          std::span<const uint32_t> samples, const Context& context);
+
+}  // namespace larch::learning

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "larch/features/haar.h"
+#include "larch/image/integral.h"
+#include "larch/pbt/train_config.h"
+
+namespace larch::pbt {
+
+/// The channels of a configuration: each kind at each pyramid level, kinds outermost.
+std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
+
+/// The pool of features on these channels. Throws UsageError for one whose sums leave 32 bits.
+std::vector<features::HaarFeature> make_pool(const TrainConfig& config,
+                                             std::span<const image::ChannelSpec> channels,
+                                             uint64_t seed);
+
+/// Throws UsageError for what `train` would refuse in a configuration whatever the volumes are: an
+/// empty intensity window, a feature of the pool (drawn with `seed`) whose sums leave 32 bits.
+void check_config(const TrainConfig& config, uint64_t seed);
+
+}  // namespace larch::pbt

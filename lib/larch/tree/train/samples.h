@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace larch::tree {
+
+/// Samples as the tree sees them; sample i is sample i of a feature source.
+struct Samples {
+  std::vector<uint64_t> id;       ///< of hashes, the same whatever the order of the samples
+  std::vector<uint8_t> positive;  ///< 1 or 0
+  std::vector<uint64_t> mass;     ///< Q32: how many members of the class it stands for
+
+  size_t size() const { return id.size(); }
+};
+
+/// A held-out sample at a node: the weight with which evaluation brings it there, and the node's H.
+struct HeldOutVisit {
+  uint32_t sample = 0;
+  uint32_t weight = 0;  ///< Q30
+  int32_t h = 0;
+};
+
+/// The samples that reached a node.
+struct NodeSamples {
+  std::vector<uint32_t> index;  ///< ascending
+  std::vector<uint64_t> mass;   ///< Q32
+  std::vector<HeldOutVisit> held_out;
+};
+
+/// Those that visit a node.
+inline std::vector<uint32_t> visited_samples(const NodeSamples& list) {
+  std::vector<uint32_t> index;
+  index.reserve(list.held_out.size());
+  for (const HeldOutVisit& visit : list.held_out) index.push_back(visit.sample);
+  return index;
+}
+
+}  // namespace larch::tree
