@@ -71,28 +71,28 @@ class Envelope {
   /// Replaces the values f(i) at `out` + i * stride by the minimum over all parabolas.
   void minimise(double weight, double* out, int64_t stride) {
     const int length = static_cast<int>(values_.size());
-    int count = 0;
+    size_t count = 0;
     for (int i = 0; i < length; ++i) {
       if (value(i) == kFar) continue;
       double start = -kFar;
       while (count > 0) {
-        const int j = lowest_[static_cast<size_t>(count - 1)];
+        const int j = lowest_[count - 1];
         // Where parabola i becomes lower than parabola j < i.
         start = ((value(i) - value(j)) / weight + (double{1} * i * i - double{1} * j * j)) /
                 (2.0 * (i - j));
-        if (start > starts_[static_cast<size_t>(count - 1)]) break;
+        if (start > starts_[count - 1]) break;
         --count;
         start = -kFar;
       }
-      lowest_[static_cast<size_t>(count)] = i;
-      starts_[static_cast<size_t>(count)] = start;
+      lowest_[count] = i;
+      starts_[count] = start;
       ++count;
     }
     if (count == 0) return;  // no boundary voxel in this line and those before it
-    int k = 0;
+    size_t k = 0;
     for (int i = 0; i < length; ++i) {
-      while (k + 1 < count && starts_[static_cast<size_t>(k + 1)] < i) ++k;
-      const int j = lowest_[static_cast<size_t>(k)];
+      while (k + 1 < count && starts_[k + 1] < i) ++k;
+      const int j = lowest_[k];
       const double away = i - j;
       out[i * stride] = away * away * weight + value(j);
     }

@@ -22,7 +22,8 @@
 namespace larch::io {
 namespace {
 constexpr int64_t kBlock = int64_t{1} << 24;  // zlib counts in 32 bits
-}
+constexpr int64_t kSeekFrom = 1 << 20;
+}  // namespace
 
 ZReader::ZReader(const std::string& path, int64_t start) : path_(path) {
   std::error_code error;
@@ -75,6 +76,15 @@ int64_t ZReader::read(void* to, int64_t bytes) {
 }
 
 void ZReader::skip(int64_t bytes) {
+  // zlib would read what it passes over, even where nothing is compressed.
+  if (!compressed_ && bytes > kSeekFrom) {
+    gzdirect(file_);  // makes zlib look at the file, without which it would not seek but read
+    const bool there = bytes <= most_bytes_ - gztell(file_);
+    if (!there || gzseek(file_, bytes, SEEK_CUR) < 0) {
+      throw InputError("'" + path_ + "': the file ends before its data; truncated?");
+    }
+    return;
+  }
   std::vector<char> block(static_cast<size_t>(std::clamp<int64_t>(bytes, 0, 1 << 16)));
   while (bytes > 0) {
     const int64_t got = read(block.data(), std::min<int64_t>(bytes, 1 << 16));
@@ -84,6 +94,7 @@ void ZReader::skip(int64_t bytes) {
 }
 
 void ZReader::finish() {
+  if (!compressed_) return;
   std::vector<char> block(1 << 16);
   for (int i = 0; i < 1024 && read(block.data(), 1 << 16) > 0; ++i) {
   }
