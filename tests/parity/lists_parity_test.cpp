@@ -9,16 +9,13 @@
 #include "larch/core/stream.h"
 #include "larch/pbt/evaluate/candidates.h"
 #include "larch/pbt/evaluate/evaluate.h"
+#include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_difference_features.h"
 
 namespace larch {
 namespace {
 
-Context cuda_context() {
-  Context context = fixtures::context_of(2);
-  context.device = Device::cuda();
-  return context;
-}
+using test::cuda_context;
 
 std::vector<float> map_of(const fixtures::DifferenceModel& model, const Volume<int16_t>& voxels,
                           const pbt::EvaluateConfig& config, const Context& context) {

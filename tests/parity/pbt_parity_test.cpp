@@ -17,17 +17,14 @@
 #include "larch/learning/votes.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/train.h"
+#include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 #include "tests/unit/pbt/pbt_same_trees.h"
 
 namespace larch {
 namespace {
 
-Context cuda_context() {
-  Context context = fixtures::context_of(4);
-  context.device = Device::cuda();
-  return context;
-}
+using test::cuda_context;
 
 const std::vector<image::ChannelSpec> kChannels{
     {image::ChannelKind::kIntensity, 0},   {image::ChannelKind::kIntensity, 2},

@@ -9,16 +9,13 @@
 #include "larch/core/stream.h"
 #include "larch/image/integral.h"
 #include "larch/pbt/evaluate/slabs.h"
+#include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch {
 namespace {
 
-Context cuda_context(const Device& device = Device::cuda()) {
-  Context context = fixtures::context_of(2);
-  context.device = device;
-  return context;
-}
+using test::cuda_context;
 
 /// What a detector does for its images, one after the other.
 std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk walk, uint64_t seed,

@@ -11,18 +11,13 @@
 #include "larch/metrics/label_scores.h"
 #include "larch/metrics/overlap.h"
 #include "larch/metrics/surface_distance.h"
+#include "tests/unit/box_mask.h"
 
 namespace {
 
 using namespace larch;
 using namespace larch::metrics;
-
-Grid grid_of(Vec3i size, Vec3d spacing_mm = {1, 1, 1}) {
-  Grid grid;
-  grid.size = size;
-  grid.spacing_mm = spacing_mm;
-  return grid;
-}
+using larch::test::grid_of;
 
 Volume<uint8_t> box(const Grid& grid, Vec3i low, Vec3i high) {
   Volume<uint8_t> mask(grid, 0);

@@ -16,18 +16,13 @@
 #include "larch/core/random_math.h"
 #include "larch/regularise/band.h"
 #include "larch/regularise/graph_cut.h"
+#include "tests/unit/box_mask.h"
 
 namespace {
 
 using namespace larch;
 using namespace larch::regularise;
-
-Grid grid_of(Vec3i size, Vec3d spacing_mm = {1, 1, 1}) {
-  Grid grid;
-  grid.size = size;
-  grid.spacing_mm = spacing_mm;
-  return grid;
-}
+using larch::test::grid_of;
 
 Volume<float> random_volume(const Grid& grid, uint64_t stream) {
   Volume<float> p(grid);
