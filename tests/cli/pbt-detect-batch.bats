@@ -203,11 +203,25 @@ assert [r['status'] for r in table] == ['ok', 'failed', 'ok', 'ok'], table"
 
 @test "--skip-existing: a case with outputs of another run fails and says what differs" {
   expect 0 batch
-  expect 7 batch --skip-existing --structure.threshold 0.6
+  cp out/status.tsv first.tsv
+  expect 7 batch --skip-existing --structure.threshold 0.6 --report r.json
   has err.txt "4 of 4 cases failed; see"
+  # The results are still there: the table says whose they are, with their figures.
   status "
+import csv
+first = {r['id']: r for r in csv.DictReader(open('first.tsv'), delimiter='\t')}
 for r in table:
-    assert r['status'] == 'failed' and 'structure.threshold: 0.5 there, 0.6 now; --force' in r['message'], r"
+    assert 'structure.threshold: 0.5 there, 0.6 now; --force' in r['message'], r
+    assert r['status'] == 'ok' and r['voxels'] == first[r['id']]['voxels'] != 'n/a', r
+assert load('r.json')['metrics']['failed'] == 4"
+  # What is changed or gone is no result of anybody.
+  printf x >> out/image_0.nii.gz
+  rm out/image_1.nii.gz.json
+  expect 7 batch --skip-existing --structure.threshold 0.6
+  status "
+assert [rows[f'image_{i}']['status'] for i in range(4)] == ['failed', 'failed', 'ok', 'ok'], rows"
+  rm -r out
+  expect 0 batch
   same_as_single .nii.gz
   # The image of another case, under the same name; the others are as they were.
   cp cases.tsv list.tsv

@@ -208,7 +208,7 @@ class CaseRunner {
     const EarlierOutputs earlier = earlier_of(run_, c);
     if (earlier.state == EarlierOutputs::State::kSkip) record(i, skipped_row(c, earlier));
     if (earlier.state == EarlierOutputs::State::kOther) {
-      record_failure(i, {c.id, CaseStatus::kFailed, earlier.what});
+      record_failure(i, refused_row(c, earlier));
     }
     return earlier.state != EarlierOutputs::State::kCompute;
   }
@@ -274,16 +274,28 @@ class CaseRunner {
   /// A result that its sidecars confirm is one, whenever it was computed; what the name alone tells
   /// of is not. A rejected one stays rejected; one that is good was not computed by this run.
   CaseRow skipped_row(const Case& c, const EarlierOutputs& earlier) const {
-    CaseRow row{c.id, CaseStatus::kSkipped, earlier.what};
-    if (!earlier.is_confirmed) return row;
-    row.message = "computed by an earlier run";
+    if (!earlier.is_confirmed) return {c.id, CaseStatus::kSkipped, earlier.what};
+    CaseRow row = row_of_result(c, earlier, "computed by an earlier run");
+    if (!earlier.is_rejected) row.counts_as = CaseStatus::kSkipped;
+    return row;
+  }
+
+  /// The case fails, since its outputs may not be replaced. Where they are a result of the case,
+  /// with other settings, the table goes on to say so; where they are missing or changed it cannot.
+  CaseRow refused_row(const Case& c, const EarlierOutputs& earlier) const {
+    if (!earlier.has_other_settings) return {c.id, CaseStatus::kFailed, earlier.what};
+    CaseRow row = row_of_result(c, earlier, earlier.what);
+    row.counts_as = CaseStatus::kFailed;
+    return row;
+  }
+
+  CaseRow row_of_result(const Case& c, const EarlierOutputs& earlier,
+                        const std::string& message) const {
+    CaseRow row{c.id, CaseStatus::kOk, message};
     row.seconds = std::clamp(earlier.seconds, 0.0, 1e9);
     if (earlier.is_rejected) {
       row.status = CaseStatus::kRejected;
-      row.message = earlier.reason + " (" + row.message + ")";
-    } else {
-      row.status = CaseStatus::kOk;
-      row.counts_as = CaseStatus::kSkipped;
+      row.message = earlier.reason + " (" + message + ")";
     }
     row.figures = figures(earlier.metrics);
     return row;

@@ -94,10 +94,14 @@ struct EarlierOutputs {
   State state = State::kCompute;
   std::string what;           ///< kSkip: why; kOther: what is wrong and what to do
   bool is_confirmed = false;  ///< kSkip: their sidecars tell of the same run; not by name alone
-  bool is_rejected = false;   ///< kSkip: the outputs are there, and their run ended as rejected
-  std::string reason{};       ///< of the rejection
-  std::map<std::string, double> metrics{};  ///< kSkip: the figures of their run, if they are known
-  double seconds = 0;                       ///< kSkip: that their run took, if it is known
+  /// kOther: all outputs are there and are as a run wrote them that had the same inputs and other
+  /// settings.
+  bool has_other_settings = false;
+  // Of the run that wrote the outputs, with kSkip and has_other_settings:
+  bool is_rejected = false;                 ///< it ended as rejected
+  std::string reason{};                     ///< of the rejection
+  std::map<std::string, double> metrics{};  ///< its figures, if they are known
+  double seconds = 0;                       ///< that it took, if it is known
 };
 
 /// An output of a case, and what it is: the name, without dashes, of the flag that gives it in a

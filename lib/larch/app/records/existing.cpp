@@ -68,8 +68,10 @@ std::string unknown_maker(const RecordedOutput& output, bool is_by_name) {
   return "output '" + output.path + "' exists, but " + why + "; --force computes it again" + keep;
 }
 
-std::string other_run(const std::string& path, const std::vector<std::string>& found) {
+std::string other_run(const std::string& path, const Differences& all) {
   constexpr size_t kNamed = 4;
+  std::vector<std::string> found = all.settings;
+  found.insert(found.end(), all.subject.begin(), all.subject.end());
   std::string what;
   for (size_t i = 0; i < std::min(found.size(), kNamed); ++i) what += found[i] + "; ";
   if (found.size() > kNamed) what += std::to_string(found.size() - kNamed) + " more; ";
@@ -191,6 +193,7 @@ EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
                          InputDigests& digests) {
   EarlierOutputs earlier;
   bool all_there = true;
+  std::string other;  // the first output of a run with other settings
   for (const RecordedOutput& output : outputs) {
     if (!is_there(output)) {
       all_there = false;
@@ -207,16 +210,30 @@ EarlierOutputs by_record(const std::vector<RecordedOutput>& outputs,
     if (status != "done" && status != "rejected") {
       problem = unknown_maker(output, basis.line.common.skip_existing == SkipExisting::kName);
     } else {
-      const std::vector<std::string> others = differences(*record, basis, digests);
-      if (!others.empty()) problem = other_run(output.path, others);
+      const Differences found = differences(*record, basis, digests);
+      if (found.only_settings()) {
+        if (other.empty()) other = other_run(output.path, found);
+      } else if (!found.none()) {
+        problem = other_run(output.path, found);
+      }
     }
-    if (!problem.empty()) return {EarlierOutputs::State::kOther, problem};
+    if (!problem.empty()) {
+      return {EarlierOutputs::State::kOther, other.empty() ? problem : other};
+    }
     Found found;
     if (output.kind == Kind::kFolder) found = look_at_folder(output.path, *record);
     if (output.kind == Kind::kFile) found = look_at_file(output, companions, *record);
-    if (!found.problem.empty()) return {EarlierOutputs::State::kOther, found.problem};
+    if (!found.problem.empty()) {
+      return {EarlierOutputs::State::kOther, other.empty() ? found.problem : other};
+    }
     if (!found.is_whole) all_there = false;
     if (output.kind != Kind::kReport || outputs.size() == 1) take_outcome(*record, earlier);
+  }
+  if (!other.empty()) {
+    earlier.state = EarlierOutputs::State::kOther;
+    earlier.what = other;
+    earlier.has_other_settings = all_there;
+    return earlier;
   }
   if (!all_there) return {};
   earlier.state = EarlierOutputs::State::kSkip;

@@ -252,38 +252,37 @@ Json results_record(const ResultsBasis& basis, InputDigests& digests) {
       {"Seed", basis.line.common.seed},    {"Inputs", inputs}};
 }
 
-std::vector<std::string> differences(const Json& there, const ResultsBasis& now,
-                                     InputDigests& digests) {
-  std::vector<std::string> found;
+Differences differences(const Json& there, const ResultsBasis& now, InputDigests& digests) {
+  Differences found;
   const AppInfo& info = now.program.info;
   const auto at = [&there](const char* key) {
     const auto value = there.find(key);
     return value == there.end() ? Json() : *value;
   };
   if (at("App") != info.name) {
-    return {"made by " + shown(at("App")) + ", not by " + info.name};
+    return {{}, {"made by " + shown(at("App")) + ", not by " + info.name}};
   }
   if (at("ResultsVersion") != info.results_version) {
-    found.push_back("version of the results: " + shown(at("ResultsVersion")) + " there, " +
-                    std::to_string(info.results_version) + " now");
+    found.settings.push_back("version of the results: " + shown(at("ResultsVersion")) + " there, " +
+                             std::to_string(info.results_version) + " now");
   }
   if (info.uses_seed && at("Seed") != now.line.common.seed) {
-    found.push_back("--seed: " + shown(at("Seed")) + " there, " +
-                    std::to_string(now.line.common.seed) + " now");
+    found.settings.push_back("--seed: " + shown(at("Seed")) + " there, " +
+                             std::to_string(now.line.common.seed) + " now");
   }
-  compare_values(at("Options"), options_of(now.line), "--", {}, found);
+  compare_values(at("Options"), options_of(now.line), "--", {}, found.settings);
   std::set<std::string> ignored;
   collect_without_effect(now.program.config, "", ignored);
-  compare_values(at("Config"), config::to_json(now.program.config), "", ignored, found);
+  compare_values(at("Config"), config::to_json(now.program.config), "", ignored, found.settings);
   const std::set<std::string> roles = roles_without_effect(now.line);
   const Json inputs = at("Inputs").is_array() ? at("Inputs") : Json::array();
   std::vector<Content> old_ones = contents_there(inputs, roles);
   std::vector<Content> new_ones = contents_now(now, inputs, roles, digests);
   if (!now.order_matters) {
     const CaseContents old_cases = take_cases(old_ones), new_cases = take_cases(new_ones);
-    compare_cases(old_cases, new_cases, found);
+    compare_cases(old_cases, new_cases, found.subject);
   }
-  compare_in_order(old_ones, new_ones, found);
+  compare_in_order(old_ones, new_ones, found.subject);
   return found;
 }
 
