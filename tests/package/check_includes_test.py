@@ -2,10 +2,15 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
 """scripts/check-includes must find each kind of violation. Usage: check_includes_test.py SCRIPT"""
+import importlib.machinery
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
 
 CLEAN = {
     'lib/larch/core/vec.h': '#include <cstdint>\n',
@@ -57,8 +62,27 @@ def run(script, files):
         return done.returncode, done.stdout + done.stderr
 
 
+def table_differences(script):
+    """Where the table of README.md, "How it is built", is not that of the script."""
+    loader = importlib.machinery.SourceFileLoader('check_includes', script)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader('check_includes', loader))
+    loader.exec_module(module)
+    with open(os.path.join(os.path.dirname(script), '..', 'README.md'), encoding='utf-8') as file:
+        section = file.read().split('## How it is built', 1)[1].split('\n## ', 1)[0]
+    rows = re.findall(r'^\| `(\w+)` \| .* \| (.*?) ?\|$', section, re.M)
+    shown = {room: set(module.MAY_INCLUDE) - {room} - module.BASE if cell == 'all of them' else
+             set(re.findall(r'`(\w+)`', cell)) for room, cell in rows}
+    wanted = {room: rooms - module.BASE for room, rooms in module.MAY_INCLUDE.items()}
+    return [f'README.md, room {room}: shows {sorted(shown.get(room, ["no row"]))}, the script has '
+            f'{sorted(wanted.get(room, ["no row"]))}'
+            for room in sorted({*shown, *wanted}) if shown.get(room) != wanted.get(room)]
+
+
 def main():
     script, failures = sys.argv[1], 0
+    for difference in table_differences(script):
+        print(difference)
+        failures += 1
     code, output = run(script, CLEAN)
     if code != 0:
         print(f'the clean tree was refused (exit code {code}):\n{output}')
