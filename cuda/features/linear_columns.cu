@@ -16,7 +16,7 @@ constexpr int kGroup = 32;
 /// Undoes linear_offset of a corner within the padding, relative to corner (-pad, -pad, -pad).
 Vec3i padded_corner(int32_t offset, const image::IntegralLayout& layout) {
   const int64_t row = layout.stride_size.x, plane = row * layout.stride_size.y;
-  const int64_t at = offset + layout.pad * (1 + row + plane);
+  const int64_t at = offset + layout.linear_offset(layout.pad.x, layout.pad.y, layout.pad.z);
   return {static_cast<int>(at % row), static_cast<int>(at / row % layout.stride_size.y),
           static_cast<int>(at / plane)};
 }
@@ -48,7 +48,7 @@ class PlanWriter {
     }
     out.extent = high - low + Vec3i{1, 1, 1};
     out.first_element =
-        layout.linear_offset(low.x - layout.pad, low.y - layout.pad, low.z - layout.pad);
+        layout.linear_offset(low.x - layout.pad.x, low.y - layout.pad.y, low.z - layout.pad.z);
     for (size_t first = 0; first < members.size(); first += kColumns) {
       const auto some = members.subspan(first, std::min<size_t>(kColumns, members.size() - first));
       for (size_t g = 0; g < kColumns; g += kGroup) {

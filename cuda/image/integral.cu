@@ -55,16 +55,24 @@ __device__ Columns columns_of(int width, Padding padding, int pad, int begin) {
   return c;
 }
 
-/// padded_channel_value of a row at a lane's columns.
+/// One thread per voxel of a row: the image of a channel.
 template <ChannelKind kind>
-__device__ void read_row(const VolumeView<const int16_t>& voxels, Padding padding,
-                         const Columns& columns, int y, int z, uint32_t (&value)[kSegments]) {
+__global__ void channel_kernel(VolumeView<const int16_t> voxels, VolumeView<int32_t> image) {
+  const int x = blockIdx.x * blockDim.x + threadIdx.x;
+  const int y = blockIdx.y, z = blockIdx.z;
+  if (x < image.size.x) image({x, y, z}) = channel_value(voxels, kind, x, y, z);
+}
+
+/// padded_value of a row at a lane's columns.
+template <class T>
+__device__ void read_row(const VolumeView<const T>& voxels, Padding padding, const Columns& columns,
+                         int y, int z, uint32_t (&value)[kSegments]) {
   const int cy = clamp_index(y, voxels.size.y), cz = clamp_index(z, voxels.size.z);
   const bool counts = repeats_border(padding) || (cy == y && cz == z);
 #pragma unroll
   for (int k = 0; k < kSegments; ++k) {
     value[k] = counts && columns.counts[k]
-                   ? static_cast<uint32_t>(channel_value(voxels, kind, columns.voxel[k], cy, cz))
+                   ? static_cast<uint32_t>(int32_t{voxels({columns.voxel[k], cy, cz})})
                    : 0;
   }
 }
@@ -90,23 +98,18 @@ __device__ void write_row(const uint32_t (&column)[kSegments], int begin, int co
   __syncwarp();  // the next strip begins with what lane 31 wrote
 }
 
-/// Rows that are read ahead: filters have registers to fill anyway.
-template <ChannelKind kind>
-constexpr int kUnroll = kind == ChannelKind::kIntensity ? 4 : 1;
-/// Blocks of a processor that should find room: all planes are at work at once then.
-template <ChannelKind kind>
-constexpr int kPlaneBlocks = kind == ChannelKind::kIntensity ? 5 : 1;
+constexpr int kUnroll = 4;       ///< rows that are read ahead
+constexpr int kPlaneBlocks = 5;  ///< blocks of a processor: all planes are at work at once then
 
 /// Adds rows [first, end) of a strip to the sums of its columns.
-template <ChannelKind kind>
-__device__ void add_rows(const VolumeView<const int16_t>& voxels, Padding padding, int pad,
+template <class T>
+__device__ void add_rows(const VolumeView<const T>& voxels, Padding padding, const Vec3i& pad,
                          const Columns& columns, int first, int end, int z,
                          uint32_t (&column)[kSegments]) {
-  constexpr int kRows = kUnroll<kind>;
-#pragma unroll kRows
+#pragma unroll kUnroll
   for (int y = first; y < end; ++y) {
     uint32_t value[kSegments];
-    read_row<kind>(voxels, padding, columns, y - pad, z - pad, value);
+    read_row(voxels, padding, columns, y - pad.y, z - pad.z, value);
 #pragma unroll
     for (int k = 0; k < kSegments; ++k) column[k] += value[k];
   }
@@ -116,12 +119,12 @@ __device__ void add_rows(const VolumeView<const int16_t>& voxels, Padding paddin
 /// y; a block has a part of its rows (grid.y), each warp a band of them. Rows are read twice: for
 /// the sums of their columns, and, once those of everything above are known, to be integrated. What
 /// the first reading brought is still in the cache, and nothing that was written is read again.
-template <ChannelKind kind>
-__global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks<kind>)
-    plane_kernel(VolumeView<const int16_t> voxels, Padding padding, IntegralLayout layout,
+template <class T>
+__global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks)
+    plane_kernel(VolumeView<const T> voxels, Padding padding, IntegralLayout layout,
                  uint32_t* out) {
   __shared__ uint32_t above[kPlaneWarps][kStrip], bands[kPlaneWarps][kStrip];
-  const int columns = voxels.size.x + 2 * layout.pad, rows = voxels.size.y + 2 * layout.pad;
+  const int columns = voxels.size.x + 2 * layout.pad.x, rows = voxels.size.y + 2 * layout.pad.y;
   const int z = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarp, lane = thread % kWarp;
   const int64_t stride = layout.stride_size.x;
@@ -136,11 +139,11 @@ __global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks<kind>)
   }
   for (int y = first + lane; y < end; y += kWarp) plane[stride * (y + 1)] = 0;
   for (int begin = 0; begin < columns; begin += kStrip) {
-    const Columns strip = columns_of(voxels.size.x, padding, layout.pad, begin);
+    const Columns strip = columns_of(voxels.size.x, padding, layout.pad.x, begin);
     uint32_t column[kSegments] = {}, higher[kSegments] = {};
-    add_rows<kind>(voxels, padding, layout.pad, strip, first, end, z, column);
-    add_rows<kind>(voxels, padding, layout.pad, strip, before * warp / kPlaneWarps,
-                   before * (warp + 1) / kPlaneWarps, z, higher);
+    add_rows(voxels, padding, layout.pad, strip, first, end, z, column);
+    add_rows(voxels, padding, layout.pad, strip, before * warp / kPlaneWarps,
+             before * (warp + 1) / kPlaneWarps, z, higher);
     __syncthreads();  // the sums of the strip before have been read
 #pragma unroll
     for (int k = 0; k < kSegments; ++k) {
@@ -158,7 +161,7 @@ __global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks<kind>)
 #pragma unroll 1
     for (int y = first; y < end; ++y) {
       uint32_t value[kSegments];
-      read_row<kind>(voxels, padding, strip, y - layout.pad, z - layout.pad, value);
+      read_row(voxels, padding, strip, y - layout.pad.y, z - layout.pad.z, value);
 #pragma unroll
       for (int k = 0; k < kSegments; ++k) column[k] += value[k];
       write_row(column, begin, columns, plane + stride * (y + 1));
@@ -172,23 +175,23 @@ __global__ void planes_kernel(uint32_t* data, int64_t plane, int count) {
   if (i < plane) accumulate(data + i, count, plane);
 }
 
-using PlaneKernel = void (*)(VolumeView<const int16_t>, Padding, IntegralLayout, uint32_t*);
-PlaneKernel plane_kernel_of(ChannelKind kind) {
+using ChannelKernel = void (*)(VolumeView<const int16_t>, VolumeView<int32_t>);
+ChannelKernel channel_kernel_of(ChannelKind kind) {
   switch (kind) {
     case ChannelKind::kIntensity:
-      return plane_kernel<ChannelKind::kIntensity>;
+      break;  // is integrated as it is
     case ChannelKind::kGaussian:
-      return plane_kernel<ChannelKind::kGaussian>;
+      return channel_kernel<ChannelKind::kGaussian>;
     case ChannelKind::kGradientMagnitude:
-      return plane_kernel<ChannelKind::kGradientMagnitude>;
+      return channel_kernel<ChannelKind::kGradientMagnitude>;
     case ChannelKind::kLaplacian:
-      return plane_kernel<ChannelKind::kLaplacian>;
+      return channel_kernel<ChannelKind::kLaplacian>;
     case ChannelKind::kDerivativeX:
-      return plane_kernel<ChannelKind::kDerivativeX>;
+      return channel_kernel<ChannelKind::kDerivativeX>;
     case ChannelKind::kDerivativeY:
-      return plane_kernel<ChannelKind::kDerivativeY>;
+      return channel_kernel<ChannelKind::kDerivativeY>;
     case ChannelKind::kDerivativeZ:
-      return plane_kernel<ChannelKind::kDerivativeZ>;
+      return channel_kernel<ChannelKind::kDerivativeZ>;
   }
   throw UsageError("image::integrate: unknown channel");
 }
@@ -197,21 +200,33 @@ unsigned blocks_for(int64_t items, int per_block) {
   return static_cast<unsigned>((items + per_block - 1) / per_block);
 }
 
-void integrate_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind, Padding padding,
-                       const IntegralLayout& layout, uint32_t* out, cudaStream_t stream) {
+template <class T>
+void integrate_image(const VolumeView<const T>& image, Padding padding,
+                     const IntegralLayout& layout, uint32_t* out, cudaStream_t stream) {
   uint32_t* base = out + layout.offset;
   const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
   LARCH_CUDA_CHECK(cudaMemsetAsync(base, 0, static_cast<size_t>(plane) * sizeof(uint32_t), stream));
-  const int planes = voxels.size.z + 2 * layout.pad;
+  const int planes = image.size.z + 2 * layout.pad.z;
   // Several blocks a plane where there are few planes, so that all processors have their share.
   constexpr int kEnoughBlocks = 512;
   constexpr int kMostParts = 4;
   const int parts = std::clamp((kEnoughBlocks + planes - 1) / planes, 1, kMostParts);
-  plane_kernel_of(kind)<<<dim3(static_cast<unsigned>(planes), static_cast<unsigned>(parts)),
-                          kPlaneWarps * kWarp, 0, stream>>>(voxels, padding, layout, out);
+  plane_kernel<T><<<dim3(static_cast<unsigned>(planes), static_cast<unsigned>(parts)),
+                    kPlaneWarps * kWarp, 0, stream>>>(image, padding, layout, out);
   larch::cuda::check_launch("plane_kernel");
   planes_kernel<<<blocks_for(plane, 128), 128, 0, stream>>>(base + plane, plane, planes);
   larch::cuda::check_launch("planes_kernel");
+}
+
+Buffer<int32_t> make_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind,
+                             const Device& device) {
+  Buffer<int32_t> image(device, static_cast<size_t>(voxels.voxels()));
+  const dim3 grid(blocks_for(voxels.size.x, 64), static_cast<unsigned>(voxels.size.y),
+                  static_cast<unsigned>(voxels.size.z));
+  channel_kernel_of(kind)<<<grid, 64, 0, larch::cuda::stream_of(device)>>>(
+      voxels, VolumeView<int32_t>{image.data(), voxels.size});
+  larch::cuda::check_launch("channel_kernel");
+  return image;
 }
 
 }  // namespace
@@ -242,8 +257,14 @@ void integrate(const IntegrateJob& job, const Context& context) {
     views.push_back({pyramid.back().data(), size});
   }
   for (size_t c = 0; c < job.channels.size(); ++c) {
-    integrate_channel(views[static_cast<size_t>(job.channels[c].level)], job.channels[c].kind,
-                      job.padding, job.layouts[c], job.out, stream);
+    const VolumeView<const int16_t> source = views[static_cast<size_t>(job.channels[c].level)];
+    if (job.channels[c].kind == ChannelKind::kIntensity) {
+      integrate_image(source, job.padding, job.layouts[c], job.out, stream);
+      continue;
+    }
+    const Buffer<int32_t> image = make_channel(source, job.channels[c].kind, device);
+    integrate_image(VolumeView<const int32_t>{image.data(), source.size}, job.padding,
+                    job.layouts[c], job.out, stream);
   }
   LARCH_CUDA_CHECK(cudaStreamSynchronize(stream));
 }

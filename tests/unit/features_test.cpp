@@ -71,8 +71,8 @@ int64_t brute_force(const HaarFeature& feature, const Volume<int16_t>& v, const 
       for (int y = box.lo.y; y < box.hi.y; ++y)
         for (int x = box.lo.x; x < box.hi.x; ++x)
           sum += static_cast<int64_t>(box.weight) *
-                 image::padded_channel_value(v.view(), image::ChannelKind::kIntensity, padding,
-                                             at.x + x, at.y + y, at.z + z);
+                 fixtures::padded_channel_value(v.view(), image::ChannelKind::kIntensity, padding,
+                                                at.x + x, at.y + y, at.z + z);
   }
   return sum;
 }

@@ -27,8 +27,8 @@ const std::vector<ChannelSpec> kIntensityOnly{{ChannelKind::kIntensity, 0}};
 uint32_t box_sum(const IntegralSet& set, size_t channel, const Vec3i& lo, const Vec3i& hi) {
   const IntegralLayout& layout = set.layouts[channel];
   const auto corner = [&](int x, int y, int z) {
-    return set.data.data()[layout.offset +
-                           layout.linear_offset(x + layout.pad, y + layout.pad, z + layout.pad)];
+    return set.data.data()[layout.offset + layout.linear_offset(x + layout.pad.x, y + layout.pad.y,
+                                                                z + layout.pad.z)];
   };
   return corner(hi.x, hi.y, hi.z) - corner(lo.x, hi.y, hi.z) - corner(hi.x, lo.y, hi.z) -
          corner(hi.x, hi.y, lo.z) + corner(lo.x, lo.y, hi.z) + corner(lo.x, hi.y, lo.z) +
@@ -50,6 +50,45 @@ Volume<float> float_noise(const Grid& grid, uint64_t seed) {
     v[i] = static_cast<float>(hash_unit(seed, 1, static_cast<uint64_t>(i)) * 100);
   }
   return v;
+}
+
+TEST_CASE("padding has a width for each axis, and an image of one slice stays one slice") {
+  const auto v = noise_volume({9, 7, 1}, 4);
+  const std::vector<ChannelSpec> channels{{ChannelKind::kIntensity, 0},
+                                          {ChannelKind::kGaussian, 0}};
+  for (const Padding padding : {Padding::kClamp, Padding::kZero}) {
+    const IntegralSet flat = integral_set(v.view(), channels, padding, {4, 2, 0}, context_of());
+    const IntegralSet wide = integral_set(v.view(), channels, padding, 4, context_of());
+    for (size_t c = 0; c < channels.size(); ++c) {
+      CHECK(flat.layouts[c].stride_size == Vec3i{9 + 8 + 1, 7 + 4 + 1, 2});
+      CHECK(box_sum(flat, c, {-4, -2, 0}, {13, 9, 1}) == box_sum(wide, c, {-4, -2, 0}, {13, 9, 1}));
+      CHECK(box_sum(flat, c, {2, 1, 0}, {5, 6, 1}) == box_sum(wide, c, {2, 1, 0}, {5, 6, 1}));
+    }
+  }
+}
+
+TEST_CASE("every kind of channel has a rule, whose radius is what it reads") {
+  Volume<int16_t> flat(grid_of({11, 11, 11}));
+  const auto volume_with = [&](const Vec3i& at) {
+    Volume<int16_t> v(flat.grid());
+    v(at) = 100;
+    return v;
+  };
+  for (int kind = 0; kind <= static_cast<int>(ChannelKind::kDerivativeZ); ++kind) {
+    const auto of = static_cast<ChannelKind>(kind);
+    const ChannelRule rule = rule_of(of);
+    CHECK_FALSE(std::string(rule.name).empty());
+    int radius = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      for (int step = 1; step <= 4; ++step) {
+        Vec3i at{5, 5, 5};
+        at[axis] += step;
+        const auto v = volume_with(at);
+        if (channel_value(v.view(), of, 5, 5, 5) != 0) radius = std::max(radius, step);
+      }
+    }
+    CHECK(rule.radius == radius);
+  }
 }
 
 }  // namespace

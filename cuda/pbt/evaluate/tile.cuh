@@ -171,8 +171,7 @@ __device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warps = static_cast<int>(blockDim.x) / 32;
   const image::IntegralLayout& layout = a.layouts[t.channel];
-  const Vec3i pad{layout.pad, layout.pad, layout.pad};
-  const Vec3i first = tile + t.lo + pad;
+  const Vec3i first = tile + t.lo + layout.pad;
   const int columns = min(t.extent.x, layout.stride_size.x - first.x);
   int y = static_cast<int>(threadIdx.x) / 32, z = 0;
   while (true) {
@@ -181,7 +180,8 @@ __device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3
       ++z;
     }
     if (z >= t.extent.z) break;
-    if (first.y + y < layout.stride_size.y && first.z + z < layout.voxels.z + 2 * layout.pad + 1) {
+    if (first.y + y < layout.stride_size.y &&
+        first.z + z < layout.voxels.z + 2 * layout.pad.z + 1) {
       const uint32_t* from =
           a.integral + layout.offset + first.x + layout.linear_offset(0, first.y + y, first.z + z);
       uint32_t* to = copy + t.row * y + t.plane * z;

@@ -238,13 +238,20 @@ std::vector<Tap> corner_taps(const HaarFeature& feature) {
   return taps;
 }
 
-int reach(const HaarFeature& feature) {
-  int r = 0;
+Vec3i reach_along(const HaarFeature& feature) {
+  Vec3i r{};
   for (int c = 0; c < feature.cuboid_count; ++c) {
     const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
-    for (int axis = 0; axis < 3; ++axis) r = std::max({r, -box.lo[axis], box.hi[axis] - 1});
+    for (int axis = 0; axis < 3; ++axis) {
+      r[axis] = std::max({r[axis], -box.lo[axis], box.hi[axis] - 1});
+    }
   }
   return r;
+}
+
+int reach(const HaarFeature& feature) {
+  const Vec3i r = reach_along(feature);
+  return std::max({r.x, r.y, r.z});
 }
 
 int64_t value_bound(const HaarFeature& feature, int64_t max_abs_value) {

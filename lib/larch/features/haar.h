@@ -70,7 +70,9 @@ std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec);
 /// x.
 std::vector<Tap> corner_taps(const HaarFeature& feature);
 
-/// Farthest corner: offsets lie in [-reach, reach + 1].
+/// Farthest corner along each axis: offsets lie in [-reach, reach + 1].
+Vec3i reach_along(const HaarFeature& feature);
+/// The largest of the three.
 int reach(const HaarFeature& feature);
 
 /// Upper bound of |value| for channel values in [-max_abs_value, max_abs_value].

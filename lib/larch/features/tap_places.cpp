@@ -28,9 +28,12 @@ int32_t common_channel(std::span<const Tap> taps) {
 bool within_padding(std::span<const Tap> taps, std::span<const image::IntegralLayout> layouts) {
   return std::all_of(taps.begin(), taps.end(), [&](const Tap& tap) {
     if (tap.channel >= layouts.size()) return false;
-    const int pad = layouts[tap.channel].pad;
-    return std::min({tap.dx, tap.dy, tap.dz}) >= -pad &&
-           std::max({tap.dx, tap.dy, tap.dz}) <= pad + 1;
+    const Vec3i& pad = layouts[tap.channel].pad;
+    const Vec3i at{tap.dx, tap.dy, tap.dz};
+    for (int axis = 0; axis < 3; ++axis) {
+      if (at[axis] < -pad[axis] || at[axis] > pad[axis] + 1) return false;
+    }
+    return true;
   });
 }
 

@@ -85,6 +85,33 @@ LARCH_HD int32_t channel_value(const VolumeView<const int16_t>& v, ChannelKind k
   return integer_sqrt(static_cast<uint32_t>(squared));
 }
 
+/// What a channel is made by: one integer rule on a neighbourhood.
+struct ChannelRule {
+  const char* name;
+  double sigma_voxels;  ///< of the smoothing; 0: none
+  int component;        ///< axis of a derivative; -1: none
+  int radius;           ///< voxels that the rule reads to each side along an axis
+};
+constexpr ChannelRule rule_of(ChannelKind kind) {
+  switch (kind) {
+    case ChannelKind::kIntensity:
+      return {"intensity", 0, -1, 0};
+    case ChannelKind::kGaussian:
+      return {"gaussian", 1, -1, 2};
+    case ChannelKind::kGradientMagnitude:
+      return {"gradient-magnitude", 0, -1, 1};
+    case ChannelKind::kLaplacian:
+      return {"laplacian", 0, -1, 1};
+    case ChannelKind::kDerivativeX:
+      return {"derivative-x", 0, 0, 1};
+    case ChannelKind::kDerivativeY:
+      return {"derivative-y", 0, 1, 1};
+    case ChannelKind::kDerivativeZ:
+      return {"derivative-z", 0, 2, 1};
+  }
+  return {"", 0, -1, 2};
+}
+
 /// Largest absolute value a channel can have for voxels within [lo, hi].
 LARCH_HD int64_t channel_bound(ChannelKind kind, int32_t lo, int32_t hi) {
   const int64_t span = static_cast<int64_t>(hi) - lo;
@@ -116,13 +143,14 @@ LARCH_HD Vec3i pyramid_size(const Vec3i& fine) {
   return {(fine.x + 1) / 2, (fine.y + 1) / 2, (fine.z + 1) / 2};
 }
 
-/// Value at a position that may lie outside the volume.
-LARCH_HD int32_t padded_channel_value(const VolumeView<const int16_t>& v, ChannelKind kind,
-                                      Padding padding, int x, int y, int z) {
-  const int cx = clamp_index(x, v.size.x), cy = clamp_index(y, v.size.y),
-            cz = clamp_index(z, v.size.z);
+/// Value of a channel's image at a position that may lie outside of it.
+template <class T>
+LARCH_HD int32_t padded_value(const VolumeView<const T>& image, Padding padding, int x, int y,
+                              int z) {
+  const int cx = clamp_index(x, image.size.x), cy = clamp_index(y, image.size.y),
+            cz = clamp_index(z, image.size.z);
   if (!repeats_border(padding) && (cx != x || cy != y || cz != z)) return 0;
-  return channel_value(v, kind, cx, cy, cz);
+  return image({cx, cy, cz});
 }
 
 }  // namespace larch::image

@@ -46,35 +46,55 @@ std::vector<std::vector<int16_t>> build_pyramid(VolumeView<const int16_t> fine, 
   return pyramid;
 }
 
-/// One padded channel row per (y, z), integrated along x, then y within its plane.
-void integrate_plane(const VolumeView<const int16_t>& voxels, ChannelKind kind, Padding padding,
+/// The image of a channel.
+std::vector<int32_t> make_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind,
+                                  int threads) {
+  std::vector<int32_t> image(static_cast<size_t>(voxels.voxels()));
+  const VolumeView<int32_t> view{image.data(), voxels.size};
+  parallel_for(threads, static_cast<int64_t>(voxels.size.y) * voxels.size.z, 4,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const auto y = static_cast<int>(row % voxels.size.y);
+                   const auto z = static_cast<int>(row / voxels.size.y);
+                   for (int x = 0; x < voxels.size.x; ++x) {
+                     view({x, y, z}) = channel_value(voxels, kind, x, y, z);
+                   }
+                 }
+               });
+  return image;
+}
+
+/// One padded row of an image per (y, z), integrated along x, then y within its plane.
+template <class T>
+void integrate_plane(const VolumeView<const T>& image, Padding padding,
                      const IntegralLayout& layout, int z, uint32_t* plane) {
   const int64_t sx = layout.stride_size.x;
-  const int rows = voxels.size.y + 2 * layout.pad, columns = voxels.size.x + 2 * layout.pad;
+  const int rows = image.size.y + 2 * layout.pad.y, columns = image.size.x + 2 * layout.pad.x;
   std::fill(plane, plane + sx, 0u);
   for (int y = 0; y < rows; ++y) {
     const uint32_t* above = plane + y * sx;
     uint32_t* row = plane + (y + 1) * sx;
     uint32_t sum = 0;
     row[0] = 0;
-    const int source_y = y - layout.pad, source_z = z - layout.pad;
+    const int source_y = y - layout.pad.y, source_z = z - layout.pad.z;
     for (int x = 0; x < columns; ++x) {
-      sum += static_cast<uint32_t>(
-          padded_channel_value(voxels, kind, padding, x - layout.pad, source_y, source_z));
+      sum +=
+          static_cast<uint32_t>(padded_value(image, padding, x - layout.pad.x, source_y, source_z));
       row[x + 1] = above[x + 1] + sum;
     }
   }
 }
 
-void integrate_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind, Padding padding,
-                       const IntegralLayout& layout, uint32_t* out, int threads) {
+template <class T>
+void integrate_image(const VolumeView<const T>& image, Padding padding,
+                     const IntegralLayout& layout, uint32_t* out, int threads) {
   const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
   uint32_t* base = out + layout.offset;
   std::fill(base, base + plane, 0u);
-  const int planes = voxels.size.z + 2 * layout.pad;
+  const int planes = image.size.z + 2 * layout.pad.z;
   parallel_for(threads, planes, 1, [&](int64_t begin, int64_t end) {
     for (int z = static_cast<int>(begin); z < end; ++z) {
-      integrate_plane(voxels, kind, padding, layout, z, base + (z + 1) * plane);
+      integrate_plane(image, padding, layout, z, base + (z + 1) * plane);
     }
   });
   // Along z: each thread owns a range of corners of the plane, so rows stay contiguous.
@@ -90,13 +110,13 @@ void integrate_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind
 }  // namespace
 
 std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
-                                        int pad) {
+                                        const Vec3i& pad) {
   std::vector<IntegralLayout> layouts;
   int64_t offset = 0;
   for (const ChannelSpec& channel : channels) {
     IntegralLayout layout;
     layout.voxels = size_at_level(size, channel.level);
-    layout.stride_size = layout.voxels + Vec3i{2 * pad + 1, 2 * pad + 1, 2 * pad + 1};
+    layout.stride_size = layout.voxels + pad + pad + Vec3i{1, 1, 1};
     layout.pad = pad;
     layout.level = channel.level;
     layout.offset = offset;
@@ -104,6 +124,21 @@ std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const Chann
     layouts.push_back(layout);
   }
   return layouts;
+}
+
+std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
+                                        int pad) {
+  return layouts_for(size, channels, Vec3i{pad, pad, pad});
+}
+
+int64_t channel_image_bytes(const Vec3i& size, std::span<const ChannelSpec> channels) {
+  int64_t largest = 0;
+  for (const ChannelSpec& channel : channels) {
+    if (channel.kind == ChannelKind::kIntensity) continue;
+    const Vec3i at_level = size_at_level(size, channel.level);
+    largest = std::max(largest, int64_t{4} * at_level.x * at_level.y * at_level.z);
+  }
+  return largest;
 }
 
 int64_t total_elements(std::span<const IntegralLayout> layouts) {
@@ -134,13 +169,18 @@ void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
 }
 
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
-                         Padding padding, int pad, const Context& context) {
+                         Padding padding, const Vec3i& pad, const Context& context) {
   IntegralSet set;
   set.size = voxels.size;
   set.layouts = layouts_for(voxels.size, channels, pad);
   set.data = Buffer<uint32_t>(context.device, static_cast<size_t>(total_elements(set.layouts)));
   integrate(voxels, channels, padding, set.layouts, set.data, context);
   return set;
+}
+
+IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
+                         Padding padding, int pad, const Context& context) {
+  return integral_set(voxels, channels, padding, Vec3i{pad, pad, pad}, context);
 }
 
 namespace cpu {
@@ -155,8 +195,14 @@ void integrate(const IntegrateJob& job, const Context& context) {
         level == 0 ? job.voxels
                    : VolumeView<const int16_t>{pyramid[static_cast<size_t>(level - 1)].data(),
                                                size_at_level(job.voxels.size, level)};
-    integrate_channel(source, job.channels[c].kind, job.padding, job.layouts[c], job.out,
-                      context.threads);
+    const ChannelKind kind = job.channels[c].kind;
+    if (kind == ChannelKind::kIntensity) {
+      integrate_image(source, job.padding, job.layouts[c], job.out, context.threads);
+      continue;
+    }
+    const std::vector<int32_t> image = make_channel(source, kind, context.threads);
+    integrate_image(VolumeView<const int32_t>{image.data(), source.size}, job.padding,
+                    job.layouts[c], job.out, context.threads);
   }
 }
 

@@ -25,22 +25,24 @@ struct ChannelSpec {
 
 /// Where the integral volume of one channel lies in a buffer.
 ///
-/// The channel is padded by `pad` voxels on each side before integration, so that no feature of
-/// that reach needs a bounds check. S(c) = sum of the padded channel over all voxels below corner c
-/// in x, y and z, modulo 2^32; corner (0,0,0) of the unpadded image is element (pad, pad, pad).
+/// The channel is padded by `pad` voxels on both sides along each axis before integration, so that
+/// no feature of that reach needs a bounds check. S(c) = sum of the padded channel over all voxels
+/// below corner c in x, y and z, modulo 2^32; corner (0,0,0) of the unpadded image is element
+/// (pad.x, pad.y, pad.z).
 struct IntegralLayout {
-  int64_t offset = 0;   ///< element of S(-pad, -pad, -pad)
+  int64_t offset = 0;   ///< element of S(-pad.x, -pad.y, -pad.z)
   Vec3i stride_size{};  ///< allocated corners along x, y, z: strides come from x and y
   Vec3i voxels{};       ///< voxels of the channel along x, y, z, without padding
-  int32_t pad = 0;
+  Vec3i pad{};
   int32_t level = 0;
 
   /// Element of corner `at` (a voxel of the full-resolution image) at this channel's level.
   LARCH_HD int64_t base(const Vec3i& at) const {
-    return offset + (at.x >> level) + pad +
-           static_cast<int64_t>(stride_size.x) *
-               ((at.y >> level) + pad +
-                static_cast<int64_t>(stride_size.y) * ((at.z >> level) + pad));
+    return element_at_level({at.x >> level, at.y >> level, at.z >> level});
+  }
+  /// Element of corner `at`, a voxel of this channel's level.
+  LARCH_HD int64_t element_at_level(const Vec3i& at) const {
+    return offset + linear_offset(at.x + pad.x, at.y + pad.y, at.z + pad.z);
   }
   LARCH_HD int64_t linear_offset(int dx, int dy, int dz) const {
     return dx +
@@ -53,15 +55,22 @@ struct IntegralLayout {
 
 /// Layouts for one image of `size` voxels, packed one behind the other from element 0.
 std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
+                                        const Vec3i& pad);
+/// With the same padding along all axes.
+std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
                                         int pad);
+
+/// Bytes of the largest image of a channel that is made before it is integrated; the intensities
+/// are integrated as they are.
+int64_t channel_image_bytes(const Vec3i& size, std::span<const ChannelSpec> channels);
 
 /// Sum of the elements of all layouts.
 int64_t total_elements(std::span<const IntegralLayout> layouts);
 
-/// Computes the channels of one image and integrates them into `out` at the given layouts.
-/// `voxels` is on the host, x fastest. Crow 1984; in 3-D: section 3.2 of Birkbeck et al.
-/// `out` is on context.device. Throws MemoryError when the device's memory does not suffice, and
-/// UsageError when `out` is elsewhere.
+/// Makes the channels of one image, one after the other, and integrates them into `out` at the
+/// given layouts. `voxels` is on the host, x fastest. Crow 1984; in 3-D: section 3.2 of Birkbeck et
+/// al. `out` is on context.device. Throws MemoryError when the device's memory does not suffice,
+/// and UsageError when `out` is elsewhere.
 void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context);
@@ -79,6 +88,8 @@ struct IntegralSet {
   std::vector<IntegralLayout> layouts;
   Buffer<uint32_t> data;
 };
+IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
+                         Padding padding, const Vec3i& pad, const Context& context);
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                          Padding padding, int pad, const Context& context);
 

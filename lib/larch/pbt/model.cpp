@@ -10,6 +10,15 @@
 
 namespace larch::pbt {
 
+Vec3i Model::reach_along() const {
+  Vec3i farthest{};
+  for (const auto& feature : features) {
+    const Vec3i r = features::reach_along(feature);
+    for (int axis = 0; axis < 3; ++axis) farthest[axis] = std::max(farthest[axis], r[axis]);
+  }
+  return farthest;
+}
+
 int Model::reach() const {
   int farthest = 0;
   for (const auto& feature : features) farthest = std::max(farthest, features::reach(feature));

@@ -57,6 +57,8 @@ struct Model : tree::Ensemble {
 
   /// Farthest reach of its features in voxels of their levels.
   int reach() const;
+  /// The same along each axis: the padding that its channels need.
+  Vec3i reach_along() const;
 };
 
 /// Checks every invariant that evaluation relies on: children after parents and in range, weak

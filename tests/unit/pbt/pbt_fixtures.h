@@ -30,6 +30,16 @@ inline Context context_of(int threads = 1, uint64_t seed = 1) {
   return context;
 }
 
+/// Value of a channel at a position that may lie outside the volume.
+inline int32_t padded_channel_value(const VolumeView<const int16_t>& v, image::ChannelKind kind,
+                                    image::Padding padding, int x, int y, int z) {
+  const int cx = image::clamp_index(x, v.size.x), cy = image::clamp_index(y, v.size.y),
+            cz = image::clamp_index(z, v.size.z);
+  const bool outside = cx != x || cy != y || cz != z;
+  if (outside && !image::repeats_border(padding)) return 0;
+  return image::channel_value(v, kind, cx, cy, cz);
+}
+
 inline Volume<int16_t> noise_volume(const Vec3i& size, uint64_t seed, int lo = 0, int hi = 1023) {
   Volume<int16_t> v(grid_of(size));
   for (int64_t i = 0; i < v.voxels(); ++i) {

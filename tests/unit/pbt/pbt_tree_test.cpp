@@ -139,11 +139,11 @@ std::vector<int32_t> responses_at(const Model& model, const Volume<int16_t>& v, 
       for (int z = box.lo.z; z < box.hi.z; ++z)
         for (int y = box.lo.y; y < box.hi.y; ++y)
           for (int x = box.lo.x; x < box.hi.x; ++x)
-            sum += int64_t{box.weight} *
-                   image::padded_channel_value(channel.level == 0 ? v.view() : coarse, channel.kind,
-                                               model.padding, (at.x >> channel.level) + x,
-                                               (at.y >> channel.level) + y,
-                                               (at.z >> channel.level) + z);
+            sum +=
+                int64_t{box.weight} * fixtures::padded_channel_value(
+                                          channel.level == 0 ? v.view() : coarse, channel.kind,
+                                          model.padding, (at.x >> channel.level) + x,
+                                          (at.y >> channel.level) + y, (at.z >> channel.level) + z);
     }
     responses.push_back(static_cast<int32_t>(sum));
   }

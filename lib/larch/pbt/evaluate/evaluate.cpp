@@ -29,9 +29,12 @@ void check_fits(const Model& model, const image::IntegralSet& set, const Grid& g
     throw UsageError("pbt::evaluate: the image has other channels than the model");
   }
   for (const image::IntegralLayout& layout : set.layouts) {
-    if (layout.pad < model.reach()) {
-      throw UsageError("pbt::evaluate: the image is padded by " + std::to_string(layout.pad) +
-                       " voxels, the model reaches " + std::to_string(model.reach()));
+    const Vec3i reach = model.reach_along();
+    for (int axis = 0; axis < 3; ++axis) {
+      if (layout.pad[axis] >= reach[axis]) continue;
+      throw UsageError("pbt::evaluate: the image is padded by " + std::to_string(layout.pad[axis]) +
+                       " voxels along axis " + std::to_string(axis) + ", the model reaches " +
+                       std::to_string(reach[axis]));
     }
   }
 }
@@ -42,7 +45,8 @@ void check_layouts(const CompiledModel& model, const image::IntegralSet& set) {
   const auto text = [](const image::IntegralLayout& layout) {
     return "strides " + std::to_string(layout.linear_offset(0, 1, 0)) + " and " +
            std::to_string(layout.linear_offset(0, 0, 1)) + ", padding " +
-           std::to_string(layout.pad) + ", level " + std::to_string(layout.level);
+           std::to_string(layout.pad.x) + " " + std::to_string(layout.pad.y) + " " +
+           std::to_string(layout.pad.z) + ", level " + std::to_string(layout.level);
   };
   if (model.layouts.size() != set.layouts.size()) {
     throw Error(ExitCode::kBug,

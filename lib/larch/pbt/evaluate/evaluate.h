@@ -19,8 +19,8 @@ namespace larch::pbt {
 /// The posterior of every voxel of an image: Algorithms 1 and 2 of Birkbeck et al. `T` is float
 /// (p), uint16_t (p * 65535, rounded) or uint8_t (p * 255, rounded). Where `roi` is given and 0,
 /// the result is 0 and nothing is computed. `set` must have been made with the model's channels and
-/// padding and a pad of at least model.reach(), on context.device. `queue_items`: most that may
-/// wait at a level of the queue walk; the result does not depend on it.
+/// padding and a pad of at least model.reach_along(), on context.device. `queue_items`: most that
+/// may wait at a level of the queue walk; the result does not depend on it.
 template <class T>
 Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid& grid,
                    const EvaluateConfig& config, const Context& context,

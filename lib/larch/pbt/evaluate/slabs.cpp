@@ -12,8 +12,6 @@
 namespace larch::pbt {
 namespace {
 
-/// The widest filter of a channel reads two voxels to each side (the binomial of five).
-constexpr int32_t kFilterRadius = 2;
 /// What does not depend on the image.
 constexpr int64_t kFixedBytes = int64_t{32} << 20;
 /// Trees for the host and the GPU, at most: a table, records, and up to 32 taps a weak classifier.
@@ -43,8 +41,9 @@ std::string gibibytes(int64_t bytes) {
   return text;
 }
 
-int pad_of(const Model& model) {
-  return std::max(1, model.reach());
+/// An image of one slice needs no more padding than the features reach across it.
+Vec3i pad_of(const Model& model) {
+  return model.reach_along();
 }
 
 /// What a slab of `core` slices takes on its device.
@@ -61,7 +60,8 @@ int64_t slab_bytes(const Model& model, const SlabProblem& problem, int64_t core,
   const int64_t trees = kBytesPerTree * static_cast<int64_t>(model.trees()) +
                         kBytesPerWeak * static_cast<int64_t>(model.weaks.size()) +
                         kBytesPerNode * static_cast<int64_t>(model.nodes.size());
-  const int64_t host = kFixedBytes + trees + integral + pyramid + result;
+  const int64_t host = kFixedBytes + trees + integral + pyramid + result +
+                       image::channel_image_bytes(size, model.channels);
   if (!problem.on_gpu) return host;
   const int depth = std::max(1, model.depth());
   const int64_t queues =
@@ -121,7 +121,8 @@ int32_t slab_halo(const Model& model) {
   int32_t halo = 0;
   for (const features::HaarFeature& feature : model.features) {
     const int32_t level = model.channels[feature.channel].level;
-    halo = std::max(halo, (features::reach(feature) + kFilterRadius) << level);
+    const int32_t radius = image::rule_of(model.channels[feature.channel].kind).radius;
+    halo = std::max(halo, (features::reach_along(feature).z + radius) << level);
   }
   return round_up(halo, 1 << coarsest_level(model));
 }

@@ -23,7 +23,8 @@ struct SlabPlan {
 };
 
 /// Slices that the posterior of a slice depends on, on either side, rounded up to whole voxels of
-/// the coarsest level: features reach that far, and each channel's filter two voxels more.
+/// the coarsest level: its features reach so far, and the rules of their channels by their radius
+/// farther.
 int32_t slab_halo(const Model& model);
 
 /// What is known before a plan is made.

@@ -30,11 +30,7 @@ void TilePlaces::set_bases(size_t channel) {
   for (int z = 0; z < level.size.z; ++z) {
     for (int y = 0; y < level.size.y; ++y) {
       for (int s = 0; s < level.slots_in_row; ++s) {
-        base.push_back(
-            layout.offset + level.slot_x(s) + layout.pad +
-            static_cast<int64_t>(layout.stride_size.x) *
-                (level.lo.y + y + layout.pad +
-                 static_cast<int64_t>(layout.stride_size.y) * (level.lo.z + z + layout.pad)));
+        base.push_back(layout.element_at_level({level.slot_x(s), level.lo.y + y, level.lo.z + z}));
       }
     }
   }
