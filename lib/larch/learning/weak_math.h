@@ -24,8 +24,8 @@ struct CodeMap {
   uint32_t multiplier = 0;  ///< floor(2^40 / (hi - lo + 1)), or 0 when hi - lo < 256: code = value
 };
 
-/// Ranks of the order statistics that bound a code map: floor(0.001 (n - 1)) and floor(0.999 (n -
-/// 1)), within rounding, of n values.
+/// Ranks of the order statistics of n values that bound a code map: the thousandth lowest and the
+/// thousandth highest.
 LARCH_HD size_t low_rank(size_t n) {
   return (n - 1) / 1000;
 }
