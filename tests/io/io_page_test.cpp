@@ -148,8 +148,10 @@ std::vector<Row> itk_rows() {
           {"MINC is not read", "a.mnc", some},
           {"HDF5 is not read", "a.h5", some},
           {"Bruker's files are not read", "2dseq", some},
-          {"convert it to NIfTI", "a.spr", some},
-          {"is not read: its reader trusts", "a.bmp", some},
+          {"Stimulate is not read", "a.spr", some},
+          {"VoxBo is not read", "a.cub", some},
+          {"LSM is not read", "a.lsm", some},
+          {"BMP is not read", "a.bmp", some},
           {"JPEG 2000 files are not read", "a.jp2", some}};
 }
 

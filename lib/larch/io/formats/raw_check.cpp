@@ -114,21 +114,17 @@ std::string why_refused(const std::string& path) {
   };
   static const std::vector<Row> kRows{
       {{".mnc", ".mnc2"},
-       "MINC is not read: ITK 5.2 takes its RAS positions for LPS, and libhdf5, by which it is "
-       "read, "
-       "follows what a damaged file says; convert it with mnc2nii"},
+       "MINC is not read: ITK 5.2 takes its RAS positions for LPS, and no check can stand before "
+       "libhdf5, by which it is read; convert it with mnc2nii"},
       {{".h5", ".hdf5", ".he5"},
-       "HDF5 is not read: libhdf5 follows what a damaged file says; convert it to NIfTI"},
-      {{".lsm"}, "LSM is not read: its reader trusts the private fields; save it as TIFF"},
-      {{".bmp"}, "BMP is not read: its reader trusts the sizes of the palette; save it as PNG"},
+       "HDF5 is not read: no check can stand before libhdf5; convert it to NIfTI"},
+      {{".lsm"}, "LSM is not read: its private fields are not checked; save it as TIFF"},
+      {{".bmp"}, "BMP is not read: its reader takes damaged pixels for complete; save it as PNG"},
       {{".jp2", ".j2k", ".jpx"}, "JPEG 2000 files are not read outside DICOM; save it as PNG"},
       {{".spr", ".sdt"},
-       "Stimulate is not read: its reader copies words of the header into arrays of fixed length; "
-       "convert it to NIfTI"},
-      {{".cub"},
-       "VoxBo is not read: its reader copies words of the header into arrays of fixed length; "
-       "convert "
-       "it to NIfTI"}};
+       "Stimulate is not read: its reader looks for as many sizes as the header says, beyond the "
+       "four that it has room for; convert it to NIfTI"},
+      {{".cub"}, "VoxBo is not read: its reader is not checked; convert it to NIfTI"}};
   const std::string ending = file_extension(path);
   for (const Row& row : kRows) {
     for (const char* refused : row.endings) {
@@ -136,8 +132,8 @@ std::string why_refused(const std::string& path) {
     }
   }
   if (std::filesystem::path(path).filename() == "2dseq") {
-    return "Bruker's files are not read: their reader does not look whether a parameter is there; "
-           "convert it to NIfTI";
+    return "Bruker's files are not read: the parameters that stand in files beside it are not "
+           "checked; convert it to NIfTI";
   }
   return "";
 }
