@@ -91,3 +91,24 @@ assert [i['Path'] for i in s['Inputs'] if i['Role'] == 'input'] == ['b.txt'], s[
   expect 5 app --list list.tsv --output-dir out3 --fail memory
   has err.txt "2 of 2 cases failed for want of memory"
 }
+
+@test "--skip-existing: the row of another run's result stays; what is missing, changed or of another text is failed" {
+  texts a b c d
+  expect 0 app --list list.tsv --output-dir out
+  cp -r out first
+  expect 7 app --list list.tsv --output-dir out --skip-existing --times 3 --report r.json
+  has err.txt "case 'a' failed: outputs of another run are there"
+  has err.txt "4 of 4 cases failed; see 'out/status.tsv'"
+  python "r = load('r.json')['metrics']; assert (r['ok'], r['failed']) == (0, 4), r"
+  [ "$(rows out)" = "a ok 3;b ok 3;c ok 3;d ok 3;" ]
+  grep -q "^a.ok.outputs of another run are there ('out/a.txt'): times: 2 there, 3 now; --force recomputes" out/status.tsv
+  # Changed by hand; of another text; without what tells of it.
+  echo changed > out/b.txt
+  printf x > c.txt
+  rm out/d.txt.json
+  expect 7 app --list list.tsv --output-dir out --skip-existing --times 3
+  [ "$(rows out)" = "a ok 3;b failed n/a;c failed n/a;d failed n/a;" ]
+  expect 7 app --list list.tsv --output-dir out --skip-existing
+  [ "$(rows out)" = "a ok 3;b failed n/a;c failed n/a;d failed n/a;" ]
+  cmp out/a.txt first/a.txt
+}

@@ -18,6 +18,7 @@ namespace {
 
 std::vector<Case> numbered(int count) {
   std::vector<Case> cases;
+  cases.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) cases.push_back({std::to_string(i), "image", ""});
   return cases;
 }

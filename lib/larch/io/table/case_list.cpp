@@ -50,7 +50,7 @@ void require_columns(const Table& table, const std::vector<CaseColumn>& known) {
 std::string cell_of(const Table& table, const Table::Row& row, const CaseColumn& column,
                     bool file_exists) {
   const auto place = table.find(column.name);
-  const std::string text = place ? row.cells[*place] : "";
+  std::string text = place ? row.cells[*place] : "";
   if (text.empty() && column.required) {
     bad_line(table.path, row.line,
              "the " + column.name + " is empty; " + (column.is_file ? "name a file" : "give one"));
