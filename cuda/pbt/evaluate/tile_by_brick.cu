@@ -218,7 +218,7 @@ size_t staged_bytes(Tiling& t, const TapBox& box) {
          static_cast<size_t>(volume_of(t.bricks)) * sizeof(WarpState);
 }
 
-/// The tile with the most bricks, at most one a warp, whose copy fits shared memory; of those the
+/// The tile with the most bricks, at most one per warp, whose copy fits shared memory; of those the
 /// one with the smallest copy. A wanted tile bounds the bricks along each axis. 0 bytes if the taps
 /// reach so far that too few warps would share a copy.
 size_t plan_staged(const Vec3i& wanted, const TapBox& box, size_t limit, Tiling& t) {
