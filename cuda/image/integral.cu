@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks)
   }
 }
 
-/// Adds up the planes; one thread a corner of a plane.
+/// Adds up the planes; one thread per corner of a plane.
 __global__ void planes_kernel(uint32_t* data, int64_t plane, int count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < plane) accumulate(data + i, count, plane);

@@ -14,30 +14,16 @@
 #include "larch/core/error.h"
 #include "larch/data/volume.h"
 #include "larch/files/file.h"
+#include "tests/unit/folder.h"
 
 namespace larch::test {
 namespace fs = std::filesystem;
 
-/// A folder that is gone when the test ends.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    // Memory-backed if possible: the tests write thousands of small files.
-    const bool shared = ::access("/dev/shm", W_OK) == 0;
-    const fs::path parent = shared ? fs::path("/dev/shm") : fs::temp_directory_path();
-    std::string pattern = (parent / "larch-io-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
+/// A folder in memory if possible: these tests write thousands of small files.
+struct TemporaryFolder : Folder {
+  TemporaryFolder()
+      : Folder(::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path()) {
   }
-  ~TemporaryFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string string() const { return path_.string(); }
-
- private:
-  fs::path path_;
 };
 
 /// The folder with real data that the variable LARCH_TEST_DATA names; empty, with a warning, if it

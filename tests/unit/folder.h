@@ -14,8 +14,8 @@ namespace larch::test {
 /// A folder that is removed at the end of a test.
 struct Folder {
   std::filesystem::path path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "larch-test-XXXXXX").string();
+  explicit Folder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "larch-test-XXXXXX").string();
     path = mkdtemp(name.data());
   }
   ~Folder() {
@@ -23,6 +23,7 @@ struct Folder {
     std::filesystem::remove_all(path, ignored);
   }
   std::string operator/(const std::string& name) const { return (path / name).string(); }
+  std::string string() const { return path.string(); }
   size_t count() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path),
                                              std::filesystem::directory_iterator{}));
