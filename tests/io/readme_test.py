@@ -48,7 +48,8 @@ class Readme(unittest.TestCase):
             for name in re.findall(r'^\| ((?:`[a-z_]+\.(?:h|cpp)`(?:, )?)+) \|', text, re.M):
                 for file in re.findall(r'`([^`]+)`', name):
                     self.assertTrue(list(page.parent.rglob(file)), f'{page}: {file} does not exist')
-            for link in re.findall(r'\]\(([^)#]+)\)', text):
+            prose = re.sub(r'```.*?```|^    .*$|`[^`\n]*`', '', text, flags=re.S | re.M)
+            for link in re.findall(r'\]\(([^)#]+)\)', prose):
                 self.assertTrue((page.parent / link).exists(), f'{page}: {link} does not exist')
 
 
