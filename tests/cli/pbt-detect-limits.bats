@@ -38,7 +38,7 @@ tall = numpy.pad(tall, ((0, 90), (0, 90), (0, 0)), mode='edge')
 nibabel.save(nibabel.Nifti1Image(tall, image.affine), 'tall.nii.gz')"
   expect 0 detect -i tall.nii.gz --probability p.nii.gz -o seg.nii.gz
   lacks err.txt "slabs"
-  expect 5 detect -i tall.nii.gz --probability x.nii.gz --memory 33M
+  expect 5 detect -i tall.nii.gz --probability x.nii.gz --memory 32M
   has err.txt "needs at least"
   has err.txt "--memory"
   absent x.nii.gz
