@@ -9,4 +9,4 @@ source_dir=$1 build_dir=$2
 shift 2
 command -v clang++-14 >/dev/null || exit 77
 clang++-14 -std=c++20 -fsyntax-only -Wall -Wextra -Werror -include "$source_dir/scripts/cmake/itk_for_clang.h" \
-  -I "$source_dir" -I "$source_dir/lib" -I "$build_dir/include" "${@/#/-isystem}" "$source_dir/lib/larch/io/image/itk_image.cpp"
+  -I "$source_dir" -I "$source_dir/lib" -I "$build_dir/include" "${@/#/-isystem}" "$source_dir/lib/larch/io/itk/itk_image.cpp"

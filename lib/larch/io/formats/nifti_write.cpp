@@ -8,8 +8,8 @@
 #include "larch/data/rotation.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/nifti.h"
-#include "larch/io/image/itk_image.h"
 #include "larch/io/image/zstream.h"
+#include "larch/io/itk/itk_image.h"
 
 namespace larch::io {
 namespace {

@@ -15,8 +15,8 @@
 #include "larch/io/formats/meta.h"
 #include "larch/io/formats/nifti.h"
 #include "larch/io/formats/nrrd.h"
-#include "larch/io/formats/raw_check.h"
-#include "larch/io/image/itk_image.h"
+#include "larch/io/itk/itk_image.h"
+#include "larch/io/itk/raw_check.h"
 
 namespace larch {
 namespace io {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/image/itk_image.h"
+#include "larch/io/itk/itk_image.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,8 +16,8 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/io/formats/raw_check.h"
 #include "larch/io/formats/tiff_check.h"
+#include "larch/io/itk/raw_check.h"
 
 namespace larch::io {
 namespace {

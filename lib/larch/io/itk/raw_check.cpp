@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/formats/raw_check.h"
+#include "larch/io/itk/raw_check.h"
 
 #include <algorithm>
 #include <array>
