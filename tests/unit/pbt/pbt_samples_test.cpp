@@ -7,8 +7,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "larch/core/lowest_hash.h"
 #include "larch/core/random_math.h"
+#include "larch/learning/lowest_hash.h"
 #include "larch/pbt/train/samples.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
@@ -88,7 +88,7 @@ TEST_CASE("The border band is that of a search in the city-block neighbourhood")
 TEST_CASE("A draw by hash from values one by one is that from all of them, in bounded memory") {
   for (const size_t count : {size_t{1}, size_t{7}, size_t{500}, size_t{20000}}) {
     std::vector<uint32_t> values;
-    LowestHashes<uint32_t> draw(count);
+    learning::LowestHashes<uint32_t> draw(count);
     size_t most = 0;
     const auto hash = [](uint32_t value) { return hash64(3, 4, value) >> 40; };  // with ties
     for (uint32_t i = 0; i < 10000; ++i) {
@@ -98,6 +98,6 @@ TEST_CASE("A draw by hash from values one by one is that from all of them, in bo
     }
     CHECK(most <= 2 * count);
     CHECK(draw.seen() == values.size());
-    CHECK(draw.take() == lowest_hashes(values, count, 1, hash));
+    CHECK(draw.take() == learning::lowest_hashes(values, count, 1, hash));
   }
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "larch/core/lowest_hash.h"
 #include "larch/core/random_math.h"
+#include "larch/learning/lowest_hash.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/tree/train/route.h"
@@ -26,8 +26,8 @@ class LevelMiner {
         frontier_(frontier),
         seed_(seed),
         context_(context),
-        kept_(frontier.open.size(),
-              LowestHashes<uint64_t>(static_cast<size_t>(material.config.mining.per_node))) {}
+        kept_(frontier.open.size(), learning::LowestHashes<uint64_t>(
+                                        static_cast<size_t>(material.config.mining.per_node))) {}
 
   /// A voxel that the tree so far takes for the class, in the order of volumes and voxels.
   void add(size_t volume, int64_t voxel) {
@@ -56,7 +56,7 @@ class LevelMiner {
 
   size_t found() const { return found_; }
   /// Of node first_node + k.
-  LowestHashes<uint64_t>& at(size_t k) { return kept_[k]; }
+  learning::LowestHashes<uint64_t>& at(size_t k) { return kept_[k]; }
 
  private:
   static constexpr size_t kAtOnce = size_t{1} << 20;
@@ -67,7 +67,7 @@ class LevelMiner {
   const Context& context_;
   SampleSet waiting_;
   size_t found_ = 0;
-  std::vector<LowestHashes<uint64_t>> kept_;
+  std::vector<learning::LowestHashes<uint64_t>> kept_;
 };
 
 /// The tree as far as it is finished: nodes of the frontier are leaves, whatever a checkpoint

@@ -9,9 +9,9 @@
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
-#include "larch/core/lowest_hash.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
+#include "larch/learning/lowest_hash.h"
 
 namespace larch::pbt {
 namespace {
@@ -105,13 +105,13 @@ Drawn draw(const Volume<uint8_t>& classes, const std::array<size_t, 2>& counts, 
       if (key <= bounds[classes[i]]) keyed[classes[i]].emplace_back(key, i);
     }
   };
-  search({likely_bound(counts[0], all[0]), likely_bound(counts[1], all[1])});
+  search({learning::likely_bound(counts[0], all[0]), learning::likely_bound(counts[1], all[1])});
   const auto too_few = [&](size_t c) { return keyed[c].size() < std::min(counts[c], all[c]); };
   if (too_few(0) || too_few(1)) search({UINT64_MAX, UINT64_MAX});
   Drawn drawn;
   std::vector<int64_t> of_class[2];
   for (size_t c = 0; c < 2; ++c) {
-    of_class[c] = lowest_of(std::move(keyed[c]), counts[c]);
+    of_class[c] = learning::lowest_of(std::move(keyed[c]), counts[c]);
     const auto taken = static_cast<double>(of_class[c].size());
     const double ratio = of_class[c].empty() ? 0 : static_cast<double>(all[c]) / taken;
     drawn.mass[c] = static_cast<uint64_t>(std::round(ratio * 4294967296.0));

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "larch/core/error.h"
-#include "larch/core/lowest_hash.h"
 #include "larch/core/random_math.h"
 #include "larch/features/linear/linear_source.h"
+#include "larch/learning/lowest_hash.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pbt/train/trees.h"
@@ -50,8 +50,8 @@ std::vector<uint32_t> lowest_hash_samples(const SampleSet& samples, size_t count
                                           int threads) {
   std::vector<uint32_t> all(samples.size());
   std::iota(all.begin(), all.end(), 0u);
-  return lowest_hashes(all, count, threads,
-                       [&](uint32_t i) { return hash64(seed, kRangeStream, samples.id[i]); });
+  return learning::lowest_hashes(
+      all, count, threads, [&](uint32_t i) { return hash64(seed, kRangeStream, samples.id[i]); });
 }
 
 void check_classes(const SampleSet& samples, bool allow_constant) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "larch/core/lowest_hash.h"
 #include "larch/core/random_math.h"
+#include "larch/learning/lowest_hash.h"
 
 namespace larch::tree {
 
@@ -29,7 +29,8 @@ std::vector<uint32_t> select_samples(const Samples& samples, const NodeSamples& 
   const auto hash = [&](uint32_t i) { return hash64(seed, heap_index, samples.id[i]); };
   const int counts[2] = {config.selected_negatives, config.selected_positives};
   for (size_t c = 0; c < 2; ++c) {
-    of_class[c] = lowest_hashes(of_class[c], static_cast<size_t>(counts[c]), threads, hash);
+    of_class[c] =
+        learning::lowest_hashes(of_class[c], static_cast<size_t>(counts[c]), threads, hash);
   }
   std::vector<uint32_t> selected(of_class[0].size() + of_class[1].size());
   std::merge(of_class[0].begin(), of_class[0].end(), of_class[1].begin(), of_class[1].end(),
@@ -72,7 +73,8 @@ std::vector<uint32_t> draw_columns(const std::vector<uint32_t>& from, size_t all
     columns.resize(all);
     std::iota(columns.begin(), columns.end(), 0u);
   }
-  return lowest_hashes(columns, wanted, 1, [&](uint32_t f) { return hash64(seed, id, f); });
+  return learning::lowest_hashes(columns, wanted, 1,
+                                 [&](uint32_t f) { return hash64(seed, id, f); });
 }
 
 }  // namespace larch::tree

@@ -10,7 +10,7 @@
 
 #include "larch/core/parallel.h"
 
-namespace larch {
+namespace larch::learning {
 
 /// What is drawn at random is drawn by hash: those `count` of all members whose 64-bit hashes are
 /// lowest. This is a bound that at least `count` hashes are below, with a margin of eight standard
@@ -97,4 +97,4 @@ class LowestHashes {
   std::pair<uint64_t, T> highest_{UINT64_MAX, {}};  ///< of those kept, once there are enough
 };
 
-}  // namespace larch
+}  // namespace larch::learning
