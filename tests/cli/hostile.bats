@@ -360,6 +360,23 @@ open('$1', 'wb').write(bytes(128) + b'DICM' + size + meta + image)"
   expect 0 "$BIN/evaluate" --prediction bare.dcm --reference bare.dcm --allow missing-spacing
 }
 
+@test "ANALYZE is refused with the flag that reads it, and what is written keeps its sides" {
+  /usr/bin/python3 -c "
+import gzip, struct
+raw = gzip.open('image.nii.gz').read()
+header = bytearray(raw[:348])
+header[108:120] = bytes(12)    # offset, scale
+header[252:256] = bytes(4)     # orient, where NIfTI has the codes of its transforms
+header[344:348] = bytes(4)     # the mark
+open('old.hdr', 'wb').write(header)
+open('old.img', 'wb').write(raw[int(struct.unpack_from('<f', raw, 108)[0]):])"
+  expect 3 detect old.hdr
+  has err.txt "--allow analyze-orientation"
+  expect 0 detect old.hdr --allow analyze-orientation
+  has err.txt "the radiological convention of SPM is taken"
+  expect 0 "$BIN/evaluate" --prediction seg.nii.gz --reference old.hdr --allow analyze-orientation
+}
+
 @test "DICOM files cut off at any length: 3, naming the file" {
   test_data dicom/odd
   for name in MR_small MR_small_RLE MR_small_jpeg_ls_lossless; do

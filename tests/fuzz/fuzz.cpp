@@ -124,10 +124,12 @@ void require_close(const Grid& a, const Grid& b) {
 void read_image_file(const std::string& name, const std::string& subject) {
   const std::string path = folder() + "/" + name;
   ImageInfo info;
-  const bool probed = accepts({ExitCode::kInput}, subject, [&] { info = probe_image(path); });
-  if (probed) require_sound(info.grid);
   ReadOptions options;
   options.nan_value = 0;
+  options.allow = {Allow::kAnalyzeOrientation};
+  const bool probed =
+      accepts({ExitCode::kInput}, subject, [&] { info = probe_image(path, options); });
+  if (probed) require_sound(info.grid);
   Volume<float> image;
   if (accepts({ExitCode::kInput}, subject, [&] { image = read_volume<float>(path, options); })) {
     require(probed, "voxels were read of an image whose header is refused");
@@ -138,7 +140,7 @@ void read_image_file(const std::string& name, const std::string& subject) {
             "a voxel that is not finite was read");
     write_and_read(image);
   }
-  accepts({ExitCode::kInput}, subject, [&] { read_labels(path); });
+  accepts({ExitCode::kInput}, subject, [&] { read_labels(path, label_options(options)); });
 }
 
 void read_image_bytes(const std::string& name, std::string_view bytes) {

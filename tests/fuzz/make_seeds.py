@@ -75,6 +75,9 @@ def pair_seeds():
     seed('pair', 'too-few-voxels', pair(one, VOXELS[:-1]))
     seed('pair', 'single-file-mark', pair(nifti1() + VOXELS, VOXELS))
     seed('pair', 'analyze', pair(nifti1(sform=0, offset=0.0, magic=bytes(4)), VOXELS))
+    seed('pair', 'analyze-big-endian', pair(nifti1(order='>', datatype=4, bits=16, size=(3, 2, 2, 1), sform=0,
+                                                   offset=0.0, magic=bytes(4)), VOXELS))
+    seed('pair', 'analyze-scaled', pair(nifti1(sform=0, offset=0.0, slope=0.5, magic=bytes(4)), VOXELS))
 
 
 # NRRD and MetaImage

@@ -68,7 +68,21 @@ std::vector<Row> nifti_rows(const std::string& nifti) {
       {"impossible offset", "a.nii", with(nifti, 108, NAN)},
       {"scl_slope or scl_inter of the header is not finite", "a.nii", with(nifti, 112, INFINITY)},
       {"the header contradicts itself", "a.nii", with(nifti, 72, int16_t{64})},
-      {"this is ANALYZE 7.5", "a.nii", with(nifti, 344, 0)}};
+      {"a damaged NIfTI header", "a.nii", with(nifti, 344, 0)}};
+}
+
+/// With a.img beside them.
+std::vector<Row> analyze_rows(const std::string& nifti) {
+  std::string header = nifti.substr(0, 348);
+  for (const size_t unlike : {size_t{252}, size_t{254}}) header = with(header, unlike, int16_t{0});
+  header = with(with(header, 108, 0.0F), 344, 0);
+  return {
+      {"this is ANALYZE 7.5, which does not say which side is left", "a.hdr", header},
+      {"it does not store axial slices", "a.hdr", with(header, 252, char{1})},
+      {"spacing in the header is negative", "a.hdr", with(header, 80, -1.0F)},
+      {", which some programs apply and some do not", "a.hdr", with(header, 112, 0.5F)},
+      {"instead of mm", "a.hdr", with(header, 56, 'c')},
+      {"the colours of ANALYZE", "a.hdr", with(with(header, 70, int16_t{128}), 72, int16_t{24})}};
 }
 
 std::vector<Row> text_rows() {
@@ -186,8 +200,9 @@ TEST_CASE("every message of the reader's page is given, and no other is promised
   CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "sound.nii", ninth); }),
              Catch::Contains("there is no frame"));
   std::set<std::string> given{"no such file or folder", "there is no frame"};
-  for (const auto& rows :
-       {general_rows(nifti), nifti_rows(nifti), text_rows(), picture_rows(), itk_rows()}) {
+  write_file(folder / "a.img", nifti.substr(352));
+  for (const auto& rows : {general_rows(nifti), nifti_rows(nifti), analyze_rows(nifti), text_rows(),
+                           picture_rows(), itk_rows()}) {
     for (const Row& row : rows) {
       INFO(row.message);
       CHECK_THAT(reading_error(folder, row.bytes, row.name), Catch::Contains(row.message));

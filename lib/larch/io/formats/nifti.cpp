@@ -14,6 +14,7 @@
 #include "larch/core/guard.h"
 #include "larch/data/rotation.h"
 #include "larch/files/file.h"
+#include "larch/io/formats/analyze.h"
 #include "larch/io/image/byte_order.h"
 #include "larch/io/image/zstream.h"
 
@@ -66,6 +67,18 @@ Fields parse1(const FieldReader& in) {
     for (int j = 0; j < 4; ++j) f.srow[i][j] = in.get<float>(280 + 16 * i + 4 * j);
   }
   f.single_file = in.get<uint8_t>(345) == '+';
+  return f;
+}
+
+/// Those of ANALYZE; where NIfTI has more, ANALYZE has other things.
+Fields parse_analyze(const FieldReader& in) {
+  const Fields all = parse1(in);
+  Fields f;
+  std::copy(all.dim, all.dim + 8, f.dim);
+  std::copy(all.pixdim, all.pixdim + 4, f.pixdim);
+  f.datatype = all.datatype;
+  f.bitpix = all.bitpix;
+  f.data_offset = all.data_offset;
   return f;
 }
 
@@ -378,13 +391,10 @@ std::string header_path_of(const std::string& path) {
   bad(path, "the header file (.hdr) beside it is missing");
 }
 
-void check_magic(const std::array<char, kBytes2>& bytes, bool version2, const std::string& path) {
-  const char* magic = bytes.data() + (version2 ? 4 : 344);
+bool has_mark(const std::array<char, kBytes2>& bytes, bool version2) {
+  const char* mark = bytes.data() + (version2 ? 4 : 344);
   const char number = version2 ? '2' : '1';
-  if (magic[0] == 'n' && (magic[1] == '+' || magic[1] == 'i') && magic[2] == number) return;
-  bad(path,
-      "this is ANALYZE 7.5 or a damaged NIfTI header (no 'n+1' mark); ANALYZE does not say "
-      "which side is left, so convert it to NIfTI first");
+  return mark[0] == 'n' && (mark[1] == '+' || mark[1] == 'i') && mark[2] == number;
 }
 
 }  // namespace
@@ -408,14 +418,25 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   if (version2 && in.read(bytes.data() + kBytes1, kBytes2 - kBytes1) < kBytes2 - kBytes1) {
     bad(path, "shorter than its NIfTI-2 header of 540 bytes; truncated?");
   }
-  check_magic(bytes, version2, path);
+  const bool marked = has_mark(bytes, version2);
+  const bool analyze = !marked && !version2 && is_analyze(path, bytes.data());
+  if (!marked && !analyze) bad(path, "a damaged NIfTI header: it has no 'n+1' or 'ni1' mark");
   out.header_path = path;
   out.header_bytes = header_size;
   const FieldReader reader{bytes.data(), out.swapped};
-  const Fields fields = version2 ? parse2(reader) : parse1(reader);
+  if (analyze) check_analyze(path, reader);
+  const Fields fields = version2  ? parse2(reader)
+                        : analyze ? parse_analyze(reader)
+                                  : parse1(reader);
   set_type(fields, path, out.header);
   set_size(fields, path, out);
-  set_geometry(fields, path, out.header);
+  if (analyze) {
+    out.header.grid.spacing_mm = header_spacing(fields, path);
+    set_analyze_geometry(path, out.header);
+    check_geometry(out.header.grid, path);
+  } else {
+    set_geometry(fields, path, out.header);
+  }
   set_scaling(fields, path, out.header);
   set_times(fields, out.header);
   set_data(fields, path, given_path, out);

@@ -148,6 +148,11 @@ const Format& format_for_writing(const std::string& path) {
                    "': the ending is none of those that can be written: " + known_extensions(true));
 }
 
+void require_no_doubt(const Header& header, const ReadOptions& options) {
+  if (!header.doubt) return;
+  require_allowed(options, header.doubt->what_for, header.doubt->what, header.doubt->taken);
+}
+
 RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
   if (goes_to_dicom(path)) return read_dicom_raw(path, options);
   return read_selected(path, options, {palette, options.frame});
@@ -164,6 +169,7 @@ bool goes_to_dicom(const std::string& path) {
 RawImage read_selected(const std::string& path, const ReadOptions& options,
                        const Selection& selection) {
   RawImage raw = format_for_reading(path).read(path, selection);
+  require_no_doubt(raw.header, options);
   if (options.warn) {
     for (const std::string& warning : raw.header.warnings) options.warn(warning);
   }
@@ -197,9 +203,12 @@ void require_allowed(const ReadOptions& options, Allow what_for, const std::stri
     if (options.warn) options.warn(what + "; " + taken);
     return;
   }
+  // A header of ANALYZE cannot be repaired: it has no place for what is missing.
+  const char* remedy =
+      what_for == Allow::kAnalyzeOrientation ? "convert it to NIfTI" : "repair the header";
   for (const auto& [value, name] : enum_names(static_cast<Allow*>(nullptr))) {
     if (value != what_for) continue;
-    throw InputError(what + "; repair the header, or give --allow " + name + ": then " + taken);
+    throw InputError(what + "; " + remedy + ", or give --allow " + name + ": then " + taken);
   }
 }
 
@@ -208,6 +217,7 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   const io::Header header = io::goes_to_dicom(path)
                                 ? io::probe_dicom(path, options)
                                 : io::format_for_reading(path).probe(path, info.frames);
+  io::require_no_doubt(header, options);
   info.grid = header.grid;
   info.component_type = io::name_of(header.component);
   info.components = header.channels;
@@ -246,7 +256,7 @@ void write_pixels(const std::string& path, const Pixels& pixels) {
 
 RgbImage read_rgb(const std::string& path) {
   using io::Component;
-  const io::RawImage raw = io::format_for_reading(path).read(path, {});
+  const io::RawImage raw = io::read_selected(path, {}, {});
   const io::Header& header = raw.header;
   const bool wide = header.component == Component::kUint16;
   if (header.grid.size.z != 1 || (!wide && header.component != Component::kUint8)) {

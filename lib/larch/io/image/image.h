@@ -18,6 +18,7 @@ namespace larch {
 
 /// What is refused because it is most often a mistake, and may be meant after all.
 enum class Allow {
+  kAnalyzeOrientation,    ///< ANALYZE 7.5, which names no sides: radiological (LAS) is taken
   kMissingSpacing,        ///< DICOM without a pixel spacing: 1 mm is taken
   kMixedPatients,         ///< slices of one series with different patients or studies
   kMixedReferenceFrames,  ///< slices of one series with different FrameOfReferenceUID
@@ -25,7 +26,8 @@ enum class Allow {
   kUnusedBits,            ///< DICOM samples with other bits set than those that are stored: cut off
 };
 constexpr auto enum_names(Allow*) {
-  return std::to_array<EnumName<Allow>>({{Allow::kMissingSpacing, "missing-spacing"},
+  return std::to_array<EnumName<Allow>>({{Allow::kAnalyzeOrientation, "analyze-orientation"},
+                                         {Allow::kMissingSpacing, "missing-spacing"},
                                          {Allow::kMixedPatients, "mixed-patients"},
                                          {Allow::kMixedReferenceFrames, "mixed-reference-frames"},
                                          {Allow::kSliceSpacing, "slice-spacing"},
@@ -80,8 +82,9 @@ struct ImageInfo {
 };
 
 /// Reads a scalar 3-D (or 2-D: size.z == 1) image. The path is a NIfTI (.nii, .nii.gz, .hdr/.img),
-/// NRRD (.nrrd, .nhdr), MetaImage (.mha, .mhd), PNG, JPEG or TIFF file, a DICOM file, or a
-/// folder with the slices of a DICOM series (see dicom.h). T: float, int16_t, int32_t, uint8_t.
+/// ANALYZE 7.5 (.hdr/.img, if it is allowed), NRRD (.nrrd, .nhdr), MetaImage (.mha, .mhd), PNG,
+/// JPEG or TIFF file, a DICOM file, or a folder with the slices of a DICOM series (see dicom.h). T:
+/// float, int16_t, int32_t, uint8_t.
 ///
 /// Values: the rescale slope and intercept of NIfTI and DICOM are applied. Colour pictures (RGB or
 /// RGBA) become luminance with the weights of ITU-R BT.709: 0.2126 R + 0.7152 G + 0.0722 B, alpha

@@ -52,6 +52,13 @@ constexpr Component component_of<float>() {
   return Component::kFloat32;
 }
 
+/// What is taken only if ReadOptions::allow has the word for it; the texts are those of
+/// require_allowed.
+struct Doubt {
+  Allow what_for{};
+  std::string what, taken;
+};
+
 /// What a header promises.
 struct Header {
   Grid grid{};
@@ -63,6 +70,7 @@ struct Header {
   double frame_ms = 0;                  ///< between frames of one kind of time; 0: not known
   double first_frame_ms = 0;            ///< when the first one was taken
   std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
+  std::optional<Doubt> doubt{};         ///< whoever reads the image has to allow it
 };
 
 /// Voxels as stored, in the machine's byte order, channels interleaved.
