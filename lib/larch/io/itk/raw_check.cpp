@@ -114,8 +114,8 @@ std::string why_refused(const std::string& path) {
   };
   static const std::vector<Row> kRows{
       {{".mnc", ".mnc2"},
-       "MINC is not read: ITK 5.2 takes its RAS positions for LPS, and no check can stand before "
-       "libhdf5, by which it is read; convert it with mnc2nii"},
+       "MINC is not read: ITK 5.2 takes its RAS positions for LPS, and its reader needs forty more "
+       "libraries, clients of networks among them; convert it with mnc2nii"},
       {{".h5", ".hdf5", ".he5"},
        "HDF5 is not read: no check can stand before libhdf5; convert it to NIfTI"},
       {{".lsm"}, "LSM is not read: its private fields are not checked; save it as TIFF"},
@@ -132,8 +132,8 @@ std::string why_refused(const std::string& path) {
     }
   }
   if (std::filesystem::path(path).filename() == "2dseq") {
-    return "Bruker's files are not read: the parameters that stand in files beside it are not "
-           "checked; convert it to NIfTI";
+    return "Bruker's files are not read: of a parameter file beside it that is cut off ITK's "
+           "reader never finds the end; convert it to NIfTI";
   }
   return "";
 }
