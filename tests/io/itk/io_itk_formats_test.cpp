@@ -94,7 +94,7 @@ void compare_with_itk(const std::string& path, bool picture = false) {
   const auto itk = read_by_itk(path);
   const Grid grid = grid_of(*itk);
   REQUIRE(volume.size() == grid.size);
-  if (!picture) CHECK(describe_difference(volume.grid(), grid, 1e-3) == "");
+  if (!picture) CHECK_THAT(describe_difference(volume.grid(), grid, 1e-3), Catch::Equals(""));
   CHECK(std::equal(volume.begin(), volume.end(), itk->GetBufferPointer()));
 }
 
