@@ -58,9 +58,9 @@ struct NotBelow {
 };
 
 __global__ void read_kernel(const float* probability, const uint32_t* voxels, int64_t count,
-                            Candidate* out) {
+                            float* out) {
   const int64_t k = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (k < count) out[k] = {voxels[k], probability[voxels[k]]};
+  if (k < count) out[k] = probability[voxels[k]];
 }
 
 /// The key of the candidate of rank `count`.
@@ -103,11 +103,15 @@ std::vector<Candidate> top_candidates(const CandidatesJob& job, const Context& c
   Buffer<uint8_t> scratch(device, bytes);
   LARCH_CUDA_CHECK(cub::DeviceSelect::If(scratch.data(), bytes, all, voxels.data(), found.data(),
                                          job.voxels, wanted, stream));
-  Buffer<Candidate> candidates(device, static_cast<size_t>(job.count));
+  // Two arrays and not one of candidates, which have four bytes that nobody writes.
+  Buffer<float> probabilities(device, static_cast<size_t>(job.count));
   read_kernel<<<static_cast<unsigned>((job.count + kThreads - 1) / kThreads), kThreads, 0,
-                stream>>>(job.probability, voxels.data(), job.count, candidates.data());
+                stream>>>(job.probability, voxels.data(), job.count, probabilities.data());
   larch::cuda::check_launch("read_kernel");
-  std::vector<Candidate> best = candidates.to_vector();
+  const std::vector<uint32_t> voxel = voxels.to_vector();
+  const std::vector<float> probability = probabilities.to_vector();
+  std::vector<Candidate> best(voxel.size());
+  for (size_t k = 0; k < best.size(); ++k) best[k] = {voxel[k], probability[k]};
   std::sort(best.begin(), best.end(), comes_before);
   return best;
 }
