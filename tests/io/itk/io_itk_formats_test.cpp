@@ -11,7 +11,6 @@
 #include <itkGDCMImageIOFactory.h>
 #include <itkGDCMSeriesFileNames.h>
 #include <itkGiplImageIOFactory.h>
-#include <itkImageFileReader.h>
 #include <itkImageFileWriter.h>
 #include <itkImageSeriesReader.h>
 #include <itkJPEGImageIOFactory.h>
@@ -27,6 +26,7 @@
 #include "larch/io/image/zstream.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/io/io_test_util.h"
+#include "tests/io/itk/itk_reference.h"
 
 using namespace larch;
 using namespace larch::test;
@@ -64,24 +64,7 @@ ItkImage::Pointer read_by_itk(const std::string& path) {
     series->Update();
     return series->GetOutput();
   }
-  auto reader = itk::ImageFileReader<ItkImage>::New();
-  reader->SetFileName(path);
-  reader->Update();
-  return reader->GetOutput();
-}
-
-Grid grid_of(const ItkImage& image) {
-  Grid grid;
-  for (unsigned i = 0; i < 3; ++i) {
-    const int axis = static_cast<int>(i);
-    grid.size[axis] = static_cast<int>(image.GetLargestPossibleRegion().GetSize(i));
-    grid.spacing_mm[axis] = image.GetSpacing()[i];
-    grid.origin_mm[axis] = image.GetOrigin()[i];
-    for (unsigned row = 0; row < 3; ++row) {
-      grid.direction.m[row][i] = image.GetDirection()(row, i);
-    }
-  }
-  return grid;
+  return read_file_by_itk<ItkImage>(path);
 }
 
 /// `pictures`: the spacing of resolution tags is not that of a volume, and Larch takes 1 mm.
@@ -92,7 +75,7 @@ void compare_with_itk(const std::string& path, bool picture = false) {
   options.warn = [&](const std::string& text) { warnings.push_back(text); };
   const Volume<float> volume = read_volume<float>(path, options);
   const auto itk = read_by_itk(path);
-  const Grid grid = grid_of(*itk);
+  const Grid grid = grid_of_itk(*itk);
   REQUIRE(volume.size() == grid.size);
   if (!picture) CHECK_THAT(describe_difference(volume.grid(), grid, 1e-3), Catch::Equals(""));
   CHECK(std::equal(volume.begin(), volume.end(), itk->GetBufferPointer()));

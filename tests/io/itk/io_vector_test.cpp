@@ -5,7 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include <itkImageFileReader.h>
 #include <itkImageFileWriter.h>
 #include <itkMetaImageIOFactory.h>
 #include <itkNiftiImageIOFactory.h>
@@ -16,6 +15,7 @@
 #include "larch/io/image/vector_image.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/io/io_test_util.h"
+#include "tests/io/itk/itk_reference.h"
 #include "tests/io/nifti_damage.h"
 
 using namespace larch;
@@ -50,24 +50,7 @@ bool same_place(const Grid& a, const Grid& b) {
 
 ItkField::Pointer read_by_itk(const std::string& path) {
   register_itk();
-  auto reader = itk::ImageFileReader<ItkField>::New();
-  reader->SetFileName(path);
-  reader->Update();
-  return reader->GetOutput();
-}
-
-Grid grid_of(const ItkField& image) {
-  Grid grid;
-  for (unsigned i = 0; i < 3; ++i) {
-    const int axis = static_cast<int>(i);
-    grid.size[axis] = static_cast<int>(image.GetLargestPossibleRegion().GetSize(i));
-    grid.spacing_mm[axis] = image.GetSpacing()[i];
-    grid.origin_mm[axis] = image.GetOrigin()[i];
-    for (unsigned row = 0; row < 3; ++row) {
-      grid.direction.m[row][i] = image.GetDirection()(row, i);
-    }
-  }
-  return grid;
+  return read_file_by_itk<ItkField>(path);
 }
 
 std::string nrrd(const std::string& lines, size_t bytes) {
@@ -93,7 +76,7 @@ TEST_CASE("fields of vectors are written and read, and ITK reads and writes the 
     CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path); }),
                Catch::Contains("3 components per voxel"));
     const auto itk = read_by_itk(path);
-    CHECK(same_place(grid_of(*itk), field.grid()));
+    CHECK(same_place(grid_of_itk(*itk), field.grid()));
     const auto* vectors = itk->GetBufferPointer();
     for (int64_t i = 0; i < field.voxels(); ++i) {
       const Vec3f v{vectors[i][0], vectors[i][1], vectors[i][2]};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
@@ -22,30 +23,11 @@ namespace larch {
 namespace io {
 namespace {
 
-RawImage read_by_tiff(const std::string& path, const Selection& selection) {
+/// Reading a format whose files hold one picture, so that no other can be chosen.
+template <RawImage (*kRead)(const std::string&)>
+RawImage read_one_picture(const std::string& path, const Selection& selection) {
   chosen_frames(path, 1, selection);
-  return read_tiff(path);
-}
-
-Header probe_by_tiff(const std::string& path, int& /*frames*/) {
-  return probe_tiff(path);
-}
-
-Header probe_by_nrrd(const std::string& path, int& frames) {
-  const NrrdHeader nrrd = read_nrrd_header(path);
-  frames = nrrd.frames;
-  return nrrd.header;
-}
-
-Header probe_by_meta(const std::string& path, int& frames) {
-  const MetaHeader meta = read_meta_header(path);
-  frames = meta.frames;
-  return meta.header;
-}
-
-RawImage read_by_jpeg(const std::string& path, const Selection& selection) {
-  chosen_frames(path, 1, selection);
-  return read_jpeg(path);
+  return kRead(path);
 }
 
 RawImage read_by_png(const std::string& path, const Selection& selection) {
@@ -53,18 +35,17 @@ RawImage read_by_png(const std::string& path, const Selection& selection) {
   return read_png(path, selection.palette);
 }
 
-Header probe_by_jpeg(const std::string& path, int& /*frames*/) {
-  return probe_jpeg(path);
+template <Header (*kProbe)(const std::string&)>
+Header probe_one_picture(const std::string& path, int& /*frames*/) {
+  return kProbe(path);
 }
 
-Header probe_by_png(const std::string& path, int& /*frames*/) {
-  return probe_png(path);
-}
-
-Header probe_by_nifti(const std::string& path, int& frames) {
-  const NiftiHeader header = read_nifti_header(path);
-  frames = header.frames;
-  return header.header;
+/// Probing a format whose header tells the number of its frames.
+template <auto kReadHeader>
+Header probe_frames(const std::string& path, int& frames) {
+  auto all = kReadHeader(path);
+  frames = all.frames;
+  return std::move(all.header);
 }
 
 void write_by_nifti(const std::string& path, const Pixels& pixels) {
@@ -89,21 +70,21 @@ struct Format {
 };
 
 constexpr Format kFormats[] = {
-    {".nii", read_nifti, probe_by_nifti, write_by_nifti},
-    {".nii.gz", read_nifti, probe_by_nifti, write_by_nifti},
-    {".hdr", read_nifti, probe_by_nifti, nullptr},
-    {".img", read_nifti, probe_by_nifti, nullptr},
-    {".img.gz", read_nifti, probe_by_nifti, nullptr},
-    {".hdr.gz", read_nifti, probe_by_nifti, nullptr},
-    {".nrrd", read_nrrd, probe_by_nrrd, write_nrrd},
-    {".nhdr", read_nrrd, probe_by_nrrd, nullptr},
-    {".mha", read_meta, probe_by_meta, write_meta},
-    {".mhd", read_meta, probe_by_meta, nullptr},
-    {".png", read_by_png, probe_by_png, write_grey_png, true},
-    {".tif", read_by_tiff, probe_by_tiff, write_by_tiff, true},
-    {".tiff", read_by_tiff, probe_by_tiff, write_by_tiff, true},
-    {".jpg", read_by_jpeg, probe_by_jpeg, nullptr},
-    {".jpeg", read_by_jpeg, probe_by_jpeg, nullptr},
+    {".nii", read_nifti, probe_frames<read_nifti_header>, write_by_nifti},
+    {".nii.gz", read_nifti, probe_frames<read_nifti_header>, write_by_nifti},
+    {".hdr", read_nifti, probe_frames<read_nifti_header>, nullptr},
+    {".img", read_nifti, probe_frames<read_nifti_header>, nullptr},
+    {".img.gz", read_nifti, probe_frames<read_nifti_header>, nullptr},
+    {".hdr.gz", read_nifti, probe_frames<read_nifti_header>, nullptr},
+    {".nrrd", read_nrrd, probe_frames<read_nrrd_header>, write_nrrd},
+    {".nhdr", read_nrrd, probe_frames<read_nrrd_header>, nullptr},
+    {".mha", read_meta, probe_frames<read_meta_header>, write_meta},
+    {".mhd", read_meta, probe_frames<read_meta_header>, nullptr},
+    {".png", read_by_png, probe_one_picture<probe_png>, write_grey_png, true},
+    {".tif", read_one_picture<read_tiff>, probe_one_picture<probe_tiff>, write_by_tiff, true},
+    {".tiff", read_one_picture<read_tiff>, probe_one_picture<probe_tiff>, write_by_tiff, true},
+    {".jpg", read_one_picture<read_jpeg>, probe_one_picture<probe_jpeg>, nullptr},
+    {".jpeg", read_one_picture<read_jpeg>, probe_one_picture<probe_jpeg>, nullptr},
     {".vtk", read_by_itk, probe_by_itk, nullptr},
     {".gipl", read_by_itk, probe_by_itk, nullptr},
     {".gipl.gz", read_by_itk, probe_by_itk, nullptr},
@@ -214,15 +195,15 @@ void require_allowed(const ReadOptions& options, Allow what_for, const std::stri
 
 ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   ImageInfo info;
-  const io::Header header = io::goes_to_dicom(path)
-                                ? io::probe_dicom(path, options)
-                                : io::format_for_reading(path).probe(path, info.frames);
+  const bool dicom = io::goes_to_dicom(path);
+  const io::Header header = dicom ? io::probe_dicom(path, options)
+                                  : io::format_for_reading(path).probe(path, info.frames);
   io::require_no_doubt(header, options);
   info.grid = header.grid;
   info.component_type = io::name_of(header.component);
   info.components = header.channels;
   // An image of several frames is told of, and refused only when it is read.
-  if (options.frame && !io::goes_to_dicom(path))
+  if (options.frame && !dicom)
     info.frames = static_cast<int>(io::chosen_frames(path, info.frames, {{}, options.frame}).count);
   info.frames = std::max(info.frames, 1);
   info.bytes = info.frames * io::checked_bytes(header, INT64_MAX, path, info.frames);
