@@ -6,7 +6,8 @@
 
 namespace larch::pbt::cpu {
 
-TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts)
+TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts,
+                   std::span<const size_t> channel_level)
     : flat(compiled) {
   for (const features::Tap& tap : compiled.taps) {
     taps.push_back(features::linear_tap(tap, layouts));
@@ -16,7 +17,10 @@ TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::Integral
     const tree::FlatWeak& weak = compiled.weaks[w];
     const TapRange& range = compiled.ranges[w];
     channels.push_back(range.channel);
-    many_channels = many_channels || range.channel == features::kManyChannels;
+    const bool many = range.channel == features::kManyChannels;
+    many_channels = many_channels || many;
+    levels.push_back(
+        many ? kNoLevel : static_cast<int32_t>(channel_level[static_cast<size_t>(range.channel)]));
     rules.push_back({taps.data() + range.first, static_cast<int32_t>(range.count),
                      2 * static_cast<uint32_t>(weak.alpha), weak.codes, weak.bins, weak.mask});
   }
@@ -26,13 +30,14 @@ std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& /*contex
   auto made = std::make_shared<CpuPlan>();
   made->walk = job.walk;
   made->tile = job.tile;
-  made->trees.reserve(job.trees.size());
-  for (const CompiledTree& tree : job.trees) made->trees.emplace_back(tree, job.layouts);
   for (const image::IntegralLayout& layout : job.layouts) {
     const auto at = std::find(made->levels.begin(), made->levels.end(), layout.level);
     made->channel_level.push_back(static_cast<size_t>(at - made->levels.begin()));
     if (at == made->levels.end()) made->levels.push_back(layout.level);
   }
+  made->trees.reserve(job.trees.size());
+  for (const CompiledTree& tree : job.trees)
+    made->trees.emplace_back(tree, job.layouts, made->channel_level);
   return made;
 }
 

@@ -18,9 +18,15 @@ struct TreePlan {
   std::vector<uint16_t> tap_channels;          ///< of each tap
   std::vector<int32_t> channels;               ///< of each weak classifier, as TapRange::channel
   std::vector<features::cpu::VoteRule> rules;  ///< one per weak classifier; they point into `taps`
-  bool many_channels = false;                  ///< some feature reads several channels
+  std::vector<int32_t> levels;  ///< of each weak classifier: index in CpuPlan::levels, or kNoLevel
+  bool many_channels = false;   ///< some feature reads several channels
 
-  TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts);
+  /// The level of a weak classifier that reads several channels.
+  static constexpr int32_t kNoLevel = -1;
+
+  /// `channel_level`: as in CpuPlan.
+  TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts,
+           std::span<const size_t> channel_level);
 
   /// The value of a weak classifier's feature. `element(channel)`: the element of the voxel in the
   /// integral volume of a channel.

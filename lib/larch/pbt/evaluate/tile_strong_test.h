@@ -3,12 +3,25 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "larch/pbt/evaluate/tile_places.h"
 
 namespace larch::pbt::cpu {
+
+/// How a node that was asked splits the weight of a visit; valid until the next node is asked.
+/// Its pointers are read once for a node, which the loop over the visits needs: what it writes
+/// could be any of the containers that they come from.
+struct TileSplits {
+  const uint32_t* h;  ///< by place
+  const uint32_t* logistic;
+  tree::Thresholds thresholds;
+
+  tree::Split operator()(const Visit& visit) const {
+    return tree::split_weight(visit.weight, static_cast<int32_t>(h[visit.place]), thresholds,
+                              logistic);
+  }
+};
 
 /// The node test of a visit by tiles: the strong classifier of a node at all voxels of the tile
 /// that are there, by whole slots of kLanes voxels.
@@ -22,9 +35,9 @@ class TileStrongTest {
 
   void set_tree(const TreePlan& tree) { tree_ = &tree; }
 
-  /// Sets H of the node for the visiting voxels. Levels come in any order and coarse voxels are
+  /// Computes H of the node for the visiting voxels. Levels come in any order and coarse voxels are
   /// asked once for all the voxels they stand for: integer sums do not depend on it.
-  void ask(const tree::FlatNode& node, const Visits& visits) {
+  TileSplits ask(const tree::FlatNode& node, const Visits& visits) {
     list_slots(visits);
     std::vector<uint32_t>& h = places_.levels[0].sum;
     for (const Visit& visit : visits) {
@@ -40,7 +53,7 @@ class TileStrongTest {
         std::fill_n(&level.sum[static_cast<size_t>(slot) * kLanes], kLanes, 0u);
       }
       for (int32_t w = node.first; w < end; ++w) {
-        if (level_of(w) == k) ask_rows(w, level);
+        if (level_of(w) == static_cast<int32_t>(k)) ask_rows(w, level);
       }
       for (const Visit& visit : visits) {
         const auto place = static_cast<size_t>(visit.place);
@@ -48,29 +61,18 @@ class TileStrongTest {
       }
     }
     if (!places_.levels[0].narrow) ask_finest(node.first, end, visits);
-  }
-
-  /// How the node that was asked last splits the weight of a visit.
-  tree::Split operator()(const Visit& visit) const {
-    return tree::split_weight(
-        visit.weight, static_cast<int32_t>(places_.levels[0].sum[static_cast<size_t>(visit.place)]),
-        tree_->flat.thresholds, tree_->flat.logistic.data());
+    return {h.data(), tree_->flat.logistic.data(), tree_->flat.thresholds};
   }
 
  private:
   /// How often early rejection is tested inside a node.
   static constexpr int kRejectionPeriod = 8;
-  static constexpr size_t kNoLevel = std::numeric_limits<size_t>::max();
 
   size_t channel_of(int32_t weak) const {
     return static_cast<size_t>(tree_->channels[static_cast<size_t>(weak)]);
   }
-  /// Index of the level that a weak classifier reads; kNoLevel if it reads several channels.
-  size_t level_of(int32_t weak) const {
-    return tree_->channels[static_cast<size_t>(weak)] == features::kManyChannels
-               ? kNoLevel
-               : plan_.channel_level[channel_of(weak)];
-  }
+  /// Index of the level that a weak classifier reads, or TreePlan::kNoLevel.
+  int32_t level_of(int32_t weak) const { return tree_->levels[static_cast<size_t>(weak)]; }
 
   /// The slots that the visiting voxels read at each level. Reading a whole slot was measured to
   /// cost no more than one voxel by itself, so that slots pay however few voxels are left in them.
@@ -137,8 +139,8 @@ class TileStrongTest {
     point_sum_.assign(visits.size(), 0);
     int32_t channel = -1;
     for (int32_t w = begin; w < end; ++w) {
-      const size_t k = level_of(w);
-      if (k == kNoLevel || !places_.levels[k].narrow) continue;
+      const int32_t k = level_of(w);
+      if (k == TreePlan::kNoLevel || !places_.levels[static_cast<size_t>(k)].narrow) continue;
       if (tree_->channels[static_cast<size_t>(w)] != channel) {
         channel = tree_->channels[static_cast<size_t>(w)];
         point_base_.clear();
@@ -158,7 +160,7 @@ class TileStrongTest {
   /// The weak classifiers whose features read several channels, voxel by voxel.
   void ask_many_channels(int32_t begin, int32_t end, const Visits& visits) {
     for (int32_t w = begin; w < end; ++w) {
-      if (level_of(w) != kNoLevel) continue;
+      if (level_of(w) != TreePlan::kNoLevel) continue;
       const features::cpu::VoteRule& rule = tree_->rules[static_cast<size_t>(w)];
       for (const Visit& visit : visits) {
         const auto place = static_cast<size_t>(visit.place);

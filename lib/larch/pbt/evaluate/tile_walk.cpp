@@ -26,7 +26,7 @@ class TileProbabilityLeaf {
 };
 
 /// The traversal of a visit by tiles: all voxels at a node go through it together, left subtree
-/// first. `NodeTest`: ask(node, visits), and then for each visit a Split; `Leaf` takes what ends.
+/// first. `NodeTest`: ask(node, visits) gives a Split for each visit; `Leaf` takes what ends.
 template <class NodeTest, class Leaf>
 class TileTraversal {
  public:
@@ -40,14 +40,14 @@ class TileTraversal {
   }
 
  private:
-  void descend(const tree::FlatNode* nodes, const tree::FlatNode& node, size_t depth,
+  void descend(const tree::FlatNode* nodes, const tree::FlatNode node, size_t depth,
                const Visits& visits) {
-    test_.ask(node, visits);
+    const auto splits = test_.ask(node, visits);
     Visits &to_left = left_[depth], &to_right = right_[depth];
     to_left.clear();
     to_right.clear();
     for (const Visit& visit : visits) {
-      const tree::Shares shares = tree::shares_of(node, test_(visit));
+      const tree::Shares shares = tree::shares_of(node, splits(visit));
       leaf_(visit, node, shares);
       if (shares.left > 0) to_left.push_back({visit.place, shares.left});
       if (shares.right > 0) to_right.push_back({visit.place, shares.right});
