@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-
 #include "larch/app/run_app.h"
 #include "larch/cases/option_groups.h"
 #include "larch/models/pbt_file.h"
@@ -21,7 +20,11 @@ struct Options {
   OutputMesh mesh;
   OutputPicture qc;
   OutputFile candidates;
-  cases::ManyImages<Product> many{.write = {Product::kLabels}};
+  cases::ManyImages<Product> many{
+      .write_help = "with --list: what to write for each image (default labels)",
+      .format_help = "with --list: ending of label and probability maps",
+      .mesh_format_help = "with --list: ending of meshes",
+      .write = {Product::kLabels}};
   InputImage roi;
   cases::MemoryLimit limit;
   pipeline::DetectConfig config;
@@ -49,10 +52,10 @@ struct Options {
   void check() const {
     many.check(image);
     if (!many) return pipeline::check_files(files());
-    if (!files().all().empty() || roi || !image.series.empty()) {
+    if (!files().all().empty() || roi) {
       throw UsageError(
-          "--output, --probability, --mesh, --qc, --candidates, --roi and --series are for one "
-          "image; with --list give --output-dir and --write");
+          "--output, --probability, --mesh, --qc, --candidates and --roi are for one image; with "
+          "--list give --output-dir and --write");
     }
     pipeline::check_files(
         pipeline::files_of_case("", "case", many.write, many.image_ending(), many.mesh_ending()));
@@ -63,15 +66,7 @@ struct Options {
 };
 
 pipeline::BatchRequest batch_of(const Options& options, const Context& context) {
-  const auto& many = options.many;
-  CaseColumns columns;
-  columns.files_exist = false;  // a missing image is the failure of one case
-  OneChannel selected = many.images.select(columns);
-  ReadOptions read = options.image.read_options(context);
-  if (selected.frame) read.frame = selected.frame;
-  return {std::move(selected.cases),  many.output_dir,    many.write,
-          many.image_ending(),        many.mesh_ending(), read,
-          options.limit.memory.count, many.carry};
+  return options.many.batch(options.image, options.limit.memory, context);
 }
 
 pipeline::DetectionRequest request_of(const Options& options, const Context& context) {

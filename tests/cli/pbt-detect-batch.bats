@@ -56,6 +56,31 @@ JSON
   grep -q "^e.failed" other/status.tsv
 }
 
+@test "2: flags that name images in another way are refused, not passed over" {
+  expect 2 batch --channel 1
+  has err.txt "--channel goes with --dataset"
+  expect 2 detect -i image_0.nii.gz -o o.nii.gz --channel 1
+  has err.txt "--channel goes with --dataset"
+  expect 2 detect -i image_0.nii.gz -o o.nii.gz --carry age
+  has err.txt "--carry goes with --list"
+  expect 2 batch --series 1.2.3
+  has err.txt "--series is for one image"
+  # Two channels in one file: the channel is the volume.
+  python "
+import nibabel, numpy
+image = nibabel.load('image_0.nii.gz')
+values = numpy.asarray(image.dataobj)
+both = numpy.stack([0 * values, values], 3)
+nibabel.save(nibabel.Nifti1Image(both, image.affine, image.header), 'both.nii.gz')
+json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'training': [{'image': 'both.nii.gz', 'label': 'label_0.nii.gz'}]},
+          open('two.json', 'w'))"
+  expect 2 detect --dataset two.json --channel MRI --frame 1 --output-dir out
+  has err.txt "--channel chooses one; leave --frame out"
+  absent o.nii.gz out
+  expect 0 detect --dataset two.json --channel MRI --output-dir out
+  cmp out/both.nii.gz one_0.nii.gz
+}
+
 @test "--carry: further columns of the list are in the table, whatever becomes of the case" {
   printf 'image\tsite\tage\tid\nimage_0.nii.gz\tRoma\t60\ta\nnone.nii.gz\t\t70\tb\n' > c.tsv
   expect 7 detect --list c.tsv --output-dir out --carry age,site

@@ -21,12 +21,25 @@ ReadOptions OneImage::read_options(const Context& context) const {
 
 void ImageList::check() const {
   if (list && dataset) throw UsageError("give either --list or --dataset; see --help");
-  if (list && !channel.empty()) throw UsageError("--channel goes with --dataset");
+  if (!dataset && !channel.empty()) throw UsageError("--channel goes with --dataset");
 }
 
 OneChannel ImageList::select(const CaseColumns& columns) const {
   if (list) return {read_case_list(list, columns), std::nullopt};
   return one_channel(read_dataset(dataset), channel);
+}
+
+std::vector<Case> select_cases(const ImageList& images, ReadOptions& read) {
+  CaseColumns columns;
+  columns.files_exist = false;
+  OneChannel selected = images.select(columns);
+  if (selected.frame && read.frame) {
+    throw UsageError(
+        "--frame: the channels of '" + images.dataset.path +
+        "' are the volumes of its files, and --channel chooses one; leave --frame out");
+  }
+  if (selected.frame) read.frame = selected.frame;
+  return std::move(selected.cases);
 }
 
 std::vector<std::string> ImageList::notes() const {

@@ -75,7 +75,7 @@ struct ImageList {
             "with --dataset: the channel, by name or number from 0, of several"});
   }
   explicit operator bool() const { return list || dataset; }
-  /// Throws UsageError if both are given, or a channel for a list.
+  /// Throws UsageError if both are given, or a channel without a data set.
   void check() const;
   /// The cases, and which frame of their images is the chosen channel. Throws InputError, and
   /// UsageError for a channel.
@@ -84,10 +84,34 @@ struct ImageList {
   std::vector<std::string> notes() const;
 };
 
+/// Many images of one run, and what it writes for each of them.
+template <class Product>
+struct ImageBatch {
+  std::vector<Case> cases;
+  std::string folder;  ///< exists
+  std::vector<Product> products{};
+  std::string image_ending = ".nii.gz";
+  std::string mesh_ending = ".vtk";
+  ReadOptions read{};
+  /// What the cases in flight may take on the host together, unless one takes more by itself; 0: no
+  /// promise is made.
+  int64_t memory_bytes = 0;
+  std::vector<std::string> carried{};  ///< columns of the list that go to status.tsv
+};
+
+/// The cases of the list or data set; `read`, that of one image, gets the frame that holds the
+/// channel. Files need not exist: one that is missing is the failure of its case. Throws
+/// UsageError if both a frame and a channel choose a volume of the files.
+std::vector<Case> select_cases(const ImageList& images, ReadOptions& read);
+
 /// Many images with results of their own in one folder: the list, --output-dir, --write, --format,
-/// --mesh-format and --carry. `Product`: an enum of what can be written for each image.
+/// --mesh-format and --carry. `Product`: an enum of what can be written for each image. The program
+/// says what its products are for.
 template <class Product>
 struct ManyImages {
+  const char* write_help = "with --list: what to write for each image";
+  const char* format_help = "with --list: ending of images";
+  const char* mesh_format_help = nullptr;  ///< none: no meshes are written, and there is no flag
   ImageList images{};
   OutputDir output_dir{};
   std::vector<Product> write{};
@@ -97,22 +121,28 @@ struct ManyImages {
   template <class F>
   void fields(F&& f) {
     images.fields(f);
+    // The names of the outputs tell what is written and in which format.
     f(Field{"output-dir", output_dir, "with --list: folder for <id>.nii.gz ... and status.tsv"},
-      Field{"write", write, "with --list: what to write for each image (default labels)"}
-          .no_effect_on_results(),  // the names of the outputs tell it, as they do the formats
-      Field{"format", format, "with --list: ending of label and probability maps"}
-          .no_effect_on_results(),
-      Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results(),
-      Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
+      Field{"write", write, write_help}.no_effect_on_results(),
+      Field{"format", format, format_help}.no_effect_on_results());
+    if (mesh_format_help != nullptr) {
+      f(Field{"mesh-format", mesh_format, mesh_format_help}.no_effect_on_results());
+    }
+    f(Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
           .no_effect_on_results());
   }
   explicit operator bool() const { return static_cast<bool>(images); }
-  /// Throws UsageError for a list without a folder, a folder without a list, and a list beside the
-  /// one image.
+  /// Throws UsageError for a list without a folder, a folder without a list, a list beside the one
+  /// image, and flags of the other of the two.
   void check(const OneImage& one) const {
     if (images && (one.input || (images.list && images.dataset))) {
       throw UsageError("give one of --input, --list and --dataset");
     }
+    images.check();
+    if (images && !one.series.empty()) {
+      throw UsageError("--series is for one image; name folders that hold one series each");
+    }
+    if (!images && !carry.empty()) throw UsageError("--carry goes with --list");
     if (!images && !one.input) {
       throw UsageError("--input is missing; give it, or --list for many images");
     }
@@ -124,17 +154,32 @@ struct ManyImages {
   /// The endings with their dots.
   std::string image_ending() const { return "." + format; }
   std::string mesh_ending() const { return "." + mesh_format; }
+
+  /// What the flags ask for; images are read as `one` says. Warnings of reading go to `context`,
+  /// which must outlive the batch. Throws as select_cases does.
+  ImageBatch<Product> batch(const OneImage& one, const Bytes& memory,
+                            const Context& context) const {
+    ImageBatch<Product> batch;
+    batch.read = one.read_options(context);
+    batch.cases = select_cases(images, batch.read);
+    batch.folder = output_dir;
+    batch.products = write;
+    batch.image_ending = image_ending();
+    batch.mesh_ending = mesh_ending();
+    batch.memory_bytes = memory.count;
+    batch.carried = carry;
+    return batch;
+  }
 };
 
 /// What a run may take on the host: --memory.
 struct MemoryLimit {
+  const char* help = "memory of the evaluation, such as 4G or 500M (default: most of what is free)";
   Bytes memory{};  ///< 0: not limited
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"memory", memory,
-            "memory of the evaluation, such as 4G or 500M (default: most of what is free)"}
-          .no_effect_on_results());
+    f(Field{"memory", memory, help}.no_effect_on_results());
   }
 };
 

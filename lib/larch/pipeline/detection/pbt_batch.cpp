@@ -104,6 +104,11 @@ class BatchSteps {
   std::vector<DetectionMemory> memory_;  // of each case, once it is known
 };
 
+/// Throws UsageError if a format cannot be written.
+void check_formats(const BatchRequest& request) {
+  for (const Case& c : request.cases) check_files(files_of(request, c));
+}
+
 }  // namespace
 
 DetectionFiles files_of(const BatchRequest& request, const Case& c) {
@@ -122,13 +127,13 @@ cases::CaseRun run_of(const BatchRequest& request, const CaseWriter& writer) {
 
 void check_batch(const BatchRequest& request, const CaseWriter& writer) {
   cases::check_cases(run_of(request, writer));
-  for (const Case& c : request.cases) check_files(files_of(request, c));
+  check_formats(request);
 }
 
 Outputs detect_batch(const pbt::Model& model, const DetectConfig& config,
                      const BatchRequest& request, const CaseWriter& writer,
                      const Context& context) {
-  check_batch(request, writer);
+  check_formats(request);
   BatchSteps batch(model, config, request, context.device);
   return cases::run_cases(run_of(request, writer), batch.steps(), context);
 }

@@ -2,30 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "larch/app/outputs/outputs.h"
+#include "larch/cases/option_groups.h"
 #include "larch/cases/run_cases.h"
-#include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/pipeline/detection/detection_files.h"
 
 namespace larch::pipeline {
 
-/// Detections on many images with one model.
-struct BatchRequest {
-  std::vector<Case> cases;
-  std::string folder;  ///< exists
-  std::vector<Product> products{Product::kLabels};
-  std::string image_ending = ".nii.gz";
-  std::string mesh_ending = ".vtk";
-  ReadOptions read;
-  /// As in DetectionJob; if given, also what the cases in flight may take on the host together,
-  /// unless one takes more by itself.
-  int64_t memory_bytes = 0;
-  std::vector<std::string> carried{};  ///< columns of the list that go to status.tsv
-};
+/// Detections on many images with one model. Its memory is also that of each evaluation, as in
+/// DetectionJob.
+using BatchRequest = cases::ImageBatch<Product>;
 
 /// The files of one of its cases.
 DetectionFiles files_of(const BatchRequest& request, const Case& c);
