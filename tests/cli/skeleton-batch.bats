@@ -56,6 +56,27 @@ assert [i['Path'] for i in s['Inputs'] if i['Role'] == 'input'] == ['b.txt'], s[
   expect 0 app --list list.tsv --output-dir out --force
 }
 
+@test "--dry-run: the cases that would fail, and the exit code of the run" {
+  texts a b c
+  rm c.txt
+  expect 7 app --list list.tsv --output-dir out --dry-run
+  has err.txt "case 'c':"
+  has err.txt "1 problem, named above"
+  absent out
+  sed -i '$d' list.tsv
+  expect 0 app --list list.tsv --output-dir out --dry-run
+  : > b.txt
+  expect 7 app --list list.tsv --output-dir out
+  # What is there: rejected again, or of another run.
+  expect 6 app --list list.tsv --output-dir out --dry-run
+  expect 7 app --list list.tsv --output-dir out --dry-run --skip-existing
+  has err.txt "case 'b': the text is empty by an earlier run"
+  lacks err.txt "case 'a'"
+  expect 7 app --list list.tsv --output-dir out --dry-run --skip-existing --times 3
+  has err.txt "case 'a': outputs of another run are there"
+  expect 0 app --list list.tsv --output-dir out --dry-run --force
+}
+
 @test "143: a signal ends the run after the cases that are being computed" {
   texts $(seq 1 200)
   "$SKELETON" --list list.tsv --output-dir out --sleep 0.05 2> err.txt &

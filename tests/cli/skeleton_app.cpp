@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
+#include "larch/cases/plan_cases.h"
 #include "larch/cases/run_cases.h"
 #include "larch/files/file.h"
 #include "larch/io/table/case_list.h"
@@ -213,6 +214,13 @@ Outputs run_batch(const Options& options, const CaseWriter& writer, const Contex
   return cases::run_cases(batch, steps, context);
 }
 
+Plan plan(const Options& options, const Context& context, const CaseWriter& writer) {
+  if (!options.list) return {};
+  const cases::CaseRun batch = batch_of(options, writer);
+  const auto look = [&](size_t i, Plan&) { read_file(batch.cases[i].image); };
+  return cases::plan_cases(batch, look, context);
+}
+
 Outputs run(const Options& options, Context& context, const CaseWriter& writer) {
   if (options.list) return run_batch(options, writer, context);
   context.debug("a line for -v");
@@ -264,5 +272,5 @@ int main(int argc, char** argv) {
   info.examples = {"skeleton-app --input a.txt --output b.txt",
                    "skeleton-app --input a.txt --output b.txt --times 3 --report -"};
   info.references = {"Nobody: On repetition."};
-  return larch::run_app<larch::Options>(info, argc, argv, larch::run);
+  return larch::run_app<larch::Options>(info, argc, argv, larch::run, larch::plan);
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "larch/cases/memory.h"
+#include "larch/cases/plan_cases.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/image/preprocess.h"
@@ -43,52 +45,28 @@ void add_case(const pbt::Model& model, const DetectConfig& config, const Detecti
   add(files.probability, voxels * static_cast<int64_t>(pbt::bytes_of(config.probability_type)));
 }
 
-/// Whether nothing would be computed for a case, because an earlier run did it. Throws if that is
-/// why the case would fail.
-bool is_over(const cases::CaseRun& run, const Case& c, SurveyedCase& surveyed) {
-  const EarlierOutputs earlier = cases::earlier_of(run, c);
-  if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
-  if (earlier.state != EarlierOutputs::State::kSkip) return false;
-  surveyed.problem.clear();  // the image is not read
-  if (earlier.is_rejected) throw Error(ExitCode::kRejected, earlier.reason + " by an earlier run");
-  return true;
-}
-
-/// Of a batch with problems: the other cases would be done.
-ExitCode code_of(const std::vector<SurveyedCase>& surveyed) {
-  const bool lack_memory = std::all_of(surveyed.begin(), surveyed.end(), [](const SurveyedCase& s) {
-    return s.problem.empty() || s.code == ExitCode::kMemory;
-  });
-  return lack_memory ? ExitCode::kMemory : ExitCode::kRejected;
-}
-
 }  // namespace
 
 Plan plan_batch(const pbt::Model& model, const DetectConfig& config, const BatchRequest& request,
                 const CaseWriter& writer, const Context& context) {
   pbt::check_config(config.evaluate);
   check_batch(request, writer);
-  const cases::CaseRun run = run_of(request, writer);
   SurveyRequest headers;
   headers.read = request.read;
-  std::vector<SurveyedCase> surveyed = survey(request.cases, headers, context);
-  Plan plan;
+  const std::vector<SurveyedCase> surveyed = survey(request.cases, headers, context);
+  const auto look = [&](size_t i, Plan& plan) {
+    const SurveyedCase& s = surveyed[i];
+    if (!s.problem.empty()) throw Error(s.code, s.problem);
+    add_case(model, config, files_of(request, request.cases[i]), s.image, false,
+             request.memory_bytes, /*is_of_batch=*/true, context, plan);
+  };
+  Plan plan = cases::plan_cases(run_of(request, writer), look, context);
   plan.table = {{"id", "voxels", "spacing_mm", "image"}};
-  for (size_t i = 0; i < request.cases.size(); ++i) {
+  for (size_t i = 0; i < surveyed.size(); ++i) {
     const Case& c = request.cases[i];
-    SurveyedCase& s = surveyed[i];
-    plan.table.push_back({c.id, size_cell(s.image.grid), spacing_cell(s.image.grid), c.image});
-    try {
-      if (is_over(run, c, s) || !s.problem.empty()) continue;
-      add_case(model, config, files_of(request, c), s.image, false, request.memory_bytes,
-               /*is_of_batch=*/true, context, plan);
-    } catch (const Error& error) {
-      s.problem = error.what();
-      s.code = error.code();
-    }
+    const Grid& grid = surveyed[i].image.grid;
+    plan.table.push_back({c.id, size_cell(grid), spacing_cell(grid), c.image});
   }
-  add_problems(request.cases, surveyed, plan);
-  if (!plan.problems.empty()) plan.code = code_of(surveyed);
   plan.notes.push_back(std::to_string(request.cases.size()) +
                        " cases; memory is that of the largest by itself");
   return plan;
