@@ -4,6 +4,7 @@
 
 #include "larch/app/run_app.h"
 #include "larch/cases/case_inputs.h"
+#include "larch/cases/option_groups.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/metrics/label_scores.h"
@@ -20,6 +21,10 @@ struct Options {
   InputFile list;
   OutputFile table;
   std::vector<Allow> allow;
+  cases::MemoryLimit limit{
+      .help =
+          "memory of label maps and surfaces, such as 4G or 500M (default: half of what is "
+          "free, or what one case takes)"};
   metrics::LabelScoreConfig config;
 
   template <class F>
@@ -29,6 +34,7 @@ struct Options {
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
           .no_effect_on_results(),
       Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow));
+    limit.fields(f);
   }
   ListedInputs listed_inputs() const;
   void check() const {
@@ -65,7 +71,7 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   ReadOptions read;
   read.allow = options.allow;
   read.warn = [&](const std::string& text) { context.warn(text); };
-  return {list_pairs(options), read, options.table};
+  return {list_pairs(options), read, options.table, options.limit.memory.count};
 }
 
 Outputs run(const Options& options, Context& context) {
@@ -73,7 +79,7 @@ Outputs run(const Options& options, Context& context) {
 }
 
 Plan plan(const Options& options, const Context& context, const CaseWriter&) {
-  return pipeline::plan_evaluation(request_of(options, context), context);
+  return pipeline::plan_evaluation(request_of(options, context), options.config, context);
 }
 
 }  // namespace

@@ -92,6 +92,47 @@ check() {  # check 'python expression over r' report.json
   cmp t1.tsv t2.tsv
 }
 
+@test "5: --memory holds for label maps and rough surfaces, and the error says what they take" {
+  [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
+  mkdir -p memory && cd memory
+  /usr/bin/python3 -c "
+import nibabel, numpy
+with open('rough.tsv', 'w') as table:
+    table.write('prediction\treference\n')
+    for i in range(2):
+        for name in 'pr':
+            speckled = numpy.random.default_rng(i + 10 * (name == 'r')).integers(0, 2, (40, 40, 40)).astype('u1')
+            nibabel.save(nibabel.Nifti1Image(speckled, numpy.diag([1, 1, 2, 1])), f'{name}{i}.nii')
+        table.write(f'p{i}.nii\tr{i}.nii\n')"
+  measured() {
+    /usr/bin/python3 "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/tests/cli/peak.py" "$1.peak" \
+      "$BIN/evaluate" --list rough.tsv --merge --table "$1.tsv" -q --threads 2 "${@:2}"
+  }
+  measured unlimited
+  measured without --surfaces=false
+  run "$BIN/evaluate" --list rough.tsv --merge --table t.tsv --memory 10M --threads 2
+  [ "$status" -eq 5 ]
+  [[ "$output" == *"case 'p0': the surfaces of structure 'union', "*" vertices and "*"; allow more memory"* ]]
+  [ ! -e t.tsv ]
+  # The label maps and masks take ten bytes per voxel. The second case may need a little more.
+  local surfaces memory
+  surfaces=$(sed -n 's/.* take up to \([0-9]*\) bytes.*/\1/p' <<< "$output")
+  memory=$((surfaces * 102 / 100 + 10 * 40 * 40 * 40))
+  measured limited --memory $memory
+  cmp limited.tsv unlimited.tsv
+  echo "peak $(cat limited.peak), without surfaces $(cat without.peak), of $memory"
+  [ $(($(cat limited.peak) - $(cat without.peak))) -lt "$memory" ]
+  [ $(($(cat limited.peak) - $(cat without.peak))) -gt $((memory / 3)) ]
+  run "$BIN/evaluate" --prediction p0.nii --reference r0.nii --merge --memory $surfaces --threads 2
+  [ "$status" -eq 5 ]
+  measured small --surfaces=false --memory 1M
+  for dry in "" -n; do
+    run "$BIN/evaluate" --list rough.tsv --memory 200K $dry
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"case 'p0': reading, computing or writing this case needs at least"* ]]
+  done
+}
+
 @test "evaluate refuses other grids and says what differs" {
   run "$BIN/evaluate" --prediction a.nii.gz --reference small.nii.gz
   [ "$status" -eq 3 ]

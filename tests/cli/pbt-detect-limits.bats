@@ -204,7 +204,7 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros((320, 310, 303), 'i2'), numpy.diag(
       "out_$threads/status.tsv"
   done
   expect 5 detect --list broad.tsv --output-dir new --memory 60M --dry-run
-  has err.txt "case 'huge': reading this case"
+  has err.txt "case 'huge': reading, computing or writing this case needs at least"
   echo missing.nii.gz >> broad.tsv
   expect 7 detect --list broad.tsv --output-dir new --memory 60M --dry-run
 }

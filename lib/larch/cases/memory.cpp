@@ -12,7 +12,7 @@ namespace larch::cases {
 
 void require_least(const MemoryNeed& need, int64_t memory_bytes) {
   if (memory_bytes <= 0 || need.least <= memory_bytes) return;
-  throw MemoryError("reading this case and writing its files needs at least " +
+  throw MemoryError("reading, computing or writing this case needs at least " +
                     std::to_string(need.least) + " bytes, --memory allows " +
                     std::to_string(memory_bytes) + "; allow more");
 }

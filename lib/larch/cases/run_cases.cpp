@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "larch/app/failures.h"
@@ -100,7 +101,7 @@ class CaseRunner {
       throw;
     }
     if (table_) table_->finish();
-    if (!failures_.empty()) std::rethrow_exception(failures_.begin()->second);
+    if (!failures_.empty()) rethrow_first_failure();
     if (context_.stop_requested()) {
       throw Stopped(
           "stopped after " + std::to_string(over_) + " of " + std::to_string(jobs_.size()) +
@@ -134,6 +135,16 @@ class CaseRunner {
       return *needs_[i];
     } catch (const std::exception&) {
       return {};  // reading tries it again, and says what is wrong
+    }
+  }
+
+  /// What is said of memory names no file: the case is named for it.
+  [[noreturn]] void rethrow_first_failure() const {
+    const auto& [i, error] = *failures_.begin();
+    try {
+      std::rethrow_exception(error);
+    } catch (const MemoryError& lack) {
+      throw MemoryError("case '" + run_.cases[i].id + "': " + lack.what());
     }
   }
 
@@ -418,6 +429,8 @@ EarlierOutputs earlier_of(const CaseRun& run, const Case& c) {
 }
 
 Outputs detail::run_any_cases(const CaseRun& run, const AnySteps& steps, const Context& context) {
+  if (run.folder && !steps.finish)
+    throw std::logic_error("cases with a folder and nothing to write");
   check_cases(run);
   return CaseRunner(run, steps, context).run();
 }

@@ -111,7 +111,7 @@ Outputs run_any_cases(const CaseRun& run, const AnySteps& steps, const Context& 
 /// that of the first case in the list among those that failed.
 ///
 /// Throws Stopped when the stop flag of `context` is set, after the cases that are being computed
-/// or finished.
+/// or finished; std::logic_error if there is a folder and no `finish` to fill it.
 template <class Job>
 Outputs run_cases(const CaseRun& run, const CaseSteps<Job>& steps, const Context& context) {
   detail::AnySteps any;

@@ -66,6 +66,11 @@ TriangleTree::TriangleTree(const Mesh& surface) {
   for (const int32_t t : order) triangles_.push_back(corners[t]);
 }
 
+int64_t TriangleTree::bytes(int64_t triangles) {
+  // The corners twice, and their order, while they are sorted.
+  return triangles * static_cast<int64_t>(sizeof(Node) + 2 * sizeof(Corners) + sizeof(int32_t));
+}
+
 void TriangleTree::build(std::vector<int32_t>& order, const std::vector<Corners>& corners,
                          int32_t begin, int32_t end) {
   Node node{corners[order[begin]].a, corners[order[begin]].a, begin, end - begin};

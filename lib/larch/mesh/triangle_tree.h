@@ -24,6 +24,9 @@ class TriangleTree {
   /// effect on the distance. Any value in [0, triangle count) is valid.
   double distance_mm(const Vec3d& point_mm, int32_t& hint) const;
 
+  /// Upper bound for the bytes that making a tree of so many triangles takes, itself included.
+  static int64_t bytes(int64_t triangles);
+
  private:
   struct Node {
     Vec3d low, high;

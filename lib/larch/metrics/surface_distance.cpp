@@ -75,4 +75,14 @@ SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>
                           context);
 }
 
+int64_t surface_distance_bytes(const mesh::SurfaceSize& a, const mesh::SurfaceSize& b,
+                               const Vec3i& volume, int threads) {
+  const int64_t making = std::max(mesh::marching_cubes_bytes(a, volume, threads) + b.bytes(),
+                                  mesh::marching_cubes_bytes(b, volume, threads) + a.bytes());
+  const int64_t measuring = a.bytes() + b.bytes() +
+                            static_cast<int64_t>(sizeof(Element)) * (a.triangles + b.triangles) +
+                            mesh::TriangleTree::bytes(std::max(a.triangles, b.triangles));
+  return std::max(making, measuring);
+}
+
 }  // namespace larch::metrics

@@ -7,6 +7,7 @@
 #include "larch/core/context.h"
 #include "larch/data/mesh.h"
 #include "larch/data/volume.h"
+#include "larch/mesh/marching_cubes.h"
 
 namespace larch::metrics {
 
@@ -34,5 +35,10 @@ SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& co
 /// space.
 SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
                                  const Context& context);
+
+/// Upper bound for the bytes that surface_distance takes for two masks with surfaces of these sizes
+/// (mesh::surface_size) on a grid of `volume` voxels, beside the masks.
+int64_t surface_distance_bytes(const mesh::SurfaceSize& a, const mesh::SurfaceSize& b,
+                               const Vec3i& volume, int threads);
 
 }  // namespace larch::metrics

@@ -19,16 +19,20 @@ struct EvaluationRequest {
   std::vector<Case> cases;
   ReadOptions read;
   std::string table;  ///< TSV of the scores; empty: none
+  /// What label maps and surfaces may take on the host together; 0: no promise is made.
+  int64_t memory_bytes = 0;
 };
 
 /// The scores of all cases: in the report those of each case and a summary over all, whose means of
 /// the union are the figures of the run; in the table a line per case and structure. Throws
-/// InputError, the first case that cannot be used ends the run, and Stopped.
+/// InputError, the first case that cannot be used ends the run, MemoryError, and Stopped.
 Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
                        const Context& context);
 
 /// What evaluate_cases would do: both maps of each case are read, have to be label maps on one
-/// grid, and are described in a table. Problems are in the plan.
-Plan plan_evaluation(const EvaluationRequest& request, const Context& context);
+/// grid, and are described in a table; what they take is compared with the promise, but surfaces
+/// are not counted. Problems are in the plan.
+Plan plan_evaluation(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
+                     const Context& context);
 
 }  // namespace larch::pipeline

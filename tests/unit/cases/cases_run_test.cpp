@@ -82,6 +82,16 @@ TEST_CASE("cases without a folder: a stop ends the run and says how far it came"
                     "stopped after 2 of 4 cases; no output was written");
 }
 
+TEST_CASE("cases with a folder are never ok without files") {
+  CaseSteps<int> steps;
+  steps.bytes = [](size_t) { return MemoryNeed{}; };
+  steps.read = [](size_t, const Context&) { return 0; };
+  steps.compute = [](size_t, int&, const Context&) {};
+  CaseRun run{numbered(1)};
+  run.folder.emplace();
+  CHECK_THROWS_AS(run_cases(run, steps, with_threads(1)), std::logic_error);
+}
+
 TEST_CASE("cases: what takes more than the promise at least is not read") {
   CaseSteps<int> steps;
   steps.bytes = [](size_t) { return MemoryNeed{.reading = 10, .least = 10}; };
@@ -92,6 +102,8 @@ TEST_CASE("cases: what takes more than the promise at least is not read") {
   };
   steps.compute = [](size_t, int&, const Context&) {};
   CHECK_THROWS_AS(run_cases({numbered(1), 9}, steps, with_threads(1)), MemoryError);
+  CHECK_THROWS_WITH(run_cases({numbered(1), 9}, steps, with_threads(1)),
+                    Catch::StartsWith("case '0': reading"));
   CHECK_FALSE(was_read);
   CHECK_NOTHROW(run_cases({numbered(1), 10}, steps, with_threads(1)));
   CHECK(was_read);
