@@ -57,6 +57,7 @@ for id, voxels, spacing, positive, other, ignored, labels in rows[1:]:
     has err.txt "case 'short': 'cut.nii.gz' and 's/labels/case_001.nii.gz' are not on the same grid"
     has err.txt "case 'broken':"
     has err.txt "case 'film': 'film.nii.gz' has 2 volumes along a fourth dimension"
+    has err.txt "or write it to a file of its own"
     has err.txt "3 problems"
     lacks err.txt "case 'good'"
     lacks err.txt "case 'noise'"
@@ -129,6 +130,9 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros((8, 8, 8), 'i2'), numpy.diag([5, 5,
   one() { "$BIN/pbt-detect" -m m.pbt -o o.nii.gz -n "$@"; }
   expect 0 one -i s/images/case_003.nii.gz --roi s/labels/case_003.nii.gz
   expect 3 one -i film.nii.gz
+  has err.txt "--frame"
+  expect 0 one -i film.nii.gz --frame 2
+  expect 3 one -i film.nii.gz --frame 3
   expect 3 one -i broken.nii.gz
   expect 3 one -i s/images/case_003.nii.gz --roi cut.nii.gz
   has err.txt "not on the same grid"

@@ -32,7 +32,8 @@ LabelCounts count_labels(const LabelVolume& volume) {
 void check_header(const std::string& path, const ImageInfo& info) {
   if (info.frames > 1) {
     throw InputError("'" + path + "' has " + std::to_string(info.frames) +
-                     " volumes along a fourth dimension; give one of them");
+                     " volumes along a fourth dimension, of which one is needed; choose it with "
+                     "--frame where there is that flag, or write it to a file of its own");
   }
   const std::string ending = file_extension(path);
   const bool picture = ending == ".png" || ending == ".jpg" || ending == ".jpeg" ||

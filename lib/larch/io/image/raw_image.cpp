@@ -144,7 +144,8 @@ FrameRange chosen_frames(const std::string& path, int frames, const Selection& s
     throw InputError("'" + path + "': " + there +
                      " (4-D or a cine), of which one is needed here; choose it "
                      "with --frame 1 to --frame " +
-                     std::to_string(frames));
+                     std::to_string(frames) +
+                     " where there is that flag, or write it to a file of its own");
   }
   if (*selection.frame < 1 || *selection.frame > frames) {
     throw InputError("'" + path + "': there is no frame " + std::to_string(*selection.frame) +
