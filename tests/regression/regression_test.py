@@ -41,6 +41,11 @@ def regression(*words):
                           stderr=subprocess.STDOUT, timeout=600, check=False)
 
 
+def text_of(path):
+    with open(path, encoding='utf-8') as file:
+        return file.read()
+
+
 class Regression(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
@@ -75,6 +80,12 @@ class Regression(unittest.TestCase):
         outputs = {problem['output'] for problem in found['problems']}
         # The table of evaluate reads that label map; nothing else is touched.
         self.assertEqual(outputs, {'organ/images/case_000.nii.gz', 'pbt-detect/organ-dicom.nii', 'evaluate/list.tsv'})
+        # What comes from such a volume is not recorded.
+        done = regression(BUILD, '--data', self.data, '--record')
+        self.assertEqual(done.returncode, 7, done.stdout)
+        self.assertIn('nothing is recorded: organ/images/case_000.nii.gz of data-samples', done.stdout)
+        self.assertEqual(text_of(os.path.join(self.data, 'expected.json')),
+                         text_of(os.path.join(SOURCE, 'data-samples', 'expected.json')))
 
     def test_record_says_what_changes_and_leaves_what_was_recorded(self):
         path = os.path.join(self.data, 'expected.json')
