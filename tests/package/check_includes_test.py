@@ -78,9 +78,18 @@ def table_differences(script):
             for room in sorted({*shown, *wanted}) if shown.get(room) != wanted.get(room)]
 
 
+def missing_headers(script):
+    """Headers that README.md includes in its examples and that are not there."""
+    root = os.path.join(os.path.dirname(script), '..')
+    with open(os.path.join(root, 'README.md'), encoding='utf-8') as file:
+        names = re.findall(r'#include [<"](larch/[^>"]+)[>"]', file.read())
+    return [f'README.md includes {name}, which does not exist' for name in names
+            if not os.path.exists(os.path.join(root, 'lib', name))]
+
+
 def main():
     script, failures = sys.argv[1], 0
-    for difference in table_differences(script):
+    for difference in table_differences(script) + missing_headers(script):
         print(difference)
         failures += 1
     code, output = run(script, CLEAN)
