@@ -61,6 +61,19 @@ TEST_CASE("overlap of two boxes, by hand") {
   CHECK(o.reference_mm3 == Approx(48));
 }
 
+TEST_CASE("volumes of a sheared grid are those of its voxels") {
+  // As a gantry that is tilted by 30 degrees gives it; mirrored, with which nothing shrinks.
+  Grid grid = grid_of({10, 10, 10}, {1, 2, 3});
+  grid.direction = {{{-1, 0, 0}, {0, 1, 0.5}, {0, 0, std::sqrt(0.75)}}};
+  const auto a = box(grid, {1, 1, 1}, {5, 5, 5}), b = box(grid, {3, 1, 1}, {7, 5, 4});
+  const double voxel_mm3 = 6 * std::sqrt(0.75);
+  const Overlap o = overlap(a, b);
+  CHECK(o.prediction_mm3 == Approx(64 * voxel_mm3));
+  CHECK(o.reference_mm3 == Approx(48 * voxel_mm3));
+  CHECK(o.volume_difference_mm3 == Approx(16 * voxel_mm3));
+  CHECK(o.dice == Approx(48.0 / 112));
+}
+
 TEST_CASE("overlap with empty masks") {
   const Grid grid = grid_of({4, 4, 4});
   const auto some = box(grid, {0, 0, 0}, {2, 2, 2});
