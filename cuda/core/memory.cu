@@ -26,7 +26,9 @@ void keep_released(int index) {
 }
 
 /// Two pieces of pinned memory through which large copies go: one is on its way over the bus while
-/// the other is filled or emptied. The driver's own staging of pageable memory uses one thread.
+/// the other is filled or emptied. The driver's own staging of pageable memory uses one thread. All
+/// streams of a device share the pieces: an upload leaves them on their way, so whoever comes next
+/// waits for what was sent last of a piece before writing to it.
 class Staging {
  public:
   static constexpr size_t kWorthIt = size_t{4} << 20;
@@ -47,6 +49,7 @@ class Staging {
   bool to_host(cudaStream_t stream, void* to, const void* from, size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (!ready()) return false;
+    for (const cudaEvent_t sent : arrived_) LARCH_CUDA_CHECK(cudaEventSynchronize(sent));
     const auto* source = static_cast<const uint8_t*>(from);
     int side = 0;
     send(stream, piece_[0], source, std::min(kPiece, bytes), 0);

@@ -101,10 +101,11 @@ TEST_CASE("one compiled model serves several threads with streams of their own")
     const Context base = cuda_context();
     const auto set =
         image::integral_set(voxels.view(), model.channels, model.padding, model.reach(), base);
-    const pbt::CompiledModel compiled = pbt::compile(model, set, config, base);
     Buffer<float> first(base.device, static_cast<size_t>(voxels.voxels()));
-    pbt::evaluate_resident(compiled, set, first, base);
+    pbt::evaluate_resident(pbt::compile(model, set, config, base), set, first, base);
     const std::vector<float> wanted = first.to_vector();
+    // Nothing but compile waits for the trees to be there.
+    const pbt::CompiledModel compiled = pbt::compile(model, set, config, base);
     std::vector<std::vector<float>> found(4);
     std::vector<std::thread> threads;
     for (auto& values : found) {

@@ -78,5 +78,26 @@ TEST_CASE("large copies and clearing keep the order of their stream") {
   }
 }
 
+TEST_CASE("large copies of two streams do not get into each other") {
+  const Stream first(Device::cuda()), second(Device::cuda());
+  constexpr size_t kCount = size_t{3} << 20;
+  std::vector<uint32_t> sent(kCount), other(kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    sent[i] = static_cast<uint32_t>(hash64(4, 5, i));
+    other[i] = ~sent[i];
+  }
+  const Buffer<uint32_t> there(second.device(), std::span<const uint32_t>(other));
+  CHECK(there.to_vector() == other);
+  Buffer<uint8_t> work(first.device(), size_t{256} << 20);
+  Buffer<uint32_t> target(first.device(), kCount);
+  for (int turn = 0; turn < 4; ++turn) {
+    // The upload waits behind this for so long that the download comes before it.
+    for (int i = 0; i < 300; ++i) work.set_zero();
+    target.upload(sent);
+    CHECK(there.to_vector() == other);
+    CHECK(target.to_vector() == sent);
+  }
+}
+
 }  // namespace
 }  // namespace larch

@@ -25,6 +25,8 @@ std::shared_ptr<const WalkPlan> plan(const PlanJob& job, const Context& context)
     planned.packed =
         pack_tree(tree, job.layouts, planned.tiles.staged ? &staged : nullptr, context.device);
   }
+  // The trees may be read in other streams from now on.
+  LARCH_CUDA_CHECK(cudaStreamSynchronize(larch::cuda::stream_of(context.device)));
   return made;
 }
 

@@ -18,8 +18,8 @@ namespace memory {
 void* allocate(const Device& device, size_t bytes);
 void release(const Device& device, void* data) noexcept;
 /// Copies between any two devices, in the stream of the one that is not the host; on return `from`
-/// may be changed and `to` be read. Large copies between host and GPU go through pinned memory, by
-/// up to four threads.
+/// may be changed, `to` be read on the host or by later work in the stream. Large copies between
+/// host and GPU go through pinned memory, by up to four threads.
 void copy(const Device& to_device, void* to, const Device& from_device, const void* from,
           size_t bytes);
 void set_zero(const Device& device, void* data, size_t bytes);

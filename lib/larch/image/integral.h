@@ -69,14 +69,14 @@ int64_t total_elements(std::span<const IntegralLayout> layouts);
 
 /// Makes the channels of one image, one after the other, and integrates them into `out` at the
 /// given layouts. `voxels` is on the host, x fastest. Crow 1984; in 3-D: section 3.2 of Birkbeck et
-/// al. `out` is on context.device. Throws MemoryError when the device's memory does not suffice,
-/// and UsageError when `out` is elsewhere.
+/// al. `out` is on context.device, where the work is done on return. Throws MemoryError when the
+/// device's memory does not suffice, and UsageError when `out` is elsewhere.
 void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context);
 
-/// The same for voxels that are on the device of `out` already; returns when the work is queued or
-/// done. Throws UsageError if they or `out` are elsewhere.
+/// The same for voxels that are on the device of `out` already. Throws UsageError if they or `out`
+/// are elsewhere.
 void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
                         std::span<const ChannelSpec> channels, Padding padding,
                         std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,

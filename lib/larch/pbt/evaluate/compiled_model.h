@@ -42,8 +42,10 @@ struct WalkPlan {
   WalkPlan& operator=(const WalkPlan&) = delete;
 };
 
-/// A model that is compiled once for many evaluations, in any number of threads, of volumes whose
-/// integral channels have the strides, padding and levels of `layouts`.
+/// A model that is compiled once for many evaluations, in any number of threads and streams, of
+/// volumes whose integral channels have the strides, padding and levels of `layouts`. Its memory
+/// belongs to the stream of the context that it was compiled with, which must live longer, and is
+/// given back when the last copy goes: no evaluation may be at work then.
 struct CompiledModel {
   std::vector<CompiledTree> trees;
   std::vector<image::IntegralLayout> layouts;
@@ -53,10 +55,10 @@ struct CompiledModel {
   std::shared_ptr<const WalkPlan> plan;
 };
 
-/// Compiles a model that check_model accepts for volumes such as `set`, on context.device. `share`:
-/// of the voxels that will be evaluated, on which the walk depends if the configuration leaves it
-/// open. Throws MemoryError if an offset leaves 32 bits, UsageError for a tile of too many voxels
-/// and if a feature reaches beyond the padding.
+/// Compiles a model that check_model accepts for volumes such as `set`, on context.device, where
+/// the work is done on return. `share`: of the voxels that will be evaluated, on which the walk
+/// depends if the configuration leaves it open. Throws MemoryError if an offset leaves 32 bits,
+/// UsageError for a tile of too many voxels and if a feature reaches beyond the padding.
 CompiledModel compile(const Model& model, const image::IntegralSet& set,
                       const EvaluateConfig& config, const Context& context, double share = 1);
 

@@ -26,9 +26,10 @@ Volume<T> evaluate(const Model& model, const image::IntegralSet& set, const Grid
                    const EvaluateConfig& config, const Context& context,
                    const Volume<uint8_t>* roi = nullptr, int64_t queue_items = kMostQueueItems);
 
-/// The same evaluation with a compiled model; the probabilities stay on the device of `set`. `out`:
-/// one T per voxel, in x-fastest order, on that device. Throws Error (a bug of the caller) when the
-/// model was compiled for other layouts or another device, UsageError when `out` does not fit.
+/// The same evaluation with a compiled model; the probabilities stay on the device of `set`, where
+/// the work is done on return. `out`: one T per voxel, in x-fastest order, on that device. Throws
+/// Error (a bug of the caller) when the model was compiled for other layouts or another device,
+/// UsageError when `out` does not fit.
 template <class T>
 void evaluate_resident(const CompiledModel& model, const image::IntegralSet& set, Buffer<T>& out,
                        const Context& context);
