@@ -4,10 +4,8 @@
 #include <array>
 #include <vector>
 
-#include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
-
 #include "cuda/core/check.cuh"
+#include "cuda/pbt/evaluate/select.cuh"
 #include "larch/core/buffer.h"
 #include "larch/pbt/evaluate/candidates.h"
 
@@ -90,19 +88,11 @@ std::vector<Candidate> top_candidates(const CandidatesJob& job, const Context& c
   const Device& device = context.device;
   const cudaStream_t stream = larch::cuda::stream_of(device);
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  if (job.voxels >= int64_t{1} << 32) {
-    throw UsageError("pbt::top_candidates: a CUDA device takes fewer than 2^32 voxels");
-  }
+  check_selection(job.voxels, "pbt::top_candidates");
   const NotBelow wanted{job.probability, last_key(job, device)};
   Buffer<uint32_t> voxels(device, static_cast<size_t>(job.count));
   Buffer<int64_t> found(device, 1);
-  const thrust::counting_iterator<uint32_t> all(0);
-  size_t bytes = 0;
-  LARCH_CUDA_CHECK(cub::DeviceSelect::If(nullptr, bytes, all, voxels.data(), found.data(),
-                                         job.voxels, wanted, stream));
-  Buffer<uint8_t> scratch(device, bytes);
-  LARCH_CUDA_CHECK(cub::DeviceSelect::If(scratch.data(), bytes, all, voxels.data(), found.data(),
-                                         job.voxels, wanted, stream));
+  select_voxels(job.voxels, wanted, voxels.data(), found.data(), device);
   // Two arrays and not one of candidates, which have four bytes that nobody writes.
   Buffer<float> probabilities(device, static_cast<size_t>(job.count));
   read_kernel<<<static_cast<unsigned>((job.count + kThreads - 1) / kThreads), kThreads, 0,

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include <cub/device/device_scan.cuh>
-#include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
 
+#include "cuda/pbt/evaluate/select.cuh"
 #include "cuda/pbt/evaluate/walk.cuh"
 #include "larch/core/buffer.h"
 #include "larch/pbt/evaluate/walk_queues.h"
@@ -167,14 +166,7 @@ struct IsSet {
 Buffer<uint32_t> listed(const uint8_t* roi, int64_t voxels, int64_t* count, const Device& device) {
   Buffer<uint32_t> list(device, static_cast<size_t>(voxels));
   Buffer<int64_t> found(device, 1);
-  const cudaStream_t stream = larch::cuda::stream_of(device);
-  const thrust::counting_iterator<uint32_t> all(0);
-  size_t bytes = 0;
-  LARCH_CUDA_CHECK(cub::DeviceSelect::If(nullptr, bytes, all, list.data(), found.data(), voxels,
-                                         IsSet{roi}, stream));
-  Buffer<uint8_t> scratch(device, bytes);
-  LARCH_CUDA_CHECK(cub::DeviceSelect::If(scratch.data(), bytes, all, list.data(), found.data(),
-                                         voxels, IsSet{roi}, stream));
+  select_voxels(voxels, IsSet{roi}, list.data(), found.data(), device);
   found.download({count, 1});
   return list;
 }
@@ -272,9 +264,7 @@ void queue_walk(const WalkJob& job, const WalkArguments& arguments) {
   const Device& device = job.device;
   const Vec3i& size = arguments.size;
   const int64_t voxels = static_cast<int64_t>(size.x) * size.y * size.z;
-  if (voxels >= int64_t{1} << 32) {
-    throw UsageError("pbt::evaluate: the queue walk takes fewer than 2^32 voxels; use tile");
-  }
+  check_selection(voxels, "pbt::evaluate: the queue walk");
   int64_t count = voxels;
   Buffer<uint32_t> list;
   if (arguments.roi != nullptr) {

@@ -423,7 +423,7 @@ TEST_CASE("the walk that auto means") {
   CHECK(chosen_walk(Walk::kAuto, 12, 1, 1000, gpu) == Walk::kQueue);
   CHECK(chosen_walk(Walk::kAuto, 6, 0.01, 1000, gpu) == Walk::kQueue);
   // The queue walk counts voxels in 32 bits.
-  CHECK(chosen_walk(Walk::kAuto, 12, 1, int64_t{1} << 32, gpu) == Walk::kTile);
+  CHECK(chosen_walk(Walk::kAuto, 12, 1, int64_t{1} << 31, gpu) == Walk::kTile);
   CHECK(chosen_walk(Walk::kAuto, 12, 0.01, 1000, cpu) == Walk::kTile);
   CHECK(chosen_walk(Walk::kStack, 12, 0.01, 1000, gpu) == Walk::kStack);
 }

@@ -30,7 +30,8 @@ std::vector<Candidate> top_candidates(const Volume<float>& probability, int64_t 
 
 /// The same for probabilities that are on context.device, as evaluate_resident leaves them, at
 /// their place: on a CUDA device the candidates alone are read back. Throws UsageError if the
-/// probabilities are elsewhere, and on a CUDA device for 2^32 voxels and more.
+/// probabilities are elsewhere, and on a CUDA device for 2^32 voxels and more (2^31 if it was
+/// built with a CUDA toolkit before 13).
 std::vector<Candidate> top_candidates(const Buffer<float>& probability, int64_t count,
                                       const Context& context);
 

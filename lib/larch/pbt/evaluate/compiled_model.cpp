@@ -55,7 +55,7 @@ Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Dev
   if (wanted != Walk::kAuto) return wanted;
   constexpr double kSparse = 0.1;
   const bool queue = device.is_cuda() && (depth > kTileLevels || share < kSparse);
-  return queue && voxels < int64_t{1} << 32 ? Walk::kQueue : Walk::kTile;
+  return queue && voxels < int64_t{1} << 31 ? Walk::kQueue : Walk::kTile;
 }
 
 CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,

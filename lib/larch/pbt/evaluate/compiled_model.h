@@ -71,7 +71,7 @@ CompiledModel compile(const tree::Ensemble& trees, const TapsOf& taps_of,
 
 /// The walk that `Walk::kAuto` means, by what was measured: on the CPU tile; on a CUDA device queue
 /// for trees of more than kTileLevels levels and for regions of interest of less than a tenth of
-/// the voxels, else tile. `share`: of the voxels that are evaluated.
+/// the voxels, if these are fewer than 2^31, else tile. `share`: of the voxels that are evaluated.
 constexpr int kTileLevels = 7;
 Walk chosen_walk(Walk wanted, int depth, double share, int64_t voxels, const Device& device);
 
