@@ -68,6 +68,22 @@ TEST_CASE("integral channels are the same bytes on both devices", "[image::integ
   }
 }
 
+TEST_CASE("padding of a width per axis is the same bytes on both devices") {
+  const Context gpu = cuda_context();
+  const Context cpu = fixtures::context_of(2);
+  for (const auto& [size, pad] : {std::pair{Vec3i{70, 33, 1}, Vec3i{5, 3, 0}},
+                                  {Vec3i{1, 40, 9}, Vec3i{0, 7, 2}},
+                                  {Vec3i{133, 6, 5}, Vec3i{2, 0, 9}},
+                                  {Vec3i{20, 9, 7}, Vec3i{0, 0, 0}}}) {
+    const Volume<int16_t> v = fixtures::noise_volume(size, 6, -500, 4095);
+    for (const auto padding : {image::Padding::kClamp, image::Padding::kZero}) {
+      const auto a = image::integral_set(v.view(), kChannels, padding, pad, cpu);
+      const auto b = image::integral_set(v.view(), kChannels, padding, pad, gpu);
+      CHECK(a.data.to_vector() == b.data.to_vector());
+    }
+  }
+}
+
 /// Samples, images and the columns of a pool on one device.
 struct Bench {
   pbt::TrainingImages images;
