@@ -160,6 +160,16 @@ TEST_CASE("a turned grid shows the same body") {
   CHECK(both > 0.8 * static_cast<double>(one));
 }
 
+TEST_CASE("a half turn is exact") {
+  OrgansConfig config;
+  config.size = {16, 16, 16};
+  for (const double angle : {180.0, -180.0}) {
+    config.rotation_deg = {0, 0, angle};
+    const Mat3 direction = make_organs(config, 5, 0, 1).image.grid().direction;
+    CHECK(direction == Mat3{{{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}});
+  }
+}
+
 TEST_CASE("a 2-D sample is the slice through the middle of a body") {
   OrgansConfig config;
   config.size = {48, 40, 1};

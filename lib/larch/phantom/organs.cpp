@@ -108,7 +108,9 @@ Mat3 rotation_about(int axis, double angle_deg) {
   if (angle_deg == 0) return {};
   const double half = std::clamp(angle_deg, -179.99, 179.99) * (0.5 * 3.14159265358979323846 / 180);
   const double t = std::nearbyint(std::tan(half) * (1 << 24)) / (1 << 24);
-  const double c = (1 - t * t) / (1 + t * t), s = 2 * t / (1 + t * t);
+  const bool half_turn = std::fabs(angle_deg) == 180;
+  const double c = half_turn ? -1 : (1 - t * t) / (1 + t * t);
+  const double s = half_turn ? 0 : 2 * t / (1 + t * t);
   const int j = (axis + 1) % 3, k = (axis + 2) % 3;
   Mat3 out;
   out.m[j][j] = out.m[k][k] = c;

@@ -170,7 +170,8 @@ void draw_slice(RgbImage& image, const SliceView& view, const Volume<float>& vol
   for (int y = 0; y < view.height; ++y) {
     for (int x = 0; x < view.width; ++x) {
       const double share = (value_at(view, volume, x, y) - window[0]) / (window[1] - window[0]);
-      const auto grey = static_cast<uint8_t>(share > 0 ? std::min(share, 1.0) * 255 + 0.5 : 0.0);
+      const bool light = share > 0 && std::isfinite(share);
+      const auto grey = static_cast<uint8_t>(light ? std::min(share, 1.0) * 255 + 0.5 : 0.0);
       put(image, view.left + x, view.top + y, {grey, grey, grey});
     }
   }

@@ -191,12 +191,16 @@ TEST_CASE("the window is set by quantiles, and what is not finite is black") {
     for (int x = 10; x < 20; ++x) image({x, y, 0}) = 200;
   image({0, 0, 0}) = 1e6f;  // one outlier does not set the window
   image({5, 10, 0}) = std::numeric_limits<float>::quiet_NaN();
+  image({15, 10, 0}) = std::numeric_limits<float>::infinity();
+  image({15, 15, 0}) = -std::numeric_limits<float>::infinity();
   QcOptions options;
   options.min_width = 100;
   const RgbImage picture = qc_picture(image, LabelVolume(grid, 0), options);
   CHECK(pixel(picture, 20, 20) == Colour{0, 0, 0});
   CHECK(pixel(picture, 70, 20) == Colour{255, 255, 255});
   CHECK(pixel(picture, 27, 52) == Colour{0, 0, 0});
+  CHECK(pixel(picture, 77, 52) == Colour{0, 0, 0});
+  CHECK(pixel(picture, 77, 77) == Colour{0, 0, 0});
 }
 
 TEST_CASE("odd volumes still give a picture of bounded size") {
