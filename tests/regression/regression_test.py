@@ -36,9 +36,9 @@ sys.exit(code)
 '''
 
 
-def regression(*words):
-    return subprocess.run([SCRIPT, *words, '--device', 'cpu', '--threads', '2'], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=600, check=False)
+def regression(*words, device='cpu', stderr=subprocess.STDOUT):
+    return subprocess.run([SCRIPT, *words, '--device', device, '--threads', '2'], text=True, stdout=subprocess.PIPE,
+                          stderr=stderr, timeout=600, check=False)
 
 
 def text_of(path):
@@ -114,6 +114,10 @@ class Regression(unittest.TestCase):
         self.assertIn('make-samples: exit code 1', done.stdout)
         done = regression(self.folder, '--data', self.data, '--record')
         self.assertEqual(done.returncode, 7, done.stdout)
+        # A card that cannot be used is not left out without a word, and - is JSON alone.
+        done = regression(self.folder, '--data', self.data, '--json', '-', device='all', stderr=subprocess.PIPE)
+        self.assertEqual(json.loads(done.stdout)['not_run'], {'cuda': 'exit code 1'})
+        self.assertIn('cuda: not run: exit code 1', done.stderr)
 
     def test_usage_and_missing_data(self):
         self.assertEqual(regression(BUILD, '--data', os.path.join(self.folder, 'none')).returncode, 3)
@@ -133,7 +137,10 @@ class Regression(unittest.TestCase):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             self.assertFalse(module.record(Session, results))
+            self.assertFalse(module.record(Session, [
+                {**results[0], 'contents': {'pbt-detect/organ.vtk': 'unreadable: EOFError: end'}}]))
         self.assertIn('cuda and cpu 1 differ in pbt-detect/organ.vtk', printed.getvalue())
+        self.assertIn('nothing is recorded: pbt-detect/organ.vtk is unreadable', printed.getvalue())
 
 
 if __name__ == '__main__':
