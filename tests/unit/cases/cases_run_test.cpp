@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/cases/run_cases.h"
+#include "larch/cases/step.h"
 #include "larch/core/error.h"
 
 namespace larch::cases {
@@ -80,6 +81,19 @@ TEST_CASE("cases without a folder: a stop ends the run and says how far it came"
   };
   CHECK_THROWS_WITH(run_cases({numbered(4)}, steps, context),
                     "stopped after 2 of 4 cases; no output was written");
+}
+
+TEST_CASE("a step tells its name and time, and does not begin once the run is to stop") {
+  std::atomic<int> stop = 0;
+  Context context = with_threads(1);
+  context.stop = &stop;
+  StepSeconds seconds;
+  { const Step first(seconds, "first", 0, context); }
+  stop = 143;
+  CHECK_THROWS_WITH(Step(seconds, "second", 0.5, context), "stopped before second");
+  REQUIRE(seconds.size() == 1);
+  CHECK(seconds[0].first == "first");
+  CHECK(seconds[0].second >= 0);
 }
 
 TEST_CASE("cases with a folder are never ok without files") {

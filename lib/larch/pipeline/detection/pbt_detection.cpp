@@ -3,7 +3,6 @@
 #include "larch/pipeline/detection/pbt_detection.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -20,29 +19,6 @@
 
 namespace larch::pipeline {
 namespace {
-
-/// Times a step of a detection; it ends with the object's life.
-class Step {
- public:
-  Step(Detection& detection, const std::string& name, double part, const Context& context)
-      : detection_(detection), name_(name), start_(std::chrono::steady_clock::now()) {
-    context.progress(part, name);
-    if (context.stop_requested()) {
-      throw Stopped("stopped before " + name, static_cast<ExitCode>(context.stop->load()));
-    }
-  }
-  ~Step() {
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
-    detection_.seconds.emplace_back(name_, took.count());
-  }
-  Step(const Step&) = delete;
-  Step& operator=(const Step&) = delete;
-
- private:
-  Detection& detection_;
-  std::string name_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 /// The region of interest in model space: voxels whose nearest input voxel is set.
 Volume<uint8_t> roi_in_model_space(const Volume<uint8_t>& roi, const Grid& grid,
@@ -125,7 +101,7 @@ void to_input_grid(DetectionJob& job, const Context& context) {
 
 void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
              const Context& context) {
-  const Step step(job.found, "model space", 0, context);
+  const cases::Step step(job.found.seconds, "model space", 0, context);
   job.grid = job.image.grid();
   check_structure(config, job.wanted, job.grid);
   job.voxels = image::to_model_space(job.image, model.space, context, job.name);
@@ -135,7 +111,7 @@ void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& 
 
 void evaluate(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
               const Context& context) {
-  const Step step(job.found, "evaluation", 0.2, context);
+  const cases::Step step(job.found.seconds, "evaluation", 0.2, context);
   job.posterior = pbt::evaluate_volume<float>(model, job.voxels, config.evaluate, job.memory_bytes,
                                               context, job.nearby.empty() ? nullptr : &job.nearby);
   job.voxels = {};
@@ -145,7 +121,7 @@ void evaluate(const pbt::Model& model, const DetectConfig& config, DetectionJob&
 void find_structure(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
                     const Context& context) {
   Detection& found = job.found;
-  const Step step(found, "structure", 0.6, context);
+  const cases::Step step(found.seconds, "structure", 0.6, context);
   to_input_grid(job, context);
   if (job.wanted.structure) {
     Volume<uint8_t> mask = segment(found.probability, job.image, config.structure, context);
@@ -173,7 +149,7 @@ int64_t surface_bytes(const DetectConfig& config, const DetectionJob& job, const
 
 void find_surface(const DetectConfig& config, DetectionJob& job, const Context& context) {
   if (!job.wanted.surface) return;
-  const Step step(job.found, "surface", 0.9, context);
+  const cases::Step step(job.found.seconds, "surface", 0.9, context);
   const int64_t bytes = surface_bytes(config, job, context);
   const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
   if (bytes > free_bytes) {

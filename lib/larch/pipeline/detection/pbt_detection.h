@@ -5,9 +5,9 @@
 #include <array>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "larch/cases/step.h"
 #include "larch/config/fields.h"
 #include "larch/core/context.h"
 #include "larch/data/mesh.h"
@@ -67,8 +67,7 @@ struct Detection {
   Mesh surface;        ///< LPS mm
   int64_t voxels = 0;
   double volume_mm3 = 0;
-  /// Seconds of each step, in order.
-  std::vector<std::pair<std::string, double>> seconds;
+  cases::StepSeconds seconds;  ///< of each step
 };
 
 /// What is asked for. The rest is not computed, and volumes that nothing needs any more are let go.

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "larch/core/context.h"
+
+namespace larch::cases {
+
+/// The steps of a job with their seconds, in the order in which they ended.
+using StepSeconds = std::vector<std::pair<std::string, double>>;
+
+/// A step of a job, which lasts as long as the object: its time goes to `seconds`, which must
+/// outlive it.
+class Step {
+ public:
+  /// `part`: the share of the job that is done before, for the progress. Throws Stopped if the stop
+  /// flag of `context` is set.
+  Step(StepSeconds& seconds, std::string name, double part, const Context& context);
+  ~Step();
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+ private:
+  StepSeconds& seconds_;
+  std::string name_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace larch::cases
