@@ -108,6 +108,7 @@ TEST_CASE("one compiled model serves several threads with streams of their own")
     const pbt::CompiledModel compiled = pbt::compile(model, set, config, base);
     std::vector<std::vector<float>> found(4);
     std::vector<std::thread> threads;
+    threads.reserve(found.size());
     for (auto& values : found) {
       threads.emplace_back([&] {
         try {

@@ -222,6 +222,7 @@ TEST_CASE("the nodes of a level, boosted together, are the same on both devices"
     return learning::boost(source, level_of(bench, positive, weight, *prepared), context);
   };
   std::vector<learning::CodeMap> maps;
+  maps.reserve(some.size());
   for (const uint32_t f : some) maps.push_back(a.maps[f]);
   check_same_rounds(boosted(a, maps, cpu), boosted(b, maps, gpu));
   // Features of a single value are never chosen: a node that has no others finds nothing.
