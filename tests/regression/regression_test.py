@@ -119,6 +119,25 @@ class Regression(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout)['not_run'], {'cuda': 'exit code 1'})
         self.assertIn('cuda: not run: exit code 1', done.stderr)
 
+    def test_every_card_is_checked(self):
+        apps = os.path.join(self.folder, 'apps')
+        os.makedirs(apps)
+        for name in ('pbt-train', 'evaluate', 'pbt-detect'):
+            os.symlink('/bin/false', os.path.join(apps, name))
+        with open(os.path.join(apps, 'make-samples'), 'w', encoding='utf-8') as file:
+            file.write('#!/bin/sh\ncase "$*" in *"--device cuda:"[01]" --dry-run"*) exit 0;; esac\n'
+                       'echo "no such device"; exit 4\n')
+        os.chmod(os.path.join(apps, 'make-samples'), 0o755)
+        for device, wanted in (('all', ['cpu 2', 'cuda:0', 'cuda:1']), ('cuda', ['cuda:0', 'cuda:1'])):
+            done = regression(self.folder, '--data', self.data, '--json', '-', device=device, stderr=subprocess.PIPE)
+            self.assertEqual([worker['worker'] for worker in json.loads(done.stdout)['workers']], wanted)
+        # Who names CUDA gets a failure where there is none.
+        os.remove(os.path.join(apps, 'make-samples'))
+        os.symlink('/bin/false', os.path.join(apps, 'make-samples'))
+        done = regression(self.folder, '--data', self.data, device='cuda')
+        self.assertEqual(done.returncode, 7, done.stdout)
+        self.assertIn('cuda:0: make-samples', done.stdout)
+
     def test_usage_and_missing_data(self):
         self.assertEqual(regression(BUILD, '--data', os.path.join(self.folder, 'none')).returncode, 3)
         self.assertEqual(regression(BUILD, '--keep', self.folder).returncode, 2)
