@@ -45,21 +45,21 @@ Range range_of(std::span<const Curve> curves, std::vector<double> Curve::*values
     }
   }
   if (!any) return {0, 1};
-  // One value alone, or values so large that their difference is none.
-  if (!(range.high - range.low > 1e-12 * std::max(std::abs(range.low), std::abs(range.high))) ||
-      !std::isfinite(range.high - range.low)) {
-    const double room = std::max(std::abs(range.low) * 0.5, 0.5);
-    if (std::isfinite(range.low - room) && std::isfinite(range.high + room)) {
-      return {range.low - room, range.high + room};
-    }
-    return {range.low / 2, range.high / 2};
+  if (range.high - range.low > 1e-12 * std::max(std::abs(range.low), std::abs(range.high))) {
+    return range;
   }
-  return range;
+  // One value alone, or values that are as good as one.
+  const double room = std::max(std::abs(range.low) * 0.5, 0.5);
+  if (std::isfinite(range.low - room) && std::isfinite(range.high + room)) {
+    return {range.low - room, range.high + room};
+  }
+  return {std::min(range.low, 0.0), std::max(range.high, 0.0)};
 }
 
-/// Where a value lies between the two ends of an axis in pixels.
+/// Where a value lies between the two ends of an axis in pixels. Differences of halves are always
+/// finite.
 double place(const Range& range, double value, int from, int to) {
-  return from + (value - range.low) / (range.high - range.low) * (to - from);
+  return from + (value / 2 - range.low / 2) / (range.high / 2 - range.low / 2) * (to - from);
 }
 
 class Chart {

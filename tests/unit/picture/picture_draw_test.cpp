@@ -198,14 +198,14 @@ TEST_CASE("a plot shows its curves, and the same curves are the same bytes") {
 }
 
 TEST_CASE("plots of one point, of equal and of huge values are drawn; others are refused") {
-  for (const double value : {0.0, 5.0, -1e-300, 1e308, -1e308}) {
+  for (const double value : {0.0, 5.0, -1e-300, 1e308, -1e308, 1.7e308, -1.7e308}) {
     const Curve one[] = {{"", {1}, {value}, kRed}};
     CHECK(count(plot(one), kRed) > 10);
     const Curve flat[] = {{"", {1, 2, 3}, {value, value, value}, kRed}};
     CHECK(count(plot(flat), kRed) > 100);
   }
   const Curve wide[] = {{"", {0, 1}, {-1e308, 1e308}, kRed}};
-  CHECK_NOTHROW(plot(wide));
+  CHECK(count(plot(wide), kRed) > 100);
   const Curve infinite[] = {{"", {0, 1}, {kInfinity, std::nan("")}, kRed}};
   CHECK(count(plot(infinite), kRed) == 0);
   const Curve uneven[] = {{"", {0, 1}, {1}, {}}};
