@@ -27,6 +27,8 @@ struct TreePlan {
   /// `channel_level`: as in CpuPlan.
   TreePlan(const CompiledTree& compiled, std::span<const image::IntegralLayout> layouts,
            std::span<const size_t> channel_level);
+  TreePlan(const TreePlan&) = delete;  // the rules of a copy would point into this one's taps
+  TreePlan(TreePlan&&) = default;
 
   /// The value of a weak classifier's feature. `element(channel)`: the element of the voxel in the
   /// integral volume of a channel.
