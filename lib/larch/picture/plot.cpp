@@ -160,7 +160,8 @@ class Chart {
     int y = top + kSpace;
     for (size_t c = 0; c < curves_.size(); ++c) {
       if (curves_[c].name.empty()) continue;
-      const double middle = y + kLetterHeight / 2;
+      constexpr int kHalf = kLetterHeight / 2;
+      const double middle = y + kHalf;
       fill_box(image_, {double(left + kSpace), middle - 1},
                {double(left + kSpace + kSample), middle + 1}, colour(c));
       draw_text(image_, left + 2 * kSpace + kSample, y, curves_[c].name, 1, kBlack);
