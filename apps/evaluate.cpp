@@ -70,6 +70,7 @@ ListedInputs Options::listed_inputs() const {
 pipeline::EvaluationRequest request_of(const Options& options, const Context& context) {
   ReadOptions read;
   read.allow = options.allow;
+  read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
   return {list_pairs(options), read, options.table, options.limit.memory.count};
 }

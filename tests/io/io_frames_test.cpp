@@ -81,6 +81,10 @@ void check_three_frames(const std::string& path) {
   INFO(path);
   CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path); }),
              Catch::Contains("3 frames") && Catch::Contains("--frame 1 to --frame 3"));
+  // A mask that goes with an image, or a program without that flag.
+  CHECK_THAT(message_of<InputError>([&] { read_labels(path, label_options({})); }),
+             Catch::Contains("3 frames") && Catch::Contains("write it to a file of its own") &&
+                 !Catch::Contains("--frame"));
   CHECK(probe_image(path).frames == kFrames);
   CHECK(probe_image(path).bytes == kVoxels * kFrames);
   CHECK(probe_image(path, frame(2)).frames == 1);
@@ -268,6 +272,10 @@ TEST_CASE("a picture of a DICOM cine is chosen by its number") {
   write_file(path, made_dicom(s));
   CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path); }),
              Catch::Contains("has no position") && Catch::Contains("--frame 1 to --frame 3"));
+  ReadOptions no_flag;
+  no_flag.has_frame_flag = false;
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, no_flag); }),
+             Catch::Contains("to a file of its own") && !Catch::Contains("--frame"));
   for (int number = 1; number <= 3; ++number) {
     const auto volume = read_volume<int16_t>(path, frame(number));
     REQUIRE(volume.size() == Vec3i{2, 4, 1});

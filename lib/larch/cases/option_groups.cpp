@@ -8,6 +8,7 @@ ReadOptions Reading::read_options(const Context& context) const {
   ReadOptions read;
   read.nan_value = nan_value;
   read.allow = allow;
+  read.has_frame_flag = false;
   read.warn = [&context](const std::string& text) { context.warn(text); };
   return read;
 }
@@ -16,6 +17,7 @@ ReadOptions OneImage::read_options(const Context& context) const {
   ReadOptions read = reading.read_options(context);
   read.series_uid = series;
   read.frame = frame;
+  read.has_frame_flag = true;
   return read;
 }
 

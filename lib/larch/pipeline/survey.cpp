@@ -29,11 +29,12 @@ LabelCounts count_labels(const LabelVolume& volume) {
 }
 
 /// What a header tells of why read_volume will refuse the image.
-void check_header(const std::string& path, const ImageInfo& info) {
+void check_header(const std::string& path, const ImageInfo& info, const ReadOptions& read) {
   if (info.frames > 1) {
     throw InputError("'" + path + "' has " + std::to_string(info.frames) +
-                     " volumes along a fourth dimension, of which one is needed; choose it with "
-                     "--frame where there is that flag, or write it to a file of its own");
+                     " volumes along a fourth dimension, of which one is needed; " +
+                     (read.has_frame_flag ? "choose it with --frame, or " : "") +
+                     "write it to a file of its own");
   }
   const std::string ending = file_extension(path);
   const bool picture = ending == ".png" || ending == ".jpg" || ending == ".jpeg" ||
@@ -49,7 +50,7 @@ void look_at(const Case& c, const SurveyRequest& request, SurveyedCase& found) {
   if (request.image_is_labels) {
     found.image_labels = count_labels(read_labels(c.image, request.read));
   } else {
-    check_header(c.image, found.image);
+    check_header(c.image, found.image, request.read);
   }
   if (!request.labels || c.label.empty()) return;
   const LabelVolume labels = read_labels(c.label, label_options(request.read));

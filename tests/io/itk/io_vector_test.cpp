@@ -131,6 +131,11 @@ TEST_CASE("what is no field of vectors in LPS is refused") {
   CHECK(read_vector_field(path)[1] == Vec3f{3, 4, 5});
   write_file(path, nrrd("dimension: 4\nsizes: 3 2 2 2\nkinds: 3-color domain domain domain\n", 24));
   CHECK_THAT(error(), Catch::Contains("colours"));
+  write_file(path, nrrd("dimension: 4\nsizes: 2 2 2 2\nkinds: complex domain domain domain\n", 16));
+  CHECK_THAT(error(), Catch::Contains("no vectors (kinds)"));
+  write_file(path,
+             nrrd("dimension: 4\nsizes: 3 2 2 2\nkinds: hsv-color domain domain domain\n", 24));
+  CHECK_THAT(error(), Catch::Contains("no vectors (kinds)"));
   write_file(path, nrrd("dimension: 4\nsizes: 4 2 2 2\nkinds: vector domain domain domain\n", 32));
   CHECK_THAT(error(), Catch::Contains("4 components per voxel instead of 2 or 3"));
   write_volume(folder / "b.nii", Volume<float>(oblique_grid({2, 2, 2})));
@@ -228,6 +233,12 @@ TEST_CASE("sequences of other formats, with their units of time") {
   CHECK_THAT(message_of<InputError>([&] { read_frames(folder / "b.nii"); }),
              Catch::Contains("volumes of 2 slices"));
 
+  // Frames along two axes have no one distance in time.
+  const std::string two = with(with(with(header, 40, int16_t{5}), 48, int16_t{1}), 50, int16_t{3});
+  write_file(folder / "a.nii", with(two, 123, char{2 + 16}) + pixels);
+  check(read_frames(folder / "a.nii"));
+  CHECK(read_frames(folder / "a.nii").times_ms.empty());
+
   const std::string sizes = "dimension: 3\nsizes: 4 2 3\n";
   write_file(folder / "a.nrrd", nrrd(sizes + "kinds: domain domain time\nspacings: 1 1 40\nunits: "
                                              "\"mm\" \"mm\" \"ms\"\n",
@@ -235,6 +246,11 @@ TEST_CASE("sequences of other formats, with their units of time") {
   const Frames nrrd_frames = read_frames(folder / "a.nrrd");
   check(nrrd_frames);
   CHECK(nrrd_frames.times_ms == std::vector<double>{0, 40, 80});
+  const std::string far =
+      "kinds: domain domain time\nspacings: 1 1 1e308\nunits: \"\" \"\" \"s\"\n";
+  write_file(folder / "b.nrrd", nrrd(sizes + far, 24));
+  CHECK_THAT(message_of<InputError>([&] { read_frames(folder / "b.nrrd"); }),
+             Catch::Contains("times of its frames are not finite"));
   write_file(folder / "b.nrrd", nrrd(sizes, 24));
   CHECK_THAT(message_of<InputError>([&] { read_frames(folder / "b.nrrd"); }),
              Catch::Contains("volumes of 3 slices"));

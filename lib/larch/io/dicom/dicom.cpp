@@ -156,7 +156,6 @@ DicomPlane plane_of_frame(const DicomObject& object, int64_t frame) {
 // cine. Files of one frame have no choice.
 void take_planes(const DicomObject& object, const std::string& path, const ReadOptions& options,
                  std::vector<DicomPlane>& planes) {
-  const Selection selection{{}, options.frame};
   if (!is_cine(object)) {
     planes.insert(planes.end(), object.planes.begin(), object.planes.end());
     return;
@@ -171,10 +170,11 @@ void take_planes(const DicomObject& object, const std::string& path, const ReadO
                   "' has no position or orientation in space (ImagePositionPatient, "
                   "ImageOrientationPatient), so that its " +
                   frames + " frames";
-    bad(path,
-        why + " (perhaps a cine) make no volume; choose one with --frame 1 to --frame " + frames);
+    bad(path, why + " (perhaps a cine) make no volume, and one is needed here; " +
+                  frame_remedy(object.frames, options.has_frame_flag));
   }
-  planes.push_back(plane_of_frame(object, chosen_frames(path, object.frames, selection).first));
+  planes.push_back(
+      plane_of_frame(object, chosen_frames(path, object.frames, selected_frame(options)).first));
 }
 
 Plan make_plan(const std::string& path, const ReadOptions& options) {
@@ -189,7 +189,7 @@ Plan make_plan(const std::string& path, const ReadOptions& options) {
     }
   }
   const DicomObject& first = plan.objects.front();
-  if (plan.objects.size() > 1 || !is_cine(first)) chosen_frames(path, 1, {{}, options.frame});
+  if (plan.objects.size() > 1 || !is_cine(first)) chosen_frames(path, 1, selected_frame(options));
   check_identity(plan.objects, path, options);
   check_formats(plan.objects, path);
   plan.grid = arrange_planes(plan.planes, path, options);

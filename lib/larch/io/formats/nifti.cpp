@@ -283,7 +283,9 @@ void set_geometry(const Fields& f, const std::string& path, Header& header) {
                             "sform is used");
 }
 
-void set_times(const Fields& f, Header& header) {
+/// Of frames along the fourth dimension; of further ones pixdim[4] says nothing.
+void set_times(const Fields& f, int frames, Header& header) {
+  if (frames > 1 && (f.dim[0] < 4 || f.dim[4] != frames)) return;
   const int unit = f.units & 56;
   const double ms = unit == 8 ? 1e3 : unit == 16 ? 1 : unit == 24 ? 1e-3 : 0;
   if (!(f.pixdim[4] > 0) || !std::isfinite(f.pixdim[4]) || !std::isfinite(f.first_frame)) return;
@@ -438,7 +440,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
     set_geometry(fields, path, out.header);
   }
   set_scaling(fields, path, out.header);
-  set_times(fields, out.header);
+  set_times(fields, out.frames, out.header);
   set_data(fields, path, given_path, out);
   if (guarded(Guard::kNiftiOffset)) check_extensions(in, out);
   return out;

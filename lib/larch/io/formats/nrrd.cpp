@@ -213,6 +213,9 @@ RawImage read_nrrd(const std::string& path, const Selection& selection) {
   const Header& header = nrrd.header;
   const FrameRange range = chosen_frames(path, nrrd.frames, selection);
   require_components(path, header, selection);
+  if (header.channels > 1 && !header.colour && !nrrd.are_vectors) {
+    bad(path, "its components are no vectors (kinds); write an axis of the kind 'vector'");
+  }
   if (header.channels > 1 && !header.colour && !nrrd.vectors_are_lps) {
     bad(path,
         "vectors in another space than left-posterior-superior, or with a measurement frame; "

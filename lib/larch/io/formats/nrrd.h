@@ -21,6 +21,7 @@ enum class NrrdEncoding { kRaw, kText, kHex, kGzip };
 struct NrrdHeader {
   Header header{};
   int frames = 1;               ///< product of the axes of time, and of space beyond the third
+  bool are_vectors = true;      ///< the kind of the components is one of vectors
   bool vectors_are_lps = true;  ///< neither another space nor a measurement frame turns them
   int64_t values_between = 1;   ///< voxels between the channels of a pixel; 1: they are interleaved
   NrrdEncoding encoding = NrrdEncoding::kRaw;

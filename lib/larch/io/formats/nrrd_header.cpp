@@ -295,6 +295,10 @@ void set_channels(const std::string& path, const Axes& axes, const std::vector<d
   const std::string& kind = axes.range_kind;
   out.header.colour = ((kind == "rgb-color" || kind == "3-color") && channels == 3) ||
                       ((kind == "rgba-color" || kind == "4-color") && channels == 4);
+  static const std::set<std::string> kVectors{"vector",   "covariant-vector", "list",
+                                              "normal",   "2-vector",         "3-vector",
+                                              "3-normal", "3-gradient"};
+  out.are_vectors = kVectors.contains(kind);
   for (size_t i = 0; i < *axes.range; ++i) out.values_between *= static_cast<int64_t>(sizes[i]);
 }
 
@@ -391,7 +395,9 @@ void set_grid(const std::string& path, const TextHeader& text, const std::vector
   }
   if (axes.time) {
     out.frames = static_cast<int>(std::min(out.frames * sizes[*axes.time], 2147483647.0));
-    out.header.frame_ms = ms_between(path, text, *axes.time, sizes.size());
+    // Frames along two axes have no one distance in time.
+    const bool alone = axes.domain.size() <= 3;
+    out.header.frame_ms = alone ? ms_between(path, text, *axes.time, sizes.size()) : 0;
   }
   Space space = space_of(path, text);
   out.vectors_are_lps = are_lps(path, text, space);

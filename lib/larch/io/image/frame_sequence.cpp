@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/image/frame_sequence.h"
 
+#include <cmath>
+
 #include "larch/core/error.h"
 #include "larch/io/dicom/dicom.h"
 #include "larch/io/dicom/dicom_file.h"
@@ -51,7 +53,8 @@ Frames read_frames(const std::string& path, const ReadOptions& options, ThirdAxi
   const Grid grid = raw.header.grid;
   if (grid.size.z != 1) {
     throw InputError("'" + path + "': its frames are volumes of " + std::to_string(grid.size.z) +
-                     " slices, and pictures are needed here");
+                     " slices, and pictures are needed here; write the slices of one place to a "
+                     "file of their own");
   }
   const int64_t frame_bytes =
       grid.voxels() * raw.header.channels * io::bytes_of(raw.header.component);
@@ -61,6 +64,10 @@ Frames read_frames(const std::string& path, const ReadOptions& options, ThirdAxi
   out.times_ms = std::move(times_ms);
   if (!dicom && raw.header.frame_ms > 0) {
     out.times_ms = regular_times(count, raw.header.first_frame_ms, raw.header.frame_ms);
+  }
+  for (const double time : out.times_ms) {
+    if (std::isfinite(time)) continue;
+    throw InputError("'" + path + "': the times of its frames are not finite; repair the header");
   }
   return out;
 }

@@ -136,7 +136,7 @@ void require_no_doubt(const Header& header, const ReadOptions& options) {
 
 RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
   if (goes_to_dicom(path)) return read_dicom_raw(path, options);
-  return read_selected(path, options, {palette, options.frame});
+  return read_selected(path, options, selected_frame(options, palette));
 }
 
 }  // namespace
@@ -204,7 +204,8 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   info.components = header.channels;
   // An image of several frames is told of, and refused only when it is read.
   if (options.frame && !dicom)
-    info.frames = static_cast<int>(io::chosen_frames(path, info.frames, {{}, options.frame}).count);
+    info.frames =
+        static_cast<int>(io::chosen_frames(path, info.frames, io::selected_frame(options)).count);
   info.frames = std::max(info.frames, 1);
   info.bytes = info.frames * io::checked_bytes(header, INT64_MAX, path, info.frames);
   return info;

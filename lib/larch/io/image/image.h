@@ -57,14 +57,16 @@ struct ReadOptions {
   /// empty; called in the thread that reads.
   std::function<void(const std::string&)> warn{};
   /// Which frame is read of an image that has several, counted from 1 as in DICOM: a volume of a
-  /// 4-D image, or a picture of a cine. Without it such an image is an error that names --frame.
+  /// 4-D image, or a picture of a cine. Without it such an image is an error.
   std::optional<int> frame{};
+  /// Whether messages may name --frame: the program has that flag, and it counts for this image.
+  bool has_frame_flag = true;
 };
 
 /// For the mask or label map that goes with an image: the same allowances, but no value that stands
 /// for NaN, and neither series nor frame, which are the image's.
 inline ReadOptions label_options(const ReadOptions& image) {
-  return {{}, {}, image.allow, image.warn, {}};
+  return {{}, {}, image.allow, image.warn, {}, /*has_frame_flag=*/false};
 }
 
 /// Passes if `options` allow it, with a warning; throws InputError otherwise, naming the flag.

@@ -136,20 +136,24 @@ int bytes_of(Component component) {
   return kBytes[static_cast<int>(component)];
 }
 
+std::string frame_remedy(int frames, bool has_frame_flag) {
+  const std::string file = "write it to a file of its own";
+  if (!has_frame_flag) return file;
+  return "choose it with --frame 1 to --frame " + std::to_string(frames) + ", or " + file;
+}
+
 FrameRange chosen_frames(const std::string& path, int frames, const Selection& selection) {
   if (selection.all_frames) return {0, frames};
   if (!selection.frame && frames <= 1) return {0, 1};
   const std::string there = std::to_string(frames) + (frames == 1 ? " frame" : " frames");
   if (!selection.frame) {
     throw InputError("'" + path + "': " + there +
-                     " (4-D or a cine), of which one is needed here; choose it "
-                     "with --frame 1 to --frame " +
-                     std::to_string(frames) +
-                     " where there is that flag, or write it to a file of its own");
+                     " (4-D or a cine), of which one is needed here; " +
+                     frame_remedy(frames, selection.has_frame_flag));
   }
   if (*selection.frame < 1 || *selection.frame > frames) {
     throw InputError("'" + path + "': there is no frame " + std::to_string(*selection.frame) +
-                     " (--frame counts from 1, and the image has " + there + ")");
+                     " (they count from 1, and the image has " + there + ")");
   }
   return {*selection.frame - 1, 1};
 }

@@ -86,6 +86,7 @@ enum class Palette { kExpand, kKeepIndices };
 struct Selection {
   Palette palette = Palette::kExpand;
   std::optional<int> frame{};  ///< ReadOptions::frame
+  bool has_frame_flag = true;  ///< ReadOptions::has_frame_flag
   bool all_frames = false;     ///< of an image that may have several; `frame` is not looked at
   bool vectors = false;        ///< several components per voxel that are no colours may be there
 };
@@ -95,7 +96,15 @@ struct FrameRange {
   int64_t first = 0, count = 1;
 };
 
-/// Those of the `frames` of an image that are read. Throws InputError that names --frame if there
+/// The selection of the frame that `options` choose, or of none.
+inline Selection selected_frame(const ReadOptions& options, Palette palette = Palette::kExpand) {
+  return {palette, options.frame, options.has_frame_flag};
+}
+
+/// What a message tells to do about an image of several frames.
+std::string frame_remedy(int frames, bool has_frame_flag);
+
+/// Those of the `frames` of an image that are read. Throws InputError that says what to do if there
 /// are several and none is chosen, or if the chosen one is not there.
 FrameRange chosen_frames(const std::string& path, int frames, const Selection& selection);
 

@@ -29,8 +29,7 @@ io::RawImage component(const io::RawImage& raw, int number) {
 }  // namespace
 
 VectorField read_vector_field(const std::string& path, const ReadOptions& options) {
-  io::Selection selection;
-  selection.frame = options.frame;
+  io::Selection selection = io::selected_frame(options);
   selection.vectors = true;
   const io::RawImage raw = io::read_selected(path, options, selection);
   const int channels = raw.header.channels;
