@@ -8,25 +8,16 @@ for (guards.tsv says which). Files that fuzzing found stand in the same folders 
 seeds/model comes from pbt-train: see strip_model.
 """
 import gzip
-import hashlib
-import json
 import os
 import struct
 import sys
 import zlib
 
 sys.dont_write_bytecode = True
+import more_headers as more  # noqa: E402
 from nifti_headers import nifti1, nifti2  # noqa: E402
-
-ROOT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), 'seeds')
-VOXELS = bytes(range(24))
-
-
-def seed(target, name, data):
-    path = os.path.join(ROOT, target, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, 'wb') as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+from seed_files import VOXELS, seed  # noqa: E402
+from text_seeds import config_seeds, records_seeds, status_seeds, tables_seeds  # noqa: E402
 
 
 # NIfTI
@@ -374,80 +365,86 @@ def grid_seeds():
                                       size=(8, 4, 8)))
 
 
-# Text
+# Frames, vectors, formats that ITK reads, markups
 
-def config_seeds():
-    seed('config', 'empty.json', '{}')
-    seed('config', 'train.json', '{"classifier": "pbt-ensemble", "labels": {"positive": [1, 2], "class_name": "liver"},\n'
-         ' // a comment\n "space": {"spacing_mm": [3, 3, 3.5], "intensity": {"rule": "window", "window_low": -100}},\n'
-         ' "features": {"channels": ["intensity", "gaussian"], "count": 5e3}, "tree": {"e1": 1e-6, "rounds": [40]},\n'
-         ' "ensemble": {"bootstrap": false}, "mining": {"enabled": true}}')
-    seed('config', 'detect.json', '{"evaluate": {"walk": "tile", "tile": [8, 8, 8]}, "probability_type": "uint8",\n'
-         ' "structure": {"threshold": 0.25, "graph_cut": {"lambda_mm": 2}, "min_voxels": 12}, "candidate_count": 5}')
-    seed('config', 'wrong-type.json', '{"structure": {"threshold": "0.5"}}')
-    seed('config', 'twice.json', '{"tree": {"depth": 3, "depth": 4}}')
-    seed('config', 'huge-number.json', '{"candidate_count": 1e400, "tree": {"depth": 18446744073709551616}}')
-
-
-def tables_seeds():
-    seed('tables', 'list.tsv', 't\xef\xbb\xbfid\timage\tlabel\r\na\ta.nii\tb.nii\r\n\r\nb\tc.nii.gz\t\r\n'.encode('latin-1'))
-    seed('tables', 'list.csv', 'cimage,label,id\n"a,b.nii",l.nii,"x ""y"""\nd/e.mha,,z\n')
-    seed('tables', 'twice.tsv', 'timage\na.nii\nb/a.nii\n')
-    seed('tables', 'existing.tsv', 'eimage\tlabel\ncase_0000.nii\tlabel.nii\n')
-    seed('tables', 'long-name.tsv', 'eimage\n' + 'x' * 300 + '\n')
-    seed('tables', 'labels.tsv', 'lindex\tname\tcolor\n1\tliver\t#ff8000\n2\tspleen\tn/a\n')
-    seed('tables', 'decathlon.json', 'd{"modality": {"0": "CT"}, "training": [{"image": "./case_0000.nii", "label": '
-         '"./label.nii"}]}')
-    seed('tables', 'decathlon-long-name.json', 'd{"training": [{"image": "' + 'x' * 300 + '", "label": "label.nii"}]}')
-    seed('tables', 'nnunet.json', 'd{"channel_names": {"0": "MRI"}, "numTraining": 1, "file_ending": ".nii"}')
-    seed('tables', 'nnunet-channels.json', 'd{"channel_names":{"0":"T2","1":"ADC"},"labels":{"background":0,'
-         '"both":[1,2]},"dataset":{"x":{"images":["case_0000.nii","label.nii"],"label":"label.nii"}}}')
-
-
-SEPARATOR = '\x1e'
+def itk_seeds():
+    for choice, name, data in (
+            (0, 'uint8.vtk', more.vtk(VOXELS)),
+            (0, 'short.vtk', more.vtk(VOXELS, 'SCALARS a short\nLOOKUP_TABLE default\n', size='3 2 2', points=12)),
+            (0, 'colours.vtk', more.vtk(VOXELS, 'COLOR_SCALARS color_scalars 3\n', size='2 2 2', points=8)),
+            (0, 'slice.vtk', more.vtk(VOXELS, size='6 4 1')),
+            # Keywords in names, numbers that are missing, and text were what the reader cannot bear.
+            (0, 'keyword.vtk', more.vtk(VOXELS, 'SCALARS color_scalars float 1\nLOOKUP_TABLE default\n')),
+            (0, 'two-sizes.vtk', more.vtk(VOXELS, size='3 4')),
+            (0, 'text.vtk', more.vtk(VOXELS, kind='\nASCII')),
+            (1, 'uint8.gipl', more.gipl(VOXELS)),
+            (1, 'float.gipl', more.gipl(VOXELS, size=(3, 2, 1, 1), kind=64)),
+            (2, 'packed.gipl.gz', gzip.compress(more.gipl(VOXELS), mtime=0)),
+            (5, 'uint8.gipl.gz', more.gipl(VOXELS)),
+            (3, 'float.mrc', more.mrc(VOXELS * 2)),
+            (3, 'big-endian.mrc', more.mrc(VOXELS, order='>', mode=1)),
+            (3, 'extended.mrc', more.mrc(VOXELS, mode=0, size=(3, 4, 2), extended=bytes(16))),
+            (4, 'colours.rec', more.mrc(VOXELS, mode=16, size=(2, 2, 2))),
+            (6, 'uint8.pic', more.bio_rad(VOXELS)),
+            (6, 'uint16.pic', more.bio_rad(VOXELS, size=(3, 2, 2), is_bytes=0)),
+            (6, 'notes.pic', more.bio_rad(VOXELS, notes=more.bio_rad_note('AXIS_2 257 0 0.002 mm') +
+                                          more.bio_rad_note('AXIS_3 257 0 0.003 mm'))),
+            # More voxels than the file can hold.
+            (1, 'guard-claim.gipl', more.gipl(VOXELS, size=(2000, 2000, 1000, 1)))):
+        seed('itk', name, bytes([choice]) + data)
 
 
-def status_seeds():
-    head, end = 'id\tstatus\tmessage\tseconds\tvolume_ml\tended\n', '2026-01-31T23:59:59.123Z\n'
-    table = head + f'c2\tok\tn/a\t1.000\t5\t{end}c10\tfailed\tno such file\t0.1\tn/a\t{end}'
-    seed('status', 'table', table)
-    seed('status', 'part', table + SEPARATOR + head + f'c2\tskipped\tn/a\t0.1\tn/a\t{end}c1\tok\t\t2\t7\t{end}')
-    seed('status', 'later', table + SEPARATOR + head + 'c2\tok\tn/a\t1.000\t6\t2026-02-01T00:00:00.000Z\n')
-    seed('status', 'other-columns', table + SEPARATOR + 'status\tdice\tid\r\nok\t0.5\tc2\r\nrejected\t\tc01\r\n')
-    seed('status', 'lost-cells', table + SEPARATOR + head + 'c3\tok\n\n' + f'c4\tok\tn/a\t1\t2\t{end}c5\tok\tcut')
-    seed('status', 'no-table', 'name,value\n1,2\n' + SEPARATOR + '\ufeffid\tstatus\nc1\tok\n')
-    # Two rows of one time, and columns that the other table does not have.
-    seed('status', 'equal-times', 'id\tstatus\tp\nc1\tok\t1\n' + SEPARATOR + 'id\tstatus\tq\nc1\tok\t1\n')
-    # Each has few enough columns, both together have not.
-    seed('status', 'many-columns', SEPARATOR.join(
-        'id\tstatus\t' + '\t'.join(f'{side}{i}' for i in range(40)) + '\nc1\tok' + '\t1' * 40 + '\n' for side in 'ab'))
-    seed('status', 'line-ends', 'last\tid\tstatus\nx\r\tc1\tok\n' + SEPARATOR + 'id\tstatus\nc2\tok\r\r\n')
+def frames_seeds():
+    def frames(name, data, choice, declared=False, frame=1):
+        seed('frames', name, bytes([choice + (4 if declared else 0), frame]) + data)
+    timed = bytearray(nifti1(size=(3, 4, 1, 2), pixdim=(1, 1, 1.5, 2, 40)[:4]))
+    timed[92:96], timed[123] = struct.pack('<f', 40), 2 + 16
+    frames('times.nii', bytes(timed) + VOXELS, 0)
+    frames('five-axes.nii', nifti1(size=(3, 2, 1, 2, 2)) + VOXELS, 0)
+    frames('volumes.nii', nifti1(size=(3, 2, 2, 2)) + VOXELS, 0)
+    lines = ('space dimension: 2', 'space directions: (1,0) (0,1) none')
+    frames('time.nrrd', nrrd('kinds: domain domain time', 'spacings: 1 1 40', 'units: "mm" "mm" "ms"'), 1)
+    frames('plane-in-space.nrrd', nrrd(*lines, 'kinds: domain domain time'), 1)
+    frames('declared.mha', meta(), 2, declared=True)
+    frames('four.mha', meta('ElementSpacing = 1 1 1 1', size='3 4 1 2').replace(b'NDims = 3', b'NDims = 4'), 2)
+    cine = {'columns': 3, 'rows': 2, 'frames': 2}
+    frames('frame-time.dcm', dicom(**cine, more=[(0x18, 0x1063, 'DS', '33.5')]), 3)
+    frames('steps.dcm', dicom(**cine, more=[(0x18, 0x1065, 'DS', '0\\20'), (0x28, 9, 'AT', b'\x18\0\x65\x10')]), 3)
+    frames('one-bit.dcm', dicom(columns=3, rows=3, frames=5, allocated=1, stored=1, pixels=VOXELS[:6]), 3, frame=3)
+    # Times that are beyond all numbers.
+    frames('far-times.nrrd', nrrd('kinds: domain domain time', 'spacings: 1 1 1e308', 'units: "mm" "mm" "s"'), 1)
 
 
-def records_seeds():
-    digest = hashlib.sha256(b'content').hexdigest()
-    run = {'App': 'copy', 'CommandLine': 'copy --input in.txt', 'ResultsVersion': 1, 'Options': {'suffix': 'a'},
-           'Config': {'threshold': 0.5, 'rounds': 2}, 'Seed': 0,
-           'Inputs': [{'Role': 'input', 'Path': 'in.txt', 'Bytes': 7, 'Modified': 1, 'Changed': 1, 'Inode': 1,
-                       'SHA256': digest}],
-           'Metrics': {'volume_ml': 2.5}, 'Status': 'done'}
+def vectors_seeds():
+    field = struct.pack('<24f', *[0.5 * v for v in range(24)])
+    vector = {'datatype': 16, 'bits': 32, 'intent': 1007}
+    seed('vectors', 'three.nii', b'\0' + nifti1(size=(2, 2, 2, 1, 3), **vector) + field)
+    seed('vectors', 'two.nii', b'\0' + nifti1(size=(3, 2, 2, 1, 2), **vector) + field)
+    seed('vectors', 'scaled.nii', b'\0' + nifti1(size=(2, 2, 2, 1, 3), datatype=2, intent=1007, slope=0.5) + VOXELS)
+    seed('vectors', 'displacement.nii', b'\0' + nifti1(size=(2, 2, 2, 1, 3), datatype=2, intent=1006) + VOXELS)
+    lines = nrrd('kinds: vector domain domain domain', 'space: LPS', 'space directions: none (1,0,0) (0,1,0) (0,0,2)',
+                 'measurement frame: (1,0,0) (0,1,0) (0,0,1)', sizes='3 2 2 2')
+    seed('vectors', 'first.nrrd', b'\1' + lines.replace(b'dimension: 3', b'dimension: 4'))
+    last = nrrd('kinds: domain domain domain vector', 'spacings: 1 1 2 nan', sizes='2 2 2 3')
+    seed('vectors', 'last.nrrd', b'\1' + last.replace(b'dimension: 3', b'dimension: 4'))
+    seed('vectors', 'three.mha', b'\2' + meta('ElementNumberOfChannels = 3', size='2 2 2'))
+    seed('vectors', 'float.vtk', b'\3' + more.vtk(field, 'VECTORS vectors float\n', size='2 2 2', points=8))
 
-    def text(**changes):
-        return json.dumps({'GeneratedBy': [{'Name': 'Larch copy'}], 'Larch': {**run, **changes}})
-    seed('records', 'same', 's' + text())
-    seed('records', 'rejected', 's' + text(Status='rejected', Reason='empty'))
-    seed('records', 'replacing', 's{"Larch": {"App": "copy", "Status": "replacing"}}')
-    seed('records', 'other-threshold', 's' + text(Config={'threshold': 0.25, 'rounds': 2}))
-    seed('records', 'other-input', 's' + text(Inputs=[{'Role': 'input', 'Path': 'in.txt', 'SHA256': '0' * 64}]))
-    seed('records', 'of-case', 's' + text(Inputs=[{**run['Inputs'][0], 'Case': 'c1'}]))
-    seed('records', 'folder', 'o' + text(Outputs=['larch.json']))
-    seed('records', 'folder-misses-a-file', 'o' + text(Outputs=['../' + 'x' * 300]))
-    seed('records', 'report', 'r' + json.dumps({'app': 'copy', 'record': run}))
-    seed('records', 'larch', 'f' + text())
-    seed('records', 'larch-and-part', 'f' + text(EarlierRuns=[run, {'App': 'copy'}]) + SEPARATOR + text(Seed=1))
-    seed('records', 'no-record', 'f{"Larch": 1}' + SEPARATOR + '{"Larch": {"EarlierRuns": [1]}}')
-    # A run of this depth stands two levels deeper among the earlier ones.
-    seed('records', 'deep', 'f{"Larch": {"a": ' + '[' * 63 + ']' * 63 + '}}')
+
+def markups_seeds():
+    points = [{'label': 'a', 'position': [1, 2, 3]}, {'position': [0, -5e300, 6.125]},
+              {'label': 'c', 'position': None, 'positionStatus': 'undefined'}]
+    box = {'name': 'heart', 'center': [1, 2, 3], 'size': [4, 5, 6]}
+    turned = {**box, 'orientation': [0, -1, 0, 1, 0, 0, 0, 0, 1]}
+    seed('markups', 'points.json', more.markups(more.markup('Fiducial', controlPoints=points)))
+    seed('markups', 'points-ras.json', more.markups(more.markup('Fiducial', 'RAS', controlPoints=points)))
+    seed('markups', 'boxes.json', more.markups(more.markup('ROI', **box), more.markup('ROI', 'RAS', **turned)))
+    seed('markups', 'both.json', more.markups(more.markup('ROI', **turned),
+                                              more.markup('Fiducial', controlPoints=points)))
+    seed('markups', 'broken-size.json', more.markups(more.markup('ROI', **{**box, 'size': [4, 0, 1e999]})))
+    # Deeper than the calls of a copy can go.
+    deep = more.markups(more.markup('ROI', **box, x='deep')).replace('"deep"', '[' * 20000 + ']' * 20000)
+    seed('markups', 'guard-depth.json', deep)
 
 
 def strip_model(path):
@@ -471,7 +468,7 @@ def strip_model(path):
 
 
 def main():
-    for make in (nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds,
+    for make in (itk_seeds, frames_seeds, vectors_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds,
                  planes_seeds, grid_seeds, config_seeds, tables_seeds, status_seeds, records_seeds):
         make()
     for path in sys.argv[2:]:  # models of pbt-train

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "larch/io/image/zstream.h"
 #include "tests/io/jpeg_maker.h"
 #include "tests/io/nifti_damage.h"
 #include "tests/io/tiff_maker.h"
@@ -149,16 +150,44 @@ std::vector<Row> picture_rows() {
       {"more than 500 scans", "a.jpg", progressive_jpeg(32, 8)}};
 }
 
-/// The messages of the page: the code in the third column of its tables, without those of DICOM.
+/// More than 2 GiB of zeros: members of gzip, one behind the other.
+std::string packed_zeros() {
+  const TemporaryFolder folder;
+  const std::string zeros(size_t{64} << 20, '\0');
+  io::ZWriter out(folder / "zeros.gz", true);
+  out.write(zeros.data(), static_cast<int64_t>(zeros.size()));
+  out.close();
+  const std::string member = read_file(folder / "zeros.gz");
+  std::string all;
+  for (int i = 0; i < 33; ++i) all += member;
+  return all;
+}
+
+/// What stands before ITK's readers.
 std::vector<Row> itk_rows() {
   const std::string vtk = "# vtk DataFile Version 3.0\ntitle\n", some(600, '\1');
   std::string mrc(1024, '\0');
+  std::string mrc_of_bytes = mrc, fei = mrc;
+  for (size_t i = 0; i < 3; ++i) {
+    mrc_of_bytes = with(mrc_of_bytes, 64 + 4 * i, static_cast<int32_t>(i + 1));
+  }
+  fei.replace(92, 4, std::string("\0\2\0\0", 4));
+  fei[212] = '\x11';
   mrc.replace(92, 4, "\xff\xff\xff\x7f");
   return {{"stored as text (ASCII)", "a.vtk", vtk + "ASCII\n"},
           {"of other things than an image", "a.vtk", vtk + "BINARY\nDATASET POLYDATA\n"},
           {"longer than 200 characters", "a.vtk", vtk + some},
           {"shorter than the header", "a.gipl", "short"},
           {"is not in the file", "a.mrc", mrc},
+          {"write a VTK image of binary scalars", "a.vtk", vtk + "neither\n"},
+          {"holds a keyword of the format", "a.vtk",
+           vtk + "BINARY\nDATASET STRUCTURED_POINTS\nDIMENSIONS 1 1 1\nPOINT_DATA 1\nSCALARS "
+                 "color_scalars float 1\nLOOKUP_TABLE default\n1234"},
+          {"is not supported by ITK's reader of MRC", "a.mrc", with(mrc_of_bytes, 64, int32_t{2})},
+          {"its bytes are signed", "a.mrc", with(mrc_of_bytes, 76, -1.0F)},
+          {"extended header of FEI", "a.mrc", fei + std::string(128 * 1024, '\0')},
+          {"more than 2^32 voxels", "a.gipl", std::string(256, '\xff')},
+          {"which ITK's reader takes for zeros", "a.gipl.gz", packed_zeros()},
           {"MINC is not read", "a.mnc", some},
           {"HDF5 is not read", "a.h5", some},
           {"Bruker's files are not read", "2dseq", some},
@@ -169,6 +198,7 @@ std::vector<Row> itk_rows() {
           {"JPEG 2000 files are not read", "a.jp2", some}};
 }
 
+/// The messages of the page: the code in the third column of its tables, without those of DICOM.
 std::set<std::string> promised() {
   const char* source = std::getenv("LARCH_SOURCE_DIR");
   std::istringstream page(

@@ -294,7 +294,9 @@ TEST_CASE("headers that the readers could not bear are refused before they see t
   CHECK_THAT(error("a.vtk", start + "BINARY\n" + std::string(100, '\n')),
              Catch::Contains("64 lines"));
   const std::string huge = "DATASET STRUCTURED_POINTS\nDIMENSIONS 50000 40000 30000\n";
-  CHECK_THAT(error("a.vtk", start + "BINARY\n" + huge + voxels + data),
+  const std::string huge_array =
+      "POINT_DATA 60000000000000\nSCALARS a float\nLOOKUP_TABLE default\n";
+  CHECK_THAT(error("a.vtk", start + "BINARY\n" + huge + huge_array + data),
              Catch::Contains("more than the file can hold"));
   std::string mrc(1024, '\0');
   mrc.replace(92, 4, "\xff\xff\xff\x7f");

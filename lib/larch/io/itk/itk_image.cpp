@@ -15,9 +15,11 @@
 #include <itkVTKImageIO.h>
 
 #include "larch/core/error.h"
+#include "larch/core/guard.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/tiff_check.h"
 #include "larch/io/itk/raw_check.h"
+#include "larch/io/itk/vtk_check.h"
 
 namespace larch::io {
 namespace {
@@ -94,6 +96,7 @@ Header header_of(const itk::ImageIOBase& io, const std::string& path) {
   Header header;
   const unsigned dimensions = io.GetNumberOfDimensions();
   if (dimensions > 3) bad(path, "more than three dimensions; it is damaged, or of several frames");
+  if (dimensions < 1) bad(path, "the header gives a size of 0; the file is empty or damaged");
   header.grid.size = {1, 1, 1};
   for (unsigned axis = 0; axis < dimensions; ++axis) {
     header.grid.size[static_cast<int>(axis)] = checked_size(io.GetDimensions(axis), path);
@@ -101,9 +104,9 @@ Header header_of(const itk::ImageIOBase& io, const std::string& path) {
   header.component = component_of(io, path);
   header.channels = static_cast<int>(io.GetNumberOfComponents());
   using Pixel = itk::IOPixelEnum;
-  header.colour = io.GetPixelType() == Pixel::SCALAR || io.GetPixelType() == Pixel::RGB ||
-                  io.GetPixelType() == Pixel::RGBA;
-  header.colour = header.colour && header.channels <= 4;
+  const bool of_colours = io.GetPixelType() == Pixel::SCALAR || io.GetPixelType() == Pixel::RGB ||
+                          io.GetPixelType() == Pixel::RGBA;
+  header.colour = of_colours && header.channels > 1 && header.channels <= 4;
   return header;
 }
 
@@ -226,7 +229,7 @@ struct ItkFormat {
   const char* extension;
   const char* reader;
   itk::ImageIOBase::Pointer (*make)();
-  int64_t (*check)(const std::string& path);  ///< returns the most bytes that the voxels can take
+  RawCheck (*check)(const std::string& path);
 };
 
 template <class IO>
@@ -234,12 +237,15 @@ itk::ImageIOBase::Pointer make_io() {
   return IO::New().GetPointer();
 }
 
+constexpr const char* kMrcReader =
+    "MRCImageIO, which takes the lengths of the header, by the format in angstroms, for mm";
+
 constexpr ItkFormat kItkFormats[] = {
     {".vtk", "VTKImageIO", make_io<itk::VTKImageIO>, check_vtk},
     {".gipl", "GiplImageIO", make_io<itk::GiplImageIO>, check_gipl},
     {".gipl.gz", "GiplImageIO", make_io<itk::GiplImageIO>, check_gipl},
-    {".mrc", "MRCImageIO", make_io<itk::MRCImageIO>, check_mrc},
-    {".rec", "MRCImageIO", make_io<itk::MRCImageIO>, check_mrc},
+    {".mrc", kMrcReader, make_io<itk::MRCImageIO>, check_mrc},
+    {".rec", kMrcReader, make_io<itk::MRCImageIO>, check_mrc},
     {".pic", "BioRadImageIO", make_io<itk::BioRadImageIO>, check_bio_rad}};
 
 struct Opened {
@@ -252,12 +258,16 @@ Opened open_checked(const std::string& path) {
   const std::string extension = file_extension(path);
   for (const ItkFormat& format : kItkFormats) {
     if (extension != format.extension) continue;
-    const int64_t most_bytes = format.check(path);
+    const RawCheck found = format.check(path);
     Opened out{open(path, format.make()), {}, 0};
     out.header = header_of(*out.io, path);
-    take_geometry(*out.io, out.header.grid);
-    check_geometry(out.header.grid, path);
-    out.bytes = checked_bytes(out.header, most_bytes, path);
+    Grid& grid = out.header.grid;
+    take_geometry(*out.io, grid);
+    grid.spacing_mm.z = found.third_spacing_mm.value_or(grid.spacing_mm.z);
+    grid.origin_mm.z = found.third_origin_mm.value_or(grid.origin_mm.z);
+    check_geometry(grid, path);
+    const bool limited = guarded(Guard::kItkClaims);
+    out.bytes = checked_bytes(out.header, limited ? found.most_bytes : INT64_MAX, path);
     out.header.warnings.push_back("'" + path + "': read by ITK's " + format.reader);
     return out;
   }

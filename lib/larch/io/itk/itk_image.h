@@ -16,8 +16,8 @@ Header probe_tiff(const std::string& path);
 RawImage read_tiff(const std::string& path);
 
 /// Formats that nobody but ITK reads here: VTK (legacy images), GIPL, MRC, BioRad. A check of
-/// raw_check.h comes first; a warning of the header names the reader. Positions are LPS mm, as ITK
-/// takes them. Throws InputError, read_by_itk MemoryError as well.
+/// raw_check.h or vtk_check.h comes first; a warning of the header names the reader. Positions are
+/// LPS mm, as ITK takes them. Throws InputError, read_by_itk MemoryError as well.
 Header probe_by_itk(const std::string& path, int& frames);
 RawImage read_by_itk(const std::string& path, const Selection& selection);
 

@@ -11,7 +11,6 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
-#include "larch/io/image/text_header.h"
 #include "larch/io/image/zstream.h"
 
 namespace larch::io {
@@ -42,69 +41,98 @@ std::array<char, N> first_bytes(const std::string& path) {
 
 }  // namespace
 
-int64_t check_vtk(const std::string& path) {
-  constexpr size_t kMostLine = 200;
-  constexpr int kMostLines = 64;
-  std::ifstream in(path, std::ios::binary);
-  std::string line;
-  for (int number = 0; number < kMostLines; ++number) {
-    line.clear();
-    for (int c = in.get(); c != '\n' && c != std::char_traits<char>::eof(); c = in.get()) {
-      if (line.size() == kMostLine) bad(path, "a line of its header is longer than 200 characters");
-      line += static_cast<char>(c);
-    }
-    if (!in) bad(path, "not a VTK image, or its header is truncated");
-    const std::vector<std::string> words = words_of(lower_case(line));
-    const std::string word = words.empty() ? "" : words[0];
-    if (number == 0 && lower_case(line).find("vtk datafile") == std::string::npos) {
-      bad(path, "not a VTK file: it does not start with '# vtk DataFile'");
-    }
-    if (number == 2 && word == "ascii") {
-      bad(path, "the voxels are stored as text (ASCII); write them as binary data");
-    }
-    if (word == "dataset" && (words.size() != 2 || words[1] != "structured_points")) {
-      bad(path, "a VTK file of other things than an image (DATASET STRUCTURED_POINTS)");
-    }
-    const bool scalars = word == "scalars";
-    if (!scalars && word != "color_scalars" && word != "vectors") continue;
-    const std::streamoff start = in.tellg();
-    if (scalars && std::getline(in, line) && lower_case(line).starts_with("lookup_table")) {
-      return file_bytes(path) - in.tellg();
-    }
-    return file_bytes(path) - start;
-  }
-  bad(path, "its header does not come to the voxels within 64 lines");
-}
-
-int64_t check_gipl(const std::string& path) {
+RawCheck check_gipl(const std::string& path) {
   constexpr int64_t kHeader = 256;
+  if (file_extension(path) == ".gipl") {  // the ending alone tells ITK's reader
+    const int64_t rest = behind(path, kHeader, "GIPL");
+    const auto bytes = first_bytes<kHeader>(path);
+    const FieldReader in{bytes.data(), /*swapped=*/true};
+    uint64_t voxels = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      voxels *= std::max<uint64_t>(1, in.get<uint16_t>(int64_t{2} * axis));
+    }
+    if (voxels > UINT32_MAX) {
+      bad(path,
+          "more than 2^32 voxels, which ITK's reader does not read right; convert it to NIfTI");
+    }
+    return {rest, {}, {}};
+  }
   ZReader in(path);
-  if (!in.compressed()) return behind(path, kHeader, "GIPL");
   std::vector<char> block(1 << 16);
   int64_t bytes = 0;
-  while (const int64_t got = in.read(block.data(), static_cast<int64_t>(block.size())))
+  while (const int64_t got = in.read(block.data(), static_cast<int64_t>(block.size()))) {
     bytes += got;
+    if (bytes - kHeader > INT32_MAX) {
+      bad(path,
+          "more than 2 GiB of compressed voxels, which ITK's reader takes for zeros; unpack it");
+    }
+  }
   if (bytes < kHeader) too_short(path, "GIPL");
-  return bytes - kHeader;
+  return {bytes - kHeader, {}, {}};
 }
 
-int64_t check_mrc(const std::string& path) {
-  constexpr int64_t kHeader = 1024;
-  const int64_t rest = behind(path, kHeader, "MRC");
-  const auto bytes = first_bytes<kHeader>(path);
-  // The stamp of the machine says in which order the bytes are; old files have none.
-  const bool big = static_cast<unsigned char>(bytes[212]) == 17;
-  const FieldReader in{bytes.data(), big};
+namespace {
+
+constexpr int kMrcHeader = 1024, kMrcAxes = 64;
+
+/// In which order the bytes of an MRC file are, as its stamp says; where it has none, in the order
+/// in which the numbers of the axes are 1 to 3.
+bool mrc_is_swapped(const std::array<char, kMrcHeader>& bytes) {
+  const auto stamp = static_cast<unsigned char>(bytes[212]);
+  if (stamp == 17 || stamp == 68) return stamp == 17;
+  const FieldReader in{bytes.data(), false};
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto number = in.get<int32_t>(kMrcAxes + 4 * axis);
+    if (number < 1 || number > 3) return true;
+  }
+  return false;
+}
+
+/// What ITK's reader does not look at has to be as it takes it to be.
+void check_mrc_geometry(const std::string& path, const FieldReader& in) {
+  const auto unsupported = [&](const char* what) {
+    bad(path,
+        std::string(what) + ", which is not supported by ITK's reader of MRC; convert it to NIfTI");
+  };
+  for (int axis = 0; axis < 3; ++axis) {
+    if (in.get<int32_t>(kMrcAxes + 4 * axis) != axis + 1) {
+      unsupported("its axes are not stored in the order x, y, z");
+    }
+    const auto angle = in.get<float>(52 + 4 * axis);
+    if (angle != 0 && angle != 90) unsupported("its axes are not perpendicular");
+    if (in.get<int32_t>(16 + 4 * axis) != 0) {
+      unsupported("it is a part of a larger grid (NXSTART, NYSTART, NZSTART)");
+    }
+  }
+}
+
+}  // namespace
+
+RawCheck check_mrc(const std::string& path) {
+  const int64_t rest = behind(path, kMrcHeader, "MRC");
+  const auto bytes = first_bytes<kMrcHeader>(path);
+  const bool swapped = mrc_is_swapped(bytes);
+  const FieldReader in{bytes.data(), swapped};
   const int64_t extended = in.get<int32_t>(92);
   if (extended < 0 || extended > rest) {
     bad(path, "its extended header of " + std::to_string(extended) +
                   " bytes is not in the file; it is truncated or damaged");
   }
-  return rest - extended;
+  if (swapped && extended == 128 * 1024) {
+    bad(path,
+        "a big-endian extended header of FEI, which ITK's reader cannot bear; convert it to "
+        "NIfTI");
+  }
+  check_mrc_geometry(path, in);
+  const bool is_bytes = in.get<int32_t>(12) == 0;
+  if (is_bytes && in.get<float>(76) < 0) {
+    bad(path, "its bytes are signed, for which ITK's reader has no eye; write int16 instead");
+  }
+  return {rest - extended, {}, {}};
 }
 
-int64_t check_bio_rad(const std::string& path) {
-  return behind(path, 76, "BioRad");
+RawCheck check_bio_rad(const std::string& path) {
+  return {behind(path, 76, "BioRad"), {}, {}};
 }
 
 std::string why_refused(const std::string& path) {

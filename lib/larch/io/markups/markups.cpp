@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
+#include "larch/core/guard.h"
 #include "larch/files/file.h"
 
 namespace larch {
@@ -19,6 +20,8 @@ constexpr const char* kSchema =
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/"
     "Schema/markups-schema-v1.0.3.json#";
 constexpr int64_t kMostBytes = 64 << 20;
+constexpr int kMostLevels =
+    64;  ///< of lists and objects in each other; Slicer writes fewer than 10
 constexpr double kRoundedAxis = 1e-3;  ///< of unit vectors that were written with few digits
 
 [[noreturn]] void bad(const std::string& path, const std::string& what) {
@@ -43,10 +46,30 @@ std::string text(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// Copies of JSON and messages about it call themselves once per level.
+bool is_nested_deeply(const std::string& json) {
+  int level = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text && c == '\\') ++i;  // what follows does not end the text
+    if (c == '"') in_text = !in_text;
+    if (in_text) continue;
+    if (c == '[' || c == '{') ++level;
+    if (c == ']' || c == '}') --level;
+    if (level > kMostLevels) return true;
+  }
+  return false;
+}
+
 /// The markups of one type.
 std::vector<Markup> read_markups(const std::string& path, const std::string& type) {
   if (file_bytes(path) > kMostBytes) bad(path, "more than 64 MiB, which no markups take");
-  const Json file = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  const std::string json_text = read_file(path);
+  if (guarded(Guard::kMarkupsDepth) && is_nested_deeply(json_text)) {
+    bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
+  }
+  const Json file = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
   if (file.is_discarded()) bad(path, "no JSON, or damaged");
   const auto all = file.is_object() ? file.find("markups") : file.end();
   if (!file.is_object() || all == file.end() || !all->is_array()) {

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+"""Seeds that are text: configurations, lists, status tables and records; for make_seeds.py."""
+import hashlib
+import json
+
+from seed_files import seed
+
+
+def config_seeds():
+    seed('config', 'empty.json', '{}')
+    seed('config', 'train.json', '{"classifier": "pbt-ensemble", "labels": {"positive": [1, 2], "class_name": "liver"},\n'
+         ' // a comment\n "space": {"spacing_mm": [3, 3, 3.5], "intensity": {"rule": "window", "window_low": -100}},\n'
+         ' "features": {"channels": ["intensity", "gaussian"], "count": 5e3}, "tree": {"e1": 1e-6, "rounds": [40]},\n'
+         ' "ensemble": {"bootstrap": false}, "mining": {"enabled": true}}')
+    seed('config', 'detect.json', '{"evaluate": {"walk": "tile", "tile": [8, 8, 8]}, "probability_type": "uint8",\n'
+         ' "structure": {"threshold": 0.25, "graph_cut": {"lambda_mm": 2}, "min_voxels": 12}, "candidate_count": 5}')
+    seed('config', 'wrong-type.json', '{"structure": {"threshold": "0.5"}}')
+    seed('config', 'twice.json', '{"tree": {"depth": 3, "depth": 4}}')
+    seed('config', 'huge-number.json', '{"candidate_count": 1e400, "tree": {"depth": 18446744073709551616}}')
+
+
+def tables_seeds():
+    seed('tables', 'list.tsv', 't\xef\xbb\xbfid\timage\tlabel\r\na\ta.nii\tb.nii\r\n\r\nb\tc.nii.gz\t\r\n'.encode('latin-1'))
+    seed('tables', 'list.csv', 'cimage,label,id\n"a,b.nii",l.nii,"x ""y"""\nd/e.mha,,z\n')
+    seed('tables', 'twice.tsv', 'timage\na.nii\nb/a.nii\n')
+    seed('tables', 'existing.tsv', 'eimage\tlabel\ncase_0000.nii\tlabel.nii\n')
+    seed('tables', 'long-name.tsv', 'eimage\n' + 'x' * 300 + '\n')
+    seed('tables', 'labels.tsv', 'lindex\tname\tcolor\n1\tliver\t#ff8000\n2\tspleen\tn/a\n')
+    seed('tables', 'decathlon.json', 'd{"modality": {"0": "CT"}, "training": [{"image": "./case_0000.nii", "label": '
+         '"./label.nii"}]}')
+    seed('tables', 'decathlon-long-name.json', 'd{"training": [{"image": "' + 'x' * 300 + '", "label": "label.nii"}]}')
+    seed('tables', 'nnunet.json', 'd{"channel_names": {"0": "MRI"}, "numTraining": 1, "file_ending": ".nii"}')
+    seed('tables', 'nnunet-channels.json', 'd{"channel_names":{"0":"T2","1":"ADC"},"labels":{"background":0,'
+         '"both":[1,2]},"dataset":{"x":{"images":["case_0000.nii","label.nii"],"label":"label.nii"}}}')
+
+
+SEPARATOR = '\x1e'
+
+
+def status_seeds():
+    head, end = 'id\tstatus\tmessage\tseconds\tvolume_ml\tended\n', '2026-01-31T23:59:59.123Z\n'
+    table = head + f'c2\tok\tn/a\t1.000\t5\t{end}c10\tfailed\tno such file\t0.1\tn/a\t{end}'
+    seed('status', 'table', table)
+    seed('status', 'part', table + SEPARATOR + head + f'c2\tskipped\tn/a\t0.1\tn/a\t{end}c1\tok\t\t2\t7\t{end}')
+    seed('status', 'later', table + SEPARATOR + head + 'c2\tok\tn/a\t1.000\t6\t2026-02-01T00:00:00.000Z\n')
+    seed('status', 'other-columns', table + SEPARATOR + 'status\tdice\tid\r\nok\t0.5\tc2\r\nrejected\t\tc01\r\n')
+    seed('status', 'lost-cells', table + SEPARATOR + head + 'c3\tok\n\n' + f'c4\tok\tn/a\t1\t2\t{end}c5\tok\tcut')
+    seed('status', 'no-table', 'name,value\n1,2\n' + SEPARATOR + '\ufeffid\tstatus\nc1\tok\n')
+    # Two rows of one time, and columns that the other table does not have.
+    seed('status', 'equal-times', 'id\tstatus\tp\nc1\tok\t1\n' + SEPARATOR + 'id\tstatus\tq\nc1\tok\t1\n')
+    # Each has few enough columns, both together have not.
+    seed('status', 'many-columns', SEPARATOR.join(
+        'id\tstatus\t' + '\t'.join(f'{side}{i}' for i in range(40)) + '\nc1\tok' + '\t1' * 40 + '\n' for side in 'ab'))
+    seed('status', 'line-ends', 'last\tid\tstatus\nx\r\tc1\tok\n' + SEPARATOR + 'id\tstatus\nc2\tok\r\r\n')
+
+
+def records_seeds():
+    digest = hashlib.sha256(b'content').hexdigest()
+    run = {'App': 'copy', 'CommandLine': 'copy --input in.txt', 'ResultsVersion': 1, 'Options': {'suffix': 'a'},
+           'Config': {'threshold': 0.5, 'rounds': 2}, 'Seed': 0,
+           'Inputs': [{'Role': 'input', 'Path': 'in.txt', 'Bytes': 7, 'Modified': 1, 'Changed': 1, 'Inode': 1,
+                       'SHA256': digest}],
+           'Metrics': {'volume_ml': 2.5}, 'Status': 'done'}
+
+    def text(**changes):
+        return json.dumps({'GeneratedBy': [{'Name': 'Larch copy'}], 'Larch': {**run, **changes}})
+    seed('records', 'same', 's' + text())
+    seed('records', 'rejected', 's' + text(Status='rejected', Reason='empty'))
+    seed('records', 'replacing', 's{"Larch": {"App": "copy", "Status": "replacing"}}')
+    seed('records', 'other-threshold', 's' + text(Config={'threshold': 0.25, 'rounds': 2}))
+    seed('records', 'other-input', 's' + text(Inputs=[{'Role': 'input', 'Path': 'in.txt', 'SHA256': '0' * 64}]))
+    seed('records', 'of-case', 's' + text(Inputs=[{**run['Inputs'][0], 'Case': 'c1'}]))
+    seed('records', 'folder', 'o' + text(Outputs=['larch.json']))
+    seed('records', 'folder-misses-a-file', 'o' + text(Outputs=['../' + 'x' * 300]))
+    seed('records', 'report', 'r' + json.dumps({'app': 'copy', 'record': run}))
+    seed('records', 'larch', 'f' + text())
+    seed('records', 'larch-and-part', 'f' + text(EarlierRuns=[run, {'App': 'copy'}]) + SEPARATOR + text(Seed=1))
+    seed('records', 'no-record', 'f{"Larch": 1}' + SEPARATOR + '{"Larch": {"EarlierRuns": [1]}}')
+    # A run of this depth stands two levels deeper among the earlier ones.
+    seed('records', 'deep', 'f{"Larch": {"a": ' + '[' * 63 + ']' * 63 + '}}')
