@@ -18,8 +18,8 @@ __global__ void pyramid_kernel(VolumeView<const int16_t> fine, VolumeView<int16_
   if (x < coarse.size.x) coarse({x, y, z}) = pyramid_voxel(fine, x, y, z);
 }
 
-/// Adds up `count` lines that are `stride` elements apart, one element of a line. Reads several
-/// lines ahead of the sum, to keep the memory busy.
+/// Running sums of one element of `count` planes, which are `stride` elements apart. Reads several
+/// planes ahead of the sum, to keep the memory busy.
 __device__ void accumulate(uint32_t* at, int count, int64_t stride) {
   constexpr int kAhead = 16;
   uint32_t sum = 0;
@@ -207,7 +207,7 @@ void integrate_image(const VolumeView<const T>& image, Padding padding,
   const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
   LARCH_CUDA_CHECK(cudaMemsetAsync(base, 0, static_cast<size_t>(plane) * sizeof(uint32_t), stream));
   const int planes = image.size.z + 2 * layout.pad.z;
-  // Several blocks a plane where there are few planes, so that all processors have their share.
+  // Several blocks per plane where there are few planes, so that all processors have their share.
   constexpr int kEnoughBlocks = 512;
   constexpr int kMostParts = 4;
   const int parts = std::clamp((kEnoughBlocks + planes - 1) / planes, 1, kMostParts);

@@ -36,18 +36,18 @@ template <class WalkOne>
 void walk_trees(const Plan& plan, WalkArguments arguments, int64_t items, int64_t queue_items,
                 const Device& device, const WalkOne& walk) {
   const cudaStream_t stream = larch::cuda::stream_of(device);
-  const auto lead = [&](const TreePlan& tree) {
+  const auto walk_tree = [&](const TreePlan& tree) {
     arguments.tree = tree.packed.view;
     if (!tree.is_leaf()) return walk(WalkJob{tree, queue_items, device}, arguments);
     constant_kernel<<<blocks_for(items, 256), 256, 0, stream>>>(
         arguments, static_cast<uint64_t>(tree::kOneQ30) * tree.root_q, items);
     larch::cuda::check_launch("constant_kernel");
   };
-  if (plan.trees.size() == 1) return lead(plan.trees[0]);
+  if (plan.trees.size() == 1) return walk_tree(plan.trees[0]);
   Buffer<uint64_t> sum(device, static_cast<size_t>(items));
   sum.set_zero();
   arguments.sum = sum.data();
-  for (const TreePlan& tree : plan.trees) lead(tree);
+  for (const TreePlan& tree : plan.trees) walk_tree(tree);
   arguments.sum = nullptr;
   mean_kernel<<<blocks_for(items, 256), 256, 0, stream>>>(arguments, sum.data(), plan.trees.size(),
                                                           items);
