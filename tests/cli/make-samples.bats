@@ -30,6 +30,14 @@ PY
   [ "$status" -eq 0 ]
 }
 
+@test "make-samples: a slash at the end of the folder's name does not stand twice in the files' names" {
+  run "$BIN/make-samples" --output-dir s/ $SMALL
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"wrote s/images/case_000.nii.gz, s/labels/case_000.nii.gz"* ]]
+  "$BIN/make-samples" --output-dir t $SMALL
+  diff -r -x larch.json s t
+}
+
 @test "make-samples: same seed, same files, for any number of threads; another seed, others" {
   "$BIN/make-samples" --output-dir a $SMALL --threads 1
   "$BIN/make-samples" --output-dir b $SMALL --threads 2
