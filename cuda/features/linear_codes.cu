@@ -124,6 +124,7 @@ void launch_codes(const CodesJob& job, size_t bytes, const Device& device) {
 }  // namespace
 
 void fill(const LinearFillJob& job) {
+  if (job.samples.empty()) return;
   const auto& plan = dynamic_cast<const WarpColumns&>(job.prepared);
   const Device& device = job.context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));

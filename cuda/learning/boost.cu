@@ -11,7 +11,7 @@
 #include "larch/core/buffer.h"
 #include "larch/learning/boost.h"
 
-// The rounds of AdaBoost on all nodes of a level together. Two kernels a round, three if samples
+// The rounds of AdaBoost on all nodes of a level together. Two kernels per round, three if samples
 // are split over blocks, and nothing for the host to do: one finds the best column of each block of
 // columns, another takes the best of those and updates the weights. The rounds are one graph,
 // launched once. All sums are of integers, so their order does not matter.

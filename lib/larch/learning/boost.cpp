@@ -14,17 +14,26 @@ namespace {
 constexpr Dispatch<std::vector<std::vector<BoostRound>>(const BoostJob&)> kBoost{
     "learning::boost", cpu::boost, LARCH_CUDA_FN(cuda::boost)};
 
+void check(const BoostProblem& problem) {
+  if (problem.bins < 2 || problem.bins > kBins) {
+    throw UsageError("a weak classifier has 2 to " + std::to_string(kBins) + " bins, not " +
+                     std::to_string(problem.bins));
+  }
+  const size_t samples = problem.samples.size();
+  if (samples == 0 || problem.positive.size() != samples || problem.weight.size() != samples) {
+    throw UsageError("boosting needs a class and a weight for each of at least one sample, not " +
+                     std::to_string(problem.positive.size()) + " classes and " +
+                     std::to_string(problem.weight.size()) + " weights for " +
+                     std::to_string(samples) + " samples");
+  }
+}
+
 }  // namespace
 
 std::vector<std::vector<BoostRound>> boost(const FeatureSource& source,
                                            std::span<const BoostProblem> problems,
                                            const Context& context) {
-  for (const BoostProblem& problem : problems) {
-    if (problem.bins < 2 || problem.bins > kBins) {
-      throw UsageError("a weak classifier has 2 to " + std::to_string(kBins) + " bins, not " +
-                       std::to_string(problem.bins));
-    }
-  }
+  for (const BoostProblem& problem : problems) check(problem);
   return kBoost(source.device(), BoostJob{source, problems, context});
 }
 

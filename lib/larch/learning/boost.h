@@ -40,7 +40,8 @@ struct BoostRound {
 /// Discrete AdaBoost (Freund, Schapire 1997) with weak classifiers that vote by the bins of a
 /// feature's value, on the feature matrix that `source` fills. Runs all rounds without asking
 /// whether one is good enough; the caller truncates. Several problems, as those of the nodes of a
-/// level, run together where that pays. Throws UsageError for a number of bins out of range.
+/// level, run together where that pays. Throws UsageError for a number of bins out of range, and
+/// for a problem without samples, or without a class and a weight for each of them.
 std::vector<std::vector<BoostRound>> boost(const FeatureSource& source,
                                            std::span<const BoostProblem> problems,
                                            const Context& context);

@@ -443,6 +443,23 @@ TEST_CASE("Fewer bins: their number is an argument, and evaluation need not know
   }
 }
 
+TEST_CASE("A problem without samples, or without a class and a weight for each, is refused") {
+  const Table table = random_table(40, 5, 11);
+  const RangedTable ranged(table);
+  const auto refused = [&](auto&& edit) {
+    BoostProblem problem = problem_of(table, ranged, 1);
+    edit(problem);
+    CHECK_THROWS_AS(boost(ranged.source, problem, cpu_context()), UsageError);
+  };
+  refused([](BoostProblem& p) {
+    p.samples = {};
+    p.positive = {};
+    p.weight = {};
+  });
+  refused([](BoostProblem& p) { p.positive = p.positive.first(39); });
+  refused([](BoostProblem& p) { p.weight = p.weight.first(39); });
+}
+
 TEST_CASE("Votes and scores through the matrix are those of the definition") {
   const Table table = random_table(700, 90, 17);
   const RangedTable ranged(table);

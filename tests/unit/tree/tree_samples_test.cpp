@@ -6,7 +6,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "larch/core/error.h"
 #include "larch/core/random_math.h"
+#include "larch/tree/train/grow.h"
 #include "larch/tree/train/score.h"
 #include "larch/tree/train/select.h"
 #include "larch/tree/tree_math.h"
@@ -71,6 +73,10 @@ TEST_CASE("Selection takes the lowest hashes of each class, and its weights add 
         static_cast<double>(masses[1]) / static_cast<double>(masses[0] + masses[1]);
     if (balance == Balance::kMass) CHECK(of[1] == Approx(share));
   }
+}
+
+TEST_CASE("A tree of no samples is refused") {
+  CHECK_THROWS_AS(tree::start_tree({}, {}), UsageError);
 }
 
 TEST_CASE("A share of a mass is exact up to all of 64 bits") {

@@ -254,6 +254,7 @@ void make_root(Growth& g) {
 }  // namespace
 
 Ensemble start_tree(const TreeConfig& config, const Samples& samples) {
+  if (samples.size() == 0) throw UsageError("a tree is grown from at least one sample");
   Ensemble start;
   start.e1 = config.e1;
   start.e2 = config.e2;

@@ -75,6 +75,7 @@ struct GrownTree {
 };
 
 /// A tree without nodes: what the configuration says of evaluation, and the mean mass of `samples`.
+/// Throws UsageError if there are none.
 Ensemble start_tree(const TreeConfig& config, const Samples& samples);
 
 /// Grows the tree from the root, level by level: the recursion of Tu 2005 (Probabilistic
