@@ -3,10 +3,9 @@
 #include "larch/features/linear/linear_columns.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 
-#include "larch/core/error.h"
+#include "larch/features/tap_places.h"
 
 namespace larch::features {
 
@@ -32,14 +31,7 @@ LinearColumns make_haar_columns(const std::vector<HaarFeature>& pool,
     LinearFeature column;
     column.first_tap = static_cast<int32_t>(taps.size());
     column.channel = feature.channel;
-    const image::IntegralLayout& layout = layouts[feature.channel];
-    for (const Tap& tap : corner_taps(feature)) {
-      const int64_t offset = layout.linear_offset(tap.dx, tap.dy, tap.dz);
-      if (std::abs(offset) > INT32_MAX) {
-        throw MemoryError("a slice of the integral volume is too large for 32-bit offsets");
-      }
-      taps.push_back({static_cast<int32_t>(offset), tap.weight});
-    }
+    for (const Tap& tap : corner_taps(feature)) taps.push_back(linear_tap(tap, layouts));
     column.n_tap = static_cast<uint16_t>(taps.size() - static_cast<size_t>(column.first_tap));
     column.cost_units =
         static_cast<uint32_t>(std::llround(tap_cost * column.n_tap / 32.0 * 2147483648.0));

@@ -14,7 +14,8 @@
 
 namespace larch::features {
 
-/// A column that is a sum of taps.
+/// A column that is a sum of taps of one channel. A feature of several channels, which evaluation
+/// takes too, needs a source of its own (larch/learning/response_source.h) to be learned.
 struct LinearFeature {
   int32_t first_tap = 0;
   uint16_t n_tap = 0;
