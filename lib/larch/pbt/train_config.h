@@ -7,26 +7,10 @@
 #include <vector>
 
 #include "larch/config/fields.h"
-#include "larch/image/channel_math.h"
+#include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
 #include "larch/pbt/model.h"
 #include "larch/tree/tree_config.h"
-
-namespace larch::image {
-constexpr auto enum_names(ChannelKind*) {
-  return std::to_array<EnumName<ChannelKind>>(
-      {{ChannelKind::kIntensity, "intensity"},
-       {ChannelKind::kGaussian, "gaussian"},
-       {ChannelKind::kGradientMagnitude, "gradient-magnitude"},
-       {ChannelKind::kLaplacian, "laplacian"},
-       {ChannelKind::kDerivativeX, "derivative-x"},
-       {ChannelKind::kDerivativeY, "derivative-y"},
-       {ChannelKind::kDerivativeZ, "derivative-z"}});
-}
-constexpr auto enum_names(Padding*) {
-  return std::to_array<EnumName<Padding>>({{Padding::kClamp, "clamp"}, {Padding::kZero, "zero"}});
-}
-}  // namespace larch::image
 
 namespace larch::pbt {
 
