@@ -26,8 +26,8 @@ struct ColumnRequest {
   std::span<const CodeMap> maps;      ///< parallel to columns
 };
 
-/// Weak classifiers, at most 256, asked about samples: for their votes or for H; either `bits` or
-/// `scores` is empty.
+/// Weak classifiers, at most kMostWeaks, asked about samples: for their votes or for H; either
+/// `bits` or `scores` is empty.
 struct VoteRequest {
   std::span<const WeakClassifier> weaks;
   std::span<const uint32_t> samples;

@@ -22,12 +22,13 @@ struct Votes {
   }
 };
 
-/// Evaluates the weak classifiers (at most 256), whose features are columns of `source`, at
+/// Evaluates the weak classifiers (at most kMostWeaks), whose features are columns of `source`, at
 /// samples.
 Votes cast_votes(const FeatureSource& source, std::span<const WeakClassifier> weaks,
                  std::span<const uint32_t> samples, const Context& context);
 
-/// H of the strong classifier that these weak classifiers (at most 256) are, Q20, at samples.
+/// H of the strong classifier that these weak classifiers (at most kMostWeaks) are, Q20, at
+/// samples.
 std::vector<int32_t> strong_scores(const FeatureSource& source,
                                    std::span<const WeakClassifier> weaks,
                                    std::span<const uint32_t> samples, const Context& context);

@@ -14,6 +14,9 @@ namespace larch::learning {
 /// need not know of it.
 constexpr int kBins = 64;
 
+/// Most weak classifiers of a strong one.
+constexpr int kMostWeaks = 256;
+
 constexpr int kAlphaBits = 20;                     ///< alpha and H are Q20 integers
 constexpr int32_t kMaxAlphaQ20 = 8 << kAlphaBits;  ///< e^-16 of the samples are wrong
 

@@ -69,6 +69,10 @@ void check_feature(const Model& model, const features::HaarFeature& feature) {
 
 void check_model(const Model& model) {
   check_space(model.space);
+  if (model.info.class_value < 1 || model.info.class_value > kMostClassValue) {
+    tree::refuse_model("the label value of its class is not from 1 to " +
+                       std::to_string(kMostClassValue));
+  }
   if (model.channels.empty() || model.channels.size() > 64) tree::refuse_model("it has no channel");
   for (const auto& channel : model.channels) {
     if (channel.level < 0 || channel.level > 8)

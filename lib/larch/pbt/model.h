@@ -35,12 +35,15 @@ using tree::SelfTest;
 using tree::Split;
 using tree::Thresholds;
 
+/// The largest label value of a class.
+constexpr int32_t kMostClassValue = 65535;
+
 /// What the model says about itself; no paths, devices, threads or times, so that the file depends
 /// on the data and the settings alone.
 struct ModelInfo {
   std::string tool_version;
   std::string class_name = "foreground";
-  int32_t class_value = 1;           ///< label value written for the class
+  int32_t class_value = 1;           ///< label value written for the class, 1 to kMostClassValue
   std::string training_config_json;  ///< the effective configuration
   std::vector<std::string> volume_digests;
   uint64_t seed = 0;
@@ -62,8 +65,8 @@ struct Model : tree::Ensemble {
 };
 
 /// Checks every invariant that evaluation relies on: children after parents and in range, weak
-/// classifiers and features in range, depth, alpha sums, channel indices, table length. Throws
-/// InputError that says which one failed.
+/// classifiers and features in range, depth, alpha sums, channel indices, table length; and that a
+/// label map can tell the class from the rest. Throws InputError that says which one failed.
 void check_model(const Model& model);
 
 }  // namespace larch::pbt

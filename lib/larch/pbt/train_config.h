@@ -44,7 +44,7 @@ struct LabelConfig {
       Field{"border_voxels", border_voxels, "no samples within this many voxels of the boundary", 0,
             16},
       Field{"class_name", class_name, "name of the class, for label tables"},
-      Field{"class_value", class_value, "label value that pbt-detect writes", 1, 65535});
+      Field{"class_value", class_value, "label value that pbt-detect writes", 1, kMostClassValue});
   }
 };
 

@@ -40,7 +40,9 @@ void check_node(const Ensemble& trees, size_t index, size_t end) {
     refuse(where + "has weak classifiers out of range");
   }
   if (!node.is_leaf() && node.n_weak == 0) refuse(where + "has children and no classifier");
-  if (node.n_weak > 256) refuse(where + "has more than 256 weak classifiers");
+  if (node.n_weak > learning::kMostWeaks) {
+    refuse(where + "has more than " + std::to_string(learning::kMostWeaks) + " weak classifiers");
+  }
   int64_t alpha_sum = 0;
   for (uint32_t t = 0; t < node.n_weak; ++t)
     alpha_sum += trees.weaks[node.first_weak + t].alpha_q20;
@@ -65,6 +67,19 @@ void check_tree(const Ensemble& trees, size_t tree) {
   if (orphan != has_parent.end()) {
     const size_t node = root + static_cast<size_t>(orphan - has_parent.begin());
     refuse("node " + std::to_string(node) + " is the child of none");
+  }
+}
+
+void check_history(const Ensemble& trees) {
+  for (const NodeHistory& entry : trees.history) {
+    if (entry.node < 0 || static_cast<size_t>(entry.node) >= trees.nodes.size()) {
+      refuse("it has the history of a node that is not there");
+    }
+    const bool shares = std::all_of(entry.errors.begin(), entry.errors.end(),
+                                    [](double error) { return error >= 0 && error <= 1; });
+    if (!shares || entry.errors.size() > size_t{learning::kMostWeaks}) {
+      refuse("the history of node " + std::to_string(entry.node) + " is not one of errors");
+    }
   }
 }
 
@@ -109,6 +124,7 @@ void check_ensemble(const Ensemble& trees, size_t features) {
     }
   }
   for (size_t tree = 0; tree < trees.trees(); ++tree) check_tree(trees, tree);
+  check_history(trees);
 }
 
 }  // namespace larch::tree

@@ -10,7 +10,8 @@
 namespace larch::tree {
 
 /// Checks every invariant of the trees that evaluation relies on: children after parents and in
-/// range, weak classifiers in range and their `features` features, depth, alpha sums, table length.
+/// range, weak classifiers in range and their `features` features, depth, alpha sums, table length;
+/// and those of the history, which pictures rely on.
 /// Throws InputError that says which one failed.
 void check_ensemble(const Ensemble& trees, size_t features);
 

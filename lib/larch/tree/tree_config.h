@@ -56,7 +56,8 @@ struct TreeConfig {
   void fields(F&& f) {
     f(Field{"depth", depth, "depth of the tree; the root has depth 0", 0, 32},
       Field{"rounds", rounds,
-            "weak classifiers of a node, by depth; the last value holds for deeper nodes", 1, 256}
+            "weak classifiers of a node, by depth; the last value holds for deeper nodes", 1,
+            learning::kMostWeaks}
           .not_empty(),
       Field{"weak", weak, "hist64 (64 votes over the values of a feature) or threshold"},
       Field{"routing", routing, "soft (split the mass of uncertain samples) or copy"},

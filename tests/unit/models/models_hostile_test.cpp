@@ -49,7 +49,7 @@ TEST_CASE("Damage under right digests never crashes the reader") {
     }
   }
   CHECK(refused > 500);
-  CHECK(read > 0);  // a class value, a mass or a digest may be anything
+  CHECK(read > 0);  // a mass or a digest may be anything
 }
 
 TEST_CASE("Sections that are cut, longer, missing, renamed or of another section are refused") {

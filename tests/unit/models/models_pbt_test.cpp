@@ -99,6 +99,13 @@ TEST_CASE("Numbers beyond what evaluation can bear are refused") {
   refused([](pbt::Model& m) { m.logistic.pop_back(); });
   refused([](pbt::Model& m) { m.info.validation[0].second = std::nan(""); });
   refused([](pbt::Model& m) { m.history[0].errors[0] = INFINITY; });
+  refused([](pbt::Model& m) { m.history[0].errors[0] = 1.5; });
+  refused([](pbt::Model& m) { m.history[0].errors.resize(257, 0.25); });
+  refused([](pbt::Model& m) { m.history[0].node = -1; });
+  refused([](pbt::Model& m) { m.history[1].node = 7; });
+  refused([](pbt::Model& m) { m.info.class_value = 0; });  // a label map that never has the class
+  refused([](pbt::Model& m) { m.info.class_value = -3; });
+  refused([](pbt::Model& m) { m.info.class_value = 65536; });
   refused([](pbt::Model& m) { m.info.class_name = "\xff"; });
   refused([](pbt::Model& m) { m.info.validation[0].first = "\xc3"; });
   refused([](pbt::Model& m) { m.info.training_config_json = "{"; });
