@@ -17,6 +17,7 @@
 #include "larch/files/temporaries.h"
 #include "larch/io/image/image.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pbt/train/mine.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pipeline/survey.h"
 
@@ -233,28 +234,85 @@ constexpr double kGpuSeconds = 1e-12;
 /// Seconds of one processor for each voxel that is read, resampled and integrated.
 constexpr double kVoxelSeconds = 150e-9;
 
-/// Upper bounds: every tree is full, every node has its samples.
-void estimate(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
-              const pbt::TrainConfig& config, const Context& context, Plan& plan) {
+/// Bytes of a voxel of the image while it is read, and of one in model space while it is made.
+constexpr int64_t kReading = 12, kResampling = 8;
+/// Bytes of a voxel in model space that are kept: its value and its class.
+constexpr int64_t kKept = 3;
+/// Bytes of a posterior, of which mining has one per voxel of a volume.
+constexpr int64_t kPosterior = 4;
+/// Bytes of a sample (id, mass, class, its entries in the lists of nodes), and of its place in each
+/// channel, which is made before it goes to the device.
+constexpr int64_t kPerSample = 48, kPerPlace = 16;
+/// Bytes of a feature of the pool, with its taps and those of its patches.
+constexpr int64_t kPerFeature = 512;
+
+/// Samples that all volumes together give at most.
+int64_t drawn_samples(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
+                      const pbt::SampleConfig& config) {
+  int64_t drawn = 0;
+  for (const SurveyedCase& s : surveyed) {
+    drawn += std::min(image::model_grid(s.image.grid, space).voxels(),
+                      int64_t{config.positives_per_volume} + config.negatives_per_volume);
+  }
+  return drawn;
+}
+
+/// Samples that a node is boosted on at most.
+int64_t selected_samples(int64_t drawn, const pbt::TreeConfig& config) {
+  return std::min(drawn, int64_t{config.selected_positives} + config.selected_negatives);
+}
+
+int64_t features_of_node(const pbt::TrainConfig& config) {
+  return config.tree.node_features > 0 ? std::min(config.tree.node_features, config.features.count)
+                                       : config.features.count;
+}
+
+/// Bytes of the host at most: the largest of what reading, integrating, growing and mining take
+/// beside the volumes. The channels of all volumes, the image of a channel before it is integrated
+/// and the feature matrix are on the device of the training.
+int64_t training_memory(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
+                        const pbt::TrainConfig& config, const Device& device) {
   const auto channels = pbt::channel_specs(config.features);
-  int64_t bytes = 0, largest = 0, drawn = 0;
-  double voxels = 0;
+  const int pad = config.features.window / 2 + 1;
+  const auto on_host = [&](int64_t bytes) { return device.is_cuda() ? 0 : bytes; };
+  std::vector<Vec3i> sizes;
+  int64_t kept = 0, reading = 0, one_integral = 0, image_of_channel = 0, most = 0;
   for (const SurveyedCase& s : surveyed) {
     const Grid grid = image::model_grid(s.image.grid, space);
-    const int64_t integral = 4 * image::total_elements(image::layouts_for(
-                                     grid.size, channels, config.features.window / 2 + 1));
-    bytes += 3 * grid.voxels() + (context.device.is_cuda() ? 0 : integral);
-    largest = std::max(largest, 12 * s.image.grid.voxels() + 8 * grid.voxels());
-    voxels += static_cast<double>(s.image.grid.voxels() + grid.voxels());
-    drawn += config.samples.positives_per_volume + config.samples.negatives_per_volume;
+    sizes.push_back(grid.size);
+    kept += kKept * grid.voxels();
+    reading = std::max(reading, kReading * s.image.grid.voxels() + kResampling * grid.voxels());
+    one_integral =
+        std::max(one_integral,
+                 on_host(4 * image::total_elements(image::layouts_for(grid.size, channels, pad))));
+    image_of_channel =
+        std::max(image_of_channel, on_host(image::channel_image_bytes(grid.size, channels)));
+    most = std::max(most, grid.voxels());
+  }
+  const int64_t integrals = on_host(4 * pbt::layouts_of_volumes(sizes, channels, pad).elements);
+  const int64_t per_sample = kPerSample + kPerPlace * static_cast<int64_t>(channels.size());
+  const int64_t drawn = drawn_samples(surveyed, space, config.samples);
+  const int64_t matrix = on_host(features_of_node(config) * selected_samples(drawn, config.tree));
+  const int64_t mining = config.mining.enabled
+                             ? one_integral + image_of_channel + kPosterior * most +
+                                   std::min(most, pbt::kMinedAtOnce) * per_sample
+                             : 0;
+  const int64_t growing =
+      drawn * per_sample + kPerFeature * config.features.count + std::max(matrix, mining);
+  return kept + std::max(reading, integrals + std::max(image_of_channel, growing));
+}
+
+/// Seconds at most: every tree is full, every node has its samples.
+double training_seconds(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
+                        const pbt::TrainConfig& config, const Context& context) {
+  double voxels = 0;
+  for (const SurveyedCase& s : surveyed) {
+    voxels += static_cast<double>(s.image.grid.voxels() +
+                                  image::model_grid(s.image.grid, space).voxels());
   }
   const double trees =
       config.classifier == pbt::ClassifierKind::kEnsemble ? config.ensemble.trees : 1;
-  const auto samples = static_cast<double>(std::min<int64_t>(
-      drawn, int64_t{config.tree.selected_positives} + config.tree.selected_negatives));
-  const double features = config.tree.node_features > 0
-                              ? std::min(config.tree.node_features, config.features.count)
-                              : config.features.count;
+  const int64_t drawn = drawn_samples(surveyed, space, config.samples);
   const double most_nodes =
       std::max(1.0, static_cast<double>(drawn) / std::max(1, config.tree.min_samples));
   double rounds = 0, nodes = 1;
@@ -265,9 +323,9 @@ void estimate(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace
   }
   const double threads = context.threads;
   const double speed = context.device.is_cuda() ? kGpuSeconds : kCpuSeconds / threads;
-  plan.seconds = trees * rounds * features * samples * speed + voxels * kVoxelSeconds / threads;
-  plan.memory_bytes = bytes + largest + drawn * (24 + 8 * static_cast<int64_t>(channels.size()));
-  if (!context.device.is_cuda()) plan.memory_bytes += static_cast<int64_t>(features * samples);
+  const auto codes = static_cast<double>(features_of_node(config)) *
+                     static_cast<double>(selected_samples(drawn, config.tree));
+  return trees * rounds * codes * speed + voxels * kVoxelSeconds / threads;
 }
 
 /// Throws InputError, as the run does, unless the checkpoint is one of these volumes, configuration
@@ -311,7 +369,8 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
   std::snprintf(text, sizeof text, "model space: voxels of %.4gx%.4gx%.4g mm", space.spacing_mm.x,
                 space.spacing_mm.y, space.spacing_mm.z);
   plan.notes.emplace_back(text);
-  estimate(surveyed, space, config, context, plan);
+  plan.memory_bytes = training_memory(surveyed, space, config, context.device);
+  plan.seconds = training_seconds(surveyed, space, config, context);
   if (has_checkpoint(files)) check_checkpoint(files, space, config, context, plan);
   return plan;
 }

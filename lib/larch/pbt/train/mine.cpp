@@ -33,7 +33,7 @@ class LevelMiner {
   void add(size_t volume, int64_t voxel) {
     waiting_.add(volume, voxel, false, 0);
     ++found_;
-    if (waiting_.size() >= kAtOnce) route();
+    if (waiting_.size() >= static_cast<size_t>(kMinedAtOnce)) route();
   }
 
   /// Follows those that wait to their nodes.
@@ -59,8 +59,6 @@ class LevelMiner {
   learning::LowestHashes<uint64_t>& at(size_t k) { return kept_[k]; }
 
  private:
-  static constexpr size_t kAtOnce = size_t{1} << 20;
-
   const Material& m_;
   const tree::Frontier& frontier_;
   uint64_t seed_;

@@ -166,29 +166,37 @@ void sort_by_digest(std::vector<TrainingVolume>& volumes) {
                    [](const auto& a, const auto& b) { return a.digest < b.digest; });
 }
 
+VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
+                                 std::span<const image::ChannelSpec> channels, int pad) {
+  VolumeLayouts all;
+  for (const Vec3i& size : sizes) all.layouts.push_back(image::layouts_for(size, channels, pad));
+  for (size_t c = 0; c < channels.size(); ++c) {
+    Vec3i largest{0, 0, 0};
+    for (const auto& layout : all.layouts) {
+      largest.x = std::max(largest.x, layout[c].stride_size.x);
+      largest.y = std::max(largest.y, layout[c].stride_size.y);
+    }
+    for (auto& layout : all.layouts) {
+      layout[c].stride_size.x = largest.x;
+      layout[c].stride_size.y = largest.y;
+      layout[c].offset = all.elements;
+      all.elements += layout[c].elements();
+    }
+  }
+  return all;
+}
+
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
                                     std::span<const image::ChannelSpec> channels,
                                     image::Padding padding, int pad, const Context& context) {
   TrainingImages images;
   images.channels.assign(channels.begin(), channels.end());
-  for (const TrainingVolume& volume : volumes) {
-    images.layouts.push_back(image::layouts_for(volume.voxels.size(), channels, pad));
-  }
-  int64_t elements = 0;
-  for (size_t c = 0; c < channels.size(); ++c) {
-    Vec3i largest{0, 0, 0};
-    for (const auto& layout : images.layouts) {
-      largest.x = std::max(largest.x, layout[c].stride_size.x);
-      largest.y = std::max(largest.y, layout[c].stride_size.y);
-    }
-    for (auto& layout : images.layouts) {
-      layout[c].stride_size.x = largest.x;
-      layout[c].stride_size.y = largest.y;
-      layout[c].offset = elements;
-      elements += layout[c].elements();
-    }
-  }
-  images.data = Buffer<uint32_t>(context.device, static_cast<size_t>(elements));
+  std::vector<Vec3i> sizes;
+  sizes.reserve(volumes.size());
+  for (const TrainingVolume& volume : volumes) sizes.push_back(volume.voxels.size());
+  VolumeLayouts all = layouts_of_volumes(sizes, channels, pad);
+  images.layouts = std::move(all.layouts);
+  images.data = Buffer<uint32_t>(context.device, static_cast<size_t>(all.elements));
   images.data.set_zero();  // common strides leave gaps that the sums along z run over
   for (size_t v = 0; v < volumes.size(); ++v) {
     image::integrate(volumes[v].voxels.view(), channels, padding, images.layouts[v], images.data,

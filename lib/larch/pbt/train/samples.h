@@ -42,8 +42,16 @@ TrainingVolume make_training_volume(const std::string& name, const Volume<float>
 /// Sorts by digest, so that the order of a list does not matter.
 void sort_by_digest(std::vector<TrainingVolume>& volumes);
 
-/// The integral channels of all volumes on one device, with common strides per channel, so that one
-/// table of tap offsets serves them all.
+/// Where the integral channels of volumes of these sizes lie in one buffer, with common strides per
+/// channel, so that one table of tap offsets serves them all.
+struct VolumeLayouts {
+  std::vector<std::vector<image::IntegralLayout>> layouts;  ///< [volume][channel]
+  int64_t elements = 0;                                     ///< of the buffer
+};
+VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
+                                 std::span<const image::ChannelSpec> channels, int pad);
+
+/// The integral channels of all volumes on one device, at layouts_of_volumes.
 struct TrainingImages {
   std::vector<image::ChannelSpec> channels;
   std::vector<std::vector<image::IntegralLayout>> layouts;  ///< [volume][channel]
