@@ -24,6 +24,7 @@ struct Options {
   OutputFile output;
   bool resume = false;
   std::string checkpoint;
+  std::optional<int> frame;
   cases::Reading reading;
   InputFile inspect;
   OutputFile export_json;
@@ -37,7 +38,8 @@ struct Options {
           .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
             "file that is written every few seconds (default: the output's name and .ckpt)"}
-          .no_effect_on_results());
+          .no_effect_on_results(),
+      frame_field(frame));
     reading.fields(f);
     f(Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
@@ -91,7 +93,11 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
   files.checkpoint = options.checkpoint_path();
   files.resume = options.resume;
   files.read = options.reading.read_options(context);
-  files.read.frame = selected.frame;
+  if (selected.frame && options.frame) {
+    throw UsageError("--channel chooses a volume of the 4-D images already: leave --frame away");
+  }
+  files.read.frame = selected.frame ? selected.frame : options.frame;
+  files.read.has_frame_flag = true;
   return files;
 }
 

@@ -1,20 +1,53 @@
 #!/usr/bin/env bats
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-# What memory pbt-train takes.
+# pbt-train on images of several volumes, and what memory it takes.
 
 load helpers
 
 setup_file() {
   small_cases tiny.pbt --threads 1
   python "
-import nibabel, numpy
+import nibabel, numpy, os
+for name in sorted(n for n in os.listdir('.') if n.startswith('image_')):
+    image = nibabel.load(name)
+    data = numpy.asarray(image.dataobj)
+    noise = numpy.random.default_rng(1).integers(0, 99, data.shape).astype(data.dtype)
+    nibabel.save(nibabel.Nifti1Image(numpy.stack([noise, data], 3), image.affine), 'film_' + name[6:])
+text = open('train.tsv').read()
+open('films.tsv', 'w').write(text.replace('image_', 'film_'))
 grid = numpy.arange(128) - 64.
 ball = grid[:, None, None]**2 + grid[None, :, None]**2 + grid[None, None, :]**2 < 40**2
 noise = numpy.random.default_rng(2).integers(0, 400, ball.shape)
 nibabel.save(nibabel.Nifti1Image((300 * ball + noise).astype('i2'), numpy.eye(4)), 'large.nii')
 nibabel.save(nibabel.Nifti1Image(ball.astype('u1'), numpy.eye(4)), 'large_label.nii')
 open('large.tsv', 'w').write('image\tlabel\nlarge.nii\tlarge_label.nii\n')"
+}
+
+train() { "$BIN/pbt-train" --config tiny.json "$@"; }
+
+@test "--frame chooses a volume of the 4-D images of a list; without it, the error names the flag" {
+  expect 0 train -l films.tsv -o m.pbt --frame 2
+  cmp m.pbt tiny.pbt
+  expect 0 train -l films.tsv -o n.pbt --frame 2 -n
+  for dry in -n ""; do
+    expect 3 train -l films.tsv -o n.pbt $dry
+    has err.txt "choose it with --frame"
+    expect 3 train -l films.tsv -o n.pbt --frame 3 $dry
+    has err.txt "there is no frame 3"
+  done
+  python "
+import json
+rows = [line.split('\t') for line in open('films.tsv').read().splitlines()]
+image, label = rows[0].index('image'), rows[0].index('label')
+cases = [{'image': r[image], 'label': r[label]} for r in rows[1:]]
+json.dump({'modality': {'0': 'noise', '1': 'MRI'}, 'training': cases, 'labels': {'0': 'rest', '1': 'ball'}},
+          open('dataset.json', 'w'))"
+  expect 0 train --dataset dataset.json --channel MRI -o c.pbt
+  cmp c.pbt tiny.pbt
+  expect 2 train --dataset dataset.json --channel MRI --frame 1 -o d.pbt
+  has err.txt "leave --frame away"
+  absent n.pbt d.pbt
 }
 
 # taken NAME LIST [FLAGS]: the peak of a training in NAME.peak, the memory that its dry run tells in
