@@ -10,6 +10,7 @@
 #include "larch/cases/option_groups.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
+#include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/pbt_training.h"
@@ -26,6 +27,7 @@ struct Options {
   std::string checkpoint;
   std::optional<int> frame;
   cases::Reading reading;
+  OutputPicture plot;
   InputFile inspect;
   OutputFile export_json;
   pbt::TrainConfig config;
@@ -41,10 +43,13 @@ struct Options {
           .no_effect_on_results(),
       frame_field(frame));
     reading.fields(f);
-    f(Field{"inspect", inspect, "print what a model file holds and stop"},
+    f(Field{"plot", plot,
+            "picture of the training: bound of the error after each round, by depth (.png)"},
+      Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
   }
   void check() const {
+    if (plot) require_png_extension(plot, "--plot");
     if (inspect) {
       if (images || output) throw UsageError("--inspect does not train: give it alone");
       return;
@@ -79,9 +84,9 @@ Outputs inspect(const Options& options) {
     outputs.add(options.export_json, [text = models::export_json(model)](const std::string& path) {
       write_file(path, text);
     });
-  } else {
-    std::cout << models::describe_model(model);
   }
+  pipeline::add_plot(options.plot, model, outputs);
+  if (outputs.files.empty()) std::cout << models::describe_model(model);
   return outputs;
 }
 
@@ -117,7 +122,9 @@ Outputs train(const Options& options, std::string* checkpoint, Context& context)
   pbt::TrainReport report;
   const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
   *checkpoint = files.checkpoint;
-  return pipeline::training_outputs(options.output, model, report);
+  Outputs outputs = pipeline::training_outputs(options.output, model, report);
+  pipeline::add_plot(options.plot, model, outputs);
+  return outputs;
 }
 
 }  // namespace

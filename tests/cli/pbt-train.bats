@@ -377,6 +377,27 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
   [ -z "$(ls -A disk)" ]
 }
 
+@test "--plot draws the history: the same picture for any threads and from the model itself" {
+  expect 0 train -l train.tsv -o m.pbt --plot m.png --threads 1
+  same_as_tiny m.pbt
+  expect 0 train -l train.tsv -o n.pbt --plot n.png --threads 3 --resume
+  cmp m.png n.png
+  expect 0 "$BIN/pbt-train" --inspect m.pbt --plot i.png
+  cmp m.png i.png
+  [ ! -s out.txt ]
+  python "
+data = open('m.png', 'rb').read()
+assert data[:8] == b'\\x89PNG\\r\\n\\x1a\\n' and data[16:24] == bytes([0, 0, 3, 32, 0, 0, 1, 244]), data[:24]
+assert load('m.png.json')['Larch']['Status'] == 'done'"
+  expect 0 train -l train.tsv -o s.pbt --plot s.png --seed 1
+  ! cmp -s s.png m.png || return 1
+  expect 6 train -l train.tsv -o o.pbt --plot m.png
+  has err.txt "output 'm.png' exists"
+  expect 2 train -l train.tsv -o o.pbt --plot o.jpg
+  has err.txt "cannot write 'o.jpg': --plot writes a picture that ends in .png"
+  absent o.pbt o.jpg
+}
+
 @test "--dry-run checks and writes nothing" {
   expect 0 train -l train.tsv -o m.pbt --dry-run
   has err.txt "would write m.pbt"

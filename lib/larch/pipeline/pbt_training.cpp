@@ -20,6 +20,7 @@
 #include "larch/pbt/train/mine.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pipeline/survey.h"
+#include "larch/pipeline/training_plot.h"
 
 namespace larch::pipeline {
 namespace {
@@ -393,6 +394,12 @@ Outputs training_outputs(const std::string& output, const pbt::Model& model,
   }
   outputs.add(output, [model](const std::string& path) { models::write_model(path, model); });
   return outputs;
+}
+
+void add_plot(const std::string& path, const pbt::Model& model, Outputs& outputs) {
+  outputs.add(path, [picture = history_plot(model)](const std::string& temporary) {
+    write_png(temporary, picture);
+  });
 }
 
 }  // namespace larch::pipeline

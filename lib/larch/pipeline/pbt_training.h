@@ -35,6 +35,9 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
 Outputs training_outputs(const std::string& output, const pbt::Model& model,
                          const pbt::TrainReport& report);
 
+/// The picture of the training of a model, to be written to `path`; none if that is empty.
+void add_plot(const std::string& path, const pbt::Model& model, Outputs& outputs);
+
 /// What train_pbt would do: all that it refuses before the training begins, found by reading the
 /// label maps and the headers of the images, and a table of the cases with what memory and time the
 /// training takes, roughly. Images are read whole only to compare them with the checkpoint that a

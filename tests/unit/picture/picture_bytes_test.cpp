@@ -1,23 +1,15 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Pictures of results stay the same bytes: hospitals compare them.
-#include <string>
-
 #include <catch2/catch.hpp>
 
-#include "larch/core/digest.h"
 #include "larch/picture/qc.h"
+#include "tests/unit/picture/picture_digest.h"
 
 namespace larch::picture {
 namespace {
 
-std::string digest_of(const RgbImage& image) {
-  Sha256 sha;
-  const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + ":";
-  sha.update(size.data(), size.size());
-  sha.update(image.rgb.data(), image.rgb.size());
-  return hex(sha.digest()).substr(0, 16);
-}
+using test::digest_of;
 
 struct Scene {
   Volume<float> image;

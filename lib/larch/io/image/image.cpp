@@ -222,6 +222,11 @@ template void write_volume(const std::string&, const Volume<int16_t>&);
 template void write_volume(const std::string&, const Volume<int32_t>&);
 template void write_volume(const std::string&, const Volume<float>&);
 
+void require_png_extension(const std::string& path, const std::string& flag) {
+  if (file_extension(path) == ".png") return;
+  throw UsageError("cannot write '" + path + "': " + flag + " writes a picture that ends in .png");
+}
+
 void require_image_extension(const std::string& path) {
   io::format_for_writing(path);
 }

@@ -139,6 +139,10 @@ std::vector<std::string> detached_files(const std::string& path);
 /// For use before a long computation.
 void require_image_extension(const std::string& path);
 
+/// Throws UsageError unless the name ends in .png, as pictures of write_png do. `flag`: that the
+/// name was given with, for the message.
+void require_png_extension(const std::string& path, const std::string& flag);
+
 /// Throws UsageError if `path` is of a format for 2-D pictures and a volume of this size is none.
 void require_image_holds(const std::string& path, const Vec3i& size);
 

@@ -58,9 +58,7 @@ void check_files(const DetectionFiles& files) {
     if (!path.empty()) require_image_extension(path);
   }
   if (!files.mesh.empty()) require_mesh_extension(files.mesh);
-  if (!files.qc.empty() && file_extension(files.qc) != ".png") {
-    throw UsageError("cannot write '" + files.qc + "': --qc writes a picture that ends in .png");
-  }
+  if (!files.qc.empty()) require_png_extension(files.qc, "--qc");
 }
 
 void check_files_hold(const DetectionFiles& files, const Grid& grid) {
