@@ -1,40 +1,17 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <catch2/catch.hpp>
-#include <unistd.h>
 
-#include "larch/core/error.h"
-#include "larch/models/pbt_file.h"
-#include "tests/unit/pbt/pbt_fixtures.h"
+#include "tests/unit/models/model_fixtures.h"
 
 namespace {
 
 using namespace larch;
+using fixtures::bytes_of;
 using fixtures::context_of;
-
-std::string temporary(const std::string& name) {
-  return (std::filesystem::temp_directory_path() /
-          ("larch-training-" + std::to_string(::getpid()) + "-" + name))
-      .string();
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string bytes_of(const pbt::Model& model) {
-  const std::string path = temporary("model");
-  models::write_model(path, model);
-  std::string bytes = read_file(path);
-  std::filesystem::remove(path);
-  return bytes;
-}
+using fixtures::read_bytes;
 
 pbt::TrainConfig config_with_everything() {
   pbt::TrainConfig config = fixtures::small_config();
@@ -71,10 +48,11 @@ TEST_CASE("the model file does not depend on threads or on the order of the list
 TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
   const pbt::TrainConfig config = config_with_everything();
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(3);
-  const std::string checkpoint = temporary("checkpoint");
+  const test::Folder folder;
+  const std::string checkpoint = folder / "checkpoint";
   const auto checkpoint_bytes = [&](const pbt::PartialModel& partial) {
     models::write_partial(checkpoint, partial, "same settings");
-    return read_file(checkpoint);
+    return read_bytes(checkpoint);
   };
   std::vector<std::string> after;
   pbt::TrainHooks count;
@@ -108,7 +86,6 @@ TEST_CASE("a training that is stopped at any node goes on to the same bytes") {
     resume.samples_at_once = 1 + 300 * (stop_after % 4);
     CHECK(bytes_of(train_on(volumes, config, resume, context_of(2))) == expected);
   }
-  std::filesystem::remove(checkpoint);
 }
 
 TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
@@ -118,10 +95,10 @@ TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
   config.tree.depth = 2;
   const std::vector<pbt::TrainingVolume> volumes = fixtures::hard_volumes(4);
   std::vector<std::string> checkpoints;
-  const std::string checkpoint = temporary("ensemble-checkpoint");
+  const test::Folder folder;
   pbt::TrainHooks hooks;
   hooks.after_node = [&](const pbt::PartialModel& partial) {
-    checkpoints.push_back(checkpoint + std::to_string(checkpoints.size()));
+    checkpoints.push_back(folder / std::to_string(checkpoints.size()));
     models::write_partial(checkpoints.back(), partial, "same settings");
   };
   const std::string expected = bytes_of(train_on(volumes, config, hooks, context_of(1)));
@@ -132,7 +109,6 @@ TEST_CASE("an ensemble does not depend on threads, and goes on from any node") {
     pbt::TrainHooks resume;
     resume.resume = &partial;
     CHECK(bytes_of(train_on(volumes, config, resume, context_of(2))) == expected);
-    std::filesystem::remove(path);
   }
 }
 

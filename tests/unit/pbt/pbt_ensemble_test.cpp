@@ -86,10 +86,10 @@ TEST_CASE("An ensemble in slabs is the ensemble in one piece") {
   const auto whole =
       pbt::evaluate_volume<float>(ensemble, v, {}, int64_t{1} << 40, context, nullptr);
   pbt::SlabProblem problem{v.size(), 4, false, true, false, int64_t{1} << 40};
-  const pbt::SlabPlan of_forest = pbt::plan_slabs(ensemble, problem);
+  const pbt::SlabPlan of_all = pbt::plan_slabs(ensemble, problem);
   pbt::Model one = ensemble;  // as large, but without sums of trees
   one.roots = {0};
-  const int64_t more = of_forest.bytes - pbt::plan_slabs(one, problem).bytes;
+  const int64_t more = of_all.bytes - pbt::plan_slabs(one, problem).bytes;
   CHECK(more == 8 * v.voxels() + 2 * (int64_t{64} << 10));  // and two tables more
   problem.on_gpu = false;
   problem.memory_bytes = pbt::plan_slabs(ensemble, problem).bytes - 1;
@@ -109,7 +109,7 @@ TEST_CASE("Trees are taken out of an ensemble and put back as they were") {
   fixtures::check_same_trees(again, ensemble);
 }
 
-TEST_CASE("Forests with roots out of place are refused") {
+TEST_CASE("Ensembles with roots out of place are refused") {
   const pbt::Model ensemble = fixtures::random_ensemble(2, 3);
   const auto refused = [&](const std::vector<uint32_t>& roots) {
     pbt::Model damaged = ensemble;
