@@ -36,6 +36,9 @@ TEST_CASE("points keep every digit and their names") {
   write_points(path, points);
   CHECK(read_points(path).names.empty());
   CHECK(read_points(path).points_mm == points.points_mm);
+  points.points_mm[1].y = std::numeric_limits<double>::infinity();
+  CHECK_THAT(message_of<InputError>([&] { write_points(path, points); }),
+             Catch::Contains("point 2 has a position that is not finite"));
 }
 
 TEST_CASE("points of Slicer in RAS, some of which are not placed") {

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NIfTI in two files, a header and the voxels beside it; ANALYZE, which looks alike. The first byte
 // says which of the two are compressed, which is given as the image and whether the header is named
-// .nii, the next two how many bytes
-// belong to the header.
+// .nii, the next two how many bytes belong to the header.
 #include <algorithm>
 #include <cstdio>
 #include <vector>

@@ -137,7 +137,7 @@ int bytes_of(Component component) {
 }
 
 std::string frame_remedy(int frames, bool has_frame_flag) {
-  const std::string file = "write it to a file of its own";
+  std::string file = "write it to a file of its own";
   if (!has_frame_flag) return file;
   return "choose it with --frame 1 to --frame " + std::to_string(frames) + ", or " + file;
 }

@@ -156,7 +156,12 @@ void write_points(const std::string& path, const PointSet& points) {
   for (size_t i = 0; i < points.points_mm.size(); ++i) {
     Json point{{"id", std::to_string(i + 1)}};
     if (!points.names.empty()) point["label"] = points.names[i];
-    point["position"] = json_of(points.points_mm[i]);
+    const Vec3d& at = points.points_mm[i];
+    if (!std::isfinite(at.x) || !std::isfinite(at.y) || !std::isfinite(at.z)) {
+      bad(path, "point " + std::to_string(i + 1) +
+                    " has a position that is not finite and cannot be written; repair it");
+    }
+    point["position"] = json_of(at);
     point["positionStatus"] = "defined";
     list.push_back(std::move(point));
   }
