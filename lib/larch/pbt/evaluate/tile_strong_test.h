@@ -27,11 +27,8 @@ struct TileSplits {
 /// that are there, by whole slots of kLanes voxels.
 class TileStrongTest {
  public:
-  TileStrongTest(const CpuPlan& plan, const EvaluateJob& job, TilePlaces& places)
-      : plan_(plan),
-        places_(places),
-        kernels_(features::cpu::lane_kernels()),
-        integral_(job.integral) {}
+  TileStrongTest(const EvaluateJob& job, TilePlaces& places)
+      : places_(places), kernels_(features::cpu::lane_kernels()), integral_(job.integral) {}
 
   void set_tree(const TreePlan& tree) { tree_ = &tree; }
 
@@ -174,7 +171,6 @@ class TileStrongTest {
     }
   }
 
-  const CpuPlan& plan_;
   TilePlaces& places_;
   const features::cpu::LaneKernels& kernels_;
   const uint32_t* integral_;

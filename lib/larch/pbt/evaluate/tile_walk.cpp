@@ -65,11 +65,7 @@ class TileTraversal {
 class TileWalker {
  public:
   TileWalker(const CpuPlan& plan, const EvaluateJob& job)
-      : plan_(plan),
-        job_(job),
-        places_(plan, job),
-        test_(plan, job, places_),
-        traversal_(test_, leaf_) {}
+      : plan_(plan), job_(job), places_(plan, job), test_(job, places_), traversal_(test_, leaf_) {}
 
   void run(const Vec3i& corner, const Vec3i& tile) {
     places_.enter(corner, tile);
