@@ -92,17 +92,13 @@ Outputs inspect(const Options& options) {
 
 pipeline::TrainingFiles files_of(const Options& options, const Context& context) {
   pipeline::TrainingFiles files;
-  OneChannel selected = options.images.select();
-  files.cases = std::move(selected.cases);
   files.output = options.output;
   files.checkpoint = options.checkpoint_path();
   files.resume = options.resume;
   files.read = options.reading.read_options(context);
-  if (selected.frame && options.frame) {
-    throw UsageError("--channel chooses a volume of the 4-D images already: leave --frame away");
-  }
-  files.read.frame = selected.frame ? selected.frame : options.frame;
+  files.read.frame = options.frame;
   files.read.has_frame_flag = true;
+  files.cases = cases::select_cases(options.images, {}, files.read);
   return files;
 }
 

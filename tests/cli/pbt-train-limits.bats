@@ -46,7 +46,7 @@ json.dump({'modality': {'0': 'noise', '1': 'MRI'}, 'training': cases, 'labels': 
   expect 0 train --dataset dataset.json --channel MRI -o c.pbt
   cmp c.pbt tiny.pbt
   expect 2 train --dataset dataset.json --channel MRI --frame 1 -o d.pbt
-  has err.txt "leave --frame away"
+  has err.txt "--channel chooses one; leave --frame out"
   absent n.pbt d.pbt
 }
 

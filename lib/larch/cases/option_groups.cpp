@@ -31,9 +31,8 @@ OneChannel ImageList::select(const CaseColumns& columns) const {
   return one_channel(read_dataset(dataset), channel);
 }
 
-std::vector<Case> select_cases(const ImageList& images, ReadOptions& read) {
-  CaseColumns columns;
-  columns.files_exist = false;
+std::vector<Case> select_cases(const ImageList& images, const CaseColumns& columns,
+                               ReadOptions& read) {
   OneChannel selected = images.select(columns);
   if (selected.frame && read.frame) {
     throw UsageError(

@@ -99,10 +99,10 @@ struct ImageBatch {
   std::vector<std::string> carried{};  ///< columns of the list that go to status.tsv
 };
 
-/// The cases of the list or data set; `read`, that of one image, gets the frame that holds the
-/// channel. Files need not exist: one that is missing is the failure of its case. Throws
-/// UsageError if both a frame and a channel choose a volume of the files.
-std::vector<Case> select_cases(const ImageList& images, ReadOptions& read);
+/// The cases of the list or data set; `read` gets the frame that holds the channel. Throws as
+/// ImageList::select, and UsageError if both a frame and a channel choose a volume of the files.
+std::vector<Case> select_cases(const ImageList& images, const CaseColumns& columns,
+                               ReadOptions& read);
 
 /// Many images with results of their own in one folder: the list, --output-dir, --write, --format,
 /// --mesh-format and --carry. `Product`: an enum of what can be written for each image. The program
@@ -161,7 +161,9 @@ struct ManyImages {
                             const Context& context) const {
     ImageBatch<Product> batch;
     batch.read = one.read_options(context);
-    batch.cases = select_cases(images, batch.read);
+    CaseColumns columns;
+    columns.files_exist = false;  // one that is missing is the failure of its case
+    batch.cases = select_cases(images, columns, batch.read);
     batch.folder = output_dir;
     batch.products = write;
     batch.image_ending = image_ending();
