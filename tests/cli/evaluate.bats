@@ -105,7 +105,7 @@ with open('rough.tsv', 'w') as table:
             nibabel.save(nibabel.Nifti1Image(speckled, numpy.diag([1, 1, 2, 1])), f'{name}{i}.nii')
         table.write(f'p{i}.nii\tr{i}.nii\n')"
   measured() {
-    /usr/bin/python3 "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/tests/cli/peak.py" "$1.peak" \
+    /usr/bin/python3 "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/tests/cli/tools/peak.py" "$1.peak" \
       "$BIN/evaluate" --list rough.tsv --merge --table "$1.tsv" -q --threads 2 "${@:2}"
   }
   measured unlimited

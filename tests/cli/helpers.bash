@@ -13,7 +13,7 @@ setup() {
 # train.tsv, the configuration tiny.json and the model that is trained with it and the flags.
 small_cases() {
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
-  /usr/bin/python3 "$source/tests/cli/make_hostile.py" cases "$BATS_FILE_TMPDIR"
+  /usr/bin/python3 "$source/tests/cli/tools/make_hostile.py" cases "$BATS_FILE_TMPDIR"
   cd "$BATS_FILE_TMPDIR" || return 1
   cat > tiny.json <<'JSON'
 {

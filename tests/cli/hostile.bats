@@ -7,7 +7,7 @@
 load helpers
 
 setup_file() {
-  /usr/bin/python3 "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/tests/cli/make_hostile.py" hostile "$BATS_FILE_TMPDIR"
+  /usr/bin/python3 "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/tests/cli/tools/make_hostile.py" hostile "$BATS_FILE_TMPDIR"
   small_cases m.pbt
 }
 

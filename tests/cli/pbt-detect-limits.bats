@@ -102,7 +102,7 @@ assert len(raw) < 1.02 * len(gzip.compress(text, 6)), (len(raw), len(gzip.compre
 measured() {
   local list=$1 threads=$2
   shift 2
-  /usr/bin/python3 "$source/tests/cli/peak.py" peak.txt "$BIN/pbt-detect" --model m.pbt \
+  /usr/bin/python3 "$source/tests/cli/tools/peak.py" peak.txt "$BIN/pbt-detect" --model m.pbt \
     --list "$list.tsv" --output-dir "out_$threads" --config "$list.json" --threads "$threads" \
     -q "$@"
 }
@@ -111,7 +111,7 @@ broad() { measured broad "$@"; }
 @test "--memory holds for a batch with broad bands of the graph cut, which stay as broad" {
   [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} threads i
-  /usr/bin/python3 "$source/tests/cli/make_broad.py" .
+  /usr/bin/python3 "$source/tests/cli/tools/make_broad.py" .
   echo '{"structure": {"graph_cut": {"band_low": 0, "band_high": 1}}}' > broad.json
   broad 2
   mv out_2 unlimited
@@ -180,7 +180,7 @@ assert all('surface mesh' in r[2] and 'bytes), --memory allows 120 MiB' in r[2] 
 import nibabel, numpy
 values = numpy.random.default_rng(1).integers(0, 1000, (226, 226, 226)).astype('i2')
 nibabel.save(nibabel.Nifti1Image(values, numpy.diag([2, 2, 3, 1])), 'one.nii')"
-  /usr/bin/python3 "$source/tests/cli/peak.py" peak.txt "$BIN/pbt-detect" --model wide.pbt -i one.nii \
+  /usr/bin/python3 "$source/tests/cli/tools/peak.py" peak.txt "$BIN/pbt-detect" --model wide.pbt -i one.nii \
     --probability one.p.nii --threads 1 -q --memory 60M || [ $? -eq 7 ]
   echo "peak: $(cat peak.txt)"
   [ "$(cat peak.txt)" -lt $(((60 << 20) + 6 * 226 * 226 * 226 + (25 << 20))) ]

@@ -58,7 +58,7 @@ taken() {
   local flags=(--config tiny.json -l "$list" -o "$name.pbt" --threads 1
                --features.channels "gaussian,gradient-magnitude,laplacian,derivative-x,derivative-y,derivative-z")
   "$BIN/pbt-train" "${flags[@]}" "$@" -n 2>"$name.txt"
-  /usr/bin/python3 "$source/tests/cli/peak.py" "$name.peak" "$BIN/pbt-train" "${flags[@]}" "$@" -q
+  /usr/bin/python3 "$source/tests/cli/tools/peak.py" "$name.peak" "$BIN/pbt-train" "${flags[@]}" "$@" -q
 }
 
 @test "the dry run tells the memory that the training takes: channels, the image of one, mining" {

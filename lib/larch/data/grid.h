@@ -45,7 +45,11 @@ struct Grid {
   LARCH_HD bool contains(const Vec3i& at) const {
     return at.x >= 0 && at.y >= 0 && at.z >= 0 && at.x < size.x && at.y < size.y && at.z < size.z;
   }
-  LARCH_HD double voxel_volume_mm3() const { return spacing_mm.x * spacing_mm.y * spacing_mm.z; }
+  /// |det D| s_x s_y s_z: where the grid is sheared less than the product of the spacings.
+  LARCH_HD double voxel_volume_mm3() const {
+    const double d = determinant(direction);
+    return (d < 0 ? -d : d) * (spacing_mm.x * spacing_mm.y * spacing_mm.z);
+  }
 };
 
 /// World position (LPS mm) of a continuous index.

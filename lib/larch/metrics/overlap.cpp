@@ -3,7 +3,6 @@
 #include "larch/metrics/overlap.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -18,11 +17,6 @@ void require_same_grid(const Grid& prediction, const Grid& reference) {
     throw InputError("prediction and reference are on different grids: " + difference +
                      "; resample one of them to the grid of the other");
   }
-}
-
-/// |det D| s_x s_y s_z: the columns of a sheared direction span less than the product of spacings.
-double voxel_volume_mm3(const Grid& grid) {
-  return std::abs(determinant(grid.direction)) * grid.voxel_volume_mm3();
 }
 
 struct Counts {
@@ -83,7 +77,7 @@ Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& refere
     counts.reference += b;
     counts.common += a && b;
   }
-  return scores(counts, voxel_volume_mm3(prediction.grid()));
+  return scores(counts, prediction.grid().voxel_volume_mm3());
 }
 
 std::vector<Overlap> overlap_per_label(const LabelVolume& prediction, const LabelVolume& reference,
@@ -106,7 +100,7 @@ std::vector<Overlap> overlap_per_label(const LabelVolume& prediction, const Labe
   }
   std::vector<Overlap> out;
   for (const int32_t value : values) {
-    out.push_back(scores(counts[place_of(value)], voxel_volume_mm3(prediction.grid())));
+    out.push_back(scores(counts[place_of(value)], prediction.grid().voxel_volume_mm3()));
   }
   return out;
 }

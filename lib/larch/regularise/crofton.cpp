@@ -112,7 +112,7 @@ std::vector<EdgeWeight> crofton_weights(const Grid& grid, int neighbours) {
   const bool in_plane = offsets.size() == 2 || offsets.size() == 4;
   const std::vector<double> share =
       angle_shares(directions, in_plane ? plane_frame(directions) : Mat3{}, in_plane);
-  const double voxel_mm3 = std::fabs(determinant(grid.direction)) * grid.voxel_volume_mm3();
+  const double voxel_mm3 = grid.voxel_volume_mm3();
   std::vector<EdgeWeight> out;
   for (size_t k = 0; k < offsets.size(); ++k) {
     // phi_k / pi is 2 * share in space, and phi_k / 2 is pi / 2 * share in a plane.

@@ -31,15 +31,11 @@ double exp_of_minus(double x) {
   return std::ldexp(sum, -static_cast<int>(halvings));
 }
 
-double voxel_volume_mm3(const Grid& grid) {
-  return std::fabs(determinant(grid.direction)) * grid.voxel_volume_mm3();
-}
-
 void check_lambda(const GraphCutConfig& config, const Grid& grid,
                   const std::vector<EdgeWeight>& edges) {
   double dearest_mm2 = 0;
   for (const EdgeWeight& edge : edges) dearest_mm2 = std::max(dearest_mm2, edge.area_mm2);
-  const double most = kMostCapacity / kUnit * voxel_volume_mm3(grid) / dearest_mm2;
+  const double most = kMostCapacity / kUnit * grid.voxel_volume_mm3() / dearest_mm2;
   if (config.lambda_mm <= most) return;
   char text[192];
   std::snprintf(text, sizeof text,
@@ -57,7 +53,7 @@ class Energy {
     const Grid& grid = probability.grid();
     const std::vector<EdgeWeight> edges = crofton_weights(grid, config.neighbours);
     check_lambda(config, grid, edges);
-    const double voxel_mm3 = voxel_volume_mm3(grid);
+    const double voxel_mm3 = grid.voxel_volume_mm3();
     for (const EdgeWeight& edge : edges) {
       const double cost = std::nearbyint(config.lambda_mm * edge.area_mm2 / voxel_mm3 * kUnit);
       for (const int sign : {1, -1}) {

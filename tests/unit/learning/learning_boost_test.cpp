@@ -75,9 +75,6 @@ Table random_table(size_t samples, size_t features, uint64_t seed) {
 double alpha_of(double error) {
   return 0.5 * std::log((1 - error) / error);
 }
-double sigma(double z) {
-  return 1 / (1 + std::exp(-z));
-}
 
 /// One round by the definition: doubles, no matrix, no quantisation.
 struct ReferenceRound {
@@ -490,23 +487,4 @@ TEST_CASE("Code maps are taken from at most 4096 samples") {
   CHECK_THROWS_AS(table.source().range(table.index, cpu_context()), UsageError);
   CHECK_THROWS_AS(table.source().range({}, cpu_context()), UsageError);
   CHECK(table.source().name(0) == "column 0");
-}
-
-TEST_CASE("Weights become integers that keep their sign and never vanish") {
-  CHECK(quantised_weight(1.0, true) == 1 << 30);
-  CHECK(quantised_weight(0.5, false) == -(1 << 29));
-  CHECK(quantised_weight(1e-300, true) == 1);
-  CHECK(quantised_weight(1e-300, false) == -1);
-  CHECK(candidate_key(5, 300, 7) > candidate_key(5, 254, 9));
-  CHECK(candidate_key(uint64_t{1} << 40, 1, 0) >> 32 == 0xffffffff);
-  CHECK(sigma(0) == 0.5);
-}
-
-TEST_CASE("alpha stays within what a model may hold, however small the error") {
-  CHECK(alpha_q20(0.5) == 0);
-  CHECK(alpha_q20(0.1) == std::llround(0.5 * std::log(9.0) * (1 << kAlphaBits)));
-  CHECK(alpha_q20(1e-6) < kMaxAlphaQ20);
-  CHECK(alpha_q20(0.5 / 4.3e6) < kMaxAlphaQ20);
-  CHECK(alpha_q20(0.5 / 4.5e6) == kMaxAlphaQ20);
-  CHECK(alpha_q20(1e-300) == kMaxAlphaQ20);
 }

@@ -138,8 +138,7 @@ void find_structure(const pbt::Model& model, const DetectConfig& config, Detecti
     found.voxels = std::count_if(found.probability.begin(), found.probability.end(),
                                  [=](float p) { return p > threshold; });
   }
-  found.volume_mm3 = static_cast<double>(found.voxels) * job.grid.voxel_volume_mm3() *
-                     std::abs(determinant(job.grid.direction));
+  found.volume_mm3 = static_cast<double>(found.voxels) * job.grid.voxel_volume_mm3();
 }
 
 int64_t surface_bytes(const DetectConfig& config, const DetectionJob& job, const Context& context) {
