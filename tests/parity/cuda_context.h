@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdlib>
+#include <string_view>
+
 #include "larch/core/context.h"
 #include "larch/core/device.h"
 
@@ -14,6 +17,12 @@ inline Context cuda_context(const Device& device = Device::cuda()) {
   context.seed = 1;
   context.device = device;
   return context;
+}
+
+/// Does the environment ask for small tests? racecheck is a hundred times slower.
+inline bool small_tests() {
+  const char* asked = std::getenv("LARCH_TEST_SMALL");
+  return asked != nullptr && std::string_view(asked) == "1";
 }
 
 }  // namespace larch::test

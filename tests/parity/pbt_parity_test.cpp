@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -32,14 +30,8 @@ const std::vector<image::ChannelSpec> kChannels{
     {image::ChannelKind::kLaplacian, 0},   {image::ChannelKind::kDerivativeX, 0},
     {image::ChannelKind::kDerivativeY, 1}, {image::ChannelKind::kDerivativeZ, 0}};
 
-/// Does the environment ask for small tests? racecheck is a hundred times slower.
-bool small_tests() {
-  const char* asked = std::getenv("LARCH_TEST_SMALL");
-  return asked != nullptr && std::string_view(asked) == "1";
-}
-
 Vec3i sized(const Vec3i& usual, const Vec3i& small) {
-  return small_tests() ? small : usual;
+  return test::small_tests() ? small : usual;
 }
 
 TEST_CASE("large copies to the device and back are exact, whatever their size", "[memory::copy]") {
@@ -399,7 +391,7 @@ TEST_CASE("a training on a CUDA device goes on from any node, whatever is traine
   const pbt::Model whole = pbt::train(volumes, space, config, hooks, nullptr, gpu);
   REQUIRE(checkpoints.size() > 7);
   for (const pbt::PartialModel& partial : checkpoints) {
-    if (small_tests() && partial.finished != 5) continue;
+    if (test::small_tests() && partial.finished != 5) continue;
     pbt::TrainHooks resume;
     resume.resume = &partial;
     resume.samples_at_once = 1 + 150 * (partial.finished % 4);

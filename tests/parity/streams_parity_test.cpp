@@ -23,7 +23,8 @@ std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk wa
   pbt::EvaluateConfig config;
   config.walk = walk;
   std::vector<std::vector<float>> found;
-  for (uint64_t image = 0; image < 6; ++image) {
+  const uint64_t images = test::small_tests() ? 2 : 6;
+  for (uint64_t image = 0; image < images; ++image) {
     const Vec3i size{40 + static_cast<int>(image), 37, 29};
     const Volume<int16_t> voxels = fixtures::noise_volume(size, seed + image);
     const Volume<float> p = pbt::evaluate_volume<float>(model, voxels, config, 0, context);
@@ -36,7 +37,7 @@ TEST_CASE("two detectors with streams of their own run at once and give the same
           "[stream::create][stream::destroy]") {
   const pbt::Model shallow = fixtures::random_model(21);
   fixtures::RandomTree deep_tree;
-  deep_tree.depth = 10;
+  deep_tree.depth = test::small_tests() ? 5 : 10;
   const pbt::Model deep = fixtures::random_model(22, deep_tree);
   for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
     const auto first = detect_all(shallow, walk, 100, cuda_context());

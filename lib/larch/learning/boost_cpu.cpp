@@ -79,7 +79,8 @@ std::vector<BoostRound> run_rounds(const Node& node, int threads) {
       signed_weights[i] = quantised_weight(weight[i], problem.positive[i] != 0);
       total += static_cast<uint64_t>(std::abs(signed_weights[i]));
     }
-    parallel_for(threads, static_cast<int64_t>(matrix.blocks), 8, [&](int64_t a, int64_t b) {
+    const auto blocks = static_cast<int64_t>(matrix.blocks);
+    parallel_for(threads, blocks, fair_grain(threads, blocks, 8), [&](int64_t a, int64_t b) {
       for (auto k = static_cast<size_t>(a); k < static_cast<size_t>(b); ++k) {
         best[k] = best_of_block(node, k, signed_weights, total);
       }

@@ -74,7 +74,8 @@ uint64_t eight_bytes(const uint8_t* at) {
 
 std::vector<BinMap> zoom_codes(FeatureMatrix& matrix, int bins, int threads) {
   std::vector<BinMap> maps(matrix.blocks * kBlock);
-  parallel_for(threads, static_cast<int64_t>(matrix.blocks), 16, [&](int64_t a, int64_t b) {
+  const auto blocks = static_cast<int64_t>(matrix.blocks);
+  parallel_for(threads, blocks, fair_grain(threads, blocks, 16), [&](int64_t a, int64_t b) {
     for (auto block = static_cast<size_t>(a); block < static_cast<size_t>(b); ++block) {
       zoom_block(matrix, block, bins, &maps[block * kBlock]);
     }

@@ -130,7 +130,7 @@ void tile_walk(const EvaluateJob& job, const Context& context) {
   const Vec3i tile = plan.tile.x == 0 ? kTile : plan.tile;
   const Vec3i tiles = tile_counts(job.size, tile);
   const int64_t all = static_cast<int64_t>(tiles.x) * tiles.y * tiles.z;
-  parallel_for(context.threads, all, std::clamp<int64_t>(all / 64, 1, 8),
+  parallel_for(context.threads, all, fair_grain(context.threads, all, 8),
                [&](int64_t begin, int64_t end) {
                  TileWalker walker(plan, job);
                  for (int64_t t = begin; t < end; ++t) {
