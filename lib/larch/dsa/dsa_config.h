@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "larch/config/fields.h"
+
+namespace larch::dsa {
+
+/// How the motion between mask and contrast frames is found.
+enum class Method : uint8_t {
+  kBlock,  ///< a vector per block by histogram block matching: US 2008/0037845
+  kFlex,   ///< flexible pixel shift from the result of block matching: ibid., 0104 to 0106
+  kShift,  ///< one translation per frame: what is done by hand in the clinic
+  kNone,   ///< plain subtraction
+};
+constexpr auto enum_names(Method*) {
+  return std::to_array<EnumName<Method>>({{Method::kBlock, "block"},
+                                          {Method::kFlex, "flex"},
+                                          {Method::kShift, "shift"},
+                                          {Method::kNone, "none"}});
+}
+
+/// Similarity of a block at a displacement, from the histogram of differences.
+enum class Metric : uint8_t {
+  kEhd,      ///< energy of the histogram of differences: ibid., equation 3
+  kEntropy,  ///< its entropy, which is minimised: ibid., equation 1
+};
+constexpr auto enum_names(Metric*) {
+  return std::to_array<EnumName<Metric>>({{Metric::kEhd, "ehd"}, {Metric::kEntropy, "entropy"}});
+}
+
+/// Order in which whole-pixel displacements are tried.
+enum class Search : uint8_t {
+  kFull,  ///< all of the window
+  kCds,   ///< conjugate directions, one axis after the other: Srinivasan and Rao 1985
+};
+constexpr auto enum_names(Search*) {
+  return std::to_array<EnumName<Search>>({{Search::kFull, "full"}, {Search::kCds, "cds"}});
+}
+
+/// How the mask is sampled between pixels during the search.
+enum class SubPixel : uint8_t {
+  kGain,      ///< three taps whose noise gain is the same at every fraction
+  kLinear,    ///< linear interpolation of the mask alone: the patent's, biased to half pixels
+  kParabola,  ///< no sampling between pixels: a parabola through the scores of whole pixels
+  kNone,      ///< whole pixels only
+};
+constexpr auto enum_names(SubPixel*) {
+  return std::to_array<EnumName<SubPixel>>({{SubPixel::kGain, "gain"},
+                                            {SubPixel::kLinear, "linear"},
+                                            {SubPixel::kParabola, "parabola"},
+                                            {SubPixel::kNone, "none"}});
+}
+
+/// How the displacements at tenths of a pixel are searched.
+enum class SubSearch : uint8_t {
+  kFit,   ///< all 11 x 11, and the top of a quadratic fitted to their scores
+  kFull,  ///< all 11 x 11
+  kCds,   ///< conjugate directions
+  kFast,  ///< conjugate directions, then a quadratic through 5 x 5 at steps of 0.2
+};
+constexpr auto enum_names(SubSearch*) {
+  return std::to_array<EnumName<SubSearch>>({{SubSearch::kFit, "fit"},
+                                             {SubSearch::kFull, "full"},
+                                             {SubSearch::kCds, "cds"},
+                                             {SubSearch::kFast, "fast"}});
+}
+
+/// What becomes of differences beyond the bins.
+enum class Overflow : uint8_t {
+  kWrap,     ///< counted modulo the number of bins: spread as thinly as they are
+  kDiscard,  ///< not counted
+  kClamp,    ///< counted in the outermost bins, which then attract
+};
+constexpr auto enum_names(Overflow*) {
+  return std::to_array<EnumName<Overflow>>(
+      {{Overflow::kWrap, "wrap"}, {Overflow::kDiscard, "discard"}, {Overflow::kClamp, "clamp"}});
+}
+
+/// Where the search of a frame begins.
+enum class Init : uint8_t { kZero, kPrevious, kGlobal };
+constexpr auto enum_names(Init*) {
+  return std::to_array<EnumName<Init>>(
+      {{Init::kZero, "zero"}, {Init::kPrevious, "previous"}, {Init::kGlobal, "global"}});
+}
+
+/// Mask pixels outside of the image during the search.
+enum class Border : uint8_t {
+  kValid,  ///< not counted
+  kClamp,  ///< those of the edge
+};
+constexpr auto enum_names(Border*) {
+  return std::to_array<EnumName<Border>>({{Border::kValid, "valid"}, {Border::kClamp, "clamp"}});
+}
+
+/// Rule that finds vectors which contradict their neighbours.
+enum class Outlier : uint8_t {
+  kSeed,    ///< ratio and angle to each neighbour, in two phases: US 2008/0037845
+  kMedian,  ///< normalised median test: Westerweel and Scarano 2005
+  kNone,
+};
+constexpr auto enum_names(Outlier*) {
+  return std::to_array<EnumName<Outlier>>(
+      {{Outlier::kSeed, "seed"}, {Outlier::kMedian, "median"}, {Outlier::kNone, "none"}});
+}
+
+/// The dense field beyond the outermost block centres.
+enum class BorderField : uint8_t {
+  kClamp,   ///< that of the nearest centre
+  kZero,    ///< falls to 0 one block further out: US 2008/0037845, 0132
+  kLinear,  ///< goes on as between the centres, for one block at most
+};
+constexpr auto enum_names(BorderField*) {
+  return std::to_array<EnumName<BorderField>>({{BorderField::kClamp, "clamp"},
+                                               {BorderField::kZero, "zero"},
+                                               {BorderField::kLinear, "linear"}});
+}
+
+/// How the mask is sampled for the output.
+enum class Warp : uint8_t {
+  kCubic,   ///< Catmull-Rom
+  kLinear,  ///< with noise that depends on the fraction
+  kGain,    ///< with the same noise everywhere, slightly blurred
+};
+constexpr auto enum_names(Warp*) {
+  return std::to_array<EnumName<Warp>>(
+      {{Warp::kCubic, "cubic"}, {Warp::kLinear, "linear"}, {Warp::kGain, "gain"}});
+}
+
+/// Domain of the differences.
+enum class Domain : uint8_t { kAuto, kLinear, kLog };
+constexpr auto enum_names(Domain*) {
+  return std::to_array<EnumName<Domain>>(
+      {{Domain::kAuto, "auto"}, {Domain::kLinear, "lin"}, {Domain::kLog, "log"}});
+}
+
+/// How vessels look in the output.
+enum class Vessels : uint8_t { kDark, kBright };
+constexpr auto enum_names(Vessels*) {
+  return std::to_array<EnumName<Vessels>>({{Vessels::kDark, "dark"}, {Vessels::kBright, "bright"}});
+}
+
+/// What is taken from the differences of each frame.
+enum class Normalize : uint8_t { kMode, kNone };
+constexpr auto enum_names(Normalize*) {
+  return std::to_array<EnumName<Normalize>>(
+      {{Normalize::kMode, "mode"}, {Normalize::kNone, "none"}});
+}
+
+/// Bins of a histogram of differences.
+constexpr int kBins = 1024;
+/// Displacements are sampled at multiples of 1/kUnit pixel; a tenth of a pixel is 32 of them.
+constexpr int32_t kUnit = 320;
+/// Vectors are in 2^-16 pixel (Q16) and pull: the mask is read at x + d for the contrast pixel x.
+constexpr int kVectorBits = 16;
+
+struct DsaConfig {
+  Method method = Method::kBlock;
+  Metric metric = Metric::kEhd;
+  int block = 64;
+  int step = 0;
+  int range = 10;
+  Search search = Search::kFull;
+  bool cds_repeat = true;
+  SubPixel subpixel = SubPixel::kGain;
+  SubSearch subsearch = SubSearch::kFit;
+  double bin_width = 0;
+  Overflow overflow = Overflow::kWrap;
+  Border border = Border::kValid;
+  Init init = Init::kZero;
+  std::string passes{};
+  Outlier outlier = Outlier::kSeed;
+  int outlier_iterations = 1;
+  bool outlier_tolerance = true;
+  BorderField border_field = BorderField::kClamp;
+  double smooth_field = 0;
+  int sweeps = 1;
+  Warp warp = Warp::kCubic;
+  Domain domain = Domain::kAuto;
+  Domain stored = Domain::kAuto;
+  double log_scale = 1000;
+  double dark = 0;
+  Normalize normalize = Normalize::kMode;
+  Vessels vessels = Vessels::kDark;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"method", method, "block, flex (flexible pixel shift), shift (rigid) or none"},
+      Field{"metric", metric, "similarity from the histogram of differences"},
+      Field{"block", block, "side of a block in pixels (16 in volumes unless given)", 8, 255},
+      Field{"step", step, "pixels from block to block; 0: the side of a block", 0, 255},
+      Field{"range", range, "largest motion in pixels along each axis", 1, 64},
+      Field{"search", search, "whole pixels: full, or cds (conjugate directions)"},
+      Field{"cds_repeat", cds_repeat,
+            "cds goes round the axes until nothing moves, four times at most"},
+      Field{"subpixel", subpixel,
+            "sampling between pixels: gain (same noise everywhere), linear, parabola or none"},
+      Field{"subsearch", subsearch, "tenths of a pixel: fit, full, cds or fast"},
+      Field{"bin_width", bin_width, "grey values per bin; 0: from the noise of each frame", 0,
+            4096},
+      Field{"overflow", overflow, "differences beyond the bins"},
+      Field{"border", border, "mask pixels outside of the image: valid (not counted) or clamp"},
+      Field{"init", init, "where the search begins: zero, previous (frame) or global (shift)"},
+      Field{
+          "passes", passes,
+          "block/step of each pass, such as 64/64,64/32,48/16; empty: one pass of block and step"},
+      Field{"outlier", outlier, "which vectors are replaced by their neighbours"},
+      Field{"outlier_iterations", outlier_iterations, "how often that is done", 0, 10},
+      Field{"outlier_tolerance", outlier_tolerance,
+            "neighbours may differ by 0.5 pixel, or 4 % of their distance, whatever the rule says"},
+      Field{"border_field", border_field, "motion beyond the outermost block centres"},
+      Field{"smooth_field", smooth_field, "Gaussian over the grid of vectors, in blocks; 0: none",
+            0, 4},
+      Field{"sweeps", sweeps, "flexible pixel shift: rounds over the nodes", 1, 5},
+      Field{"warp", warp, "sampling of the mask for the output"},
+      Field{"domain", domain, "domain of the differences: auto, lin or log"},
+      Field{"stored", stored, "what the file holds, where it does not say so: lin or log"},
+      Field{"log_scale", log_scale, "grey values per factor e in the log domain", 1, 5000},
+      Field{"dark", dark, "stored value without any radiation", 0, 65535},
+      Field{"normalize", normalize, "mode: the background of each frame becomes 0"},
+      Field{"vessels", vessels, "dark or bright in the output"});
+  }
+};
+
+/// The patent's method to the letter: one round of conjugate directions from zero, bins of one grey
+/// value, clamped, linear sampling, a ring of zeros around the field.
+DsaConfig literal_config(DsaConfig config);
+
+/// Block and step of a pass, in pixels.
+struct Pass {
+  int block = 64, step = 64;
+};
+/// The passes of a configuration. Throws UsageError for a text that does not name them, and for
+/// blocks below 8 or above 255 pixels.
+std::vector<Pass> passes_of(const DsaConfig& config);
+
+}  // namespace larch::dsa

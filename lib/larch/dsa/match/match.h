@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "larch/core/buffer.h"
+#include "larch/core/context.h"
+#include "larch/dsa/match/block_grid.h"
+#include "larch/dsa/samples.h"
+
+// Histogram block matching: US 2008/0037845, 0055 to 0063 and claim 1.
+namespace larch::dsa {
+
+/// A candidate's similarity before it is divided by what was counted: the sum of squares of the
+/// histogram's entries h (EHD), or of round(2^20 h ln h) (entropy). More is better in both.
+struct Score {
+  uint64_t sum = 0;
+  uint32_t count = 0;  ///< pixels that were counted
+  uint32_t unused = 0;
+};
+
+/// Flags of a block.
+enum BlockFlag : uint32_t {
+  kBlockOutside = 1,     ///< less than a quarter of it lies in the region of interest: not searched
+  kBlockUnreliable = 2,  ///< no distinct best displacement, or it lies on the edge of the window
+  kBlockAtEdge = 4,      ///< of the window: the motion may be larger than the range
+  kBlockReplaced = 8,    ///< its vector is that of its neighbours
+};
+
+/// What was found for a block. Lies on devices as it is: no byte of it is padding.
+struct BlockMatch {
+  Vec3i vector{};  ///< Q16 pixels
+  Vec3i found{};   ///< the same before inconsistent vectors are replaced
+  Score before{};  ///< at the start vector
+  Score best{};
+  float confidence = 0;   ///< of the best whole-pixel displacement: peak / base - 1
+  uint32_t counted = 0;   ///< pixels of the block that count at all
+  uint32_t overflow = 0;  ///< pixels beyond the bins at the best displacement
+  uint32_t evaluations = 0;
+  uint32_t flags = 0;  ///< of BlockFlag
+  uint32_t unused = 0;
+};
+
+/// Vectors of an earlier pass, which a pass refines.
+struct BaseField {
+  const BlockGrid* grid = nullptr;
+  const Vec3i* vectors = nullptr;  ///< by frame and block of that grid, Q16, on the device
+};
+
+/// What matching of a batch of frames takes. Pointers to samples and vectors are of one device.
+struct MatchJob {
+  const DsaConfig* config = nullptr;
+  const BlockGrid* grid = nullptr;
+  int range = 10;                          ///< of this pass
+  const uint16_t* mask = nullptr;          ///< unfiltered; sampled between pixels from here
+  const uint16_t* mask_at_zero = nullptr;  ///< by filter_at_zero
+  const uint16_t* contrast = nullptr;      ///< frame after frame, by filter_at_zero
+  int64_t frames = 0;
+  const int32_t* bin_shift = nullptr;  ///< per frame: a bin is 2^shift steps of a sample wide
+  const Vec3i* centre = nullptr;       ///< per frame: middle of the window, pixels; null: zero
+  const Vec3i* start = nullptr;  ///< per frame and block, Q16, in the window; null: its middle
+  BaseField base{};              ///< a displacement adds to it
+  BlockMatch* out = nullptr;     ///< per frame and block
+};
+
+/// Finds the displacement of every block of every frame. Throws UsageError for blocks of more than
+/// 65535 pixels.
+void match_blocks(const MatchJob& job, const Context& context);
+
+/// The bin width of each frame as a shift: the largest power of two that is at most one grey value
+/// or a quarter of 1.4826 MAD of (contrast - mask) over the frame, whichever is larger; or that of
+/// config.bin_width. `centre` as in MatchJob. On the device of the frames.
+Buffer<int32_t> bin_shifts(const SampleFrames& contrast, const uint16_t* mask_at_zero,
+                           const Vec3i* centre, int fraction_bits, const DsaConfig& config,
+                           const Context& context);
+
+namespace cpu {
+void match_blocks(const MatchJob& job, const Context& context);
+}
+namespace cuda {
+void match_blocks(const MatchJob& job, const Context& context);
+}
+
+}  // namespace larch::dsa
