@@ -9,18 +9,11 @@
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
 #include "larch/dsa/match/block_grid.h"
+#include "larch/dsa/match/difference_math.h"
 #include "larch/dsa/samples.h"
 
 // Histogram block matching: US 2008/0037845, 0055 to 0063 and claim 1.
 namespace larch::dsa {
-
-/// A candidate's similarity before it is divided by what was counted: the sum of squares of the
-/// histogram's entries h (EHD), or of round(2^20 h ln h) (entropy). More is better in both.
-struct Score {
-  uint64_t sum = 0;
-  uint32_t count = 0;  ///< pixels that were counted
-  uint32_t unused = 0;
-};
 
 /// Flags of a block.
 enum BlockFlag : uint32_t {

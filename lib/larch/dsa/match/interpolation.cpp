@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "larch/dsa/match/interpolation_math.h"
+
+namespace larch::dsa {
+namespace {
+
+/// Q12 weights that sum to 4096: what rounding leaves goes to the middle.
+Taps taps_of(double before, double after) {
+  const auto q12 = [](double w) { return static_cast<int16_t>(std::floor(w * 4096 + 0.5)); };
+  const int16_t a = q12(before), c = q12(after);
+  return {{a, static_cast<int16_t>(4096 - a - c), c}};
+}
+
+template <class Weights>
+TapTable table_of(const Weights& weights) {
+  TapTable table;
+  for (int i = 0; i <= kUnit; ++i) {
+    table.at[i] = weights(static_cast<double>(i - kUnit / 2) / kUnit);
+  }
+  return table;
+}
+
+}  // namespace
+
+TapTable gain_taps() {
+  return table_of([](double f) {
+    const double s = (2 - std::sqrt(1 - 3 * f * f)) / 3;
+    return taps_of((s - f) / 2, (s + f) / 2);
+  });
+}
+
+TapTable linear_taps() {
+  return table_of([](double f) { return taps_of(f < 0 ? -f : 0, f > 0 ? f : 0); });
+}
+
+}  // namespace larch::dsa
