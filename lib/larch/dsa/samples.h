@@ -25,6 +25,7 @@ struct SampleTable {
   std::vector<uint16_t> of_stored{};  ///< by stored value - least_stored
   int32_t least_stored = 0;           ///< below 0 for signed pixels
   int fraction_bits = 2;              ///< of the samples
+  int bits = 12;                      ///< of the stored values
   bool is_log = false;  ///< then contrast agent raises the value, otherwise it lowers it
 };
 
@@ -56,7 +57,9 @@ SampleFrames to_samples(const Buffer<uint16_t>& stored, const Vec3i& size, const
                         const Buffer<uint8_t>& region, const Context& context);
 
 /// What the search compares: frames filtered by the kernel at fraction 0 (SubPixel::kGain and
-/// kParabola), or as they are. A sample without all of its neighbours becomes kNoSample.
-SampleFrames filter_at_zero(const SampleFrames& frames, SubPixel kernel, const Context& context);
+/// kParabola), or as they are. A sample without all of its neighbours becomes kNoSample; beyond the
+/// image there are none, or (Border::kClamp) those of the edge. Volumes are filtered along z too.
+SampleFrames filter_at_zero(const SampleFrames& frames, const DsaConfig& config,
+                            const Context& context);
 
 }  // namespace larch::dsa

@@ -65,11 +65,13 @@ LARCH_HD bool is_better_entropy(const Score& a, int64_t t_a, const Score& b, int
          static_cast<SignedWide>(static_cast<int64_t>(b.sum) - t_b) * a.count;
 }
 
-/// U in Q32: what quadratics are fitted to. For at least two and at most 65535 pixels.
+/// U in Q32, rounded down: what quadratics are fitted to. For at least two pixels.
 LARCH_HD int64_t similarity_q32(const Score& score) {
   const uint64_t pairs = static_cast<uint64_t>(score.count) * (score.count - 1);
-  const uint64_t squares = score.sum - score.count;  // at most `pairs`, below 2^32
-  return static_cast<int64_t>(squares == pairs ? (uint64_t{1} << 32) : (squares << 32) / pairs);
+  const uint64_t squares = score.sum - score.count;  // at most `pairs`
+  if (squares == pairs) return int64_t{1} << 32;
+  if (score.count <= 65535) return static_cast<int64_t>((squares << 32) / pairs);
+  return static_cast<int64_t>((static_cast<Wide>(squares) << 32) / pairs);
 }
 
 }  // namespace larch::dsa

@@ -25,15 +25,15 @@ enum BlockFlag : uint32_t {
 
 /// What was found for a block. Lies on devices as it is: no byte of it is padding.
 struct BlockMatch {
-  Vec3i vector{};  ///< Q16 pixels
-  Vec3i found{};   ///< the same before inconsistent vectors are replaced
-  Score before{};  ///< at the start vector
-  Score best{};
-  float confidence = 0;   ///< of the best whole-pixel displacement: peak / base - 1
-  uint32_t counted = 0;   ///< pixels of the block that count at all
-  uint32_t overflow = 0;  ///< pixels beyond the bins at the best displacement
-  uint32_t evaluations = 0;
-  uint32_t flags = 0;  ///< of BlockFlag
+  Vec3i vector{};            ///< Q16 pixels
+  Vec3i found{};             ///< the same before inconsistent vectors are replaced
+  Score before{};            ///< at the start vector
+  Score best{};              ///< at `found`, to the nearest 1/kUnit pixel
+  float confidence = 0;      ///< of the best whole-pixel displacement: peak / base - 1
+  uint32_t counted = 0;      ///< pixels of the block that count at all
+  uint32_t overflow = 0;     ///< pixels beyond the bins at `found`
+  uint32_t evaluations = 0;  ///< displacements that the search has tried
+  uint32_t flags = 0;        ///< of BlockFlag
   uint32_t unused = 0;
 };
 
@@ -54,7 +54,8 @@ struct MatchJob {
   int64_t frames = 0;
   const int32_t* bin_shift = nullptr;  ///< per frame: a bin is 2^shift steps of a sample wide
   const Vec3i* centre = nullptr;       ///< per frame: middle of the window, pixels; null: zero
-  const Vec3i* start = nullptr;  ///< per frame and block, Q16, in the window; null: its middle
+  const Vec3i* start = nullptr;  ///< per frame and block, Q16, of which the nearest pixel in the
+                                 ///< window is taken; null: its middle
   BaseField base{};              ///< a displacement adds to it
   BlockMatch* out = nullptr;     ///< per frame and block
 };
@@ -64,10 +65,11 @@ struct MatchJob {
 void match_blocks(const MatchJob& job, const Context& context);
 
 /// The bin width of each frame as a shift: the largest power of two that is at most one grey value
-/// or a quarter of 1.4826 MAD of (contrast - mask) over the frame, whichever is larger; or that of
-/// config.bin_width. `centre` as in MatchJob. On the device of the frames.
+/// (one step of a sample for linear values of up to 8 bits) or a quarter of 1.4826 MAD of (contrast
+/// - mask) over the frame at `centre`, whichever is larger; or that of config.bin_width, rounded
+/// down to a power of two. `centre` as in MatchJob. On the device of the frames.
 Buffer<int32_t> bin_shifts(const SampleFrames& contrast, const uint16_t* mask_at_zero,
-                           const Vec3i* centre, int fraction_bits, const DsaConfig& config,
+                           const Vec3i* centre, const SampleTable& table, const DsaConfig& config,
                            const Context& context);
 
 namespace cpu {

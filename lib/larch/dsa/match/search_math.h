@@ -1,0 +1,426 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/core/host_device.h"
+#include "larch/data/vec.h"
+#include "larch/dsa/match/difference_math.h"
+#include "larch/dsa/match/interpolation_math.h"
+#include "larch/dsa/match/rank_math.h"
+
+// The search of one block: which displacements are tried in which order and which of them wins. All
+// decisions are in whole numbers, so that a CPU thread and a block of CUDA threads that follow
+// search_block find the same.
+//
+// What evaluates displacements is a `Block`; on CUDA all threads of a block of threads call the
+// same functions with the same arguments and get the same answers. It has
+//   void evaluate(const Vec3i* units, int count, Score* scores)
+//     scores of 1 to 4 displacements, in units of 1/kUnit pixel;
+//   Window window(const SearchPlan&, const Ranking&)
+//     all whole-pixel displacements of the window, see Window;
+//   void fill(const Vec3i& origin, int x0, int y0, int x1, int y1)
+//     makes the scores of the lattice points x0..x1, y0..y1 known: the displacement of point (x, y)
+//     is `origin` + (x, y) kTenth, |x|, |y| <= kLatticeReach; points that are known stay;
+//   Score score(int x, int y) and int64_t similarity(int x, int y)
+//     of a known point; similarity is ranking.similarity(score), kept since it divides;
+//   uint32_t filled()
+//     points that fill has evaluated.
+namespace larch::dsa {
+
+/// A tenth of a pixel, the step of the lattice of fractions.
+constexpr int32_t kTenth = kUnit / 10;
+/// Fractions are searched up to half a pixel from the best whole-pixel displacement.
+constexpr int kLatticeHalf = 5;
+/// A fitted optimum is at most so many tenths away from it,
+constexpr int kFitReach = 7;
+/// and its fit needs lattice points up to here: 1.2 pixels.
+constexpr int kLatticeReach = kFitReach + kLatticeHalf;
+constexpr int kLatticeSide = 2 * kLatticeReach + 1;
+/// Rounds of conjugate directions, where they are repeated.
+constexpr int kMostRounds = 4;
+
+/// A displacement that was tried: steps from the middle of the window, or tenths of a pixel from
+/// the best whole-pixel displacement.
+struct Candidate {
+  Vec3i at{};
+  Score score{};
+};
+
+/// Order of equally similar candidates: the shorter, then the smaller z, y and x.
+LARCH_HD bool is_nearer(const Vec3i& a, const Vec3i& b) {
+  const int32_t aa = dot(a, a), bb = dot(b, b);
+  if (aa != bb) return aa < bb;
+  if (a.z != b.z) return a.z < b.z;
+  if (a.y != b.y) return a.y < b.y;
+  return a.x < b.x;
+}
+/// Whether candidate a wins over b: a strict total order of different displacements, so that any
+/// order of comparisons finds the same winner.
+LARCH_HD bool wins(const Candidate& a, const Candidate& b, const Ranking& ranking) {
+  if (ranking.is_better(a.score, b.score)) return true;
+  return !ranking.is_better(b.score, a.score) && is_nearer(a.at, b.at);
+}
+
+/// What is searched, the same for all blocks of a frame.
+struct SearchPlan {
+  Vec3i centre{};  ///< middle of the window, pixels
+  Vec3i start{};   ///< first displacement of conjugate directions, pixels from the middle
+  int range = 10;  ///< the window reaches so far along each axis
+  int axes = 2;    ///< 2: a picture, 3: a volume
+  Search search = Search::kFull;
+  SubPixel subpixel = SubPixel::kGain;
+  SubSearch subsearch = SubSearch::kFit;
+  int rounds = kMostRounds;  ///< of conjugate directions
+};
+
+/// What a full search of whole pixels found. Candidates are steps from the middle of the window.
+struct Window {
+  Candidate best{};
+  Score at_start{};
+  int64_t base = 0;        ///< lower median of the similarities of candidates that are comparable
+  bool has_rival = false;  ///< is_rival holds for some candidate
+  uint32_t evaluations = 0;
+};
+
+/// What was found for a block. `best` is without the fraction that a fit adds.
+struct Found {
+  Vec3i vector{};  ///< Q16 pixels
+  Vec3i units{};   ///< the same in units of 1/kUnit pixel: where its score is taken
+  Score at_start{};
+  Candidate whole{};  ///< the best whole-pixel displacement, from the middle of the window
+  float confidence = 0;
+  bool at_edge = false, is_unreliable = false;
+  uint32_t evaluations = 0;  ///< of the search; those that only judge its result do not count
+};
+
+LARCH_HD int32_t magnitude(int32_t v) {
+  return v < 0 ? -v : v;
+}
+
+/// Conjugate directions (Srinivasan and Rao 1985): along x, then y (then z), to the neighbour that
+/// is strictly better, and on in its direction until the next is not; + where both neighbours are
+/// equally better. `evaluate(at, count, scores)` takes displacements with components of at most
+/// `range`. With one round it evaluates 1 + 2 axes + the steps moved displacements, less one for
+/// each axis that ends at +-range; from 0 by one round: US 2008/0037845, 0117. Repeated, it stops
+/// where no axis moves any more. `current`: start and its score. Returns evaluations.
+template <class Evaluate>
+LARCH_HD uint32_t conjugate_directions(Candidate& current, int axes, int range, int rounds,
+                                       const Ranking& ranking, Evaluate&& evaluate) {
+  uint32_t evaluations = 0;
+  int settled = 0;  // axes along which the current displacement is the best
+  for (int turn = 0; turn < rounds * axes && settled < axes; ++turn) {
+    const int axis = turn % axes;
+    Vec3i at[2] = {current.at, current.at};
+    Score scores[2] = {};
+    int direction[2] = {1, -1};
+    int count = 0;
+    if (current.at[axis] < range) at[count++][axis] = current.at[axis] + 1;
+    if (current.at[axis] > -range) {
+      direction[count] = -1;
+      at[count++][axis] = current.at[axis] - 1;
+    }
+    evaluate(at, count, scores);
+    evaluations += static_cast<uint32_t>(count);
+    int towards = -1;
+    for (int i = 0; i < count; ++i) {
+      const Score& least = towards < 0 ? current.score : scores[towards];
+      if (ranking.is_better(scores[i], least)) towards = i;
+    }
+    if (towards < 0) {
+      ++settled;
+      continue;
+    }
+    settled = 1;
+    const int step = direction[towards];
+    current = {at[towards], scores[towards]};
+    while (current.at[axis] != step * range) {
+      Candidate next = current;
+      next.at[axis] += step;
+      evaluate(&next.at, 1, &next.score);
+      ++evaluations;
+      if (!ranking.is_better(next.score, current.score)) break;
+      current = next;
+    }
+  }
+  return evaluations;
+}
+
+/// Whole numbers that a quadratic is fitted from: sums over (2 r + 1)^2 points (x, y) around the
+/// origin of q, their similarities, times x, y, x^2 - m, x y and y^2 - m, with m the mean of x^2:
+/// these are orthogonal, so that each sum is a coefficient but for a constant.
+struct QuadraticSums {
+  int64_t x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+  LARCH_HD void add(int32_t i, int32_t j, int32_t radius, int64_t q) {
+    const int32_t mean = radius * (radius + 1) / 3;
+    x += i * q;
+    y += j * q;
+    xx += (i * i - mean) * q;
+    xy += i * j * q;
+    yy += (j * j - mean) * q;
+  }
+};
+
+/// An optimum between lattice points, in 2^-16 of their step.
+struct Optimum {
+  bool found = false;
+  int64_t x = 0, y = 0;
+};
+
+LARCH_HD int64_t rounded_quotient(SignedWide numerator, SignedWide denominator) {  // both above 0
+  return static_cast<int64_t>((numerator + denominator / 2) / denominator);
+}
+LARCH_HD int64_t signed_quotient(SignedWide numerator, SignedWide denominator, int64_t most) {
+  const bool is_negative = (numerator < 0) != (denominator < 0);
+  const SignedWide n = numerator < 0 ? -numerator : numerator;
+  const SignedWide d = denominator < 0 ? -denominator : denominator;
+  const int64_t size = n / d >= most ? most : rounded_quotient(n, d);
+  return is_negative ? -size : size;
+}
+
+/// The top of the least-squares quadratic through similarities at (2 r + 1)^2 points, r = 2 (or 5)
+/// so that r (r + 1) / 3 is whole; not found where the quadratic has no top. In whole numbers: with
+/// the sums' norms a = sum of x^2, c = sum of (x^2 - m)^2, e = sum of x^2 y^2, the top is at
+/// x = (c e / a) (c Sxy Sy - 2 e Syy Sx) / (4 e^2 Sxx Syy - c^2 Sxy^2), and y alike.
+LARCH_HD Optimum quadratic_top(QuadraticSums sums, int32_t radius) {
+  // Of more than 38 bits the lowest are left out, so that products fit into 127.
+  int64_t most = 0;
+  const int64_t all[5] = {sums.x, sums.y, sums.xx, sums.xy, sums.yy};
+  for (int i = 0; i < 5; ++i) {
+    const int64_t size = all[i] < 0 ? -all[i] : all[i];
+    if (size > most) most = size;
+  }
+  int64_t scale = 1;
+  while (most / scale >= (int64_t{1} << 38)) scale *= 2;
+  const SignedWide x = sums.x / scale, y = sums.y / scale, xx = sums.xx / scale;
+  const SignedWide xy = sums.xy / scale, yy = sums.yy / scale;
+  const int64_t n = 2 * radius + 1, mean = radius * (radius + 1) / 3;
+  int64_t squares = 0, fourths = 0;
+  for (int64_t i = -radius; i <= radius; ++i) {
+    squares += i * i;
+    fourths += (i * i - mean) * (i * i - mean);
+  }
+  const int64_t c = n * fourths, e = squares * squares, ratio = fourths * squares;  // c e / a
+  Optimum top;
+  const SignedWide determinant = 4 * xx * yy * e * e - xy * xy * c * c;
+  if (xx >= 0 || yy >= 0 || determinant <= 0) return top;
+  top.found = true;
+  const int64_t far = int64_t{1} << 32;  // further than anyone asks
+  // ratio <= 2^17, the differences below 2^91: the quotients are taken before the factor 2^16
+  // could overflow.
+  const SignedWide nx = (c * xy * y - 2 * e * yy * x), ny = (c * xy * x - 2 * e * xx * y);
+  top.x = signed_quotient(nx * ratio * 65536, determinant, far);
+  top.y = signed_quotient(ny * ratio * 65536, determinant, far);
+  return top;
+}
+
+/// The top of a parabola through values at -1, 0 and 1, in Q16 steps and at most half a step away;
+/// 0 where it has none.
+LARCH_HD int32_t parabola_top(SignedWide before, SignedWide here, SignedWide after) {
+  const SignedWide bend = 2 * (before - 2 * here + after);
+  if (bend >= 0) return 0;
+  return static_cast<int32_t>(signed_quotient((before - after) * 65536, bend, 32768));
+}
+
+/// Q16 pixels of a displacement in units of 1/kUnit pixel, rounded.
+LARCH_HD int32_t q16_of(int32_t units) {
+  const int64_t above = (int64_t{units} << kVectorBits) + kUnit / 2;
+  return static_cast<int32_t>(above >= 0 ? above / kUnit : -((kUnit - 1 - above) / kUnit));
+}
+LARCH_HD Vec3i q16_of(const Vec3i& units) {
+  return {q16_of(units.x), q16_of(units.y), q16_of(units.z)};
+}
+LARCH_HD Vec3i units_of(const Vec3i& q16) {
+  return {units_of(q16.x), units_of(q16.y), units_of(q16.z)};
+}
+
+/// Fits a quadratic to the lattice within `radius` steps of `stride` tenths around (cx, cy) and
+/// gives its top in Q16 tenths from the lattice's origin, at most kFitReach away.
+template <class Block>
+LARCH_HD Optimum fit_around(Block& block, const Vec3i& origin, int cx, int cy, int radius,
+                            int stride) {
+  if (stride == 1) block.fill(origin, cx - radius, cy - radius, cx + radius, cy + radius);
+  QuadraticSums sums;
+  for (int j = -radius; j <= radius; ++j) {
+    for (int i = -radius; i <= radius; ++i) {
+      const int x = cx + i * stride, y = cy + j * stride;
+      if (stride != 1) block.fill(origin, x, y, x, y);
+      const int64_t q = block.similarity(x, y);
+      if (q == kNoSimilarity) return {};
+      sums.add(i, j, radius, q);
+    }
+  }
+  Optimum top = quadratic_top(sums, radius);
+  const int64_t reach = int64_t{kFitReach} << 16;
+  top.x = int64_t{cx} * 65536 + top.x * stride;
+  top.y = int64_t{cy} * 65536 + top.y * stride;
+  top.x = top.x > reach ? reach : top.x < -reach ? -reach : top.x;
+  top.y = top.y > reach ? reach : top.y < -reach ? -reach : top.y;
+  return top;
+}
+
+LARCH_HD int32_t whole_tenths(int64_t q16) {
+  return static_cast<int32_t>((q16 + 32768) >> 16);
+}
+/// Q16 pixels of Q16 tenths.
+LARCH_HD int32_t tenths_to_pixels(int64_t q16) {
+  return static_cast<int32_t>(signed_quotient(q16, 10, int64_t{1} << 40));
+}
+
+/// The best lattice point within half a pixel.
+template <class Block>
+LARCH_HD Candidate best_of_lattice(Block& block, const Vec3i& origin, const Ranking& ranking) {
+  block.fill(origin, -kLatticeHalf, -kLatticeHalf, kLatticeHalf, kLatticeHalf);
+  Candidate best{{0, 0, 0}, block.score(0, 0)};
+  for (int y = -kLatticeHalf; y <= kLatticeHalf; ++y) {
+    for (int x = -kLatticeHalf; x <= kLatticeHalf; ++x) {
+      const Candidate next{{x, y, 0}, block.score(x, y)};
+      if (wins(next, best, ranking)) best = next;
+    }
+  }
+  return best;
+}
+
+/// Scores of points of the lattice around `origin`, in whole pixels or tenths.
+template <class Block>
+struct EvaluateSteps {
+  Block& block;
+  Vec3i origin;  ///< units
+  int32_t step;  ///< units
+  LARCH_HD void operator()(const Vec3i* at, int count, Score* scores) const {
+    Vec3i units[4] = {};
+    for (int i = 0; i < count; ++i) units[i] = origin + at[i] * step;
+    block.evaluate(units, count, scores);
+  }
+};
+
+/// A parabola per axis through the scores one pixel before, at and after the best displacement.
+template <class Block>
+LARCH_HD void parabola_step(Block& block, const SearchPlan& plan, const Ranking& ranking,
+                            const Vec3i& origin, Found& found) {
+  Vec3i top{};
+  for (int axis = 0; axis < plan.axes; ++axis) {
+    Vec3i units[2] = {origin, origin};
+    units[0][axis] -= kUnit;
+    units[1][axis] += kUnit;
+    Score scores[2] = {};
+    block.evaluate(units, 2, scores);
+    found.evaluations += 2;
+    const int64_t q[3] = {ranking.similarity(scores[0]), ranking.similarity(found.whole.score),
+                          ranking.similarity(scores[1])};
+    if (q[0] == kNoSimilarity || q[1] == kNoSimilarity || q[2] == kNoSimilarity) continue;
+    top[axis] = parabola_top(ranking.spread(q[0]), ranking.spread(q[1]), ranking.spread(q[2]));
+  }
+  found.vector = q16_of(origin) + top;
+  found.units = units_of(found.vector);
+}
+
+/// Conjugate directions at tenths of a pixel from the best whole-pixel displacement.
+template <class Block>
+LARCH_HD Candidate search_tenths(Block& block, const SearchPlan& plan, const Ranking& ranking,
+                                 const Vec3i& origin, Found& found) {
+  Candidate best{{0, 0, 0}, found.whole.score};
+  found.evaluations += conjugate_directions(best, plan.axes, kLatticeHalf, plan.rounds, ranking,
+                                            EvaluateSteps<Block>{block, origin, kTenth});
+  return best;
+}
+
+/// The fraction of a pixel at the best whole-pixel displacement, found.whole.
+template <class Block>
+LARCH_HD void search_fraction(Block& block, const SearchPlan& plan, const Ranking& ranking,
+                              Found& found) {
+  const Vec3i origin = (plan.centre + found.whole.at) * kUnit;
+  found.units = origin;
+  found.vector = q16_of(origin);
+  if (plan.subpixel == SubPixel::kNone) return;
+  if (plan.subpixel == SubPixel::kParabola) {
+    parabola_step(block, plan, ranking, origin, found);
+    return;
+  }
+  Candidate best;
+  Optimum top;
+  if (plan.axes > 2 || plan.subsearch == SubSearch::kCds || plan.subsearch == SubSearch::kFast) {
+    best = search_tenths(block, plan, ranking, origin, found);
+    if (plan.axes == 2 && plan.subsearch == SubSearch::kFast) {
+      top = fit_around(block, origin, best.at.x, best.at.y, 2, 2);
+    }
+  } else {
+    best = best_of_lattice(block, origin, ranking);
+    if (plan.subsearch == SubSearch::kFit) {
+      top = fit_around(block, origin, best.at.x, best.at.y, kLatticeHalf, 1);
+      const int cx = whole_tenths(top.x), cy = whole_tenths(top.y);
+      if (top.found && (cx != best.at.x || cy != best.at.y)) {
+        top = fit_around(block, origin, cx, cy, kLatticeHalf, 1);
+      }
+    }
+  }
+  found.evaluations += block.filled();
+  found.units = origin + best.at * kTenth;
+  found.vector = q16_of(found.units);
+  if (top.found) {
+    found.vector = q16_of(origin) + Vec3i{tenths_to_pixels(top.x), tenths_to_pixels(top.y), 0};
+    found.units = units_of(found.vector);
+  }
+}
+
+/// Whether the displacement found by conjugate directions is distinct from those five pixels away
+/// (fewer in smaller windows); four, or six in a volume, of which those in the window count.
+template <class Block>
+LARCH_HD int64_t base_of_cds(Block& block, const SearchPlan& plan, const Ranking& ranking,
+                             const Candidate& best) {
+  const int32_t far = plan.range < 5 ? plan.range : 5;
+  int64_t base[6] = {};
+  int count = 0;
+  for (int axis = 0; axis < plan.axes; ++axis) {
+    Vec3i at[2] = {best.at, best.at};
+    int inside = 0;
+    if (best.at[axis] + far <= plan.range) at[inside++][axis] = best.at[axis] + far;
+    if (best.at[axis] - far >= -plan.range) at[inside++][axis] = best.at[axis] - far;
+    Score scores[2] = {};
+    EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, inside, scores);
+    for (int i = 0; i < inside; ++i) {
+      const int64_t q = ranking.similarity(scores[i]);
+      if (q == kNoSimilarity) continue;
+      int place = count++;
+      for (; place > 0 && base[place - 1] > q; --place) base[place] = base[place - 1];
+      base[place] = q;
+    }
+  }
+  return count == 0 ? kNoSimilarity : base[(count - 1) / 2];
+}
+
+/// The whole search of a block.
+template <class Block>
+LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking& ranking) {
+  Found found;
+  int64_t base = kNoSimilarity;
+  bool has_rival = false;
+  if (plan.search == Search::kFull) {
+    const Window window = block.window(plan, ranking);
+    found.whole = window.best;
+    found.at_start = window.at_start;
+    found.evaluations = window.evaluations;
+    base = window.base;
+    has_rival = window.has_rival;
+  } else {
+    const EvaluateSteps<Block> evaluate{block, plan.centre * kUnit, kUnit};
+    found.whole.at = plan.start;
+    evaluate(&found.whole.at, 1, &found.whole.score);
+    found.at_start = found.whole.score;
+    found.evaluations = 1 + conjugate_directions(found.whole, plan.axes, plan.range, plan.rounds,
+                                                 ranking, evaluate);
+    base = base_of_cds(block, plan, ranking, found.whole);
+    has_rival = !ranking.is_distinct(ranking.similarity(found.whole.score), base);
+  }
+  for (int axis = 0; axis < plan.axes; ++axis) {
+    if (magnitude(found.whole.at[axis]) >= plan.range) found.at_edge = true;
+  }
+  const int64_t peak = ranking.similarity(found.whole.score);
+  found.confidence = ranking.confidence(peak, base);
+  found.is_unreliable = has_rival || found.at_edge || peak == kNoSimilarity;
+  search_fraction(block, plan, ranking, found);
+  return found;
+}
+
+}  // namespace larch::dsa
