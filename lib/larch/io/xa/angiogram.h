@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "larch/data/grid.h"
+
+namespace larch {
+
+/// Frames `first` to `last`, both included, counted from 0 (DICOM counts from 1).
+struct FrameSpan {
+  int first = 0, last = 0;
+};
+
+/// What the file says about the relation of stored values to the intensity of the X-rays
+/// (PS3.3, C.8.7.1.1.2).
+enum class PixelIntensity : uint8_t {
+  kUnknown,  ///< it does not say it
+  kLinear,   ///< LIN
+  kLog,      ///< LOG
+  kDisplay,  ///< DISP: made for looking at
+};
+
+/// MaskOperation of a Mask Subtraction Sequence (PS3.3, C.7.6.10).
+enum class MaskOperation : uint8_t {
+  kNone,        ///< NONE: nothing is subtracted
+  kAverage,     ///< AVG_SUB: the mean of the mask frames is subtracted
+  kTid,         ///< TID: the frame `tid_offset` frames before is subtracted
+  kReverseTid,  ///< REV_TID: the mask runs backwards while the frames run forwards
+};
+
+/// One item of a Mask Subtraction Sequence.
+struct MaskItem {
+  MaskOperation operation = MaskOperation::kNone;
+  std::vector<FrameSpan> ranges{};  ///< the contrast frames; empty: those that the standard implies
+  std::vector<int> mask_frames{};   ///< of AVG_SUB, counted from 0
+  int contrast_averaging = 1;       ///< AVG_SUB: contrast frames that are averaged, from each on
+  int tid_offset = 1;               ///< mask frame = frame - tid_offset; negative: a later frame
+  /// MaskSubPixelShift in pixels; z is 0. x along columns, y along rows: the file has them the
+  /// other way round. Positive: the mask is moved to the right and down before it is subtracted, so
+  /// that the pull displacement of larch/dsa is its negative.
+  Vec3d shift_px{};
+  std::string explanation{};
+};
+
+/// The part of the picture that the collimator leaves, by the shutter of the file
+/// (PS3.3, C.7.6.11); coordinates in pixels from 0, both ends inside.
+struct Shutter {
+  bool has_rectangle = false, has_circle = false;
+  int left = 0, right = 0, upper = 0, lower = 0;  ///< first and last column and row that show
+  double centre_x = 0, centre_y = 0, radius = 0;
+  std::vector<std::array<int, 2>> polygon{};  ///< corners (x, y); empty: none
+
+  bool is_given() const { return has_rectangle || has_circle || !polygon.empty(); }
+  /// Whether a pixel shows: inside of all the shapes that are given.
+  bool shows(int x, int y) const;
+};
+
+/// An element of a DICOM file that a derived file takes over as it is.
+struct CopiedElement {
+  uint16_t group = 0, element = 0;
+  std::array<char, 2> vr{};
+  std::string value;  ///< bytes of even length, little-endian
+};
+
+/// A sequence of pictures before anything of its pixels is read: an X-ray angiogram, or frames of
+/// another format, for which all that only DICOM knows is as it stands here.
+struct Angiogram {
+  std::string path{};
+  bool is_dicom = false;
+  Grid grid{};  ///< of one frame, size.z is 1; ImagerPixelSpacing is that of the detector's plane
+  bool has_spacing = false;        ///< the file gives it; otherwise it is 1
+  bool has_world = false;          ///< the file gives origin and direction
+  int64_t frames = 1;              ///< at least 1
+  std::vector<double> times_ms{};  ///< of each frame; empty: not known
+  double display_rate_hz = 0;      ///< RecommendedDisplayFrameRate; 0: not given
+
+  // Stored values: the reader gives pixel = stored value - least_stored, which is 0 to 2^bits - 1.
+  int bits = 16;             ///< BitsStored; of other formats the fewest of 8, 10, 12, 14, 16 that
+                             ///< hold all values
+  int32_t least_stored = 0;  ///< -2^(bits-1) for signed pixels, otherwise 0
+  bool is_monochrome1 = false;
+  PixelIntensity intensity = PixelIntensity::kUnknown;
+  /// PixelIntensityRelationshipSign: 1: larger values mean more X-rays, -1: fewer, 0: not given.
+  int intensity_sign = 0;
+  /// What Modality LUT or rescaling make of each pixel, by its number; empty: they change nothing.
+  /// For `kLog` it leads back to the intensity, so that differences are made without it.
+  std::vector<float> modality{};
+  bool is_lossy = false;  ///< the pixels were compressed with loss at some time
+
+  Shutter shutter{};
+  std::vector<MaskItem> masks{};
+  /// Why `masks` cannot be used, as a whole message; whoever uses them throws it as InputError.
+  /// Empty: each item agrees with the file.
+  std::string mask_problem{};
+  /// RecommendedViewingMode: SUB (true) or NAT, or not given.
+  bool is_viewed_subtracted = false;
+  std::vector<std::string> warnings{};  ///< what the user should know, naming the file
+
+  // For what is derived from it; empty for other formats than DICOM.
+  std::string modality_name{}, sop_class_uid{}, sop_instance_uid{}, study_uid{}, series_uid{};
+  std::string series_description{}, image_type{};
+  std::vector<CopiedElement> copied{};  ///< patient, study, acquisition, calibration
+};
+
+}  // namespace larch

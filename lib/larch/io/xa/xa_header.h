@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "larch/io/xa/angiogram.h"
+
+namespace larch {
+
+/// Window for looking at stored values.
+struct XaWindow {
+  double centre = 0, width = 1;
+};
+
+/// What the header of a multi-frame X-Ray Angiographic image says beside size, frames and times.
+struct XaHeader {
+  bool is_derived = false;  ///< DERIVED\SECONDARY, otherwise ORIGINAL\PRIMARY
+  int bits = 16;            ///< stored, of 16
+  PixelIntensity intensity = PixelIntensity::kLinear;
+  int intensity_sign = 1;
+  std::string series_description{}, derivation{};
+  std::vector<MaskItem> masks{};  ///< empty: no Mask Subtraction Sequence
+  /// Window over stored values; without it the writer takes one from the values, from their 1st to
+  /// their 99th percentile.
+  std::optional<XaWindow> window{};
+  /// Decides the UIDs of instance and series (and of the study, if there is none): the sha256 of
+  /// input and configuration, so that the same run gives the same file.
+  std::string identity{};
+  std::string study_uid{};                                             ///< empty: from `identity`
+  std::string source_class_uid{}, source_instance_uid{};               ///< SourceImageSequence
+  bool is_lossy = false;                                               ///< of the source
+  double display_rate_hz = 0;                                          ///< 0: not written
+  std::vector<CopiedElement> copied{};                                 ///< of the source
+  std::string patient_name = "Larch^Made", patient_id = "larch-made";  ///< if none are copied
+};
+
+/// The header of a sequence that was made from `source`: its patient, study and acquisition, a
+/// series of its own, a reference to the source, no masks. Of a source that is not DICOM: with
+/// empty patient and study data. `derivation`: what was done, in a sentence. `is_log`: the
+/// differences are of logarithms.
+XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
+                           const std::string& derivation, bool is_log);
+
+}  // namespace larch
