@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/digest.h"
+#include "larch/core/error.h"
+#include "larch/phantom/angiogram.h"
+#include "larch/phantom/portable_math.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::phantom;
+
+AngiogramConfig small() {
+  AngiogramConfig config;
+  config.size = {96, 80};
+  config.frames = 6;
+  config.mask_frames = 2;
+  return config;
+}
+
+std::string digest(const Angiogram& a, int threads) {
+  Sha256 sha;
+  for (int frame = 0; frame < a.config.frames; ++frame) {
+    const auto stored = stored_frame(a, frame, threads);
+    const auto field = true_field_px(a, frame, threads);
+    const auto labels = vessel_labels(a, frame, 0.02, threads);
+    sha.update(stored.data(), stored.size() * sizeof(uint16_t));
+    sha.update(field.data(), field.size() * sizeof(Vec3f));
+    sha.update(labels.data(), labels.size());
+  }
+  return hex(sha.digest());
+}
+
+struct Moments {
+  double mean = 0, variance = 0, skewness = 0;
+};
+Moments moments_of(const std::vector<double>& values) {
+  Moments m;
+  const auto n = static_cast<double>(values.size());
+  for (const double v : values) m.mean += v / n;
+  double third = 0;
+  for (const double v : values) {
+    const double d = v - m.mean;
+    m.variance += d * d / n;
+    third += d * d * d / n;
+  }
+  m.skewness = third / std::pow(m.variance, 1.5);
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("portable functions agree with the mathematical library") {
+  for (double x = -30; x < 30; x += 0.37) {
+    CHECK(exp_of(x) == Approx(std::exp(x)).epsilon(1e-14));
+    CHECK(log_of(std::exp(x)) == Approx(std::log(std::exp(x))).margin(1e-14).epsilon(1e-14));
+    CHECK(sine_of_turns(x) == Approx(std::sin(2 * M_PI * (x - std::floor(x)))).margin(2e-15));
+    CHECK(cosine_of_turns(x) == Approx(std::cos(2 * M_PI * (x - std::floor(x)))).margin(3e-14));
+  }
+  CHECK(exp_of(-1000) == 0);
+  CHECK(std::isfinite(exp_of(1000)));
+}
+
+TEST_CASE("Poisson draws have mean, variance and skewness of their distribution") {
+  for (const double mean : {0.5, 4.0, 29.0, 31.0, 200.0, 10000.0}) {
+    std::vector<double> values(200000);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = draw_poisson(mean, 1, 2, i);
+    const Moments m = moments_of(values);
+    INFO("mean " << mean);
+    CHECK(std::fabs(m.mean - mean) < 4 * std::sqrt(mean / 200000));
+    CHECK(m.variance == Approx(mean).epsilon(0.02));
+    CHECK(m.skewness == Approx(1 / std::sqrt(mean)).margin(0.025));
+    CHECK(*std::min_element(values.begin(), values.end()) >= 0);
+  }
+  CHECK(draw_poisson(0, 1, 2, 3) == 0);
+}
+
+TEST_CASE("an angiogram depends on seeds and number, not on the threads") {
+  const std::string first = digest(make_angiogram(small(), 0, 0, 1), 1);
+  CHECK(first == digest(make_angiogram(small(), 0, 0, 3), 3));
+  CHECK(first == "138b11eda16005e6ac6eccf7b1dae66a97f77a4caeb12de1ec2e2d0b0e376624");
+  CHECK(first != digest(make_angiogram(small(), 0, 1, 2), 2));
+  CHECK(first != digest(make_angiogram(small(), 1, 0, 2), 2));
+}
+
+TEST_CASE("another noise seed changes the noise alone") {
+  AngiogramConfig config = small();
+  const Angiogram a = make_angiogram(config, 0, 0, 2);
+  config.noise_seed = 1;
+  const Angiogram b = make_angiogram(config, 0, 0, 2);
+  CHECK((stored_frame(a, 0, 2) != stored_frame(b, 0, 2)));
+  CHECK((stored_frame(a, 0, 2) != stored_frame(a, 1, 2)));
+  CHECK((a.anatomy.coefficients == b.anatomy.coefficients));
+  CHECK((true_field_px(a, 5, 2) == true_field_px(b, 5, 2)));
+  CHECK((vessel_labels(a, 4, 0.02, 2) == vessel_labels(b, 4, 0.02, 2)));
+}
+
+TEST_CASE("the body at x in a frame is at x + d(x) in the mask") {
+  AngiogramConfig config = small();
+  config.course = Course::kConstant;
+  config.translation_px = {3, -2};
+  config.amplitude_px = 0;
+  config.vessels = 0;
+  config.electronic = 0;
+  config.photons = 1e7;  // hardly any noise
+  config.bits = 16;
+  const Angiogram a = make_angiogram(config, 3, 1, 2);
+  const auto mask = stored_frame(a, 0, 2), moved = stored_frame(a, 2, 2);
+  const auto field = true_field_px(a, 2, 2);
+  CHECK(true_field_px(a, 0, 2)[500] == Vec3f{0, 0, 0});
+  int differences = 0;
+  for (int y = 5; y < 75; ++y) {
+    for (int x = 5; x < 90; ++x) {
+      REQUIRE(field[static_cast<size_t>(y * 96 + x)] == Vec3f{3, -2, 0});
+      const int difference =
+          moved[static_cast<size_t>(y * 96 + x)] - mask[static_cast<size_t>((y - 2) * 96 + x + 3)];
+      differences += std::abs(difference) > 40;  // 12 800 per factor e: 0.3 %
+    }
+  }
+  CHECK(differences == 0);
+}
+
+TEST_CASE("the smooth motion keeps its amplitude and wavelength") {
+  AngiogramConfig config = small();
+  config.size = {512, 512};
+  config.course = Course::kConstant;
+  config.amplitude_px = 5;
+  double longest = 0, steepest = 0;
+  for (int number = 0; number < 5; ++number) {
+    const auto field = true_field_px(make_angiogram(config, 0, number, 2), 2, 2);
+    for (size_t i = 1; i < field.size(); ++i) {
+      longest = std::max<double>(longest, std::max(std::fabs(field[i].x), std::fabs(field[i].y)));
+      if (i % 512 == 0) continue;
+      steepest = std::max<double>(steepest, std::fabs(field[i].x - field[i - 1].x));
+    }
+  }
+  CHECK(longest <= 5);
+  CHECK(longest > 2.5);
+  CHECK(steepest < 2 * M_PI * 5 / 384);
+}
+
+TEST_CASE("noise is that of the photons, and can be correlated at equal strength") {
+  AngiogramConfig config = small();
+  config.contrast = 0;
+  config.vessels = 0;
+  config.electronic = 0;
+  const auto spread = [&] {
+    const auto stored = stored_frame(make_angiogram(config, 0, 0, 2), 0, 2);
+    std::vector<double> values(stored.begin(), stored.end());
+    return std::sqrt(moments_of(values).variance);
+  };
+  CHECK(spread() == Approx(8.0).epsilon(0.03));  // 800 x 1 %
+  config.noise_blur_px = 0.5;
+  CHECK(spread() == Approx(8.0).epsilon(0.05));
+  config.noise_blur_px = 0;
+  config.photons = 2500;
+  CHECK(spread() == Approx(16.0).epsilon(0.03));
+}
+
+TEST_CASE("contrast agent comes after the mask and lowers what is stored") {
+  AngiogramConfig config = small();
+  config.frames = 12;
+  config.amplitude_px = 0;
+  config.vessel_attenuation = 0.2;
+  const Angiogram a = make_angiogram(config, 0, 0, 2);
+  const auto count = [&](int frame) {
+    const auto labels = vessel_labels(a, frame, 0.05, 2);
+    return std::count(labels.begin(), labels.end(), 1);
+  };
+  CHECK(count(0) == 0);
+  CHECK(count(1) == 0);
+  CHECK(count(8) > 100);
+  const auto mask = stored_frame(a, 0, 2), filled = stored_frame(a, 8, 2);
+  const auto labels = vessel_labels(a, 8, 0.5, 2);
+  double sum = 0, pixels = 0;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    if (labels[i] == 0) continue;
+    sum += mask[i] - filled[i];
+    ++pixels;
+  }
+  REQUIRE(pixels > 20);
+  CHECK(sum / pixels > 0.5 * 800);
+}
+
+TEST_CASE("settings of an angiogram that make no sense are refused") {
+  AngiogramConfig config = small();
+  config.frames = 2;
+  CHECK_THROWS_AS(check(config), UsageError);
+  config = small();
+  config.collimator_px = 40;
+  CHECK_THROWS_AS(check(config), UsageError);
+}
