@@ -1,44 +1,80 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+
 #include "larch/app/run_app.h"
+#include "larch/pipeline/angiogram_files.h"
 #include "larch/pipeline/sample_files.h"
 
 namespace {
 
 using namespace larch;
 
-enum class Kind { kOrgans };
+enum class Kind { kOrgans, kAngiography };
 constexpr auto enum_names(Kind*) {
-  return std::to_array<EnumName<Kind>>({{Kind::kOrgans, "organs"}});
+  return std::to_array<EnumName<Kind>>(
+      {{Kind::kOrgans, "organs"}, {Kind::kAngiography, "angiography"}});
 }
+
+/// The keys of organs stand at the top, where they have been before there was another kind.
+struct SamplesConfig {
+  phantom::OrgansConfig organs;
+  phantom::AngiogramConfig angiography;
+  template <class F>
+  void fields(F&& f) {
+    organs.fields(f);
+    f(Field{"angiography", angiography, "of --kind angiography; the other keys are of organs"});
+  }
+};
 
 struct Options {
   OutputDir output_dir;
   Kind kind = Kind::kOrgans;
-  int training = 12;
-  int test = 4;
-  std::string format = "nii.gz";
-  phantom::OrgansConfig config;
+  std::optional<int> training;
+  std::optional<int> test;
+  std::optional<int> cases;
+  std::optional<std::string> format;
+  bool truth = true;
+  SamplesConfig config;
 
   template <class F>
   void fields(F&& f) {
     f(Field{"output-dir,o", output_dir, "folder for images, labels and lists"}.required(),
-      Field{"kind", kind, "what is in the images"},
-      Field{"training", training, "number of cases in train.tsv", 1, 10000},
-      Field{"test", test, "number of cases in test.tsv", 0, 10000},
+      Field{"kind", kind, "organs: volumes to train on; angiography: X-ray sequences that move"},
+      Field{"training", training, "organs: number of cases in train.tsv; default 12", 1, 10000},
+      Field{"test", test, "organs: number of cases in test.tsv; default 4", 0, 10000},
+      Field{"cases", cases, "angiography: number of sequences; default 1", 1, 10000},
       Field{"format", format,
-            "ending of the image files, such as nii.gz, nrrd or mha; or dicom: series of slices"});
+            "ending of the image files, such as nii.gz (default of organs), nrrd or mha (default "
+            "of angiography); or dicom: series of slices"},
+      Field{"truth", truth, "angiography: write true motion and vessels too"});
   }
-  pipeline::SampleRequest request() const { return {output_dir, training, test, format, config}; }
-  void check() const { pipeline::check(request()); }
+  pipeline::SampleRequest organs() const {
+    return {output_dir, training.value_or(12), test.value_or(4), format.value_or("nii.gz"),
+            config.organs};
+  }
+  pipeline::AngiogramRequest angiograms() const {
+    return {output_dir, cases.value_or(1), format.value_or("mha"), truth, config.angiography};
+  }
+  void check() const {
+    const bool is_organs = kind == Kind::kOrgans;
+    if (is_organs ? cases.has_value() : training || test) {
+      throw UsageError(is_organs ? "--cases is of --kind angiography; give --training and --test"
+                                 : "--training and --test are of --kind organs; give --cases");
+    }
+    is_organs ? pipeline::check(organs()) : pipeline::check(angiograms());
+  }
 };
 
 Outputs run(const Options& options, Context& context) {
-  return pipeline::make_samples(options.request(), context);
+  return options.kind == Kind::kOrgans ? pipeline::make_samples(options.organs(), context)
+                                       : pipeline::make_angiograms(options.angiograms(), context);
 }
 
 Plan plan(const Options& options, const Context&, const CaseWriter&) {
-  return pipeline::plan_samples(options.request());
+  return options.kind == Kind::kOrgans ? pipeline::plan_samples(options.organs())
+                                       : pipeline::plan_angiograms(options.angiograms());
 }
 
 }  // namespace
@@ -46,17 +82,23 @@ Plan plan(const Options& options, const Context&, const CaseWriter&) {
 int main(int argc, char** argv) {
   AppInfo info;
   info.name = "make-samples";
-  info.summary = "Make sample volumes with known truth.";
+  info.summary = "Make sample volumes and sequences with known truth.";
   info.description =
-      "Each image shows a body with an organ (label 1) and a distractor of the same mean "
+      "organs: each image shows a body with an organ (label 1) and a distractor of the same mean "
       "intensity, so that no threshold finds the organ; a bright column, a cavity, noise and a "
       "smooth intensity field. The folder gets images/, labels/, train.tsv, test.tsv, dataset.json "
       "and labels.tsv; with --format dicom, images/ has a folder per case and the label maps are "
-      "NIfTI. The same seed gives the same files, and with other --axes the same voxels in another "
-      "order.";
+      "NIfTI.\n\n"
+      "angiography: each sequence shows a body at rest (the mask frames), then moving while a "
+      "contrast agent passes through vessels, with the noise of X-ray photons. The folder gets "
+      "images/ and, unless --truth=false, fields/ (the true motion in mm of every pixel and frame, "
+      "by which the mask is read), labels/ (vessels), truth/ (the same as formulas, JSON) and "
+      "cases.tsv.\n\n"
+      "The same seed gives the same files, and with other --axes the same voxels in another order.";
   info.examples = {"make-samples --output-dir samples",
                    "make-samples --output-dir large --size 128,128,80 --spacing_mm 1,1,1.5 "
                    "--training 40 --seed 7",
-                   "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15"};
+                   "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15",
+                   "make-samples --output-dir cine --kind angiography --angiography.frames 12"};
   return run_app<Options>(info, argc, argv, run, plan);
 }

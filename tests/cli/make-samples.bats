@@ -124,7 +124,7 @@ PY
   run "$BIN/make-samples" --output-dir s --size 18,1,16
   [ "$status" -eq 2 ]
   [[ "$output" == *"at least 16"* ]]
-  run "$BIN/make-samples" --output-dir s --kind angiography
+  run "$BIN/make-samples" --output-dir s --kind livers
   [ "$status" -eq 2 ]
   [[ "$output" == *organs* ]]
 }
@@ -132,5 +132,69 @@ PY
 @test "make-samples leaves no half set behind when the disk is full" {
   run bash -c "ulimit -f 4; exec '$BIN/make-samples' --output-dir s --training 1 --test 1"
   [ "$status" -eq 6 ]
+  [ ! -e s ]
+}
+
+CINE="--kind angiography --angiography.size 64,48 --angiography.frames 5 --angiography.mask_frames 2"
+
+@test "make-samples --kind angiography: frames, true motion in mm, vessels and the same as formulas" {
+  run "$BIN/make-samples" --output-dir s $CINE --cases 2 --angiography.amplitude_px 3 --angiography.rotation_deg 1
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(cat s/cases.tsv)" = "$(printf 'image\tfield\tlabel\ttruth\nimages/case_000.mha\tfields/case_000.mha\tlabels/case_000.mha\ttruth/case_000.json\nimages/case_001.mha\tfields/case_001.mha\tlabels/case_001.mha\ttruth/case_001.json')" ]
+  run /usr/bin/python3 - <<'PY'
+import json, zlib, numpy
+def read(path, kind):
+    head, _, body = open(path, "rb").read().partition(b"ElementDataFile = LOCAL\n")
+    body = zlib.decompress(body) if b"CompressedData = True" in head else body
+    return head.decode(), numpy.frombuffer(body, kind)
+head, field = read("s/fields/case_001.mha", "<f4")
+assert "DimSize = 64 48 5" in head and "ElementNumberOfChannels = 2" in head, head
+field = field.reshape(5, 48, 64, 2)
+assert not field[:2].any() and field[2:].any()
+truth = json.load(open("s/truth/case_001.json"))
+settings, share = truth["settings"], truth["shares"][3]
+y, x = numpy.mgrid[0:48, 0:64].astype(float)
+def wave(name, axis):
+    return sum(numpy.sin(2 * numpy.pi * (w["turns_per_px"][0] * x + w["turns_per_px"][1] * y + w["phase_turns"][axis]))
+               for w in truth[name]) / 3
+angle = numpy.radians(share["breathing"] * settings["rotation_deg"])
+u, v = x - 31.5, y - 23.5
+turned = (numpy.cos(angle) * u - numpy.sin(angle) * v - u, numpy.sin(angle) * u + numpy.cos(angle) * v - v)
+for axis in (0, 1):
+    d = (share["breathing"] * (settings["translation_px"][axis] + 3 * wave("waves", axis)) + turned[axis] +
+         share["swallow"] * 3 * wave("swallow", axis))
+    assert numpy.abs(d * 0.3 - field[3, :, :, axis]).max() < 1e-6
+assert set(numpy.unique(read("s/labels/case_001.mha", "u1")[1])) <= {0, 1}
+head, image = read("s/images/case_001.mha", "<u2")
+assert 0 < image.min() and image.max() < 4095, (image.min(), image.max())
+PY
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "make-samples --kind angiography: same seed, same files, for any number of threads; other noise over the same motion" {
+  "$BIN/make-samples" --output-dir a $CINE --threads 1
+  "$BIN/make-samples" --output-dir b $CINE --threads 2
+  "$BIN/make-samples" --output-dir c $CINE --angiography.noise_seed 1
+  "$BIN/make-samples" --output-dir d $CINE --truth=false --format nrrd
+  for f in images/case_000.mha fields/case_000.mha labels/case_000.mha truth/case_000.json; do cmp "a/$f" "b/$f"; done
+  ! cmp -s a/images/case_000.mha c/images/case_000.mha
+  cmp a/fields/case_000.mha c/fields/case_000.mha
+  [ "$(cd d && find . -type f ! -name larch.json)" = ./images/case_000.nrrd ]
+}
+
+@test "make-samples: flags of one kind are refused for the other" {
+  run "$BIN/make-samples" --output-dir s $CINE --training 3
+  [ "$status" -eq 2 ]
+  [[ "$output" == *--cases* ]]
+  run "$BIN/make-samples" --output-dir s --cases 3
+  [ "$status" -eq 2 ]
+  [[ "$output" == *--training* ]]
+  run "$BIN/make-samples" --output-dir s --kind angiography --angiography.frames 5 --angiography.mask_frames 5
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"at least one more"* ]]
+  run "$BIN/make-samples" --output-dir s $CINE --format png
+  [ "$status" -eq 2 ]
   [ ! -e s ]
 }

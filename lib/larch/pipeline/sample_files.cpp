@@ -3,7 +3,6 @@
 #include "larch/pipeline/sample_files.h"
 
 #include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,51 +16,31 @@
 #include "larch/files/file.h"
 #include "larch/io/dicom/dicom_write.h"
 #include "larch/io/image/image.h"
+#include "larch/pipeline/sample_folder.h"
 
 namespace larch::pipeline {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::string case_name(int number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "case_%03d", number);
-  return text;
-}
 
 /// The image of a case below the folder: a file, or the folder of a DICOM series.
 std::string image_name(const SampleRequest& request, int number) {
-  return "images/" + case_name(number) + (request.is_dicom() ? "" : "." + request.format);
+  return "images/" + sample_case_name(number) + (request.is_dicom() ? "" : "." + request.format);
 }
 
 std::string label_name(const SampleRequest& request, int number) {
-  return "labels/" + case_name(number) + "." + (request.is_dicom() ? "nii.gz" : request.format);
+  return "labels/" + sample_case_name(number) + "." +
+         (request.is_dicom() ? "nii.gz" : request.format);
 }
 
-/// "samples" and "samples/" give the same names.
-std::string in_folder(const SampleRequest& request, const std::string& name) {
-  return (fs::path(request.folder) / name).string();
-}
-
-/// Makes the folders for images and labels; when the last owner goes, those that are still empty
-/// are taken away again.
-std::shared_ptr<void> make_folders(const SampleRequest& request) {
-  std::vector<std::string> folders{in_folder(request, "images"), in_folder(request, "labels")};
+/// The folders of images and labels, and of each DICOM series.
+std::vector<std::string> folders_of(const SampleRequest& request) {
+  std::vector<std::string> folders{in_folder(request.folder, "images"),
+                                   in_folder(request.folder, "labels")};
   for (int i = 0; request.is_dicom() && i < request.cases(); ++i) {
-    folders.push_back(in_folder(request, image_name(request, i)));
+    folders.push_back(in_folder(request.folder, image_name(request, i)));
   }
-  const auto remove_empty = [folders](void*) {
-    std::error_code ignored;
-    for (auto it = folders.rbegin(); it != folders.rend(); ++it) fs::remove(*it, ignored);
-  };
-  std::shared_ptr<void> owner(nullptr, remove_empty);
-  for (const std::string& folder : folders) {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) throw OutputError("cannot make folder '" + folder + "': " + error.message());
-  }
-  return owner;
+  return folders;
 }
 
 /// Lists of the cases [begin, end): lines of a TSV, and objects of a Decathlon dataset.json.
@@ -103,12 +82,12 @@ void add_dicom_series(const SampleRequest& request, int number, uint64_t seed,
   const std::string text = "make-samples " + std::to_string(seed) + " " + std::to_string(number) +
                            " " + detail::json_text(config::to_json(request.config));
   const DicomSeriesNames names{"Larch^Sample",
-                               case_name(number),
+                               sample_case_name(number),
                                "make-samples, seed " + std::to_string(seed),
                                dicom_uid(text + " study"),
                                dicom_uid(text + " series"),
                                dicom_uid(text + " frame")};
-  const std::string folder = in_folder(request, image_name(request, number));
+  const std::string folder = in_folder(request.folder, image_name(request, number));
   for (int slice = 0; slice < request.config.size[2]; ++slice) {
     char name[32];
     std::snprintf(name, sizeof name, "/%04d.dcm", slice + 1);
@@ -128,10 +107,10 @@ void add_case(const SampleRequest& request, int number, const Context& context, 
   if (request.is_dicom()) {
     add_dicom_series(request, number, context.seed, image, outputs);
   } else {
-    outputs.add(in_folder(request, image_name(request, number)),
+    outputs.add(in_folder(request.folder, image_name(request, number)),
                 [image](const std::string& path) { write_volume(path, image()); });
   }
-  outputs.add(in_folder(request, label_name(request, number)),
+  outputs.add(in_folder(request.folder, label_name(request, number)),
               [made, image](const std::string& path) {
                 image();
                 write_labelmap(path, made->labels, phantom::organs_label_table());
@@ -153,19 +132,19 @@ void check(const SampleRequest& request) {
 }
 
 Outputs make_samples(const SampleRequest& request, const Context& context) {
-  const auto folders = make_folders(request);
+  const auto folders = make_folders(folders_of(request));
   const int cases = request.cases();
   Outputs outputs;
   for (int i = 0; i < cases; ++i) add_case(request, i, context, outputs);
   const auto add_text = [&](const std::string& name, const std::string& text) {
     // The writers hold the folders, so that these outlive the run.
-    outputs.add(in_folder(request, name),
+    outputs.add(in_folder(request.folder, name),
                 [text, folders](const std::string& path) { write_file(path, text); });
   };
   add_text("train.tsv", tsv(request, 0, request.training));
   if (request.test > 0) add_text("test.tsv", tsv(request, request.training, cases));
   add_text("dataset.json", dataset_json(request));
-  outputs.add(in_folder(request, "labels.tsv"), [](const std::string& path) {
+  outputs.add(in_folder(request.folder, "labels.tsv"), [](const std::string& path) {
     write_label_table(path, phantom::organs_label_table());
   });
   return outputs.metric("cases", cases);
@@ -178,7 +157,7 @@ Plan plan_samples(const SampleRequest& request) {
   plan.memory_bytes = 8 * voxels;
   for (int i = 0; i < request.cases(); ++i) {
     // The image has two bytes per voxel, the label map one.
-    const std::string name = in_folder(request, image_name(request, i));
+    const std::string name = in_folder(request.folder, image_name(request, i));
     plan.files.push_back({name, 3 * voxels, request.format != "nii" && !request.is_dicom()});
   }
   plan.notes.push_back(std::to_string(plan.files.size()) + " cases");

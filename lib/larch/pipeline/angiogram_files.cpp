@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/angiogram_files.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/config/config.h"
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/io/image/image.h"
+#include "larch/io/image/vector_image.h"
+#include "larch/pipeline/sample_folder.h"
+
+namespace larch::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Vessels count as seen from here on: twice the noise of 10 000 photons.
+constexpr double kVisible = 0.02;  // nepers
+
+std::string image_name(const AngiogramRequest& request, int number) {
+  return "images/" + sample_case_name(number) + "." + request.format;
+}
+std::string field_name(int number) {
+  return "fields/" + sample_case_name(number) + ".mha";
+}
+std::string label_name(int number) {
+  return "labels/" + sample_case_name(number) + ".mha";
+}
+std::string truth_name(int number) {
+  return "truth/" + sample_case_name(number) + ".json";
+}
+
+/// The frames one behind the other; the step along the third axis is the time between frames.
+Grid stack_grid(const phantom::AngiogramConfig& config) {
+  Grid grid;
+  grid.size = {config.size[0], config.size[1], config.frames};
+  grid.spacing_mm = {config.spacing_mm, config.spacing_mm, config.frame_ms};
+  return grid;
+}
+
+void write_frames(const std::string& path, const phantom::Angiogram& a, int threads) {
+  Volume<uint16_t> stack(stack_grid(a.config));
+  uint16_t* to = stack.data();
+  for (int frame = 0; frame < a.config.frames; ++frame) {
+    const auto stored = phantom::stored_frame(a, frame, threads);
+    to = std::copy(stored.begin(), stored.end(), to);
+  }
+  write_volume(path, stack);
+}
+
+void write_fields(const std::string& path, const phantom::Angiogram& a, int threads) {
+  VectorField stack(stack_grid(a.config));
+  const auto mm = static_cast<float>(a.config.spacing_mm);
+  int64_t i = 0;
+  for (int frame = 0; frame < a.config.frames; ++frame) {
+    for (const Vec3f& d : phantom::true_field_px(a, frame, threads)) stack[i++] = d * mm;
+  }
+  write_vector_field(path, stack, 2);
+}
+
+void write_vessels(const std::string& path, const phantom::Angiogram& a, int threads) {
+  Volume<uint8_t> stack(stack_grid(a.config));
+  uint8_t* to = stack.data();
+  for (int frame = 0; frame < a.config.frames; ++frame) {
+    const auto labels = phantom::vessel_labels(a, frame, kVisible, threads);
+    to = std::copy(labels.begin(), labels.end(), to);
+  }
+  write_volume(path, stack);
+}
+
+Json waves_json(const std::array<phantom::MotionWave, 3>& waves) {
+  Json list = Json::array();
+  for (const phantom::MotionWave& wave : waves) {
+    list.push_back(
+        {{"turns_per_px", {wave.x, wave.y}}, {"phase_turns", {wave.phase_x, wave.phase_y}}});
+  }
+  return list;
+}
+
+/// The motion as lib/larch/phantom/README.md has it in formulas.
+std::string truth_text(const phantom::Angiogram& a) {
+  const phantom::AngiogramConfig& config = a.config;
+  Json shares = Json::array();
+  for (int frame = 0; frame < config.frames; ++frame) {
+    const phantom::MotionShares share = phantom::motion_shares(config, frame);
+    shares.push_back({{"breathing", share.breathing}, {"swallow", share.swallow}});
+  }
+  Json settings;
+  settings = Json::parse(config::to_json(config).dump());
+  const Json json{
+      {"about", "motion pulls: what is at x in a frame is at x + d(x) in the mask; pixels"},
+      {"seed", a.seed},
+      {"number", a.number},
+      {"mask_frames", "1-" + std::to_string(config.mask_frames)},
+      {"vessel_threshold_nepers", kVisible},
+      {"mean_attenuation_nepers", a.mean_attenuation},
+      {"waves", waves_json(a.waves)},
+      {"swallow", waves_json(a.swallow)},
+      {"shares", shares},
+      {"settings", settings}};
+  return json.dump(2) + "\n";
+}
+
+std::string cases_tsv(const AngiogramRequest& request) {
+  std::string text = "image\tfield\tlabel\ttruth\n";
+  for (int i = 0; i < request.cases; ++i) {
+    text += image_name(request, i) + "\t" + field_name(i) + "\t" + label_name(i) + "\t" +
+            truth_name(i) + "\n";
+  }
+  return text;
+}
+
+/// The files of a case, which is made with the first of them and kept for all.
+void add_case(const AngiogramRequest& request, int number, const Context& context,
+              Outputs& outputs) {
+  const auto made = std::make_shared<phantom::Angiogram>();
+  const int threads = context.threads;
+  const auto add = [&](const std::string& name, auto write) {
+    outputs.add(in_folder(request.folder, name),
+                [=, config = request.config, seed = context.seed](const std::string& path) {
+                  if (made->anatomy.coefficients.empty()) {
+                    *made = phantom::make_angiogram(config, seed, number, threads);
+                  }
+                  write(path, *made, threads);
+                });
+  };
+  add(image_name(request, number), write_frames);
+  if (!request.has_truth) return;
+  add(field_name(number), write_fields);
+  add(label_name(number), write_vessels);
+  add(truth_name(number), [](const std::string& path, const phantom::Angiogram& a, int) {
+    write_file(path, truth_text(a));
+  });
+}
+
+}  // namespace
+
+void check(const AngiogramRequest& request) {
+  phantom::check(request.config);
+  require_image_extension("case." + request.format);
+  require_image_holds("case." + request.format, stack_grid(request.config).size);
+}
+
+Outputs make_angiograms(const AngiogramRequest& request, const Context& context) {
+  std::vector<std::string> names{"images"};
+  if (request.has_truth) names.insert(names.end(), {"fields", "labels", "truth"});
+  for (std::string& name : names) name = in_folder(request.folder, name);
+  const auto folders = make_folders(names);
+  Outputs outputs;
+  for (int i = 0; i < request.cases; ++i) add_case(request, i, context, outputs);
+  if (request.has_truth) {
+    // The writers hold the folders, so that these outlive the run.
+    outputs.add(
+        in_folder(request.folder, "cases.tsv"),
+        [text = cases_tsv(request), folders](const std::string& path) { write_file(path, text); });
+  }
+  return outputs.metric("cases", request.cases);
+}
+
+Plan plan_angiograms(const AngiogramRequest& request) {
+  const int64_t pixels = stack_grid(request.config).voxels();
+  Plan plan;
+  plan.memory_bytes = (request.has_truth ? 20 : 2) * pixels;  // the vectors, twice while written
+  for (int i = 0; i < request.cases; ++i) {
+    const std::string name = in_folder(request.folder, image_name(request, i));
+    // The frames have two bytes per pixel, the vectors eight, the labels one.
+    plan.files.push_back({name, (request.has_truth ? 11 : 2) * pixels, request.format != "nii"});
+  }
+  plan.notes.push_back(std::to_string(plan.files.size()) + " cases");
+  return plan;
+}
+
+}  // namespace larch::pipeline
