@@ -46,9 +46,9 @@ LARCH_HD AxisWeights weights_between(int32_t first, int32_t second, int32_t abov
   return {first, second, whole - above, above, whole};
 }
 
-/// Weights at pixel x of an axis.
-LARCH_HD AxisWeights axis_weights(const FieldAxis& axis, BorderField border, int32_t x) {
-  const int32_t last = axis.count - 1, at = 2 * x;
+/// Weights at half of `at` pixels along an axis, so that centres of blocks are whole numbers.
+LARCH_HD AxisWeights axis_weights_at_half(const FieldAxis& axis, BorderField border, int32_t at) {
+  const int32_t last = axis.count - 1;
   const int32_t least = axis.twice_centre(0), most = axis.twice_centre(last);
   if (at >= least && at < most) {
     int32_t i = static_cast<int32_t>(static_cast<int64_t>(at - least) * last / (most - least));
@@ -68,6 +68,11 @@ LARCH_HD AxisWeights axis_weights(const FieldAxis& axis, BorderField border, int
     return weights_between(end, inner, -limited, pitch);
   }
   return {end, end, 1, 0, 1};
+}
+
+/// Weights at pixel x of an axis.
+LARCH_HD AxisWeights axis_weights(const FieldAxis& axis, BorderField border, int32_t x) {
+  return axis_weights_at_half(axis, border, 2 * x);
 }
 
 /// A vector between centres before it is divided by the sum of its weights.

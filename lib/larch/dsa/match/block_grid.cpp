@@ -28,8 +28,7 @@ std::vector<int32_t> starts_along(int32_t length, int32_t block, int32_t step) {
 BlockGrid make_block_grid(const Vec3i& image, const Vec3i& block, const Vec3i& step) {
   BlockGrid grid;
   grid.image = image;
-  grid.block = {std::min(image.x, block.x), std::min(image.y, block.y),
-                std::min(image.z, block.z)};
+  grid.block = {std::min(image.x, block.x), std::min(image.y, block.y), std::min(image.z, block.z)};
   grid.starts = {starts_along(image.x, block.x, step.x), starts_along(image.y, block.y, step.y),
                  starts_along(image.z, block.z, step.z)};
   const auto count = [&](size_t axis) { return static_cast<int32_t>(grid.starts[axis].size()); };

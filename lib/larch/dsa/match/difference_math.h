@@ -37,6 +37,22 @@ LARCH_HD int32_t bin_index(int32_t number, Overflow overflow) {
   return index < 0 ? 0 : kBins - 1;
 }
 
+/// The constant of a block's differences, rounded to a multiple of the bin width.
+LARCH_HD int32_t rounded_to_bins(int32_t median, int32_t shift) {
+  return ((median + ((1 << shift) >> 1)) >> shift) << shift;
+}
+
+/// Bins are at most 2^kMostShift steps of a sample wide.
+constexpr int32_t kMostShift = 12;
+/// The bin width as a shift, from the median absolute deviation of a frame's differences: the
+/// largest power of two of at most a quarter of their standard deviation, 1.4826 MAD, and 2^least
+/// at least.
+LARCH_HD int32_t bin_shift_of(int64_t mad, int32_t least) {
+  int32_t shift = least;
+  while (shift < kMostShift && (int64_t{40000} << (shift + 1)) <= 14826 * mad) ++shift;
+  return shift;
+}
+
 __extension__ typedef unsigned __int128 Wide;
 __extension__ typedef __int128 SignedWide;
 

@@ -44,6 +44,13 @@ struct BaseField {
 };
 
 /// What matching of a batch of frames takes. Pointers to samples and vectors are of one device.
+///
+/// Without a base field, a displacement of whole pixels reads `mask_at_zero`, any other the taps of
+/// config.subpixel (SubPixel::kParabola: those of kGain) over `mask`, first along x, then along y,
+/// each rounded to a sample. With a base field, every pixel reads the taps over `mask` at base +
+/// displacement, which is in units of 1/kUnit pixel (SubPixel::kNone: the nearest pixel, halves
+/// up). A sample is missing where a tap is, those of weight 0 included, but for SubPixel::kLinear.
+/// Beyond the image there are none, or (Border::kClamp) those of the edge.
 struct MatchJob {
   const DsaConfig* config = nullptr;
   const BlockGrid* grid = nullptr;
@@ -72,11 +79,24 @@ Buffer<int32_t> bin_shifts(const SampleFrames& contrast, const uint16_t* mask_at
                            const Vec3i* centre, const SampleTable& table, const DsaConfig& config,
                            const Context& context);
 
+/// bin_shifts where the frames decide; pointers are of one device.
+struct BinShiftJob {
+  const uint16_t* mask_at_zero = nullptr;
+  const uint16_t* contrast = nullptr;
+  Vec3i size{};
+  int64_t frames = 0;
+  const Vec3i* centre = nullptr;
+  int32_t least_shift = 2;
+  int32_t* shifts = nullptr;  ///< per frame, bin_shift_of the lower medians
+};
+
 namespace cpu {
 void match_blocks(const MatchJob& job, const Context& context);
-}
+void bin_shifts(const BinShiftJob& job, const Context& context);
+}  // namespace cpu
 namespace cuda {
 void match_blocks(const MatchJob& job, const Context& context);
-}
+void bin_shifts(const BinShiftJob& job, const Context& context);
+}  // namespace cuda
 
 }  // namespace larch::dsa

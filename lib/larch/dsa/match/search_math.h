@@ -75,6 +75,18 @@ struct SearchPlan {
   int rounds = kMostRounds;  ///< of conjugate directions
 };
 
+/// The start of a block (Q16 pixels) as steps from the middle of the window: its nearest pixel in
+/// the window.
+LARCH_HD Vec3i steps_of_start(const Vec3i& q16, const SearchPlan& plan) {
+  Vec3i steps;
+  for (int axis = 0; axis < plan.axes; ++axis) {
+    const int32_t step =
+        ((q16[axis] + (1 << (kVectorBits - 1))) >> kVectorBits) - plan.centre[axis];
+    steps[axis] = step > plan.range ? plan.range : step < -plan.range ? -plan.range : step;
+  }
+  return steps;
+}
+
 /// What a full search of whole pixels found. Candidates are steps from the middle of the window.
 struct Window {
   Candidate best{};

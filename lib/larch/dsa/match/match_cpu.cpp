@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "larch/core/parallel.h"
+#include "larch/dsa/match/block_samples.h"
+#include "larch/dsa/match/entropy.h"
+#include "larch/dsa/match/match.h"
+#include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/match/search_math.h"
+
+namespace larch::dsa::cpu {
+namespace {
+
+/// The lower median of differences at `mask`; 0 where no pixel counts. In two steps, by the upper
+/// and then by the lower bits.
+int32_t median_difference(const BlockSamples& samples, const uint16_t* mask, int64_t stride,
+                          std::vector<int32_t>& differences) {
+  constexpr int32_t kLow = 256, kLift = 65536;
+  uint32_t upper[2 * kLift / kLow] = {};
+  differences.clear();
+  for (int32_t y = 0; y < samples.block().y; ++y) {
+    const uint16_t* here = samples.contrast_row(y);
+    const uint16_t* there = mask + y * stride;
+    for (int32_t x = 0; x < samples.block().x; ++x) {
+      if (here[x] == kNoSample || there[x] == kNoSample) continue;
+      const int32_t difference = here[x] - there[x] + kLift;
+      ++upper[difference / kLow];
+      differences.push_back(difference);
+    }
+  }
+  if (differences.empty()) return 0;
+  uint32_t wanted = static_cast<uint32_t>((differences.size() + 1) / 2);
+  int32_t high = 0;
+  for (; upper[high] < wanted; ++high) wanted -= upper[high];
+  uint32_t lower[kLow] = {};
+  for (const int32_t difference : differences) {
+    if (difference / kLow == high) ++lower[difference % kLow];
+  }
+  int32_t low = 0;
+  for (; lower[low] < wanted; ++low) wanted -= lower[low];
+  return high * kLow + low - kLift;
+}
+
+/// A block that search_block can search; see there. One per thread, for block after block.
+class BlockSearch {
+ public:
+  BlockSearch(const MatchJob& job, const uint64_t* terms)
+      : job_(job), terms_(terms), samples_(job), counters_(kHistograms * kCounters, 0) {}
+
+  BlockMatch search(int64_t frame, int32_t block) {
+    samples_.move_to(frame, block);
+    filled_ = 0;
+    std::fill(std::begin(known_), std::end(known_), false);
+    const Vec3i size = job_.grid->block;
+    BlockMatch out;
+    out.counted = samples_.counted();
+    const SearchPlan plan = plan_of(frame, block);
+    if (int64_t{out.counted} * 4 < static_cast<int64_t>(size.x) * size.y) {
+      out.flags = kBlockOutside;
+      out.vector = out.found = samples_.base_at_centre() + q16_of(plan.centre * kUnit);
+      return out;
+    }
+    ranking_ = {job_.config->metric, terms_, (out.counted + 1) / 2};
+    rule_ = {0, job_.bin_shift[frame], job_.config->overflow};
+    const MaskRows start = samples_.mask_at((plan.centre + plan.start) * kUnit);
+    rule_.mu = rounded_to_bins(median_difference(samples_, start.rows, start.stride, differences_),
+                               rule_.shift);
+    const Found found = search_block(*this, plan, ranking_);
+    out.vector = out.found = samples_.base_at_centre() + found.vector;
+    out.before = found.at_start;
+    out.best = one(found.units);
+    out.overflow = overflow_at(found.units);
+    out.confidence = found.confidence;
+    out.evaluations = found.evaluations;
+    if (found.is_unreliable) out.flags |= kBlockUnreliable;
+    if (found.at_edge) out.flags |= kBlockAtEdge;
+    return out;
+  }
+
+  void evaluate(const Vec3i* units, int count, Score* scores) {
+    for (int i = 0; i < count; ++i) scores[i] = one(units[i]);
+  }
+
+  Window window(const SearchPlan& plan, const Ranking& ranking) {
+    Window window;
+    candidates_.clear();
+    for (int32_t y = -plan.range; y <= plan.range; ++y) {
+      for (int32_t x = -plan.range; x <= plan.range; ++x) {
+        const Vec3i at{x, y, 0};
+        candidates_.push_back({at, one((plan.centre + at) * kUnit)});
+        const Candidate& last = candidates_.back();
+        if (at == plan.start) window.at_start = last.score;
+        if (candidates_.size() == 1 || wins(last, window.best, ranking)) window.best = last;
+      }
+    }
+    const int64_t peak = ranking.similarity(window.best.score);
+    similarities_.clear();
+    for (const Candidate& c : candidates_) {
+      const int64_t q = ranking.similarity(c.score);
+      if (q == kNoSimilarity) continue;
+      similarities_.push_back(q);
+      window.has_rival |= is_apart(c.at, window.best.at) && ranking.is_rival(q, peak);
+    }
+    window.evaluations = static_cast<uint32_t>(candidates_.size());
+    window.base = kNoSimilarity;
+    if (!similarities_.empty()) {
+      const auto middle =
+          similarities_.begin() + static_cast<std::ptrdiff_t>((similarities_.size() - 1) / 2);
+      std::nth_element(similarities_.begin(), middle, similarities_.end());
+      window.base = *middle;
+    }
+    return window;
+  }
+
+  void fill(const Vec3i& origin, int x0, int y0, int x1, int y1) {
+    for (int x = x0; x <= x1; ++x) {  // a column shares what is filtered along x
+      for (int y = y0; y <= y1; ++y) {
+        const size_t place = place_of(x, y);
+        if (known_[place]) continue;
+        known_[place] = true;
+        ++filled_;
+        lattice_[place] = one(origin + Vec3i{x, y, 0} * kTenth);
+      }
+    }
+  }
+  const Score& score(int x, int y) const { return lattice_[place_of(x, y)]; }
+  int64_t similarity(int x, int y) const { return ranking_.similarity(score(x, y)); }
+  uint32_t filled() const { return filled_; }
+
+ private:
+  static size_t place_of(int x, int y) {
+    return static_cast<size_t>((y + kLatticeReach) * kLatticeSide + x + kLatticeReach);
+  }
+
+  SearchPlan plan_of(int64_t frame, int32_t block) const {
+    const DsaConfig& config = *job_.config;
+    SearchPlan plan;
+    if (job_.centre != nullptr) plan.centre = job_.centre[frame];
+    plan.range = job_.range;
+    plan.search = config.search;
+    plan.subpixel = config.subpixel;
+    plan.subsearch = config.subsearch;
+    plan.rounds = config.cds_repeat ? kMostRounds : 1;
+    if (job_.start != nullptr) {
+      plan.start = steps_of_start(job_.start[frame * job_.grid->blocks() + block], plan);
+    }
+    return plan;
+  }
+
+  /// The histogram at a displacement, as bins of each pixel: kNotCounted where it does not count.
+  void count(const MaskRows& mask, const BinRule& rule) {
+    const int64_t width = samples_.padded_width();
+    const int64_t pixels = width * samples_.block().y;
+    bins_.resize(static_cast<size_t>(pixels));
+    for (int32_t y = 0; y < samples_.block().y; ++y) {
+      lanes_.bin_row(rule, samples_.contrast_row(y), mask.rows + y * mask.stride, width,
+                     bins_.data() + y * width);
+    }
+    uint16_t* a = counters_.data();
+    uint16_t* b = a + kCounters;
+    uint16_t* c = b + kCounters;
+    uint16_t* d = c + kCounters;
+    for (const uint16_t* bin = bins_.data(); bin != bins_.data() + pixels; bin += 4) {
+      ++a[bin[0]];
+      ++b[bin[1]];
+      ++c[bin[2]];
+      ++d[bin[3]];
+    }
+  }
+  uint32_t not_counted() const {
+    uint32_t sum = 0;
+    for (int64_t k = 0; k < kHistograms; ++k) {
+      sum += counters_[static_cast<size_t>(k * kCounters + kNotCounted)];
+    }
+    return sum;
+  }
+
+  Score one(const Vec3i& units) {
+    count(samples_.mask_at(units), rule_);
+    Score score;
+    score.count = static_cast<uint32_t>(bins_.size()) - not_counted();
+    score.sum = terms_ == nullptr ? lanes_.sum_of_squares(counters_.data()) : sum_of_terms();
+    return score;
+  }
+
+  uint64_t sum_of_terms() {
+    uint64_t sum = 0;
+    for (int64_t bin = 0; bin < kBins; ++bin) {
+      uint32_t h = 0;
+      for (int64_t k = 0; k < kHistograms; ++k) {
+        h += counters_[static_cast<size_t>(k * kCounters + bin)];
+      }
+      sum += terms_[h];
+    }
+    std::fill(counters_.begin(), counters_.end(), uint16_t{0});
+    return sum;
+  }
+
+  /// Pixels whose difference is beyond the bins.
+  uint32_t overflow_at(const Vec3i& units) {
+    const MaskRows mask = samples_.mask_at(units);
+    uint32_t beyond = 0;
+    for (int32_t y = 0; y < samples_.block().y; ++y) {
+      const uint16_t* here = samples_.contrast_row(y);
+      const uint16_t* there = mask.rows + y * mask.stride;
+      for (int32_t x = 0; x < samples_.block().x; ++x) {
+        if (here[x] == kNoSample || there[x] == kNoSample) continue;
+        beyond += is_overflow(bin_number(here[x] - there[x], rule_.mu, rule_.shift)) ? 1 : 0;
+      }
+    }
+    return beyond;
+  }
+
+  const MatchJob& job_;
+  const MatchLanes& lanes_ = match_lanes();
+  const uint64_t* terms_;  // null: EHD
+  BlockSamples samples_;
+  BinRule rule_{};
+  Ranking ranking_{};
+  std::vector<uint16_t> bins_{};
+  std::vector<uint16_t> counters_;
+  std::vector<int32_t> differences_{};
+  std::vector<Candidate> candidates_{};
+  std::vector<int64_t> similarities_{};
+  Score lattice_[kLatticeSide * kLatticeSide] = {};
+  bool known_[kLatticeSide * kLatticeSide] = {};
+  uint32_t filled_ = 0;
+};
+
+}  // namespace
+
+void match_blocks(const MatchJob& job, const Context& context) {
+  std::vector<uint64_t> terms;
+  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(65535);
+  const int32_t blocks = job.grid->blocks();
+  parallel_for(context.threads, job.frames * blocks, 16, [&](int64_t begin, int64_t end) {
+    BlockSearch search(job, terms.empty() ? nullptr : terms.data());
+    for (int64_t i = begin; i < end; ++i) {
+      job.out[i] = search.search(i / blocks, static_cast<int32_t>(i % blocks));
+    }
+  });
+}
+
+}  // namespace larch::dsa::cpu
