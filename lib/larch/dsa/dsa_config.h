@@ -228,15 +228,16 @@ struct DsaConfig {
 };
 
 /// The patent's method to the letter: one round of conjugate directions from zero, bins of one grey
-/// value, clamped, linear sampling, a ring of zeros around the field.
+/// value, clamped, pixels of the edge beyond the image (as textures have them), linear sampling, a
+/// ring of zeros around the field, vectors judged by ratio and angle alone.
 DsaConfig literal_config(DsaConfig config);
 
 /// Block and step of a pass, in pixels.
 struct Pass {
   int block = 64, step = 64;
 };
-/// The passes of a configuration. Throws UsageError for a text that does not name them, and for
-/// blocks below 8 or above 255 pixels.
+/// The passes of a configuration. Throws UsageError for a text that does not name them, for blocks
+/// below 8 or above 255 pixels, and for steps above a block.
 std::vector<Pass> passes_of(const DsaConfig& config);
 
 }  // namespace larch::dsa

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/dsa/dsa_config.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "larch/core/error.h"
+
+namespace larch::dsa {
+namespace {
+
+constexpr int kLeastBlock = 8, kMostBlock = 255;
+constexpr size_t kMostPasses = 16;
+
+[[noreturn]] void reject(const std::string& passes, const std::string& why) {
+  throw UsageError("passes '" + passes + "': " + why +
+                   "; write block/step of each pass, such as 64/64,64/32,48/16");
+}
+
+int number_of(std::string_view text, const std::string& passes) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    reject(passes, "'" + std::string(text) + "' is no whole number");
+  }
+  return value;
+}
+
+Pass pass_of(std::string_view text, const std::string& passes) {
+  const size_t slash = text.find('/');
+  Pass pass;
+  pass.block = number_of(text.substr(0, slash), passes);
+  pass.step =
+      slash == std::string_view::npos ? pass.block : number_of(text.substr(slash + 1), passes);
+  return pass;
+}
+
+void check_pass(const Pass& pass, const std::string& passes) {
+  if (pass.block < kLeastBlock || pass.block > kMostBlock) {
+    reject(passes, "a block of " + std::to_string(pass.block) + " pixels is not between " +
+                       std::to_string(kLeastBlock) + " and " + std::to_string(kMostBlock));
+  }
+  if (pass.step < 1 || pass.step > pass.block) {
+    reject(passes, "a step of " + std::to_string(pass.step) +
+                       " pixels is not between 1 and the side of a block");
+  }
+}
+
+}  // namespace
+
+DsaConfig literal_config(DsaConfig config) {
+  config.method = Method::kBlock;
+  config.search = Search::kCds;
+  config.cds_repeat = false;
+  config.subpixel = SubPixel::kLinear;
+  config.subsearch = SubSearch::kCds;
+  config.bin_width = 1;
+  config.overflow = Overflow::kClamp;
+  config.border = Border::kClamp;
+  config.init = Init::kZero;
+  config.passes.clear();
+  config.outlier = Outlier::kSeed;
+  config.outlier_iterations = 1;
+  config.outlier_tolerance = false;
+  config.border_field = BorderField::kZero;
+  config.smooth_field = 0;
+  config.warp = Warp::kLinear;
+  return config;
+}
+
+std::vector<Pass> passes_of(const DsaConfig& config) {
+  std::vector<Pass> passes;
+  if (config.passes.empty()) {
+    passes.push_back({config.block, config.step == 0 ? config.block : config.step});
+    check_pass(passes.front(), std::to_string(config.block) + "/" + std::to_string(config.step));
+    return passes;
+  }
+  std::string_view rest = config.passes;
+  for (bool more = true; more;) {
+    const size_t comma = rest.find(',');
+    passes.push_back(pass_of(rest.substr(0, comma), config.passes));
+    check_pass(passes.back(), config.passes);
+    if (passes.size() > kMostPasses) reject(config.passes, "more than 16 passes");
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
+  }
+  return passes;
+}
+
+}  // namespace larch::dsa
