@@ -42,7 +42,7 @@ struct Body {
   double soft(double x, double y) const {
     // Octaves are turned against each other, so that no direction of the lattice stands out.
     constexpr std::array<double, 5> kCell{97, 47, 23, 11.3, 5.9};
-    constexpr std::array<double, 5> kHeight{0.34, 0.19, 0.11, 0.06, 0.03};
+    constexpr std::array<double, 5> kHeight{0.34, 0.19, 0.13, 0.10, 0.06};
     const double extent = 256 * scale;
     double sum = 0.25 - 0.5 * (x * x + 0.5 * y * y) / (extent * extent);
     double u = x, v = y;
