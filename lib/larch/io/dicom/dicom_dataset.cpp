@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <iterator>
 #include <tuple>
 #include <utility>
@@ -41,8 +42,8 @@ struct Lead {
 
 // The sequences that are read, whose type the implicit syntax does not tell (PS3.6).
 bool is_read_as_sequence(uint32_t tag) {
-  constexpr uint32_t kTags[] = {0x00209113U, 0x00209116U, 0x00283000U, 0x00289110U,
-                                0x00289145U, 0x52009229U, 0x52009230U};
+  constexpr uint32_t kTags[] = {0x00209113U, 0x00209116U, 0x00283000U, 0x00286100U, 0x00289110U,
+                                0x00289145U, 0x00289443U, 0x52009229U, 0x52009230U};
   return std::find(std::begin(kTags), std::end(kTags), tag) != std::end(kTags);
 }
 
@@ -61,6 +62,11 @@ bool same_values(const DicomElement& a, const DicomElement& b) {
          std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same_items);
 }
 
+std::string truncated_text(int64_t there, uint32_t wanted) {
+  return "the pixel data are truncated: " + std::to_string(there) + " of " +
+         std::to_string(wanted) + " bytes are there; copy or export the file again";
+}
+
 // Goes through the bytes once, from `at` on.
 class Parser {
  public:
@@ -69,6 +75,9 @@ class Parser {
 
   size_t at = 0;
   bool implicit = false, big = false;
+  /// Ends the elements before the pixel data, whose lead is then in `pixels`.
+  bool stops_at_pixels = false;
+  std::optional<Lead> pixels;
 
   /// Elements up to `end`, or up to an item's end mark if `marked`.
   DicomDataset read_elements(size_t end, bool marked, int depth) {
@@ -84,6 +93,10 @@ class Parser {
         break;
       }
       if (lead.tag == kItemEnd && depth > 0 && lead.length == 0) continue;  // the length said it
+      if (stops_at_pixels && depth == 0 && lead.tag == kPixelData.number()) {
+        pixels = lead;
+        break;
+      }
       spend(sizeof(DicomElement));
       data.elements.push_back(read_value(lead, end, depth));
     }
@@ -182,9 +195,7 @@ class Parser {
     const size_t left = end - at;
     if (!no_length && lead.length > left) {
       if (lead.tag == kPixelData.number()) {
-        throw InputError("'" + path_ + "': the pixel data are truncated: " + std::to_string(left) +
-                         " of " + std::to_string(lead.length) +
-                         " bytes are there; copy or export the file again");
+        bad_dicom(path_, truncated_text(static_cast<int64_t>(left), lead.length));
       }
       fail("an element is longer than what is left of the file");
     }
@@ -292,6 +303,72 @@ std::string inflated(std::string_view packed, const Parser& parser, const std::s
   return out;
 }
 
+// Takes a file apart whose first bytes, or all of them, are `file.bytes`.
+void parse(DicomFile& file, bool without_pixels, std::optional<Lead>& pixels, size_t& at) {
+  const std::string& path = *file.path;
+  const std::string_view bytes = *file.bytes;
+  Parser parser(path, bytes);
+  if (bytes.size() >= 132 && bytes.substr(128, 4) == "DICM") parser.at = 132;
+  const size_t start = parser.at;
+  file.meta = parser.read_meta();
+  file.transfer_syntax = text_of(file.meta, kTransferSyntax);
+  if (parser.at > start && file.transfer_syntax.empty()) {
+    parser.fail("it does not name its transfer syntax");
+  }
+  if (parser.at >= bytes.size()) parser.fail("it has no elements");
+  if (file.transfer_syntax == kDeflated) {
+    file.inflated =
+        std::make_unique<const std::string>(inflated(bytes.substr(parser.at), parser, path));
+    file.data = Parser(path, *file.inflated).read_elements(file.inflated->size(), false, 0);
+    return;
+  }
+  parser.big = file.transfer_syntax == kExplicitBig;
+  // Some writers name one of the little-endian syntaxes and write the other.
+  const bool typed = parser.at + 6 <= bytes.size() && is_upper(bytes[parser.at + 4]) &&
+                     is_upper(bytes[parser.at + 5]);
+  parser.implicit = !typed && !parser.big;
+  if (file.transfer_syntax.empty())
+    file.transfer_syntax = typed ? kExplicitLittle : kImplicitLittle;
+  parser.stops_at_pixels = without_pixels;
+  file.data = parser.read_elements(bytes.size(), false, 0);
+  pixels = parser.pixels;
+  at = parser.at;
+}
+
+// Walks over the fragments of encapsulated pixel data, or checks that native ones are there.
+PixelPlace place_of(const std::string& path, const Lead& lead, int64_t at, int64_t size,
+                    bool big_endian) {
+  PixelPlace place;
+  place.vr = lead.vr;
+  place.is_encapsulated = lead.length == kUndefined;
+  if (!place.is_encapsulated) {
+    if (lead.length > size - at) bad_dicom(path, truncated_text(size - at, lead.length));
+    place.native = {at, lead.length};
+    return place;
+  }
+  constexpr size_t kMostFragments = 1 << 22;
+  const auto fail = [&] {
+    bad_dicom(path,
+              "the DICOM file is damaged or truncated: the compressed pixel data end early "
+              "(at byte " +
+                  std::to_string(at) + "); copy or export it again");
+  };
+  std::ifstream in(path, std::ios::binary);
+  while (true) {
+    std::array<char, 8> mark{};
+    in.seekg(at);
+    if (!in.read(mark.data(), mark.size())) fail();
+    const FieldReader fields{mark.data(), big_endian};
+    const uint32_t tag = uint32_t{fields.get<uint16_t>(0)} << 16 | fields.get<uint16_t>(2);
+    const auto length = fields.get<uint32_t>(4);
+    at += static_cast<int64_t>(mark.size());
+    if (tag == kSequenceEnd) return place;
+    if (tag != kItem || length > size - at || place.fragments.size() == kMostFragments) fail();
+    place.fragments.push_back({at, length});
+    at += length;
+  }
+}
+
 }  // namespace
 
 const DicomElement* DicomDataset::find(const DicomTag& tag) const {
@@ -311,31 +388,42 @@ DicomFile read_dicom_file(const std::string& path) {
   DicomFile file;
   file.path = std::make_unique<const std::string>(path);
   file.bytes = std::make_unique<const std::string>(read_file(path));
-  const std::string_view bytes = *file.bytes;
-  Parser parser(*file.path, bytes);
-  if (bytes.size() >= 132 && bytes.substr(128, 4) == "DICM") parser.at = 132;
-  const size_t start = parser.at;
-  file.meta = parser.read_meta();
-  file.transfer_syntax = text_of(file.meta, kTransferSyntax);
-  if (parser.at > start && file.transfer_syntax.empty()) {
-    parser.fail("it does not name its transfer syntax");
-  }
-  if (parser.at >= bytes.size()) parser.fail("it has no elements");
-  if (file.transfer_syntax == kDeflated) {
-    file.inflated =
-        std::make_unique<const std::string>(inflated(bytes.substr(parser.at), parser, path));
-    file.data = Parser(*file.path, *file.inflated).read_elements(file.inflated->size(), false, 0);
+  std::optional<Lead> pixels;
+  size_t at = 0;
+  parse(file, /*without_pixels=*/false, pixels, at);
+  return file;
+}
+
+DicomFile read_dicom_head(const std::string& path) {
+  const int64_t size = file_bytes(path);
+  // A header is rarely longer than this. One that is cut off looks damaged, and is read again with
+  // more of the file.
+  constexpr int64_t kFirst = int64_t{1} << 18, kMore = 4;
+  for (int64_t loaded = std::min(kFirst, size);; loaded = std::min(loaded * kMore, size)) {
+    DicomFile file;
+    file.path = std::make_unique<const std::string>(path);
+    std::string start(static_cast<size_t>(loaded), '\0');
+    std::ifstream in(path, std::ios::binary);
+    in.read(start.data(), loaded);
+    if (in.gcount() < loaded) break;
+    const bool is_all = loaded == size;
+    file.bytes = std::make_unique<const std::string>(std::move(start));
+    std::optional<Lead> pixels;
+    size_t at = 0;
+    try {
+      parse(file, /*without_pixels=*/true, pixels, at);
+    } catch (const InputError&) {
+      if (is_all) throw;
+      continue;
+    }
+    if (!pixels) {
+      if (is_all) return file;
+      continue;
+    }
+    file.place = place_of(path, *pixels, static_cast<int64_t>(at), size, file.data.is_big_endian);
     return file;
   }
-  parser.big = file.transfer_syntax == kExplicitBig;
-  // Some writers name one of the little-endian syntaxes and write the other.
-  const bool typed = parser.at + 6 <= bytes.size() && is_upper(bytes[parser.at + 4]) &&
-                     is_upper(bytes[parser.at + 5]);
-  parser.implicit = !typed && !parser.big;
-  if (file.transfer_syntax.empty())
-    file.transfer_syntax = typed ? kExplicitLittle : kImplicitLittle;
-  file.data = parser.read_elements(bytes.size(), false, 0);
-  return file;
+  return read_dicom_file(path);
 }
 
 }  // namespace larch::io

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,12 +53,26 @@ struct DicomItem {
   DicomDataset data;
 };
 
+/// Bytes of a file.
+struct FilePiece {
+  int64_t offset = 0, bytes = 0;
+};
+
+/// Where the pixel data of a file stand that were left in it.
+struct PixelPlace {
+  bool is_encapsulated = false;
+  std::array<char, 2> vr{};
+  FilePiece native{};                  ///< all frames, one after another
+  std::vector<FilePiece> fragments{};  ///< of encapsulated ones, the offset table first
+};
+
 /// A file, taken apart.
 struct DicomFile {
   std::unique_ptr<const std::string> path, bytes, inflated;  ///< what pointers and views look at
   std::string transfer_syntax;  ///< its UID; that of the implicit or explicit little-endian syntax
                                 ///< where the file does not name one
   DicomDataset meta, data;
+  std::optional<PixelPlace> place{};  ///< by read_dicom_head: `data` ends before the pixel data
 };
 
 /// Reads all elements of a DICOM file (PS3.5, PS3.10), with or without preamble and file meta
@@ -69,5 +84,11 @@ struct DicomFile {
 /// where there are so many of them that they would take several times the memory of the file;
 /// MemoryError if a deflated file does not fit into the memory.
 DicomFile read_dicom_file(const std::string& path);
+
+/// The same without the pixel data and what follows them, of which only the places are found, so
+/// that it takes the memory of a header however long the file is. A deflated file, and one without
+/// pixel data, is read whole. Throws as read_dicom_file does; MemoryError does not depend on the
+/// pixel data.
+DicomFile read_dicom_head(const std::string& path);
 
 }  // namespace larch::io

@@ -288,7 +288,11 @@ std::string name_of_patient(const DicomDataset& data) {
 }  // namespace
 
 DicomObject read_dicom_object(const std::string& path) {
-  const DicomFile file = read_dicom_file(path);
+  return describe_dicom(read_dicom_file(path));
+}
+
+DicomObject describe_dicom(const DicomFile& file) {
+  const std::string& path = *file.path;
   const DicomDataset& data = file.data;
   DicomObject object;
   object.path = path;
@@ -299,7 +303,7 @@ DicomObject read_dicom_object(const std::string& path) {
   object.identity = {text_of(data, kPatientId), name_of_patient(data), text_of(data, kBirthDate),
                      text_of(data, kStudyUid), text_of(data, kReferenceFrameUid)};
   const bool sized = uint16_of(data, kRows, 0, path) > 0 && uint16_of(data, kColumns, 0, path) > 0;
-  object.has_pixels = sized || data.find(kPixelData) != nullptr;
+  object.has_pixels = sized || file.place || data.find(kPixelData) != nullptr;
   if (!object.has_pixels) return object;
   try {
     describe_image(file, object);

@@ -11,6 +11,7 @@
 namespace larch::io {
 
 struct DicomDataset;
+struct DicomElement;
 struct DicomFile;
 
 /// One image plane: a file of a series, or a frame of a multi-frame object.
@@ -79,6 +80,9 @@ Component component_of(const DicomPixelFormat& format);
 /// Reads the header. Throws InputError if it is not DICOM or damaged.
 DicomObject read_dicom_object(const std::string& path);
 
+/// The same of a file that was taken apart, with or without its pixel data.
+DicomObject describe_dicom(const DicomFile& file);
+
 /// Throws InputError unless the format is one that read_dicom_pixels reads: 1, 8, 16 or 32 bits
 /// allocated, of which all that are stored lie below the high bit, one grey sample or three of red,
 /// green and blue.
@@ -94,6 +98,11 @@ void check_pixel_claims(const DicomFile& file, const DicomObject& object, const 
 /// that is not supported, or other bits set than the header says, unless `options` allow that.
 DicomPixels read_dicom_pixels(const DicomObject& object, const FrameRange& frames,
                               const ReadOptions& options);
+
+/// The same from the element itself, which holds the pixel data of all frames of `object`.
+DicomPixels decode_dicom_pixels(const DicomElement& element, const std::string& transfer_syntax,
+                                const DicomObject& object, const FrameRange& frames,
+                                const ReadOptions& options);
 
 /// Whether the frames of an object make no volume, but can be read one by one: they have no
 /// position or orientation, or all of them have the same one.

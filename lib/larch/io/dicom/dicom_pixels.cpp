@@ -10,6 +10,7 @@
 #include "larch/io/dicom/dicom_codec.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/dicom/dicom_file.h"
+#include "larch/io/dicom/dicom_fragments.h"
 #include "larch/io/image/byte_order.h"
 
 namespace larch::io {
@@ -27,8 +28,7 @@ int64_t native_bytes(const DicomPixelFormat& format, int64_t samples) {
 
 // More than a further frame is no padding: a header that says less than there is, of frames, bits
 // or samples, is not to be believed.
-void require_native(const DicomElement& element, const DicomObject& object, int64_t frame_samples) {
-  const auto length = static_cast<int64_t>(element.value.size());
+void require_native(int64_t length, const DicomObject& object, int64_t frame_samples) {
   const int64_t wanted = native_bytes(object.format, frame_samples * object.frames);
   const std::string both = std::to_string(length) + " of " + std::to_string(wanted) + " bytes";
   if (length < wanted) {
@@ -41,16 +41,6 @@ void require_native(const DicomElement& element, const DicomObject& object, int6
                                " are there; repair NumberOfFrames, BitsAllocated or the size, or "
                                "export the file again");
   }
-}
-
-[[noreturn]] void bad_fragments(const DicomObject& object, size_t found) {
-  const bool more = found > static_cast<size_t>(object.frames);
-  bad_dicom(object.path, (more ? "the compressed pixel data hold more than the header says: "
-                               : "the compressed pixel data are truncated or damaged: ") +
-                             std::to_string(found) + " images for " +
-                             std::to_string(object.frames) + " frames; " +
-                             (more ? "repair NumberOfFrames or export" : "export") +
-                             " the file again");
 }
 
 [[noreturn]] void bad_coding(const std::string& path) {
@@ -71,10 +61,9 @@ bool is_native(const TransferSyntax& syntax) {
 }
 
 // Native or encapsulated, as both the element and the transfer syntax must say.
-bool is_compressed(const DicomElement& element, const TransferSyntax& syntax,
-                   const std::string& path) {
-  if (!element.is_encapsulated && !is_native(syntax)) bad_coding(path);
-  return element.is_encapsulated;
+bool is_compressed(bool is_encapsulated, const TransferSyntax& syntax, const std::string& path) {
+  if (!is_encapsulated && !is_native(syntax)) bad_coding(path);
+  return is_encapsulated;
 }
 
 // The fragments of one frame. Views, so that a file of many small ones takes little memory.
@@ -89,75 +78,39 @@ struct FrameFragments {
   }
 };
 
-// A codestream, or the header of run-length coding: the number of segments, then their offsets, of
-// which the first follows the header.
-bool starts_frame(std::string_view fragment, const TransferSyntax& syntax,
-                  const DicomPixelFormat& format) {
-  if (syntax != TransferSyntax::RLELossless) return starts_codestream(fragment);
-  constexpr size_t kHeader = 64;
-  if (fragment.size() < kHeader) return false;
-  const FieldReader in{fragment.data(), false};
-  return in.get<uint32_t>(0) ==
-             static_cast<uint32_t>(format.samples * (format.bits_allocated / 8)) &&
-         in.get<uint32_t>(4) == kHeader;
-}
-
-// The numbers of the fragments that the offset table names, one for each frame (PS3.5, A.4).
-std::vector<size_t> starts_in_table(const DicomElement& element, const DicomObject& object) {
-  const std::string_view table = element.fragments[0];
-  const FieldReader offsets{table.data(), false};
-  std::vector<size_t> starts;
-  uint64_t at = 0;
-  for (size_t i = 1; i < element.fragments.size(); ++i) {
-    const size_t next = 4 * starts.size();
-    if (next < table.size() && offsets.get<uint32_t>(static_cast<int64_t>(next)) == at) {
-      starts.push_back(i);
-    }
-    at += 8 + element.fragments[i].size();
-  }
-  if (table.size() != 4 * static_cast<size_t>(object.frames) || 4 * starts.size() != table.size() ||
-      starts[0] != 1) {
-    bad_dicom(
-        object.path,
-        "the compressed pixel data are damaged: their offset table does not name the start of "
-        "each of " +
-            std::to_string(object.frames) + " frames; export the file again");
-  }
-  return starts;
-}
-
-// A frame starts where the offset table says; without one each fragment is a frame if there are as
-// many, and otherwise those that start as an image does. What starts as an image is a frame.
 std::vector<FrameFragments> frame_fragments(const DicomElement& element,
                                             const TransferSyntax& syntax,
                                             const DicomObject& object) {
   const std::vector<std::string_view>& all = element.fragments;
-  const auto wanted = static_cast<size_t>(object.frames);
-  const bool has_table = !all.empty() && !all[0].empty();
-  std::vector<size_t> starts;
-  if (has_table) starts = starts_in_table(element, object);
-  const auto used = std::count_if(all.begin() + (all.empty() ? 0 : 1), all.end(),
-                                  [](std::string_view fragment) { return !fragment.empty(); });
-  const bool one_each = !has_table && static_cast<size_t>(used) == wanted;
-  std::vector<FrameFragments> frames;
-  for (size_t i = 1; i < all.size(); ++i) {
-    const bool named = std::binary_search(starts.begin(), starts.end(), i);
-    const bool follows = all[i].empty() && !named;
-    const bool starts_here =
-        named ||
-        (!follows && (frames.empty() || one_each || starts_frame(all[i], syntax, object.format)));
-    if (starts_here) frames.push_back({&all[i], 0});
-    if (!frames.empty()) ++frames.back().count;
+  std::vector<FragmentStart> starts;
+  starts.reserve(all.size());
+  for (const std::string_view fragment : all) {
+    starts.push_back({fragment.size(), starts_frame(fragment, syntax, object.format)});
   }
-  if (frames.size() != wanted) bad_fragments(object, frames.size());
+  std::vector<FrameFragments> frames;
+  for (const FragmentRun& run :
+       frames_of_fragments(starts, all.empty() ? std::string_view() : all[0], object)) {
+    frames.push_back({&all[run.first], run.count});
+  }
   return frames;
 }
 
 // What the bytes can become: two bytes of RLE at most 128 (PS3.5, G.3.1). A blank picture of JPEG
 // and its kin can be compressed without limit, so that kAnyPicture bytes are always believed.
+void require_compressed(int64_t stored, const TransferSyntax& syntax, const DicomObject& object,
+                        int64_t wanted) {
+  constexpr int64_t kMostRle = 64, kMostJpeg = 8192, kAnyPicture = 64 << 20;
+  const bool rle = syntax == TransferSyntax::RLELossless;
+  if (rle ? wanted <= stored * kMostRle : wanted <= std::max(stored * kMostJpeg, kAnyPicture)) {
+    return;
+  }
+  bad_dicom(object.path,
+            "the compressed pixel data are truncated or damaged: " + std::to_string(stored) +
+                " bytes cannot become " + std::to_string(wanted) + "; export the file again");
+}
+
 void check_compressed(const DicomElement& element, const TransferSyntax& syntax,
                       const DicomObject& object, const Vec3i& size, int64_t wanted) {
-  constexpr int64_t kMostRle = 64, kMostJpeg = 8192, kAnyPicture = 64 << 20;
   const bool rle = syntax == TransferSyntax::RLELossless;
   int64_t stored = 0;
   for (const FrameFragments& frame : frame_fragments(element, syntax, object)) {
@@ -165,12 +118,7 @@ void check_compressed(const DicomElement& element, const TransferSyntax& syntax,
     stored += static_cast<int64_t>(bytes.size());
     if (!rle && starts_codestream(bytes)) check_codestream(bytes, syntax, object, size);
   }
-  if (rle ? wanted <= stored * kMostRle : wanted <= std::max(stored * kMostJpeg, kAnyPicture)) {
-    return;
-  }
-  bad_dicom(object.path,
-            "the compressed pixel data are truncated or damaged: " + std::to_string(stored) +
-                " bytes cannot become " + std::to_string(wanted) + "; export the file again");
+  require_compressed(stored, syntax, object, wanted);
 }
 
 int64_t samples_of_frame(const DicomObject& object) {
@@ -269,7 +217,7 @@ DicomPixels native_pixels(const DicomElement& element, bool big_endian, const Di
   const int64_t count = samples_of_frame(object) * frames.count;
   const bool one_bit = format.bits_allocated == 1;
   const int64_t wanted = native_bytes(format, count);
-  require_native(element, object, samples_of_frame(object));
+  require_native(static_cast<int64_t>(element.value.size()), object, samples_of_frame(object));
   DicomPixels pixels;
   pixels.component = component_of(format);
   pixels.channels = format.samples;
@@ -407,29 +355,45 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
 
 void check_pixel_claims(const DicomFile& file, const DicomObject& object, const Vec3i& size) {
   if (!guarded(Guard::kDicomClaims)) return;
-  const DicomElement& element = pixel_data_of(file, object);
   const TransferSyntax syntax = syntax_of(file);
   // Sizes are below 2^16, samples 1 or 3, and frames at most a million.
   const int64_t samples = int64_t{size.x} * size.y * object.format.samples;
-  if (is_compressed(element, syntax, object.path)) {
-    check_compressed(element, syntax, object, size,
-                     native_bytes(object.format, samples * object.frames));
+  const int64_t wanted = native_bytes(object.format, samples * object.frames);
+  if (file.place) {  // what its codestreams say is compared when they are decoded
+    int64_t stored = 0;
+    for (const FilePiece& piece : file.place->fragments) stored += piece.bytes;
+    if (is_compressed(file.place->is_encapsulated, syntax, object.path)) {
+      require_compressed(stored, syntax, object, wanted);
+    } else {
+      require_native(file.place->native.bytes, object, samples);
+    }
+    return;
+  }
+  const DicomElement& element = pixel_data_of(file, object);
+  if (is_compressed(element.is_encapsulated, syntax, object.path)) {
+    check_compressed(element, syntax, object, size, wanted);
   } else {
-    require_native(element, object, samples);
+    require_native(static_cast<int64_t>(element.value.size()), object, samples);
   }
 }
 
-DicomPixels read_dicom_pixels(const DicomObject& object, const FrameRange& frames,
-                              const ReadOptions& options) {
-  const DicomFile file = read_dicom_file(object.path);
-  const DicomElement& element = pixel_data_of(file, object);
-  const TransferSyntax syntax = syntax_of(file);
-  if (is_compressed(element, syntax, object.path)) {
+DicomPixels decode_dicom_pixels(const DicomElement& element, const std::string& transfer_syntax,
+                                const DicomObject& object, const FrameRange& frames,
+                                const ReadOptions& options) {
+  const TransferSyntax syntax = TransferSyntax::GetTSType(transfer_syntax.c_str());
+  if (is_compressed(element.is_encapsulated, syntax, object.path)) {
     return compressed_pixels(element, syntax, object, frames, options);
   }
   const bool big_endian = syntax == TransferSyntax::ExplicitVRBigEndian;
   if (big_endian) require_byte_order(element, object);
   return native_pixels(element, big_endian, object, frames, options);
+}
+
+DicomPixels read_dicom_pixels(const DicomObject& object, const FrameRange& frames,
+                              const ReadOptions& options) {
+  const DicomFile file = read_dicom_file(object.path);
+  return decode_dicom_pixels(pixel_data_of(file, object), file.transfer_syntax, object, frames,
+                             options);
 }
 
 }  // namespace larch::io

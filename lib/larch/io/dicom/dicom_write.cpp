@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <span>
 #include <sstream>
 #include <vector>
 
@@ -14,54 +13,18 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/dicom/dicom_put.h"
 
 namespace larch {
 namespace {
 
+using io::decimal;
+using io::decimals;
+using io::DicomPut;
+
 constexpr const char* kMrImageStorage = "1.2.840.10008.5.1.4.1.1.4";
 
-/// A decimal string holds at most 16 characters (PS3.5, 6.2).
-std::string decimal(double value) {
-  std::array<char, 40> text;
-  for (int digits = 12; digits > 0; --digits) {
-    const int length = std::snprintf(text.data(), text.size(), "%.*g", digits, value + 0.0);
-    if (length <= 16) break;
-  }
-  return text.data();
-}
-
-std::string decimals(std::span<const double> values) {
-  std::string text;
-  for (const double value : values) text += (text.empty() ? "" : "\\") + decimal(value);
-  return text;
-}
-
-/// Elements of a data set; a value of odd length is padded (PS3.5, 6.2).
-class Elements {
- public:
-  explicit Elements(gdcm::DataSet& data) : data_(data) {}
-
-  void text(uint16_t group, uint16_t element, gdcm::VR::VRType type, std::string value) {
-    if (value.size() % 2 != 0) value += type == gdcm::VR::UI ? '\0' : ' ';
-    put(group, element, type, value.data(), value.size());
-  }
-  void number(uint16_t group, uint16_t element, uint16_t value) {
-    const std::array<char, 2> bytes{static_cast<char>(value & 0xff), static_cast<char>(value >> 8)};
-    put(group, element, gdcm::VR::US, bytes.data(), bytes.size());
-  }
-  void put(uint16_t group, uint16_t element, gdcm::VR::VRType type, const char* bytes,
-           size_t count) {
-    gdcm::DataElement one(gdcm::Tag(group, element));
-    one.SetVR(type);
-    one.SetByteValue(bytes, gdcm::VL(static_cast<uint32_t>(count)));
-    data_.Replace(one);
-  }
-
- private:
-  gdcm::DataSet& data_;
-};
-
-void put_identity(Elements& put, const DicomSeriesNames& names, int slice) {
+void put_identity(DicomPut& put, const DicomSeriesNames& names, int slice) {
   using gdcm::VR;
   put.text(0x0008, 0x0008, VR::CS, "DERIVED\\PRIMARY\\OTHER");  // ImageType
   put.text(0x0008, 0x0016, VR::UI, kMrImageStorage);
@@ -93,7 +56,7 @@ void put_identity(Elements& put, const DicomSeriesNames& names, int slice) {
   put.text(0x0020, 0x1040, VR::LO, "");  // PositionReferenceIndicator
 }
 
-void put_geometry(Elements& put, const Grid& grid, int slice) {
+void put_geometry(DicomPut& put, const Grid& grid, int slice) {
   using gdcm::VR;
   const Vec3d row = grid.direction.column(0), column = grid.direction.column(1);
   const Vec3d position = world_from_index(grid, {0, 0, static_cast<double>(slice)});
@@ -106,7 +69,7 @@ void put_geometry(Elements& put, const Grid& grid, int slice) {
   put.text(0x0028, 0x0030, VR::DS, decimals(std::array{grid.spacing_mm.y, grid.spacing_mm.x}));
 }
 
-void put_pixels(Elements& put, const Volume<int16_t>& volume, int slice) {
+void put_pixels(DicomPut& put, const Volume<int16_t>& volume, int slice) {
   const Vec3i& size = volume.size();
   put.number(0x0028, 0x0002, 1);  // SamplesPerPixel
   put.text(0x0028, 0x0004, gdcm::VR::CS, "MONOCHROME2");
@@ -117,14 +80,12 @@ void put_pixels(Elements& put, const Volume<int16_t>& volume, int slice) {
   put.number(0x0028, 0x0102, 15);
   put.number(0x0028, 0x0103, 1);  // with sign
   const int64_t count = int64_t{size.x} * size.y;
-  std::vector<char> bytes;
-  bytes.reserve(static_cast<size_t>(2 * count));
+  std::vector<uint16_t> stored;
+  stored.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<uint16_t>(volume[count * slice + i]);
-    bytes.push_back(static_cast<char>(value & 0xff));
-    bytes.push_back(static_cast<char>(value >> 8));
+    stored.push_back(static_cast<uint16_t>(volume[count * slice + i]));
   }
-  put.put(0x7fe0, 0x0010, gdcm::VR::OW, bytes.data(), bytes.size());
+  put.numbers(0x7fe0, 0x0010, gdcm::VR::OW, stored);
 }
 
 }  // namespace
@@ -160,7 +121,7 @@ void write_dicom_slice(const std::string& path, const Volume<int16_t>& volume, i
                      describe(grid));
   }
   gdcm::Writer writer;
-  Elements put(writer.GetFile().GetDataSet());
+  DicomPut put(writer.GetFile().GetDataSet());
   put_identity(put, names, slice);
   put_geometry(put, grid, slice);
   put_pixels(put, volume, slice);

@@ -7,11 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include <zlib.h>
-
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/inflater.h"
 #include "larch/io/image/text_header.h"
 #include "larch/io/image/zstream.h"
 
@@ -118,74 +117,6 @@ void set_data(const std::string& path, const TextHeader& text, MetaHeader& out) 
   const auto skip = numbers_for(path, text, 1, {"headersize"});
   out.data_offset = skip.empty() ? 0 : static_cast<int64_t>(std::clamp(skip[0], -1.0, 1e15));
 }
-
-/// A file's zlib or gzip stream, a piece at a time.
-class Inflater {
- public:
-  Inflater(const std::string& path, int64_t offset) : path_(path), in_(path, std::ios::binary) {
-    in_.seekg(offset);
-    if (inflateInit2(&stream_, 47) != Z_OK) {  // zlib or gzip
-      throw MemoryError("'" + path + "': not enough host memory to read it");
-    }
-  }
-  ~Inflater() { inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-
-  /// Exactly `bytes`, to `to`; to nowhere if that is null.
-  void read(std::byte* to, int64_t bytes) {
-    std::vector<std::byte> nowhere(to == nullptr ? kBlock : 0);
-    for (int64_t left = bytes; left > 0;) {
-      const auto room = static_cast<uInt>(std::min<int64_t>(left, kBlock));
-      const int64_t got = inflate_some(to == nullptr ? nowhere.data() : to, room);
-      if (got == 0) fail(bytes - left, bytes);
-      if (to != nullptr) to += got;
-      left -= got;
-    }
-  }
-
-  /// Reads what is left, so that the check sum at the end is compared. Throws InputError if it is
-  /// not there or wrong, or if more than `bytes` come.
-  void finish(int64_t bytes) {
-    std::vector<std::byte> block(kBlock);
-    int64_t came = 0;
-    while (const int64_t got = inflate_some(block.data(), kBlock)) {
-      came += got;
-      if (came > bytes) break;
-    }
-    if (status_ != Z_STREAM_END || came != bytes) fail(came, bytes);
-  }
-
- private:
-  static constexpr uInt kBlock = 1 << 16;
-
-  /// At most `room` bytes; 0 at the end of the stream or where it is damaged.
-  int64_t inflate_some(std::byte* to, uInt room) {
-    stream_.next_out = reinterpret_cast<Bytef*>(to);
-    stream_.avail_out = room;
-    while (status_ == Z_OK && stream_.avail_out == room) {
-      if (stream_.avail_in == 0) {
-        in_.read(packed_.data(), static_cast<std::streamsize>(packed_.size()));
-        stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
-        stream_.avail_in = static_cast<uInt>(in_.gcount());
-        if (stream_.avail_in == 0) break;
-      }
-      status_ = inflate(&stream_, Z_NO_FLUSH);
-    }
-    return room - stream_.avail_out;
-  }
-
-  [[noreturn]] void fail(int64_t made, int64_t wanted) const {
-    bad(path_, "the compressed data are damaged or truncated (" + std::to_string(made) + " of " +
-                   std::to_string(wanted) + " bytes); copy or export the file again");
-  }
-
-  std::string path_;
-  std::ifstream in_;
-  z_stream stream_{};
-  int status_ = Z_OK;
-  std::string packed_ = std::string(1 << 18, '\0');
-};
 
 void read_raw(const MetaHeader& meta, int64_t offset, std::vector<std::byte>& voxels) {
   std::ifstream in(meta.data_path, std::ios::binary);

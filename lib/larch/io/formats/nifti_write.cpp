@@ -89,7 +89,8 @@ void write_planes(const Pixels& pixels, ZWriter& out) {
 
 }  // namespace
 
-void write_nifti(const std::string& path, const Pixels& pixels) {
+std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
+                               const NiftiFrames& frames) {
   const Grid& grid = pixels.grid;
   const bool vectors = pixels.channels > 1;
   const NiftiIntent intent = vectors         ? NiftiIntent::kVector
@@ -98,9 +99,12 @@ void write_nifti(const std::string& path, const Pixels& pixels) {
   HeaderBytes header{};
   put<int32_t>(header, 0, 348);
   header[38] = 'r';  // "regular", which old readers want
-  put<int16_t>(header, 40, vectors ? 5 : 3);
+  put<int16_t>(header, 40, vectors ? 5 : frames.count > 1 ? 4 : 3);
   for (int i = 0; i < 7; ++i) {
-    const int32_t size = i < 3 ? grid.size[i] : i == 4 ? pixels.channels : 1;
+    const int64_t size = i < 3    ? grid.size[i]
+                         : i == 3 ? frames.count
+                         : i == 4 ? pixels.channels
+                                  : 1;
     if (size > INT16_MAX) {
       throw UsageError("cannot write '" + path +
                        "': NIfTI holds at most 32767 voxels per axis and here are " +
@@ -114,16 +118,25 @@ void write_nifti(const std::string& path, const Pixels& pixels) {
   put(header, 108, 352.0F);
   put(header, 112, 1.0F);
   header[123] = 2;  // mm
+  if (frames.step_ms > 0) {
+    header[123] = 2 + 16;  // and ms
+    put(header, 92, static_cast<float>(frames.step_ms));
+    put(header, 136, static_cast<float>(frames.first_ms));
+  }
   std::memcpy(header.data() + 148, "Larch", 5);
   put_geometry(header, grid);
   std::memcpy(header.data() + 344, "n+1", 4);
+  return {header.data(), header.size()};
+}
 
+void write_nifti(const std::string& path, const Pixels& pixels) {
+  const std::string header = nifti_header_bytes(path, pixels, {});
   ZWriter out(path, file_extension(path) == ".nii.gz", io_threads());
   out.write(header.data(), static_cast<int64_t>(header.size()));
-  if (vectors) {
+  if (pixels.channels > 1) {
     write_planes(pixels, out);
   } else {
-    out.write(pixels.voxels, grid.voxels() * bytes_of(pixels.component));
+    out.write(pixels.voxels, pixels.grid.voxels() * bytes_of(pixels.component));
   }
   out.close();
 }

@@ -39,24 +39,6 @@ int64_t size_of(const std::string& path) {
   return static_cast<int64_t>(size);
 }
 
-/// The most bytes of voxels that the data files can hold.
-int64_t most_bytes(const NrrdHeader& nrrd) {
-  int64_t stored = 0;
-  for (const std::string& path : nrrd.data) stored += size_of(path);
-  stored = std::max<int64_t>(stored - nrrd.data_offset, 0);
-  switch (nrrd.encoding) {
-    case NrrdEncoding::kRaw:
-      return stored;
-    case NrrdEncoding::kHex:
-      return stored / 2;
-    case NrrdEncoding::kGzip:
-      return stored * kMostDeflate;
-    case NrrdEncoding::kText:  // a digit and a space for each value
-      return (stored + 1) / 2 * bytes_of(nrrd.header.component);
-  }
-  return 0;
-}
-
 /// Where the data of a file begin.
 int64_t start_of(const NrrdHeader& nrrd, const std::string& path) {
   int64_t at = nrrd.data_offset;
@@ -77,12 +59,17 @@ struct Share {
   int64_t whole = 0, skipped = 0, bytes = 0;
 };
 
+/// Where `whole` bytes of raw values begin.
+int64_t raw_start(const NrrdHeader& nrrd, const std::string& path, int64_t whole) {
+  const int64_t size = size_of(path);
+  const int64_t at = nrrd.byte_skip < 0 ? size - whole : start_of(nrrd, path) + nrrd.byte_skip;
+  if (at < nrrd.data_offset || at > size || whole > size - at) truncated(path);
+  return at;
+}
+
 void read_raw_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
                     const Share& share) {
-  const int64_t size = size_of(path);
-  const int64_t at =
-      nrrd.byte_skip < 0 ? size - share.whole : start_of(nrrd, path) + nrrd.byte_skip;
-  if (at < nrrd.data_offset || at > size || share.whole > size - at) truncated(path);
+  const int64_t at = raw_start(nrrd, path, share.whole);
   std::ifstream in(path, std::ios::binary);
   in.seekg(at + share.skipped);
   in.read(reinterpret_cast<char*>(to), share.bytes);
@@ -207,6 +194,29 @@ void read_values(const NrrdHeader& nrrd, int64_t share, int64_t from, std::vecto
 }
 
 }  // namespace
+
+int64_t most_bytes(const NrrdHeader& nrrd) {
+  int64_t stored = 0;
+  for (const std::string& path : nrrd.data) stored += size_of(path);
+  stored = std::max<int64_t>(stored - nrrd.data_offset, 0);
+  switch (nrrd.encoding) {
+    case NrrdEncoding::kRaw:
+      return stored;
+    case NrrdEncoding::kHex:
+      return stored / 2;
+    case NrrdEncoding::kGzip:
+      return stored * kMostDeflate;
+    case NrrdEncoding::kText:  // a digit and a space for each value
+      return (stored + 1) / 2 * bytes_of(nrrd.header.component);
+  }
+  return 0;
+}
+
+NrrdStart start_of_values(const NrrdHeader& nrrd, int64_t bytes) {
+  const std::string& path = nrrd.data.front();
+  if (nrrd.encoding == NrrdEncoding::kRaw) return {raw_start(nrrd, path, bytes), 0};
+  return {start_of(nrrd, path), nrrd.byte_skip};
+}
 
 RawImage read_nrrd(const std::string& path, const Selection& selection) {
   const NrrdHeader nrrd = read_nrrd_header(path);

@@ -37,6 +37,19 @@ struct NrrdHeader {
 /// beside axes that have one. Frames and channels may be more than 1.
 NrrdHeader read_nrrd_header(const std::string& path);
 
+/// Where the values of a file begin.
+struct NrrdStart {
+  int64_t byte = 0;     ///< of the file
+  int64_t skipped = 0;  ///< bytes of the inflated data before them
+};
+
+/// Of the first data file, which holds `bytes` of values, raw or compressed. Throws InputError if
+/// raw ones are not there.
+NrrdStart start_of_values(const NrrdHeader& nrrd, int64_t bytes);
+
+/// The most bytes of voxels that the data files can hold.
+int64_t most_bytes(const NrrdHeader& nrrd);
+
 /// Header and voxels of one frame, or of all. Throws InputError, MemoryError.
 RawImage read_nrrd(const std::string& path, const Selection& selection);
 

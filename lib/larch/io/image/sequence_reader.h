@@ -12,6 +12,10 @@
 
 namespace larch {
 
+namespace io {
+class FrameSource;
+}
+
 /// Reads the frames of a sequence in batches, with memory for one batch whatever the length of the
 /// sequence:
 /// - DICOM of several frames: uncompressed from their places in the file, compressed ones each
@@ -41,10 +45,7 @@ class SequenceReader {
   void read(int64_t first, int64_t count, std::span<uint16_t> to);
 
  private:
-  class Source;
-  class DicomSource;
-  class FileSource;
-  std::unique_ptr<Source> source_;
+  std::unique_ptr<io::FrameSource> source_;
 };
 
 }  // namespace larch

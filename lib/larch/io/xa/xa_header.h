@@ -23,18 +23,18 @@ struct XaHeader {
   int intensity_sign = 1;
   std::string series_description{}, derivation{};
   std::vector<MaskItem> masks{};  ///< empty: no Mask Subtraction Sequence
-  /// Window over stored values; without it the writer takes one from the values, from their 1st to
-  /// their 99th percentile.
+  /// Window over stored values; without it the writer takes one that holds 99 % of them.
   std::optional<XaWindow> window{};
   /// Decides the UIDs of instance and series (and of the study, if there is none): the sha256 of
   /// input and configuration, so that the same run gives the same file.
   std::string identity{};
-  std::string study_uid{};                                             ///< empty: from `identity`
-  std::string source_class_uid{}, source_instance_uid{};               ///< SourceImageSequence
-  bool is_lossy = false;                                               ///< of the source
-  double display_rate_hz = 0;                                          ///< 0: not written
-  std::vector<CopiedElement> copied{};                                 ///< of the source
-  std::string patient_name = "Larch^Made", patient_id = "larch-made";  ///< if none are copied
+  std::string study_uid{};                                ///< empty: from `identity`
+  std::string source_class_uid{}, source_instance_uid{};  ///< SourceImageSequence
+  bool is_lossy = false;                                  ///< of the source
+  double display_rate_hz = 0;                             ///< 0: not written
+  std::string plane = "SINGLE PLANE";        ///< third value of ImageType, or BIPLANE A or B
+  std::vector<CopiedElement> copied{};       ///< of the source
+  std::string patient_name{}, patient_id{};  ///< where none are copied
 };
 
 /// The header of a sequence that was made from `source`: its patient, study and acquisition, a

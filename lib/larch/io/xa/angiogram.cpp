@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/xa/angiogram.h"
+
+#include <cmath>
+
+namespace larch {
+namespace {
+
+/// Whether the ray from a point to the right crosses the edges of a polygon an odd number of times.
+bool is_inside(const std::vector<std::array<int, 2>>& polygon, double x, double y) {
+  bool inside = false;
+  for (size_t i = 0, j = polygon.size() - 1; i < polygon.size(); j = i++) {
+    const double xi = polygon[i][0], yi = polygon[i][1], xj = polygon[j][0], yj = polygon[j][1];
+    if ((yi > y) != (yj > y) && x < (xj - xi) * (y - yi) / (yj - yi) + xi) inside = !inside;
+  }
+  return inside;
+}
+
+}  // namespace
+
+bool Shutter::shows(int x, int y) const {
+  if (has_rectangle && (x < left || x > right || y < upper || y > lower)) return false;
+  if (has_circle && std::hypot(x - centre_x, y - centre_y) > radius) return false;
+  return polygon.empty() || is_inside(polygon, x, y);
+}
+
+}  // namespace larch

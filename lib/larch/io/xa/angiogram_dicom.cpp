@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/xa/angiogram_dicom.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <gdcmTransferSyntax.h>
+
+#include "larch/core/error.h"
+#include "larch/io/dicom/dicom_elements.h"
+#include "larch/io/image/shown_text.h"
+#include "larch/io/xa/copied_elements.h"
+#include "larch/io/xa/mask_items.h"
+
+namespace larch::io {
+namespace {
+
+constexpr DicomTag kIntensity{0x0028, 0x1040, "PixelIntensityRelationship"};
+constexpr DicomTag kIntensitySign{0x0028, 0x1041, "PixelIntensityRelationshipSign"};
+constexpr DicomTag kSharedGroups{0x5200, 0x9229, "SharedFunctionalGroupsSequence"};
+constexpr DicomTag kDataProperties{0x0028, 0x9443, "FramePixelDataPropertiesSequence"};
+constexpr DicomTag kViewingMode{0x0028, 0x1090, "RecommendedViewingMode"};
+constexpr DicomTag kLossy{0x0028, 0x2110, "LossyImageCompression"};
+constexpr DicomTag kDisplayRate{0x0008, 0x2144, "RecommendedDisplayFrameRate"};
+constexpr DicomTag kSopClass{0x0008, 0x0016, "SOPClassUID"};
+constexpr DicomTag kSopInstance{0x0008, 0x0018, "SOPInstanceUID"};
+constexpr DicomTag kImageType{0x0008, 0x0008, "ImageType"};
+
+/// Where a shape is said: the display shutter (C.7.6.11), or the collimator of the X-rays
+/// (C.8.7.3), whose elements are the same one group further on.
+struct ShapeTags {
+  DicomTag shape, left, right, upper, lower, centre, radius, vertices;
+};
+constexpr ShapeTags kShutter{
+    {0x0018, 0x1600, "ShutterShape"},
+    {0x0018, 0x1602, "ShutterLeftVerticalEdge"},
+    {0x0018, 0x1604, "ShutterRightVerticalEdge"},
+    {0x0018, 0x1606, "ShutterUpperHorizontalEdge"},
+    {0x0018, 0x1608, "ShutterLowerHorizontalEdge"},
+    {0x0018, 0x1610, "CenterOfCircularShutter"},
+    {0x0018, 0x1612, "RadiusOfCircularShutter"},
+    {0x0018, 0x1620, "VerticesOfThePolygonalShutter"},
+};
+constexpr ShapeTags kCollimator{
+    {0x0018, 0x1700, "CollimatorShape"},
+    {0x0018, 0x1702, "CollimatorLeftVerticalEdge"},
+    {0x0018, 0x1704, "CollimatorRightVerticalEdge"},
+    {0x0018, 0x1706, "CollimatorUpperHorizontalEdge"},
+    {0x0018, 0x1708, "CollimatorLowerHorizontalEdge"},
+    {0x0018, 0x1710, "CenterOfCircularCollimator"},
+    {0x0018, 0x1712, "RadiusOfCircularCollimator"},
+    {0x0018, 0x1720, "VerticesOfThePolygonalCollimator"},
+};
+
+double one_number(const DicomDataset& data, const DicomTag& tag, const std::string& path) {
+  const auto numbers = numbers_of(data, tag, 1, path);
+  if (numbers.empty()) {
+    bad_dicom(path, std::string(tag.name) +
+                        " is missing, which its shape needs; repair the header or export the file "
+                        "again");
+  }
+  return std::clamp(numbers[0], -1e6, 1e6);
+}
+
+int edge(const DicomDataset& data, const DicomTag& tag, const std::string& path) {
+  return static_cast<int>(one_number(data, tag, path)) - 1;
+}
+
+/// Rows and columns count from 1, the row first.
+Shutter read_shutter(const DicomDataset& data, const ShapeTags& tags, const std::string& path) {
+  Shutter out;
+  const std::string shapes = text_of(data, tags.shape);
+  if (shapes.find("RECTANGULAR") != std::string::npos) {
+    out.has_rectangle = true;
+    out.left = edge(data, tags.left, path);
+    out.right = edge(data, tags.right, path);
+    out.upper = edge(data, tags.upper, path);
+    out.lower = edge(data, tags.lower, path);
+  }
+  if (shapes.find("CIRCULAR") != std::string::npos) {
+    const auto centre = numbers_of(data, tags.centre, 2, path);
+    if (centre.empty()) bad_dicom(path, std::string(tags.centre.name) + " is missing");
+    out.has_circle = true;
+    out.centre_y = centre[0] - 1;
+    out.centre_x = centre[1] - 1;
+    out.radius = one_number(data, tags.radius, path);
+  }
+  if (shapes.find("POLYGONAL") != std::string::npos) {
+    const std::string text = text_of(data, tags.vertices);
+    const auto count = static_cast<size_t>(std::count(text.begin(), text.end(), '\\')) + 1;
+    const auto numbers = numbers_of(data, tags.vertices, count, path);
+    if (numbers.size() % 2 != 0 || numbers.size() < 6) {
+      bad_dicom(path, std::string(tags.vertices.name) + " is no polygon");
+    }
+    for (size_t i = 0; i < numbers.size(); i += 2) {
+      out.polygon.push_back({static_cast<int>(std::clamp(numbers[i + 1], -1e6, 1e6)) - 1,
+                             static_cast<int>(std::clamp(numbers[i], -1e6, 1e6)) - 1});
+    }
+  }
+  return out;
+}
+
+/// What the file says, or else the functional group that all frames share.
+const DicomDataset& with_intensity(const DicomDataset& data) {
+  if (has_value(data, kIntensity)) return data;
+  const auto shared = items_of(data, kSharedGroups);
+  if (shared.empty()) return data;
+  const auto properties = items_of(shared[0].data, kDataProperties);
+  return properties.empty() ? data : properties[0].data;
+}
+
+void take_intensity(const DicomDataset& file, Angiogram& about) {
+  const DicomDataset& data = with_intensity(file);
+  const std::string word = text_of(data, kIntensity);
+  about.intensity = word == "LIN"    ? PixelIntensity::kLinear
+                    : word == "LOG"  ? PixelIntensity::kLog
+                    : word == "DISP" ? PixelIntensity::kDisplay
+                                     : PixelIntensity::kUnknown;
+  if (about.intensity == PixelIntensity::kUnknown && !word.empty()) {
+    about.warnings.push_back("'" + about.path + "': PixelIntensityRelationship is " + shown(word) +
+                             ", none of LIN, LOG and DISP: it is not known what the values mean");
+  }
+  const std::vector<uint16_t> sign = uint16s_of(data, kIntensitySign);
+  if (!sign.empty()) about.intensity_sign = static_cast<int16_t>(sign[0]) < 0 ? -1 : 1;
+}
+
+void take_pixels(const DicomObject& object, Angiogram& about) {
+  const DicomPixelFormat& format = object.format;
+  if (format.samples != 1) {
+    bad_dicom(about.path,
+              "its pixels are colours, and grey ones are needed here; export it as "
+              "MONOCHROME2");
+  }
+  if (format.bits_allocated != 8 && format.bits_allocated != 16) {
+    bad_dicom(about.path, "its pixels have " + std::to_string(format.bits_allocated) +
+                              " bits, and 8 or 16 are needed here; export the file again");
+  }
+  about.bits = format.bits_stored;
+  about.least_stored = format.representation == 1 ? -(1 << (about.bits - 1)) : 0;
+  about.is_monochrome1 = format.photometric == "MONOCHROME1";
+  const DicomPlane& plane = object.planes.front();
+  const bool rescaled = plane.slope != 1 || plane.intercept != 0;
+  if (object.lut.values.empty() && !rescaled) return;
+  const auto count = size_t{1} << about.bits;
+  about.modality.reserve(count);
+  for (size_t pixel = 0; pixel < count; ++pixel) {
+    const int64_t stored = static_cast<int64_t>(pixel) + about.least_stored;
+    if (object.lut.values.empty()) {
+      about.modality.push_back(
+          static_cast<float>(static_cast<double>(stored) * plane.slope + plane.intercept));
+      continue;
+    }
+    const auto last = static_cast<int64_t>(object.lut.values.size()) - 1;
+    const int64_t entry = std::clamp<int64_t>(stored - object.lut.first, 0, last);
+    about.modality.push_back(object.lut.values[static_cast<size_t>(entry)]);
+  }
+}
+
+/// All frames of an enhanced file have one spacing and one rescaling, or it is none of ours.
+void require_alike(const DicomObject& object) {
+  const DicomPlane& first = object.planes.front();
+  for (const DicomPlane& plane : object.planes) {
+    if (plane.slope == first.slope && plane.intercept == first.intercept &&
+        plane.spacing_x_mm == first.spacing_x_mm && plane.spacing_y_mm == first.spacing_y_mm) {
+      continue;
+    }
+    bad_dicom(object.path, "'" + plane.name +
+                               "' has another pixel spacing or rescaling than the first frame; "
+                               "export its frames to files of their own");
+  }
+}
+
+void take_grid(const DicomObject& object, Angiogram& about) {
+  const DicomPlane& plane = object.planes.front();
+  about.grid.size = {plane.size.x, plane.size.y, 1};
+  about.has_spacing = plane.has_spacing;
+  if (plane.has_spacing) about.grid.spacing_mm = {plane.spacing_x_mm, plane.spacing_y_mm, 1};
+  if (!plane.has_spacing && !plane.is_square) {
+    about.warnings.push_back(
+        "'" + about.path +
+        "': it has no pixel spacing and a PixelAspectRatio other than 1, which "
+        "is not looked at: lengths are in pixels");
+  }
+  check_geometry(about.grid, about.path);
+}
+
+bool is_lossy(const DicomFile& file) {
+  using gdcm::TransferSyntax;
+  const TransferSyntax syntax = TransferSyntax::GetTSType(file.transfer_syntax.c_str());
+  return text_of(file.data, kLossy) == "01" || syntax == TransferSyntax::JPEGBaselineProcess1 ||
+         syntax == TransferSyntax::JPEGExtendedProcess2_4 ||
+         syntax == TransferSyntax::JPEGLSNearLossless;
+}
+
+}  // namespace
+
+Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
+  const DicomDataset& data = file.data;
+  if (!object.has_pixels) {
+    bad_dicom(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
+  }
+  if (!object.problem.empty()) throw InputError(object.problem);
+  if (object.frames > 1 && !is_cine(object)) {
+    bad_dicom(object.path,
+              "its frames stand at places of their own, so that they are a volume and no sequence");
+  }
+  Angiogram about;
+  about.path = object.path;
+  about.is_dicom = true;
+  about.frames = object.frames;
+  take_pixels(object, about);
+  require_alike(object);
+  take_grid(object, about);
+  about.times_ms = frame_times_ms(data, object.frames, about.path);
+  if (!about.times_ms.empty() && !std::isfinite(about.times_ms.back())) {
+    bad_dicom(about.path, "the times of its frames are not finite; repair the header");
+  }
+  if (const auto rate = numbers_of(data, kDisplayRate, 1, about.path); !rate.empty()) {
+    about.display_rate_hz = std::clamp(rate[0], 0.0, 1000.0);
+  }
+  take_intensity(data, about);
+  about.is_lossy = is_lossy(file);
+  about.shutter = read_shutter(data, kShutter, about.path);
+  if (!about.shutter.is_given()) about.shutter = read_shutter(data, kCollimator, about.path);
+  read_mask_items(data, about);
+  about.is_viewed_subtracted = text_of(data, kViewingMode) == "SUB";
+  about.modality_name = object.modality;
+  about.sop_class_uid = text_of(data, kSopClass);
+  about.sop_instance_uid = text_of(data, kSopInstance);
+  about.study_uid = object.identity.study_uid;
+  about.series_uid = object.series_uid;
+  about.series_description = object.description;
+  about.image_type = text_of(data, kImageType);
+  about.copied = copied_elements(data);
+  return about;
+}
+
+}  // namespace larch::io

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/io/xa/xa_header.h"
+
+namespace larch {
+namespace {
+
+/// The third value of ImageType: which plane of the device (PS3.3, C.8.7.1.1.1).
+std::string plane_of(const std::string& image_type) {
+  for (const char* plane : {"BIPLANE A", "BIPLANE B"}) {
+    if (image_type.find(plane) != std::string::npos) return plane;
+  }
+  return "SINGLE PLANE";
+}
+
+}  // namespace
+
+XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
+                           const std::string& derivation, bool is_log) {
+  XaHeader header;
+  header.is_derived = true;
+  header.intensity = is_log ? PixelIntensity::kLog : PixelIntensity::kLinear;
+  header.intensity_sign = 0;
+  header.series_description =
+      "Subtracted" + (source.series_description.empty() ? "" : ": " + source.series_description);
+  header.derivation = derivation;
+  header.identity = identity;
+  header.study_uid = source.study_uid;
+  header.source_class_uid = source.sop_class_uid;
+  header.source_instance_uid = source.sop_instance_uid;
+  header.is_lossy = source.is_lossy;
+  header.display_rate_hz = source.display_rate_hz;
+  header.plane = plane_of(source.image_type);
+  header.copied = source.copied;
+  return header;
+}
+
+}  // namespace larch
