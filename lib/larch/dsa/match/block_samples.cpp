@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "larch/dsa/match/sampling_math.h"
 #include "larch/dsa/match/search_math.h"
 
 namespace larch::dsa::cpu {
@@ -11,14 +12,6 @@ namespace {
 
 int64_t whole_lanes(int64_t count) {
   return (count + kLanes - 1) / kLanes * kLanes;
-}
-
-TapTable taps_of(SubPixel subpixel) {
-  if (subpixel == SubPixel::kLinear) return linear_taps();
-  if (subpixel != SubPixel::kNone) return gain_taps();
-  TapTable nearest;
-  for (Taps& taps : nearest.at) taps = Taps{};
-  return nearest;
 }
 
 FieldView view_of(const MatchJob& job, int64_t frame) {
@@ -38,8 +31,7 @@ FieldView view_of(const MatchJob& job, int64_t frame) {
 BlockSamples::BlockSamples(const MatchJob& job)
     : job_(job),
       taps_(taps_of(job.config->subpixel)),
-      skips_weightless_(job.config->subpixel == SubPixel::kLinear ||
-                        job.config->subpixel == SubPixel::kNone),
+      skips_weightless_(skips_weightless(job.config->subpixel)),
       block_(job.grid->block),
       padded_(whole_lanes(job.grid->block.x)),
       reach_(job.range + 3),
@@ -166,39 +158,14 @@ void BlockSamples::find_base(int64_t frame, int32_t block) {
   }
 }
 
-/// The mask at image position (x, y) in units.
-uint16_t BlockSamples::sample_at(int32_t x_units, int32_t y_units) const {
-  const Vec3i& size = job_.grid->image;
-  const Step sx = split_step(x_units), sy = split_step(y_units);
-  const Taps& tx = taps_.at[sx.fraction + kUnit / 2];
-  const Taps& ty = taps_.at[sy.fraction + kUnit / 2];
-  const bool clamps = job_.config->border == Border::kClamp;
-  uint32_t rows[3] = {};
-  for (int j = 0; j < 3; ++j) {
-    if (skips_weightless_ && ty.w[j] == 0) continue;
-    int32_t y = sy.pixel + j - 1;
-    if (clamps) y = std::clamp(y, 0, size.y - 1);
-    if (y < 0 || y >= size.y) return kNoSample;
-    const uint16_t* row = job_.mask + static_cast<int64_t>(y) * size.x;
-    uint32_t taps[3] = {};
-    for (int i = 0; i < 3; ++i) {
-      if (skips_weightless_ && tx.w[i] == 0) continue;
-      int32_t x = sx.pixel + i - 1;
-      if (clamps) x = std::clamp(x, 0, size.x - 1);
-      if (x < 0 || x >= size.x || row[x] == kNoSample) return kNoSample;
-      taps[i] = row[x];
-    }
-    rows[j] = tap_sum(tx, taps[0], taps[1], taps[2]);
-  }
-  return tap_sum(ty, rows[0], rows[1], rows[2]);
-}
-
 MaskRows BlockSamples::over_base(const Vec3i& units) {
+  const MaskView mask{job_.mask, job_.grid->image, &taps_, job_.config->border == Border::kClamp,
+                      skips_weightless_};
   for (int32_t y = 0; y < block_.y; ++y) {
     for (int32_t x = 0; x < block_.x; ++x) {
       const Vec3i d = base_[static_cast<size_t>(y * block_.x + x)] + units;
       sampled_[static_cast<size_t>(y * padded_ + x)] =
-          sample_at((start_.x + x) * kUnit + d.x, (start_.y + y) * kUnit + d.y);
+          mask_sample(mask, (start_.x + x) * kUnit + d.x, (start_.y + y) * kUnit + d.y);
     }
   }
   return {sampled_.data(), padded_};

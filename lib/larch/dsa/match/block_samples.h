@@ -54,7 +54,6 @@ class BlockSamples {
   MaskRows between_pixels(const Vec3i& units);
   void find_base(int64_t frame, int32_t block);
   MaskRows over_base(const Vec3i& units);
-  uint16_t sample_at(int32_t x_units, int32_t y_units) const;
 
   const MatchJob& job_;
   const TapTable taps_;

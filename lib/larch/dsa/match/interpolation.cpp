@@ -8,7 +8,7 @@ namespace larch::dsa {
 namespace {
 
 /// Q12 weights that sum to 4096: what rounding leaves goes to the middle.
-Taps taps_of(double before, double after) {
+Taps rounded_taps(double before, double after) {
   const auto q12 = [](double w) { return static_cast<int16_t>(std::floor(w * 4096 + 0.5)); };
   const int16_t a = q12(before), c = q12(after);
   return {{a, static_cast<int16_t>(4096 - a - c), c}};
@@ -28,12 +28,17 @@ TapTable table_of(const Weights& weights) {
 TapTable gain_taps() {
   return table_of([](double f) {
     const double s = (2 - std::sqrt(1 - 3 * f * f)) / 3;
-    return taps_of((s - f) / 2, (s + f) / 2);
+    return rounded_taps((s - f) / 2, (s + f) / 2);
   });
 }
 
 TapTable linear_taps() {
-  return table_of([](double f) { return taps_of(f < 0 ? -f : 0, f > 0 ? f : 0); });
+  return table_of([](double f) { return rounded_taps(f < 0 ? -f : 0, f > 0 ? f : 0); });
+}
+
+TapTable taps_of(SubPixel subpixel) {
+  if (subpixel == SubPixel::kLinear) return linear_taps();
+  return subpixel == SubPixel::kNone ? TapTable{} : gain_taps();
 }
 
 }  // namespace larch::dsa

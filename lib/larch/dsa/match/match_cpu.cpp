@@ -135,14 +135,8 @@ class BlockSearch {
   }
 
   SearchPlan plan_of(int64_t frame, int32_t block) const {
-    const DsaConfig& config = *job_.config;
-    SearchPlan plan;
+    SearchPlan plan = dsa::plan_of(*job_.config, job_.range);
     if (job_.centre != nullptr) plan.centre = job_.centre[frame];
-    plan.range = job_.range;
-    plan.search = config.search;
-    plan.subpixel = config.subpixel;
-    plan.subsearch = config.subsearch;
-    plan.rounds = config.cds_repeat ? kMostRounds : 1;
     if (job_.start != nullptr) {
       plan.start = steps_of_start(job_.start[frame * job_.grid->blocks() + block], plan);
     }

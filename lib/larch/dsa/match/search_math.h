@@ -75,6 +75,17 @@ struct SearchPlan {
   int rounds = kMostRounds;  ///< of conjugate directions
 };
 
+/// The plan of a pass, without centre and start.
+inline SearchPlan plan_of(const DsaConfig& config, int range) {
+  SearchPlan plan;
+  plan.range = range;
+  plan.search = config.search;
+  plan.subpixel = config.subpixel;
+  plan.subsearch = config.subsearch;
+  plan.rounds = config.cds_repeat ? kMostRounds : 1;
+  return plan;
+}
+
 /// The start of a block (Q16 pixels) as steps from the middle of the window: its nearest pixel in
 /// the window.
 LARCH_HD Vec3i steps_of_start(const Vec3i& q16, const SearchPlan& plan) {
