@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "larch/core/parallel.h"
+#include "larch/dsa/match/frame_scores.h"
+#include "larch/dsa/match/match_lanes.h"
+
+namespace larch::dsa::cpu {
+namespace {
+
+/// A row of the mask with room for whole lanes and a sample more at both ends.
+using Row = std::vector<uint16_t>;
+
+/// Rows of the mask at a displacement.
+class DisplacedRows {
+ public:
+  explicit DisplacedRows(const FrameScoresJob& job)
+      : job_(job),
+        taps_(taps_of(job.subpixel)),
+        padded_((job.size.x + kLanes - 1) / kLanes * kLanes),
+        copy_(static_cast<size_t>(padded_) + 2 * kLanes, kNoSample),
+        out_(static_cast<size_t>(padded_), kNoSample) {
+    for (Row& row : filtered_) row.assign(static_cast<size_t>(padded_), kNoSample);
+  }
+  int64_t padded() const { return padded_; }
+
+  const uint16_t* at(const Vec3i& units, int32_t y) {
+    if (units.x % kUnit == 0 && units.y % kUnit == 0) {
+      return copied(job_.mask_at_zero, units.x / kUnit, y + units.y / kUnit);
+    }
+    const Step sx = split_step(units.x), sy = split_step(units.y);
+    const Taps& tx = taps_.at[sx.fraction + kUnit / 2];
+    const Taps& ty = taps_.at[sy.fraction + kUnit / 2];
+    const uint16_t* rows[3] = {};
+    for (int j = 0; j < 3; ++j) {
+      if (j != 1 && skips(ty.w[j])) continue;
+      const uint16_t* here = copied(job_.mask, sx.pixel, y + sy.pixel + j - 1);
+      match_lanes().tap_row(tx, skips(tx.w[0]) ? here : here - 1, here,
+                            skips(tx.w[2]) ? here : here + 1, padded_, filtered_[j].data());
+      rows[j] = filtered_[j].data();
+    }
+    match_lanes().tap_row(ty, rows[0] == nullptr ? rows[1] : rows[0], rows[1],
+                          rows[2] == nullptr ? rows[1] : rows[2], padded_, out_.data());
+    return out_.data();
+  }
+
+ private:
+  bool skips(int16_t weight) const { return weight == 0 && skips_weightless(job_.subpixel); }
+
+  /// Row y of an image, shifted by x, with what lies beyond the image.
+  const uint16_t* copied(const uint16_t* image, int32_t x, int32_t y) {
+    const bool clamps = job_.border == Border::kClamp;
+    if (clamps) y = std::clamp(y, 0, job_.size.y - 1);
+    uint16_t* out = copy_.data() + kLanes;
+    if (y < 0 || y >= job_.size.y) {
+      std::fill(copy_.begin(), copy_.end(), kNoSample);
+      return out;
+    }
+    const uint16_t* row = image + static_cast<int64_t>(y) * job_.size.x;
+    for (int32_t i = -1; i <= job_.size.x; ++i) {
+      int32_t from = i + x;
+      if (clamps) from = std::clamp(from, 0, job_.size.x - 1);
+      out[i] = from >= 0 && from < job_.size.x ? row[from] : kNoSample;
+    }
+    return out;
+  }
+
+  const FrameScoresJob& job_;
+  const TapTable taps_;
+  const int64_t padded_;
+  Row copy_, filtered_[3], out_;
+};
+
+/// The score of one candidate.
+Score score_of(const FrameScoresJob& job, int64_t frame, const Vec3i& units, DisplacedRows& rows) {
+  std::vector<uint32_t> counts(kBins + 1, 0);
+  std::vector<uint16_t> bins(static_cast<size_t>(rows.padded()));
+  Row contrast(static_cast<size_t>(rows.padded()), kNoSample);
+  const BinRule rule{0, job.bin_shift[frame], Overflow::kWrap};
+  const uint16_t* pixels = job.contrast + frame * job.size.x * job.size.y;
+  for (int32_t y = 0; y < job.size.y; y += job.row_step) {
+    std::copy_n(pixels + static_cast<int64_t>(y) * job.size.x, job.size.x, contrast.data());
+    match_lanes().bin_row(rule, contrast.data(), rows.at(units, y), rows.padded(), bins.data());
+    for (const uint16_t bin : bins) ++counts[bin];
+  }
+  Score score;
+  for (int32_t bin = 0; bin < kBins; ++bin) {
+    const uint64_t h = counts[static_cast<size_t>(bin)];
+    score.sum += h * h;
+    score.count += static_cast<uint32_t>(h);
+  }
+  return score;
+}
+
+}  // namespace
+
+void shrink(const ShrinkJob& job, const Context& context) {
+  const Vec3i small{job.size.x / kShrink, job.size.y / kShrink, 1};
+  parallel_for(context.threads, job.frames * small.y, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const uint16_t* frame =
+          job.samples + row / small.y * static_cast<int64_t>(job.size.x) * job.size.y;
+      for (int32_t x = 0; x < small.x; ++x) {
+        job.shrunk[row * small.x + x] =
+            shrunk_sample(frame, job.size.x, x, static_cast<int32_t>(row % small.y));
+      }
+    }
+  });
+}
+
+void frame_scores(const FrameScoresJob& job, const Context& context) {
+  parallel_for(context.threads, job.frames * job.candidates, 8, [&](int64_t begin, int64_t end) {
+    DisplacedRows rows(job);
+    for (int64_t i = begin; i < end; ++i) {
+      job.scores[i] = score_of(job, i / job.candidates, job.displacements[i], rows);
+    }
+  });
+}
+
+}  // namespace larch::dsa::cpu
