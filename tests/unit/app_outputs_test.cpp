@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "larch/app/outputs/file_set.h"
+#include "larch/app/outputs/growing_output.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/records/shared_folder.h"
 #include "larch/app/records/sidecar.h"
@@ -66,6 +67,33 @@ TEST_CASE("files of a set appear together or not at all") {
   }
   CHECK(content(folder / "a.txt") == "a");
   CHECK(folder.count() == 2);
+}
+
+TEST_CASE("an output grows under its temporary name and appears with the set, or not at all") {
+  const Folder folder;
+  const Context context;
+  const std::string path = folder / "grown.txt";
+  {
+    const GrowingOutput output(path, context);
+    std::ofstream file(output.temporary());
+    output.fill([&] { file << "one " << std::flush; });
+    output.fill([&] { file << "two" << std::flush; });
+    CHECK_FALSE(fs::exists(path));
+    Outputs outputs;
+    outputs.add(output, "output").add(GrowingOutput(), "field");
+    REQUIRE(outputs.files.size() == 1);
+    CHECK(outputs.files[0].path == path);
+    FileSet files(/*replace=*/false, context);
+    files.take(outputs.files[0].filled);
+    files.commit();
+  }
+  CHECK(content(path) == "one two");
+  {
+    const GrowingOutput output((folder / "failed.txt"), context);
+    const auto full = [&] { throw OutputError("'" + output.temporary() + "' is full"); };
+    CHECK_THROWS_WITH(output.fill(full), "cannot write '" + (folder / "failed.txt") + "'");
+  }
+  CHECK(folder.count() == 1);
 }
 
 TEST_CASE("a name that is taken during the run is not replaced, and the others are taken back") {

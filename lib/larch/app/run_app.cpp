@@ -143,10 +143,15 @@ ResultsBasis basis_of(const Run& run, const std::vector<RunInput>& further) {
 /// Writes a file under its temporary name; what the sidecars tell of it, if they are `wanted`.
 config::Json write_file(FileSet& files, const Outputs::File& file, bool wanted) {
   std::string temporary;
-  files.write(file.path, [&](const std::string& path) {
-    temporary = path;
-    file.writer(path);
-  });
+  if (file.filled) {
+    temporary = file.filled->temporary();
+    files.take(file.filled);
+  } else {
+    files.write(file.path, [&](const std::string& path) {
+      temporary = path;
+      file.writer(path);
+    });
+  }
   return wanted && !is_stream(file.path) ? content_record(temporary) : config::Json();
 }
 

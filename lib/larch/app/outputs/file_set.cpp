@@ -5,10 +5,9 @@
 #include <cerrno>
 #include <fstream>
 
-#include "larch/app/failures.h"
+#include "larch/app/outputs/growing_output.h"
 #include "larch/app/signals.h"
 #include "larch/core/error.h"
-#include "larch/files/temporaries.h"
 
 namespace larch::detail {
 namespace {
@@ -16,32 +15,6 @@ namespace {
 /// More files than this of one set are not held open; their locks are replaced by fresh times.
 constexpr size_t kHeldOpen = 256;
 constexpr std::chrono::minutes kRefreshEvery{10};
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
-/// Throws what the writer threw, in terms of the final name. Called in a catch block.
-[[noreturn]] void rethrow_for(const AtomicFile& file) {
-  const Failure failure = failure_of(std::current_exception());
-  if (failure.stopped || failure.code == ExitCode::kMemory) throw;
-  std::string cause;
-  for (const std::string& message : failure.chain) {
-    cause += (cause.empty() ? "" : ": ") + replaced(message, file.temporary(), file.path());
-  }
-  std::string outer = "cannot write '" + file.path() + "'";
-  if (const int error = file.why_short()) outer += ": " + describe_write_error(error);
-  const bool of_output = !failure.expected || failure.code == ExitCode::kOutput;
-  try {
-    throw std::runtime_error(cause);
-  } catch (...) {
-    if (of_output) std::throw_with_nested(OutputError(outer));
-    std::throw_with_nested(Error(failure.code, outer));
-  }
-}
 
 }  // namespace
 
@@ -59,36 +32,36 @@ void FileSet::write(const std::string& path, const Writer& writer) {
     throw Stopped("stopped before '" + path + "' was written",
                   static_cast<ExitCode>(context_.stop->load()));
   }
-  AtomicFile& file = files_.emplace_back(path);
-  remove_leftovers_once(folder_of(file.temporary()), context_);
-  try {
-    writer(file.temporary());
-  } catch (...) {
-    rethrow_for(file);
-  }
-  file.flush();
+  const GrowingOutput output(path, context_);
+  output.fill([&] { writer(output.temporary()); });
+  take(output.file());
+}
+
+void FileSet::take(const std::shared_ptr<AtomicFile>& file) {
+  files_.push_back(file);
+  file->flush();
   hold_few_open();
 }
 
 void FileSet::hold_few_open() {
   if (files_.size() <= kHeldOpen) return;
   const auto first_held = files_.end() - kHeldOpen;
-  (first_held - 1)->release();
+  (*(first_held - 1))->release();
   if (std::chrono::steady_clock::now() - refreshed_ < kRefreshEvery) return;
-  for (auto file = files_.begin(); file != first_held; ++file) file->refresh();
+  for (auto file = files_.begin(); file != first_held; ++file) (*file)->refresh();
   refreshed_ = std::chrono::steady_clock::now();
 }
 
 std::vector<std::string> FileSet::names() const {
   std::vector<std::string> names;
-  for (const AtomicFile& file : files_) names.push_back(file.path());
+  for (const auto& file : files_) names.push_back(file->path());
   return names;
 }
 
 std::set<std::string> FileSet::folders() const {
   std::set<std::string> folders;
-  for (const AtomicFile& file : files_) {
-    if (!file.target().stream) folders.insert(folder_of(file.target().path));
+  for (const auto& file : files_) {
+    if (!file->target().stream) folders.insert(folder_of(file->target().path));
   }
   return folders;
 }
@@ -106,16 +79,16 @@ void FileSet::give_names(std::set<std::string>& folders) {
   }
   const Committing not_torn;
   const auto fail = [&](const AtomicFile& failed, int error) {
-    for (const AtomicFile& file : files_) file.take_back();
+    for (const auto& file : files_) file->take_back();
     const std::string hint = error == EEXIST ? "; it appeared during the run" : "";
     throw OutputError("cannot write '" + failed.path() + "': " + describe_write_error(error) +
                       hint);
   };
   for (const bool streams : {false, true}) {
-    for (AtomicFile& file : files_) {
-      if (file.target().stream != streams) continue;
-      if (const int error = file.commit(replace_)) fail(file, error);
-      if (!streams) folders.insert(folder_of(file.target().path));
+    for (const auto& file : files_) {
+      if (file->target().stream != streams) continue;
+      if (const int error = file->commit(replace_)) fail(*file, error);
+      if (!streams) folders.insert(folder_of(file->target().path));
     }
   }
   files_.clear();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class FileSet {
   /// Throws OutputError that names `path`, or what the writer throws, with the name of the
   /// temporary replaced by `path`; Stopped if a stop is requested.
   void write(const std::string& path, const Writer& writer);
+  /// A file that is filled already (growing_output.h). Throws OutputError.
+  void take(const std::shared_ptr<AtomicFile>& file);
   /// Those that were written and have not got their names.
   std::vector<std::string> names() const;
   /// The folders that commit() gives names in; not those of devices and pipes.
@@ -44,7 +47,7 @@ class FileSet {
 
   bool replace_;
   const Context& context_;
-  std::deque<AtomicFile> files_;
+  std::deque<std::shared_ptr<AtomicFile>> files_;
   std::chrono::steady_clock::time_point refreshed_ = std::chrono::steady_clock::now();
 };
 

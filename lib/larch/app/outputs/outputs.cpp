@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/app/outputs/growing_output.h"
+
 namespace larch {
 namespace {
 
@@ -15,6 +17,12 @@ std::string dumped(const nlohmann::ordered_json& json) {
 
 Outputs& Outputs::add(const std::string& path, Writer writer, const std::string& role) {
   if (!path.empty()) files.push_back({path, std::move(writer), /*companion=*/false, role});
+  return *this;
+}
+
+Outputs& Outputs::add(const GrowingOutput& output, const std::string& role) {
+  if (output)
+    files.push_back({output.file()->path(), {}, /*companion=*/false, role, output.file()});
   return *this;
 }
 

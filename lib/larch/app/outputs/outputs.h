@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "larch/core/error.h"
 
 namespace larch {
+
+class AtomicFile;
+class GrowingOutput;
 
 /// An input of a run, and what it is to the run.
 struct RunInput {
@@ -44,6 +48,9 @@ class Outputs {
   /// CaseFiles; the name of its flag tells that of another output.
   Outputs& add(const std::string& path, Writer writer, const std::string& role = "");
 
+  /// An output file that the run has filled already; ignored if none is wanted.
+  Outputs& add(const GrowingOutput& output, const std::string& role = "");
+
   /// A file that belongs to the one that was added before it, such as a label table, and has no
   /// sidecar of its own.
   Outputs& add_companion(const std::string& path, Writer writer);
@@ -71,6 +78,7 @@ class Outputs {
     Writer writer;
     bool companion = false;
     std::string role{};
+    std::shared_ptr<AtomicFile> filled{};  ///< instead of a writer
   };
   struct Text {
     std::string name, text;  ///< for metrics and report: JSON text
