@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/dsa/region.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "larch/core/error.h"
+
+namespace larch::dsa {
+namespace {
+
+/// Half the side of the windows in which flatness is judged.
+constexpr int32_t kReach = 7;
+/// Share of a row that has to be flat, in hundredths.
+constexpr int64_t kFlatPercent = 98;
+
+size_t pixels_of(const Vec3i& size) {
+  return static_cast<size_t>(size.x) * static_cast<size_t>(size.y) * static_cast<size_t>(size.z);
+}
+
+/// Where the line at height y crosses the edges of a polygon, rising.
+std::vector<double> crossings(std::span<const Corner> corners, double y) {
+  std::vector<double> at;
+  for (size_t i = 0; i < corners.size(); ++i) {
+    const Corner &a = corners[i], &b = corners[(i + 1) % corners.size()];
+    if ((a.y <= y) == (b.y <= y)) continue;
+    at.push_back(a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x));
+  }
+  std::sort(at.begin(), at.end());
+  return at;
+}
+
+/// Sums of values and squares over windows: of the picture left of and above each pixel.
+class WindowSums {
+ public:
+  WindowSums(std::span<const uint32_t> values, const Vec3i& size)
+      : size_(size), row_(static_cast<size_t>(size.x) + 1) {
+    sums_.resize(row_ * (static_cast<size_t>(size.y) + 1));
+    squares_.resize(sums_.size());
+    for (int32_t y = 0; y < size.y; ++y) {
+      uint64_t sum = 0;
+      double squares = 0;
+      for (int32_t x = 0; x < size.x; ++x) {
+        const uint64_t v =
+            values[static_cast<size_t>(y) * static_cast<size_t>(size.x) + static_cast<size_t>(x)];
+        sum += v;
+        squares += static_cast<double>(v) * static_cast<double>(v);
+        const size_t at = index(x + 1, y + 1);
+        sums_[at] = sums_[index(x + 1, y)] + sum;
+        squares_[at] = squares_[index(x + 1, y)] + squares;
+      }
+    }
+  }
+  /// The variance of the values within kReach of a pixel, as far as there are some.
+  double variance(int32_t x, int32_t y) const {
+    const int32_t x0 = std::max(0, x - kReach), x1 = std::min(size_.x, x + kReach + 1);
+    const int32_t y0 = std::max(0, y - kReach), y1 = std::min(size_.y, y + kReach + 1);
+    const double n = static_cast<double>(x1 - x0) * (y1 - y0);
+    const auto over = [&](const auto& table) {
+      return static_cast<double>(table[index(x1, y1)]) - static_cast<double>(table[index(x0, y1)]) -
+             static_cast<double>(table[index(x1, y0)]) + static_cast<double>(table[index(x0, y0)]);
+    };
+    const double mean = over(sums_) / n;
+    return std::max(0.0, over(squares_) / n - mean * mean);
+  }
+
+ private:
+  size_t index(int32_t x, int32_t y) const {
+    return static_cast<size_t>(y) * row_ + static_cast<size_t>(x);
+  }
+  Vec3i size_;
+  size_t row_;
+  std::vector<uint64_t> sums_;
+  std::vector<double> squares_;
+};
+
+/// The lines from `flat` that are not outside, as first line and number. `flat`: by line.
+std::pair<int32_t, int32_t> open_lines(const std::vector<bool>& flat) {
+  const auto count = static_cast<int32_t>(flat.size());
+  int32_t first = 0, last = count - 1;
+  while (first <= last && flat[static_cast<size_t>(first)]) ++first;
+  while (last >= first && flat[static_cast<size_t>(last)]) --last;
+  if (first > last) return {0, count};
+  if (first > 0) first += kReach;
+  if (last < count - 1) last -= kReach;
+  return last < first ? std::pair{0, count} : std::pair{first, last - first + 1};
+}
+
+}  // namespace
+
+std::vector<uint8_t> whole_region(const Vec3i& size) {
+  return std::vector<uint8_t>(pixels_of(size), 1);
+}
+
+void keep_rectangle(std::vector<uint8_t>& region, const Vec3i& size, const Rectangle& rectangle) {
+  const auto [left, top, width, height] = rectangle;
+  if (left < 0 || top < 0 || width < 1 || height < 1 || left > size.x - width ||
+      top > size.y - height) {
+    throw UsageError("the rectangle " + std::to_string(left) + "," + std::to_string(top) + "," +
+                     std::to_string(width) + "," + std::to_string(height) +
+                     " (x,y,width,height) does not lie within the frame of " +
+                     std::to_string(size.x) + "x" + std::to_string(size.y) + " pixels");
+  }
+  size_t at = 0;
+  for (int32_t z = 0; z < size.z; ++z) {
+    for (int32_t y = 0; y < size.y; ++y) {
+      for (int32_t x = 0; x < size.x; ++x, ++at) {
+        if (x < left || x >= left + width || y < top || y >= top + height) region[at] = 0;
+      }
+    }
+  }
+}
+
+void keep_polygon(std::vector<uint8_t>& region, const Vec3i& size,
+                  std::span<const Corner> corners) {
+  if (corners.size() < 3) throw UsageError("a polygon has three corners or more: x,y,x,y,x,y");
+  for (const Corner& corner : corners) {
+    if (!std::isfinite(corner.x) || !std::isfinite(corner.y)) {
+      throw UsageError("the corners of a polygon are numbers of pixels");
+    }
+  }
+  int64_t inside = 0;
+  for (int32_t y = 0; y < size.y; ++y) {
+    const std::vector<double> edges = crossings(corners, y);
+    size_t next = 0;
+    for (int32_t x = 0; x < size.x; ++x) {
+      while (next < edges.size() && edges[next] <= x) ++next;
+      if (next % 2 != 0) {
+        ++inside;
+        continue;
+      }
+      for (int32_t z = 0; z < size.z; ++z) {
+        region[(static_cast<size_t>(z) * static_cast<size_t>(size.y) + static_cast<size_t>(y)) *
+                   static_cast<size_t>(size.x) +
+               static_cast<size_t>(x)] = 0;
+      }
+    }
+  }
+  if (inside == 0) throw UsageError("the polygon holds no pixel of the frame");
+}
+
+void keep_common(std::vector<uint8_t>& region, std::span<const uint8_t> other) {
+  if (other.size() != region.size()) throw UsageError("the region is not of the frame's size");
+  for (size_t i = 0; i < region.size(); ++i) {
+    if (other[i] == 0) region[i] = 0;
+  }
+}
+
+int64_t count_inside(std::span<const uint8_t> region) {
+  return std::count_if(region.begin(), region.end(), [](uint8_t v) { return v != 0; });
+}
+
+Rectangle detect_shutter(std::span<const uint32_t> sum, int32_t frames, const Vec3i& size,
+                         double least_deviation) {
+  if (frames < 1 || sum.size() != static_cast<size_t>(size.x) * static_cast<size_t>(size.y)) {
+    throw UsageError("a shutter is looked for in the sum of one frame or more");
+  }
+  const WindowSums sums(sum, size);
+  const double least = least_deviation * frames * least_deviation * frames;
+  std::vector<int64_t> in_column(static_cast<size_t>(size.x)), in_row(static_cast<size_t>(size.y));
+  for (int32_t y = 0; y < size.y; ++y) {
+    for (int32_t x = 0; x < size.x; ++x) {
+      if (sums.variance(x, y) >= least) continue;
+      ++in_column[static_cast<size_t>(x)];
+      ++in_row[static_cast<size_t>(y)];
+    }
+  }
+  const auto are_flat = [](const std::vector<int64_t>& flat, int32_t length) {
+    std::vector<bool> lines(flat.size());
+    for (size_t i = 0; i < flat.size(); ++i) lines[i] = flat[i] * 100 >= length * kFlatPercent;
+    return lines;
+  };
+  const auto [left, width] = open_lines(are_flat(in_column, size.y));
+  const auto [top, height] = open_lines(are_flat(in_row, size.x));
+  return {left, top, width, height};
+}
+
+}  // namespace larch::dsa

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// Regions of interest and the collimator.
+#include "larch/dsa/region.h"
+
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+
+using namespace larch;
+using namespace larch::dsa;
+
+namespace {
+
+uint8_t at(const std::vector<uint8_t>& region, const Vec3i& size, int x, int y) {
+  return region[static_cast<size_t>(y * size.x + x)];
+}
+
+/// A frame of texture behind a collimator that leaves `open`.
+std::vector<uint32_t> collimated(const Vec3i& size, const Rectangle& open, uint32_t contrast) {
+  std::vector<uint32_t> frame(static_cast<size_t>(size.x * size.y), 40);
+  for (int y = open.y; y < open.y + open.height; ++y) {
+    for (int x = open.x; x < open.x + open.width; ++x) {
+      frame[static_cast<size_t>(y * size.x + x)] =
+          1000 + contrast * static_cast<uint32_t>((x * 7 + y * 13) % 5);
+    }
+  }
+  return frame;
+}
+
+}  // namespace
+
+TEST_CASE("a rectangle keeps its pixels alone and lies within the frame") {
+  const Vec3i size{7, 5, 1};
+  auto region = whole_region(size);
+  keep_rectangle(region, size, {2, 1, 3, 2});
+  CHECK(count_inside(region) == 6);
+  CHECK(at(region, size, 2, 1) == 1);
+  CHECK(at(region, size, 4, 2) == 1);
+  CHECK(at(region, size, 5, 2) == 0);
+  CHECK(at(region, size, 4, 3) == 0);
+  keep_rectangle(region, size, {4, 0, 3, 5});
+  CHECK(count_inside(region) == 2);
+  for (const Rectangle& wrong :
+       {Rectangle{-1, 0, 2, 2}, Rectangle{0, 0, 0, 2}, Rectangle{6, 0, 2, 2}, Rectangle{0, 4, 2, 2},
+        Rectangle{2, 0, std::numeric_limits<int32_t>::max(), 2}}) {
+    CHECK_THROWS_AS(keep_rectangle(region, size, wrong), UsageError);
+  }
+}
+
+TEST_CASE("a polygon keeps the pixels whose centres are inside, also a concave one") {
+  const Vec3i size{10, 10, 1};
+  auto region = whole_region(size);
+  const Corner triangle[] = {{-0.5, -0.5}, {9.5, -0.5}, {-0.5, 9.5}};
+  keep_polygon(region, size, triangle);
+  CHECK(count_inside(region) == 45);  // x + y < 9
+  CHECK(at(region, size, 0, 8) == 1);
+  CHECK(at(region, size, 1, 8) == 0);
+  // Two that share an edge cover each pixel once.
+  auto left = whole_region(size), right = whole_region(size);
+  const Corner a[] = {{0, 0}, {5, 0}, {5, 9}, {0, 9}};
+  const Corner b[] = {{5, 0}, {9, 0}, {9, 9}, {5, 9}};
+  keep_polygon(left, size, a);
+  keep_polygon(right, size, b);
+  for (size_t i = 0; i < left.size(); ++i) CHECK(left[i] + right[i] <= 1);
+  CHECK(count_inside(left) + count_inside(right) == 81);
+  auto arrow = whole_region(size);
+  const Corner concave[] = {{0, 0}, {9, 0}, {9, 9}, {5, 2}, {0, 9}};
+  keep_polygon(arrow, size, concave);
+  CHECK(at(arrow, size, 5, 1) == 1);
+  CHECK(at(arrow, size, 5, 4) == 0);
+  CHECK(at(arrow, size, 1, 5) == 1);
+}
+
+TEST_CASE("polygons that are none are refused") {
+  const Vec3i size{10, 10, 1};
+  auto region = whole_region(size);
+  const Corner line[] = {{0, 0}, {5, 5}};
+  CHECK_THROWS_AS(keep_polygon(region, size, line), UsageError);
+  const Corner far[] = {{20, 20}, {30, 20}, {30, 30}};
+  CHECK_THROWS_AS(keep_polygon(region, size, far), UsageError);
+  const Corner endless[] = {{0, 0}, {std::numeric_limits<double>::infinity(), 0}, {0, 9}};
+  CHECK_THROWS_AS(keep_polygon(region, size, endless), UsageError);
+}
+
+TEST_CASE("the collimator is found at the edges, and nothing where there is none") {
+  const Vec3i size{120, 90, 1};
+  const Rectangle open{30, 20, 70, 50};
+  CHECK(detect_shutter(collimated(size, open, 30), 1, size, 2) == open);
+  const Rectangle left_only{40, 0, 80, 90};
+  CHECK(detect_shutter(collimated(size, left_only, 30), 1, size, 2) == left_only);
+  const Rectangle whole{0, 0, 120, 90};
+  CHECK(detect_shutter(collimated(size, whole, 30), 1, size, 2) == whole);
+  CHECK(detect_shutter(std::vector<uint32_t>(120 * 90, 0), 1, size, 2) == whole);
+  // The sum of four frames has four times the deviation.
+  auto sum = collimated(size, open, 30);
+  for (uint32_t& v : sum) v *= 4;
+  CHECK(detect_shutter(sum, 4, size, 2) == open);
+}
