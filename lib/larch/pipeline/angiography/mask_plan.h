@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "larch/config/fields.h"
+#include "larch/io/xa/angiogram.h"
+
+// Which frames of an angiogram are subtracted from which: PS3.3, C.7.6.10, or what the user says.
+namespace larch::pipeline {
+
+/// Where the mask comes from unless frames are named.
+enum class MaskChoice {
+  kFile,   ///< the Mask Subtraction Sequence of the file; without one the first frame
+  kFirst,  ///< the first frame
+  kAuto,   ///< the frame before contrast agent arrives, by the values
+};
+constexpr auto enum_names(MaskChoice*) {
+  return std::to_array<EnumName<MaskChoice>>(
+      {{MaskChoice::kFile, "file"}, {MaskChoice::kFirst, "first"}, {MaskChoice::kAuto, "auto"}});
+}
+
+/// Contrast frames that share a mask, all frames counted from 0.
+struct MaskGroup {
+  std::vector<int> mask_frames{};  ///< their mean is the mask; rising
+  std::vector<int> frames{};       ///< rising
+  int averaging = 1;               ///< frames from each contrast frame on whose mean stands for it
+  Vec3d shift_px{};                ///< MaskItem::shift_px
+
+  friend bool operator==(const MaskGroup&, const MaskGroup&) = default;
+};
+
+/// The groups in the order of their first frames; no frame is in two of them.
+struct MaskPlan {
+  std::vector<MaskGroup> groups{};
+  std::string source{};                 ///< what decided it, for people
+  std::vector<std::string> warnings{};  ///< what the user should know
+
+  /// All contrast frames, rising.
+  std::vector<int> frames() const;
+};
+
+/// "1-3,7" as the frames 0, 1, 2 and 6: rising, each once. Throws UsageError, which names `flag`,
+/// for another text, and for frames beyond `count` (0: not known yet).
+std::vector<int> parse_frames(const std::string& text, int64_t count, const std::string& flag);
+
+/// The mask is the mean of some frames; all others of `wanted` are contrast frames. Throws
+/// InputError if none are left.
+MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<int>& wanted,
+                        const std::string& source);
+
+/// As the Mask Subtraction Sequence of the file says, for those of the frames `wanted`:
+/// - AVG_SUB: without ranges all frames, up to the last that can be averaged;
+/// - TID: without ranges all frames whose mask frame is there;
+/// - REV_TID: the k-th frame of the ranges has the mask frame - tid_offset - 2 k.
+/// A frame that several items name belongs to the first of them, with a warning. Empty if no item
+/// subtracts anything. Throws InputError where the sequence contradicts the file.
+MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted);
+
+}  // namespace larch::pipeline
