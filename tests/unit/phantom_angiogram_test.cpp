@@ -117,11 +117,10 @@ TEST_CASE("the body at x in a frame is at x + d(x) in the mask") {
   const auto field = true_field_px(a, 2, 2);
   CHECK(true_field_px(a, 0, 2)[500] == Vec3f{0, 0, 0});
   int differences = 0;
-  for (int y = 5; y < 75; ++y) {
-    for (int x = 5; x < 90; ++x) {
-      REQUIRE(field[static_cast<size_t>(y * 96 + x)] == Vec3f{3, -2, 0});
-      const int difference =
-          moved[static_cast<size_t>(y * 96 + x)] - mask[static_cast<size_t>((y - 2) * 96 + x + 3)];
+  for (size_t y = 5; y < 75; ++y) {
+    for (size_t x = 5; x < 90; ++x) {
+      REQUIRE(field[y * 96 + x] == Vec3f{3, -2, 0});
+      const int difference = moved[y * 96 + x] - mask[(y - 2) * 96 + x + 3];
       differences += std::abs(difference) > 40;  // 12 800 per factor e: 0.3 %
     }
   }

@@ -125,19 +125,19 @@ std::vector<double> gaussian_taps(double sigma) {
 /// squared weights.
 double blur(std::vector<double>& values, const AngiogramConfig& config, double sigma, int threads) {
   const std::vector<double> taps = gaussian_taps(sigma);
-  const int reach = static_cast<int>(taps.size() / 2);
+  const int reach = static_cast<int>(taps.size()) / 2;
   double squares = 0;
   for (const double tap : taps) squares += tap * tap;
   for (const bool down : {false, true}) {
     const std::vector<double> before = values;
     for_pixels(config, threads, [&](int x, int y, size_t pixel) {
       double sum = 0;
+      const double* tap = taps.data();
       for (int k = -reach; k <= reach; ++k) {
         const int at_x = down ? x : std::clamp(x + k, 0, config.size[0] - 1);
         const int at_y = down ? std::clamp(y + k, 0, config.size[1] - 1) : y;
-        sum += taps[static_cast<size_t>(k + reach)] *
-               before[static_cast<size_t>(at_y) * static_cast<size_t>(config.size[0]) +
-                      static_cast<size_t>(at_x)];
+        sum += *tap++ * before[static_cast<size_t>(at_y) * static_cast<size_t>(config.size[0]) +
+                               static_cast<size_t>(at_x)];
       }
       values[pixel] = sum;
     });

@@ -85,8 +85,9 @@ void sort_into_cells(VesselTree& tree, int width, int height) {
     const int bottom = std::min(tree.rows - 1, cell(std::max(p.y, p.to_y) + reach, tree.rows));
     for (int row = top; row <= bottom; ++row) {
       for (int column = left; column <= right; ++column) {
-        tree.cells[static_cast<size_t>(row * tree.columns + column)].push_back(
-            static_cast<int32_t>(i));
+        tree.cells[static_cast<size_t>(row) * static_cast<size_t>(tree.columns) +
+                   static_cast<size_t>(column)]
+            .push_back(static_cast<int32_t>(i));
       }
     }
   }
@@ -124,7 +125,8 @@ VesselHit meet_vessels(const VesselTree& tree, double x, double y) {
   VesselHit hit;
   if (column < 0 || row < 0 || column >= tree.columns || row >= tree.rows) return hit;
   double longest = 0;  // half the chord, squared
-  for (const int32_t i : tree.cells[static_cast<size_t>(row * tree.columns + column)]) {
+  for (const int32_t i : tree.cells[static_cast<size_t>(row) * static_cast<size_t>(tree.columns) +
+                                    static_cast<size_t>(column)]) {
     const VesselPiece& p = tree.pieces[static_cast<size_t>(i)];
     const double ax = p.to_x - p.x, ay = p.to_y - p.y, length = ax * ax + ay * ay;
     const double t = std::clamp(((x - p.x) * ax + (y - p.y) * ay) / length, 0.0, 1.0);

@@ -123,7 +123,7 @@ RgbImage noise(int width, int height, uint64_t stream, uint32_t greys) {
   RgbImage image = make_canvas(width, height);
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
-      const auto index = static_cast<uint64_t>(y * width + x);
+      const auto index = static_cast<uint64_t>(y) * 4096 + static_cast<uint64_t>(x);
       const auto grey = static_cast<uint8_t>(hash_below(1, stream, index, greys) * 255 / greys);
       put(image, x, y, {grey, grey, grey});
     }
