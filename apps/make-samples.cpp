@@ -46,8 +46,8 @@ struct Options {
       Field{"test", test, "organs: number of cases in test.tsv; default 4", 0, 10000},
       Field{"cases", cases, "angiography: number of sequences; default 1", 1, 10000},
       Field{"format", format,
-            "ending of the image files, such as nii.gz (default of organs), nrrd or mha (default "
-            "of angiography); or dicom: series of slices"},
+            "ending of the image files, such as nii.gz (default of organs), nrrd or mha; or dicom: "
+            "series of slices, or a file per sequence (default of angiography)"},
       Field{"truth", truth, "angiography: write true motion and vessels too"});
   }
   pipeline::SampleRequest organs() const {
@@ -55,7 +55,9 @@ struct Options {
             config.organs};
   }
   pipeline::AngiogramRequest angiograms() const {
-    return {output_dir, cases.value_or(1), format.value_or("mha"), truth, config.angiography};
+    const std::string ending = format.value_or("dicom");
+    return {output_dir, cases.value_or(1), ending == "dicom" ? "dcm" : ending, truth,
+            config.angiography};
   }
   void check() const {
     const bool is_organs = kind == Kind::kOrgans;
@@ -91,7 +93,8 @@ int main(int argc, char** argv) {
       "NIfTI.\n\n"
       "angiography: each sequence shows a body at rest (the mask frames), then moving while a "
       "contrast agent passes through vessels, with the noise of X-ray photons. The folder gets "
-      "images/ and, unless --truth=false, fields/ (the true motion in mm of every pixel and frame, "
+      "images/ (DICOM files name their mask frames) and, unless --truth=false, fields/ (the true "
+      "motion in mm of every pixel and frame, "
       "by which the mask is read), labels/ (vessels), truth/ (the same as formulas, JSON) and "
       "cases.tsv.\n\n"
       "The same seed gives the same files, and with other --axes the same voxels in another order.";

@@ -135,7 +135,7 @@ PY
   [ ! -e s ]
 }
 
-CINE="--kind angiography --angiography.size 64,48 --angiography.frames 5 --angiography.mask_frames 2"
+CINE="--kind angiography --format mha --angiography.size 64,48 --angiography.frames 5 --angiography.mask_frames 2"
 
 @test "make-samples --kind angiography: frames, true motion in mm, vessels and the same as formulas" {
   run "$BIN/make-samples" --output-dir s $CINE --cases 2 --angiography.amplitude_px 3 --angiography.rotation_deg 1
@@ -177,7 +177,7 @@ PY
   "$BIN/make-samples" --output-dir a $CINE --threads 1
   "$BIN/make-samples" --output-dir b $CINE --threads 2
   "$BIN/make-samples" --output-dir c $CINE --angiography.noise_seed 1
-  "$BIN/make-samples" --output-dir d $CINE --truth=false --format nrrd
+  "$BIN/make-samples" --output-dir d ${CINE/mha/nrrd} --truth=false
   for f in images/case_000.mha fields/case_000.mha labels/case_000.mha truth/case_000.json; do cmp "a/$f" "b/$f"; done
   ! cmp -s a/images/case_000.mha c/images/case_000.mha
   cmp a/fields/case_000.mha c/fields/case_000.mha
@@ -194,7 +194,30 @@ PY
   run "$BIN/make-samples" --output-dir s --kind angiography --angiography.frames 5 --angiography.mask_frames 5
   [ "$status" -eq 2 ]
   [[ "$output" == *"at least one more"* ]]
-  run "$BIN/make-samples" --output-dir s $CINE --format png
+  run "$BIN/make-samples" --output-dir s ${CINE/mha/png}
   [ "$status" -eq 2 ]
   [ ! -e s ]
+}
+
+@test "make-samples --kind angiography writes DICOM that names its mask, read by pydicom" {
+  "$BIN/make-samples" --output-dir s ${CINE/--format mha/} --angiography.frame_ms 125
+  "$BIN/make-samples" --output-dir t $CINE
+  run /usr/bin/python3 - <<'PY'
+import numpy, pydicom
+d = pydicom.dcmread("s/images/case_000.dcm")
+assert d.SOPClassUID == "1.2.840.10008.5.1.4.1.1.12.1", d.SOPClassUID
+assert (d.NumberOfFrames, d.Rows, d.Columns, d.BitsStored) == (5, 48, 64, 12)
+assert d.PixelIntensityRelationship == "LOG" and d.PixelIntensityRelationshipSign == 1
+assert float(d.FrameTime) == 125 and [float(s) for s in d.ImagerPixelSpacing] == [0.3, 0.3]
+item, = d.MaskSubtractionSequence
+assert item.MaskOperation == "AVG_SUB" and list(item.MaskFrameNumbers) == [1, 2], item
+assert list(item.ApplicableFrameRange) == [3, 5]
+body = open("t/images/case_000.mha", "rb").read().partition(b"ElementDataFile = LOCAL\n")[2]
+assert (d.pixel_array == numpy.frombuffer(body, "<u2").reshape(5, 48, 64)).all()
+PY
+  echo "$output"
+  [ "$status" -eq 0 ]
+  run "$BIN/make-samples" --output-dir s ${CINE/--format mha/} --angiography.frame_ms 125 --skip-existing
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"nothing to do"* ]]
 }

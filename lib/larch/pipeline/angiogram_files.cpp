@@ -3,17 +3,20 @@
 #include "larch/pipeline/angiogram_files.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "larch/config/config.h"
+#include "larch/config/json_text.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/io/image/vector_image.h"
+#include "larch/io/image/sequence_writer.h"
 #include "larch/pipeline/sample_folder.h"
 
 namespace larch::pipeline {
@@ -37,36 +40,67 @@ std::string truth_name(int number) {
   return "truth/" + sample_case_name(number) + ".json";
 }
 
-/// The frames one behind the other; the step along the third axis is the time between frames.
-Grid stack_grid(const phantom::AngiogramConfig& config) {
+/// One frame.
+Grid frame_grid(const phantom::AngiogramConfig& config) {
   Grid grid;
-  grid.size = {config.size[0], config.size[1], config.frames};
-  grid.spacing_mm = {config.spacing_mm, config.spacing_mm, config.frame_ms};
+  grid.size = {config.size[0], config.size[1], 1};
+  grid.spacing_mm = {config.spacing_mm, config.spacing_mm, 1};
   return grid;
 }
 
-void write_frames(const std::string& path, const phantom::Angiogram& a, int threads) {
-  Volume<uint16_t> stack(stack_grid(a.config));
-  uint16_t* to = stack.data();
-  for (int frame = 0; frame < a.config.frames; ++frame) {
-    const auto stored = phantom::stored_frame(a, frame, threads);
-    to = std::copy(stored.begin(), stored.end(), to);
+SequenceHeader sequence_header(const phantom::AngiogramConfig& config) {
+  SequenceHeader header{frame_grid(config), config.frames, {}, {}};
+  for (int frame = 0; frame < config.frames; ++frame) {
+    header.times_ms.push_back(frame * config.frame_ms);
   }
-  write_volume(path, stack);
+  return header;
+}
+
+/// What a DICOM file says of a sequence: also which frames are the mask of the others.
+XaHeader xa_header(const phantom::Angiogram& a) {
+  const phantom::AngiogramConfig& config = a.config;
+  XaHeader header;
+  header.bits = config.bits;
+  header.intensity =
+      config.stored == phantom::Stored::kLog ? PixelIntensity::kLog : PixelIntensity::kLinear;
+  header.intensity_sign = 1;
+  header.series_description = "make-samples, seed " + std::to_string(a.seed);
+  MaskItem item;
+  item.operation = MaskOperation::kAverage;
+  item.ranges = {{config.mask_frames, config.frames - 1}};
+  for (int frame = 0; frame < config.mask_frames; ++frame) item.mask_frames.push_back(frame);
+  header.masks = {item};
+  header.identity = "make-samples " + std::to_string(a.seed) + " " + std::to_string(a.number) +
+                    " " + detail::json_text(config::to_json(config));
+  header.display_rate_hz = std::round(1000 / config.frame_ms);
+  header.patient_name = "Larch^Sample";
+  header.patient_id = sample_case_name(a.number);
+  return header;
+}
+
+void write_frames(const std::string& path, const phantom::Angiogram& a, int threads) {
+  SequenceHeader header = sequence_header(a.config);
+  header.xa = xa_header(a);
+  SequenceWriter writer(path, header);
+  for (int frame = 0; frame < a.config.frames; ++frame) {
+    writer.write(std::span<const uint16_t>(phantom::stored_frame(a, frame, threads)));
+  }
+  writer.finish();
 }
 
 void write_fields(const std::string& path, const phantom::Angiogram& a, int threads) {
-  VectorField stack(stack_grid(a.config));
-  const auto mm = static_cast<float>(a.config.spacing_mm);
-  int64_t i = 0;
+  SequenceWriter writer(path, sequence_header(a.config));
   for (int frame = 0; frame < a.config.frames; ++frame) {
-    for (const Vec3f& d : phantom::true_field_px(a, frame, threads)) stack[i++] = d * mm;
+    writer.write(std::span<const Vec3f>(phantom::true_field_px(a, frame, threads)));
   }
-  write_vector_field(path, stack, 2);
+  writer.finish();
 }
 
 void write_vessels(const std::string& path, const phantom::Angiogram& a, int threads) {
-  Volume<uint8_t> stack(stack_grid(a.config));
+  Grid grid = frame_grid(a.config);
+  grid.size.z = a.config.frames;
+  grid.spacing_mm.z = a.config.frame_ms;
+  Volume<uint8_t> stack(grid);
   uint8_t* to = stack.data();
   for (int frame = 0; frame < a.config.frames; ++frame) {
     const auto labels = phantom::vessel_labels(a, frame, kVisible, threads);
@@ -144,8 +178,8 @@ void add_case(const AngiogramRequest& request, int number, const Context& contex
 
 void check(const AngiogramRequest& request) {
   phantom::check(request.config);
-  require_image_extension("case." + request.format);
-  require_image_holds("case." + request.format, stack_grid(request.config).size);
+  require_sequence_path("case." + request.format, frame_grid(request.config),
+                        request.config.frames);
 }
 
 Outputs make_angiograms(const AngiogramRequest& request, const Context& context) {
@@ -165,13 +199,15 @@ Outputs make_angiograms(const AngiogramRequest& request, const Context& context)
 }
 
 Plan plan_angiograms(const AngiogramRequest& request) {
-  const int64_t pixels = stack_grid(request.config).voxels();
+  const int64_t pixels = frame_grid(request.config).voxels() * request.config.frames;
   Plan plan;
-  plan.memory_bytes = (request.has_truth ? 20 : 2) * pixels;  // the vectors, twice while written
+  // The body, and a few planes of numbers for the frame that is made; the vessels of all frames.
+  plan.memory_bytes =
+      64 * frame_grid(request.config).voxels() + (request.has_truth ? 2 : 0) * pixels;
   for (int i = 0; i < request.cases; ++i) {
     const std::string name = in_folder(request.folder, image_name(request, i));
     // The frames have two bytes per pixel, the vectors eight, the labels one.
-    plan.files.push_back({name, (request.has_truth ? 11 : 2) * pixels, request.format != "nii"});
+    plan.files.push_back({name, (request.has_truth ? 11 : 2) * pixels, /*compressed=*/false});
   }
   plan.notes.push_back(std::to_string(plan.files.size()) + " cases");
   return plan;

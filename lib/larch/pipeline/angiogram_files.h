@@ -15,7 +15,7 @@ namespace larch::pipeline {
 struct AngiogramRequest {
   std::string folder;
   int cases = 1;
-  std::string format;     ///< ending of the sequences, without the dot: mha, nrrd, ...
+  std::string format;     ///< ending of the sequences, without the dot: dcm, mha, nrrd, ...
   bool has_truth = true;  ///< true motion and vessels are written too
   phantom::AngiogramConfig config;
 };
@@ -26,8 +26,9 @@ void check(const AngiogramRequest& request);
 /// Makes the folders and returns all files: images/ (sequences), and with the truth fields/ (true
 /// motion of every frame in mm, ITK vector images of two components over the frames), labels/
 /// (vessels of every frame), truth/ (JSON: the motion in formulas) and cases.tsv. Frames are made
-/// when they are written. Folders that are still empty when the outputs go are taken away again.
-/// Throws OutputError.
+/// when they are written, so that memory holds one of them (and the vessels of all). A DICOM file
+/// is a multi-frame X-ray angiogram whose Mask Subtraction Sequence names the mask frames. Folders
+/// that are still empty when the outputs go are taken away again. Throws OutputError.
 Outputs make_angiograms(const AngiogramRequest& request, const Context& context);
 
 /// What make_angiograms takes of memory and disk.
