@@ -3,16 +3,58 @@
 #pragma once
 
 #include "larch/core/context.h"
+#include "larch/dsa/field/field.h"
 #include "larch/dsa/match/match.h"
 
 namespace larch::dsa {
 
 /// Replaces vectors that contradict their neighbours, and those of unreliable and outside blocks,
 /// in two phases, so that no order counts: all are judged by the vectors that were found, then each
-/// that is flagged becomes the mean of its neighbours that are not (US 2008/0037845, claim 9).
-/// Vectors that are reliable and consistent stay as they are. `matches`: by frame and block, on the
-/// context's device. Where no block of a frame is reliable, its vectors become 0.
+/// that is flagged becomes the mean of its neighbours that are not (US 2008/0037845, claim 9), and
+/// blocks without such neighbours wait until theirs have been filled. Both are repeated
+/// config.outlier_iterations times. Vectors that are reliable and consistent stay as they are.
+/// Outlier::kNone flags no vector, but unreliable and outside blocks are still filled. `matches`:
+/// by frame and block, on the context's device; kBlockReplaced is set where `vector` is that of
+/// neighbours. Where no block of a frame is reliable, its vectors become 0.
 void replace_inconsistent(Buffer<BlockMatch>& matches, const BlockGrid& grid, int64_t frames,
                           const DsaConfig& config, const Context& context);
+
+/// The vectors of matches, Q16, which the dense field is made of: smoothed over the grid by a
+/// Gaussian of config.smooth_field blocks if that is not 0. On the context's device.
+Buffer<Vec3i> field_vectors(const Buffer<BlockMatch>& matches, const BlockGrid& grid,
+                            int64_t frames, const DsaConfig& config, const Context& context);
+
+/// replace_inconsistent; pointers are of one device. For each frame, `iterations` times (once
+/// without judge if that is 0): begin_judging, judge, end_judging of all blocks, each after the one
+/// before is done, fill_from_neighbours of all in round 1, 2, ... until a round fills none, and
+/// fill_with_zero. See consistency_math.h.
+struct ConsistencyJob {
+  FieldAxis axes[3]{};
+  BlockMatch* matches = nullptr;  ///< by frame and block
+  int64_t frames = 0;
+  Outlier rule = Outlier::kSeed;
+  int iterations = 1;  ///< 0: nothing is judged
+  bool tolerates = true;
+  int32_t* known_since = nullptr;  ///< by frame and block; for the operation alone
+};
+
+/// field_vectors; pointers are of one device.
+struct VectorsJob {
+  int32_t count[3] = {1, 1, 1};  ///< blocks along each axis
+  const BlockMatch* matches = nullptr;
+  int64_t frames = 0;
+  const int32_t* weights = nullptr;  ///< Q12, by distance in blocks, from 0 to `reach`
+  int32_t reach = 0;                 ///< 0: vectors are taken as they are
+  Vec3i* vectors = nullptr;
+};
+
+namespace cpu {
+void replace_inconsistent(const ConsistencyJob& job, const Context& context);
+void field_vectors(const VectorsJob& job, const Context& context);
+}  // namespace cpu
+namespace cuda {
+void replace_inconsistent(const ConsistencyJob& job, const Context& context);
+void field_vectors(const VectorsJob& job, const Context& context);
+}  // namespace cuda
 
 }  // namespace larch::dsa

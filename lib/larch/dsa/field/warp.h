@@ -2,45 +2,103 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
+#include "larch/core/buffer.h"
 #include "larch/core/context.h"
-#include "larch/dsa/match/match.h"
+#include "larch/dsa/field/field.h"
+#include "larch/dsa/samples.h"
 
 namespace larch::dsa {
 
-/// What a subtracted pixel is made of.
+/// What a subtracted pixel is made of. Of those that hold, the highest number.
 enum class Validity : uint8_t {
   kValid = 0,
   kBeyondMask = 1,  ///< the mask was read beyond its edge: the pixel of the edge was taken
-  kSaturated = 2,   ///< in the mask or the contrast frame
+  kSaturated = 2,   ///< in the contrast frame, or in the mask at the nearest pixel
+  kOutside = 3,     ///< of the region of interest
+};
+constexpr int kValidities = 4;
+
+/// What was counted while a frame was subtracted.
+struct SubtractFigures {
+  int32_t mode = 0;      ///< what was taken from the differences, in 1/16 of a sample's step
+  uint32_t clipped = 0;  ///< pixels whose difference does not fit into 16 bits
+  uint32_t pixels[kValidities] = {};  ///< by Validity
 };
 
-/// Figures of a subtracted frame.
-struct FrameFigures {
-  int32_t mode = 0;            ///< what was taken from the differences, in 1/16 of a sample's step
-  int32_t least_jacobian = 0;  ///< of x + d, Q16; not above 0: the field folds
-  int32_t longest = 0;         ///< longest component of d, Q16 pixels
-  uint32_t beyond_mask = 0;    ///< pixels
+/// A sample's step has so many parts in a difference.
+constexpr int kDifferenceBits = 4;
+/// Weights of the taps that the output is sampled with.
+constexpr int kWarpBits = 14;
+/// Taps along an axis for the pixels at -1, 0, 1 and 2 from the whole part of a place.
+struct WarpTaps {
+  int16_t w[4] = {0, 1 << kWarpBits, 0, 0};
 };
+/// By fraction, in units of 1/kUnit pixel from 0 on.
+struct WarpTable {
+  WarpTaps at[kUnit];
+};
+/// Catmull-Rom (a = -1/2), linear, or the taps of gain_taps(); sums are exactly 2^kWarpBits.
+WarpTable warp_taps(Warp warp);
 
-/// What subtraction of a batch of frames takes; pointers are of one device.
-struct SubtractJob {
-  const DsaConfig* config = nullptr;
-  const BlockGrid* grid = nullptr;     ///< of the vectors; of one block: one vector for the frame
-  const Vec3i* vectors = nullptr;      ///< by frame and block, Q16; null: 0 everywhere
-  const uint16_t* mask = nullptr;      ///< samples, saturated ones with their values
-  const uint16_t* contrast = nullptr;  ///< samples of the frames, saturated ones with their values
+/// Images of one size and device that are subtracted.
+struct SubtractImages {
+  const uint16_t* mask_values = nullptr;       ///< by to_values: every pixel has one
+  const uint16_t* mask_samples = nullptr;      ///< kNoSample where it does not count
+  const uint16_t* contrast_values = nullptr;   ///< frame after frame
+  const uint16_t* contrast_samples = nullptr;  ///< kNoSample where it does not count
+  const uint8_t* region = nullptr;             ///< of one frame: pixels that count; null: all
   Vec3i size{};
   int64_t frames = 0;
-  int fraction_bits = 2;  ///< of the samples
-  bool is_log = false;
-  int16_t* difference = nullptr;    ///< contrast - warped mask - mode, grey values rounded to even;
-                                    ///< vessels as configured
-  uint8_t* validity = nullptr;      ///< Validity; may be null
-  Vec3f* field_px = nullptr;        ///< the dense field in pixels; may be null
-  FrameFigures* figures = nullptr;  ///< per frame
 };
 
-/// The dense field, the warped mask and the subtracted frames in one pass over the pixels.
+/// Subtracted frames, on one device.
+struct Subtracted {
+  Buffer<int16_t> difference{};  ///< contrast - warped mask - mode, grey values rounded to even;
+                                 ///< vessels as configured
+  Buffer<uint8_t> validity{};    ///< Validity; empty unless wanted
+  Buffer<Vec3f> field_px{};      ///< the dense field, pixels; empty unless wanted
+  Buffer<SubtractFigures> figures{};  ///< per frame
+};
+struct SubtractWants {
+  bool validity = false, field = false;
+};
+
+/// The dense field, the warped mask and the subtracted frames. `vectors`: by frame and block of
+/// `grid`, Q16, on the context's device; null: 0 everywhere. The mask is sampled from `mask_values`
+/// at the field rounded to 1/kUnit pixel, and differences are exact up to one rounding to 1/16 of a
+/// sample's step before the mode is taken off.
+///
+/// The mode of a frame (Normalize::kMode) is that of its differences at valid pixels: the middle of
+/// the fullest window of 2 h + 1 steps of a sample, h = 1.4826 MAD / 4 rounded down, refined by a
+/// parabola through it and the windows on both sides; the first of equally full ones.
+Subtracted subtract(const SubtractImages& images, const BlockGrid& grid, const Vec3i* vectors,
+                    const SampleTable& table, const DsaConfig& config, const SubtractWants& wants,
+                    const Context& context);
+
+/// subtract; pointers are of one device.
+struct SubtractJob {
+  SubtractImages images{};
+  FieldAxis axes[3]{};
+  const Vec3i* vectors = nullptr;  ///< null: 0 everywhere
+  BorderField border = BorderField::kClamp;
+  const WarpTable* taps = nullptr;  ///< on the device
+  bool takes_mode = true;
+  int32_t sign = 1;                ///< of the output
+  int32_t shift = 6;               ///< a grey value is 2^shift differences
+  int32_t* differences = nullptr;  ///< by pixel: 1/16 of a sample's step; for the operation alone
+  int16_t* out = nullptr;
+  uint8_t* validity = nullptr;  ///< never null: the operation needs it
+  Vec3f* field_px = nullptr;    ///< may be null
+  SubtractFigures* figures = nullptr;
+};
+
+namespace cpu {
 void subtract(const SubtractJob& job, const Context& context);
+}  // namespace cpu
+namespace cuda {
+void subtract(const SubtractJob& job, const Context& context);
+}  // namespace cuda
 
 }  // namespace larch::dsa

@@ -34,7 +34,7 @@ struct BlockMatch {
   uint32_t overflow = 0;     ///< pixels beyond the bins at `found`
   uint32_t evaluations = 0;  ///< displacements that the search has tried
   uint32_t flags = 0;        ///< of BlockFlag
-  uint32_t unused = 0;
+  uint32_t mark = 0;         ///< of replace_inconsistent, while it works
 };
 
 /// Vectors of an earlier pass, which a pass refines.

@@ -1,0 +1,449 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/core/random_math.h"
+#include "larch/dsa/field/consistency.h"
+#include "larch/dsa/field/consistency_math.h"
+#include "larch/dsa/field/field.h"
+#include "larch/dsa/field/warp.h"
+#include "larch/dsa/field/warp_math.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::dsa;
+
+int32_t q16(double pixels) {
+  return static_cast<int32_t>(std::lround(pixels * 65536));
+}
+Vec3i vector_of(double x, double y, double z = 0) {
+  return {q16(x), q16(y), q16(z)};
+}
+
+BlockGrid grid_of(const Vec3i& blocks, int32_t side = 64) {
+  const bool is_volume = blocks.z > 1;
+  const Vec3i block{side, side, is_volume ? side : 1};
+  return make_block_grid({blocks.x * side, blocks.y * side, is_volume ? blocks.z * side : 1}, block,
+                         block);
+}
+
+std::vector<BlockMatch> matches_of(const std::vector<Vec3i>& vectors) {
+  std::vector<BlockMatch> matches(vectors.size());
+  for (size_t i = 0; i < vectors.size(); ++i) matches[i].vector = matches[i].found = vectors[i];
+  return matches;
+}
+
+std::vector<BlockMatch> replaced(const std::vector<BlockMatch>& matches, const BlockGrid& grid,
+                                 const DsaConfig& config = {}, int threads = 1) {
+  Context context;
+  context.threads = threads;
+  Buffer<BlockMatch> on_device(context.device, matches);
+  const auto frames = static_cast<int64_t>(matches.size()) / grid.blocks();
+  replace_inconsistent(on_device, grid, frames, config, context);
+  return on_device.to_vector();
+}
+int64_t count_replaced(const std::vector<BlockMatch>& matches) {
+  return std::count_if(matches.begin(), matches.end(),
+                       [](const BlockMatch& m) { return (m.flags & kBlockReplaced) != 0; });
+}
+
+/// The dense field of one frame in pixels, by pixel.
+Vec3d field_at(const BlockGrid& grid, const std::vector<Vec3i>& vectors, BorderField border,
+               const Vec3i& at) {
+  const FieldGrid places = make_field_grid(grid, Device::cpu());
+  const FieldView view = places.view(vectors.data(), border);
+  const Vec3i d = field_q16(field_sum(view, axis_weights(view.axes[0], border, at.x),
+                                      axis_weights(view.axes[1], border, at.y),
+                                      axis_weights(view.axes[2], border, at.z)));
+  return d.cast<double>() / 65536.0;
+}
+
+/// A rotation about the centre of the image at the centres of blocks.
+std::vector<Vec3i> rotation(const BlockGrid& grid, double degrees) {
+  const double a = degrees * std::numbers::pi / 180;
+  std::vector<Vec3i> vectors;
+  for (int32_t b = 0; b < grid.blocks(); ++b) {
+    const double x = (grid.twice_centre(b).x - grid.image.x + 1) / 2.0;
+    const double y = (grid.twice_centre(b).y - grid.image.y + 1) / 2.0;
+    vectors.push_back(vector_of(x * (std::cos(a) - 1) - y * std::sin(a),
+                                x * std::sin(a) + y * (std::cos(a) - 1)));
+  }
+  return vectors;
+}
+
+}  // namespace
+
+TEST_CASE("a ring of zeros halves uniform motion at the edge of the image, clamping keeps it") {
+  const BlockGrid grid = grid_of({8, 8, 1});
+  const std::vector<Vec3i> uniform(64, vector_of(4, -2));
+  // One pitch of 64 beyond the centre at 31.5 the ring lies at -32.5: 32.5 of 64 at pixel 0.
+  const Vec3d edge = field_at(grid, uniform, BorderField::kZero, {0, 256, 0});
+  CHECK(edge.x == Approx(4 * 65.0 / 128).margin(1e-4));
+  CHECK(edge.y == Approx(-2 * 65.0 / 128).margin(1e-4));
+  CHECK(field_at(grid, uniform, BorderField::kZero, {0, 0, 0}).x ==
+        Approx(4 * 0.257874).margin(1e-4));
+  CHECK(field_at(grid, uniform, BorderField::kZero, {100, 300, 0}).x == 4);
+  for (const BorderField border : {BorderField::kClamp, BorderField::kLinear}) {
+    for (int32_t y = 0; y < 512; y += 73) {
+      for (int32_t x = 0; x < 512; x += 7) {
+        CHECK(field_at(grid, uniform, border, {x, y, 0}).x == 4);
+      }
+    }
+  }
+}
+
+TEST_CASE("a linear field is reproduced between centres, and beyond them by the linear border") {
+  const BlockGrid grid = make_block_grid({1000, 300, 1}, {64, 64, 1}, {64, 64, 1});
+  std::vector<Vec3i> vectors;
+  for (int32_t b = 0; b < grid.blocks(); ++b) {
+    const Vec3i c = grid.twice_centre(b);
+    vectors.push_back({c.x * 16, c.y * -24, 0});  // in Q16
+  }
+  for (const Vec3i at :
+       {Vec3i{500, 100, 0}, Vec3i{32, 32, 0}, Vec3i{967, 267, 0}, Vec3i{93, 94, 0}}) {
+    CHECK(field_at(grid, vectors, BorderField::kClamp, at).x * 65536 == 32 * at.x);
+    CHECK(field_at(grid, vectors, BorderField::kClamp, at).y * 65536 == -48 * at.y);
+  }
+  CHECK(field_at(grid, vectors, BorderField::kLinear, {0, 299, 0}).x == 0);
+  CHECK(field_at(grid, vectors, BorderField::kLinear, {0, 299, 0}).y * 65536 == -48 * 299);
+}
+
+TEST_CASE("vectors of one grid at the centres of another") {
+  const BlockGrid from = grid_of({8, 8, 1}), to = grid_of({16, 16, 1}, 32);
+  std::vector<Vec3i> vectors;
+  for (int32_t b = 0; b < from.blocks(); ++b)
+    vectors.push_back({from.twice_centre(b).x * 64, 0, 0});
+  const auto at = vectors_at(to, from, vectors, BorderField::kClamp);
+  REQUIRE(at.size() == 256);
+  CHECK(at[17].x == to.twice_centre(17).x * 64 + 32 * 64 - 32 * 64);
+  CHECK(at[16].x == from.twice_centre(0).x * 64);  // clamped
+  CHECK_THROWS_AS(vectors_at(to, from, std::vector<Vec3i>(3), BorderField::kClamp), UsageError);
+}
+
+TEST_CASE("the shape of a field: folds, longest vector") {
+  const BlockGrid grid = grid_of({4, 4, 1});
+  std::vector<Vec3i> vectors(16, vector_of(0, 0));
+  CHECK(shape_of_field(grid, vectors, BorderField::kClamp).least_jacobian == 1);
+  vectors[5] = vector_of(8, 0);
+  FieldShape shape = shape_of_field(grid, vectors, BorderField::kClamp);
+  CHECK(shape.least_jacobian == Approx(1 - 8.0 / 64));
+  CHECK(shape.longest_px == Approx(8));
+  CHECK(shape.mean_px == Approx(0.5));
+  vectors[5] = vector_of(70, 0);
+  CHECK(shape_of_field(grid, vectors, BorderField::kClamp).least_jacobian < 0);
+  const std::vector<Vec3i> uniform(16, vector_of(8, 0));
+  CHECK(shape_of_field(grid, uniform, BorderField::kClamp).least_jacobian == 1);
+  CHECK(shape_of_field(grid, uniform, BorderField::kLinear).least_jacobian == 1);
+  CHECK(shape_of_field(grid, uniform, BorderField::kZero).least_jacobian == Approx(1 - 8.0 / 64));
+}
+
+TEST_CASE("the patent's rule repairs what contradicts its neighbours and nothing else") {
+  const BlockGrid grid = grid_of({5, 5, 1});
+  std::vector<Vec3i> vectors(25, vector_of(2, 1));
+  SECTION("the centre") {
+    vectors[12] = vector_of(-6, 4);
+    const auto out = replaced(matches_of(vectors), grid);
+    CHECK(out[12].vector == vector_of(2, 1));
+    CHECK(out[12].found == vector_of(-6, 4));
+    CHECK(count_replaced(out) == 1);
+  }
+  SECTION("a corner") {
+    vectors[0] = vector_of(9, -9);
+    const auto out = replaced(matches_of(vectors), grid);
+    CHECK(out[0].vector == vector_of(2, 1));
+    CHECK(count_replaced(out) == 1);
+  }
+  SECTION("unless it is switched off") {
+    vectors[12] = vector_of(-6, 4);
+    DsaConfig config;
+    config.outlier = Outlier::kNone;
+    CHECK(count_replaced(replaced(matches_of(vectors), grid, config)) == 0);
+    config.outlier = Outlier::kSeed;
+    config.outlier_iterations = 0;
+    CHECK(count_replaced(replaced(matches_of(vectors), grid, config)) == 0);
+  }
+  SECTION("a rotation by two degrees is smooth") {
+    const BlockGrid eight = grid_of({8, 8, 1});
+    const auto out = replaced(matches_of(rotation(eight, 2)), eight);
+    CHECK(count_replaced(out) == 0);
+    DsaConfig literal;
+    literal.outlier_tolerance = false;
+    CHECK(count_replaced(replaced(matches_of(rotation(eight, 2)), eight, literal)) > 0);
+  }
+  SECTION("zeros are vectors, and small ones among them are noise") {
+    std::vector<Vec3i> zeros(25);
+    CHECK(count_replaced(replaced(matches_of(zeros), grid)) == 0);
+    zeros[12] = vector_of(0.2, 0);
+    const auto out = replaced(matches_of(zeros), grid);
+    CHECK(count_replaced(out) == 0);
+    CHECK(out[12].vector == vector_of(0.2, 0));
+  }
+}
+
+TEST_CASE("ratio and angle of two vectors") {
+  CHECK_FALSE(contradict(vector_of(2, 0), vector_of(4, 0)));
+  CHECK(contradict(vector_of(2, 0), vector_of(4.01, 0)));
+  CHECK(contradict(vector_of(4.01, 0), vector_of(2, 0)));
+  CHECK_FALSE(contradict(vector_of(0.1, 0), vector_of(-0.4, 0.2)));  // short ones have no direction
+  CHECK_FALSE(contradict(vector_of(0.1, 0), vector_of(0, 1)));
+  CHECK(contradict(vector_of(0.1, 0), vector_of(0, 1.01)));
+  const auto turned = [](double degrees) {
+    const double a = degrees * std::numbers::pi / 180;
+    return vector_of(3 * std::cos(a), 3 * std::sin(a));
+  };
+  CHECK_FALSE(contradict(vector_of(3, 0), turned(59.9)));
+  CHECK(contradict(vector_of(3, 0), turned(60.1)));
+  CHECK(contradict(vector_of(3, 0), turned(180)));
+  CHECK(contradict(vector_of(100, 100, 100), vector_of(-100, -100, 100)));  // no product overflows
+}
+
+TEST_CASE("the median rule finds single vectors that are off by little") {
+  const BlockGrid grid = grid_of({5, 5, 1});
+  std::vector<Vec3i> vectors(25, vector_of(2, 1));
+  vectors[12] = vector_of(2.3, 1);
+  DsaConfig config;
+  config.outlier = Outlier::kMedian;
+  const auto out = replaced(matches_of(vectors), grid, config);
+  CHECK(count_replaced(out) == 1);
+  CHECK(out[12].vector == vector_of(2, 1));
+  vectors[12] = vector_of(2.19, 1);
+  CHECK(count_replaced(replaced(matches_of(vectors), grid, config)) == 0);
+}
+
+TEST_CASE("unreliable and outside blocks are filled outwards from reliable ones") {
+  const BlockGrid grid = grid_of({7, 1, 1});
+  auto matches = matches_of(std::vector<Vec3i>(7, vector_of(9, 9)));
+  for (size_t i = 0; i < 7; ++i) matches[i].flags = i % 2 == 0 ? kBlockUnreliable : kBlockOutside;
+  SECTION("none: zero, and a frame beside it is no neighbour") {
+    auto two = matches;
+    for (BlockMatch m : matches) {
+      m.flags = 0;
+      two.push_back(m);
+    }
+    const auto out = replaced(two, grid, {}, 2);
+    for (size_t i = 0; i < 7; ++i) CHECK(out[i].vector == Vec3i{});
+    for (size_t i = 7; i < 14; ++i) CHECK(out[i].vector == vector_of(9, 9));
+  }
+  SECTION("from one end") {
+    matches[6].flags = 0;
+    matches[6].vector = vector_of(1, 2);
+    for (const Outlier rule : {Outlier::kSeed, Outlier::kMedian, Outlier::kNone}) {
+      DsaConfig config;
+      config.outlier = rule;
+      const auto out = replaced(matches, grid, config);
+      for (const BlockMatch& m : out) CHECK(m.vector == vector_of(1, 2));
+      CHECK(count_replaced(out) == 6);
+      CHECK((out[0].flags & kBlockUnreliable) != 0);
+      CHECK(out[0].mark == 0);
+    }
+  }
+}
+
+TEST_CASE("a volume has 26 neighbours") {
+  const BlockGrid grid = grid_of({3, 3, 3}, 16);
+  std::vector<Vec3i> vectors(27, vector_of(2, 1, -3));
+  vectors[13] = vector_of(-5, 0, 4);
+  const auto out = replaced(matches_of(vectors), grid);
+  CHECK(out[13].vector == vector_of(2, 1, -3));
+  CHECK(count_replaced(out) == 1);
+}
+
+TEST_CASE("smoothing keeps uniform motion and spreads a single vector") {
+  const BlockGrid grid = grid_of({9, 9, 1});
+  const Context context;
+  DsaConfig config;
+  config.smooth_field = 1;
+  std::vector<Vec3i> vectors(81, vector_of(3, -4));
+  Buffer<BlockMatch> matches(context.device, matches_of(vectors));
+  for (const Vec3i& v : field_vectors(matches, grid, 1, config, context).to_vector()) {
+    CHECK(v == vector_of(3, -4));
+  }
+  vectors.assign(81, {});
+  vectors[40] = vector_of(10, 0);
+  matches.upload(matches_of(vectors));
+  const auto out = field_vectors(matches, grid, 1, config, context).to_vector();
+  CHECK(out[40].x / 65536.0 == Approx(10 / (2 * std::numbers::pi)).epsilon(0.01));
+  CHECK(out[41] == out[49]);
+  config.smooth_field = 0;
+  CHECK(field_vectors(matches, grid, 1, config, context).to_vector() == vectors);
+}
+
+TEST_CASE("weights of the output's sampling sum to one") {
+  for (const Warp warp : {Warp::kCubic, Warp::kLinear, Warp::kGain}) {
+    const WarpTable table = warp_taps(warp);
+    for (const WarpTaps& taps : table.at) {
+      CHECK(taps.w[0] + taps.w[1] + taps.w[2] + taps.w[3] == 1 << kWarpBits);
+    }
+    CHECK((warp == Warp::kGain) == (table.at[0].w[1] != 1 << kWarpBits));
+  }
+  const WarpTaps half = warp_taps(Warp::kCubic).at[kUnit / 2];
+  CHECK(half.w[0] == -1024);
+  CHECK(half.w[1] == 9216);
+  CHECK(warp_taps(Warp::kLinear).at[kUnit / 4].w[1] == 12288);
+}
+
+TEST_CASE("grey values are rounded to even halves and clipped") {
+  const auto grey = [](int32_t difference, int32_t sign = 1) {
+    return int{grey_value(difference, 0, sign, 6).value};
+  };
+  CHECK(grey(32) == 0);
+  CHECK(grey(33) == 1);
+  CHECK(grey(96) == 2);
+  CHECK(grey(-32) == 0);
+  CHECK(grey(-33) == -1);
+  CHECK(grey(-96) == -2);
+  CHECK(grey(96, -1) == -2);
+  CHECK(grey_value(64, 32, 1, 6).value == 0);
+  CHECK(grey_value(40000 * 64, 0, 1, 6).is_clipped);
+  CHECK(grey_value(40000 * 64, 0, -1, 6).value == -32768);
+}
+
+namespace {
+
+/// A mask and one contrast frame, subtracted as they are.
+struct Pair {
+  Vec3i size{64, 48, 1};
+  SampleTable table{};
+  std::vector<uint16_t> mask{}, contrast{};
+
+  Subtracted subtract(const DsaConfig& config, const std::vector<Vec3i>& vectors,
+                      const BlockGrid& grid, int threads = 1) const {
+    Context context;
+    context.threads = threads;
+    const Buffer<uint16_t> m(context.device, mask), c(context.device, contrast);
+    const Buffer<Vec3i> v(context.device, vectors);
+    const SubtractImages images{m.data(), m.data(), c.data(), c.data(), nullptr, size, 1};
+    return dsa::subtract(images, grid, v.data(), table, config, {true, true}, context);
+  }
+};
+
+Pair random_pair(uint64_t seed) {
+  Pair pair;
+  for (int64_t i = 0; i < int64_t{64} * 48; ++i) {
+    pair.mask.push_back(static_cast<uint16_t>(4 * (1000 + 2000 * hash_unit(seed, 0, i))));
+    pair.contrast.push_back(static_cast<uint16_t>(4 * (1000 + 2000 * hash_unit(seed, 1, i))));
+  }
+  return pair;
+}
+
+}  // namespace
+
+TEST_CASE("without vectors the output is the plain difference") {
+  const Pair pair = random_pair(3);
+  const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
+  DsaConfig config;
+  config.normalize = Normalize::kNone;
+  for (const Vessels vessels : {Vessels::kDark, Vessels::kBright}) {
+    config.vessels = vessels;
+    const Subtracted out = pair.subtract(config, {}, grid);
+    const auto difference = out.difference.to_vector();
+    const int sign = vessels == Vessels::kDark ? 1 : -1;  // linear values: agent lowers them
+    for (size_t i = 0; i < difference.size(); ++i) {
+      REQUIRE(difference[i] == sign * std::lrint((pair.contrast[i] - pair.mask[i]) / 4.0));
+    }
+    CHECK(out.figures.to_vector()[0].mode == 0);
+    CHECK(out.figures.to_vector()[0].pixels[0] == difference.size());
+  }
+}
+
+TEST_CASE("whole-pixel motion moves the mask, and the edge is marked") {
+  Pair pair = random_pair(4);
+  const int32_t width = pair.size.x;
+  for (int32_t y = 0; y < pair.size.y; ++y) {
+    for (int32_t x = 0; x < width; ++x) {
+      const int32_t from = std::clamp(x + 3, 0, width - 1);
+      pair.contrast[static_cast<size_t>(y * width + x)] =
+          pair.mask[static_cast<size_t>(std::clamp(y - 2, 0, pair.size.y - 1) * width + from)];
+    }
+  }
+  const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
+  DsaConfig config;
+  for (const Warp warp : {Warp::kCubic, Warp::kLinear}) {
+    config.warp = warp;
+    const Subtracted out = pair.subtract(config, {vector_of(3, -2)}, grid, 2);
+    for (const int16_t s : out.difference.to_vector()) REQUIRE(s == 0);
+    const auto validity = out.validity.to_vector();
+    CHECK(validity[0] == static_cast<uint8_t>(Validity::kBeyondMask));
+    CHECK(validity[2 * 64] == static_cast<uint8_t>(Validity::kValid));
+    CHECK(validity[2 * 64 + 61] == static_cast<uint8_t>(Validity::kBeyondMask));
+    CHECK(out.field_px.to_vector()[100].x == 3.0F);
+    CHECK(out.figures.to_vector()[0].pixels[1] == 2 * 64 + 46 * 3);
+  }
+}
+
+TEST_CASE("cubic sampling follows a parabola between pixels, linear sampling a line") {
+  Pair pair;
+  for (int32_t y = 0; y < 48; ++y) {
+    for (int32_t x = 0; x < 64; ++x) {
+      pair.mask.push_back(static_cast<uint16_t>(4 * (x * x + 2 * y * y)));
+      pair.contrast.push_back(pair.mask.back());
+    }
+  }
+  const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
+  DsaConfig config;
+  config.normalize = Normalize::kNone;
+  const auto at = [&](Warp warp, int32_t x, int32_t y) {
+    config.warp = warp;
+    return pair.subtract(config, {vector_of(0.5, -1.25)}, grid)
+        .difference.to_vector()[static_cast<size_t>(y * 64 + x)];
+  };
+  const double exact = 30 * 30 + 2 * 20 * 20 - 30.5 * 30.5 - 2 * 18.75 * 18.75;
+  CHECK(at(Warp::kCubic, 30, 20) == Approx(exact).margin(0.6));
+  CHECK(at(Warp::kLinear, 30, 20) == Approx(exact - 0.25 - 2 * 0.1875).margin(0.6));
+}
+
+TEST_CASE("the mode of a frame is its background, whatever vessels and exposure do") {
+  Pair pair;
+  pair.size = {512, 512, 1};
+  const auto noise = [](int64_t i) {
+    double sum = 0;
+    for (uint64_t k = 0; k < 12; ++k) sum += hash_unit(9, k, i);
+    return 14 * (sum - 6);
+  };
+  for (int64_t i = 0; i < int64_t{512} * 512; ++i) {
+    pair.mask.push_back(8000);
+    const bool is_vessel = i % 512 < 100;
+    pair.contrast.push_back(
+        static_cast<uint16_t>(std::lround(8000 + 4 * (137.25 + noise(i) - (is_vessel ? 60 : 0)))));
+  }
+  const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
+  const Subtracted out = pair.subtract({}, {}, grid);
+  CHECK(out.figures.to_vector()[0].mode / 64.0 == Approx(137.25).margin(0.3));
+  const Subtracted same = pair.subtract({}, {}, grid, 3);
+  CHECK(same.difference.to_vector() == out.difference.to_vector());
+}
+
+TEST_CASE("pixels that do not count are marked and leave the mode alone") {
+  Pair pair = random_pair(5);
+  std::vector<uint16_t> mask_samples = pair.mask, contrast_samples = pair.contrast;
+  std::vector<uint8_t> region(pair.mask.size(), 1);
+  mask_samples[10] = contrast_samples[500] = contrast_samples[20] = kNoSample;
+  region[20] = region[21] = 0;
+  const Context context;
+  const SubtractImages images{pair.mask.data(),
+                              mask_samples.data(),
+                              pair.contrast.data(),
+                              contrast_samples.data(),
+                              region.data(),
+                              pair.size,
+                              1};
+  const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
+  const Subtracted out = subtract(images, grid, nullptr, pair.table, {}, {true, false}, context);
+  const auto validity = out.validity.to_vector();
+  CHECK(validity[10] == static_cast<uint8_t>(Validity::kSaturated));
+  CHECK(validity[500] == static_cast<uint8_t>(Validity::kSaturated));
+  CHECK(validity[20] == static_cast<uint8_t>(Validity::kOutside));
+  CHECK(out.figures.to_vector()[0].pixels[3] == 2);
+  CHECK(out.field_px.empty());
+
+  std::fill(contrast_samples.begin(), contrast_samples.end(), kNoSample);
+  CHECK(subtract(images, grid, nullptr, pair.table, {}, {}, context).figures.to_vector()[0].mode ==
+        0);
+}
