@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -12,26 +11,45 @@
 // Motion-corrected digital subtraction angiography of a sequence: one recipe for both devices.
 namespace larch::dsa {
 
+/// What a sequence is subtracted with, on the host. Regions have a frame's pixels, not 0 where they
+/// count, or are empty: all count.
+struct MaskInput {
+  Vec3i size{};                                     ///< of a frame; z is 1 but for a volume
+  std::vector<std::span<const uint16_t>> stored{};  ///< frames of the mask
+  SampleTable table{};
+  std::span<const uint8_t> region{};  ///< contrast pixels that count: region of interest, shutter
+  std::span<const uint8_t> open{};    ///< mask pixels that count: what the shutter leaves open
+};
+
 /// What all frames of a sequence share, on the context's device; made once.
 struct SequenceMask {
   SampleTable table{};
   Vec3i size{};
-  Buffer<uint16_t> samples{};  ///< of the mask; kNoSample where it is saturated or outside
+  Buffer<uint16_t> samples{};  ///< of the mask; kNoSample where it does not count
   Buffer<uint16_t> at_zero{};  ///< by filter_at_zero
   Buffer<uint16_t> values{};   ///< of the mask, every pixel with its value, for the output
-  Buffer<uint8_t> region{};    ///< pixels that count; empty: all
+  Buffer<uint8_t> region{};    ///< contrast pixels that count; empty: all
 };
-/// `stored`: the frames of the mask.
-SequenceMask make_mask(std::span<const std::span<const uint16_t>> stored, const Vec3i& size,
-                       const SampleTable& table, std::span<const uint8_t> region,
-                       const DsaConfig& config, const Context& context);
+/// Throws UsageError for no frames, and for frames and regions of other sizes.
+SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context);
+
+/// Figures of a subtracted frame.
+struct FrameFigures {
+  SubtractFigures subtracted{};
+  FieldShape field{};     ///< of the vectors that the frame was corrected by
+  int32_t bin_shift = 0;  ///< bins were 2^bin_shift steps of a sample wide; 0 if none were made
+  bool has_wide_bins = false;  ///< twice as wide as planned, because many pixels were beyond them
+};
 
 /// The result of a batch of frames, on the host.
 struct SubtractedFrames {
   std::vector<int16_t> difference{};
   std::vector<uint8_t> validity{};
-  std::vector<Vec3f> field_px{};      ///< if it was asked for
-  std::vector<BlockMatch> matches{};  ///< of the last pass
+  std::vector<Vec3f> field_px{};  ///< if it was asked for
+  std::vector<BlockMatch>
+      matches{};                 ///< by frame and block of the last pass; Method::kBlock, kFlex
+  std::vector<Vec3i> vectors{};  ///< Q16, that the frames were corrected by, by frame and
+                                 ///< block of correction_grid(); none for Method::kNone
   std::vector<FrameFigures> figures{};
   std::vector<Vec3i> shift{};      ///< the rigid translation of each frame, Q16
   std::vector<int16_t> shifted{};  ///< frames subtracted after that translation alone, if asked for
@@ -44,12 +62,22 @@ struct SequenceWants {
 
 /// Registers the mask to some frames and subtracts it. `stored`: frame after frame. Results do not
 /// depend on how a sequence is cut into batches, unless config.init is kPrevious: then `previous`
-/// (the vectors of the last pass of the frame before, updated by the call) carries on.
+/// (the vectors that the frame before was corrected by, updated by the call) carries on. Throws
+/// UsageError for a number of pixels that is no multiple of a frame's.
 SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
                                  const DsaConfig& config, const SequenceWants& wants,
                                  std::vector<Vec3i>& previous, const Context& context);
 
-/// The grid of the last pass, to which SubtractedFrames::matches belong.
+/// The grid of the last pass, to which SubtractedFrames::matches belong; for Method::kFlex that of
+/// the nodes.
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size);
+/// The grid of SubtractedFrames::vectors: last_grid, or one block for Method::kShift and kNone.
+BlockGrid correction_grid(const DsaConfig& config, const Vec3i& size);
+
+/// Bytes that a frame of a batch takes on the device and on the host while it is worked on.
+struct FrameBytes {
+  int64_t on_device = 0, on_host = 0;
+};
+FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const SequenceWants& wants);
 
 }  // namespace larch::dsa
