@@ -97,7 +97,7 @@ TEST_CASE("unsigned pixels, one frame, and a file that ends too soon", "[io]") {
     SequenceReader reader(path);
     CHECK(reader.about().frames == 1);
     CHECK(reader.about().least_stored == 0);
-    CHECK(reader.about().times_ms.empty());
+    CHECK(reader.about().times_ms.size() == (ending == ".dcm" ? 1 : 0));
     CHECK(pixels_of(reader) == values);
     SequenceWriter early(path, header_of(2));
     early.write(std::span<const uint16_t>(values));

@@ -42,8 +42,8 @@ struct Lead {
 
 // The sequences that are read, whose type the implicit syntax does not tell (PS3.6).
 bool is_read_as_sequence(uint32_t tag) {
-  constexpr uint32_t kTags[] = {0x00209113U, 0x00209116U, 0x00283000U, 0x00286100U, 0x00289110U,
-                                0x00289145U, 0x00289443U, 0x52009229U, 0x52009230U};
+  constexpr uint32_t kTags[] = {0x00081140U, 0x00209113U, 0x00209116U, 0x00283000U, 0x00286100U,
+                                0x00289110U, 0x00289145U, 0x00289443U, 0x52009229U, 0x52009230U};
   return std::find(std::begin(kTags), std::end(kTags), tag) != std::end(kTags);
 }
 

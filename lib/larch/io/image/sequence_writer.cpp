@@ -147,8 +147,10 @@ class SequenceWriter::Sink {
     out_.write(values, static_cast<int64_t>(count) * io::bytes_of(component));
   }
 
-  /// Pixels without sign for DICOM.
-  void count(std::span<const uint16_t> pixels) {
+  /// Pixels without sign for DICOM; `zero`: which of them is the value 0.
+  void count(std::span<const uint16_t> pixels, int zero) {
+    if (!begun_) zero_ = zero;
+    if (zero != zero_) throw UsageError("'" + path_ + "': a sequence has one kind of numbers");
     for (const uint16_t pixel : pixels) ++counts_[pixel];
   }
   bool is_dicom() const { return dicom_; }
@@ -174,7 +176,7 @@ class SequenceWriter::Sink {
     std::string bytes;
     if (dicom_) {
       const io::XaBytes head =
-          io::xa_bytes(path_, header_.grid, header_.frames, header_.times_ms, *header_.xa);
+          io::xa_bytes(path_, header_.grid, header_.frames, header_.times_ms, *header_.xa, zero_);
       centre_at_ = head.centre_at;
       width_at_ = head.width_at;
       bytes = head.bytes;
@@ -193,7 +195,9 @@ class SequenceWriter::Sink {
 
   /// The window is known when all frames are: its place in the header was kept.
   void put_window() const {
-    const XaWindow window = header_.xa->window ? *header_.xa->window : window_of(counts_);
+    XaWindow window = window_of(counts_);
+    window.centre -= zero_;
+    if (header_.xa->window) window = *header_.xa->window;
     std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
     const std::string centre = io::window_text(window.centre);
     const std::string width = io::window_text(window.width);
@@ -213,7 +217,7 @@ class SequenceWriter::Sink {
   SequenceHeader header_;
   bool dicom_ = false, begun_ = false;
   Component component_ = Component::kInt16;
-  int channels_ = 1;
+  int channels_ = 1, zero_ = 0;
   int64_t frames_ = 0;
   size_t centre_at_ = 0, width_at_ = 0;
   std::vector<uint64_t> counts_;  ///< of the pixels of DICOM, by value
@@ -243,7 +247,7 @@ void SequenceWriter::write(std::span<const int16_t> frames) {
   std::transform(frames.begin(), frames.end(), pixels.begin(), [](int16_t value) {
     return static_cast<uint16_t>(int32_t{value} + kDicomOffset);
   });
-  sink_->count(pixels);
+  sink_->count(pixels, kDicomOffset);
   sink_->write(pixels.data(), pixels.size(), Component::kUint16, 1);
 }
 
@@ -255,7 +259,7 @@ void SequenceWriter::write(std::span<const uint16_t> frames) {
       throw UsageError("'" + sink_->path() + "': a pixel has more than the " +
                        std::to_string(sink_->bits()) + " bits of its header");
     }
-    sink_->count(frames);
+    sink_->count(frames, 0);
   }
   sink_->write(frames.data(), frames.size(), Component::kUint16, 1);
 }

@@ -18,8 +18,10 @@ namespace larch {
 struct SequenceHeader {
   Grid grid{};  ///< of one frame, size.z is 1
   int64_t frames = 1;
-  std::vector<double> times_ms{};  ///< of each frame, or empty
-  std::optional<XaHeader> xa{};    ///< needed for .dcm
+  /// Of each frame, or empty: then a DICOM file, which must have some, gets those of the display
+  /// rate, or of 15 frames per second, and an ImageComments that says it.
+  std::vector<double> times_ms{};
+  std::optional<XaHeader> xa{};  ///< needed for .dcm
 };
 
 /// Throws UsageError, naming the endings, unless a sequence of pictures (or, with `vectors`, of
@@ -44,7 +46,8 @@ class SequenceWriter {
   SequenceWriter(SequenceWriter&&) noexcept;
   SequenceWriter& operator=(SequenceWriter&&) noexcept;
 
-  /// The next whole frames: differences. DICOM stores them as unsigned numbers, + 32768.
+  /// The next whole frames: differences. DICOM stores them as unsigned numbers, + 32768, and says
+  /// so as its RescaleIntercept.
   void write(std::span<const int16_t> frames);
   /// The next whole frames: pixels as they are stored. A file has one kind of numbers.
   void write(std::span<const uint16_t> frames);

@@ -26,6 +26,9 @@ constexpr DicomTag kLossy{0x0028, 0x2110, "LossyImageCompression"};
 constexpr DicomTag kDisplayRate{0x0008, 0x2144, "RecommendedDisplayFrameRate"};
 constexpr DicomTag kSopClass{0x0008, 0x0016, "SOPClassUID"};
 constexpr DicomTag kSopInstance{0x0008, 0x0018, "SOPInstanceUID"};
+constexpr DicomTag kReferencedImages{0x0008, 0x1140, "ReferencedImageSequence"};
+constexpr DicomTag kReferencedClass{0x0008, 0x1150, "ReferencedSOPClassUID"};
+constexpr DicomTag kReferencedInstance{0x0008, 0x1155, "ReferencedSOPInstanceUID"};
 constexpr DicomTag kImageType{0x0008, 0x0008, "ImageType"};
 
 /// Where a shape is said: the display shutter (C.7.6.11), or the collimator of the X-rays
@@ -233,6 +236,10 @@ Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
   about.series_uid = object.series_uid;
   about.series_description = object.description;
   about.image_type = text_of(data, kImageType);
+  if (const auto others = items_of(data, kReferencedImages); !others.empty()) {
+    about.other_plane_class_uid = text_of(others[0].data, kReferencedClass);
+    about.other_plane_instance_uid = text_of(others[0].data, kReferencedInstance);
+  }
   about.copied = copied_elements(data);
   return about;
 }

@@ -20,6 +20,8 @@ using gdcm::VR;
 
 constexpr const char* kXaStorage = "1.2.840.10008.5.1.4.1.1.12.1";
 constexpr size_t kLongestText = 65534;
+/// Of frames whose times nobody knows.
+constexpr double kUnknownRateHz = 15;
 
 /// At most `bytes` of a text, not ending in the middle of a character of UTF-8.
 std::string shortened(const std::string& text, size_t bytes) {
@@ -38,14 +40,23 @@ gdcm::DataSet code(const char* value, const char* scheme, const char* meaning) {
   return item;
 }
 
-void put_source(DicomPut& put, const XaHeader& header) {
-  if (header.source_instance_uid.empty() || header.source_class_uid.empty()) return;
+gdcm::DataSet reference(const std::string& class_uid, const std::string& instance_uid) {
   gdcm::DataSet item;
-  DicomPut in_item(item);
-  in_item.text(0x0008, 0x1150, VR::UI, header.source_class_uid);
-  in_item.text(0x0008, 0x1155, VR::UI, header.source_instance_uid);
-  in_item.sequence(0x0040, 0xa170,  // PurposeOfReferenceCodeSequence
-                   {code("121322", "DCM", "Source image for image processing operation")});
+  DicomPut put(item);
+  put.text(0x0008, 0x1150, VR::UI, class_uid);
+  put.text(0x0008, 0x1155, VR::UI, instance_uid);
+  return item;
+}
+
+void put_source(DicomPut& put, const XaHeader& header) {
+  if (header.plane != "SINGLE PLANE") {
+    put.sequence(0x0008, 0x1140,
+                 {reference(header.other_plane_class_uid, header.other_plane_instance_uid)});
+  }
+  if (header.source_instance_uid.empty() || header.source_class_uid.empty()) return;
+  gdcm::DataSet item = reference(header.source_class_uid, header.source_instance_uid);
+  DicomPut(item).sequence(0x0040, 0xa170,  // PurposeOfReferenceCodeSequence
+                          {code("121322", "DCM", "Source image for image processing operation")});
   put.sequence(0x0008, 0x2112, {item});
 }
 
@@ -74,6 +85,7 @@ void put_required(DicomPut& put) {
       {0x0018, 0x1511, VR::DS},        // PositionerSecondaryAngle
       {0x0020, 0x0010, VR::SH},        // StudyID
       {0x0020, 0x0020, VR::CS},        // PatientOrientation
+      {0x0020, 0x0060, VR::CS},        // Laterality
   };
   for (const Row& row : kRows) {
     if (!put.has(row.group, row.element)) put.text(row.group, row.element, row.type, row.value);
@@ -102,7 +114,7 @@ void put_identity(DicomPut& put, const XaHeader& header) {
   }
   put.text(0x0020, 0x000d, VR::UI, study);
   put.text(0x0020, 0x000e, VR::UI, dicom_uid(header.identity + " series"));
-  put.text(0x0020, 0x0011, VR::IS, "");   // SeriesNumber
+  put.text(0x0020, 0x0011, VR::IS, "1");  // SeriesNumber
   put.text(0x0020, 0x0013, VR::IS, "1");  // InstanceNumber
   put_source(put, header);
   put_required(put);
@@ -120,27 +132,28 @@ double even_step(const std::vector<double>& times_ms) {
 }
 
 void put_times(DicomPut& put, const std::string& path, int64_t frames,
-               const std::vector<double>& times_ms) {
+               const std::vector<double>& times_ms, double display_rate_hz) {
   const auto points_to = [&](uint16_t group, uint16_t element) {
     put.numbers(0x0028, 0x0009, VR::AT, std::array{group, element});
   };
-  std::string text;
+  if (times_ms.empty()) {  // the standard wants one all the same
+    const double rate = display_rate_hz > 0 ? display_rate_hz : kUnknownRateHz;
+    points_to(0x0018, 0x1063);
+    put.text(0x0018, 0x1063, VR::DS, decimal(1000 / rate));
+    put.text(0x0020, 0x4000, VR::LT, "The times of the frames are not known; FrameTime is nominal");
+    return;
+  }
   if (const double step = even_step(times_ms); step > 0) {
     points_to(0x0018, 0x1063);
     put.text(0x0018, 0x1063, VR::DS, decimal(step));
     return;
   }
-  if (times_ms.empty()) {  // nothing tells the frames apart but their numbers
-    for (int64_t i = 1; i <= frames; ++i) text += (i > 1 ? "\\" : "") + std::to_string(i);
-    points_to(0x0018, 0x2002);
-    put.text(0x0018, 0x2002, VR::SH, text);  // FrameLabelVector
-  } else {
-    for (size_t i = 0; i < times_ms.size(); ++i) {
-      text += i > 0 ? "\\" + decimal(times_ms[i] - times_ms[i - 1]) : "0";
-    }
-    points_to(0x0018, 0x1065);
-    put.text(0x0018, 0x1065, VR::DS, text);
+  std::string text;
+  for (size_t i = 0; i < times_ms.size(); ++i) {
+    text += i > 0 ? "\\" + decimal(times_ms[i] - times_ms[i - 1]) : "0";
   }
+  points_to(0x0018, 0x1065);
+  put.text(0x0018, 0x1065, VR::DS, text);
   if (text.size() <= kLongestText) return;
   throw UsageError("cannot write '" + path + "': DICOM has no room for the times of " +
                    std::to_string(frames) +
@@ -176,7 +189,8 @@ gdcm::DataSet mask_item(const MaskItem& mask) {
   return item;
 }
 
-void put_picture(DicomPut& put, const Grid& grid, int64_t frames, const XaHeader& header) {
+void put_picture(DicomPut& put, const Grid& grid, int64_t frames, const XaHeader& header,
+                 int zero) {
   constexpr const char* kIntensity[] = {"DISP", "LIN", "LOG", "DISP"};
   put.number(0x0028, 0x0002, 1);  // SamplesPerPixel
   put.text(0x0028, 0x0004, VR::CS, "MONOCHROME2");
@@ -193,6 +207,12 @@ void put_picture(DicomPut& put, const Grid& grid, int64_t frames, const XaHeader
   }
   put.text(0x0028, 0x1050, VR::DS, std::string(kWindowBytes, ' '));
   put.text(0x0028, 0x1051, VR::DS, std::string(kWindowBytes, ' '));
+  // Of logarithms the standard wants a rescaling; of differences it tells the 0.
+  if (zero != 0 || header.intensity == PixelIntensity::kLog) {
+    put.text(0x0028, 0x1052, VR::DS, std::to_string(-zero));
+    put.text(0x0028, 0x1053, VR::DS, "1");
+    put.text(0x0028, 0x1054, VR::LO, "US");  // of no unit
+  }
   put.text(0x0028, 0x2110, VR::CS, header.is_lossy ? "01" : "00");
   if (header.display_rate_hz > 0) {
     put.text(0x0008, 0x2144, VR::IS, std::to_string(std::lround(header.display_rate_hz)));
@@ -240,13 +260,13 @@ std::string window_text(double value) {
 }
 
 XaBytes xa_bytes(const std::string& path, const Grid& grid, int64_t frames,
-                 const std::vector<double>& times_ms, const XaHeader& header) {
+                 const std::vector<double>& times_ms, const XaHeader& header, int zero) {
   require_xa_holds(path, grid, frames);
   gdcm::Writer writer;
   DicomPut put(writer.GetFile().GetDataSet());
   put_identity(put, header);
-  put_times(put, path, frames, times_ms);
-  put_picture(put, grid, frames, header);
+  put_times(put, path, frames, times_ms, header.display_rate_hz);
+  put_picture(put, grid, frames, header, zero);
   writer.GetFile().GetHeader().SetDataSetTransferSyntax(
       gdcm::TransferSyntax::ExplicitVRLittleEndian);
   std::ostringstream stream;

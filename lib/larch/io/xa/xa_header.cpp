@@ -5,10 +5,11 @@
 namespace larch {
 namespace {
 
-/// The third value of ImageType: which plane of the device (PS3.3, C.8.7.1.1.1).
-std::string plane_of(const std::string& image_type) {
+/// The third value of ImageType: which plane of the device (PS3.3, C.8.7.1.1.1). One of two has to
+/// name the other one.
+std::string plane_of(const std::string& image_type, bool has_other) {
   for (const char* plane : {"BIPLANE A", "BIPLANE B"}) {
-    if (image_type.find(plane) != std::string::npos) return plane;
+    if (has_other && image_type.find(plane) != std::string::npos) return plane;
   }
   return "SINGLE PLANE";
 }
@@ -30,7 +31,11 @@ XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
   header.source_instance_uid = source.sop_instance_uid;
   header.is_lossy = source.is_lossy;
   header.display_rate_hz = source.display_rate_hz;
-  header.plane = plane_of(source.image_type);
+  const bool has_other =
+      !source.other_plane_class_uid.empty() && !source.other_plane_instance_uid.empty();
+  header.plane = plane_of(source.image_type, has_other);
+  header.other_plane_class_uid = source.other_plane_class_uid;
+  header.other_plane_instance_uid = source.other_plane_instance_uid;
   header.copied = source.copied;
   return header;
 }

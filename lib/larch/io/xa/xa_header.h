@@ -10,7 +10,7 @@
 
 namespace larch {
 
-/// Window for looking at stored values.
+/// Window for looking at values.
 struct XaWindow {
   double centre = 0, width = 1;
 };
@@ -20,18 +20,20 @@ struct XaHeader {
   bool is_derived = false;  ///< DERIVED\SECONDARY, otherwise ORIGINAL\PRIMARY
   int bits = 16;            ///< stored, of 16
   PixelIntensity intensity = PixelIntensity::kLinear;
-  int intensity_sign = 1;
+  int intensity_sign = 0;  ///< PixelIntensityRelationshipSign; 0: not written
   std::string series_description{}, derivation{};
   std::vector<MaskItem> masks{};  ///< empty: no Mask Subtraction Sequence
-  /// Window over stored values; without it the writer takes one that holds 99 % of them.
+  /// Window over values: differences, or pixels. Without it the writer takes one that holds 99 % of
+  /// them.
   std::optional<XaWindow> window{};
   /// Decides the UIDs of instance and series (and of the study, if there is none): the sha256 of
   /// input and configuration, so that the same run gives the same file.
   std::string identity{};
-  std::string study_uid{};                                ///< empty: from `identity`
-  std::string source_class_uid{}, source_instance_uid{};  ///< SourceImageSequence
-  bool is_lossy = false;                                  ///< of the source
-  double display_rate_hz = 0;                             ///< 0: not written
+  std::string study_uid{};                                          ///< empty: from `identity`
+  std::string source_class_uid{}, source_instance_uid{};            ///< SourceImageSequence
+  bool is_lossy = false;                                            ///< of the source
+  double display_rate_hz = 0;                                       ///< 0: not written
+  std::string other_plane_class_uid{}, other_plane_instance_uid{};  ///< of BIPLANE A or B
   std::string plane = "SINGLE PLANE";        ///< third value of ImageType, or BIPLANE A or B
   std::vector<CopiedElement> copied{};       ///< of the source
   std::string patient_name{}, patient_id{};  ///< where none are copied
