@@ -1,0 +1,513 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/match/rigid_shift.h"
+#include "larch/phantom/angiogram.h"
+#include "tests/unit/dsa/dsa_fixtures.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::dsa;
+using namespace larch::dsa::fixtures;
+
+const Vec3i kSize{128, 128, 1};
+
+bool same_bytes(const std::vector<BlockMatch>& a, const std::vector<BlockMatch>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+}
+
+Image noise_image(const Vec3i& size, double sigma, uint64_t seed) {
+  Image image(static_cast<size_t>(size.x) * static_cast<size_t>(size.y));
+  for (size_t i = 0; i < image.size(); ++i) {
+    image[i] = static_cast<uint16_t>(std::lround(16000 + sigma * normal(seed, 30, i)));
+  }
+  return image;
+}
+
+Image smoothed(const Image& image, const Vec3i& size, double outer) {
+  const auto at = [&](const Image& i, int32_t x, int32_t y) {
+    return static_cast<double>(i[static_cast<size_t>(std::clamp(y, 0, size.y - 1) * size.x +
+                                                     std::clamp(x, 0, size.x - 1))]);
+  };
+  const auto pass = [&](const Image& in, int32_t dx, int32_t dy) {
+    Image out;
+    for (int32_t y = 0; y < size.y; ++y) {
+      for (int32_t x = 0; x < size.x; ++x) {
+        out.push_back(static_cast<uint16_t>(
+            std::lround((1 - 2 * outer) * at(in, x, y) +
+                        outer * (at(in, x - dx, y - dy) + at(in, x + dx, y + dy)))));
+      }
+    }
+    return out;
+  };
+  return pass(pass(image, 1, 0), 0, 1);
+}
+
+/// EHD of whole frames at half a pixel along both axes over that at none.
+double half_pixel_ratio(const Image& mask, const Image& frame, const Vec3i& size,
+                        SubPixel subpixel) {
+  DsaConfig config;
+  config.subpixel = subpixel;
+  const Context context = context_of();
+  const auto filtered = [&](const Image& image) {
+    return filter_at_zero({size, 1, Buffer<uint16_t>(Device::cpu(), image)}, config, context);
+  };
+  const SampleFrames at_zero = filtered(mask), contrast = filtered(frame);
+  const Vec3i displacements[2] = {{0, 0, 0}, {kUnit / 2, kUnit / 2, 0}};
+  const int32_t shift = 3;
+  Score scores[2];
+  FrameScoresJob job;
+  job.mask = mask.data();
+  job.mask_at_zero = at_zero.values.data();
+  job.contrast = contrast.values.data();
+  job.size = size;
+  job.frames = 1;
+  job.subpixel = subpixel;
+  job.bin_shift = &shift;
+  job.displacements = displacements;
+  job.candidates = 2;
+  job.scores = scores;
+  frame_scores(job, context);
+  return ehd(scores[1]) / ehd(scores[0]);
+}
+
+/// The mean error of an angiogram's blocks without motion, in pixels.
+double zero_motion_error(const DsaConfig& config, int* unreliable, double contrast) {
+  phantom::AngiogramConfig still;
+  still.size = {256, 256};
+  still.frames = 2;
+  still.mask_frames = 1;
+  still.course = phantom::Course::kConstant;
+  still.amplitude_px = 0;
+  still.contrast = contrast;
+  still.vessels = 0;
+  const phantom::Angiogram angiogram = phantom::make_angiogram(still, 3, 0, 2);
+  const Context context = context_of(2);
+  StoredValues stored;
+  stored.holds = Domain::kLog;
+  const SampleTable table = make_sample_table(stored, config);
+  const auto samples = [&](int frame) {
+    const Buffer<uint16_t> raw(Device::cpu(), phantom::stored_frame(angiogram, frame, 2));
+    return to_samples(raw, {256, 256, 1}, table, {}, context);
+  };
+  Matching m;
+  m.size = {256, 256, 1};
+  m.mask = samples(0).values.to_vector();
+  m.frames = samples(1).values.to_vector();
+  m.config = config;
+  m.grid = make_block_grid(m.size, {64, 64, 1}, {64, 64, 1});
+  double sum = 0;
+  const std::vector<BlockMatch> all = m.run(2);
+  for (const BlockMatch& b : all) {
+    sum += std::hypot(pixels(b.found.x), pixels(b.found.y));
+    if (unreliable != nullptr) *unreliable += (b.flags & kBlockUnreliable) != 0 ? 1 : 0;
+  }
+  return sum / static_cast<double>(all.size());
+}
+
+DsaConfig literal() {
+  return literal_config(DsaConfig{});
+}
+
+/// A frame of each kind that is compared: texture that moves, with noise, with places that do not
+/// count.
+Matching matching_of(int set) {
+  Matching m;
+  m.size = {107, 91, 1};
+  m.mask = textured(m.size, 0, 0, 20, 1);
+  for (int frame = 0; frame < 3; ++frame) {
+    const Image image =
+        textured(m.size, 2.3 * frame, -1.7 * set, 20, static_cast<uint64_t>(7 + frame));
+    m.frames.insert(m.frames.end(), image.begin(), image.end());
+  }
+  if (set > 0) {
+    for (size_t i = 0; i < m.frames.size(); i += 97) m.frames[i] = kNoSample;
+    for (size_t i = 3000; i < 5500; ++i) m.mask[i] = kNoSample;
+  }
+  m.grid = make_block_grid(m.size, {51, 40, 1}, {51, 40, 1});
+  m.config.range = 4;
+  m.shift = set == 2 ? 7 : 3;
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("every set of loops gives the same integers") {
+  constexpr int64_t kCount = 64;
+  std::vector<uint16_t> rows[3];
+  for (uint64_t r = 0; r < 3; ++r) {
+    for (uint64_t i = 0; i < kCount; ++i) {
+      const uint64_t kind = hash_below(1, 40 + r, i, 8);
+      rows[r].push_back(kind == 0   ? kNoSample
+                        : kind == 1 ? kMostSample
+                        : kind == 2 ? 0
+                                    : static_cast<uint16_t>(hash_below(1, 50 + r, i, 65535)));
+    }
+  }
+  const TapTable tables[2] = {gain_taps(), linear_taps()};
+  for (const cpu::MatchLanes& lanes : cpu::all_match_lanes()) {
+    INFO(lanes.name);
+    std::vector<uint16_t> expected(kCount), got(kCount);
+    for (const TapTable& table : tables) {
+      for (const Taps& taps : table.at) {
+        cpu::kPortableMatchLanes.tap_row(taps, rows[0].data(), rows[1].data(), rows[2].data(),
+                                         kCount, expected.data());
+        lanes.tap_row(taps, rows[0].data(), rows[1].data(), rows[2].data(), kCount, got.data());
+        REQUIRE(got == expected);
+      }
+    }
+    for (const Overflow overflow : {Overflow::kWrap, Overflow::kDiscard, Overflow::kClamp}) {
+      for (int32_t shift = 0; shift <= kMostShift; ++shift) {
+        for (const int32_t mu : {0, 17, -4000, 15000, -31000, 31999, 40000, -65000}) {
+          const cpu::BinRule rule{rounded_to_bins(mu, shift), shift, overflow};
+          cpu::kPortableMatchLanes.bin_row(rule, rows[0].data(), rows[1].data(), kCount,
+                                           expected.data());
+          lanes.bin_row(rule, rows[0].data(), rows[1].data(), kCount, got.data());
+          REQUIRE(got == expected);
+        }
+      }
+    }
+    std::vector<uint16_t> counters(cpu::kHistograms * cpu::kCounters, 0);
+    uint64_t total = 0, n = 0;
+    for (size_t i = 0; i < counters.size(); ++i) {
+      counters[i] = static_cast<uint16_t>(hash_below(2, 60, i, 30));
+    }
+    for (int64_t bin = 0; bin < kBins; ++bin) {
+      uint64_t h = 0;
+      for (int64_t k = 0; k < cpu::kHistograms; ++k) {
+        h += counters[static_cast<size_t>(k * cpu::kCounters + bin)];
+      }
+      total += h * h;
+      n += h;
+    }
+    REQUIRE(n <= 65535);
+    CHECK(lanes.sum_of_squares(counters.data()) == total);
+    CHECK(std::count(counters.begin(), counters.end(), 0) ==
+          static_cast<std::ptrdiff_t>(counters.size()));
+    counters[5] = 65025;  // a block of one difference
+    CHECK(lanes.sum_of_squares(counters.data()) == 65025U * 65025U);
+  }
+}
+
+TEST_CASE("a whole-pixel translation without noise is found exactly") {
+  for (const Vec3i& motion : {Vec3i{3, -4, 0}, Vec3i{0, 0, 0}, Vec3i{-9, 7, 0}}) {
+    Matching m = one_block(textured(kSize, 0, 0), textured(kSize, -motion.x, -motion.y));
+    m.config.subpixel = SubPixel::kNone;
+    // The frame is the mask moved: frame(x) = texture(x - d) is mask(x + d') for d' = -d.
+    const BlockMatch match = m.run().front();
+    CHECK(match.vector == Vec3i{-motion.x * 65536, -motion.y * 65536, 0});
+    CHECK(ehd(match.best) == 1);
+    CHECK(match.evaluations == 441);
+    CHECK(match.counted == 4096);
+    CHECK(match.flags == 0);
+    CHECK(match.confidence > 1);
+  }
+}
+
+TEST_CASE("conjugate directions count their evaluations on a smooth image") {
+  const auto waves = [](double dx, double dy) {
+    Image image;
+    for (int32_t y = 0; y < 128; ++y) {
+      for (int32_t x = 0; x < 128; ++x) {
+        image.push_back(static_cast<uint16_t>(
+            std::lround(16000 + 300 * std::sin((x + dx) / 23) + 300 * std::sin((y + dy) / 19))));
+      }
+    }
+    return image;
+  };
+  struct Known {
+    int x, y;
+    uint32_t evaluations;
+  };
+  for (const Known& k : {Known{0, 0, 5}, Known{3, -4, 12}, Known{10, 10, 23}}) {
+    Matching m = one_block(waves(0, 0), waves(k.x, k.y));
+    m.config = literal();
+    m.config.subpixel = SubPixel::kNone;
+    const BlockMatch match = m.run().front();
+    CHECK(match.vector == Vec3i{k.x * 65536, k.y * 65536, 0});
+    CHECK(match.evaluations == k.evaluations);
+  }
+}
+
+TEST_CASE("a fraction of a pixel is found") {
+  for (const SubSearch search : {SubSearch::kFit, SubSearch::kFast, SubSearch::kFull}) {
+    Matching m = one_block(textured(kSize, 0, 0, 15, 1), textured(kSize, 3.27, -2.64, 15, 2));
+    m.config.subsearch = search;
+    const BlockMatch match = m.run().front();
+    CHECK(pixels(match.vector.x) == Approx(3.27).margin(0.06));
+    CHECK(pixels(match.vector.y) == Approx(-2.64).margin(0.06));
+    CHECK(match.best.sum > match.before.sum);
+  }
+}
+
+TEST_CASE("Gaussian differences have the energy that theory gives") {
+  const auto energy = [](double sigma, int32_t shift, double vessel) {
+    Image mask(128 * 128, 16000), frame = noise_image(kSize, sigma, 5);
+    for (size_t i = 0; i < frame.size(); ++i) {
+      if (hash_unit(9, 9, i) < vessel) frame[i] = static_cast<uint16_t>(frame[i] + 300);
+    }
+    Matching m = one_block(mask, frame);
+    m.config.subpixel = SubPixel::kNone;
+    m.config.search = Search::kCds;
+    m.shift = shift;
+    return ehd(m.run().front().before);
+  };
+  CHECK(energy(10, 0, 0) == Approx(0.02845).epsilon(0.03));
+  CHECK(energy(10, 2, 0) == Approx(0.1124).epsilon(0.03));
+  CHECK(energy(10, 0, 0.2) / energy(10, 0, 0) == Approx(0.68).epsilon(0.05));
+}
+
+TEST_CASE("linear sampling draws noise to half pixels and the gain kernel does not") {
+  const Vec3i size{512, 512, 1};
+  const Image mask = noise_image(size, 100, 1), frame = noise_image(size, 100, 2);
+  CHECK(half_pixel_ratio(mask, frame, size, SubPixel::kLinear) == Approx(1.265).margin(0.02));
+  CHECK(half_pixel_ratio(mask, frame, size, SubPixel::kGain) == Approx(1.0).margin(0.01));
+  const Image soft_mask = smoothed(mask, size, 0.15), soft_frame = smoothed(frame, size, 0.15);
+  CHECK(half_pixel_ratio(soft_mask, soft_frame, size, SubPixel::kLinear) ==
+        Approx(1.160).margin(0.02));
+  CHECK(half_pixel_ratio(soft_mask, soft_frame, size, SubPixel::kGain) ==
+        Approx(0.985).margin(0.01));
+}
+
+TEST_CASE("without motion the literal method moves and the default does not") {
+  DsaConfig lattice;
+  lattice.subsearch = SubSearch::kFull;
+  CHECK(zero_motion_error(literal(), nullptr, 1) > 0.15);
+  CHECK(zero_motion_error(lattice, nullptr, 1) < 0.03);
+  CHECK(zero_motion_error(DsaConfig{}, nullptr, 1) < 0.06);
+}
+
+TEST_CASE("blocks of noise alone are unreliable") {
+  for (const DsaConfig& config : {DsaConfig{}, literal()}) {
+    int unreliable = 0;
+    zero_motion_error(config, &unreliable, 0);
+    CHECK(unreliable == 16);
+  }
+}
+
+TEST_CASE("a region of half a block halves what is counted, not the similarity") {
+  const Image mask = textured(kSize, 0, 0, 30, 1), frame = textured(kSize, 0, 0, 30, 2);
+  Matching whole = one_block(mask, frame), half = whole;
+  for (size_t i = 0; i < half.frames.size(); ++i) {
+    if (i % 128 < 64) half.frames[i] = kNoSample;
+  }
+  whole.config.subpixel = half.config.subpixel = SubPixel::kNone;
+  const BlockMatch a = whole.run().front(), b = half.run().front();
+  CHECK(a.counted == 4096);
+  CHECK(b.counted == 2048);
+  CHECK(b.best.count == 2048);
+  const double u = static_cast<double>(similarity_q32(a.best));
+  CHECK(static_cast<double>(similarity_q32(b.best)) == Approx(u).epsilon(0.06));
+}
+
+TEST_CASE("a block that lies outside of the region is not searched") {
+  Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 2, 0));
+  for (size_t i = 0; i < m.frames.size(); ++i) {
+    if (i / 128 >= 46) m.frames[i] = kNoSample;  // 14 of 64 rows are left
+  }
+  const BlockMatch match = m.run().front();
+  CHECK(match.flags == kBlockOutside);
+  CHECK(match.evaluations == 0);
+  CHECK(match.vector == Vec3i{});
+}
+
+TEST_CASE("a saturated area does not hold the block in place") {
+  Image mask = textured(kSize, 0, 0, 10, 1), frame = textured(kSize, 4, -3, 10, 2);
+  for (size_t i = 0; i < mask.size(); ++i) {
+    const size_t x = i % 128, y = i / 128;
+    if (x >= 40 && x < 75 && y >= 40 && y < 75) mask[i] = frame[i] = kNoSample;
+  }
+  Matching m = one_block(mask, frame);
+  const BlockMatch match = m.run().front();
+  CHECK(pixels(match.vector.x) == Approx(4).margin(0.1));
+  CHECK(pixels(match.vector.y) == Approx(-3).margin(0.1));
+}
+
+TEST_CASE("another exposure finds the same vectors") {
+  const Image mask = textured(kSize, 0, 0, 20, 1), frame = textured(kSize, 2.4, 1.1, 20, 2);
+  Image brighter = mask;
+  for (uint16_t& v : brighter) v = static_cast<uint16_t>(v + 8000);  // 2000 grey values
+  for (const Overflow overflow : {Overflow::kWrap, Overflow::kDiscard, Overflow::kClamp}) {
+    Matching a = one_block(mask, frame), b = one_block(brighter, frame);
+    a.config.overflow = b.config.overflow = overflow;
+    CHECK(a.run().front().vector == b.run().front().vector);
+  }
+}
+
+TEST_CASE("differences beyond the bins wrap without raising the energy, and clamp with it") {
+  Image mask(128 * 128, 16000), frame;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    frame.push_back(static_cast<uint16_t>(
+        16000 + std::lround(-3000 + 6000.0 * static_cast<double>(i % 128 - 32) / 63)));
+  }
+  const auto energy = [&](Overflow overflow, uint32_t* beyond) {
+    Matching m = one_block(mask, frame);
+    m.config.subpixel = SubPixel::kNone;
+    m.config.search = Search::kCds;
+    m.config.overflow = overflow;
+    m.shift = 0;
+    const BlockMatch match = m.run().front();
+    if (beyond != nullptr) *beyond = match.overflow;
+    return ehd(match.before);
+  };
+  uint32_t beyond = 0;
+  const double wrapped = energy(Overflow::kWrap, &beyond);
+  CHECK(wrapped < 0.03);
+  CHECK(energy(Overflow::kClamp, nullptr) > 0.3);
+  CHECK(beyond > 3000);
+}
+
+TEST_CASE("blocks are the same for any number of threads and any batch") {
+  for (int set = 0; set < 3; ++set) {
+    for (const Metric metric : {Metric::kEhd, Metric::kEntropy}) {
+      for (const Search search : {Search::kFull, Search::kCds}) {
+        Matching m = matching_of(set);
+        m.config.metric = metric;
+        m.config.search = search;
+        m.config.subsearch = set == 2 ? SubSearch::kFast : SubSearch::kFit;
+        const std::vector<BlockMatch> one = m.run(1), again = m.run(3);
+        CHECK(same_bytes(one, again));
+        const size_t pixels_of_frame = m.mask.size(), blocks = one.size() / 3;
+        Matching last = m;
+        last.frames.assign(m.frames.begin() + static_cast<std::ptrdiff_t>(2 * pixels_of_frame),
+                           m.frames.end());
+        const std::vector<BlockMatch> alone = last.run(1);
+        CHECK(
+            same_bytes(alone, {one.begin() + static_cast<std::ptrdiff_t>(2 * blocks), one.end()}));
+      }
+    }
+  }
+}
+
+TEST_CASE("entropy and energy agree about a translation") {
+  Matching m = one_block(textured(kSize, 0, 0, 15, 1), textured(kSize, 2.4, -1.3, 15, 2));
+  m.config.metric = Metric::kEntropy;
+  const BlockMatch match = m.run().front();
+  CHECK(pixels(match.vector.x) == Approx(2.4).margin(0.06));
+  CHECK(pixels(match.vector.y) == Approx(-1.3).margin(0.06));
+  CHECK(match.flags == 0);
+}
+
+TEST_CASE("a pass refines the field of an earlier one") {
+  Matching m = one_block(textured(kSize, 0, 0, 10, 1), textured(kSize, 5.3, -4.6, 10, 2));
+  const BlockGrid coarse = make_block_grid(kSize, {64, 64, 1}, {64, 64, 1});
+  m.base_grid = &coarse;
+  m.base.assign(4, Vec3i{5 * 65536 + 6554, -4 * 65536 - 13107, 0});  // (5.1, -4.2)
+  m.config.range = 2;
+  const BlockMatch match = m.run().front();
+  CHECK(pixels(match.vector.x) == Approx(5.3).margin(0.06));
+  CHECK(pixels(match.vector.y) == Approx(-4.6).margin(0.06));
+  // A base field of 0 samples what whole pixels without one do.
+  Matching still = m;
+  still.base.assign(4, Vec3i{});
+  still.config.range = 10;
+  Matching without = still;
+  without.base_grid = nullptr;
+  const std::vector<BlockMatch> a = still.run(), b = without.run();
+  CHECK(same_bytes(a, b));
+}
+
+TEST_CASE("the window moves with its centre, and its edge is told") {
+  Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 14, 0));
+  m.config.range = 4;
+  BlockMatch match = m.run().front();
+  CHECK((match.flags & (kBlockUnreliable)) != 0);
+  m.centre = {12, 1, 0};
+  match = m.run().front();
+  CHECK(pixels(match.vector.x) == Approx(14).margin(0.02));
+  CHECK(match.flags == 0);
+  m.centre = {10, 0, 0};
+  match = m.run().front();
+  CHECK((match.flags & kBlockAtEdge) != 0);
+  CHECK((match.flags & kBlockUnreliable) != 0);
+}
+
+TEST_CASE("conjugate directions begin at the start of a block") {
+  Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 8, 8));
+  m.config.search = Search::kCds;
+  m.config.subpixel = SubPixel::kNone;
+  m.start = {Vec3i{8 * 65536 - 20000, 8 * 65536 + 20000, 0}};
+  const BlockMatch match = m.run().front();
+  CHECK(match.vector == Vec3i{8 * 65536, 8 * 65536, 0});
+  CHECK(match.evaluations == 5);
+  m.start = {Vec3i{900 * 65536, 0, 0}};  // to the edge of the window
+  CHECK(m.run().front().evaluations > 0);
+}
+
+TEST_CASE("blocks at the border compare what lies in the image") {
+  for (const Border border : {Border::kValid, Border::kClamp}) {
+    Matching m;
+    m.size = {128, 128, 1};
+    m.mask = textured(kSize, 0, 0, 10, 1);
+    m.frames = textured(kSize, 6.5, 5.5, 10, 2);
+    m.grid = make_block_grid(kSize, {64, 64, 1}, {64, 64, 1});
+    m.config.border = border;
+    for (const BlockMatch& match : m.run()) {
+      CHECK(pixels(match.vector.x) == Approx(6.5).margin(0.1));
+      CHECK(pixels(match.vector.y) == Approx(5.5).margin(0.1));
+      CHECK((match.best.count < 4096) == (border == Border::kValid));
+    }
+  }
+}
+
+TEST_CASE("blocks of too many pixels are refused") {
+  Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 0, 0));
+  m.grid.block = {256, 256, 1};
+  CHECK_THROWS_AS(m.run(), UsageError);
+}
+
+TEST_CASE("the width of bins follows the noise") {
+  const auto shift = [](double sigma, int bits, double wanted, const Vec3i* centre = nullptr) {
+    const Context context = context_of();
+    const Image mask = noise_image(kSize, 0, 1), frame = noise_image(kSize, sigma, 2);
+    DsaConfig config;
+    config.bin_width = wanted;
+    SampleTable table;
+    table.bits = bits;
+    const SampleFrames frames{kSize, 1, Buffer<uint16_t>(Device::cpu(), frame)};
+    return bin_shifts(frames, mask.data(), centre, table, config, context).data()[0];
+  };
+  CHECK(shift(5, 12, 0) == 2);  // one grey value
+  CHECK(shift(5, 8, 0) == 0);   // a quarter of one
+  CHECK(shift(70, 12, 0) == 4);
+  CHECK(shift(300, 12, 0) == 6);
+  CHECK(shift(300, 12, 1) == 2);
+  CHECK(shift(300, 12, 3) == 3);
+  const Vec3i away{500, 0, 0};  // nothing to compare
+  CHECK(shift(300, 12, 0, &away) == 2);
+}
+
+TEST_CASE("the rigid shift of frames") {
+  const Vec3i size{256, 200, 1};
+  const Context context = context_of(2);
+  const double motions[3][2] = {{0, 0}, {3.27, -2.64}, {-21.4, 17.8}};
+  SampleFrames frames{size, 3, Buffer<uint16_t>(Device::cpu(), 3 * 256 * 200)};
+  for (size_t f = 0; f < 3; ++f) {
+    frames.values.upload(textured(size, motions[f][0], motions[f][1], 20, 2 + f), f * 256 * 200);
+  }
+  const Image mask = textured(size, 0, 0, 20, 1);
+  for (const SubPixel subpixel : {SubPixel::kGain, SubPixel::kNone}) {
+    DsaConfig config;
+    config.subpixel = subpixel;
+    const SampleFrames at_zero = filter_at_zero(frames, config, context);
+    const SampleFrames mask_at_zero =
+        filter_at_zero({size, 1, Buffer<uint16_t>(Device::cpu(), mask)}, config, context);
+    const std::vector<Vec3i> shifts = rigid_shifts(mask.data(), mask_at_zero.values.data(), frames,
+                                                   at_zero, SampleTable{}, config, context);
+    REQUIRE(shifts.size() == 3);
+    for (size_t f = 0; f < 3; ++f) {
+      const double margin = subpixel == SubPixel::kNone ? 0.51 : 0.03;
+      CHECK(pixels(shifts[f].x) == Approx(motions[f][0]).margin(margin));
+      CHECK(pixels(shifts[f].y) == Approx(motions[f][1]).margin(margin));
+    }
+  }
+}
