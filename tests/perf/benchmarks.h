@@ -9,5 +9,6 @@ void register_integral();
 void register_evaluate();
 void register_boost();
 void register_train();
+void register_dsa();
 
 }  // namespace larch::perf

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
     larch::perf::register_evaluate();
     larch::perf::register_boost();
     larch::perf::register_train();
+    larch::perf::register_dsa();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return 0;

@@ -1,0 +1,265 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/dsa/block_view.cuh"
+#include "larch/dsa/field/field_math.h"
+#include "larch/dsa/match/match.h"
+#include "larch/dsa/match/sampling_math.h"
+#include "larch/dsa/match/search_math.h"
+
+// The samples of one block and of the mask at displacements of it: all threads of a block of
+// threads call these functions together, but for visit, which is for one warp.
+namespace larch::dsa::cuda {
+
+/// What the blocks of a launch share; pointers are of the device.
+struct MatchArguments {
+  const uint16_t* mask = nullptr;
+  const uint16_t* mask_at_zero = nullptr;
+  const uint16_t* contrast = nullptr;
+  Vec3i image{}, block{};
+  int32_t blocks = 0, blocks_x = 0;
+  int64_t items = 0;  ///< blocks of all frames
+  const int32_t* starts_x = nullptr;
+  const int32_t* starts_y = nullptr;
+  const int32_t* bin_shift = nullptr;
+  const Vec3i* centre = nullptr;
+  const Vec3i* start = nullptr;
+  BlockMatch* out = nullptr;
+  SearchPlan plan{};  ///< without centre and start
+  Ranking ranking{};  ///< without least_count
+  Border border = Border::kValid;
+  bool skips_weightless = false;  ///< samples of weight 0 need not count
+  bool filters = true;            ///< mask and mask_at_zero differ
+  TapTable taps{};
+  FieldView base{};  ///< of the first frame; without vectors: none
+  int32_t base_blocks = 0;
+};
+
+/// Where the parts of dynamic shared memory begin, in bytes, and the sizes of what lies there. The
+/// histograms come first.
+struct SharedPlan {
+  uint32_t contrast = 0, mask = 0, base = 0, scores = 0, similarities = 0, bytes = 0;
+  int32_t histograms = kWarps;
+  int32_t pairs = 0, lanes_log2 = 5;
+  int32_t mask_width = 0, mask_height = 0;  ///< samples that fit, the width even
+};
+
+/// Samples around the window that sampling between pixels may ask for.
+constexpr int32_t kMargin = 3;
+
+__device__ inline bool is_whole(const Vec3i& units) {
+  return units.x % kUnit == 0 && units.y % kUnit == 0;
+}
+
+/// The block and the part of the mask around it in shared memory.
+class TileSamples {
+ public:
+  __device__ TileSamples(const MatchArguments& a, const SharedPlan& plan, uint8_t* shared)
+      : a_(a),
+        plan_(plan),
+        contrast_(reinterpret_cast<uint32_t*>(shared + plan.contrast)),
+        mask_(reinterpret_cast<uint32_t*>(shared + plan.mask)) {}
+
+  __device__ Vec3i base_at_centre(int32_t, int32_t) const { return {}; }
+
+  /// Reads the contrast block; this thread's pixels that count.
+  __device__ uint32_t move_to(int32_t frame, int32_t block) {
+    x_ = a_.starts_x[block % a_.blocks_x];
+    y_ = a_.starts_y[block / a_.blocks_x];
+    const int64_t pixels = static_cast<int64_t>(a_.image.x) * a_.image.y;
+    const uint16_t* origin =
+        a_.contrast + frame * pixels + static_cast<int64_t>(y_) * a_.image.x + x_;
+    uint32_t counted = 0;
+    for (int32_t y = static_cast<int32_t>(threadIdx.x / 32); y < a_.block.y; y += kWarps) {
+      const uint16_t* row = origin + static_cast<int64_t>(y) * a_.image.x;
+      for (int32_t pair = static_cast<int32_t>(threadIdx.x % 32); pair < plan_.pairs; pair += 32) {
+        const uint32_t left = row[2 * pair];
+        const uint32_t right = 2 * pair + 1 < a_.block.x ? row[2 * pair + 1] : kNoSample;
+        contrast_[y * plan_.pairs + pair] = left | right << 16;
+        counted += (left != kNoSample) + (right != kNoSample);
+      }
+    }
+    return counted;
+  }
+
+  /// Reads the filtered mask for whole-pixel displacements of at most `range` from `centre`.
+  /// `counted`: of the contrast block.
+  __device__ void prepare(const Vec3i& centre, int32_t range, uint32_t counted) {
+    has_gaps_ = counted != static_cast<uint32_t>(2 * plan_.pairs * a_.block.y);
+    load_mask(a_.mask_at_zero, centre, range + kMargin);
+  }
+
+  /// Makes the part of the mask that a displacement needs the one that is loaded: the filtered one
+  /// for whole pixels, the unfiltered one, around them, between pixels.
+  __device__ void reach(const Vec3i& units) {
+    if (!a_.filters || is_whole(units) == is_filtered_) return;
+    const Vec3i pixel{split_step(units.x).pixel, split_step(units.y).pixel, 0};
+    load_mask(is_filtered_ ? a_.mask : a_.mask_at_zero, pixel, kMargin);
+  }
+  /// Whether visit takes the unfiltered mask at whole pixels for the filtered one.
+  __device__ bool differs_at(const Vec3i& units) const {
+    return a_.filters && a_.border == Border::kClamp && is_whole(units) && !is_filtered_;
+  }
+
+  /// Calls sink(contrast, mask) for the pixels of rows first..last-1 of the block, of which those
+  /// that do not count may be left out. `all`: the sink where all of them count.
+  template <class All, class Sink>
+  __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const All& all,
+                        const Sink& sink) const {
+    const BlockView view{contrast_, mask_, mask_width_ / 2, plan_.pairs, plan_.lanes_log2};
+    const Step x = split_step(units.x), y = split_step(units.y);
+    const int32_t at_x = x_ + x.pixel - mask_x_, at_y = y_ + y.pixel - mask_y_;
+    if (is_filtered_ && x.fraction == 0 && y.fraction == 0) {
+      if (is_checked_) {
+        visit_whole(view, at_x, at_y, first, last, sink);
+      } else {
+        visit_whole(view, at_x, at_y, first, last, all);
+      }
+      return;
+    }
+    const TapPair taps{a_.taps.at[x.fraction + kUnit / 2], a_.taps.at[y.fraction + kUnit / 2],
+                       a_.skips_weightless};
+    if (is_checked_) {
+      visit_between<true>(view, taps, at_x, at_y, first, last, sink);
+    } else {
+      visit_between<false>(view, taps, at_x, at_y, first, last, all);
+    }
+  }
+
+ private:
+  /// The part of a mask that displacements of at most `around` pixels from `centre` reach.
+  __device__ __noinline__ void load_mask(const uint16_t* source, const Vec3i& centre,
+                                         int32_t around) {
+    __syncthreads();  // others may still read the part before
+    is_filtered_ = source == a_.mask_at_zero;
+    mask_x_ = x_ + centre.x - around;
+    mask_y_ = y_ + centre.y - around;
+    mask_width_ = min(plan_.mask_width, (a_.block.x + 2 * around + 3) / 2 * 2);
+    const int32_t height = min(plan_.mask_height, a_.block.y + 2 * around);
+    const int32_t words = mask_width_ / 2;
+    const bool clamps = a_.border == Border::kClamp;
+    const auto read = [&](const uint16_t* row, int32_t x) -> uint32_t {
+      if (x >= 0 && x < a_.image.x) return row[x];
+      return clamps ? row[x < 0 ? 0 : a_.image.x - 1] : kNoSample;
+    };
+    bool misses = has_gaps_;
+    for (int32_t j = static_cast<int32_t>(threadIdx.x / 32); j < height; j += kWarps) {
+      const int32_t y = mask_y_ + j;
+      const int32_t inside = min(max(y, 0), a_.image.y - 1);
+      const uint16_t* row = source + static_cast<int64_t>(inside) * a_.image.x;
+      const bool is_missing = y != inside && !clamps;
+      for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < words; i += 32) {
+        const uint32_t left = is_missing ? kNoSample : read(row, mask_x_ + 2 * i);
+        const uint32_t right = is_missing ? kNoSample : read(row, mask_x_ + 2 * i + 1);
+        mask_[j * words + i] = left | right << 16;
+        misses |= left == kNoSample || right == kNoSample;
+      }
+    }
+    is_checked_ = __syncthreads_or(misses) != 0;
+  }
+
+  const MatchArguments& a_;
+  const SharedPlan& plan_;
+  uint32_t* contrast_;
+  uint32_t* mask_;
+  int32_t x_ = 0, y_ = 0;            // first pixel of the block
+  int32_t mask_x_ = 0, mask_y_ = 0;  // first pixel of the part of the mask
+  int32_t mask_width_ = 0;
+  bool has_gaps_ = true;     // of the contrast block
+  bool is_checked_ = true;   // some samples do not count
+  bool is_filtered_ = true;  // the part of the mask
+};
+
+/// The same where samples stay in the device's memory: blocks and windows that do not fit on chip,
+/// and displacements that add to a base field.
+class DirectSamples {
+ public:
+  /// `base`: room for the field at the block's pixels, if there is one.
+  __device__ DirectSamples(const MatchArguments& a, int2* base) : a_(a), base_(base) {}
+
+  __device__ Vec3i base_at_centre(int32_t frame, int32_t block) const {
+    if (a_.base.vectors == nullptr) return {};
+    const FieldView field = base_of(frame);
+    const int32_t x = 2 * a_.starts_x[block % a_.blocks_x] + a_.block.x - 1;
+    const int32_t y = 2 * a_.starts_y[block / a_.blocks_x] + a_.block.y - 1;
+    return field_q16(field_sum(field, axis_weights_at_half(field.axes[0], field.border, x),
+                               axis_weights_at_half(field.axes[1], field.border, y),
+                               axis_weights_at_half(field.axes[2], field.border, 0)));
+  }
+
+  __device__ uint32_t move_to(int32_t frame, int32_t block) {
+    x_ = a_.starts_x[block % a_.blocks_x];
+    y_ = a_.starts_y[block / a_.blocks_x];
+    const int64_t pixels = static_cast<int64_t>(a_.image.x) * a_.image.y;
+    contrast_ = a_.contrast + frame * pixels + static_cast<int64_t>(y_) * a_.image.x + x_;
+    uint32_t counted = 0;
+    for (int32_t y = static_cast<int32_t>(threadIdx.x / 32); y < a_.block.y; y += kWarps) {
+      for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < a_.block.x; x += 32) {
+        counted += contrast_[static_cast<int64_t>(y) * a_.image.x + x] != kNoSample;
+      }
+    }
+    if (a_.base.vectors != nullptr) find_base(base_of(frame));
+    return counted;
+  }
+  __device__ void prepare(const Vec3i&, int32_t, uint32_t) { __syncthreads(); }
+  __device__ void reach(const Vec3i&) {}
+  __device__ bool differs_at(const Vec3i&) const { return false; }
+
+  template <class All, class Sink>
+  __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const All&,
+                        const Sink& sink) const {
+    const MaskView mask{a_.mask, a_.image, &a_.taps, a_.border == Border::kClamp,
+                        a_.skips_weightless};
+    const bool has_base = a_.base.vectors != nullptr;
+    const bool takes_filtered = !has_base && is_whole(units);
+    for (int32_t y = first; y < last; ++y) {
+      for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < a_.block.x; x += 32) {
+        const int32_t contrast = contrast_[static_cast<int64_t>(y) * a_.image.x + x];
+        if (contrast == kNoSample) continue;
+        if (takes_filtered) {
+          sink(contrast, filtered_at(x_ + x + units.x / kUnit, y_ + y + units.y / kUnit));
+          continue;
+        }
+        const int2 base = has_base ? base_[y * a_.block.x + x] : int2{0, 0};
+        sink(contrast, mask_sample(mask, (x_ + x) * kUnit + base.x + units.x,
+                                   (y_ + y) * kUnit + base.y + units.y));
+      }
+    }
+  }
+
+ private:
+  __device__ FieldView base_of(int32_t frame) const {
+    FieldView field = a_.base;
+    field.vectors += static_cast<int64_t>(frame) * a_.base_blocks;
+    return field;
+  }
+
+  __device__ void find_base(const FieldView& field) {
+    const AxisWeights plane = axis_weights_at_half(field.axes[2], field.border, 0);
+    for (int32_t y = static_cast<int32_t>(threadIdx.x / 32); y < a_.block.y; y += kWarps) {
+      const AxisWeights row = axis_weights(field.axes[1], field.border, y_ + y);
+      for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < a_.block.x; x += 32) {
+        const AxisWeights column = axis_weights(field.axes[0], field.border, x_ + x);
+        const Vec3i units = field_units(field_sum(field, column, row, plane));
+        base_[y * a_.block.x + x] = {units.x, units.y};
+      }
+    }
+  }
+
+  __device__ int32_t filtered_at(int32_t x, int32_t y) const {
+    const int32_t inside_x = min(max(x, 0), a_.image.x - 1);
+    const int32_t inside_y = min(max(y, 0), a_.image.y - 1);
+    if ((x != inside_x || y != inside_y) && a_.border != Border::kClamp) return kNoSample;
+    return a_.mask_at_zero[static_cast<int64_t>(inside_y) * a_.image.x + inside_x];
+  }
+
+  const MatchArguments& a_;
+  int2* base_;
+  const uint16_t* contrast_ = nullptr;
+  int32_t x_ = 0, y_ = 0;
+};
+
+}  // namespace larch::dsa::cuda

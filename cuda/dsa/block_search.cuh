@@ -1,0 +1,334 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/dsa/block_samples.cuh"
+#include "cuda/dsa/histogram.cuh"
+#include "larch/dsa/match/match.h"
+#include "larch/dsa/match/search_math.h"
+
+// The search of a block on one multiprocessor: a block of threads owns it from the first
+// displacement to the last, and samples are all that is read from the device's memory.
+namespace larch::dsa::cuda {
+
+/// Displacements that evaluate takes at once.
+constexpr int kMostAtOnce = 4;
+
+/// A score in one word: blocks have at most 65535 pixels, sums are below 2^41.
+__device__ inline uint64_t packed(const Score& s) {
+  return s.sum << 16 | s.count;
+}
+__device__ inline Score unpacked(uint64_t p) {
+  return {p >> 16, static_cast<uint32_t>(p & 0xffffu), 0};
+}
+constexpr uint64_t kUnknown = ~uint64_t{0};
+
+/// Shared memory of a block of threads whose size is always the same.
+struct Scratch {
+  uint64_t sums[kMostAtOnce][kWarps];
+  uint32_t counts[kMostAtOnce][kWarps];
+  Candidate best[kWarps];
+  uint32_t ticket, filled;
+};
+
+template <Overflow kOverflow, class Samples>
+class BlockSearch {
+ public:
+  __device__ BlockSearch(const MatchArguments& a, Samples& samples, uint32_t* histograms,
+                         uint64_t* scores, int64_t* similarities, Scratch& scratch)
+      : a_(a),
+        samples_(samples),
+        scratch_(scratch),
+        histograms_(histograms),
+        scores_(scores),
+        similarities_(similarities) {}
+
+  __device__ void search(int32_t frame, int32_t block) {
+    const int64_t index = static_cast<int64_t>(frame) * a_.blocks + block;
+    SearchPlan plan = a_.plan;
+    if (a_.centre != nullptr) plan.centre = a_.centre[frame];
+    if (a_.start != nullptr) plan.start = steps_of_start(a_.start[index], plan);
+    BlockMatch match;
+    const Vec3i base = samples_.base_at_centre(frame, block);
+    match.counted = block_sum(samples_.move_to(frame, block));
+    if (int64_t{match.counted} * 4 < static_cast<int64_t>(a_.block.x) * a_.block.y) {
+      match.flags = kBlockOutside;
+      match.vector = match.found = base + q16_of(plan.centre * kUnit);
+    } else {
+      ranking_ = a_.ranking;
+      ranking_.least_count = (match.counted + 1) / 2;
+      samples_.prepare(plan.centre, plan.range, match.counted);
+      shift_ = a_.bin_shift[frame];
+      mu_ = rounded_to_bins(median_difference((plan.centre + plan.start) * kUnit), shift_);
+      forget_lattice();
+      const Found found = search_block(*this, plan, ranking_);
+      match.vector = match.found = base + found.vector;
+      match.before = found.at_start;
+      evaluate(&found.units, 1, &match.best);
+      match.overflow = overflow_at(found.units);
+      match.confidence = found.confidence;
+      match.evaluations = found.evaluations;
+      if (found.is_unreliable) match.flags |= kBlockUnreliable;
+      if (found.at_edge) match.flags |= kBlockAtEdge;
+    }
+    if (threadIdx.x == 0) a_.out[index] = match;
+  }
+
+  /// As search_block asks for it; all threads together, as all functions of this class.
+  __device__ __noinline__ void evaluate(const Vec3i* units, int count, Score* scores) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    for (int i = 0; i < count; ++i) {
+      samples_.reach(units[i]);
+      count_bins(units[i], histograms_ + i * kBins, first_row(warp), first_row(warp + 1));
+    }
+    __syncthreads();
+    for (int i = 0; i < count; ++i) {
+      uint64_t sum = 0;
+      uint32_t counted = 0;
+      auto* entries = reinterpret_cast<uint4*>(histograms_ + i * kBins) + threadIdx.x;
+      add_terms(*entries, ranking_, sum, counted);
+      *entries = make_uint4(0, 0, 0, 0);
+      sum = warp_sum(sum);
+      counted = __reduce_add_sync(kAllLanes, counted);
+      if (threadIdx.x % 32 == 0) {
+        scratch_.sums[i][warp] = sum;
+        scratch_.counts[i][warp] = counted;
+      }
+    }
+    __syncthreads();
+    for (int i = 0; i < count; ++i) {
+      Score total;
+      for (int w = 0; w < kWarps; ++w) {
+        total.sum += scratch_.sums[i][w];
+        total.count += scratch_.counts[i][w];
+      }
+      scores[i] = total;
+    }
+  }
+
+  /// Each warp takes displacements of its own.
+  __device__ __noinline__ Window window(const SearchPlan& plan, const Ranking& ranking) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    const int32_t side = 2 * plan.range + 1, count = side * side;
+    const auto at = [&](int32_t i) {
+      return Vec3i{i % side - plan.range, i / side - plan.range, 0};
+    };
+    uint32_t* histogram = histograms_ + warp * kBins;
+    for (int32_t i = warp; i < count; i += kWarps) {
+      count_bins((plan.centre + at(i)) * kUnit, histogram, 0, a_.block.y);
+      __syncwarp();
+      const uint64_t score = packed(take_score(histogram, ranking));
+      if (threadIdx.x % 32 == 0) scores_[i] = score;
+      __syncwarp();
+    }
+    __syncthreads();
+    Window window;
+    window.evaluations = static_cast<uint32_t>(count);
+    const Vec3i& s = plan.start;
+    window.at_start = unpacked(scores_[(s.y + plan.range) * side + s.x + plan.range]);
+    Candidate best{at(static_cast<int32_t>(threadIdx.x) % count), {}};
+    best.score = unpacked(scores_[threadIdx.x % static_cast<uint32_t>(count)]);
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kThreads) {
+      const Candidate next{at(i), unpacked(scores_[i])};
+      if (wins(next, best, ranking)) best = next;
+    }
+    window.best = winner(best, ranking);
+    const int64_t peak = ranking.similarity(window.best.score);
+    int has_rival = 0, comparable = 0;
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kThreads) {
+      const int64_t q = ranking.similarity(unpacked(scores_[i]));
+      scores_[i] = key_of(q);
+      comparable += q != kNoSimilarity;
+      has_rival |= is_apart(at(i), window.best.at) && ranking.is_rival(q, peak);
+    }
+    window.has_rival = __syncthreads_or(has_rival) != 0;
+    const uint32_t all = block_sum(static_cast<uint32_t>(comparable));
+    window.base = kNoSimilarity;
+    if (all > 0) {
+      const uint32_t rank = static_cast<uint32_t>(count) - all + (all - 1) / 2;
+      window.base = similarity_of_rank(count, rank);
+    }
+    forget_lattice();
+    return window;
+  }
+
+  __device__ __noinline__ void fill(const Vec3i& origin, int x0, int y0, int x1, int y1) {
+    samples_.reach({origin.x + 1, origin.y, 0});  // between pixels from here on
+    if (threadIdx.x == 0) scratch_.ticket = 0;
+    __syncthreads();
+    const int width = x1 - x0 + 1, count = width * (y1 - y0 + 1);
+    uint32_t* histogram = histograms_ + threadIdx.x / 32 * kBins;
+    for (;;) {
+      uint32_t ticket = 0;
+      if (threadIdx.x % 32 == 0) ticket = atomicAdd(&scratch_.ticket, 1u);
+      const int i = static_cast<int>(__shfl_sync(kAllLanes, ticket, 0));
+      if (i >= count) break;
+      const int x = x0 + i % width, y = y0 + i / width;
+      const int place = place_of(x, y);
+      const Vec3i units = origin + Vec3i{x, y, 0} * kTenth;
+      if (scores_[place] != kUnknown || samples_.differs_at(units)) continue;
+      count_bins(units, histogram, 0, a_.block.y);
+      __syncwarp();
+      const Score score = take_score(histogram, ranking_);
+      if (threadIdx.x % 32 == 0) keep(place, score);
+      __syncwarp();
+    }
+    __syncthreads();
+    fill_whole(origin, x0, y0, x1, y1);
+  }
+  __device__ Score score(int x, int y) const { return unpacked(scores_[place_of(x, y)]); }
+  __device__ int64_t similarity(int x, int y) const { return similarities_[place_of(x, y)]; }
+  __device__ uint32_t filled() const { return scratch_.filled; }
+
+ private:
+  __device__ static int place_of(int x, int y) {
+    return (y + kLatticeReach) * kLatticeSide + x + kLatticeReach;
+  }
+  /// Ascends with the similarity; 0 for none.
+  __device__ static uint64_t key_of(int64_t q) {
+    return static_cast<uint64_t>(q) ^ (uint64_t{1} << 63);
+  }
+  __device__ int32_t first_row(int warp) const { return a_.block.y * warp / kWarps; }
+
+  __device__ void keep(int place, const Score& score) {
+    scores_[place] = packed(score);
+    similarities_[place] = ranking_.similarity(score);
+    atomicAdd(&scratch_.filled, 1u);
+  }
+
+  /// Lattice points at whole pixels that the unfiltered mask does not give.
+  __device__ void fill_whole(const Vec3i& origin, int x0, int y0, int x1, int y1) {
+    constexpr int kPixel = kUnit / kTenth;
+    for (int y = -kPixel; y <= kPixel; y += kPixel) {
+      for (int x = -kPixel; x <= kPixel; x += kPixel) {
+        const Vec3i units = origin + Vec3i{x, y, 0} * kTenth;
+        const bool is_asked = x >= x0 && x <= x1 && y >= y0 && y <= y1;
+        if (!is_asked || scores_[place_of(x, y)] != kUnknown) continue;
+        Score score;
+        evaluate(&units, 1, &score);
+        if (threadIdx.x == 0) keep(place_of(x, y), score);
+        __syncthreads();
+      }
+    }
+  }
+
+  __device__ uint32_t block_sum(uint32_t v) {
+    v = __reduce_add_sync(kAllLanes, v);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) scratch_.counts[0][threadIdx.x / 32] = v;
+    __syncthreads();
+    uint32_t sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += scratch_.counts[0][w];
+    __syncthreads();
+    return sum;
+  }
+
+  /// A warp counts the bins of some rows.
+  __device__ void count_bins(const Vec3i& units, uint32_t* histogram, int32_t first, int32_t last) {
+    samples_.visit(units, first, last, CountBins<kOverflow, false>{histogram, mu_, shift_},
+                   CountBins<kOverflow, true>{histogram, mu_, shift_});
+  }
+
+  /// Pixels beyond the bins.
+  __device__ uint32_t overflow_at(const Vec3i& units) {
+    uint32_t beyond = 0;
+    const auto sink = [&](int32_t contrast, int32_t mask) {
+      if (contrast == kNoSample || mask == kNoSample) return;
+      beyond += is_overflow(bin_number(contrast - mask, mu_, shift_));
+    };
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    samples_.reach(units);
+    samples_.visit(units, first_row(warp), first_row(warp + 1), sink, sink);
+    return block_sum(beyond);
+  }
+
+  /// The lower median of differences at a whole-pixel displacement; 0 where no pixel counts. By
+  /// their upper bits first.
+  __device__ int32_t median_difference(const Vec3i& units) {
+    constexpr int32_t kLow = 7;  // bits below those that the first histogram takes
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    const auto count_digits = [&](const CountDigits& sink) {
+      samples_.visit(units, first_row(warp), first_row(warp + 1), sink, sink);
+    };
+    count_digits({histograms_, kLow, -1});
+    __syncthreads();
+    uint32_t count = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kThreads) count += histograms_[i];
+    count = block_sum(count);
+    if (count == 0) return 0;
+    const uint32_t rank = (count - 1) / 2;
+    const Rank high = find_rank(histograms_, rank);
+    count_digits({histograms_ + kBins, kLow, high.bin});
+    __syncthreads();
+    const Rank low = find_rank(histograms_ + kBins, rank - high.below);
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) histograms_[i] = 0;
+    __syncthreads();
+    return (high.bin << kLow) + low.bin - kNoSample;
+  }
+
+  /// The winner of all threads' candidates.
+  __device__ Candidate winner(Candidate best, const Ranking& ranking) {
+    for (int step = 16; step > 0; step /= 2) {
+      Candidate other;
+      other.at = {__shfl_xor_sync(kAllLanes, best.at.x, step),
+                  __shfl_xor_sync(kAllLanes, best.at.y, step), 0};
+      other.score.sum = __shfl_xor_sync(kAllLanes, best.score.sum, step);
+      other.score.count = __shfl_xor_sync(kAllLanes, best.score.count, step);
+      if (wins(other, best, ranking)) best = other;
+    }
+    if (threadIdx.x % 32 == 0) scratch_.best[threadIdx.x / 32] = best;
+    __syncthreads();
+    best = scratch_.best[0];
+    for (int w = 1; w < kWarps; ++w) {
+      if (wins(scratch_.best[w], best, ranking)) best = scratch_.best[w];
+    }
+    __syncthreads();
+    return best;
+  }
+
+  /// The similarity of a rank, 0 for the smallest, among the keys in scores_; digit by digit.
+  __device__ int64_t similarity_of_rank(int32_t count, uint32_t rank) {
+    constexpr int kDigit = 10;
+    uint64_t prefix = 0;
+    for (int shift = 60; shift >= 0; shift -= kDigit) {
+      for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kThreads) {
+        const uint64_t key = scores_[i];
+        if (shift < 60 && key >> (shift + kDigit) != prefix) continue;
+        atomicAdd(histograms_ + (key >> shift & (kBins - 1)), 1u);
+      }
+      __syncthreads();
+      const Rank digit = find_rank(histograms_, rank);
+      __syncthreads();
+      for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kThreads) histograms_[i] = 0;
+      __syncthreads();
+      prefix = prefix << kDigit | static_cast<uint64_t>(digit.bin);
+      rank -= digit.below;
+    }
+    return static_cast<int64_t>(prefix ^ (uint64_t{1} << 63));
+  }
+
+  /// Scores of the window and those of the lattice share their memory.
+  __device__ void forget_lattice() {
+    __syncthreads();
+    if (threadIdx.x == 0) scratch_.filled = 0;
+    if (similarities_ == nullptr) return;
+    for (int i = static_cast<int>(threadIdx.x); i < kLatticeSide * kLatticeSide; i += kThreads) {
+      scores_[i] = kUnknown;
+    }
+    __syncthreads();
+  }
+
+  const MatchArguments& a_;
+  Samples& samples_;
+  Scratch& scratch_;
+  uint32_t* histograms_;
+  uint64_t* scores_;
+  int64_t* similarities_;  // null: no lattice is searched
+  Ranking ranking_{};
+  int32_t mu_ = 0, shift_ = 0;
+};
+
+}  // namespace larch::dsa::cuda
