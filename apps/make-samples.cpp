@@ -35,6 +35,7 @@ struct Options {
   std::optional<int> test;
   std::optional<int> cases;
   std::optional<std::string> format;
+  InputImage picture;
   bool truth = true;
   SamplesConfig config;
 
@@ -48,6 +49,9 @@ struct Options {
       Field{"format", format,
             "ending of the image files, such as nii.gz (default of organs), nrrd or mha; or dicom: "
             "series of slices, or a file per sequence (default of angiography)"},
+      Field{"picture", picture,
+            "angiography: X-ray picture, or sequence of which the first frame is taken, whose body "
+            "moves instead of a drawn one"},
       Field{"truth", truth, "angiography: write true motion and vessels too"});
   }
   pipeline::SampleRequest organs() const {
@@ -56,8 +60,8 @@ struct Options {
   }
   pipeline::AngiogramRequest angiograms() const {
     const std::string ending = format.value_or("dicom");
-    return {output_dir, cases.value_or(1), ending == "dicom" ? "dcm" : ending, truth,
-            config.angiography};
+    return {output_dir, cases.value_or(1), ending == "dicom" ? "dcm" : ending, picture,
+            truth,      config.angiography};
   }
   void check() const {
     const bool is_organs = kind == Kind::kOrgans;
@@ -65,6 +69,7 @@ struct Options {
       throw UsageError(is_organs ? "--cases is of --kind angiography; give --training and --test"
                                  : "--training and --test are of --kind organs; give --cases");
     }
+    if (is_organs && picture) throw UsageError("--picture is of --kind angiography");
     is_organs ? pipeline::check(organs()) : pipeline::check(angiograms());
   }
 };

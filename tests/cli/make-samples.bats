@@ -221,3 +221,31 @@ PY
   [ "$status" -eq 0 ]
   [[ "$output" == *"nothing to do"* ]]
 }
+
+@test "make-samples --picture: the body of a picture, at rest in the mask and moved after it" {
+  "$BIN/make-samples" --output-dir p $CINE --angiography.stored lin --angiography.vessels 0
+  run "$BIN/make-samples" --output-dir s $CINE --picture p/images/case_000.mha --angiography.photons 1e6 --angiography.vessels 0
+  echo "$output"
+  [ "$status" -eq 0 ]
+  run /usr/bin/python3 - <<'PY'
+import numpy, zlib
+def read(path):
+    head, _, body = open(path, "rb").read().partition(b"ElementDataFile = LOCAL\n")
+    return numpy.frombuffer(body, "<u2").reshape(5, 48, 64)
+drawn, taken = numpy.log(read("p/images/case_000.mha")[0] + 0.0), read("s/images/case_000.mha")[0] / 800
+inner = (slice(4, -4), slice(4, -4))
+off = (drawn - taken)[inner]
+assert off.std() < 0.3 * drawn[inner].std(), (off.std(), drawn[inner].std())   # noise, and what the filter takes
+assert numpy.corrcoef(drawn[inner].ravel(), taken[inner].ravel())[0, 1] > 0.95
+PY
+  echo "$output"
+  [ "$status" -eq 0 ]
+  run "$BIN/make-samples" --output-dir t --kind angiography --picture p/images/case_000.mha
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--angiography.size 64,48"* ]]
+  run "$BIN/make-samples" --output-dir t --picture p/images/case_000.mha
+  [ "$status" -eq 2 ]
+  run "$BIN/make-samples" --output-dir t $CINE --picture nowhere.dcm
+  [ "$status" -eq 3 ]
+  [ ! -e t ]
+}

@@ -189,6 +189,39 @@ TEST_CASE("contrast agent comes after the mask and lowers what is stored") {
   CHECK(sum / pixels > 0.5 * 800);
 }
 
+TEST_CASE("the body of a picture moves as it should, without the picture's noise") {
+  AngiogramConfig config = small();
+  config.course = Course::kConstant;
+  config.translation_px = {3, -2};
+  config.amplitude_px = config.electronic = 0;
+  config.vessels = 0;
+  config.photons = 1e7;
+  config.bits = 16;
+  Plane nepers{96, 80, {}};
+  for (int i = 0; i < 96 * 80; ++i) {
+    const double body = sine_of_turns(i % 96 / 90.0) * sine_of_turns(i / 96 / 70.0);
+    nepers.values.push_back(5 + 0.3 * body + 0.02 * draw_normal(1, 2, uint64_t(i)));
+  }
+  const Angiogram a = make_angiogram(config, nepers, 0, 0, 2);
+  double worst = 0, noise = 0;
+  for (int y = 8; y < 72; ++y) {
+    for (int x = 8; x < 88; ++x) {
+      const double body = sine_of_turns(x / 90.0) * sine_of_turns(y / 70.0);
+      const double off = a.anatomy.at(x, y) - 5 - 0.3 * body;
+      worst = std::max(worst, std::fabs(off));
+      noise += off * off / (80 * 64);
+    }
+  }
+  CHECK(worst < 0.03);
+  CHECK(std::sqrt(noise) < 0.007);
+  const auto mask = stored_frame(a, 0, 2), moved = stored_frame(a, 2, 2);
+  for (size_t at = 20 * 96 + 20; at < 60 * 96; at += 77) {
+    if (at % 96 > 8 && at % 96 < 88) CHECK(std::abs(moved[at] - mask[at - 2 * 96 + 3]) < 50);
+  }
+  config.size = {96, 81};
+  CHECK_THROWS_AS(make_angiogram(config, nepers, 0, 0, 2), UsageError);
+}
+
 TEST_CASE("settings of an angiogram that make no sense are refused") {
   AngiogramConfig config = small();
   config.frames = 2;

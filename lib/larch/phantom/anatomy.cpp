@@ -126,4 +126,18 @@ SplineImage make_anatomy(int width, int height, int margin, double contrast, uin
   return image;
 }
 
+SplineImage body_of_picture(const Plane& nepers, int margin, int threads) {
+  Plane smooth = median_of_nine(nepers, threads);
+  // Taken as the coefficients of the spline, which blurs with a standard deviation of 1 / sqrt(3)
+  // by itself: together with this one it is 1.5 pixels.
+  blur(smooth, std::sqrt(1.5 * 1.5 - 1.0 / 3), threads);
+  SplineImage image{nepers.width, nepers.height, margin, {}};
+  for (int y = -margin; y < nepers.height + margin; ++y) {
+    for (int x = -margin; x < nepers.width + margin; ++x) {
+      image.coefficients.push_back(smooth.at(x, y));
+    }
+  }
+  return image;
+}
+
 }  // namespace larch::phantom

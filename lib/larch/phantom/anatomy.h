@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "larch/phantom/plane.h"
+
 namespace larch::phantom {
 
 /// A smooth function of the plane: a cubic B-spline with a coefficient per pixel, which is known
@@ -23,5 +25,9 @@ struct SplineImage {
 /// is another patient; only (seed, number, place) count.
 SplineImage make_anatomy(int width, int height, int margin, double contrast, uint64_t seed,
                          int number, int threads);
+
+/// The body of an X-ray picture in nepers, without most of its noise (the median of 3 x 3, then a
+/// Gaussian of 1.5 pixels): noise that moved with the body would be found like a part of it.
+SplineImage body_of_picture(const Plane& nepers, int margin, int threads);
 
 }  // namespace larch::phantom

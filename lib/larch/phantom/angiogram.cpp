@@ -11,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/phantom/noise_math.h"
+#include "larch/phantom/plane.h"
 #include "larch/phantom/portable_math.h"
 
 namespace larch::phantom {
@@ -109,83 +110,50 @@ size_t pixels_of(const AngiogramConfig& config) {
   return static_cast<size_t>(config.size[0]) * static_cast<size_t>(config.size[1]);
 }
 
-std::vector<double> gaussian_taps(double sigma) {
-  const int reach = static_cast<int>(std::ceil(4 * sigma));
-  std::vector<double> taps;
-  double sum = 0;
-  for (int k = -reach; k <= reach; ++k) {
-    taps.push_back(exp_of(-0.5 * k * k / (sigma * sigma)));
-    sum += taps.back();
-  }
-  for (double& tap : taps) tap /= sum;
-  return taps;
-}
-
-/// A Gaussian along both axes, with the pixels of the edge beyond it. Returns the sum of its
-/// squared weights.
-double blur(std::vector<double>& values, const AngiogramConfig& config, double sigma, int threads) {
-  const std::vector<double> taps = gaussian_taps(sigma);
-  const int reach = static_cast<int>(taps.size()) / 2;
-  double squares = 0;
-  for (const double tap : taps) squares += tap * tap;
-  for (const bool down : {false, true}) {
-    const std::vector<double> before = values;
-    for_pixels(config, threads, [&](int x, int y, size_t pixel) {
-      double sum = 0;
-      const double* tap = taps.data();
-      for (int k = -reach; k <= reach; ++k) {
-        const int at_x = down ? x : std::clamp(x + k, 0, config.size[0] - 1);
-        const int at_y = down ? std::clamp(y + k, 0, config.size[1] - 1) : y;
-        sum += *tap++ * before[static_cast<size_t>(at_y) * static_cast<size_t>(config.size[0]) +
-                               static_cast<size_t>(at_x)];
-      }
-      values[pixel] = sum;
-    });
-  }
-  return squares * squares;
-}
-
 /// Photons that are expected at each pixel of a frame.
-std::vector<double> expected_photons(const Angiogram& a, int frame, int threads) {
+Plane expected_photons(const Angiogram& a, int frame, int threads) {
   const AngiogramConfig& config = a.config;
-  std::vector<double> photons(pixels_of(config));
+  Plane photons{config.size[0], config.size[1], std::vector<double>(pixels_of(config))};
   const MotionShares shares = motion_shares(config, frame);
   for_pixels(config, threads, [&](int x, int y, size_t pixel) {
     const Place d = displacement(a, shares, x, y);
     const double nepers =
         a.anatomy.at(x + d.x, y + d.y) + vessel_attenuation(a, shares, frame, x, y);
     const double primary = config.photons * exp_of(a.mean_attenuation - nepers);
-    photons[pixel] = (1 - config.scatter) * primary + config.scatter * config.photons;
+    photons.values[pixel] = (1 - config.scatter) * primary + config.scatter * config.photons;
   });
-  if (config.detector_blur_px > 0) blur(photons, config, config.detector_blur_px, threads);
+  if (config.detector_blur_px > 0) blur(photons, config.detector_blur_px, threads);
   const int edge = config.collimator_px;
   if (edge == 0) return photons;
   for_pixels(config, threads, [&](int x, int y, size_t pixel) {
     const bool is_open =
         x >= edge && y >= edge && x < config.size[0] - edge && y < config.size[1] - edge;
-    if (!is_open) photons[pixel] *= kCollimated;
+    if (!is_open) photons.values[pixel] *= kCollimated;
   });
   return photons;
 }
 
 /// Adds the noise of photons and detector.
-void add_noise(const Angiogram& a, int frame, int threads, std::vector<double>& photons) {
+void add_noise(const Angiogram& a, int frame, int threads, Plane& photons) {
   const AngiogramConfig& config = a.config;
   const uint64_t seed = hash64(a.seed, 4000000 + static_cast<uint64_t>(a.number),
                                static_cast<uint64_t>(config.noise_seed));
   const auto stream = 2 * static_cast<uint64_t>(frame);
-  std::vector<double> noise(photons.size());
+  Plane noise = photons;
   for_pixels(config, threads, [&](int, int, size_t pixel) {
-    noise[pixel] = draw_poisson(photons[pixel], seed, stream, pixel) - photons[pixel];
+    const double mean = photons.values[pixel];
+    noise.values[pixel] = draw_poisson(mean, seed, stream, pixel) - mean;
     if (config.electronic > 0) {
-      noise[pixel] += config.electronic * draw_normal(seed, stream + 1, pixel);
+      noise.values[pixel] += config.electronic * draw_normal(seed, stream + 1, pixel);
     }
   });
   double strength = 1;
   if (config.noise_blur_px > 0) {
-    strength /= std::sqrt(blur(noise, config, config.noise_blur_px, threads));
+    strength /= std::sqrt(blur(noise, config.noise_blur_px, threads));
   }
-  for (size_t pixel = 0; pixel < noise.size(); ++pixel) photons[pixel] += strength * noise[pixel];
+  for (size_t pixel = 0; pixel < noise.values.size(); ++pixel) {
+    photons.values[pixel] += strength * noise.values[pixel];
+  }
 }
 
 int margin_of(const AngiogramConfig& config) {
@@ -212,6 +180,17 @@ void measure_mask(Angiogram& a, int threads) {
                    config.scatter * config.photons;
 }
 
+Angiogram with_body(const AngiogramConfig& config, uint64_t seed, int number, SplineImage body,
+                    int threads) {
+  Angiogram a{config, seed, number, std::move(body), {}, {}, {}, 0, 0};
+  a.vessels = grow_vessels(config.size[0], config.size[1], config.vessels, config.vessel_radius_px,
+                           seed, number);
+  a.waves = draw_waves(a, 0);
+  a.swallow = draw_waves(a, 1);
+  measure_mask(a, threads);
+  return a;
+}
+
 }  // namespace
 
 void check(const AngiogramConfig& config) {
@@ -236,28 +215,37 @@ MotionShares motion_shares(const AngiogramConfig& config, int frame) {
 
 Angiogram make_angiogram(const AngiogramConfig& config, uint64_t seed, int number, int threads) {
   check(config);
-  Angiogram a{config, seed, number, {}, {}, {}, {}, 0, 0};
-  a.anatomy = make_anatomy(config.size[0], config.size[1], margin_of(config), config.contrast, seed,
-                           number, threads);
-  a.vessels = grow_vessels(config.size[0], config.size[1], config.vessels, config.vessel_radius_px,
-                           seed, number);
-  a.waves = draw_waves(a, 0);
-  a.swallow = draw_waves(a, 1);
-  measure_mask(a, threads);
-  return a;
+  return with_body(config, seed, number,
+                   make_anatomy(config.size[0], config.size[1], margin_of(config), config.contrast,
+                                seed, number, threads),
+                   threads);
+}
+
+Angiogram make_angiogram(const AngiogramConfig& config, Plane nepers, uint64_t seed, int number,
+                         int threads) {
+  check(config);
+  if (nepers.width != config.size[0] || nepers.height != config.size[1]) {
+    throw UsageError("angiography.size: " + std::to_string(config.size[0]) + "x" +
+                     std::to_string(config.size[1]) + ", but the picture has " +
+                     std::to_string(nepers.width) + "x" + std::to_string(nepers.height) +
+                     " pixels");
+  }
+  for (double& value : nepers.values) value *= config.contrast;
+  return with_body(config, seed, number, body_of_picture(nepers, margin_of(config), threads),
+                   threads);
 }
 
 std::vector<uint16_t> stored_frame(const Angiogram& a, int frame, int threads) {
   const AngiogramConfig& config = a.config;
-  std::vector<double> photons = expected_photons(a, frame, threads);
+  Plane photons = expected_photons(a, frame, threads);
   add_noise(a, frame, threads, photons);
   const double white = (1 << config.bits) - 1;
   const double top = log_of(a.most_photons) + kHeadroom;
   const double scale = config.log_scale * (1 << config.bits) / 4096.0;
   const double gain = white / (a.most_photons * exp_of(kHeadroom));
-  std::vector<uint16_t> stored(photons.size());
+  std::vector<uint16_t> stored(photons.values.size());
   for_pixels(config, threads, [&](int, int, size_t pixel) {
-    const double seen = photons[pixel];
+    const double seen = photons.values[pixel];
     const double value = config.stored == Stored::kLinear
                              ? gain * seen
                              : white + scale * (log_of(std::max(seen, 1.0)) - top);

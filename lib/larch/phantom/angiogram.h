@@ -10,6 +10,7 @@
 #include "larch/config/fields.h"
 #include "larch/data/mesh.h"
 #include "larch/phantom/anatomy.h"
+#include "larch/phantom/plane.h"
 #include "larch/phantom/vessel_tree.h"
 
 namespace larch::phantom {
@@ -119,6 +120,11 @@ struct Angiogram {
 /// functions that differ between mathematical libraries: the same values for any number of threads,
 /// on any machine.
 Angiogram make_angiogram(const AngiogramConfig& config, uint64_t seed, int number, int threads);
+
+/// The same with the body of an X-ray picture, whose attenuation in nepers may have any offset.
+/// Throws UsageError if its size is not config.size.
+Angiogram make_angiogram(const AngiogramConfig& config, Plane nepers, uint64_t seed, int number,
+                         int threads);
 
 /// Shares of the whole motion in a frame, counted from 0: that of the breathing, translation and
 /// rotation, and that of the swallow.

@@ -16,7 +16,9 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
+#include "larch/io/image/sequence_reader.h"
 #include "larch/io/image/sequence_writer.h"
+#include "larch/phantom/portable_math.h"
 #include "larch/pipeline/sample_folder.h"
 
 namespace larch::pipeline {
@@ -38,6 +40,26 @@ std::string label_name(int number) {
 }
 std::string truth_name(int number) {
   return "truth/" + sample_case_name(number) + ".json";
+}
+
+/// The first picture of a file in nepers. Values of which the file does not say that they are
+/// logarithms are taken as proportional to the photons; how logarithms are scaled no file says, so
+/// that they are taken to be scaled like the samples.
+phantom::Plane read_body(const std::string& path, const phantom::AngiogramConfig& config) {
+  SequenceReader reader(path);
+  const Angiogram& about = reader.about();
+  std::vector<uint16_t> pixels(static_cast<size_t>(reader.frame_pixels()));
+  reader.read(0, 1, pixels);
+  phantom::Plane plane{about.grid.size.x, about.grid.size.y, {}};
+  const bool is_inverted = about.is_monochrome1 != (about.intensity_sign < 0);
+  const int most = (1 << about.bits) - 1;
+  for (const uint16_t pixel : pixels) {
+    const int value = is_inverted ? most - pixel : pixel;
+    plane.values.push_back(about.intensity == PixelIntensity::kLog
+                               ? -value / (config.log_scale * (most + 1) / 4096)
+                               : -phantom::log_of(std::max(value, 1)));
+  }
+  return plane;
 }
 
 /// One frame.
@@ -151,19 +173,27 @@ std::string cases_tsv(const AngiogramRequest& request) {
   return text;
 }
 
+phantom::Angiogram make_case(const AngiogramRequest& request, uint64_t seed, int number,
+                             int threads) {
+  if (request.picture.empty()) {
+    return phantom::make_angiogram(request.config, seed, number, threads);
+  }
+  return phantom::make_angiogram(request.config, read_body(request.picture, request.config), seed,
+                                 number, threads);
+}
+
 /// The files of a case, which is made with the first of them and kept for all.
 void add_case(const AngiogramRequest& request, int number, const Context& context,
               Outputs& outputs) {
   const auto made = std::make_shared<phantom::Angiogram>();
   const int threads = context.threads;
   const auto add = [&](const std::string& name, auto write) {
-    outputs.add(in_folder(request.folder, name),
-                [=, config = request.config, seed = context.seed](const std::string& path) {
-                  if (made->anatomy.coefficients.empty()) {
-                    *made = phantom::make_angiogram(config, seed, number, threads);
-                  }
-                  write(path, *made, threads);
-                });
+    outputs.add(in_folder(request.folder, name), [=, seed = context.seed](const std::string& path) {
+      if (made->anatomy.coefficients.empty()) {
+        *made = make_case(request, seed, number, threads);
+      }
+      write(path, *made, threads);
+    });
   };
   add(image_name(request, number), write_frames);
   if (!request.has_truth) return;
@@ -180,6 +210,14 @@ void check(const AngiogramRequest& request) {
   phantom::check(request.config);
   require_sequence_path("case." + request.format, frame_grid(request.config),
                         request.config.frames);
+  if (request.picture.empty() || !is_file(request.picture))
+    return;  // run_app tells of a missing one
+  const Vec3i size = SequenceReader(request.picture).about().grid.size;
+  if (size.x != request.config.size[0] || size.y != request.config.size[1]) {
+    throw UsageError("'" + request.picture + "' has " + std::to_string(size.x) + "x" +
+                     std::to_string(size.y) + " pixels; give --angiography.size " +
+                     std::to_string(size.x) + "," + std::to_string(size.y));
+  }
 }
 
 Outputs make_angiograms(const AngiogramRequest& request, const Context& context) {

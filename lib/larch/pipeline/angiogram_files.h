@@ -15,7 +15,9 @@ namespace larch::pipeline {
 struct AngiogramRequest {
   std::string folder;
   int cases = 1;
-  std::string format;     ///< ending of the sequences, without the dot: dcm, mha, nrrd, ...
+  std::string format;  ///< ending of the sequences, without the dot: dcm, mha, nrrd, ...
+  std::string
+      picture{};  ///< an X-ray picture or sequence whose (first) body is taken; may be empty
   bool has_truth = true;  ///< true motion and vessels are written too
   phantom::AngiogramConfig config;
 };
