@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/dsa/sequence.h"
+
+#include <algorithm>
+
+#include "larch/core/error.h"
+#include "larch/dsa/match/rigid_shift.h"
+#include "larch/dsa/registration.h"
+
+namespace larch::dsa {
+namespace {
+
+int64_t pixels_of(const Vec3i& size) {
+  return static_cast<int64_t>(size.x) * size.y * size.z;
+}
+
+void check_region(std::span<const uint8_t> region, const Vec3i& size) {
+  if (!region.empty() && static_cast<int64_t>(region.size()) != pixels_of(size)) {
+    throw UsageError("the region of interest and the frames differ in size");
+  }
+}
+
+bool finds_blocks(const DsaConfig& config) {
+  return config.method == Method::kBlock || config.method == Method::kFlex;
+}
+
+BlockGrid one_block(const Vec3i& size) {
+  return make_block_grid(size, size, size);
+}
+
+/// A batch on the device: as it is compared and as it is subtracted.
+struct Batch {
+  ComparedFrames compared{};
+  SampleFrames values{};
+};
+
+Batch make_batch(const SequenceMask& mask, std::span<const uint16_t> stored,
+                 const DsaConfig& config, const Context& context) {
+  const Buffer<uint16_t> on_device(context.device, stored);
+  Batch batch;
+  batch.values = to_values(on_device, mask.size, mask.table, context);
+  batch.compared.samples = to_samples(on_device, mask.size, mask.table, mask.region, context);
+  batch.compared.at_zero = filter_at_zero(batch.compared.samples, config, context);
+  const auto frames = static_cast<size_t>(batch.values.count);
+  batch.compared.shifts.resize(frames);
+  if (mask.size.z == 1) {
+    batch.compared.shifts =
+        rigid_shifts(mask.samples.data(), mask.at_zero.data(), batch.compared.samples,
+                     batch.compared.at_zero, mask.table, config, context);
+  }
+  return batch;
+}
+
+SubtractImages images_of(const SequenceMask& mask, const Batch& batch) {
+  SubtractImages images;
+  images.mask_values = mask.values.data();
+  images.mask_samples = mask.samples.data();
+  images.contrast_values = batch.values.values.data();
+  images.contrast_samples = batch.compared.samples.values.data();
+  images.region = mask.region.data();
+  images.size = mask.size;
+  images.frames = batch.values.count;
+  return images;
+}
+
+/// Subtraction after one translation per frame; null: after none.
+std::vector<int16_t> subtract_shifted(const SequenceMask& mask, const Batch& batch,
+                                      const Vec3i* shifts, DsaConfig config,
+                                      const Context& context) {
+  config.border_field = BorderField::kClamp;  // it moves the whole frame
+  return subtract(images_of(mask, batch), one_block(mask.size), shifts, mask.table, config, {},
+                  context)
+      .difference.to_vector();
+}
+
+std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const DsaConfig& config,
+                                 SubtractedFrames& out, const Context& context) {
+  if (config.method == Method::kShift) return out.shift;
+  if (!finds_blocks(config)) return {};
+  Registered registered = register_frames(mask, batch.compared, config, context);
+  out.matches = std::move(registered.matches);
+  for (size_t f = 0; f < out.figures.size(); ++f) {
+    out.figures[f].bin_shift = registered.bin_shifts[f];
+    out.figures[f].has_wide_bins = registered.has_wide_bins[f] != 0;
+  }
+  return registered.vectors.to_vector();
+}
+
+void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrames& out) {
+  const auto blocks = static_cast<size_t>(grid.blocks());
+  for (size_t f = 0; f < out.figures.size() && !out.vectors.empty(); ++f) {
+    const std::span<const Vec3i> of_frame(out.vectors.data() + f * blocks, blocks);
+    out.figures[f].field = shape_of_field(grid, of_frame, border);
+  }
+}
+
+SubtractedFrames subtract_batch(const SequenceMask& mask, std::span<const uint16_t> stored,
+                                const DsaConfig& config, const SequenceWants& wants,
+                                std::span<const Vec3i> previous, const Context& context) {
+  Batch batch = make_batch(mask, stored, config, context);
+  batch.compared.start = previous;
+  SubtractedFrames out;
+  out.shift = batch.compared.shifts;
+  out.figures.resize(out.shift.size());
+  out.vectors = found_vectors(mask, batch, config, out, context);
+
+  DsaConfig warp = config;
+  if (!finds_blocks(config)) warp.border_field = BorderField::kClamp;
+  const BlockGrid grid = correction_grid(config, mask.size);
+  const Buffer<Vec3i> vectors(context.device, out.vectors);
+  {
+    const Subtracted result = subtract(images_of(mask, batch), grid, vectors.data(), mask.table,
+                                       warp, {true, wants.field}, context);
+    out.difference = result.difference.to_vector();
+    out.validity = result.validity.to_vector();
+    out.field_px = result.field_px.to_vector();
+    const auto figures = result.figures.to_vector();
+    for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
+  }
+  add_field_shapes(grid, warp.border_field, out);
+  if (wants.shifted) {
+    const Buffer<Vec3i> shifts(context.device, out.shift);
+    out.shifted = config.method == Method::kShift
+                      ? out.difference
+                      : subtract_shifted(mask, batch, shifts.data(), config, context);
+  }
+  if (wants.uncorrected) {
+    out.uncorrected = config.method == Method::kNone
+                          ? out.difference
+                          : subtract_shifted(mask, batch, nullptr, config, context);
+  }
+  return out;
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+void append(SubtractedFrames& to, const SubtractedFrames& from) {
+  append(to.difference, from.difference);
+  append(to.validity, from.validity);
+  append(to.field_px, from.field_px);
+  append(to.matches, from.matches);
+  append(to.vectors, from.vectors);
+  append(to.figures, from.figures);
+  append(to.shift, from.shift);
+  append(to.shifted, from.shifted);
+  append(to.uncorrected, from.uncorrected);
+}
+
+}  // namespace
+
+SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context) {
+  check_region(input.region, input.size);
+  check_region(input.open, input.size);
+  const int64_t pixels = pixels_of(input.size);
+  const Buffer<uint8_t> open(context.device, input.open);
+  std::vector<std::vector<uint16_t>> samples, values;
+  for (const auto& frame : input.stored) {
+    if (static_cast<int64_t>(frame.size()) != pixels) {
+      throw UsageError("the frames of the mask and of the sequence differ in size");
+    }
+    const Buffer<uint16_t> stored(context.device, frame);
+    samples.push_back(
+        to_samples(stored, input.size, input.table, open, context).values.to_vector());
+    values.push_back(to_values(stored, input.size, input.table, context).values.to_vector());
+  }
+  const auto mean_of = [](const std::vector<std::vector<uint16_t>>& frames) {
+    return mean_of_samples(std::vector<std::span<const uint16_t>>(frames.begin(), frames.end()));
+  };
+  SequenceMask mask;
+  mask.table = input.table;
+  mask.size = input.size;
+  SampleFrames mean{input.size, 1, Buffer<uint16_t>(context.device, mean_of(samples))};
+  mask.at_zero = filter_at_zero(mean, config, context).values;
+  mask.samples = std::move(mean.values);
+  mask.values = Buffer<uint16_t>(context.device, mean_of(values));
+  mask.region = Buffer<uint8_t>(context.device, input.region);
+  return mask;
+}
+
+SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
+                                 const DsaConfig& config, const SequenceWants& wants,
+                                 std::vector<Vec3i>& previous, const Context& context) {
+  const auto pixels = static_cast<size_t>(pixels_of(mask.size));
+  if (pixels == 0 || stored.size() % pixels != 0) {
+    throw UsageError("the number of pixels is no multiple of a frame's");
+  }
+  if (mask.size.z > 1 && config.method == Method::kShift) {
+    throw UsageError("a volume is not shifted as a whole; use --method block or none");
+  }
+  if (config.init != Init::kPrevious || !finds_blocks(config)) {
+    return subtract_batch(mask, stored, config, wants, {}, context);
+  }
+  SubtractedFrames all;
+  for (size_t first = 0; first < stored.size(); first += pixels) {
+    const SubtractedFrames one =
+        subtract_batch(mask, stored.subspan(first, pixels), config, wants, previous, context);
+    previous = one.vectors;
+    append(all, one);
+  }
+  return all;
+}
+
+BlockGrid last_grid(const DsaConfig& config, const Vec3i& size) {
+  return grid_of_pass(passes_of(config).back(), size);
+}
+
+BlockGrid correction_grid(const DsaConfig& config, const Vec3i& size) {
+  return finds_blocks(config) ? last_grid(config, size) : one_block(size);
+}
+
+FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const SequenceWants& wants) {
+  const int64_t pixels = pixels_of(size);
+  int64_t blocks = 1;
+  if (finds_blocks(config)) {
+    for (const Pass& pass : passes_of(config)) {
+      blocks = std::max<int64_t>(blocks, grid_of_pass(pass, size).blocks());
+    }
+  }
+  const int64_t field = wants.field ? static_cast<int64_t>(sizeof(Vec3f)) : 0;
+  const int64_t others = (wants.shifted ? 2 : 0) + (wants.uncorrected ? 2 : 0);
+  const int64_t of_blocks = blocks * static_cast<int64_t>(2 * sizeof(BlockMatch));
+  FrameBytes bytes;
+  // Stored pixels, samples, values, filtered samples and their passes, differences twice, validity.
+  bytes.on_device = pixels * (2 + 2 + 2 + 4 + 4 + 2 + 1 + field) + of_blocks;
+  bytes.on_host = pixels * (2 + 2 + 1 + field + others) + of_blocks;
+  return bytes;
+}
+
+}  // namespace larch::dsa

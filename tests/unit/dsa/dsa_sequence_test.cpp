@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/core/random_math.h"
+#include "larch/dsa/sequence.h"
+#include "larch/phantom/angiogram.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::dsa;
+
+/// A sequence of the generator: frames of the mask, then contrast frames.
+struct Sequence {
+  Vec3i size{};
+  SampleTable table{};
+  std::vector<uint16_t> mask{}, contrast{};
+  std::vector<Vec3f> truth{};
+
+  SequenceMask prepared(const DsaConfig& config, const Context& context,
+                        std::span<const uint8_t> region = {}) const {
+    MaskInput input{size, {}, table, region, {}};
+    const size_t pixels = static_cast<size_t>(size.x) * static_cast<size_t>(size.y);
+    for (size_t i = 0; i < mask.size(); i += pixels) {
+      input.stored.push_back(std::span<const uint16_t>(mask).subspan(i, pixels));
+    }
+    return make_mask(input, config, context);
+  }
+  SubtractedFrames subtracted(const DsaConfig& config, const SequenceWants& wants = {},
+                              int threads = 1) const {
+    Context context;
+    context.threads = threads;
+    std::vector<Vec3i> previous;
+    return subtract_frames(prepared(config, context), contrast, config, wants, previous, context);
+  }
+};
+
+Sequence sequence_of(phantom::AngiogramConfig config, int frames, int mask_frames = 1) {
+  config.frames = frames + mask_frames;
+  config.mask_frames = mask_frames;
+  const phantom::Angiogram angiogram = phantom::make_angiogram(config, 11, 0, 2);
+  Sequence out;
+  out.size = {config.size[0], config.size[1], 1};
+  StoredValues stored;
+  stored.bits = config.bits;
+  stored.holds = config.stored == phantom::Stored::kLog ? Domain::kLog : Domain::kLinear;
+  out.table = make_sample_table(stored, {});
+  for (int f = 0; f < config.frames; ++f) {
+    const auto frame = phantom::stored_frame(angiogram, f, 2);
+    auto& to = f < mask_frames ? out.mask : out.contrast;
+    to.insert(to.end(), frame.begin(), frame.end());
+    if (f < mask_frames) continue;
+    const auto field = phantom::true_field_px(angiogram, f, 2);
+    out.truth.insert(out.truth.end(), field.begin(), field.end());
+  }
+  return out;
+}
+
+Sequence moving_sequence(int frames) {
+  phantom::AngiogramConfig config;
+  config.size = {192, 160};
+  config.course = phantom::Course::kConstant;
+  config.translation_px = {3.27, -2.64};
+  config.amplitude_px = 0;
+  config.vessels = 1;
+  return sequence_of(config, frames);
+}
+
+/// The mean distance of the field from the truth, at least 32 pixels from the edges.
+double mean_error(const Sequence& sequence, const SubtractedFrames& out) {
+  double sum = 0, count = 0;
+  const Vec3i& size = sequence.size;
+  for (int32_t y = 32; y < size.y - 32; ++y) {
+    for (int32_t x = 32; x < size.x - 32; ++x) {
+      const auto i = static_cast<size_t>(y * size.x + x);
+      sum += norm(out.field_px[i] - sequence.truth[i]);
+      ++count;
+    }
+  }
+  return sum / count;
+}
+
+double deviation(const std::vector<int16_t>& values) {
+  double sum = 0;
+  for (const int16_t v : values) sum += static_cast<double>(v) * v;
+  return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+bool same_matches(const std::vector<BlockMatch>& a, const std::vector<BlockMatch>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return std::memcmp(&x, &y, sizeof(BlockMatch)) == 0;
+  });
+}
+bool same_results(const SubtractedFrames& a, const SubtractedFrames& b) {
+  return a.difference == b.difference && a.validity == b.validity && a.vectors == b.vectors &&
+         a.shift == b.shift && same_matches(a.matches, b.matches) && a.shifted == b.shifted &&
+         a.uncorrected == b.uncorrected;
+}
+
+}  // namespace
+
+TEST_CASE("method none is plain subtraction of the mean mask") {
+  phantom::AngiogramConfig generated;
+  generated.size = {64, 48};
+  generated.stored = phantom::Stored::kLinear;
+  Sequence sequence = sequence_of(generated, 2, 4);
+  DsaConfig config;
+  config.method = Method::kNone;
+  config.normalize = Normalize::kNone;
+  config.domain = Domain::kLinear;
+  sequence.table = make_sample_table({12, false, false, Domain::kLinear}, config);
+  const SubtractedFrames out = sequence.subtracted(config);
+  constexpr size_t kPixels = 64 * 48;
+  for (size_t i = 0; i < 2 * kPixels; ++i) {
+    int sum = 0;
+    for (size_t m = 0; m < 4; ++m) sum += sequence.mask[m * kPixels + i % kPixels];
+    const int quarters = 4 * sequence.contrast[i] - sum;       // four frames: exact in quarters
+    REQUIRE(out.difference[i] == std::lrint(quarters / 4.0));  // to even halves
+  }
+  CHECK(out.matches.empty());
+  CHECK(out.vectors.empty());
+  CHECK(out.figures[0].field.longest_px == 0);
+}
+
+TEST_CASE("a translation between pixels is found and taken out") {
+  const Sequence sequence = moving_sequence(1);
+  const SubtractedFrames out = sequence.subtracted({}, {true, true, true});
+  CHECK(mean_error(sequence, out) < 0.1);
+  CHECK(out.shift[0].x / 65536.0 == Approx(3.27).margin(0.15));
+  CHECK(out.shift[0].y / 65536.0 == Approx(-2.64).margin(0.15));
+  CHECK(deviation(out.difference) < 0.8 * deviation(out.uncorrected));
+  CHECK(deviation(out.shifted) < 0.8 * deviation(out.uncorrected));
+  CHECK(out.figures[0].field.longest_px == Approx(4.2).margin(0.4));
+  CHECK(out.figures[0].field.least_jacobian > 0.9);
+  CHECK(out.figures[0].subtracted.pixels[1] > 0);
+
+  DsaConfig shift;
+  shift.method = Method::kShift;
+  const SubtractedFrames rigid = sequence.subtracted(shift, {false, true, true});
+  CHECK(rigid.difference == out.shifted);
+  CHECK(rigid.shifted == out.shifted);
+  CHECK(rigid.uncorrected == out.uncorrected);
+  CHECK(rigid.vectors == out.shift);
+}
+
+TEST_CASE("smooth motion needs passes with smaller blocks") {
+  phantom::AngiogramConfig generated;
+  generated.size = {256, 256};
+  generated.course = phantom::Course::kConstant;
+  generated.amplitude_px = 4;
+  generated.wavelength_px = 300;
+  generated.vessels = 0;
+  const Sequence sequence = sequence_of(generated, 1);
+  const double one = mean_error(sequence, sequence.subtracted({}, {true}));
+  DsaConfig config;
+  config.passes = "64/64,64/32,48/16";
+  const SubtractedFrames out = sequence.subtracted(config, {true});
+  INFO("one pass " << one << " three " << mean_error(sequence, out));
+  CHECK(mean_error(sequence, out) < 0.7 * one);
+  CHECK(mean_error(sequence, out) < 0.2);
+  CHECK(static_cast<int32_t>(out.matches.size()) == last_grid(config, sequence.size).blocks());
+}
+
+TEST_CASE("results do not depend on batches or threads") {
+  Sequence sequence = moving_sequence(3);
+  for (const char* passes : {"", "64/64,32/32"}) {
+    DsaConfig config;
+    config.passes = passes;
+    config.search = Search::kCds;
+    const SequenceWants wants{false, true, true};
+    const SubtractedFrames all = sequence.subtracted(config, wants, 2);
+    const Context context;
+    const SequenceMask mask = sequence.prepared(config, context);
+    const std::span<const uint16_t> frames(sequence.contrast);
+    const size_t pixels = frames.size() / 3;
+    std::vector<Vec3i> previous;
+    const SubtractedFrames last =
+        subtract_frames(mask, frames.subspan(2 * pixels), config, wants, previous, context);
+    CHECK(previous.empty());
+    CHECK(std::equal(last.difference.begin(), last.difference.end(),
+                     all.difference.begin() + static_cast<std::ptrdiff_t>(2 * pixels)));
+    CHECK(same_matches(
+        last.matches,
+        {all.matches.end() - static_cast<std::ptrdiff_t>(last.matches.size()), all.matches.end()}));
+    CHECK(same_results(all, sequence.subtracted(config, wants, 1)));
+  }
+}
+
+TEST_CASE("a search that starts at the frame before carries on from batch to batch") {
+  Sequence sequence = moving_sequence(2);
+  DsaConfig config;
+  config.init = Init::kPrevious;
+  config.search = Search::kCds;
+  const SubtractedFrames all = sequence.subtracted(config);
+  const Context context;
+  const SequenceMask mask = sequence.prepared(config, context);
+  const std::span<const uint16_t> frames(sequence.contrast);
+  const size_t pixels = frames.size() / 2;
+  std::vector<Vec3i> previous;
+  subtract_frames(mask, frames.first(pixels), config, {}, previous, context);
+  CHECK_FALSE(previous.empty());
+  const SubtractedFrames second =
+      subtract_frames(mask, frames.subspan(pixels), config, {}, previous, context);
+  CHECK(std::equal(second.difference.begin(), second.difference.end(),
+                   all.difference.begin() + static_cast<std::ptrdiff_t>(pixels)));
+  // From there the second frame takes fewer steps than the first.
+  const auto steps = [&](size_t frame) {
+    uint64_t sum = 0;
+    const size_t blocks = all.matches.size() / 2;
+    for (size_t b = 0; b < blocks; ++b) sum += all.matches[frame * blocks + b].evaluations;
+    return sum;
+  };
+  CHECK(steps(1) < steps(0));
+}
+
+TEST_CASE("a global start reaches motion beyond the range") {
+  phantom::AngiogramConfig generated;
+  generated.size = {192, 192};
+  generated.course = phantom::Course::kConstant;
+  generated.translation_px = {14, -9};
+  generated.amplitude_px = 0;
+  const Sequence sequence = sequence_of(generated, 1);
+  DsaConfig config;
+  config.range = 6;
+  config.init = Init::kGlobal;
+  CHECK(mean_error(sequence, sequence.subtracted(config, {true})) < 0.2);
+  config.init = Init::kZero;
+  const SubtractedFrames zero = sequence.subtracted(config);
+  CHECK(std::any_of(zero.matches.begin(), zero.matches.end(),
+                    [](const BlockMatch& m) { return (m.flags & kBlockAtEdge) != 0; }));
+}
+
+TEST_CASE("bins that are too narrow for a frame are widened, unless their width was given") {
+  Sequence sequence = moving_sequence(1);
+  // Flat parts make the median of deviations 0, strong texture elsewhere goes beyond the bins.
+  for (size_t i = 0; i < sequence.mask.size(); ++i) {
+    const double draw = hash_unit(1, 2, static_cast<int64_t>(i));
+    if (i % 2 == 0)
+      sequence.contrast[i] = sequence.mask[i] = 2000;
+    else
+      sequence.contrast[i] = static_cast<uint16_t>(1 + 4000 * draw);
+  }
+  DsaConfig config;
+  config.subpixel = SubPixel::kNone;
+  config.search = Search::kCds;
+  const SubtractedFrames out = sequence.subtracted(config);
+  CHECK(out.figures[0].has_wide_bins);
+  CHECK(out.figures[0].bin_shift > 2);
+  config.bin_width = 1;
+  CHECK_FALSE(sequence.subtracted(config).figures[0].has_wide_bins);
+}
+
+TEST_CASE("blocks outside of the region of interest are not searched") {
+  const Sequence sequence = moving_sequence(1);
+  std::vector<uint8_t> region(sequence.mask.size(), 0);
+  for (size_t i = 0; i < region.size(); ++i) region[i] = i % 192 < 90 ? 1 : 0;
+  const Context context;
+  const DsaConfig config;
+  std::vector<Vec3i> previous;
+  const SubtractedFrames out = subtract_frames(sequence.prepared(config, context, region),
+                                               sequence.contrast, config, {}, previous, context);
+  const BlockGrid grid = last_grid(config, sequence.size);
+  for (int32_t b = 0; b < grid.blocks(); ++b) {
+    const bool is_outside = (out.matches[static_cast<size_t>(b)].flags & kBlockOutside) != 0;
+    CHECK(is_outside == (grid.at(b).x == 2));
+  }
+  CHECK(out.figures[0].subtracted.pixels[3] == 102 * 160);
+  CHECK_THROWS_AS(sequence.prepared(config, context, std::span(region).first(10)), UsageError);
+}
+
+TEST_CASE("frames that do not fit the mask are refused") {
+  const Sequence sequence = moving_sequence(1);
+  const Context context;
+  const SequenceMask mask = sequence.prepared({}, context);
+  std::vector<Vec3i> previous;
+  CHECK_THROWS_AS(
+      subtract_frames(mask, std::span(sequence.contrast).first(100), {}, {}, previous, context),
+      UsageError);
+  CHECK_THROWS_AS(make_mask({sequence.size, {}, sequence.table, {}, {}}, {}, context), UsageError);
+  CHECK(bytes_per_frame({}, {1024, 1024, 1}, {}).on_device < 40 * 1024 * 1024);
+}
