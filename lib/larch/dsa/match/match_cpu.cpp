@@ -13,36 +13,6 @@
 namespace larch::dsa::cpu {
 namespace {
 
-/// The lower median of differences at `mask`; 0 where no pixel counts. In two steps, by the upper
-/// and then by the lower bits.
-int32_t median_difference(const BlockSamples& samples, const uint16_t* mask, int64_t stride,
-                          std::vector<int32_t>& differences) {
-  constexpr int32_t kLow = 256, kLift = 65536;
-  uint32_t upper[2 * kLift / kLow] = {};
-  differences.clear();
-  for (int32_t y = 0; y < samples.block().y; ++y) {
-    const uint16_t* here = samples.contrast_row(y);
-    const uint16_t* there = mask + y * stride;
-    for (int32_t x = 0; x < samples.block().x; ++x) {
-      if (here[x] == kNoSample || there[x] == kNoSample) continue;
-      const int32_t difference = here[x] - there[x] + kLift;
-      ++upper[difference / kLow];
-      differences.push_back(difference);
-    }
-  }
-  if (differences.empty()) return 0;
-  uint32_t wanted = static_cast<uint32_t>((differences.size() + 1) / 2);
-  int32_t high = 0;
-  for (; upper[high] < wanted; ++high) wanted -= upper[high];
-  uint32_t lower[kLow] = {};
-  for (const int32_t difference : differences) {
-    if (difference / kLow == high) ++lower[difference % kLow];
-  }
-  int32_t low = 0;
-  for (; lower[low] < wanted; ++low) wanted -= lower[low];
-  return high * kLow + low - kLift;
-}
-
 /// A block that search_block can search; see there. One per thread, for block after block.
 class BlockSearch {
  public:
@@ -65,8 +35,7 @@ class BlockSearch {
     ranking_ = {job_.config->metric, terms_, (out.counted + 1) / 2};
     rule_ = {0, job_.bin_shift[frame], job_.config->overflow};
     const MaskRows start = samples_.mask_at((plan.centre + plan.start) * kUnit);
-    rule_.mu = rounded_to_bins(median_difference(samples_, start.rows, start.stride, differences_),
-                               rule_.shift);
+    rule_.mu = rounded_to_bins(median_difference(start), rule_.shift);
     const Found found = search_block(*this, plan, ranking_);
     out.vector = out.found = samples_.base_at_centre() + found.vector;
     out.before = found.at_start;
@@ -143,68 +112,83 @@ class BlockSearch {
     return plan;
   }
 
-  /// The histogram at a displacement, as bins of each pixel: kNotCounted where it does not count.
-  void count(const MaskRows& mask, const BinRule& rule) {
+  /// The bins of all pixels of the block.
+  void find_bins(const MaskRows& mask, const BinRule& rule) {
     const int64_t width = samples_.padded_width();
-    const int64_t pixels = width * samples_.block().y;
-    bins_.resize(static_cast<size_t>(pixels));
+    bins_.resize(static_cast<size_t>(width * samples_.block().y));
     for (int32_t y = 0; y < samples_.block().y; ++y) {
       lanes_.bin_row(rule, samples_.contrast_row(y), mask.rows + y * mask.stride, width,
                      bins_.data() + y * width);
     }
+  }
+
+  /// The histogram: kHistograms of them, to be added up.
+  void count(const MaskRows& mask, const BinRule& rule) {
+    find_bins(mask, rule);
     uint16_t* a = counters_.data();
     uint16_t* b = a + kCounters;
     uint16_t* c = b + kCounters;
     uint16_t* d = c + kCounters;
-    for (const uint16_t* bin = bins_.data(); bin != bins_.data() + pixels; bin += 4) {
+    for (const uint16_t* bin = bins_.data(); bin != bins_.data() + bins_.size(); bin += 4) {
       ++a[bin[0]];
       ++b[bin[1]];
       ++c[bin[2]];
       ++d[bin[3]];
     }
   }
-  uint32_t not_counted() const {
+  uint32_t count_of(int64_t bin) const {
     uint32_t sum = 0;
     for (int64_t k = 0; k < kHistograms; ++k) {
-      sum += counters_[static_cast<size_t>(k * kCounters + kNotCounted)];
+      sum += counters_[static_cast<size_t>(k * kCounters + bin)];
     }
     return sum;
+  }
+  void clear_counters() { std::fill(counters_.begin(), counters_.end(), uint16_t{0}); }
+
+  /// The lower median of the differences; 0 where no pixel counts. In two steps, by bins of 128
+  /// and then by single ones from the first of the median's bin on.
+  int32_t median_difference(const MaskRows& mask) {
+    constexpr int32_t kShift = 7, kHalf = 1 << (kShift - 1);
+    count(mask, {0, kShift, Overflow::kClamp});
+    const auto pixels = static_cast<uint32_t>(bins_.size()) - count_of(kNotCounted);
+    uint32_t wanted = (pixels + 1) / 2;
+    int32_t bin = 0;
+    for (; pixels > 0 && count_of(bin) < wanted; ++bin) wanted -= count_of(bin);
+    clear_counters();
+    if (pixels == 0) return 0;
+    const int32_t first = ((bin - kBins / 2) << kShift) - kHalf;
+    count(mask, {first + kBins / 2, 0, Overflow::kDiscard});
+    int32_t above = 0;
+    for (; count_of(above) < wanted; ++above) wanted -= count_of(above);
+    clear_counters();
+    return first + above;
   }
 
   Score one(const Vec3i& units) {
     count(samples_.mask_at(units), rule_);
     Score score;
-    score.count = static_cast<uint32_t>(bins_.size()) - not_counted();
+    score.count = static_cast<uint32_t>(bins_.size()) - count_of(kNotCounted);
     score.sum = terms_ == nullptr ? lanes_.sum_of_squares(counters_.data()) : sum_of_terms();
     return score;
   }
 
   uint64_t sum_of_terms() {
     uint64_t sum = 0;
-    for (int64_t bin = 0; bin < kBins; ++bin) {
-      uint32_t h = 0;
-      for (int64_t k = 0; k < kHistograms; ++k) {
-        h += counters_[static_cast<size_t>(k * kCounters + bin)];
-      }
-      sum += terms_[h];
-    }
-    std::fill(counters_.begin(), counters_.end(), uint16_t{0});
+    for (int64_t bin = 0; bin < kBins; ++bin) sum += terms_[count_of(bin)];
+    clear_counters();
     return sum;
   }
 
+  /// Pixels that are counted when differences beyond the bins are.
+  uint32_t counted_at(const MaskRows& mask, Overflow overflow) {
+    find_bins(mask, {rule_.mu, rule_.shift, overflow});
+    const auto missing = std::count(bins_.begin(), bins_.end(), kNotCounted);
+    return static_cast<uint32_t>(static_cast<std::ptrdiff_t>(bins_.size()) - missing);
+  }
   /// Pixels whose difference is beyond the bins.
   uint32_t overflow_at(const Vec3i& units) {
     const MaskRows mask = samples_.mask_at(units);
-    uint32_t beyond = 0;
-    for (int32_t y = 0; y < samples_.block().y; ++y) {
-      const uint16_t* here = samples_.contrast_row(y);
-      const uint16_t* there = mask.rows + y * mask.stride;
-      for (int32_t x = 0; x < samples_.block().x; ++x) {
-        if (here[x] == kNoSample || there[x] == kNoSample) continue;
-        beyond += is_overflow(bin_number(here[x] - there[x], rule_.mu, rule_.shift)) ? 1 : 0;
-      }
-    }
-    return beyond;
+    return counted_at(mask, Overflow::kClamp) - counted_at(mask, Overflow::kDiscard);
   }
 
   const MatchJob& job_;
@@ -215,7 +199,6 @@ class BlockSearch {
   Ranking ranking_{};
   std::vector<uint16_t> bins_{};
   std::vector<uint16_t> counters_;
-  std::vector<int32_t> differences_{};
   std::vector<Candidate> candidates_{};
   std::vector<int64_t> similarities_{};
   Score lattice_[kLatticeSide * kLatticeSide] = {};
@@ -229,7 +212,7 @@ void match_blocks(const MatchJob& job, const Context& context) {
   std::vector<uint64_t> terms;
   if (job.config->metric == Metric::kEntropy) terms = entropy_terms(65535);
   const int32_t blocks = job.grid->blocks();
-  parallel_for(context.threads, job.frames * blocks, 16, [&](int64_t begin, int64_t end) {
+  parallel_for(context.threads, job.frames * blocks, 32, [&](int64_t begin, int64_t end) {
     BlockSearch search(job, terms.empty() ? nullptr : terms.data());
     for (int64_t i = begin; i < end; ++i) {
       job.out[i] = search.search(i / blocks, static_cast<int32_t>(i % blocks));
