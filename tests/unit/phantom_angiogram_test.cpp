@@ -199,7 +199,7 @@ TEST_CASE("the body of a picture moves as it should, without the picture's noise
   config.bits = 16;
   Plane nepers{96, 80, {}};
   for (int i = 0; i < 96 * 80; ++i) {
-    const double body = sine_of_turns(i % 96 / 90.0) * sine_of_turns(i / 96 / 70.0);
+    const double body = sine_of_turns((i % 96) / 90.0) * sine_of_turns(std::floor(i / 96.0) / 70.0);
     nepers.values.push_back(5 + 0.3 * body + 0.02 * draw_normal(1, 2, uint64_t(i)));
   }
   const Angiogram a = make_angiogram(config, nepers, 0, 0, 2);
