@@ -11,9 +11,10 @@ namespace larch::dsa {
 namespace {
 
 constexpr Dispatch<void(const ConsistencyJob&, const Context&)> kReplaceInconsistent{
-    "dsa::replace_inconsistent", cpu::replace_inconsistent, nullptr};
+    "dsa::replace_inconsistent", cpu::replace_inconsistent,
+    LARCH_CUDA_FN(cuda::replace_inconsistent)};
 constexpr Dispatch<void(const VectorsJob&, const Context&)> kFieldVectors{
-    "dsa::field_vectors", cpu::field_vectors, nullptr};
+    "dsa::field_vectors", cpu::field_vectors, LARCH_CUDA_FN(cuda::field_vectors)};
 
 void check_count(const Buffer<BlockMatch>& matches, const BlockGrid& grid, int64_t frames) {
   if (static_cast<int64_t>(matches.size()) != frames * grid.blocks()) {

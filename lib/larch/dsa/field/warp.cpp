@@ -11,8 +11,8 @@
 namespace larch::dsa {
 namespace {
 
-constexpr Dispatch<void(const SubtractJob&, const Context&)> kSubtract{"dsa::subtract",
-                                                                       cpu::subtract, nullptr};
+constexpr Dispatch<void(const SubtractJob&, const Context&)> kSubtract{
+    "dsa::subtract", cpu::subtract, LARCH_CUDA_FN(cuda::subtract)};
 
 /// Whole weights of the exact ones; what rounding leaves goes to the largest.
 WarpTaps whole_taps(const double (&exact)[4]) {

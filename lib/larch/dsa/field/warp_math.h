@@ -154,12 +154,12 @@ LARCH_HD int64_t window_count(const uint32_t* counts, int32_t bins, int32_t midd
   return sum;
 }
 
-/// The mode from the fullest window: its middle and what a parabola adds, in 1/16 of a step.
-LARCH_HD int32_t refined_mode(const uint32_t* counts, int32_t bins, int32_t middle, int32_t half) {
+/// The mode from the fullest window and those on both sides: its middle and what a parabola through
+/// their counts adds, in 1/16 of a step.
+LARCH_HD int32_t refined_mode(int64_t before, int64_t here, int64_t after, int32_t middle,
+                              int32_t half) {
   const int32_t width = 2 * half + 1;
-  const int32_t top = parabola_top(window_count(counts, bins, middle - width, half),
-                                   window_count(counts, bins, middle, half),
-                                   window_count(counts, bins, middle + width, half));  // Q16
+  const int32_t top = parabola_top(before, here, after);  // Q16
   const int64_t fraction = (int64_t{top} * width * (1 << kDifferenceBits) + 32768) >> 16;
   return (middle - kModeReach) * (1 << kDifferenceBits) + static_cast<int32_t>(fraction);
 }
@@ -179,7 +179,9 @@ LARCH_HD int32_t mode_of(const uint32_t* counts) {
       fullest = middle;
     }
   }
-  return refined_mode(counts, kModeBins, fullest, half);
+  const int32_t width = 2 * half + 1;
+  return refined_mode(window_count(counts, kModeBins, fullest - width, half), most,
+                      window_count(counts, kModeBins, fullest + width, half), fullest, half);
 }
 
 /// A difference in grey values, rounded to even halves, and whether it did not fit.

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "cuda/core/check.cuh"
+#include "larch/dsa/field/consistency.h"
+#include "larch/dsa/field/consistency_math.h"
+
+namespace larch::dsa::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class Visit>
+__device__ void for_own(int64_t blocks, const Visit& visit) {
+  for (int64_t i = threadIdx.x; i < blocks; i += kThreads) visit(i);
+}
+
+/// Judges and fills the blocks of a frame once; all threads of a block of threads together.
+__device__ void replace_in_frame(const Neighbourhood& blocks, Outlier rule, bool judges) {
+  const int64_t n = blocks.blocks();
+  for_own(n, [&](int64_t i) { begin_judging(blocks, i); });
+  __syncthreads();
+  if (judges) for_own(n, [&](int64_t i) { judge(blocks, i, rule); });
+  __syncthreads();
+  bool is_unfilled = false;
+  for_own(n, [&](int64_t i) { is_unfilled |= end_judging(blocks, i); });
+  bool goes_on = __syncthreads_or(is_unfilled) != 0;
+  for (int32_t round = 1; goes_on; ++round) {
+    bool has_filled = false;
+    for_own(n, [&](int64_t i) { has_filled |= fill_from_neighbours(blocks, i, round); });
+    goes_on = __syncthreads_or(has_filled) != 0;
+  }
+  for_own(n, [&](int64_t i) { fill_with_zero(blocks, i); });
+  __syncthreads();
+}
+
+/// A block of threads per frame.
+__global__ void __launch_bounds__(kThreads)
+    consistency_kernel(const __grid_constant__ ConsistencyJob job) {
+  Neighbourhood blocks;
+  for (int axis = 0; axis < 3; ++axis) blocks.axes[axis] = job.axes[axis];
+  blocks.tolerates = job.tolerates;
+  const int64_t first = blockIdx.x * blocks.blocks();
+  blocks.matches = job.matches + first;
+  blocks.known_since = job.known_since + first;
+  const int turns = job.iterations > 0 ? job.iterations : 1;
+  for (int i = 0; i < turns; ++i) replace_in_frame(blocks, job.rule, job.iterations > 0);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    vectors_kernel(const __grid_constant__ VectorsJob job, int64_t blocks) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       i < job.frames * blocks; i += step) {
+    job.vectors[i] = smoothed_vector(job, i / blocks, i % blocks);
+  }
+}
+
+}  // namespace
+
+void replace_inconsistent(const ConsistencyJob& job, const Context& context) {
+  if (job.frames == 0) return;
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  consistency_kernel<<<static_cast<uint32_t>(job.frames), kThreads, 0,
+                       larch::cuda::stream_of(context.device)>>>(job);
+  larch::cuda::check_launch("dsa consistency_kernel");
+}
+
+void field_vectors(const VectorsJob& job, const Context& context) {
+  const int64_t blocks = static_cast<int64_t>(job.count[0]) * job.count[1] * job.count[2];
+  const int64_t total = job.frames * blocks;
+  if (total == 0) return;
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  const auto groups =
+      static_cast<uint32_t>(std::min<int64_t>((total + kThreads - 1) / kThreads, 1 << 16));
+  vectors_kernel<<<groups, kThreads, 0, larch::cuda::stream_of(context.device)>>>(job, blocks);
+  larch::cuda::check_launch("dsa vectors_kernel");
+}
+
+}  // namespace larch::dsa::cuda

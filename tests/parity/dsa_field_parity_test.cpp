@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/random_math.h"
+#include "larch/dsa/field/consistency.h"
+#include "larch/dsa/field/warp.h"
+#include "larch/dsa/match/frame_scores.h"
+#include "larch/dsa/match/rigid_shift.h"
+#include "tests/parity/cuda_context.h"
+#include "tests/parity/dsa_sequences.h"
+
+namespace larch::dsa {
+namespace {
+
+using larch::test::cuda_context;
+using test::cpu_context;
+using test::moving_pattern;
+using test::name_of;
+using test::prepare;
+using test::Prepared;
+using test::Sequence;
+using test::sequences;
+
+/// Bytes of trivially copyable values without padding.
+template <class T>
+std::vector<uint8_t> bytes_of(const std::vector<T>& values) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+/// Vectors of up to two pixels that are alike but for some; some blocks are not reliable, some lie
+/// outside. In the last frame none is reliable.
+std::vector<BlockMatch> some_matches(const BlockGrid& grid, int64_t frames) {
+  std::vector<BlockMatch> all;
+  for (int64_t f = 0; f < frames; ++f) {
+    for (int32_t b = 0; b < grid.blocks(); ++b) {
+      const auto index = static_cast<uint64_t>(f * grid.blocks() + b);
+      BlockMatch match;
+      match.vector = {100000 + static_cast<int>(hash_below(1, 1, index, 30000)),
+                      -60000 + static_cast<int>(hash_below(1, 2, index, 30000)), 0};
+      if (grid.image.z > 1) match.vector.z = static_cast<int>(hash_below(1, 6, index, 90000));
+      if (hash_below(1, 3, index, 6) == 0) match.vector = match.vector * -3;
+      if (hash_below(1, 4, index, 5) == 0) match.flags |= kBlockUnreliable;
+      if (hash_below(1, 5, index, 9) == 0) match.flags |= kBlockOutside;
+      if (f + 1 == frames) match.flags |= kBlockUnreliable;
+      match.found = match.vector;
+      all.push_back(match);
+    }
+  }
+  return all;
+}
+
+std::vector<BlockGrid> grids() {
+  return {make_block_grid({500, 310, 1}, {32, 32, 1}, {32, 32, 1}),
+          make_block_grid({20, 300, 1}, {32, 32, 1}, {16, 16, 1}),
+          make_block_grid({70, 60, 50}, {16, 16, 16}, {16, 16, 16})};
+}
+
+/// The matches after replacement and the vectors of the field.
+std::vector<uint8_t> repaired(const BlockGrid& grid, const DsaConfig& config,
+                              const Context& context) {
+  constexpr int64_t kFrames = 4;
+  Buffer<BlockMatch> matches(context.device,
+                             std::span<const BlockMatch>(some_matches(grid, kFrames)));
+  replace_inconsistent(matches, grid, kFrames, config, context);
+  std::vector<uint8_t> bytes = bytes_of(matches.to_vector());
+  const auto vectors = bytes_of(field_vectors(matches, grid, kFrames, config, context).to_vector());
+  bytes.insert(bytes.end(), vectors.begin(), vectors.end());
+  return bytes;
+}
+
+TEST_CASE("inconsistent vectors are replaced alike on both devices",
+          "[dsa::replace_inconsistent][dsa::field_vectors]") {
+  for (const BlockGrid& grid : grids()) {
+    for (const Outlier rule : {Outlier::kSeed, Outlier::kMedian, Outlier::kNone}) {
+      for (const int iterations : {0, 1, 3}) {
+        DsaConfig config;
+        config.outlier = rule;
+        config.outlier_iterations = iterations;
+        config.outlier_tolerance = iterations != 3;
+        config.smooth_field = iterations == 1 ? 0 : 0.8;
+        CAPTURE(name_of(rule), iterations, grid.blocks());
+        CHECK(repaired(grid, config, cpu_context()) == repaired(grid, config, cuda_context()));
+      }
+    }
+  }
+}
+
+struct Wanted {
+  bool has_vectors = true, field = true;
+};
+
+/// All that subtract gives.
+std::vector<uint8_t> subtracted(const Sequence& s, const BlockGrid& grid, const Wanted& wanted,
+                                const DsaConfig& config, const Context& context) {
+  const Device& device = context.device;
+  const Prepared p = prepare(s, config, context);
+  const Buffer<uint16_t> mask(device, s.mask), frames(device, s.frames);
+  const SampleFrames mask_values = to_values(mask, s.size, p.table, context);
+  const SampleFrames values = to_values(frames, s.size, p.table, context);
+  const Buffer<uint8_t> region(device, s.region);
+  std::vector<Vec3i> vectors;
+  for (const BlockMatch& match : some_matches(grid, s.count())) vectors.push_back(match.vector);
+  const Buffer<Vec3i> on_device(device, vectors);
+  SubtractImages images;
+  images.mask_values = mask_values.values.data();
+  images.mask_samples = p.mask.values.data();
+  images.contrast_values = values.values.data();
+  images.contrast_samples = p.frames.values.data();
+  images.region = region.data();
+  images.size = s.size;
+  images.frames = s.count();
+  const Subtracted out = subtract(images, grid, wanted.has_vectors ? on_device.data() : nullptr,
+                                  p.table, config, {true, wanted.field}, context);
+  std::vector<uint8_t> bytes = bytes_of(out.difference.to_vector());
+  for (const auto& more : {out.validity.to_vector(), bytes_of(out.field_px.to_vector()),
+                           bytes_of(out.figures.to_vector())}) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  return bytes;
+}
+
+TEST_CASE("frames are subtracted alike on both devices", "[dsa::subtract]") {
+  for (const Sequence& s : sequences()) {
+    const BlockGrid grid = make_block_grid(s.size, {64, 64, 1}, {32, 32, 1});
+    for (const Warp warp : {Warp::kCubic, Warp::kLinear, Warp::kGain}) {
+      for (const BorderField border :
+           {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
+        DsaConfig config;
+        config.warp = warp;
+        config.border_field = border;
+        config.domain = warp == Warp::kGain ? Domain::kLinear : Domain::kAuto;
+        config.normalize = border == BorderField::kZero ? Normalize::kNone : Normalize::kMode;
+        config.vessels = border == BorderField::kLinear ? Vessels::kBright : Vessels::kDark;
+        const Wanted wanted{border != BorderField::kLinear || warp != Warp::kGain,
+                            warp != Warp::kLinear};
+        CAPTURE(s.name, name_of(warp), name_of(border));
+        CHECK(subtracted(s, grid, wanted, config, cpu_context()) ==
+              subtracted(s, grid, wanted, config, cuda_context()));
+      }
+    }
+  }
+}
+
+TEST_CASE("volumes are subtracted alike on both devices") {
+  constexpr size_t kPixels = 37 * 29;
+  Sequence volume = moving_pattern("volume", {37, 29, 1}, 12, 12);
+  volume.size.z = 6;
+  volume.mask.assign(volume.frames.begin(), volume.frames.begin() + 6 * kPixels);
+  volume.frames.erase(volume.frames.begin(), volume.frames.begin() + 6 * kPixels);
+  const BlockGrid grid = make_block_grid(volume.size, {16, 16, 4}, {16, 16, 2});
+  const DsaConfig config;
+  CHECK(subtracted(volume, grid, {}, config, cpu_context()) ==
+        subtracted(volume, grid, {}, config, cuda_context()));
+}
+
+TEST_CASE("translations of whole frames are the same on both devices",
+          "[dsa::shrink][dsa::frame_scores]") {
+  for (const Sequence& s : sequences()) {
+    for (const SubPixel subpixel : {SubPixel::kGain, SubPixel::kLinear, SubPixel::kNone}) {
+      for (const Border border : {Border::kValid, Border::kClamp}) {
+        DsaConfig config;
+        config.subpixel = subpixel;
+        config.border = border;
+        const auto shifts = [&](const Context& context) {
+          const Prepared p = prepare(s, config, context);
+          return rigid_shifts(p.mask.values.data(), p.mask_at_zero.values.data(), p.frames,
+                              p.at_zero, p.table, config, context);
+        };
+        CAPTURE(s.name, name_of(subpixel), name_of(border));
+        CHECK(shifts(cpu_context()) == shifts(cuda_context()));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace larch::dsa
