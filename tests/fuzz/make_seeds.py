@@ -415,6 +415,41 @@ def frames_seeds():
     frames('far-times.nrrd', nrrd('kinds: domain domain time', 'spacings: 1 1 1e308', 'units: "mm" "mm" "s"'), 1)
 
 
+def sequence_seeds():
+    def sequences(name, data, choice, batch=1):
+        seed('sequence', name, bytes([choice, batch]) + data)
+    cine = {'columns': 3, 'rows': 2, 'frames': 2}
+    average = element(0x28, 0x6101, 'CS', 'AVG_SUB') + element(0x28, 0x6110, 'US', us(1))
+    back = element(0x28, 0x6101, 'CS', 'REV_TID') + element(0x28, 0x6102, 'US', us(2) + us(2)) + \
+        element(0x28, 0x6114, 'FL', struct.pack('<2f', 0.5, -1)) + element(0x28, 0x6120, 'SS', us(1))
+    shutter = [(0x18, 0x1600, 'CS', 'RECTANGULAR\\CIRCULAR\\POLYGONAL'), (0x18, 0x1602, 'IS', '1'),
+               (0x18, 0x1604, 'IS', '3'), (0x18, 0x1606, 'IS', '1'), (0x18, 0x1608, 'IS', '2'),
+               (0x18, 0x1610, 'IS', '1\\2'), (0x18, 0x1612, 'IS', '4'), (0x18, 0x1620, 'IS', '1\\1\\1\\3\\2\\2')]
+    meaning = [(0x28, 0x1040, 'CS', 'LOG'), (0x28, 0x1041, 'SS', us(65535)), (0x28, 0x1090, 'CS', 'SUB'),
+               (0x28, 0x2110, 'CS', '01'), (0x8, 0x2144, 'IS', '15')]
+    sequences('masks.dcm', dicom(**cine, more=[sequence(0x28, 0x6100, average, back), *shutter, *meaning]), 0)
+    sequences('far-mask.dcm', dicom(**cine, more=[sequence(0x28, 0x6100, average.replace(b'\1\0', b'\x63\0'))]), 0)
+    sequences('times.dcm', dicom(**cine, more=[(0x18, 0x1065, 'DS', '0\\20'), (0x18, 0x1164, 'DS', '.2\\.3'),
+                                               (0x28, 9, 'AT', b'\x18\0\x65\x10')]), 0)
+    rle = struct.pack('<16I', 2, 64, 72, *[0] * 13) + b'\x05' + bytes(6) + b'\0' + b'\x05' + bytes(range(6)) + b'\0'
+    sequences('rle.dcm', dicom('1.2.840.10008.1.2.5', **cine, raw_pixels=fragments(b'', rle, rle)), 0)
+    table = struct.pack('<2I', 0, len(rle) + 16)
+    split = fragments(table, rle[:40], rle[40:], rle)
+    sequences('split.dcm', dicom('1.2.840.10008.1.2.5', **cine, raw_pixels=split), 0)
+    sequences('deflated.dcm', dicom('1.2.840.10008.1.2.1.99', **cine), 0)
+    sequences('implicit.dcm', dicom('1.2.840.10008.1.2', implicit=True, **cine), 0)
+    sequences('claimed-frames.dcm', dicom(frames=1000000), 0)
+    sequences('stack.mha', meta(), 1)
+    packed = zlib.compress(VOXELS)
+    sequences('packed.mha', meta('CompressedData = True', f'CompressedDataSize = {len(packed)}', data=packed), 1)
+    sequences('packed.nrrd', nrrd(data=gzip.compress(VOXELS, mtime=0), encoding='gzip'), 2)
+    sequences('stack.nrrd', nrrd(), 2)
+    sequences('frames.nii', nifti1(size=(3, 4, 1, 2)) + VOXELS, 3)
+    sequences('scaled.nii', nifti1(slope=0.5, inter=-3, datatype=4, bits=16, size=(3, 2, 2)) + VOXELS, 3)
+    floats = struct.pack('<24f', *range(24))
+    sequences('floats.nii', nifti1(datatype=16, bits=32) + floats, 3)
+
+
 def vectors_seeds():
     field = struct.pack('<24f', *[0.5 * v for v in range(24)])
     vector = {'datatype': 16, 'bits': 32, 'intent': 1007}
@@ -468,7 +503,7 @@ def strip_model(path):
 
 
 def main():
-    for make in (itk_seeds, frames_seeds, vectors_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds,
+    for make in (itk_seeds, frames_seeds, sequence_seeds, vectors_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds,
                  planes_seeds, grid_seeds, config_seeds, tables_seeds, status_seeds, records_seeds):
         make()
     for path in sys.argv[2:]:  # models of pbt-train

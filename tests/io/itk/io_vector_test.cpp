@@ -12,6 +12,7 @@
 #include <itkVector.h>
 
 #include "larch/io/image/frame_sequence.h"
+#include "larch/io/image/sequence_writer.h"
 #include "larch/io/image/vector_image.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/io/io_test_util.h"
@@ -266,4 +267,44 @@ TEST_CASE("sequences of other formats, with their units of time") {
   ReadOptions one;
   one.frame = 1;
   CHECK_THROWS_AS(read_frames(folder / "a.nrrd", one), UsageError);
+}
+
+namespace {
+
+/// The values that ITK reads of a file with so many axes.
+template <unsigned kAxes>
+std::vector<int16_t> values_of_itk(const std::string& path, double& spacing_of_last) {
+  register_itk();
+  const auto image = read_file_by_itk<itk::Image<int16_t, kAxes>>(path);
+  const auto pixels = image->GetLargestPossibleRegion().GetNumberOfPixels();
+  spacing_of_last = image->GetSpacing()[kAxes - 1];
+  return {image->GetBufferPointer(), image->GetBufferPointer() + pixels};
+}
+
+}  // namespace
+
+TEST_CASE("ITK reads the sequences that are written in batches") {
+  const TemporaryFolder folder;
+  SequenceHeader header;
+  header.grid.size = {5, 4, 1};
+  header.grid.spacing_mm = {0.5, 0.25, 1};
+  header.frames = 3;
+  header.times_ms = {0, 40, 80};
+  std::vector<int16_t> values(60);
+  std::iota(values.begin(), values.end(), int16_t{-20});
+  for (const std::string ending : {".mha", ".nrrd", ".nii", ".nii.gz"}) {
+    INFO(ending);
+    const std::string path = folder / ("a" + ending);
+    SequenceWriter writer(path, header);
+    writer.write(std::span<const int16_t>(values).first(20));
+    writer.write(std::span<const int16_t>(values).subspan(20));
+    writer.finish();
+    double step = 0;
+    const bool four = ending[2] == 'i';
+    CHECK((four ? values_of_itk<4>(path, step) : values_of_itk<3>(path, step)) == values);
+    CHECK(step == 40);
+    const Frames frames = read_frames(path, {}, four ? ThirdAxis::kAsInFile : ThirdAxis::kTime);
+    CHECK(frames.count() == 3);
+    CHECK(frames.times_ms == header.times_ms);
+  }
 }

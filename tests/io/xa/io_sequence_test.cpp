@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "larch/io/image/frame_sequence.h"
@@ -231,5 +232,98 @@ TEST_CASE("compressed files: damage is found, earlier frames are read again", "[
       reader.read(frame, 1, one);
       CHECK(one == counted(12, 12 * frame));
     }
+  }
+}
+
+namespace {
+
+/// Whether `action` succeeds in a process that may take `bytes` more than this one has.
+template <class F>
+bool fits_into(int64_t bytes, F&& action) {
+  std::ifstream in("/proc/self/statm");
+  int64_t pages = 0;
+  in >> pages;
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto most = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + bytes);
+    const rlimit limit{most, most};
+    setrlimit(RLIMIT_AS, &limit);
+    bool done = false;
+    try {
+      done = action();
+    } catch (...) {
+    }
+    _exit(done ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+constexpr int kSide = 1024, kMany = 2000;
+constexpr int64_t kFrameBytes = int64_t{2} * kSide * kSide, kBound = 128 << 20;
+
+/// A DICOM file of 4 GB, most of it a hole: frames 2 to 1999 are 0.
+std::string long_cine(const TemporaryFolder& folder) {
+  MadeSlice made = made_cine("", kMany);
+  made.columns = made.rows = kSide;
+  made.bits_stored = 16;
+  made.raw_pixels = "xx";
+  std::string bytes = made_dicom(made);
+  bytes.resize(bytes.size() - 6);  // length and pixels
+  const auto all = static_cast<uint32_t>(kMany * kFrameBytes);
+  bytes += dicom_number(all, 4);
+  std::string path = folder / "long.dcm";
+  write_file(path, bytes);
+  fs::resize_file(path, bytes.size() + all);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(bytes.size() + all - 2));
+  file.write("\7\3", 2);
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("2000 frames of 1024 x 1024 pixels are read in the memory of a batch", "[io]") {
+  const TemporaryFolder folder;
+  const std::string path = long_cine(folder);
+  const auto reads = [](const std::string& name, int frames) {
+    return [=] {
+      SequenceReader reader(name);
+      constexpr int64_t kBatch = 8;
+      std::vector<uint16_t> batch(static_cast<size_t>(kBatch * reader.frame_pixels()));
+      for (const int64_t first : {int64_t{0}, int64_t{frames / 2}, frames - kBatch}) {
+        reader.read(first, kBatch, batch);
+      }
+      return reader.about().frames == frames && batch.back() == 0x307;
+    };
+  };
+  CHECK(fits_into(kBound, reads(path, kMany)));
+  CHECK_FALSE(fits_into(kBound / 8, reads(path, kMany)));  // the limit is one
+  // Some of them as a MetaImage, whose values are looked at once before.
+  const std::string header =
+      "ObjectType = Image\nNDims = 3\nDimSize = 1024 1024 500\n"
+      "ElementType = MET_USHORT\nHeaderSize = -1\n"
+      "ElementDataFile = long.dcm\n";
+  write_file(folder / "long.mhd", header);
+  CHECK(fits_into(kBound, reads(folder / "long.mhd", kMany / 4)));
+}
+
+TEST_CASE("2000 frames are written in the memory of a batch", "[io]") {
+  // Of small frames: the bytes of all would not fit, and a compressed file has buffers of its own.
+  SequenceHeader header;
+  header.grid.size = {256, 256, 1};
+  header.frames = kMany;
+  header.xa = XaHeader{};
+  const std::vector<int16_t> batch(size_t{100} * 256 * 256, -3);
+  for (const std::string ending : {".dcm", ".mha", ".nrrd"}) {
+    INFO(ending);
+    const TemporaryFolder folder;
+    CHECK(fits_into(kBound / 2, [&] {
+      SequenceWriter writer(folder / ("long" + ending), header);
+      for (int i = 0; i < kMany / 100; ++i) writer.write(std::span<const int16_t>(batch));
+      writer.finish();
+      return fs::file_size(folder / ("long" + ending)) > uintmax_t{kMany} * 2 * 256 * 256;
+    }));
   }
 }

@@ -100,7 +100,7 @@ VoxelPlace find_voxels(const std::string& path, const ReadOptions& options) {
   if (is_file(path) && (ending == ".mha" || ending == ".mhd")) return place_in_meta(path);
   if (is_file(path) && nifti) return place_in_nifti(path);
   if (is_file(path) && nrrd && place_in_nrrd(path, place)) return place;
-  ReadOptions quiet = options;  // the warnings are given below
+  ReadOptions quiet = options;  // the warnings are for Angiogram
   quiet.warn = nullptr;
   Selection all;
   all.all_frames = true;
@@ -202,23 +202,24 @@ struct Range {
 };
 
 template <class S>
-void widen(std::span<const std::byte> bytes, Range& range) {
-  S value{};
-  for (size_t i = 0; i + sizeof value <= bytes.size(); i += sizeof value) {
-    std::memcpy(&value, &bytes[i], sizeof value);
-    const auto wide = static_cast<double>(value);
-    if constexpr (std::is_floating_point_v<S>) range.is_whole &= wide == std::floor(wide);
-    range.least = std::min(range.least, wide);
-    range.most = std::max(range.most, wide);
+void widen(const std::vector<std::byte>& bytes, Range& range) {
+  const auto* values = reinterpret_cast<const S*>(bytes.data());
+  const size_t count = bytes.size() / sizeof(S);
+  S least = values[0], most = values[0];
+  for (size_t i = 0; i < count; ++i) {
+    if constexpr (std::is_floating_point_v<S>) range.is_whole &= values[i] == std::floor(values[i]);
+    least = std::min(least, values[i]);
+    most = std::max(most, values[i]);
   }
+  range.least = std::min(range.least, static_cast<double>(least));
+  range.most = std::max(range.most, static_cast<double>(most));
 }
 
 template <class S>
-void shift_to_pixels(std::span<const std::byte> bytes, int32_t least, std::span<uint16_t> to) {
-  S value{};
+void shift_to_pixels(const std::vector<std::byte>& bytes, int32_t least, std::span<uint16_t> to) {
+  const auto* values = reinterpret_cast<const S*>(bytes.data());
   for (size_t i = 0; i < to.size(); ++i) {
-    std::memcpy(&value, &bytes[i * sizeof value], sizeof value);
-    to[i] = static_cast<uint16_t>(static_cast<int64_t>(value) - least);
+    to[i] = static_cast<uint16_t>(static_cast<int32_t>(values[i]) - least);
   }
 }
 
@@ -255,10 +256,8 @@ class FileFrames : public FrameSource {
       const Doubt& doubt = *place.header.doubt;
       require_allowed(options, doubt.what_for, doubt.what, doubt.taken);
     }
-    for (const std::string& warning : place.header.warnings) {
-      if (options.warn) options.warn(warning);
-    }
     about.path = path;
+    about.warnings = place.header.warnings;
     component_ = place.header.component;
     if (place.header.colour || place.header.channels != 1) {
       bad(path, place.header.colour

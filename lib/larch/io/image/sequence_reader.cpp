@@ -15,9 +15,6 @@ SequenceReader::SequenceReader(const std::string& path, const ReadOptions& optio
   }
   source_ = io::goes_to_dicom(path) ? io::open_dicom_frames(path, options)
                                     : io::open_file_frames(path, options);
-  for (const std::string& warning : about().warnings) {
-    if (options.warn) options.warn(warning);
-  }
 }
 SequenceReader::~SequenceReader() = default;
 SequenceReader::SequenceReader(SequenceReader&&) noexcept = default;

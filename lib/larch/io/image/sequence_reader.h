@@ -26,9 +26,10 @@ class FrameSource;
 /// Values must be whole and fit 16 bits, of one kind for all (from -32768 or from 0); grey alone.
 class SequenceReader {
  public:
-  /// Reads the header; of formats other than DICOM that have more than 8 bits also all values once,
-  /// for Angiogram::bits. Throws InputError: not an image, damaged, truncated, colours, a volume
-  /// (DICOM frames at places of their own; four axes with several slices), more than 16 bits.
+  /// Reads the header, whose warnings are in about().warnings; of formats other than DICOM that
+  /// have more than 8 bits also all values once, for Angiogram::bits. Throws InputError: not an
+  /// image, damaged, truncated, colours, a volume (DICOM frames at places of their own; four axes
+  /// with several slices), more than 16 bits.
   explicit SequenceReader(const std::string& path, const ReadOptions& options = {});
   ~SequenceReader();
   SequenceReader(SequenceReader&&) noexcept;

@@ -28,7 +28,10 @@ class DicomFrames : public FrameSource {
   DicomFrames(const std::string& path, const ReadOptions& options)
       : options_(options), file_(read_dicom_head(path)), object_(describe_dicom(file_)) {
     about = describe_angiogram(file_, object_);
-    if (!file_.place) return;
+    if (!file_.place) {
+      if (file_.data.find(kPixelData) == nullptr) bad_dicom(path, "it has no pixel data");
+      return;
+    }
     in_.open(path, std::ios::binary);
     if (file_.place->is_encapsulated) {
       find_frames();

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// The table of sequences of apps/reading-images.md: every message that it promises is given, for a
+// file made here, and is in the page.
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "tests/io/xa/xa_test_util.h"
+
+using namespace larch;
+using namespace larch::test;
+
+namespace {
+
+struct Row {
+  std::string message, name, bytes;
+};
+
+std::string mha(const std::string& type, const std::string& sizes, const std::string& voxels,
+                const std::string& more = "") {
+  const auto axes = std::count(sizes.begin(), sizes.end(), ' ') + 1;
+  return "ObjectType = Image\nNDims = " + std::to_string(axes) + "\nDimSize = " + sizes +
+         "\nElementType = " + type + "\n" + more + "ElementDataFile = LOCAL\n" + voxels;
+}
+
+std::vector<Row> refused_rows() {
+  MadeSlice colours = made_cine();
+  colours.photometric = "RGB";
+  colours.samples = 3;
+  colours.bits_allocated = colours.bits_stored = 8;
+  colours.raw_pixels = std::string(180, 'x');
+  MadeSlice wide = made_cine();
+  wide.bits_allocated = 32;
+  wide.raw_pixels = std::string(240, '\0');
+  std::string places;
+  for (int i = 0; i < 5; ++i) {
+    const std::string position = dicom_element(0x20, 0x32, "DS", "0\\0\\" + std::to_string(i));
+    const std::string item = dicom_sequence(0x20, 0x9113, {position});
+    places +=
+        dicom_number(0xe000fffe, 4) + dicom_number(static_cast<uint32_t>(item.size()), 4) + item;
+  }
+  const std::string axes = dicom_element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0");
+  const MadeSlice volume =
+      made_cine(dicom_sequence(0x5200, 0x9229, {dicom_sequence(0x20, 0x9116, {axes})}) +
+                dicom_element(0x5200, 0x9230, "SQ", places));
+  std::string shutter = made_dicom(made_cine());
+  shutter.insert(shutter.find(dicom_element(0x20, 0x0d, "UI", "1.2.3")),
+                 dicom_element(0x18, 0x1600, "CS", "RECTANGULAR"));
+  const std::string whole = made_dicom(made_cine());
+  return {{"pictures are needed here; write the slices of one place", "a.mha",
+           mha("MET_UCHAR", "2 1 2 2", "12345678")},
+          {"so that they are a volume and no sequence", "a.dcm", made_dicom(volume)},
+          {"components per pixel, and one is needed here", "a.mha",
+           mha("MET_UCHAR", "2 1 1", "1234", "ElementNumberOfChannels = 2\n")},
+          {"and grey ones are needed here", "a.dcm", made_dicom(colours)},
+          {"bits, and 8 or 16 are needed here", "a.dcm", made_dicom(wide)},
+          {"not whole numbers, and whole numbers of 16 bits are needed here", "a.mha",
+           mha("MET_FLOAT", "1 1 1", fl({0.5F}))},
+          {"beyond 16 bits, and whole numbers of 16 bits are needed here", "a.mha",
+           mha("MET_FLOAT", "1 1 1", fl({65536}))},
+          {"which its shape needs", "a.dcm", shutter},
+          {"the pixel data are truncated", "a.dcm", whole.substr(0, whole.size() - 2)}};
+}
+
+std::set<std::string> promised() {
+  const char* source = std::getenv("LARCH_SOURCE_DIR");
+  std::istringstream page(
+      read_file(std::string(source != nullptr ? source : ".") + "/apps/reading-images.md"));
+  std::set<std::string> messages;
+  bool here = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) here = line == "## Sequences";
+    const size_t end = line.rfind("` |"), begin = line.rfind('`', end - 1);
+    if (!here || end == std::string::npos || end + 3 != line.size()) continue;
+    messages.insert(line.substr(begin + 1, end - begin - 1));
+  }
+  return messages;
+}
+
+}  // namespace
+
+TEST_CASE("every message about sequences is given, and no other is promised", "[io]") {
+  const TemporaryFolder folder;
+  std::set<std::string> given;
+  for (const Row& row : refused_rows()) {
+    INFO(row.message);
+    write_file(folder / row.name, row.bytes);
+    CHECK_THAT(message_of<InputError>([&] { SequenceReader reader(folder / row.name); }),
+               Catch::Contains(row.message));
+    given.insert(row.message);
+  }
+  const std::string in_folder = "a folder; give the file that holds the sequence";
+  CHECK_THAT(message_of<InputError>([&] { SequenceReader reader(folder.path.string()); }),
+             Catch::Contains(in_folder));
+  given.insert(in_folder);
+  const std::string masks = "of its MaskSubtractionSequence contradicts the file";
+  SequenceReader reader(
+      save(folder, made_cine(mask_sequence({dicom_element(0x28, 0x6101, "CS", "AVG_SUB")}))));
+  CHECK_THAT(reader.about().mask_problem, Catch::Contains(masks));
+  given.insert(masks);
+  CHECK(given == promised());
+}
