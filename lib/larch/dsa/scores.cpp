@@ -1,0 +1,281 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/dsa/scores.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/dsa/image_agreement.h"
+
+namespace larch::dsa {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+/// Vessels are more than so many standard deviations, estimated from the MAD, from the background,
+constexpr double kVesselDeviations = 4;
+constexpr double kDeviationOfMad = 1.4826;
+/// and pixels up to so far from them are not background. What is around them ends at kRing.
+constexpr int kVesselMargin = 3, kRing = 8;
+/// Fewer pixels are no vessel.
+constexpr int64_t kLeastVessel = 20;
+/// The steepest pixels of the mask: one in so many.
+constexpr int64_t kEdgeShare = 20;
+
+int64_t pixels_of(const Vec3i& size) {
+  return static_cast<int64_t>(size.x) * size.y * size.z;
+}
+
+struct Median {
+  double median = 0, mad = 0;
+};
+
+/// Of the values where `counts` is not 0; NaN where there is none.
+Median median_of(std::span<const int16_t> values, std::span<const uint8_t> counts) {
+  std::vector<uint32_t> histogram(65536, 0);
+  int64_t total = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (counts[i] == 0) continue;
+    ++histogram[static_cast<size_t>(values[i] + 32768)];
+    ++total;
+  }
+  if (total == 0) return {kNothing, kNothing};
+  const int64_t wanted = (total + 1) / 2;
+  int32_t median = 0, deviation = 0;
+  for (int64_t below = histogram[0]; below < wanted;) {
+    below += histogram[static_cast<size_t>(++median)];
+  }
+  int64_t within = histogram[static_cast<size_t>(median)];
+  while (within < wanted) {
+    ++deviation;
+    if (median >= deviation) within += histogram[static_cast<size_t>(median - deviation)];
+    if (median + deviation < 65536) within += histogram[static_cast<size_t>(median + deviation)];
+  }
+  return {median - 32768.0, static_cast<double>(deviation)};
+}
+
+/// The images of one frame: uncorrected, shifted, corrected.
+using Images = std::array<std::span<const int16_t>, 3>;
+
+/// What is vessel and what is background in a frame, the same for all of its images.
+struct Parts {
+  std::vector<uint8_t> background{};  ///< valid, away from vessels
+  std::vector<uint8_t> vessel{};      ///< in all images
+  std::vector<uint8_t> ring{};        ///< background around vessels
+  int64_t counted = 0, left_out = 0;
+};
+
+Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Vec3i& size,
+               Vessels vessels) {
+  const size_t pixels = validity.size();
+  const int direction = vessels == Vessels::kBright ? 1 : -1;
+  std::vector<uint8_t> valid(pixels), any(pixels, 0);
+  Parts parts;
+  for (size_t i = 0; i < pixels; ++i) {
+    valid[i] = validity[i] == static_cast<uint8_t>(Validity::kValid) ? 1 : 0;
+  }
+  parts.vessel = valid;
+  for (const auto& image : images) {
+    const Median median = median_of(image, valid);
+    const double far = kVesselDeviations * kDeviationOfMad * std::max(median.mad, 0.5);
+    for (size_t i = 0; i < pixels; ++i) {
+      const double d = image[i] - median.median;
+      if (std::fabs(d) > far) any[i] = valid[i];
+      if (!(direction * d > far)) parts.vessel[i] = 0;
+    }
+  }
+  const auto around = dilated(any, size, kVesselMargin);
+  parts.ring = dilated(parts.vessel, size, kRing);
+  parts.background.resize(pixels);
+  for (size_t i = 0; i < pixels; ++i) {
+    parts.background[i] = valid[i] != 0 && around[i] == 0 ? 1 : 0;
+    parts.ring[i] &= parts.background[i];
+    parts.counted += valid[i];
+    parts.left_out += valid[i] != 0 && around[i] != 0 ? 1 : 0;
+  }
+  return parts;
+}
+
+/// Mean and standard deviation of the values where `counts` is not 0.
+struct Mean {
+  int64_t count = 0;
+  double mean = 0, deviation = 0;
+};
+Mean mean_of(std::span<const int16_t> values, std::span<const uint8_t> counts) {
+  int64_t n = 0, sum = 0, squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (counts[i] == 0) continue;
+    ++n;
+    sum += values[i];
+    squares += int64_t{values[i]} * values[i];
+  }
+  if (n == 0) return {0, kNothing, kNothing};
+  const double mean = static_cast<double>(sum) / static_cast<double>(n);
+  const double square = static_cast<double>(squares) / static_cast<double>(n);
+  return {n, mean, std::sqrt(std::max(0.0, square - mean * mean))};
+}
+
+double edge_index(std::span<const int16_t> image, double median,
+                  std::span<const uint8_t> background, std::span<const uint8_t> edges) {
+  std::array<double, 2> sums{};
+  std::array<int64_t, 2> counts{};
+  for (size_t i = 0; i < image.size(); ++i) {
+    if (background[i] == 0) continue;
+    sums[edges[i]] += std::fabs(image[i] - median);
+    ++counts[edges[i]];
+  }
+  if (counts[0] == 0 || counts[1] == 0 || sums[0] <= 0) return kNothing;
+  return (sums[1] / static_cast<double>(counts[1])) / (sums[0] / static_cast<double>(counts[0]));
+}
+
+void score_image(std::span<const int16_t> image, const Parts& parts, std::span<const uint8_t> edges,
+                 ImageScores& out) {
+  const Median median = median_of(image, parts.background);
+  const Mean background = mean_of(image, parts.background);
+  out.mad = median.mad;
+  out.rms = std::hypot(background.deviation, background.mean - median.median);
+  out.edge_index = edge_index(image, median.median, parts.background, edges);
+  const Mean vessel = mean_of(image, parts.vessel), ring = mean_of(image, parts.ring);
+  const bool can_tell =
+      vessel.count >= kLeastVessel && ring.count >= kLeastVessel && ring.deviation > 0;
+  out.vessel_cnr = can_tell ? std::fabs(vessel.mean - ring.mean) / ring.deviation : kNothing;
+}
+
+/// 16 times the squared slope of a mask, each axis smoothed across by 1 2 1 (and by itself).
+int64_t steepness(std::span<const uint16_t> values, const Vec3i& size, const Vec3i& at) {
+  int64_t sum = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (size[axis] == 1) continue;
+    int64_t slope = 0;
+    for (int k = -1; k <= 1; ++k) {
+      for (int j = -1; j <= 1; ++j) {
+        for (int i = -1; i <= 1; ++i) {
+          const Vec3i d{i, j, k};
+          int64_t weight = d[axis];
+          Vec3i to = at + d;
+          for (int a = 0; a < 3; ++a) {
+            if (a != axis) weight *= d[a] == 0 ? 2 : 1;
+            to[a] = std::clamp(to[a], 0, size[a] - 1);
+          }
+          const int64_t row = static_cast<int64_t>(to.z) * size.y + to.y;
+          slope += weight * values[static_cast<size_t>(row * size.x + to.x)];
+        }
+      }
+    }
+    sum += slope * slope;
+  }
+  return sum;
+}
+
+std::vector<uint8_t> steepest_pixels(const SequenceMask& mask, const Context& context) {
+  const Vec3i& size = mask.size;
+  const std::span<const uint16_t> values(mask.values.data(), mask.values.size());
+  std::vector<int64_t> slopes(values.size());
+  const int64_t rows = static_cast<int64_t>(size.y) * size.z;
+  parallel_for(context.threads, rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row / size.y)};
+      for (at.x = 0; at.x < size.x; ++at.x) {
+        slopes[static_cast<size_t>(row * size.x + at.x)] = steepness(values, size, at);
+      }
+    }
+  });
+  // Where the mask does not count (collimator, saturation) and beside it no edge is looked for.
+  std::vector<uint8_t> missing(values.size());
+  std::vector<int64_t> counted;
+  const uint16_t* samples = mask.samples.data();
+  for (size_t i = 0; i < missing.size(); ++i) missing[i] = samples[i] == kNoSample ? 1 : 0;
+  missing = dilated(missing, size, 2);
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (missing[i] == 0) counted.push_back(slopes[i]);
+  }
+  std::vector<uint8_t> edges(values.size(), 0);
+  if (counted.empty()) return edges;
+  const auto steep = counted.end() - 1 - static_cast<std::ptrdiff_t>(counted.size() / kEdgeShare);
+  std::nth_element(counted.begin(), steep, counted.end());
+  for (size_t i = 0; i < edges.size(); ++i) {
+    edges[i] = missing[i] == 0 && slopes[i] > *steep ? 1 : 0;
+  }
+  return edges;
+}
+
+void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t frame,
+                 Vessels vessels, FrameScores& out) {
+  const auto pixels = static_cast<size_t>(pixels_of(basis.mask.size));
+  const auto of_frame = [&](const auto& all) {
+    return std::span(all).subspan(frame * pixels, pixels);
+  };
+  const Images images{of_frame(frames.uncorrected), of_frame(frames.shifted),
+                      of_frame(frames.difference)};
+  const Parts parts = parts_of(images, of_frame(frames.validity), basis.mask.size, vessels);
+  out.counted_pixels = parts.counted;
+  out.vessel_pixels = parts.left_out;
+  score_image(images[0], parts, basis.edges, out.uncorrected);
+  score_image(images[1], parts, basis.edges, out.shifted);
+  score_image(images[2], parts, basis.edges, out.corrected);
+}
+
+}  // namespace
+
+std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius) {
+  std::vector<uint8_t> out(labels.begin(), labels.end());
+  int64_t stride = 1;
+  std::vector<uint8_t> line;
+  for (int axis = 0; axis < 3; ++axis) {
+    const int32_t n = size[axis];
+    line.resize(static_cast<size_t>(n));
+    for (int64_t i = 0; n > 1 && i < pixels_of(size); ++i) {
+      if (i / stride % n != 0) continue;  // not the first pixel of a line
+      int32_t last = -radius - 1;         // pixel that was set
+      for (int32_t x = 0; x < n; ++x) {
+        if (out[static_cast<size_t>(i + x * stride)] != 0) last = x;
+        line[static_cast<size_t>(x)] = x - last <= radius ? 1 : 0;
+      }
+      last = n + radius;
+      for (int32_t x = n - 1; x >= 0; --x) {
+        uint8_t& here = out[static_cast<size_t>(i + x * stride)];
+        if (here != 0) last = x;
+        here = line[static_cast<size_t>(x)] != 0 || last - x <= radius ? 1 : 0;
+      }
+    }
+    stride *= n;
+  }
+  return out;
+}
+
+ScoreBasis make_score_basis(const MaskInput& input, const DsaConfig& config,
+                            const Context& context) {
+  Context host = context;
+  host.device = Device::cpu();
+  DsaConfig same_noise = config;
+  same_noise.subpixel = SubPixel::kGain;
+  ScoreBasis basis;
+  basis.mask = make_mask(input, same_noise, host);
+  basis.edges = steepest_pixels(basis.mask, host);
+  return basis;
+}
+
+std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,
+                                      const SubtractedFrames& frames, const DsaConfig& config,
+                                      const Context& context) {
+  const size_t pixels = frames.difference.size();
+  if (stored.size() != pixels || frames.shifted.size() != pixels ||
+      frames.uncorrected.size() != pixels) {
+    throw UsageError("scores need the uncorrected and the shifted frames as well");
+  }
+  std::vector<FrameScores> scores(frames.figures.size());
+  add_agreement(basis, stored, frames, config, context, scores);
+  const auto count = static_cast<int64_t>(scores.size());
+  parallel_for(context.threads, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t f = begin; f < end; ++f) {
+      const auto frame = static_cast<size_t>(f);
+      score_frame(basis, frames, frame, config.vessels, scores[frame]);
+    }
+  });
+  return scores;
+}
+
+}  // namespace larch::dsa

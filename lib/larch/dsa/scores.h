@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "larch/dsa/sequence.h"
+
+// How well frames were corrected, beside what plain subtraction and one translation per frame
+// achieve. On the host.
+namespace larch::dsa {
+
+/// Figures of one subtracted frame. NaN where there is nothing to measure.
+struct ImageScores {
+  double ehd = 0;         ///< energy of the histogram of differences, US 2008/0037845, equation 3
+  double entropy = 0;     ///< its entropy in nepers, equation 1
+  double rms = 0;         ///< grey values, about the median, of pixels away from vessels
+  double mad = 0;         ///< median absolute deviation of the same pixels
+  double edge_index = 0;  ///< mean |S| at the mask's edges over that elsewhere, away from vessels
+  double vessel_cnr = 0;  ///< |mean of vessels - mean around them| / standard deviation there
+};
+
+struct FrameScores {
+  ImageScores uncorrected{}, shifted{}, corrected{};
+  int64_t counted_pixels = 0;  ///< that are valid in the corrected frame
+  int64_t vessel_pixels = 0;   ///< of these: vessels and what lies within 3 pixels
+};
+
+/// What the frames of a sequence are scored against; made once.
+struct ScoreBasis {
+  SequenceMask mask{};           ///< on the host
+  std::vector<uint8_t> edges{};  ///< 1 at the twentieth of pixels where the mask is steepest
+};
+ScoreBasis make_score_basis(const MaskInput& input, const DsaConfig& config,
+                            const Context& context);
+
+/// Scores of frames, by frame. `stored`: as they were subtracted; `frames`: with shifted and
+/// uncorrected. Throws UsageError without these.
+///
+/// All three images of a frame are measured at the same pixels. For EHD and entropy that are those
+/// where contrast and mask count in each of them, whatever the configuration samples with: contrast
+/// by the taps of gain_taps() at fraction 0, the mask by those at its displacement, so that noise
+/// is the same in all. For the others they are the valid ones; vessels are left out: |S - median| >
+/// 4 times 1.4826 MAD in any of the images, and 3 pixels around. Of the vessels themselves, those
+/// that are in all three images on the side of contrast agent count for vessel_cnr, and what lies 4
+/// to 8 pixels around them is their surroundings.
+std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,
+                                      const SubtractedFrames& frames, const DsaConfig& config,
+                                      const Context& context);
+
+/// 1 within `radius` pixels of a pixel that is not 0 along each axis.
+std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius);
+
+}  // namespace larch::dsa

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/core/random_math.h"
+#include "larch/dsa/scores.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::dsa;
+
+constexpr int32_t kSide = 192;
+
+double noise(uint64_t stream, int64_t i) {
+  double sum = 0;
+  for (uint64_t k = 0; k < 12; ++k) sum += hash_unit(77, 100 * stream + k, i);
+  return sum - 6;
+}
+
+/// Grey values of a body with bars, `motion` pixels further to the left.
+double body(double x, double y, double motion) {
+  return 2000 + 300 * std::sin(y / 11) + 150 * std::tanh(2 * std::sin((x + motion) / 9));
+}
+
+/// A frame of 12 bits that holds logarithms.
+std::vector<uint16_t> frame_of(uint64_t stream, double motion, bool has_vessel) {
+  std::vector<uint16_t> out;
+  for (int32_t y = 0; y < kSide; ++y) {
+    for (int32_t x = 0; x < kSide; ++x) {
+      const bool in_vessel = has_vessel && x >= 90 && x < 102;
+      const double v =
+          body(x, y, motion) + (in_vessel ? 200 : 0) + 10 * noise(stream, int64_t{y} * kSide + x);
+      out.push_back(static_cast<uint16_t>(std::lround(v)));
+    }
+  }
+  return out;
+}
+
+struct Scored {
+  std::vector<FrameScores> scores{};
+  SubtractedFrames frames{};
+};
+Scored score(double motion, bool has_vessel, const DsaConfig& config = {}, int threads = 1) {
+  const auto mask = frame_of(1, 0, false), contrast = frame_of(2, motion, has_vessel);
+  Context context;
+  context.threads = threads;
+  const MaskInput input{
+      {kSide, kSide, 1}, {mask}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
+  std::vector<Vec3i> previous;
+  Scored out;
+  out.frames = subtract_frames(make_mask(input, config, context), contrast, config,
+                               {false, true, true}, previous, context);
+  out.scores =
+      score_frames(make_score_basis(input, config, context), contrast, out.frames, config, context);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("without motion all columns show the noise alone") {
+  for (const bool has_vessel : {false, true}) {
+    const FrameScores s = score(0, has_vessel).scores[0];
+    for (const ImageScores* image : {&s.uncorrected, &s.shifted, &s.corrected}) {
+      // Noise of both images: 10 sqrt(2) grey values, of which cubic sampling may take some away.
+      CHECK(image->rms == Approx(14.1).epsilon(0.06));
+      CHECK(image->mad == Approx(14.1 / 1.4826).margin(1));
+      CHECK(image->edge_index == Approx(1).margin(0.05));
+    }
+    CHECK(s.corrected.ehd == Approx(s.uncorrected.ehd).epsilon(0.02));
+    CHECK(s.corrected.entropy == Approx(s.uncorrected.entropy).margin(0.02));
+    CHECK(s.vessel_pixels == Approx(has_vessel ? 18 * kSide : 0).margin(1500));
+    if (has_vessel) {
+      CHECK(s.corrected.vessel_cnr == Approx(200 / 14.1).epsilon(0.06));
+      CHECK(s.uncorrected.vessel_cnr == Approx(200 / 14.1).epsilon(0.06));
+    } else {
+      CHECK(std::isnan(s.corrected.vessel_cnr));
+    }
+  }
+}
+
+TEST_CASE("motion shows in every figure, and its correction takes it away") {
+  const FrameScores s = score(1.6, true).scores[0];
+  CHECK(s.uncorrected.rms > 1.7 * s.corrected.rms);
+  CHECK(s.corrected.rms < 17);
+  CHECK(s.shifted.rms < 17);
+  CHECK(s.uncorrected.mad > 1.5 * s.corrected.mad);
+  CHECK(s.uncorrected.ehd < 0.75 * s.corrected.ehd);
+  CHECK(s.uncorrected.entropy > 0.25 + s.corrected.entropy);
+  CHECK(s.uncorrected.edge_index > 1.1);
+  CHECK(s.corrected.edge_index < s.uncorrected.edge_index);
+  CHECK(s.corrected.vessel_cnr > 1.3 * s.uncorrected.vessel_cnr);
+}
+
+TEST_CASE("EHD of Gaussian noise is what theory says") {
+  DsaConfig config;
+  config.method = Method::kNone;
+  config.bin_width = 1;
+  const FrameScores s = score(0, false, config).scores[0];
+  // Filtering at fraction 0 halves the variance along each axis: sigma is 10 sqrt(2) / 2.
+  const double sigma = std::sqrt(50 + 1.0 / 12);
+  CHECK(s.uncorrected.ehd == Approx(1 / (2 * std::sqrt(std::numbers::pi) * sigma)).epsilon(0.02));
+  CHECK(s.uncorrected.entropy ==
+        Approx(std::log(sigma * std::sqrt(2 * std::numbers::pi * std::numbers::e))).margin(0.02));
+  CHECK(s.corrected.ehd == s.uncorrected.ehd);
+}
+
+TEST_CASE("scores are the same for any number of threads, and need all columns") {
+  const Scored one = score(1.6, true), two = score(1.6, true, {}, 3);
+  CHECK(one.scores[0].corrected.rms == two.scores[0].corrected.rms);
+  CHECK(one.scores[0].corrected.ehd == two.scores[0].corrected.ehd);
+  CHECK(one.scores[0].vessel_pixels == two.scores[0].vessel_pixels);
+  const auto mask = frame_of(1, 0, false);
+  const MaskInput input{
+      {kSide, kSide, 1}, {mask}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
+  SubtractedFrames lacking = one.frames;
+  lacking.shifted.clear();
+  const Context context;
+  CHECK_THROWS_AS(score_frames(make_score_basis(input, {}, context), mask, lacking, {}, context),
+                  UsageError);
+}
+
+TEST_CASE("nothing that can be measured gives no number") {
+  std::vector<uint16_t> black(static_cast<size_t>(kSide) * kSide, 0);
+  const Context context;
+  const MaskInput input{
+      {kSide, kSide, 1}, {black}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
+  std::vector<Vec3i> previous;
+  const SubtractedFrames out = subtract_frames(make_mask(input, {}, context), black, {},
+                                               {false, true, true}, previous, context);
+  const FrameScores s =
+      score_frames(make_score_basis(input, {}, context), black, out, {}, context)[0];
+  CHECK(s.counted_pixels == 0);
+  CHECK(std::isnan(s.corrected.rms));
+  CHECK(std::isnan(s.corrected.ehd));
+  CHECK(std::isnan(s.corrected.edge_index));
+}
+
+TEST_CASE("dilation reaches as far as it says, and not round the edges") {
+  std::vector<uint8_t> labels(20 * 10, 0);
+  labels[4 * 20 + 6] = labels[9 * 20 + 19] = 1;
+  const auto out = dilated(labels, {20, 10, 1}, 3);
+  for (int32_t y = 0; y < 10; ++y) {
+    for (int32_t x = 0; x < 20; ++x) {
+      const bool near = (std::abs(x - 6) <= 3 && std::abs(y - 4) <= 3) || (x >= 16 && y >= 6);
+      CHECK(int{out[static_cast<size_t>(y * 20 + x)]} == (near ? 1 : 0));
+    }
+  }
+}
