@@ -1,0 +1,255 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/angiography/angiography_input.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "larch/core/error.h"
+
+namespace larch::pipeline {
+namespace {
+
+/// Frames that the collimator is looked for in, evenly spread.
+constexpr int64_t kShutterFrames = 16;
+/// Pictures that are smaller have no room for a collimator.
+constexpr int32_t kLeastForShutter = 64;
+/// Grey values of 12 bits: what varies less within 15 x 15 pixels lies behind the collimator.
+constexpr double kLeastDeviation = 2;
+constexpr double kLeastDeviationOfAll = 0.5;  ///< grey values, whatever the bits
+
+/// Whether contrast agent raises the stored values: PixelIntensityRelationshipSign, or else
+/// MONOCHROME1, which shows small values white.
+bool contrast_raises(const Angiogram& about) {
+  return about.intensity_sign != 0 ? about.intensity_sign < 0 : about.is_monochrome1;
+}
+
+dsa::StoredValues stored_values(const Angiogram& about) {
+  dsa::StoredValues stored;
+  stored.bits = about.bits;
+  stored.is_inverted = contrast_raises(about);
+  if (about.intensity == PixelIntensity::kLinear) stored.holds = dsa::Domain::kLinear;
+  if (about.intensity == PixelIntensity::kLog) stored.holds = dsa::Domain::kLog;
+  return stored;
+}
+
+/// The reader's pixels begin at 0 whatever the sign of the file's.
+dsa::SampleTable table_of(const Angiogram& about, dsa::DsaConfig config, const Context& context) {
+  const dsa::StoredValues stored = stored_values(about);
+  config.dark -= about.least_stored;
+  if (stored.holds == dsa::Domain::kAuto && config.stored == dsa::Domain::kAuto) {
+    context.warn("'" + about.path +
+                 "': it is not known whether its values are linear or logarithms of the X-rays; " +
+                 (config.domain == dsa::Domain::kLog
+                      ? "they are taken as linear"
+                      : "differences are taken of the values as they are") +
+                 "; say it with --stored");
+  }
+  return dsa::make_sample_table(stored, config);
+}
+
+std::vector<int> wanted_frames(const AngiographyInput& input, int64_t count) {
+  if (!input.frames.empty()) return parse_frames(input.frames, count, "--frames");
+  std::vector<int> frames(static_cast<size_t>(count));
+  std::iota(frames.begin(), frames.end(), 0);
+  return frames;
+}
+
+std::string mask_text(const std::vector<int>& frames) {
+  std::string text;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < frames.size() && frames[last + 1] == frames[last] + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(frames[i] + 1);
+    if (last > i) text += "-" + std::to_string(frames[last] + 1);
+    i = last;
+  }
+  return text;
+}
+
+MaskPlan plan_masks(const AngiographyInput& input, SequenceReader& reader, const Context& context) {
+  const Angiogram& about = reader.about();
+  const std::vector<int> wanted = wanted_frames(input, about.frames);
+  if (!input.mask_frames.empty()) {
+    return plan_by_frames(parse_frames(input.mask_frames, about.frames, "--mask-frames"), wanted,
+                          "--mask-frames");
+  }
+  if (input.mask == MaskChoice::kAuto) {
+    const int mask = frame_before_contrast(reader, wanted, contrast_raises(about), context);
+    return plan_by_frames({mask}, wanted, "--mask auto");
+  }
+  if (input.mask == MaskChoice::kFile) {
+    MaskPlan plan = plan_by_file(about, wanted);
+    if (!plan.groups.empty()) return plan;
+    context.info("'" + about.path + "' names no mask; its first frame is taken (--mask-frames)");
+  }
+  return plan_by_frames({0}, wanted, "the first frame");
+}
+
+/// The sum of some of the frames, evenly spread, and how many these are.
+std::pair<std::vector<uint32_t>, int32_t> sum_of_frames(SequenceReader& reader) {
+  const int64_t count = reader.about().frames, taken = std::min(count, kShutterFrames);
+  std::vector<uint16_t> frame(static_cast<size_t>(reader.frame_pixels()));
+  std::vector<uint32_t> sum(frame.size());
+  for (int64_t i = 0; i < taken; ++i) {
+    reader.read(i * count / taken, 1, frame);
+    for (size_t p = 0; p < sum.size(); ++p) sum[p] += frame[p];
+  }
+  return {sum, static_cast<int32_t>(taken)};
+}
+
+/// Fills OpenAngiogram::unshuttered.
+void find_shutter(const RegionRequest& request, OpenAngiogram& open, const Context& context) {
+  const Angiogram& about = open.reader.about();
+  const Vec3i size = about.grid.size;
+  std::vector<uint8_t>& region = open.unshuttered;
+  if (request.shutter == ShutterChoice::kNone) return;
+  if (about.shutter.is_given()) {
+    size_t at = 0;
+    region = dsa::whole_region(size);
+    for (int32_t y = 0; y < size.y; ++y) {
+      for (int32_t x = 0; x < size.x; ++x, ++at) {
+        if (!about.shutter.shows(x, y)) region[at] = 0;
+      }
+    }
+    open.notes.push_back("shutter: that of the file");
+    return;
+  }
+  if (request.shutter == ShutterChoice::kFile || std::min(size.x, size.y) < kLeastForShutter) {
+    return;
+  }
+  const auto [sum, frames] = sum_of_frames(open.reader);
+  const double least = std::max(kLeastDeviationOfAll, std::ldexp(kLeastDeviation, about.bits - 12));
+  open.shutter = dsa::detect_shutter(sum, frames, size, least);
+  if (open.shutter == dsa::Rectangle{0, 0, size.x, size.y}) return;
+  region = dsa::whole_region(size);
+  dsa::keep_rectangle(region, size, open.shutter);
+  const auto& [x, y, width, height] = open.shutter;
+  const std::string note = "shutter: found at " + std::to_string(x) + "," + std::to_string(y) +
+                           "," + std::to_string(width) + "," + std::to_string(height) +
+                           " (x,y,width,height)";
+  open.notes.push_back(note);
+  context.info(note);
+}
+
+void keep_roi_file(const AngiographyInput& input, const Vec3i& size, std::vector<uint8_t>& region) {
+  if (input.region.roi.empty()) return;
+  const LabelVolume roi = read_labels(input.region.roi, label_options(input.read));
+  if (roi.grid().size != size) {
+    const Vec3i other = roi.grid().size;
+    throw InputError(
+        "'" + input.region.roi + "' is not of the frame's size: " + std::to_string(other.x) + "x" +
+        std::to_string(other.y) + "x" + std::to_string(other.z) + " pixels against " +
+        std::to_string(size.x) + "x" + std::to_string(size.y) + "x" + std::to_string(size.z));
+  }
+  std::vector<uint8_t> inside(region.size());
+  std::transform(roi.begin(), roi.end(), inside.begin(),
+                 [](int32_t label) { return static_cast<uint8_t>(label != 0); });
+  dsa::keep_common(region, inside);
+}
+
+}  // namespace
+
+void check_angiography_input(const AngiographyInput& input) {
+  if (!input.frames.empty()) parse_frames(input.frames, 0, "--frames");
+  if (!input.mask_frames.empty()) {
+    parse_frames(input.mask_frames, 0, "--mask-frames");
+    if (input.mask != MaskChoice::kFile) throw UsageError("give either --mask-frames or --mask");
+  }
+  const size_t numbers = input.region.polygon.size();
+  if (numbers % 2 != 0 || (numbers > 0 && numbers < 6)) {
+    throw UsageError("--roi-polygon takes x,y of three corners or more: x,y,x,y,x,y");
+  }
+}
+
+int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
+                          const Context& context) {
+  constexpr int32_t kMost = 65535;
+  std::vector<uint16_t> before(static_cast<size_t>(reader.frame_pixels())), frame(before.size());
+  std::vector<int64_t> histogram(2 * static_cast<size_t>(kMost) + 1);
+  int best = wanted.front(), last = 0;
+  int32_t largest = -1;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (context.stop_requested()) {
+      throw Stopped("stopped while the mask was looked for",
+                    static_cast<ExitCode>(context.stop->load()));
+    }
+    reader.read(wanted[i], 1, frame);
+    if (i > 0) {
+      std::fill(histogram.begin(), histogram.end(), 0);
+      for (size_t p = 0; p < frame.size(); ++p) {
+        const int32_t change = int32_t{frame[p]} - before[p];
+        ++histogram[static_cast<size_t>((raises ? -change : change) + kMost)];
+      }
+      const auto share = static_cast<int64_t>(frame.size()) / 100;
+      int64_t below = 0;
+      int32_t percentile = -kMost;
+      while ((below += histogram[static_cast<size_t>(percentile + kMost)]) <= share) ++percentile;
+      const int32_t jump = last - percentile;
+      // The change to the second frame has none before it to be compared with.
+      if (i > 1 && jump > largest) {
+        largest = jump;
+        best = wanted[i - 1];
+      }
+      last = percentile;
+    }
+    std::swap(before, frame);
+  }
+  context.info("mask: frame " + std::to_string(best + 1) + ", before contrast agent arrives");
+  return best;
+}
+
+OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig& config,
+                             const Context& context) {
+  SequenceReader reader(input.path, input.read);
+  const Angiogram& about = reader.about();
+  for (const std::string& warning : about.warnings) context.warn(warning);
+  if (about.frames < 2) {
+    throw InputError("'" + input.path +
+                     "' has one frame; a mask and a contrast frame are needed. Two volumes: give "
+                     "the other one with --mask-volume");
+  }
+  if (!about.modality.empty() && about.intensity != PixelIntensity::kLog) {
+    context.warn("'" + input.path +
+                 "': its Modality LUT is not applied: differences are of stored values");
+  }
+  dsa::SampleTable table = table_of(about, config, context);
+  MaskPlan plan = plan_masks(input, reader, context);
+  for (const std::string& warning : plan.warnings) context.warn(warning);
+  OpenAngiogram open{std::move(reader), std::move(plan), std::move(table), {}, {}, {}, {}};
+  std::string masks;
+  for (const MaskGroup& group : open.plan.groups) {
+    if (open.plan.groups.size() == 1) masks = " (frames " + mask_text(group.mask_frames) + ")";
+  }
+  open.notes.push_back("mask: " + open.plan.source + masks);
+  open.notes.push_back(std::string("differences: ") + (open.table.is_log ? "log" : "linear"));
+  return open;
+}
+
+void find_region(const AngiographyInput& input, OpenAngiogram& open, const Context& context) {
+  const Vec3i size = open.reader.about().grid.size;
+  std::vector<uint8_t> region = dsa::whole_region(size);
+  const RegionRequest& request = input.region;
+  if (!request.rectangle.empty()) {
+    const auto& r = request.rectangle;
+    dsa::keep_rectangle(region, size, {r[0], r[1], r[2], r[3]});
+  }
+  if (!request.polygon.empty()) {
+    std::vector<dsa::Corner> corners;
+    for (size_t i = 0; i + 1 < request.polygon.size(); i += 2) {
+      corners.push_back({request.polygon[i], request.polygon[i + 1]});
+    }
+    dsa::keep_polygon(region, size, corners);
+  }
+  keep_roi_file(input, size, region);
+  find_shutter(request, open, context);
+  if (!open.unshuttered.empty()) dsa::keep_common(region, open.unshuttered);
+  const int64_t inside = dsa::count_inside(region);
+  if (inside == 0) {
+    throw InputError("'" + input.path + "': no pixel is left inside of region and shutter");
+  }
+  if (inside < static_cast<int64_t>(region.size())) open.region = std::move(region);
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "larch/dsa/match/match.h"
+#include "larch/dsa/sequence.h"
+
+// What is told of a subtraction: grid of vectors as CSV, figures of each frame as JSON.
+namespace larch::pipeline {
+
+/// The first line of the grid: frame (as in the file, counted from 0), block (i, j, of volumes k),
+/// its centre, vector and vector before repair in pixels, similarity at the start vector and at the
+/// vector found (EHD or entropy), confidence, pixels that count, share of them beyond the bins, and
+/// status: ok, replaced (by its neighbours), unreliable (its vector is that of its neighbours too)
+/// or outside.
+std::string grid_header(bool is_volume);
+
+/// The lines of the blocks of one frame. The same numbers are the same text on every machine.
+std::string grid_rows(int frame, const dsa::BlockGrid& grid,
+                      std::span<const dsa::BlockMatch> matches, dsa::Metric metric);
+
+/// Blocks of a frame by their status; at_edge ones are among them.
+struct BlockCounts {
+  int64_t all = 0, replaced = 0, unreliable = 0, outside = 0, at_edge = 0;
+};
+BlockCounts count_blocks(std::span<const dsa::BlockMatch> matches);
+
+/// Figures of a frame that is subtracted.
+struct FrameRecord {
+  int frame = 0;  ///< in the file, counted from 0
+  BlockCounts blocks{};
+  dsa::FrameFigures figures{};
+  Vec3i shift{};      ///< rigid, Q16 pixels
+  double before = 0;  ///< mean similarity of the searched blocks at their start vectors
+  double after = 0;   ///< at the vectors that were found
+  bool has_similarity = false;
+  double rms_uncorrected = 0, rms_shifted = 0, rms_corrected = 0;  ///< outside of vessels
+};
+
+/// Fills blocks, figures, shift and similarity from the results of a frame.
+FrameRecord record_of(int frame, std::span<const dsa::BlockMatch> matches,
+                      const dsa::FrameFigures& figures, const Vec3i& shift, dsa::Metric metric);
+
+nlohmann::ordered_json to_json(const FrameRecord& record, int fraction_bits);
+
+/// The lower median; 0 of none.
+double median_of(std::vector<double> values);
+
+/// EHD, or the entropy of a histogram in natural units.
+double similarity_of(const dsa::Score& score, dsa::Metric metric);
+
+}  // namespace larch::pipeline

@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/angiography/subtract_sequence.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "larch/cases/stages.h"
+#include "larch/config/bytes.h"
+#include "larch/core/error.h"
+#include "larch/dsa/sequence.h"
+#include "larch/pipeline/angiography/sequence_outputs.h"
+
+namespace larch::pipeline {
+namespace {
+
+/// Frames of a batch at most: more of them keep no device busier.
+constexpr int kMostBatch = 64;
+/// What batches take where no promise is made.
+constexpr int64_t kUsualBytes = int64_t{1} << 30;
+/// Batches in flight: one is read, one computed, one written.
+constexpr int64_t kInFlight = 3;
+
+int64_t pixels_of(const Vec3i& size) {
+  return static_cast<int64_t>(size.x) * size.y;
+}
+
+/// Contrast frames that follow each other in the sequence of all contrast frames and have one mask.
+struct Batch {
+  size_t group = 0;
+  std::vector<int> frames{};
+};
+
+std::vector<Batch> make_batches(const MaskPlan& plan, int most) {
+  std::vector<std::pair<int, size_t>> all;
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    for (const int frame : plan.groups[g].frames) all.emplace_back(frame, g);
+  }
+  std::sort(all.begin(), all.end());
+  std::vector<Batch> batches;
+  for (const auto& [frame, group] : all) {
+    if (batches.empty() || batches.back().group != group ||
+        batches.back().frames.size() >= static_cast<size_t>(most)) {
+      batches.push_back({group, {}});
+    }
+    batches.back().frames.push_back(frame);
+  }
+  return batches;
+}
+
+/// A batch on its way.
+struct BatchData {
+  std::vector<uint16_t> mask{};    ///< frames of a new mask; empty: that of the batch before
+  std::vector<uint16_t> stored{};  ///< contrast frames
+  dsa::SubtractedFrames result{};
+};
+
+/// The stages of a sequence; each is called for the batches in their order.
+class SequenceRun {
+ public:
+  SequenceRun(const SequenceRequest& request, const dsa::DsaConfig& config, OpenAngiogram& open,
+              const std::vector<Batch>& batches, SequenceOutputs& outputs, const Context& context)
+      : config_(config),
+        open_(open),
+        batches_(batches),
+        outputs_(outputs),
+        context_(context),
+        pixels_(static_cast<size_t>(open.reader.frame_pixels())),
+        data_(batches.size()) {
+    wants_ = outputs_wants(request.files);
+    for (const Batch& batch : batches) frames_ += static_cast<int64_t>(batch.frames.size());
+  }
+
+  void run(const BatchPlan& plan) {
+    cases::Stages stages;
+    stages.need = [&](size_t) { return plan.need; };
+    stages.read = [this](size_t i) { return read(i); };
+    stages.compute = [this](size_t i) { return compute(i); };
+    stages.finish = [this](size_t i, const cases::Grow&) { return finish(i); };
+    cases::StageLimits limits;
+    limits.readers = context_.threads > 1 || context_.device.is_cuda() ? 1 : 0;
+    limits.ahead = 2;
+    limits.behind = 1;
+    limits.bytes = plan.bytes;
+    cases::run_stages(batches_.size(), stages, limits,
+                      [this] { return context_.stop_requested(); });
+    if (context_.stop_requested()) {
+      throw Stopped("stopped after " + std::to_string(done_) + " of " + std::to_string(frames_) +
+                        " frames; no output was written",
+                    static_cast<ExitCode>(context_.stop->load()));
+    }
+  }
+
+ private:
+  bool read(size_t i) {
+    const Batch& batch = batches_[i];
+    const MaskGroup& group = open_.plan.groups[batch.group];
+    auto data = std::make_unique<BatchData>();
+    if (i == 0 || batches_[i - 1].group != batch.group) {
+      data->mask = read_frames(group.mask_frames, 1);
+    }
+    data->stored = read_frames(batch.frames, group.averaging);
+    data_[i] = std::move(data);
+    return true;
+  }
+
+  /// Frames that follow each other are read at once.
+  std::vector<uint16_t> read_frames(const std::vector<int>& frames, int averaging) {
+    std::vector<uint16_t> pixels(frames.size() * pixels_);
+    const std::span all(pixels);
+    if (averaging > 1) {
+      for (size_t i = 0; i < frames.size(); ++i) {
+        read_mean(frames[i], averaging, all.subspan(i * pixels_, pixels_));
+      }
+      return pixels;
+    }
+    for (size_t i = 0; i < frames.size();) {
+      size_t count = 1;
+      while (i + count < frames.size() &&
+             frames[i + count] == frames[i] + static_cast<int>(count)) {
+        ++count;
+      }
+      open_.reader.read(frames[i], static_cast<int64_t>(count),
+                        all.subspan(i * pixels_, count * pixels_));
+      i += count;
+    }
+    return pixels;
+  }
+
+  /// The mean of some frames in stored values, rounded, halves up.
+  void read_mean(int first, int count, std::span<uint16_t> to) {
+    std::vector<uint32_t> sum(to.size());
+    for (int i = 0; i < count; ++i) {
+      open_.reader.read(first + i, 1, to);
+      for (size_t p = 0; p < to.size(); ++p) sum[p] += to[p];
+    }
+    const auto n = static_cast<uint32_t>(count);
+    for (size_t p = 0; p < to.size(); ++p) to[p] = static_cast<uint16_t>((sum[p] + n / 2) / n);
+  }
+
+  bool compute(size_t i) {
+    BatchData& data = *data_[i];
+    const Batch& batch = batches_[i];
+    context_.progress(static_cast<double>(done_) / static_cast<double>(frames_),
+                      "frame " + std::to_string(batch.frames.front() + 1));
+    if (!data.mask.empty()) make_mask(batch, data.mask);
+    data.mask = {};
+    data.result = dsa::subtract_frames(mask_, data.stored, config_, wants_, previous_, context_);
+    data.stored = {};
+    done_ += static_cast<int64_t>(batch.frames.size());
+    return true;
+  }
+
+  void make_mask(const Batch& batch, const std::vector<uint16_t>& stored) {
+    dsa::MaskInput input;
+    input.size = open_.reader.about().grid.size;
+    input.table = open_.table;
+    input.region = open_.region;
+    input.open = open_.unshuttered;
+    for (size_t at = 0; at < stored.size(); at += pixels_) {
+      input.stored.push_back(std::span(stored).subspan(at, pixels_));
+    }
+    mask_ = {};
+    mask_ = dsa::make_mask(input, config_, context_);
+    previous_.clear();
+    outputs_.begin_mask(open_.plan.groups[batch.group]);
+  }
+
+  bool finish(size_t i) {
+    if (i != written_++) throw std::logic_error("batches of a sequence came out of order");
+    outputs_.add(batches_[i].frames, data_[i]->result);
+    data_[i].reset();
+    return true;
+  }
+
+  const dsa::DsaConfig& config_;
+  OpenAngiogram& open_;
+  const std::vector<Batch>& batches_;
+  SequenceOutputs& outputs_;
+  const Context& context_;
+  const size_t pixels_;
+  dsa::SequenceWants wants_{};
+  dsa::SequenceMask mask_{};
+  std::vector<Vec3i> previous_{};
+  std::vector<std::unique_ptr<BatchData>> data_;
+  int64_t frames_ = 0, done_ = 0;
+  size_t written_ = 0;
+};
+
+}  // namespace
+
+BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& config,
+                       const Vec3i& size, int64_t frames, const Device& device) {
+  const dsa::FrameBytes work = dsa::bytes_per_frame(config, size, outputs_wants(request.files));
+  const int64_t stored = 2 * pixels_of(size);
+  const int64_t host = work.on_host + (device.is_cuda() ? 0 : work.on_device) + stored;
+  int64_t budget = request.memory_bytes;
+  if (budget == 0) {
+    budget = std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
+  }
+  BatchPlan plan;
+  const int64_t fit = std::max<int64_t>(1, budget / (host + 2 * (work.on_host + stored)));
+  plan.frames = static_cast<int>(std::min({fit, int64_t{kMostBatch}, frames}));
+  if (request.batch_frames > 0) {
+    plan.frames = static_cast<int>(std::min<int64_t>(request.batch_frames, frames));
+  }
+  plan.need.reading = plan.frames * stored;
+  plan.need.computing = plan.frames * host;
+  plan.need.finishing = plan.frames * work.on_host;
+  plan.need.resting = plan.frames * std::max(stored, work.on_host);
+  plan.bytes = plan.need.computing + (kInFlight - 1) * plan.need.resting;
+  if (request.memory_bytes > 0 && request.batch_frames == 0 && host > request.memory_bytes) {
+    throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(host) +
+                      " while it is worked on, --memory allows " +
+                      bytes_text(request.memory_bytes));
+  }
+  return plan;
+}
+
+Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& config,
+                          const Context& context) {
+  cases::give_memory_back(request.memory_bytes);
+  OpenAngiogram open = open_angiogram(request.input, config, context);
+  find_region(request.input, open, context);
+  const Angiogram& about = open.reader.about();
+  const auto frames = static_cast<int64_t>(open.plan.frames().size());
+  check_angiography_files_hold(request.files, about.grid, frames);
+  const BatchPlan plan = plan_batches(request, config, about.grid.size, frames, context.device);
+  context.info(std::to_string(frames) + " of " + std::to_string(about.frames) + " frames of " +
+               std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y) + ", " +
+               std::to_string(plan.frames) + " at a time; mask: " + open.plan.source);
+  const std::vector<Batch> batches = make_batches(open.plan, plan.frames);
+  SequenceOutputs outputs(request, config, open, context);
+  SequenceRun(request, config, open, batches, outputs, context).run(plan);
+  context.progress(1, "done");
+  return outputs.finish();
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "larch/app/outputs/outputs.h"
+#include "larch/cases/memory.h"
+#include "larch/core/context.h"
+#include "larch/dsa/dsa_config.h"
+#include "larch/pipeline/angiography/angiography_files.h"
+#include "larch/pipeline/angiography/angiography_input.h"
+
+namespace larch::pipeline {
+
+/// One sequence, before it is subtracted.
+struct SequenceRequest {
+  AngiographyInput input{};
+  AngiographyFiles files{};
+  int batch_frames = 0;      ///< frames that are worked on at a time; 0: as memory allows
+  int64_t memory_bytes = 0;  ///< of the frames in work; 0: a GiB, or half of what is free
+};
+
+/// Reads a sequence, registers its mask to every contrast frame and writes what is asked for, in
+/// batches: while one is computed the next is read and the one before written. The files are
+/// filled when this returns and get their names with the Outputs. Results do not depend on the
+/// batches, nor on device and threads. Throws InputError, UsageError, OutputError, MemoryError;
+/// Stopped when the stop flag of `context` is set.
+Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& config,
+                          const Context& context);
+
+/// Frames of a batch and the bytes that the batches in flight take on the host.
+struct BatchPlan {
+  int frames = 1;
+  cases::MemoryNeed need{};  ///< of one batch
+  int64_t bytes = 0;         ///< of all of them
+};
+/// `frame_pixels`, and what is wanted of them, decide. Throws MemoryError if one frame takes more
+/// than `memory_bytes`.
+BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& config,
+                       const Vec3i& size, int64_t frames, const Device& device);
+
+}  // namespace larch::pipeline
