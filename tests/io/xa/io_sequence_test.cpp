@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Sequences in batches: what is written comes back, however both are cut, in memory for a batch.
+#include <csignal>
 #include <fstream>
 #include <numeric>
 
@@ -299,7 +300,7 @@ TEST_CASE("2000 frames of 1024 x 1024 pixels are read in the memory of a batch",
     };
   };
   CHECK(fits_into(kBound, reads(path, kMany)));
-  CHECK_FALSE(fits_into(kBound / 8, reads(path, kMany)));  // the limit is one
+  CHECK_FALSE(fits_into(kBound / 16, reads(path, kMany)));  // the limit is one
   // Some of them as a MetaImage, whose values are looked at once before.
   const std::string header =
       "ObjectType = Image\nNDims = 3\nDimSize = 1024 1024 500\n"
@@ -325,5 +326,36 @@ TEST_CASE("2000 frames are written in the memory of a batch", "[io]") {
       writer.finish();
       return fs::file_size(folder / ("long" + ending)) > uintmax_t{kMany} * 2 * 256 * 256;
     }));
+  }
+}
+
+TEST_CASE("a disk that is full is an error of the output", "[io]") {
+  const TemporaryFolder folder;
+  SequenceHeader header;
+  header.grid.size = {256, 256, 1};
+  header.frames = 100;
+  header.xa = XaHeader{};
+  const std::vector<int16_t> batch(size_t{100} * 256 * 256, 7);
+  for (const std::string ending : {".dcm", ".mha", ".nrrd", ".nii"}) {
+    INFO(ending);
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit limit{1 << 20, 1 << 20};
+      setrlimit(RLIMIT_FSIZE, &limit);
+      signal(SIGXFSZ, SIG_IGN);
+      int code = 0;
+      try {
+        SequenceWriter writer(folder / ("full" + ending), header);
+        writer.write(std::span<const int16_t>(batch));
+        writer.finish();
+      } catch (const Error& error) {
+        code = static_cast<int>(error.code());
+      }
+      _exit(code);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == static_cast<int>(ExitCode::kOutput));
   }
 }

@@ -29,6 +29,7 @@ constexpr const char* kScalars = ".dcm .mha .nrrd .nii .nii.gz";
 constexpr const char* kVectors = ".mha .nrrd";
 /// Of a file of differences in DICOM, whose pixels have no sign.
 constexpr int32_t kDicomOffset = 32768;
+constexpr size_t kLargePicture = 1 << 16;  ///< pixels
 
 std::string number(double value) {
   std::array<char, 40> text;
@@ -151,7 +152,15 @@ class SequenceWriter::Sink {
   void count(std::span<const uint16_t> pixels, int zero) {
     if (!begun_) zero_ = zero;
     if (zero != zero_) throw UsageError("'" + path_ + "': a sequence has one kind of numbers");
-    for (const uint16_t pixel : pixels) ++counts_[pixel];
+    if (header_.xa->window) return;
+    // The window of a large picture is told by every eighth pixel. Frames are whole, so that these
+    // are the same however they are cut into batches.
+    const auto per_frame = static_cast<size_t>(header_.grid.voxels());
+    const size_t step = per_frame >= kLargePicture ? 8 : 1;
+    for (size_t frame = 0; frame < pixels.size(); frame += per_frame) {
+      const size_t end = std::min(frame + per_frame, pixels.size());
+      for (size_t i = frame; i < end; i += step) ++counts_[pixels[i]];
+    }
   }
   bool is_dicom() const { return dicom_; }
   const Grid& grid() const { return header_.grid; }
@@ -195,9 +204,8 @@ class SequenceWriter::Sink {
 
   /// The window is known when all frames are: its place in the header was kept.
   void put_window() const {
-    XaWindow window = window_of(counts_);
-    window.centre -= zero_;
-    if (header_.xa->window) window = *header_.xa->window;
+    XaWindow window = header_.xa->window ? *header_.xa->window : window_of(counts_);
+    if (!header_.xa->window) window.centre -= zero_;
     std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
     const std::string centre = io::window_text(window.centre);
     const std::string width = io::window_text(window.width);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Frames of a DICOM file, from their places in it.
+#include <bit>
 #include <fstream>
 #include <vector>
 
@@ -42,6 +43,7 @@ class DicomFrames : public FrameSource {
   }
 
   void read(int64_t first, int64_t count, std::span<uint16_t> to) override {
+    if (read_as_stored(first, count, to)) return;
     const DicomPixels pixels = decode(first, count);
     switch (pixels.component) {
       case Component::kUint8:
@@ -56,6 +58,22 @@ class DicomFrames : public FrameSource {
   }
 
  private:
+  /// Most files hold just what is wanted; false where there is more to do.
+  bool read_as_stored(int64_t first, int64_t count, std::span<uint16_t> to) {
+    const DicomPixelFormat& format = object_.format;
+    const bool plain = file_.place && !file_.place->is_encapsulated &&
+                       format.bits_allocated == 16 && format.representation == 0 &&
+                       format.high_bit == format.bits_stored - 1 && !file_.data.is_big_endian &&
+                       std::endian::native == std::endian::little;
+    if (!plain) return false;
+    const int64_t frame_bytes = 2 * about.grid.voxels();
+    read_piece({file_.place->native.offset + first * frame_bytes, count * frame_bytes},
+               reinterpret_cast<char*>(to.data()));
+    uint32_t beyond = 0;
+    for (const uint16_t pixel : to) beyond |= pixel;
+    return beyond >> format.bits_stored == 0;
+  }
+
   [[noreturn]] void truncated() const {
     bad_dicom(about.path, "the pixel data are truncated; copy or export the file again");
   }
