@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/match/rigid_shift.h"
+#include "larch/dsa/match/sampling_math.h"
 #include "larch/phantom/angiogram.h"
 #include "tests/unit/dsa/dsa_fixtures.h"
 
@@ -195,6 +196,47 @@ TEST_CASE("every set of loops gives the same integers") {
           static_cast<std::ptrdiff_t>(counters.size()));
     counters[5] = 65025;  // a block of one difference
     CHECK(lanes.sum_of_squares(counters.data()) == 65025U * 65025U);
+  }
+}
+
+TEST_CASE("every set of loops samples the same at any place") {
+  constexpr int64_t kSide = 40, kCount = 4096;
+  Image image;
+  for (uint64_t i = 0; i < kSide * kSide; ++i) {
+    const uint64_t kind = hash_below(3, 1, i, 12);
+    image.push_back(kind == 0   ? kNoSample
+                    : kind == 1 ? kMostSample
+                                : static_cast<uint16_t>(hash_below(3, 2, i, 65535)));
+  }
+  std::vector<int32_t> x, y;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const uint32_t range = (kSide - 4) * kUnit;
+    x.push_back(static_cast<int32_t>(hash_below(4, 1, i, range)) + kUnit);
+    y.push_back(static_cast<int32_t>(hash_below(4, 2, i, range)) + kUnit);
+    if (i % 3 == 0) x.back() = x.back() / kUnit * kUnit;  // weights of 0
+    if (i % 5 == 0) y.back() = y.back() / kUnit * kUnit - 80;
+    if (i % 7 == 0) y.back() = y.back() / kUnit * kUnit + 80;
+  }
+  const Vec3i by{37, -80, 0};
+  for (const SubPixel subpixel : {SubPixel::kGain, SubPixel::kLinear, SubPixel::kNone}) {
+    const TapTable table = taps_of(subpixel);
+    std::vector<cpu::LaneTaps> taps;
+    for (const Taps& t : table.at) taps.push_back({{t.w[0], t.w[1], t.w[2], 2048}});
+    const MaskView view{image.data(), {kSide, kSide, 1}, &table, false, skips_weightless(subpixel)};
+    const cpu::WarpPart part{image.data(), kSide, taps.data(), skips_weightless(subpixel)};
+    for (const cpu::MatchLanes& lanes : cpu::all_match_lanes()) {
+      INFO(lanes.name);
+      Image got(kCount);
+      lanes.warp_row(part, by, x.data(), y.data(), kCount, got.data());
+      size_t wrong = 0, missing = 0;
+      for (size_t i = 0; i < kCount; ++i) {
+        wrong += got[i] != mask_sample(view, x[i] + by.x, y[i] + by.y) ? 1 : 0;
+        missing += got[i] == kNoSample ? 1 : 0;
+      }
+      CHECK(wrong == 0);
+      CHECK(missing > 100);
+      CHECK(missing < 3000);
+    }
   }
 }
 

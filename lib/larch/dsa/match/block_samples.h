@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "larch/dsa/field/field_math.h"
+#include "larch/dsa/match/base_samples.h"
+#include "larch/dsa/match/image_part.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/match_lanes.h"
 
@@ -32,28 +34,19 @@ class BlockSamples {
   /// Contrast pixels that count.
   uint32_t counted() const { return counted_; }
   /// The base field at the block's centre, Q16; 0 without one.
-  Vec3i base_at_centre() const { return base_at_centre_; }
+  Vec3i base_at_centre() const { return base_ ? base_->at_centre() : Vec3i{}; }
 
   /// The mask at a displacement in units of 1/kUnit pixel, which adds to the base field; valid
   /// until the next call.
   MaskRows mask_at(const Vec3i& units);
 
  private:
-  /// A part of an image around the block: displacement (x, y) begins at at(x, y).
-  struct Part {
-    const uint16_t* origin = nullptr;
-    int64_t stride = 0;
-    std::vector<uint16_t> copy{};
-    bool is_made = false;
-    const uint16_t* at(int32_t x, int32_t y) const { return origin + y * stride + x; }
-  };
-
   void copy_contrast(int64_t frame);
-  const Part& part_of(const uint16_t* image, Part& part);
+  /// The part of an image that displacements reach: (reach_, reach_) is the block's first pixel at
+  /// the middle of the window.
+  const ImagePart& part_of(const uint16_t* image, ImagePart& part, bool& is_taken);
   const uint16_t* filtered_row(int32_t x_units, int32_t y);
   MaskRows between_pixels(const Vec3i& units);
-  void find_base(int64_t frame, int32_t block);
-  MaskRows over_base(const Vec3i& units);
 
   const MatchJob& job_;
   const TapTable taps_;
@@ -64,15 +57,15 @@ class BlockSamples {
   Vec3i start_{}, centre_{};
   uint32_t counted_ = 0;
   std::vector<uint16_t> contrast_;
-  Part at_zero_{}, unfiltered_{};
+  ImagePart at_zero_{}, unfiltered_{};
+  bool has_at_zero_ = false, has_unfiltered_ = false;
   // Rows of the mask filtered along x at one displacement, from block row -reach_ on, and which of
   // them are.
   int32_t filtered_units_ = 0;
   std::vector<uint16_t> filtered_{};
   std::vector<bool> is_filtered_{};
   std::vector<uint16_t> sampled_;
-  Vec3i base_at_centre_{};
-  std::vector<Vec3i> base_{};  // by pixel of the block, units
+  std::optional<BaseSamples> base_{};
 };
 
 }  // namespace larch::dsa::cpu

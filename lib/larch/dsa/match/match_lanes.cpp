@@ -25,6 +25,27 @@ void bin_row(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask
   }
 }
 
+void warp_row(const WarpPart& part, const Vec3i& by, const int32_t* x_units, const int32_t* y_units,
+              int64_t count, uint16_t* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const Step sx = split_step(x_units[i] + by.x), sy = split_step(y_units[i] + by.y);
+    const LaneTaps& wx = part.taps[sx.fraction + kUnit / 2];
+    const LaneTaps& wy = part.taps[sy.fraction + kUnit / 2];
+    const Taps tx{{wx.w[0], wx.w[1], wx.w[2]}}, ty{{wy.w[0], wy.w[1], wy.w[2]}};
+    const auto is_read = [&](int16_t weight) { return weight != 0 || !part.skips_weightless; };
+    bool counts = true;
+    uint32_t rows[3] = {};
+    for (int j = 0; j < 3; ++j) {
+      const uint16_t* at = part.samples + (sy.pixel + j - 1) * part.stride + sx.pixel - 1;
+      for (int k = 0; k < 3; ++k) {
+        if (is_read(ty.w[j]) && is_read(tx.w[k])) counts = counts && at[k] != kNoSample;
+      }
+      rows[j] = tap_sum(tx, at[0], at[1], at[2]);
+    }
+    out[i] = counts ? tap_sum(ty, rows[0], rows[1], rows[2]) : kNoSample;
+  }
+}
+
 uint32_t sum_of_squares(uint16_t* counters) {
   uint32_t sum = 0;
   for (int64_t bin = 0; bin < kBins; ++bin) {
@@ -38,6 +59,6 @@ uint32_t sum_of_squares(uint16_t* counters) {
 
 }  // namespace
 
-const MatchLanes kPortableMatchLanes{"portable", tap_row, bin_row, sum_of_squares};
+const MatchLanes kPortableMatchLanes{"portable", tap_row, bin_row, warp_row, sum_of_squares};
 
 }  // namespace larch::dsa::cpu

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "larch/data/vec.h"
 #include "larch/dsa/match/difference_math.h"
 #include "larch/dsa/match/interpolation_math.h"
 
@@ -25,6 +26,23 @@ struct BinRule {
   Overflow overflow = Overflow::kWrap;
 };
 
+inline int64_t whole_lanes(int64_t count) {
+  return (count + kLanes - 1) / kLanes * kLanes;
+}
+
+/// Taps, and the half of a sample that rounds.
+struct LaneTaps {
+  int16_t w[4];
+};
+
+/// A part of the mask that is sampled pixel by pixel.
+struct WarpPart {
+  const uint16_t* samples;
+  int64_t stride;
+  const LaneTaps* taps;   ///< by fraction + kUnit / 2
+  bool skips_weightless;  ///< samples of weight 0 need not count
+};
+
 /// The inner loops of block matching, once for each instruction set; all give the same integers.
 struct MatchLanes {
   const char* name;
@@ -37,6 +55,11 @@ struct MatchLanes {
   /// `count`: a multiple of kLanes.
   void (*bin_row)(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask,
                   int64_t count, uint16_t* bins);
+
+  /// mask_sample at (x_units[i] + by.x, y_units[i] + by.y), positions in the part that lie, with
+  /// their taps and one sample more to the right, inside it. `count`: a multiple of kLanes.
+  void (*warp_row)(const WarpPart& part, const Vec3i& by, const int32_t* x_units,
+                   const int32_t* y_units, int64_t count, uint16_t* out);
 
   /// The sum of squares of the sums of kHistograms times kCounters counters, bins only. Sums are at
   /// most 65535 and so are all together. Sets the counters to 0.

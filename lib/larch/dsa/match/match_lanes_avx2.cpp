@@ -130,6 +130,88 @@ void bin_row(const BinRule& rule, const uint16_t* contrast, const uint16_t* mask
   }
 }
 
+/// Nearest pixels and the index of their fraction's taps, of positions of at least 0 and below
+/// 2^22.
+struct EightSteps {
+  __m256i pixel, taps;
+};
+EightSteps split_eight(const int32_t* units, int32_t by) {
+  const __m256i above =
+      _mm256_add_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(units)),
+                       _mm256_set1_epi32(by + kUnit / 2));
+  // kUnit is 64 * 5, and 52429 / 2^18 a fifth for numbers of 16 bits.
+  const __m256i fifth = _mm256_srli_epi32(
+      _mm256_mullo_epi32(_mm256_srli_epi32(above, 6), _mm256_set1_epi32(52429)), 18);
+  return {fifth, _mm256_sub_epi32(above, _mm256_mullo_epi32(fifth, _mm256_set1_epi32(kUnit)))};
+}
+
+/// The weights of eight fractions: of the first two taps, and of the third one and of rounding.
+struct EightTaps {
+  __m256i pair, last;
+};
+EightTaps load_taps(const LaneTaps* taps, __m256i index) {
+  const int* words = reinterpret_cast<const int*>(taps);
+  return {_mm256_i32gather_epi32(words, index, 8), _mm256_i32gather_epi32(words + 1, index, 8)};
+}
+/// (sum + 2048) >> 12 of pairs (before, here) and of `after` in the low half; see tap_row.
+__m256i sum_taps(const EightTaps& taps, __m256i pair, __m256i after) {
+  const __m256i low = _mm256_xor_si256(pair, _mm256_set1_epi16((short)-32768));
+  const __m256i high = _mm256_or_si256(_mm256_xor_si256(after, _mm256_set1_epi32(32768)),
+                                       _mm256_set1_epi32(1 << 16));
+  const __m256i sum =
+      _mm256_add_epi32(_mm256_madd_epi16(low, taps.pair), _mm256_madd_epi16(high, taps.last));
+  return _mm256_srli_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(1 << 27)), 12);
+}
+/// All ones in the halves of lanes whose weight is read.
+__m256i is_read(__m256i weights, __m256i all) {
+  const __m256i zero = _mm256_cmpeq_epi16(weights, _mm256_setzero_si256());
+  return _mm256_or_si256(_mm256_andnot_si256(zero, _mm256_set1_epi16(-1)), all);
+}
+/// All ones in each lane of 32 bits where a half is not 0.
+__m256i any_half(__m256i v) {
+  return _mm256_xor_si256(_mm256_cmpeq_epi32(v, _mm256_setzero_si256()), _mm256_set1_epi32(-1));
+}
+
+/// Eight samples in lanes of 32 bits, and 65535 where one is missing.
+__attribute__((always_inline)) inline __m256i warp_eight(const WarpPart& part, const Vec3i& by, const int32_t* x_units,
+                   const int32_t* y_units) {
+  const EightSteps sx = split_eight(x_units, by.x), sy = split_eight(y_units, by.y);
+  const EightTaps tx = load_taps(part.taps, sx.taps), ty = load_taps(part.taps, sy.taps);
+  const __m256i low_half = _mm256_set1_epi32(0xffff);
+  const __m256i all = _mm256_set1_epi32(part.skips_weightless ? 0 : -1);
+  const __m256i reads_pair = is_read(tx.pair, all), reads_last = is_read(tx.last, all);
+  const __m256i reads_row[3] = {
+      _mm256_srai_epi32(_mm256_slli_epi32(is_read(ty.pair, all), 16), 31),
+      _mm256_srai_epi32(is_read(ty.pair, all), 31),
+      _mm256_srai_epi32(_mm256_slli_epi32(is_read(ty.last, all), 16), 31)};
+  const __m256i stride = _mm256_set1_epi32((int)part.stride);
+  const __m256i place = _mm256_add_epi32(_mm256_mullo_epi32(sy.pixel, stride), sx.pixel);
+  __m256i none = _mm256_setzero_si256(), rows[3];
+  for (int j = 0; j < 3; ++j) {
+    const uint16_t* origin = part.samples + (j - 1) * part.stride;
+    const __m256i pair = _mm256_i32gather_epi32(reinterpret_cast<const int*>(origin - 1), place, 2);
+    const __m256i after = _mm256_and_si256(
+        _mm256_i32gather_epi32(reinterpret_cast<const int*>(origin + 1), place, 2), low_half);
+    const __m256i missing = _mm256_or_si256(
+        _mm256_and_si256(is_missing(pair), reads_pair),
+        _mm256_and_si256(_mm256_and_si256(is_missing(after), reads_last), low_half));
+    none = _mm256_or_si256(none, _mm256_and_si256(missing, reads_row[j]));
+    rows[j] = sum_taps(tx, pair, after);
+  }
+  const __m256i sum =
+      sum_taps(ty, _mm256_or_si256(rows[0], _mm256_slli_epi32(rows[1], 16)), rows[2]);
+  return _mm256_or_si256(sum, _mm256_and_si256(any_half(none), low_half));
+}
+
+void warp_row(const WarpPart& part, const Vec3i& by, const int32_t* x_units, const int32_t* y_units,
+              int64_t count, uint16_t* out) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const __m256i low = warp_eight(part, by, x_units + i, y_units + i);
+    const __m256i high = warp_eight(part, by, x_units + i + 8, y_units + i + 8);
+    store(out + i, _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8));
+  }
+}
+
 uint32_t sum_of_squares(uint16_t* counters) {
   const __m256i zero = _mm256_setzero_si256();
   __m256i sum = zero;
@@ -155,6 +237,6 @@ uint32_t sum_of_squares(uint16_t* counters) {
 
 }  // namespace
 
-const MatchLanes kAvx2MatchLanes{"avx2", tap_row, bin_row, sum_of_squares};
+const MatchLanes kAvx2MatchLanes{"avx2", tap_row, bin_row, warp_row, sum_of_squares};
 
 }  // namespace larch::dsa::cpu
