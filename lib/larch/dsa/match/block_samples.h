@@ -28,9 +28,10 @@ class BlockSamples {
   void move_to(int64_t frame, int32_t block);
 
   const Vec3i& block() const { return block_; }
+  int64_t rows() const { return block_.y; }
   /// The width of a block, rounded up to whole lanes; pixels beyond the block do not count.
   int64_t padded_width() const { return padded_; }
-  const uint16_t* contrast_row(int32_t y) const { return contrast_.data() + y * padded_; }
+  const uint16_t* contrast_row(int64_t y) const { return contrast_.data() + y * padded_; }
   /// Contrast pixels that count.
   uint32_t counted() const { return counted_; }
   /// The base field at the block's centre, Q16; 0 without one.

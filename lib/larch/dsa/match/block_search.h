@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "larch/core/parallel.h"
+#include "larch/dsa/match/block_samples.h"
+#include "larch/dsa/match/entropy.h"
+#include "larch/dsa/match/match.h"
+#include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/match/search_math.h"
+
+namespace larch::dsa::cpu {
+
+/// A block that search_block can search; see there. One per thread, for block after block.
+///
+/// `Samples` are those of a picture (BlockSamples) or of a volume (VolumeSamples). All rows of a
+/// block, those of its planes one after the other, are `rows()`.
+template <class Samples>
+class BlockSearch {
+ public:
+  BlockSearch(const MatchJob& job, const uint64_t* terms)
+      : job_(job), terms_(terms), samples_(job), counters_(kHistograms * kCounters, 0) {}
+
+  BlockMatch search(int64_t frame, int32_t block) {
+    samples_.move_to(frame, block);
+    filled_ = 0;
+    std::fill(std::begin(known_), std::end(known_), false);
+    BlockMatch out;
+    out.counted = samples_.counted();
+    const SearchPlan plan = plan_of(frame, block);
+    if (int64_t{out.counted} * 4 < samples_.rows() * samples_.block().x) {
+      out.flags = kBlockOutside;
+      out.vector = out.found = samples_.base_at_centre() + q16_of(plan.centre * kUnit);
+      return out;
+    }
+    ranking_ = {job_.config->metric, terms_, (out.counted + 1) / 2};
+    rule_ = {0, job_.bin_shift[frame], job_.config->overflow};
+    const MaskRows start = samples_.mask_at((plan.centre + plan.start) * kUnit);
+    rule_.mu = rounded_to_bins(median_difference(start), rule_.shift);
+    const Found found = search_block(*this, plan, ranking_);
+    out.vector = out.found = samples_.base_at_centre() + found.vector;
+    out.before = found.at_start;
+    out.best = one(found.units);
+    out.overflow = overflow_at(found.units);
+    out.confidence = found.confidence;
+    out.evaluations = found.evaluations;
+    if (found.is_unreliable) out.flags |= kBlockUnreliable;
+    if (found.at_edge) out.flags |= kBlockAtEdge;
+    return out;
+  }
+
+  void evaluate(const Vec3i* units, int count, Score* scores) {
+    for (int i = 0; i < count; ++i) scores[i] = one(units[i]);
+  }
+
+  Window window(const SearchPlan& plan, const Ranking& ranking) {
+    Window window;
+    candidates_.clear();
+    const int32_t depth = plan.axes > 2 ? plan.range : 0;
+    for (int32_t z = -depth; z <= depth; ++z) {
+      for (int32_t y = -plan.range; y <= plan.range; ++y) {
+        for (int32_t x = -plan.range; x <= plan.range; ++x) {
+          const Vec3i at{x, y, z};
+          candidates_.push_back({at, one((plan.centre + at) * kUnit)});
+          const Candidate& last = candidates_.back();
+          if (at == plan.start) window.at_start = last.score;
+          if (candidates_.size() == 1 || wins(last, window.best, ranking)) window.best = last;
+        }
+      }
+    }
+    const int64_t peak = ranking.similarity(window.best.score);
+    similarities_.clear();
+    for (const Candidate& c : candidates_) {
+      const int64_t q = ranking.similarity(c.score);
+      if (q == kNoSimilarity) continue;
+      similarities_.push_back(q);
+      window.has_rival |= is_apart(c.at, window.best.at) && ranking.is_rival(q, peak);
+    }
+    window.evaluations = static_cast<uint32_t>(candidates_.size());
+    window.base = kNoSimilarity;
+    if (!similarities_.empty()) {
+      const auto middle =
+          similarities_.begin() + static_cast<std::ptrdiff_t>((similarities_.size() - 1) / 2);
+      std::nth_element(similarities_.begin(), middle, similarities_.end());
+      window.base = *middle;
+    }
+    return window;
+  }
+
+  void fill(const Vec3i& origin, int x0, int y0, int x1, int y1) {
+    for (int x = x0; x <= x1; ++x) {  // a column shares what is filtered along x
+      for (int y = y0; y <= y1; ++y) {
+        const size_t place = place_of(x, y);
+        if (known_[place]) continue;
+        known_[place] = true;
+        ++filled_;
+        lattice_[place] = one(origin + Vec3i{x, y, 0} * kTenth);
+      }
+    }
+  }
+  const Score& score(int x, int y) const { return lattice_[place_of(x, y)]; }
+  int64_t similarity(int x, int y) const { return ranking_.similarity(score(x, y)); }
+  uint32_t filled() const { return filled_; }
+
+ private:
+  static size_t place_of(int x, int y) {
+    return static_cast<size_t>((y + kLatticeReach) * kLatticeSide + x + kLatticeReach);
+  }
+
+  SearchPlan plan_of(int64_t frame, int32_t block) const {
+    SearchPlan plan = dsa::plan_of(*job_.config, job_.range);
+    plan.axes = job_.grid->image.z > 1 ? 3 : 2;
+    if (job_.centre != nullptr) plan.centre = job_.centre[frame];
+    if (job_.start != nullptr) {
+      plan.start = steps_of_start(job_.start[frame * job_.grid->blocks() + block], plan);
+    }
+    return plan;
+  }
+
+  /// The bins of all pixels of the block.
+  void find_bins(const MaskRows& mask, const BinRule& rule) {
+    const int64_t width = samples_.padded_width();
+    bins_.resize(static_cast<size_t>(width * samples_.rows()));
+    for (int64_t y = 0; y < samples_.rows(); ++y) {
+      lanes_.bin_row(rule, samples_.contrast_row(y), mask.rows + y * mask.stride, width,
+                     bins_.data() + y * width);
+    }
+  }
+
+  /// The histogram: kHistograms of them, to be added up.
+  void count(const MaskRows& mask, const BinRule& rule) {
+    find_bins(mask, rule);
+    uint16_t* a = counters_.data();
+    uint16_t* b = a + kCounters;
+    uint16_t* c = b + kCounters;
+    uint16_t* d = c + kCounters;
+    for (const uint16_t* bin = bins_.data(); bin != bins_.data() + bins_.size(); bin += 4) {
+      ++a[bin[0]];
+      ++b[bin[1]];
+      ++c[bin[2]];
+      ++d[bin[3]];
+    }
+  }
+  uint32_t count_of(int64_t bin) const {
+    uint32_t sum = 0;
+    for (int64_t k = 0; k < kHistograms; ++k) {
+      sum += counters_[static_cast<size_t>(k * kCounters + bin)];
+    }
+    return sum;
+  }
+  void clear_counters() { std::fill(counters_.begin(), counters_.end(), uint16_t{0}); }
+
+  /// The lower median of the differences; 0 where no pixel counts. In two steps, by bins of 128
+  /// and then by single ones from the first of the median's bin on.
+  int32_t median_difference(const MaskRows& mask) {
+    constexpr int32_t kShift = 7, kHalf = 1 << (kShift - 1);
+    count(mask, {0, kShift, Overflow::kClamp});
+    const auto pixels = static_cast<uint32_t>(bins_.size()) - count_of(kNotCounted);
+    uint32_t wanted = (pixels + 1) / 2;
+    int32_t bin = 0;
+    for (; pixels > 0 && count_of(bin) < wanted; ++bin) wanted -= count_of(bin);
+    clear_counters();
+    if (pixels == 0) return 0;
+    const int32_t first = ((bin - kBins / 2) << kShift) - kHalf;
+    count(mask, {first + kBins / 2, 0, Overflow::kDiscard});
+    int32_t above = 0;
+    for (; count_of(above) < wanted; ++above) wanted -= count_of(above);
+    clear_counters();
+    return first + above;
+  }
+
+  Score one(const Vec3i& units) {
+    count(samples_.mask_at(units), rule_);
+    Score score;
+    score.count = static_cast<uint32_t>(bins_.size()) - count_of(kNotCounted);
+    score.sum = terms_ == nullptr ? lanes_.sum_of_squares(counters_.data()) : sum_of_terms();
+    return score;
+  }
+
+  uint64_t sum_of_terms() {
+    uint64_t sum = 0;
+    for (int64_t bin = 0; bin < kBins; ++bin) sum += terms_[count_of(bin)];
+    clear_counters();
+    return sum;
+  }
+
+  /// Pixels that are counted when differences beyond the bins are.
+  uint32_t counted_at(const MaskRows& mask, Overflow overflow) {
+    find_bins(mask, {rule_.mu, rule_.shift, overflow});
+    const auto missing = std::count(bins_.begin(), bins_.end(), kNotCounted);
+    return static_cast<uint32_t>(static_cast<std::ptrdiff_t>(bins_.size()) - missing);
+  }
+  /// Pixels whose difference is beyond the bins.
+  uint32_t overflow_at(const Vec3i& units) {
+    const MaskRows mask = samples_.mask_at(units);
+    return counted_at(mask, Overflow::kClamp) - counted_at(mask, Overflow::kDiscard);
+  }
+
+  const MatchJob& job_;
+  const MatchLanes& lanes_ = match_lanes();
+  const uint64_t* terms_;  // null: EHD
+  Samples samples_;
+  BinRule rule_{};
+  Ranking ranking_{};
+  std::vector<uint16_t> bins_{};
+  std::vector<uint16_t> counters_;
+  std::vector<Candidate> candidates_{};
+  std::vector<int64_t> similarities_{};
+  Score lattice_[kLatticeSide * kLatticeSide] = {};
+  bool known_[kLatticeSide * kLatticeSide] = {};
+  uint32_t filled_ = 0;
+};
+
+/// Searches every block of every frame.
+template <class Samples>
+void search_blocks(const MatchJob& job, const Context& context) {
+  std::vector<uint64_t> terms;
+  if (job.config->metric == Metric::kEntropy) terms = entropy_terms(65535);
+  const int32_t blocks = job.grid->blocks();
+  parallel_for(context.threads, job.frames * blocks, 32, [&](int64_t begin, int64_t end) {
+    BlockSearch<Samples> search(job, terms.empty() ? nullptr : terms.data());
+    for (int64_t i = begin; i < end; ++i) {
+      job.out[i] = search.search(i / blocks, static_cast<int32_t>(i % blocks));
+    }
+  });
+}
+
+}  // namespace larch::dsa::cpu
