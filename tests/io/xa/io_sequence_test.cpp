@@ -112,6 +112,23 @@ TEST_CASE("unsigned pixels, one frame, and a file that ends too soon", "[io]") {
   }
 }
 
+TEST_CASE("labels are bytes, and no DICOM", "[io]") {
+  const TemporaryFolder folder;
+  std::vector<uint8_t> labels(size_t{kColumns} * kRows * kFrames, 1);
+  labels.back() = 2;
+  for (const std::string ending : {".mha", ".nrrd", ".nii.gz"}) {
+    INFO(ending);
+    const std::string path = folder / ("labels" + ending);
+    written(path, header_of(), labels, 2);
+    CHECK(probe_image(path).component_type == "uint8");
+    SequenceReader reader(path);
+    CHECK(reader.about().bits == 8);
+    CHECK(pixels_of(reader) == std::vector<uint16_t>(labels.begin(), labels.end()));
+  }
+  SequenceWriter dicom(folder / "labels.dcm", header_of());
+  CHECK_THROWS_AS(dicom.write(std::span<const uint8_t>(labels)), UsageError);
+}
+
 TEST_CASE("vectors in pixels become vectors in millimetres", "[io]") {
   const TemporaryFolder folder;
   SequenceHeader header = header_of(2);

@@ -60,6 +60,7 @@ std::string meta_header(const SequenceHeader& header, Component component, int c
   const double step_ms = even_step_ms(header.times_ms);
   const char* type = component == Component::kInt16    ? "MET_SHORT"
                      : component == Component::kUint16 ? "MET_USHORT"
+                     : component == Component::kUint8  ? "MET_UCHAR"
                                                        : "MET_FLOAT";
   std::string text =
       "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = "
@@ -270,6 +271,14 @@ void SequenceWriter::write(std::span<const uint16_t> frames) {
     sink_->count(frames, 0);
   }
   sink_->write(frames.data(), frames.size(), Component::kUint16, 1);
+}
+
+void SequenceWriter::write(std::span<const uint8_t> frames) {
+  if (sink_->is_dicom()) {
+    throw UsageError("cannot write '" + sink_->path() +
+                     "': an angiogram holds no labels; write .mha, .nrrd or .nii.gz");
+  }
+  sink_->write(frames.data(), frames.size(), Component::kUint8, 1);
 }
 
 void SequenceWriter::write(std::span<const Vec3f> frames_px) {

@@ -51,6 +51,8 @@ class SequenceWriter {
   void write(std::span<const int16_t> frames);
   /// The next whole frames: pixels as they are stored. A file has one kind of numbers.
   void write(std::span<const uint16_t> frames);
+  /// The next whole frames: labels. Not in DICOM.
+  void write(std::span<const uint8_t> frames);
   /// Vectors in pixels, x and y; stored as float32 in LPS mm (by spacing and direction of the
   /// grid). .mha and .nrrd alone.
   void write(std::span<const Vec3f> frames_px);
