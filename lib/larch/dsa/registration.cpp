@@ -6,6 +6,7 @@
 
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
+#include "larch/dsa/field/flexible_shift.h"
 
 namespace larch::dsa {
 namespace {
@@ -138,6 +139,71 @@ Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base
   return matches;
 }
 
+/// The block whose centre is nearest to a node, the first of equally near ones.
+int32_t nearest_block(const BlockGrid& blocks, const Vec3i& twice_node) {
+  Vec3i nearest;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto& starts = blocks.starts[static_cast<size_t>(axis)];
+    int32_t least = INT32_MAX;
+    for (int32_t i = 0; i < blocks.count[axis]; ++i) {
+      const int32_t centre = 2 * starts[static_cast<size_t>(i)] + blocks.block[axis] - 1;
+      const int32_t far = magnitude_of(centre - twice_node[axis]);
+      if (far < least) {
+        least = far;
+        nearest[axis] = i;
+      }
+    }
+  }
+  return (nearest.z * blocks.count.y + nearest.y) * blocks.count.x + nearest.x;
+}
+
+/// Nodes as they are before they are moved: reliable where the blocks at them are.
+std::vector<BlockMatch> nodes_of_blocks(const BlockGrid& nodes, const BlockGrid& blocks,
+                                        std::span<const BlockMatch> matches, int64_t frames) {
+  std::vector<BlockMatch> out(static_cast<size_t>(frames * nodes.blocks()));
+  for (int32_t node = 0; node < nodes.blocks(); ++node) {
+    const int32_t block = nearest_block(blocks, nodes.twice_centre(node));
+    for (int64_t f = 0; f < frames; ++f) {
+      const auto from = static_cast<size_t>(f * blocks.blocks() + block);
+      out[static_cast<size_t>(f * nodes.blocks() + node)].flags =
+          matches[from].flags & (kBlockOutside | kBlockUnreliable);
+    }
+  }
+  return out;
+}
+
+/// Flexible pixel shift from the result of block matching. On the processor's cores, whatever the
+/// device.
+void move_nodes(const SequenceMask& mask, const ComparedFrames& frames, const BlockGrid& blocks,
+                const DsaConfig& config, Registered& out, const Context& context) {
+  const int64_t count = frames.at_zero.count;
+  const BlockGrid nodes = last_grid(config, mask.size);
+  const auto found = out.vectors.to_vector();
+  const auto per_frame = static_cast<size_t>(blocks.blocks());
+  std::vector<Vec3i> vectors;
+  for (size_t f = 0; f < static_cast<size_t>(count); ++f) {
+    const auto start = vectors_at(nodes, blocks, std::span(found).subspan(f * per_frame, per_frame),
+                                  config.border_field);
+    vectors.insert(vectors.end(), start.begin(), start.end());
+  }
+  out.matches = nodes_of_blocks(nodes, blocks, out.matches, count);
+  const auto samples = mask.samples.to_vector(), contrast = frames.at_zero.values.to_vector();
+  FlexibleJob job;
+  job.config = &config;
+  job.nodes = &nodes;
+  job.mask = samples.data();
+  job.contrast = contrast.data();
+  job.frames = count;
+  job.bin_shift = out.bin_shifts.data();
+  job.vectors = vectors.data();
+  job.matches = out.matches.data();
+  flexible_shift(job, context);
+  Buffer<BlockMatch> matches(context.device, out.matches);
+  replace_inconsistent(matches, nodes, count, config, context);
+  out.vectors = field_vectors(matches, nodes, count, config, context);
+  out.matches = matches.to_vector();
+}
+
 }  // namespace
 
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size) {
@@ -163,6 +229,7 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
     out.matches = matches.to_vector();
     base_grid = grid;
   }
+  if (config.method == Method::kFlex) move_nodes(mask, frames, base_grid, config, out, context);
   return out;
 }
 

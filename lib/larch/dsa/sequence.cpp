@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "larch/core/error.h"
+#include "larch/dsa/field/flexible_shift.h"
 #include "larch/dsa/match/rigid_shift.h"
 #include "larch/dsa/registration.h"
 
@@ -187,8 +188,9 @@ SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint1
   if (pixels == 0 || stored.size() % pixels != 0) {
     throw UsageError("the number of pixels is no multiple of a frame's");
   }
-  if (mask.size.z > 1 && config.method == Method::kShift) {
-    throw UsageError("a volume is not shifted as a whole; use --method block or none");
+  const bool is_for_pictures = config.method == Method::kShift || config.method == Method::kFlex;
+  if (mask.size.z > 1 && is_for_pictures) {
+    throw UsageError("methods shift and flex are for pictures; use block or none for volumes");
   }
   if (config.init != Init::kPrevious || !finds_blocks(config)) {
     return subtract_batch(mask, stored, config, wants, {}, context);
@@ -204,7 +206,9 @@ SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint1
 }
 
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size) {
-  return grid_of_pass(passes_of(config).back(), size);
+  const Pass last = passes_of(config).back();
+  return config.method == Method::kFlex ? make_node_grid(size, last.step)
+                                        : grid_of_pass(last, size);
 }
 
 BlockGrid correction_grid(const DsaConfig& config, const Vec3i& size) {
@@ -218,6 +222,7 @@ FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const Seq
     for (const Pass& pass : passes_of(config)) {
       blocks = std::max<int64_t>(blocks, grid_of_pass(pass, size).blocks());
     }
+    blocks = std::max<int64_t>(blocks, last_grid(config, size).blocks());
   }
   const int64_t field = wants.field ? static_cast<int64_t>(sizeof(Vec3f)) : 0;
   const int64_t others = (wants.shifted ? 2 : 0) + (wants.uncorrected ? 2 : 0);

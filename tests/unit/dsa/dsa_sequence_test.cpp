@@ -286,3 +286,34 @@ TEST_CASE("frames that do not fit the mask are refused") {
   CHECK_THROWS_AS(make_mask({sequence.size, {}, sequence.table, {}, {}}, {}, context), UsageError);
   CHECK(bytes_per_frame({}, {1024, 1024, 1}, {}).on_device < 40 * 1024 * 1024);
 }
+
+TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {
+  phantom::AngiogramConfig generated;
+  generated.size = {192, 160};
+  generated.course = phantom::Course::kConstant;
+  generated.amplitude_px = 3;
+  generated.wavelength_px = 300;
+  generated.vessels = 0;
+  const Sequence sequence = sequence_of(generated, 1);
+  DsaConfig config;
+  const SubtractedFrames blocks = sequence.subtracted(config, {true});
+  config.method = Method::kFlex;
+  config.sweeps = 2;
+  const SubtractedFrames nodes = sequence.subtracted(config, {true, true, true}, 1);
+  const BlockGrid grid = last_grid(config, sequence.size);
+  CHECK(grid.count == Vec3i{4, 4, 1});
+  CHECK(grid.starts[0] == std::vector<int32_t>{0, 64, 127, 191});
+  REQUIRE(nodes.matches.size() == 16);
+  INFO("blocks " << mean_error(sequence, blocks) << " nodes " << mean_error(sequence, nodes));
+  CHECK(mean_error(sequence, nodes) < 0.85 * mean_error(sequence, blocks));
+  for (const BlockMatch& node : nodes.matches) {
+    if ((node.flags & (kBlockOutside | kBlockUnreliable)) != 0) continue;
+    CHECK(node.best.count > 0);
+    CHECK(node.evaluations > 5);
+  }
+  CHECK(same_results(nodes, sequence.subtracted(config, {true, true, true}, 3)));
+  config.metric = Metric::kEntropy;
+  config.subsearch = SubSearch::kCds;
+  CHECK(mean_error(sequence, sequence.subtracted(config, {true}, 2)) <
+        mean_error(sequence, blocks));
+}

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/core/context.h"
+#include "larch/dsa/field/field.h"
+#include "larch/dsa/match/match.h"
+
+// Flexible pixel shift: US 2008/0037845, 0104 to 0106. A node of the field is moved while all
+// others stay, and every pixel up to the next nodes follows as the dense field between them does.
+namespace larch::dsa {
+
+/// Nodes as blocks of one pixel, from the first to the last pixel along each axis, at most `pitch`
+/// pixels apart: the dense field between them has no border.
+BlockGrid make_node_grid(const Vec3i& size, int32_t pitch);
+
+/// Motion that is found on top of the vectors that nodes start with, pixels.
+constexpr int kFlexibleRange = 2;
+/// Sweeps end when no node of a frame has moved so far, Q16: 0.05 pixel.
+constexpr int32_t kSettled = 3277;
+
+/// What moving nodes takes; on the host.
+struct FlexibleJob {
+  const DsaConfig* config = nullptr;
+  const BlockGrid* nodes = nullptr;    ///< by make_node_grid
+  const uint16_t* mask = nullptr;      ///< unfiltered samples; sampled between pixels from here
+  const uint16_t* contrast = nullptr;  ///< frame after frame, by filter_at_zero
+  int64_t frames = 0;
+  const int32_t* bin_shift = nullptr;  ///< per frame
+  Vec3i* vectors = nullptr;            ///< by frame and node, Q16: where nodes start, and end
+  BlockMatch* matches = nullptr;       ///< by frame and node; nodes whose flags hold kBlockOutside
+                                       ///< or kBlockUnreliable are not moved
+};
+
+/// Moves nodes so that the differences within the next nodes around them are most alike: by whole
+/// pixels in conjugate directions, then by tenths of a pixel, then (unless config.subsearch is
+/// kCds) to the top of a quadratic. Nodes are visited in four groups (even and odd along each
+/// axis), in which none sees another, in config.sweeps rounds at most: results depend on no order
+/// or number of threads. A node that wants to move by kFlexibleRange or whose pixels hardly count
+/// becomes unreliable or outside. Throws UsageError for volumes.
+void flexible_shift(const FlexibleJob& job, const Context& context);
+
+}  // namespace larch::dsa
