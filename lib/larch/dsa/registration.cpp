@@ -81,18 +81,20 @@ void widen_bins(const PassInput& pass, const MatchJob& job, Buffer<BlockMatch>& 
   }
 }
 
-/// The middle of the window of each frame, for Init::kGlobal.
-Buffer<Vec3i> window_centres(const ComparedFrames& frames, const DsaConfig& config,
-                             const Context& context) {
-  std::vector<Vec3i> centres;
-  if (config.init == Init::kGlobal) {
-    for (const Vec3i& shift : frames.shifts) {
-      Vec3i nearest;
-      for (int axis = 0; axis < 3; ++axis) {
-        nearest[axis] = (shift[axis] + (1 << (kVectorBits - 1))) >> kVectorBits;
-      }
-      centres.push_back(nearest);
+/// The middle of the window of each frame, for Init::kGlobal, or where motion is known before.
+Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& frames,
+                             const DsaConfig& config, const Context& context) {
+  std::vector<Vec3i> centres, motion;
+  if (config.init == Init::kGlobal) motion = frames.shifts;
+  if (config.init == Init::kZero && mask.start != Vec3i{}) {
+    motion.assign(static_cast<size_t>(frames.at_zero.count), mask.start);
+  }
+  for (const Vec3i& shift : motion) {
+    Vec3i nearest;
+    for (int axis = 0; axis < 3; ++axis) {
+      nearest[axis] = (shift[axis] + (1 << (kVectorBits - 1))) >> kVectorBits;
     }
+    centres.push_back(nearest);
   }
   return Buffer<Vec3i>(context.device, centres);
 }
@@ -109,7 +111,7 @@ Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t
                                            Registered& out, const Context& context) {
   const SequenceMask& mask = pass.mask;
   const ComparedFrames& frames = pass.frames;
-  const Buffer<Vec3i> centres = window_centres(frames, pass.config, context);
+  const Buffer<Vec3i> centres = window_centres(mask, frames, pass.config, context);
   const Buffer<Vec3i> starts = block_starts(pass, context);
   bin_shift = bin_shifts(frames.at_zero, mask.at_zero.data(), centres.data(), mask.table,
                          pass.config, context);

@@ -78,6 +78,9 @@ std::vector<int16_t> subtract_shifted(const SequenceMask& mask, const Batch& bat
 std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const DsaConfig& config,
                                  SubtractedFrames& out, const Context& context) {
   if (config.method == Method::kShift) return out.shift;
+  if (config.method == Method::kNone && mask.start != Vec3i{}) {
+    return std::vector<Vec3i>(out.shift.size(), mask.start);
+  }
   if (!finds_blocks(config)) return {};
   Registered registered = register_frames(mask, batch.compared, config, context);
   out.matches = std::move(registered.matches);
@@ -127,7 +130,7 @@ SubtractedFrames subtract_batch(const SequenceMask& mask, std::span<const uint16
                       : subtract_shifted(mask, batch, shifts.data(), config, context);
   }
   if (wants.uncorrected) {
-    out.uncorrected = config.method == Method::kNone
+    out.uncorrected = config.method == Method::kNone && out.vectors.empty()
                           ? out.difference
                           : subtract_shifted(mask, batch, nullptr, config, context);
   }
@@ -173,6 +176,7 @@ SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Co
   SequenceMask mask;
   mask.table = input.table;
   mask.size = input.size;
+  mask.start = input.start;
   SampleFrames mean{input.size, 1, Buffer<uint16_t>(context.device, mean_of(samples))};
   mask.at_zero = filter_at_zero(mean, config, context).values;
   mask.samples = std::move(mean.values);

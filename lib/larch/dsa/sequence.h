@@ -19,6 +19,7 @@ struct MaskInput {
   SampleTable table{};
   std::span<const uint8_t> region{};  ///< contrast pixels that count: region of interest, shutter
   std::span<const uint8_t> open{};    ///< mask pixels that count: what the shutter leaves open
+  Vec3i start{};  ///< Q16: motion that is known before, in the middle of the window of Init::kZero
 };
 
 /// What all frames of a sequence share, on the context's device; made once.
@@ -29,6 +30,7 @@ struct SequenceMask {
   Buffer<uint16_t> at_zero{};  ///< by filter_at_zero
   Buffer<uint16_t> values{};   ///< of the mask, every pixel with its value, for the output
   Buffer<uint8_t> region{};    ///< contrast pixels that count; empty: all
+  Vec3i start{};               ///< Q16, as in MaskInput; Method::kNone subtracts after it
 };
 /// Throws UsageError for no frames, and for frames and regions of other sizes.
 SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context);

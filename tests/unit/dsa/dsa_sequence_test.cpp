@@ -168,6 +168,34 @@ TEST_CASE("smooth motion needs passes with smaller blocks") {
   CHECK(static_cast<int32_t>(out.matches.size()) == last_grid(config, sequence.size).blocks());
 }
 
+TEST_CASE(
+    "motion that is known before lies in the middle of the window, and is all without a search") {
+  const Sequence sequence = moving_sequence(1);
+  const Context context;
+  DsaConfig config;
+  config.normalize = Normalize::kNone;
+  config.warp = Warp::kLinear;
+  config.range = 1;  // the motion is beyond it
+  SequenceMask mask = sequence.prepared(config, context);
+  std::vector<Vec3i> previous;
+  const SubtractedFrames far =
+      subtract_frames(mask, sequence.contrast, config, {.field = true}, previous, context);
+  CHECK(mean_error(sequence, far) > 1);
+  mask.start = {3 << kVectorBits, -3 * (1 << kVectorBits), 0};
+  const SubtractedFrames near =
+      subtract_frames(mask, sequence.contrast, config, {.field = true}, previous, context);
+  CHECK(mean_error(sequence, near) < 0.1);
+  config.method = Method::kNone;
+  const SubtractedFrames shifted =
+      subtract_frames(mask, sequence.contrast, config, {.uncorrected = true}, previous, context);
+  mask.start = {};
+  const SubtractedFrames plain =
+      subtract_frames(mask, sequence.contrast, config, {}, previous, context);
+  CHECK(shifted.uncorrected == plain.difference);
+  CHECK(shifted.difference != plain.difference);
+  CHECK(shifted.vectors == std::vector<Vec3i>{{3 << kVectorBits, -3 * (1 << kVectorBits), 0}});
+}
+
 TEST_CASE("results do not depend on batches or threads") {
   Sequence sequence = moving_sequence(3);
   for (const char* passes : {"", "64/64,32/32"}) {
