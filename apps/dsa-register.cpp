@@ -25,7 +25,7 @@ struct Options {
   InputImage roi;
   pipeline::AngiographyInput input;  // what stands here of all sequences of a run
   int batch_frames = 0;
-  bool literal = false;
+  bool literal = false, scores = true;
   cases::MemoryLimit limit{.help = "memory of the frames in work, such as 4G or 500M (default 1G)"};
   dsa::DsaConfig config;
 
@@ -51,6 +51,7 @@ struct Options {
       Field{"roi-polygon", input.region.polygon, "the same: x,y of the corners in pixels"},
       Field{"shutter", input.region.shutter, "what the collimator covers: auto, file or none"},
       Field{"literal", literal, "the method of US 2008/0037845 to the letter"},
+      Field{"scores", scores, "measure how well each frame was corrected, for the report"},
       Field{"batch-frames", batch_frames, "frames worked on at a time; 0: by memory", 0, 4096}
           .no_effect_on_results());
     limit.fields(f);
@@ -83,7 +84,7 @@ struct Options {
         pipeline::angiography_files_of_case("", "case", many.write, many.image_ending()), false);
   }
   pipeline::SequenceRequest sequence(const Context& context) const {
-    pipeline::SequenceRequest request{input, files(), batch_frames, limit.memory.count};
+    pipeline::SequenceRequest request{input, files(), scores, batch_frames, limit.memory.count};
     request.input.path = image.input;
     request.input.region.roi = roi;
     request.input.read = image.read_options(context);

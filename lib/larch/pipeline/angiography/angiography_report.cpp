@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -39,6 +40,22 @@ void add_numbers(std::string& text, const char* format, const Vec3<T>& v, bool i
 
 Vec3d pixels(const Vec3i& q16) {
   return {q16.x / kQ16, q16.y / kQ16, q16.z / kQ16};
+}
+
+void add_scores(Json& json, const dsa::FrameScores& scores) {
+  const auto add = [&](const char* key, double dsa::ImageScores::*figure) {
+    json[key] = {{"uncorrected", rounded(scores.uncorrected.*figure)},
+                 {"shift", rounded(scores.shifted.*figure)},
+                 {"corrected", rounded(scores.corrected.*figure)}};
+  };
+  add("ehd", &dsa::ImageScores::ehd);
+  add("entropy", &dsa::ImageScores::entropy);
+  add("rms_nonvessel", &dsa::ImageScores::rms);
+  add("mad_nonvessel", &dsa::ImageScores::mad);
+  add("edge_index", &dsa::ImageScores::edge_index);
+  add("vessel_cnr", &dsa::ImageScores::vessel_cnr);
+  json["counted_pixels"] = scores.counted_pixels;
+  json["vessel_pixels"] = scores.vessel_pixels;
 }
 
 }  // namespace
@@ -132,9 +149,7 @@ Json to_json(const FrameRecord& record, int fraction_bits) {
     json["similarity_after"] = rounded(record.after);
     json["bin_width"] = std::ldexp(step, figures.bin_shift);
   }
-  json["rms_nonvessel"] = {{"uncorrected", rounded(record.rms_uncorrected)},
-                           {"shift", rounded(record.rms_shifted)},
-                           {"corrected", rounded(record.rms_corrected)}};
+  if (record.has_scores) add_scores(json, record.scores);
   json["shift_px"] = {rounded(shift.x), rounded(shift.y)};
   json["mean_motion_px"] = rounded(figures.field.mean_px);
   json["longest_motion_px"] = rounded(figures.field.longest_px);
@@ -150,7 +165,8 @@ Json to_json(const FrameRecord& record, int fraction_bits) {
 }
 
 double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;

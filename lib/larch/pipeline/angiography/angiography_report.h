@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "larch/dsa/match/match.h"
+#include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
 
 // What is told of a subtraction: grid of vectors as CSV, figures of each frame as JSON.
@@ -41,7 +42,8 @@ struct FrameRecord {
   double before = 0;  ///< mean similarity of the searched blocks at their start vectors
   double after = 0;   ///< at the vectors that were found
   bool has_similarity = false;
-  double rms_uncorrected = 0, rms_shifted = 0, rms_corrected = 0;  ///< outside of vessels
+  dsa::FrameScores scores{};
+  bool has_scores = false;
 };
 
 /// Fills blocks, figures, shift and similarity from the results of a frame.
@@ -50,7 +52,7 @@ FrameRecord record_of(int frame, std::span<const dsa::BlockMatch> matches,
 
 nlohmann::ordered_json to_json(const FrameRecord& record, int fraction_bits);
 
-/// The lower median; 0 of none.
+/// The lower median of those that are numbers; NaN of none.
 double median_of(std::vector<double> values);
 
 /// EHD, or the entropy of a histogram in natural units.

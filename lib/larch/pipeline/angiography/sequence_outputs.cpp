@@ -137,24 +137,22 @@ SequenceOutputs::File SequenceOutputs::open_file(const std::string& path,
   return file;
 }
 
-void SequenceOutputs::begin_mask(const MaskGroup& group) {
-  (void)group;
-}
-
-void SequenceOutputs::add(const std::vector<int>& frames, const dsa::SubtractedFrames& result) {
+void SequenceOutputs::add(const std::vector<int>& frames, const dsa::SubtractedFrames& result,
+                          const std::vector<dsa::FrameScores>& scores) {
   difference_.output.fill([&] { difference_.writer->write(result.difference); });
   field_.output.fill([&] { field_.writer->write(result.field_px); });
   validity_.output.fill([&] {
     const std::vector<uint16_t> labels(result.validity.begin(), result.validity.end());
     validity_.writer->write(labels);
   });
-  for (size_t at = 0; at < frames.size(); ++at) add_frame(frames[at], at, result);
+  for (size_t at = 0; at < frames.size(); ++at) add_frame(frames[at], at, result, scores[at]);
   grid_csv_.fill([&] {
     if (!csv_.flush()) throw OutputError("cannot write '" + grid_csv_.temporary() + "'");
   });
 }
 
-void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrames& result) {
+void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrames& result,
+                                const dsa::FrameScores& scores) {
   const auto blocks = static_cast<size_t>(grid_.blocks());
   const auto matches = part(result.matches, at, blocks);
   FrameRecord record =
@@ -166,14 +164,16 @@ void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrame
   if (shown_) {
     shown_->add(static_cast<int64_t>(records_.size()), uncorrected, shifted, corrected);
   }
-  keep_preview(frame, at, result, record, 0);
+  if (!request_.files.preview.empty() && scores.vessel_pixels > most_vessels_) {
+    most_vessels_ = scores.vessel_pixels;
+    keep_preview(frame, at, result);
+  }
+  record.scores = scores;
+  record.has_scores = request_.has_scores;
   records_.push_back(record);
 }
 
-void SequenceOutputs::keep_preview(int frame, size_t at, const dsa::SubtractedFrames& result,
-                                   const FrameRecord&, int64_t vessels) {
-  if (request_.files.preview.empty() || vessels <= most_vessels_) return;
-  most_vessels_ = vessels;
+void SequenceOutputs::keep_preview(int frame, size_t at, const dsa::SubtractedFrames& result) {
   preview_->frame = frame;
   preview_->size = open_.reader.about().grid.size;
   preview_->uncorrected = copy_of(part(result.uncorrected, at, pixels_));
@@ -227,9 +227,9 @@ void SequenceOutputs::add_figures(Outputs& outputs) const {
     blocks.outside += record.blocks.outside;
     blocks.at_edge += record.blocks.at_edge;
     longest = std::max(longest, record.figures.field.longest_px);
-    uncorrected.push_back(record.rms_uncorrected);
-    shifted.push_back(record.rms_shifted);
-    corrected.push_back(record.rms_corrected);
+    uncorrected.push_back(record.scores.uncorrected.rms);
+    shifted.push_back(record.scores.shifted.rms);
+    corrected.push_back(record.scores.corrected.rms);
     frames.push_back(to_json(record, open_.table.fraction_bits));
   }
   outputs.metric("frames", static_cast<double>(records_.size()))
@@ -238,10 +238,12 @@ void SequenceOutputs::add_figures(Outputs& outputs) const {
       .metric("unreliable", static_cast<double>(blocks.unreliable))
       .metric("outside", static_cast<double>(blocks.outside))
       .metric("edge_hits", static_cast<double>(blocks.at_edge))
-      .metric("longest_motion_px", longest)
-      .metric("rms_uncorrected", median_of(uncorrected))
-      .metric("rms_shift", median_of(shifted))
-      .metric("rms_corrected", median_of(corrected));
+      .metric("longest_motion_px", longest);
+  if (request_.has_scores) {
+    outputs.metric("rms_uncorrected", median_of(uncorrected))
+        .metric("rms_shift", median_of(shifted))
+        .metric("rms_corrected", median_of(corrected));
+  }
   outputs.report("frames", frames);
 }
 

@@ -32,10 +32,9 @@ class SequenceOutputs {
   SequenceOutputs(const SequenceOutputs&) = delete;
   SequenceOutputs& operator=(const SequenceOutputs&) = delete;
 
-  /// The mask of the frames that are added from now on.
-  void begin_mask(const MaskGroup& group);
   /// The next frames, by their numbers in the file. Throws OutputError.
-  void add(const std::vector<int>& frames, const dsa::SubtractedFrames& result);
+  void add(const std::vector<int>& frames, const dsa::SubtractedFrames& result,
+           const std::vector<dsa::FrameScores>& scores);
   /// Ends the files; warns of what the user should know. Throws OutputError.
   Outputs finish();
 
@@ -45,9 +44,9 @@ class SequenceOutputs {
     std::optional<SequenceWriter> writer{};
   };
   File open_file(const std::string& path, bool is_difference) const;
-  void add_frame(int frame, size_t at, const dsa::SubtractedFrames& result);
-  void keep_preview(int frame, size_t at, const dsa::SubtractedFrames& result,
-                    const FrameRecord& record, int64_t vessels);
+  void add_frame(int frame, size_t at, const dsa::SubtractedFrames& result,
+                 const dsa::FrameScores& scores);
+  void keep_preview(int frame, size_t at, const dsa::SubtractedFrames& result);
   void warn_of_frames() const;
   void add_figures(Outputs& outputs) const;
 

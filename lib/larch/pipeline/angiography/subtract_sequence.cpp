@@ -3,12 +3,14 @@
 #include "larch/pipeline/angiography/subtract_sequence.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 
 #include "larch/cases/stages.h"
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
+#include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
 #include "larch/pipeline/angiography/sequence_outputs.h"
 
@@ -49,11 +51,17 @@ std::vector<Batch> make_batches(const MaskPlan& plan, int most) {
   return batches;
 }
 
+/// Q16, as vectors are.
+int32_t dsa_vector(double px) {
+  return static_cast<int32_t>(std::lround(std::ldexp(px, dsa::kVectorBits)));
+}
+
 /// A batch on its way.
 struct BatchData {
   std::vector<uint16_t> mask{};    ///< frames of a new mask; empty: that of the batch before
   std::vector<uint16_t> stored{};  ///< contrast frames
   dsa::SubtractedFrames result{};
+  std::shared_ptr<const dsa::ScoreBasis> basis{};  ///< of its mask, if frames are scored
 };
 
 /// The stages of a sequence; each is called for the batches in their order.
@@ -67,6 +75,7 @@ class SequenceRun {
         outputs_(outputs),
         context_(context),
         pixels_(static_cast<size_t>(open.reader.frame_pixels())),
+        has_scores_(request.has_scores),
         data_(batches.size()) {
     wants_ = outputs_wants(request.files);
     for (const Batch& batch : batches) frames_ += static_cast<int64_t>(batch.frames.size());
@@ -147,7 +156,8 @@ class SequenceRun {
     if (!data.mask.empty()) make_mask(batch, data.mask);
     data.mask = {};
     data.result = dsa::subtract_frames(mask_, data.stored, config_, wants_, previous_, context_);
-    data.stored = {};
+    data.basis = basis_;
+    if (!has_scores_) data.stored = {};
     done_ += static_cast<int64_t>(batch.frames.size());
     return true;
   }
@@ -161,15 +171,25 @@ class SequenceRun {
     for (size_t at = 0; at < stored.size(); at += pixels_) {
       input.stored.push_back(std::span(stored).subspan(at, pixels_));
     }
+    // The file tells by how much the mask is moved; vectors pull.
+    const Vec3d& moved = open_.plan.groups[batch.group].shift_px;
+    input.start = {dsa_vector(-moved.x), dsa_vector(-moved.y), 0};
     mask_ = {};
     mask_ = dsa::make_mask(input, config_, context_);
     previous_.clear();
-    outputs_.begin_mask(open_.plan.groups[batch.group]);
+    if (has_scores_) {
+      basis_ = std::make_shared<dsa::ScoreBasis>(dsa::make_score_basis(input, config_, context_));
+    }
   }
 
   bool finish(size_t i) {
     if (i != written_++) throw std::logic_error("batches of a sequence came out of order");
-    outputs_.add(batches_[i].frames, data_[i]->result);
+    const BatchData& data = *data_[i];
+    std::vector<dsa::FrameScores> scores(batches_[i].frames.size());
+    if (has_scores_) {
+      scores = dsa::score_frames(*data.basis, data.stored, data.result, config_, context_);
+    }
+    outputs_.add(batches_[i].frames, data.result, scores);
     data_[i].reset();
     return true;
   }
@@ -182,6 +202,8 @@ class SequenceRun {
   const size_t pixels_;
   dsa::SequenceWants wants_{};
   dsa::SequenceMask mask_{};
+  std::shared_ptr<const dsa::ScoreBasis> basis_{};
+  const bool has_scores_;
   std::vector<Vec3i> previous_{};
   std::vector<std::unique_ptr<BatchData>> data_;
   int64_t frames_ = 0, done_ = 0;
@@ -207,8 +229,8 @@ BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& con
   }
   plan.need.reading = plan.frames * stored;
   plan.need.computing = plan.frames * host;
-  plan.need.finishing = plan.frames * work.on_host;
-  plan.need.resting = plan.frames * std::max(stored, work.on_host);
+  plan.need.finishing = plan.frames * (work.on_host + stored);
+  plan.need.resting = plan.frames * (work.on_host + stored);
   plan.bytes = plan.need.computing + (kInFlight - 1) * plan.need.resting;
   if (request.memory_bytes > 0 && request.batch_frames == 0 && host > request.memory_bytes) {
     throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(host) +
