@@ -458,6 +458,26 @@ TEST_CASE("a pass refines the field of an earlier one") {
   CHECK(same_bytes(a, b));
 }
 
+TEST_CASE("a pass over an earlier field knows noise from texture") {
+  const auto unreliable = [](const Image& mask, const Image& frame) {
+    Matching m;
+    m.size = kSize;
+    m.mask = mask;
+    m.frames = frame;
+    m.grid = make_block_grid(kSize, {48, 48, 1}, {16, 16, 1});
+    m.base_grid = &m.grid;
+    m.base.assign(static_cast<size_t>(m.grid.blocks()), Vec3i{});
+    m.config.range = 2;
+    m.config.subsearch = SubSearch::kCds;
+    m.shift = 3;
+    int count = 0;
+    for (const BlockMatch& match : m.run(2)) count += (match.flags & kBlockUnreliable) != 0 ? 1 : 0;
+    return count;
+  };
+  CHECK(unreliable(noise_image(kSize, 80, 1), noise_image(kSize, 80, 2)) == 36);
+  CHECK(unreliable(textured(kSize, 0, 0, 20, 1), textured(kSize, 0.8, -0.6, 20, 2)) == 0);
+}
+
 TEST_CASE("the window moves with its centre, and its edge is told") {
   Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 14, 0));
   m.config.range = 4;

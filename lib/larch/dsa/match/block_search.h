@@ -111,7 +111,7 @@ class BlockSearch {
   }
 
   SearchPlan plan_of(int64_t frame, int32_t block) const {
-    SearchPlan plan = dsa::plan_of(*job_.config, job_.range);
+    SearchPlan plan = dsa::plan_of(*job_.config, job_.range, job_.base.vectors != nullptr);
     plan.axes = job_.grid->image.z > 1 ? 3 : 2;
     if (job_.centre != nullptr) plan.centre = job_.centre[frame];
     if (job_.start != nullptr) {

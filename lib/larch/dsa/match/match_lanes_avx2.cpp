@@ -173,8 +173,9 @@ __m256i any_half(__m256i v) {
 }
 
 /// Eight samples in lanes of 32 bits, and 65535 where one is missing.
-__attribute__((always_inline)) inline __m256i warp_eight(const WarpPart& part, const Vec3i& by, const int32_t* x_units,
-                   const int32_t* y_units) {
+__attribute__((always_inline)) inline __m256i warp_eight(const WarpPart& part, const Vec3i& by,
+                                                         const int32_t* x_units,
+                                                         const int32_t* y_units) {
   const EightSteps sx = split_eight(x_units, by.x), sy = split_eight(y_units, by.y);
   const EightTaps tx = load_taps(part.taps, sx.taps), ty = load_taps(part.taps, sy.taps);
   const __m256i low_half = _mm256_set1_epi32(0xffff);

@@ -73,11 +73,17 @@ struct SearchPlan {
   SubPixel subpixel = SubPixel::kGain;
   SubSearch subsearch = SubSearch::kFit;
   int rounds = kMostRounds;  ///< of conjugate directions
+  /// Reliability is judged by displacements kJudged pixels and more away even beyond a smaller
+  /// window. For passes over an earlier field, whose window is small.
+  bool judges_beyond = false;
 };
+/// How far from the best displacement those are that judge it, pixels.
+constexpr int kJudged = 5;
 
 /// The plan of a pass, without centre and start.
-inline SearchPlan plan_of(const DsaConfig& config, int range) {
+inline SearchPlan plan_of(const DsaConfig& config, int range, bool has_base) {
   SearchPlan plan;
+  plan.judges_beyond = has_base;
   plan.range = range;
   plan.search = config.search;
   plan.subpixel = config.subpixel;
@@ -387,19 +393,21 @@ LARCH_HD void search_fraction(Block& block, const SearchPlan& plan, const Rankin
   }
 }
 
-/// Whether the displacement found by conjugate directions is distinct from those five pixels away
-/// (fewer in smaller windows); four, or six in a volume, of which those in the window count.
+/// The lower median of the similarities kJudged pixels from the displacement that conjugate
+/// directions found, along each axis: of four displacements, or six in a volume. In smaller windows
+/// they are nearer, and those beyond the window are left out, unless plan.judges_beyond.
 template <class Block>
 LARCH_HD int64_t base_of_cds(Block& block, const SearchPlan& plan, const Ranking& ranking,
                              const Candidate& best) {
-  const int32_t far = plan.range < 5 ? plan.range : 5;
+  const int32_t far = plan.judges_beyond || plan.range >= kJudged ? kJudged : plan.range;
+  const int32_t limit = plan.judges_beyond ? plan.range + kJudged : plan.range;
   int64_t base[6] = {};
   int count = 0;
   for (int axis = 0; axis < plan.axes; ++axis) {
     Vec3i at[2] = {best.at, best.at};
     int inside = 0;
-    if (best.at[axis] + far <= plan.range) at[inside++][axis] = best.at[axis] + far;
-    if (best.at[axis] - far >= -plan.range) at[inside++][axis] = best.at[axis] - far;
+    if (best.at[axis] + far <= limit) at[inside++][axis] = best.at[axis] + far;
+    if (best.at[axis] - far >= -limit) at[inside++][axis] = best.at[axis] - far;
     Score scores[2] = {};
     EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, inside, scores);
     for (int i = 0; i < inside; ++i) {
@@ -411,6 +419,31 @@ LARCH_HD int64_t base_of_cds(Block& block, const SearchPlan& plan, const Ranking
     }
   }
   return count == 0 ? kNoSimilarity : base[(count - 1) / 2];
+}
+
+/// Whether a displacement kJudged or twice as many pixels away, along axes or diagonals, is a rival
+/// of the best.
+template <class Block>
+LARCH_HD bool has_rival_beyond(Block& block, const SearchPlan& plan, const Ranking& ranking,
+                               const Candidate& best) {
+  const int64_t peak = ranking.similarity(best.score);
+  const int32_t rows = plan.axes > 2 ? 9 : 3;
+  bool has_rival = false;
+  for (int32_t row = 0; row < 2 * rows; ++row) {
+    const int32_t far = row < rows ? kJudged : 2 * kJudged;
+    const int32_t y = row % 3 - 1, z = plan.axes > 2 ? row % rows / 3 - 1 : 0;
+    Vec3i at[3] = {};
+    int count = 0;
+    for (int32_t x = -1; x <= 1; ++x) {
+      if (x != 0 || y != 0 || z != 0) at[count++] = best.at + Vec3i{x, y, z} * far;
+    }
+    Score scores[3] = {};
+    EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, count, scores);
+    for (int i = 0; i < count; ++i) {
+      has_rival = ranking.is_rival(ranking.similarity(scores[i]), peak) || has_rival;
+    }
+  }
+  return has_rival;
 }
 
 /// The whole search of a block.
@@ -426,6 +459,9 @@ LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking&
     found.evaluations = window.evaluations;
     base = window.base;
     has_rival = window.has_rival;
+    if (plan.judges_beyond && plan.range < kJudged) {
+      has_rival = has_rival_beyond(block, plan, ranking, found.whole) || has_rival;
+    }
   } else {
     const EvaluateSteps<Block> evaluate{block, plan.centre * kUnit, kUnit};
     found.whole.at = plan.start;
