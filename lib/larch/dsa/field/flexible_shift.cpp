@@ -178,7 +178,7 @@ class NodeSearch {
   }
 
   Found search_from_start() {
-    SearchPlan plan = plan_of(*job_.config, kFlexibleRange);
+    SearchPlan plan = plan_of(*job_.config, kFlexibleRange, false);
     plan.search = Search::kCds;
     // Every displacement samples all pixels anew: a whole lattice takes too long.
     if (plan.subsearch != SubSearch::kCds) plan.subsearch = SubSearch::kFast;
