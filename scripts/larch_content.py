@@ -160,6 +160,17 @@ def table(path):
     return digest(*([row[i] for i in kept if i < len(row)] for row in rows))
 
 
+def lines(path):
+    with open(path, encoding='utf-8') as file:
+        return digest(*file.read().splitlines())
+
+
+def whole_file(path):
+    """Files of a format without comments, times and compression of its own choice."""
+    with open(path, 'rb') as file:
+        return digest(file.read())
+
+
 def without_unstable(value):
     if isinstance(value, dict):
         return {key: without_unstable(v) for key, v in value.items() if key not in UNSTABLE_KEYS}
@@ -179,7 +190,8 @@ def any_json(path):
 
 READERS = [
     (r'\.nii(\.gz)?$', nifti), (r'\.nrrd$', nrrd), (r'\.mha$', meta_image), (r'\.dcm$', dicom), (r'\.png$', png),
-    (r'\.gii$', gifti), (r'\.(vtk|ply|stl|obj)$', mesh), (r'\.tsv$', table), (r'\.model\.json$', model_json),
+    (r'\.gii$', gifti), (r'\.(vtk|ply|stl|obj)$', mesh), (r'\.tsv$', table), (r'\.csv$', lines), (r'\.gif$', whole_file),
+    (r'\.model\.json$', model_json),
     (r'\.json$', any_json),
 ]
 

@@ -76,6 +76,8 @@ CASES = [
     ('.dcm', DICOM + b'\x02\x00\x00\x00abrest', DICOM + b'\x03\x00\x00\x00abcrest', DICOM + b'\x02\x00\x00\x00abresT'),
     ('.tsv', b'id\tseconds\tdice\na\t1\t0.5\n', b'id\tseconds\tdice\na\t2\t0.5\n', b'id\tseconds\tdice\na\t1\t0.6\n'),
     ('.tsv', b'id\tx\na\tb\n', b'id\tx\na\tb\n', b'id\tx\nab\t\n'),
+    ('.csv', b'frame,dx\n1,0.5\n', b'frame,dx\r\n1,0.5\r\n', b'frame,dx\n1,0.6\n'),
+    ('.gif', b'GIF89a1;', b'GIF89a1;', b'GIF89a2;'),
     ('.model.json', json.dumps({'version': 1, 'nodes': [1, {'e': 2}]}).encode(),
      json.dumps({'nodes': [1, {'e': 2}], 'version': 2}).encode(), json.dumps({'version': 1, 'nodes': [1, {'e': 3}]}).encode()),
 ]

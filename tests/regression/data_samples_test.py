@@ -13,6 +13,7 @@ import unittest
 
 import nibabel
 import numpy
+import pydicom
 
 DATA = sys.argv.pop(1)
 
@@ -48,6 +49,11 @@ class DataSamples(unittest.TestCase):
             self.assertEqual(image.shape, (52, 52, 20))
             self.assertTrue(numpy.array_equal(image.affine, label.affine))
             self.assertGreater(numpy.count_nonzero(numpy.asarray(label.dataobj)), 500)
+
+    def test_the_angiogram_names_its_mask_and_is_read_by_pydicom(self):
+        dataset = pydicom.dcmread(os.path.join(DATA, 'angiography/images/case_000.dcm'))
+        self.assertEqual(dataset.pixel_array.shape, (5, 128, 128))
+        self.assertEqual(list(dataset.MaskSubtractionSequence[0].MaskFrameNumbers), [1, 2])
 
 
 if __name__ == '__main__':
