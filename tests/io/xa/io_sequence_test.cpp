@@ -70,6 +70,7 @@ TEST_CASE("a sequence comes back, however it is cut into batches", "[io]") {
     CHECK(about.grid.size == Vec3i{kColumns, kRows, 1});
     CHECK(about.grid.spacing_mm.x == 0.25);
     CHECK(about.grid.spacing_mm.y == 0.5);
+    CHECK(about.grid.spacing_mm.z == 1);  // what lies between frames is time
     REQUIRE(about.times_ms.size() == kFrames);
     CHECK(about.times_ms[2] == 80);
     const int offset = ending == ".dcm" ? 32768 : -about.least_stored;

@@ -72,7 +72,9 @@ struct CopiedElement {
 struct Angiogram {
   std::string path{};
   bool is_dicom = false;
-  Grid grid{};  ///< of one frame, size.z is 1; ImagerPixelSpacing is that of the detector's plane
+  /// Of one frame, size.z is 1. PixelSpacing, which may be calibrated to the patient, or else
+  /// ImagerPixelSpacing, which is that of the detector's plane.
+  Grid grid{};
   bool has_spacing = false;        ///< the file gives it; otherwise it is 1
   bool has_world = false;          ///< the file gives origin and direction
   int64_t frames = 1;              ///< at least 1

@@ -57,13 +57,15 @@ constexpr ShapeTags kCollimator{
     {0x0018, 0x1720, "VerticesOfThePolygonalCollimator"},
 };
 
+[[noreturn]] void missing(const DicomTag& tag, const std::string& path) {
+  bad_dicom(path, std::string(tag.name) +
+                      " is missing, which its shape needs; repair the header or export the file "
+                      "again");
+}
+
 double one_number(const DicomDataset& data, const DicomTag& tag, const std::string& path) {
   const auto numbers = numbers_of(data, tag, 1, path);
-  if (numbers.empty()) {
-    bad_dicom(path, std::string(tag.name) +
-                        " is missing, which its shape needs; repair the header or export the file "
-                        "again");
-  }
+  if (numbers.empty()) missing(tag, path);
   return std::clamp(numbers[0], -1e6, 1e6);
 }
 
@@ -84,7 +86,7 @@ Shutter read_shutter(const DicomDataset& data, const ShapeTags& tags, const std:
   }
   if (shapes.find("CIRCULAR") != std::string::npos) {
     const auto centre = numbers_of(data, tags.centre, 2, path);
-    if (centre.empty()) bad_dicom(path, std::string(tags.centre.name) + " is missing");
+    if (centre.empty()) missing(tags.centre, path);
     out.has_circle = true;
     out.centre_y = centre[0] - 1;
     out.centre_x = centre[1] - 1;
@@ -95,7 +97,7 @@ Shutter read_shutter(const DicomDataset& data, const ShapeTags& tags, const std:
     const auto count = static_cast<size_t>(std::count(text.begin(), text.end(), '\\')) + 1;
     const auto numbers = numbers_of(data, tags.vertices, count, path);
     if (numbers.size() % 2 != 0 || numbers.size() < 6) {
-      bad_dicom(path, std::string(tags.vertices.name) + " is no polygon");
+      bad_dicom(path, std::string(tags.vertices.name) + " is no polygon; repair the header");
     }
     for (size_t i = 0; i < numbers.size(); i += 2) {
       out.polygon.push_back({static_cast<int>(std::clamp(numbers[i + 1], -1e6, 1e6)) - 1,
@@ -103,6 +105,18 @@ Shutter read_shutter(const DicomDataset& data, const ShapeTags& tags, const std:
     }
   }
   return out;
+}
+
+/// The display shutter, or else the collimator.
+void take_shutter(const DicomDataset& data, Angiogram& about) {
+  for (const ShapeTags& tags : {kShutter, kCollimator}) {
+    try {
+      about.shutter = read_shutter(data, tags, about.path);
+    } catch (const InputError& error) {
+      about.warnings.push_back(error.what() + std::string("; until then it is not looked at"));
+    }
+    if (about.shutter.is_given()) return;
+  }
 }
 
 /// What the file says, or else the functional group that all frames share.
@@ -225,8 +239,7 @@ Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
   }
   take_intensity(data, about);
   about.is_lossy = is_lossy(file);
-  about.shutter = read_shutter(data, kShutter, about.path);
-  if (!about.shutter.is_given()) about.shutter = read_shutter(data, kCollimator, about.path);
+  take_shutter(data, about);
   read_mask_items(data, about);
   about.is_viewed_subtracted = text_of(data, kViewingMode) == "SUB";
   about.modality_name = object.modality;

@@ -10,7 +10,8 @@ namespace larch::io {
 
 /// What a DICOM file says of the sequence that it holds. `object`: by describe_dicom. Throws
 /// InputError: no pixels, what read_dicom refuses, frames at places of their own (a volume),
-/// colours, other samples than of 8 or 16 bits, times that are broken.
+/// colours, other samples than of 8 or 16 bits, times that are broken. A shutter that is broken is
+/// a warning: without it more pixels count.
 Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object);
 
 }  // namespace larch::io
