@@ -8,6 +8,7 @@
 #include <string>
 
 #include "larch/core/error.h"
+#include "larch/dsa/scores.h"
 
 namespace larch::dsa {
 namespace {
@@ -54,8 +55,11 @@ class WindowSums {
       }
     }
   }
-  /// The variance of the values within kReach of a pixel, as far as there are some.
-  double variance(int32_t x, int32_t y) const {
+  /// Of the values within kReach of a pixel, as far as there are some.
+  struct Window {
+    double mean = 0, variance = 0;
+  };
+  Window around(int32_t x, int32_t y) const {
     const int32_t x0 = std::max(0, x - kReach), x1 = std::min(size_.x, x + kReach + 1);
     const int32_t y0 = std::max(0, y - kReach), y1 = std::min(size_.y, y + kReach + 1);
     const double n = static_cast<double>(x1 - x0) * (y1 - y0);
@@ -64,7 +68,7 @@ class WindowSums {
              static_cast<double>(table[index(x1, y0)]) + static_cast<double>(table[index(x0, y0)]);
     };
     const double mean = over(sums_) / n;
-    return std::max(0.0, over(squares_) / n - mean * mean);
+    return {mean, std::max(0.0, over(squares_) / n - mean * mean)};
   }
 
  private:
@@ -87,6 +91,43 @@ std::pair<int32_t, int32_t> open_lines(const std::vector<bool>& flat) {
   if (first > 0) first += kReach;
   if (last < count - 1) last -= kReach;
   return last < first ? std::pair{0, count} : std::pair{first, last - first + 1};
+}
+
+/// Lines between those at the edges that are flat nearly everywhere; pixels that are, by line.
+Rectangle open_rectangle(const std::vector<int64_t>& in_column,
+                         const std::vector<int64_t>& in_row) {
+  const auto are_flat = [](const std::vector<int64_t>& flat, size_t length) {
+    std::vector<bool> lines(flat.size());
+    for (size_t i = 0; i < flat.size(); ++i) {
+      lines[i] = flat[i] * 100 >= static_cast<int64_t>(length) * kFlatPercent;
+    }
+    return lines;
+  };
+  const auto [left, width] = open_lines(are_flat(in_column, in_row.size()));
+  const auto [top, height] = open_lines(are_flat(in_row, in_column.size()));
+  return {left, top, width, height};
+}
+
+/// Leaves the labels that are joined with the edge of the picture through sides of pixels.
+void keep_joined_with_edge(std::vector<uint8_t>& labels, const Vec3i& size) {
+  constexpr uint8_t kJoined = 2;
+  std::vector<int64_t> open;
+  const auto visit = [&](int32_t x, int32_t y) {
+    if (x < 0 || y < 0 || x >= size.x || y >= size.y) return;
+    const int64_t at = int64_t{y} * size.x + x;
+    if (labels[static_cast<size_t>(at)] != 1) return;
+    labels[static_cast<size_t>(at)] = kJoined;
+    open.push_back(at);
+  };
+  for (int32_t x = 0; x < size.x; ++x) visit(x, 0), visit(x, size.y - 1);
+  for (int32_t y = 0; y < size.y; ++y) visit(0, y), visit(size.x - 1, y);
+  while (!open.empty()) {
+    const auto x = static_cast<int32_t>(open.back() % size.x);
+    const auto y = static_cast<int32_t>(open.back() / size.x);
+    open.pop_back();
+    visit(x - 1, y), visit(x + 1, y), visit(x, y - 1), visit(x, y + 1);
+  }
+  for (uint8_t& label : labels) label = label == kJoined ? 1 : 0;
 }
 
 }  // namespace
@@ -153,29 +194,66 @@ int64_t count_inside(std::span<const uint8_t> region) {
   return std::count_if(region.begin(), region.end(), [](uint8_t v) { return v != 0; });
 }
 
-Rectangle detect_shutter(std::span<const uint32_t> sum, int32_t frames, const Vec3i& size,
-                         double least_deviation) {
-  if (frames < 1 || sum.size() != static_cast<size_t>(size.x) * static_cast<size_t>(size.y)) {
+std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& size,
+                                  const ShutterRule& rule) {
+  if (rule.frames < 1 || size.z != 1 || sum.size() != pixels_of(size)) {
     throw UsageError("a shutter is looked for in the sum of one frame or more");
   }
   const WindowSums sums(sum, size);
-  const double least = least_deviation * frames * least_deviation * frames;
+  const auto square = [](double v) { return v * v; };
+  const double flat = square(rule.flat * rule.frames);
+  const double flat_dark = square(rule.flat_where_dark * rule.frames);
   std::vector<int64_t> in_column(static_cast<size_t>(size.x)), in_row(static_cast<size_t>(size.y));
+  std::vector<uint8_t> dark(sum.size());
+  size_t at = 0;
   for (int32_t y = 0; y < size.y; ++y) {
-    for (int32_t x = 0; x < size.x; ++x) {
-      if (sums.variance(x, y) >= least) continue;
+    for (int32_t x = 0; x < size.x; ++x, ++at) {
+      const auto [mean, variance] = sums.around(x, y);
+      const double level = mean / rule.frames;
+      const bool is_dark = (rule.top > 0 ? rule.top - level : level) < rule.dark;
+      dark[at] = is_dark && variance < flat_dark ? 1 : 0;
+      if (variance >= flat) continue;
       ++in_column[static_cast<size_t>(x)];
       ++in_row[static_cast<size_t>(y)];
     }
   }
-  const auto are_flat = [](const std::vector<int64_t>& flat, int32_t length) {
-    std::vector<bool> lines(flat.size());
-    for (size_t i = 0; i < flat.size(); ++i) lines[i] = flat[i] * 100 >= length * kFlatPercent;
-    return lines;
-  };
-  const auto [left, width] = open_lines(are_flat(in_column, size.y));
-  const auto [top, height] = open_lines(are_flat(in_row, size.x));
-  return {left, top, width, height};
+  keep_joined_with_edge(dark, size);
+  const std::vector<uint8_t> covered = dilated(dark, size, kReach);
+  std::vector<uint8_t> region = whole_region(size);
+  keep_rectangle(region, size, open_rectangle(in_column, in_row));
+  for (size_t i = 0; i < region.size(); ++i) {
+    if (covered[i] != 0) region[i] = 0;
+  }
+  return count_inside(region) > 0 ? region : whole_region(size);
+}
+
+void fill_covered(std::span<uint16_t> frame, const Vec3i& size, std::span<const uint8_t> open) {
+  const auto width = static_cast<size_t>(size.x), height = static_cast<size_t>(size.y);
+  std::vector<size_t> rows;  // with an open pixel
+  for (size_t y = 0; y < height; ++y) {
+    const auto is_open = open.subspan(y * width, width);
+    const auto row = frame.subspan(y * width, width);
+    size_t last = width;  // open pixel so far
+    for (size_t x = 0; x < width; ++x) {
+      if (is_open[x] != 0) {
+        if (last == width) std::fill(row.begin(), row.begin() + static_cast<ptrdiff_t>(x), row[x]);
+        last = x;
+      } else if (last < width) {
+        row[x] = row[last];
+      }
+    }
+    if (last < width) rows.push_back(y);
+  }
+  if (rows.empty()) return;
+  for (size_t y = 0, nearest = 0; y < height; ++y) {
+    const auto distance = [&](size_t row) { return row > y ? row - y : y - row; };
+    while (nearest + 1 < rows.size() && distance(rows[nearest + 1]) < distance(rows[nearest])) {
+      ++nearest;
+    }
+    if (rows[nearest] == y) continue;
+    const auto from = frame.subspan(rows[nearest] * width, width);
+    std::copy(from.begin(), from.end(), frame.begin() + static_cast<ptrdiff_t>(y * width));
+  }
 }
 
 }  // namespace larch::dsa

@@ -41,13 +41,29 @@ void keep_common(std::vector<uint8_t>& region, std::span<const uint8_t> other);
 /// Pixels inside.
 int64_t count_inside(std::span<const uint8_t> region);
 
-/// The part that a rectangular collimator leaves, from the sum of some frames (of stored values):
-/// rows and columns at the edges of the picture are outside while the standard deviation over
-/// 15 x 15 pixels around them is below `least_deviation` (of the mean frame) at 98 of 100 of their
-/// pixels. A window that reaches past the collimator's edge is not flat any more; what it takes
-/// away too little, 7 pixels, is taken away as well. The whole frame if nothing, or everything,
-/// looks like a collimator.
-Rectangle detect_shutter(std::span<const uint32_t> sum, int32_t frames, const Vec3i& size,
-                         double least_deviation);
+/// How the collimator is told from the body.
+struct ShutterRule {
+  int32_t frames = 1;          ///< that were summed
+  double flat = 2;             ///< standard deviation below which rows and columns are flat
+  double dark = 0;             ///< mean below which pixels may lie behind the collimator
+  double flat_where_dark = 2;  ///< standard deviation of these
+  double top = 0;  ///< above 0: contrast agent raises values, and `dark` is the distance from here
+};
+
+/// The part of the picture that the collimator leaves, by the sum of some frames of stored values.
+/// Flat is judged by the standard deviation of their mean over 15 x 15 pixels. Outside are
+/// - rows and columns at the edges of the picture of which 98 of 100 pixels are flat;
+/// - flat and dark pixels that are joined with the edge of the picture by others (octagonal and
+///   round collimators, the round field of an image intensifier);
+/// - and, since a window that reaches past the collimator's edge is not flat any more, what lies
+///   within 7 pixels of both.
+/// Everything is inside if otherwise nothing were.
+std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& size,
+                                  const ShutterRule& rule);
+
+/// Pixels behind the collimator take the values at its edge, as those beyond the picture do: of the
+/// first or last open pixel of their row; rows without one those of the nearest row, the upper one
+/// of two. `open`: as find_shutter gives it. Nothing changes if all is covered.
+void fill_covered(std::span<uint16_t> frame, const Vec3i& size, std::span<const uint8_t> open);
 
 }  // namespace larch::dsa
