@@ -40,6 +40,8 @@ MaskPlan plan_of(int64_t frames, const MaskItem& item) {
 TEST_CASE("frames are named from 1, in any order, each once") {
   CHECK(parse_frames("1-3,7", 9, "--mask-frames") == Frames{0, 1, 2, 6});
   CHECK(parse_frames("5,2-3,3", 0, "--mask-frames") == Frames{1, 2, 4});
+  CHECK(pipeline::frames_text({0, 1, 2, 6}) == "1-3,7");
+  CHECK(pipeline::frames_text({4}) == "5");
   for (const char* text : {"", "0", "3-1", "1-", "-2", "a", "1,,2", "1;2", "1-2-3", "9999999999"}) {
     INFO(text);
     CHECK_THROWS_AS(parse_frames(text, 9, "--mask-frames"), UsageError);

@@ -17,7 +17,7 @@ namespace larch::pipeline {
 namespace {
 
 /// Bytes per pixel of the difference, a vector of the field and the validity.
-constexpr int64_t kDifference = 2, kField = 8, kValidity = 2;
+constexpr int64_t kDifference = 2, kField = 8, kValidity = 1;
 
 /// What a sequence takes; its pixels are not read.
 struct SequenceLook {

@@ -42,6 +42,10 @@ void check_angiography_files(const AngiographyFiles& files, bool is_volume) {
   require_ending(files.grid, "--grid", ".csv");
   require_ending(files.preview, "--preview", ".png");
   require_ending(files.animation, "--animation", ".gif");
+  if (!files.validity.empty() && file_extension(files.validity) == ".dcm") {
+    throw UsageError("cannot write '" + files.validity +
+                     "': --validity writes labels: .mha .nrrd .nii.gz");
+  }
   if (!is_volume) return check_angiography_files_hold(files, smallest, 1);
   if (!files.animation.empty()) throw UsageError("--animation is for sequences, not for volumes");
   for (const std::string& path : {files.difference, files.validity}) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 #include "larch/core/error.h"
@@ -18,6 +19,8 @@ constexpr int32_t kLeastForShutter = 64;
 /// Grey values of 12 bits: what varies less within 15 x 15 pixels lies behind the collimator.
 constexpr double kLeastDeviation = 2;
 constexpr double kLeastDeviationOfAll = 0.5;  ///< grey values, whatever the bits
+/// Grey values of 12 bits: what is brighter does not lie behind the collimator.
+constexpr double kDark = 256;
 
 /// Whether contrast agent raises the stored values: PixelIntensityRelationshipSign, or else
 /// MONOCHROME1, which shows small values white.
@@ -54,18 +57,6 @@ std::vector<int> wanted_frames(const AngiographyInput& input, int64_t count) {
   std::vector<int> frames(static_cast<size_t>(count));
   std::iota(frames.begin(), frames.end(), 0);
   return frames;
-}
-
-std::string mask_text(const std::vector<int>& frames) {
-  std::string text;
-  for (size_t i = 0; i < frames.size(); ++i) {
-    size_t last = i;
-    while (last + 1 < frames.size() && frames[last + 1] == frames[last] + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(frames[i] + 1);
-    if (last > i) text += "-" + std::to_string(frames[last] + 1);
-    i = last;
-  }
-  return text;
 }
 
 MaskPlan plan_masks(const AngiographyInput& input, SequenceReader& reader, const Context& context) {
@@ -120,16 +111,23 @@ void find_shutter(const RegionRequest& request, OpenAngiogram& open, const Conte
     return;
   }
   const auto [sum, frames] = sum_of_frames(open.reader);
-  const double least = std::max(kLeastDeviationOfAll, std::ldexp(kLeastDeviation, about.bits - 12));
-  open.shutter = dsa::detect_shutter(sum, frames, size, least);
-  if (open.shutter == dsa::Rectangle{0, 0, size.x, size.y}) return;
-  region = dsa::whole_region(size);
-  dsa::keep_rectangle(region, size, open.shutter);
-  const auto& [x, y, width, height] = open.shutter;
-  const std::string note = "shutter: found at " + std::to_string(x) + "," + std::to_string(y) +
-                           "," + std::to_string(width) + "," + std::to_string(height) +
-                           " (x,y,width,height)";
-  open.notes.push_back(note);
+  const double grey = std::ldexp(1, about.bits - 12);  // of 12 bits
+  dsa::ShutterRule rule;
+  rule.frames = frames;
+  rule.flat = std::max(kLeastDeviationOfAll, kLeastDeviation * grey);
+  rule.flat_where_dark = std::max(kLeastDeviation, kLeastDeviation * grey);
+  rule.dark = kDark * grey;
+  if (contrast_raises(about)) rule.top = std::ldexp(1, about.bits) - 1;
+  region = dsa::find_shutter(sum, size, rule);
+  const int64_t all = about.grid.voxels(), covered = all - dsa::count_inside(region);
+  if (covered == 0) {
+    region.clear();
+    return;
+  }
+  char note[80];
+  std::snprintf(note, sizeof note, "shutter: found, covers %.1f %% of the frame",
+                100.0 * static_cast<double>(covered) / static_cast<double>(all));
+  open.notes.emplace_back(note);
   context.info(note);
 }
 
@@ -217,10 +215,10 @@ OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig
   dsa::SampleTable table = table_of(about, config, context);
   MaskPlan plan = plan_masks(input, reader, context);
   for (const std::string& warning : plan.warnings) context.warn(warning);
-  OpenAngiogram open{std::move(reader), std::move(plan), std::move(table), {}, {}, {}, {}};
+  OpenAngiogram open{std::move(reader), std::move(plan), std::move(table), {}, {}, {}};
   std::string masks;
   for (const MaskGroup& group : open.plan.groups) {
-    if (open.plan.groups.size() == 1) masks = " (frames " + mask_text(group.mask_frames) + ")";
+    if (open.plan.groups.size() == 1) masks = " (frames " + frames_text(group.mask_frames) + ")";
   }
   open.notes.push_back("mask: " + open.plan.source + masks);
   open.notes.push_back(std::string("differences: ") + (open.table.is_log ? "log" : "linear"));

@@ -55,7 +55,6 @@ struct OpenAngiogram {
   dsa::SampleTable table;
   std::vector<uint8_t> region;       ///< contrast pixels that count, by pixel; empty: all
   std::vector<uint8_t> unshuttered;  ///< what the collimator leaves, by pixel; empty: all
-  dsa::Rectangle shutter{};          ///< what the collimator leaves, if it was looked for
   std::vector<std::string> notes;    ///< what was decided, for the report
 };
 

@@ -126,6 +126,18 @@ std::vector<int> parse_frames(const std::string& text, int64_t count, const std:
   return {frames.begin(), frames.end()};
 }
 
+std::string frames_text(const std::vector<int>& frames) {
+  std::string text;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < frames.size() && frames[last + 1] == frames[last] + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(frames[i] + 1);
+    if (last > i) text += "-" + std::to_string(frames[last] + 1);
+    i = last;
+  }
+  return text;
+}
+
 MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<int>& wanted,
                         const std::string& source) {
   MaskPlan plan;

@@ -47,6 +47,9 @@ struct MaskPlan {
 /// for another text, and for frames beyond `count` (0: not known yet).
 std::vector<int> parse_frames(const std::string& text, int64_t count, const std::string& flag);
 
+/// "1-3,7" of the frames 0, 1, 2 and 6, which rise.
+std::string frames_text(const std::vector<int>& frames);
+
 /// The mask is the mean of some frames; all others of `wanted` are contrast frames. Throws
 /// InputError if none are left.
 MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<int>& wanted,

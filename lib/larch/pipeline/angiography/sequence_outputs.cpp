@@ -23,13 +23,8 @@ constexpr double kUsualFrameMs = 133;
 
 std::string mask_words(const MaskPlan& plan) {
   if (plan.groups.size() != 1) return "masks by frame";
-  std::string text = "mask of frame";
   const std::vector<int>& frames = plan.groups.front().mask_frames;
-  text += frames.size() > 1 ? "s " : " ";
-  for (size_t i = 0; i < frames.size(); ++i) {
-    text += (i == 0 ? "" : ",") + std::to_string(frames[i] + 1);
-  }
-  return text;
+  return std::string("mask of frame") + (frames.size() > 1 ? "s " : " ") + frames_text(frames);
 }
 
 /// What was done, for the header of a derived file.
@@ -141,10 +136,8 @@ void SequenceOutputs::add(const std::vector<int>& frames, const dsa::SubtractedF
                           const std::vector<dsa::FrameScores>& scores) {
   difference_.output.fill([&] { difference_.writer->write(result.difference); });
   field_.output.fill([&] { field_.writer->write(result.field_px); });
-  validity_.output.fill([&] {
-    const std::vector<uint16_t> labels(result.validity.begin(), result.validity.end());
-    validity_.writer->write(labels);
-  });
+  validity_.output.fill(
+      [&] { validity_.writer->write(std::span<const uint8_t>(result.validity)); });
   for (size_t at = 0; at < frames.size(); ++at) add_frame(frames[at], at, result, scores[at]);
   grid_csv_.fill([&] {
     if (!csv_.flush()) throw OutputError("cannot write '" + grid_csv_.temporary() + "'");

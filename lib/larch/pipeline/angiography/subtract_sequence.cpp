@@ -156,30 +156,57 @@ class SequenceRun {
     if (!data.mask.empty()) make_mask(batch, data.mask);
     data.mask = {};
     data.result = dsa::subtract_frames(mask_, data.stored, config_, wants_, previous_, context_);
+    blank_covered(data.result);
     data.basis = basis_;
     if (!has_scores_) data.stored = {};
     done_ += static_cast<int64_t>(batch.frames.size());
     return true;
   }
 
-  void make_mask(const Batch& batch, const std::vector<uint16_t>& stored) {
+  void make_mask(const Batch& batch, std::vector<uint16_t>& stored) {
     dsa::MaskInput input;
     input.size = open_.reader.about().grid.size;
     input.table = open_.table;
     input.region = open_.region;
     input.open = open_.unshuttered;
     for (size_t at = 0; at < stored.size(); at += pixels_) {
-      input.stored.push_back(std::span(stored).subspan(at, pixels_));
+      const auto frame = std::span(stored).subspan(at, pixels_);
+      if (!open_.unshuttered.empty()) dsa::fill_covered(frame, input.size, open_.unshuttered);
+      input.stored.push_back(frame);
     }
     // The file tells by how much the mask is moved; vectors pull.
     const Vec3d& moved = open_.plan.groups[batch.group].shift_px;
     input.start = {dsa_vector(-moved.x), dsa_vector(-moved.y), 0};
     mask_ = {};
     mask_ = dsa::make_mask(input, config_, context_);
+    require_samples(open_.plan.groups[batch.group]);
     previous_.clear();
     if (has_scores_) {
       basis_ = std::make_shared<dsa::ScoreBasis>(dsa::make_score_basis(input, config_, context_));
     }
+  }
+
+  /// Behind the collimator there is nothing to be seen.
+  void blank_covered(dsa::SubtractedFrames& result) const {
+    if (open_.unshuttered.empty()) return;
+    for (auto* frames : {&result.difference, &result.shifted, &result.uncorrected}) {
+      for (size_t i = 0; i < frames->size(); ++i) {
+        if (open_.unshuttered[i % pixels_] == 0) (*frames)[i] = 0;
+      }
+    }
+  }
+
+  void require_samples(const MaskGroup& group) const {
+    const std::vector<uint16_t> samples = mask_.samples.to_vector();
+    if (std::any_of(samples.begin(), samples.end(),
+                    [](uint16_t sample) { return sample != dsa::kNoSample; })) {
+      return;
+    }
+    const bool is_one = group.mask_frames.size() == 1;
+    throw InputError("'" + open_.reader.about().path + "': no pixel of the mask (frame" +
+                     (is_one ? " " : "s ") + frames_text(group.mask_frames) +
+                     ") counts: all are black, saturated or behind the collimator; name other "
+                     "frames with --mask-frames");
   }
 
   bool finish(size_t i) {

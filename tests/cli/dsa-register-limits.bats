@@ -1,0 +1,255 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# dsa-register at its limits: sequences that are damaged, of other kinds, of odd sizes or without
+# anything to see; a message that says what is wrong, the documented exit code, and no partial output.
+
+load helpers
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR" || return 1
+  "$BIN/make-samples" --output-dir made --kind angiography --angiography.size 128,128 --angiography.frames 5 \
+    --angiography.mask_frames 2 --truth=false -q --no-sidecar
+  cp made/images/case_000.dcm cine.dcm
+}
+
+subtract() { timeout 60 "$BIN/dsa-register" --output out.mha "$@"; }
+nothing_written() { absent out.mha out.mha.json; no_temporaries; }
+
+# frames NAME CODE: writes the MetaImage NAME of the array `a` (frame, y, x) that the code makes; body(top,
+# height, width) is a texture of 12 pixels with noise, from top / 8 to top.
+frames() {
+  python "
+import numpy
+random = numpy.random.default_rng(5)
+def body(top, height=128, width=128):
+    y, x = numpy.mgrid[:height, :width]
+    wave = sum(numpy.sin(x * a + y * b + c) for a, b, c in random.uniform(-0.5, 0.5, (12, 3)))
+    return top * (0.55 + 0.06 * wave).clip(0.2, 0.9) + random.normal(0, top / 200, (height, width))
+$2
+names = {'uint8': 'MET_UCHAR', 'int16': 'MET_SHORT', 'uint16': 'MET_USHORT', 'float32': 'MET_FLOAT'}
+channels = 'ElementNumberOfChannels = 3\n' if a.ndim == 4 else ''
+sizes = ' '.join(str(n) for n in a.shape[2::-1])
+open('$1', 'wb').write(f'''ObjectType = Image
+NDims = 3
+DimSize = {sizes}
+ElementSpacing = 0.3 0.3 100
+{channels}ElementType = {names[a.dtype.name]}
+ElementDataFile = LOCAL
+'''.encode() + a.tobytes())"
+}
+
+# dicom CODE: writes bad.dcm, which is cine.dcm after the code has changed the data set `d`.
+dicom() {
+  /usr/bin/python3 -c "import pydicom" 2>/dev/null || skip "python3-pydicom is not installed"
+  python "
+import pydicom
+d = pydicom.dcmread('cine.dcm')
+$1
+d.save_as('bad.dcm')"
+}
+
+@test "one frame: 3" {
+  frames one.mha "a = body(3000)[None].astype('uint16')"
+  expect 3 subtract -i one.mha
+  has err.txt "'one.mha' has one frame"
+  dicom "d.NumberOfFrames = 1; d.PixelData = d.PixelData[:128 * 128 * 2]; del d.MaskSubtractionSequence; del d.FrameTime; del d.FrameIncrementPointer"
+  expect 3 subtract -i bad.dcm
+  has err.txt "bad.dcm"
+  nothing_written
+}
+
+@test "a mask frame that is not there, and words that are no frames: 2" {
+  expect 2 subtract -i cine.dcm --mask-frames 4-6
+  has err.txt "--mask-frames '4-6': there is no frame 6; the sequence has 5"
+  expect 2 subtract -i cine.dcm --mask-frames 0
+  expect 2 subtract -i cine.dcm --mask-frames first
+  has err.txt "such as 1-3,7"
+  expect 2 subtract -i cine.dcm --frames 9
+  expect 2 subtract -i cine.dcm --mask-frames 1 --mask auto
+  expect 3 subtract -i cine.dcm --mask-frames 1-5
+  has err.txt "no contrast frame is left"
+  nothing_written
+}
+
+@test "a Mask Subtraction Sequence that contradicts the file: 3, and --mask-frames goes on" {
+  dicom "d.MaskSubtractionSequence[0].MaskFrameNumbers = [9]"
+  expect 3 subtract -i bad.dcm
+  has err.txt "bad.dcm"
+  has err.txt "Mask"
+  nothing_written
+  expect 0 subtract -i bad.dcm --mask-frames 1-2
+}
+
+@test "colours: 3" {
+  frames rgb.mha "a = random.integers(0, 255, (4, 64, 64, 3)).astype('uint8')"
+  expect 3 subtract -i rgb.mha
+  has err.txt "rgb.mha"
+  nothing_written
+}
+
+@test "8, 10, 12, 14 and 16 bits, and signed numbers: the same motion" {
+  for bits in 8 10 12 14 16; do
+    frames b$bits.mha "
+top = 2 ** $bits - 1
+b = body(top * 0.9)
+a = numpy.stack([b, numpy.roll(b, (-2, 3), (0, 1))]).clip(1, top - 1)
+a = a.astype('uint8' if $bits == 8 else 'uint16')"
+    expect 0 "$BIN/dsa-register" -i b$bits.mha --stored lin --grid g$bits.csv
+  done
+  frames signed.mha "
+b = body(3000)
+a = (numpy.stack([b, numpy.roll(b, (-2, 3), (0, 1))]) - 2000).astype('int16')"
+  expect 0 "$BIN/dsa-register" -i signed.mha --stored lin --dark 0 --domain lin --grid gsigned.csv
+  python "
+import csv
+for name in ('8', '10', '12', '14', '16', 'signed'):
+    rows = [r for r in csv.DictReader(open(f'g{name}.csv')) if r['status'] in ('ok', 'replaced')]
+    assert len(rows) >= 3, name
+    # The frame's content lies 3 pixels further right and 2 further up: the mask is read there.
+    for r in rows: assert abs(float(r['dx']) + 3) < 0.1 and abs(float(r['dy']) - 2) < 0.1, (name, r)"
+}
+
+@test "odd sizes: 17 x 1023 and 1023 x 17" {
+  for size in "1023, 17" "17, 1023"; do
+    frames odd.mha "b = body(3000, $size); a = numpy.stack([b, numpy.roll(b, 1, 1), b]).astype('uint16')"
+    expect 0 subtract -i odd.mha --grid g.csv --preview p.png --animation a.gif --force
+    python "
+want = ' '.join(str(n) for n in ($size)[::-1])
+assert f'DimSize = {want} 2'.encode() in open('out.mha', 'rb').read(1000)"
+  done
+}
+
+@test "a mask without a pixel that counts: 3; black and saturated frames are warned of" {
+  frames black.mha "a = numpy.zeros((4, 64, 64), 'uint16'); a[2:] = body(3000, 64, 64)"
+  expect 3 subtract -i black.mha
+  has err.txt "'black.mha': no pixel of the mask (frame 1) counts"
+  nothing_written
+  frames some.mha "a = numpy.stack([body(3000)] * 4).astype('uint16'); a[1] = 0; a[2] = 4095"
+  expect 0 subtract -i some.mha --report r.json
+  has err.txt "2 frames hold no block with enough pixels that count (black, saturated"
+  python "
+frames = load('r.json')['frames']
+assert [f['outside'] for f in frames] == [4, 4, 0], frames
+assert frames[0]['longest_motion_px'] == 0"
+}
+
+@test "motion beyond the search range is warned of and counted" {
+  frames far.mha "b = body(3000, 192, 192); a = numpy.stack([b, numpy.roll(b, 14, 1)]).astype('uint16')"
+  expect 0 subtract -i far.mha --range 6 --report r.json
+  has err.txt "may exceed the search range of 6 pixels"
+  python "assert load('r.json')['metrics']['edge_hits'] > 0"
+  expect 0 subtract -i far.mha --range 16 --report r.json --force
+  lacks err.txt "search range"
+  python "
+r = load('r.json')['metrics']
+assert r['edge_hits'] == 0 and abs(r['longest_motion_px'] - 14) < 0.2, r"
+}
+
+@test "truncated files: 3" {
+  frames whole.mha "a = numpy.stack([body(3000)] * 4).astype('uint16')"
+  head -c 100000 whole.mha > cut.mha
+  head -c 60000 cine.dcm > cut.dcm
+  for name in cut.mha cut.dcm; do
+    expect 3 subtract -i $name
+    has err.txt "$name"
+    nothing_written
+  done
+}
+
+@test "missing tags: without sizes 3; without a relationship to the X-rays a warning" {
+  dicom "del d.Rows"
+  expect 3 subtract -i bad.dcm
+  has err.txt "bad.dcm"
+  nothing_written
+  dicom "del d.PixelIntensityRelationship"
+  expect 0 subtract -i bad.dcm
+  has err.txt "not known whether its values are linear or logarithms"
+  expect 0 subtract -i bad.dcm --stored log --force
+  lacks err.txt "not known"
+  dicom "del d.MaskSubtractionSequence"
+  expect 0 subtract -i bad.dcm --force --report r.json
+  python "assert [f['frame'] for f in load('r.json')['frames']] == [1, 2, 3, 4]"
+}
+
+@test "regions that cannot be read or hold nothing" {
+  echo "not an image" > roi.mha
+  expect 3 subtract -i cine.dcm --roi roi.mha
+  has err.txt "roi.mha"
+  frames small.mha "a = numpy.ones((1, 64, 64), 'uint8')"
+  expect 3 subtract -i cine.dcm --roi small.mha
+  has err.txt "'small.mha' is not of the frame's size: 64x64x1 pixels against 128x128x1"
+  frames none.mha "a = numpy.zeros((1, 128, 128), 'uint8')"
+  expect 3 subtract -i cine.dcm --roi none.mha
+  has err.txt "no pixel is left"
+  expect 3 subtract -i cine.dcm --roi missing.mha
+  expect 2 subtract -i cine.dcm --roi-rectangle 100,100,60,20
+  has err.txt "does not lie within the frame of 128x128"
+  expect 2 subtract -i cine.dcm --roi-rectangle 1,2,3
+  expect 2 subtract -i cine.dcm --roi-polygon 1,1,5,5
+  nothing_written
+}
+
+@test "regions: blocks outside are not searched, the output covers the frame" {
+  expect 0 subtract -i cine.dcm --roi-rectangle 64,0,64,128 --grid g.csv --validity v.mha
+  python "
+import csv, numpy
+rows = list(csv.DictReader(open('g.csv')))
+assert all((r['status'] == 'outside') == (r['i'] == '0') for r in rows), rows
+v = numpy.frombuffer(open('v.mha', 'rb').read()[-3 * 128 * 128:], 'u1').reshape(3, 128, 128)
+assert (v[:, :, :64] == 3).all() and (v[:, :, 64:] != 3).all()"
+  expect 0 "$BIN/dsa-register" -i cine.dcm --roi-polygon 64,-1,200,-1,200,200,64,200 --grid p.csv
+  cmp g.csv p.csv || python "
+a, b = open('g.csv').read().split('\n'), open('p.csv').read().split('\n')
+assert [r.split(',')[-1] for r in a] == [r.split(',')[-1] for r in b]"
+}
+
+@test "outputs that exist: 6, and they stay" {
+  echo precious > out.mha
+  expect 6 subtract -i cine.dcm
+  has err.txt "out.mha"
+  [ "$(cat out.mha)" = precious ]
+  expect 0 subtract -i cine.dcm --force
+}
+
+@test "a full disk: 6, and nothing is left" {
+  small_disk disk 96
+  expect 6 timeout 60 "$BIN/dsa-register" -i cine.dcm -o disk/out.dcm
+  has err.txt "cannot write 'disk/out.dcm'"
+  has err.txt "No space left"
+  [ -z "$(ls -A disk)" ]
+}
+
+@test "a signal ends the run without output" {
+  frames long.mha "b = body(3000, 512, 512); a = numpy.stack([b] * 60).astype('uint16')"
+  "$BIN/dsa-register" -i long.mha -o out.mha --batch-frames 1 2>err.txt &
+  pid=$!
+  for _ in $(seq 100); do
+    ls -A . | grep -q '^.larch-' && break
+    sleep 0.1
+  done
+  kill -TERM $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 143 ]
+  nothing_written
+}
+
+@test "a sequence is no volume, and a volume no sequence" {
+  expect 3 subtract -i cine.dcm --mask-volume cine.dcm
+  has err.txt "cine.dcm"
+  nothing_written
+}
+
+@test "nothing to write, and files of the wrong kind: 2" {
+  expect 2 "$BIN/dsa-register" -i cine.dcm
+  has err.txt "nothing to write"
+  expect 2 "$BIN/dsa-register" -i cine.dcm -o out.png
+  expect 2 "$BIN/dsa-register" -i cine.dcm --field f.dcm
+  expect 2 "$BIN/dsa-register" -i cine.dcm --preview p.gif
+  has err.txt ".png"
+  expect 2 "$BIN/dsa-register" -i cine.dcm --grid g.tsv
+  expect 2 subtract -i cine.dcm --passes 64x32
+  has err.txt "passes"
+  expect 2 subtract -i cine.dcm --validity v.dcm
+}
