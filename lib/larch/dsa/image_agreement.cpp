@@ -8,6 +8,7 @@
 
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field.h"
+#include "larch/dsa/field/field_row.h"
 #include "larch/dsa/match/volume_sampling_math.h"
 
 namespace larch::dsa {
@@ -15,41 +16,26 @@ namespace {
 
 constexpr int32_t kMostDifference = 65535;
 
-/// A mask displaced by one translation, or by a dense field.
-struct Displaced {
-  FieldView field{};  ///< null vectors: 0 everywhere
-  std::vector<AxisWeights> columns{};
-  AxisWeights row{}, plane{};
-
-  void move_to_row(int32_t y, int32_t z) {
-    row = axis_weights(field.axes[1], field.border, y);
-    plane = axis_weights(field.axes[2], field.border, z);
-  }
-  Vec3i at(int32_t x) const {
-    if (field.vectors == nullptr) return {};
-    return field_units(field_sum(field, columns[static_cast<size_t>(x)], row, plane));
-  }
-};
-
-/// A grid on the host and the vectors of all frames.
-struct Vectors {
+/// Where the mask lies in one of the images: a grid on the host and the vectors of all frames.
+struct Placement {
   FieldGrid places{};
   BorderField border = BorderField::kClamp;
   std::span<const Vec3i> all{};
   int32_t blocks = 1;
+  std::vector<AxisWeights> columns{};
 
-  Displaced of_frame(size_t frame, int32_t width) const {
+  FieldRow of_frame(size_t frame) const {
     const Vec3i* vectors = all.empty() ? nullptr : all.data() + frame * static_cast<size_t>(blocks);
-    Displaced out{places.view(vectors, border), {}, {}, {}};
-    for (int32_t x = 0; x < width; ++x) {
-      out.columns.push_back(axis_weights(out.field.axes[0], border, x));
-    }
-    return out;
+    return {places.view(vectors, border), columns};
   }
 };
 
-Vectors vectors_of(const BlockGrid& grid, BorderField border, std::span<const Vec3i> all) {
-  return {make_field_grid(grid, Device::cpu()), border, all, grid.blocks()};
+Placement placement_of(const BlockGrid& grid, BorderField border, std::span<const Vec3i> all) {
+  Placement out{make_field_grid(grid, Device::cpu()), border, all, grid.blocks(), {}};
+  for (int32_t x = 0; x < grid.image.x; ++x) {
+    out.columns.push_back(axis_weights(out.places.axes[0], border, x));
+  }
+  return out;
 }
 
 /// The histogram of one image's differences, bins on both sides of 0.
@@ -82,7 +68,7 @@ class Differences {
 
 /// Compares one frame with the mask in its three places, at the pixels that all of them have.
 void agree(const ScoreBasis& basis, const uint16_t* contrast, int32_t shift,
-           std::array<Displaced, 3>& masks, FrameScores& out) {
+           std::array<FieldRow, 3>& masks, FrameScores& out) {
   const Vec3i& size = basis.mask.size;
   const TapTable taps = gain_taps();
   const MaskView view{basis.mask.samples.data(), size, &taps, false, false};
@@ -90,14 +76,14 @@ void agree(const ScoreBasis& basis, const uint16_t* contrast, int32_t shift,
                                          Differences(shift)};
   for (int64_t row = 0; row < static_cast<int64_t>(size.y) * size.z; ++row) {
     const auto y = static_cast<int32_t>(row % size.y), z = static_cast<int32_t>(row / size.y);
-    for (Displaced& mask : masks) mask.move_to_row(y, z);
+    for (FieldRow& mask : masks) mask.move_to(y, z);
     for (int32_t x = 0; x < size.x; ++x) {
       const uint16_t here = contrast[row * size.x + x];
       if (here == kNoSample) continue;
       std::array<uint16_t, 3> samples{};
       bool has_all = true;
       for (size_t i = 0; i < 3 && has_all; ++i) {
-        const Vec3i at = Vec3i{x, y, z} * kUnit + masks[i].at(x);
+        const Vec3i at = Vec3i{x, y, z} * kUnit + masks[i].units_at(x);
         samples[i] = size.z > 1 ? volume_sample(view, at) : mask_sample(view, at.x, at.y);
         has_all = samples[i] != kNoSample;
       }
@@ -130,19 +116,19 @@ void add_agreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
       bin_shifts(at_zero, basis.mask.at_zero.data(), nullptr, basis.mask.table, same_noise, host)
           .to_vector();
   const bool is_rigid = config.method == Method::kShift || config.method == Method::kNone;
-  const Vectors nothing = vectors_of(make_block_grid(size, size, size), BorderField::kClamp, {});
-  const Vectors shifted =
-      vectors_of(make_block_grid(size, size, size), BorderField::kClamp, frames.shift);
-  const Vectors corrected =
-      vectors_of(correction_grid(config, size),
-                 is_rigid ? BorderField::kClamp : config.border_field, frames.vectors);
+  const Placement nothing =
+      placement_of(make_block_grid(size, size, size), BorderField::kClamp, {});
+  const Placement shifted =
+      placement_of(make_block_grid(size, size, size), BorderField::kClamp, frames.shift);
+  const Placement corrected =
+      placement_of(correction_grid(config, size),
+                   is_rigid ? BorderField::kClamp : config.border_field, frames.vectors);
   const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
   parallel_for(host.threads, at_zero.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t f = begin; f < end; ++f) {
       const auto frame = static_cast<size_t>(f);
-      std::array<Displaced, 3> masks{nothing.of_frame(frame, size.x),
-                                     shifted.of_frame(frame, size.x),
-                                     corrected.of_frame(frame, size.x)};
+      std::array<FieldRow, 3> masks{nothing.of_frame(frame), shifted.of_frame(frame),
+                                    corrected.of_frame(frame)};
       agree(basis, at_zero.values.data() + f * pixels, shifts[frame], masks, scores[frame]);
     }
   });

@@ -12,6 +12,7 @@
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/consistency_math.h"
 #include "larch/dsa/field/field.h"
+#include "larch/dsa/field/field_row.h"
 #include "larch/dsa/field/warp.h"
 #include "larch/dsa/field/warp_math.h"
 
@@ -113,6 +114,38 @@ TEST_CASE("a linear field is reproduced between centres, and beyond them by the 
   }
   CHECK(field_at(grid, vectors, BorderField::kLinear, {0, 299, 0}).x == 0);
   CHECK(field_at(grid, vectors, BorderField::kLinear, {0, 299, 0}).y * 65536 == -48 * 299);
+}
+
+TEST_CASE("rows of the dense field are the field, pixel by pixel") {
+  for (const BlockGrid& grid : {make_block_grid({150, 90, 1}, {64, 64, 1}, {48, 40, 1}),
+                                make_block_grid({40, 36, 33}, {16, 16, 16}, {12, 16, 9})}) {
+    std::vector<Vec3i> vectors;
+    for (int64_t b = 0; b < grid.blocks(); ++b) {
+      const auto draw = [&](uint64_t k) { return 254 * hash_unit(8, k, b) - 127; };
+      vectors.push_back(vector_of(draw(0), draw(1), grid.image.z > 1 ? draw(2) : 0));
+    }
+    const FieldGrid places = make_field_grid(grid, Device::cpu());
+    for (const BorderField border :
+         {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
+      const FieldView view = places.view(vectors.data(), border);
+      std::vector<AxisWeights> columns;
+      for (int32_t x = 0; x < grid.image.x; ++x) {
+        columns.push_back(axis_weights(view.axes[0], border, x));
+      }
+      FieldRow row(view, columns);
+      for (int32_t z = 0; z < grid.image.z; ++z) {
+        for (int32_t y = 0; y < grid.image.y; ++y) {
+          row.move_to(y, z);
+          const AxisWeights wy = axis_weights(view.axes[1], border, y);
+          const AxisWeights wz = axis_weights(view.axes[2], border, z);
+          for (int32_t x = 0; x < grid.image.x; ++x) {
+            const FieldSum sum = field_sum(view, columns[static_cast<size_t>(x)], wy, wz);
+            REQUIRE(row.units_at(x) == field_units(sum));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("vectors of one grid at the centres of another") {

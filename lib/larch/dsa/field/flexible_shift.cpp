@@ -8,6 +8,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/dsa/field/field_row.h"
 #include "larch/dsa/match/entropy.h"
 #include "larch/dsa/match/sampling_math.h"
 #include "larch/dsa/match/search_math.h"
@@ -22,17 +23,6 @@ struct FollowingPixel {
   int32_t x = 0, y = 0;
   uint16_t contrast = 0;
 };
-
-/// field_units of one component, the same number by one multiplication instead of a division.
-int32_t units_of_sum(int64_t sum, int64_t whole, double inverse) {
-  const int64_t numerator = sum * kUnit + (whole << (kVectorBits - 1));
-  const int64_t denominator = whole << kVectorBits;
-  auto quotient = static_cast<int64_t>(static_cast<double>(numerator) * inverse);
-  int64_t rest = numerator - quotient * denominator;
-  for (; rest < 0; rest += denominator) --quotient;
-  for (; rest >= denominator; rest -= denominator) ++quotient;
-  return static_cast<int32_t>(quotient);
-}
 
 /// The search of one node, as search_fraction wants it (search_math.h). One per thread.
 class NodeSearch {

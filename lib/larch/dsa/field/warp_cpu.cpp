@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "larch/core/parallel.h"
+#include "larch/dsa/field/field_row.h"
 #include "larch/dsa/field/warp.h"
 #include "larch/dsa/field/warp_math.h"
 
@@ -25,11 +26,10 @@ void subtract_row(const SubtractJob& job, int64_t row, const std::vector<AxisWei
   const int64_t rows = static_cast<int64_t>(size.y) * size.z;
   const int64_t frame = row / rows;
   Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row % rows / size.y)};
-  const FieldView view = view_of(job, frame);
-  const AxisWeights wy = axis_weights(view.axes[1], view.border, at.y);
-  const AxisWeights wz = axis_weights(view.axes[2], view.border, at.z);
+  FieldRow field(view_of(job, frame), columns);
+  field.move_to(at.y, at.z);
   for (at.x = 0; at.x < size.x; ++at.x) {
-    const Vec3i d = units_at(view, columns[static_cast<size_t>(at.x)], wy, wz);
+    const Vec3i d = field.units_at(at.x);
     const DifferenceAt difference = difference_at(job.images, *job.taps, frame, at, d);
     const int64_t i = row * size.x + at.x;
     job.differences[i] = difference.value;
