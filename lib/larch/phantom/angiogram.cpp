@@ -51,19 +51,31 @@ Place wave_at(const std::array<MotionWave, 3>& waves, double x, double y) {
   return d;
 }
 
+/// The motion of one frame.
+struct FrameMotion {
+  MotionShares shares{};
+  double cos = 1, sin = 0;  ///< of the rotation
+};
+FrameMotion motion_of(const AngiogramConfig& config, int frame) {
+  FrameMotion motion{motion_shares(config, frame)};
+  const double turns = motion.shares.breathing * config.rotation_deg / 360;
+  motion.cos = cosine_of_turns(turns);
+  motion.sin = sine_of_turns(turns);
+  return motion;
+}
+
 /// Where the body that is at (x, y) in a frame was in the mask, less (x, y).
-Place displacement(const Angiogram& a, const MotionShares& shares, double x, double y) {
+Place displacement(const Angiogram& a, const FrameMotion& motion, double x, double y) {
   const AngiogramConfig& config = a.config;
+  const MotionShares& shares = motion.shares;
   Place d;
   if (shares.breathing != 0) {
-    const double turns = shares.breathing * config.rotation_deg / 360;
     const double u = x - 0.5 * (config.size[0] - 1), v = y - 0.5 * (config.size[1] - 1);
-    const double cos = cosine_of_turns(turns), sin = sine_of_turns(turns);
-    const Place wave = wave_at(a.waves, x, y);
+    const Place wave = config.amplitude_px > 0 ? wave_at(a.waves, x, y) : Place{};
     d.x = shares.breathing * (config.translation_px[0] + config.amplitude_px * wave.x) +
-          (cos * u - sin * v - u);
+          (motion.cos * u - motion.sin * v - u);
     d.y = shares.breathing * (config.translation_px[1] + config.amplitude_px * wave.y) +
-          (sin * u + cos * v - v);
+          (motion.sin * u + motion.cos * v - v);
   }
   if (shares.swallow != 0) {
     const Place wave = wave_at(a.swallow, x, y);
@@ -84,10 +96,10 @@ double filling(const AngiogramConfig& config, int frame, double along) {
 }
 
 /// Attenuation by the vessels at a pixel, in nepers.
-double vessel_attenuation(const Angiogram& a, const MotionShares& shares, int frame, double x,
+double vessel_attenuation(const Angiogram& a, const FrameMotion& motion, int frame, double x,
                           double y) {
   if (a.vessels.pieces.empty() || frame < a.config.mask_frames) return 0;
-  const Place d = a.config.vessel_motion ? displacement(a, shares, x, y) : Place{};
+  const Place d = a.config.vessel_motion ? displacement(a, motion, x, y) : Place{};
   const VesselHit hit = meet_vessels(a.vessels, x + d.x, y + d.y);
   if (hit.chord == 0) return 0;
   return a.config.vessel_attenuation * hit.chord * filling(a.config, frame, hit.along);
@@ -114,11 +126,11 @@ size_t pixels_of(const AngiogramConfig& config) {
 Plane expected_photons(const Angiogram& a, int frame, int threads) {
   const AngiogramConfig& config = a.config;
   Plane photons{config.size[0], config.size[1], std::vector<double>(pixels_of(config))};
-  const MotionShares shares = motion_shares(config, frame);
+  const FrameMotion motion = motion_of(config, frame);
   for_pixels(config, threads, [&](int x, int y, size_t pixel) {
-    const Place d = displacement(a, shares, x, y);
+    const Place d = displacement(a, motion, x, y);
     const double nepers =
-        a.anatomy.at(x + d.x, y + d.y) + vessel_attenuation(a, shares, frame, x, y);
+        a.anatomy.at(x + d.x, y + d.y) + vessel_attenuation(a, motion, frame, x, y);
     const double primary = config.photons * exp_of(a.mean_attenuation - nepers);
     photons.values[pixel] = (1 - config.scatter) * primary + config.scatter * config.photons;
   });
@@ -256,9 +268,9 @@ std::vector<uint16_t> stored_frame(const Angiogram& a, int frame, int threads) {
 
 std::vector<Vec3f> true_field_px(const Angiogram& a, int frame, int threads) {
   std::vector<Vec3f> field(pixels_of(a.config));
-  const MotionShares shares = motion_shares(a.config, frame);
+  const FrameMotion motion = motion_of(a.config, frame);
   for_pixels(a.config, threads, [&](int x, int y, size_t pixel) {
-    const Place d = displacement(a, shares, x, y);
+    const Place d = displacement(a, motion, x, y);
     field[pixel] = {static_cast<float>(d.x), static_cast<float>(d.y), 0};
   });
   return field;
@@ -266,9 +278,9 @@ std::vector<Vec3f> true_field_px(const Angiogram& a, int frame, int threads) {
 
 std::vector<uint8_t> vessel_labels(const Angiogram& a, int frame, double least, int threads) {
   std::vector<uint8_t> labels(pixels_of(a.config));
-  const MotionShares shares = motion_shares(a.config, frame);
+  const FrameMotion motion = motion_of(a.config, frame);
   for_pixels(a.config, threads, [&](int x, int y, size_t pixel) {
-    labels[pixel] = vessel_attenuation(a, shares, frame, x, y) > least ? 1 : 0;
+    labels[pixel] = vessel_attenuation(a, motion, frame, x, y) > least ? 1 : 0;
   });
   return labels;
 }
