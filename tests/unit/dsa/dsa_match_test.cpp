@@ -35,9 +35,9 @@ Image noise_image(const Vec3i& size, double sigma, uint64_t seed) {
 }
 
 Image smoothed(const Image& image, const Vec3i& size, double outer) {
-  const auto at = [&](const Image& i, int32_t x, int32_t y) {
-    return static_cast<double>(i[static_cast<size_t>(std::clamp(y, 0, size.y - 1) * size.x +
-                                                     std::clamp(x, 0, size.x - 1))]);
+  const auto at = [&](const Image& in, int32_t x, int32_t y) {
+    const int32_t place = std::clamp(y, 0, size.y - 1) * size.x + std::clamp(x, 0, size.x - 1);
+    return static_cast<double>(in[static_cast<size_t>(place)]);
   };
   const auto pass = [&](const Image& in, int32_t dx, int32_t dy) {
     Image out;
@@ -127,7 +127,7 @@ Matching matching_of(int set) {
   m.mask = textured(m.size, 0, 0, 20, 1);
   for (int frame = 0; frame < 3; ++frame) {
     const Image image =
-        textured(m.size, 2.3 * frame, -1.7 * set, 20, static_cast<uint64_t>(7 + frame));
+        textured(m.size, 2.3 * frame, -1.7 * set, 20, 7 + static_cast<uint64_t>(frame));
     m.frames.insert(m.frames.end(), image.begin(), image.end());
   }
   if (set > 0) {

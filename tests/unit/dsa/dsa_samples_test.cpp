@@ -138,10 +138,11 @@ TEST_CASE("the mask is the mean of its frames, rounded once") {
 
 TEST_CASE("the kernel at fraction 0 keeps constants and needs all neighbours") {
   for (const Vec3i& size : {Vec3i{37, 21, 1}, Vec3i{12, 9, 5}}) {
-    const auto count = static_cast<size_t>(size.x * size.y * size.z);
-    std::vector<uint16_t> image(count, 777);
+    const int32_t count = size.x * size.y * size.z;
+    std::vector<uint16_t> image(static_cast<size_t>(count), 777);
     const auto index = [&](int32_t x, int32_t y, int32_t z) {
-      return static_cast<size_t>((z * size.y + y) * size.x + x);
+      const int32_t place = (z * size.y + y) * size.x + x;
+      return static_cast<size_t>(place);
     };
     const int32_t z = size.z / 2;
     image[index(5, 4, z)] = kNoSample;

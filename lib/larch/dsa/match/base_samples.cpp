@@ -45,6 +45,7 @@ void BaseSamples::find_vectors(int64_t frame, int32_t block, int64_t padded) {
   }
   at_centre_ = field_q16(field_sum(view, at[0], at[1], at[2]));
   std::vector<AxisWeights> columns;
+  columns.reserve(static_cast<size_t>(size.x));
   for (int32_t x = 0; x < size.x; ++x) {
     columns.push_back(axis_weights(view.axes[0], view.border, start_.x + x));
   }

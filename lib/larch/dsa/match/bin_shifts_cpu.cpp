@@ -26,7 +26,8 @@ std::vector<uint32_t> count_differences(const BinShiftJob& job, int64_t frame) {
       const uint16_t* there = job.mask_at_zero + row_of(z + centre.z, y + centre.y) + centre.x;
       for (int32_t x = std::max(0, -centre.x); x < std::min(size.x, size.x - centre.x); ++x) {
         if (here[x] == kNoSample || there[x] == kNoSample) continue;
-        ++counts[static_cast<size_t>(here[x] - there[x] + kMostDifference)];
+        const int32_t place = int32_t{here[x]} - int32_t{there[x]} + kMostDifference;
+        ++counts[static_cast<size_t>(place)];
       }
     }
   }

@@ -70,7 +70,8 @@ const uint16_t* BlockSamples::filtered_row(int32_t x_units, int32_t y) {
     filtered_units_ = x_units;
     std::fill(is_filtered_.begin(), is_filtered_.end(), false);
   }
-  const auto place = static_cast<size_t>(y + reach_);
+  const int32_t from_first = y + reach_;
+  const auto place = static_cast<size_t>(from_first);
   uint16_t* out = filtered_.data() + place * static_cast<size_t>(padded_);
   if (is_filtered_[place]) return out;
   is_filtered_[place] = true;

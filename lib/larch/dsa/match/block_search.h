@@ -107,7 +107,8 @@ class BlockSearch {
 
  private:
   static size_t place_of(int x, int y) {
-    return static_cast<size_t>((y + kLatticeReach) * kLatticeSide + x + kLatticeReach);
+    const int place = (y + kLatticeReach) * kLatticeSide + x + kLatticeReach;
+    return static_cast<size_t>(place);
   }
 
   SearchPlan plan_of(int64_t frame, int32_t block) const {

@@ -18,7 +18,8 @@ template <class Weights>
 TapTable table_of(const Weights& weights) {
   TapTable table;
   for (int i = 0; i <= kUnit; ++i) {
-    table.at[i] = weights(static_cast<double>(i - kUnit / 2) / kUnit);
+    const int steps = i - kUnit / 2;
+    table.at[i] = weights(static_cast<double>(steps) / kUnit);
   }
   return table;
 }

@@ -151,6 +151,7 @@ std::vector<Vec3i> rigid_shifts(const uint16_t* mask, const uint16_t* mask_at_ze
   if (frames == 0 || size.x < kLeastSide || size.y < kLeastSide) return std::vector<Vec3i>(frames);
   std::vector<Vec3i> units = coarse_shifts(mask, contrast, table, config, context);
   std::vector<Vec3i> pixels;
+  pixels.reserve(frames);
   for (const Vec3i& unit : units) pixels.push_back(unit / kUnit);
   const Buffer<Vec3i> centres(context.device, pixels);
   const Buffer<int32_t> shifts =
