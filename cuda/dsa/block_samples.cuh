@@ -30,21 +30,24 @@ struct MatchArguments {
   BlockMatch* out = nullptr;
   SearchPlan plan{};  ///< without centre and start
   Ranking ranking{};  ///< without least_count
+  Overflow overflow = Overflow::kWrap;
   Border border = Border::kValid;
   bool skips_weightless = false;  ///< samples of weight 0 need not count
   bool filters = true;            ///< mask and mask_at_zero differ
+  bool has_whole_words = false;   ///< rows of images begin with a word of two samples
   TapTable taps{};
   FieldView base{};  ///< of the first frame; without vectors: none
   int32_t base_blocks = 0;
 };
 
-/// Where the parts of dynamic shared memory begin, in bytes, and the sizes of what lies there. The
+/// The words of shared memory where its parts begin, and the sizes of what lies there. The
 /// histograms come first.
 struct SharedPlan {
-  uint32_t contrast = 0, mask = 0, base = 0, scores = 0, similarities = 0, bytes = 0;
+  uint32_t contrast = 0, mask = 0, base = 0, scores = 0, similarities = 0, words = 0;
   int32_t histograms = kWarps;
   int32_t pairs = 0, lanes_log2 = 5;
-  int32_t mask_width = 0, mask_height = 0;  ///< samples that fit, the width even
+  int32_t pair_words = 0, mask_words = 0;  ///< per row
+  int32_t mask_height = 0;                 ///< rows that fit
 };
 
 /// Samples around the window that sampling between pixels may ask for.
@@ -54,14 +57,14 @@ __device__ inline bool is_whole(const Vec3i& units) {
   return units.x % kUnit == 0 && units.y % kUnit == 0;
 }
 
-/// The block and the part of the mask around it in shared memory.
+/// The block and the part of the mask around it in shared memory. kUsual: rows have the usual
+/// lengths.
+template <bool kUsual>
 class TileSamples {
  public:
-  __device__ TileSamples(const MatchArguments& a, const SharedPlan& plan, uint8_t* shared)
-      : a_(a),
-        plan_(plan),
-        contrast_(reinterpret_cast<uint32_t*>(shared + plan.contrast)),
-        mask_(reinterpret_cast<uint32_t*>(shared + plan.mask)) {}
+  static constexpr bool kNeverUnchecked = false;
+
+  __device__ TileSamples(const MatchArguments& a, const SharedPlan& plan) : a_(a), plan_(plan) {}
 
   __device__ Vec3i base_at_centre(int32_t, int32_t) const { return {}; }
 
@@ -72,14 +75,20 @@ class TileSamples {
     const int64_t pixels = static_cast<int64_t>(a_.image.x) * a_.image.y;
     const uint16_t* origin =
         a_.contrast + frame * pixels + static_cast<int64_t>(y_) * a_.image.x + x_;
+    const bool reads_words = a_.has_whole_words && x_ % 2 == 0 && a_.block.x % 2 == 0;
     uint32_t counted = 0;
     for (int32_t y = static_cast<int32_t>(threadIdx.x / 32); y < a_.block.y; y += kWarps) {
       const uint16_t* row = origin + static_cast<int64_t>(y) * a_.image.x;
       for (int32_t pair = static_cast<int32_t>(threadIdx.x % 32); pair < plan_.pairs; pair += 32) {
-        const uint32_t left = row[2 * pair];
-        const uint32_t right = 2 * pair + 1 < a_.block.x ? row[2 * pair + 1] : kNoSample;
-        contrast_[y * plan_.pairs + pair] = left | right << 16;
-        counted += (left != kNoSample) + (right != kNoSample);
+        uint32_t word = 0;
+        if (reads_words) {
+          word = reinterpret_cast<const uint32_t*>(row)[pair];
+        } else {
+          const uint32_t right = 2 * pair + 1 < a_.block.x ? row[2 * pair + 1] : kNoSample;
+          word = row[2 * pair] | right << 16;
+        }
+        shared_words[plan_.contrast + y * plan_.pair_words + pair] = word;
+        counted += ((word & 0xffffu) != kNoSample) + (word >> 16 != kNoSample);
       }
     }
     return counted;
@@ -103,29 +112,45 @@ class TileSamples {
   __device__ bool differs_at(const Vec3i& units) const {
     return a_.filters && a_.border == Border::kClamp && is_whole(units) && !is_filtered_;
   }
+  /// Whether some samples do not count: then sinks have to look at each.
+  __device__ bool is_checked() const { return is_checked_; }
 
-  /// Calls sink(contrast, mask) for the pixels of rows first..last-1 of the block, of which those
-  /// that do not count may be left out. `all`: the sink where all of them count.
-  template <class All, class Sink>
-  __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const All& all,
-                        const Sink& sink) const {
-    const BlockView view{contrast_, mask_, mask_width_ / 2, plan_.pairs, plan_.lanes_log2};
+  /// The difference in the middle of the block; 0 if it does not count.
+  __device__ int32_t middle_difference(const Vec3i& units) const {
+    const int32_t x = a_.block.x / 2, y = a_.block.y / 2;
+    const int32_t at_x = x_ + units.x / kUnit - mask_x_ + x;
+    const int32_t at_y = y_ + units.y / kUnit - mask_y_ + y;
+    const auto sample = [](uint32_t word, int32_t column) {
+      return static_cast<int32_t>(shared_words[word + column / 2] >> column % 2 * 16 & 0xffffu);
+    };
+    const int32_t contrast = sample(plan_.contrast + y * plan_.pair_words, x);
+    const int32_t mask = sample(plan_.mask + at_y * plan_.mask_words, at_x);
+    return contrast == kNoSample || mask == kNoSample ? 0 : contrast - mask;
+  }
+
+  /// Calls sink(contrast, mask) for the pairs of pixels of rows first..last-1 of the block; each
+  /// half of a word is a sample, and kNoSample if it does not count.
+  template <class Sink>
+  __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const Sink& sink) const {
+    const BlockView view{plan_.contrast,
+                         plan_.mask,
+                         plan_.pairs,
+                         kUsual ? kUsualPairs : plan_.pair_words,
+                         kUsual ? kUsualMaskWords : plan_.mask_words,
+                         plan_.lanes_log2};
     const Step x = split_step(units.x), y = split_step(units.y);
     const int32_t at_x = x_ + x.pixel - mask_x_, at_y = y_ + y.pixel - mask_y_;
     if (is_filtered_ && x.fraction == 0 && y.fraction == 0) {
-      if (is_checked_) {
-        visit_whole(view, at_x, at_y, first, last, sink);
-      } else {
-        visit_whole(view, at_x, at_y, first, last, all);
-      }
+      visit_whole(view, at_x, at_y, first, last, sink);
       return;
     }
     const TapPair taps{a_.taps.at[x.fraction + kUnit / 2], a_.taps.at[y.fraction + kUnit / 2],
                        a_.skips_weightless};
-    if (is_checked_) {
-      visit_between<true>(view, taps, at_x, at_y, first, last, sink);
+    constexpr bool kChecked = Sink::kIsChecked;
+    if (at_x % 2 == 0) {
+      visit_between<kChecked, true>(view, taps, at_x, at_y, first, last, sink);
     } else {
-      visit_between<false>(view, taps, at_x, at_y, first, last, all);
+      visit_between<kChecked, false>(view, taps, at_x, at_y, first, last, sink);
     }
   }
 
@@ -135,11 +160,11 @@ class TileSamples {
                                          int32_t around) {
     __syncthreads();  // others may still read the part before
     is_filtered_ = source == a_.mask_at_zero;
-    mask_x_ = x_ + centre.x - around;
+    // It begins with an even column: so do the words of the image, if its width is even.
+    mask_x_ = (x_ + centre.x - around) & ~1;
     mask_y_ = y_ + centre.y - around;
-    mask_width_ = min(plan_.mask_width, (a_.block.x + 2 * around + 3) / 2 * 2);
+    const int32_t words = min(plan_.mask_words, (a_.block.x + 2 * around + 3) / 2);
     const int32_t height = min(plan_.mask_height, a_.block.y + 2 * around);
-    const int32_t words = mask_width_ / 2;
     const bool clamps = a_.border == Border::kClamp;
     const auto read = [&](const uint16_t* row, int32_t x) -> uint32_t {
       if (x >= 0 && x < a_.image.x) return row[x];
@@ -150,12 +175,17 @@ class TileSamples {
       const int32_t y = mask_y_ + j;
       const int32_t inside = min(max(y, 0), a_.image.y - 1);
       const uint16_t* row = source + static_cast<int64_t>(inside) * a_.image.x;
-      const bool is_missing = y != inside && !clamps;
+      const bool is_missing_row = y != inside && !clamps;
       for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < words; i += 32) {
-        const uint32_t left = is_missing ? kNoSample : read(row, mask_x_ + 2 * i);
-        const uint32_t right = is_missing ? kNoSample : read(row, mask_x_ + 2 * i + 1);
-        mask_[j * words + i] = left | right << 16;
-        misses |= left == kNoSample || right == kNoSample;
+        const int32_t x = mask_x_ + 2 * i;
+        uint32_t word = 0xffffffffu;
+        if (!is_missing_row) {
+          word = a_.has_whole_words && x >= 0 && x < a_.image.x
+                     ? reinterpret_cast<const uint32_t*>(row)[x / 2]
+                     : read(row, x) | read(row, x + 1) << 16;
+        }
+        shared_words[plan_.mask + j * plan_.mask_words + i] = word;
+        misses |= (word & 0xffffu) == kNoSample || word >> 16 == kNoSample;
       }
     }
     is_checked_ = __syncthreads_or(misses) != 0;
@@ -163,20 +193,19 @@ class TileSamples {
 
   const MatchArguments& a_;
   const SharedPlan& plan_;
-  uint32_t* contrast_;
-  uint32_t* mask_;
   int32_t x_ = 0, y_ = 0;            // first pixel of the block
   int32_t mask_x_ = 0, mask_y_ = 0;  // first pixel of the part of the mask
-  int32_t mask_width_ = 0;
-  bool has_gaps_ = true;     // of the contrast block
-  bool is_checked_ = true;   // some samples do not count
-  bool is_filtered_ = true;  // the part of the mask
+  bool has_gaps_ = true;             // of the contrast block
+  bool is_checked_ = true;           // some samples do not count
+  bool is_filtered_ = true;          // the part of the mask
 };
 
 /// The same where samples stay in the device's memory: blocks and windows that do not fit on chip,
 /// and displacements that add to a base field.
 class DirectSamples {
  public:
+  static constexpr bool kNeverUnchecked = true;
+
   /// `base`: room for the field at the block's pixels, if there is one.
   __device__ DirectSamples(const MatchArguments& a, int2* base) : a_(a), base_(base) {}
 
@@ -207,25 +236,21 @@ class DirectSamples {
   __device__ void prepare(const Vec3i&, int32_t, uint32_t) { __syncthreads(); }
   __device__ void reach(const Vec3i&) {}
   __device__ bool differs_at(const Vec3i&) const { return false; }
+  __device__ bool is_checked() const { return true; }
+  __device__ int32_t middle_difference(const Vec3i& units) const {
+    const int32_t contrast = contrast_at(a_.block.x / 2, a_.block.y / 2);
+    const int32_t mask = mask_at(units, a_.block.x / 2, a_.block.y / 2);
+    return contrast == kNoSample || mask == kNoSample ? 0 : contrast - mask;
+  }
 
-  template <class All, class Sink>
-  __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const All&,
-                        const Sink& sink) const {
-    const MaskView mask{a_.mask, a_.image, &a_.taps, a_.border == Border::kClamp,
-                        a_.skips_weightless};
-    const bool has_base = a_.base.vectors != nullptr;
-    const bool takes_filtered = !has_base && is_whole(units);
+  /// As that of TileSamples; the second sample of each pair does not count.
+  template <class Sink>
+  __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const Sink& sink) const {
+    static_assert(Sink::kIsChecked);
     for (int32_t y = first; y < last; ++y) {
       for (int32_t x = static_cast<int32_t>(threadIdx.x % 32); x < a_.block.x; x += 32) {
-        const int32_t contrast = contrast_[static_cast<int64_t>(y) * a_.image.x + x];
-        if (contrast == kNoSample) continue;
-        if (takes_filtered) {
-          sink(contrast, filtered_at(x_ + x + units.x / kUnit, y_ + y + units.y / kUnit));
-          continue;
-        }
-        const int2 base = has_base ? base_[y * a_.block.x + x] : int2{0, 0};
-        sink(contrast, mask_sample(mask, (x_ + x) * kUnit + base.x + units.x,
-                                   (y_ + y) * kUnit + base.y + units.y));
+        const uint32_t contrast = contrast_at(x, y);
+        if (contrast != kNoSample) sink(contrast | 0xffff0000u, mask_at(units, x, y));
       }
     }
   }
@@ -249,10 +274,23 @@ class DirectSamples {
     }
   }
 
-  __device__ int32_t filtered_at(int32_t x, int32_t y) const {
-    const int32_t inside_x = min(max(x, 0), a_.image.x - 1);
-    const int32_t inside_y = min(max(y, 0), a_.image.y - 1);
-    if ((x != inside_x || y != inside_y) && a_.border != Border::kClamp) return kNoSample;
+  __device__ uint16_t contrast_at(int32_t x, int32_t y) const {
+    return contrast_[static_cast<int64_t>(y) * a_.image.x + x];
+  }
+
+  /// The mask below pixel (x, y) of the block.
+  __device__ uint16_t mask_at(const Vec3i& units, int32_t x, int32_t y) const {
+    const bool has_base = a_.base.vectors != nullptr, clamps = a_.border == Border::kClamp;
+    if (has_base || !is_whole(units)) {
+      const int2 base = has_base ? base_[y * a_.block.x + x] : int2{0, 0};
+      const MaskView mask{a_.mask, a_.image, &a_.taps, clamps, a_.skips_weightless};
+      return mask_sample(mask, (x_ + x) * kUnit + base.x + units.x,
+                         (y_ + y) * kUnit + base.y + units.y);
+    }
+    const int32_t at_x = x_ + x + units.x / kUnit, at_y = y_ + y + units.y / kUnit;
+    const int32_t inside_x = min(max(at_x, 0), a_.image.x - 1);
+    const int32_t inside_y = min(max(at_y, 0), a_.image.y - 1);
+    if ((at_x != inside_x || at_y != inside_y) && !clamps) return kNoSample;
     return a_.mask_at_zero[static_cast<int64_t>(inside_y) * a_.image.x + inside_x];
   }
 

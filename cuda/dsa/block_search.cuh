@@ -33,21 +33,18 @@ struct Scratch {
   uint32_t ticket, filled;
 };
 
-template <Overflow kOverflow, class Samples>
+/// Kind: what is known of the search when it is compiled.
+template <class Kind, class Samples>
 class BlockSearch {
  public:
-  __device__ BlockSearch(const MatchArguments& a, Samples& samples, uint32_t* histograms,
-                         uint64_t* scores, int64_t* similarities, Scratch& scratch)
-      : a_(a),
-        samples_(samples),
-        scratch_(scratch),
-        histograms_(histograms),
-        scores_(scores),
-        similarities_(similarities) {}
+  __device__ BlockSearch(const MatchArguments& a, Samples& samples, uint64_t* scores,
+                         int64_t* similarities, Scratch& scratch)
+      : a_(a), samples_(samples), scratch_(scratch), scores_(scores), similarities_(similarities) {}
 
   __device__ void search(int32_t frame, int32_t block) {
     const int64_t index = static_cast<int64_t>(frame) * a_.blocks + block;
     SearchPlan plan = a_.plan;
+    Kind::narrow(plan);
     if (a_.centre != nullptr) plan.centre = a_.centre[frame];
     if (a_.start != nullptr) plan.start = steps_of_start(a_.start[index], plan);
     BlockMatch match;
@@ -61,13 +58,12 @@ class BlockSearch {
       ranking_.least_count = (match.counted + 1) / 2;
       samples_.prepare(plan.centre, plan.range, match.counted);
       shift_ = a_.bin_shift[frame];
-      mu_ = rounded_to_bins(median_difference((plan.centre + plan.start) * kUnit), shift_);
+      mu_ = median_of_bins((plan.centre + plan.start) * kUnit);
       forget_lattice();
       const Found found = search_block(*this, plan, ranking_);
       match.vector = match.found = base + found.vector;
       match.before = found.at_start;
-      evaluate(&found.units, 1, &match.best);
-      match.overflow = overflow_at(found.units);
+      match.best = final_score(found.units, &match.overflow);
       match.confidence = found.confidence;
       match.evaluations = found.evaluations;
       if (found.is_unreliable) match.flags |= kBlockUnreliable;
@@ -81,31 +77,9 @@ class BlockSearch {
     const int warp = static_cast<int>(threadIdx.x / 32);
     for (int i = 0; i < count; ++i) {
       samples_.reach(units[i]);
-      count_bins(units[i], histograms_ + i * kBins, first_row(warp), first_row(warp + 1));
+      count_bins(units[i], i * kBins, first_row(warp), first_row(warp + 1));
     }
-    __syncthreads();
-    for (int i = 0; i < count; ++i) {
-      uint64_t sum = 0;
-      uint32_t counted = 0;
-      auto* entries = reinterpret_cast<uint4*>(histograms_ + i * kBins) + threadIdx.x;
-      add_terms(*entries, ranking_, sum, counted);
-      *entries = make_uint4(0, 0, 0, 0);
-      sum = warp_sum(sum);
-      counted = __reduce_add_sync(kAllLanes, counted);
-      if (threadIdx.x % 32 == 0) {
-        scratch_.sums[i][warp] = sum;
-        scratch_.counts[i][warp] = counted;
-      }
-    }
-    __syncthreads();
-    for (int i = 0; i < count; ++i) {
-      Score total;
-      for (int w = 0; w < kWarps; ++w) {
-        total.sum += scratch_.sums[i][w];
-        total.count += scratch_.counts[i][w];
-      }
-      scores[i] = total;
-    }
+    take_scores(count, scores);
   }
 
   /// Each warp takes displacements of its own.
@@ -115,7 +89,7 @@ class BlockSearch {
     const auto at = [&](int32_t i) {
       return Vec3i{i % side - plan.range, i / side - plan.range, 0};
     };
-    uint32_t* histogram = histograms_ + warp * kBins;
+    const uint32_t histogram = threadIdx.x / 32 * kBins;
     for (int32_t i = warp; i < count; i += kWarps) {
       count_bins((plan.centre + at(i)) * kUnit, histogram, 0, a_.block.y);
       __syncwarp();
@@ -159,7 +133,7 @@ class BlockSearch {
     if (threadIdx.x == 0) scratch_.ticket = 0;
     __syncthreads();
     const int width = x1 - x0 + 1, count = width * (y1 - y0 + 1);
-    uint32_t* histogram = histograms_ + threadIdx.x / 32 * kBins;
+    const uint32_t histogram = threadIdx.x / 32 * kBins;
     for (;;) {
       uint32_t ticket = 0;
       if (threadIdx.x % 32 == 0) ticket = atomicAdd(&scratch_.ticket, 1u);
@@ -226,47 +200,102 @@ class BlockSearch {
   }
 
   /// A warp counts the bins of some rows.
-  __device__ void count_bins(const Vec3i& units, uint32_t* histogram, int32_t first, int32_t last) {
-    samples_.visit(units, first, last, CountBins<kOverflow, false>{histogram, mu_, shift_},
-                   CountBins<kOverflow, true>{histogram, mu_, shift_});
+  __device__ void count_bins(const Vec3i& units, uint32_t histogram, int32_t first, int32_t last) {
+    const Overflow overflow = Kind::overflow(a_);
+    if constexpr (!Samples::kNeverUnchecked) {
+      if (!samples_.is_checked() && overflow == Overflow::kWrap && CountWrapped::fits(shift_)) {
+        samples_.visit(units, first, last, CountWrapped(histogram, mu_, shift_));
+        return;
+      }
+      if (!samples_.is_checked() && overflow == Overflow::kClamp) {
+        samples_.visit(units, first, last, CountBins<false>{histogram, mu_, shift_, overflow});
+        return;
+      }
+    }
+    samples_.visit(units, first, last, CountBins<true>{histogram, mu_, shift_, overflow});
   }
 
-  /// Pixels beyond the bins.
-  __device__ uint32_t overflow_at(const Vec3i& units) {
-    uint32_t beyond = 0;
-    const auto sink = [&](int32_t contrast, int32_t mask) {
-      if (contrast == kNoSample || mask == kNoSample) return;
-      beyond += is_overflow(bin_number(contrast - mask, mu_, shift_));
-    };
+  /// The scores of the first `count` histograms, which become empty.
+  __device__ void take_scores(int count, Score* scores) {
     const int warp = static_cast<int>(threadIdx.x / 32);
-    samples_.reach(units);
-    samples_.visit(units, first_row(warp), first_row(warp + 1), sink, sink);
-    return block_sum(beyond);
-  }
-
-  /// The lower median of differences at a whole-pixel displacement; 0 where no pixel counts. By
-  /// their upper bits first.
-  __device__ int32_t median_difference(const Vec3i& units) {
-    constexpr int32_t kLow = 7;  // bits below those that the first histogram takes
-    const int warp = static_cast<int>(threadIdx.x / 32);
-    const auto count_digits = [&](const CountDigits& sink) {
-      samples_.visit(units, first_row(warp), first_row(warp + 1), sink, sink);
-    };
-    count_digits({histograms_, kLow, -1});
     __syncthreads();
-    uint32_t count = 0;
-    for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kThreads) count += histograms_[i];
-    count = block_sum(count);
+    for (int i = 0; i < count; ++i) {
+      uint64_t sum = 0;
+      uint32_t counted = 0;
+      auto* entries = reinterpret_cast<uint4*>(shared_words + i * kBins) + threadIdx.x;
+      add_terms(*entries, ranking_, sum, counted);
+      *entries = make_uint4(0, 0, 0, 0);
+      sum = warp_sum(sum);
+      counted = __reduce_add_sync(kAllLanes, counted);
+      if (threadIdx.x % 32 == 0) {
+        scratch_.sums[i][warp] = sum;
+        scratch_.counts[i][warp] = counted;
+      }
+    }
+    __syncthreads();
+    for (int i = 0; i < count; ++i) {
+      Score total;
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        total.sum += scratch_.sums[i][w];
+        total.count += scratch_.counts[i][w];
+      }
+      scores[i] = total;
+    }
+  }
+
+  /// The score at a displacement, and how many pixels are beyond the bins there.
+  __device__ __noinline__ Score final_score(const Vec3i& units, uint32_t* overflow) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    uint32_t beyond = 0;
+    samples_.reach(units);
+    samples_.visit(units, first_row(warp), first_row(warp + 1),
+                   CountBinsAndOverflow{{0, mu_, shift_, Kind::overflow(a_)}, &beyond});
+    Score score;
+    take_scores(1, &score);
+    *overflow = block_sum(beyond);
+    return score;
+  }
+
+  /// The lower median of differences at a displacement, rounded to bins: that of the numbers of
+  /// their bins. Bins around that of the pixel in the middle are counted first; where the median is
+  /// not among them, it is sought among all differences.
+  __device__ __noinline__ int32_t median_of_bins(const Vec3i& units) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    const int32_t middle = rounded_to_bins(samples_.middle_difference(units), shift_);
+    samples_.visit(units, first_row(warp), first_row(warp + 1),
+                   CountBins<true>{0, middle, shift_, Overflow::kClamp});
+    __syncthreads();
+    const uint4 own = reinterpret_cast<const uint4*>(shared_words)[threadIdx.x];
+    const uint32_t count = block_sum(own.x + own.y + own.z + own.w);
     if (count == 0) return 0;
     const uint32_t rank = (count - 1) / 2;
-    const Rank high = find_rank(histograms_, rank);
-    count_digits({histograms_ + kBins, kLow, high.bin});
+    const Rank found = find_rank(shared_words, rank);
+    clear_histograms();
+    if (found.bin > 0 && found.bin < kBins - 1) {
+      return middle + (found.bin - kBins / 2) * (1 << shift_);
+    }
+    return rounded_to_bins(median_difference(units, rank), shift_);
+  }
+
+  /// The difference of a rank; by the upper bits first.
+  __device__ int32_t median_difference(const Vec3i& units, uint32_t rank) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    samples_.visit(units, first_row(warp), first_row(warp + 1), CountUpperBits{0});
     __syncthreads();
-    const Rank low = find_rank(histograms_ + kBins, rank - high.below);
+    const Rank upper = find_rank(shared_words, rank);
+    samples_.visit(units, first_row(warp), first_row(warp + 1), CountLowerBits{kBins, upper.bin});
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) histograms_[i] = 0;
+    const Rank lower = find_rank(shared_words + kBins, rank - upper.below);
+    clear_histograms();
+    return (upper.bin << CountUpperBits::kLowBits) + lower.bin - kNoSample;
+  }
+
+  /// The first two.
+  __device__ void clear_histograms() {
     __syncthreads();
-    return (high.bin << kLow) + low.bin - kNoSample;
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins; i += kThreads) shared_words[i] = 0;
+    __syncthreads();
   }
 
   /// The winner of all threads' candidates.
@@ -297,13 +326,11 @@ class BlockSearch {
       for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kThreads) {
         const uint64_t key = scores_[i];
         if (shift < 60 && key >> (shift + kDigit) != prefix) continue;
-        atomicAdd(histograms_ + (key >> shift & (kBins - 1)), 1u);
+        count_in(0, static_cast<int32_t>(key >> shift & (kBins - 1)));
       }
       __syncthreads();
-      const Rank digit = find_rank(histograms_, rank);
-      __syncthreads();
-      for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kThreads) histograms_[i] = 0;
-      __syncthreads();
+      const Rank digit = find_rank(shared_words, rank);
+      clear_histograms();
       prefix = prefix << kDigit | static_cast<uint64_t>(digit.bin);
       rank -= digit.below;
     }
@@ -324,7 +351,6 @@ class BlockSearch {
   const MatchArguments& a_;
   Samples& samples_;
   Scratch& scratch_;
-  uint32_t* histograms_;
   uint64_t* scores_;
   int64_t* similarities_;  // null: no lattice is searched
   Ranking ranking_{};

@@ -11,39 +11,104 @@
 // Histograms of kBins counters in shared memory. Whoever reads one leaves it cleared.
 namespace larch::dsa::cuda {
 
-/// Counts the bins of differences. Without kChecked all pixels count.
-template <Overflow kOverflow, bool kChecked>
-struct CountBins {
-  uint32_t* histogram;
-  int32_t mu, shift;
+/// A histogram, named by its first word of shared memory.
+__device__ inline void count_in(uint32_t histogram, int32_t bin) {
+  atomicAdd(&shared_words[histogram + static_cast<uint32_t>(bin)], 1u);
+}
 
-  __device__ void operator()(int32_t contrast, int32_t mask) const {
-    if (kChecked && (contrast == kNoSample || mask == kNoSample)) return;
-    const int32_t number = bin_number(contrast - mask, mu, shift);
-    if (kOverflow == Overflow::kWrap) {
-      // Which bin is the first does not matter.
-      atomicAdd(histogram + (number & (kBins - 1)), 1u);
-      return;
-    }
-    const int32_t index = bin_index(number, kOverflow);
-    if (index >= 0) atomicAdd(histogram + index, 1u);
+/// Calls take(contrast, mask) for both of a pair of pixels, less those that do not count.
+template <bool kChecked, class Take>
+__device__ inline void for_both(uint32_t contrast, uint32_t mask, const Take& take) {
+  const auto one = [&](uint32_t c, uint32_t m) {
+    if (kChecked && (c == kNoSample || m == kNoSample)) return;
+    take(static_cast<int32_t>(c), static_cast<int32_t>(m));
+  };
+  one(contrast & 0xffffu, mask & 0xffffu);
+  one(contrast >> 16, mask >> 16);
+}
+
+/// Counts the bins of differences. Without kChecked all pixels count.
+template <bool kChecked>
+struct CountBins {
+  static constexpr bool kIsChecked = kChecked;
+  uint32_t histogram;
+  int32_t mu, shift;
+  Overflow overflow;
+
+  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+    for_both<kChecked>(contrast, mask, [&](int32_t c, int32_t m) {
+      const int32_t index = bin_index(bin_number(c - m, mu, shift), overflow);
+      if (index >= 0) count_in(histogram, index);
+    });
   }
 };
 
-/// Counts differences by their bits above the lowest `low` ones; or those of which these are `high`
-/// (if it is not below 0) by the lowest.
-struct CountDigits {
-  uint32_t* histogram;
-  int32_t low, high;
+/// The same where all pixels count, bins wrap and are 2^2 to 2^6 steps wide: the ten bits of a bin
+/// are among the lower sixteen of the difference, so that neither half of a pair has to be taken
+/// out of its word. Bins are in another order, which no score depends on.
+struct CountWrapped {
+  static constexpr bool kIsChecked = false;
+  uint32_t address;       ///< of the histogram in shared memory
+  uint32_t lower, upper;  ///< what is added to differences, in the lower or the upper half
+  uint32_t shift;         ///< bits below those of a counter's address
 
-  __device__ void operator()(int32_t contrast, int32_t mask) const {
-    if (contrast == kNoSample || mask == kNoSample) return;
-    const int32_t value = contrast - mask + kNoSample;
-    if (high < 0) {
-      atomicAdd(histogram + (value >> low), 1u);
-    } else if (value >> low == high) {
-      atomicAdd(histogram + (value & ((1 << low) - 1)), 1u);
-    }
+  __device__ static bool fits(int32_t shift) { return shift >= 2 && shift <= 6; }
+  __device__ CountWrapped(uint32_t histogram, int32_t mu, int32_t bin_shift)
+      : address(static_cast<uint32_t>(__cvta_generic_to_shared(shared_words + histogram))),
+        lower(static_cast<uint32_t>(((1 << bin_shift) >> 1) - mu)),
+        upper(lower << 16),
+        shift(static_cast<uint32_t>(bin_shift) - 2) {
+    // The compiler would make them anew for each pixel.
+    asm volatile("" : "+r"(address), "+r"(upper));
+  }
+  __device__ void count(uint32_t difference, uint32_t drop) const {
+    constexpr uint32_t kBytes = 4 * (kBins - 1);
+    const uint32_t counter = address + (difference >> drop & kBytes);
+    asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(counter) : "memory");
+  }
+  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+    count(contrast - mask + lower, shift);
+    count(contrast - (mask & 0xffff0000u) + upper, shift + 16);
+  }
+};
+
+/// CountBins, and how many differences are beyond the bins.
+struct CountBinsAndOverflow {
+  static constexpr bool kIsChecked = true;
+  CountBins<true> bins;
+  uint32_t* beyond;  ///< of this thread
+
+  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+    bins(contrast, mask);
+    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
+      *beyond += is_overflow(bin_number(c - m, bins.mu, bins.shift));
+    });
+  }
+};
+
+/// Counts differences by their upper bits, all but kLowBits.
+struct CountUpperBits {
+  static constexpr bool kIsChecked = true;
+  static constexpr int32_t kLowBits = 7;
+  uint32_t histogram;
+  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
+      count_in(histogram, (c - m + kNoSample) >> kLowBits);
+    });
+  }
+};
+/// Counts those of the same upper bits by their lower ones.
+struct CountLowerBits {
+  static constexpr bool kIsChecked = true;
+  uint32_t histogram;
+  int32_t upper;
+  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
+      const int32_t value = c - m + kNoSample;
+      if (value >> CountUpperBits::kLowBits == upper) {
+        count_in(histogram, value & ((1 << CountUpperBits::kLowBits) - 1));
+      }
+    });
   }
 };
 
@@ -70,8 +135,8 @@ __device__ inline void add_terms(const uint4& h, const Ranking& ranking, uint64_
 }
 
 /// The score of a warp's own histogram, in all of its lanes; clears it.
-__device__ inline Score take_score(uint32_t* histogram, const Ranking& ranking) {
-  auto* entries = reinterpret_cast<uint4*>(histogram) + threadIdx.x % 32;
+__device__ inline Score take_score(uint32_t histogram, const Ranking& ranking) {
+  auto* entries = reinterpret_cast<uint4*>(shared_words + histogram) + threadIdx.x % 32;
   uint64_t sum = 0;
   uint32_t count = 0;
 #pragma unroll

@@ -12,27 +12,58 @@
 namespace larch::dsa::cuda {
 namespace {
 
-/// Blocks of threads that a multiprocessor is to hold: registers are limited accordingly.
-constexpr int kResident = 3;
-
-__device__ uint32_t* cleared_histograms(uint8_t* shared, int32_t count) {
-  auto* histograms = reinterpret_cast<uint32_t*>(shared);
-  for (int i = static_cast<int>(threadIdx.x); i < count * kBins; i += kThreads) histograms[i] = 0;
-  return histograms;
+__device__ void clear_all_histograms(const SharedPlan& plan) {
+  const int words = plan.histograms * kBins;
+  for (int i = static_cast<int>(threadIdx.x); i < words; i += kThreads) shared_words[i] = 0;
+}
+__device__ uint64_t* scores_of(const SharedPlan& plan) {
+  return reinterpret_cast<uint64_t*>(shared_words + plan.scores);
+}
+__device__ int64_t* similarities_of(const SharedPlan& plan) {
+  return plan.similarities == 0 ? nullptr
+                                : reinterpret_cast<int64_t*>(shared_words + plan.similarities);
 }
 
-/// One block of threads for each block of each frame, whose samples fit into shared memory.
+/// Searches of any kind.
+struct AnyKind {
+  static constexpr bool kIsUsual = false;
+  static constexpr int kResident = 3;  ///< blocks of threads that a multiprocessor is to hold
+  __device__ static Overflow overflow(const MatchArguments& a) { return a.overflow; }
+  __device__ static void narrow(SearchPlan&) {}
+};
+/// All whole pixels, then a fit: what is not needed for it is left out.
+struct FitKind {
+  static constexpr bool kIsUsual = true;
+  static constexpr int kResident = 3;
+  __device__ static Overflow overflow(const MatchArguments&) { return Overflow::kWrap; }
+  __device__ static void narrow(SearchPlan& plan) {
+    plan.axes = 2;
+    plan.search = Search::kFull;
+    plan.subsearch = SubSearch::kFit;
+  }
+};
+/// Conjugate directions throughout.
 template <Overflow kOverflow>
-__global__ void __launch_bounds__(kThreads, kResident)
+struct DirectionsKind {
+  static constexpr bool kIsUsual = true;
+  static constexpr int kResident = 4;
+  __device__ static Overflow overflow(const MatchArguments&) { return kOverflow; }
+  __device__ static void narrow(SearchPlan& plan) {
+    plan.axes = 2;
+    plan.search = Search::kCds;
+    plan.subsearch = SubSearch::kCds;
+  }
+};
+
+/// One block of threads for each block of each frame, whose samples fit into shared memory.
+template <class Kind>
+__global__ void __launch_bounds__(kThreads, Kind::kResident)
     tile_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan) {
-  extern __shared__ __align__(16) uint8_t shared[];
   __shared__ Scratch scratch;
-  TileSamples samples(a, plan, shared);
-  BlockSearch<kOverflow, TileSamples> search(
-      a, samples, cleared_histograms(shared, plan.histograms),
-      reinterpret_cast<uint64_t*>(shared + plan.scores),
-      plan.similarities == 0 ? nullptr : reinterpret_cast<int64_t*>(shared + plan.similarities),
-      scratch);
+  clear_all_histograms(plan);
+  using Samples = TileSamples<Kind::kIsUsual>;
+  Samples samples(a, plan);
+  BlockSearch<Kind, Samples> search(a, samples, scores_of(plan), similarities_of(plan), scratch);
   const auto blocks = static_cast<uint32_t>(a.blocks);
   search.search(static_cast<int32_t>(blockIdx.x / blocks),
                 static_cast<int32_t>(blockIdx.x % blocks));
@@ -48,23 +79,18 @@ struct DeviceScratch {
 };
 
 /// Blocks of threads that take one block after the other; samples stay in the device's memory.
-template <Overflow kOverflow>
-__global__ void __launch_bounds__(kThreads, kResident)
+__global__ void __launch_bounds__(kThreads, AnyKind::kResident)
     direct_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan,
                   DeviceScratch device) {
-  extern __shared__ __align__(16) uint8_t shared[];
   __shared__ Scratch scratch;
-  auto* scores = device.scores != nullptr ? device.scores + blockIdx.x * device.scores_each
-                                          : reinterpret_cast<uint64_t*>(shared + plan.scores);
+  auto* scores =
+      device.scores != nullptr ? device.scores + blockIdx.x * device.scores_each : scores_of(plan);
   auto* base = device.base != nullptr ? device.base + blockIdx.x * device.base_each
-                                      : reinterpret_cast<int2*>(shared + plan.base);
-  uint32_t* histograms = cleared_histograms(shared, plan.histograms);
+                                      : reinterpret_cast<int2*>(shared_words + plan.base);
+  clear_all_histograms(plan);
   for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
     DirectSamples samples(a, base);
-    BlockSearch<kOverflow, DirectSamples> search(
-        a, samples, histograms, scores,
-        plan.similarities == 0 ? nullptr : reinterpret_cast<int64_t*>(shared + plan.similarities),
-        scratch);
+    BlockSearch<AnyKind, DirectSamples> search(a, samples, scores, similarities_of(plan), scratch);
     search.search(static_cast<int32_t>(item / a.blocks), static_cast<int32_t>(item % a.blocks));
     __syncthreads();
   }
@@ -75,56 +101,62 @@ bool searches_lattice(const SearchPlan& plan) {
   return samples && plan.subsearch != SubSearch::kCds;
 }
 
-int64_t window_scores(const SearchPlan& plan) {
-  const int64_t side = 2 * plan.range + 1;
-  return plan.search == Search::kFull ? side * side : 1;
-}
-
 constexpr int64_t kLatticeScores = kLatticeSide * kLatticeSide;
+
+/// Scores that are kept at a time: those of the window, then those of the lattice.
+int64_t scores_needed(const SearchPlan& plan) {
+  const int64_t side = 2 * plan.range + 1;
+  return std::max(plan.search == Search::kFull ? side * side : 1,
+                  searches_lattice(plan) ? kLatticeScores : 1);
+}
 
 /// Parts of shared memory, one behind the other.
 class Layout {
  public:
-  uint32_t add(int64_t bytes) {
-    const int64_t begin = bytes_;
-    bytes_ += (bytes + 15) / 16 * 16;
+  /// The first word of so many words; of 16 bytes each.
+  uint32_t add(int64_t words) {
+    const int64_t begin = words_;
+    words_ += (words + 3) / 4 * 4;
     return static_cast<uint32_t>(begin);
   }
-  int64_t bytes() const { return bytes_; }
+  int64_t words() const { return words_; }
 
  private:
-  int64_t bytes_ = 0;
+  int64_t words_ = 0;
 };
 
-void add_lattice(const MatchArguments& a, Layout& layout, SharedPlan& plan) {
-  if (searches_lattice(a.plan)) {
-    plan.similarities = layout.add(kLatticeScores * static_cast<int64_t>(sizeof(int64_t)));
-  }
+void add_scores(const MatchArguments& a, bool has_scores, Layout& layout, SharedPlan& plan) {
+  if (has_scores) plan.scores = layout.add(2 * scores_needed(a.plan));
+  if (searches_lattice(a.plan)) plan.similarities = layout.add(2 * kLatticeScores);
 }
 
-int32_t histograms_of(const MatchArguments& a) {
-  return a.plan.search == Search::kFull || searches_lattice(a.plan) ? kWarps : kMostAtOnce;
-}
+using LaunchTiles = void (*)(const MatchArguments&, const SharedPlan&, const Device&);
 
-/// The plan of tile_kernel; its bytes may be too many.
-SharedPlan tile_plan(const MatchArguments& a, int64_t* bytes) {
+/// The plan of tile_kernel, which may take more words than there are. `is_usual`: rows have the
+/// usual lengths, if they are not longer.
+SharedPlan tile_plan(const MatchArguments& a, bool* is_usual, int64_t* words) {
   SharedPlan plan;
   Layout layout;
-  plan.histograms = histograms_of(a);
-  layout.add(int64_t{plan.histograms} * kBins * 4);
+  plan.histograms =
+      a.plan.search == Search::kFull || searches_lattice(a.plan) ? kWarps : kMostAtOnce;
+  layout.add(int64_t{plan.histograms} * kBins);
   plan.pairs = (a.block.x + 1) / 2;
   while (plan.lanes_log2 > 2 && (1 << (plan.lanes_log2 - 1)) >= plan.pairs) --plan.lanes_log2;
-  plan.contrast = layout.add(int64_t{plan.pairs} * a.block.y * 4);
   const int32_t around = 2 * (a.plan.range + kMargin);
-  plan.mask_width = (a.block.x + around + 3) / 2 * 2;
+  plan.pair_words = plan.pairs;
+  plan.mask_words = (a.block.x + around + 3) / 2;
+  *is_usual = *is_usual && plan.pair_words <= kUsualPairs && plan.mask_words <= kUsualMaskWords;
+  if (*is_usual) {
+    plan.pair_words = kUsualPairs;
+    plan.mask_words = kUsualMaskWords;
+  }
   plan.mask_height = a.block.y + around;
+  plan.contrast = layout.add(int64_t{plan.pair_words} * a.block.y);
   // The walk over pairs of columns reads up to two words behind the last row.
-  plan.mask = layout.add(int64_t{plan.mask_width} * plan.mask_height * 2 + 16);
-  const int64_t scores = std::max(window_scores(a.plan), kLatticeScores);
-  plan.scores = layout.add(scores * 8);
-  add_lattice(a, layout, plan);
-  *bytes = layout.bytes();
-  plan.bytes = static_cast<uint32_t>(std::min<int64_t>(layout.bytes(), INT32_MAX));
+  plan.mask = layout.add(int64_t{plan.mask_words} * plan.mask_height + 4);
+  add_scores(a, true, layout, plan);
+  *words = layout.words();
+  plan.words = static_cast<uint32_t>(std::min<int64_t>(layout.words(), INT32_MAX));
   return plan;
 }
 
@@ -132,44 +164,43 @@ constexpr int64_t kMostScoresOnChip = 4096;
 constexpr int64_t kMostBaseOnChip = 8192;
 
 /// The plan of direct_kernel.
-SharedPlan direct_plan(const MatchArguments& a) {
+SharedPlan direct_plan(const MatchArguments& a, bool* has_scores, bool* has_base) {
   SharedPlan plan;
   Layout layout;
-  plan.histograms = histograms_of(a);
-  layout.add(int64_t{plan.histograms} * kBins * 4);
+  layout.add(int64_t{plan.histograms} * kBins);
   const int64_t pixels = int64_t{a.block.x} * a.block.y;
-  if (a.base.vectors != nullptr && pixels <= kMostBaseOnChip) {
-    plan.base = layout.add(pixels * static_cast<int64_t>(sizeof(int2)));
-  }
-  const int64_t scores = std::max(window_scores(a.plan), kLatticeScores);
-  if (scores <= kMostScoresOnChip) plan.scores = layout.add(scores * 8);
-  add_lattice(a, layout, plan);
-  plan.bytes = static_cast<uint32_t>(layout.bytes());
+  *has_base = pixels <= kMostBaseOnChip;
+  if (a.base.vectors != nullptr && *has_base) plan.base = layout.add(2 * pixels);
+  *has_scores = scores_needed(a.plan) <= kMostScoresOnChip;
+  add_scores(a, *has_scores, layout, plan);
+  plan.words = static_cast<uint32_t>(layout.words());
   return plan;
 }
 
 template <class Kernel>
-void allow_shared(Kernel kernel, uint32_t bytes) {
+void allow_shared(Kernel kernel, const SharedPlan& plan) {
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(bytes)));
+                                        static_cast<int>(plan.words * sizeof(uint32_t))));
 }
 
-template <Overflow kOverflow>
+template <class Kind>
 void launch_tiles(const MatchArguments& a, const SharedPlan& plan, const Device& device) {
-  allow_shared(tile_kernel<kOverflow>, plan.bytes);
-  tile_kernel<kOverflow>
-      <<<static_cast<uint32_t>(a.items), kThreads, plan.bytes, larch::cuda::stream_of(device)>>>(
-          a, plan);
+  const auto kernel = tile_kernel<Kind>;
+  allow_shared(kernel, plan);
+  kernel<<<static_cast<uint32_t>(a.items), kThreads, plan.words * sizeof(uint32_t),
+           larch::cuda::stream_of(device)>>>(a, plan);
   larch::cuda::check_launch("dsa tile_kernel");
 }
 
-template <Overflow kOverflow>
 void launch_direct(const MatchArguments& a, const Device& device) {
-  const SharedPlan plan = direct_plan(a);
-  allow_shared(direct_kernel<kOverflow>, plan.bytes);
+  bool has_scores = false, has_base = false;
+  const SharedPlan plan = direct_plan(a, &has_scores, &has_base);
+  const auto kernel = direct_kernel;
+  allow_shared(kernel, plan);
   int resident = 0, processors = 0;
-  LARCH_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      &resident, direct_kernel<kOverflow>, kThreads, plan.bytes));
+  const size_t bytes = plan.words * sizeof(uint32_t);
+  LARCH_CUDA_CHECK(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, kThreads, bytes));
   LARCH_CUDA_CHECK(
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
   const int64_t groups =
@@ -177,34 +208,46 @@ void launch_direct(const MatchArguments& a, const Device& device) {
   Buffer<uint64_t> scores;
   Buffer<int2> base;
   DeviceScratch scratch;
-  if (plan.scores == 0) {
-    scratch.scores_each = std::max(window_scores(a.plan), kLatticeScores);
+  if (!has_scores) {
+    scratch.scores_each = scores_needed(a.plan);
     scores = Buffer<uint64_t>(device, static_cast<size_t>(groups * scratch.scores_each));
     scratch.scores = scores.data();
   }
-  if (a.base.vectors != nullptr && plan.base == 0) {
+  if (a.base.vectors != nullptr && !has_base) {
     scratch.base_each = int64_t{a.block.x} * a.block.y;
     base = Buffer<int2>(device, static_cast<size_t>(groups * scratch.base_each));
     scratch.base = base.data();
   }
-  direct_kernel<kOverflow>
-      <<<static_cast<uint32_t>(groups), kThreads, plan.bytes, larch::cuda::stream_of(device)>>>(
-          a, plan, scratch);
+  kernel<<<static_cast<uint32_t>(groups), kThreads, bytes, larch::cuda::stream_of(device)>>>(
+      a, plan, scratch);
   larch::cuda::check_launch("dsa direct_kernel");
 }
 
-template <Overflow kOverflow>
+/// The kernel that is compiled for a search, if its rows have the usual lengths; null: none is.
+LaunchTiles usual_kind(const MatchArguments& a) {
+  const bool wraps = a.overflow == Overflow::kWrap;
+  if (a.plan.search == Search::kFull) {
+    const bool fits = searches_lattice(a.plan) && a.plan.subsearch == SubSearch::kFit;
+    return fits && wraps ? launch_tiles<FitKind> : nullptr;
+  }
+  if (searches_lattice(a.plan) || a.overflow == Overflow::kDiscard) return nullptr;
+  return wraps ? launch_tiles<DirectionsKind<Overflow::kWrap>>
+               : launch_tiles<DirectionsKind<Overflow::kClamp>>;
+}
+
 void launch(const MatchArguments& a, const Device& device) {
-  int64_t bytes = 0;
-  const SharedPlan plan = tile_plan(a, &bytes);
+  const LaunchTiles kind = usual_kind(a);
+  bool is_usual = kind != nullptr;
+  int64_t words = 0;
+  const SharedPlan plan = tile_plan(a, &is_usual, &words);
   int most = 0;
   LARCH_CUDA_CHECK(
       cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
-  const bool fits = bytes + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
-  if (a.base.vectors == nullptr && fits) {
-    launch_tiles<kOverflow>(a, plan, device);
+  const bool fits = words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
+  if (a.base.vectors != nullptr || !fits) {
+    launch_direct(a, device);
   } else {
-    launch_direct<kOverflow>(a, device);
+    (is_usual ? kind : launch_tiles<AnyKind>)(a, plan, device);
   }
 }
 
@@ -242,9 +285,15 @@ MatchArguments arguments_of(const MatchJob& job, Uploaded& uploaded, const Devic
     uploaded.terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(65535)));
     a.ranking.terms = uploaded.terms.data();
   }
+  a.overflow = config.overflow;
   a.border = config.border;
   a.skips_weightless = skips_weightless(config.subpixel);
   a.filters = !a.skips_weightless;
+  const auto is_aligned = [](const uint16_t* samples) {
+    return reinterpret_cast<uintptr_t>(samples) % sizeof(uint32_t) == 0;
+  };
+  a.has_whole_words = grid.image.x % 2 == 0 && is_aligned(a.mask) && is_aligned(a.mask_at_zero) &&
+                      is_aligned(a.contrast);
   a.taps = taps_of(config.subpixel);
   if (job.base.vectors != nullptr) {
     const BlockGrid& base = *job.base.grid;
@@ -267,14 +316,7 @@ void match_blocks(const MatchJob& job, const Context& context) {
   if (job.frames == 0) return;
   Uploaded uploaded;
   const MatchArguments a = arguments_of(job, uploaded, device);
-  switch (job.config->overflow) {
-    case Overflow::kWrap:
-      return launch<Overflow::kWrap>(a, device);
-    case Overflow::kDiscard:
-      return launch<Overflow::kDiscard>(a, device);
-    case Overflow::kClamp:
-      return launch<Overflow::kClamp>(a, device);
-  }
+  launch(a, device);
 }
 
 }  // namespace larch::dsa::cuda
