@@ -80,7 +80,7 @@ class NodeSearch {
 
  private:
   static size_t place_of(int x, int y) {
-    return static_cast<size_t>((y + kLatticeReach) * kLatticeSide + x + kLatticeReach);
+    return static_cast<size_t>(int64_t{y + kLatticeReach} * kLatticeSide + x + kLatticeReach);
   }
 
   /// First and last pixel along an axis that follow a node.

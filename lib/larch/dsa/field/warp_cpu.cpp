@@ -70,6 +70,7 @@ void subtract(const SubtractJob& job, const Context& context) {
   const Vec3i& size = job.images.size;
   const int64_t rows = job.images.frames * size.y * size.z;
   std::vector<AxisWeights> columns;
+  columns.reserve(static_cast<size_t>(size.x));
   for (int32_t x = 0; x < size.x; ++x) {
     columns.push_back(axis_weights(job.axes[0], job.border, x));
   }
