@@ -129,6 +129,7 @@ TEST_CASE("rows of the dense field are the field, pixel by pixel") {
          {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
       const FieldView view = places.view(vectors.data(), border);
       std::vector<AxisWeights> columns;
+      columns.reserve(static_cast<size_t>(grid.image.x));
       for (int32_t x = 0; x < grid.image.x; ++x) {
         columns.push_back(axis_weights(view.axes[0], border, x));
       }
@@ -152,7 +153,7 @@ TEST_CASE("vectors of one grid at the centres of another") {
   const BlockGrid from = grid_of({8, 8, 1}), to = grid_of({16, 16, 1}, 32);
   std::vector<Vec3i> vectors;
   for (int32_t b = 0; b < from.blocks(); ++b)
-    vectors.push_back({from.twice_centre(b).x * 64, 0, 0});
+    vectors.emplace_back(Vec3i{from.twice_centre(b).x * 64, 0, 0});
   const auto at = vectors_at(to, from, vectors, BorderField::kClamp);
   REQUIRE(at.size() == 256);
   CHECK(at[17].x == to.twice_centre(17).x * 64 + 32 * 64 - 32 * 64);
@@ -391,9 +392,10 @@ TEST_CASE("whole-pixel motion moves the mask, and the edge is marked") {
   const int32_t width = pair.size.x;
   for (int32_t y = 0; y < pair.size.y; ++y) {
     for (int32_t x = 0; x < width; ++x) {
-      const int32_t from = std::clamp(x + 3, 0, width - 1);
-      pair.contrast[static_cast<size_t>(y * width + x)] =
-          pair.mask[static_cast<size_t>(std::clamp(y - 2, 0, pair.size.y - 1) * width + from)];
+      const int32_t from_x = std::clamp(x + 3, 0, width - 1);
+      const int64_t from = int64_t{std::clamp(y - 2, 0, pair.size.y - 1)} * width + from_x;
+      pair.contrast[static_cast<size_t>(int64_t{y} * width + x)] =
+          pair.mask[static_cast<size_t>(from)];
     }
   }
   const BlockGrid grid = make_block_grid(pair.size, pair.size, pair.size);
@@ -425,7 +427,7 @@ TEST_CASE("cubic sampling follows a parabola between pixels, linear sampling a l
   const auto at = [&](Warp warp, int32_t x, int32_t y) {
     config.warp = warp;
     return pair.subtract(config, {vector_of(0.5, -1.25)}, grid)
-        .difference.to_vector()[static_cast<size_t>(y * 64 + x)];
+        .difference.to_vector()[static_cast<size_t>(int64_t{y} * 64 + x)];
   };
   const double exact = 30 * 30 + 2 * 20 * 20 - 30.5 * 30.5 - 2 * 18.75 * 18.75;
   CHECK(at(Warp::kCubic, 30, 20) == Approx(exact).margin(0.6));
