@@ -210,9 +210,9 @@ TEST_CASE("every set of loops samples the same at any place") {
   }
   std::vector<int32_t> x, y;
   for (uint64_t i = 0; i < kCount; ++i) {
-    const uint32_t range = (kSide - 4) * kUnit;
-    x.push_back(static_cast<int32_t>(hash_below(4, 1, i, range)) + kUnit);
-    y.push_back(static_cast<int32_t>(hash_below(4, 2, i, range)) + kUnit);
+    const uint32_t range = (kSide - 6) * kUnit;
+    x.push_back(static_cast<int32_t>(hash_below(4, 1, i, range)) + 2 * kUnit);
+    y.push_back(static_cast<int32_t>(hash_below(4, 2, i, range)) + 2 * kUnit);
     if (i % 3 == 0) x.back() = x.back() / kUnit * kUnit;  // weights of 0
     if (i % 5 == 0) y.back() = y.back() / kUnit * kUnit - 80;
     if (i % 7 == 0) y.back() = y.back() / kUnit * kUnit + 80;
@@ -517,6 +517,30 @@ TEST_CASE("blocks at the border compare what lies in the image") {
       CHECK(pixels(match.vector.x) == Approx(6.5).margin(0.1));
       CHECK(pixels(match.vector.y) == Approx(5.5).margin(0.1));
       CHECK((match.best.count < 4096) == (border == Border::kValid));
+    }
+  }
+}
+
+TEST_CASE("images narrower than a block, and windows wider than an image") {
+  for (const Vec3i& size : {Vec3i{17, 203, 1}, Vec3i{203, 17, 1}}) {
+    for (const bool has_base : {false, true}) {
+      for (const int range : {4, 64}) {
+        Matching m;
+        m.size = size;
+        m.mask = textured(size, 0, 0, 5, 1);
+        m.frames = textured(size, 1.4, 1.2, 5, 2);
+        m.grid = make_block_grid(size, {64, 64, 1}, {64, 64, 1});
+        m.config.range = range;
+        m.config.search = range > 4 ? Search::kCds : Search::kFull;
+        if (has_base) {
+          m.base_grid = &m.grid;
+          m.base.assign(static_cast<size_t>(m.grid.blocks()), Vec3i{65536, 65536, 0});
+        }
+        for (const BlockMatch& match : m.run()) {
+          CHECK(pixels(match.vector.x) == Approx(1.4).margin(0.15));
+          CHECK(pixels(match.vector.y) == Approx(1.2).margin(0.15));
+        }
+      }
     }
   }
 }
