@@ -18,6 +18,7 @@ struct Options {
   OutputFile grid, animation;
   OutputPicture preview;
   cases::ManyImages<AngiographyProduct> many{
+      .folder_help = "with --list: folder for <id>.dcm ... and status.tsv",
       .write_help = "with --list: what to write for each sequence (default difference)",
       .format_help = "with --list: ending of the differences",
       .write = {AngiographyProduct::kDifference},

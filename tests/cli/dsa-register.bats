@@ -56,3 +56,125 @@ assert len(error) > 20 and numpy.median(error) < 0.25, (len(error), numpy.median
     cmp grid.csv ref.csv
   done
 }
+
+# array NAME FRAMES: python text that reads the 160 x 192 frames of a MetaImage of differences.
+array() { echo "numpy.frombuffer(open('$1', 'rb').read()[-$2 * 160 * 192 * 2:], '<i2').reshape($2, 160, 192)"; }
+
+@test "--method none subtracts the mean of the mask and nothing else" {
+  expect 0 subtract -o none.mha --method none --normalize none --domain log --grid none.csv
+  expect 0 subtract -o shift.mha --method shift --field field.mha
+  python "
+import csv, numpy
+assert len(list(csv.DictReader(open('none.csv')))) == 0
+none = $(array none.mha 5)
+shift = $(array shift.mha 5)
+field = numpy.frombuffer(open('field.mha', 'rb').read()[-5 * 160 * 192 * 8:], '<f4').reshape(5, -1, 2)
+assert (field == field[:, :1]).all()
+assert none.std() > shift.std() * 0.5 and (none != shift).any()"
+  if ! /usr/bin/python3 -c "import pydicom" 2>/dev/null; then skip "python3-pydicom is not installed"; fi
+  python "
+import numpy, pydicom
+d = pydicom.dcmread('cine.dcm')
+p = d.pixel_array.astype(float)
+assert d.PixelIntensityRelationship in ('LIN', 'LOG')
+top = 2 ** d.BitsStored - 1
+log = 1000 * (numpy.log(top) - numpy.log(p.clip(1))) if d.PixelIntensityRelationship == 'LIN' else -p
+wanted = -(log[2:] - log[:2].mean(0))
+assert abs($(array none.mha 5) - wanted).max() < 1.2, abs($(array none.mha 5) - wanted).max()"
+}
+
+@test "--literal is another method; vessels are bright if asked for; linear differences" {
+  expect 0 subtract -o dark.mha
+  expect 0 subtract -o bright.mha --vessels bright
+  expect 0 subtract -o literal.mha --literal --grid literal.csv
+  python "
+import csv, numpy
+dark, bright, literal = $(array dark.mha 5), $(array bright.mha 5), $(array literal.mha 5)
+assert (dark == -bright).all() and (literal != dark).any()
+rows = list(csv.DictReader(open('literal.csv')))
+# Found in tenths of a pixel.
+assert all(abs(float(r['dx_raw']) * 10 - round(float(r['dx_raw']) * 10)) < 1e-2 for r in rows)"
+}
+
+@test "--mask auto finds the frame before the contrast agent; --frames leaves frames out" {
+  expect 0 "$BIN/make-samples" --output-dir auto --kind angiography --angiography.size 128,128 --truth=false \
+    --angiography.frames 12 --angiography.mask_frames 6 --angiography.translation_px 0,0 --angiography.amplitude_px 0 -q
+  expect 0 "$BIN/dsa-register" -i auto/images/case_000.dcm --mask auto --grid g.csv --report r.json
+  python "
+note = [n for n in load('r.json')['notes'] if n.startswith('mask')][0]
+frame = int(note.split('frames ')[1].rstrip(')'))
+assert 4 <= frame <= 8, note"
+  expect 0 subtract -o some.mha --frames 4-5 --report some.json
+  python "assert [f['frame'] for f in load('some.json')['frames']] == [3, 4]"
+}
+
+@test "a list: the bytes of runs by themselves, a table, and a case that fails beside the others" {
+  printf 'id\timage\nfirst\tmade/images/case_000.dcm\nsecond\tmade/images/case_001.dcm\nbad\tmade/cases.tsv\n' > cases.tsv
+  expect 7 "$BIN/dsa-register" --list cases.tsv --output-dir out --write difference,grid,preview
+  has err.txt "bad"
+  cmp out/first.dcm ref.dcm
+  cmp out/first.csv ref.csv
+  [ -s out/second.dcm ] && [ -s out/second.png ] && [ -s out/second.csv.json ]
+  absent out/bad.dcm out/bad.csv
+  python "
+import csv
+rows = {r['id']: r for r in csv.DictReader(open('out/status.tsv'), delimiter='\t')}
+assert [rows[i]['status'] for i in ('first', 'second', 'bad')] == ['ok', 'ok', 'failed'], rows
+assert rows['first']['frames'] == '5' and float(rows['first']['rms_corrected']) > 0, rows"
+  expect 7 "$BIN/dsa-register" --list cases.tsv --output-dir out --write difference,grid,preview --skip-existing
+  python "
+import csv
+rows = {r['id']: r['status'] for r in csv.DictReader(open('out/status.tsv'), delimiter='\t')}
+assert rows == {'first': 'ok', 'second': 'ok', 'bad': 'failed'}, rows"
+  has err.txt "skipped 2.0"
+  expect 2 "$BIN/dsa-register" --list cases.tsv --output-dir other --output x.mha
+}
+
+@test "--dry-run tells frames, masks and sizes, and writes nothing" {
+  expect 0 subtract -o out.mha --field f.mha --dry-run
+  has out.txt "192x160"
+  has out.txt "Mask Subtraction Sequence"
+  has err.txt "would write out.mha"
+  absent out.mha f.mha
+  printf 'id\timage\nfirst\tcine.dcm\nbad\tmade/cases.tsv\n' > cases.tsv
+  expect 7 "$BIN/dsa-register" --list cases.tsv --output-dir out --dry-run
+  has err.txt "bad"
+  absent out/first.dcm
+}
+
+@test "--skip-existing: the same run does nothing, another one is refused" {
+  expect 0 subtract -o out.dcm
+  expect 0 subtract -o out.dcm --skip-existing
+  has err.txt "nothing to do"
+  expect 6 subtract -o out.dcm --skip-existing --range 5
+}
+
+@test "volumes: a translation is found and taken out" {
+  python "
+import numpy
+r = numpy.random.default_rng(3)
+z, y, x = numpy.mgrid[:40, :48, :48]
+v = 1000 + 120 * sum(numpy.sin(a * x + b * y + c * z + d) for a, b, c, d in r.uniform(-0.6, 0.6, (14, 4)))
+v += r.normal(0, 3, v.shape)
+def write(name, a):
+    open(name, 'wb').write(b'ObjectType = Image\nNDims = 3\nDimSize = 48 48 40\nElementSpacing = 0.5 0.5 0.8\n'
+                           b'ElementType = MET_SHORT\nElementDataFile = LOCAL\n' + a.astype('<i2').tobytes())
+write('mask.mha', v - 1024)
+write('fill.mha', numpy.roll(v, (3, -1, 2), (0, 1, 2)) - 1024)
+write('short.mha', v[:, :, :])
+open('short.mha', 'r+b').truncate(1000)"
+  expect 0 "$BIN/dsa-register" -i fill.mha --mask-volume mask.mha -o sub.nii.gz --grid g.csv --field f.mha --preview p.png --range 4
+  python "
+import csv, nibabel, numpy
+rows = [r for r in csv.DictReader(open('g.csv')) if r['status'] == 'ok']
+assert len(rows) >= 8, len(rows)
+for r in rows:
+    assert max(abs(float(r['dx']) + 2), abs(float(r['dy']) - 1), abs(float(r['dz']) + 3)) < 0.15, r
+sub = nibabel.load('sub.nii.gz')
+assert sub.shape == (48, 48, 40) and numpy.asarray(sub.dataobj)[8:-8, 8:-8, 8:-8].std() < 20
+assert b'ElementNumberOfChannels = 3' in open('f.mha', 'rb').read(1000)"
+  expect 3 "$BIN/dsa-register" -i fill.mha --mask-volume short.mha -o x.nii.gz
+  has err.txt "short.mha"
+  expect 2 "$BIN/dsa-register" -i fill.mha --mask-volume mask.mha --animation a.gif
+  absent x.nii.gz
+}

@@ -109,6 +109,7 @@ std::vector<Case> select_cases(const ImageList& images, const CaseColumns& colum
 /// says what its products are for.
 template <class Product>
 struct ManyImages {
+  const char* folder_help = "with --list: folder for <id>.nii.gz ... and status.tsv";
   const char* write_help = "with --list: what to write for each image";
   const char* format_help = "with --list: ending of images";
   const char* mesh_format_help = nullptr;  ///< none: no meshes are written, and there is no flag
@@ -122,7 +123,7 @@ struct ManyImages {
   void fields(F&& f) {
     images.fields(f);
     // The names of the outputs tell what is written and in which format.
-    f(Field{"output-dir", output_dir, "with --list: folder for <id>.nii.gz ... and status.tsv"},
+    f(Field{"output-dir", output_dir, folder_help},
       Field{"write", write, write_help}.no_effect_on_results(),
       Field{"format", format, format_help}.no_effect_on_results());
     if (mesh_format_help != nullptr) {

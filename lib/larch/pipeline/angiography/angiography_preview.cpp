@@ -3,7 +3,6 @@
 #include "larch/pipeline/angiography/angiography_preview.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fstream>
 
@@ -34,10 +33,14 @@ std::vector<picture::Arrow> arrows_of(const PreviewFrame& frame, const dsa::Bloc
   return arrows;
 }
 
-std::array<picture::Panel, 3> panels_of(std::span<const int16_t> uncorrected,
-                                        std::span<const int16_t> shifted,
-                                        std::span<const int16_t> corrected) {
-  return {{{"before", uncorrected, {}}, {"shifted", shifted, {}}, {"corrected", corrected, {}}}};
+/// Without the second where there is none.
+std::vector<picture::Panel> panels_of(std::span<const int16_t> uncorrected,
+                                      std::span<const int16_t> shifted,
+                                      std::span<const int16_t> corrected) {
+  std::vector<picture::Panel> panels{{"before", uncorrected, {}}};
+  if (!shifted.empty()) panels.push_back({"shifted", shifted, {}});
+  panels.push_back({"corrected", corrected, {}});
+  return panels;
 }
 
 /// Panels whose longer side is at most `side` pixels, or one shrunk pixel wide.
@@ -50,8 +53,8 @@ int panel_width(const Vec3i& size, int side) {
 
 RgbImage preview_picture(const PreviewFrame& frame, const dsa::BlockGrid& grid) {
   auto panels = panels_of(frame.uncorrected, frame.shifted, frame.corrected);
-  panels[2].title += ", frame " + std::to_string(frame.frame + 1);
-  panels[2].arrows = arrows_of(frame, grid);
+  panels.back().title += ", frame " + std::to_string(frame.frame + 1);
+  panels.back().arrows = arrows_of(frame, grid);
   picture::MontageOptions options;
   options.width = frame.size.x;
   options.height = frame.size.y;

@@ -17,11 +17,12 @@ namespace larch::pipeline {
 struct PreviewFrame {
   int frame = -1;  ///< in the file, counted from 0; below 0: none yet
   Vec3i size{};
-  std::vector<int16_t> uncorrected{}, shifted{}, corrected{};
-  std::vector<Vec3i> vectors{};  ///< Q16, by block; may be empty
+  std::vector<int16_t> uncorrected{}, corrected{};
+  std::vector<int16_t> shifted{};  ///< may be empty: of volumes
+  std::vector<Vec3i> vectors{};    ///< Q16, by block; may be empty
 };
 
-/// The three side by side in one window, which holds 99 of 100 pixels of the corrected one about
+/// They side by side in one window, which holds 99 of 100 pixels of the corrected one about
 /// its middle, with the vectors over the corrected one, three times as long as they are.
 RgbImage preview_picture(const PreviewFrame& frame, const dsa::BlockGrid& grid);
 

@@ -82,8 +82,10 @@ std::string of_frames(int64_t frames) {
 
 }  // namespace
 
-dsa::SequenceWants outputs_wants(const AngiographyFiles& files) {
-  return {.field = !files.field.empty(), .shifted = true, .uncorrected = true};
+dsa::SequenceWants outputs_wants(const SequenceRequest& request) {
+  const AngiographyFiles& files = request.files;
+  const bool compares = request.has_scores || !files.preview.empty() || !files.animation.empty();
+  return {.field = !files.field.empty(), .shifted = compares, .uncorrected = compares};
 }
 
 SequenceOutputs::SequenceOutputs(const SequenceRequest& request, const dsa::DsaConfig& config,

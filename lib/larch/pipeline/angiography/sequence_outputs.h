@@ -19,8 +19,8 @@
 
 namespace larch::pipeline {
 
-/// What of each frame is computed for these files; the comparisons always, for the report.
-dsa::SequenceWants outputs_wants(const AngiographyFiles& files);
+/// What of each frame is computed for the files and scores of a request.
+dsa::SequenceWants outputs_wants(const SequenceRequest& request);
 
 /// The files and figures of a sequence, filled batch after batch.
 class SequenceOutputs {

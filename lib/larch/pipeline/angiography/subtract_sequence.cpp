@@ -77,7 +77,7 @@ class SequenceRun {
         pixels_(static_cast<size_t>(open.reader.frame_pixels())),
         has_scores_(request.has_scores),
         data_(batches.size()) {
-    wants_ = outputs_wants(request.files);
+    wants_ = outputs_wants(request);
     for (const Batch& batch : batches) frames_ += static_cast<int64_t>(batch.frames.size());
   }
 
@@ -241,7 +241,7 @@ class SequenceRun {
 
 BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& config,
                        const Vec3i& size, int64_t frames, const Device& device) {
-  const dsa::FrameBytes work = dsa::bytes_per_frame(config, size, outputs_wants(request.files));
+  const dsa::FrameBytes work = dsa::bytes_per_frame(config, size, outputs_wants(request));
   const int64_t stored = 2 * pixels_of(size);
   const int64_t host = work.on_host + (device.is_cuda() ? 0 : work.on_device) + stored;
   int64_t budget = request.memory_bytes;
