@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAMS = ('make-samples', 'pbt-train', 'pbt-detect', 'evaluate')
+PROGRAMS = ('make-samples', 'pbt-train', 'pbt-detect', 'evaluate', 'dsa-register')
 
 
 def command_lines(source):
