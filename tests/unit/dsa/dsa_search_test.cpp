@@ -150,6 +150,24 @@ TEST_CASE("candidates with other counts are compared without bias, exactly") {
   CHECK(ehd.is_better(whole, {(uint64_t{1} << 40) - 2000, (1 << 20) + 1, 0}));
 }
 
+TEST_CASE("the margin of rivals grows where fewer pixels count") {
+  const auto is_rival = [](Metric metric, uint32_t pixels, int64_t other, int64_t peak) {
+    return Ranking{metric, nullptr, (pixels + 1) / 2}.is_rival(other, peak);
+  };
+  for (const uint32_t pixels : {4096U, 65025U}) {
+    CHECK(is_rival(Metric::kEhd, pixels, 97000, 100000));
+    CHECK_FALSE(is_rival(Metric::kEhd, pixels, 95000, 100000));
+  }
+  CHECK(is_rival(Metric::kEhd, 1024, 93000, 100000));
+  CHECK_FALSE(is_rival(Metric::kEhd, 1024, 91000, 100000));
+  CHECK(is_rival(Metric::kEhd, 1024, int64_t{1} << 32, int64_t{1} << 32));
+  const int64_t nat = int64_t{1} << 32;
+  CHECK(is_rival(Metric::kEntropy, 4096, -3 * nat - nat / 26, -3 * nat));
+  CHECK_FALSE(is_rival(Metric::kEntropy, 4096, -3 * nat - nat / 24, -3 * nat));
+  CHECK(is_rival(Metric::kEntropy, 1024, -3 * nat - nat / 13, -3 * nat));
+  CHECK_FALSE(is_rival(Metric::kEhd, 4096, kNoSimilarity, 5));
+}
+
 TEST_CASE("among equals the shortest displacement wins, whatever the order") {
   std::vector<Candidate> all;
   for (int y = -2; y <= 2; ++y) {

@@ -40,12 +40,21 @@ struct Ranking {
            static_cast<int64_t>(s.count);
   }
   /// Whether a displacement away from the peak comes so close to it that the peak means nothing:
-  /// above 0.96 of it. EHD is about proportional to 1 / spread and entropy to ln(spread), so that
-  /// the same ratio is ln(1 / 0.96) in entropy.
+  /// above 0.96 of it for blocks of 4096 pixels and more. Of fewer pixels n the similarity is
+  /// noisier, as 1 / sqrt(n), and the margin wider: 0.04 sqrt(4096 / n). EHD is about proportional
+  /// to 1 / spread and entropy to ln(spread), so that its margin is ln(1 / 0.96) times as much.
   LARCH_HD bool is_rival(int64_t other, int64_t peak) const {
     if (other == kNoSimilarity || peak == kNoSimilarity) return false;
-    if (metric == Metric::kEhd) return other * 25 > peak * 24;
-    return other + 175329131 > peak;  // 2^32 ln(1 / 0.96)
+    if (other >= peak) return true;
+    const uint64_t pixels = least_count < 2048 ? 2 * static_cast<uint64_t>(least_count) : 4096;
+    // (peak - other) sqrt(n) < 64 margin, squared.
+    if (metric == Metric::kEhd) {
+      const Wide gap = static_cast<Wide>(peak - other) * 25, limit = static_cast<Wide>(peak) * 64;
+      return gap * gap * pixels < limit * limit;
+    }
+    const Wide gap = static_cast<Wide>(peak - other);
+    const Wide limit = static_cast<Wide>(175329131) * 64;  // 2^32 ln(1 / 0.96)
+    return gap * gap * pixels < limit * limit;
   }
   /// Whether a peak of conjugate directions stands out from its surroundings: 1.15 times them.
   LARCH_HD bool is_distinct(int64_t peak, int64_t base) const {
