@@ -68,8 +68,20 @@ struct Parts {
   int64_t counted = 0, left_out = 0;
 };
 
+/// Leaves out what the shifted image read beyond the mask.
+void keep_shifted(std::vector<uint8_t>& valid, const Vec3i& size, const Vec3i& shift) {
+  for (size_t i = 0; i < valid.size(); ++i) {
+    const auto pixel = static_cast<int64_t>(i);
+    const Vec3l at{pixel % size.x, pixel / size.x % size.y, pixel / size.x / size.y};
+    for (int axis = 0; axis < 3; ++axis) {
+      const int64_t to = (at[axis] << kVectorBits) + shift[axis];
+      if (to < 0 || to > int64_t{size[axis] - 1} << kVectorBits) valid[i] = 0;
+    }
+  }
+}
+
 Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Vec3i& size,
-               Vessels vessels) {
+               const Vec3i& shift, Vessels vessels) {
   const size_t pixels = validity.size();
   const int direction = vessels == Vessels::kBright ? 1 : -1;
   std::vector<uint8_t> valid(pixels), any(pixels, 0);
@@ -77,14 +89,15 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Ve
   for (size_t i = 0; i < pixels; ++i) {
     valid[i] = validity[i] == static_cast<uint8_t>(Validity::kValid) ? 1 : 0;
   }
+  keep_shifted(valid, size, shift);
   parts.vessel = valid;
   for (const auto& image : images) {
     const Median median = median_of(image, valid);
     const double far = kVesselDeviations * kDeviationOfMad * std::max(median.mad, 0.5);
     for (size_t i = 0; i < pixels; ++i) {
-      const double d = image[i] - median.median;
-      if (std::fabs(d) > far) any[i] = valid[i];
-      if (!(direction * d > far)) parts.vessel[i] = 0;
+      const bool is_vessel = direction * (image[i] - median.median) > far;
+      if (is_vessel) any[i] = valid[i];
+      if (!is_vessel) parts.vessel[i] = 0;
     }
   }
   const auto around = dilated(any, size, kVesselMargin);
@@ -210,7 +223,8 @@ void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t
   };
   const Images images{of_frame(frames.uncorrected), of_frame(frames.shifted),
                       of_frame(frames.difference)};
-  const Parts parts = parts_of(images, of_frame(frames.validity), basis.mask.size, vessels);
+  const Parts parts =
+      parts_of(images, of_frame(frames.validity), basis.mask.size, frames.shift[frame], vessels);
   out.counted_pixels = parts.counted;
   out.vessel_pixels = parts.left_out;
   score_image(images[0], parts, basis.edges, out.uncorrected);

@@ -26,7 +26,8 @@ double noise(uint64_t stream, int64_t i) {
 
 /// Grey values of a body with bars, `motion` pixels further to the left.
 double body(double x, double y, double motion) {
-  return 2000 + 300 * std::sin(y / 11) + 150 * std::tanh(2 * std::sin((x + motion) / 9));
+  const double u = x + motion;  // no period: one shift is the best
+  return 2000 + 300 * std::sin(y / 11) + 150 * std::tanh(2 * std::sin(u / 9 + u * u / 4000));
 }
 
 /// A frame of 12 bits that holds logarithms.
@@ -95,7 +96,7 @@ TEST_CASE("motion shows in every figure, and its correction takes it away") {
   CHECK(s.uncorrected.entropy > 0.25 + s.corrected.entropy);
   CHECK(s.uncorrected.edge_index > 1.1);
   CHECK(s.corrected.edge_index < s.uncorrected.edge_index);
-  CHECK(s.corrected.vessel_cnr > 1.3 * s.uncorrected.vessel_cnr);
+  CHECK(s.corrected.vessel_cnr > 1.05 * s.uncorrected.vessel_cnr);
 }
 
 TEST_CASE("EHD of Gaussian noise is what theory says") {
