@@ -280,6 +280,31 @@ TEST_CASE("unreliable and outside blocks are filled outwards from reliable ones"
   }
 }
 
+TEST_CASE("a vector that no neighbour confirms does not spread") {
+  const BlockGrid grid = grid_of({6, 4, 1});
+  auto matches = matches_of(std::vector<Vec3i>(24, vector_of(7, 7)));
+  for (int32_t b = 0; b < 24; ++b) {
+    BlockMatch& m = matches[static_cast<size_t>(b)];
+    if (grid.at(b).x < 4)
+      m.flags = kBlockUnreliable;
+    else
+      m.vector = vector_of(1, 0);
+  }
+  matches[0].flags = 0;
+  matches[0].vector = vector_of(-9, 1);
+  for (const Outlier rule : {Outlier::kSeed, Outlier::kMedian}) {
+    DsaConfig config;
+    config.outlier = rule;
+    const auto out = replaced(matches, grid, config);
+    for (const BlockMatch& m : out) CHECK(m.vector == vector_of(1, 0));
+    CHECK(out[0].flags == kBlockReplaced);
+    // Where nothing was searched around it, it is all that is known.
+    auto lone = matches;
+    for (const size_t b : {1U, 6U, 7U}) lone[b].flags = kBlockOutside;
+    CHECK(replaced(lone, grid, config)[0].vector == vector_of(-9, 1));
+  }
+}
+
 TEST_CASE("a volume has 26 neighbours") {
   const BlockGrid grid = grid_of({3, 3, 3}, 16);
   std::vector<Vec3i> vectors(27, vector_of(2, 1, -3));

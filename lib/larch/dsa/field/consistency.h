@@ -12,10 +12,12 @@ namespace larch::dsa {
 /// in two phases, so that no order counts: all are judged by the vectors that were found, then each
 /// that is flagged becomes the mean of its neighbours that are not (US 2008/0037845, claim 9), and
 /// blocks without such neighbours wait until theirs have been filled. Both are repeated
-/// config.outlier_iterations times. Vectors that are reliable and consistent stay as they are.
-/// Outlier::kNone flags no vector, but unreliable and outside blocks are still filled. `matches`:
-/// by frame and block, on the context's device; kBlockReplaced is set where `vector` is that of
-/// neighbours. Where no block of a frame is reliable, its vectors become 0.
+/// config.outlier_iterations times. A vector whose neighbours were searched, three of them at
+/// least, and are all unreliable is replaced as well: nothing confirms it. Others that are reliable
+/// and consistent stay as they are. Outlier::kNone flags no vector, but unreliable and outside
+/// blocks are still filled. `matches`: by frame and block, on the context's device; kBlockReplaced
+/// is set where `vector` is that of neighbours. Where no block of a frame is reliable, its vectors
+/// become 0.
 void replace_inconsistent(Buffer<BlockMatch>& matches, const BlockGrid& grid, int64_t frames,
                           const DsaConfig& config, const Context& context);
 

@@ -148,9 +148,25 @@ LARCH_HD bool is_far_from_median(const Neighbourhood& blocks, const Vec3i& at) {
   return false;
 }
 
+/// Whether a vector stands alone: so many neighbours were searched, and not one of them has a
+/// reliable vector. Where texture fails all around, one block that found something is chance more
+/// often than not, and it would fill all the others. Blocks outside of the region do not count: the
+/// only block of a region is nobody's neighbour.
+constexpr int kLeastSearched = 3;
+LARCH_HD bool stands_alone(const Neighbourhood& blocks, const Vec3i& at) {
+  int searched = 0, reliable = 0;
+  for_neighbours(blocks, at, [&](int64_t place, const Vec3i&) {
+    if ((blocks.matches[place].flags & kBlockOutside) == 0) ++searched;
+    if (blocks.known_since[place] == 0) ++reliable;
+  });
+  return searched >= kLeastSearched && reliable == 0;
+}
+
 LARCH_HD bool is_outlier(const Neighbourhood& blocks, const Vec3i& at, Outlier rule) {
+  if (rule == Outlier::kNone) return false;
+  if (stands_alone(blocks, at)) return true;
   if (rule == Outlier::kSeed) return contradicts_neighbours(blocks, at);
-  return rule == Outlier::kMedian && is_far_from_median(blocks, at);
+  return is_far_from_median(blocks, at);
 }
 
 /// First of each round: all blocks.
