@@ -59,11 +59,12 @@ class DisplacedRows {
       return out;
     }
     const uint16_t* row = image + static_cast<int64_t>(y) * job_.size.x;
-    for (int32_t i = -1; i <= job_.size.x; ++i) {
-      int32_t from = i + x;
-      if (clamps) from = std::clamp(from, 0, job_.size.x - 1);
-      out[i] = from >= 0 && from < job_.size.x ? row[from] : kNoSample;
-    }
+    const int32_t width = job_.size.x;
+    const int32_t first = std::clamp(-x, -1, width + 1);  // of those from -1 to width in the image
+    const int32_t end = std::clamp(width - x, first, width + 1);
+    std::fill(out - 1, out + first, clamps ? row[0] : kNoSample);
+    if (first < end) std::copy(row + (first + x), row + (end + x), out + first);
+    std::fill(out + end, out + width + 1, clamps ? row[width - 1] : kNoSample);
     return out;
   }
 
@@ -75,7 +76,7 @@ class DisplacedRows {
 
 /// The score of one candidate.
 Score score_of(const FrameScoresJob& job, int64_t frame, const Vec3i& units, DisplacedRows& rows) {
-  std::vector<uint32_t> counts(kBins + 1, 0);
+  std::vector<uint32_t> counts(kHistograms * kCounters, 0);
   std::vector<uint16_t> bins(static_cast<size_t>(rows.padded()));
   Row contrast(static_cast<size_t>(rows.padded()), kNoSample);
   const BinRule rule{0, job.bin_shift[frame], Overflow::kWrap};
@@ -83,11 +84,14 @@ Score score_of(const FrameScoresJob& job, int64_t frame, const Vec3i& units, Dis
   for (int32_t y = 0; y < job.size.y; y += job.row_step) {
     std::copy_n(pixels + static_cast<int64_t>(y) * job.size.x, job.size.x, contrast.data());
     match_lanes().bin_row(rule, contrast.data(), rows.at(units, y), rows.padded(), bins.data());
-    for (const uint16_t bin : bins) ++counts[bin];
+    for (size_t i = 0; i < bins.size(); i += kHistograms) {
+      for (size_t k = 0; k < kHistograms; ++k) ++counts[k * kCounters + bins[i + k]];
+    }
   }
   Score score;
   for (int32_t bin = 0; bin < kBins; ++bin) {
-    const uint64_t h = counts[static_cast<size_t>(bin)];
+    uint64_t h = 0;
+    for (int64_t k = 0; k < kHistograms; ++k) h += counts[static_cast<size_t>(k * kCounters + bin)];
     score.sum += h * h;
     score.count += static_cast<uint32_t>(h);
   }
