@@ -8,6 +8,8 @@
 #include <benchmark/benchmark.h>
 
 #include "larch/dsa/match/match.h"
+#include "larch/dsa/match/rigid_shift.h"
+#include "larch/dsa/sequence.h"
 #include "larch/phantom/angiogram.h"
 #include "tests/perf/benchmarks.h"
 #include "tests/perf/synthetic.h"
@@ -151,6 +153,51 @@ void prepare_frames(benchmark::State& state, int frames, const Context& context)
                                                   benchmark::Counter::kIsRate);
 }
 
+/// One translation per frame.
+void shift_frames(benchmark::State& state, int frames, const Context& context) {
+  const Vec3i size{kEdge, kEdge, 1};
+  const auto pixels = static_cast<size_t>(kEdge) * kEdge;
+  const Frames& drawn = drawn_frames();
+  const dsa::DsaConfig config;
+  const dsa::SampleTable table = dsa::make_sample_table({}, config);
+  const Buffer<uint16_t> stored_mask(context.device, std::span<const uint16_t>(drawn.mask));
+  const auto mask = dsa::to_samples(stored_mask, size, table, {}, context);
+  const auto mask_at_zero = dsa::filter_at_zero(mask, config, context);
+  const Buffer<uint16_t> stored(
+      context.device,
+      std::span<const uint16_t>(drawn.contrast).first(static_cast<size_t>(frames) * pixels));
+  const auto contrast = dsa::to_samples(stored, size, table, {}, context);
+  const auto at_zero = dsa::filter_at_zero(contrast, config, context);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(dsa::rigid_shifts(mask.values.data(), mask_at_zero.values.data(),
+                                               contrast, at_zero, table, config, context));
+  }
+  state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations() * frames),
+                                                  benchmark::Counter::kIsRate);
+}
+
+/// All that is done with a batch of frames: stored pixels on the host to differences on the host.
+void subtract_sequence(benchmark::State& state, const std::string& passes, int frames,
+                       const Context& context) {
+  const auto pixels = static_cast<size_t>(kEdge) * kEdge;
+  const Frames& drawn = drawn_frames();
+  dsa::DsaConfig config;
+  config.passes = passes;
+  dsa::MaskInput input;
+  input.size = {kEdge, kEdge, 1};
+  input.stored = {drawn.mask};
+  input.table = dsa::make_sample_table({}, config);
+  const dsa::SequenceMask mask = dsa::make_mask(input, config, context);
+  const auto stored =
+      std::span<const uint16_t>(drawn.contrast).first(static_cast<size_t>(frames) * pixels);
+  std::vector<Vec3i> previous;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(dsa::subtract_frames(mask, stored, config, {}, previous, context));
+  }
+  state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations() * frames),
+                                                  benchmark::Counter::kIsRate);
+}
+
 }  // namespace
 
 void register_dsa() {
@@ -169,6 +216,15 @@ void register_dsa() {
     add("prepare", [frames, context = place.context](benchmark::State& state) {
       prepare_frames(state, frames, context);
     });
+    add("rigid_shift", [frames, context = place.context](benchmark::State& state) {
+      shift_frames(state, frames, context);
+    });
+    for (const std::string passes : {"", "64/64,64/32,48/16"}) {
+      add(passes.empty() ? "sequence" : "sequence_three_passes",
+          [passes, frames, context = place.context](benchmark::State& state) {
+            subtract_sequence(state, passes, frames, context);
+          });
+    }
   }
 }
 
