@@ -52,7 +52,8 @@ struct Options {
       Field{"roi-polygon", input.region.polygon, "the same: x,y of the corners in pixels"},
       Field{"shutter", input.region.shutter, "what the collimator covers: auto, file or none"},
       Field{"literal", literal, "the method of US 2008/0037845 to the letter"},
-      Field{"scores", scores, "measure how well each frame was corrected, for the report"},
+      Field{"scores", scores,
+            "measure how well each frame was corrected, beside its best shift as a whole"},
       Field{"batch-frames", batch_frames, "frames worked on at a time; 0: by memory", 0, 4096}
           .no_effect_on_results());
     limit.fields(f);

@@ -36,8 +36,13 @@ struct Batch {
   SampleFrames values{};
 };
 
+bool needs_shifts(const DsaConfig& config, const SequenceWants& wants) {
+  return wants.shift || wants.shifted || config.method == Method::kShift ||
+         (finds_blocks(config) && config.init == Init::kGlobal);
+}
+
 Batch make_batch(const SequenceMask& mask, std::span<const uint16_t> stored,
-                 const DsaConfig& config, const Context& context) {
+                 const DsaConfig& config, const SequenceWants& wants, const Context& context) {
   const Buffer<uint16_t> on_device(context.device, stored);
   Batch batch;
   batch.values = to_values(on_device, mask.size, mask.table, context);
@@ -45,7 +50,7 @@ Batch make_batch(const SequenceMask& mask, std::span<const uint16_t> stored,
   batch.compared.at_zero = filter_at_zero(batch.compared.samples, config, context);
   const auto frames = static_cast<size_t>(batch.values.count);
   batch.compared.shifts.resize(frames);
-  if (mask.size.z == 1) {
+  if (mask.size.z == 1 && needs_shifts(config, wants)) {
     batch.compared.shifts =
         rigid_shifts(mask.samples.data(), mask.at_zero.data(), batch.compared.samples,
                      batch.compared.at_zero, mask.table, config, context);
@@ -102,7 +107,7 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
 SubtractedFrames subtract_batch(const SequenceMask& mask, std::span<const uint16_t> stored,
                                 const DsaConfig& config, const SequenceWants& wants,
                                 std::span<const Vec3i> previous, const Context& context) {
-  Batch batch = make_batch(mask, stored, config, context);
+  Batch batch = make_batch(mask, stored, config, wants, context);
   batch.compared.start = previous;
   SubtractedFrames out;
   out.shift = batch.compared.shifts;

@@ -60,6 +60,9 @@ struct SubtractedFrames {
 
 struct SequenceWants {
   bool field = false, shifted = false, uncorrected = false;
+  /// SubtractedFrames::shift, which takes longer than a quick search of blocks. Without it shifts
+  /// are 0, unless something else needs them: `shifted`, Method::kShift, Init::kGlobal.
+  bool shift = true;
 };
 
 /// Registers the mask to some frames and subtracts it. `stored`: frame after frame. Results do not

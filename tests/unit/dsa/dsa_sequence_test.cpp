@@ -198,6 +198,20 @@ TEST_CASE(
   CHECK(shifted.vectors == std::vector<Vec3i>{{3 << kVectorBits, -3 * (1 << kVectorBits), 0}});
 }
 
+TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing else changes") {
+  const Sequence sequence = moving_sequence(1);
+  DsaConfig config;
+  const SubtractedFrames with = sequence.subtracted(config);
+  const SubtractedFrames without = sequence.subtracted(config, {.shift = false});
+  CHECK(with.shift[0] != Vec3i{});
+  CHECK(without.shift == std::vector<Vec3i>{{}});
+  CHECK(with.difference == without.difference);
+  const SubtractedFrames needed = sequence.subtracted(config, {.shifted = true, .shift = false});
+  CHECK(needed.shift == with.shift);
+  config.init = Init::kGlobal;
+  CHECK(sequence.subtracted(config, {.shift = false}).shift == with.shift);
+}
+
 TEST_CASE("results do not depend on batches or threads") {
   Sequence sequence = moving_sequence(3);
   for (const char* passes : {"", "64/64,32/32"}) {

@@ -32,7 +32,9 @@ inline constexpr const char* kAngiographyDescription =
     "--memory bounds what the frames in work take; a sequence of any length passes in it. The "
     "report has the figures of every frame: blocks that were replaced, unreliable or at the edge "
     "of the search range, similarity before and after, and the RMS of the difference outside of "
-    "vessels without correction, after the best rigid shift of the frame, and corrected. With "
+    "vessels without correction, after the best rigid shift of the frame, and corrected (these "
+    "three "
+    "take most of the time of quick searches; --scores=false leaves them out). With "
     "--list each sequence is a case: <id>.dcm (difference), <id>.field.mha, <id>.validity.mha, "
     "<id>.csv (grid), <id>.png (preview) and <id>.gif (animation), as --write says, and status.tsv "
     "with a row for each; a case that fails does not stop the others.";

@@ -150,7 +150,7 @@ Json to_json(const FrameRecord& record, int fraction_bits) {
     json["bin_width"] = std::ldexp(step, figures.bin_shift);
   }
   if (record.has_scores) add_scores(json, record.scores);
-  json["shift_px"] = {rounded(shift.x), rounded(shift.y)};
+  if (record.has_shift) json["shift_px"] = {rounded(shift.x), rounded(shift.y)};
   json["mean_motion_px"] = rounded(figures.field.mean_px);
   json["longest_motion_px"] = rounded(figures.field.longest_px);
   json["least_jacobian"] = rounded(figures.field.least_jacobian);

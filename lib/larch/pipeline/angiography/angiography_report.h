@@ -38,7 +38,8 @@ struct FrameRecord {
   int frame = 0;  ///< in the file, counted from 0
   BlockCounts blocks{};
   dsa::FrameFigures figures{};
-  Vec3i shift{};      ///< rigid, Q16 pixels
+  Vec3i shift{};  ///< rigid, Q16 pixels
+  bool has_shift = false;
   double before = 0;  ///< mean similarity of the searched blocks at their start vectors
   double after = 0;   ///< at the vectors that were found
   bool has_similarity = false;

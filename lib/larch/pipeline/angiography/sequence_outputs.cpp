@@ -85,7 +85,10 @@ std::string of_frames(int64_t frames) {
 dsa::SequenceWants outputs_wants(const SequenceRequest& request) {
   const AngiographyFiles& files = request.files;
   const bool compares = request.has_scores || !files.preview.empty() || !files.animation.empty();
-  return {.field = !files.field.empty(), .shifted = compares, .uncorrected = compares};
+  return {.field = !files.field.empty(),
+          .shifted = compares,
+          .uncorrected = compares,
+          .shift = compares};
 }
 
 SequenceOutputs::SequenceOutputs(const SequenceRequest& request, const dsa::DsaConfig& config,
@@ -165,6 +168,7 @@ void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrame
   }
   record.scores = scores;
   record.has_scores = request_.has_scores;
+  record.has_shift = !shifted.empty();
   records_.push_back(record);
 }
 
