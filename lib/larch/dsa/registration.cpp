@@ -7,6 +7,8 @@
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
+#include "larch/dsa/match/entropy.h"
+#include "larch/dsa/match/rank_math.h"
 
 namespace larch::dsa {
 namespace {
@@ -141,6 +143,54 @@ Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base
   return matches;
 }
 
+/// Scores of all blocks where a field puts them.
+std::vector<BlockMatch> scores_at(const PassInput& pass, const BaseField& base,
+                                  const Buffer<int32_t>& bin_shift, const Context& context) {
+  DsaConfig config = pass.config;
+  config.search = Search::kCds;  // BlockMatch::before is all that is asked for
+  config.cds_repeat = false;
+  config.subpixel = SubPixel::kParabola;
+  const PassInput judged{pass.grid, pass.mask, pass.frames, config};
+  Buffer<BlockMatch> matches(context.device,
+                             static_cast<size_t>(pass.frames.at_zero.count * pass.grid.blocks()));
+  MatchJob job = job_of(judged, bin_shift);
+  job.range = 1;
+  job.base = base;
+  job.out = matches.data();
+  match_blocks(job, context);
+  return matches.to_vector();
+}
+
+/// Vectors that were taken from neighbours give way to the rigid shift of the frame where that fits
+/// the block better: neighbours that move must not drag what stands still.
+void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
+                      Buffer<BlockMatch>& matches, const Context& context) {
+  if (pass.grid.image.z > 1 || !confirms_filled(pass.config)) return;
+  std::vector<BlockMatch> found = matches.to_vector();
+  const auto is_filled = [](const BlockMatch& match) {
+    return (match.flags & kBlockReplaced) != 0 && (match.flags & kBlockOutside) == 0;
+  };
+  if (std::none_of(found.begin(), found.end(), is_filled)) return;
+  const BlockGrid whole = make_block_grid(pass.grid.image, pass.grid.image, pass.grid.image);
+  const Buffer<Vec3i> shifts(context.device, pass.frames.shifts);
+  const Buffer<Vec3i> vectors =
+      field_vectors(matches, pass.grid, pass.frames.at_zero.count, pass.config, context);
+  const auto by_field = scores_at(pass, {&pass.grid, vectors.data()}, bin_shift, context);
+  const auto by_shift = scores_at(pass, {&whole, shifts.data()}, bin_shift, context);
+  std::vector<uint64_t> terms;
+  if (pass.config.metric == Metric::kEntropy) terms = entropy_terms(65535);
+  const auto blocks = static_cast<size_t>(pass.grid.blocks());
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!is_filled(found[i])) continue;
+    const Ranking ranking{pass.config.metric, terms.empty() ? nullptr : terms.data(),
+                          (found[i].counted + 1) / 2};
+    if (ranking.is_better(by_shift[i].before, by_field[i].before)) {
+      found[i].vector = pass.frames.shifts[i / blocks];
+    }
+  }
+  matches.upload(found);
+}
+
 /// The block whose centre is nearest to a node, the first of equally near ones.
 int32_t nearest_block(const BlockGrid& blocks, const Vec3i& twice_node) {
   Vec3i nearest;
@@ -208,6 +258,11 @@ void move_nodes(const SequenceMask& mask, const ComparedFrames& frames, const Bl
 
 }  // namespace
 
+bool confirms_filled(const DsaConfig& config) {
+  return config.outlier_tolerance &&
+         (config.subpixel == SubPixel::kGain || config.subpixel == SubPixel::kParabola);
+}
+
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size) {
   const bool is_volume = size.z > 1;
   return make_block_grid(size, {pass.block, pass.block, is_volume ? pass.block : 1},
@@ -227,6 +282,7 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
             ? match_from_whole_pixels(input, bin_shift, out, context)
             : match_over_field(input, {&base_grid, out.vectors.data()}, bin_shift, context);
     replace_inconsistent(matches, grid, frames.at_zero.count, config, context);
+    confirm_replaced(input, bin_shift, matches, context);
     out.vectors = field_vectors(matches, grid, frames.at_zero.count, config, context);
     out.matches = matches.to_vector();
     base_grid = grid;

@@ -27,12 +27,17 @@ struct Registered {
 };
 
 /// Block matching in all passes of the configuration, and flexible pixel shift from its result for
-/// Method::kFlex. After each pass inconsistent vectors are replaced; the next one refines the dense
-/// field by up to 2 pixels, always over the original mask. A frame of whose differences more than
-/// 5 % are beyond the bins is matched again with bins of twice the width, up to three times, unless
-/// the configuration says how wide bins are.
+/// Method::kFlex. After each pass inconsistent vectors are replaced; a block of a picture that was
+/// filled from its neighbours takes the rigid shift of the frame instead where that makes its
+/// differences more alike (with config.outlier_tolerance, for SubPixel::kGain and kParabola). The
+/// next pass refines the dense field by up to 2 pixels, always over the original mask. A frame of
+/// whose differences more than 5 % are beyond the bins is matched again with bins of twice the
+/// width, up to three times, unless the configuration says how wide bins are.
 Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
                            const DsaConfig& config, const Context& context);
+
+/// Whether filled blocks of pictures are compared with the rigid shift.
+bool confirms_filled(const DsaConfig& config);
 
 /// The grid of a pass over an image.
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size);

@@ -38,7 +38,8 @@ struct Batch {
 
 bool needs_shifts(const DsaConfig& config, const SequenceWants& wants) {
   return wants.shift || wants.shifted || config.method == Method::kShift ||
-         (finds_blocks(config) && config.init == Init::kGlobal);
+         (finds_blocks(config) && config.init == Init::kGlobal) ||
+         (finds_blocks(config) && confirms_filled(config));
 }
 
 Batch make_batch(const SequenceMask& mask, std::span<const uint16_t> stored,

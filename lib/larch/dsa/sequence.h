@@ -61,7 +61,8 @@ struct SubtractedFrames {
 struct SequenceWants {
   bool field = false, shifted = false, uncorrected = false;
   /// SubtractedFrames::shift, which takes longer than a quick search of blocks. Without it shifts
-  /// are 0, unless something else needs them: `shifted`, Method::kShift, Init::kGlobal.
+  /// are 0, unless something else needs them: `shifted`, Method::kShift, Init::kGlobal, and
+  /// blocks that take them (registration.h).
   bool shift = true;
 };
 

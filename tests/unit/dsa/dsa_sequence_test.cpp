@@ -177,7 +177,8 @@ TEST_CASE(
   DsaConfig config;
   config.normalize = Normalize::kNone;
   config.warp = Warp::kLinear;
-  config.range = 1;  // the motion is beyond it
+  config.range = 1;                  // the motion is beyond it
+  config.outlier_tolerance = false;  // and no block takes the rigid shift
   SequenceMask mask = sequence.prepared(config, context);
   std::vector<Vec3i> previous;
   const SubtractedFrames far =
@@ -201,6 +202,7 @@ TEST_CASE(
 TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing else changes") {
   const Sequence sequence = moving_sequence(1);
   DsaConfig config;
+  config.outlier_tolerance = false;  // otherwise blocks may take it
   const SubtractedFrames with = sequence.subtracted(config);
   const SubtractedFrames without = sequence.subtracted(config, {.shift = false});
   CHECK(with.shift[0] != Vec3i{});
@@ -210,6 +212,46 @@ TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing el
   CHECK(needed.shift == with.shift);
   config.init = Init::kGlobal;
   CHECK(sequence.subtracted(config, {.shift = false}).shift == with.shift);
+  config.init = Init::kZero;
+  config.outlier_tolerance = true;
+  CHECK(sequence.subtracted(config, {.shift = false}).shift == with.shift);
+}
+
+TEST_CASE("blocks that were filled from moving neighbours keep still where that fits better") {
+  // Still bars, whose blocks cannot tell how far they move along y, beside texture that moves.
+  Sequence sequence;
+  sequence.size = {320, 192, 1};
+  sequence.table = make_sample_table({12, false, true, Domain::kLog}, {});
+  const auto texture = [](double x, double y) {
+    return 300 * std::sin(x / 4.1 + y * y / 900) + 300 * std::sin(y / 5.3 + x * x / 1500);
+  };
+  for (int64_t i = 0; i < int64_t{320} * 192; ++i) {
+    const auto x = static_cast<double>(i % 320), y = static_cast<double>(i / 320);
+    for (uint64_t k = 0; k < 2; ++k) {
+      const double moved = 6 * static_cast<double>(k);
+      const double value = x < 192 ? 400 * std::tanh(3 * std::sin(x / 9 + x * x / 9000))
+                                   : texture(x + moved, y + moved / 2);
+      const double noise = 40 * (hash_unit(3, k, i) - 0.5);
+      (k == 0 ? sequence.mask : sequence.contrast)
+          .push_back(static_cast<uint16_t>(std::lround(2000 + value + noise)));
+    }
+  }
+  const auto farthest = [&](bool confirms) {
+    DsaConfig config;
+    config.outlier_tolerance = confirms;
+    const SubtractedFrames out = sequence.subtracted(config);
+    const BlockGrid grid = last_grid(config, sequence.size);
+    int32_t far = 0;
+    for (int32_t b = 0; b < grid.blocks(); ++b) {
+      if (grid.at(b).x < 3) far = std::max(far, std::abs(out.vectors[static_cast<size_t>(b)].x));
+      if (grid.at(b).x == 4) {
+        CHECK(out.vectors[static_cast<size_t>(b)].x / 65536.0 == Approx(6).margin(0.3));
+      }
+    }
+    return far / 65536.0;
+  };
+  CHECK(farthest(false) > 2);
+  CHECK(farthest(true) < 0.5);
 }
 
 TEST_CASE("results do not depend on batches or threads") {

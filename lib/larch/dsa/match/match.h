@@ -20,7 +20,7 @@ enum BlockFlag : uint32_t {
   kBlockOutside = 1,     ///< less than a quarter of it lies in the region of interest: not searched
   kBlockUnreliable = 2,  ///< no distinct best displacement, or it lies on the edge of the window
   kBlockAtEdge = 4,      ///< of the window: the motion may be larger than the range
-  kBlockReplaced = 8,    ///< its vector is that of its neighbours
+  kBlockReplaced = 8,    ///< its vector is that of its neighbours, or the frame's
 };
 
 /// What was found for a block. Lies on devices as it is: no byte of it is padding.
