@@ -212,7 +212,8 @@ struct DsaConfig {
       Field{"outlier", outlier, "which vectors are replaced by their neighbours"},
       Field{"outlier_iterations", outlier_iterations, "how often that is done", 0, 10},
       Field{"outlier_tolerance", outlier_tolerance,
-            "neighbours may differ by 0.5 pixel, or 4 % of their distance, whatever the rule says"},
+            "neighbours may differ by 0.5 pixel, or 4 % of their distance, whatever the rule says; "
+            "filled blocks may take the shift of the frame"},
       Field{"border_field", border_field, "motion beyond the outermost block centres"},
       Field{"smooth_field", smooth_field, "Gaussian over the grid of vectors, in blocks; 0: none",
             0, 4},
