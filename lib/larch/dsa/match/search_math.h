@@ -403,12 +403,15 @@ LARCH_HD int64_t base_of_cds(Block& block, const SearchPlan& plan, const Ranking
   const int32_t limit = plan.judges_beyond ? plan.range + kJudged : plan.range;
   int64_t base[6] = {};
   int count = 0;
-  for (int axis = 0; axis < plan.axes; ++axis) {
-    Vec3i at[2] = {best.at, best.at};
+  for (int first = 0; first < plan.axes; first += 2) {  // two axes in one evaluation
+    Vec3i at[4] = {};
     int inside = 0;
-    if (best.at[axis] + far <= limit) at[inside++][axis] = best.at[axis] + far;
-    if (best.at[axis] - far >= -limit) at[inside++][axis] = best.at[axis] - far;
-    Score scores[2] = {};
+    for (int axis = first; axis < plan.axes && axis < first + 2; ++axis) {
+      const Vec3i step{axis == 0 ? far : 0, axis == 1 ? far : 0, axis == 2 ? far : 0};
+      if (best.at[axis] + far <= limit) at[inside++] = best.at + step;
+      if (best.at[axis] - far >= -limit) at[inside++] = best.at - step;
+    }
+    Score scores[4] = {};
     EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, inside, scores);
     for (int i = 0; i < inside; ++i) {
       const int64_t q = ranking.similarity(scores[i]);
