@@ -173,13 +173,14 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
       if (asked.contains(frame)) overlap |= !by_frame.emplace(frame, group).second;
     }
   }
-  for (const auto& [frame, group] : by_frame) {
+  for (const auto& entry : by_frame) {
+    const MaskGroup& group = entry.second;
     const auto same = std::find_if(plan.groups.begin(), plan.groups.end(), [&](const auto& other) {
       return other.mask_frames == group.mask_frames && other.averaging == group.averaging &&
              other.shift_px == group.shift_px;
     });
     MaskGroup& to = same != plan.groups.end() ? *same : plan.groups.emplace_back(group);
-    to.frames.push_back(frame);
+    to.frames.push_back(entry.first);
   }
   if (overlap) {
     plan.warnings.push_back(
