@@ -39,7 +39,8 @@ Median median_of(std::span<const int16_t> values, std::span<const uint8_t> count
   int64_t total = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     if (counts[i] == 0) continue;
-    ++histogram[static_cast<size_t>(int64_t{values[i]} + 32768)];
+    const int32_t bin = values[i] + 32768;
+    ++histogram[static_cast<size_t>(bin)];
     ++total;
   }
   if (total == 0) return {kNothing, kNothing};

@@ -152,6 +152,7 @@ TEST_CASE("rows of the dense field are the field, pixel by pixel") {
 TEST_CASE("vectors of one grid at the centres of another") {
   const BlockGrid from = grid_of({8, 8, 1}), to = grid_of({16, 16, 1}, 32);
   std::vector<Vec3i> vectors;
+  vectors.reserve(static_cast<size_t>(from.blocks()));
   for (int32_t b = 0; b < from.blocks(); ++b)
     vectors.emplace_back(Vec3i{from.twice_centre(b).x * 64, 0, 0});
   const auto at = vectors_at(to, from, vectors, BorderField::kClamp);

@@ -226,7 +226,8 @@ TEST_CASE("blocks that were filled from moving neighbours keep still where that 
     return 300 * std::sin(x / 4.1 + y * y / 900) + 300 * std::sin(y / 5.3 + x * x / 1500);
   };
   for (int64_t i = 0; i < int64_t{320} * 192; ++i) {
-    const auto x = static_cast<double>(i % 320), y = static_cast<double>(i / 320);
+    const int64_t row = i / 320;
+    const auto x = static_cast<double>(i % 320), y = static_cast<double>(row);
     for (uint64_t k = 0; k < 2; ++k) {
       const double moved = 6 * static_cast<double>(k);
       const double value = x < 192 ? 400 * std::tanh(3 * std::sin(x / 9 + x * x / 9000))
