@@ -53,7 +53,8 @@ Median median_of(std::span<const int16_t> values, std::span<const uint8_t> count
   while (within < wanted) {
     ++deviation;
     if (median >= deviation) within += histogram[static_cast<size_t>(median - deviation)];
-    if (median + deviation < 65536) within += histogram[static_cast<size_t>(median + deviation)];
+    const int32_t high = median + deviation;
+    if (high < 65536) within += histogram[static_cast<size_t>(high)];
   }
   return {median - 32768.0, static_cast<double>(deviation)};
 }
