@@ -7,8 +7,8 @@
 #include "cuda/dsa/block_view.cuh"
 #include "larch/dsa/field/field_math.h"
 #include "larch/dsa/match/match.h"
-#include "larch/dsa/match/sampling_math.h"
 #include "larch/dsa/match/search_math.h"
+#include "larch/dsa/sampling/sampling_math.h"
 
 // The samples of one block and of the mask at displacements of it: all threads of a block of
 // threads call these functions together, but for visit, which is for one warp.

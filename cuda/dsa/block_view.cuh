@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "larch/dsa/match/interpolation_math.h"
 #include "larch/dsa/samples.h"
+#include "larch/dsa/sampling/interpolation_math.h"
 
 // A block of the contrast frame and the part of the mask around it, in shared memory, and the walks
 // of a warp over some of its rows. A lane takes two neighbouring pixels, which are one word, row

@@ -4,8 +4,8 @@
 
 #include "cuda/core/check.cuh"
 #include "larch/core/buffer.h"
-#include "larch/dsa/match/frame_scores.h"
-#include "larch/dsa/match/sampling_math.h"
+#include "larch/dsa/sampling/sampling_math.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 namespace larch::dsa::cuda {
 namespace {

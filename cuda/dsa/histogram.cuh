@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "cuda/dsa/block_view.cuh"
-#include "larch/dsa/match/difference_math.h"
-#include "larch/dsa/match/rank_math.h"
+#include "larch/dsa/similarity/difference_math.h"
+#include "larch/dsa/similarity/rank_math.h"
 
 // Histograms of kBins counters in shared memory. Whoever reads one leaves it cleared.
 namespace larch::dsa::cuda {

@@ -7,7 +7,7 @@
 #include "cuda/core/check.cuh"
 #include "cuda/dsa/block_search.cuh"
 #include "larch/core/buffer.h"
-#include "larch/dsa/match/entropy.h"
+#include "larch/dsa/similarity/entropy.h"
 
 namespace larch::dsa::cuda {
 namespace {

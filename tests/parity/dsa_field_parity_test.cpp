@@ -8,8 +8,8 @@
 #include "larch/core/random_math.h"
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/warp.h"
-#include "larch/dsa/match/frame_scores.h"
 #include "larch/dsa/match/rigid_shift.h"
+#include "larch/dsa/similarity/frame_scores.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/parity/dsa_sequences.h"
 

@@ -9,7 +9,7 @@
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/field_row.h"
-#include "larch/dsa/match/volume_sampling_math.h"
+#include "larch/dsa/sampling/volume_sampling_math.h"
 
 namespace larch::dsa {
 namespace {

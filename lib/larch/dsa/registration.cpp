@@ -7,8 +7,8 @@
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
-#include "larch/dsa/match/entropy.h"
-#include "larch/dsa/match/rank_math.h"
+#include "larch/dsa/similarity/entropy.h"
+#include "larch/dsa/similarity/rank_math.h"
 
 namespace larch::dsa {
 namespace {

@@ -11,7 +11,7 @@
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
 #include "larch/dsa/dsa_config.h"
-#include "larch/dsa/match/interpolation_math.h"
+#include "larch/dsa/sampling/interpolation_math.h"
 
 // Working samples: what mask and contrast frames are compared in. Values of the linear or the log
 // domain with two fraction bits (fewer where 16 bits would not hold them), as uint16.

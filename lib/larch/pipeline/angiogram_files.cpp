@@ -16,8 +16,8 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/io/image/sequence_reader.h"
-#include "larch/io/image/sequence_writer.h"
+#include "larch/io/sequence/sequence_reader.h"
+#include "larch/io/sequence/sequence_writer.h"
 #include "larch/phantom/portable_math.h"
 #include "larch/pipeline/sample_folder.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "larch/io/image/frame_sequence.h"
+#include "larch/io/sequence/frame_sequence.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
-#include "larch/io/image/sequence_reader.h"
-#include "larch/io/image/sequence_writer.h"
+#include "larch/io/sequence/sequence_reader.h"
+#include "larch/io/sequence/sequence_writer.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

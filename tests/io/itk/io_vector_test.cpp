@@ -11,9 +11,9 @@
 #include <itkNrrdImageIOFactory.h>
 #include <itkVector.h>
 
-#include "larch/io/image/frame_sequence.h"
-#include "larch/io/image/sequence_writer.h"
 #include "larch/io/image/vector_image.h"
+#include "larch/io/sequence/frame_sequence.h"
+#include "larch/io/sequence/sequence_writer.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/io/io_test_util.h"
 #include "tests/io/itk/itk_reference.h"

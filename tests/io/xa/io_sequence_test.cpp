@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "larch/io/image/frame_sequence.h"
 #include "larch/io/image/vector_image.h"
 #include "larch/io/image/zstream.h"
+#include "larch/io/sequence/frame_sequence.h"
 #include "tests/io/xa/xa_test_util.h"
 
 using namespace larch;

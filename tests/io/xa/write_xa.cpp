@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "larch/core/error.h"
-#include "larch/io/image/sequence_reader.h"
-#include "larch/io/image/sequence_writer.h"
+#include "larch/io/sequence/sequence_reader.h"
+#include "larch/io/sequence/sequence_writer.h"
 
 namespace {
 using namespace larch;

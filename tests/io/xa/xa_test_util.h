@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "larch/io/image/sequence_reader.h"
-#include "larch/io/image/sequence_writer.h"
+#include "larch/io/sequence/sequence_reader.h"
+#include "larch/io/sequence/sequence_writer.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/io/io_test_util.h"
 

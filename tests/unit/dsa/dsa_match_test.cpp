@@ -10,7 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/match/rigid_shift.h"
-#include "larch/dsa/match/sampling_math.h"
+#include "larch/dsa/sampling/sampling_math.h"
 #include "larch/phantom/angiogram.h"
 #include "tests/unit/dsa/dsa_fixtures.h"
 

@@ -9,9 +9,9 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field_row.h"
-#include "larch/dsa/match/entropy.h"
-#include "larch/dsa/match/sampling_math.h"
 #include "larch/dsa/match/search_math.h"
+#include "larch/dsa/sampling/sampling_math.h"
+#include "larch/dsa/similarity/entropy.h"
 
 namespace larch::dsa {
 namespace {

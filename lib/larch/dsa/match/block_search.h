@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "larch/core/parallel.h"
-#include "larch/dsa/match/block_samples.h"
-#include "larch/dsa/match/entropy.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/match/search_math.h"
+#include "larch/dsa/sampling/block_samples.h"
+#include "larch/dsa/similarity/entropy.h"
 
 namespace larch::dsa::cpu {
 

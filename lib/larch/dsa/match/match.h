@@ -9,8 +9,8 @@
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
 #include "larch/dsa/match/block_grid.h"
-#include "larch/dsa/match/difference_math.h"
 #include "larch/dsa/samples.h"
+#include "larch/dsa/similarity/difference_math.h"
 
 // Histogram block matching: US 2008/0037845, 0055 to 0063 and claim 1.
 namespace larch::dsa {

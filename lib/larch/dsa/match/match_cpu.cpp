@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/dsa/match/block_search.h"
-#include "larch/dsa/match/volume_samples.h"
+#include "larch/dsa/sampling/volume_samples.h"
 
 namespace larch::dsa::cpu {
 

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "larch/data/vec.h"
-#include "larch/dsa/match/difference_math.h"
-#include "larch/dsa/match/interpolation_math.h"
+#include "larch/dsa/sampling/interpolation_math.h"
+#include "larch/dsa/similarity/difference_math.h"
 
 namespace larch::dsa::cpu {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "larch/core/context.h"
-#include "larch/dsa/match/frame_scores.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 namespace larch::dsa {
 

@@ -6,9 +6,9 @@
 
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
-#include "larch/dsa/match/difference_math.h"
-#include "larch/dsa/match/interpolation_math.h"
-#include "larch/dsa/match/rank_math.h"
+#include "larch/dsa/sampling/interpolation_math.h"
+#include "larch/dsa/similarity/difference_math.h"
+#include "larch/dsa/similarity/rank_math.h"
 
 // The search of one block: which displacements are tried in which order and which of them wins. All
 // decisions are in whole numbers, so that a CPU thread and a block of CUDA threads that follow

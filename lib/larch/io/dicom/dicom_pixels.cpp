@@ -10,8 +10,8 @@
 #include "larch/io/dicom/dicom_codec.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/dicom/dicom_file.h"
-#include "larch/io/dicom/dicom_fragments.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/xa/dicom_fragments.h"
 
 namespace larch::io {
 namespace {

@@ -10,9 +10,9 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
-#include "larch/io/image/inflater.h"
 #include "larch/io/image/text_header.h"
 #include "larch/io/image/zstream.h"
+#include "larch/io/sequence/inflater.h"
 
 namespace larch::io {
 namespace {

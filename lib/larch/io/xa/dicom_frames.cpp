@@ -9,9 +9,9 @@
 #include "larch/io/dicom/dicom_dataset.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/dicom/dicom_file.h"
-#include "larch/io/dicom/dicom_fragments.h"
-#include "larch/io/image/frame_source.h"
+#include "larch/io/sequence/frame_source.h"
 #include "larch/io/xa/angiogram_dicom.h"
+#include "larch/io/xa/dicom_fragments.h"
 
 namespace larch::io {
 namespace {

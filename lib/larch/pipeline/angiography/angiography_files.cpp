@@ -7,8 +7,8 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/io/image/sequence_writer.h"
 #include "larch/io/image/vector_image.h"
+#include "larch/io/sequence/sequence_writer.h"
 
 namespace larch::pipeline {
 namespace {

@@ -9,7 +9,7 @@
 #include "larch/core/context.h"
 #include "larch/dsa/region.h"
 #include "larch/dsa/samples.h"
-#include "larch/io/image/sequence_reader.h"
+#include "larch/io/sequence/sequence_reader.h"
 #include "larch/pipeline/angiography/mask_plan.h"
 
 namespace larch::pipeline {

@@ -12,7 +12,7 @@
 #include "larch/app/outputs/growing_output.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/dsa/sequence.h"
-#include "larch/io/image/sequence_writer.h"
+#include "larch/io/sequence/sequence_writer.h"
 #include "larch/pipeline/angiography/angiography_preview.h"
 #include "larch/pipeline/angiography/angiography_report.h"
 #include "larch/pipeline/angiography/subtract_sequence.h"

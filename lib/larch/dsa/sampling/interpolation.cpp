@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "larch/dsa/match/interpolation_math.h"
+#include "larch/dsa/sampling/interpolation_math.h"
 
 namespace larch::dsa {
 namespace {

@@ -8,8 +8,8 @@
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
 #include "larch/dsa/dsa_config.h"
-#include "larch/dsa/match/difference_math.h"
 #include "larch/dsa/samples.h"
+#include "larch/dsa/similarity/difference_math.h"
 
 namespace larch::dsa {
 

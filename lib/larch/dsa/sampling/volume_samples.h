@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "larch/dsa/field/field.h"
-#include "larch/dsa/match/block_samples.h"
 #include "larch/dsa/match/match.h"
-#include "larch/dsa/match/volume_sampling_math.h"
+#include "larch/dsa/sampling/block_samples.h"
+#include "larch/dsa/sampling/volume_sampling_math.h"
 
 namespace larch::dsa::cpu {
 

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/image/sequence_reader.h"
+#include "larch/io/sequence/sequence_reader.h"
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/formats.h"
-#include "larch/io/image/frame_source.h"
+#include "larch/io/sequence/frame_source.h"
 
 namespace larch {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/image/frame_sequence.h"
+#include "larch/io/sequence/frame_sequence.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/dicom/dicom_fragments.h"
+#include "larch/io/xa/dicom_fragments.h"
 
 #include <algorithm>
 #include <string>

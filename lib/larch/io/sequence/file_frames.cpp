@@ -14,9 +14,9 @@
 #include "larch/io/formats/nifti.h"
 #include "larch/io/formats/nrrd.h"
 #include "larch/io/image/byte_order.h"
-#include "larch/io/image/frame_source.h"
-#include "larch/io/image/inflater.h"
 #include "larch/io/image/zstream.h"
+#include "larch/io/sequence/frame_source.h"
+#include "larch/io/sequence/inflater.h"
 
 namespace larch::io {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "larch/core/parallel.h"
-#include "larch/dsa/match/frame_scores.h"
 #include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 namespace larch::dsa::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/dsa/match/frame_scores.h"
+#include "larch/dsa/similarity/frame_scores.h"
 
 #include "larch/core/dispatch.h"
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "larch/dsa/match/image_part.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/sampling/image_part.h"
 
 namespace larch::dsa::cpu {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/dsa/match/base_samples.h"
+#include "larch/dsa/sampling/base_samples.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/dsa/match/image_part.h"
+#include "larch/dsa/sampling/image_part.h"
 
 #include <algorithm>
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "larch/dsa/match/base_samples.h"
-#include "larch/dsa/match/image_part.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/sampling/base_samples.h"
+#include "larch/dsa/sampling/image_part.h"
 
 namespace larch::dsa::cpu {
 

@@ -6,8 +6,8 @@
 
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
-#include "larch/dsa/match/interpolation_math.h"
 #include "larch/dsa/samples.h"
+#include "larch/dsa/sampling/interpolation_math.h"
 
 // Samples of the mask at any place, one by one.
 namespace larch::dsa {

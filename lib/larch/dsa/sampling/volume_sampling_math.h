@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "larch/dsa/match/sampling_math.h"
+#include "larch/dsa/sampling/sampling_math.h"
 
 namespace larch::dsa {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/dsa/match/entropy.h"
+#include "larch/dsa/similarity/entropy.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/dsa/match/volume_samples.h"
+#include "larch/dsa/sampling/volume_samples.h"
 
 #include <algorithm>
 

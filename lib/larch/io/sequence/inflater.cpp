@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/image/inflater.h"
+#include "larch/io/sequence/inflater.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/image/sequence_writer.h"
+#include "larch/io/sequence/sequence_writer.h"
 
 #include <algorithm>
 #include <array>

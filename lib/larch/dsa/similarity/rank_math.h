@@ -7,7 +7,7 @@
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
 #include "larch/dsa/dsa_config.h"
-#include "larch/dsa/match/difference_math.h"
+#include "larch/dsa/similarity/difference_math.h"
 
 // Which of two displacements is the more similar one, and by how much.
 namespace larch::dsa {
