@@ -115,4 +115,12 @@ inline double ehd(const Score& s) {
   return static_cast<double>(s.sum) / (static_cast<double>(s.count) * s.count);
 }
 
+/// Q16 of a length in pixels, and of a vector.
+inline int32_t q16(double pixels) {
+  return static_cast<int32_t>(std::lround(pixels * 65536));
+}
+inline Vec3i vector_of(double x, double y, double z = 0) {
+  return {q16(x), q16(y), q16(z)};
+}
+
 }  // namespace larch::dsa::fixtures
