@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -243,6 +244,8 @@ TEST_CASE("status table: many runs, each in a thread") {
 TEST_CASE("status table: a skipped row does not replace a result; a newer result does") {
   Folder folder;
   const auto run = [&](const CaseRow& row) {
+    // Rows tell when they ended in milliseconds; of one millisecond none is newer.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     StatusTable table(folder.path, {"voxels"}, folder.context);
     table.add(row);
     table.finish();
