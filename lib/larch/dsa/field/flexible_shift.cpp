@@ -9,6 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field_row.h"
+#include "larch/dsa/match/score_lattice.h"
 #include "larch/dsa/match/search_math.h"
 #include "larch/dsa/sampling/sampling_math.h"
 #include "larch/dsa/similarity/entropy.h"
@@ -45,8 +46,7 @@ class NodeSearch {
       match.flags |= kBlockOutside;
       return;
     }
-    filled_ = 0;
-    std::fill(std::begin(known_), std::end(known_), false);
+    lattice_.clear();
     ranking_ = {job_.config->metric, terms_, (match.counted + 1) / 2};
     shift_ = job_.bin_shift[frame];
     mu_ = rounded_to_bins(median_at_start(), shift_);
@@ -64,25 +64,13 @@ class NodeSearch {
     for (int i = 0; i < count; ++i) scores[i] = one(units[i]);
   }
   void fill(const Vec3i& origin, int x0, int y0, int x1, int y1) {
-    for (int y = y0; y <= y1; ++y) {
-      for (int x = x0; x <= x1; ++x) {
-        const size_t place = place_of(x, y);
-        if (known_[place]) continue;
-        known_[place] = true;
-        ++filled_;
-        lattice_[place] = one(origin + Vec3i{x, y, 0} * kTenth);
-      }
-    }
+    lattice_.fill(origin, x0, y0, x1, y1, [this](const Vec3i& units) { return one(units); });
   }
-  const Score& score(int x, int y) const { return lattice_[place_of(x, y)]; }
+  const Score& score(int x, int y) const { return lattice_.score(x, y); }
   int64_t similarity(int x, int y) const { return ranking_.similarity(score(x, y)); }
-  uint32_t filled() const { return filled_; }
+  uint32_t filled() const { return lattice_.filled(); }
 
  private:
-  static size_t place_of(int x, int y) {
-    return static_cast<size_t>(int64_t{y + kLatticeReach} * kLatticeSide + x + kLatticeReach);
-  }
-
   /// First and last pixel along an axis that follow a node.
   std::pair<int32_t, int32_t> followers(int axis, int32_t i) const {
     const auto& at = job_.nodes->starts[static_cast<size_t>(axis)];
@@ -197,9 +185,7 @@ class NodeSearch {
   int32_t mu_ = 0, shift_ = 0;
   uint32_t overflow_ = 0;  // of the displacement that was evaluated last
   std::vector<uint32_t> counts_;
-  Score lattice_[kLatticeSide * kLatticeSide] = {};
-  bool known_[kLatticeSide * kLatticeSide] = {};
-  uint32_t filled_ = 0;
+  cpu::ScoreLattice lattice_{};
 };
 
 /// Frames that still move, and how far each has moved in this sweep.

@@ -8,6 +8,7 @@
 #include "larch/core/parallel.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/match_lanes.h"
+#include "larch/dsa/match/score_lattice.h"
 #include "larch/dsa/match/search_math.h"
 #include "larch/dsa/sampling/block_samples.h"
 #include "larch/dsa/similarity/entropy.h"
@@ -26,8 +27,7 @@ class BlockSearch {
 
   BlockMatch search(int64_t frame, int32_t block) {
     samples_.move_to(frame, block);
-    filled_ = 0;
-    std::fill(std::begin(known_), std::end(known_), false);
+    lattice_.clear();
     BlockMatch out;
     out.counted = samples_.counted();
     const SearchPlan plan = plan_of(frame, block);
@@ -91,26 +91,13 @@ class BlockSearch {
   }
 
   void fill(const Vec3i& origin, int x0, int y0, int x1, int y1) {
-    for (int x = x0; x <= x1; ++x) {  // a column shares what is filtered along x
-      for (int y = y0; y <= y1; ++y) {
-        const size_t place = place_of(x, y);
-        if (known_[place]) continue;
-        known_[place] = true;
-        ++filled_;
-        lattice_[place] = one(origin + Vec3i{x, y, 0} * kTenth);
-      }
-    }
+    lattice_.fill(origin, x0, y0, x1, y1, [this](const Vec3i& units) { return one(units); });
   }
-  const Score& score(int x, int y) const { return lattice_[place_of(x, y)]; }
+  const Score& score(int x, int y) const { return lattice_.score(x, y); }
   int64_t similarity(int x, int y) const { return ranking_.similarity(score(x, y)); }
-  uint32_t filled() const { return filled_; }
+  uint32_t filled() const { return lattice_.filled(); }
 
  private:
-  static size_t place_of(int x, int y) {
-    const int place = (y + kLatticeReach) * kLatticeSide + x + kLatticeReach;
-    return static_cast<size_t>(place);
-  }
-
   SearchPlan plan_of(int64_t frame, int32_t block) const {
     SearchPlan plan = dsa::plan_of(*job_.config, job_.range, job_.base.vectors != nullptr);
     plan.axes = job_.grid->image.z > 1 ? 3 : 2;
@@ -210,9 +197,7 @@ class BlockSearch {
   std::vector<uint16_t> counters_;
   std::vector<Candidate> candidates_{};
   std::vector<int64_t> similarities_{};
-  Score lattice_[kLatticeSide * kLatticeSide] = {};
-  bool known_[kLatticeSide * kLatticeSide] = {};
-  uint32_t filled_ = 0;
+  ScoreLattice lattice_{};
 };
 
 /// Searches every block of every frame.
