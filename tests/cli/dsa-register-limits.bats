@@ -81,6 +81,14 @@ d.save_as('bad.dcm')"
   expect 0 subtract -i bad.dcm --mask-frames 1-2
 }
 
+@test "--frames beside the Mask Subtraction Sequence: none in it is 2, some are warned of" {
+  expect 2 subtract -i cine.dcm --frames 1-2
+  has err.txt "is for frames 3-5, none of which --frames names"
+  nothing_written
+  expect 0 subtract -i cine.dcm --frames 2-4
+  has err.txt "1 of the 3 frames that --frames names are in no item"
+}
+
 @test "colours: 3" {
   frames rgb.mha "a = random.integers(0, 255, (4, 64, 64, 3)).astype('uint8')"
   expect 3 subtract -i rgb.mha

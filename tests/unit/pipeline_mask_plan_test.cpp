@@ -104,8 +104,25 @@ TEST_CASE("REV_TID: the mask runs backwards") {
   CHECK(plan.groups[0].mask_frames == Frames{4});
   CHECK(plan.groups[1].mask_frames == Frames{3});
   CHECK(plan.groups[2].mask_frames == Frames{2});
+  // Frames that the ranges leave out count: the mask frame is 2 * 5 - 1 - frame.
+  item.ranges = {{5, 5}, {8, 8}};
+  const MaskPlan gap = plan_of(10, item);
+  REQUIRE(gap.groups.size() == 2);
+  CHECK(gap.groups[0].mask_frames == Frames{4});
+  CHECK(gap.groups[1].mask_frames == Frames{1});
   item.ranges = {{2, 9}};
   CHECK_THROWS_AS(plan_of(10, item), InputError);
+}
+
+TEST_CASE("a sequence for other frames than those that are asked for is no missing sequence") {
+  MaskItem item;
+  item.operation = MaskOperation::kAverage;
+  item.mask_frames = {0};
+  item.ranges = {{2, 3}, {5, 5}};
+  const Angiogram about = with_item(8, item);
+  CHECK(plan_by_file(about, {1, 3, 5}).frames() == Frames{3, 5});
+  CHECK_THROWS_WITH(plan_by_file(about, {1, 4}), Catch::Contains("is for frames 3-4,6, none"));
+  CHECK_THROWS_AS(plan_by_file(about, {1, 4}), UsageError);
 }
 
 TEST_CASE("what contradicts the file is refused; NONE subtracts nothing; the first item counts") {

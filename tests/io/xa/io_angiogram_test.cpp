@@ -240,8 +240,8 @@ TEST_CASE("the Mask Subtraction Sequence", "[io]") {
   CHECK(two.masks[0].ranges[0].first == 1);
   CHECK(two.masks[0].ranges[0].last == 2);
   CHECK(two.masks[0].ranges[1].first == 4);
-  CHECK(two.masks[0].shift_px.y == 1.5);  // the row comes first
-  CHECK(two.masks[0].shift_px.x == -2.25);
+  CHECK(two.masks[0].shift_px.y == 1.5);   // the row comes first
+  CHECK(two.masks[0].shift_px.x == 2.25);  // and a positive column is to the left
   CHECK(two.masks[0].tid_offset == -2);
   CHECK(two.masks[0].explanation == "by hand");
   CHECK(two.masks[1].operation == Op::kReverseTid);

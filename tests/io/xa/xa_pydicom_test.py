@@ -171,7 +171,7 @@ class Written(unittest.TestCase):
             self.assertEqual(average.MaskOperation, 'AVG_SUB')
             self.assertEqual(list(average.MaskFrameNumbers), [1, 2])
             self.assertEqual(list(average.ApplicableFrameRange), [3, 3])
-            self.assertEqual(list(average.MaskSubPixelShift), [1.25, -0.5])
+            self.assertEqual(list(average.MaskSubPixelShift), [1.25, 0.5])  # down, and to the left
             self.assertEqual((tid.MaskOperation, tid.TIDOffset), ('TID', -1))
             self.assertEqual((data.WindowCenter, data.WindowWidth), (2047.5, 4096))
             self.assertEqual([float(s) for s in data.ImagerPixelSpacing], [0.3, 0.2])

@@ -40,9 +40,9 @@ struct MaskItem {
   std::vector<int> mask_frames{};   ///< of AVG_SUB, counted from 0
   int contrast_averaging = 1;       ///< AVG_SUB: contrast frames that are averaged, from each on
   int tid_offset = 1;               ///< mask frame = frame - tid_offset; negative: a later frame
-  /// MaskSubPixelShift in pixels; z is 0. x along columns, y along rows: the file has them the
-  /// other way round. Positive: the mask is moved to the right and down before it is subtracted, so
-  /// that the pull displacement of larch/dsa is its negative.
+  /// By how many pixels the mask is moved before it is subtracted: x to the right, y down, z is 0;
+  /// the pull displacement of larch/dsa is its negative. MaskSubPixelShift of the file has the row
+  /// first, and counts columns to the left (PS3.3, C.7.6.10.1.2).
   Vec3d shift_px{};
   std::string explanation{};
 };

@@ -72,7 +72,7 @@ void take_ranges(const DicomDataset& item, int64_t frames, MaskItem& out) {
   }
 }
 
-/// Two numbers of 4 bytes, the row first.
+/// Two numbers of 4 bytes, the row first: by how much the mask is moved down, and to the left.
 void take_shift(const DicomDataset& item, MaskItem& out) {
   const DicomElement* element = item.find(kShift);
   if (element == nullptr || element->value.empty()) return;
@@ -81,7 +81,7 @@ void take_shift(const DicomDataset& item, MaskItem& out) {
     contradicts("MaskSubPixelShift is not of two numbers");
   }
   const FieldReader in{element->value.data(), item.is_big_endian};
-  out.shift_px = {in.get<float>(4), in.get<float>(0), 0};
+  out.shift_px = {-double{in.get<float>(4)}, in.get<float>(0), 0};
   if (!(std::abs(out.shift_px.x) <= kFarthestShift && std::abs(out.shift_px.y) <= kFarthestShift)) {
     contradicts("MaskSubPixelShift is no shift of a picture");
   }

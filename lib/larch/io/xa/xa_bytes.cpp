@@ -181,8 +181,9 @@ gdcm::DataSet mask_item(const MaskItem& mask) {
     put.numbers(0x0028, 0x6120, VR::SS, std::array{static_cast<uint16_t>(mask.tid_offset)});
   }
   if (mask.shift_px.x != 0 || mask.shift_px.y != 0) {
+    // The row first; columns count to the left (PS3.3, C.7.6.10.1.2).
     const std::array shift{static_cast<float>(mask.shift_px.y),
-                           static_cast<float>(mask.shift_px.x)};
+                           static_cast<float>(-mask.shift_px.x)};
     put.bytes(0x0028, 0x6114, VR::FL, {reinterpret_cast<const char*>(shift.data()), sizeof shift});
   }
   if (!mask.explanation.empty()) put.text(0x0028, 0x6190, VR::ST, mask.explanation);

@@ -72,6 +72,13 @@ MaskPlan plan_masks(const AngiographyInput& input, SequenceReader& reader, const
   }
   if (input.mask == MaskChoice::kFile) {
     MaskPlan plan = plan_by_file(about, wanted);
+    const size_t left_out = wanted.size() - plan.frames().size();
+    if (!plan.groups.empty() && !input.frames.empty() && left_out > 0) {
+      plan.warnings.push_back("'" + about.path + "': " + std::to_string(left_out) + " of the " +
+                              std::to_string(wanted.size()) +
+                              " frames that --frames names are in no item of its Mask Subtraction "
+                              "Sequence and not in the output");
+    }
     if (!plan.groups.empty()) return plan;
     context.info("'" + about.path + "' names no mask; its first frame is taken (--mask-frames)");
   }

@@ -67,7 +67,7 @@ std::map<int, std::vector<int>> masks_of_item(const Angiogram& about, const Mask
     for (int frame = 0; frame <= last; ++frame) frames.push_back(frame);
   }
   std::map<int, std::vector<int>> masks;
-  int k = 0;
+  const int first = frames.front();
   for (const int frame : frames) {
     switch (item.operation) {
       case MaskOperation::kNone:
@@ -83,8 +83,9 @@ std::map<int, std::vector<int>> masks_of_item(const Angiogram& about, const Mask
         break;
       case MaskOperation::kTid:
       case MaskOperation::kReverseTid: {
+        // Backwards from the first frame of the first range on, whatever the ranges leave out.
         const bool is_reverse = item.operation == MaskOperation::kReverseTid;
-        const int mask = frame - item.tid_offset - (is_reverse ? 2 * k++ : 0);
+        const int mask = frame - item.tid_offset - (is_reverse ? 2 * (frame - first) : 0);
         if (is_open && (mask < 0 || mask > last)) break;
         require_mask(about, mask, frame);
         masks[frame] = {mask};
@@ -162,6 +163,7 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
   if (!about.mask_problem.empty()) throw InputError(about.mask_problem);
   const std::set<int> asked(wanted.begin(), wanted.end());
   std::map<int, MaskGroup> by_frame;  // of each contrast frame, without its frames
+  std::set<int> named;
   bool overlap = false;
   for (const MaskItem& item : about.masks) {
     for (const auto& [frame, mask] : masks_of_item(about, item)) {
@@ -170,8 +172,14 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
       std::sort(group.mask_frames.begin(), group.mask_frames.end());
       group.averaging = item.operation == MaskOperation::kAverage ? item.contrast_averaging : 1;
       group.shift_px = item.shift_px;
+      named.insert(frame);
       if (asked.contains(frame)) overlap |= !by_frame.emplace(frame, group).second;
     }
+  }
+  if (by_frame.empty() && !named.empty()) {
+    throw UsageError("'" + about.path + "': its Mask Subtraction Sequence is for frames " +
+                     frames_text({named.begin(), named.end()}) +
+                     ", none of which --frames names; name the mask with --mask-frames");
   }
   for (const auto& entry : by_frame) {
     const MaskGroup& group = entry.second;

@@ -58,9 +58,11 @@ MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<i
 /// As the Mask Subtraction Sequence of the file says, for those of the frames `wanted`:
 /// - AVG_SUB: without ranges all frames, up to the last that can be averaged;
 /// - TID: without ranges all frames whose mask frame is there;
-/// - REV_TID: the k-th frame of the ranges has the mask frame - tid_offset - 2 k.
+/// - REV_TID: the mask of frame f is 2 first - tid_offset - f, where `first` is that of the first
+///   range.
 /// A frame that several items name belongs to the first of them, with a warning. Empty if no item
-/// subtracts anything. Throws InputError where the sequence contradicts the file.
+/// subtracts anything. Throws InputError where the sequence contradicts the file, UsageError if it
+/// is for other frames than those of `wanted` alone.
 MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted);
 
 }  // namespace larch::pipeline
