@@ -14,6 +14,7 @@
 #include "larch/core/guard.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
+#include "larch/core/sha256_blocks.h"
 #include "larch/data/grid.h"
 #include "larch/data/volume.h"
 
@@ -38,6 +39,32 @@ TEST_CASE("SHA-256 and CRC-32C give the published digests") {
   CHECK(sha("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   CHECK(crc32c(bytes_of("123456789")) == 0xe3069283u);
+}
+
+TEST_CASE("SHA-256 is the same by every implementation, however the bytes are cut") {
+  CHECK(sha(std::string(1000000, 'a')) ==
+        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  std::string text(1000, ' ');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(hash64(1, 2, i));
+  const auto* data = reinterpret_cast<const uint8_t*>(text.data());
+  detail::Sha256State expected{1, 2, 3, 4, 5, 6, 7, 8};
+  const detail::Sha256State begin = expected;
+  detail::sha256_blocks_portable(expected, data, 15);
+  for (const detail::Sha256Blocks work_in : detail::all_sha256_blocks()) {
+    detail::Sha256State state = begin;
+    work_in(state, data, 15);
+    CHECK(state == expected);
+    detail::Sha256State in_two = begin;
+    work_in(in_two, data, 4);
+    work_in(in_two, data + size_t{4} * 64, 11);
+    CHECK(in_two == expected);
+  }
+  for (const size_t first : {1, 63, 64, 65, 500}) {
+    Sha256 cut;
+    cut.update(text.data(), first);
+    cut.update(text.data() + first, text.size() - first);
+    CHECK(hex(cut.digest()) == sha(text));
+  }
 }
 
 TEST_CASE("index and world are inverse, with oblique and sheared directions") {

@@ -9,19 +9,10 @@
 #include <vector>
 
 #include "larch/core/error.h"
+#include "larch/core/sha256_blocks.h"
 
 namespace larch {
 namespace {
-
-constexpr std::array<uint32_t, 64> kRound = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
@@ -35,7 +26,20 @@ constexpr std::array<uint32_t, 256> crc_table() {
 
 }  // namespace
 
-void Sha256::block(const uint8_t* data) {
+namespace detail {
+
+const std::array<uint32_t, 64> kSha256Rounds = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+namespace {
+void one_block(Sha256State& state, const uint8_t* data) {
   std::array<uint32_t, 64> w;
   for (size_t i = 0; i < 16; ++i) {
     w[i] = uint32_t{data[4 * i]} << 24 | uint32_t{data[4 * i + 1]} << 16 |
@@ -46,31 +50,40 @@ void Sha256::block(const uint8_t* data) {
     const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
-  auto [a, b, c, d, e, f, g, h] = state_;
+  auto [a, b, c, d, e, f, g, h] = state;
   for (size_t i = 0; i < 64; ++i) {
     const uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
-                        ((e & f) ^ (~e & g)) + kRound[i] + w[i];
+                        ((e & f) ^ (~e & g)) + kSha256Rounds[i] + w[i];
     const uint32_t t2 =
         (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
-  const std::array<uint32_t, 8> add{a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < 8; ++i) state_[i] += add[i];
+  const Sha256State add{a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) state[i] += add[i];
 }
+}  // namespace
+
+void sha256_blocks_portable(Sha256State& state, const uint8_t* data, size_t blocks) {
+  for (size_t i = 0; i < blocks; ++i) one_block(state, data + 64 * i);
+}
+
+}  // namespace detail
 
 void Sha256::update(const void* data, size_t bytes) {
   const auto* in = static_cast<const uint8_t*>(data);
+  const detail::Sha256Blocks work_in = detail::all_sha256_blocks().back();
   while (bytes > 0) {
     const size_t used = bytes_ % 64;
     if (used == 0 && bytes >= 64) {
-      block(in);
-      in += 64, bytes -= 64, bytes_ += 64;
+      const size_t whole = bytes / 64 * 64;
+      work_in(state_, in, whole / 64);
+      in += whole, bytes -= whole, bytes_ += whole;
       continue;
     }
     const size_t take = std::min(bytes, 64 - used);
     std::memcpy(pending_.data() + used, in, take);
     in += take, bytes -= take, bytes_ += take;
-    if (bytes_ % 64 == 0) block(pending_.data());
+    if (bytes_ % 64 == 0) work_in(state_, pending_.data(), 1);
   }
 }
 
