@@ -57,6 +57,43 @@ assert len(error) > 20 and numpy.median(error) < 0.25, (len(error), numpy.median
   done
 }
 
+# uid NAME: the SOPInstanceUID of a file that Larch wrote.
+uid() { python "
+import re, sys
+sys.stdout.write(re.search(rb'2\.25\.\d+', open('$1', 'rb').read(2000)).group().decode())"; }
+
+@test "UIDs are those of the content: other pixels of the frames, collimator or options give others" {
+  python "
+import numpy
+a = numpy.random.default_rng(1).integers(500, 3000, (3, 64, 64)).astype('<u2')
+header = 'ObjectType = Image\nNDims = 3\nDimSize = 64 64 3\nElementType = MET_USHORT\nElementDataFile = frames.raw\n'
+open('frames.mhd', 'w').write(header)
+open('frames.raw', 'wb').write(a.tobytes())"
+  expect 0 "$BIN/dsa-register" -i frames.mhd -o first.dcm
+  expect 0 "$BIN/dsa-register" -i frames.mhd -o again.dcm
+  cmp first.dcm again.dcm
+  expect 0 "$BIN/dsa-register" -i frames.mhd -o range.dcm --range 9
+  python "
+a = bytearray(open('frames.raw', 'rb').read())
+a[-2000:] = bytes(2000)
+open('frames.raw', 'wb').write(a)"
+  expect 0 "$BIN/dsa-register" -i frames.mhd -o other.dcm
+  [ "$(uid first.dcm)" != "$(uid range.dcm)" ]
+  [ "$(uid first.dcm)" != "$(uid other.dcm)" ]
+  if ! /usr/bin/python3 -c "import pydicom" 2>/dev/null; then skip "python3-pydicom is not installed"; fi
+  python "
+import pydicom
+d = pydicom.dcmread('cine.dcm')
+d.ShutterShape = 'RECTANGULAR'
+d.ShutterLeftVerticalEdge, d.ShutterRightVerticalEdge = 10, 180
+d.ShutterUpperHorizontalEdge, d.ShutterLowerHorizontalEdge = 10, 150
+d.save_as('shuttered.dcm')"
+  # The region lies within the shutter: what counts is the same, what is blank is not.
+  expect 0 "$BIN/dsa-register" -i shuttered.dcm -o with.dcm --roi-rectangle 20,20,100,100
+  expect 0 "$BIN/dsa-register" -i shuttered.dcm -o without.dcm --roi-rectangle 20,20,100,100 --shutter none
+  [ "$(uid with.dcm)" != "$(uid without.dcm)" ]
+}
+
 # array NAME FRAMES: python text that reads the 160 x 192 frames of a MetaImage of differences.
 array() { echo "numpy.frombuffer(open('$1', 'rb').read()[-$2 * 160 * 192 * 2:], '<i2').reshape($2, 160, 192)"; }
 

@@ -7,11 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "larch/config/config.h"
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
+#include "larch/pipeline/angiography/angiography_identity.h"
 
 namespace larch::pipeline {
 namespace {
@@ -35,23 +34,6 @@ std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& confi
   if (config.method == dsa::Method::kShift) how = "motion corrected by one shift per frame";
   return "Digital subtraction angiography, " + mask_words(open.plan) + ", " + how + ", " +
          (open.table.is_log ? "differences of logarithms" : "differences of linear values");
-}
-
-/// The sha256 of all that decides the result.
-std::string identity_of(const SequenceRequest& request, const dsa::DsaConfig& config,
-                        const OpenAngiogram& open) {
-  std::string text = sha256_of_file(request.input.path) + config::to_json(config).dump();
-  for (const MaskGroup& group : open.plan.groups) {
-    text += "|" + std::to_string(group.averaging) + " " + std::to_string(group.shift_px.x) + " " +
-            std::to_string(group.shift_px.y);
-    for (const int frame : group.mask_frames) text += " " + std::to_string(frame);
-    text += ":";
-    for (const int frame : group.frames) text += " " + std::to_string(frame);
-  }
-  Sha256 hash;
-  hash.update(text.data(), text.size());
-  hash.update(open.region.data(), open.region.size());
-  return hex(hash.digest());
 }
 
 std::vector<double> times_of(const Angiogram& about, const std::vector<int>& frames) {
@@ -129,8 +111,9 @@ SequenceOutputs::File SequenceOutputs::open_file(const std::string& path,
     header.frames = static_cast<int64_t>(frames_.size());
     header.times_ms = times_of(about, frames_);
     if (is_difference && file_extension(path) == ".dcm") {
-      header.xa = derived_xa_header(about, identity_of(request_, config_, open_),
-                                    derivation_of(open_, config_), open_.table.is_log);
+      header.xa =
+          derived_xa_header(about, angiography_identity(request_.input.path, config_, open_),
+                            derivation_of(open_, config_), open_.table.is_log);
     }
     file.writer.emplace(file.output.temporary(), header);
   });
