@@ -222,7 +222,7 @@ struct DsaConfig {
       Field{"domain", domain, "domain of the differences: auto, lin or log"},
       Field{"stored", stored, "what the file holds, where it does not say so: lin or log"},
       Field{"log_scale", log_scale, "grey values per factor e in the log domain", 1, 5000},
-      Field{"dark", dark, "stored value without any radiation", 0, 65535},
+      Field{"dark", dark, "value without any radiation: stored, or by the Modality LUT", 0, 65535},
       Field{"normalize", normalize, "mode: the background of each frame becomes 0"},
       Field{"vessels", vessels, "dark or bright in the output"});
   }

@@ -24,9 +24,37 @@ int64_t pixels_of(const Vec3i& size) {
 /// The log domain's value, or the linear one's, of every stored value.
 struct Scale {
   std::vector<double> values{};
+  std::vector<bool> has_radiation{};
   bool takes_log = false;
   bool is_log = false;
 };
+
+/// What each stored value stands for, larger for more X-rays (or as it is, of logarithms), and
+/// the largest and the least of them.
+struct Meanings {
+  std::vector<double> values{};
+  double least = 0, most = 0;
+};
+
+Meanings meanings_of(const StoredValues& stored, bool holds_log, int32_t least, int32_t most) {
+  Meanings out{stored.values};
+  if (out.values.empty()) {
+    for (int32_t p = least; p <= most; ++p) out.values.push_back(p);
+  }
+  if (out.values.size() != static_cast<size_t>(most - least) + 1) {
+    throw UsageError("samples: a value is needed for each stored one");
+  }
+  const auto [low, high] = std::minmax_element(out.values.begin(), out.values.end());
+  out.least = *low;
+  out.most = *high;
+  // Linear values that contrast agent raises, and logarithms that it lowers, are turned over.
+  const bool falls = out.values.back() < out.values.front();
+  const bool is_inverted = stored.is_inverted != falls;
+  if (holds_log ? !is_inverted : is_inverted) {
+    for (double& value : out.values) value = out.most - value + out.least;
+  }
+  return out;
+}
 
 Scale scale_of(const StoredValues& stored, const DsaConfig& config, int32_t least, int32_t most) {
   const Domain holds = stored.holds == Domain::kAuto ? config.stored : stored.holds;
@@ -39,16 +67,16 @@ Scale scale_of(const StoredValues& stored, const DsaConfig& config, int32_t leas
   const bool takes_log =
       !holds_log && (config.domain == Domain::kLog ||
                      (config.domain == Domain::kAuto && holds == Domain::kLinear));
+  const Meanings meanings = meanings_of(stored, holds_log, least, most);
   Scale scale;
   scale.takes_log = takes_log;
   scale.is_log = holds_log || takes_log;
-  // Linear values that contrast agent raises, and logarithms that it lowers, are turned over.
-  const bool turned = holds_log ? !stored.is_inverted : stored.is_inverted;
-  for (int32_t p = least; p <= most; ++p) {
-    const double value = turned ? static_cast<double>(most) - p + least : p;
+  const double top = std::log(std::max(meanings.most, 1.0));
+  for (const double value : meanings.values) {
     const double above = std::max(value - config.dark, 1.0);
-    scale.values.push_back(takes_log ? config.log_scale * (std::log(most) - std::log(above))
-                                     : value - least);
+    scale.values.push_back(takes_log ? config.log_scale * (top - std::log(above))
+                                     : value - meanings.least);
+    scale.has_radiation.push_back(value - std::floor(config.dark) >= 1);
   }
   return scale;
 }
@@ -89,11 +117,12 @@ SampleTable make_sample_table(const StoredValues& stored, const DsaConfig& confi
   table.least_counted = table.least_stored + 1;
   table.most_counted = most - 1;
   if (scale.takes_log) {  // without radiation there is nothing to compare
-    const auto dark = static_cast<int32_t>(config.dark);
-    if (stored.is_inverted) {
-      table.most_counted = std::min(table.most_counted, most + table.least_stored - dark - 1);
-    } else {
-      table.least_counted = std::max(table.least_counted, dark + 1);
+    const auto lies_dark = [&](int32_t p) {
+      return !scale.has_radiation[static_cast<size_t>(p - table.least_stored)];
+    };
+    while (table.least_counted <= most && lies_dark(table.least_counted)) ++table.least_counted;
+    while (table.most_counted >= table.least_counted && lies_dark(table.most_counted)) {
+      --table.most_counted;
     }
   }
   const double top = *std::max_element(scale.values.begin(), scale.values.end());

@@ -39,13 +39,17 @@ struct StoredValues {
   bool is_signed = false;
   bool is_inverted = false;      ///< contrast agent raises the stored value
   Domain holds = Domain::kAuto;  ///< Pixel Intensity Relationship LIN or LOG; kAuto: not known
+  /// What each stored value stands for, from the least on, such as a Modality LUT says; empty:
+  /// itself. Linear values alone have it.
+  std::vector<double> values{};
 };
 
 /// L = S (ln P_max - ln max(p - dark, 1)) in the log domain, p itself in the linear one; values
 /// that hold logarithms are taken as they are. Domain::kAuto is the log domain for values that are
-/// known to be linear, and the stored one otherwise. The ends of the range, and in the log domain
-/// values without radiation, do not count. Throws UsageError for more than 16 bits, and for
-/// logarithms that shall be linear.
+/// known to be linear, and the stored one otherwise. p is what StoredValues::values says, and
+/// `dark` is of that kind. The ends of the stored range, and in the log domain values without
+/// radiation, do not count. Throws UsageError for more than 16 bits, for logarithms that shall be
+/// linear, and for another number of values than there are stored ones.
 SampleTable make_sample_table(const StoredValues& stored, const DsaConfig& config);
 
 /// The mean of some frames in samples, rounded once; kNoSample where one of them is.

@@ -24,6 +24,20 @@ std::string mha(const std::string& type, const std::string& sizes, const std::st
          "\nElementType = " + type + "\n" + more + "ElementDataFile = LOCAL\n" + voxels;
 }
 
+/// Two pictures of two pixels in bytes that stand for themselves times `slope`.
+std::string scaled_nifti(float slope) {
+  const TemporaryFolder folder;
+  SequenceHeader header;
+  header.grid.size = {2, 1, 1};
+  header.frames = 2;
+  SequenceWriter writer(folder / "a.nii", header);
+  writer.write(std::span<const uint8_t>(std::vector<uint8_t>{1, 2, 3, 4}));
+  writer.finish();
+  std::string bytes = read_file(folder / "a.nii");
+  constexpr size_t kSlopeAt = 112;
+  return bytes.replace(kSlopeAt, 4, fl({slope}));
+}
+
 std::vector<Row> refused_rows() {
   MadeSlice colours = made_cine();
   colours.photometric = "RGB";
@@ -56,6 +70,7 @@ std::vector<Row> refused_rows() {
            mha("MET_FLOAT", "1 1 1", fl({0.5F}))},
           {"beyond 16 bits, and whole numbers of 16 bits are needed here", "a.mha",
            mha("MET_FLOAT", "1 1 1", fl({65536}))},
+          {"leads to values that are not finite", "a.nii", scaled_nifti(3e38F)},
           {"the pixel data are truncated", "a.dcm", whole.substr(0, whole.size() - 2)}};
 }
 

@@ -87,6 +87,31 @@ TEST_CASE("stored logarithms are taken as they are, turned so that contrast agen
   CHECK(at(make_sample_table(stored_of(10, Domain::kLinear), config), 1023) == 0);
 }
 
+TEST_CASE("values of a Modality LUT stand for the stored ones") {
+  DsaConfig config;
+  StoredValues squares = stored_of(8, Domain::kLinear);
+  for (int p = 0; p < 256; ++p) squares.values.push_back(p * p);
+  const SampleTable table = make_sample_table(squares, config);
+  CHECK(table.is_log);
+  CHECK(at(table, 255) == 0);
+  CHECK(at(table, 100) == std::lround(4 * 1000 * std::log(255.0 * 255 / 1e4)));
+  config.dark = 400;  // of what the table gives: 20 and below have no radiation
+  CHECK(make_sample_table(squares, config).least_counted == 21);
+  config.dark = 0;
+  squares.holds = Domain::kAuto;
+  CHECK(at(make_sample_table(squares, config), 100) == 10000);
+
+  // A table that falls turns over what contrast agent does to the stored values.
+  StoredValues falling = stored_of(10, Domain::kLinear);
+  for (int p = 0; p < 1024; ++p) falling.values.push_back(1023 - p);
+  falling.is_inverted = true;
+  const SampleTable turned = make_sample_table(falling, config);
+  const SampleTable plain = make_sample_table(stored_of(10, Domain::kLinear), config);
+  for (const int p : {1, 17, 500, 1022}) CHECK(at(turned, 1023 - p) == at(plain, p));
+  falling.values.pop_back();
+  CHECK_THROWS_AS(make_sample_table(falling, config), UsageError);
+}
+
 TEST_CASE("signed and inverted values") {
   StoredValues stored = stored_of(12, Domain::kAuto);
   stored.is_signed = true;

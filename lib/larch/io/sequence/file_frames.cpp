@@ -275,6 +275,9 @@ class FileFrames : public FrameSource {
       about.modality.push_back(
           static_cast<float>((pixel + about.least_stored) * slope + intercept));
     }
+    if (!std::isfinite(about.modality.front()) || !std::isfinite(about.modality.back())) {
+      bad(path, "its scaling leads to values that are not finite; repair the header");
+    }
   }
 
   void read(int64_t first, int64_t count, std::span<uint16_t> to) override {

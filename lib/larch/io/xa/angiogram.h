@@ -89,8 +89,9 @@ struct Angiogram {
   PixelIntensity intensity = PixelIntensity::kUnknown;
   /// PixelIntensityRelationshipSign: 1: larger values mean more X-rays, -1: fewer, 0: not given.
   int intensity_sign = 0;
-  /// What Modality LUT or rescaling make of each pixel, by its number; empty: they change nothing.
-  /// For `kLog` it leads back to the intensity, so that differences are made without it.
+  /// What Modality LUT or rescaling make of each pixel, by its number, all finite; empty: they
+  /// change nothing. For `kLog` it leads back to the intensity, so that differences are made
+  /// without it.
   std::vector<float> modality{};
   bool is_lossy = false;  ///< the pixels were compressed with loss at some time
 

@@ -37,10 +37,38 @@ dsa::StoredValues stored_values(const Angiogram& about) {
   return stored;
 }
 
+/// Whether what the file holds is to be read through its Modality LUT or rescaling. From logarithms
+/// that leads back to the intensity, and differences are of the logarithms.
+bool takes_modality(const Angiogram& about, const dsa::DsaConfig& config) {
+  const bool is_log =
+      about.intensity == PixelIntensity::kLog ||
+      (about.intensity != PixelIntensity::kLinear && config.stored == dsa::Domain::kLog);
+  return !about.modality.empty() && !is_log;
+}
+
+/// The step of a Modality LUT that is no more than a rescaling; otherwise 1. Differences in such
+/// steps are as fine as the stored values, whatever the unit is.
+double step_of(const std::vector<float>& modality) {
+  const double first = modality.front();
+  const double step = (modality.back() - first) / static_cast<double>(modality.size() - 1);
+  const double tolerance = 1e-3 * std::abs(step);
+  for (size_t i = 0; i < modality.size(); ++i) {
+    const double straight = first + static_cast<double>(i) * step;
+    if (!(std::abs(modality[i] - straight) <= tolerance + 1e-6 * std::abs(straight))) return 1;
+  }
+  return step == 0 ? 1 : std::abs(step);
+}
+
 /// The reader's pixels begin at 0 whatever the sign of the file's.
 dsa::SampleTable table_of(const Angiogram& about, dsa::DsaConfig config, const Context& context) {
-  const dsa::StoredValues stored = stored_values(about);
-  config.dark -= about.least_stored;
+  dsa::StoredValues stored = stored_values(about);
+  if (takes_modality(about, config)) {
+    const double step = step_of(about.modality);
+    config.dark /= step;
+    for (const float value : about.modality) stored.values.push_back(value / step);
+  } else {
+    config.dark -= about.least_stored;
+  }
   if (stored.holds == dsa::Domain::kAuto && config.stored == dsa::Domain::kAuto) {
     context.warn("'" + about.path +
                  "': it is not known whether its values are linear or logarithms of the X-rays; " +
@@ -215,10 +243,6 @@ OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig
                      "' has one frame; a mask and a contrast frame are needed. Two volumes: give "
                      "the other one with --mask-volume");
   }
-  if (!about.modality.empty() && about.intensity != PixelIntensity::kLog) {
-    context.warn("'" + input.path +
-                 "': its Modality LUT is not applied: differences are of stored values");
-  }
   dsa::SampleTable table = table_of(about, config, context);
   MaskPlan plan = plan_masks(input, reader, context);
   for (const std::string& warning : plan.warnings) context.warn(warning);
@@ -228,7 +252,9 @@ OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig
     if (open.plan.groups.size() == 1) masks = " (frames " + frames_text(group.mask_frames) + ")";
   }
   open.notes.push_back("mask: " + open.plan.source + masks);
-  open.notes.push_back(std::string("differences: ") + (open.table.is_log ? "log" : "linear"));
+  const bool modality = takes_modality(open.reader.about(), config);
+  open.notes.push_back(std::string("differences: ") + (open.table.is_log ? "log" : "linear") +
+                       (modality ? ", by the Modality LUT of the file" : ""));
   return open;
 }
 
