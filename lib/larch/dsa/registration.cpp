@@ -161,27 +161,44 @@ std::vector<BlockMatch> scores_at(const PassInput& pass, const BaseField& base,
   return matches.to_vector();
 }
 
+/// Blocks that were filled from their neighbours. In frames without any vector of their own they
+/// are filled with 0, and stay so: nothing tells whether the shift of such a frame is true.
+std::vector<uint8_t> filled_blocks(std::span<const BlockMatch> matches, int32_t blocks) {
+  std::vector<uint8_t> is_filled;
+  const auto is_replaced = [](const BlockMatch& m) { return (m.flags & kBlockReplaced) != 0; };
+  for (size_t first = 0; first < matches.size(); first += static_cast<size_t>(blocks)) {
+    const auto frame = matches.subspan(first, static_cast<size_t>(blocks));
+    const bool has_found = !std::all_of(frame.begin(), frame.end(), is_replaced);
+    for (const BlockMatch& match : frame) {
+      const bool is_searched = (match.flags & kBlockOutside) == 0;
+      is_filled.push_back(has_found && is_searched && is_replaced(match) ? 1 : 0);
+    }
+  }
+  return is_filled;
+}
+
 /// Vectors that were taken from neighbours give way to the rigid shift of the frame where that fits
 /// the block better: neighbours that move must not drag what stands still.
 void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
                       Buffer<BlockMatch>& matches, const Context& context) {
   if (pass.grid.image.z > 1 || !confirms_filled(pass.config)) return;
   std::vector<BlockMatch> found = matches.to_vector();
-  const auto is_filled = [](const BlockMatch& match) {
-    return (match.flags & kBlockReplaced) != 0 && (match.flags & kBlockOutside) == 0;
-  };
-  if (std::none_of(found.begin(), found.end(), is_filled)) return;
+  const std::vector<uint8_t> is_filled = filled_blocks(found, pass.grid.blocks());
+  if (std::none_of(is_filled.begin(), is_filled.end(), [](uint8_t v) { return v != 0; })) return;
   const BlockGrid whole = make_block_grid(pass.grid.image, pass.grid.image, pass.grid.image);
   const Buffer<Vec3i> shifts(context.device, pass.frames.shifts);
   const Buffer<Vec3i> vectors =
       field_vectors(matches, pass.grid, pass.frames.at_zero.count, pass.config, context);
+  DsaConfig rigid = pass.config;
+  rigid.border_field = BorderField::kClamp;  // the shift is that of the whole frame
   const auto by_field = scores_at(pass, {&pass.grid, vectors.data()}, bin_shift, context);
-  const auto by_shift = scores_at(pass, {&whole, shifts.data()}, bin_shift, context);
+  const auto by_shift = scores_at({pass.grid, pass.mask, pass.frames, rigid},
+                                  {&whole, shifts.data()}, bin_shift, context);
   std::vector<uint64_t> terms;
   if (pass.config.metric == Metric::kEntropy) terms = entropy_terms(65535);
   const auto blocks = static_cast<size_t>(pass.grid.blocks());
   for (size_t i = 0; i < found.size(); ++i) {
-    if (!is_filled(found[i])) continue;
+    if (is_filled[i] == 0) continue;
     const Ranking ranking{pass.config.metric, terms.empty() ? nullptr : terms.data(),
                           (found[i].counted + 1) / 2};
     if (ranking.is_better(by_shift[i].before, by_field[i].before)) {

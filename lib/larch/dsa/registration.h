@@ -29,10 +29,11 @@ struct Registered {
 /// Block matching in all passes of the configuration, and flexible pixel shift from its result for
 /// Method::kFlex. After each pass inconsistent vectors are replaced; a block of a picture that was
 /// filled from its neighbours takes the rigid shift of the frame instead where that makes its
-/// differences more alike (with config.outlier_tolerance, for SubPixel::kGain and kParabola). The
-/// next pass refines the dense field by up to 2 pixels, always over the original mask. A frame of
-/// whose differences more than 5 % are beyond the bins is matched again with bins of twice the
-/// width, up to three times, unless the configuration says how wide bins are.
+/// differences more alike (with config.outlier_tolerance, for SubPixel::kGain and kParabola),
+/// unless all of its frame were filled. The next pass refines the dense field by up to 2 pixels,
+/// always over the original mask. A frame of whose differences more than 5 % are beyond the bins is
+/// matched again with bins of twice the width, up to three times, unless the configuration says how
+/// wide bins are.
 Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
                            const DsaConfig& config, const Context& context);
 

@@ -218,7 +218,11 @@ TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing el
 }
 
 TEST_CASE("blocks that were filled from moving neighbours keep still where that fits better") {
-  // Still bars, whose blocks cannot tell how far they move along y, beside texture that moves.
+  // Bars, whose blocks cannot tell how far they move along y, beside texture that moves further
+  // than the frame.
+  const int of_frame = GENERATE(0, -8);
+  const int further = of_frame == 0 ? 6 : 3;
+  const BorderField border = of_frame == 0 ? BorderField::kClamp : BorderField::kZero;
   Sequence sequence;
   sequence.size = {320, 192, 1};
   sequence.table = make_sample_table({12, false, true, Domain::kLog}, {});
@@ -229,9 +233,11 @@ TEST_CASE("blocks that were filled from moving neighbours keep still where that 
     const int64_t row = i / 320;
     const auto x = static_cast<double>(i % 320), y = static_cast<double>(row);
     for (uint64_t k = 0; k < 2; ++k) {
-      const double moved = 6 * static_cast<double>(k);
-      const double value = x < 192 ? 400 * std::tanh(3 * std::sin(x / 9 + x * x / 9000))
-                                   : texture(x + moved, y + moved / 2);
+      const double moved = further * static_cast<double>(k),
+                   bar = x + of_frame * static_cast<double>(k);
+      const double value =
+          x < 192 ? 400 * std::tanh(3 * std::sin(bar / 9 + bar * bar / 9000))
+                  : texture(x + of_frame * static_cast<double>(k) + moved, y + moved / 2);
       const double noise = 40 * (hash_unit(3, k, i) - 0.5);
       (k == 0 ? sequence.mask : sequence.contrast)
           .push_back(static_cast<uint16_t>(std::lround(2000 + value + noise)));
@@ -240,19 +246,35 @@ TEST_CASE("blocks that were filled from moving neighbours keep still where that 
   const auto farthest = [&](bool confirms) {
     DsaConfig config;
     config.outlier_tolerance = confirms;
+    config.border_field = border;
     const SubtractedFrames out = sequence.subtracted(config);
+    const int32_t still = of_frame * (1 << kVectorBits);
     const BlockGrid grid = last_grid(config, sequence.size);
     int32_t far = 0;
     for (int32_t b = 0; b < grid.blocks(); ++b) {
-      if (grid.at(b).x < 3) far = std::max(far, std::abs(out.vectors[static_cast<size_t>(b)].x));
+      const int32_t x = out.vectors[static_cast<size_t>(b)].x;
+      if (grid.at(b).x < 3) far = std::max(far, std::abs(x - still));
       if (grid.at(b).x == 4) {
-        CHECK(out.vectors[static_cast<size_t>(b)].x / 65536.0 == Approx(6).margin(0.3));
+        CHECK(x / 65536.0 == Approx(further + of_frame).margin(0.3));
       }
     }
     return far / 65536.0;
   };
   CHECK(farthest(false) > 2);
   CHECK(farthest(true) < 0.5);
+}
+
+TEST_CASE("a frame of which nothing is reliable is not moved at all") {
+  phantom::AngiogramConfig noise;
+  noise.size = {192, 160};
+  noise.course = phantom::Course::kConstant;
+  noise.amplitude_px = 0;
+  noise.contrast = 0;
+  noise.vessels = 0;
+  const Sequence sequence = sequence_of(noise, 2);
+  const SubtractedFrames out = sequence.subtracted({});
+  for (const BlockMatch& match : out.matches) CHECK((match.flags & kBlockUnreliable) != 0);
+  for (const Vec3i& vector : out.vectors) CHECK(vector == Vec3i{});
 }
 
 TEST_CASE("results do not depend on batches or threads") {
