@@ -41,6 +41,7 @@ __global__ void __launch_bounds__(kThreads)
   Neighbourhood blocks;
   for (int axis = 0; axis < 3; ++axis) blocks.axes[axis] = job.axes[axis];
   blocks.tolerates = job.tolerates;
+  blocks.drops_unreliable = job.drops_unreliable;
   const int64_t first = blockIdx.x * blocks.blocks();
   blocks.matches = job.matches + first;
   blocks.known_since = job.known_since + first;

@@ -63,6 +63,7 @@ DsaConfig literal_config(DsaConfig config) {
   config.outlier = Outlier::kSeed;
   config.outlier_iterations = 1;
   config.outlier_tolerance = false;
+  config.outlier_unreliable = false;
   config.border_field = BorderField::kZero;
   config.smooth_field = 0;
   config.warp = Warp::kLinear;

@@ -177,6 +177,7 @@ struct DsaConfig {
   Outlier outlier = Outlier::kSeed;
   int outlier_iterations = 1;
   bool outlier_tolerance = true;
+  bool outlier_unreliable = true;
   BorderField border_field = BorderField::kClamp;
   double smooth_field = 0;
   int sweeps = 1;
@@ -214,6 +215,8 @@ struct DsaConfig {
       Field{"outlier_tolerance", outlier_tolerance,
             "neighbours may differ by 0.5 pixel, or 4 % of their distance, whatever the rule says; "
             "filled blocks may take the shift of the frame"},
+      Field{"outlier_unreliable", outlier_unreliable,
+            "vectors of unreliable blocks are replaced too, and judge no others"},
       Field{"border_field", border_field, "motion beyond the outermost block centres"},
       Field{"smooth_field", smooth_field, "Gaussian over the grid of vectors, in blocks; 0: none",
             0, 4},
@@ -230,7 +233,9 @@ struct DsaConfig {
 
 /// The patent's method to the letter: one round of conjugate directions from zero, bins of one grey
 /// value, clamped, pixels of the edge beyond the image (as textures have them), linear sampling, a
-/// ring of zeros around the field, vectors judged by ratio and angle alone.
+/// ring of zeros around the field, vectors judged by ratio and angle alone, whether their blocks
+/// are reliable or not. Of what the patent does not speak of, bins around the median of a block's
+/// differences, pixels that do not count and the mode that is taken off stay.
 DsaConfig literal_config(DsaConfig config);
 
 /// Block and step of a pass, in pixels.

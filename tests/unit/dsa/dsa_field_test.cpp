@@ -299,6 +299,25 @@ TEST_CASE("a vector that no neighbour confirms does not spread") {
   }
 }
 
+TEST_CASE("to the letter of the patent, unreliable vectors are vectors like others") {
+  const BlockGrid grid = grid_of({5, 5, 1});
+  auto matches = matches_of(std::vector<Vec3i>(25, vector_of(2, 1)));
+  for (BlockMatch& m : matches) m.flags = kBlockUnreliable;
+  matches[12].vector = vector_of(-6, 4);
+  matches[12].flags = 0;
+  const DsaConfig literal = literal_config({});
+  auto out = replaced(matches, grid, literal);
+  for (const BlockMatch& m : out) CHECK(m.vector == vector_of(2, 1));
+  CHECK(count_replaced(out) == 1);
+  CHECK(out[12].flags == kBlockReplaced);
+  CHECK(out[0].flags == kBlockUnreliable);
+  matches[0].flags = kBlockOutside;  // was not searched, and has no vector
+  matches[0].vector = vector_of(9, 9);
+  out = replaced(matches, grid, literal);
+  CHECK(out[0].vector == vector_of(2, 1));
+  CHECK(count_replaced(out) == 2);
+}
+
 TEST_CASE("a volume has 26 neighbours") {
   const BlockGrid grid = grid_of({3, 3, 3}, 16);
   std::vector<Vec3i> vectors(27, vector_of(2, 1, -3));

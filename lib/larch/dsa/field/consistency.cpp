@@ -47,6 +47,7 @@ void replace_inconsistent(Buffer<BlockMatch>& matches, const BlockGrid& grid, in
   job.rule = config.outlier;
   job.iterations = config.outlier_iterations;
   job.tolerates = config.outlier_tolerance;
+  job.drops_unreliable = config.outlier_unreliable;
   job.known_since = known_since.data();
   kReplaceInconsistent(context.device, job, context);
 }

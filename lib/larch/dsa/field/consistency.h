@@ -15,7 +15,8 @@ namespace larch::dsa {
 /// config.outlier_iterations times. A vector whose neighbours were searched, three of them at
 /// least, and are all unreliable is replaced as well: nothing confirms it. Others that are reliable
 /// and consistent stay as they are. Outlier::kNone flags no vector, but unreliable and outside
-/// blocks are still filled. `matches`: by frame and block, on the context's device; kBlockReplaced
+/// blocks are still filled. Without config.outlier_unreliable, unreliable blocks are as good as any
+/// others. `matches`: by frame and block, on the context's device; kBlockReplaced
 /// is set where `vector` is that of neighbours. Where no block of a frame is reliable, its vectors
 /// become 0.
 void replace_inconsistent(Buffer<BlockMatch>& matches, const BlockGrid& grid, int64_t frames,
@@ -37,6 +38,7 @@ struct ConsistencyJob {
   Outlier rule = Outlier::kSeed;
   int iterations = 1;  ///< 0: nothing is judged
   bool tolerates = true;
+  bool drops_unreliable = true;
   int32_t* known_since = nullptr;  ///< by frame and block; for the operation alone
 };
 

@@ -32,6 +32,7 @@ void replace_inconsistent(const ConsistencyJob& job, const Context& context) {
       Neighbourhood blocks;
       std::copy_n(job.axes, 3, blocks.axes);
       blocks.tolerates = job.tolerates;
+      blocks.drops_unreliable = job.drops_unreliable;
       blocks.matches = job.matches + f * blocks.blocks();
       blocks.known_since = job.known_since + f * blocks.blocks();
       for (int i = 0; i < std::max(job.iterations, 1); ++i) {

@@ -34,6 +34,7 @@ struct Neighbourhood {
   BlockMatch* matches = nullptr;
   int32_t* known_since = nullptr;
   bool tolerates = true;
+  bool drops_unreliable = true;  ///< vectors of unreliable blocks are not used
 
   LARCH_HD int64_t place(const Vec3i& at) const {
     return (static_cast<int64_t>(at.z) * axes[1].count + at.y) * axes[0].count + at.x;
@@ -48,8 +49,11 @@ struct Neighbourhood {
   }
 };
 
-LARCH_HD bool is_found(const BlockMatch& match) {
-  return (match.flags & (kBlockOutside | kBlockUnreliable)) == 0;
+/// Whether the vector that was found for a block can be used.
+LARCH_HD bool is_usable(const Neighbourhood& blocks, int64_t place) {
+  const uint32_t unusable = blocks.drops_unreliable ? kBlockOutside | kBlockUnreliable
+                                                    : static_cast<uint32_t>(kBlockOutside);
+  return (blocks.matches[place].flags & unusable) == 0;
 }
 
 /// Calls visit(place, at) for the neighbours that exist.
@@ -171,7 +175,7 @@ LARCH_HD bool is_outlier(const Neighbourhood& blocks, const Vec3i& at, Outlier r
 
 /// First of each round: all blocks.
 LARCH_HD void begin_judging(const Neighbourhood& blocks, int64_t place) {
-  blocks.known_since[place] = is_found(blocks.matches[place]) ? 0 : kUnknownVector;
+  blocks.known_since[place] = is_usable(blocks, place) ? 0 : kUnknownVector;
 }
 /// Then, after all have begun: marks outliers, and changes nothing that others are judged by.
 LARCH_HD void judge(const Neighbourhood& blocks, int64_t place, Outlier rule) {

@@ -188,8 +188,9 @@ void SequenceOutputs::warn_of_frames() const {
                   "the region); they are subtracted without correction");
   }
   if (lost > 0) {
-    context_.warn(name + "no block of " + of_frames(lost) +
-                  " could be matched reliably; they are subtracted without correction");
+    context_.warn(name + "no block of " + of_frames(lost) + " could be matched reliably; " +
+                  (config_.outlier_unreliable ? "they are subtracted without correction"
+                                              : "their vectors are used all the same"));
   }
   if (folded > 0) {
     context_.warn(name + "the motion of " + of_frames(folded) +
