@@ -154,6 +154,13 @@ r = load('r.json')['metrics']
 assert r['edge_hits'] == 0 and abs(r['longest_motion_px'] - 14) < 0.2, r"
 }
 
+@test "blocks of few pixels are warned of" {
+  expect 0 subtract -i cine.dcm --passes 64/64,24/24
+  has err.txt "blocks of 24 pixels have few differences to compare"
+  expect 0 subtract -i cine.dcm --passes 64/64,32/32 --force
+  lacks err.txt "few differences"
+}
+
 @test "truncated files: 3" {
   frames whole.mha "a = numpy.stack([body(3000)] * 4).astype('uint16')"
   head -c 100000 whole.mha > cut.mha

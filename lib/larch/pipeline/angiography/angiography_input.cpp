@@ -80,6 +80,20 @@ dsa::SampleTable table_of(const Angiogram& about, dsa::DsaConfig config, const C
   return dsa::make_sample_table(stored, config);
 }
 
+/// Histograms of blocks below this side are noisy, and their peaks often wrong.
+constexpr int kSmallBlock = 32;
+void warn_of_small_blocks(const dsa::DsaConfig& config, const Context& context) {
+  if (config.method != dsa::Method::kBlock && config.method != dsa::Method::kFlex) return;
+  const auto passes = dsa::passes_of(config);
+  const int least =
+      std::min_element(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
+        return a.block < b.block;
+      })->block;
+  if (least >= kSmallBlock) return;
+  context.warn("blocks of " + std::to_string(least) + " pixels have few differences to compare; " +
+               "below " + std::to_string(kSmallBlock) + " pixels many vectors are wrong");
+}
+
 std::vector<int> wanted_frames(const AngiographyInput& input, int64_t count) {
   if (!input.frames.empty()) return parse_frames(input.frames, count, "--frames");
   std::vector<int> frames(static_cast<size_t>(count));
@@ -243,6 +257,7 @@ OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig
                      "' has one frame; a mask and a contrast frame are needed. Two volumes: give "
                      "the other one with --mask-volume");
   }
+  warn_of_small_blocks(config, context);
   dsa::SampleTable table = table_of(about, config, context);
   MaskPlan plan = plan_masks(input, reader, context);
   for (const std::string& warning : plan.warnings) context.warn(warning);
