@@ -69,6 +69,23 @@ TEST_CASE("every set of loops gives the same integers") {
   }
 }
 
+TEST_CASE("squares sum to twice the old count plus one of each pixel, in any order") {
+  for (const cpu::MatchLanes& lanes : cpu::all_match_lanes()) {
+    INFO(lanes.name);
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      std::vector<uint16_t> counters(cpu::kHistograms * cpu::kCounters, 0);
+      std::vector<uint64_t> histogram(kBins, 0);
+      uint64_t sum = 0;
+      for (uint64_t i = 0; i < 4096; ++i) {
+        const uint64_t bin = hash_below(seed, 1, i, seed == 0 ? 9 : kBins);
+        sum += 2 * histogram[bin]++ + 1;
+        ++counters[i % cpu::kHistograms * cpu::kCounters + bin];
+      }
+      CHECK(lanes.sum_of_squares(counters.data()) == sum);
+    }
+  }
+}
+
 TEST_CASE("every set of loops samples the same at any place") {
   constexpr int64_t kSide = 40, kCount = 4096;
   Image image;

@@ -101,15 +101,6 @@ TEST_CASE("energy and entropy of known histograms") {
   CHECK(similarity_q32(score_of({4096})) == int64_t{1} << 32);
 }
 
-TEST_CASE("twice the old count plus one sums to the squares in any order") {
-  for (uint64_t seed = 0; seed < 3; ++seed) {
-    std::vector<uint64_t> histogram(64, 0);
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < 5000; ++i) sum += 2 * histogram[hash_below(seed, 1, i, 64)]++ + 1;
-    CHECK(sum == score_of(histogram).sum);
-  }
-}
-
 TEST_CASE("bins are centred and overflow wraps, is left out or is kept at the ends") {
   CHECK(bin_number(0, 0, 2) == 0);
   CHECK(bin_number(1, 0, 2) == 0);
@@ -314,6 +305,23 @@ TEST_CASE("each search of fractions finds the hill") {
       CHECK(found.units == units_of(found.vector));
     }
   }
+}
+
+TEST_CASE("exact weights keep the strength of noise and reproduce a ramp") {
+  for (int i = -50; i <= 50; ++i) {
+    const double f = i / 100.0;
+    const auto [w] = gain_weights(f);
+    CHECK(w[0] * w[0] + w[1] * w[1] + w[2] * w[2] == Approx(0.5).margin(1e-12));
+    CHECK(w[0] + w[1] + w[2] == Approx(1).margin(1e-12));
+  }
+  const auto [w] = gain_weights(0.37);
+  const auto ramp = [](int x) { return 1000 + 12.5 * x; };
+  CHECK(w[0] * ramp(6) + w[1] * ramp(7) + w[2] * ramp(8) ==
+        Approx(1000 + 12.5 * 7.37).epsilon(1e-12));
+  const auto [third] = gain_weights(0.3);
+  CHECK(third[0] == Approx(0.040933).margin(1e-6));
+  CHECK(third[1] == Approx(0.618133).margin(1e-6));
+  CHECK(third[2] == Approx(0.340933).margin(1e-6));
 }
 
 TEST_CASE("weights keep the strength of noise, the sum and the place") {

@@ -35,10 +35,8 @@ WarpTaps catmull_rom_at(double f) {
 
 WarpTaps gain_at(double f) {
   const bool is_upper = f >= 0.5;  // the nearest pixel is the next
-  const double from_nearest = is_upper ? f - 1 : f;
-  const double s = (2 - std::sqrt(1 - 3 * from_nearest * from_nearest)) / 3;
-  const double a = (s - from_nearest) / 2, b = 1 - s, c = (s + from_nearest) / 2;
-  return is_upper ? whole_taps({0, a, b, c}) : whole_taps({a, b, c, 0});
+  const auto [w] = gain_weights(is_upper ? f - 1 : f);
+  return is_upper ? whole_taps({0, w[0], w[1], w[2]}) : whole_taps({w[0], w[1], w[2], 0});
 }
 
 int64_t pixels_of(const Vec3i& size) {

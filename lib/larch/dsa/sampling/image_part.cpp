@@ -25,7 +25,7 @@ void ImagePart::take(const uint16_t* image, const Vec3i& size, int32_t x0, int32
     uint16_t* out = copy_.data() + j * stride_;
     const int32_t first = std::clamp(-x0, 0, columns);  // columns in the image
     const int32_t end = std::clamp(size.x - x0, first, columns);
-    std::copy(row + (x0 + first), row + (x0 + end), out + first);
+    if (first < end) std::copy(row + (x0 + first), row + (x0 + end), out + first);
     if (!clamps) continue;
     std::fill(out, out + first, row[0]);
     std::fill(out + end, out + columns, row[size.x - 1]);

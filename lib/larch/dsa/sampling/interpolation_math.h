@@ -44,9 +44,16 @@ LARCH_HD uint16_t tap_sum(const Taps& taps, uint32_t before, uint32_t here, uint
   return static_cast<uint16_t>((sum + 2048) >> 12);
 }
 
-/// Weights whose squares sum to 1/2 at every fraction f: white noise keeps its strength whatever
-/// the displacement, so that it attracts the search to none. s = (2 - sqrt(1 - 3 f^2)) / 3, weights
-/// (s - f) / 2, 1 - s, (s + f) / 2; the mean of the taps' places is f.
+/// Weights of the pixels at -1, 0 and 1 before they are rounded.
+struct ExactTaps {
+  double w[3] = {0, 1, 0};
+};
+/// Weights whose squares sum to 1/2 at every fraction f of [-1/2, 1/2]: white noise keeps its
+/// strength whatever the displacement, so that it attracts the search to none.
+/// s = (2 - sqrt(1 - 3 f^2)) / 3, weights (s - f) / 2, 1 - s, (s + f) / 2; the mean of the taps'
+/// places is f.
+ExactTaps gain_weights(double f);
+/// The same as a table.
 TapTable gain_taps();
 
 /// Linear interpolation.

@@ -32,7 +32,7 @@ struct Ranking {
     return is_better_entropy(a, static_cast<int64_t>(terms[a.count]), b,
                              static_cast<int64_t>(terms[b.count]));
   }
-  /// U of EHD, or minus the entropy, in Q32, rounded towards 0; for at most 65535 pixels.
+  /// U of EHD, or minus the entropy, in Q32, rounded towards 0; for at most 2^20 pixels.
   LARCH_HD int64_t similarity(const Score& s) const {
     if (!is_comparable(s)) return kNoSimilarity;
     if (metric == Metric::kEhd) return similarity_q32(s);
