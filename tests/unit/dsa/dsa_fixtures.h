@@ -58,7 +58,8 @@ struct Matching {
   Image frames{};
   DsaConfig config{};
   BlockGrid grid{};
-  int32_t shift = 2;  ///< of the bins
+  int32_t shift = 2;       ///< of the bins of the first frame,
+  int32_t shift_step = 0;  ///< and so much more from frame to frame
   Vec3i centre{};
   const BlockGrid* base_grid = nullptr;
   std::vector<Vec3i> base{};
@@ -73,7 +74,8 @@ struct Matching {
       return filter_at_zero(samples, config, context);
     };
     const SampleFrames mask_at_zero = filtered(mask), contrast = filtered(frames);
-    const std::vector<int32_t> shifts(static_cast<size_t>(contrast.count), shift);
+    std::vector<int32_t> shifts;
+    for (int32_t f = 0; f < contrast.count; ++f) shifts.push_back(shift + f * shift_step);
     const std::vector<Vec3i> centres(static_cast<size_t>(contrast.count), centre);
     std::vector<BlockMatch> out(static_cast<size_t>(contrast.count * grid.blocks()));
     MatchJob job;
