@@ -48,6 +48,38 @@ error = [numpy.hypot(*(numpy.array([float(r['dx']), float(r['dy'])])
 assert len(error) > 20 and numpy.median(error) < 0.25, (len(error), numpy.median(error))"
 }
 
+@test "the blurred edge of the collimator belongs to it: no rim is left by motion, and nothing else is lost" {
+  python "
+import numpy
+y, x = numpy.mgrid[0:256, 0:288].astype(float)
+def body(x): return 1500 + 300 * numpy.sin(x / 9 + x * x / 4000) + 250 * numpy.sin(y / 11 + x / 23)
+passed = numpy.clip(numpy.minimum(numpy.minimum(x - 30, 257 - x), numpy.minimum(y - 30, 225 - y)) / 6, 0, 1)
+noise = numpy.random.default_rng(7)
+frames = [16 * noise.poisson(4 + passed * body(x + motion)) for motion in (0, 0, 3.3, -3.3, 3.3)]
+frames[3][60:120, 100:110] -= 16 * 300  # a vessel
+open('blurred.raw', 'wb').write(numpy.array(frames, '<u2').tobytes())
+open('blurred.mhd', 'w').write('ObjectType = Image\nNDims = 3\nDimSize = 288 256 5\nElementSpacing = 1 1 1\n'
+                               'ElementType = MET_USHORT\nElementDataFile = blurred.raw\n')
+passed.tofile('passed.raw')"
+  expect 0 "$BIN/dsa-register" -i blurred.mhd --mask-frames 1-2 --stored lin -o blurred.out.mha \
+    --validity blurred.validity.mha --report blurred.json
+  python "
+import numpy
+r = load('blurred.json')
+assert any('px of blurred edge' in note for note in r['notes']), r['notes']
+def array(name, kind):
+    raw = open(name, 'rb').read()
+    return numpy.frombuffer(raw[raw.index(b'ElementDataFile = LOCAL') + 24:], kind).reshape(-1, 256, 288)
+passed = numpy.fromfile('passed.raw').reshape(256, 288)
+out, validity = array('blurred.out.mha', '<i2'), array('blurred.validity.mha', 'u1')
+assert (out[:, passed == 0] == 0).all() and (out[:, passed == 1] != 0).mean() > 0.98
+assert (validity[:, passed == 1] != 3).all() and (validity[:, passed < 0.8] == 3).all()
+assert numpy.abs(numpy.delete(out, 1, 0)[:, passed == 1]).max() < 350, numpy.abs(out).max()
+for frame in r['frames']:
+    rms = frame['rms_nonvessel']
+    assert rms['corrected'] < 0.5 * rms['uncorrected'] and frame['counted_pixels'] < (passed == 1).sum(), frame"
+}
+
 @test "same bytes for any number of threads and any batch" {
   for how in "--threads 2" "--batch-frames 2" "--batch-frames 3 --threads 3" "--memory 40M"; do
     expect 0 subtract -o out.dcm --field field.mha --grid grid.csv --force $how

@@ -3,7 +3,9 @@
 #include "larch/dsa/region.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 
@@ -130,6 +132,41 @@ void keep_joined_with_edge(std::vector<uint8_t>& labels, const Vec3i& size) {
   for (uint8_t& label : labels) label = label == kJoined ? 1 : 0;
 }
 
+/// Of the profile across a collimator's edge: how far behind it the level there is read, how far
+/// from each other values are compared, how wide an edge may be, and lines that make a median.
+constexpr int32_t kBehind = 3, kApart = 4, kWidestEdge = 12;
+constexpr int64_t kLeastLines = 16;
+
+/// Lines across a collimator's edge, and on how many of them it is level `k` pixels inside of it.
+struct EdgeLines {
+  int64_t lines = 0;
+  std::array<int64_t, kWidestEdge> level{};
+
+  /// Adds a line of `count` pixels, `stride` apart.
+  void add(const uint32_t* values, const uint8_t* open, int32_t count, int64_t stride) {
+    constexpr int32_t kInside = kWidestEdge + kApart;
+    int32_t covered = 0;  // pixels in a row up to here
+    for (int32_t i = 0; i + kInside <= count; ++i) {
+      const bool begins = covered >= kBehind && open[i * stride] != 0;
+      covered = open[i * stride] == 0 ? covered + 1 : 0;
+      if (!begins) continue;
+      bool stays = true;
+      for (int32_t k = 0; k < kInside; ++k) stays = stays && open[(i + k) * stride] != 0;
+      if (stays) add_profile(values + i * stride, stride);
+    }
+  }
+
+ private:
+  void add_profile(const uint32_t* inside, int64_t stride) {
+    ++lines;
+    const int64_t behind = inside[-kBehind * stride];
+    const auto height = [&](int32_t k) { return std::abs(int64_t{inside[k * stride]} - behind); };
+    for (int32_t k = 0; k < kWidestEdge; ++k) {
+      if (10 * height(k) >= 9 * height(k + kApart)) ++level[static_cast<size_t>(k)];
+    }
+  }
+};
+
 }  // namespace
 
 std::vector<uint8_t> whole_region(const Vec3i& size) {
@@ -225,6 +262,38 @@ std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& si
     if (covered[i] != 0) region[i] = 0;
   }
   return count_inside(region) > 0 ? region : whole_region(size);
+}
+
+int32_t blurred_edge(std::span<const uint32_t> sum, const Vec3i& size,
+                     std::span<const uint8_t> open) {
+  if (size.z != 1 || sum.size() != pixels_of(size) || open.size() != sum.size()) {
+    throw UsageError("the edge of a collimator is looked for in one frame and its open part");
+  }
+  EdgeLines edges;
+  const int64_t width = size.x, last = static_cast<int64_t>(sum.size()) - 1;
+  for (int32_t y = 0; y < size.y; ++y) {
+    edges.add(sum.data() + y * width, open.data() + y * width, size.x, 1);
+    const int64_t end = last - y * width;
+    edges.add(sum.data() + end, open.data() + end, size.x, -1);
+  }
+  for (int32_t x = 0; x < size.x; ++x) {
+    edges.add(sum.data() + x, open.data() + x, size.y, width);
+    edges.add(sum.data() + last - x, open.data() + last - x, size.y, -width);
+  }
+  if (edges.lines < kLeastLines) return 0;
+  const auto first = std::find_if(edges.level.begin(), edges.level.end(),
+                                  [&](int64_t level) { return 2 * level >= edges.lines; });
+  return static_cast<int32_t>(first - edges.level.begin());
+}
+
+void narrow_open(std::vector<uint8_t>& open, const Vec3i& size, int32_t width) {
+  std::vector<uint8_t> covered(open.size());
+  std::transform(open.begin(), open.end(), covered.begin(),
+                 [](uint8_t is_open) { return static_cast<uint8_t>(is_open == 0); });
+  covered = dilated(covered, size, width);
+  if (count_inside(covered) == static_cast<int64_t>(covered.size())) return;
+  std::transform(covered.begin(), covered.end(), open.begin(),
+                 [](uint8_t is_covered) { return static_cast<uint8_t>(is_covered == 0); });
 }
 
 void fill_covered(std::span<uint16_t> frame, const Vec3i& size, std::span<const uint8_t> open) {

@@ -61,6 +61,19 @@ struct ShutterRule {
 std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& size,
                                   const ShutterRule& rule);
 
+/// Pixels by which the edge of a collimator is blurred into the part that it leaves open: focal
+/// spots are no points. Judged along all rows and columns from where covered pixels (3 at least)
+/// turn open and stay so: the grey value, less that 3 pixels behind the edge, is level where it is
+/// at least 9/10 of what it is 4 pixels further in. So many pixels on are level on half of the
+/// lines; 12 if none are, 0 for fewer than 16 lines. `sum`: of some frames; `open`: by
+/// find_shutter, or as a file tells.
+int32_t blurred_edge(std::span<const uint32_t> sum, const Vec3i& size,
+                     std::span<const uint8_t> open);
+
+/// Leaves out what lies within `width` pixels of covered ones, along each axis; nothing if then
+/// nothing were open.
+void narrow_open(std::vector<uint8_t>& open, const Vec3i& size, int32_t width);
+
 /// Pixels behind the collimator take the values at its edge, as those beyond the picture do: of the
 /// first or last open pixel of their row; rows without one those of the nearest row, the upper one
 /// of two. `open`: as find_shutter gives it. Nothing changes if all is covered.

@@ -70,20 +70,28 @@ struct Parts {
   int64_t counted = 0, left_out = 0;
 };
 
-/// Leaves out what the shifted image read beyond the mask.
-void keep_shifted(std::vector<uint8_t>& valid, const Vec3i& size, const Vec3i& shift) {
+/// Leaves out pixels whose mask, `shift` away, lies beyond the picture or does not count there.
+void keep_with_mask(std::vector<uint8_t>& valid, const SequenceMask& mask, const Vec3i& shift) {
+  const Vec3i& size = mask.size;
+  const uint16_t* samples = mask.samples.data();
   for (size_t i = 0; i < valid.size(); ++i) {
     const auto pixel = static_cast<int64_t>(i);
     const Vec3l at{pixel % size.x, pixel / size.x % size.y, pixel / size.x / size.y};
+    Vec3l nearest;
     for (int axis = 0; axis < 3; ++axis) {
       const int64_t to = (at[axis] << kVectorBits) + shift[axis];
       if (to < 0 || to > int64_t{size[axis] - 1} << kVectorBits) valid[i] = 0;
+      nearest[axis] = (to + (1 << (kVectorBits - 1))) >> kVectorBits;
     }
+    if (valid[i] == 0) continue;
+    const int64_t from = (nearest.z * size.y + nearest.y) * size.x + nearest.x;
+    if (samples[from] == kNoSample) valid[i] = 0;
   }
 }
 
-Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Vec3i& size,
+Parts parts_of(const Images& images, std::span<const uint8_t> validity, const SequenceMask& mask,
                const Vec3i& shift, Vessels vessels) {
+  const Vec3i& size = mask.size;
   const size_t pixels = validity.size();
   const int direction = vessels == Vessels::kBright ? 1 : -1;
   std::vector<uint8_t> valid(pixels), any(pixels, 0);
@@ -91,7 +99,7 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Ve
   for (size_t i = 0; i < pixels; ++i) {
     valid[i] = validity[i] == static_cast<uint8_t>(Validity::kValid) ? 1 : 0;
   }
-  keep_shifted(valid, size, shift);
+  for (const Vec3i& moved : {Vec3i{}, shift}) keep_with_mask(valid, mask, moved);
   parts.vessel = valid;
   for (const auto& image : images) {
     const Median median = median_of(image, valid);
@@ -226,7 +234,7 @@ void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t
   const Images images{of_frame(frames.uncorrected), of_frame(frames.shifted),
                       of_frame(frames.difference)};
   const Parts parts =
-      parts_of(images, of_frame(frames.validity), basis.mask.size, frames.shift[frame], vessels);
+      parts_of(images, of_frame(frames.validity), basis.mask, frames.shift[frame], vessels);
   out.counted_pixels = parts.counted;
   out.vessel_pixels = parts.left_out;
   score_image(images[0], parts, basis.edges, out.uncorrected);

@@ -24,7 +24,7 @@ struct ImageScores {
 
 struct FrameScores {
   ImageScores uncorrected{}, shifted{}, corrected{};
-  int64_t counted_pixels = 0;  ///< that are valid in the corrected and the shifted frame
+  int64_t counted_pixels = 0;  ///< that are valid, and whose mask counts, in all three images
   int64_t vessel_pixels = 0;   ///< of these: vessels and what lies within 3 pixels
 };
 
@@ -42,11 +42,13 @@ ScoreBasis make_score_basis(const MaskInput& input, const DsaConfig& config,
 /// All three images of a frame are measured at the same pixels. For EHD and entropy that are those
 /// where contrast and mask count in each of them, whatever the configuration samples with: contrast
 /// by the taps of gain_taps() at fraction 0, the mask by those at its displacement, so that noise
-/// is the same in all. For the others they are the valid ones; vessels are left out: further than
-/// 4 times 1.4826 MAD from the median on the side of contrast agent in any of the images, and 3
-/// pixels around. What is as far on the other side is no vessel, and stays: no correction may hide
-/// what it has made. Of the vessels themselves, those that are in all three images count for
-/// vessel_cnr, and what lies 4 to 8 pixels around them is their surroundings.
+/// is the same in all. For the others they are the valid ones, less those whose mask
+/// lies beyond the picture or does not count (collimator, saturation) in any of the images; vessels
+/// are left out: further than 4 times 1.4826 MAD from the median on the side of contrast agent in
+/// any of the images, and 3 pixels around. What is as far on the other side is no vessel, and
+/// stays: no correction may hide what it has made. Of the vessels themselves, those that are in all
+/// three images count for vessel_cnr, and what lies 4 to 8 pixels around them is their
+/// surroundings.
 std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,
                                       const SubtractedFrames& frames, const DsaConfig& config,
                                       const Context& context);

@@ -99,6 +99,36 @@ TEST_CASE("motion shows in every figure, and its correction takes it away") {
   CHECK(s.corrected.vessel_cnr > 1.05 * s.uncorrected.vessel_cnr);
 }
 
+TEST_CASE("what any column reads from behind the collimator counts in none") {
+  constexpr int32_t kOpen = 160;  // columns
+  constexpr double kMotion = 6;   // to the right, where the collimator is
+  auto mask = frame_of(1, 0, false), contrast = frame_of(2, kMotion, false);
+  std::vector<uint8_t> open(mask.size());
+  for (size_t i = 0; i < mask.size(); ++i) {
+    open[i] = i % kSide < kOpen ? 1 : 0;
+    if (open[i] == 0) mask[i] = contrast[i] = 60;
+  }
+  const MaskInput input{{kSide, kSide, 1},
+                        {mask},
+                        make_sample_table({12, false, true, Domain::kLog}, {}),
+                        open,
+                        open};
+  const Context context;
+  for (const Method method : {Method::kNone, Method::kShift, Method::kBlock}) {
+    DsaConfig config;
+    config.method = method;
+    std::vector<Vec3i> previous;
+    const auto frames = subtract_frames(make_mask(input, config, context), contrast, config,
+                                        {false, true, true}, previous, context);
+    const FrameScores s = score_frames(make_score_basis(input, config, context), contrast, frames,
+                                       config, context)[0];
+    CHECK(s.counted_pixels == Approx((kOpen - kMotion) * kSide).margin(2 * kSide));
+    CHECK(s.shifted.rms < 17);
+    CHECK(s.uncorrected.rms > 2 * s.shifted.rms);
+    CHECK(s.uncorrected.rms < 200);
+  }
+}
+
 TEST_CASE("EHD of Gaussian noise is what theory says") {
   DsaConfig config;
   config.method = Method::kNone;

@@ -3,6 +3,7 @@
 // Regions of interest and the collimator.
 #include "larch/dsa/region.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <catch2/catch.hpp>
@@ -145,4 +146,48 @@ TEST_CASE("an octagonal collimator is dark, flat and joined with the edge of the
   for (uint32_t& v : frame) v = 4095 - v;
   rule.top = 4095;
   CHECK(find_shutter(frame, size, rule) == found);
+}
+
+TEST_CASE("the blurred edge of a collimator is measured, and none where the edge is sharp") {
+  const Vec3i size{120, 100, 1};
+  const Rectangle open{30, 20, 70, 60};
+  const auto width = [&](int blurred, bool is_bright) {
+    std::vector<uint32_t> frame = collimated(size, open, 10);
+    auto region = whole_region(size);
+    keep_rectangle(region, size, open);
+    for (int y = 0; y < size.y; ++y) {
+      for (int x = 0; x < size.x; ++x) {
+        uint32_t& v = frame[static_cast<size_t>(y * size.x + x)];
+        const int inside = std::min(
+            {x - open.x, open.x + open.width - 1 - x, y - open.y, open.y + open.height - 1 - y});
+        const auto part = static_cast<uint32_t>(std::clamp(inside + 1, 0, blurred + 1));
+        v = 40 + (v - 40) * part / static_cast<uint32_t>(blurred + 1);
+        if (is_bright) v = 4095 - v;
+      }
+    }
+    return blurred_edge(frame, size, region);
+  };
+  for (const bool is_bright : {false, true}) {
+    CHECK(width(0, is_bright) == 0);
+    CHECK(width(1, is_bright) == 1);
+    CHECK(width(5, is_bright) == Approx(5).margin(1));
+    CHECK(width(11, is_bright) == Approx(11).margin(2));
+  }
+  const std::vector<uint32_t> even(static_cast<size_t>(size.x) * 100, 1000);
+  CHECK(blurred_edge(even, size, whole_region(size)) == 0);
+  CHECK_THROWS_AS(blurred_edge(even, {120, 99, 1}, whole_region(size)), UsageError);
+
+  auto narrowed = whole_region(size), wanted = narrowed;
+  keep_rectangle(narrowed, size, open);
+  keep_rectangle(wanted, size, {33, 23, 64, 54});
+  narrow_open(narrowed, size, 3);
+  CHECK(narrowed == wanted);
+  narrow_open(narrowed, size, 40);  // nothing would be left
+  CHECK(narrowed == wanted);
+  // The edge of the picture is none of a collimator.
+  auto left_only = whole_region(size), less = left_only;
+  keep_rectangle(left_only, size, {40, 0, 80, 100});
+  keep_rectangle(less, size, {42, 0, 78, 100});
+  narrow_open(left_only, size, 2);
+  CHECK(left_only == less);
 }

@@ -15,8 +15,8 @@ namespace larch::dsa {
 enum class Validity : uint8_t {
   kValid = 0,
   kBeyondMask = 1,  ///< the mask was read beyond its edge: the pixel of the edge was taken
-  kSaturated = 2,   ///< in the contrast frame, or in the mask at the nearest pixel
-  kOutside = 3,     ///< of the region of interest
+  kSaturated = 2,  ///< in the contrast frame, or at the nearest pixel of the mask, or covered there
+  kOutside = 3,    ///< of the region of interest
 };
 constexpr int kValidities = 4;
 

@@ -139,27 +139,20 @@ std::pair<std::vector<uint32_t>, int32_t> sum_of_frames(SequenceReader& reader) 
   return {sum, static_cast<int32_t>(taken)};
 }
 
-/// Fills OpenAngiogram::unshuttered.
-void find_shutter(const RegionRequest& request, OpenAngiogram& open, const Context& context) {
-  const Angiogram& about = open.reader.about();
+/// What the file says that its shutter shows.
+std::vector<uint8_t> shown_by_file(const Angiogram& about) {
   const Vec3i size = about.grid.size;
-  std::vector<uint8_t>& region = open.unshuttered;
-  if (request.shutter == ShutterChoice::kNone) return;
-  if (about.shutter.is_given()) {
-    size_t at = 0;
-    region = dsa::whole_region(size);
-    for (int32_t y = 0; y < size.y; ++y) {
-      for (int32_t x = 0; x < size.x; ++x, ++at) {
-        if (!about.shutter.shows(x, y)) region[at] = 0;
-      }
+  std::vector<uint8_t> open = dsa::whole_region(size);
+  size_t at = 0;
+  for (int32_t y = 0; y < size.y; ++y) {
+    for (int32_t x = 0; x < size.x; ++x, ++at) {
+      if (!about.shutter.shows(x, y)) open[at] = 0;
     }
-    open.notes.push_back("shutter: that of the file");
-    return;
   }
-  if (request.shutter == ShutterChoice::kFile || std::min(size.x, size.y) < kLeastForShutter) {
-    return;
-  }
-  const auto [sum, frames] = sum_of_frames(open.reader);
+  return open;
+}
+
+dsa::ShutterRule shutter_rule(const Angiogram& about, int32_t frames) {
   const double grey = std::ldexp(1, about.bits - 12);  // of 12 bits
   dsa::ShutterRule rule;
   rule.frames = frames;
@@ -167,17 +160,32 @@ void find_shutter(const RegionRequest& request, OpenAngiogram& open, const Conte
   rule.flat_where_dark = std::max(kLeastDeviation, kLeastDeviation * grey);
   rule.dark = kDark * grey;
   if (contrast_raises(about)) rule.top = std::ldexp(1, about.bits) - 1;
-  region = dsa::find_shutter(sum, size, rule);
+  return rule;
+}
+
+/// Fills OpenAngiogram::unshuttered.
+void find_shutter(const RegionRequest& request, OpenAngiogram& open, const Context& context) {
+  const Angiogram& about = open.reader.about();
+  const Vec3i size = about.grid.size;
+  const bool is_small = std::min(size.x, size.y) < kLeastForShutter;
+  const bool is_given = about.shutter.is_given();
+  if (request.shutter == ShutterChoice::kNone) return;
+  if (!is_given && (request.shutter == ShutterChoice::kFile || is_small)) return;
+  const auto [sum, frames] = sum_of_frames(open.reader);
+  std::vector<uint8_t> region =
+      is_given ? shown_by_file(about) : dsa::find_shutter(sum, size, shutter_rule(about, frames));
+  const int32_t blurred = dsa::blurred_edge(sum, size, region);
+  dsa::narrow_open(region, size, blurred);
   const int64_t all = about.grid.voxels(), covered = all - dsa::count_inside(region);
-  if (covered == 0) {
-    region.clear();
-    return;
-  }
-  char note[80];
-  std::snprintf(note, sizeof note, "shutter: found, covers %.1f %% of the frame",
-                100.0 * static_cast<double>(covered) / static_cast<double>(all));
+  if (covered == 0) return;
+  char note[120];
+  std::snprintf(note, sizeof note,
+                "shutter: %s, covers %.1f %% of the frame with %d px of blurred edge",
+                is_given ? "that of the file" : "found",
+                100.0 * static_cast<double>(covered) / static_cast<double>(all), blurred);
   open.notes.emplace_back(note);
   context.info(note);
+  open.unshuttered = std::move(region);
 }
 
 void keep_roi_file(const AngiographyInput& input, const Vec3i& size, std::vector<uint8_t>& region) {
