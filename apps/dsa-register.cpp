@@ -4,6 +4,7 @@
 #include "larch/cases/option_groups.h"
 #include "larch/pipeline/angiography/angiography_batch.h"
 #include "larch/pipeline/angiography/angiography_description.h"
+#include "larch/pipeline/angiography/angiography_options.h"
 #include "larch/pipeline/angiography/subtract_volume.h"
 
 namespace {
@@ -75,7 +76,12 @@ struct Options {
   void check() const {
     many.check(image);
     pipeline::check_angiography_input(input);
+    if (literal) pipeline::check_literal(config);
     dsa::passes_of(settings());
+    if (mask_volume) {
+      const pipeline::SequenceRequest said{input, {}, scores, batch_frames, limit.memory.count};
+      pipeline::check_volume_options(said, config);
+    }
     if (!many) return pipeline::check_angiography_files(files(), static_cast<bool>(mask_volume));
     if (!files().are_none() || roi || mask_volume) {
       throw UsageError(

@@ -268,3 +268,18 @@ assert [r.split(',')[-1] for r in a] == [r.split(',')[-1] for r in b]"
   has err.txt "passes"
   expect 2 subtract -i cine.dcm --validity v.dcm
 }
+
+@test "flags that would have no effect: 2" {
+  expect 2 subtract -i cine.dcm --literal --search cds --subsearch full
+  has err.txt '--literal sets --subsearch to "cds", not to "full"'
+  expect 2 subtract -i cine.dcm --literal --passes 64/32
+  has err.txt "--literal sets --passes"
+  expect 0 subtract -i cine.dcm --literal --search cds --metric entropy --range 8
+  frames volume.mha "a = numpy.stack([body(3000, 48, 48)] * 24).astype('int16')"
+  for flag in "--frames 1-3" "--mask-frames 1" "--mask auto" "--roi-rectangle 1,1,20,20" "--roi-polygon 1,1,20,1,20,20" \
+      "--shutter none" "--batch-frames 2" "--memory 1G" "--init global" "--domain log" "--stored lin" "--dark 5"; do
+    expect 2 timeout 60 "$BIN/dsa-register" -i volume.mha --mask-volume volume.mha -o sub.nii.gz $flag
+    has err.txt "${flag%% *} is for sequences of pictures"
+  done
+  absent sub.nii.gz
+}

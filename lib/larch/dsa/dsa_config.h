@@ -193,7 +193,8 @@ struct DsaConfig {
   void fields(F&& f) {
     f(Field{"method", method, "block, flex (flexible pixel shift), shift (rigid) or none"},
       Field{"metric", metric, "similarity from the histogram of differences"},
-      Field{"block", block, "side of a block in pixels (16 in volumes unless given)", 8, 255},
+      Field{"block", block,
+            "side of a block in pixels; in volumes 64 becomes 16, unless --passes says it", 8, 255},
       Field{"step", step, "pixels from block to block; 0: the side of a block", 0, 255},
       Field{"range", range, "largest motion in pixels along each axis", 1, 64},
       Field{"search", search, "whole pixels: full, or cds (conjugate directions)"},
