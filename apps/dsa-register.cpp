@@ -26,6 +26,7 @@ struct Options {
       .format = "dcm"};
   InputImage roi;
   pipeline::AngiographyInput input;  // what stands here of all sequences of a run
+  pipeline::FieldUnits field_units = pipeline::FieldUnits::kMm;
   int batch_frames = 0;
   bool literal = false, scores = true;
   cases::MemoryLimit limit{.help = "memory of the frames in work, such as 4G or 500M (default 1G)"};
@@ -37,21 +38,15 @@ struct Options {
       Field{"mask-volume", mask_volume,
             "the input is a volume, and this one has no contrast agent"},
       Field{"output,o", output, "subtracted frames: .dcm .mha .nrrd .nii.gz"},
-      Field{"field", field, "motion of every pixel in mm (LPS): .mha .nrrd"},
+      Field{"field", field, "motion of every pixel (see --field-units): .mha .nrrd"},
       Field{"validity", validity, "by pixel: 0 valid, 1 beyond the mask, 2 saturated, 3 outside"},
       Field{"grid", grid, "CSV with a line per frame and block"},
       Field{"preview", preview, "picture before and after correction (.png)"},
       Field{"animation", animation, "the sequence before, shifted and corrected (.gif)"});
     many.fields(f);
-    f(Field{"frames", input.frames, "frames to subtract, from 1, such as 1-40 (default: all)"},
-      Field{"mask-frames", input.mask_frames, "frames of the mask, from 1, such as 1-3,7"},
-      Field{"mask", input.mask,
-            "without --mask-frames: file (what it says, or first), first, auto"},
-      Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
-      Field{"roi-rectangle", input.region.rectangle, "the same: x,y,width,height in pixels"}
-          .lengths({0, 4}),
-      Field{"roi-polygon", input.region.polygon, "the same: x,y of the corners in pixels"},
-      Field{"shutter", input.region.shutter, "what the collimator covers: auto, file or none"},
+    input.fields(f);
+    f(Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
+      Field{"field-units", field_units, "of --field: mm, or px (then its spacing is 1 too)"},
       Field{"literal", literal, "the method of US 2008/0037845 to the letter"},
       Field{"scores", scores,
             "measure how well each frame was corrected, beside its best shift as a whole"},
@@ -79,7 +74,8 @@ struct Options {
     if (literal) pipeline::check_literal(config);
     dsa::passes_of(settings());
     if (mask_volume) {
-      const pipeline::SequenceRequest said{input, {}, scores, batch_frames, limit.memory.count};
+      const pipeline::SequenceRequest said{input,  {},           field_units,
+                                           scores, batch_frames, limit.memory.count};
       pipeline::check_volume_options(said, config);
     }
     if (!many) return pipeline::check_angiography_files(files(), static_cast<bool>(mask_volume));
@@ -92,7 +88,8 @@ struct Options {
         pipeline::angiography_files_of_case("", "case", many.write, many.image_ending()), false);
   }
   pipeline::SequenceRequest sequence(const Context& context) const {
-    pipeline::SequenceRequest request{input, files(), scores, batch_frames, limit.memory.count};
+    pipeline::SequenceRequest request{input,  files(),      field_units,
+                                      scores, batch_frames, limit.memory.count};
     request.input.path = image.input;
     request.input.region.roi = roi;
     request.input.read = image.read_options(context);
@@ -103,7 +100,7 @@ struct Options {
     return {many.batch(image, limit.memory, context), sequence(context)};
   }
   pipeline::VolumeRequest volume(const Context& context) const {
-    return {image.input, mask_volume, roi, files(), sequence(context).input.read};
+    return {image.input, mask_volume, roi, files(), field_units, sequence(context).input.read};
   }
 };
 

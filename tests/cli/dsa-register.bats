@@ -126,6 +126,20 @@ d.save_as('shuttered.dcm')"
   [ "$(uid with.dcm)" != "$(uid without.dcm)" ]
 }
 
+@test "--field-units px: the same motion in pixels, on a grid of spacing 1" {
+  expect 0 subtract --field px.mha --field-units px
+  python "
+import numpy
+def field(name):
+    data = open(name, 'rb').read()
+    head = data[:data.index(b'ElementDataFile')].decode()
+    spacing = [float(v) for v in head.split('ElementSpacing = ')[1].split()[:2]]
+    return spacing, numpy.frombuffer(data[-5 * 160 * 192 * 8:], '<f4').reshape(-1, 2)
+(unit, px), (spacing, mm) = field('px.mha'), field('ref.field.mha')
+assert unit == [1, 1] and spacing != [1, 1] and abs(px).max() > 0.5
+assert abs(px * spacing - mm).max() < 1e-5"
+}
+
 # array NAME FRAMES: python text that reads the 160 x 192 frames of a MetaImage of differences.
 array() { echo "numpy.frombuffer(open('$1', 'rb').read()[-$2 * 160 * 192 * 2:], '<i2').reshape($2, 160, 192)"; }
 
@@ -242,6 +256,11 @@ for r in rows:
 sub = nibabel.load('sub.nii.gz')
 assert sub.shape == (48, 48, 40) and numpy.asarray(sub.dataobj)[8:-8, 8:-8, 8:-8].std() < 20
 assert b'ElementNumberOfChannels = 3' in open('f.mha', 'rb').read(1000)"
+  expect 0 "$BIN/dsa-register" -i fill.mha --mask-volume mask.mha --field px.mha --field-units px --range 4
+  python "
+import zlib
+head = open('px.mha', 'rb').read()
+assert b'ElementSpacing = 1 1 1' in head[:1000], head[:600]"
   expect 3 "$BIN/dsa-register" -i fill.mha --mask-volume short.mha -o x.nii.gz
   has err.txt "short.mha"
   expect 2 "$BIN/dsa-register" -i fill.mha --mask-volume mask.mha --animation a.gif

@@ -32,6 +32,13 @@ CaseFiles AngiographyFiles::names() const {
   return names;
 }
 
+Grid field_grid(const Grid& grid, FieldUnits units) {
+  if (units == FieldUnits::kMm) return grid;
+  Grid pixels;
+  pixels.size = grid.size;
+  return pixels;
+}
+
 void check_angiography_files(const AngiographyFiles& files, bool is_volume) {
   if (files.are_none()) {
     throw UsageError(

@@ -21,6 +21,18 @@ struct AngiographyFiles {
   CaseFiles names() const;
 };
 
+/// What a field of motion is written in.
+enum class FieldUnits {
+  kMm,      ///< mm along LPS, on the grid of the frames
+  kPixels,  ///< pixels along columns and rows, on a grid of spacing 1
+};
+constexpr auto enum_names(FieldUnits*) {
+  return std::to_array<EnumName<FieldUnits>>(
+      {{FieldUnits::kMm, "mm"}, {FieldUnits::kPixels, "px"}});
+}
+/// The grid that a field on `grid` is written on.
+Grid field_grid(const Grid& grid, FieldUnits units);
+
 /// Throws UsageError unless something is wanted and the endings name formats that can hold it.
 /// `is_volume`: one volume is written, not frames.
 void check_angiography_files(const AngiographyFiles& files, bool is_volume);

@@ -42,6 +42,19 @@ struct AngiographyInput {
   MaskChoice mask = MaskChoice::kFile;
   RegionRequest region{};
   ReadOptions read{};
+
+  /// The flags of what stands of all sequences of a run.
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"frames", frames, "frames to subtract, from 1, such as 1-40 (default: all)"},
+      Field{"mask-frames", mask_frames, "frames of the mask, from 1, such as 1-3,7"},
+      Field{"mask", mask, "without --mask-frames: file (what it says, or first), first, auto"},
+      Field{"roi-rectangle", region.rectangle,
+            "only there motion is looked for: x,y,width,height in pixels"}
+          .lengths({0, 4}),
+      Field{"roi-polygon", region.polygon, "the same: x,y of the corners in pixels"},
+      Field{"shutter", region.shutter, "what the collimator covers: auto, file or none"});
+  }
 };
 
 /// Throws UsageError for flags that contradict each other or are no frames, before anything is

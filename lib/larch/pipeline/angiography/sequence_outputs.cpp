@@ -107,7 +107,8 @@ SequenceOutputs::File SequenceOutputs::open_file(const std::string& path,
   file.output.fill([&] {
     const Angiogram& about = open_.reader.about();
     SequenceHeader header;
-    header.grid = about.grid;
+    const bool is_field = path == request_.files.field;
+    header.grid = is_field ? field_grid(about.grid, request_.field_units) : about.grid;
     header.frames = static_cast<int64_t>(frames_.size());
     header.times_ms = times_of(about, frames_);
     if (is_difference && file_extension(path) == ".dcm") {

@@ -19,6 +19,7 @@ namespace larch::pipeline {
 struct SequenceRequest {
   AngiographyInput input{};
   AngiographyFiles files{};
+  FieldUnits field_units = FieldUnits::kMm;
   bool has_scores = true;    ///< how well frames were corrected is measured: dsa::score_frames
   int batch_frames = 0;      ///< frames that are worked on at a time; 0: as memory allows
   int64_t memory_bytes = 0;  ///< of the frames in work; 0: a GiB, or half of what is free

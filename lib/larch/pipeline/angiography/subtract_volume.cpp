@@ -93,9 +93,9 @@ struct SubtractedVolume {
   dsa::SubtractedFrames result{};
 };
 
-VectorField field_of(const SubtractedVolume& volume) {
-  VectorField field(volume.grid);
-  const Grid& grid = volume.grid;
+VectorField field_of(const SubtractedVolume& volume, FieldUnits units) {
+  const Grid grid = field_grid(volume.grid, units);
+  VectorField field(grid);
   for (int64_t i = 0; i < grid.voxels(); ++i) {
     const Vec3f d = volume.result.field_px[static_cast<size_t>(i)];
     const Vec3d mm = grid.direction * Vec3d{d.x * grid.spacing_mm.x, d.y * grid.spacing_mm.y,
@@ -129,8 +129,9 @@ Volume<T> on_grid(const Grid& grid, const std::vector<T>& values) {
   return volume;
 }
 
-void add_files(const AngiographyFiles& files, const dsa::BlockGrid& grid, dsa::Metric metric,
-               const std::shared_ptr<const SubtractedVolume>& volume, Outputs& outputs) {
+void add_files(const AngiographyFiles& files, FieldUnits units, const dsa::BlockGrid& grid,
+               dsa::Metric metric, const std::shared_ptr<const SubtractedVolume>& volume,
+               Outputs& outputs) {
   outputs.add(
       files.difference,
       [=](const std::string& path) {
@@ -138,7 +139,8 @@ void add_files(const AngiographyFiles& files, const dsa::BlockGrid& grid, dsa::M
       },
       "output");
   outputs.add(
-      files.field, [=](const std::string& path) { write_vector_field(path, field_of(*volume)); },
+      files.field,
+      [=](const std::string& path) { write_vector_field(path, field_of(*volume, units)); },
       "field");
   outputs.add(
       files.validity,
@@ -230,7 +232,8 @@ Outputs subtract_volume(const VolumeRequest& request, const dsa::DsaConfig& give
       .metric("unreliable", static_cast<double>(record.blocks.unreliable))
       .metric("edge_hits", static_cast<double>(record.blocks.at_edge))
       .metric("longest_motion_px", record.figures.field.longest_px);
-  add_files(request.files, dsa::last_grid(config, grid.size), config.metric, volume, outputs);
+  add_files(request.files, request.field_units, dsa::last_grid(config, grid.size), config.metric,
+            volume, outputs);
   return outputs;
 }
 

@@ -18,6 +18,7 @@ struct VolumeRequest {
   std::string fill, mask;
   std::string roi{};  ///< mask on the grid of the volumes; empty: everywhere
   AngiographyFiles files{};
+  FieldUnits field_units = FieldUnits::kMm;
   ReadOptions read{};
 };
 
