@@ -80,3 +80,18 @@ d.RescaleIntercept, d.RescaleSlope = 7, 3"
   plainly log-table
   cmp log.mha log-table.mha
 }
+
+@test "Contrast Frame Averaging: the mean of logarithms, up to the last frame that can be averaged" {
+  needs_pydicom
+  cine mean.dcm "
+d.MaskSubtractionSequence = Sequence([item(MaskOperation='AVG_SUB', MaskFrameNumbers=[1], ApplicableFrameRange=[2, 3],
+                                           ContrastFrameAveraging=2)])"
+  expect 0 "$BIN/dsa-register" -i mean.dcm -o mean.mha --method none --normalize none
+  python "
+import numpy, pydicom
+log = 1000 * numpy.log(pydicom.dcmread('mean.dcm').pixel_array.astype(float))
+wanted = (log[1:3] + log[2:4]) / 2 - log[0]
+got = numpy.frombuffer(open('mean.mha', 'rb').read()[-2 * 64 * 64 * 2:], '<i2').reshape(2, 64, 64)
+# The mean is a stored value again: half a step of the smallest, 400, at most.
+assert abs(got - wanted).max() < 1000 * 0.5 / 400 + 1, abs(got - wanted).max()"
+}

@@ -12,6 +12,7 @@
 #include "larch/core/error.h"
 #include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
+#include "larch/pipeline/angiography/frame_mean.h"
 #include "larch/pipeline/angiography/sequence_outputs.h"
 
 namespace larch::pipeline {
@@ -137,15 +138,14 @@ class SequenceRun {
     return pixels;
   }
 
-  /// The mean of some frames in stored values, rounded, halves up.
   void read_mean(int first, int count, std::span<uint16_t> to) {
-    std::vector<uint32_t> sum(to.size());
+    if (stored_of_.empty()) stored_of_ = stored_of_samples(open_.table);
+    FrameSum sum;
     for (int i = 0; i < count; ++i) {
       open_.reader.read(first + i, 1, to);
-      for (size_t p = 0; p < to.size(); ++p) sum[p] += to[p];
+      add_frame(to, open_.table, sum);
     }
-    const auto n = static_cast<uint32_t>(count);
-    for (size_t p = 0; p < to.size(); ++p) to[p] = static_cast<uint16_t>((sum[p] + n / 2) / n);
+    mean_frame(sum, stored_of_, to);
   }
 
   bool compute(size_t i) {
@@ -232,6 +232,7 @@ class SequenceRun {
   std::shared_ptr<const dsa::ScoreBasis> basis_{};
   const bool has_scores_;
   std::vector<Vec3i> previous_{};
+  std::vector<uint16_t> stored_of_{};  ///< by sample; made where frames are averaged
   std::vector<std::unique_ptr<BatchData>> data_;
   int64_t frames_ = 0, done_ = 0;
   size_t written_ = 0;
