@@ -57,4 +57,9 @@ void destroy_stream(const Device& device) {
   cudaStreamDestroy(stream_of(device));
 }
 
+void wait_for(const Device& device) {
+  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
+  LARCH_CUDA_CHECK(cudaStreamSynchronize(stream_of(device)));
+}
+
 }  // namespace larch::cuda

@@ -235,6 +235,38 @@ assert [r.split(',')[-1] for r in a] == [r.split(',')[-1] for r in b]"
   [ -z "$(ls -A disk)" ]
 }
 
+# long NAME: a sequence of 24 frames of noise, which does not become smaller when it is compressed.
+long() { frames $1 "a = random.integers(100, 4000, (24, 96, 96)).astype('uint16')"; }
+
+@test "a stage that fails while other batches are on their way ends the run: 3 and 6" {
+  long long.mha
+  python "
+import gzip, struct
+raw = open('long.mha', 'rb').read()
+voxels = raw[raw.index(b'LOCAL') + 6:]
+header = bytearray(352)
+struct.pack_into('<i', header, 0, 348)
+struct.pack_into('<8h', header, 40, 4, 96, 96, 1, 24, 1, 1, 1)
+struct.pack_into('<2h', header, 70, 512, 16)
+struct.pack_into('<8f', header, 76, 1, 1, 1, 1, 1, 1, 1, 1)
+struct.pack_into('<f', header, 108, 352)
+header[344:348] = b'n+1\\0'
+whole = bytearray(gzip.compress(bytes(header) + voxels, 1))
+whole[len(whole) * 3 // 4] ^= 255
+open('long.nii.gz', 'wb').write(bytes(whole))"
+  for threads in 1 4; do
+    expect 3 subtract -i long.nii.gz --batch-frames 1 --threads $threads --stored lin --shutter none
+    has err.txt "long.nii.gz"
+    nothing_written
+  done
+  small_disk disk 256
+  for threads in 1 4; do
+    expect 6 timeout 60 "$BIN/dsa-register" -i long.mha -o disk/out.mha --stored lin --batch-frames 1 --threads $threads
+    has err.txt "No space left"
+    [ -z "$(ls -A disk)" ]
+  done
+}
+
 @test "a signal ends the run without output" {
   frames long.mha "b = body(3000, 512, 512); a = numpy.stack([b] * 60).astype('uint16')"
   "$BIN/dsa-register" -i long.mha -o out.mha --batch-frames 1 2>err.txt &

@@ -36,6 +36,16 @@ for name in ('out.mha', 'field.mha', 'validity.nrrd', 'grid.csv', 'before-after.
     assert load(name + '.json')['Larch']['App'] == 'dsa-register', name"
 }
 
+@test "the report says how long each stage took, and outputs do not" {
+  expect 0 subtract -o timed.mha --device cpu --report r.json --batch-frames 2
+  python "
+ms = load('r.json')['stages_ms']
+assert list(ms) == 'open read compute score write streaming waited_for_reading waited_for_writing'.split(), ms
+assert all(ms[name] > 0 for name in ('open', 'read', 'compute', 'score', 'write')), ms
+assert max(ms[name] for name in ('read', 'compute', 'score', 'write')) <= ms['streaming'], ms
+assert 'stages_ms' not in open('timed.mha.json').read()"
+}
+
 @test "vectors follow the true motion" {
   python "
 import csv, numpy
@@ -81,7 +91,8 @@ for frame in r['frames']:
 }
 
 @test "same bytes for any number of threads and any batch" {
-  for how in "--threads 2" "--batch-frames 2" "--batch-frames 3 --threads 3" "--memory 40M"; do
+  for how in "--threads 2" "--batch-frames 2" "--batch-frames 3 --threads 3" "--memory 40M" \
+    "--batch-frames 1 --threads 2"; do
     expect 0 subtract -o out.dcm --field field.mha --grid grid.csv --force $how
     cmp out.dcm ref.dcm
     cmp field.mha ref.field.mha
@@ -138,6 +149,14 @@ def field(name):
 (unit, px), (spacing, mm) = field('px.mha'), field('ref.field.mha')
 assert unit == [1, 1] and spacing != [1, 1] and abs(px).max() > 0.5
 assert abs(px * spacing - mm).max() < 1e-5"
+}
+
+@test "a search that goes on from the frame before: same bytes for any batch" {
+  expect 0 subtract -o one.dcm --init previous --threads 1 --batch-frames 1
+  for how in "--threads 3" "--batch-frames 2 --threads 2"; do
+    expect 0 subtract -o out.dcm --init previous --force $how
+    cmp out.dcm one.dcm
+  done
 }
 
 # array NAME FRAMES: python text that reads the 160 x 192 frames of a MetaImage of differences.

@@ -14,6 +14,23 @@ namespace larch::cases {
 /// The steps of a job with their seconds, in the order in which they ended.
 using StepSeconds = std::vector<std::pair<std::string, double>>;
 
+/// Adds the seconds that it lives to a sum, which must outlive it. Who measures work of a device
+/// waits for it before.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds)
+      : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_;
+};
+
 /// A step of a job, which lasts as long as the object: its time goes to `seconds`, which must
 /// outlive it.
 class Step {

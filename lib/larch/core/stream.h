@@ -6,6 +6,10 @@
 
 namespace larch {
 
+/// Returns when all work of the queue that `device` names is done; at once on the CPU. Throws
+/// DeviceError, which may be that of earlier work.
+void wait_for(const Device& device);
+
 /// A queue of work on a device of its own, for a thread that works beside others: work in one
 /// stream is done in order, work in two streams at the same time. Give each thread a Context whose
 /// device is `device()` of a stream of its own. What a buffer of one stream holds may be read in

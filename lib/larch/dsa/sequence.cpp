@@ -42,12 +42,11 @@ bool needs_shifts(const DsaConfig& config, const SequenceWants& wants) {
          (finds_blocks(config) && confirms_filled(config));
 }
 
-Batch make_batch(const SequenceMask& mask, std::span<const uint16_t> stored,
-                 const DsaConfig& config, const SequenceWants& wants, const Context& context) {
-  const Buffer<uint16_t> on_device(context.device, stored);
+Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const DsaConfig& config,
+                 const SequenceWants& wants, const Context& context) {
   Batch batch;
-  batch.values = to_values(on_device, mask.size, mask.table, context);
-  batch.compared.samples = to_samples(on_device, mask.size, mask.table, mask.region, context);
+  batch.values = to_values(stored, mask.size, mask.table, context);
+  batch.compared.samples = to_samples(stored, mask.size, mask.table, mask.region, context);
   batch.compared.at_zero = filter_at_zero(batch.compared.samples, config, context);
   const auto frames = static_cast<size_t>(batch.values.count);
   batch.compared.shifts.resize(frames);
@@ -72,13 +71,20 @@ SubtractImages images_of(const SequenceMask& mask, const Batch& batch) {
 }
 
 /// Subtraction after one translation per frame; null: after none.
-std::vector<int16_t> subtract_shifted(const SequenceMask& mask, const Batch& batch,
-                                      const Vec3i* shifts, DsaConfig config,
-                                      const Context& context) {
+Buffer<int16_t> subtract_shifted(const SequenceMask& mask, const Batch& batch, const Vec3i* shifts,
+                                 DsaConfig config, const Context& context) {
   config.border_field = BorderField::kClamp;  // it moves the whole frame
   return subtract(images_of(mask, batch), one_block(mask.size), shifts, mask.table, config, {},
                   context)
-      .difference.to_vector();
+      .difference;
+}
+
+/// On the same device.
+template <class T>
+Buffer<T> copy_of(const T* from, size_t count, const Device& device) {
+  Buffer<T> copy(device, count);
+  if (count > 0) memory::copy(device, copy.data(), device, from, count * sizeof(T));
+  return copy;
 }
 
 std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const DsaConfig& config,
@@ -105,12 +111,13 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
   }
 }
 
-SubtractedFrames subtract_batch(const SequenceMask& mask, std::span<const uint16_t> stored,
+/// Frames that do not depend on each other. The figures go to `out`, which is empty.
+SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                 const DsaConfig& config, const SequenceWants& wants,
-                                std::span<const Vec3i> previous, const Context& context) {
+                                std::span<const Vec3i> previous, SubtractedFrames& out,
+                                const Context& context) {
   Batch batch = make_batch(mask, stored, config, wants, context);
   batch.compared.start = previous;
-  SubtractedFrames out;
   out.shift = batch.compared.shifts;
   out.figures.resize(out.shift.size());
   out.vectors = found_vectors(mask, batch, config, out, context);
@@ -119,44 +126,57 @@ SubtractedFrames subtract_batch(const SequenceMask& mask, std::span<const uint16
   if (!finds_blocks(config)) warp.border_field = BorderField::kClamp;
   const BlockGrid grid = correction_grid(config, mask.size);
   const Buffer<Vec3i> vectors(context.device, out.vectors);
-  {
-    const Subtracted result = subtract(images_of(mask, batch), grid, vectors.data(), mask.table,
-                                       warp, {true, wants.field}, context);
-    out.difference = result.difference.to_vector();
-    out.validity = result.validity.to_vector();
-    out.field_px = result.field_px.to_vector();
-    const auto figures = result.figures.to_vector();
-    for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
-  }
+  Subtracted result = subtract(images_of(mask, batch), grid, vectors.data(), mask.table, warp,
+                               {true, wants.field}, context);
+  SubtractedImages images{
+      std::move(result.difference), std::move(result.validity), std::move(result.field_px), {}, {}};
+  const auto figures = result.figures.to_vector();
+  for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
   add_field_shapes(grid, warp.border_field, out);
+  const auto same = [&] {
+    return copy_of(images.difference.data(), images.difference.size(), context.device);
+  };
   if (wants.shifted) {
     const Buffer<Vec3i> shifts(context.device, out.shift);
-    out.shifted = config.method == Method::kShift
-                      ? out.difference
-                      : subtract_shifted(mask, batch, shifts.data(), config, context);
+    images.shifted = config.method == Method::kShift
+                         ? same()
+                         : subtract_shifted(mask, batch, shifts.data(), config, context);
   }
   if (wants.uncorrected) {
-    out.uncorrected = config.method == Method::kNone && out.vectors.empty()
-                          ? out.difference
-                          : subtract_shifted(mask, batch, nullptr, config, context);
+    images.uncorrected = config.method == Method::kNone && out.vectors.empty()
+                             ? same()
+                             : subtract_shifted(mask, batch, nullptr, config, context);
   }
-  return out;
+  return images;
 }
 
 template <class T>
 void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
-void append(SubtractedFrames& to, const SubtractedFrames& from) {
-  append(to.difference, from.difference);
-  append(to.validity, from.validity);
-  append(to.field_px, from.field_px);
+void append_figures(SubtractedFrames& to, const SubtractedFrames& from) {
   append(to.matches, from.matches);
   append(to.vectors, from.vectors);
   append(to.figures, from.figures);
   append(to.shift, from.shift);
-  append(to.shifted, from.shifted);
-  append(to.uncorrected, from.uncorrected);
+}
+
+/// One kind of image of all items of a batch, which lets go of it.
+template <class T>
+void download_all(std::vector<SubtractedImages>& items, Buffer<T> SubtractedImages::*image,
+                  std::vector<T>& to, const Device& device) {
+  size_t count = 0;
+  for (const SubtractedImages& item : items) count += (item.*image).size();
+  to.resize(count);
+  size_t at = 0;
+  for (SubtractedImages& item : items) {
+    Buffer<T>& from = item.*image;
+    if (!from.empty()) {
+      memory::copy(Device::cpu(), to.data() + at, device, from.data(), from.size() * sizeof(T));
+    }
+    at += from.size();
+    from = {};
+  }
 }
 
 }  // namespace
@@ -191,9 +211,9 @@ SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Co
   return mask;
 }
 
-SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
-                                 const DsaConfig& config, const SequenceWants& wants,
-                                 std::vector<Vec3i>& previous, const Context& context) {
+SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16_t>& stored,
+                                   const DsaConfig& config, const SequenceWants& wants,
+                                   std::vector<Vec3i>& previous, const Context& context) {
   const auto pixels = static_cast<size_t>(pixels_of(mask.size));
   if (pixels == 0 || stored.size() % pixels != 0) {
     throw UsageError("the number of pixels is no multiple of a frame's");
@@ -202,17 +222,41 @@ SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint1
   if (mask.size.z > 1 && is_for_pictures) {
     throw UsageError("methods shift and flex are for pictures; use block or none for volumes");
   }
+  SubtractedBatch batch;
   if (config.init != Init::kPrevious || !finds_blocks(config)) {
-    return subtract_batch(mask, stored, config, wants, {}, context);
+    batch.images.push_back(subtract_batch(mask, stored, config, wants, {}, batch.frames, context));
+    return batch;
   }
-  SubtractedFrames all;
   for (size_t first = 0; first < stored.size(); first += pixels) {
-    const SubtractedFrames one =
-        subtract_batch(mask, stored.subspan(first, pixels), config, wants, previous, context);
+    const auto frame = copy_of(stored.data() + first, pixels, context.device);
+    SubtractedFrames one;
+    batch.images.push_back(subtract_batch(mask, frame, config, wants, previous, one, context));
     previous = one.vectors;
-    append(all, one);
+    append_figures(batch.frames, one);
   }
-  return all;
+  return batch;
+}
+
+void download(SubtractedBatch& batch, SubtractedFrames& to, const Device& device) {
+  to.matches = std::move(batch.frames.matches);
+  to.vectors = std::move(batch.frames.vectors);
+  to.figures = std::move(batch.frames.figures);
+  to.shift = std::move(batch.frames.shift);
+  download_all(batch.images, &SubtractedImages::difference, to.difference, device);
+  download_all(batch.images, &SubtractedImages::validity, to.validity, device);
+  download_all(batch.images, &SubtractedImages::field_px, to.field_px, device);
+  download_all(batch.images, &SubtractedImages::shifted, to.shifted, device);
+  download_all(batch.images, &SubtractedImages::uncorrected, to.uncorrected, device);
+}
+
+SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
+                                 const DsaConfig& config, const SequenceWants& wants,
+                                 std::vector<Vec3i>& previous, const Context& context) {
+  const Buffer<uint16_t> on_device(context.device, stored);
+  SubtractedBatch batch = subtract_on_device(mask, on_device, config, wants, previous, context);
+  SubtractedFrames frames;
+  download(batch, frames, context.device);
+  return frames;
 }
 
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size) {
@@ -236,11 +280,11 @@ FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const Seq
   }
   const int64_t field = wants.field ? static_cast<int64_t>(sizeof(Vec3f)) : 0;
   const int64_t others = (wants.shifted ? 2 : 0) + (wants.uncorrected ? 2 : 0);
-  const int64_t of_blocks = blocks * static_cast<int64_t>(2 * sizeof(BlockMatch));
   FrameBytes bytes;
-  // Stored pixels, samples, values, filtered samples and their passes, differences twice, validity.
-  bytes.on_device = pixels * (2 + 2 + 2 + 4 + 4 + 2 + 1 + field) + of_blocks;
-  bytes.on_host = pixels * (2 + 2 + 1 + field + others) + of_blocks;
+  bytes.figures = blocks * static_cast<int64_t>(2 * sizeof(BlockMatch));
+  bytes.images = pixels * (2 + 1 + field + others);
+  // Stored pixels, samples, values, filtered samples and their passes, differences in Q2; matches.
+  bytes.on_device = pixels * (2 + 2 + 2 + 4 + 4 + 2) + bytes.images + bytes.figures;
   return bytes;
 }
 

@@ -58,6 +58,21 @@ struct SubtractedFrames {
   std::vector<int16_t> uncorrected{};  ///< plain subtraction, if asked for
 };
 
+/// The images of subtracted frames on the device, frame after frame.
+struct SubtractedImages {
+  Buffer<int16_t> difference{};
+  Buffer<uint8_t> validity{};
+  Buffer<Vec3f> field_px{};
+  Buffer<int16_t> shifted{}, uncorrected{};
+};
+
+/// A batch of subtracted frames whose images are still on the device.
+struct SubtractedBatch {
+  SubtractedFrames frames{};  ///< without images
+  /// Those of all frames; with Init::kPrevious an item for each of them.
+  std::vector<SubtractedImages> images{};
+};
+
 struct SequenceWants {
   bool field = false, shifted = false, uncorrected = false;
   /// SubtractedFrames::shift, which takes longer than a quick search of blocks. Without it shifts
@@ -66,10 +81,20 @@ struct SequenceWants {
   bool shift = true;
 };
 
-/// Registers the mask to some frames and subtracts it. `stored`: frame after frame. Results do not
-/// depend on how a sequence is cut into batches, unless config.init is kPrevious: then `previous`
-/// (the vectors that the frame before was corrected by, updated by the call) carries on. Throws
-/// UsageError for a number of pixels that is no multiple of a frame's.
+/// Registers the mask to some frames and subtracts it. `stored`: frame after frame, on the
+/// context's device. Results do not depend on how a sequence is cut into batches, unless
+/// config.init is kPrevious: then `previous` (the vectors that the frame before was corrected by,
+/// updated by the call) carries on. The images may be written to until wait_for(context.device)
+/// returns. Throws UsageError for a number of pixels that is no multiple of a frame's.
+SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16_t>& stored,
+                                   const DsaConfig& config, const SequenceWants& wants,
+                                   std::vector<Vec3i>& previous, const Context& context);
+
+/// Takes a batch to the host and lets go of its images. `to` may hold an earlier batch, whose
+/// memory is used again. In the queue of `device`, to which the images must be there.
+void download(SubtractedBatch& batch, SubtractedFrames& to, const Device& device);
+
+/// Both, from host to host.
 SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
                                  const DsaConfig& config, const SequenceWants& wants,
                                  std::vector<Vec3i>& previous, const Context& context);
@@ -80,9 +105,11 @@ BlockGrid last_grid(const DsaConfig& config, const Vec3i& size);
 /// The grid of SubtractedFrames::vectors: last_grid, or one block for Method::kShift and kNone.
 BlockGrid correction_grid(const DsaConfig& config, const Vec3i& size);
 
-/// Bytes that a frame of a batch takes on the device and on the host while it is worked on.
+/// Bytes of a frame of a batch.
 struct FrameBytes {
-  int64_t on_device = 0, on_host = 0;
+  int64_t on_device = 0;  ///< while it is subtracted: stored pixels, what is made of them, images
+  int64_t images = 0;     ///< of SubtractedImages
+  int64_t figures = 0;    ///< of SubtractedFrames without images, on the host
 };
 FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const SequenceWants& wants);
 

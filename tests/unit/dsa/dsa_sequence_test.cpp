@@ -319,6 +319,15 @@ TEST_CASE("a search that starts at the frame before carries on from batch to bat
       subtract_frames(mask, frames.subspan(pixels), config, {}, previous, context);
   CHECK(std::equal(second.difference.begin(), second.difference.end(),
                    all.difference.begin() + static_cast<std::ptrdiff_t>(pixels)));
+  // What is downloaded into the memory of another batch is the same, and the device holds no more.
+  previous.clear();
+  const Buffer<uint16_t> stored(context.device, frames);
+  SubtractedFrames again = second;
+  SubtractedBatch batch = subtract_on_device(mask, stored, config, {}, previous, context);
+  REQUIRE(batch.images.size() == 2);
+  download(batch, again, context.device);
+  CHECK(same_results(again, all));
+  CHECK(batch.images[0].difference.empty());
   // From there the second frame takes fewer steps than the first.
   const auto steps = [&](size_t frame) {
     uint64_t sum = 0;

@@ -40,7 +40,7 @@ SequenceLook look_at(const SequenceRequest& request, const dsa::DsaConfig& confi
   look.subtracted = static_cast<int64_t>(open.plan.frames().size());
   look.mask = is_auto ? "auto" : open.plan.source;
   check_angiography_files_hold(request.files, about.grid, look.subtracted);
-  look.batches = plan_batches(request, config, about.grid.size, look.subtracted, context.device);
+  look.batches = plan_batches(request, config, about.grid.size, look.subtracted, context);
   return look;
 }
 

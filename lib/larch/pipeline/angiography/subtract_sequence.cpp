@@ -5,25 +5,33 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
+#include <nlohmann/json.hpp>
+
 #include "larch/cases/stages.h"
+#include "larch/cases/step.h"
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
+#include "larch/core/stream.h"
 #include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
 #include "larch/pipeline/angiography/frame_mean.h"
 #include "larch/pipeline/angiography/sequence_outputs.h"
+#include "larch/pipeline/angiography/sequence_times.h"
 
 namespace larch::pipeline {
 namespace {
 
-/// Frames of a batch at most: more of them keep no device busier.
-constexpr int kMostBatch = 64;
+/// Frames of a batch at most. More of them keep a device no busier, and the first batch is waited
+/// for before anything is computed, the last one while nothing is.
+constexpr int kDeviceBatch = 8, kMostBatch = 64;
+/// Scoring takes so many times the bytes of stored pixels: samples, filtered samples and their
+/// passes, and seven labels of each pixel.
+constexpr int64_t kScoreBytes = 8;
 /// What batches take where no promise is made.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
-/// Batches in flight: one is read, one computed, one written.
-constexpr int64_t kInFlight = 3;
 
 int64_t pixels_of(const Vec3i& size) {
   return static_cast<int64_t>(size.x) * size.y;
@@ -61,20 +69,35 @@ int32_t dsa_vector(double px) {
 struct BatchData {
   std::vector<uint16_t> mask{};    ///< frames of a new mask; empty: that of the batch before
   std::vector<uint16_t> stored{};  ///< contrast frames
-  dsa::SubtractedFrames result{};
+  Buffer<uint16_t> uploaded{};     ///< the same on the device
+  dsa::SubtractedBatch result{};
   std::shared_ptr<const dsa::ScoreBasis> basis{};  ///< of its mask, if frames are scored
 };
 
-/// The stages of a sequence; each is called for the batches in their order.
+/// The queues of the device, one for each stage, so that copies go on while frames are computed.
+struct StageQueues {
+  Stream up, work, down;
+  explicit StageQueues(const Device& device) : up(device), work(device), down(device) {}
+};
+
+Context on_device(const Device& device, Context context) {
+  context.device = device;
+  return context;
+}
+
+/// The stages of a sequence; each is called for the batches in their order, by one thread.
 class SequenceRun {
  public:
   SequenceRun(const SequenceRequest& request, const dsa::DsaConfig& config, OpenAngiogram& open,
-              const std::vector<Batch>& batches, SequenceOutputs& outputs, const Context& context)
+              const std::vector<Batch>& batches, SequenceOutputs& outputs, const Context& context,
+              SequenceTimes& times)
       : config_(config),
         open_(open),
         batches_(batches),
         outputs_(outputs),
-        context_(context),
+        times_(times),
+        queues_(context.device),
+        context_(on_device(queues_.work.device(), context)),
         pixels_(static_cast<size_t>(open.reader.frame_pixels())),
         has_scores_(request.has_scores),
         data_(batches.size()) {
@@ -90,11 +113,13 @@ class SequenceRun {
     stages.finish = [this](size_t i, const cases::Grow&) { return finish(i); };
     cases::StageLimits limits;
     limits.readers = context_.threads > 1 || context_.device.is_cuda() ? 1 : 0;
-    limits.ahead = 2;
-    limits.behind = 1;
+    limits.ahead = limits.behind = 2;
     limits.bytes = plan.bytes;
-    cases::run_stages(batches_.size(), stages, limits,
-                      [this] { return context_.stop_requested(); });
+    const cases::StageTimes waited = cases::run_stages(
+        batches_.size(), stages, limits, [this] { return context_.stop_requested(); });
+    times_.streaming = waited.seconds;
+    times_.waited_for_reading = waited.waited_for_reading;
+    times_.waited_for_writing = waited.waited_for_finishing;
     if (context_.stop_requested()) {
       throw Stopped("stopped after " + std::to_string(done_) + " of " + std::to_string(frames_) +
                         " frames; no output was written",
@@ -107,10 +132,16 @@ class SequenceRun {
     const Batch& batch = batches_[i];
     const MaskGroup& group = open_.plan.groups[batch.group];
     auto data = std::make_unique<BatchData>();
-    if (i == 0 || batches_[i - 1].group != batch.group) {
-      data->mask = read_frames(group.mask_frames, 1);
+    {
+      const cases::Stopwatch watch(times_.read);
+      if (i == 0 || batches_[i - 1].group != batch.group) {
+        data->mask = read_frames(group.mask_frames, 1);
+      }
+      data->stored = read_frames(batch.frames, group.averaging);
     }
-    data->stored = read_frames(batch.frames, group.averaging);
+    const cases::Stopwatch watch(times_.upload);
+    data->uploaded = Buffer<uint16_t>(queues_.up.device(), data->stored);
+    wait_for(queues_.up.device());
     data_[i] = std::move(data);
     return true;
   }
@@ -149,14 +180,17 @@ class SequenceRun {
   }
 
   bool compute(size_t i) {
+    const cases::Stopwatch watch(times_.compute);
     BatchData& data = *data_[i];
     const Batch& batch = batches_[i];
     context_.progress(static_cast<double>(done_) / static_cast<double>(frames_),
                       "frame " + std::to_string(batch.frames.front() + 1));
     if (!data.mask.empty()) make_mask(batch, data.mask);
     data.mask = {};
-    data.result = dsa::subtract_frames(mask_, data.stored, config_, wants_, previous_, context_);
-    blank_covered(data.result);
+    data.result =
+        dsa::subtract_on_device(mask_, data.uploaded, config_, wants_, previous_, context_);
+    wait_for(context_.device);
+    data.uploaded = {};
     data.basis = basis_;
     if (!has_scores_) data.stored = {};
     done_ += static_cast<int64_t>(batch.frames.size());
@@ -190,8 +224,10 @@ class SequenceRun {
   void blank_covered(dsa::SubtractedFrames& result) const {
     if (open_.unshuttered.empty()) return;
     for (auto* frames : {&result.difference, &result.shifted, &result.uncorrected}) {
-      for (size_t i = 0; i < frames->size(); ++i) {
-        if (open_.unshuttered[i % pixels_] == 0) (*frames)[i] = 0;
+      for (size_t first = 0; first < frames->size(); first += pixels_) {
+        for (size_t p = 0; p < pixels_; ++p) {
+          if (open_.unshuttered[p] == 0) (*frames)[first + p] = 0;
+        }
       }
     }
   }
@@ -211,12 +247,19 @@ class SequenceRun {
 
   bool finish(size_t i) {
     if (i != written_++) throw std::logic_error("batches of a sequence came out of order");
-    const BatchData& data = *data_[i];
+    BatchData& data = *data_[i];
+    {
+      const cases::Stopwatch watch(times_.download);
+      dsa::download(data.result, result_, queues_.down.device());
+    }
+    blank_covered(result_);
     std::vector<dsa::FrameScores> scores(batches_[i].frames.size());
     if (has_scores_) {
-      scores = dsa::score_frames(*data.basis, data.stored, data.result, config_, context_);
+      const cases::Stopwatch watch(times_.score);
+      scores = dsa::score_frames(*data.basis, data.stored, result_, config_, context_);
     }
-    outputs_.add(batches_[i].frames, data.result, scores);
+    const cases::Stopwatch watch(times_.write);
+    outputs_.add(batches_[i].frames, result_, scores);
     data_[i].reset();
     return true;
   }
@@ -225,7 +268,9 @@ class SequenceRun {
   OpenAngiogram& open_;
   const std::vector<Batch>& batches_;
   SequenceOutputs& outputs_;
-  const Context& context_;
+  SequenceTimes& times_;
+  const StageQueues queues_;  // outlives the buffers below
+  const Context context_;
   const size_t pixels_;
   dsa::SequenceWants wants_{};
   dsa::SequenceMask mask_{};
@@ -233,6 +278,7 @@ class SequenceRun {
   const bool has_scores_;
   std::vector<Vec3i> previous_{};
   std::vector<uint16_t> stored_of_{};  ///< by sample; made where frames are averaged
+  dsa::SubtractedFrames result_{};  // what finish() works on; its memory serves all batches
   std::vector<std::unique_ptr<BatchData>> data_;
   int64_t frames_ = 0, done_ = 0;
   size_t written_ = 0;
@@ -241,50 +287,66 @@ class SequenceRun {
 }  // namespace
 
 BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& config,
-                       const Vec3i& size, int64_t frames, const Device& device) {
+                       const Vec3i& size, int64_t frames, const Context& context) {
   const dsa::FrameBytes work = dsa::bytes_per_frame(config, size, outputs_wants(request));
+  const bool is_cuda = context.device.is_cuda();
   const int64_t stored = 2 * pixels_of(size);
-  const int64_t host = work.on_host + (device.is_cuda() ? 0 : work.on_device) + stored;
+  const int64_t uploaded = is_cuda ? 0 : stored, images = is_cuda ? 0 : work.images;
+  cases::MemoryNeed one;  // of one frame; what is on the device counts on the CPU alone
+  one.reading = stored + uploaded;
+  one.computing = stored + work.figures + (is_cuda ? 0 : work.on_device);
+  one.resting = stored + work.figures + std::max(uploaded, images);
+  one.finishing = one.resting + work.images + (request.has_scores ? kScoreBytes * stored : 0);
+  const int64_t all = one.reading + one.computing + one.resting + one.finishing;
   int64_t budget = request.memory_bytes;
   if (budget == 0) {
     budget = std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
   }
+  if (request.memory_bytes > 0 && request.batch_frames == 0 && one.most() > budget) {
+    throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(one.most()) +
+                      " while it is worked on, --memory allows " + bytes_text(budget));
+  }
+  const int64_t most =
+      is_cuda ? kDeviceBatch : std::clamp(context.threads, kDeviceBatch, kMostBatch);
   BatchPlan plan;
-  const int64_t fit = std::max<int64_t>(1, budget / (host + 2 * (work.on_host + stored)));
-  plan.frames = static_cast<int>(std::min({fit, int64_t{kMostBatch}, frames}));
-  if (request.batch_frames > 0) {
-    plan.frames = static_cast<int>(std::min<int64_t>(request.batch_frames, frames));
-  }
-  plan.need.reading = plan.frames * stored;
-  plan.need.computing = plan.frames * host;
-  plan.need.finishing = plan.frames * (work.on_host + stored);
-  plan.need.resting = plan.frames * (work.on_host + stored);
-  plan.bytes = plan.need.computing + (kInFlight - 1) * plan.need.resting;
-  if (request.memory_bytes > 0 && request.batch_frames == 0 && host > request.memory_bytes) {
-    throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(host) +
-                      " while it is worked on, --memory allows " +
-                      bytes_text(request.memory_bytes));
-  }
+  const int64_t wanted = request.batch_frames > 0
+                             ? request.batch_frames
+                             : std::min(most, std::max<int64_t>(1, budget / all));
+  plan.frames = static_cast<int>(std::min(wanted, frames));
+  plan.need.reading = plan.frames * one.reading;
+  plan.need.computing = plan.frames * one.computing;
+  plan.need.finishing = plan.frames * one.finishing;
+  plan.need.resting = plan.frames * one.resting;
+  // A batch is read, one computed, one written, and one waits. Where that is too much, less
+  // overlaps.
+  plan.bytes = plan.frames * all;
+  if (request.batch_frames == 0)
+    plan.bytes = std::max(plan.need.most(), std::min(plan.bytes, budget));
   return plan;
 }
 
 Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& config,
                           const Context& context) {
   cases::give_memory_back(request.memory_bytes);
+  SequenceTimes times;
+  std::optional<cases::Stopwatch> opening(times.open);
   OpenAngiogram open = open_angiogram(request.input, config, context);
   find_region(request.input, open, context);
   const Angiogram& about = open.reader.about();
   const auto frames = static_cast<int64_t>(open.plan.frames().size());
   check_angiography_files_hold(request.files, about.grid, frames);
-  const BatchPlan plan = plan_batches(request, config, about.grid.size, frames, context.device);
+  const BatchPlan plan = plan_batches(request, config, about.grid.size, frames, context);
   context.info(std::to_string(frames) + " of " + std::to_string(about.frames) + " frames of " +
                std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y) + ", " +
                std::to_string(plan.frames) + " at a time; mask: " + open.plan.source);
   const std::vector<Batch> batches = make_batches(open.plan, plan.frames);
   SequenceOutputs outputs(request, config, open, context);
-  SequenceRun(request, config, open, batches, outputs, context).run(plan);
+  opening.reset();
+  SequenceRun(request, config, open, batches, outputs, context, times).run(plan);
   context.progress(1, "done");
-  return outputs.finish();
+  Outputs files = outputs.finish();
+  files.report("stages_ms", to_json(times, context.device));
+  return files;
 }
 
 }  // namespace larch::pipeline

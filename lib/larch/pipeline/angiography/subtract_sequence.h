@@ -26,10 +26,11 @@ struct SequenceRequest {
 };
 
 /// Reads a sequence, registers its mask to every contrast frame and writes what is asked for, in
-/// batches: while one is computed the next is read and the one before written. The files are
-/// filled when this returns and get their names with the Outputs. Results do not depend on the
-/// batches, nor on device and threads. Throws InputError, UsageError, OutputError, MemoryError;
-/// Stopped when the stop flag of `context` is set.
+/// batches: while one is computed the next is read and uploaded, and the one before downloaded,
+/// scored and written. The report says how long each of that took (stages_ms); they overlap. The
+/// files are filled when this returns and get their names with the Outputs. Results do not depend
+/// on the batches, nor on device and threads. Throws InputError, UsageError, OutputError,
+/// MemoryError; Stopped when the stop flag of `context` is set.
 Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& config,
                           const Context& context);
 
@@ -39,9 +40,9 @@ struct BatchPlan {
   cases::MemoryNeed need{};  ///< of one batch
   int64_t bytes = 0;         ///< of all of them
 };
-/// `frame_pixels`, and what is wanted of them, decide. Throws MemoryError if one frame takes more
-/// than `memory_bytes`.
+/// For `frames` frames of a size: the device, and what is wanted of them, decide. Throws
+/// MemoryError if batches of one frame take more than `memory_bytes`.
 BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& config,
-                       const Vec3i& size, int64_t frames, const Device& device);
+                       const Vec3i& size, int64_t frames, const Context& context);
 
 }  // namespace larch::pipeline

@@ -177,7 +177,7 @@ Plan plan_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
   plan.table = {{"voxels", "spacing_mm", "image", "mask"},
                 {size_cell(fill.grid), spacing_cell(fill.grid), request.fill, request.mask}};
   // Both volumes as they are read, as 32 and as 16 bits.
-  plan.memory_bytes = work.on_host + (context.device.is_cuda() ? 0 : work.on_device) +
+  plan.memory_bytes = work.images + work.figures + (context.device.is_cuda() ? 0 : work.on_device) +
                       fill.grid.voxels() * 2 * (4 + 2);
   const auto add = [&](const std::string& path, int64_t bytes) {
     if (path.empty()) return;

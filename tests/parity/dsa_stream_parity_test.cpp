@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <future>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/stream.h"
+#include "larch/dsa/sequence.h"
+#include "tests/parity/cuda_context.h"
+#include "tests/parity/dsa_sequences.h"
+
+// Whole sequences, subtracted on both devices, in one piece and in batches on their way.
+namespace {
+
+using namespace larch;
+using namespace larch::dsa;
+namespace on_both = larch::dsa::test;
+
+SequenceMask mask_of(const on_both::Sequence& s, const DsaConfig& config, const Context& context) {
+  MaskInput input;
+  input.size = s.size;
+  input.stored = {s.mask};
+  input.table = make_sample_table(s.stored, config);
+  input.region = s.region;
+  return make_mask(input, config, context);
+}
+
+constexpr SequenceWants kAll{true, true, true, true};
+
+SubtractedFrames subtracted(const on_both::Sequence& s, const DsaConfig& config,
+                            const Context& context) {
+  std::vector<Vec3i> previous;
+  return subtract_frames(mask_of(s, config, context), s.frames, config, kAll, previous, context);
+}
+
+/// A batch per frame. A second thread uploads one and downloads another while one is computed, in
+/// queues of their own.
+SubtractedFrames streamed(const on_both::Sequence& s, const DsaConfig& config,
+                          const Context& on_device) {
+  const Stream up(on_device.device), work(on_device.device), down(on_device.device);
+  Context context = on_device;
+  context.device = work.device();
+  const SequenceMask mask = mask_of(s, config, context);
+  const size_t pixels = s.mask.size();
+  const auto count = static_cast<size_t>(s.count());
+  std::vector<Buffer<uint16_t>> stored(count);
+  std::vector<SubtractedBatch> batches(count);
+  SubtractedFrames one, all;
+  const auto upload = [&](size_t i) {
+    if (i >= count) return;
+    stored[i] = Buffer<uint16_t>(up.device(), std::span(s.frames).subspan(i * pixels, pixels));
+    wait_for(up.device());
+  };
+  const auto take = [&](size_t i) {
+    download(batches[i], one, down.device());
+    const auto add = [](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    add(all.difference, one.difference);
+    add(all.validity, one.validity);
+    add(all.field_px, one.field_px);
+    add(all.shifted, one.shifted);
+    add(all.uncorrected, one.uncorrected);
+    add(all.vectors, one.vectors);
+    add(all.shift, one.shift);
+  };
+  upload(0);
+  std::vector<Vec3i> previous;
+  for (size_t i = 0; i < count; ++i) {
+    std::future<void> beside = std::async(std::launch::async, [&] {
+      upload(i + 1);
+      if (i > 0) take(i - 1);
+    });
+    batches[i] = subtract_on_device(mask, stored[i], config, kAll, previous, context);
+    wait_for(context.device);
+    stored[i] = {};
+    beside.get();
+  }
+  take(count - 1);
+  return all;
+}
+
+void check_same(const SubtractedFrames& a, const SubtractedFrames& b) {
+  CHECK(a.difference == b.difference);
+  CHECK(a.validity == b.validity);
+  CHECK(a.vectors == b.vectors);
+  CHECK(a.shift == b.shift);
+  CHECK(a.shifted == b.shifted);
+  CHECK(a.uncorrected == b.uncorrected);
+  const auto same = [](const Vec3f& x, const Vec3f& y) { return x == y; };
+  CHECK(
+      std::equal(a.field_px.begin(), a.field_px.end(), b.field_px.begin(), b.field_px.end(), same));
+}
+
+}  // namespace
+
+TEST_CASE("sequences are subtracted alike on both devices, in one piece and as a stream",
+          "[stream::wait_for]") {
+  for (const on_both::Sequence& s : on_both::sequences()) {
+    for (const Init init : {Init::kZero, Init::kPrevious}) {
+      DsaConfig config;
+      config.block = 32;
+      config.init = init;
+      INFO(s.name << ", init " << on_both::name_of(init));
+      const SubtractedFrames expected = subtracted(s, config, on_both::cpu_context());
+      check_same(subtracted(s, config, larch::test::cuda_context()), expected);
+      check_same(streamed(s, config, larch::test::cuda_context()), expected);
+    }
+  }
+}
