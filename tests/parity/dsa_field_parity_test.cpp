@@ -9,6 +9,7 @@
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/warp.h"
 #include "larch/dsa/match/rigid_shift.h"
+#include "larch/dsa/sequence.h"
 #include "larch/dsa/similarity/frame_scores.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/parity/dsa_sequences.h"
@@ -158,6 +159,38 @@ TEST_CASE("volumes are subtracted alike on both devices") {
   const DsaConfig config;
   CHECK(subtracted(volume, grid, {}, config, cpu_context()) ==
         subtracted(volume, grid, {}, config, cuda_context()));
+}
+
+/// All that a sequence becomes in two passes.
+std::vector<uint8_t> corrected(const Sequence& s, const DsaConfig& config, const Context& context) {
+  MaskInput input{s.size, {}, make_sample_table(s.stored, config), s.region, {}};
+  input.stored.push_back(s.mask);
+  std::vector<Vec3i> previous;
+  const SubtractedFrames out = subtract_frames(make_mask(input, config, context), s.frames, config,
+                                               {true, true, true}, previous, context);
+  std::vector<uint8_t> bytes = bytes_of(out.difference);
+  for (const auto& more :
+       {out.validity, bytes_of(out.field_px), bytes_of(out.matches), bytes_of(out.vectors),
+        bytes_of(out.shift), bytes_of(out.shifted), bytes_of(out.uncorrected)}) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  return bytes;
+}
+
+TEST_CASE("whole sequences are the same on both devices: passes, filled blocks, dense fields") {
+  for (const Sequence& s : sequences()) {
+    for (const auto& dense : enum_names(static_cast<DenseField*>(nullptr))) {
+      for (const BorderField border : {BorderField::kClamp, BorderField::kZero}) {
+        DsaConfig config;
+        config.passes = "48/32,32/16";
+        config.range = 5;
+        config.dense_field = dense.value;
+        config.border_field = border;
+        CAPTURE(s.name, dense.name, name_of(border));
+        CHECK(corrected(s, config, cpu_context()) == corrected(s, config, cuda_context()));
+      }
+    }
+  }
 }
 
 TEST_CASE("translations of whole frames are the same on both devices",

@@ -65,6 +65,7 @@ DsaConfig literal_config(DsaConfig config) {
   config.outlier_tolerance = false;
   config.outlier_unreliable = false;
   config.border_field = BorderField::kZero;
+  config.dense_field = DenseField::kBilinear;
   config.smooth_field = 0;
   config.warp = Warp::kLinear;
   return config;

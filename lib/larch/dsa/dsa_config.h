@@ -121,6 +121,16 @@ constexpr auto enum_names(BorderField*) {
                                                {BorderField::kLinear, "linear"}});
 }
 
+/// The dense field between the vectors of blocks.
+enum class DenseField : uint8_t {
+  kBilinear,  ///< US 2008/0037845, 0080
+  kSpline,    ///< cubic B-spline through the vectors
+};
+constexpr auto enum_names(DenseField*) {
+  return std::to_array<EnumName<DenseField>>(
+      {{DenseField::kBilinear, "bilinear"}, {DenseField::kSpline, "bspline"}});
+}
+
 /// How the mask is sampled for the output.
 enum class Warp : uint8_t {
   kCubic,   ///< Catmull-Rom
@@ -179,6 +189,7 @@ struct DsaConfig {
   bool outlier_tolerance = true;
   bool outlier_unreliable = true;
   BorderField border_field = BorderField::kClamp;
+  DenseField dense_field = DenseField::kBilinear;
   double smooth_field = 0;
   int sweeps = 1;
   Warp warp = Warp::kCubic;
@@ -219,6 +230,8 @@ struct DsaConfig {
       Field{"outlier_unreliable", outlier_unreliable,
             "vectors of unreliable blocks are replaced too, and judge no others"},
       Field{"border_field", border_field, "motion beyond the outermost block centres"},
+      Field{"dense_field", dense_field,
+            "motion between block centres: bilinear, or bspline (cubic, through the vectors)"},
       Field{"smooth_field", smooth_field, "Gaussian over the grid of vectors, in blocks; 0: none",
             0, 4},
       Field{"sweeps", sweeps, "flexible pixel shift: rounds over the nodes", 1, 5},

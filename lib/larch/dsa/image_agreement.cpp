@@ -9,6 +9,8 @@
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/field_row.h"
+#include "larch/dsa/field/spline.h"
+#include "larch/dsa/registration.h"
 #include "larch/dsa/sampling/volume_sampling_math.h"
 
 namespace larch::dsa {
@@ -120,9 +122,15 @@ void add_agreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
       placement_of(make_block_grid(size, size, size), BorderField::kClamp, {});
   const Placement shifted =
       placement_of(make_block_grid(size, size, size), BorderField::kClamp, frames.shift);
+  const BlockGrid grid = correction_grid(config, size);
+  const bool is_spline = takes_spline(config);
+  const std::vector<Vec3i> at_pixels =
+      is_spline ? spline_field(grid, frames.vectors, config.border_field, host)
+                : std::vector<Vec3i>{};
   const Placement corrected =
-      placement_of(correction_grid(config, size),
-                   is_rigid ? BorderField::kClamp : config.border_field, frames.vectors);
+      is_spline ? placement_of(pixel_grid(size), BorderField::kClamp, at_pixels)
+                : placement_of(grid, is_rigid ? BorderField::kClamp : config.border_field,
+                               frames.vectors);
   const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
   parallel_for(host.threads, at_zero.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t f = begin; f < end; ++f) {

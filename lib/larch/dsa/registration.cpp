@@ -7,6 +7,7 @@
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
+#include "larch/dsa/field/spline.h"
 #include "larch/dsa/similarity/entropy.h"
 #include "larch/dsa/similarity/rank_math.h"
 
@@ -130,6 +131,29 @@ Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t
   return matches;
 }
 
+/// The dense field of vectors as blocks are matched over it.
+class DenseBase {
+ public:
+  DenseBase(const BlockGrid& grid, const Buffer<Vec3i>& vectors, const DsaConfig& config,
+            const Context& context)
+      : field_{&grid, vectors.data()} {
+    if (!takes_spline(config)) return;
+    pixels_ = pixel_grid(grid.image);
+    at_pixels_ = Buffer<Vec3i>(
+        context.device, spline_field(grid, vectors.to_vector(), config.border_field, context));
+    field_ = {&pixels_, at_pixels_.data()};
+  }
+  DenseBase(const DenseBase&) = delete;
+  DenseBase& operator=(const DenseBase&) = delete;
+
+  const BaseField& field() const { return field_; }
+
+ private:
+  BaseField field_;
+  BlockGrid pixels_{};
+  Buffer<Vec3i> at_pixels_{};
+};
+
 /// A later pass: on top of the field of the pass before.
 Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base,
                                     const Buffer<int32_t>& bin_shift, const Context& context) {
@@ -191,7 +215,8 @@ void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
       field_vectors(matches, pass.grid, pass.frames.at_zero.count, pass.config, context);
   DsaConfig rigid = pass.config;
   rigid.border_field = BorderField::kClamp;  // the shift is that of the whole frame
-  const auto by_field = scores_at(pass, {&pass.grid, vectors.data()}, bin_shift, context);
+  const DenseBase dense(pass.grid, vectors, pass.config, context);
+  const auto by_field = scores_at(pass, dense.field(), bin_shift, context);
   const auto by_shift = scores_at({pass.grid, pass.mask, pass.frames, rigid},
                                   {&whole, shifts.data()}, bin_shift, context);
   std::vector<uint64_t> terms;
@@ -275,6 +300,10 @@ void move_nodes(const SequenceMask& mask, const ComparedFrames& frames, const Bl
 
 }  // namespace
 
+bool takes_spline(const DsaConfig& config) {
+  return config.method == Method::kBlock && config.dense_field == DenseField::kSpline;
+}
+
 bool confirms_filled(const DsaConfig& config) {
   return config.outlier_tolerance &&
          (config.subpixel == SubPixel::kGain || config.subpixel == SubPixel::kParabola);
@@ -297,7 +326,8 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
     Buffer<BlockMatch> matches =
         out.vectors.empty()
             ? match_from_whole_pixels(input, bin_shift, out, context)
-            : match_over_field(input, {&base_grid, out.vectors.data()}, bin_shift, context);
+            : match_over_field(input, DenseBase(base_grid, out.vectors, config, context).field(),
+                               bin_shift, context);
     replace_inconsistent(matches, grid, frames.at_zero.count, config, context);
     confirm_replaced(input, bin_shift, matches, context);
     out.vectors = field_vectors(matches, grid, frames.at_zero.count, config, context);

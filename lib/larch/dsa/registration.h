@@ -40,6 +40,9 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
 /// Whether filled blocks of pictures are compared with the rigid shift.
 bool confirms_filled(const DsaConfig& config);
 
+/// Whether the dense field is a spline. Rigid shifts have one vector for all pixels.
+bool takes_spline(const DsaConfig& config);
+
 /// The grid of a pass over an image.
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size);
 

@@ -6,6 +6,7 @@
 
 #include "larch/core/error.h"
 #include "larch/dsa/field/flexible_shift.h"
+#include "larch/dsa/field/spline.h"
 #include "larch/dsa/match/rigid_shift.h"
 #include "larch/dsa/registration.h"
 
@@ -111,6 +112,23 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
   }
 }
 
+/// The vectors that frames are corrected by, on the device: of the blocks of `grid`, or those of a
+/// spline at every pixel, whose grid `grid` becomes then.
+Buffer<Vec3i> dense_vectors(BlockGrid& grid, const DsaConfig& config, SubtractedFrames& out,
+                            const Context& context) {
+  if (!takes_spline(config)) return Buffer<Vec3i>(context.device, out.vectors);
+  const std::vector<Vec3i> at_pixels =
+      spline_field(grid, out.vectors, config.border_field, context);
+  const Vec3i size = grid.image;
+  const auto pixels = static_cast<size_t>(pixels_of(size));
+  for (size_t f = 0; f < out.figures.size(); ++f) {
+    out.figures[f].field.least_jacobian =
+        least_jacobian_of_pixels(size, std::span(at_pixels).subspan(f * pixels, pixels));
+  }
+  grid = pixel_grid(size);
+  return Buffer<Vec3i>(context.device, at_pixels);
+}
+
 /// Frames that do not depend on each other. The figures go to `out`, which is empty.
 SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                 const DsaConfig& config, const SequenceWants& wants,
@@ -124,15 +142,15 @@ SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>
 
   DsaConfig warp = config;
   if (!finds_blocks(config)) warp.border_field = BorderField::kClamp;
-  const BlockGrid grid = correction_grid(config, mask.size);
-  const Buffer<Vec3i> vectors(context.device, out.vectors);
+  BlockGrid grid = correction_grid(config, mask.size);
+  add_field_shapes(grid, warp.border_field, out);
+  const Buffer<Vec3i> vectors = dense_vectors(grid, config, out, context);
   Subtracted result = subtract(images_of(mask, batch), grid, vectors.data(), mask.table, warp,
                                {true, wants.field}, context);
   SubtractedImages images{
       std::move(result.difference), std::move(result.validity), std::move(result.field_px), {}, {}};
   const auto figures = result.figures.to_vector();
   for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
-  add_field_shapes(grid, warp.border_field, out);
   const auto same = [&] {
     return copy_of(images.difference.data(), images.difference.size(), context.device);
   };
@@ -222,6 +240,11 @@ SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16
   if (mask.size.z > 1 && is_for_pictures) {
     throw UsageError("methods shift and flex are for pictures; use block or none for volumes");
   }
+  if (config.method == Method::kFlex && config.dense_field == DenseField::kSpline) {
+    throw UsageError(
+        "flexible pixel shift moves nodes of a bilinear field; use --method block with "
+        "--dense_field bspline");
+  }
   SubtractedBatch batch;
   if (config.init != Init::kPrevious || !finds_blocks(config)) {
     batch.images.push_back(subtract_batch(mask, stored, config, wants, {}, batch.frames, context));
@@ -282,6 +305,8 @@ FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const Seq
   const int64_t others = (wants.shifted ? 2 : 0) + (wants.uncorrected ? 2 : 0);
   FrameBytes bytes;
   bytes.figures = blocks * static_cast<int64_t>(2 * sizeof(BlockMatch));
+  // A spline at every pixel, for the subtraction and for the scores.
+  if (takes_spline(config)) bytes.figures += pixels * static_cast<int64_t>(2 * sizeof(Vec3i));
   bytes.images = pixels * (2 + 1 + field + others);
   // Stored pixels, samples, values, filtered samples and their passes, differences in Q2; matches.
   bytes.on_device = pixels * (2 + 2 + 2 + 4 + 4 + 2) + bytes.images + bytes.figures;

@@ -13,12 +13,14 @@
 #include "larch/dsa/field/consistency_math.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/field_row.h"
+#include "larch/dsa/field/spline.h"
 #include "tests/unit/dsa/dsa_fixtures.h"
 
 namespace {
 
 using namespace larch;
 using namespace larch::dsa;
+using fixtures::q16;
 using fixtures::vector_of;
 
 BlockGrid grid_of(const Vec3i& blocks, int32_t side = 64) {
@@ -153,6 +155,69 @@ TEST_CASE("vectors of one grid at the centres of another") {
   CHECK(at[17].x == to.twice_centre(17).x * 64 + 32 * 64 - 32 * 64);
   CHECK(at[16].x == from.twice_centre(0).x * 64);  // clamped
   CHECK_THROWS_AS(vectors_at(to, from, std::vector<Vec3i>(3), BorderField::kClamp), UsageError);
+}
+
+TEST_CASE("a spline goes through the vectors of blocks, and bends without kinks") {
+  const BlockGrid grid = grid_of({9, 7, 1}, 51);  // centres are pixels
+  const int32_t width = grid.image.x;
+  std::vector<Vec3i> vectors;
+  for (int32_t b = 0; b < grid.blocks(); ++b) {
+    const auto draw = [&](uint64_t k) {
+      return 20 * hash_unit(4, k, static_cast<uint64_t>(b)) - 10;
+    };
+    vectors.push_back(vector_of(draw(0), draw(1)));
+  }
+  for (const BorderField border : {BorderField::kClamp, BorderField::kZero, BorderField::kLinear}) {
+    const auto field = spline_field(grid, vectors, border, fixtures::context_of(2));
+    REQUIRE(field.size() == static_cast<size_t>(width * grid.image.y));
+    CHECK(field == spline_field(grid, vectors, border, fixtures::context_of(1)));
+    for (int32_t b = 0; b < grid.blocks(); ++b) {
+      const Vec3i c = grid.twice_centre(b);
+      const Vec3i d =
+          field[static_cast<size_t>(c.y / 2 * width + c.x / 2)] - vectors[static_cast<size_t>(b)];
+      CHECK(std::max({std::abs(d.x), std::abs(d.y), std::abs(d.z)}) <= 2);
+    }
+    // Third differences: with the bilinear field a kink is one of second differences.
+    const Vec3i* row = field.data() + int64_t{140} * width;
+    const double bend = 10 * 65536.0 * 12 / (51.0 * 51 * 51);
+    for (int32_t x = 2; x + 1 < width; ++x) {
+      const int32_t third = row[x + 1].x - 3 * row[x].x + 3 * row[x - 1].x - row[x - 2].x;
+      CHECK(std::abs(third) < 12 * bend + 8);
+    }
+  }
+}
+
+TEST_CASE("a spline keeps uniform motion and slopes, and ends as the border says") {
+  const BlockGrid grid = make_block_grid({200, 150, 1}, {64, 64, 1}, {16, 20, 1});
+  const Context context;
+  const auto at = [&](const std::vector<Vec3i>& field, int32_t x, int32_t y) {
+    return field[static_cast<size_t>(y * 200 + x)];
+  };
+  const std::vector<Vec3i> uniform(2 * static_cast<size_t>(grid.blocks()), vector_of(3, -4));
+  for (const BorderField border : {BorderField::kClamp, BorderField::kLinear}) {
+    for (const Vec3i& v : spline_field(grid, uniform, border, context))
+      CHECK(v == vector_of(3, -4));
+  }
+  const auto zero = spline_field(grid, uniform, BorderField::kZero, context);
+  CHECK(std::abs(at(zero, 0, 0).x) < q16(0.2));
+  CHECK(std::abs(at(zero, 100, 75).x - q16(3)) < q16(0.1));  // the fall at the edge swings out
+  std::vector<Vec3i> slopes;
+  for (int32_t b = 0; b < grid.blocks(); ++b)
+    slopes.push_back({grid.twice_centre(b).x * 640, 0, 0});
+  const auto linear = spline_field(grid, slopes, BorderField::kLinear, context);
+  for (int32_t x = 60; x < 140; ++x) CHECK(std::abs(at(linear, x, 75).x - x * 1280) < 700);
+  CHECK(least_jacobian_of_pixels(grid.image, linear) == Approx(1).margin(0.03));
+  const BlockGrid one = make_block_grid({40, 30, 1}, {64, 64, 1}, {64, 64, 1});
+  for (const Vec3i& v :
+       spline_field(one, std::vector<Vec3i>{vector_of(1, 2)}, BorderField::kClamp, context)) {
+    CHECK(v == vector_of(1, 2));
+  }
+  CHECK_THROWS_AS(spline_field(grid, std::vector<Vec3i>(3), BorderField::kClamp, context),
+                  UsageError);
+  const BlockGrid volume = grid_of({3, 3, 3}, 16);
+  const std::vector<Vec3i> moving(27, vector_of(1, -2, 3));
+  for (const Vec3i& v : spline_field(volume, moving, BorderField::kClamp, context))
+    CHECK(v == vector_of(1, -2, 3));
 }
 
 TEST_CASE("the shape of a field: folds, longest vector") {

@@ -170,6 +170,42 @@ TEST_CASE("smooth motion needs passes with smaller blocks") {
   CHECK(static_cast<int32_t>(out.matches.size()) == last_grid(config, sequence.size).blocks());
 }
 
+TEST_CASE("the spline between blocks follows smooth motion, in every pass and figure") {
+  phantom::AngiogramConfig generated;
+  generated.size = {256, 256};
+  generated.course = phantom::Course::kConstant;
+  generated.amplitude_px = 4;
+  generated.wavelength_px = 300;
+  generated.vessels = 0;
+  const Sequence sequence = sequence_of(generated, 2);
+  const SequenceWants wants{true, true, true};
+  for (const char* passes : {"", "64/64,64/32"}) {
+    DsaConfig config;
+    config.passes = passes;
+    const SubtractedFrames bilinear = sequence.subtracted(config, wants, 2);
+    config.dense_field = DenseField::kSpline;
+    const SubtractedFrames spline = sequence.subtracted(config, wants, 2);
+    INFO("bilinear " << mean_error(sequence, bilinear) << " spline "
+                     << mean_error(sequence, spline));
+    CHECK(mean_error(sequence, spline) < mean_error(sequence, bilinear));
+    CHECK(spline.vectors.size() == bilinear.vectors.size());
+    CHECK(spline.difference != bilinear.difference);
+    CHECK(spline.figures[1].field.least_jacobian > 0.8);
+    CHECK(spline.figures[1].field.least_jacobian < 1);
+    CHECK(same_results(spline, sequence.subtracted(config, wants, 1)));
+  }
+  DsaConfig config;
+  config.dense_field = DenseField::kSpline;
+  config.method = Method::kFlex;
+  CHECK_THROWS_AS(sequence.subtracted(config), UsageError);
+  config.method = Method::kShift;
+  const SubtractedFrames shifted = sequence.subtracted(config, wants);
+  CHECK(shifted.difference == shifted.shifted);
+  const int64_t spline_bytes =
+      bytes_per_frame({.dense_field = DenseField::kSpline}, {64, 64, 1}, {}).on_device;
+  CHECK(spline_bytes >= bytes_per_frame({}, {64, 64, 1}, {}).on_device + 64 * 64 * 12);
+}
+
 TEST_CASE(
     "motion that is known before lies in the middle of the window, and is all without a search") {
   const Sequence sequence = moving_sequence(1);
