@@ -16,7 +16,7 @@ struct Options {
   cases::OneImage image;
   InputImage mask_volume;
   OutputImage output, field, validity;
-  OutputFile grid, animation;
+  OutputFile grid, animation, native;
   OutputPicture preview;
   cases::ManyImages<AngiographyProduct> many{
       .folder_help = "with --list: folder for <id>.dcm ... and status.tsv",
@@ -42,7 +42,9 @@ struct Options {
       Field{"validity", validity, "by pixel: 0 valid, 1 beyond the mask, 2 saturated, 3 outside"},
       Field{"grid", grid, "CSV with a line per frame and block"},
       Field{"preview", preview, "picture before and after correction (.png)"},
-      Field{"animation", animation, "the sequence before, shifted and corrected (.gif)"});
+      Field{"animation", animation, "the sequence before, shifted and corrected (.gif)"},
+      Field{"native", native,
+            "all frames as they are, with masks and shifts for viewers that subtract (.dcm)"});
     many.fields(f);
     input.fields(f);
     f(Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
@@ -66,7 +68,7 @@ struct Options {
   bool by_case() const { return static_cast<bool>(many); }
   dsa::DsaConfig settings() const { return literal ? dsa::literal_config(config) : config; }
   pipeline::AngiographyFiles files() const {
-    return {output, field, validity, grid, preview, animation};
+    return {output, field, validity, grid, preview, animation, native};
   }
   void check() const {
     many.check(image);
@@ -81,8 +83,8 @@ struct Options {
     if (!many) return pipeline::check_angiography_files(files(), static_cast<bool>(mask_volume));
     if (!files().are_none() || roi || mask_volume) {
       throw UsageError(
-          "--output, --field, --validity, --grid, --preview, --animation, --roi and --mask-volume "
-          "are for one sequence; with --list give --output-dir and --write");
+          "--output, --field, --validity, --grid, --preview, --animation, --native, --roi and "
+          "--mask-volume are for one sequence; with --list give --output-dir and --write");
     }
     pipeline::check_angiography_files(
         pipeline::angiography_files_of_case("", "case", many.write, many.image_ending()), false);

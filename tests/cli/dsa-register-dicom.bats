@@ -95,3 +95,69 @@ got = numpy.frombuffer(open('mean.mha', 'rb').read()[-2 * 64 * 64 * 2:], '<i2').
 # The mean is a stored value again: half a step of the smallest, 400, at most.
 assert abs(got - wanted).max() < 1000 * 0.5 / 400 + 1, abs(got - wanted).max()"
 }
+
+@test "--native: the frames as they are, and shifts that take the motion out in a viewer's way" {
+  needs_pydicom
+  # Frame 2 is the mask moved 3 pixels to the right and 2 up, frame 3 the mask, frame 4 is moved to the left.
+  cine moved.dcm "
+r = numpy.random.default_rng(2)
+y, x = numpy.mgrid[:64, :64]
+body = 2000 + 150 * sum(numpy.sin(x * a + y * b + c) for a, b, c in r.uniform(-0.5, 0.5, (12, 3)))
+p = numpy.stack([numpy.roll(body, move, (0, 1)) for move in ((0, 0), (-2, 3), (0, 0), (0, -4))]) + r.normal(0, 5, (4, 64, 64))
+p = p.clip(1, 4094)
+d.PatientName, d.WindowCenter, d.WindowWidth = 'Moved', 2000, 1000"
+  expect 0 "$BIN/dsa-register" -i moved.dcm --native native.dcm --scores=false --report r.json
+  python "
+import numpy, pydicom
+source, d = pydicom.dcmread('moved.dcm'), pydicom.dcmread('native.dcm')
+assert (d.pixel_array == source.pixel_array).all() and d.BitsStored == 12 and d.PatientName == 'Moved'
+assert d.PixelIntensityRelationship == 'LIN' and d.RecommendedViewingMode == 'SUB' and 'RescaleSlope' not in d
+assert d.SOPInstanceUID != source.SOPInstanceUID and d.SourceImageSequence[0].ReferencedSOPInstanceUID == '1.2.3'
+items = d.MaskSubtractionSequence
+assert [list(i.ApplicableFrameRange) for i in items] == [[2, 2], [3, 3], [4, 4]]
+assert all(i.MaskOperation == 'AVG_SUB' and i.MaskFrameNumbers == 1 for i in items)
+# PS3.3, C.7.6.10.1.2: a positive row moves the mask down, a positive column to the left.
+for item, (down, left) in zip(items, ((-2, -3), (0, 0), (0, 4))):
+    row, column = item.get('MaskSubPixelShift', (0, 0))
+    assert abs(row - down) < 0.2 and abs(column - left) < 0.2, (row, column, down, left)
+frames = load('r.json')['frames']
+assert abs(frames[0]['shift_px'][0] + 3) < 0.2 and abs(frames[0]['shift_px'][1] - 2) < 0.2, frames[0]"
+  if command -v dciodvfy >/dev/null; then
+    dciodvfy native.dcm 2>&1 | tee valid.txt
+    lacks valid.txt "Error"
+  fi
+  # And back: what is written is read as the start of the search, and taken out without one.
+  expect 0 "$BIN/dsa-register" -i native.dcm -o start.mha --method none --field start.field.mha
+  python "
+import numpy
+field = numpy.frombuffer(open('start.field.mha', 'rb').read()[-3 * 64 * 64 * 8:], '<f4').reshape(3, 64, 64, 2)
+assert abs(field[0, 32, 32] - (-3, 2)).max() < 0.2 and abs(field[2, 32, 32] - (4, 0)).max() < 0.2, field[:, 32, 32]"
+}
+
+@test "--native keeps sign, photometric interpretation and rescaling, and refuses a curved Modality LUT" {
+  needs_pydicom
+  cine odd.dcm "
+p = (root.astype(int) - 40).astype('<i2').view('<u2')
+d.PixelRepresentation, d.PhotometricInterpretation = 1, 'MONOCHROME1'
+d.RescaleIntercept, d.RescaleSlope = 10, 2.5"
+  expect 0 "$BIN/dsa-register" -i odd.dcm --native native.dcm --method none
+  python "
+import numpy, pydicom
+source, d = pydicom.dcmread('odd.dcm'), pydicom.dcmread('native.dcm')
+value = lambda x: x.pixel_array * float(x.RescaleSlope) + float(x.RescaleIntercept)
+assert numpy.allclose(value(source), value(d)) and d.PhotometricInterpretation == 'MONOCHROME1'"
+  cine curved.dcm "
+lut = item(ModalityLUTType='US')
+lut.add_new(0x00283002, 'US', [64, 0, 16])
+lut.add_new(0x00283006, 'US', [i * i for i in range(64)])
+p, d.BitsStored, d.HighBit = root, 8, 7
+d.ModalityLUTSequence = Sequence([lut])"
+  expect 3 "$BIN/dsa-register" -i curved.dcm -o out.mha --native curved-native.dcm
+  has err.txt "which --native cannot keep"
+  absent out.mha curved-native.dcm
+  expect 2 "$BIN/dsa-register" -i odd.dcm --native native.mha
+  has err.txt ".dcm"
+  printf 'id\timage\na\todd.dcm\n' > cases.tsv
+  expect 0 "$BIN/dsa-register" --list cases.tsv --output-dir out --write native --method none
+  cmp out/a.native.dcm native.dcm
+}

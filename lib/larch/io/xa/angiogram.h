@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,5 +112,15 @@ struct Angiogram {
   std::string other_plane_class_uid{}, other_plane_instance_uid{};
   std::vector<CopiedElement> copied{};  ///< patient, study, acquisition, calibration
 };
+
+/// Value = slope * pixel + intercept, of the reader's pixels.
+struct PixelRescaling {
+  double slope = 1, intercept = 0;
+
+  friend bool operator==(const PixelRescaling&, const PixelRescaling&) = default;
+};
+/// What Modality LUT or rescaling come to, or the sign alone (`least_stored`); nothing for a
+/// Modality LUT that is no straight line.
+std::optional<PixelRescaling> rescaling_of(const Angiogram& about);
 
 }  // namespace larch

@@ -194,7 +194,7 @@ void put_picture(DicomPut& put, const Grid& grid, int64_t frames, const XaHeader
                  int zero) {
   constexpr const char* kIntensity[] = {"DISP", "LIN", "LOG", "DISP"};
   put.number(0x0028, 0x0002, 1);  // SamplesPerPixel
-  put.text(0x0028, 0x0004, VR::CS, "MONOCHROME2");
+  put.text(0x0028, 0x0004, VR::CS, header.is_monochrome1 ? "MONOCHROME1" : "MONOCHROME2");
   put.text(0x0028, 0x0008, VR::IS, std::to_string(frames));
   put.number(0x0028, 0x0010, static_cast<uint16_t>(grid.size.y));
   put.number(0x0028, 0x0011, static_cast<uint16_t>(grid.size.x));
@@ -209,9 +209,11 @@ void put_picture(DicomPut& put, const Grid& grid, int64_t frames, const XaHeader
   put.text(0x0028, 0x1050, VR::DS, std::string(kWindowBytes, ' '));
   put.text(0x0028, 0x1051, VR::DS, std::string(kWindowBytes, ' '));
   // Of logarithms the standard wants a rescaling; of differences it tells the 0.
-  if (zero != 0 || header.intensity == PixelIntensity::kLog) {
-    put.text(0x0028, 0x1052, VR::DS, std::to_string(-zero));
-    put.text(0x0028, 0x1053, VR::DS, "1");
+  const PixelRescaling rescaling =
+      header.rescaling.value_or(PixelRescaling{1, static_cast<double>(-zero)});
+  if (rescaling != PixelRescaling{} || header.intensity == PixelIntensity::kLog) {
+    put.text(0x0028, 0x1052, VR::DS, decimal(rescaling.intercept));
+    put.text(0x0028, 0x1053, VR::DS, decimal(rescaling.slope));
     put.text(0x0028, 0x1054, VR::LO, "US");  // of no unit
   }
   put.text(0x0028, 0x2110, VR::CS, header.is_lossy ? "01" : "00");

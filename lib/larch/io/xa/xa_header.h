@@ -19,6 +19,8 @@ struct XaWindow {
 struct XaHeader {
   bool is_derived = false;  ///< DERIVED\SECONDARY, otherwise ORIGINAL\PRIMARY
   int bits = 16;            ///< stored, of 16
+  bool is_monochrome1 = false;
+  std::optional<PixelRescaling> rescaling{};  ///< empty: the writer's own, which knows differences
   PixelIntensity intensity = PixelIntensity::kLinear;
   int intensity_sign = 0;  ///< PixelIntensityRelationshipSign; 0: not written
   std::string series_description{}, derivation{};

@@ -11,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/dsa/sequence.h"
 #include "larch/files/file.h"
+#include "larch/pipeline/angiography/native_output.h"
 #include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {
@@ -40,6 +41,7 @@ SequenceLook look_at(const SequenceRequest& request, const dsa::DsaConfig& confi
   look.subtracted = static_cast<int64_t>(open.plan.frames().size());
   look.mask = is_auto ? "auto" : open.plan.source;
   check_angiography_files_hold(request.files, about.grid, look.subtracted);
+  check_native(about, request.files.native);
   look.batches = plan_batches(request, config, about.grid.size, look.subtracted, context);
   return look;
 }
@@ -52,6 +54,9 @@ void add_to_plan(const SequenceRequest& request, const SequenceLook& look, Plan&
   add(request.files.difference, kDifference);
   add(request.files.field, kField);
   add(request.files.validity, kValidity);
+  if (!request.files.native.empty()) {
+    plan.files.push_back({request.files.native, 2 * look.grid.voxels() * look.frames, false});
+  }
   plan.memory_bytes = std::max(plan.memory_bytes, look.batches.bytes);
 }
 

@@ -37,7 +37,8 @@ inline constexpr const char* kAngiographyDescription =
     "three "
     "take most of the time of quick searches; --scores=false leaves them out). With "
     "--list each sequence is a case: <id>.dcm (difference), <id>.field.mha, <id>.validity.mha, "
-    "<id>.csv (grid), <id>.png (preview) and <id>.gif (animation), as --write says, and status.tsv "
+    "<id>.csv (grid), <id>.png (preview), <id>.gif (animation) and <id>.native.dcm (native), as "
+    "--write says, and status.tsv "
     "with a row for each; a case that fails does not stop the others.";
 
 }  // namespace larch::pipeline

@@ -26,7 +26,7 @@ CaseFiles AngiographyFiles::names() const {
   for (const CaseOutput& output :
        {CaseOutput{difference, "output"}, CaseOutput{field, "field"},
         CaseOutput{validity, "validity"}, CaseOutput{grid, "grid"}, CaseOutput{preview, "preview"},
-        CaseOutput{animation, "animation"}}) {
+        CaseOutput{animation, "animation"}, CaseOutput{native, "native"}}) {
     if (!output.path.empty()) names.outputs.push_back(output);
   }
   return names;
@@ -42,19 +42,22 @@ Grid field_grid(const Grid& grid, FieldUnits units) {
 void check_angiography_files(const AngiographyFiles& files, bool is_volume) {
   if (files.are_none()) {
     throw UsageError(
-        "nothing to write: give --output, --field, --validity, --grid, --preview or --animation");
+        "nothing to write: give --output, --field, --validity, --grid, --preview, --animation or "
+        "--native");
   }
   Grid smallest;
   smallest.size = {1, 1, 1};
   require_ending(files.grid, "--grid", ".csv");
   require_ending(files.preview, "--preview", ".png");
   require_ending(files.animation, "--animation", ".gif");
+  require_ending(files.native, "--native", ".dcm");
   if (!files.validity.empty() && file_extension(files.validity) == ".dcm") {
     throw UsageError("cannot write '" + files.validity +
                      "': --validity writes labels: .mha .nrrd .nii.gz");
   }
   if (!is_volume) return check_angiography_files_hold(files, smallest, 1);
   if (!files.animation.empty()) throw UsageError("--animation is for sequences, not for volumes");
+  if (!files.native.empty()) throw UsageError("--native is for sequences, not for volumes");
   for (const std::string& path : {files.difference, files.validity}) {
     if (!path.empty()) require_image_extension(path);
   }
@@ -77,8 +80,9 @@ AngiographyFiles angiography_files_of_case(const std::string& folder, const std:
     return has ? stem + end : std::string();
   };
   using enum AngiographyProduct;
-  return {name(kDifference, ending), name(kField, ".field.mha"), name(kValidity, ".validity.mha"),
-          name(kGrid, ".csv"),       name(kPreview, ".png"),     name(kAnimation, ".gif")};
+  return {name(kDifference, ending),   name(kField, ".field.mha"), name(kValidity, ".validity.mha"),
+          name(kGrid, ".csv"),         name(kPreview, ".png"),     name(kAnimation, ".gif"),
+          name(kNative, ".native.dcm")};
 }
 
 }  // namespace larch::pipeline

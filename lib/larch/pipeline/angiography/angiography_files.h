@@ -14,7 +14,7 @@ namespace larch::pipeline {
 
 /// Names of the files of one subtraction; empty: not wanted.
 struct AngiographyFiles {
-  std::string difference, field, validity, grid, preview, animation;
+  std::string difference, field, validity, grid, preview, animation, native;
 
   bool are_none() const { return names().outputs.empty(); }
   /// All of them with the flags that name them as roles.
@@ -41,7 +41,15 @@ void check_angiography_files(const AngiographyFiles& files, bool is_volume);
 void check_angiography_files_hold(const AngiographyFiles& files, const Grid& grid, int64_t frames);
 
 /// What a list can write for each sequence.
-enum class AngiographyProduct { kDifference, kField, kValidity, kGrid, kPreview, kAnimation };
+enum class AngiographyProduct {
+  kDifference,
+  kField,
+  kValidity,
+  kGrid,
+  kPreview,
+  kAnimation,
+  kNative
+};
 constexpr auto enum_names(AngiographyProduct*) {
   return std::to_array<EnumName<AngiographyProduct>>(
       {{AngiographyProduct::kDifference, "difference"},
@@ -49,11 +57,13 @@ constexpr auto enum_names(AngiographyProduct*) {
        {AngiographyProduct::kValidity, "validity"},
        {AngiographyProduct::kGrid, "grid"},
        {AngiographyProduct::kPreview, "preview"},
-       {AngiographyProduct::kAnimation, "animation"}});
+       {AngiographyProduct::kAnimation, "animation"},
+       {AngiographyProduct::kNative, "native"}});
 }
 
 /// The files of case `id` in `folder`: <id>.dcm (or another ending) for the difference,
-/// <id>.field.mha, <id>.validity.mha, <id>.csv (grid), <id>.png (preview) and <id>.gif (animation).
+/// <id>.field.mha, <id>.validity.mha, <id>.csv (grid), <id>.png (preview), <id>.gif (animation) and
+/// <id>.native.dcm.
 AngiographyFiles angiography_files_of_case(const std::string& folder, const std::string& id,
                                            const std::vector<AngiographyProduct>& products,
                                            const std::string& ending);

@@ -46,24 +46,13 @@ bool takes_modality(const Angiogram& about, const dsa::DsaConfig& config) {
   return !about.modality.empty() && !is_log;
 }
 
-/// The step of a Modality LUT that is no more than a rescaling; otherwise 1. Differences in such
-/// steps are as fine as the stored values, whatever the unit is.
-double step_of(const std::vector<float>& modality) {
-  const double first = modality.front();
-  const double step = (modality.back() - first) / static_cast<double>(modality.size() - 1);
-  const double tolerance = 1e-3 * std::abs(step);
-  for (size_t i = 0; i < modality.size(); ++i) {
-    const double straight = first + static_cast<double>(i) * step;
-    if (!(std::abs(modality[i] - straight) <= tolerance + 1e-6 * std::abs(straight))) return 1;
-  }
-  return step == 0 ? 1 : std::abs(step);
-}
-
 /// The reader's pixels begin at 0 whatever the sign of the file's.
 dsa::SampleTable table_of(const Angiogram& about, dsa::DsaConfig config, const Context& context) {
   dsa::StoredValues stored = stored_values(about);
   if (takes_modality(about, config)) {
-    const double step = step_of(about.modality);
+    // In steps of stored values differences are as fine as these, whatever the unit is.
+    const auto rescaling = rescaling_of(about);
+    const double step = rescaling ? std::abs(rescaling->slope) : 1;
     config.dark /= step;
     for (const float value : about.modality) stored.values.push_back(value / step);
   } else {

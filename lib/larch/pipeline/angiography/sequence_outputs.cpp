@@ -70,7 +70,7 @@ dsa::SequenceWants outputs_wants(const SequenceRequest& request) {
   return {.field = !files.field.empty(),
           .shifted = compares,
           .uncorrected = compares,
-          .shift = compares};
+          .shift = compares || !files.native.empty()};
 }
 
 SequenceOutputs::SequenceOutputs(const SequenceRequest& request, const dsa::DsaConfig& config,
@@ -152,7 +152,7 @@ void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrame
   }
   record.scores = scores;
   record.has_scores = request_.has_scores;
-  record.has_shift = !shifted.empty();
+  record.has_shift = !shifted.empty() || !request_.files.native.empty();
   records_.push_back(record);
 }
 

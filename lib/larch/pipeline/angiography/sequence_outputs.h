@@ -37,6 +37,8 @@ class SequenceOutputs {
            const std::vector<dsa::FrameScores>& scores);
   /// Ends the files; warns of what the user should know. Throws OutputError.
   Outputs finish();
+  /// Those of the frames that were added.
+  const std::vector<FrameRecord>& records() const { return records_; }
 
  private:
   struct File {

@@ -17,7 +17,9 @@
 #include "larch/core/stream.h"
 #include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
+#include "larch/pipeline/angiography/angiography_identity.h"
 #include "larch/pipeline/angiography/frame_mean.h"
+#include "larch/pipeline/angiography/native_output.h"
 #include "larch/pipeline/angiography/sequence_outputs.h"
 #include "larch/pipeline/angiography/sequence_times.h"
 
@@ -335,17 +337,23 @@ Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& 
   const Angiogram& about = open.reader.about();
   const auto frames = static_cast<int64_t>(open.plan.frames().size());
   check_angiography_files_hold(request.files, about.grid, frames);
+  check_native(about, request.files.native);
   const BatchPlan plan = plan_batches(request, config, about.grid.size, frames, context);
   context.info(std::to_string(frames) + " of " + std::to_string(about.frames) + " frames of " +
                std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y) + ", " +
                std::to_string(plan.frames) + " at a time; mask: " + open.plan.source);
   const std::vector<Batch> batches = make_batches(open.plan, plan.frames);
   SequenceOutputs outputs(request, config, open, context);
+  const GrowingOutput native(request.files.native, context);
   opening.reset();
   SequenceRun(request, config, open, batches, outputs, context, times).run(plan);
+  native.fill([&] {
+    write_native(native.temporary(), outputs.records(),
+                 angiography_identity(request.input.path, config, open), open, context);
+  });
   context.progress(1, "done");
   Outputs files = outputs.finish();
-  files.report("stages_ms", to_json(times, context.device));
+  files.add(native, "native").report("stages_ms", to_json(times, context.device));
   return files;
 }
 
