@@ -266,10 +266,10 @@ std::vector<BlockMatch> nodes_of_blocks(const BlockGrid& nodes, const BlockGrid&
   return out;
 }
 
-/// Flexible pixel shift from the result of block matching. On the processor's cores, whatever the
-/// device.
-void move_nodes(const SequenceMask& mask, const ComparedFrames& frames, const BlockGrid& blocks,
-                const DsaConfig& config, Registered& out, const Context& context) {
+/// Flexible pixel shift from the result of block matching, with `blocks`.
+void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registered& out,
+                const Context& context) {
+  const auto& [blocks, mask, frames, config] = pass;
   const int64_t count = frames.at_zero.count;
   const BlockGrid nodes = last_grid(config, mask.size);
   const auto found = out.vectors.to_vector();
@@ -281,18 +281,18 @@ void move_nodes(const SequenceMask& mask, const ComparedFrames& frames, const Bl
     vectors.insert(vectors.end(), start.begin(), start.end());
   }
   out.matches = nodes_of_blocks(nodes, blocks, out.matches, count);
-  const auto samples = mask.samples.to_vector(), contrast = frames.at_zero.values.to_vector();
+  Buffer<Vec3i> moved(context.device, std::span<const Vec3i>(vectors));
+  Buffer<BlockMatch> matches(context.device, std::span<const BlockMatch>(out.matches));
   FlexibleJob job;
   job.config = &config;
   job.nodes = &nodes;
-  job.mask = samples.data();
-  job.contrast = contrast.data();
+  job.mask = mask.samples.data();
+  job.contrast = frames.at_zero.values.data();
   job.frames = count;
-  job.bin_shift = out.bin_shifts.data();
-  job.vectors = vectors.data();
-  job.matches = out.matches.data();
+  job.bin_shift = bin_shift.data();
+  job.vectors = moved.data();
+  job.matches = matches.data();
   flexible_shift(job, context);
-  Buffer<BlockMatch> matches(context.device, out.matches);
   replace_inconsistent(matches, nodes, count, config, context);
   out.vectors = field_vectors(matches, nodes, count, config, context);
   out.matches = matches.to_vector();
@@ -334,7 +334,9 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
     out.matches = matches.to_vector();
     base_grid = grid;
   }
-  if (config.method == Method::kFlex) move_nodes(mask, frames, base_grid, config, out, context);
+  if (config.method == Method::kFlex) {
+    move_nodes({base_grid, mask, frames, config}, bin_shift, out, context);
+  }
   return out;
 }
 

@@ -122,4 +122,16 @@ LARCH_HD Vec3i field_units(const FieldSum& sum) {
   return out;
 }
 
+/// field_units of one component, the same number by a multiplication instead of a division;
+/// `inverse` is 1 / (whole 2^kVectorBits), rounded. The quotient is off by one at most.
+LARCH_HD int32_t units_of_sum(int64_t sum, int64_t whole, double inverse) {
+  const int64_t numerator = sum * kUnit + (whole << (kVectorBits - 1));
+  const int64_t denominator = whole << kVectorBits;
+  auto quotient = static_cast<int64_t>(static_cast<double>(numerator) * inverse);
+  int64_t rest = numerator - quotient * denominator;
+  for (; rest < 0; rest += denominator) --quotient;
+  for (; rest >= denominator; rest -= denominator) ++quotient;
+  return static_cast<int32_t>(quotient);
+}
+
 }  // namespace larch::dsa

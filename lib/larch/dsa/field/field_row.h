@@ -9,18 +9,6 @@
 
 namespace larch::dsa {
 
-/// field_units of one component, the same number by a multiplication instead of a division;
-/// `inverse` is 1 / (whole 2^kVectorBits), rounded. The quotient is off by one at most.
-inline int32_t units_of_sum(int64_t sum, int64_t whole, double inverse) {
-  const int64_t numerator = sum * kUnit + (whole << (kVectorBits - 1));
-  const int64_t denominator = whole << kVectorBits;
-  auto quotient = static_cast<int64_t>(static_cast<double>(numerator) * inverse);
-  int64_t rest = numerator - quotient * denominator;
-  for (; rest < 0; rest += denominator) --quotient;
-  for (; rest >= denominator; rest -= denominator) ++quotient;
-  return static_cast<int32_t>(quotient);
-}
-
 /// The dense field along the rows of an image on the CPU: field_units of every pixel, where what
 /// the pixels of a row share is computed once.
 class FieldRow {

@@ -20,8 +20,10 @@ BlockGrid make_node_grid(const Vec3i& size, int32_t pitch);
 constexpr int kFlexibleRange = 2;
 /// Sweeps end when no node of a frame has moved so far, Q16: 0.05 pixel.
 constexpr int32_t kSettled = 3277;
+/// Groups of nodes in which none sees another: even and odd along each axis.
+constexpr int kNodeColours = 4;
 
-/// What moving nodes takes; on the host.
+/// What moving nodes takes. Pointers to samples, vectors and matches are of one device.
 struct FlexibleJob {
   const DsaConfig* config = nullptr;
   const BlockGrid* nodes = nullptr;    ///< by make_node_grid
@@ -38,8 +40,17 @@ struct FlexibleJob {
 /// pixels in conjugate directions, then by tenths of a pixel, then (unless config.subsearch is
 /// kCds) to the top of a quadratic. Nodes are visited in four groups (even and odd along each
 /// axis), in which none sees another, in config.sweeps rounds at most: results depend on no order
-/// or number of threads. A node that wants to move by kFlexibleRange or whose pixels hardly count
-/// becomes unreliable or outside. Throws UsageError for volumes.
+/// or number of threads, and not on the device. A node that wants to move by kFlexibleRange or
+/// whose pixels hardly count becomes unreliable or outside. Throws UsageError for volumes.
 void flexible_shift(const FlexibleJob& job, const Context& context);
+
+/// What flexible_shift does where the pixels are. `terms`: entropy_terms of the pixels that a node
+/// may move, on the same device; null for Metric::kEhd.
+namespace cpu {
+void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context& context);
+}  // namespace cpu
+namespace cuda {
+void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context& context);
+}  // namespace cuda
 
 }  // namespace larch::dsa
