@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <map>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "larch/core/random_math.h"
 #include "larch/dsa/match/match.h"
 #include "larch/dsa/match/rigid_shift.h"
 #include "larch/dsa/sequence.h"
@@ -177,12 +179,10 @@ void shift_frames(benchmark::State& state, int frames, const Context& context) {
 }
 
 /// All that is done with a batch of frames: stored pixels on the host to differences on the host.
-void subtract_sequence(benchmark::State& state, const std::string& passes, int frames,
+void subtract_sequence(benchmark::State& state, const dsa::DsaConfig& config, int frames,
                        const Context& context) {
   const auto pixels = static_cast<size_t>(kEdge) * kEdge;
   const Frames& drawn = drawn_frames();
-  dsa::DsaConfig config;
-  config.passes = passes;
   dsa::MaskInput input;
   input.size = {kEdge, kEdge, 1};
   input.stored = {drawn.mask};
@@ -196,6 +196,108 @@ void subtract_sequence(benchmark::State& state, const std::string& passes, int f
   }
   state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations() * frames),
                                                   benchmark::Counter::kIsRate);
+}
+
+/// The mask and the contrast volume of 256^3 voxels, of structure along all axes and noise; they
+/// are 1.4, -0.7 and 2.3 voxels apart.
+struct Volumes {
+  Vec3i size{256, 256, 256};
+  std::vector<uint16_t> mask{}, contrast{};
+};
+const Volumes& drawn_volumes() {
+  static const Volumes volumes = [] {
+    Volumes drawn;
+    const auto draw = [&](const Vec3d& d, uint64_t stream) {
+      std::vector<uint16_t> out;
+      out.reserve(size_t{1} << 24);
+      for (int z = 0; z < drawn.size.z; ++z) {
+        for (int y = 0; y < drawn.size.y; ++y) {
+          for (int x = 0; x < drawn.size.x; ++x) {
+            const double u = x + d.x, v = y + d.y, w = z + d.z;
+            const double value =
+                2000 + 300 * std::sin(u / 2.9 + v / 7.7) + 300 * std::sin(v / 3.1 - w / 9.2) +
+                300 * std::sin(w / 2.7 + u / 8.3) + 60 * hash_unit(7, stream, out.size());
+            out.push_back(static_cast<uint16_t>(value));
+          }
+        }
+      }
+      return out;
+    };
+    drawn.mask = draw({}, 0);
+    drawn.contrast = draw({1.4, -0.7, 2.3}, 1);
+    return drawn;
+  }();
+  return volumes;
+}
+
+/// Match of all blocks of a volume.
+void match_volume(benchmark::State& state, const dsa::DsaConfig& config, const Context& context) {
+  const Device& device = context.device;
+  const Volumes& drawn = drawn_volumes();
+  const dsa::SampleTable table = dsa::make_sample_table({}, config);
+  const auto compared = [&](const std::vector<uint16_t>& stored) {
+    const Buffer<uint16_t> on_device(device, stored);
+    return dsa::to_samples(on_device, drawn.size, table, {}, context);
+  };
+  const auto mask = compared(drawn.mask);
+  const auto mask_at_zero = dsa::filter_at_zero(mask, config, context);
+  const auto contrast = dsa::filter_at_zero(compared(drawn.contrast), config, context);
+  const Buffer<int32_t> shifts =
+      dsa::bin_shifts(contrast, mask_at_zero.values.data(), nullptr, table, config, context);
+  const dsa::BlockGrid grid = dsa::make_block_grid(drawn.size, {16, 16, 16}, {16, 16, 16});
+  Buffer<dsa::BlockMatch> matches(device, static_cast<size_t>(grid.blocks()));
+  dsa::MatchJob job;
+  job.config = &config;
+  job.grid = &grid;
+  job.range = config.range;
+  job.mask = mask.values.data();
+  job.mask_at_zero = mask_at_zero.values.data();
+  job.contrast = contrast.values.data();
+  job.frames = 1;
+  job.bin_shift = shifts.data();
+  job.out = matches.data();
+  dsa::BlockMatch last{};
+  for (auto _ : state) {
+    dsa::match_blocks(job, context);
+    matches.download({&last, 1}, matches.size() - 1);  // waits for the device
+    benchmark::DoNotOptimize(last);
+  }
+  state.counters["blocks/s"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * grid.blocks()), benchmark::Counter::kIsRate);
+}
+
+/// All that is done with a pair of volumes: stored voxels on the host to differences on the host.
+void subtract_volumes(benchmark::State& state, const dsa::DsaConfig& config,
+                      const Context& context) {
+  const Volumes& drawn = drawn_volumes();
+  dsa::MaskInput input;
+  input.size = drawn.size;
+  input.stored = {drawn.mask};
+  input.table = dsa::make_sample_table({}, config);
+  const dsa::SequenceMask mask = dsa::make_mask(input, config, context);
+  std::vector<Vec3i> previous;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        dsa::subtract_frames(mask, drawn.contrast, config, {}, previous, context));
+  }
+}
+
+template <class Add>
+void add_volumes(const Add& add, const Context& context) {
+  // Full searches take minutes on the processor's cores.
+  dsa::DsaConfig config;
+  config.block = 16;
+  const bool is_cuda = context.device.is_cuda();
+  if (!is_cuda) config.range = 2;
+  const std::string range = "_range_" + std::to_string(config.range);
+  add("volume_full" + range, [=](benchmark::State& s) { match_volume(s, config, context); });
+  dsa::DsaConfig directions = config;
+  directions.search = dsa::Search::kCds;
+  add("volume_cds", [=](benchmark::State& s) { match_volume(s, directions, context); });
+  if (!is_cuda) return;
+  add("volume_sequence", [=](benchmark::State& s) { subtract_volumes(s, config, context); });
+  config.passes = "16/16,12/8";
+  add("volume_two_passes", [=](benchmark::State& s) { subtract_volumes(s, config, context); });
 }
 
 }  // namespace
@@ -219,12 +321,19 @@ void register_dsa() {
     add("rigid_shift", [frames, context = place.context](benchmark::State& state) {
       shift_frames(state, frames, context);
     });
-    for (const std::string passes : {"", "64/64,64/32,48/16"}) {
-      add(passes.empty() ? "sequence" : "sequence_three_passes",
-          [passes, frames, context = place.context](benchmark::State& state) {
-            subtract_sequence(state, passes, frames, context);
-          });
-    }
+    dsa::DsaConfig config;
+    const auto add_sequence = [&](const std::string& name) {
+      add(name, [config, frames, context = place.context](benchmark::State& state) {
+        subtract_sequence(state, config, frames, context);
+      });
+    };
+    add_sequence("sequence");
+    config.passes = "64/64,64/32,48/16";
+    add_sequence("sequence_three_passes");
+    config.passes.clear();
+    config.method = dsa::Method::kFlex;
+    add_sequence("sequence_flex");
+    add_volumes(add, place.context);
   }
 }
 

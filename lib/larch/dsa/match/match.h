@@ -69,8 +69,7 @@ struct MatchJob {
 
 /// Finds the displacement of every block of every frame. Throws UsageError for blocks of more than
 /// 65535 pixels. Frames that are volumes are searched along x, y and z; fractions by conjugate
-/// directions unless config.subpixel is kParabola or kNone. Volumes that lie on a CUDA device are
-/// searched by the processor's cores, and only their vectors go back.
+/// directions unless config.subpixel is kParabola or kNone.
 void match_blocks(const MatchJob& job, const Context& context);
 
 /// The bin width of each frame as a shift: the largest power of two that is at most one grey value
@@ -99,6 +98,7 @@ void bin_shifts(const BinShiftJob& job, const Context& context);
 }  // namespace cpu
 namespace cuda {
 void match_blocks(const MatchJob& job, const Context& context);
+void match_volume(const MatchJob& job, const Context& context);
 void bin_shifts(const BinShiftJob& job, const Context& context);
 }  // namespace cuda
 
