@@ -315,3 +315,36 @@ open('long.nii.gz', 'wb').write(bytes(whole))"
   done
   absent sub.nii.gz
 }
+
+# volume NAME SIZE SHIFT: a MetaImage of SIZE voxels along x, y and z with texture, moved along x.
+volume() {
+  python "
+import numpy
+shape = [int(n) for n in '$2'.split(',')][::-1]
+z, y, x = numpy.indices(shape)
+a = sum(120 * numpy.sin(.4 * i * x + .3 * y + .5 * z + i) for i in range(1, 4)) + 1000
+head = 'ObjectType = Image\nNDims = 3\nDimSize = %d %d %d\nElementSpacing = 1 1 1\n' % tuple(shape[::-1])
+open('$1', 'wb').write((head + 'ElementType = MET_SHORT\nElementDataFile = LOCAL\n').encode()
+                       + numpy.roll(a, $3, 2).astype('<i2').tobytes())"
+}
+
+@test "frames of an angiogram are no volume, wherever its header puts them" {
+  volume mask.mha 128,128,5 0
+  dicom "
+from pydicom.dataset import Dataset
+def item(**what):
+    one = Dataset()
+    for name, value in what.items(): setattr(one, name, value)
+    return pydicom.sequence.Sequence([one])
+d.SharedFunctionalGroupsSequence = item(PlaneOrientationSequence=item(ImageOrientationPatient=[1, 0, 0, 0, 1, 0]),
+                                        PixelMeasuresSequence=item(PixelSpacing=[.3, .3], SliceThickness=1))
+d.PerFrameFunctionalGroupsSequence = pydicom.sequence.Sequence(
+    [item(PlanePositionSequence=item(ImagePositionPatient=[0, 0, float(i)]))[0] for i in range(int(d.NumberOfFrames))])"
+  expect 3 subtract -i bad.dcm --mask-volume bad.dcm
+  has err.txt "make no volume"
+  expect 3 subtract -i mask.mha --mask-volume bad.dcm
+  nothing_written
+  # It is a sequence, whose blocks have no third index.
+  expect 0 subtract -i bad.dcm --grid g.csv
+  [ "$(head -1 g.csv | cut -d, -f1-4)" = frame,i,j,cx ]
+}

@@ -178,6 +178,12 @@ void check_no_mosaic(const DicomDataset& data, const std::string& path) {
             "for example with dcm2niix, and give the NIfTI file");
 }
 
+// Whether it is an X-ray angiogram or fluoroscopy, enhanced ones included. What is computed from
+// them in three dimensions has classes of its own.
+bool shows_projections(const DicomFile& file) {
+  return text_of(file.data, kSopClass).starts_with("1.2.840.10008.5.1.4.1.1.12.");
+}
+
 // How far along the normal the frames of a radiotherapy dose lie behind its position; none if the
 // file does not say it. The vector starts with 0, or else gives the z of axial frames (PS3.3,
 // C.8.8.3.2).
@@ -216,7 +222,10 @@ void add_planes(const DicomFile& file, DicomObject& object) {
                                "; repair the header or export the file again");
   }
   check_pixel_claims(file, object, plane.size);
-  const std::vector<double> offsets = frame_offsets_of(data, plane, object);
+  // Frames of projections follow in time, wherever the file puts them.
+  const bool is_cine = object.frames > 1 && shows_projections(file);
+  const std::vector<double> offsets =
+      is_cine ? std::vector<double>() : frame_offsets_of(data, plane, object);
   const Vec3d normal = cross(plane.row, plane.column);
   const std::string name = std::filesystem::path(object.path).filename().string();
   for (int frame = 0; frame < object.frames; ++frame) {
@@ -230,6 +239,7 @@ void add_planes(const DicomFile& file, DicomObject& object) {
     } else if (object.frames > 1) {
       own.has_position = false;  // one position cannot be that of several frames
     }
+    if (is_cine) own.has_position = false;
     object.planes.push_back(own);
     object.frames_alike = object.frames > 1 && described == 0 && offsets.empty();
     if (object.frames_alike) return;
