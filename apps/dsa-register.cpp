@@ -74,7 +74,7 @@ struct Options {
     many.check(image);
     pipeline::check_angiography_input(input);
     if (literal) pipeline::check_literal(config);
-    dsa::passes_of(settings());
+    dsa::passes_of(settings(), static_cast<bool>(mask_volume));
     if (mask_volume) {
       const pipeline::SequenceRequest said{input,  {},           field_units,
                                            scores, batch_frames, limit.memory.count};

@@ -328,6 +328,38 @@ open('$1', 'wb').write((head + 'ElementType = MET_SHORT\nElementDataFile = LOCAL
                        + numpy.roll(a, $3, 2).astype('<i2').tobytes())"
 }
 
+@test "blocks of volumes have the size that is given, or are refused" {
+  volume mask.mha 80,60,50 0
+  volume fill.mha 80,60,50 1
+  volume thin.mha 80,70,8 0
+  blocks() { expect 0 subtract --force "$@" --range 1 --search cds --grid g.csv; rows=$(($(wc -l <g.csv) - 1)); }
+  blocks -i fill.mha --mask-volume mask.mha && [ "$rows" -eq $((5 * 4 * 4)) ]
+  blocks -i fill.mha --mask-volume mask.mha --block 16 && [ "$rows" -eq $((5 * 4 * 4)) ]
+  blocks -i fill.mha --mask-volume mask.mha --block 40 && [ "$rows" -eq $((2 * 2 * 2)) ]
+  # 64 x 64 x 8 voxels are 32768.
+  blocks -i thin.mha --mask-volume thin.mha --block 64 && [ "$rows" -eq 4 ]
+  rm out.mha*
+  for wrong in "--block 64" "--block 41" "--passes 16/16,48/48"; do
+    expect 2 subtract -i fill.mha --mask-volume mask.mha $wrong
+    has err.txt "65535 is the most"
+    expect 2 subtract -i fill.mha --mask-volume mask.mha $wrong --dry-run
+  done
+  expect 2 subtract -i fill.mha --mask-volume mask.mha --block 7
+  nothing_written
+  expect 0 subtract -i thin.mha --mask-volume thin.mha --block 8 --range 1 --search cds
+  has err.txt "blocks of 512 voxels"
+}
+
+@test "methods for sequences are refused for volumes" {
+  volume mask.mha 40,40,20 0
+  for flags in "--method shift" "--method flex"; do
+    expect 2 subtract -i mask.mha --mask-volume mask.mha $flags
+    has err.txt "sequences"
+    expect 2 subtract -i mask.mha --mask-volume mask.mha $flags --dry-run
+  done
+  nothing_written
+}
+
 @test "frames of an angiogram are no volume, wherever its header puts them" {
   volume mask.mha 128,128,5 0
   dicom "

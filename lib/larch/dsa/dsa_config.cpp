@@ -71,11 +71,13 @@ DsaConfig literal_config(DsaConfig config) {
   return config;
 }
 
-std::vector<Pass> passes_of(const DsaConfig& config) {
+std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume) {
   std::vector<Pass> passes;
   if (config.passes.empty()) {
-    passes.push_back({config.block, config.step == 0 ? config.block : config.step});
-    check_pass(passes.front(), std::to_string(config.block) + "/" + std::to_string(config.step));
+    const int usual = is_volume ? kVolumeBlock : kPictureBlock;
+    const int block = config.block == 0 ? usual : config.block;
+    passes.push_back({block, config.step == 0 ? block : config.step});
+    check_pass(passes.front(), std::to_string(block) + "/" + std::to_string(passes.front().step));
     return passes;
   }
   std::string_view rest = config.passes;

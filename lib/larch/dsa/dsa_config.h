@@ -169,10 +169,13 @@ constexpr int32_t kUnit = 320;
 /// Vectors are in 2^-16 pixel (Q16) and pull: the mask is read at x + d for the contrast pixel x.
 constexpr int kVectorBits = 16;
 
+/// Sides of blocks where DsaConfig::block is 0: 4096 pixels or voxels.
+constexpr int kPictureBlock = 64, kVolumeBlock = 16;
+
 struct DsaConfig {
   Method method = Method::kBlock;
   Metric metric = Metric::kEhd;
-  int block = 64;
+  int block = 0;
   int step = 0;
   int range = 10;
   Search search = Search::kFull;
@@ -204,8 +207,7 @@ struct DsaConfig {
   void fields(F&& f) {
     f(Field{"method", method, "block, flex (flexible pixel shift), shift (rigid) or none"},
       Field{"metric", metric, "similarity from the histogram of differences"},
-      Field{"block", block,
-            "side of a block in pixels; in volumes 64 becomes 16, unless --passes says it", 8, 255},
+      Field{"block", block, "side of a block in pixels, 8 or more; 0: 64, in volumes 16", 0, 255},
       Field{"step", step, "pixels from block to block; 0: the side of a block", 0, 255},
       Field{"range", range, "largest motion in pixels along each axis", 1, 64},
       Field{"search", search, "whole pixels: full, or cds (conjugate directions)"},
@@ -213,7 +215,7 @@ struct DsaConfig {
             "cds goes round the axes until nothing moves, four times at most"},
       Field{"subpixel", subpixel,
             "sampling between pixels: gain (same noise everywhere), linear, parabola or none"},
-      Field{"subsearch", subsearch, "tenths of a pixel: fit, full, cds or fast"},
+      Field{"subsearch", subsearch, "tenths of a pixel: fit, full, cds or fast; in volumes cds"},
       Field{"bin_width", bin_width, "grey values per bin; 0: from the noise of each frame", 0,
             4096},
       Field{"overflow", overflow, "differences beyond the bins"},
@@ -256,8 +258,8 @@ DsaConfig literal_config(DsaConfig config);
 struct Pass {
   int block = 64, step = 64;
 };
-/// The passes of a configuration. Throws UsageError for a text that does not name them, for blocks
-/// below 8 or above 255 pixels, and for steps above a block.
-std::vector<Pass> passes_of(const DsaConfig& config);
+/// The passes of a configuration over pictures or volumes. Throws UsageError for a text that does
+/// not name them, for blocks below 8 or above 255 pixels, and for steps above a block.
+std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume);
 
 }  // namespace larch::dsa

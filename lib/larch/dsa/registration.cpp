@@ -320,7 +320,7 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
   Registered out;
   Buffer<int32_t> bin_shift;
   BlockGrid base_grid;
-  for (const Pass& pass : passes_of(config)) {
+  for (const Pass& pass : passes_of(config, mask.size.z > 1)) {
     const BlockGrid grid = grid_of_pass(pass, mask.size);
     const PassInput input{grid, mask, frames, config};
     Buffer<BlockMatch> matches =

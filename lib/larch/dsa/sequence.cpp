@@ -283,7 +283,7 @@ SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint1
 }
 
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size) {
-  const Pass last = passes_of(config).back();
+  const Pass last = passes_of(config, size.z > 1).back();
   return config.method == Method::kFlex ? make_node_grid(size, last.step)
                                         : grid_of_pass(last, size);
 }
@@ -296,7 +296,7 @@ FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const Seq
   const int64_t pixels = pixels_of(size);
   int64_t blocks = 1;
   if (finds_blocks(config)) {
-    for (const Pass& pass : passes_of(config)) {
+    for (const Pass& pass : passes_of(config, size.z > 1)) {
       blocks = std::max<int64_t>(blocks, grid_of_pass(pass, size).blocks());
     }
     blocks = std::max<int64_t>(blocks, last_grid(config, size).blocks());

@@ -375,9 +375,17 @@ TEST_CASE("passes are read, and refused where they are none") {
   DsaConfig config;
   const auto passes = [&](const std::string& text) {
     config.passes = text;
-    return passes_of(config);
+    return passes_of(config, false);
   };
   CHECK(passes("").size() == 1);
+  CHECK(passes("").front().block == 64);
+  CHECK(passes_of(config, true).front().block == 16);
+  CHECK(passes_of(config, true).front().step == 16);
+  config.block = 64;
+  CHECK(passes_of(config, true).front().block == 64);
+  config.block = 7;
+  CHECK_THROWS_AS(passes(""), UsageError);
+  config.block = 0;
   const std::vector<Pass> three = passes("64/64,64/32,48/16");
   REQUIRE(three.size() == 3);
   CHECK(three[2].block == 48);

@@ -31,9 +31,9 @@ int32_t shift_below(double width) {
 void match_blocks(const MatchJob& job, const Context& context) {
   const int64_t pixels =
       static_cast<int64_t>(job.grid->block.x) * job.grid->block.y * job.grid->block.z;
-  if (pixels > 65535) {
-    throw UsageError("blocks of " + std::to_string(pixels) +
-                     " pixels: at most 65535 are supported");
+  if (pixels > kMostBlockPixels) {
+    throw UsageError("blocks of " + std::to_string(pixels) + " pixels: at most " +
+                     std::to_string(kMostBlockPixels) + " are supported");
   }
   const auto& match = job.grid->image.z > 1 ? kMatchVolume : kMatchBlocks;
   match(context.device, job, context);

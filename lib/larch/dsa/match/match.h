@@ -15,6 +15,9 @@
 // Histogram block matching: US 2008/0037845, 0055 to 0063 and claim 1.
 namespace larch::dsa {
 
+/// Pixels or voxels that a block has at most: scores of blocks count in 16 bits.
+constexpr int64_t kMostBlockPixels = 65535;
+
 /// Flags of a block.
 enum BlockFlag : uint32_t {
   kBlockOutside = 1,     ///< less than a quarter of it lies in the region of interest: not searched

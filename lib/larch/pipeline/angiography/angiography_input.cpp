@@ -73,7 +73,7 @@ dsa::SampleTable table_of(const Angiogram& about, dsa::DsaConfig config, const C
 constexpr int kSmallBlock = 32;
 void warn_of_small_blocks(const dsa::DsaConfig& config, const Context& context) {
   if (config.method != dsa::Method::kBlock && config.method != dsa::Method::kFlex) return;
-  const auto passes = dsa::passes_of(config);
+  const auto passes = dsa::passes_of(config, /*is_volume=*/false);
   const int least =
       std::min_element(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
         return a.block < b.block;

@@ -11,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/data/vector_field.h"
 #include "larch/dsa/region.h"
+#include "larch/dsa/registration.h"
 #include "larch/dsa/sequence.h"
 #include "larch/files/file.h"
 #include "larch/io/image/vector_image.h"
@@ -21,8 +22,6 @@
 namespace larch::pipeline {
 namespace {
 
-/// Blocks of volumes unless the user says another size: 4096 voxels, as many as 64 x 64 pixels.
-constexpr int kVolumeBlock = 16;
 /// The largest numbers that 16 bits hold beside the two that count as saturated.
 constexpr int64_t kMostRange = 65533;
 
@@ -78,9 +77,32 @@ std::vector<uint8_t> region_of(const VolumeRequest& request, const Grid& grid) {
   return inside;
 }
 
-dsa::DsaConfig volume_config(dsa::DsaConfig config) {
-  if (config.block == dsa::DsaConfig().block) config.block = kVolumeBlock;
-  return config;
+/// Histograms of smaller blocks are noisy, and their peaks often wrong.
+constexpr int64_t kFewVoxels = 1024;
+
+/// Throws UsageError for what cannot be done with a volume of this size; warns of small blocks.
+void check_volume_config(const dsa::DsaConfig& config, const Vec3i& size, const Context& context) {
+  using enum dsa::Method;
+  if (config.method == kShift || config.method == kFlex) {
+    throw UsageError("--method shift and flex are for sequences; volumes take block or none");
+  }
+  for (const dsa::Pass& pass : dsa::passes_of(config, /*is_volume=*/true)) {
+    const Vec3i block = dsa::grid_of_pass(pass, size).block;
+    const int64_t voxels = static_cast<int64_t>(block.x) * block.y * block.z;
+    if (voxels < kFewVoxels) {
+      context.warn("blocks of " + std::to_string(voxels) +
+                   " voxels have few differences to "
+                   "compare; below " +
+                   std::to_string(kFewVoxels) + " many vectors are wrong");
+    }
+    if (voxels <= dsa::kMostBlockPixels) continue;
+    throw UsageError("a block of " + std::to_string(pass.block) + " voxels a side has " +
+                     std::to_string(block.x) + " x " + std::to_string(block.y) + " x " +
+                     std::to_string(block.z) + " of them here, and " +
+                     std::to_string(dsa::kMostBlockPixels) +
+                     " is the most; give --block or --passes with blocks of 40 or less (usual: " +
+                     std::to_string(dsa::kVolumeBlock) + ")");
+  }
 }
 
 dsa::SequenceWants wants_of(const VolumeRequest& request) {
@@ -170,9 +192,9 @@ Plan plan_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
   const ImageInfo fill = probe_image(request.fill, request.read);
   const ImageInfo mask = probe_image(request.mask, request.read);
   require_same_grid(request.mask, mask.grid, request.fill, fill.grid);
-  const dsa::DsaConfig used = volume_config(config);
+  check_volume_config(config, fill.grid.size, context);
   const dsa::SequenceWants wants = wants_of(request);
-  const dsa::FrameBytes work = dsa::bytes_per_frame(used, fill.grid.size, wants);
+  const dsa::FrameBytes work = dsa::bytes_per_frame(config, fill.grid.size, wants);
   Plan plan;
   plan.table = {{"voxels", "spacing_mm", "image", "mask"},
                 {size_cell(fill.grid), spacing_cell(fill.grid), request.fill, request.mask}};
@@ -191,7 +213,7 @@ Plan plan_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
 
 Outputs subtract_volume(const VolumeRequest& request, const dsa::DsaConfig& given,
                         const Context& context) {
-  dsa::DsaConfig config = volume_config(given);
+  dsa::DsaConfig config = given;
   const auto fill = read_volume<int32_t>(request.fill, request.read);
   const auto mask = read_volume<int32_t>(request.mask, request.read);
   const Grid grid = fill.grid();
@@ -200,6 +222,7 @@ Outputs subtract_volume(const VolumeRequest& request, const dsa::DsaConfig& give
     throw InputError("'" + request.fill +
                      "' is no volume; frames of a sequence are subtracted without --mask-volume");
   }
+  check_volume_config(config, grid.size, context);
   const StoredVolumes stored = stored_of(request, fill, mask);
   const std::vector<uint8_t> region = region_of(request, grid);
   dsa::StoredValues values;
