@@ -72,6 +72,15 @@ d.save_as('bad.dcm')"
   nothing_written
 }
 
+@test "a mask of more frames than --memory holds: 5, told beforehand" {
+  frames long.mha "a = numpy.stack([body(3000, 256, 256)] * 40).astype('uint16')"
+  expect 5 subtract -i long.mha --mask-frames 1-30 --memory 10M
+  has err.txt "the 30 frames of the mask of 'long.mha' take 11"
+  nothing_written
+  expect 5 subtract -i long.mha --mask-frames 1-30 --memory 10M --dry-run
+  expect 0 subtract -i long.mha --mask-frames 1-5 --memory 10M --method none --scores=false
+}
+
 @test "a Mask Subtraction Sequence that contradicts the file: 3, and --mask-frames goes on" {
   dicom "d.MaskSubtractionSequence[0].MaskFrameNumbers = [9]"
   expect 3 subtract -i bad.dcm

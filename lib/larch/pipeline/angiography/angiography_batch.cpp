@@ -42,6 +42,7 @@ SequenceLook look_at(const SequenceRequest& request, const dsa::DsaConfig& confi
   look.mask = is_auto ? "auto" : open.plan.source;
   check_angiography_files_hold(request.files, about.grid, look.subtracted);
   check_native(about, request.files.native);
+  require_masks_fit(request, open.plan, about.grid);
   look.batches = plan_batches(request, config, about.grid.size, look.subtracted, context);
   return look;
 }

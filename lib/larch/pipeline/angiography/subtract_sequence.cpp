@@ -32,6 +32,8 @@ constexpr int kDeviceBatch = 8, kMostBatch = 64;
 /// Scoring takes so many times the bytes of stored pixels: samples, filtered samples and their
 /// passes, and seven labels of each pixel.
 constexpr int64_t kScoreBytes = 8;
+/// The mean of a mask takes so many times the bytes of its stored pixels: samples and values.
+constexpr int64_t kMaskBytes = 3;
 /// What batches take where no promise is made.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 
@@ -280,11 +282,17 @@ class SequenceRun {
   const bool has_scores_;
   std::vector<Vec3i> previous_{};
   std::vector<uint16_t> stored_of_{};  ///< by sample; made where frames are averaged
-  dsa::SubtractedFrames result_{};  // what finish() works on; its memory serves all batches
+  dsa::SubtractedFrames result_{};     // what finish() works on; its memory serves all batches
   std::vector<std::unique_ptr<BatchData>> data_;
   int64_t frames_ = 0, done_ = 0;
   size_t written_ = 0;
 };
+
+/// What the frames in work may take.
+int64_t budget_of(const SequenceRequest& request) {
+  if (request.memory_bytes > 0) return request.memory_bytes;
+  return std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
+}
 
 }  // namespace
 
@@ -300,10 +308,7 @@ BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& con
   one.resting = stored + work.figures + std::max(uploaded, images);
   one.finishing = one.resting + work.images + (request.has_scores ? kScoreBytes * stored : 0);
   const int64_t all = one.reading + one.computing + one.resting + one.finishing;
-  int64_t budget = request.memory_bytes;
-  if (budget == 0) {
-    budget = std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
-  }
+  const int64_t budget = budget_of(request);
   if (request.memory_bytes > 0 && request.batch_frames == 0 && one.most() > budget) {
     throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(one.most()) +
                       " while it is worked on, --memory allows " + bytes_text(budget));
@@ -327,6 +332,18 @@ BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& con
   return plan;
 }
 
+void require_masks_fit(const SequenceRequest& request, const MaskPlan& plan, const Grid& grid) {
+  size_t most = 0;
+  for (const MaskGroup& group : plan.groups) most = std::max(most, group.mask_frames.size());
+  const int64_t bytes = static_cast<int64_t>(most) * 2 * kMaskBytes * grid.voxels();
+  const int64_t budget = budget_of(request);
+  if (most <= 1 || bytes <= budget) return;
+  throw MemoryError("the " + std::to_string(most) + " frames of the mask of '" +
+                    request.input.path + "' take " + bytes_text(bytes) +
+                    " while their mean is made, " + bytes_text(budget) +
+                    " are allowed; name fewer with --mask-frames, or give more --memory");
+}
+
 Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& config,
                           const Context& context) {
   cases::give_memory_back(request.memory_bytes);
@@ -338,6 +355,7 @@ Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& 
   const auto frames = static_cast<int64_t>(open.plan.frames().size());
   check_angiography_files_hold(request.files, about.grid, frames);
   check_native(about, request.files.native);
+  require_masks_fit(request, open.plan, about.grid);
   const BatchPlan plan = plan_batches(request, config, about.grid.size, frames, context);
   context.info(std::to_string(frames) + " of " + std::to_string(about.frames) + " frames of " +
                std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y) + ", " +

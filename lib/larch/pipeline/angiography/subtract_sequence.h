@@ -44,5 +44,8 @@ struct BatchPlan {
 /// MemoryError if batches of one frame take more than `memory_bytes`.
 BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& config,
                        const Vec3i& size, int64_t frames, const Context& context);
+/// Throws MemoryError if the frames of a mask, which are held together while their mean is made,
+/// take more than is allowed.
+void require_masks_fit(const SequenceRequest& request, const MaskPlan& plan, const Grid& grid);
 
 }  // namespace larch::pipeline
