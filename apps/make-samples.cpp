@@ -3,7 +3,10 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "larch/app/run_app.h"
+#include "larch/config/config.h"
 #include "larch/pipeline/angiogram_files.h"
 #include "larch/pipeline/sample_files.h"
 
@@ -27,6 +30,15 @@ struct SamplesConfig {
     f(Field{"angiography", angiography, "of --kind angiography; the other keys are of organs"});
   }
 };
+
+/// Throws UsageError for a key that is not as it is by default.
+template <class Config>
+void require_default(const Config& config, const std::string& prefix, const std::string& kind) {
+  const auto said = config::to_json(config), usual = config::to_json(Config{});
+  for (const auto& [key, value] : said.items()) {
+    if (value != usual[key]) throw UsageError("--" + prefix + key + " is of --kind " + kind);
+  }
+}
 
 struct Options {
   OutputDir output_dir;
@@ -70,6 +82,8 @@ struct Options {
                                  : "--training and --test are of --kind organs; give --cases");
     }
     if (is_organs && picture) throw UsageError("--picture is of --kind angiography");
+    if (is_organs) require_default(config.angiography, "angiography.", "angiography");
+    if (!is_organs) require_default(config.organs, "", "organs");
     is_organs ? pipeline::check(organs()) : pipeline::check(angiograms());
   }
 };

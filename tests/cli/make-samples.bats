@@ -249,3 +249,13 @@ PY
   [ "$status" -eq 3 ]
   [ ! -e t ]
 }
+
+@test "make-samples refuses keys of the other kind, which would have no effect" {
+  run "$BIN/make-samples" --output-dir t --kind angiography --size 64,64,1
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--size is of --kind organs"* ]]
+  run "$BIN/make-samples" --output-dir t --angiography.frames 12
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--angiography.frames is of --kind angiography"* ]]
+  [ ! -e t ]
+}
