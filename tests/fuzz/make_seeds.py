@@ -15,6 +15,7 @@ import zlib
 
 sys.dont_write_bytecode = True
 import more_headers as more  # noqa: E402
+from dicom_elements import dicom, element, fragments, sequence, us  # noqa: E402
 from nifti_headers import nifti1, nifti2  # noqa: E402
 from seed_files import VOXELS, seed  # noqa: E402
 from text_seeds import config_seeds, records_seeds, status_seeds, tables_seeds  # noqa: E402
@@ -240,59 +241,6 @@ def jpeg_seeds():
 
 # DICOM
 
-LONG = ('OB', 'OW', 'SQ', 'UN', 'UT', 'OF')
-
-
-def element(group, number, vr, value, implicit=False):
-    value = value.encode() if isinstance(value, str) else value
-    if len(value) % 2:
-        value += b'\0' if vr in ('UI', 'OB') else b' '
-    tag = struct.pack('<HH', group, number)
-    if implicit:
-        return tag + struct.pack('<I', len(value)) + value
-    if vr in LONG:
-        return tag + vr.encode() + struct.pack('<HI', 0, len(value)) + value
-    return tag + vr.encode() + struct.pack('<H', len(value)) + value
-
-
-def us(value):
-    return struct.pack('<H', value)
-
-
-def dicom(syntax='1.2.840.10008.1.2.1', pixels=VOXELS, implicit=False, columns=4, rows=3, allocated=16, stored=12,
-          high=None, more=(), frames=None, raw_pixels=None, samples=1, photometric='MONOCHROME2'):
-    meta_elements = element(2, 0x10, 'UI', syntax)
-    meta_elements = element(2, 0, 'UL', struct.pack('<I', len(meta_elements))) + meta_elements
-    elements = [(8, 0x16, 'UI', '1.2.840.10008.5.1.4.1.1.2'), (8, 0x60, 'CS', 'CT'), (0x10, 0x20, 'LO', 'seed'),
-                (0x18, 0x50, 'DS', '2.5'), (0x20, 0xe, 'UI', '1.2.3'), (0x20, 0x32, 'DS', '-3\\4\\5'),
-                (0x20, 0x37, 'DS', '1\\0\\0\\0\\1\\0'), (0x28, 2, 'US', us(samples)), (0x28, 4, 'CS', photometric),
-                (0x28, 0x10, 'US', us(rows)), (0x28, 0x11, 'US', us(columns)), (0x28, 0x30, 'DS', '0.5\\0.75'),
-                (0x28, 0x100, 'US', us(allocated)), (0x28, 0x101, 'US', us(stored)),
-                (0x28, 0x102, 'US', us(stored - 1 if high is None else high)), (0x28, 0x103, 'US', us(0)),
-                (0x28, 0x1052, 'DS', '-1024'), (0x28, 0x1053, 'DS', '1'), *more]
-    if samples > 1:
-        elements.append((0x28, 6, 'US', us(0)))
-    if frames:
-        elements.append((0x28, 8, 'IS', str(frames)))
-    data = b''.join(element(*e, implicit=implicit) for e in sorted(elements, key=lambda e: e[:2]))
-    data += raw_pixels or element(0x7fe0, 0x10, 'OW', pixels, implicit=implicit)
-    if syntax.endswith('.99'):
-        packer = zlib.compressobj(wbits=-15)
-        data = packer.compress(data) + packer.flush()
-    return bytes(128) + b'DICM' + meta_elements + data
-
-
-def sequence(group, number, *items):
-    body = b''.join(struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item for item in items)
-    return (group, number, 'SQ', body)
-
-
-def fragments(*parts):
-    body = struct.pack('<HH2sHI', 0x7fe0, 0x10, b'OB', 0, 0xffffffff)
-    for part in parts:
-        body += struct.pack('<HHI', 0xfffe, 0xe000, len(part)) + part
-    return body + struct.pack('<HHI', 0xfffe, 0xe0dd, 0)
-
 
 def dicom_seeds():
     rle = struct.pack('<16I', 2, 64, 77, *[0] * 13) + b'\x0b' + bytes(12) + b'\x0b' + bytes(range(12)) + b'\0\0'
@@ -446,6 +394,8 @@ def sequence_seeds():
     sequences('stack.nrrd', nrrd(), 2)
     sequences('frames.nii', nifti1(size=(3, 4, 1, 2)) + VOXELS, 3)
     sequences('scaled.nii', nifti1(slope=0.5, inter=-3, datatype=4, bits=16, size=(3, 2, 2)) + VOXELS, 3)
+    # Values beyond all numbers of single precision.
+    sequences('far-scale.nii', nifti1(slope=3e38, size=(3, 4, 1, 2)) + VOXELS, 3)
     floats = struct.pack('<24f', *range(24))
     sequences('floats.nii', nifti1(datatype=16, bits=32) + floats, 3)
 
@@ -503,8 +453,9 @@ def strip_model(path):
 
 
 def main():
-    for make in (itk_seeds, frames_seeds, sequence_seeds, vectors_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds, meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds,
-                 planes_seeds, grid_seeds, config_seeds, tables_seeds, status_seeds, records_seeds):
+    for make in (itk_seeds, frames_seeds, sequence_seeds, vectors_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
+                 meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, config_seeds,
+                 tables_seeds, status_seeds, records_seeds):
         make()
     for path in sys.argv[2:]:  # models of pbt-train
         seed('model', os.path.basename(path), strip_model(path))
