@@ -81,6 +81,20 @@ d.RescaleIntercept, d.RescaleSlope = 7, 3"
   cmp log.mha log-table.mha
 }
 
+@test "a sequence of another modality is warned of, and a shutter that covers all says how to go on" {
+  needs_pydicom
+  cine sound.dcm "d.Modality = 'US'"
+  expect 0 "$BIN/dsa-register" -i sound.dcm -o sound.mha
+  has err.txt "its modality is 'US', not that of X-ray pictures"
+  cine covered.dcm "
+d.ShutterShape = 'RECTANGULAR'
+d.ShutterLeftVerticalEdge = d.ShutterRightVerticalEdge = d.ShutterUpperHorizontalEdge = d.ShutterLowerHorizontalEdge = 0"
+  expect 3 "$BIN/dsa-register" -i covered.dcm -o covered.mha
+  lacks err.txt "modality"
+  has err.txt "no pixel is left inside of region and shutter; give another region, or --shutter none"
+  expect 0 "$BIN/dsa-register" -i covered.dcm -o covered.mha --shutter none
+}
+
 @test "Contrast Frame Averaging: the mean of logarithms, up to the last frame that can be averaged" {
   needs_pydicom
   cine mean.dcm "

@@ -3,11 +3,14 @@
 #include "larch/pipeline/angiography/angiography_input.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <string_view>
 
 #include "larch/core/error.h"
+#include "larch/io/image/shown_text.h"
 
 namespace larch::pipeline {
 namespace {
@@ -35,6 +38,12 @@ dsa::StoredValues stored_values(const Angiogram& about) {
   if (about.intensity == PixelIntensity::kLinear) stored.holds = dsa::Domain::kLinear;
   if (about.intensity == PixelIntensity::kLog) stored.holds = dsa::Domain::kLog;
   return stored;
+}
+
+/// Modalities whose pictures X-rays make; a file that does not say its own is believed.
+bool is_of_xrays(const std::string& modality) {
+  constexpr std::array<std::string_view, 8> kOfXrays{"", "XA", "RF", "DX", "CR", "DS", "RG", "OT"};
+  return std::find(kOfXrays.begin(), kOfXrays.end(), modality) != kOfXrays.end();
 }
 
 /// Whether what the file holds is to be read through its Modality LUT or rescaling. From logarithms
@@ -249,6 +258,10 @@ OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig
   SequenceReader reader(input.path, input.read);
   const Angiogram& about = reader.about();
   for (const std::string& warning : about.warnings) context.warn(warning);
+  if (about.is_dicom && !is_of_xrays(about.modality_name)) {
+    context.warn("'" + input.path + "': its modality is " + io::shown(about.modality_name) +
+                 ", not that of X-ray pictures; it is subtracted as if it were an angiogram");
+  }
   if (about.frames < 2) {
     throw InputError("'" + input.path +
                      "' has one frame; a mask and a contrast frame are needed. Two volumes: give "
@@ -290,7 +303,9 @@ void find_region(const AngiographyInput& input, OpenAngiogram& open, const Conte
   if (!open.unshuttered.empty()) dsa::keep_common(region, open.unshuttered);
   const int64_t inside = dsa::count_inside(region);
   if (inside == 0) {
-    throw InputError("'" + input.path + "': no pixel is left inside of region and shutter");
+    throw InputError("'" + input.path +
+                     "': no pixel is left inside of region and shutter; give another region, or "
+                     "--shutter none");
   }
   if (inside < static_cast<int64_t>(region.size())) open.region = std::move(region);
 }
