@@ -48,6 +48,7 @@ struct SharedPlan {
   int32_t pairs = 0, lanes_log2 = 5;
   int32_t pair_words = 0, mask_words = 0;  ///< per row
   int32_t mask_height = 0;                 ///< rows that fit
+  uint32_t taps = 0;                       ///< of FieldSamples
 };
 
 /// Samples around the window that sampling between pixels may ask for.
@@ -58,8 +59,8 @@ __device__ inline bool is_whole(const Vec3i& units) {
 }
 
 /// The block and the part of the mask around it in shared memory. kUsual: rows have the usual
-/// lengths.
-template <bool kUsual>
+/// lengths. kGroup: threads of a block of threads.
+template <bool kUsual, int kGroup = kThreads>
 class TileSamples {
  public:
   static constexpr bool kNeverUnchecked = false;
@@ -77,18 +78,30 @@ class TileSamples {
         a_.contrast + frame * pixels + static_cast<int64_t>(y_) * a_.image.x + x_;
     const bool reads_words = a_.has_whole_words && x_ % 2 == 0 && a_.block.x % 2 == 0;
     uint32_t counted = 0;
-    for (int32_t y = static_cast<int32_t>(threadIdx.x / 32); y < a_.block.y; y += kWarps) {
-      const uint16_t* row = origin + static_cast<int64_t>(y) * a_.image.x;
-      for (int32_t pair = static_cast<int32_t>(threadIdx.x % 32); pair < plan_.pairs; pair += 32) {
-        uint32_t word = 0;
-        if (reads_words) {
-          word = reinterpret_cast<const uint32_t*>(row)[pair];
-        } else {
-          const uint32_t right = 2 * pair + 1 < a_.block.x ? row[2 * pair + 1] : kNoSample;
-          word = row[2 * pair] | right << 16;
+    const auto take = [&](int32_t y, int32_t pair, uint32_t word) {
+      shared_words[plan_.contrast + y * pair_words() + pair] = word;
+      counted += ((word & 0xffffu) != kNoSample) + (word >> 16 != kNoSample);
+    };
+    for (int32_t pair = static_cast<int32_t>(threadIdx.x % 32); pair < plan_.pairs; pair += 32) {
+      auto y = static_cast<int32_t>(threadIdx.x / 32);
+      if (reads_words) {
+        constexpr int kRows = 8;  // are read before any of them is waited for
+        const uint16_t* row = origin + 2 * pair;
+        for (; y + (kRows - 1) * kGroupWarps < a_.block.y; y += kRows * kGroupWarps) {
+          uint32_t words[kRows];
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            words[i] = *reinterpret_cast<const uint32_t*>(
+                row + static_cast<int64_t>(y + i * kGroupWarps) * a_.image.x);
+          }
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) take(y + i * kGroupWarps, pair, words[i]);
         }
-        shared_words[plan_.contrast + y * plan_.pair_words + pair] = word;
-        counted += ((word & 0xffffu) != kNoSample) + (word >> 16 != kNoSample);
+      }
+      for (; y < a_.block.y; y += kGroupWarps) {
+        const uint16_t* row = origin + static_cast<int64_t>(y) * a_.image.x;
+        const uint32_t right = 2 * pair + 1 < a_.block.x ? row[2 * pair + 1] : kNoSample;
+        take(y, pair, row[2 * pair] | right << 16);
       }
     }
     return counted;
@@ -108,12 +121,17 @@ class TileSamples {
     const Vec3i pixel{split_step(units.x).pixel, split_step(units.y).pixel, 0};
     load_mask(is_filtered_ ? a_.mask : a_.mask_at_zero, pixel, kMargin);
   }
+  __device__ bool fits() const {
+    return true;
+  }
   /// Whether visit takes the unfiltered mask at whole pixels for the filtered one.
   __device__ bool differs_at(const Vec3i& units) const {
     return a_.filters && a_.border == Border::kClamp && is_whole(units) && !is_filtered_;
   }
   /// Whether some samples do not count: then sinks have to look at each.
-  __device__ bool is_checked() const { return is_checked_; }
+  __device__ bool is_checked() const {
+    return is_checked_;
+  }
 
   /// The difference in the middle of the block; 0 if it does not count.
   __device__ int32_t middle_difference(const Vec3i& units) const {
@@ -132,63 +150,103 @@ class TileSamples {
   /// half of a word is a sample, and kNoSample if it does not count.
   template <class Sink>
   __device__ void visit(const Vec3i& units, int32_t first, int32_t last, const Sink& sink) const {
-    const BlockView view{plan_.contrast,
-                         plan_.mask,
-                         plan_.pairs,
-                         kUsual ? kUsualPairs : plan_.pair_words,
-                         kUsual ? kUsualMaskWords : plan_.mask_words,
-                         plan_.lanes_log2};
     const Step x = split_step(units.x), y = split_step(units.y);
     const int32_t at_x = x_ + x.pixel - mask_x_, at_y = y_ + y.pixel - mask_y_;
     if (is_filtered_ && x.fraction == 0 && y.fraction == 0) {
-      visit_whole(view, at_x, at_y, first, last, sink);
+      visit_whole(view(), at_x, at_y, first, last, sink);
       return;
     }
     const TapPair taps{a_.taps.at[x.fraction + kUnit / 2], a_.taps.at[y.fraction + kUnit / 2],
                        a_.skips_weightless};
     constexpr bool kChecked = Sink::kIsChecked;
     if (at_x % 2 == 0) {
-      visit_between<kChecked, true>(view, taps, at_x, at_y, first, last, sink);
+      visit_between<kChecked, true>(view(), taps, at_x, at_y, first, last, sink);
     } else {
-      visit_between<kChecked, false>(view, taps, at_x, at_y, first, last, sink);
+      visit_between<kChecked, false>(view(), taps, at_x, at_y, first, last, sink);
     }
+  }
+  /// visit for whole pixels while the filtered mask is loaded.
+  template <class Sink>
+  __device__ void visit_at_whole(const Vec3i& units, int32_t first, int32_t last,
+                                 const Sink& sink) const {
+    visit_whole(view(), x_ + units.x / kUnit - mask_x_, y_ + units.y / kUnit - mask_y_, first, last,
+                sink);
   }
 
  private:
+  static constexpr int kGroupWarps = kGroup / 32;
+
+  __device__ int32_t pair_words() const {
+    return kUsual ? kUsualPairs : plan_.pair_words;
+  }
+  __device__ int32_t mask_words() const {
+    return kUsual ? kUsualMaskWords : plan_.mask_words;
+  }
+  __device__ BlockView view() const {
+    return {plan_.contrast, plan_.mask, plan_.pairs, pair_words(), mask_words(), plan_.lanes_log2};
+  }
+
   /// The part of a mask that displacements of at most `around` pixels from `centre` reach.
-  __device__ __noinline__ void load_mask(const uint16_t* source, const Vec3i& centre,
-                                         int32_t around) {
+  __device__ void load_mask(const uint16_t* source, const Vec3i& centre, int32_t around) {
     __syncthreads();  // others may still read the part before
     is_filtered_ = source == a_.mask_at_zero;
     // It begins with an even column: so do the words of the image, if its width is even.
     mask_x_ = (x_ + centre.x - around) & ~1;
     mask_y_ = y_ + centre.y - around;
-    const int32_t words = min(plan_.mask_words, (a_.block.x + 2 * around + 3) / 2);
-    const int32_t height = min(plan_.mask_height, a_.block.y + 2 * around);
-    const bool clamps = a_.border == Border::kClamp;
+    const bool misses = read_part(a_, plan_, source, mask_x_, mask_y_, around);
+    is_checked_ = __syncthreads_or(misses || has_gaps_) != 0;
+  }
+  /// Its samples from (mask_x, mask_y) on; whether one that this thread has read does not count. A
+  /// function of its own, given what it needs, so that an object of this class is in registers.
+  __device__ static __noinline__ bool read_part(const MatchArguments& a, const SharedPlan& plan,
+                                                const uint16_t* source, int32_t mask_x,
+                                                int32_t mask_y, int32_t around) {
+    const int32_t row_words = kUsual ? kUsualMaskWords : plan.mask_words;
+    const int32_t words = min(plan.mask_words, (a.block.x + 2 * around + 3) / 2);
+    const int32_t height = min(plan.mask_height, a.block.y + 2 * around);
+    const bool clamps = a.border == Border::kClamp;
     const auto read = [&](const uint16_t* row, int32_t x) -> uint32_t {
-      if (x >= 0 && x < a_.image.x) return row[x];
-      return clamps ? row[x < 0 ? 0 : a_.image.x - 1] : kNoSample;
+      if (x >= 0 && x < a.image.x) return row[x];
+      return clamps ? row[x < 0 ? 0 : a.image.x - 1] : kNoSample;
     };
-    bool misses = has_gaps_;
-    for (int32_t j = static_cast<int32_t>(threadIdx.x / 32); j < height; j += kWarps) {
-      const int32_t y = mask_y_ + j;
-      const int32_t inside = min(max(y, 0), a_.image.y - 1);
-      const uint16_t* row = source + static_cast<int64_t>(inside) * a_.image.x;
-      const bool is_missing_row = y != inside && !clamps;
-      for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < words; i += 32) {
-        const int32_t x = mask_x_ + 2 * i;
+    bool misses = false;
+    const auto take = [&](int32_t j, int32_t i, uint32_t word) {
+      shared_words[plan.mask + j * row_words + i] = word;
+      misses |= (word & 0xffffu) == kNoSample || word >> 16 == kNoSample;
+    };
+    const bool is_inside = a.has_whole_words && mask_x >= 0 && mask_y >= 0 &&
+                           mask_x + 2 * words <= a.image.x && mask_y + height <= a.image.y;
+    for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < words; i += 32) {
+      const int32_t x = mask_x + 2 * i;
+      auto j = static_cast<int32_t>(threadIdx.x / 32);
+      if (is_inside) {
+        constexpr int kRows = 8;  // are read before any of them is waited for
+        const uint16_t* column = source + static_cast<int64_t>(mask_y) * a.image.x + x;
+        for (; j + (kRows - 1) * kGroupWarps < height; j += kRows * kGroupWarps) {
+          uint32_t read_words[kRows];
+#pragma unroll
+          for (int k = 0; k < kRows; ++k) {
+            read_words[k] = *reinterpret_cast<const uint32_t*>(
+                column + static_cast<int64_t>(j + k * kGroupWarps) * a.image.x);
+          }
+#pragma unroll
+          for (int k = 0; k < kRows; ++k) take(j + k * kGroupWarps, i, read_words[k]);
+        }
+      }
+      for (; j < height; j += kGroupWarps) {
+        const int32_t y = mask_y + j;
+        const int32_t inside = min(max(y, 0), a.image.y - 1);
+        const uint16_t* row = source + static_cast<int64_t>(inside) * a.image.x;
         uint32_t word = 0xffffffffu;
-        if (!is_missing_row) {
-          word = a_.has_whole_words && x >= 0 && x < a_.image.x
+        if (y == inside || clamps) {
+          word = a.has_whole_words && x >= 0 && x < a.image.x
                      ? reinterpret_cast<const uint32_t*>(row)[x / 2]
                      : read(row, x) | read(row, x + 1) << 16;
         }
-        shared_words[plan_.mask + j * plan_.mask_words + i] = word;
-        misses |= (word & 0xffffu) == kNoSample || word >> 16 == kNoSample;
+        take(j, i, word);
       }
     }
-    is_checked_ = __syncthreads_or(misses) != 0;
+    return misses;
   }
 
   const MatchArguments& a_;
@@ -234,6 +292,7 @@ class DirectSamples {
     return counted;
   }
   __device__ void prepare(const Vec3i&, int32_t, uint32_t) { __syncthreads(); }
+  __device__ bool fits() const { return true; }
   __device__ void reach(const Vec3i&) {}
   __device__ bool differs_at(const Vec3i&) const { return false; }
   __device__ bool is_checked() const { return true; }

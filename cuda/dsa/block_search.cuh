@@ -41,7 +41,8 @@ class BlockSearch {
                          int64_t* similarities, Scratch& scratch)
       : a_(a), samples_(samples), scratch_(scratch), scores_(scores), similarities_(similarities) {}
 
-  __device__ void search(int32_t frame, int32_t block) {
+  /// False: its samples do not fit (see there), and nothing was written.
+  __device__ bool search(int32_t frame, int32_t block) {
     const int64_t index = static_cast<int64_t>(frame) * a_.blocks + block;
     SearchPlan plan = a_.plan;
     Kind::narrow(plan);
@@ -57,6 +58,7 @@ class BlockSearch {
       ranking_ = a_.ranking;
       ranking_.least_count = (match.counted + 1) / 2;
       samples_.prepare(plan.centre, plan.range, match.counted);
+      if (!samples_.fits()) return false;
       shift_ = a_.bin_shift[frame];
       mu_ = median_of_bins((plan.centre + plan.start) * kUnit);
       forget_lattice();
@@ -70,6 +72,7 @@ class BlockSearch {
       if (found.at_edge) match.flags |= kBlockAtEdge;
     }
     if (threadIdx.x == 0) a_.out[index] = match;
+    return true;
   }
 
   /// As search_block asks for it; all threads together, as all functions of this class.

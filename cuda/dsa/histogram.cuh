@@ -35,11 +35,13 @@ struct CountBins {
   int32_t mu, shift;
   Overflow overflow;
 
+  /// Counts a pixel that counts.
+  __device__ void one(int32_t contrast, int32_t mask) const {
+    const int32_t index = bin_index(bin_number(contrast - mask, mu, shift), overflow);
+    if (index >= 0) count_in(histogram, index);
+  }
   __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<kChecked>(contrast, mask, [&](int32_t c, int32_t m) {
-      const int32_t index = bin_index(bin_number(c - m, mu, shift), overflow);
-      if (index >= 0) count_in(histogram, index);
-    });
+    for_both<kChecked>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
   }
 };
 
@@ -66,9 +68,50 @@ struct CountWrapped {
     const uint32_t counter = address + (difference >> drop & kBytes);
     asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(counter) : "memory");
   }
+  __device__ void one(uint32_t contrast, uint32_t mask) const {
+    count(contrast - mask + lower, shift);
+  }
   __device__ void operator()(uint32_t contrast, uint32_t mask) const {
     count(contrast - mask + lower, shift);
     count(contrast - (mask & 0xffff0000u) + upper, shift + 16);
+  }
+};
+
+/// The same where all pixels count and differences beyond the bins go into the first and the last.
+struct CountClamped {
+  static constexpr bool kIsChecked = false;
+  uint32_t address;  ///< of the histogram in shared memory
+  int32_t offset;    ///< what is added to differences: they begin with 0 in the first bin
+  int32_t last;      ///< the largest of them in the last bin
+  int32_t shift;
+
+  __device__ CountClamped(uint32_t histogram, int32_t mu, int32_t bin_shift)
+      : address(static_cast<uint32_t>(__cvta_generic_to_shared(shared_words + histogram))),
+        offset(((1 << bin_shift) >> 1) - mu + (kBins / 2 << bin_shift)),
+        last((kBins << bin_shift) - 1),
+        shift(bin_shift) {}
+  __device__ void count(uint32_t contrast, uint32_t mask) const {
+    const int32_t difference = static_cast<int32_t>(contrast) + offset;
+    const int32_t bin = __viaddmin_s32_relu(difference, -static_cast<int32_t>(mask), last) >> shift;
+    const uint32_t counter = address + 4 * static_cast<uint32_t>(bin);
+    asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(counter) : "memory");
+  }
+  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+    count(contrast & 0xffffu, mask & 0xffffu);
+    count(contrast >> 16, mask >> 16);
+  }
+};
+
+/// Counts no bins, but how many differences are beyond them.
+struct CountBeyond {
+  static constexpr bool kIsChecked = true;
+  int32_t mu, shift;
+  uint32_t* beyond;  ///< of this thread
+
+  __device__ void operator()(uint32_t contrast, uint32_t mask) const {
+    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
+      *beyond += is_overflow(bin_number(c - m, mu, shift));
+    });
   }
 };
 
@@ -78,11 +121,12 @@ struct CountBinsAndOverflow {
   CountBins<true> bins;
   uint32_t* beyond;  ///< of this thread
 
+  __device__ void one(int32_t contrast, int32_t mask) const {
+    bins.one(contrast, mask);
+    *beyond += is_overflow(bin_number(contrast - mask, bins.mu, bins.shift));
+  }
   __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    bins(contrast, mask);
-    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
-      *beyond += is_overflow(bin_number(c - m, bins.mu, bins.shift));
-    });
+    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
   }
 };
 
@@ -91,10 +135,11 @@ struct CountUpperBits {
   static constexpr bool kIsChecked = true;
   static constexpr int32_t kLowBits = 7;
   uint32_t histogram;
+  __device__ void one(int32_t contrast, int32_t mask) const {
+    count_in(histogram, (contrast - mask + kNoSample) >> kLowBits);
+  }
   __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
-      count_in(histogram, (c - m + kNoSample) >> kLowBits);
-    });
+    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
   }
 };
 /// Counts those of the same upper bits by their lower ones.
@@ -102,13 +147,14 @@ struct CountLowerBits {
   static constexpr bool kIsChecked = true;
   uint32_t histogram;
   int32_t upper;
+  __device__ void one(int32_t contrast, int32_t mask) const {
+    const int32_t value = contrast - mask + kNoSample;
+    if (value >> CountUpperBits::kLowBits == upper) {
+      count_in(histogram, value & ((1 << CountUpperBits::kLowBits) - 1));
+    }
+  }
   __device__ void operator()(uint32_t contrast, uint32_t mask) const {
-    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) {
-      const int32_t value = c - m + kNoSample;
-      if (value >> CountUpperBits::kLowBits == upper) {
-        count_in(histogram, value & ((1 << CountUpperBits::kLowBits) - 1));
-      }
-    });
+    for_both<true>(contrast, mask, [&](int32_t c, int32_t m) { one(c, m); });
   }
 };
 
@@ -137,15 +183,27 @@ __device__ inline void add_terms(const uint4& h, const Ranking& ranking, uint64_
 /// The score of a warp's own histogram, in all of its lanes; clears it.
 __device__ inline Score take_score(uint32_t histogram, const Ranking& ranking) {
   auto* entries = reinterpret_cast<uint4*>(shared_words + histogram) + threadIdx.x % 32;
-  uint64_t sum = 0;
-  uint32_t count = 0;
-#pragma unroll
-  for (int i = 0; i < kBins / 128; ++i) {
-    add_terms(entries[32 * i], ranking, sum, count);
-    entries[32 * i] = make_uint4(0, 0, 0, 0);
-  }
   Score score;
-  score.sum = warp_sum(sum);
+  uint32_t count = 0;
+  if (ranking.metric == Metric::kEhd) {
+    uint32_t squares = 0;  // of at most 65535 entries: below 2^32
+#pragma unroll
+    for (int i = 0; i < kBins / 128; ++i) {
+      const uint4 h = entries[32 * i];
+      entries[32 * i] = make_uint4(0, 0, 0, 0);
+      count += h.x + h.y + h.z + h.w;
+      squares += h.x * h.x + h.y * h.y + h.z * h.z + h.w * h.w;
+    }
+    score.sum = __reduce_add_sync(kAllLanes, squares);
+  } else {
+    uint64_t sum = 0;
+#pragma unroll
+    for (int i = 0; i < kBins / 128; ++i) {
+      add_terms(entries[32 * i], ranking, sum, count);
+      entries[32 * i] = make_uint4(0, 0, 0, 0);
+    }
+    score.sum = warp_sum(sum);
+  }
   score.count = __reduce_add_sync(kAllLanes, count);
   return score;
 }

@@ -6,6 +6,7 @@
 
 #include "cuda/core/check.cuh"
 #include "cuda/dsa/block_search.cuh"
+#include "cuda/dsa/match_directions.cuh"
 #include "larch/core/buffer.h"
 #include "larch/dsa/similarity/entropy.h"
 
@@ -316,7 +317,11 @@ void match_blocks(const MatchJob& job, const Context& context) {
   if (job.frames == 0) return;
   Uploaded uploaded;
   const MatchArguments a = arguments_of(job, uploaded, device);
-  launch(a, device);
+  if (can_match_directions(a)) {
+    match_directions(a, device);
+  } else {
+    launch(a, device);
+  }
 }
 
 }  // namespace larch::dsa::cuda

@@ -6,6 +6,7 @@
 
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
+#include "larch/dsa/match/directions_math.h"
 #include "larch/dsa/sampling/interpolation_math.h"
 #include "larch/dsa/similarity/difference_math.h"
 #include "larch/dsa/similarity/rank_math.h"
@@ -41,13 +42,6 @@ constexpr int kLatticeSide = 2 * kLatticeReach + 1;
 /// Rounds of conjugate directions, where they are repeated.
 constexpr int kMostRounds = 4;
 
-/// A displacement that was tried: steps from the middle of the window, or tenths of a pixel from
-/// the best whole-pixel displacement.
-struct Candidate {
-  Vec3i at{};
-  Score score{};
-};
-
 /// Order of equally similar candidates: the shorter, then the smaller z, y and x.
 LARCH_HD bool is_nearer(const Vec3i& a, const Vec3i& b) {
   const int32_t aa = dot(a, a), bb = dot(b, b);
@@ -77,9 +71,6 @@ struct SearchPlan {
   /// window. For passes over an earlier field, whose window is small.
   bool judges_beyond = false;
 };
-/// How far from the best displacement those are that judge it, pixels.
-constexpr int kJudged = 5;
-
 /// The plan of a pass, without centre and start.
 inline SearchPlan plan_of(const DsaConfig& config, int range, bool has_base) {
   SearchPlan plan;
@@ -126,54 +117,6 @@ struct Found {
 
 LARCH_HD int32_t magnitude(int32_t v) {
   return v < 0 ? -v : v;
-}
-
-/// Conjugate directions (Srinivasan and Rao 1985): along x, then y (then z), to the neighbour that
-/// is strictly better, and on in its direction until the next is not; + where both neighbours are
-/// equally better. `evaluate(at, count, scores)` takes displacements with components of at most
-/// `range`. With one round it evaluates 1 + 2 axes + the steps moved displacements, less one for
-/// each axis that ends at +-range; from 0 by one round: US 2008/0037845, 0117. Repeated, it stops
-/// where no axis moves any more. `current`: start and its score. Returns evaluations.
-template <class Evaluate>
-LARCH_HD uint32_t conjugate_directions(Candidate& current, int axes, int range, int rounds,
-                                       const Ranking& ranking, Evaluate&& evaluate) {
-  uint32_t evaluations = 0;
-  int settled = 0;  // axes along which the current displacement is the best
-  for (int turn = 0; turn < rounds * axes && settled < axes; ++turn) {
-    const int axis = turn % axes;
-    Vec3i at[2] = {current.at, current.at};
-    Score scores[2] = {};
-    int direction[2] = {1, -1};
-    int count = 0;
-    if (current.at[axis] < range) at[count++][axis] = current.at[axis] + 1;
-    if (current.at[axis] > -range) {
-      direction[count] = -1;
-      at[count++][axis] = current.at[axis] - 1;
-    }
-    evaluate(at, count, scores);
-    evaluations += static_cast<uint32_t>(count);
-    int towards = -1;
-    for (int i = 0; i < count; ++i) {
-      const Score& least = towards < 0 ? current.score : scores[towards];
-      if (ranking.is_better(scores[i], least)) towards = i;
-    }
-    if (towards < 0) {
-      ++settled;
-      continue;
-    }
-    settled = 1;
-    const int step = direction[towards];
-    current = {at[towards], scores[towards]};
-    while (current.at[axis] != step * range) {
-      Candidate next = current;
-      next.at[axis] += step;
-      evaluate(&next.at, 1, &next.score);
-      ++evaluations;
-      if (!ranking.is_better(next.score, current.score)) break;
-      current = next;
-    }
-  }
-  return evaluations;
 }
 
 /// Whole numbers that a quadratic is fitted from: sums over (2 r + 1)^2 points (x, y) around the
@@ -393,35 +336,22 @@ LARCH_HD void search_fraction(Block& block, const SearchPlan& plan, const Rankin
   }
 }
 
-/// The lower median of the similarities kJudged pixels from the displacement that conjugate
-/// directions found, along each axis: of four displacements, or six in a volume. In smaller windows
-/// they are nearer, and those beyond the window are left out, unless plan.judges_beyond.
+/// The lower median of the similarities around the displacement that conjugate directions found.
 template <class Block>
 LARCH_HD int64_t base_of_cds(Block& block, const SearchPlan& plan, const Ranking& ranking,
                              const Candidate& best) {
-  const int32_t far = plan.judges_beyond || plan.range >= kJudged ? kJudged : plan.range;
-  const int32_t limit = plan.judges_beyond ? plan.range + kJudged : plan.range;
-  int64_t base[6] = {};
-  int count = 0;
-  for (int first = 0; first < plan.axes; first += 2) {  // two axes in one evaluation
-    Vec3i at[4] = {};
-    int inside = 0;
-    for (int axis = first; axis < plan.axes && axis < first + 2; ++axis) {
-      const Vec3i step{axis == 0 ? far : 0, axis == 1 ? far : 0, axis == 2 ? far : 0};
-      if (best.at[axis] + far <= limit) at[inside++] = best.at + step;
-      if (best.at[axis] - far >= -limit) at[inside++] = best.at - step;
-    }
-    Score scores[4] = {};
-    EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, inside, scores);
-    for (int i = 0; i < inside; ++i) {
-      const int64_t q = ranking.similarity(scores[i]);
-      if (q == kNoSimilarity) continue;
-      int place = count++;
-      for (; place > 0 && base[place - 1] > q; --place) base[place] = base[place - 1];
-      base[place] = q;
-    }
+  const Surroundings around(best.at, plan.range, plan.judges_beyond);
+  FewSimilarities base;
+  for (int axis = 0; axis < plan.axes; ++axis) {
+    Vec3i at[2] = {};
+    int count = 0;
+    if (around.asks(axis, kForward)) at[count++] = around.at(axis, kForward);
+    if (around.asks(axis, kBack)) at[count++] = around.at(axis, kBack);
+    Score scores[2] = {};
+    EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, count, scores);
+    for (int i = 0; i < count; ++i) base.add(ranking.similarity(scores[i]));
   }
-  return count == 0 ? kNoSimilarity : base[(count - 1) / 2];
+  return base.lower_median();
 }
 
 /// Whether a displacement kJudged or twice as many pixels away, along axes or diagonals, is a rival
@@ -447,6 +377,17 @@ LARCH_HD bool has_rival_beyond(Block& block, const SearchPlan& plan, const Ranki
     }
   }
   return has_rival;
+}
+
+/// How much found.whole is to be relied on.
+LARCH_HD void judge_whole(const SearchPlan& plan, const Ranking& ranking, int64_t base,
+                          bool has_rival, Found& found) {
+  for (int axis = 0; axis < plan.axes; ++axis) {
+    if (magnitude(component(found.whole.at, axis)) >= plan.range) found.at_edge = true;
+  }
+  const int64_t peak = ranking.similarity(found.whole.score);
+  found.confidence = ranking.confidence(peak, base);
+  found.is_unreliable = has_rival || found.at_edge || peak == kNoSimilarity;
 }
 
 /// The whole search of a block.
@@ -475,12 +416,7 @@ LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking&
     base = base_of_cds(block, plan, ranking, found.whole);
     has_rival = !ranking.is_distinct(ranking.similarity(found.whole.score), base);
   }
-  for (int axis = 0; axis < plan.axes; ++axis) {
-    if (magnitude(found.whole.at[axis]) >= plan.range) found.at_edge = true;
-  }
-  const int64_t peak = ranking.similarity(found.whole.score);
-  found.confidence = ranking.confidence(peak, base);
-  found.is_unreliable = has_rival || found.at_edge || peak == kNoSimilarity;
+  judge_whole(plan, ranking, base, has_rival, found);
   search_fraction(block, plan, ranking, found);
   return found;
 }
