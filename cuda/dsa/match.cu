@@ -5,56 +5,14 @@
 #include <vector>
 
 #include "cuda/core/check.cuh"
-#include "cuda/dsa/block_search.cuh"
 #include "cuda/dsa/match_directions.cuh"
+#include "cuda/dsa/match_field.cuh"
+#include "cuda/dsa/search_kinds.cuh"
 #include "larch/core/buffer.h"
 #include "larch/dsa/similarity/entropy.h"
 
 namespace larch::dsa::cuda {
 namespace {
-
-__device__ void clear_all_histograms(const SharedPlan& plan) {
-  const int words = plan.histograms * kBins;
-  for (int i = static_cast<int>(threadIdx.x); i < words; i += kThreads) shared_words[i] = 0;
-}
-__device__ uint64_t* scores_of(const SharedPlan& plan) {
-  return reinterpret_cast<uint64_t*>(shared_words + plan.scores);
-}
-__device__ int64_t* similarities_of(const SharedPlan& plan) {
-  return plan.similarities == 0 ? nullptr
-                                : reinterpret_cast<int64_t*>(shared_words + plan.similarities);
-}
-
-/// Searches of any kind.
-struct AnyKind {
-  static constexpr bool kIsUsual = false;
-  static constexpr int kResident = 3;  ///< blocks of threads that a multiprocessor is to hold
-  __device__ static Overflow overflow(const MatchArguments& a) { return a.overflow; }
-  __device__ static void narrow(SearchPlan&) {}
-};
-/// All whole pixels, then a fit: what is not needed for it is left out.
-struct FitKind {
-  static constexpr bool kIsUsual = true;
-  static constexpr int kResident = 3;
-  __device__ static Overflow overflow(const MatchArguments&) { return Overflow::kWrap; }
-  __device__ static void narrow(SearchPlan& plan) {
-    plan.axes = 2;
-    plan.search = Search::kFull;
-    plan.subsearch = SubSearch::kFit;
-  }
-};
-/// Conjugate directions throughout.
-template <Overflow kOverflow>
-struct DirectionsKind {
-  static constexpr bool kIsUsual = true;
-  static constexpr int kResident = 4;
-  __device__ static Overflow overflow(const MatchArguments&) { return kOverflow; }
-  __device__ static void narrow(SearchPlan& plan) {
-    plan.axes = 2;
-    plan.search = Search::kCds;
-    plan.subsearch = SubSearch::kCds;
-  }
-};
 
 /// One block of threads for each block of each frame, whose samples fit into shared memory.
 template <class Kind>
@@ -79,10 +37,11 @@ struct DeviceScratch {
   int64_t base_each = 0;
 };
 
-/// Blocks of threads that take one block after the other; samples stay in the device's memory.
+/// Blocks of threads that take one block after the other, all or those that are left; samples stay
+/// in the device's memory.
 __global__ void __launch_bounds__(kThreads, AnyKind::kResident)
     direct_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan,
-                  DeviceScratch device) {
+                  DeviceScratch device, const uint8_t* is_left) {
   __shared__ Scratch scratch;
   auto* scores =
       device.scores != nullptr ? device.scores + blockIdx.x * device.scores_each : scores_of(plan);
@@ -90,45 +49,12 @@ __global__ void __launch_bounds__(kThreads, AnyKind::kResident)
                                       : reinterpret_cast<int2*>(shared_words + plan.base);
   clear_all_histograms(plan);
   for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
+    if (is_left != nullptr && is_left[item] == 0) continue;
     DirectSamples samples(a, base);
     BlockSearch<AnyKind, DirectSamples> search(a, samples, scores, similarities_of(plan), scratch);
     search.search(static_cast<int32_t>(item / a.blocks), static_cast<int32_t>(item % a.blocks));
     __syncthreads();
   }
-}
-
-bool searches_lattice(const SearchPlan& plan) {
-  const bool samples = plan.subpixel == SubPixel::kGain || plan.subpixel == SubPixel::kLinear;
-  return samples && plan.subsearch != SubSearch::kCds;
-}
-
-constexpr int64_t kLatticeScores = kLatticeSide * kLatticeSide;
-
-/// Scores that are kept at a time: those of the window, then those of the lattice.
-int64_t scores_needed(const SearchPlan& plan) {
-  const int64_t side = 2 * plan.range + 1;
-  return std::max(plan.search == Search::kFull ? side * side : 1,
-                  searches_lattice(plan) ? kLatticeScores : 1);
-}
-
-/// Parts of shared memory, one behind the other.
-class Layout {
- public:
-  /// The first word of so many words; of 16 bytes each.
-  uint32_t add(int64_t words) {
-    const int64_t begin = words_;
-    words_ += (words + 3) / 4 * 4;
-    return static_cast<uint32_t>(begin);
-  }
-  int64_t words() const { return words_; }
-
- private:
-  int64_t words_ = 0;
-};
-
-void add_scores(const MatchArguments& a, bool has_scores, Layout& layout, SharedPlan& plan) {
-  if (has_scores) plan.scores = layout.add(2 * scores_needed(a.plan));
-  if (searches_lattice(a.plan)) plan.similarities = layout.add(2 * kLatticeScores);
 }
 
 using LaunchTiles = void (*)(const MatchArguments&, const SharedPlan&, const Device&);
@@ -178,12 +104,6 @@ SharedPlan direct_plan(const MatchArguments& a, bool* has_scores, bool* has_base
   return plan;
 }
 
-template <class Kernel>
-void allow_shared(Kernel kernel, const SharedPlan& plan) {
-  LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(plan.words * sizeof(uint32_t))));
-}
-
 template <class Kind>
 void launch_tiles(const MatchArguments& a, const SharedPlan& plan, const Device& device) {
   const auto kernel = tile_kernel<Kind>;
@@ -193,7 +113,7 @@ void launch_tiles(const MatchArguments& a, const SharedPlan& plan, const Device&
   larch::cuda::check_launch("dsa tile_kernel");
 }
 
-void launch_direct(const MatchArguments& a, const Device& device) {
+void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device& device) {
   bool has_scores = false, has_base = false;
   const SharedPlan plan = direct_plan(a, &has_scores, &has_base);
   const auto kernel = direct_kernel;
@@ -220,7 +140,7 @@ void launch_direct(const MatchArguments& a, const Device& device) {
     scratch.base = base.data();
   }
   kernel<<<static_cast<uint32_t>(groups), kThreads, bytes, larch::cuda::stream_of(device)>>>(
-      a, plan, scratch);
+      a, plan, scratch, is_left);
   larch::cuda::check_launch("dsa direct_kernel");
 }
 
@@ -245,8 +165,8 @@ void launch(const MatchArguments& a, const Device& device) {
   LARCH_CUDA_CHECK(
       cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
   const bool fits = words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
-  if (a.base.vectors != nullptr || !fits) {
-    launch_direct(a, device);
+  if (!fits) {
+    launch_direct(a, nullptr, device);
   } else {
     (is_usual ? kind : launch_tiles<AnyKind>)(a, plan, device);
   }
@@ -317,7 +237,14 @@ void match_blocks(const MatchJob& job, const Context& context) {
   if (job.frames == 0) return;
   Uploaded uploaded;
   const MatchArguments a = arguments_of(job, uploaded, device);
-  if (can_match_directions(a)) {
+  if (a.base.vectors != nullptr) {
+    Buffer<uint8_t> left;  // blocks that match_over_field leaves
+    if (can_match_over_field(a, device)) {
+      left = Buffer<uint8_t>(device, static_cast<size_t>(a.items));
+      match_over_field(a, left.data(), device);
+    }
+    launch_direct(a, left.data(), device);
+  } else if (can_match_directions(a)) {
     match_directions(a, device);
   } else {
     launch(a, device);
