@@ -259,3 +259,23 @@ PY
   [[ "$output" == *"--angiography.frames is of --kind angiography"* ]]
   [ ! -e t ]
 }
+
+@test "make-samples --picture: the sign of the X-rays counts before MONOCHROME1, and each body has UIDs of its own" {
+  /usr/bin/python3 -c "import pydicom" 2>/dev/null || skip "python3-pydicom is not installed"
+  local tiny="--kind angiography --angiography.size 64,64 --angiography.frames 3 --angiography.mask_frames 1 --truth=false"
+  "$BIN/make-samples" --output-dir p $tiny --angiography.stored lin -q --no-sidecar
+  /usr/bin/python3 -c "
+import pydicom
+d = pydicom.dcmread('p/images/case_000.dcm')
+d.save_as('plain.dcm')
+d.PixelData = (4095 - d.pixel_array).astype('<u2').tobytes()
+d.PhotometricInterpretation, d.PixelIntensityRelationshipSign = 'MONOCHROME1', -1
+d.save_as('inverted.dcm')"
+  "$BIN/make-samples" --output-dir plain $tiny --picture plain.dcm -q --no-sidecar
+  "$BIN/make-samples" --output-dir inverted $tiny --picture inverted.dcm -q --no-sidecar
+  /usr/bin/python3 -c "
+import pydicom
+a, b = (pydicom.dcmread(f'{name}/images/case_000.dcm') for name in ('plain', 'inverted'))
+assert (a.pixel_array == b.pixel_array).all() and a.pixel_array.std() > 10
+assert a.SOPInstanceUID != b.SOPInstanceUID"
+}

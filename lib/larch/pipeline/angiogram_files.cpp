@@ -13,6 +13,7 @@
 
 #include "larch/config/config.h"
 #include "larch/config/json_text.h"
+#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
@@ -51,7 +52,7 @@ phantom::Plane read_body(const std::string& path, const phantom::AngiogramConfig
   std::vector<uint16_t> pixels(static_cast<size_t>(reader.frame_pixels()));
   reader.read(0, 1, pixels);
   phantom::Plane plane{about.grid.size.x, about.grid.size.y, {}};
-  const bool is_inverted = about.is_monochrome1 != (about.intensity_sign < 0);
+  const bool is_inverted = contrast_raises(about);
   const int most = (1 << about.bits) - 1;
   for (const uint16_t pixel : pixels) {
     const int value = is_inverted ? most - pixel : pixel;
@@ -78,8 +79,9 @@ SequenceHeader sequence_header(const phantom::AngiogramConfig& config) {
   return header;
 }
 
-/// What a DICOM file says of a sequence: also which frames are the mask of the others.
-XaHeader xa_header(const phantom::Angiogram& a) {
+/// What a DICOM file says of a sequence: also which frames are the mask of the others. `body`: the
+/// digest of the picture whose body it has; may be empty.
+XaHeader xa_header(const phantom::Angiogram& a, const std::string& body) {
   const phantom::AngiogramConfig& config = a.config;
   XaHeader header;
   header.bits = config.bits;
@@ -93,16 +95,17 @@ XaHeader xa_header(const phantom::Angiogram& a) {
   for (int frame = 0; frame < config.mask_frames; ++frame) item.mask_frames.push_back(frame);
   header.masks = {item};
   header.identity = "make-samples " + std::to_string(a.seed) + " " + std::to_string(a.number) +
-                    " " + detail::json_text(config::to_json(config));
+                    " " + detail::json_text(config::to_json(config)) + body;
   header.display_rate_hz = std::round(1000 / config.frame_ms);
   header.patient_name = "Larch^Sample";
   header.patient_id = sample_case_name(a.number);
   return header;
 }
 
-void write_frames(const std::string& path, const phantom::Angiogram& a, int threads) {
+void write_frames(const std::string& path, const phantom::Angiogram& a, const std::string& body,
+                  int threads) {
   SequenceHeader header = sequence_header(a.config);
-  header.xa = xa_header(a);
+  header.xa = xa_header(a, body);
   SequenceWriter writer(path, header);
   for (int frame = 0; frame < a.config.frames; ++frame) {
     writer.write(std::span<const uint16_t>(phantom::stored_frame(a, frame, threads)));
@@ -195,7 +198,10 @@ void add_case(const AngiogramRequest& request, int number, const Context& contex
       write(path, *made, threads);
     });
   };
-  add(image_name(request, number), write_frames);
+  add(image_name(request, number),
+      [picture = request.picture](const std::string& path, const phantom::Angiogram& a, int count) {
+        write_frames(path, a, picture.empty() ? "" : " " + sha256_of_file(picture), count);
+      });
   if (!request.has_truth) return;
   add(field_name(number), write_fields);
   add(label_name(number), write_vessels);

@@ -19,6 +19,10 @@ bool is_inside(const std::vector<std::array<int, 2>>& polygon, double x, double 
 
 }  // namespace
 
+bool contrast_raises(const Angiogram& about) {
+  return about.intensity_sign != 0 ? about.intensity_sign < 0 : about.is_monochrome1;
+}
+
 std::optional<PixelRescaling> rescaling_of(const Angiogram& about) {
   const std::vector<float>& values = about.modality;
   if (values.size() < 2) return PixelRescaling{1, static_cast<double>(about.least_stored)};

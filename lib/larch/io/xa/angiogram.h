@@ -113,6 +113,10 @@ struct Angiogram {
   std::vector<CopiedElement> copied{};  ///< patient, study, acquisition, calibration
 };
 
+/// Whether contrast agent raises the stored values, that is, whether these fall with the X-rays: by
+/// PixelIntensityRelationshipSign, or else by MONOCHROME1, which shows small values white.
+bool contrast_raises(const Angiogram& about);
+
 /// Value = slope * pixel + intercept, of the reader's pixels.
 struct PixelRescaling {
   double slope = 1, intercept = 0;

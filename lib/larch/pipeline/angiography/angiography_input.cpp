@@ -25,12 +25,6 @@ constexpr double kLeastDeviationOfAll = 0.5;  ///< grey values, whatever the bit
 /// Grey values of 12 bits: what is brighter does not lie behind the collimator.
 constexpr double kDark = 256;
 
-/// Whether contrast agent raises the stored values: PixelIntensityRelationshipSign, or else
-/// MONOCHROME1, which shows small values white.
-bool contrast_raises(const Angiogram& about) {
-  return about.intensity_sign != 0 ? about.intensity_sign < 0 : about.is_monochrome1;
-}
-
 dsa::StoredValues stored_values(const Angiogram& about) {
   dsa::StoredValues stored;
   stored.bits = about.bits;
