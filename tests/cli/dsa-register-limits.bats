@@ -228,6 +228,29 @@ a, b = open('g.csv').read().split('\n'), open('p.csv').read().split('\n')
 assert [r.split(',')[-1] for r in a] == [r.split(',')[-1] for r in b]"
 }
 
+# peak FRAMES OUTPUT...: bytes that a run over so many frames of 256 x 256 takes at most.
+peak() {
+  local frames=$1 source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}
+  shift
+  frames long.mha "three = [body(4000, 256, 256).astype('u2') for i in range(3)]; a = numpy.array([three[i % 3] for i in range($frames)])"
+  /usr/bin/python3 "$source/tests/cli/tools/peak.py" peak.txt timeout 300 "$BIN/dsa-register" -i long.mha \
+    --literal --batch-frames 2 --threads 2 -q --force "$@" 2> /dev/null
+  cat peak.txt
+}
+
+@test "memory does not grow with the number of frames, whatever is written" {
+  [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
+  local few many
+  # 300 more frames are 39 MB, their field is 157 MB.
+  for outputs in "--output out.mha --field field.mha --validity v.nrrd --grid g.csv --preview p.png --report r.json" \
+    "--output out.dcm --scores=false" "--output out.nii.gz --scores=false"; do
+    few=$(peak 200 $outputs)
+    many=$(peak 500 $outputs)
+    echo "$outputs: $few bytes, $many of two and a half times the frames"
+    [ "$many" -lt $((few + (16 << 20))) ]
+  done
+}
+
 @test "outputs that exist: 6, and they stay" {
   echo precious > out.mha
   expect 6 subtract -i cine.dcm

@@ -103,8 +103,9 @@ void ZReader::finish() {
 namespace {
 
 constexpr size_t kWindow = 32768;
-/// Blocks that are compressed at a time: enough for many threads, and a bounded amount of memory.
-constexpr size_t kBlocksAtOnce = 64;
+/// Blocks that are compressed at a time, per thread and at most: every thread is kept busy, and the
+/// memory is bounded.
+constexpr int kBlocksPerThread = 4, kBlocksAtOnce = 64;
 
 struct Deflated {
   std::string bytes;
@@ -144,7 +145,11 @@ Deflated deflate_block(std::string_view dictionary, std::string_view block, bool
 }  // namespace
 
 ZWriter::ZWriter(const std::string& path, bool compress, int threads)
-    : path_(path), compress_(compress), threads_(threads) {
+    : path_(path),
+      compress_(compress),
+      threads_(threads),
+      most_pending_(static_cast<size_t>(kBlockBytes *
+                                        std::clamp(kBlocksPerThread * threads, 1, kBlocksAtOnce))) {
   errno = 0;
   file_ = std::fopen(path.c_str(), "wbe");
   if (file_ == nullptr) fail(errno);
@@ -197,11 +202,10 @@ void ZWriter::write(const void* from, int64_t bytes) {
     return;
   }
   const auto* next = static_cast<const char*>(from);
-  constexpr size_t kMost = kBlocksAtOnce * static_cast<size_t>(kBlockBytes);
   for (auto left = static_cast<size_t>(bytes); left > 0;) {
     // A full buffer waits until more comes: the last block has to know that it is the last.
-    if (pending_.size() == kMost) deflate_pending(/*last=*/false);
-    const size_t taken = std::min(left, kMost - pending_.size());
+    if (pending_.size() == most_pending_) deflate_pending(/*last=*/false);
+    const size_t taken = std::min(left, most_pending_ - pending_.size());
     pending_.append(next, taken);
     next += taken;
     left -= taken;

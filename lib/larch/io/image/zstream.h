@@ -39,7 +39,8 @@ class ZReader {
 /// Writes a file, gzip-compressed (one member without name and time, level 6) or plain. Compressed
 /// data are cut into blocks of kBlockBytes that several threads deflate, each with the 32 KiB
 /// before it as dictionary; the blocks end on byte boundaries and make one ordinary stream, whose
-/// bytes do not depend on the number of threads or on how the data are handed over. Throws
+/// bytes do not depend on the number of threads or on how the data are handed over. At most four
+/// blocks per thread (64 in all) wait, and take twice that while they are deflated. Throws
 /// OutputError for `path`, the name that messages show.
 class ZWriter {
  public:
@@ -63,6 +64,7 @@ class ZWriter {
   std::FILE* file_ = nullptr;
   bool compress_;
   int threads_;
+  size_t most_pending_;     ///< bytes
   std::string pending_;     ///< not yet compressed
   std::string dictionary_;  ///< what came before it, at most 32 KiB
   uint32_t crc_ = 0;
