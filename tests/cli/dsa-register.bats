@@ -206,6 +206,10 @@ assert all(abs(float(r['dx_raw']) * 10 - round(float(r['dx_raw']) * 10)) < 1e-2 
 note = [n for n in load('r.json')['notes'] if n.startswith('mask')][0]
 frame = int(note.split('frames ')[1].rstrip(')'))
 assert 4 <= frame <= 8, note"
+  expect 0 subtract -o first.mha --mask first --method none --report first.json
+  python "
+r = load('first.json')
+assert 'mask: the first frame (frames 1)' in r['notes'] and [f['frame'] for f in r['frames']] == [1, 2, 3, 4, 5, 6], r['notes']"
   expect 0 subtract -o some.mha --frames 4-5 --report some.json
   python "assert [f['frame'] for f in load('some.json')['frames']] == [3, 4]"
 }

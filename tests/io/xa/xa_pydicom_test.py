@@ -45,6 +45,7 @@ def source(frames, bits=12, syntax=ExplicitVRLittleEndian, signed=False):
     data.Modality, data.StudyDate, data.StudyTime, data.AccessionNumber = 'XA', '20200102', '030405', 'A1'
     data.PatientName, data.PatientID, data.PatientSex, data.PatientBirthDate = 'Müller^Jörg', 'P1', 'M', '19500101'
     data.SeriesDescription = 'ä' * 60
+    data.TimezoneOffsetFromUTC, data.BurnedInAnnotation = '+0100', 'YES'
     data.KVP, data.RadiationSetting, data.PositionerPrimaryAngle = '70.5', 'GR', '-30'
     data.ImagerPixelSpacing = [0.3, 0.2]
     data.FrameIncrementPointer = 0x00181065
@@ -120,6 +121,7 @@ class Written(unittest.TestCase):
         self.assertEqual([float(t) for t in data.FrameTimeVector], [0, 100, 110, 120])
         self.assertEqual(data.FrameIncrementPointer, 0x00181065)
         self.assertEqual([float(s) for s in data.ImagerPixelSpacing], [0.3, 0.2])
+        self.assertEqual((data.TimezoneOffsetFromUTC, data.BurnedInAnnotation), ('+0100', 'YES'))
         self.assertEqual((data.KVP, data.PositionerPrimaryAngle), (70.5, -30))
         self.assertEqual(data.LossyImageCompression, '00')
         values = numpy.sort(data.pixel_array.astype(float).ravel() - 32768)
