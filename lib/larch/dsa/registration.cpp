@@ -219,13 +219,11 @@ void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
   const auto by_field = scores_at(pass, dense.field(), bin_shift, context);
   const auto by_shift = scores_at({pass.grid, pass.mask, pass.frames, rigid},
                                   {&whole, shifts.data()}, bin_shift, context);
-  std::vector<uint64_t> terms;
-  if (pass.config.metric == Metric::kEntropy) terms = entropy_terms(65535);
+  const auto terms = entropy_terms(pass.config.metric == Metric::kEntropy ? 65535 : 0);
   const auto blocks = static_cast<size_t>(pass.grid.blocks());
   for (size_t i = 0; i < found.size(); ++i) {
     if (is_filled[i] == 0) continue;
-    const Ranking ranking{pass.config.metric, terms.empty() ? nullptr : terms.data(),
-                          (found[i].counted + 1) / 2};
+    const Ranking ranking{pass.config.metric, terms.data(), (found[i].counted + 1) / 2};
     if (ranking.is_better(by_shift[i].before, by_field[i].before)) {
       found[i].vector = pass.frames.shifts[i / blocks];
     }

@@ -249,6 +249,7 @@ LARCH_HD Vec3i smoothed_vector(const VectorsJob& job, int64_t frame, int64_t blo
       }
     }
   }
+  if (whole <= 0) return matches[block].vector;  // never: that of the block itself is 2^24
   Vec3i mean;
   for (int axis = 0; axis < 3; ++axis) {
     mean[axis] = static_cast<int32_t>(floor_quotient(2 * sum[axis] + whole, 2 * whole));
