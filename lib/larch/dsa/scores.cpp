@@ -70,22 +70,41 @@ struct Parts {
   int64_t counted = 0, left_out = 0;
 };
 
+/// Pixels along an axis whose place `shift` away lies in the picture, and where they read the mask.
+struct Reach {
+  int32_t begin = 0, end = 0;
+  int64_t offset = 0;
+};
+Reach reach_of(int32_t count, int32_t shift) {
+  const int64_t last = int64_t{count - 1} << kVectorBits;
+  const auto is_inside = [&](int64_t at) {
+    const int64_t to = (at << kVectorBits) + shift;
+    return to >= 0 && to <= last;
+  };
+  Reach reach{0, count, (int64_t{shift} + (1 << (kVectorBits - 1))) >> kVectorBits};
+  while (reach.begin < count && !is_inside(reach.begin)) ++reach.begin;
+  while (reach.end > reach.begin && !is_inside(reach.end - 1)) --reach.end;
+  return reach;
+}
+
 /// Leaves out pixels whose mask, `shift` away, lies beyond the picture or does not count there.
 void keep_with_mask(std::vector<uint8_t>& valid, const SequenceMask& mask, const Vec3i& shift) {
   const Vec3i& size = mask.size;
-  const uint16_t* samples = mask.samples.data();
-  for (size_t i = 0; i < valid.size(); ++i) {
-    const auto pixel = static_cast<int64_t>(i);
-    const Vec3l at{pixel % size.x, pixel / size.x % size.y, pixel / size.x / size.y};
-    Vec3l nearest;
-    for (int axis = 0; axis < 3; ++axis) {
-      const int64_t to = (at[axis] << kVectorBits) + shift[axis];
-      if (to < 0 || to > int64_t{size[axis] - 1} << kVectorBits) valid[i] = 0;
-      nearest[axis] = (to + (1 << (kVectorBits - 1))) >> kVectorBits;
+  const Reach x = reach_of(size.x, shift.x), y = reach_of(size.y, shift.y),
+              z = reach_of(size.z, shift.z);
+  const int64_t from = (z.offset * size.y + y.offset) * size.x + x.offset;
+  for (int64_t row = 0; row < static_cast<int64_t>(size.y) * size.z; ++row) {
+    const auto at_y = static_cast<int32_t>(row % size.y), at_z = static_cast<int32_t>(row / size.y);
+    const auto here = valid.begin() + row * size.x;
+    const bool is_inside = at_y >= y.begin && at_y < y.end && at_z >= z.begin && at_z < z.end;
+    if (!is_inside) {
+      std::fill_n(here, size.x, uint8_t{0});
+      continue;
     }
-    if (valid[i] == 0) continue;
-    const int64_t from = (nearest.z * size.y + nearest.y) * size.x + nearest.x;
-    if (samples[from] == kNoSample) valid[i] = 0;
+    std::fill(here, here + x.begin, uint8_t{0});
+    std::fill(here + x.end, here + size.x, uint8_t{0});
+    const uint16_t* samples = mask.samples.data() + row * size.x + from;
+    for (int32_t i = x.begin; i < x.end; ++i) here[i] &= samples[i] != kNoSample ? 1 : 0;
   }
 }
 
@@ -105,9 +124,9 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Se
     const Median median = median_of(image, valid);
     const double far = kVesselDeviations * kDeviationOfMad * std::max(median.mad, 0.5);
     for (size_t i = 0; i < pixels; ++i) {
-      const bool is_vessel = direction * (image[i] - median.median) > far;
-      if (is_vessel) any[i] = valid[i];
-      if (!is_vessel) parts.vessel[i] = 0;
+      const uint8_t is_vessel = direction * (image[i] - median.median) > far ? 1 : 0;
+      any[i] |= is_vessel & valid[i];
+      parts.vessel[i] &= is_vessel;
     }
   }
   const auto around = dilated(any, size, kVesselMargin);
@@ -122,7 +141,7 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Se
   return parts;
 }
 
-/// Mean and standard deviation of the values where `counts` is not 0.
+/// Mean and standard deviation of the values where `counts` is 1; elsewhere it is 0.
 struct Mean {
   int64_t count = 0;
   double mean = 0, deviation = 0;
@@ -130,10 +149,10 @@ struct Mean {
 Mean mean_of(std::span<const int16_t> values, std::span<const uint8_t> counts) {
   int64_t n = 0, sum = 0, squares = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (counts[i] == 0) continue;
-    ++n;
-    sum += values[i];
-    squares += int64_t{values[i]} * values[i];
+    const int32_t value = values[i] * counts[i];
+    n += counts[i];
+    sum += value;
+    squares += int64_t{value} * value;
   }
   if (n == 0) return {0, kNothing, kNothing};
   const double mean = static_cast<double>(sum) / static_cast<double>(n);
@@ -245,27 +264,24 @@ void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t
 }  // namespace
 
 std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size, int radius) {
-  std::vector<uint8_t> out(labels.begin(), labels.end());
-  int64_t stride = 1;
-  std::vector<uint8_t> line;
+  std::vector<uint8_t> out(labels.size());
+  std::transform(labels.begin(), labels.end(), out.begin(),
+                 [](uint8_t label) { return static_cast<uint8_t>(label != 0); });
+  size_t stride = 1;
   for (int axis = 0; axis < 3; ++axis) {
-    const int32_t n = size[axis];
-    line.resize(static_cast<size_t>(n));
-    for (int64_t i = 0; n > 1 && i < pixels_of(size); ++i) {
-      if (i / stride % n != 0) continue;  // not the first pixel of a line
-      int32_t last = -radius - 1;         // pixel that was set
-      for (int32_t x = 0; x < n; ++x) {
-        if (out[static_cast<size_t>(i + x * stride)] != 0) last = x;
-        line[static_cast<size_t>(x)] = x - last <= radius ? 1 : 0;
-      }
-      last = n + radius;
-      for (int32_t x = n - 1; x >= 0; --x) {
-        uint8_t& here = out[static_cast<size_t>(i + x * stride)];
-        if (here != 0) last = x;
-        here = line[static_cast<size_t>(x)] != 0 || last - x <= radius ? 1 : 0;
+    // Where pixels of a line follow each other `stride` apart, whole slabs of lines move together.
+    const std::vector<uint8_t> from = out;
+    const size_t slab = stride * static_cast<size_t>(size[axis]);
+    for (size_t first = 0; first < out.size(); first += slab) {
+      for (int step = 1; step <= std::min(radius, size[axis] - 1); ++step) {
+        const size_t moved = static_cast<size_t>(step) * stride;
+        uint8_t* to = out.data() + first;
+        const uint8_t* here = from.data() + first;
+        for (size_t i = 0; i < slab - moved; ++i) to[i + moved] |= here[i];
+        for (size_t i = 0; i < slab - moved; ++i) to[i] |= here[i + moved];
       }
     }
-    stride *= n;
+    stride = slab;
   }
   return out;
 }
