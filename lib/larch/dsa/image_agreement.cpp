@@ -3,13 +3,11 @@
 #include "larch/dsa/image_agreement.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "larch/core/parallel.h"
-#include "larch/dsa/field/field.h"
 #include "larch/dsa/field/field_row.h"
 #include "larch/dsa/field/spline.h"
+#include "larch/dsa/match/match_lanes.h"
 #include "larch/dsa/registration.h"
 #include "larch/dsa/sampling/volume_sampling_math.h"
 
@@ -17,28 +15,6 @@ namespace larch::dsa {
 namespace {
 
 constexpr int32_t kMostDifference = 65535;
-
-/// Where the mask lies in one of the images: a grid on the host and the vectors of all frames.
-struct Placement {
-  FieldGrid places{};
-  BorderField border = BorderField::kClamp;
-  std::span<const Vec3i> all{};
-  int32_t blocks = 1;
-  std::vector<AxisWeights> columns{};
-
-  FieldRow of_frame(size_t frame) const {
-    const Vec3i* vectors = all.empty() ? nullptr : all.data() + frame * static_cast<size_t>(blocks);
-    return {places.view(vectors, border), columns};
-  }
-};
-
-Placement placement_of(const BlockGrid& grid, BorderField border, std::span<const Vec3i> all) {
-  Placement out{make_field_grid(grid, Device::cpu()), border, all, grid.blocks(), {}};
-  for (int32_t x = 0; x < grid.image.x; ++x) {
-    out.columns.push_back(axis_weights(out.places.axes[0], border, x));
-  }
-  return out;
-}
 
 /// The histogram of one image's differences, bins on both sides of 0.
 class Differences {
@@ -68,78 +44,149 @@ class Differences {
   std::vector<uint32_t> counts_;
 };
 
-/// Compares one frame with the mask in its three places, at the pixels that all of them have.
-void agree(const ScoreBasis& basis, const uint16_t* contrast, int32_t shift,
-           std::array<FieldRow, 3>& masks, FrameScores& out) {
-  const Vec3i& size = basis.mask.size;
-  const TapTable taps = gain_taps();
-  const MaskView view{basis.mask.samples.data(), size, &taps, false, false};
-  std::array<Differences, 3> differences{Differences(shift), Differences(shift),
-                                         Differences(shift)};
-  for (int64_t row = 0; row < static_cast<int64_t>(size.y) * size.z; ++row) {
-    const auto y = static_cast<int32_t>(row % size.y), z = static_cast<int32_t>(row / size.y);
-    for (FieldRow& mask : masks) mask.move_to(y, z);
-    for (int32_t x = 0; x < size.x; ++x) {
-      const uint16_t here = contrast[row * size.x + x];
-      if (here == kNoSample) continue;
-      std::array<uint16_t, 3> samples{};
-      bool has_all = true;
-      for (size_t i = 0; i < 3 && has_all; ++i) {
-        const Vec3i at = Vec3i{x, y, z} * kUnit + masks[i].units_at(x);
-        samples[i] = size.z > 1 ? volume_sample(view, at) : mask_sample(view, at.x, at.y);
-        has_all = samples[i] != kNoSample;
+/// Rows of the mask where it lies in one of the images of a frame.
+class PlacedRows {
+ public:
+  PlacedRows(const MaskView& mask, const std::vector<cpu::LaneTaps>& taps, const FieldRow& field,
+             bool is_constant)
+      : mask_(mask),
+        part_{mask.samples, mask.size.x, taps.data(), mask.skips_weightless},
+        field_(field),
+        is_constant_(is_constant) {
+    const auto padded = static_cast<size_t>(cpu::whole_lanes(mask.size.x));
+    x_units_.resize(padded);
+    y_units_.resize(padded);
+    samples_.resize(padded);
+  }
+
+  /// The samples of a row, kNoSample where there are none; valid until the next call.
+  const uint16_t* at(int32_t y, int32_t z) {
+    field_.move_to(y, z);
+    if (mask_.size.z > 1) {
+      for (int32_t x = 0; x < mask_.size.x; ++x) {
+        const Vec3i to = Vec3i{x, y, z} * kUnit + field_.units_at(x);
+        samples_[static_cast<size_t>(x)] = volume_sample(mask_, to);
       }
-      for (size_t i = 0; i < 3 && has_all; ++i) differences[i].add(here - samples[i]);
+      return samples_.data();
+    }
+    find_units(y);
+    for (size_t i = 0; i < samples_.size(); i += cpu::kLanes) sample(i);
+    return samples_.data();
+  }
+
+ private:
+  void find_units(int32_t y) {
+    Vec3i units = field_.units_at(0);
+    for (size_t i = 0; i < x_units_.size(); ++i) {
+      const int32_t x = std::min(static_cast<int32_t>(i), mask_.size.x - 1);
+      if (!is_constant_) units = field_.units_at(x);
+      x_units_[i] = x * kUnit + units.x;
+      y_units_[i] = y * kUnit + units.y;
+    }
+  }
+
+  /// The lanes from i on: together where all of them have their taps.
+  void sample(size_t i) {
+    const auto first = static_cast<std::ptrdiff_t>(i), end = first + cpu::kLanes;
+    const auto [left, right] =
+        std::minmax_element(x_units_.begin() + first, x_units_.begin() + end);
+    const auto [top, bottom] =
+        std::minmax_element(y_units_.begin() + first, y_units_.begin() + end);
+    const bool is_inner = split_step(*left).pixel > 0 && split_step(*top).pixel > 0 &&
+                          split_step(*right).pixel + 2 < mask_.size.x &&
+                          split_step(*bottom).pixel + 1 < mask_.size.y;
+    if (is_inner) {
+      cpu::match_lanes().warp_row(part_, {}, &x_units_[i], &y_units_[i], cpu::kLanes, &samples_[i]);
+      return;
+    }
+    for (size_t k = i; k < i + cpu::kLanes; ++k) {
+      samples_[k] = mask_sample(mask_, x_units_[k], y_units_[k]);
+    }
+  }
+
+  const MaskView& mask_;
+  const cpu::WarpPart part_;
+  FieldRow field_;
+  const bool is_constant_;  // the same for all pixels
+  std::vector<int32_t> x_units_{}, y_units_{};
+  std::vector<uint16_t> samples_{};
+};
+
+AgreementPlace place_of(const BlockGrid& grid, BorderField border, std::span<const Vec3i> all) {
+  AgreementPlace out{make_field_grid(grid, Device::cpu()), border, all, grid.blocks(), {}};
+  for (int32_t x = 0; x < grid.image.x; ++x) {
+    out.columns.push_back(axis_weights(out.grid.axes[0], border, x));
+  }
+  return out;
+}
+
+FieldRow row_of(const AgreementPlace& place, size_t frame) {
+  const Vec3i* vectors =
+      place.all.empty() ? nullptr : place.all.data() + frame * static_cast<size_t>(place.blocks);
+  return {place.grid.view(vectors, place.border), place.columns};
+}
+
+}  // namespace
+
+ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
+                               const SubtractedFrames& frames, const DsaConfig& config,
+                               const Context& context)
+    : mask_(basis.mask) {
+  Context host = context;
+  host.device = Device::cpu();
+  DsaConfig same_noise = config;
+  same_noise.subpixel = SubPixel::kGain;
+  const Vec3i& size = mask_.size;
+  {
+    const Buffer<uint16_t> on_host(host.device, stored);
+    const SampleFrames samples = to_samples(on_host, size, mask_.table, mask_.region, host);
+    contrast_ = filter_at_zero(samples, same_noise, host);
+  }
+  shifts_ = bin_shifts(contrast_, mask_.at_zero.data(), nullptr, mask_.table, same_noise, host)
+                .to_vector();
+  const bool is_rigid = config.method == Method::kShift || config.method == Method::kNone;
+  const BlockGrid whole = make_block_grid(size, size, size);
+  places_[0] = place_of(whole, BorderField::kClamp, {});
+  places_[1] = place_of(whole, BorderField::kClamp, frames.shift);
+  places_[2] = place_of(correction_grid(config, size),
+                        is_rigid ? BorderField::kClamp : config.border_field, frames.vectors);
+}
+
+void ImageAgreement::measure(size_t frame, FrameScores& out) const {
+  const Vec3i& size = mask_.size;
+  const TapTable taps = gain_taps();
+  std::vector<cpu::LaneTaps> lane_taps;
+  for (const Taps& t : taps.at) lane_taps.push_back({{t.w[0], t.w[1], t.w[2], 2048}});
+  const MaskView view{mask_.samples.data(), size, &taps, false, false};
+  std::vector<PlacedRows> masks;
+  std::vector<Differences> differences;
+  for (const AgreementPlace& place : places_) {
+    const bool is_constant =
+        place.all.empty() || (place.blocks == 1 && place.border == BorderField::kClamp);
+    masks.emplace_back(view, lane_taps, row_of(place, frame), is_constant);
+    differences.emplace_back(shifts_[frame]);
+  }
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
+  const uint16_t* contrast = contrast_.values.data() + static_cast<int64_t>(frame) * pixels;
+  for (int32_t z = 0; z < size.z; ++z) {
+    for (int32_t y = 0; y < size.y; ++y, contrast += size.x) {
+      const uint16_t* a = masks[0].at(y, z);
+      const uint16_t* b = masks[1].at(y, z);
+      const uint16_t* c = masks[2].at(y, z);
+      for (int32_t x = 0; x < size.x; ++x) {
+        const int32_t here = contrast[x];
+        if (here == kNoSample || a[x] == kNoSample || b[x] == kNoSample || c[x] == kNoSample) {
+          continue;
+        }
+        differences[0].add(here - a[x]);
+        differences[1].add(here - b[x]);
+        differences[2].add(here - c[x]);
+      }
     }
   }
   differences[0].write_to(out.uncorrected);
   differences[1].write_to(out.shifted);
   differences[2].write_to(out.corrected);
-}
-
-}  // namespace
-
-void add_agreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
-                   const SubtractedFrames& frames, const DsaConfig& config, const Context& context,
-                   std::vector<FrameScores>& scores) {
-  Context host = context;
-  host.device = Device::cpu();
-  DsaConfig same_noise = config;
-  same_noise.subpixel = SubPixel::kGain;
-  const Vec3i& size = basis.mask.size;
-  SampleFrames at_zero;
-  {
-    const Buffer<uint16_t> on_host(host.device, stored);
-    const SampleFrames samples =
-        to_samples(on_host, size, basis.mask.table, basis.mask.region, host);
-    at_zero = filter_at_zero(samples, same_noise, host);
-  }
-  const auto shifts =
-      bin_shifts(at_zero, basis.mask.at_zero.data(), nullptr, basis.mask.table, same_noise, host)
-          .to_vector();
-  const bool is_rigid = config.method == Method::kShift || config.method == Method::kNone;
-  const Placement nothing =
-      placement_of(make_block_grid(size, size, size), BorderField::kClamp, {});
-  const Placement shifted =
-      placement_of(make_block_grid(size, size, size), BorderField::kClamp, frames.shift);
-  const BlockGrid grid = correction_grid(config, size);
-  const bool is_spline = takes_spline(config);
-  const std::vector<Vec3i> at_pixels =
-      is_spline ? spline_field(grid, frames.vectors, config.border_field, host)
-                : std::vector<Vec3i>{};
-  const Placement corrected =
-      is_spline ? placement_of(pixel_grid(size), BorderField::kClamp, at_pixels)
-                : placement_of(grid, is_rigid ? BorderField::kClamp : config.border_field,
-                               frames.vectors);
-  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
-  parallel_for(host.threads, at_zero.count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t f = begin; f < end; ++f) {
-      const auto frame = static_cast<size_t>(f);
-      std::array<FieldRow, 3> masks{nothing.of_frame(frame), shifted.of_frame(frame),
-                                    corrected.of_frame(frame)};
-      agree(basis, at_zero.values.data() + f * pixels, shifts[frame], masks, scores[frame]);
-    }
-  });
 }
 
 }  // namespace larch::dsa

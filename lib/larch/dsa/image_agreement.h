@@ -2,16 +2,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
+#include "larch/dsa/field/field.h"
 #include "larch/dsa/scores.h"
 
 namespace larch::dsa {
 
-/// EHD and entropy of the differences of whole frames; see score_frames.
-void add_agreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
-                   const SubtractedFrames& frames, const DsaConfig& config, const Context& context,
-                   std::vector<FrameScores>& scores);
+/// Where the mask lies in one kind of image: a grid on the host, and the vectors of all frames.
+struct AgreementPlace {
+  FieldGrid grid{};
+  BorderField border = BorderField::kClamp;
+  std::span<const Vec3i> all{};  ///< empty: nothing is moved
+  int32_t blocks = 1;
+  std::vector<AxisWeights> columns{};
+};
+
+/// EHD and entropy of the differences of whole frames; see score_frames. Made for a batch, which
+/// must outlive it.
+class ImageAgreement {
+ public:
+  ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
+                 const SubtractedFrames& frames, const DsaConfig& config, const Context& context);
+  /// Compares a frame with the mask in its three places, at the pixels that all of them have: fills
+  /// ehd and entropy of its images. Several threads may ask.
+  void measure(size_t frame, FrameScores& out) const;
+
+ private:
+  const SequenceMask& mask_;
+  SampleFrames contrast_{};        // filtered at fraction 0
+  std::vector<int32_t> shifts_{};  // of the bins of each frame
+  std::array<AgreementPlace, 3> places_{};
+};
 
 }  // namespace larch::dsa

@@ -165,9 +165,8 @@ double edge_index(std::span<const int16_t> image, double median,
   std::array<double, 2> sums{};
   std::array<int64_t, 2> counts{};
   for (size_t i = 0; i < image.size(); ++i) {
-    if (background[i] == 0) continue;
-    sums[edges[i]] += std::fabs(image[i] - median);
-    ++counts[edges[i]];
+    sums[edges[i]] += background[i] * std::fabs(image[i] - median);
+    counts[edges[i]] += background[i];
   }
   if (counts[0] == 0 || counts[1] == 0 || sums[0] <= 0) return kNothing;
   return (sums[1] / static_cast<double>(counts[1])) / (sums[0] / static_cast<double>(counts[0]));
@@ -307,12 +306,17 @@ std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const u
     throw UsageError("scores need the uncorrected and the shifted frames as well");
   }
   std::vector<FrameScores> scores(frames.figures.size());
-  add_agreement(basis, stored, frames, config, context, scores);
-  const auto count = static_cast<int64_t>(scores.size());
-  parallel_for(context.threads, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t f = begin; f < end; ++f) {
-      const auto frame = static_cast<size_t>(f);
-      score_frame(basis, frames, frame, config.vessels, scores[frame]);
+  const ImageAgreement agreement(basis, stored, frames, config, context);
+  // Two pieces of work for each frame, which fill different figures.
+  const auto pieces = static_cast<int64_t>(2 * scores.size());
+  parallel_for(context.threads, pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const auto frame = static_cast<size_t>(piece / 2);
+      if (piece % 2 == 0) {
+        agreement.measure(frame, scores[frame]);
+      } else {
+        score_frame(basis, frames, frame, config.vessels, scores[frame]);
+      }
     }
   });
   return scores;

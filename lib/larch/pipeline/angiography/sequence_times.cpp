@@ -13,6 +13,7 @@ nlohmann::ordered_json to_json(const SequenceTimes& times, const Device& device)
   const auto add = [&](const char* name, double seconds) {
     json[name] = std::round(1e6 * seconds) / 1e3;
   };
+  if (device.is_cuda()) add("device", times.device);
   add("open", times.open);
   add("read", times.read);
   if (device.is_cuda()) add("upload", times.upload);

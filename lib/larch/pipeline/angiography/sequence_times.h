@@ -11,8 +11,9 @@ namespace larch::pipeline {
 /// Seconds that the stages of a sequence took. From `read` on they overlap: each is the time of the
 /// thread that does it, until its work on the device is done.
 struct SequenceTimes {
-  double open = 0;  ///< header, collimator, mask chosen, outputs begun
-  double read = 0;  ///< frames, decompressed
+  double device = 0;  ///< until the device can be used, beside `open`
+  double open = 0;    ///< header, collimator, mask chosen, outputs begun
+  double read = 0;    ///< frames, decompressed
   double upload = 0;
   double compute = 0;
   double download = 0;

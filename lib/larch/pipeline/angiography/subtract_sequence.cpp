@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -75,7 +76,6 @@ struct BatchData {
   std::vector<uint16_t> stored{};  ///< contrast frames
   Buffer<uint16_t> uploaded{};     ///< the same on the device
   dsa::SubtractedBatch result{};
-  std::shared_ptr<const dsa::ScoreBasis> basis{};  ///< of its mask, if frames are scored
 };
 
 /// The queues of the device, one for each stage, so that copies go on while frames are computed.
@@ -93,14 +93,14 @@ Context on_device(const Device& device, Context context) {
 class SequenceRun {
  public:
   SequenceRun(const SequenceRequest& request, const dsa::DsaConfig& config, OpenAngiogram& open,
-              const std::vector<Batch>& batches, SequenceOutputs& outputs, const Context& context,
-              SequenceTimes& times)
+              const std::vector<Batch>& batches, SequenceOutputs& outputs,
+              const StageQueues& queues, const Context& context, SequenceTimes& times)
       : config_(config),
         open_(open),
         batches_(batches),
         outputs_(outputs),
         times_(times),
-        queues_(context.device),
+        queues_(queues),
         context_(on_device(queues_.work.device(), context)),
         pixels_(static_cast<size_t>(open.reader.frame_pixels())),
         has_scores_(request.has_scores),
@@ -190,38 +190,40 @@ class SequenceRun {
     context_.progress(static_cast<double>(done_) / static_cast<double>(frames_),
                       "frame " + std::to_string(batch.frames.front() + 1));
     if (!data.mask.empty()) make_mask(batch, data.mask);
-    data.mask = {};
     data.result =
         dsa::subtract_on_device(mask_, data.uploaded, config_, wants_, previous_, context_);
     wait_for(context_.device);
     data.uploaded = {};
-    data.basis = basis_;
-    if (!has_scores_) data.stored = {};
+    if (!has_scores_) data.mask = data.stored = {};
     done_ += static_cast<int64_t>(batch.frames.size());
     return true;
   }
 
-  void make_mask(const Batch& batch, std::vector<uint16_t>& stored) {
+  /// `stored`: frames of a mask.
+  dsa::MaskInput mask_input(const MaskGroup& group, std::span<const uint16_t> stored) const {
     dsa::MaskInput input;
     input.size = open_.reader.about().grid.size;
     input.table = open_.table;
     input.region = open_.region;
     input.open = open_.unshuttered;
     for (size_t at = 0; at < stored.size(); at += pixels_) {
-      const auto frame = std::span(stored).subspan(at, pixels_);
-      if (!open_.unshuttered.empty()) dsa::fill_covered(frame, input.size, open_.unshuttered);
-      input.stored.push_back(frame);
+      input.stored.push_back(stored.subspan(at, pixels_));
     }
     // The file tells by how much the mask is moved; vectors pull.
-    const Vec3d& moved = open_.plan.groups[batch.group].shift_px;
-    input.start = {dsa_vector(-moved.x), dsa_vector(-moved.y), 0};
-    mask_ = {};
-    mask_ = dsa::make_mask(input, config_, context_);
-    require_samples(open_.plan.groups[batch.group]);
-    previous_.clear();
-    if (has_scores_) {
-      basis_ = std::make_shared<dsa::ScoreBasis>(dsa::make_score_basis(input, config_, context_));
+    input.start = {dsa_vector(-group.shift_px.x), dsa_vector(-group.shift_px.y), 0};
+    return input;
+  }
+
+  void make_mask(const Batch& batch, std::span<uint16_t> stored) {
+    const MaskGroup& group = open_.plan.groups[batch.group];
+    for (size_t at = 0; at < stored.size() && !open_.unshuttered.empty(); at += pixels_) {
+      dsa::fill_covered(stored.subspan(at, pixels_), open_.reader.about().grid.size,
+                        open_.unshuttered);
     }
+    mask_ = {};
+    mask_ = dsa::make_mask(mask_input(group, stored), config_, context_);
+    require_samples(group);
+    previous_.clear();
   }
 
   /// Behind the collimator there is nothing to be seen.
@@ -260,7 +262,11 @@ class SequenceRun {
     std::vector<dsa::FrameScores> scores(batches_[i].frames.size());
     if (has_scores_) {
       const cases::Stopwatch watch(times_.score);
-      scores = dsa::score_frames(*data.basis, data.stored, result_, config_, context_);
+      if (!data.mask.empty()) {
+        const MaskGroup& group = open_.plan.groups[batches_[i].group];
+        basis_ = dsa::make_score_basis(mask_input(group, data.mask), config_, context_);
+      }
+      scores = dsa::score_frames(basis_, data.stored, result_, config_, context_);
     }
     const cases::Stopwatch watch(times_.write);
     outputs_.add(batches_[i].frames, result_, scores);
@@ -273,12 +279,12 @@ class SequenceRun {
   const std::vector<Batch>& batches_;
   SequenceOutputs& outputs_;
   SequenceTimes& times_;
-  const StageQueues queues_;  // outlives the buffers below
+  const StageQueues& queues_;
   const Context context_;
   const size_t pixels_;
   dsa::SequenceWants wants_{};
   dsa::SequenceMask mask_{};
-  std::shared_ptr<const dsa::ScoreBasis> basis_{};
+  dsa::ScoreBasis basis_{};  // of the mask of the frames that are scored
   const bool has_scores_;
   std::vector<Vec3i> previous_{};
   std::vector<uint16_t> stored_of_{};  ///< by sample; made where frames are averaged
@@ -292,6 +298,17 @@ class SequenceRun {
 int64_t budget_of(const SequenceRequest& request) {
   if (request.memory_bytes > 0) return request.memory_bytes;
   return std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
+}
+
+/// Starts the device beside what is done on the host meanwhile, which takes as long.
+std::future<std::unique_ptr<const StageQueues>> start_device(const Device& device,
+                                                             SequenceTimes& times) {
+  const auto how =
+      device.is_cuda() ? std::launch::async | std::launch::deferred : std::launch::deferred;
+  return std::async(how, [device, &times] {
+    const cases::Stopwatch watch(times.device);
+    return std::make_unique<const StageQueues>(device);
+  });
 }
 
 }  // namespace
@@ -348,6 +365,7 @@ Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& 
                           const Context& context) {
   cases::give_memory_back(request.memory_bytes);
   SequenceTimes times;
+  auto starting = start_device(context.device, times);
   std::optional<cases::Stopwatch> opening(times.open);
   OpenAngiogram open = open_angiogram(request.input, config, context);
   find_region(request.input, open, context);
@@ -364,7 +382,8 @@ Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& 
   SequenceOutputs outputs(request, config, open, context);
   const GrowingOutput native(request.files.native, context);
   opening.reset();
-  SequenceRun(request, config, open, batches, outputs, context, times).run(plan);
+  const auto queues = starting.get();
+  SequenceRun(request, config, open, batches, outputs, *queues, context, times).run(plan);
   native.fill([&] {
     write_native(native.temporary(), outputs.records(),
                  angiography_identity(request.input.path, config, open), open, context);
