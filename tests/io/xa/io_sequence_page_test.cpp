@@ -55,9 +55,10 @@ std::vector<Row> refused_rows() {
         dicom_number(0xe000fffe, 4) + dicom_number(static_cast<uint32_t>(item.size()), 4) + item;
   }
   const std::string axes = dicom_element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0");
-  const MadeSlice volume =
+  MadeSlice volume =
       made_cine(dicom_sequence(0x5200, 0x9229, {dicom_sequence(0x20, 0x9116, {axes})}) +
                 dicom_element(0x5200, 0x9230, "SQ", places));
+  volume.sop_class = "1.2.840.10008.5.1.4.1.1.4.1";  // of magnetic resonance; angiograms are none
   const std::string whole = made_dicom(made_cine());
   return {{"pictures are needed here; write the slices of one place", "a.mha",
            mha("MET_UCHAR", "2 1 2 2", "12345678")},
@@ -116,6 +117,14 @@ TEST_CASE("every message about sequences is given, and no other is promised", "[
   CHECK_THAT(shut.warnings[0], Catch::Contains(shape) && Catch::Contains("shutter.dcm"));
   CHECK_FALSE(shut.shutter.is_given());
   given.insert(shape);
+  const std::string padded = "is within the range of its pixels, which count all the same";
+  for (const int value : {0, 7, 4095}) {
+    const MadeSlice made = made_cine(dicom_element(0x28, 0x120, "US", us({value})));
+    const auto warnings = SequenceReader(save(folder, made, "padded.dcm")).about().warnings;
+    REQUIRE(warnings.size() == (value == 7 ? 1 : 0));
+    if (value == 7) CHECK_THAT(warnings[0], Catch::Contains("7, " + padded));
+  }
+  given.insert(padded);
   const std::string masks = "of its MaskSubtractionSequence contradicts the file";
   SequenceReader reader(
       save(folder, made_cine(mask_sequence({dicom_element(0x28, 0x6101, "CS", "AVG_SUB")}))));

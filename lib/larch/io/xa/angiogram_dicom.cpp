@@ -19,6 +19,7 @@ namespace {
 
 constexpr DicomTag kIntensity{0x0028, 0x1040, "PixelIntensityRelationship"};
 constexpr DicomTag kIntensitySign{0x0028, 0x1041, "PixelIntensityRelationshipSign"};
+constexpr DicomTag kPadding{0x0028, 0x0120, "PixelPaddingValue"};
 constexpr DicomTag kSharedGroups{0x5200, 0x9229, "SharedFunctionalGroupsSequence"};
 constexpr DicomTag kDataProperties{0x0028, 0x9443, "FramePixelDataPropertiesSequence"};
 constexpr DicomTag kViewingMode{0x0028, 0x1090, "RecommendedViewingMode"};
@@ -175,6 +176,18 @@ void take_pixels(const DicomObject& object, Angiogram& about) {
   }
 }
 
+/// Padding at an end of the range is left out as saturated; what lies between is not known here.
+void look_at_padding(const DicomDataset& data, Angiogram& about) {
+  const std::vector<uint16_t> padding = uint16s_of(data, kPadding);
+  if (padding.empty()) return;
+  const int32_t value = about.least_stored < 0 ? static_cast<int16_t>(padding[0]) : padding[0];
+  const int32_t most = about.least_stored + (1 << about.bits) - 1;
+  if (value <= about.least_stored || value >= most) return;
+  about.warnings.push_back("'" + about.path + "': its PixelPaddingValue, " + std::to_string(value) +
+                           ", is within the range of its pixels, which count all the same; leave "
+                           "the padding out with a region of interest");
+}
+
 /// All frames of an enhanced file have one spacing and one rescaling, or it is none of ours.
 void require_alike(const DicomObject& object) {
   const DicomPlane& first = object.planes.front();
@@ -228,6 +241,7 @@ Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
   about.is_dicom = true;
   about.frames = object.frames;
   take_pixels(object, about);
+  look_at_padding(data, about);
   require_alike(object);
   take_grid(object, about);
   about.times_ms = frame_times_ms(data, object.frames, about.path);
