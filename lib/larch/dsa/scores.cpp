@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "larch/core/error.h"
@@ -152,7 +153,7 @@ Mean mean_of(std::span<const int16_t> values, std::span<const uint8_t> counts) {
     const int32_t value = values[i] * counts[i];
     n += counts[i];
     sum += value;
-    squares += int64_t{value} * value;
+    squares += value * value;  // at most 2^30
   }
   if (n == 0) return {0, kNothing, kNothing};
   const double mean = static_cast<double>(sum) / static_cast<double>(n);
@@ -162,14 +163,21 @@ Mean mean_of(std::span<const int16_t> values, std::span<const uint8_t> counts) {
 
 double edge_index(std::span<const int16_t> image, double median,
                   std::span<const uint8_t> background, std::span<const uint8_t> edges) {
-  std::array<double, 2> sums{};
-  std::array<int64_t, 2> counts{};
+  if (std::isnan(median)) return kNothing;
+  const auto middle = static_cast<int32_t>(median);  // which is whole
+  int64_t all = 0, at_edges = 0, pixels = 0, edge_pixels = 0;
   for (size_t i = 0; i < image.size(); ++i) {
-    sums[edges[i]] += background[i] * std::fabs(image[i] - median);
-    counts[edges[i]] += background[i];
+    const int32_t is_edge = background[i] & edges[i];
+    const int32_t distance = std::abs(image[i] - middle);
+    all += distance * background[i];
+    at_edges += distance * is_edge;
+    pixels += background[i];
+    edge_pixels += is_edge;
   }
-  if (counts[0] == 0 || counts[1] == 0 || sums[0] <= 0) return kNothing;
-  return (sums[1] / static_cast<double>(counts[1])) / (sums[0] / static_cast<double>(counts[0]));
+  const int64_t elsewhere = all - at_edges, others = pixels - edge_pixels;
+  if (others == 0 || edge_pixels == 0 || elsewhere <= 0) return kNothing;
+  return (static_cast<double>(at_edges) / static_cast<double>(edge_pixels)) /
+         (static_cast<double>(elsewhere) / static_cast<double>(others));
 }
 
 void score_image(std::span<const int16_t> image, const Parts& parts, std::span<const uint8_t> edges,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <vector>
 
@@ -9,6 +10,8 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
+#include "larch/dsa/field/field.h"
+#include "larch/dsa/sampling/sampling_math.h"
 #include "larch/dsa/scores.h"
 
 namespace {
@@ -171,6 +174,65 @@ TEST_CASE("nothing that can be measured gives no number") {
   CHECK(std::isnan(s.corrected.rms));
   CHECK(std::isnan(s.corrected.ehd));
   CHECK(std::isnan(s.corrected.edge_index));
+}
+
+TEST_CASE("EHD and entropy are those of samples taken one by one") {
+  DsaConfig config;
+  config.block = 48;
+  const auto mask = frame_of(1, 0, false), contrast = frame_of(2, 2.3, true);
+  const Context context;
+  const Vec3i size{kSide, kSide, 1};
+  const MaskInput input{
+      size, {mask}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
+  const ScoreBasis basis = make_score_basis(input, config, context);
+  const SequenceMask& m = basis.mask;
+  SubtractedFrames frames = score(2.3, true, config).frames;
+  // Some vectors reach far beyond the picture.
+  frames.vectors[0] = {-40 << kVectorBits, 3 << 14, 0};
+  const BlockGrid grid = correction_grid(config, size);
+  const FieldGrid places = make_field_grid(grid, Device::cpu());
+  const FieldView field = places.view(frames.vectors.data(), config.border_field);
+  const TapTable taps = gain_taps();
+  const MaskView view{m.samples.data(), size, &taps, false, false};
+  const SampleFrames samples =
+      to_samples(Buffer<uint16_t>(Device::cpu(), contrast), size, m.table, {}, context);
+  const SampleFrames at_zero = filter_at_zero(samples, config, context);
+  const int32_t shift =
+      bin_shifts(at_zero, m.at_zero.data(), nullptr, m.table, config, context).to_vector()[0];
+  std::map<int32_t, double> counts[3];
+  double n = 0;
+  for (int32_t y = 0; y < kSide; ++y) {
+    for (int32_t x = 0; x < kSide; ++x) {
+      const Vec3i& whole = frames.shift[0];
+      const AxisWeights weights[3] = {axis_weights(field.axes[0], field.border, x),
+                                      axis_weights(field.axes[1], field.border, y),
+                                      axis_weights(field.axes[2], field.border, 0)};
+      const Vec3i moved[3] = {{},
+                              {units_of(whole.x), units_of(whole.y), 0},
+                              field_units(field_sum(field, weights[0], weights[1], weights[2]))};
+      const uint16_t here = at_zero.values.data()[y * kSide + x];
+      uint16_t there[3];
+      bool counts_all = here != kNoSample;
+      for (int i = 0; i < 3; ++i) {
+        there[i] = mask_sample(view, x * kUnit + moved[i].x, y * kUnit + moved[i].y);
+        counts_all = counts_all && there[i] != kNoSample;
+      }
+      if (!counts_all) continue;
+      ++n;
+      for (int i = 0; i < 3; ++i) ++counts[i][bin_number(here - there[i] + 65535, 0, shift)];
+    }
+  }
+  const FrameScores s = score_frames(basis, contrast, frames, config, context)[0];
+  const ImageScores* found[3] = {&s.uncorrected, &s.shifted, &s.corrected};
+  for (int i = 0; i < 3; ++i) {
+    double squares = 0, logs = 0;
+    for (const auto& [bin, h] : counts[i]) {
+      squares += h * h;
+      logs += h * std::log(h);
+    }
+    CHECK(found[i]->ehd == squares / (n * n));
+    CHECK(found[i]->entropy == Approx(std::log(n) - logs / n).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("dilation reaches as far as it says, and not round the edges") {
