@@ -173,8 +173,8 @@ TEST_CASE("a spline goes through the vectors of blocks, and bends without kinks"
     CHECK(field == spline_field(grid, vectors, border, fixtures::context_of(1)));
     for (int32_t b = 0; b < grid.blocks(); ++b) {
       const Vec3i c = grid.twice_centre(b);
-      const Vec3i d =
-          field[static_cast<size_t>(c.y / 2 * width + c.x / 2)] - vectors[static_cast<size_t>(b)];
+      const int32_t pixel = c.y / 2 * width + c.x / 2;
+      const Vec3i d = field[static_cast<size_t>(pixel)] - vectors[static_cast<size_t>(b)];
       CHECK(std::max({std::abs(d.x), std::abs(d.y), std::abs(d.z)}) <= 2);
     }
     // Third differences: with the bilinear field a kink is one of second differences.
@@ -191,7 +191,8 @@ TEST_CASE("a spline keeps uniform motion and slopes, and ends as the border says
   const BlockGrid grid = make_block_grid({200, 150, 1}, {64, 64, 1}, {16, 20, 1});
   const Context context;
   const auto at = [&](const std::vector<Vec3i>& field, int32_t x, int32_t y) {
-    return field[static_cast<size_t>(y * 200 + x)];
+    const int32_t pixel = y * 200 + x;
+    return field[static_cast<size_t>(pixel)];
   };
   const std::vector<Vec3i> uniform(2 * static_cast<size_t>(grid.blocks()), vector_of(3, -4));
   for (const BorderField border : {BorderField::kClamp, BorderField::kLinear}) {
@@ -202,6 +203,7 @@ TEST_CASE("a spline keeps uniform motion and slopes, and ends as the border says
   CHECK(std::abs(at(zero, 0, 0).x) < q16(0.2));
   CHECK(std::abs(at(zero, 100, 75).x - q16(3)) < q16(0.1));  // the fall at the edge swings out
   std::vector<Vec3i> slopes;
+  slopes.reserve(static_cast<size_t>(grid.blocks()));
   for (int32_t b = 0; b < grid.blocks(); ++b)
     slopes.push_back({grid.twice_centre(b).x * 640, 0, 0});
   const auto linear = spline_field(grid, slopes, BorderField::kLinear, context);

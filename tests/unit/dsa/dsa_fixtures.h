@@ -75,6 +75,7 @@ struct Matching {
     };
     const SampleFrames mask_at_zero = filtered(mask), contrast = filtered(frames);
     std::vector<int32_t> shifts;
+    shifts.reserve(static_cast<size_t>(contrast.count));
     for (int32_t f = 0; f < contrast.count; ++f) shifts.push_back(shift + f * shift_step);
     const std::vector<Vec3i> centres(static_cast<size_t>(contrast.count), centre);
     std::vector<BlockMatch> out(static_cast<size_t>(contrast.count * grid.blocks()));
