@@ -128,10 +128,13 @@ class NodeSearch {
   /// Calls take(row, column, contrast) for this thread's pixels that count.
   template <class Take>
   __device__ void for_pixels(const Take& take) const {
-    for (int32_t j = static_cast<int32_t>(threadIdx.x / 32); j < y_.count(); j += kWarps) {
-      const uint16_t* row =
-          contrast_ + static_cast<int64_t>(y_.first + j) * mask_.size.x + x_.first;
-      for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < x_.count(); i += 32) {
+    // By value here and below: what is counted is written to memory, after which members would be
+    // read anew.
+    const int32_t rows = y_.count(), columns = x_.count(), width = mask_.size.x;
+    const uint16_t* first = contrast_ + static_cast<int64_t>(y_.first) * width + x_.first;
+    for (int32_t j = static_cast<int32_t>(threadIdx.x / 32); j < rows; j += kWarps) {
+      const uint16_t* row = first + static_cast<int64_t>(j) * width;
+      for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < columns; i += 32) {
         if (row[i] != kNoSample) take(j, i, row[i]);
       }
     }
@@ -145,10 +148,14 @@ class NodeSearch {
   /// Calls sink(contrast, mask) for this thread's pixels; the second of each pair does not count.
   template <class Sink>
   __device__ void visit(const Vec3i& vector, const Sink& sink) const {
-    for_pixels([&](int32_t row, int32_t column, uint16_t contrast) {
-      const FollowingPixel pixel = following_pixel(rows_[row], columns_[column]);
+    const MaskView mask = mask_;
+    const NodeRow* rows = rows_;
+    const NodeColumn* columns = columns_;
+    const int32_t x = x_.first, y = y_.first, vector_x = vector.x, vector_y = vector.y;
+    for_pixels([=](int32_t row, int32_t column, uint16_t contrast) {
+      const FollowingPixel pixel = following_pixel(rows[row], columns[column]);
       sink(contrast | 0xffff0000u,
-           mask_below(mask_, pixel, x_.first + column, y_.first + row, vector));
+           mask_below(mask, pixel, x + column, y + row, {vector_x, vector_y, 0}));
     });
   }
   __device__ void count_bins(const Vec3i& units, int histogram, uint32_t* beyond) const {

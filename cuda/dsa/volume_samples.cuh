@@ -145,15 +145,35 @@ class VolumeSamples {
   template <class Sink>
   __device__ void visit_planes(const Vec3i& pixels, const Sink& sink) const {
     const int32_t x = start_.x + pixels.x - mask_x_, y = start_.y + pixels.y - mask_y_;
-    if (a_.block.x == kUsual && a_.block.y == kUsual) {
-      walk<true>(x, y, sink);
+    // By value: sinks write to memory, after which members would be read anew.
+    const PlaneWalk walk{tile_.contrast,
+                         tile_.mask + static_cast<uint32_t>(y * tile_.row_words + x / 2),
+                         a_.block.z,
+                         a_.block.y,
+                         tile_.pairs,
+                         tile_.row_words,
+                         tile_.row_words * tile_.rows,
+                         tile_.lanes_log2};
+    const bool is_usual =
+        a_.block.x == kUsual && a_.block.y == kUsual && a_.block.z % kTogether == 0;
+    if (x % 2 == 0) {
+      is_usual ? visit_usual<false>(walk, sink) : visit_any<false>(walk, sink);
     } else {
-      walk<false>(x, y, sink);
+      is_usual ? visit_usual<true>(walk, sink) : visit_any<true>(walk, sink);
     }
   }
 
  private:
-  static constexpr int32_t kUsual = 16;  ///< side of a block
+  static constexpr int32_t kUsual = 16;    ///< side of a block
+  static constexpr int32_t kTogether = 2;  ///< planes that are read before any of them is counted
+
+  /// The block and, displaced, its first sample of the mask in shared memory, in words.
+  struct PlaneWalk {
+    uint32_t contrast, mask;
+    int32_t planes, rows, pairs;
+    int32_t mask_row, mask_plane;
+    int32_t lanes_log2;
+  };
 
   __device__ int64_t index_of(const Vec3i& at) const {
     return (static_cast<int64_t>(at.z) * a_.image.y + at.y) * a_.image.x + at.x;
@@ -193,39 +213,50 @@ class VolumeSamples {
     });
   }
 
-  /// Of the rows that share a warp, this lane's come one after the other; so many of them are read
-  /// before any is counted.
-  template <bool kIsUsual, class Sink>
-  __device__ void walk(int32_t x, int32_t y, const Sink& sink) const {
-    constexpr int kUsualRuns = 32 / (kUsual / 2), kRows = kUsual / kUsualRuns;
-    const int32_t lane = static_cast<int32_t>(threadIdx.x % 32);
-    const int32_t runs = kIsUsual ? kUsualRuns : 32 >> tile_.lanes_log2;
-    const int32_t first = kIsUsual ? lane / (kUsual / 2) : lane >> tile_.lanes_log2;
-    const int32_t column = kIsUsual ? lane % (kUsual / 2) : lane & ((1 << tile_.lanes_log2) - 1);
-    const bool is_odd = x & 1;
-    const auto mask_at = [&](uint32_t word) {
-      return is_odd ? __byte_perm(shared_words[word], shared_words[word + 1], 0x5432)
-                    : shared_words[word];
-    };
-    for (int32_t plane = 0; plane < a_.block.z; ++plane) {
-      const uint32_t m0 = tile_.mask + (plane * tile_.rows + y) * tile_.row_words + x / 2;
-      const uint32_t c0 = tile_.contrast + plane * a_.block.y * tile_.pairs;
-      if constexpr (kIsUsual) {
-        uint32_t contrast[kRows], mask[kRows];
+  template <bool kOdd>
+  __device__ static uint32_t mask_word(uint32_t word) {
+    return kOdd ? __byte_perm(shared_words[word], shared_words[word + 1], 0x5432)
+                : shared_words[word];
+  }
+
+  /// Blocks of 16 x 16 voxels: a warp takes four rows at a time.
+  template <bool kOdd, class Sink>
+  __device__ static void visit_usual(const PlaneWalk& walk, const Sink& sink) {
+    constexpr int32_t kPairs = kUsual / 2, kRuns = 32 / kPairs, kSteps = kUsual / kRuns;
+    const auto lane = static_cast<uint32_t>(threadIdx.x % 32);
+    uint32_t c = walk.contrast + lane;
+    uint32_t m = walk.mask + lane / kPairs * walk.mask_row + lane % kPairs;
+    const uint32_t step = kRuns * walk.mask_row;
+    for (int32_t plane = 0; plane < walk.planes; plane += kTogether) {
+      uint32_t contrast[kTogether][kSteps], mask[kTogether][kSteps];
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-          const int32_t row = first + i * kUsualRuns;
-          contrast[i] = shared_words[c0 + row * (kUsual / 2) + column];
-          mask[i] = mask_at(m0 + row * tile_.row_words + column);
+      for (int k = 0; k < kTogether; ++k) {
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) {
+          contrast[k][i] = shared_words[c + (k * kSteps + i) * 32];
+          mask[k][i] = mask_word<kOdd>(m + k * walk.mask_plane + i * step);
         }
+      }
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) sink(contrast[i], mask[i]);
-      } else {
-        for (int32_t row = first; row < a_.block.y; row += runs) {
-          for (int32_t pair = column; pair < tile_.pairs; pair += 1 << tile_.lanes_log2) {
-            sink(shared_words[c0 + row * tile_.pairs + pair],
-                 mask_at(m0 + row * tile_.row_words + pair));
-          }
+      for (int k = 0; k < kTogether; ++k) {
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) sink(contrast[k][i], mask[k][i]);
+      }
+      c += kTogether * kSteps * 32;
+      m += kTogether * walk.mask_plane;
+    }
+  }
+
+  /// Blocks of any size.
+  template <bool kOdd, class Sink>
+  __device__ static void visit_any(const PlaneWalk& walk, const Sink& sink) {
+    const int32_t lane = static_cast<int32_t>(threadIdx.x % 32), lanes = 1 << walk.lanes_log2;
+    for (int32_t plane = 0; plane < walk.planes; ++plane) {
+      for (int32_t row = lane >> walk.lanes_log2; row < walk.rows; row += 32 >> walk.lanes_log2) {
+        const uint32_t c = walk.contrast + (plane * walk.rows + row) * walk.pairs;
+        const uint32_t m = walk.mask + plane * walk.mask_plane + row * walk.mask_row;
+        for (int32_t pair = lane & (lanes - 1); pair < walk.pairs; pair += lanes) {
+          sink(shared_words[c + pair], mask_word<kOdd>(m + pair));
         }
       }
     }

@@ -108,7 +108,7 @@ TEST_CASE("nodes move the same on both devices: borders, overflow, sweeps and pi
         config.border = border;
         config.bin_width = 0.25;  // so that there is overflow
         config.sweeps = small_tests() ? 1 : 5;
-        if (small_tests() && overflow != Overflow::kWrap) continue;
+        if (small_tests() && (overflow != Overflow::kWrap || s.stored.bits != 8)) continue;
         check_nodes(s, border == Border::kClamp ? 64 : 23, config);
       }
     }
