@@ -13,6 +13,10 @@
 namespace larch::dsa::cuda {
 namespace {
 
+/// Warps of a block of threads.
+constexpr int kNodeWarps = 8;
+constexpr int kNodeThreads = 32 * kNodeWarps;
+
 /// What all nodes share; pointers are of the device.
 struct NodeArguments {
   FieldView field{};  ///< of the nodes; vectors of the first frame
@@ -38,8 +42,8 @@ constexpr int kNodeHistograms = 2;  ///< conjugate directions ask for two displa
 constexpr int kLatticePoints = kLatticeSide * kLatticeSide;
 constexpr int64_t kUnknownPoint = INT64_MIN + 1;  ///< no similarity is; see kNoSimilarity
 
-using NodeGroup = ThreadGroup<kWarps>;
-using NodeSums = GroupSums<kWarps>;
+using NodeGroup = ThreadGroup<kNodeWarps>;
+using NodeSums = GroupSums<kNodeWarps>;
 
 /// The search of one node by a block of threads, a Block of search_math.h.
 class NodeSearch {
@@ -113,13 +117,13 @@ class NodeSearch {
     y_ = followers_of(field.axes[1], at.y);
     const Vec3i& size = mask_.size;
     contrast_ = a_.contrast + static_cast<int64_t>(frame) * size.x * size.y;
-    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < y_.count(); i += kThreads) {
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < y_.count(); i += kNodeThreads) {
       rows_[i] = node_row(field, at, y_.first + i);
     }
-    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < x_.count(); i += kThreads) {
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < x_.count(); i += kNodeThreads) {
       columns_[i] = node_column(field, at, x_.first + i);
     }
-    for (int i = static_cast<int>(threadIdx.x); i < kLatticePoints; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < kLatticePoints; i += kNodeThreads) {
       similarities_[i] = kUnknownPoint;
     }
     __syncthreads();
@@ -132,7 +136,7 @@ class NodeSearch {
     // read anew.
     const int32_t rows = y_.count(), columns = x_.count(), width = mask_.size.x;
     const uint16_t* first = contrast_ + static_cast<int64_t>(y_.first) * width + x_.first;
-    for (int32_t j = static_cast<int32_t>(threadIdx.x / 32); j < rows; j += kWarps) {
+    for (int32_t j = static_cast<int32_t>(threadIdx.x / 32); j < rows; j += kNodeWarps) {
       const uint16_t* row = first + static_cast<int64_t>(j) * width;
       for (int32_t i = static_cast<int32_t>(threadIdx.x % 32); i < columns; i += 32) {
         if (row[i] != kNoSample) take(j, i, row[i]);
@@ -182,7 +186,7 @@ struct ColourNodes {
   int32_t first_x = 0, first_y = 0, count_x = 0, count_y = 0;
 };
 
-__global__ void __launch_bounds__(kThreads, 3)
+__global__ void __launch_bounds__(kNodeThreads, 3)
     node_kernel(const __grid_constant__ NodeArguments a, const __grid_constant__ NodePlan plan,
                 ColourNodes colour) {
   __shared__ NodeSums sums;
@@ -208,13 +212,13 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 __global__ void begin_kernel(BlockMatch* matches, const Vec3i* vectors, int64_t count) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kNodeThreads + threadIdx.x;
   if (i < count) matches[i].vector = matches[i].found = vectors[i];
 }
 
 /// After a sweep.
 __global__ void settle_kernel(int32_t* settled, int32_t* farthest, int64_t frames) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kNodeThreads + threadIdx.x;
   if (i >= frames) return;
   if (farthest[i] < kSettled) settled[i] = 1;
   farthest[i] = 0;
@@ -244,7 +248,7 @@ NodePlan node_plan(const BlockGrid& nodes) {
 }
 
 uint32_t groups_of(int64_t items) {
-  return static_cast<uint32_t>((items + kThreads - 1) / kThreads);
+  return static_cast<uint32_t>((items + kNodeThreads - 1) / kNodeThreads);
 }
 
 }  // namespace
@@ -281,7 +285,7 @@ void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context
                                         static_cast<int>(bytes)));
   const cudaStream_t stream = larch::cuda::stream_of(device);
   const int64_t all = job.frames * a.nodes;
-  begin_kernel<<<groups_of(all), kThreads, 0, stream>>>(job.matches, job.vectors, all);
+  begin_kernel<<<groups_of(all), kNodeThreads, 0, stream>>>(job.matches, job.vectors, all);
   larch::cuda::check_launch("dsa begin_kernel");
   for (int sweep = 0; sweep < job.config->sweeps; ++sweep) {
     for (int colour = 0; colour < kNodeColours; ++colour) {
@@ -289,11 +293,11 @@ void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context
       const ColourNodes own{x, y, (nodes.count.x - x + 1) / 2, (nodes.count.y - y + 1) / 2};
       const int64_t blocks = job.frames * own.count_x * own.count_y;
       if (blocks == 0) continue;
-      node_kernel<<<static_cast<uint32_t>(blocks), kThreads, bytes, stream>>>(a, plan, own);
+      node_kernel<<<static_cast<uint32_t>(blocks), kNodeThreads, bytes, stream>>>(a, plan, own);
       larch::cuda::check_launch("dsa node_kernel");
     }
-    settle_kernel<<<groups_of(job.frames), kThreads, 0, stream>>>(settled.data(), farthest.data(),
-                                                                  job.frames);
+    settle_kernel<<<groups_of(job.frames), kNodeThreads, 0, stream>>>(settled.data(),
+                                                                      farthest.data(), job.frames);
     larch::cuda::check_launch("dsa settle_kernel");
   }
 }
