@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "cuda/core/check.cuh"
+#include "cuda/dsa/histogram.cuh"
 #include "larch/core/buffer.h"
 #include "larch/dsa/sampling/sampling_math.h"
 #include "larch/dsa/similarity/frame_scores.h"
 
 namespace larch::dsa::cuda {
 namespace {
-
-constexpr int kThreads = 256;
 
 __global__ void shrink_kernel(const __grid_constant__ ShrinkJob job) {
   const int32_t width = job.size.x / kShrink, height = job.size.y / kShrink;
@@ -24,12 +23,139 @@ __global__ void shrink_kernel(const __grid_constant__ ShrinkJob job) {
   }
 }
 
+/// Counts the bins of one frame's differences at a displacement; a warp takes row after row, and a
+/// lane two neighbouring pixels at a time. kWords: rows begin with a word of two samples.
+template <bool kWords>
+class FrameCounter {
+ public:
+  __device__ FrameCounter(const FrameScoresJob& job, const TapTable* taps, int64_t frame,
+                          const Vec3i& units)
+      : job_(job),
+        mask_{job.mask, job.size, taps, job.border == Border::kClamp,
+              job.subpixel == SubPixel::kLinear || job.subpixel == SubPixel::kNone},
+        contrast_(job.contrast + frame * static_cast<int64_t>(job.size.x) * job.size.y),
+        units_(units),
+        shift_(job.bin_shift[frame]),
+        sx_(split_step(units.x)),
+        sy_(split_step(units.y)),
+        tx_(taps->at[sx_.fraction + kUnit / 2]),
+        ty_(taps->at[sy_.fraction + kUnit / 2]) {}
+
+  __device__ void count() const {
+    if (CountWrapped::fits(shift_)) {
+      count(CountWrapped(0, 0, shift_));
+    } else {
+      count(CountBins<false>{0, 0, shift_, Overflow::kWrap});
+    }
+  }
+
+ private:
+  template <class Sink>
+  __device__ void count(const Sink& sink) const {
+    const auto warp = static_cast<int32_t>(threadIdx.x / 32);
+    for (int32_t y = warp * job_.row_step; y < job_.size.y; y += kWarps * job_.row_step) {
+      const uint16_t* row = contrast_ + static_cast<int64_t>(y) * job_.size.x;
+      if (sx_.fraction == 0 && sy_.fraction == 0) {
+        count_whole(row, y, sink);
+      } else if (sx_.pixel % 2 == 0) {
+        count_between<true>(row, y, sink);
+      } else {
+        count_between<false>(row, y, sink);
+      }
+    }
+  }
+
+  template <class Sink>
+  __device__ static void take(uint32_t here, uint32_t there, const Sink& sink) {
+    if (here != kNoSample && there != kNoSample) sink.one(here, there);
+  }
+  /// Whether a sample of some pairs, of which `largest` holds the largest, does not count.
+  __device__ static bool has_gap(uint32_t largest) {
+    return (largest & 0xffffu) == kNoSample || largest >> 16 == kNoSample;
+  }
+
+  template <class Sink>
+  __device__ void count_whole(const uint16_t* row, int32_t y, const Sink& sink) const {
+    const int32_t width = job_.size.x, at_y = y + sy_.pixel;
+    const int32_t inside_y = min(max(at_y, 0), job_.size.y - 1);
+    if (inside_y != at_y && !mask_.clamps) return;
+    const uint16_t* mask = job_.mask_at_zero + static_cast<int64_t>(inside_y) * width;
+    const auto one = [&](int32_t x) {
+      const int32_t at_x = x + sx_.pixel, inside_x = min(max(at_x, 0), width - 1);
+      if (x < width && (inside_x == at_x || mask_.clamps)) take(row[x], mask[inside_x], sink);
+    };
+    const bool is_odd = sx_.pixel & 1;
+#pragma unroll 4
+    for (int32_t x = 2 * static_cast<int32_t>(threadIdx.x % 32); x < width; x += 64) {
+      const int32_t at_x = x + sx_.pixel;
+      if (kWords && at_x >= 0 && at_x + 1 < width) {
+        const auto* words = reinterpret_cast<const uint32_t*>(mask) + at_x / 2;
+        const uint32_t contrast = *reinterpret_cast<const uint32_t*>(row + x);
+        const uint32_t there = neighbours(words[0], is_odd ? words[1] : 0, is_odd);
+        if (!has_gap(__vmaxu2(contrast, there))) {
+          sink(contrast, there);
+          continue;
+        }
+      }
+      one(x);
+      one(x + 1);
+    }
+  }
+
+  /// The fraction of a pixel is that of the displacement everywhere, and so are the weights. kOdd:
+  /// the first sample of each pair's first tap lies in the upper half of a word.
+  template <bool kOdd, class Sink>
+  __device__ void count_between(const uint16_t* row, int32_t y, const Sink& sink) const {
+    const int32_t width = job_.size.x, at_y = y + sy_.pixel;
+    const bool is_inner = at_y > 0 && at_y + 1 < job_.size.y;
+    const UpperTaps along_x(tx_), along_y(ty_);
+    const auto one = [&](int32_t x) {
+      if (x >= width) return;
+      take(row[x], mask_sample(mask_, x * kUnit + units_.x, y * kUnit + units_.y), sink);
+    };
+    for (int32_t x = 2 * static_cast<int32_t>(threadIdx.x % 32); x < width; x += 64) {
+      const int32_t at_x = x + sx_.pixel;
+      if (kWords && is_inner && at_x > 0 && at_x + 2 < width) {
+        const uint32_t contrast = *reinterpret_cast<const uint32_t*>(row + x);
+        uint32_t largest = contrast, left[3], right[3];
+#pragma unroll
+        for (int j = 0; j < 3; ++j) {
+          const auto* words = reinterpret_cast<const uint32_t*>(
+                                  job_.mask + static_cast<int64_t>(at_y + j - 1) * width) +
+                              (at_x - 1) / 2;
+          const uint32_t w0 = words[0], w1 = words[1], w2 = kOdd ? words[2] : 0;
+          const uint32_t ab = neighbours(w0, w1, kOdd), pq = neighbours(w1, w2, kOdd);
+          largest = __vmaxu2(largest, __vmaxu2(ab, pq));
+          left[j] = along_x.sum(ab & 0xffffu, ab >> 16, pq & 0xffffu) >> 16;
+          right[j] = along_x.sum(ab >> 16, pq & 0xffffu, pq >> 16) >> 16;
+        }
+        if (!has_gap(largest)) {
+          sink(contrast, __byte_perm(along_y.sum(left[0], left[1], left[2]),
+                                     along_y.sum(right[0], right[1], right[2]), 0x7632));
+          continue;
+        }
+      }
+      one(x);
+      one(x + 1);
+    }
+  }
+
+  const FrameScoresJob& job_;
+  MaskView mask_;
+  const uint16_t* contrast_;
+  Vec3i units_;
+  int32_t shift_;
+  Step sx_, sy_;
+  Taps tx_, ty_;
+};
+
 /// One block of threads per candidate (x) and frame (y).
-__global__ void frame_scores_kernel(const __grid_constant__ FrameScoresJob job,
-                                    const TapTable* taps) {
-  __shared__ uint32_t counts[kBins];
+template <bool kWords>
+__global__ void __launch_bounds__(kThreads)
+    frame_scores_kernel(const __grid_constant__ FrameScoresJob job, const TapTable* taps) {
   __shared__ unsigned long long squares;
   __shared__ uint32_t counted;
+  uint32_t* counts = shared_words;
   for (int bin = threadIdx.x; bin < kBins; bin += kThreads) counts[bin] = 0;
   if (threadIdx.x == 0) {
     squares = 0;
@@ -37,45 +163,31 @@ __global__ void frame_scores_kernel(const __grid_constant__ FrameScoresJob job,
   }
   __syncthreads();
   const int64_t frame = blockIdx.y, place = frame * job.candidates + blockIdx.x;
-  const Vec3i units = job.displacements[place];
-  const bool is_whole = units.x % kUnit == 0 && units.y % kUnit == 0;
-  const MaskView between{job.mask, job.size, taps, job.border == Border::kClamp,
-                         job.subpixel == SubPixel::kLinear || job.subpixel == SubPixel::kNone};
-  const int32_t shift = job.bin_shift[frame];
-  const int32_t rows = (job.size.y + job.row_step - 1) / job.row_step;
-  const uint16_t* contrast = job.contrast + frame * static_cast<int64_t>(job.size.x) * job.size.y;
-  for (int64_t i = threadIdx.x; i < static_cast<int64_t>(rows) * job.size.x; i += kThreads) {
-    const auto x = static_cast<int32_t>(i % job.size.x);
-    const auto y = static_cast<int32_t>(i / job.size.x) * job.row_step;
-    const int32_t here = contrast[static_cast<int64_t>(y) * job.size.x + x];
-    if (here == kNoSample) continue;
-    int32_t there = kNoSample;
-    if (is_whole) {
-      int32_t px = x + units.x / kUnit, py = y + units.y / kUnit;
-      if (between.clamps) {
-        px = min(max(px, 0), job.size.x - 1);
-        py = min(max(py, 0), job.size.y - 1);
-      }
-      if (px >= 0 && px < job.size.x && py >= 0 && py < job.size.y) {
-        there = job.mask_at_zero[static_cast<int64_t>(py) * job.size.x + px];
-      }
-    } else {
-      there = mask_sample(between, x * kUnit + units.x, y * kUnit + units.y);
-    }
-    if (there == kNoSample) continue;
-    atomicAdd(&counts[bin_index(bin_number(here - there, 0, shift), Overflow::kWrap)], 1U);
-  }
+  FrameCounter<kWords>(job, taps, frame, job.displacements[place]).count();
   __syncthreads();
-  unsigned long long sum = 0;
+  uint64_t sum = 0;
   uint32_t count = 0;
   for (int bin = threadIdx.x; bin < kBins; bin += kThreads) {
-    sum += static_cast<unsigned long long>(counts[bin]) * counts[bin];
+    sum += static_cast<uint64_t>(counts[bin]) * counts[bin];
     count += counts[bin];
   }
-  atomicAdd(&squares, sum);
-  atomicAdd(&counted, count);
+  sum = warp_sum(sum);
+  count = __reduce_add_sync(kAllLanes, count);
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(&squares, static_cast<unsigned long long>(sum));
+    atomicAdd(&counted, count);
+  }
   __syncthreads();
   if (threadIdx.x == 0) job.scores[place] = {squares, counted, 0};
+}
+
+/// Whether rows begin with a word of two samples.
+bool has_whole_words(const FrameScoresJob& job) {
+  const auto is_aligned = [](const uint16_t* samples) {
+    return reinterpret_cast<uintptr_t>(samples) % sizeof(uint32_t) == 0;
+  };
+  return job.size.x % 2 == 0 && is_aligned(job.mask) && is_aligned(job.mask_at_zero) &&
+         is_aligned(job.contrast);
 }
 
 }  // namespace
@@ -105,7 +217,9 @@ void frame_scores(const FrameScoresJob& job, const Context& context) {
     part.displacements += first * job.candidates;
     part.scores += first * job.candidates;
     const dim3 groups(static_cast<uint32_t>(job.candidates), static_cast<uint32_t>(part.frames));
-    frame_scores_kernel<<<groups, kThreads, 0, larch::cuda::stream_of(context.device)>>>(
+    const auto kernel =
+        has_whole_words(part) ? frame_scores_kernel<true> : frame_scores_kernel<false>;
+    kernel<<<groups, kThreads, kBins * sizeof(uint32_t), larch::cuda::stream_of(context.device)>>>(
         part, taps.data());
     larch::cuda::check_launch("dsa frame_scores_kernel");
   }
