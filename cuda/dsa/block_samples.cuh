@@ -59,11 +59,12 @@ __device__ inline bool is_whole(const Vec3i& units) {
 }
 
 /// The block and the part of the mask around it in shared memory. kUsual: rows have the usual
-/// lengths. kGroup: threads of a block of threads.
-template <bool kUsual, int kGroup = kThreads>
+/// lengths. kGroup: threads of a block of threads. kRows: see visit_whole.
+template <bool kUsual, int kGroup = kThreads, int kRows = 8>
 class TileSamples {
  public:
   static constexpr bool kNeverUnchecked = false;
+  static constexpr bool kHasColumns = false;
 
   __device__ TileSamples(const MatchArguments& a, const SharedPlan& plan) : a_(a), plan_(plan) {}
 
@@ -85,17 +86,17 @@ class TileSamples {
     for (int32_t pair = static_cast<int32_t>(threadIdx.x % 32); pair < plan_.pairs; pair += 32) {
       auto y = static_cast<int32_t>(threadIdx.x / 32);
       if (reads_words) {
-        constexpr int kRows = 8;  // are read before any of them is waited for
+        constexpr int kAtOnce = 8;  // rows that are read before any of them is waited for
         const uint16_t* row = origin + 2 * pair;
-        for (; y + (kRows - 1) * kGroupWarps < a_.block.y; y += kRows * kGroupWarps) {
-          uint32_t words[kRows];
+        for (; y + (kAtOnce - 1) * kGroupWarps < a_.block.y; y += kAtOnce * kGroupWarps) {
+          uint32_t words[kAtOnce];
 #pragma unroll
-          for (int i = 0; i < kRows; ++i) {
+          for (int i = 0; i < kAtOnce; ++i) {
             words[i] = *reinterpret_cast<const uint32_t*>(
                 row + static_cast<int64_t>(y + i * kGroupWarps) * a_.image.x);
           }
 #pragma unroll
-          for (int i = 0; i < kRows; ++i) take(y + i * kGroupWarps, pair, words[i]);
+          for (int i = 0; i < kAtOnce; ++i) take(y + i * kGroupWarps, pair, words[i]);
         }
       }
       for (; y < a_.block.y; y += kGroupWarps) {
@@ -153,24 +154,24 @@ class TileSamples {
     const Step x = split_step(units.x), y = split_step(units.y);
     const int32_t at_x = x_ + x.pixel - mask_x_, at_y = y_ + y.pixel - mask_y_;
     if (is_filtered_ && x.fraction == 0 && y.fraction == 0) {
-      visit_whole(view(), at_x, at_y, first, last, sink);
+      visit_whole<kRows>(view(), at_x, at_y, first, last, sink);
       return;
     }
     const TapPair taps{a_.taps.at[x.fraction + kUnit / 2], a_.taps.at[y.fraction + kUnit / 2],
                        a_.skips_weightless};
     constexpr bool kChecked = Sink::kIsChecked;
     if (at_x % 2 == 0) {
-      visit_between<kChecked, true>(view(), taps, at_x, at_y, first, last, sink);
+      visit_between<kRows / 2, kChecked, true>(view(), taps, at_x, at_y, first, last, sink);
     } else {
-      visit_between<kChecked, false>(view(), taps, at_x, at_y, first, last, sink);
+      visit_between<kRows / 2, kChecked, false>(view(), taps, at_x, at_y, first, last, sink);
     }
   }
   /// visit for whole pixels while the filtered mask is loaded.
   template <class Sink>
   __device__ void visit_at_whole(const Vec3i& units, int32_t first, int32_t last,
                                  const Sink& sink) const {
-    visit_whole(view(), x_ + units.x / kUnit - mask_x_, y_ + units.y / kUnit - mask_y_, first, last,
-                sink);
+    visit_whole<kRows>(view(), x_ + units.x / kUnit - mask_x_, y_ + units.y / kUnit - mask_y_,
+                       first, last, sink);
   }
 
  private:
@@ -220,17 +221,17 @@ class TileSamples {
       const int32_t x = mask_x + 2 * i;
       auto j = static_cast<int32_t>(threadIdx.x / 32);
       if (is_inside) {
-        constexpr int kRows = 8;  // are read before any of them is waited for
+        constexpr int kAtOnce = 8;  // rows that are read before any of them is waited for
         const uint16_t* column = source + static_cast<int64_t>(mask_y) * a.image.x + x;
-        for (; j + (kRows - 1) * kGroupWarps < height; j += kRows * kGroupWarps) {
-          uint32_t read_words[kRows];
+        for (; j + (kAtOnce - 1) * kGroupWarps < height; j += kAtOnce * kGroupWarps) {
+          uint32_t read_words[kAtOnce];
 #pragma unroll
-          for (int k = 0; k < kRows; ++k) {
+          for (int k = 0; k < kAtOnce; ++k) {
             read_words[k] = *reinterpret_cast<const uint32_t*>(
                 column + static_cast<int64_t>(j + k * kGroupWarps) * a.image.x);
           }
 #pragma unroll
-          for (int k = 0; k < kRows; ++k) take(j + k * kGroupWarps, i, read_words[k]);
+          for (int k = 0; k < kAtOnce; ++k) take(j + k * kGroupWarps, i, read_words[k]);
         }
       }
       for (; j < height; j += kGroupWarps) {
@@ -263,6 +264,7 @@ class TileSamples {
 class DirectSamples {
  public:
   static constexpr bool kNeverUnchecked = true;
+  static constexpr bool kHasColumns = false;
 
   /// `base`: room for the field at the block's pixels, if there is one.
   __device__ DirectSamples(const MatchArguments& a, int2* base) : a_(a), base_(base) {}

@@ -53,11 +53,11 @@ __device__ inline uint32_t neighbours(uint32_t low, uint32_t high, bool is_odd) 
 }
 
 /// Calls sink(contrast, mask) for the pairs of pixels of rows first..last-1, the mask displaced by
-/// whole pixels: (x, y) is where the block's first pixel lies in the part of the mask.
-template <class Sink>
+/// whole pixels: (x, y) is where the block's first pixel lies in the part of the mask. kRows are
+/// read before any of them is counted; more of them wait less for memory and are more code.
+template <int kRows, class Sink>
 __device__ void visit_whole(const BlockView& view, int32_t x, int32_t y, int32_t first,
                             int32_t last, const Sink& sink) {
-  constexpr int kRows = 8;  // are read before any of them is counted
   const LaneRows rows = lane_rows(view, first, last);
   const bool is_odd = x & 1;
   for (int32_t pair = rows.column; pair < view.pairs; pair += rows.lanes) {
@@ -115,10 +115,9 @@ __device__ inline bool is_missing(const Taps& taps, bool skips_weightless, uint3
 
 /// visit_whole for displacements between pixels, of which (x, y) holds the nearest pixel. Without
 /// kChecked no sample is missing. kOdd: x - 1 is.
-template <bool kChecked, bool kOdd, class Sink>
+template <int kRows, bool kChecked, bool kOdd, class Sink>
 __device__ void visit_between(const BlockView& view, const TapPair& taps, int32_t x, int32_t y,
                               int32_t first, int32_t last, const Sink& sink) {
-  constexpr int kRows = 4;
   struct Pair {
     uint32_t left, right;
   };

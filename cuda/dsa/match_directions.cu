@@ -14,6 +14,7 @@ namespace {
 constexpr int kGroup = 128;  ///< threads that own a block
 constexpr int kGroupWarps = kGroup / 32;
 constexpr int kResident = 6;  ///< groups that a multiprocessor is to hold
+constexpr int kRows = 4;      ///< short loops: these warps do different things at a time
 
 /// What the warps of a group tell one another.
 struct Shared {
@@ -24,7 +25,7 @@ struct Shared {
   bool has_median;
 };
 
-template <Overflow kOverflow>
+template <Overflow kOverflow, Metric kMetric>
 class DirectionsBlock {
  public:
   __device__ DirectionsBlock(const MatchArguments& a, const SharedPlan& plan, Shared& shared)
@@ -69,6 +70,7 @@ class DirectionsBlock {
     shift_ = bin_shift;
     mu_ = median_of_bins((plan.centre + plan.start) * kUnit);
     Ranking ranking = a_.ranking;
+    ranking.metric = kMetric;
     ranking.least_count = (match.counted + 1) / 2;
     DirectionsSearch search(plan, ranking);
     Question question{};
@@ -194,18 +196,18 @@ class DirectionsBlock {
   }
 
   const MatchArguments& a_;
-  TileSamples<true, kGroup> samples_;
+  TileSamples<true, kGroup, kRows> samples_;
   Shared& shared_;
   int32_t mu_ = 0, shift_ = 0;
 };
 
 /// One group of threads for each block of each frame.
-template <Overflow kOverflow>
+template <Overflow kOverflow, Metric kMetric>
 __global__ void __launch_bounds__(kGroup, kResident)
     directions_kernel(const __grid_constant__ MatchArguments a,
                       const __grid_constant__ SharedPlan plan) {
   __shared__ Shared shared;
-  DirectionsBlock<kOverflow> block(a, plan, shared);
+  DirectionsBlock<kOverflow, kMetric> block(a, plan, shared);
   const auto blocks = static_cast<uint32_t>(a.blocks);
   block.search(static_cast<int32_t>(blockIdx.x / blocks),
                static_cast<int32_t>(blockIdx.x % blocks));
@@ -227,16 +229,25 @@ SharedPlan plan_of(const MatchArguments& a) {
   return plan;
 }
 
-template <Overflow kOverflow>
+template <Overflow kOverflow, Metric kMetric>
 void launch(const MatchArguments& a, const Device& device) {
   const SharedPlan plan = plan_of(a);
   const size_t bytes = plan.words * sizeof(uint32_t);
-  const auto kernel = directions_kernel<kOverflow>;
+  const auto kernel = directions_kernel<kOverflow, kMetric>;
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(bytes)));
   kernel<<<static_cast<uint32_t>(a.items), kGroup, bytes, larch::cuda::stream_of(device)>>>(a,
                                                                                             plan);
   larch::cuda::check_launch("dsa directions_kernel");
+}
+
+template <Overflow kOverflow>
+void launch(const MatchArguments& a, const Device& device) {
+  if (a.ranking.metric == Metric::kEhd) {
+    launch<kOverflow, Metric::kEhd>(a, device);
+  } else {
+    launch<kOverflow, Metric::kEntropy>(a, device);
+  }
 }
 
 }  // namespace
