@@ -93,12 +93,16 @@ class BlockSearch {
       return Vec3i{i % side - plan.range, i / side - plan.range, 0};
     };
     const uint32_t histogram = threadIdx.x / 32 * kBins;
-    for (int32_t i = warp; i < count; i += kWarps) {
-      count_bins((plan.centre + at(i)) * kUnit, histogram, 0, a_.block.y);
-      __syncwarp();
-      const uint64_t score = packed(take_score(histogram, ranking));
-      if (threadIdx.x % 32 == 0) scores_[i] = score;
-      __syncwarp();
+    if (counts_columns()) {
+      score_columns(plan, ranking);
+    } else {
+      for (int32_t i = warp; i < count; i += kWarps) {
+        count_bins((plan.centre + at(i)) * kUnit, histogram, 0, a_.block.y);
+        __syncwarp();
+        const uint64_t score = packed(take_score(histogram, ranking));
+        if (threadIdx.x % 32 == 0) scores_[i] = score;
+        __syncwarp();
+      }
     }
     __syncthreads();
     Window window;
@@ -132,6 +136,10 @@ class BlockSearch {
   }
 
   __device__ __noinline__ void fill(const Vec3i& origin, int x0, int y0, int x1, int y1) {
+    if (counts_columns()) {
+      fill_columns(origin, x0, y0, x1, y1);
+      return;
+    }
     samples_.reach({origin.x + 1, origin.y, 0});  // between pixels from here on
     if (threadIdx.x == 0) scratch_.ticket = 0;
     __syncthreads();
@@ -173,6 +181,59 @@ class BlockSearch {
     scores_[place] = packed(score);
     similarities_[place] = ranking_.similarity(score);
     atomicAdd(&scratch_.filled, 1u);
+  }
+
+  /// Whether the samples of displacements below one another are counted at once.
+  __device__ bool counts_columns() const {
+    return Samples::kHasColumns && !samples_.is_checked() &&
+           Kind::overflow(a_) == Overflow::kWrap && CountWrapped::fits(shift_);
+  }
+  /// Calls keep(i, score) for `count` displacements from `units` on, each `step` below the one
+  /// before; a warp takes a score.
+  template <class Keep>
+  __device__ void score_column(const Vec3i& units, int count, int32_t step, const Ranking& ranking,
+                               const Keep& keep) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    if constexpr (Samples::kHasColumns) {
+      samples_.visit_column(units, count, step, first_row(warp), first_row(warp + 1),
+                            ColumnBins(mu_, shift_));
+    }
+    __syncthreads();
+    if (warp < count) {
+      const Score score = take_score(threadIdx.x / 32 * kBins, ranking);
+      if (threadIdx.x % 32 == 0) keep(warp, score);
+    }
+    __syncthreads();
+  }
+  /// The scores of all displacements of the window.
+  __device__ void score_columns(const SearchPlan& plan, const Ranking& ranking) {
+    const int32_t side = 2 * plan.range + 1;
+    for (int32_t x = 0; x < side; ++x) {
+      for (int32_t y = 0; y < side; y += kWarps) {
+        const Vec3i units = (plan.centre + Vec3i{x - plan.range, y - plan.range, 0}) * kUnit;
+        score_column(units, min(side - y, kWarps), kUnit, ranking, [&](int i, const Score& score) {
+          scores_[(y + i) * side + x] = packed(score);
+        });
+      }
+    }
+  }
+  /// Makes scores of the lattice known, column by column.
+  __device__ void fill_columns(const Vec3i& origin, int x0, int y0, int x1, int y1) {
+    for (int x = x0; x <= x1; ++x) {
+      const auto is_unknown = [&](int y) { return scores_[place_of(x, y)] == kUnknown; };
+      for (int y = y0; y <= y1;) {
+        int count = 0;
+        while (y + count <= y1 && is_unknown(y + count)) ++count;
+        if (count > kWarps) count = min((count + 1) / 2, kWarps);
+        if (count == 0) {
+          ++y;
+          continue;
+        }
+        score_column(origin + Vec3i{x, y, 0} * kTenth, count, kTenth, ranking_,
+                     [&](int i, const Score& score) { this->keep(place_of(x, y + i), score); });
+        y += count;
+      }
+    }
   }
 
   /// Lattice points at whole pixels that the unfiltered mask does not give.

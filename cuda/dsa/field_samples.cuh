@@ -14,8 +14,10 @@ constexpr int32_t kFieldRow = 112;
 constexpr int32_t kFieldRows = 112;
 /// Pixels of a block at most: while the field is found, it lies where the histograms come to lie.
 constexpr int32_t kFieldPixels = kWarps * kBins / 2;
-/// Words of the weights' table: two per fraction.
-constexpr int32_t kTapWords = 2 * kUnit;
+/// Displacements that are taken at once, one below the other: one per histogram.
+constexpr int kColumn = kWarps;
+/// Words of the weights' table: two per fraction, of which the last lie below the next pixel.
+constexpr int32_t kTapWords = 2 * (kUnit + (kColumn - 1) * kTenth);
 
 /// The samples of a block at displacements that add to a base field, with all that they are made of
 /// in shared memory: the block, the part of the mask that the field and the window reach, and the
@@ -24,6 +26,7 @@ constexpr int32_t kTapWords = 2 * kUnit;
 class FieldSamples {
  public:
   static constexpr bool kNeverUnchecked = false;
+  static constexpr bool kHasColumns = true;
 
   __device__ FieldSamples(const MatchArguments& a, const SharedPlan& plan)
       : a_(a), plan_(plan), pixels_(a.block.x * a.block.y) {}
@@ -46,11 +49,14 @@ class FieldSamples {
       least(static_cast<int>(threadIdx.x)) = INT32_MAX;
       most(static_cast<int>(threadIdx.x)) = INT32_MIN;
     }
-    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < kUnit; i += kThreads) {
-      const Taps& taps = a_.taps.at[i];
-      shared_words[plan_.taps + 2 * i] =
-          static_cast<uint32_t>(taps.w[0]) | static_cast<uint32_t>(taps.w[1]) << 16;
-      shared_words[plan_.taps + 2 * i + 1] = static_cast<uint32_t>(taps.w[2]);
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < kTapWords / 2; i += kThreads) {
+      // Of four rows from the one before the nearest on, one more for fractions beyond the pixel's.
+      const bool is_below = i >= kUnit;
+      const Taps& taps = a_.taps.at[is_below ? i - kUnit : i];
+      const uint32_t w[3] = {static_cast<uint32_t>(taps.w[0]), static_cast<uint32_t>(taps.w[1]),
+                             static_cast<uint32_t>(taps.w[2])};
+      shared_words[plan_.taps + 2 * i] = is_below ? w[0] << 16 : w[0] | w[1] << 16;
+      shared_words[plan_.taps + 2 * i + 1] = is_below ? w[1] | w[2] << 16 : w[2];
     }
     __syncthreads();
     find_base(base_of(frame));
@@ -131,7 +137,80 @@ class FieldSamples {
     }
   }
 
+  /// Counts `count` displacements, each `step` below the one before, in histograms of their own: at
+  /// most kColumn, by pixels (step kUnit) or tenths (step kTenth), where all samples count and
+  /// `bins` fit (see there). The rows that they share are filtered along x once.
+  __device__ void visit_column(const Vec3i& units, int count, int32_t step, int32_t first,
+                               int32_t last, const ColumnBins& bins) const {
+    const int32_t end = last * a_.block.x;
+    const uint32_t by = packed(units.x - centre_.x, units.y - centre_.y);
+    for (auto i = first * a_.block.x + static_cast<int32_t>(threadIdx.x % 32); i < end; i += 32) {
+      const Place at = split(shared_words[plan_.base + i] + by);
+      const uint32_t contrast = bins.of_contrast(half_word(plan_.contrast, i));
+      if (step == kTenth) {
+        count_tenths(at, count, contrast, bins);
+      } else {
+        count_pixels(at, count, contrast, bins);
+      }
+    }
+  }
+
  private:
+  /// Of three samples along an axis.
+  struct Weights {
+    uint32_t before, here, after;
+    __device__ uint32_t sum(uint32_t a, uint32_t b, uint32_t c) const {
+      return (before * a + here * b + after * c + 2048) >> 12;
+    }
+  };
+  /// The nearest pixel in the part of the mask, the weights along x and the fraction along y.
+  struct Place {
+    int32_t pixel;
+    Weights along_x;
+    uint32_t fraction_y;
+  };
+  __device__ Place split(uint32_t place) const {
+    constexpr uint32_t kInverse = 13421773;  // 2^32 / kUnit, exact for quotients of 16 bits
+    static_assert(kUnit == 320);
+    const uint32_t x = place & 0xffffu, y = place >> 16;
+    const uint32_t column = __umulhi(x, kInverse), row = __umulhi(y, kInverse);
+    return {static_cast<int32_t>(row * kFieldRow + column), weights_at(x - column * kUnit),
+            y - row * kUnit};
+  }
+  /// A row near the place, filtered along x.
+  __device__ uint32_t row_sum(const Place& at, int32_t row) const {
+    const int32_t here = at.pixel + row * kFieldRow;
+    return at.along_x.sum(half_word(plan_.mask, here - 1), half_word(plan_.mask, here),
+                          half_word(plan_.mask, here + 1));
+  }
+  __device__ void count_tenths(const Place& at, int count, uint32_t contrast,
+                               const ColumnBins& bins) const {
+    uint32_t rows[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) rows[j] = 0u - row_sum(at, j - 1);
+    const auto* weights = reinterpret_cast<const uint2*>(shared_words + plan_.taps) + at.fraction_y;
+#pragma unroll
+    for (int j = 0; j < kColumn; ++j) {
+      if (j >= count) break;
+      const uint2 w = weights[j * kTenth];
+      bins.count(j, contrast + (w.x & 0xffffu) * rows[0] + (w.x >> 16) * rows[1] +
+                        (w.y & 0xffffu) * rows[2] + (w.y >> 16) * rows[3]);
+    }
+  }
+  __device__ void count_pixels(const Place& at, int count, uint32_t contrast,
+                               const ColumnBins& bins) const {
+    const Weights w = weights_at(at.fraction_y);
+    uint32_t before = 0u - row_sum(at, -1), here = 0u - row_sum(at, 0);
+#pragma unroll
+    for (int j = 0; j < kColumn; ++j) {
+      if (j >= count) break;
+      const uint32_t after = 0u - row_sum(at, j + 1);
+      bins.count(j, contrast + w.before * before + w.here * here + w.after * after);
+      before = here;
+      here = after;
+    }
+  }
+
   __device__ static uint16_t& half_word(uint32_t first_word, int32_t i) {
     return reinterpret_cast<uint16_t*>(shared_words + first_word)[i];
   }
@@ -215,30 +294,20 @@ class FieldSamples {
     return misses;
   }
 
-  struct Weights {
-    uint32_t before, here, after;
-    __device__ uint32_t sum(uint32_t a, uint32_t b, uint32_t c) const {
-      return (before * a + here * b + after * c + 2048) >> 12;
-    }
-  };
   __device__ Weights weights_at(uint32_t fraction) const {
     const uint2 w = reinterpret_cast<const uint2*>(shared_words + plan_.taps)[fraction];
-    return {w.x & 0xffffu, w.x >> 16, w.y};
+    return {w.x & 0xffffu, w.x >> 16, w.y & 0xffffu};
   }
 
   /// mask_sample at a place.
   template <bool kChecked>
   __device__ uint32_t sample(uint32_t place) const {
-    constexpr uint32_t kInverse = 13421773;  // 2^32 / kUnit, exact for quotients of 16 bits
-    static_assert(kUnit == 320);
-    const uint32_t x = place & 0xffffu, y = place >> 16;
-    const uint32_t column = __umulhi(x, kInverse), row = __umulhi(y, kInverse);
-    const Weights along_x = weights_at(x - column * kUnit), along_y = weights_at(y - row * kUnit);
-    const int32_t at = static_cast<int32_t>(row * kFieldRow + column);
+    const Place at = split(place);
+    const Weights &along_x = at.along_x, along_y = weights_at(at.fraction_y);
     uint32_t rows[3];
 #pragma unroll
     for (int j = 0; j < 3; ++j) {
-      const int32_t here = at + (j - 1) * kFieldRow;
+      const int32_t here = at.pixel + (j - 1) * kFieldRow;
       const uint32_t a = half_word(plan_.mask, here - 1), b = half_word(plan_.mask, here);
       const uint32_t c = half_word(plan_.mask, here + 1);
       rows[j] = along_x.sum(a, b, c);

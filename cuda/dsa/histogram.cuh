@@ -77,6 +77,27 @@ struct CountWrapped {
   }
 };
 
+/// CountWrapped for several histograms, the first ones, and differences times 4096: a sample of the
+/// mask is the upper part of a sum of weights in Q12, which is taken from that of the contrast
+/// before either is rounded down.
+struct ColumnBins {
+  uint32_t address;  ///< of the first histogram in shared memory
+  uint32_t offset;   ///< what is added to differences
+  uint32_t shift;    ///< bits below those of a counter's address
+
+  __device__ ColumnBins(int32_t mu, int32_t bin_shift)
+      : address(static_cast<uint32_t>(__cvta_generic_to_shared(shared_words))),
+        offset((static_cast<uint32_t>(((1 << bin_shift) >> 1) - mu) << 12) + 4095 - 2048),
+        shift(static_cast<uint32_t>(bin_shift) + 10) {}
+  /// What the sum of the mask is taken from: -floor(s / 4096) is floor((4095 - s) / 4096), and 2048
+  /// of s round the sample.
+  __device__ uint32_t of_contrast(uint32_t contrast) const { return (contrast << 12) + offset; }
+  __device__ void count(int histogram, uint32_t difference) const {
+    const uint32_t counter = address + (difference >> shift & 4 * (kBins - 1));
+    asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(counter + 4 * kBins * histogram) : "memory");
+  }
+};
+
 /// The same where all pixels count and differences beyond the bins go into the first and the last.
 struct CountClamped {
   static constexpr bool kIsChecked = false;

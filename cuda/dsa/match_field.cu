@@ -8,9 +8,12 @@
 namespace larch::dsa::cuda {
 namespace {
 
+/// Shared memory allows for no more blocks of threads on a multiprocessor.
+constexpr int kResident = 2;
+
 /// One block of threads for each block of each frame.
 template <class Kind>
-__global__ void __launch_bounds__(kThreads, Kind::kResident)
+__global__ void __launch_bounds__(kThreads, kResident)
     field_kernel(const __grid_constant__ MatchArguments a, const __grid_constant__ SharedPlan plan,
                  uint8_t* is_left) {
   __shared__ Scratch scratch;

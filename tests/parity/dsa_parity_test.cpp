@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "larch/core/random_math.h"
 #include "larch/dsa/match/match.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/parity/dsa_matching.h"
@@ -120,6 +122,57 @@ TEST_CASE("blocks and windows of any size match the same on both devices") {
   config.search = Search::kCds;
   check_matches(s, {255, 255, 64}, config);
   check_matches(s, {64, 64, 64}, config);
+}
+
+/// The same frames without a saturated pixel: samples that all count are counted by other loops.
+Sequence without_saturation(Sequence s) {
+  const auto most = static_cast<uint16_t>((1 << s.stored.bits) - 2);
+  for (auto* frames : {&s.mask, &s.frames}) {
+    for (uint16_t& value : *frames) value = std::min(value, most);
+  }
+  return s;
+}
+
+TEST_CASE("blocks all of whose samples count match the same on both devices") {
+  const Sequence s = without_saturation(moving_pattern("all count", {200, 170, 1}, 12, 2));
+  for (const Border border : {Border::kValid, Border::kClamp}) {
+    for (const Overflow overflow : {Overflow::kWrap, Overflow::kClamp}) {
+      for (const auto& metric : enum_names(static_cast<Metric*>(nullptr))) {
+        DsaConfig config;
+        config.border = border;
+        config.overflow = overflow;
+        config.metric = metric.value;
+        Matching what;
+        what.passes = 2;
+        what.has_starts = border == Border::kClamp;
+        check_matches(s, what, config);
+        if (small_tests()) continue;
+        config.search = Search::kCds;
+        for (const SubPixel subpixel : {SubPixel::kGain, SubPixel::kLinear, SubPixel::kNone}) {
+          config.subsearch = SubSearch::kCds;
+          config.subpixel = subpixel;
+          config.cds_repeat = subpixel == SubPixel::kGain;
+          check_matches(s, what, config);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("blocks below which a base field varies much match the same on both devices") {
+  // In noise, small blocks find anything within the range, and the field between them is steep.
+  if (small_tests()) return;
+  Sequence s = moving_pattern("noise", {260, 260, 1}, 12, 1);
+  uint64_t at = 0;
+  for (auto* frames : {&s.mask, &s.frames}) {
+    for (uint16_t& value : *frames) value = static_cast<uint16_t>(hash_below(5, 6, at++, 4000));
+  }
+  Matching what;
+  what.block = what.step = 16;
+  what.range = 40;
+  what.passes = 2;
+  DsaConfig config;
+  check_matches(s, what, config);
 }
 
 }  // namespace
