@@ -16,7 +16,7 @@ using namespace larch::dsa;
 namespace {
 
 uint8_t at(const std::vector<uint8_t>& region, const Vec3i& size, int x, int y) {
-  return region[static_cast<size_t>(y * size.x + x)];
+  return region[static_cast<size_t>(y) * static_cast<size_t>(size.x) + static_cast<size_t>(x)];
 }
 
 /// A frame of texture behind a collimator that leaves `open`.
@@ -24,7 +24,7 @@ std::vector<uint32_t> collimated(const Vec3i& size, const Rectangle& open, uint3
   std::vector<uint32_t> frame(static_cast<size_t>(size.x * size.y), 40);
   for (int y = open.y; y < open.y + open.height; ++y) {
     for (int x = open.x; x < open.x + open.width; ++x) {
-      frame[static_cast<size_t>(y * size.x + x)] =
+      frame[static_cast<size_t>(y) * static_cast<size_t>(size.x) + static_cast<size_t>(x)] =
           1000 + contrast * static_cast<uint32_t>((x * 7 + y * 13) % 5);
     }
   }
@@ -131,8 +131,9 @@ TEST_CASE("an octagonal collimator is dark, flat and joined with the edge of the
       const bool is_corner = x + y < 40 || right + y < 40 || x + below < 40 || right + below < 40;
       const bool is_hole = x > 50 && x < 75 && y > 40 && y < 65;  // dark, but in the body
       if (!is_corner && !is_hole) continue;
-      frame[static_cast<size_t>(y * size.x + x)] = 10;
-      if (is_corner) open[static_cast<size_t>(y * size.x + x)] = 0;
+      frame[static_cast<size_t>(y) * static_cast<size_t>(size.x) + static_cast<size_t>(x)] = 10;
+      if (is_corner)
+        open[static_cast<size_t>(y) * static_cast<size_t>(size.x) + static_cast<size_t>(x)] = 0;
     }
   }
   ShutterRule rule{.frames = 1, .flat = 2, .dark = 256, .flat_where_dark = 2};
@@ -157,7 +158,8 @@ TEST_CASE("the blurred edge of a collimator is measured, and none where the edge
     keep_rectangle(region, size, open);
     for (int y = 0; y < size.y; ++y) {
       for (int x = 0; x < size.x; ++x) {
-        uint32_t& v = frame[static_cast<size_t>(y * size.x + x)];
+        uint32_t& v =
+            frame[static_cast<size_t>(y) * static_cast<size_t>(size.x) + static_cast<size_t>(x)];
         const int inside = std::min(
             {x - open.x, open.x + open.width - 1 - x, y - open.y, open.y + open.height - 1 - y});
         const auto part = static_cast<uint32_t>(std::clamp(inside + 1, 0, blurred + 1));
