@@ -61,7 +61,7 @@ class PlacedRows {
 
   /// The samples of a row, kNoSample where there are none; valid until the next call.
   const uint16_t* at(int32_t y, int32_t z) {
-    field_.move_to(y, z);
+    if (!is_constant_ || y + z == 0) field_.move_to(y, z);
     if (mask_.size.z > 1) {
       for (int32_t x = 0; x < mask_.size.x; ++x) {
         const Vec3i to = Vec3i{x, y, z} * kUnit + field_.units_at(x);
@@ -76,26 +76,39 @@ class PlacedRows {
 
  private:
   void find_units(int32_t y) {
-    Vec3i units = field_.units_at(0);
-    for (size_t i = 0; i < x_units_.size(); ++i) {
-      const int32_t x = std::min(static_cast<int32_t>(i), mask_.size.x - 1);
-      if (!is_constant_) units = field_.units_at(x);
-      x_units_[i] = x * kUnit + units.x;
-      y_units_[i] = y * kUnit + units.y;
+    const int32_t last = mask_.size.x - 1;
+    if (is_constant_) {
+      const Vec3i units = field_.units_at(0);
+      for (int32_t x = 0; y == 0 && x < static_cast<int32_t>(x_units_.size()); ++x) {
+        x_units_[static_cast<size_t>(x)] = std::min(x, last) * kUnit + units.x;
+      }
+      std::fill(y_units_.begin(), y_units_.end(), y * kUnit + units.y);
+      return;
     }
+    for (int32_t x = 0; x < static_cast<int32_t>(x_units_.size()); ++x) {
+      const Vec3i units = field_.units_at(std::min(x, last));
+      x_units_[static_cast<size_t>(x)] = std::min(x, last) * kUnit + units.x;
+      y_units_[static_cast<size_t>(x)] = y * kUnit + units.y;
+    }
+  }
+
+  /// Whether all of `kLanes` positions from i on have their taps.
+  bool is_inner(size_t i) const {
+    int32_t left = x_units_[i], right = left, top = y_units_[i], bottom = top;
+    for (size_t k = i; k < i + cpu::kLanes; ++k) {
+      left = std::min(left, x_units_[k]);
+      right = std::max(right, x_units_[k]);
+      top = std::min(top, y_units_[k]);
+      bottom = std::max(bottom, y_units_[k]);
+    }
+    return split_step(left).pixel > 0 && split_step(top).pixel > 0 &&
+           split_step(right).pixel + 2 < mask_.size.x &&
+           split_step(bottom).pixel + 1 < mask_.size.y;
   }
 
   /// The lanes from i on: together where all of them have their taps.
   void sample(size_t i) {
-    const auto first = static_cast<std::ptrdiff_t>(i), end = first + cpu::kLanes;
-    const auto [left, right] =
-        std::minmax_element(x_units_.begin() + first, x_units_.begin() + end);
-    const auto [top, bottom] =
-        std::minmax_element(y_units_.begin() + first, y_units_.begin() + end);
-    const bool is_inner = split_step(*left).pixel > 0 && split_step(*top).pixel > 0 &&
-                          split_step(*right).pixel + 2 < mask_.size.x &&
-                          split_step(*bottom).pixel + 1 < mask_.size.y;
-    if (is_inner) {
+    if (is_inner(i)) {
       cpu::match_lanes().warp_row(part_, {}, &x_units_[i], &y_units_[i], cpu::kLanes, &samples_[i]);
       return;
     }
@@ -129,21 +142,10 @@ FieldRow row_of(const AgreementPlace& place, size_t frame) {
 }  // namespace
 
 ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
-                               const SubtractedFrames& frames, const DsaConfig& config,
-                               const Context& context)
-    : mask_(basis.mask) {
-  Context host = context;
-  host.device = Device::cpu();
-  DsaConfig same_noise = config;
-  same_noise.subpixel = SubPixel::kGain;
+                               const SubtractedFrames& frames, const DsaConfig& config)
+    : mask_(basis.mask), stored_(stored), config_(config) {
+  config_.subpixel = SubPixel::kGain;  // the same noise
   const Vec3i& size = mask_.size;
-  {
-    const Buffer<uint16_t> on_host(host.device, stored);
-    const SampleFrames samples = to_samples(on_host, size, mask_.table, mask_.region, host);
-    contrast_ = filter_at_zero(samples, same_noise, host);
-  }
-  shifts_ = bin_shifts(contrast_, mask_.at_zero.data(), nullptr, mask_.table, same_noise, host)
-                .to_vector();
   const bool is_rigid = config.method == Method::kShift || config.method == Method::kNone;
   const BlockGrid whole = make_block_grid(size, size, size);
   places_[0] = place_of(whole, BorderField::kClamp, {});
@@ -154,6 +156,16 @@ ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t
 
 void ImageAgreement::measure(size_t frame, FrameScores& out) const {
   const Vec3i& size = mask_.size;
+  const auto pixels =
+      static_cast<size_t>(size.x) * static_cast<size_t>(size.y) * static_cast<size_t>(size.z);
+  const Context here_alone;
+  const Buffer<uint16_t> stored(Device::cpu(), stored_.subspan(frame * pixels, pixels));
+  const SampleFrames filtered = filter_at_zero(
+      to_samples(stored, size, mask_.table, mask_.region, here_alone), config_, here_alone);
+  const int32_t shift =
+      bin_shifts(filtered, mask_.at_zero.data(), nullptr, mask_.table, config_, here_alone)
+          .to_vector()
+          .front();
   const TapTable taps = gain_taps();
   std::vector<cpu::LaneTaps> lane_taps;
   for (const Taps& t : taps.at) lane_taps.push_back({{t.w[0], t.w[1], t.w[2], 2048}});
@@ -164,10 +176,9 @@ void ImageAgreement::measure(size_t frame, FrameScores& out) const {
     const bool is_constant =
         place.all.empty() || (place.blocks == 1 && place.border == BorderField::kClamp);
     masks.emplace_back(view, lane_taps, row_of(place, frame), is_constant);
-    differences.emplace_back(shifts_[frame]);
+    differences.emplace_back(shift);
   }
-  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
-  const uint16_t* contrast = contrast_.values.data() + static_cast<int64_t>(frame) * pixels;
+  const uint16_t* contrast = filtered.values.data();
   for (int32_t z = 0; z < size.z; ++z) {
     for (int32_t y = 0; y < size.y; ++y, contrast += size.x) {
       const uint16_t* a = masks[0].at(y, z);

@@ -25,15 +25,15 @@ struct AgreementPlace {
 class ImageAgreement {
  public:
   ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
-                 const SubtractedFrames& frames, const DsaConfig& config, const Context& context);
-  /// Compares a frame with the mask in its three places, at the pixels that all of them have: fills
-  /// ehd and entropy of its images. Several threads may ask.
+                 const SubtractedFrames& frames, const DsaConfig& config);
+  /// Compares a frame, filtered at fraction 0, with the mask in its three places, at the pixels
+  /// that all of them have: fills ehd and entropy of its images. Several threads may ask.
   void measure(size_t frame, FrameScores& out) const;
 
  private:
   const SequenceMask& mask_;
-  SampleFrames contrast_{};        // filtered at fraction 0
-  std::vector<int32_t> shifts_{};  // of the bins of each frame
+  std::span<const uint16_t> stored_{};
+  DsaConfig config_{};
   std::array<AgreementPlace, 3> places_{};
 };
 
