@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "larch/core/error.h"
@@ -32,6 +33,8 @@ int64_t pixels_of(const Vec3i& size) {
 
 struct Median {
   double median = 0, mad = 0;
+  int64_t count = 0, sum = 0, squares = 0;  ///< of the values
+  int64_t distances = 0;                    ///< sum of those from the median
 };
 
 /// Of the values where `counts` is not 0; NaN where there is none.
@@ -44,7 +47,7 @@ Median median_of(std::span<const int16_t> values, std::span<const uint8_t> count
     ++histogram[static_cast<size_t>(bin)];
     ++total;
   }
-  if (total == 0) return {kNothing, kNothing};
+  if (total == 0) return {kNothing, kNothing, 0, 0, 0, 0};
   const int64_t wanted = (total + 1) / 2;
   int32_t median = 0, deviation = 0;
   for (int64_t below = histogram[0]; below < wanted;) {
@@ -57,7 +60,14 @@ Median median_of(std::span<const int16_t> values, std::span<const uint8_t> count
     const int32_t high = median + deviation;
     if (high < 65536) within += histogram[static_cast<size_t>(high)];
   }
-  return {median - 32768.0, static_cast<double>(deviation)};
+  Median out{median - 32768.0, static_cast<double>(deviation), total, 0, 0, 0};
+  for (int32_t bin = 0; bin < 65536; ++bin) {
+    const int64_t h = histogram[static_cast<size_t>(bin)], value = bin - 32768;
+    out.sum += h * value;
+    out.squares += h * value * value;
+    out.distances += h * std::abs(bin - median);
+  }
+  return out;
 }
 
 /// The images of one frame: uncorrected, shifted, corrected.
@@ -142,39 +152,57 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Se
   return parts;
 }
 
-/// Mean and standard deviation of the values where `counts` is 1; elsewhere it is 0.
+/// Mean and standard deviation of some values.
 struct Mean {
   int64_t count = 0;
   double mean = 0, deviation = 0;
 };
-Mean mean_of(std::span<const int16_t> values, std::span<const uint8_t> counts) {
-  int64_t n = 0, sum = 0, squares = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int32_t value = values[i] * counts[i];
-    n += counts[i];
-    sum += value;
-    squares += value * value;  // at most 2^30
-  }
+Mean mean_of(int64_t n, int64_t sum, int64_t squares) {
   if (n == 0) return {0, kNothing, kNothing};
   const double mean = static_cast<double>(sum) / static_cast<double>(n);
   const double square = static_cast<double>(squares) / static_cast<double>(n);
   return {n, mean, std::sqrt(std::max(0.0, square - mean * mean))};
 }
 
-double edge_index(std::span<const int16_t> image, double median,
-                  std::span<const uint8_t> background, std::span<const uint8_t> edges) {
-  if (std::isnan(median)) return kNothing;
-  const auto middle = static_cast<int32_t>(median);  // which is whole
-  int64_t all = 0, at_edges = 0, pixels = 0, edge_pixels = 0;
-  for (size_t i = 0; i < image.size(); ++i) {
-    const int32_t is_edge = background[i] & edges[i];
-    const int32_t distance = std::abs(image[i] - middle);
-    all += distance * background[i];
-    at_edges += distance * is_edge;
-    pixels += background[i];
-    edge_pixels += is_edge;
+/// Calls body(i) where a label is not 0; most of eight in a row are.
+template <class Body>
+void for_labelled(std::span<const uint8_t> labels, Body&& body) {
+  size_t i = 0;
+  for (; i + 8 <= labels.size(); i += 8) {
+    uint64_t eight = 0;
+    std::memcpy(&eight, labels.data() + i, sizeof eight);
+    if (eight == 0) continue;
+    for (size_t k = i; k < i + 8; ++k) {
+      if (labels[k] != 0) body(k);
+    }
   }
-  const int64_t elsewhere = all - at_edges, others = pixels - edge_pixels;
+  for (; i < labels.size(); ++i) {
+    if (labels[i] != 0) body(i);
+  }
+}
+
+/// Of the values with a label.
+Mean mean_of(std::span<const int16_t> values, std::span<const uint8_t> labels) {
+  int64_t n = 0, sum = 0, squares = 0;
+  for_labelled(labels, [&](size_t i) {
+    ++n;
+    sum += values[i];
+    squares += int64_t{values[i]} * values[i];
+  });
+  return mean_of(n, sum, squares);
+}
+
+/// `median`: that of the background.
+double edge_index(std::span<const int16_t> image, const Median& median,
+                  std::span<const uint8_t> background, std::span<const uint8_t> edges) {
+  if (median.count == 0) return kNothing;
+  const auto middle = static_cast<int32_t>(median.median);  // which is whole
+  int64_t at_edges = 0, edge_pixels = 0;
+  for_labelled(edges, [&](size_t i) {
+    at_edges += background[i] * std::abs(image[i] - middle);
+    edge_pixels += background[i];
+  });
+  const int64_t elsewhere = median.distances - at_edges, others = median.count - edge_pixels;
   if (others == 0 || edge_pixels == 0 || elsewhere <= 0) return kNothing;
   return (static_cast<double>(at_edges) / static_cast<double>(edge_pixels)) /
          (static_cast<double>(elsewhere) / static_cast<double>(others));
@@ -183,10 +211,10 @@ double edge_index(std::span<const int16_t> image, double median,
 void score_image(std::span<const int16_t> image, const Parts& parts, std::span<const uint8_t> edges,
                  ImageScores& out) {
   const Median median = median_of(image, parts.background);
-  const Mean background = mean_of(image, parts.background);
+  const Mean background = mean_of(median.count, median.sum, median.squares);
   out.mad = median.mad;
   out.rms = std::hypot(background.deviation, background.mean - median.median);
-  out.edge_index = edge_index(image, median.median, parts.background, edges);
+  out.edge_index = edge_index(image, median, parts.background, edges);
   const Mean vessel = mean_of(image, parts.vessel), ring = mean_of(image, parts.ring);
   const bool can_tell =
       vessel.count >= kLeastVessel && ring.count >= kLeastVessel && ring.deviation > 0;
