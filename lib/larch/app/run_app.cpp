@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <optional>
 #include <set>
@@ -182,6 +183,17 @@ std::vector<Sidecar> file_sidecars(
   return sidecars;
 }
 
+/// Hashes the inputs beside what is written and hashed of the outputs. What cannot be read is left
+/// for the sidecars to find.
+std::future<void> start_digests(const Run& run, const ResultsBasis& basis) {
+  return std::async(std::launch::async | std::launch::deferred, [&] {
+    try {
+      for (const RunInput& input : basis.inputs) run.digests.record(input.path);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+  });
+}
+
 /// Writes outputs, sidecars and the report, all or none of them.
 void write_all(const Run& run, const Context& context, const Outputs& outputs,
                Clock::time_point start) {
@@ -189,12 +201,15 @@ void write_all(const Run& run, const Context& context, const Outputs& outputs,
   FileSet files(run.replace, context);
   const bool no_sidecar = run.line.common.no_sidecar;
   std::map<std::string, config::Json> written;
+  const ResultsBasis basis = basis_of(run, outputs.inputs);
+  std::future<void> digests;
+  if (!no_sidecar) digests = start_digests(run, basis);
   for (const Outputs::File& file : outputs.files) {
     make_folder_for(file.path, run.planned.folders, folders);
     written[file.path] = write_file(files, file, !no_sidecar);
   }
-  const ResultsBasis basis = basis_of(run, outputs.inputs);
   const RunRecord record{basis, context, outputs, seconds_since(start), run.digests, written};
+  if (digests.valid()) digests.wait();
   std::vector<Sidecar> sidecars = file_sidecars(
       record, !no_sidecar,
       [&](const Outputs::File& file) { return role_of_output(run.paths, file.path); });

@@ -121,12 +121,15 @@ SequenceOutputs::File SequenceOutputs::open_file(const std::string& path,
   return file;
 }
 
-void SequenceOutputs::add(const std::vector<int>& frames, const dsa::SubtractedFrames& result,
-                          const std::vector<dsa::FrameScores>& scores) {
+void SequenceOutputs::write(const dsa::SubtractedFrames& result) {
   difference_.output.fill([&] { difference_.writer->write(result.difference); });
   field_.output.fill([&] { field_.writer->write(result.field_px); });
   validity_.output.fill(
       [&] { validity_.writer->write(std::span<const uint8_t>(result.validity)); });
+}
+
+void SequenceOutputs::add(const std::vector<int>& frames, const dsa::SubtractedFrames& result,
+                          const std::vector<dsa::FrameScores>& scores) {
   for (size_t at = 0; at < frames.size(); ++at) add_frame(frames[at], at, result, scores[at]);
   grid_csv_.fill([&] {
     if (!csv_.flush()) throw OutputError("cannot write '" + grid_csv_.temporary() + "'");

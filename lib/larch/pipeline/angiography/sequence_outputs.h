@@ -32,7 +32,9 @@ class SequenceOutputs {
   SequenceOutputs(const SequenceOutputs&) = delete;
   SequenceOutputs& operator=(const SequenceOutputs&) = delete;
 
-  /// The next frames, by their numbers in the file. Throws OutputError.
+  /// The images of the next frames. Throws OutputError.
+  void write(const dsa::SubtractedFrames& result);
+  /// All else of the same frames, by their numbers in the file. Throws OutputError.
   void add(const std::vector<int>& frames, const dsa::SubtractedFrames& result,
            const std::vector<dsa::FrameScores>& scores);
   /// Ends the files; warns of what the user should know. Throws OutputError.

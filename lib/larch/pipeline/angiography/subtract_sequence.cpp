@@ -116,7 +116,7 @@ class SequenceRun {
     stages.compute = [this](size_t i) { return compute(i); };
     stages.finish = [this](size_t i, const cases::Grow&) { return finish(i); };
     cases::StageLimits limits;
-    limits.readers = context_.threads > 1 || context_.device.is_cuda() ? 1 : 0;
+    limits.readers = works_beside() ? 1 : 0;
     limits.ahead = limits.behind = 2;
     limits.bytes = plan.bytes;
     const cases::StageTimes waited = cases::run_stages(
@@ -132,6 +132,9 @@ class SequenceRun {
   }
 
  private:
+  /// Whether other threads than that of the computation may be used.
+  bool works_beside() const { return context_.threads > 1 || context_.device.is_cuda(); }
+
   bool read(size_t i) {
     const Batch& batch = batches_[i];
     const MaskGroup& group = open_.plan.groups[batch.group];
@@ -259,19 +262,29 @@ class SequenceRun {
       dsa::download(data.result, result_, queues_.down.device());
     }
     blank_covered(result_);
-    std::vector<dsa::FrameScores> scores(batches_[i].frames.size());
-    if (has_scores_) {
-      const cases::Stopwatch watch(times_.score);
-      if (!data.mask.empty()) {
-        const MaskGroup& group = open_.plan.groups[batches_[i].group];
-        basis_ = dsa::make_score_basis(mask_input(group, data.mask), config_, context_);
-      }
-      scores = dsa::score_frames(basis_, data.stored, result_, config_, context_);
+    // Scores take all threads; files, which wait for the storage, are written beside them.
+    const auto how =
+        works_beside() ? std::launch::async | std::launch::deferred : std::launch::deferred;
+    auto scoring = std::async(how, [&] { return scores_of(i, data); });
+    {
+      const cases::Stopwatch watch(times_.write);
+      outputs_.write(result_);
     }
+    const std::vector<dsa::FrameScores> scores = scoring.get();
     const cases::Stopwatch watch(times_.write);
     outputs_.add(batches_[i].frames, result_, scores);
     data_[i].reset();
     return true;
+  }
+
+  std::vector<dsa::FrameScores> scores_of(size_t i, const BatchData& data) {
+    if (!has_scores_) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
+    const cases::Stopwatch watch(times_.score);
+    if (!data.mask.empty()) {
+      const MaskGroup& group = open_.plan.groups[batches_[i].group];
+      basis_ = dsa::make_score_basis(mask_input(group, data.mask), config_, context_);
+    }
+    return dsa::score_frames(basis_, data.stored, result_, config_, context_);
   }
 
   const dsa::DsaConfig& config_;
