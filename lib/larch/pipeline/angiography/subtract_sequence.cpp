@@ -307,6 +307,9 @@ class SequenceRun {
   size_t written_ = 0;
 };
 
+/// Sequences of more batches give the memory of each back.
+constexpr size_t kBatchesOfShortSequence = 8;
+
 /// What the frames in work may take.
 int64_t budget_of(const SequenceRequest& request) {
   if (request.memory_bytes > 0) return request.memory_bytes;
@@ -392,6 +395,9 @@ Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& 
                std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y) + ", " +
                std::to_string(plan.frames) + " at a time; mask: " + open.plan.source);
   const std::vector<Batch> batches = make_batches(open.plan, plan.frames);
+  // Buffers that come and go in several threads would stay with the allocator, more of them the
+  // longer the sequence. In a short one it is faster to keep them.
+  if (batches.size() > kBatchesOfShortSequence) cases::give_memory_back(plan.bytes);
   SequenceOutputs outputs(request, config, open, context);
   const GrowingOutput native(request.files.native, context);
   opening.reset();
