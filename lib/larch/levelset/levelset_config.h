@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "larch/config/fields.h"
+
+namespace larch::levelset {
+
+/// What finds the voxels that are computed in a step. All give the same bits.
+enum class Tracker : uint8_t {
+  kDense,  ///< none: all voxels, every time
+  kVoxel,  ///< a list of active voxels: Roberts et al. 2010
+  kBrick,  ///< a list of active bricks of 8^3 voxels
+};
+constexpr auto enum_names(Tracker*) {
+  return std::to_array<EnumName<Tracker>>(
+      {{Tracker::kDense, "dense"}, {Tracker::kVoxel, "voxel"}, {Tracker::kBrick, "brick"}});
+}
+
+/// How Tracker::kVoxel keeps a voxel from being listed twice.
+enum class Duplicates : uint8_t {
+  kStamps,   ///< each voxel carries the number of the step that it was listed for
+  kBuffers,  ///< seven lists, compared one after the other: ibid., listing 2 of the supplement
+};
+constexpr auto enum_names(Duplicates*) {
+  return std::to_array<EnumName<Duplicates>>(
+      {{Duplicates::kStamps, "stamps"}, {Duplicates::kBuffers, "buffers"}});
+}
+
+struct LevelsetConfig {
+  Tracker tracker = Tracker::kBrick;
+  Duplicates duplicates = Duplicates::kStamps;
+  std::optional<double> lower{}, upper{};
+  double curvature_weight = 0.03;
+  double time_step = 0;
+  bool allow_unstable = false;
+  double clamp = 3;
+  double dead_zone = 0.001;
+  double snap = 0.98;
+  double edge_scale_mm = 1;
+  double edge_contrast = 0;
+  bool edge_stop = false;
+  double advection_weight = 0;
+  double region_weight = 0;
+  int region_every = 100;
+  int max_iterations = 10000;
+  int unchanged_labels = 200;
+  int64_t most_changed = -1;
+  double rms = 0;
+  double max_volume_ml = 0;
+  double max_distance_mm = 0;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"tracker", tracker, "voxels computed in a step: dense, voxel (list) or brick"},
+      Field{"duplicates", duplicates, "with tracker voxel: stamps, or the seven buffers of 2010"},
+      Field{"lower", lower, "lowest intensity of the structure (default: from the seeds)"},
+      Field{"upper", upper, "highest intensity of the structure (default: from the seeds)"},
+      Field{"curvature_weight", curvature_weight,
+            "weight of the curvature; the data have 1 minus this weight", 0.0, 1.0},
+      Field{"time_step", time_step, "in voxels of the smallest spacing; 0: 0.9 of the stable one",
+            0.0, 10.0},
+      Field{"allow_unstable", allow_unstable, "take a time step above the stable one"},
+      Field{"clamp", clamp, "the field is held within this many voxels of the surface", 2.0, 5.0},
+      Field{"dead_zone", dead_zone, "a smaller change of the field is none", 0.0, 0.1},
+      Field{"snap", snap, "beyond this part of clamp the field is set to clamp", 0.5, 1.0},
+      Field{"edge_scale_mm", edge_scale_mm, "Gaussian before edges are measured", 0.0, 20.0},
+      Field{"edge_contrast", edge_contrast,
+            "gradient (per mm) at which edges count half; 0: median of the image's", 0.0, 1e9},
+      Field{"edge_stop", edge_stop, "edges slow data and curvature down"},
+      Field{"advection_weight", advection_weight, "attraction of edges", 0.0, 10.0},
+      Field{"region_weight", region_weight,
+            "part of the data speed that compares with the means inside and outside", 0.0, 1.0},
+      Field{"region_every", region_every, "iterations between new means", 1, 100000},
+      Field{"max_iterations", max_iterations, "iterations at most", 0, 1000000000},
+      Field{"unchanged_labels", unchanged_labels,
+            "stop when no voxel changed its side for so many iterations; 0: never", 0, 1000000},
+      Field{"most_changed", most_changed,
+            "stop when at most so many voxels change in an iteration; -1: never", -1,
+            int64_t{1} << 40},
+      Field{"rms", rms, "stop when the root mean square change of active voxels is below; 0: never",
+            0.0, 10.0},
+      Field{"max_volume_ml", max_volume_ml, "stop when the structure is larger; 0: never", 0.0,
+            1e9},
+      Field{"max_distance_mm", max_distance_mm,
+            "the structure stays within this distance of the seeds; 0: no limit", 0.0, 1e6});
+  }
+};
+
+}  // namespace larch::levelset

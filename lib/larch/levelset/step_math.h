@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "larch/data/vec.h"
+
+// One explicit step of
+//
+//     d phi / dt = -(1 - a) D |grad phi| + a g kappa |grad phi| - w A . grad phi,   phi < 0 inside,
+//
+// of Roberts, Packer, Sousa, Mitchell, "A work-efficient GPU algorithm for level set segmentation",
+// High Performance Graphics 2010, with the data speed D, the curvature kappa, and the terms g and A
+// of geodesic active contours (Caselles, Kimmel, Sapiro, IJCV 22, 1997). Lengths are in units of
+// the smallest spacing. F is float, or several voxels at once that have the same operations; a
+// comparison of F is a mask for `choose`. The order of all operations is part of the result: both
+// devices and all trackers give the same bits.
+namespace larch::levelset {
+
+LARCH_HD float choose(bool mask, float yes, float no) {
+  return mask ? yes : no;
+}
+LARCH_HD float root(float value) {
+  return sqrtf(value);
+}
+
+/// The larger, and the smaller; b where they are equal. Not fmaxf, which treats zeros differently.
+template <class F>
+LARCH_HD F larger(F a, F b) {
+  return choose(a > b, a, b);
+}
+template <class F>
+LARCH_HD F smaller(F a, F b) {
+  return choose(a < b, a, b);
+}
+
+/// phi at a voxel and at those of its neighbours that share a face or an edge. Names: m is one
+/// voxel down an axis, p one up; xm_ym is down along x and along y.
+template <class F>
+struct Stencil {
+  F centre;
+  F xm, xp, ym, yp, zm, zp;
+  F xm_ym, xp_ym, xm_yp, xp_yp;
+  F xm_zm, xp_zm, xm_zp, xp_zp;
+  F ym_zm, yp_zm, ym_zp, yp_zp;
+};
+
+/// The numbers of a step that are the same everywhere, made once on the host (time_step.h).
+struct Step {
+  float time = 0;         ///< dt
+  float propagation = 0;  ///< 1 - a
+  float curvature = 0;    ///< a
+  float advection = 0;    ///< w
+  Vec3f per_h{};          ///< 1 / h along each axis; 0 along an axis of one voxel
+  Vec3f per_hh{};         ///< 1 / h^2
+  Vec3f per_4hh{};        ///< 1 / (4 hx hy), 1 / (4 hx hz), 1 / (4 hy hz)
+  float clamp = 3;        ///< c: phi stays in [-c, c]
+  float snap = 0;         ///< beyond this, phi becomes c or -c
+  float dead_zone = 0;    ///< tau: a smaller change is none
+};
+
+/// kappa |grad phi| with central differences; bounded by the second derivatives, so that a field
+/// without gradient gives 0.
+template <class F>
+LARCH_HD F curvature_flow(const Stencil<F>& p, const Step& s) {
+  const F two(2.0F), half(0.5F);
+  const F dx = (p.xp - p.xm) * F(s.per_h.x) * half;
+  const F dy = (p.yp - p.ym) * F(s.per_h.y) * half;
+  const F dz = (p.zp - p.zm) * F(s.per_h.z) * half;
+  const F centre = two * p.centre;
+  const F dxx = ((p.xp + p.xm) - centre) * F(s.per_hh.x);
+  const F dyy = ((p.yp + p.ym) - centre) * F(s.per_hh.y);
+  const F dzz = ((p.zp + p.zm) - centre) * F(s.per_hh.z);
+  const F dxy = ((p.xp_yp + p.xm_ym) - (p.xm_yp + p.xp_ym)) * F(s.per_4hh.x);
+  const F dxz = ((p.xp_zp + p.xm_zm) - (p.xm_zp + p.xp_zm)) * F(s.per_4hh.y);
+  const F dyz = ((p.yp_zp + p.ym_zm) - (p.ym_zp + p.yp_zm)) * F(s.per_4hh.z);
+  const F squares = ((dyy + dzz) * (dx * dx) + (dxx + dzz) * (dy * dy)) + (dxx + dyy) * (dz * dz);
+  const F mixed = (dx * dy * dxy + dx * dz * dxz) + dy * dz * dyz;
+  return (squares - two * mixed) / (((dx * dx + dy * dy) + dz * dz) + F(1e-6F));
+}
+
+/// |grad phi| for a front that moves outwards (speed > 0) or inwards: Osher, Sethian, J. Comp.
+/// Phys. 79, 1988, and Godunov's choice of sides.
+template <class F>
+LARCH_HD F upwind_gradient(const Stencil<F>& p, F speed, const Step& s) {
+  const F zero(0.0F);
+  const auto outwards = speed > zero;
+  const auto square = [&](F down, F up) {
+    const F from_below = choose(outwards, larger(down, zero), smaller(down, zero));
+    const F from_above = choose(outwards, smaller(up, zero), larger(up, zero));
+    return from_below * from_below + from_above * from_above;
+  };
+  const F x = square((p.centre - p.xm) * F(s.per_h.x), (p.xp - p.centre) * F(s.per_h.x));
+  const F y = square((p.centre - p.ym) * F(s.per_h.y), (p.yp - p.centre) * F(s.per_h.y));
+  const F z = square((p.centre - p.zm) * F(s.per_h.z), (p.zp - p.centre) * F(s.per_h.z));
+  return root((x + y) + z);
+}
+
+/// A . grad phi, each difference from the side that A comes from.
+template <class F>
+LARCH_HD F upwind_advection(const Stencil<F>& p, F ax, F ay, F az, const Step& s) {
+  const F zero(0.0F);
+  const auto along = [&](F a, F down, F up, float per_h) {
+    return a * (choose(a > zero, down, up) * F(per_h));
+  };
+  const F x = along(ax, p.centre - p.xm, p.xp - p.centre, s.per_h.x);
+  const F y = along(ay, p.centre - p.ym, p.yp - p.centre, s.per_h.y);
+  const F z = along(az, p.centre - p.zm, p.zp - p.centre, s.per_h.z);
+  return (x + y) + z;
+}
+
+/// What becomes of a value after a step: a change within the dead zone is none, so that a field at
+/// rest stays so to the last bit; the rest is held in [-c, c], with its tail snapped to the ends,
+/// since upwind differences would drag it along behind the front.
+template <class F>
+LARCH_HD F settle(F before, F after, const Step& s) {
+  const F change = after - before;
+  const F size = larger(change, F(0.0F) - change);
+  F value = choose(size < F(s.dead_zone), before, after);
+  const F end(s.clamp), other_end(-s.clamp);
+  value = choose(value > F(s.snap), end, value);
+  return choose(value < F(-s.snap), other_end, value);
+}
+
+/// Speeds are stored as integers: 1 is 2^14.
+constexpr int32_t kSpeedOne = 16384;
+/// A voxel with this speed keeps its value.
+constexpr int16_t kFrozen = INT16_MIN;
+
+/// A stored speed, or component of A, as a number.
+LARCH_HD float speed_of(int16_t stored) {
+  return static_cast<float>(stored) * (1.0F / static_cast<float>(kSpeedOne));
+}
+
+/// phi after a step with data and curvature alone. `speed`: D; `stop`: g, 1 without edges.
+template <class F>
+LARCH_HD F stepped(const Stencil<F>& p, F speed, F stop, const Step& s) {
+  F rate = F(s.curvature) * (stop * curvature_flow(p, s));
+  rate = rate - F(s.propagation) * (speed * upwind_gradient(p, speed, s));
+  return p.centre + F(s.time) * rate;
+}
+
+}  // namespace larch::levelset
