@@ -10,6 +10,7 @@
 #include "larch/levelset/brick_layout.h"
 #include "larch/levelset/levelset_config.h"
 #include "larch/levelset/step_math.h"
+#include "larch/levelset/stop_math.h"
 
 // The loop of a level-set segmentation: Roberts, Packer, Sousa, Mitchell, "A work-efficient GPU
 // algorithm for level set segmentation", High Performance Graphics 2010.
@@ -27,50 +28,14 @@ struct LevelsetField {
   Buffer<int16_t> edge_stop{};   ///< g, kSpeedOne is 1; empty: 1 everywhere
   Buffer<int16_t> advection[3];  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
   /// Fields of one group never overlap: phi is at least the negative of every other one of the
-  /// group. All of a group have one layout and stand side by side in a job.
-  int32_t group = 0;
+  /// group. All of a group have one layout, stand side by side in a job, are equally far in it
+  /// (progress) and stop together. -1: in none, alone.
+  int32_t group = -1;
 };
 
-/// Why a field is no longer moved.
-enum class Stop : uint8_t {
-  kNone,         ///< it still is
-  kAtRest,       ///< no voxel is active
-  kLabels,       ///< no voxel changed its side for config.unchanged_labels steps
-  kChanged,      ///< at most config.most_changed voxels changed
-  kRms,          ///< root mean square change below config.rms
-  kVolume,       ///< config.max_volume_ml
-  kIterations,   ///< config.max_iterations
-  kInterrupted,  ///< by context.stop
-};
-
-/// What one step did to one field. Integers, so that they are the same on both devices.
-struct StepCount {
-  uint32_t active = 0;   ///< voxels, or bricks, that were computed (depends on the tracker)
-  uint32_t changed = 0;  ///< voxels whose value changed
-  uint32_t flipped = 0;  ///< voxels that changed their side
-  int32_t grown = 0;     ///< voxels that are inside now, minus those that were
-  uint64_t squares = 0;  ///< sum of the squared changes of phi, each rounded to 2^-30
-};
-
-/// When a field stops.
-struct StopRules {
-  int64_t max_iterations = 10000;
-  int64_t unchanged_labels = 200;  ///< 0: never
-  int64_t most_changed = -1;       ///< -1: never
-  double rms = 0;                  ///< 0: never
-  int64_t most_voxels = 0;         ///< inside; 0: no limit
-};
-
-/// How far a field is.
-struct FieldProgress {
-  int64_t iterations = 0;  ///< phi[iterations % 2] is the result
-  int64_t quiet = 0;       ///< steps since a voxel changed its side
-  int64_t inside = 0;      ///< voxels
-  Stop stop = Stop::kNone;
-};
-
-/// Which voxels or bricks the next step computes; between two calls, on the host, in ascending
-/// order. Empty fields of a new job: those around which phi is not constant.
+/// Which voxels (BrickLayout::offset) or bricks the next step computes; between two calls, on the
+/// host, in ascending order. Not known: those around which phi is not constant; in a group, those
+/// of all its fields. A field that has stopped has none; Tracker::kDense sets is_known alone.
 struct ActiveSet {
   std::vector<uint32_t> items{};
   bool is_known = false;

@@ -142,4 +142,17 @@ LARCH_HD F stepped(const Stencil<F>& p, F speed, F stop, const Step& s) {
   return p.centre + F(s.time) * rate;
 }
 
+/// `value` of `stepped`, moved by edges too.
+template <class F>
+LARCH_HD F advected(F value, const Stencil<F>& p, F ax, F ay, F az, const Step& s) {
+  return value - F(s.time) * (F(s.advection) * upwind_advection(p, ax, ay, az, s));
+}
+
+/// `value` held outside of the other fields of its group, whose least value here was `least`. The
+/// last step before `settle`.
+template <class F>
+LARCH_HD F apart(F value, F least) {
+  return larger(value, F(0.0F) - least);
+}
+
 }  // namespace larch::levelset
