@@ -5,37 +5,23 @@
 #include <cstdint>
 #include <vector>
 
-#include "larch/core/buffer.h"
 #include "larch/core/context.h"
-#include "larch/levelset/brick_layout.h"
+#include "larch/levelset/field.h"
 #include "larch/levelset/levelset_config.h"
-#include "larch/levelset/step_math.h"
 #include "larch/levelset/stop_math.h"
 
 // The loop of a level-set segmentation: Roberts, Packer, Sousa, Mitchell, "A work-efficient GPU
 // algorithm for level set segmentation", High Performance Graphics 2010.
 namespace larch::levelset {
 
-/// A level-set function with what moves it, on one device, by brick (BrickLayout::offset).
-///
-/// phi stands in two buffers, which are read and written in turn: step t (from 0) reads phi[t % 2].
-/// A voxel that is not computed has the same value in both.
-struct LevelsetField {
-  BrickLayout layout{};
-  Step step{};
-  Buffer<float> phi[2];
-  Buffer<int16_t> speed{};       ///< D, kSpeedOne is 1; kFrozen: phi stays as it is
-  Buffer<int16_t> edge_stop{};   ///< g, kSpeedOne is 1; empty: 1 everywhere
-  Buffer<int16_t> advection[3];  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
-  /// Fields of one group never overlap: phi is at least the negative of every other one of the
-  /// group. All of a group have one layout, stand side by side in a job, are equally far in it
-  /// (progress) and stop together. -1: in none, alone.
-  int32_t group = -1;
-};
-
 /// Which voxels (BrickLayout::offset) or bricks the next step computes; between two calls, on the
-/// host, in ascending order. Not known: those around which phi is not constant; in a group, those
-/// of all its fields. A field that has stopped has none; Tracker::kDense sets is_known alone.
+/// host, in ascending order. A field that has stopped has none; Tracker::kDense sets is_known
+/// alone.
+///
+/// Unless it is known it is found: voxels around which phi is not constant on the stencil, whose
+/// two buffers differ, or that overlap with another field of the group; bricks with such a voxel;
+/// in a group, those of all its fields. So it is of a new job, and it must be made unknown whenever
+/// anything but phi has changed: speeds, dt, the tracker.
 struct ActiveSet {
   std::vector<uint32_t> items{};
   bool is_known = false;
@@ -46,17 +32,32 @@ struct EvolveJob {
   const LevelsetConfig* config = nullptr;
   StopRules stops{};
   std::vector<LevelsetField*> fields{};
-  std::vector<FieldProgress> progress{};          ///< by field; where to go on, and how far it came
-  std::vector<ActiveSet> active{};                ///< by field
-  std::vector<std::vector<StepCount>> history{};  ///< by field and step; appended to
+  // By field, made by evolve() where they are empty:
+  std::vector<FieldProgress> progress{};  ///< where to go on, and how far it came
+  std::vector<ActiveSet> active{};
+  std::vector<std::vector<StepCount>> history{};  ///< by step as well; appended to
 };
 
-/// Moves every field that has not stopped by `steps` steps, or until it stops. On the device the
+/// Moves every field that has not stopped by `steps` steps, or until it stops; those that were
+/// interrupted go on. A field whose active set is empty at first is at rest after no step; all of a
+/// group are at rest, and stop, together. On the device the
 /// steps of a call are one launch for bricks, and nothing is read back between them. Every field
 /// gets the bits that it gets alone, with any tracker, on any device, with any number of threads,
 /// and however the steps are divided into calls. Throws DeviceError where the card cannot run all
 /// blocks of a launch at once, MemoryError that gives the bytes needed.
 void evolve(EvolveJob& job, int64_t steps, const Context& context);
+
+/// Fields [first, last) of a job that move together: a group, or one that is alone.
+struct FieldRange {
+  size_t first = 0, last = 0;
+};
+/// Throws std::logic_error where fields of a group do not stand side by side or differ in size.
+std::vector<FieldRange> groups_of(const EvolveJob& job);
+/// Sets why the fields of a group stop.
+void stop_group(EvolveJob& job, const FieldRange& group, Stop stop);
+/// Ends a step of a group: updates the progress, and appends the counts, one per field of the
+/// group, to the histories.
+void finish_step(EvolveJob& job, const FieldRange& group, const std::vector<StepCount>& counts);
 
 namespace cpu {
 void evolve_dense(EvolveJob& job, int64_t steps, const Context& context);

@@ -24,7 +24,8 @@ constexpr auto enum_names(Tracker*) {
 /// How Tracker::kVoxel keeps a voxel from being listed twice.
 enum class Duplicates : uint8_t {
   kStamps,   ///< each voxel carries the number of the step that it was listed for
-  kBuffers,  ///< seven lists, compared one after the other: ibid., listing 2 of the supplement
+  kBuffers,  ///< seven lists, compared one after the other: ibid., listing 2 of the supplement; two
+             ///< rounds, for one alone misses neighbours across edges, which the curvature reads
 };
 constexpr auto enum_names(Duplicates*) {
   return std::to_array<EnumName<Duplicates>>(
@@ -82,8 +83,9 @@ struct LevelsetConfig {
       Field{"most_changed", most_changed,
             "stop when at most so many voxels change in an iteration; -1: never", -1,
             int64_t{1} << 40},
-      Field{"rms", rms, "stop when the root mean square change of active voxels is below; 0: never",
-            0.0, 10.0},
+      Field{"rms", rms,
+            "stop when the root mean square change of those that change is below; 0: never", 0.0,
+            10.0},
       Field{"max_volume_ml", max_volume_ml, "stop when the structure is larger; 0: never", 0.0,
             1e9},
       Field{"max_distance_mm", max_distance_mm,

@@ -111,17 +111,22 @@ LARCH_HD F upwind_advection(const Stencil<F>& p, F ax, F ay, F az, const Step& s
   return (x + y) + z;
 }
 
+/// A value held in [-c, c], with its tail snapped to the ends, since upwind differences would drag
+/// it along behind the front.
+template <class F>
+LARCH_HD F held(F value, const Step& s) {
+  value = choose(value > F(s.snap), F(s.clamp), value);
+  return choose(value < F(-s.snap), F(-s.clamp), value);
+}
+
 /// What becomes of a value after a step: a change within the dead zone is none, so that a field at
-/// rest stays so to the last bit; the rest is held in [-c, c], with its tail snapped to the ends,
-/// since upwind differences would drag it along behind the front.
+/// rest stays so to the last bit; the rest is held in [-c, c]. The bits of a value differ from
+/// those before only where the values do: 0 never changes its sign.
 template <class F>
 LARCH_HD F settle(F before, F after, const Step& s) {
   const F change = after - before;
   const F size = larger(change, F(0.0F) - change);
-  F value = choose(size < F(s.dead_zone), before, after);
-  const F end(s.clamp), other_end(-s.clamp);
-  value = choose(value > F(s.snap), end, value);
-  return choose(value < F(-s.snap), other_end, value);
+  return held(choose(size > F(s.dead_zone), after, before), s);
 }
 
 /// Speeds are stored as integers: 1 is 2^14.

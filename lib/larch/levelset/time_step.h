@@ -13,15 +13,20 @@ struct SpeedBounds {
   double advection = 0;  ///< of |A_x| / h_x + |A_y| / h_y + |A_z| / h_z
 };
 
+/// The unit of lengths inside: the smallest spacing of the axes with more than one voxel.
+double smallest_spacing_mm(const Vec3d& spacing_mm, const Vec3i& size);
+
 /// The largest stable dt: 1 / ((1 - a) D sqrt(sum 1 / h^2) + a sum 2 / h^2 + w sum |A| / h), and
-/// not above c / (6 (1 - a) D), since a faster front outruns the clamped field. `h` in units of the
-/// smallest spacing; an axis of one voxel does not count.
+/// not above c / (6 ((1 - a) D + w sum |A| / h)), since a faster front outruns the clamped field.
+/// `h` in units of the smallest spacing; an axis of one voxel does not count. Infinite where
+/// nothing moves.
 double largest_stable_step(const LevelsetConfig& config, const SpeedBounds& bounds,
                            const Vec3d& spacing_mm, const Vec3i& size);
 
-/// The numbers of a step. dt is config.time_step, or 0.9 of the largest stable one. Throws
-/// UsageError for a dt above that unless config.allow_unstable, and for a dead zone in which the
-/// data speed itself would drown: above 0.05 dt (1 - a), where a < 1.
+/// The numbers of a step. dt is config.time_step, or 0.9 of the largest stable one; 1 where that is
+/// infinite. Throws UsageError for a dt above the largest stable one, and for a dead zone in which
+/// the data speed itself would drown (above 0.05 dt (1 - a), where a < 1), unless
+/// config.allow_unstable.
 Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Vec3d& spacing_mm,
                const Vec3i& size);
 

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "larch/core/random_math.h"
+#include "larch/levelset/evolve.h"
+#include "larch/levelset/time_step.h"
+
+// Problems with known answers, and a plain solver to compare with.
+namespace larch::test {
+
+/// A grid of spacing 1 mm unless it says something else.
+inline Grid levelset_grid(const Vec3i& size, const Vec3d& spacing_mm = {1, 1, 1}) {
+  Grid grid;
+  grid.size = size;
+  grid.spacing_mm = spacing_mm;
+  return grid;
+}
+
+/// A volume of a function of the position in mm from the first voxel's centre.
+template <class T, class Function>
+Volume<T> volume_of(const Grid& grid, const Function& function) {
+  Volume<T> volume(grid);
+  for (int64_t i = 0; i < volume.voxels(); ++i) {
+    const Vec3d at = grid.voxel(i).template cast<double>();
+    volume[i] = static_cast<T>(function(
+        Vec3d{at.x * grid.spacing_mm.x, at.y * grid.spacing_mm.y, at.z * grid.spacing_mm.z}));
+  }
+  return volume;
+}
+
+/// D as it is stored.
+inline int16_t stored_speed(double speed) {
+  return static_cast<int16_t>(std::lround(std::clamp(speed, -1.0, 1.0) * levelset::kSpeedOne));
+}
+template <class Function>
+Volume<int16_t> speed_of(const Grid& grid, const Function& function) {
+  return volume_of<int16_t>(grid, [&](const Vec3d& at) { return stored_speed(function(at)); });
+}
+
+/// Signed distance to a sphere (mm; spacings of 1 mm are voxels).
+inline Volume<float> sphere(const Grid& grid, const Vec3d& centre_mm, double radius_mm) {
+  return volume_of<float>(grid, [&](const Vec3d& at) { return norm(at - centre_mm) - radius_mm; });
+}
+
+inline Vec3d middle_mm(const Grid& grid) {
+  return {(grid.size.x - 1) * grid.spacing_mm.x / 2, (grid.size.y - 1) * grid.spacing_mm.y / 2,
+          (grid.size.z - 1) * grid.spacing_mm.z / 2};
+}
+
+/// Volume inside in voxels, with a part of the voxels at the surface.
+inline double partial_volume(const Volume<float>& phi) {
+  double sum = 0;
+  for (const float value : phi) sum += std::clamp(0.5 - static_cast<double>(value), 0.0, 1.0);
+  return sum;
+}
+/// The radius of the ball with the volume inside of an isotropic field, in voxels.
+inline double ball_radius(const Volume<float>& phi) {
+  return std::cbrt(partial_volume(phi) * 3 / (4 * M_PI));
+}
+
+/// Fields of one job, with what came out of them.
+struct Run {
+  levelset::LevelsetConfig config{};
+  levelset::EvolveJob job{};
+  std::vector<levelset::LevelsetField> fields{};
+  std::vector<Grid> grids{};
+  Context context{};
+
+  void add(const Volume<float>& phi, const Volume<int16_t>& speed, int32_t group = -1) {
+    const Grid& grid = phi.grid();
+    const auto step = levelset::make_step(config, {}, grid.spacing_mm, grid.size);
+    fields.push_back(levelset::make_field(phi, speed, step, context));
+    fields.back().group = group;
+    grids.push_back(grid);
+  }
+  void evolve(int64_t steps) {
+    job.config = &config;
+    job.fields.clear();
+    for (levelset::LevelsetField& field : fields) job.fields.push_back(&field);
+    levelset::evolve(job, steps, context);
+  }
+  int64_t iterations(size_t f = 0) const {
+    return job.progress.empty() ? 0 : job.progress[f].iterations;
+  }
+  Volume<float> phi(size_t f = 0) const {
+    return levelset::phi_volume(fields[f], job.progress[f].iterations, grids[f], context);
+  }
+  /// The buffer that is not the result.
+  Volume<float> other_buffer(size_t f = 0) const {
+    return levelset::phi_volume(fields[f], job.progress[f].iterations + 1, grids[f], context);
+  }
+};
+
+inline bool same_bits(const Volume<float>& a, const Volume<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return x == y && std::signbit(x) == std::signbit(y); });
+}
+
+}  // namespace larch::test
