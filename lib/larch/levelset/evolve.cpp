@@ -12,7 +12,7 @@ namespace {
 
 using Evolve = void(EvolveJob& job, int64_t steps, const Context& context);
 constexpr Dispatch<Evolve> kDense{"level sets, every voxel", cpu::evolve_dense, nullptr};
-constexpr Dispatch<Evolve> kVoxels{"level sets by voxels", nullptr, nullptr};
+constexpr Dispatch<Evolve> kVoxels{"level sets by voxels", cpu::evolve_voxels, nullptr};
 constexpr Dispatch<Evolve> kBricks{"level sets by bricks", cpu::evolve_bricks, nullptr};
 
 }  // namespace

@@ -43,6 +43,12 @@ Volume<int16_t> wavy_speed(const Grid& grid, uint64_t seed) {
   });
 }
 
+/// The trackers by number, the list of voxels with either way against duplicates.
+void set_tracker(Run& run, int way) {
+  run.config.tracker = way == 0 ? Tracker::kDense : way == 3 ? Tracker::kBrick : Tracker::kVoxel;
+  run.config.duplicates = way == 2 ? Duplicates::kBuffers : Duplicates::kStamps;
+}
+
 TEST_CASE("every tracker has the bits of a plain solver") {
   const auto a = GENERATE(0.0, 0.1, 0.5, 1.0);
   const auto size =
@@ -54,9 +60,10 @@ TEST_CASE("every tracker has the bits of a plain solver") {
         {norm(at) - 4.4, norm(at - Vec3d{15.5, 10, 13}) - 3, norm(at - Vec3d{23, 10, 9}) - 2.2});
   });
   const Volume<int16_t> speed = wavy_speed(grid, 7);
-  const auto tracker = GENERATE(Tracker::kDense, Tracker::kBrick);
+  const int way = GENERATE(0, 1, 2, 3);
   Run run;
-  run.config.tracker = tracker;
+  run.context.threads = 1 + way % 2;
+  set_tracker(run, way);
   run.config.curvature_weight = a;
   run.config.allow_unstable = true;  // the dead zone with a = 1
   run.add(phi, speed);
@@ -66,7 +73,7 @@ TEST_CASE("every tracker has the bits of a plain solver") {
   for (const int64_t until : {1, 2, 3, 10, 50, 120}) {
     for (; done < until; ++done) plain = plain_step(plain, speed, run.fields[0].step);
     run.evolve(until - run.iterations());
-    CAPTURE(a, size.x, size.y, size.z, static_cast<int>(tracker), until);
+    CAPTURE(a, size.x, size.y, size.z, way, until);
     if (run.job.progress[0].stop == Stop::kNone) {
       REQUIRE(run.job.progress[0].iterations == until);
     } else {
