@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/data/volume.h"
+#include "larch/levelset/evolve.h"
+#include "larch/levelset/initial/spheres.h"
+#include "larch/levelset/speed/regions.h"
+#include "larch/levelset/speed/window.h"
+#include "larch/levelset/time_step.h"
+
+// The recipe of a segmentation: an image with seeds becomes fields, the fields are moved, and
+// labels are read from them. Speeds and first surfaces are made on the host, in doubles that are
+// rounded once, so that both devices move the same fields.
+namespace larch::levelset {
+
+/// A first level-set function from a file, in mm, negative inside.
+struct InitialPhi {
+  int32_t label = 1;
+  Volume<float> phi_mm{};
+};
+
+/// What is asked for. Volumes that are empty are not given; those that are lie on the grid of the
+/// image. At least one of spheres, initial_labels and initial_phi is needed; where several give a
+/// surface of one label, it starts from their union.
+struct SegmentRequest {
+  Volume<float> image{};
+  std::vector<Sphere> spheres{};
+  LabelVolume initial_labels{};  ///< every value but 0 is a label
+  std::vector<InitialPhi> initial_phi{};
+  double initial_level_mm = 0;  ///< initial_phi below it is inside
+  /// > 0: the structures start from all that a front reaches from their first surfaces until it has
+  /// gone this far, where it runs at D (fast marching; not where D <= 0).
+  double arrival_mm = 0;
+  std::vector<LabelWindow> windows{};  ///< of single labels; for the others config.lower, upper
+  Volume<float> speed{};               ///< in place of D, positive: outwards
+  Volume<uint8_t> mask{};              ///< 0: never inside
+  LabelVolume frozen{};                ///< not 0: belongs to another structure, never inside
+  LevelsetConfig config{};
+};
+
+/// Parameters of one label as they were used.
+struct ResolvedLabel {
+  int32_t label = 1;
+  std::optional<Window> window{};  ///< none with a speed image
+  double seed_mean = 0;            ///< intensity in the first surface
+  double seed_fraction = 0;        ///< of the voxels in the first surface: those with D > 0
+  int64_t seed_voxels = 0;
+};
+
+/// Parameters of a run as they were used.
+struct Resolved {
+  std::vector<ResolvedLabel> labels{};
+  SpeedBounds bounds{};
+  double unit_mm = 1;              ///< the smallest spacing: the unit of dt, clamp and dead_zone
+  double time_step = 0;            ///< dt
+  double largest_stable_step = 0;  ///< may be infinite
+  double slowest_front = 0;        ///< dead_zone / dt: slower ones stand still
+  double speed_scale = 1;          ///< the speed image was divided by it
+  double edge_contrast = 0;        ///< per mm; 0 without edges
+  int64_t voxels_not_a_number = 0;
+  int64_t pinned_voxels = 0;  ///< of mask, frozen labels and max_distance_mm
+  int64_t most_voxels = 0;    ///< of max_volume_ml; 0: no limit
+};
+
+/// One label in a run.
+struct SegmentField {
+  int32_t label = 1;
+  LevelsetField field{};
+  RegionMeans means{};   ///< with a region term
+  int64_t means_at = 0;  ///< iteration that they are from
+};
+
+/// Seconds, by part.
+struct SegmentTiming {
+  double prepare = 0, solve = 0, result = 0;
+};
+
+/// A segmentation on its way. The request must outlive it.
+struct SegmentRun {
+  const SegmentRequest* request = nullptr;
+  Resolved resolved{};
+  StopRules stops{};
+  std::vector<std::string> warnings{};  ///< whole sentences with what to do
+  std::vector<SegmentField> fields{};   ///< by ascending label
+  // By field, as in EvolveJob:
+  std::vector<FieldProgress> progress{};
+  std::vector<ActiveSet> active{};
+  std::vector<std::vector<StepCount>> history{};
+  SegmentTiming timing{};
+};
+
+/// Makes speeds and first surfaces. Throws UsageError where nothing to start from is given, a seed
+/// lies outside of the image or limits contradict each other, InputError where grids differ or
+/// nothing is left to start from, and what make_field and make_step throw.
+SegmentRun start_segmentation(const SegmentRequest& request, const Context& context);
+
+/// Moves the runs by `steps` steps, or until each has stopped, in one job where their stop rules
+/// are the same. All have the same configuration. Region terms get new means on the way. Throws
+/// what evolve() throws.
+void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& context);
+void advance(SegmentRun& run, int64_t steps, const Context& context);
+
+/// Whether no field goes on. An interrupted run is not done.
+bool is_done(const SegmentRun& run);
+
+/// One label at the end.
+struct LabelResult {
+  int32_t label = 1;
+  Volume<float> phi_mm{};  ///< negative inside, held within clamp of the surface
+  int64_t voxels = 0;
+  double volume_ml = 0;
+  bool touches_border = false;  ///< voxels inside at a face of the image
+  double median_gradient = 0;   ///< |grad phi| where phi changes its sign; 0 without a surface
+  FieldProgress progress{};
+};
+
+struct SegmentResult {
+  LabelVolume labels{};  ///< inside: phi < 0; where two overlap, the one that is lower
+  std::vector<LabelResult> by_label{};
+  Resolved resolved{};
+  std::vector<std::string> warnings{};
+  std::vector<std::vector<StepCount>> history{};  ///< by label, by step
+  SegmentTiming timing{};
+};
+
+/// Reads the labels of a run.
+SegmentResult finish_segmentation(SegmentRun run, const Context& context);
+
+/// All three: start, advance until the run is done (or context.stop), finish.
+SegmentResult segment(const SegmentRequest& request, const Context& context);
+
+/// The request for the next frame of a series: it starts from the surfaces of the last one, with
+/// its windows.
+SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Volume<float> image);
+
+/// What a checkpoint holds beside the request.
+struct FieldSnapshot {
+  std::vector<float> phi[2];  ///< by brick
+  FieldProgress progress{};
+  ActiveSet active{};
+  std::vector<StepCount> history{};
+  RegionMeans means{};
+  int64_t means_at = 0;
+};
+std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run);
+/// Goes on where the snapshot was taken, to the same bytes. `run` is new, from the same request.
+/// Throws InputError where labels or sizes are others.
+void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& context);
+
+}  // namespace larch::levelset

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/data/volume.h"
+
+namespace larch::levelset {
+
+/// Intensities of a structure: D = 1 - |I - middle| / half the width, at least -1.
+struct Window {
+  double lower = 0, upper = 0;
+  bool is_automatic = false;  ///< at least one end is from the seeds
+
+  double middle() const { return (lower + upper) / 2; }
+  double half_width() const { return (upper - lower) / 2; }
+};
+
+/// The window of one label.
+struct LabelWindow {
+  int32_t label = 1;
+  double lower = 0, upper = 0;
+};
+
+/// D of an intensity; -1 where it is not a finite number.
+double window_speed(const Window& window, float intensity);
+
+/// A speed as it is stored: 1 is 2^14, rounded half away from zero, never kFrozen.
+int16_t stored_speed(double speed);
+
+/// Intensities in a seed and around it.
+struct SeedIntensities {
+  double mean = 0;            ///< in the seed
+  int64_t voxels = 0;         ///< in the seed, those that are finite
+  double threshold = 0;       ///< Otsu's, of the voxels around that are above half the mean
+  bool has_contrast = false;  ///< false: all voxels around have one intensity
+};
+/// `from_seed_mm`: signed distance to the seed, negative inside; voxels up to kWindowReachMm from
+/// it are around it. Where the mean is not above 0 (CT), half way between the smallest intensity
+/// around and the mean counts in place of half the mean.
+SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm);
+constexpr double kWindowReachMm = 30;
+
+/// The window around the mean whose one end is the threshold: lower = threshold, upper = 2 mean -
+/// lower, or the other way round for a seed darker than the threshold. It follows N. Otsu, IEEE
+/// Trans. SMC 9, 1979, with two classes; a window of mean +- k standard deviations of the seed is
+/// far too narrow.
+Window automatic_window(const SeedIntensities& seed);
+
+}  // namespace larch::levelset
