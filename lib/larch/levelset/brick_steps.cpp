@@ -105,9 +105,8 @@ bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick) {
     if (is_uneven(before, halo)) return true;
     const auto differs = [&](int32_t i) { return before[i] != other_buffer[i]; };
     const auto overlaps = [&](int32_t i) {
-      return std::any_of(phi.others[k].begin(), phi.others[k].end(), [&](const float* other) {
-        return apart(before[i], other[begin + i]) != before[i];
-      });
+      return std::any_of(phi.others[k].begin(), phi.others[k].end(),
+                         [&](const float* other) { return overlap(before[i], other[begin + i]); });
     };
     if (any_voxel(halo, [&](int32_t i) { return differs(i) || overlaps(i); })) return true;
   }

@@ -54,7 +54,7 @@ bool is_active(const BrickLayout& layout, const GroupPhi& phi, const Vec3i& at) 
     float other = 0;
     const float* least = least_other(phi.others[k], offset, other);
     if (!is_constant(p) || phi.after[k][offset] != p.centre ||
-        (least != nullptr && apart(p.centre, *least) != p.centre)) {
+        (least != nullptr && overlap(p.centre, *least))) {
       return true;
     }
   }

@@ -23,9 +23,9 @@ struct LevelsetField {
   Buffer<int16_t> speed{};       ///< D, kSpeedOne is 1; kFrozen: phi stays as it is
   Buffer<int16_t> edge_stop{};   ///< g, kSpeedOne is 1; empty: 1 everywhere
   Buffer<int16_t> advection[3];  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
-  /// Fields of one group never overlap: phi is at least the negative of every other one of the
-  /// group. All of a group have one layout, stand side by side in a job, are equally far in it
-  /// (progress) and stop together. -1: in none, alone.
+  /// Fields of one group never overlap after a step: the sum of two is at least 0. All of a group
+  /// have one layout, stand side by side in a job, are equally far in it (progress) and stop
+  /// together. -1: in none, alone.
   int32_t group = -1;
 };
 

@@ -119,14 +119,34 @@ LARCH_HD F held(F value, const Step& s) {
   return choose(value < F(-s.snap), F(-s.clamp), value);
 }
 
-/// What becomes of a value after a step: a change within the dead zone is none, so that a field at
-/// rest stays so to the last bit; the rest is held in [-c, c]. The bits of a value differ from
-/// those before only where the values do: 0 never changes its sign.
+/// `after`, unless the change is within the dead zone, which is none: so a field at rest stays so
+/// to the last bit.
 template <class F>
-LARCH_HD F settle(F before, F after, const Step& s) {
+LARCH_HD F rested(F before, F after, const Step& s) {
   const F change = after - before;
   const F size = larger(change, F(0.0F) - change);
-  return held(choose(size > F(s.dead_zone), after, before), s);
+  return choose(size > F(s.dead_zone), after, before);
+}
+
+/// What becomes of a value after a step of a field that is alone. Its bits differ from those before
+/// only where the values do: 0 never changes its sign.
+template <class F>
+LARCH_HD F settle(F before, F after, const Step& s) {
+  return held(rested(before, after, s), s);
+}
+
+/// Whether two structures of a group share a voxel, from their phi.
+LARCH_HD bool overlap(float a, float b) {
+  return a + b < 0;
+}
+
+/// The same in a group; `least`: the smallest phi of its other fields before the step. Where two
+/// structures push against each other each may have half of the gap between them, so that
+/// phi_1 + phi_2 >= 0 holds after every step: they never share a voxel.
+template <class F>
+LARCH_HD F settle_apart(F before, F after, F least, const Step& s) {
+  const F half_gap = (before - least) * F(0.5F);
+  return held(larger(rested(before, after, s), half_gap), s);
 }
 
 /// Speeds are stored as integers: 1 is 2^14.
@@ -151,13 +171,6 @@ LARCH_HD F stepped(const Stencil<F>& p, F speed, F stop, const Step& s) {
 template <class F>
 LARCH_HD F advected(F value, const Stencil<F>& p, F ax, F ay, F az, const Step& s) {
   return value - F(s.time) * (F(s.advection) * upwind_advection(p, ax, ay, az, s));
-}
-
-/// `value` held outside of the other fields of its group, whose least value here was `least`. The
-/// last step before `settle`.
-template <class F>
-LARCH_HD F apart(F value, F least) {
-  return larger(value, F(0.0F) - least);
 }
 
 }  // namespace larch::levelset

@@ -87,8 +87,7 @@ LARCH_HD float voxel_after(const Stencil<float>& p, const VoxelSpeeds& speeds, i
         advected(after, p, speed_of(speeds.advection[0][offset]),
                  speed_of(speeds.advection[1][offset]), speed_of(speeds.advection[2][offset]), s);
   }
-  if (least != nullptr) after = apart(after, *least);
-  return settle(p.centre, after, s);
+  return least == nullptr ? settle(p.centre, after, s) : settle_apart(p.centre, after, *least, s);
 }
 
 }  // namespace larch::levelset

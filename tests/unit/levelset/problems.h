@@ -58,9 +58,27 @@ inline double partial_volume(const Volume<float>& phi) {
   for (const float value : phi) sum += std::clamp(0.5 - static_cast<double>(value), 0.0, 1.0);
   return sum;
 }
+inline int64_t voxels_inside(const Volume<float>& phi) {
+  return std::count_if(phi.begin(), phi.end(), [](float value) { return value < 0; });
+}
 /// The radius of the ball with the volume inside of an isotropic field, in voxels.
 inline double ball_radius(const Volume<float>& phi) {
   return std::cbrt(partial_volume(phi) * 3 / (4 * M_PI));
+}
+
+/// Where phi changes its sign between `from` and the end of the image along an axis, in mm from
+/// `from`; negative: nowhere.
+inline double crossing_mm(const Volume<float>& phi, Vec3i from, int axis) {
+  const int32_t first = from[axis];
+  for (; from[axis] + 1 < phi.size()[axis]; ++from[axis]) {
+    Vec3i next = from;
+    ++next[axis];
+    const double a = phi(from), b = phi(next);
+    if ((a < 0) != (b < 0)) {
+      return (from[axis] - first + a / (a - b)) * phi.grid().spacing_mm[axis];
+    }
+  }
+  return -1;
 }
 
 /// Fields of one job, with what came out of them.
@@ -87,6 +105,7 @@ struct Run {
   int64_t iterations(size_t f = 0) const {
     return job.progress.empty() ? 0 : job.progress[f].iterations;
   }
+  levelset::Stop stop(size_t f = 0) const { return job.progress[f].stop; }
   Volume<float> phi(size_t f = 0) const {
     return levelset::phi_volume(fields[f], job.progress[f].iterations, grids[f], context);
   }
@@ -95,6 +114,14 @@ struct Run {
     return levelset::phi_volume(fields[f], job.progress[f].iterations + 1, grids[f], context);
   }
 };
+
+/// The trackers by number, the list of voxels with either way against duplicates.
+constexpr int kWays = 4;
+inline void set_tracker(Run& run, int way) {
+  using levelset::Duplicates, levelset::Tracker;
+  run.config.tracker = way == 0 ? Tracker::kDense : way == 3 ? Tracker::kBrick : Tracker::kVoxel;
+  run.config.duplicates = way == 2 ? Duplicates::kBuffers : Duplicates::kStamps;
+}
 
 inline bool same_bits(const Volume<float>& a, const Volume<float>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),

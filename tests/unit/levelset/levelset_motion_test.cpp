@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/levelset/problems.h"
+
+// Motions with known answers: that the equation is the one that the room's page says.
+namespace {
+
+using namespace larch;
+using namespace larch::levelset;
+using namespace larch::test;
+
+Volume<int16_t> constant_speed(const Grid& grid, double speed) {
+  return test::speed_of(grid, [speed](const Vec3d&) { return speed; });
+}
+
+/// `phi` moved for `time` in steps of `dt`.
+Volume<float> moved(const Volume<float>& phi, const Volume<int16_t>& speed, double curvature_weight,
+                    double dt, double time) {
+  Run run;
+  run.config.curvature_weight = curvature_weight;
+  run.config.time_step = dt;
+  run.add(phi, speed);
+  run.evolve(std::lround(time / dt));
+  REQUIRE(run.iterations() == std::lround(time / dt));
+  return run.phi();
+}
+
+TEST_CASE("a sphere shrinks by its curvature as sqrt(r^2 - 4 t)") {
+  const Grid grid = levelset_grid({56, 56, 56});
+  const double dt = GENERATE(0.16, 0.15);
+  const auto phi = moved(sphere(grid, middle_mm(grid), 20), constant_speed(grid, 0), 1, dt, 48);
+  CHECK(ball_radius(phi) == Approx(std::sqrt(400 - 4 * 48.0)).margin(0.10));
+}
+
+TEST_CASE("cylinders and circles shrink as sqrt(r^2 - 2 t)") {
+  const int depth = GENERATE(1, 8);
+  const Grid grid = levelset_grid({44, 44, depth});
+  const Vec3d middle = middle_mm(grid);
+  const auto start = volume_of<float>(
+      grid, [&](const Vec3d& at) { return std::hypot(at.x - middle.x, at.y - middle.y) - 15; });
+  const auto phi = moved(start, constant_speed(grid, 0), 1, 0.16, 48);
+  const double radius = std::sqrt(partial_volume(phi) / depth / M_PI);
+  CHECK(radius == Approx(std::sqrt(225 - 2 * 48.0)).margin(0.10));
+}
+
+TEST_CASE("a front of constant speed moves by the time, outwards and inwards") {
+  const Grid grid = levelset_grid({56, 56, 56});
+  const auto wide = moved(sphere(grid, middle_mm(grid), 10), constant_speed(grid, 1), 0, 0.25, 12);
+  CHECK(ball_radius(wide) - 22 >= -0.40);
+  CHECK(ball_radius(wide) - 22 <= 0.05);
+  const auto narrow =
+      moved(sphere(grid, middle_mm(grid), 22), constant_speed(grid, -1), 0, 0.25, 12);
+  CHECK(ball_radius(narrow) - 10 >= -0.40);
+  CHECK(ball_radius(narrow) - 10 <= 0.05);
+}
+
+TEST_CASE("planes move by the time, along an axis and aslant") {
+  const Grid grid = levelset_grid({48, 48, 48});
+  const auto straight = moved(volume_of<float>(grid, [](const Vec3d& at) { return at.x - 10; }),
+                              constant_speed(grid, 1), 0, 0.25, 20);
+  CHECK(crossing_mm(straight, {0, 24, 24}, 0) == Approx(30).margin(0.15));
+  const double root3 = std::sqrt(3.0);
+  const auto slanted =
+      volume_of<float>(grid, [&](const Vec3d& at) { return (at.x + at.y + at.z - 60) / root3; });
+  const auto front = [&](double time) {
+    return crossing_mm(moved(slanted, constant_speed(grid, 1), 0, 0.25, time), {0, 24, 24}, 0) /
+           root3;
+  };
+  CHECK(front(8) - front(2) == Approx(6).epsilon(0.02));
+}
+
+/// D of a ball of intensity 100 whose border goes to 0 between the radii 19 and 21, in the window
+/// 50..150: 20 - r at the border. With uniform noise of the intensity.
+Volume<int16_t> ball_speed(const Grid& grid, double noise) {
+  int64_t i = 0;
+  return test::speed_of(grid, [&](const Vec3d& at) {
+    const double r = norm(at - middle_mm(grid));
+    const double intensity = 100 * std::clamp((21 - r) / 2, 0.0, 1.0);
+    const double drawn = noise * (2 * hash_unit(5, 0, static_cast<uint64_t>(i++)) - 1);
+    return 1 - std::abs(intensity + drawn - 100) / 50;
+  });
+}
+Run ball_run(double a, double dt, double noise, double dead_zone = 0.001) {
+  const Grid grid = levelset_grid({56, 56, 56});
+  Run run;
+  run.config.curvature_weight = a;
+  run.config.time_step = dt;
+  run.config.dead_zone = dead_zone;
+  run.job.stops.unchanged_labels = 0;
+  run.add(sphere(grid, middle_mm(grid), 6), ball_speed(grid, noise));
+  return run;
+}
+
+TEST_CASE("a seed grows to where data and curvature balance, and comes to rest") {
+  struct Answer {
+    double a, radius, margin;
+    int64_t most;
+  };
+  const auto answer = GENERATE(Answer{0.1, 19.989, 0.05, 400}, Answer{0.3, 19.957, 0.05, 400},
+                               Answer{0.5, 19.900, 0.10, 600});
+  const double noise = GENERATE(0.0, 20.0);
+  Run run = ball_run(answer.a, answer.a < 0.4 ? 0.25 : 0.22, noise);
+  run.evolve(2000);
+  CAPTURE(answer.a, noise, run.iterations());
+  CHECK(run.stop() == Stop::kAtRest);
+  CHECK(run.iterations() < answer.most);
+  CHECK(ball_radius(run.phi()) == Approx(answer.radius).margin(answer.margin));
+}
+
+TEST_CASE("the rest radius does not depend on the time step") {
+  std::vector<double> radii;
+  for (const double dt : {0.1, 0.2}) {
+    Run run = ball_run(0.1, dt, 0);
+    run.evolve(2000);
+    radii.push_back(ball_radius(run.phi()));
+  }
+  CHECK(radii[0] == Approx(radii[1]).margin(0.02));
+}
+
+TEST_CASE("without a dead zone a field does not come to rest, and has the same labels") {
+  Run with = ball_run(0.1, 0.25, 20), without = ball_run(0.1, 0.25, 20, 0);
+  with.evolve(800);
+  without.evolve(800);
+  CHECK(with.stop() == Stop::kAtRest);
+  CHECK(without.stop() == Stop::kNone);
+  const auto a = static_cast<double>(voxels_inside(with.phi()));
+  CHECK(static_cast<double>(voxels_inside(without.phi())) == Approx(a).epsilon(0.001));
+}
+
+TEST_CASE("the active set grows with the front") {
+  Run run = ball_run(0.1, 0.25, 0);
+  run.evolve(2000);
+  const std::vector<StepCount>& history = run.job.history[0];
+  const auto peak =
+      std::max_element(history.begin(), history.end(),
+                       [](const auto& a, const auto& b) { return a.active < b.active; });
+  CHECK(peak->active > 2 * history.front().active);
+  CHECK(voxels_inside(run.phi()) == run.job.progress[0].inside);
+}
+
+/// Whether a front gets through a hole of a radius in a wall, from one slab to the other.
+bool passes(double radius) {
+  const Grid grid = levelset_grid({40, 32, 32});
+  const Vec3d middle = middle_mm(grid);
+  const auto speed = test::speed_of(grid, [&](const Vec3d& at) {
+    const bool is_wall = std::abs(at.x - middle.x) < 6;
+    return is_wall && std::hypot(at.y - middle.y, at.z - middle.z) > radius ? -1.0 : 1.0;
+  });
+  Run run;
+  run.config.curvature_weight = 0.7;
+  run.add(volume_of<float>(grid, [](const Vec3d& at) { return at.x - 6; }), speed);
+  run.evolve(2500);
+  return run.phi()({38, 16, 16}) < 0;
+}
+
+TEST_CASE("curvature holds a front back at a narrow hole and not at a wide one") {
+  CHECK_FALSE(passes(3));
+  CHECK(passes(7));
+}
+
+TEST_CASE("two seeds merge to the union of what each becomes") {
+  const Grid grid = levelset_grid({66, 40, 40});
+  const Vec3d left{18, 19.5, 19.5}, right{48, 19.5, 19.5};
+  const auto grown = [&](const Volume<float>& seed) {
+    return moved(seed, constant_speed(grid, 1), 0, 0.25, 13);
+  };
+  const auto united = [](Volume<float> a, const Volume<float>& b) {
+    for (int64_t i = 0; i < a.voxels(); ++i) a[i] = std::min(a[i], b[i]);
+    return a;
+  };
+  const auto a = sphere(grid, left, 4), b = sphere(grid, right, 4);
+  const auto phi = grown(united(a, b));
+  CHECK(std::none_of(phi.begin(), phi.end(), [](float value) { return std::isnan(value); }));
+  for (int32_t x = 18; x <= 48; ++x) CHECK(phi({x, 20, 20}) < 0);  // one component
+  CHECK(partial_volume(phi) == Approx(partial_volume(united(grown(a), grown(b)))).epsilon(0.01));
+}
+
+TEST_CASE("lengths are mm on grids of thick slices") {
+  const Grid grid = levelset_grid({60, 60, 25}, {1, 1, 2.5});
+  const auto radii = [&](const Volume<float>& phi) {
+    std::array<double, 3> along{};
+    for (int axis = 0; axis < 3; ++axis) {
+      along[static_cast<size_t>(axis)] = crossing_mm(phi, {30, 30, 12}, axis);
+    }
+    return along;
+  };
+  const Vec3d centre{30, 30, 30};
+  const double dt = 0.9 / (2 * (1 + 1 + 1 / 6.25));
+  for (const double radius :
+       radii(moved(sphere(grid, centre, 20), constant_speed(grid, 0), 1, dt, 48))) {
+    CHECK(radius == Approx(std::sqrt(400 - 4 * 48.0)).margin(0.3));
+  }
+  for (const double radius :
+       radii(moved(sphere(grid, centre, 10), constant_speed(grid, 1), 0, 0.25, 12))) {
+    CHECK(radius == Approx(22).margin(0.45));
+  }
+}
+
+TEST_CASE("the negative of field and speed gives the negative, bit for bit") {
+  const Grid grid = levelset_grid({24, 20, 22});
+  const auto phi = sphere(grid, middle_mm(grid), 6.3);
+  const auto wave = [](const Vec3d& at) {
+    return std::sin(0.4 * at.x) * std::cos(0.3 * at.y + at.z);
+  };
+  auto minus_phi = phi;
+  for (float& value : minus_phi) value = -value;
+  const double a = GENERATE(0.0, 0.3);
+  const auto plus = moved(phi, test::speed_of(grid, wave), a, 0.2, 12);
+  auto minus = moved(minus_phi, test::speed_of(grid, [&](const Vec3d& at) { return -wave(at); }), a,
+                     0.2, 12);
+  for (float& value : minus) value = -value;
+  CHECK(std::equal(plus.begin(), plus.end(), minus.begin()));
+}
+
+TEST_CASE("an image with its axes exchanged and turned round gives the same") {
+  const Grid grid = levelset_grid({24, 20, 22}), turned = levelset_grid({22, 24, 20});
+  const auto from = [](const Vec3d& at) { return Vec3d{23 - at.y, at.z, at.x}; };
+  const auto ball = [](const Vec3d& at) { return norm(at - Vec3d{12, 9, 10}) - 6.3; };
+  const auto wave = [](const Vec3d& at) {
+    return std::sin(0.4 * at.x) * std::cos(0.3 * at.y + at.z);
+  };
+  const auto run = [](const Grid& on, auto field, auto data) {
+    Run r;
+    r.config.dead_zone = 0;
+    r.config.curvature_weight = 0.2;
+    r.add(volume_of<float>(on, field), test::speed_of(on, data));
+    r.evolve(60);
+    return r.phi();
+  };
+  const auto phi = run(grid, ball, wave);
+  const auto other = run(
+      turned, [&](const Vec3d& at) { return ball(from(at)); },
+      [&](const Vec3d& at) { return wave(from(at)); });
+  double largest = 0;
+  for (int64_t i = 0; i < other.voxels(); ++i) {
+    const Vec3i at = from(turned.voxel(i).cast<double>()).cast<int32_t>();
+    largest = std::max(largest, std::abs(double{other[i]} - double{phi(at)}));
+  }
+  CHECK(largest <= 1e-5);
+}
+
+}  // namespace
