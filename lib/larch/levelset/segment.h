@@ -74,8 +74,9 @@ struct Resolved {
 struct SegmentField {
   int32_t label = 1;
   LevelsetField field{};
-  RegionMeans means{};   ///< with a region term
-  int64_t means_at = 0;  ///< iteration that they are from
+  Volume<uint8_t> pinned{};  ///< not 0: never inside; empty: none
+  RegionMeans means{};       ///< with a region term
+  int64_t means_at = 0;      ///< iteration that they are from
 };
 
 /// Seconds, by part.
@@ -90,6 +91,7 @@ struct SegmentRun {
   StopRules stops{};
   std::vector<std::string> warnings{};  ///< whole sentences with what to do
   std::vector<SegmentField> fields{};   ///< by ascending label
+  Volume<int16_t> edge_stop{};          ///< g as LevelsetField::edge_stop; empty without edges
   // By field, as in EvolveJob:
   std::vector<FieldProgress> progress{};
   std::vector<ActiveSet> active{};

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/initial/spheres.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/levelset/time_step.h"
+
+namespace larch::levelset {
+namespace {
+
+std::string text_of(const Vec3d& at) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%.4g, %.4g, %.4g", at.x, at.y, at.z);
+  return text;
+}
+
+}  // namespace
+
+Ball ball_of(const Sphere& sphere, const Grid& grid, const std::string& name) {
+  if (!(sphere.radius > 0) || !std::isfinite(sphere.radius)) {
+    throw UsageError(name + ": its radius must be above 0");
+  }
+  const Vec3d index = sphere.is_index ? sphere.centre : index_from_world(grid, sphere.centre);
+  for (int axis = 0; axis < 3; ++axis) {
+    if (!(index[axis] >= -0.5 && index[axis] <= grid.size[axis] - 0.5)) {
+      throw UsageError(name + ": its centre lies at index " + text_of(index) +
+                       ", outside of the image of " + describe(grid) +
+                       "; give positions in LPS mm, or as an index that starts at 0");
+    }
+  }
+  const double unit_mm = sphere.is_index ? smallest_spacing_mm(grid.spacing_mm, grid.size) : 1;
+  return {index, sphere.radius * unit_mm};
+}
+
+Volume<float> distance_to_balls(std::span<const Ball> balls, const Grid& grid, double most_mm,
+                                int threads) {
+  Volume<float> distance_mm(grid, static_cast<float>(most_mm));
+  const Vec3i size = grid.size;
+  const Vec3d h = grid.spacing_mm;
+  parallel_for(threads, int64_t{size.y} * size.z, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const auto y = static_cast<double>(row % size.y), z = static_cast<double>(row / size.y);
+      float* out = distance_mm.data() + row * size.x;
+      for (const Ball& ball : balls) {
+        const double dy = (y - ball.index.y) * h.y, dz = (z - ball.index.z) * h.z;
+        const double beside = dy * dy + dz * dz;
+        if (std::sqrt(beside) - ball.radius_mm >= most_mm) continue;
+        for (int32_t x = 0; x < size.x; ++x) {
+          const double dx = (x - ball.index.x) * h.x;
+          const double mm = std::sqrt(beside + dx * dx) - ball.radius_mm;
+          out[x] = std::min(out[x], static_cast<float>(std::max(mm, -most_mm)));
+        }
+      }
+    }
+  });
+  return distance_mm;
+}
+
+}  // namespace larch::levelset

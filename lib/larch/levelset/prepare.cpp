@@ -1,0 +1,321 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "larch/core/error.h"
+#include "larch/levelset/initial/arrival.h"
+#include "larch/levelset/initial/first_surfaces.h"
+#include "larch/levelset/initial/label_surface.h"
+#include "larch/levelset/speed/data_speed.h"
+#include "larch/levelset/speed/edges.h"
+
+namespace larch::levelset {
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+void check_grid(const Grid& grid, const Grid& image, const char* what) {
+  const std::string difference = describe_difference(grid, image);
+  if (!difference.empty()) {
+    throw InputError(std::string(what) + " is not on the grid of the image: " + difference +
+                     "; resample it first");
+  }
+}
+
+void check_request(const SegmentRequest& request) {
+  const Grid& grid = request.image.grid();
+  if (request.image.empty()) throw InputError("the image has no voxels");
+  const auto check = [&](const auto& volume, const char* what) {
+    if (!volume.empty()) check_grid(volume.grid(), grid, what);
+  };
+  check(request.initial_labels, "the labelmap to start from");
+  for (const InitialPhi& phi : request.initial_phi) {
+    check_grid(phi.phi_mm.grid(), grid, "the level-set function to start from");
+  }
+  check(request.speed, "the speed image");
+  check(request.mask, "the mask");
+  check(request.frozen, "the labelmap that is frozen");
+  const LevelsetConfig& config = request.config;
+  if (config.lower && config.upper && !(*config.lower < *config.upper)) {
+    throw UsageError("levelset.lower " + number(*config.lower) + " is not below levelset.upper " +
+                     number(*config.upper));
+  }
+  for (const LabelWindow& window : request.windows) {
+    if (!(window.lower < window.upper)) {
+      throw UsageError("window of label " + std::to_string(window.label) + ": its lower end " +
+                       number(window.lower) + " is not below its upper end " +
+                       number(window.upper));
+    }
+  }
+}
+
+/// Whether the window of a label needs its seeds.
+bool is_automatic(const SegmentRequest& request, int32_t label) {
+  const bool is_given = std::any_of(request.windows.begin(), request.windows.end(),
+                                    [&](const LabelWindow& w) { return w.label == label; });
+  return !is_given && !(request.config.lower && request.config.upper);
+}
+
+Window window_of(const SegmentRequest& request, int32_t label, const SeedIntensities& seed) {
+  for (const LabelWindow& window : request.windows) {
+    if (window.label == label) return {window.lower, window.upper, false};
+  }
+  const auto& [lower, upper] = std::tie(request.config.lower, request.config.upper);
+  if (lower && upper) return {*lower, *upper, false};
+  Window window = automatic_window(seed);
+  if (lower || upper) {
+    const double half = lower ? seed.mean - *lower : *upper - seed.mean;
+    if (!(half > 0)) {
+      throw UsageError(std::string("levelset.") + (lower ? "lower " : "upper ") +
+                       number(lower ? *lower : *upper) + " is not " + (lower ? "below" : "above") +
+                       " the mean intensity of the seeds, " + number(seed.mean) +
+                       "; give both ends, or seeds in the structure");
+    }
+    window = {seed.mean - half, seed.mean + half, true};
+  }
+  return window;
+}
+
+/// Voxels that are never inside, of one label. Empty: none.
+Volume<uint8_t> pinned_voxels(const SegmentRequest& request, const Volume<float>& reach_mm) {
+  const double limit_mm = request.config.max_distance_mm;
+  if (request.mask.empty() && request.frozen.empty() && !(limit_mm > 0)) return {};
+  Volume<uint8_t> pinned(request.image.grid());
+  for (int64_t i = 0; i < pinned.voxels(); ++i) {
+    const bool is_pinned = (!request.mask.empty() && request.mask[i] == 0) ||
+                           (!request.frozen.empty() && request.frozen[i] != 0) ||
+                           (limit_mm > 0 && static_cast<double>(reach_mm[i]) > limit_mm);
+    pinned[i] = is_pinned ? 1 : 0;
+  }
+  return pinned;
+}
+
+/// Statistics of the voxels in the first surface.
+void describe_seed(const Volume<float>& image, const Volume<float>& phi_mm,
+                   const Volume<int16_t>& speed, ResolvedLabel& label) {
+  double sum = 0;
+  int64_t finite = 0, good = 0;
+  for (int64_t i = 0; i < phi_mm.voxels(); ++i) {
+    if (!(phi_mm[i] < 0)) continue;
+    ++label.seed_voxels;
+    if (std::isfinite(image[i])) sum += static_cast<double>(image[i]), ++finite;
+    good += speed[i] > 0 ? 1 : 0;
+  }
+  if (finite > 0) label.seed_mean = sum / static_cast<double>(finite);
+  if (label.seed_voxels > 0) {
+    label.seed_fraction = static_cast<double>(good) / static_cast<double>(label.seed_voxels);
+  }
+}
+
+void warn_of_seed(SegmentRun& run, const ResolvedLabel& label) {
+  const std::string name = "label " + std::to_string(label.label) + ": ";
+  if (label.seed_voxels == 0) {
+    run.warnings.push_back(name +
+                           "nothing is left to start from, so it stays empty; see what mask, "
+                           "frozen labels and max_distance_mm leave");
+  } else if (label.seed_fraction < 0.5) {
+    std::string text = name + "only " + number(100 * label.seed_fraction) +
+                       " % of what it starts from moves outwards (mean intensity " +
+                       number(label.seed_mean);
+    if (label.window) {
+      text += ", window " + number(label.window->lower) + " to " + number(label.window->upper);
+    }
+    run.warnings.push_back(text + "); put the seeds into the structure or choose another window");
+  }
+}
+
+/// The smallest balls against the curvature, which pulls with a * 2 / r.
+void warn_of_small_balls(SegmentRun& run) {
+  const SegmentRequest& request = *run.request;
+  const double a = request.config.curvature_weight, unit_mm = run.resolved.unit_mm;
+  for (size_t s = 0; s < request.spheres.size(); ++s) {
+    const Sphere& sphere = request.spheres[s];
+    const double voxels = sphere.is_index ? sphere.radius : sphere.radius / unit_mm;
+    const std::string name = "seed " + std::to_string(s + 1) + ": ";
+    if (2 * a / voxels > 1 - a) {
+      run.warnings.push_back(name + "a ball of radius " + number(voxels) +
+                             " voxels vanishes at this curvature_weight; take a larger one");
+    } else if (voxels < 2) {
+      run.warnings.push_back(name + "its radius is " + number(voxels) +
+                             " voxels; below two the ball is hardly one");
+    }
+  }
+}
+
+/// Pins what the limits forbid, and lets the front of arrival times run.
+void finish_surface(const SegmentRequest& request, const Volume<uint8_t>& pinned,
+                    const Volume<int16_t>& speed, double most_mm, int threads,
+                    Volume<float>& phi_mm) {
+  const auto pin = [&] {
+    for (int64_t i = 0; i < pinned.voxels(); ++i) {
+      if (pinned[i] != 0) phi_mm[i] = static_cast<float>(most_mm);
+    }
+  };
+  pin();
+  if (!(request.arrival_mm > 0)) return;
+  const Volume<float> times = arrival_times(phi_mm, speed, request.arrival_mm);
+  Volume<uint8_t> reached(times.grid());
+  for (int64_t i = 0; i < times.voxels(); ++i) reached[i] = std::isfinite(times[i]) ? 1 : 0;
+  phi_mm = distance_to_faces(reached, most_mm, threads);
+  pin();
+}
+
+void resolve_numbers(SegmentRun& run, const Step& step) {
+  const SegmentRequest& request = *run.request;
+  const Grid& grid = request.image.grid();
+  Resolved& resolved = run.resolved;
+  resolved.time_step = static_cast<double>(step.time);
+  resolved.largest_stable_step =
+      largest_stable_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);
+  resolved.slowest_front = request.config.dead_zone / resolved.time_step;
+  const LevelsetConfig& config = request.config;
+  if (config.max_volume_ml > 0) {
+    const double voxels = 1000 * config.max_volume_ml / grid.voxel_volume_mm3();
+    resolved.most_voxels = static_cast<int64_t>(std::clamp(voxels, 1.0, 9e18));
+  }
+  run.stops = {config.max_iterations, config.unchanged_labels, config.most_changed, config.rms,
+               resolved.most_voxels};
+}
+
+/// The scale of a speed image, and the bounds that follow from it.
+void resolve_speed_image(SegmentRun& run) {
+  const Volume<float>& speed = run.request->speed;
+  if (speed.empty()) return;
+  float largest = 0;
+  for (const float value : speed) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  if (largest > 1) {
+    run.resolved.speed_scale = static_cast<double>(largest);
+    run.warnings.push_back("the speed image reaches " + number(run.resolved.speed_scale) +
+                           ", and was divided by it: speeds are from -1 to 1");
+  } else if (run.request->config.region_weight == 0) {
+    run.resolved.bounds.data = static_cast<double>(largest);
+  }
+}
+
+Edges resolve_edges(SegmentRun& run, int threads) {
+  const LevelsetConfig& config = run.request->config;
+  if (!config.edge_stop && config.advection_weight == 0) return {};
+  Edges edges = find_edges(run.request->image, config.edge_scale_mm, config.edge_contrast,
+                           run.resolved.unit_mm, threads);
+  run.resolved.edge_contrast = edges.contrast;
+  if (config.advection_weight > 0) run.resolved.bounds.advection = edges.largest_advection;
+  if (config.edge_stop) run.edge_stop = std::move(edges.stop);
+  return edges;
+}
+
+/// Where the windows and limits come from: how far from the first surfaces distances are needed.
+double reach_mm(const SegmentRequest& request) {
+  const LevelsetConfig& config = request.config;
+  double reach = config.max_distance_mm > 0 ? config.max_distance_mm * 1.001 + 1 : 0;
+  if (request.speed.empty() && !(config.lower && config.upper)) {
+    reach = std::max(reach, kWindowReachMm * 1.001 + 1);
+  }
+  return reach;
+}
+
+}  // namespace
+
+Volume<int16_t> data_speed_of(const SegmentRun& run, size_t f, int threads) {
+  const SegmentRequest& request = *run.request;
+  DataSpeed parts;
+  parts.image = &request.image;
+  parts.window = run.resolved.labels[f].window;
+  if (!request.speed.empty()) parts.given = &request.speed;
+  parts.given_scale = run.resolved.speed_scale;
+  parts.region_weight = request.config.region_weight;
+  parts.means = run.fields[f].means;
+  if (!run.edge_stop.empty()) parts.edge_stop = &run.edge_stop;
+  if (!run.fields[f].pinned.empty()) parts.pinned = &run.fields[f].pinned;
+  return stored_data_speed(parts, threads);
+}
+
+void prepare_fields(SegmentRun& run, const Context& context) {
+  const SegmentRequest& request = *run.request;
+  check_request(request);
+  const Grid& grid = request.image.grid();
+  const LevelsetConfig& config = request.config;
+  Resolved& resolved = run.resolved;
+  resolved.unit_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
+  const double most_mm = config.clamp * resolved.unit_mm;
+  for (const float value : request.image) resolved.voxels_not_a_number += !std::isfinite(value);
+  std::vector<FirstSurface> surfaces =
+      first_surfaces(request, most_mm, reach_mm(request), context.threads);
+  resolve_speed_image(run);
+  const Edges edges = resolve_edges(run, context.threads);
+  const Step step = make_step(config, resolved.bounds, grid.spacing_mm, grid.size);
+  resolve_numbers(run, step);
+  const auto unit = static_cast<float>(resolved.unit_mm);
+  for (FirstSurface& surface : surfaces) {
+    ResolvedLabel label{.label = surface.label};
+    if (request.speed.empty()) {
+      const SeedIntensities seed = is_automatic(request, surface.label)
+                                       ? seed_intensities(request.image, surface.reach_mm)
+                                       : SeedIntensities{};
+      label.window = window_of(request, surface.label, seed);
+      if (label.window->is_automatic && !seed.has_contrast) {
+        run.warnings.push_back("label " + std::to_string(surface.label) +
+                               ": the image has one intensity around the seeds, so the window is a "
+                               "guess; give lower and upper");
+      }
+    }
+    resolved.labels.push_back(label);
+    run.fields.emplace_back();
+    SegmentField& field = run.fields.back();
+    const size_t f = run.fields.size() - 1;
+    field.label = surface.label;
+    field.pinned = pinned_voxels(request, surface.reach_mm);
+    resolved.pinned_voxels =
+        std::max(resolved.pinned_voxels,
+                 static_cast<int64_t>(field.pinned.voxels() -
+                                      std::count(field.pinned.begin(), field.pinned.end(), 0)));
+    if (request.arrival_mm > 0) {
+      finish_surface(request, field.pinned, data_speed_of(run, f, context.threads), most_mm,
+                     context.threads, surface.phi_mm);
+    } else {
+      finish_surface(request, field.pinned, {}, most_mm, context.threads, surface.phi_mm);
+    }
+    if (config.region_weight > 0) {
+      field.means = region_means(request.image, surface.phi_mm, static_cast<float>(most_mm),
+                                 field.pinned, context.threads);
+    }
+    const Volume<int16_t> speed = data_speed_of(run, f, context.threads);
+    describe_seed(request.image, surface.phi_mm, speed, resolved.labels[f]);
+    for (float& value : surface.phi_mm) value /= unit;
+    field.field = make_field(surface.phi_mm, speed, step, context);
+    if (!run.edge_stop.empty()) field.field.edge_stop = by_brick(run.edge_stop, context);
+    if (config.advection_weight > 0) {
+      for (int axis = 0; axis < 3; ++axis) {
+        field.field.advection[axis] = by_brick(edges.advection[axis], context);
+      }
+    }
+    surface = {};
+    warn_of_seed(run, resolved.labels[f]);
+  }
+  const bool is_any = std::any_of(resolved.labels.begin(), resolved.labels.end(),
+                                  [](const ResolvedLabel& l) { return l.seed_voxels > 0; });
+  if (!is_any) {
+    throw InputError(
+        "nothing is left to start from: mask, frozen labels or max_distance_mm take all "
+        "voxels of the first surfaces; choose others");
+  }
+  warn_of_small_balls(run);
+  if (resolved.voxels_not_a_number > 0) {
+    run.warnings.push_back(
+        std::to_string(resolved.voxels_not_a_number) +
+        " voxels of the image are not a finite number; the surface moves inwards "
+        "there");
+  }
+}
+
+}  // namespace larch::levelset

@@ -1,0 +1,365 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/segment.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <limits>
+
+#include "larch/core/error.h"
+#include "larch/levelset/prepare.h"
+
+namespace larch::levelset {
+namespace {
+
+/// Adds the seconds of its life to a sum.
+class Clock {
+ public:
+  explicit Clock(double& seconds) : seconds_(seconds) {}
+  ~Clock() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+
+ private:
+  double& seconds_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+bool same_rules(const StopRules& a, const StopRules& b) {
+  return a.max_iterations == b.max_iterations && a.unchanged_labels == b.unchanged_labels &&
+         a.most_changed == b.most_changed && a.rms == b.rms && a.most_voxels == b.most_voxels;
+}
+
+Volume<float> phi_of(const SegmentRun& run, size_t f, const Context& context) {
+  return phi_volume(run.fields[f].field, run.progress[f].iterations, run.request->image.grid(),
+                    context);
+}
+
+/// Whether fields of a run are at rest with means that their surfaces have left behind.
+bool is_at_rest_too_early(const SegmentRun& run, size_t f) {
+  const FieldProgress& progress = run.progress[f];
+  return progress.stop == Stop::kAtRest &&
+         progress.quiet < progress.iterations - run.fields[f].means_at;
+}
+
+/// Steps until the means of a run are due; many without a region term.
+int64_t steps_to_means(const SegmentRun& run) {
+  int64_t steps = std::numeric_limits<int64_t>::max();
+  if (run.request->config.region_weight == 0) return steps;
+  for (size_t f = 0; f < run.fields.size(); ++f) {
+    if (run.progress[f].stop != Stop::kNone) continue;
+    const int64_t due = run.fields[f].means_at + run.request->config.region_every;
+    steps = std::min(steps, due - run.progress[f].iterations);
+  }
+  return steps;
+}
+
+/// Takes new means where they are due, and lets fields go on that are at rest by old ones.
+void renew_means(SegmentRun& run, const Context& context) {
+  const LevelsetConfig& config = run.request->config;
+  if (config.region_weight == 0) return;
+  bool is_due = false;
+  for (size_t f = 0; f < run.fields.size(); ++f) {
+    is_due = is_due || is_at_rest_too_early(run, f) ||
+             (run.progress[f].stop == Stop::kNone &&
+              run.progress[f].iterations - run.fields[f].means_at >= config.region_every);
+  }
+  if (!is_due) return;
+  bool is_changed = false;
+  for (size_t f = 0; f < run.fields.size(); ++f) {
+    SegmentField& field = run.fields[f];
+    const RegionMeans means =
+        region_means(run.request->image, phi_of(run, f, context), static_cast<float>(config.clamp),
+                     field.pinned, context.threads);
+    field.means_at = run.progress[f].iterations;
+    if (means.inside == field.means.inside && means.outside == field.means.outside) continue;
+    field.means = means;
+    field.field.speed = by_brick(data_speed_of(run, f, context.threads), context);
+    is_changed = true;
+  }
+  if (!is_changed) return;
+  for (size_t f = 0; f < run.fields.size(); ++f) {
+    run.active[f] = {};
+    if (run.progress[f].stop == Stop::kAtRest) run.progress[f].stop = Stop::kNone;
+  }
+}
+
+/// Runs of one job: their fields with what belongs to them are lent to it.
+class Together {
+ public:
+  explicit Together(std::vector<SegmentRun*> runs) : runs_(std::move(runs)) {
+    job_.config = &runs_[0]->request->config;
+    job_.stops = runs_[0]->stops;
+    int32_t group = 0;
+    for (SegmentRun* run : runs_) {
+      for (size_t f = 0; f < run->fields.size(); ++f) {
+        run->fields[f].field.group = run->fields.size() > 1 ? group : -1;
+        job_.fields.push_back(&run->fields[f].field);
+        job_.progress.push_back(run->progress[f]);
+        job_.active.push_back(std::move(run->active[f]));
+        job_.history.push_back(std::move(run->history[f]));
+      }
+      ++group;
+    }
+  }
+  ~Together() {
+    size_t k = 0;
+    for (SegmentRun* run : runs_) {
+      for (size_t f = 0; f < run->fields.size(); ++f, ++k) {
+        run->progress[f] = job_.progress[k];
+        run->active[f] = std::move(job_.active[k]);
+        run->history[f] = std::move(job_.history[k]);
+      }
+    }
+  }
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+
+  EvolveJob& job() { return job_; }
+
+ private:
+  std::vector<SegmentRun*> runs_;
+  EvolveJob job_{};
+};
+
+/// Moves runs with the same stop rules.
+void advance_together(const std::vector<SegmentRun*>& runs, int64_t steps, const Context& context) {
+  const auto all_done = [&] {
+    return std::all_of(runs.begin(), runs.end(), [](const SegmentRun* r) { return is_done(*r); });
+  };
+  while (steps > 0 && !all_done() && !context.stop_requested()) {
+    int64_t next = steps;
+    for (const SegmentRun* run : runs) next = std::min(next, steps_to_means(*run));
+    evolve(Together(runs).job(), next, context);
+    steps -= next;
+    for (SegmentRun* run : runs) renew_means(*run, context);
+  }
+}
+
+/// |grad phi| by central differences, phi and lengths in one unit.
+double gradient(const Volume<float>& phi, const Vec3i& at) {
+  const Grid& grid = phi.grid();
+  Vec3d slopes{};
+  for (int axis = 0; axis < 3; ++axis) {
+    Vec3i up = at, down = at;
+    up[axis] = std::min(at[axis] + 1, grid.size[axis] - 1);
+    down[axis] = std::max(at[axis] - 1, 0);
+    const double steps = up[axis] - down[axis];
+    if (steps == 0) continue;
+    slopes[axis] = (static_cast<double>(phi(up)) - static_cast<double>(phi(down))) /
+                   (steps * grid.spacing_mm[axis]);
+  }
+  return norm(slopes);
+}
+
+/// The median of |grad phi| at voxels with a neighbour across a face on the other side.
+double median_gradient(const Volume<float>& phi) {
+  const Grid& grid = phi.grid();
+  std::vector<double> gradients;
+  for (int64_t i = 0; i < phi.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    bool is_at_surface = false;
+    for (int axis = 0; axis < 3; ++axis) {
+      for (const int32_t step : {-1, 1}) {
+        Vec3i there = at;
+        there[axis] += step;
+        if (grid.contains(there)) is_at_surface |= (phi[i] < 0) != (phi(there) < 0);
+      }
+    }
+    if (is_at_surface) gradients.push_back(gradient(phi, at));
+  }
+  if (gradients.empty()) return 0;
+  const auto middle = gradients.begin() + static_cast<std::ptrdiff_t>(gradients.size() / 2);
+  std::nth_element(gradients.begin(), middle, gradients.end());
+  return *middle;
+}
+
+bool touches_border(const Volume<float>& phi) {
+  const Vec3i size = phi.size();
+  for (int64_t i = 0; i < phi.voxels(); ++i) {
+    if (!(phi[i] < 0)) continue;
+    const Vec3i at = phi.grid().voxel(i);
+    for (int axis = 0; axis < 3; ++axis) {
+      if (size[axis] > 1 && (at[axis] == 0 || at[axis] == size[axis] - 1)) return true;
+    }
+  }
+  return false;
+}
+
+LabelResult label_result(const SegmentRun& run, size_t f, const Context& context) {
+  LabelResult result;
+  result.label = run.fields[f].label;
+  result.progress = run.progress[f];
+  result.phi_mm = phi_of(run, f, context);
+  const auto unit_mm = static_cast<float>(run.resolved.unit_mm);
+  for (float& value : result.phi_mm) value *= unit_mm;
+  for (const float value : result.phi_mm) result.voxels += value < 0 ? 1 : 0;
+  result.volume_ml =
+      static_cast<double>(result.voxels) * result.phi_mm.grid().voxel_volume_mm3() / 1000;
+  result.touches_border = touches_border(result.phi_mm);
+  result.median_gradient = median_gradient(result.phi_mm);
+  return result;
+}
+
+void warn_of_result(const LabelResult& label, std::vector<std::string>& warnings) {
+  const std::string name = "label " + std::to_string(label.label) + ": ";
+  if (label.voxels == 0) {
+    warnings.push_back(name +
+                       "nothing is inside at the end; put the seeds into the structure, or "
+                       "choose another window or a smaller curvature_weight");
+    return;
+  }
+  if (label.touches_border) {
+    warnings.push_back(name + "it touches the border of the image, where it may be cut off");
+  }
+  if (label.median_gradient != 0 && (label.median_gradient < 0.3 || label.median_gradient > 6)) {
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "the median of |grad phi| at the surface is %.2f, far from 1: phi is no "
+                  "distance there; take the distance output, or a smaller time_step",
+                  label.median_gradient);
+    warnings.push_back(name + text);
+  }
+  if (label.progress.stop == Stop::kIterations) {
+    warnings.push_back(name + "stopped at max_iterations (" +
+                       std::to_string(label.progress.iterations) + ") before it was at rest");
+  }
+}
+
+}  // namespace
+
+SegmentRun start_segmentation(const SegmentRequest& request, const Context& context) {
+  SegmentRun run;
+  run.request = &request;
+  {
+    const Clock clock(run.timing.prepare);
+    prepare_fields(run, context);
+  }
+  run.progress.resize(run.fields.size());
+  run.active.resize(run.fields.size());
+  run.history.resize(run.fields.size());
+  return run;
+}
+
+void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& context) {
+  std::vector<SegmentRun*> left(runs.begin(), runs.end());
+  while (!left.empty()) {
+    std::vector<SegmentRun*> same, others;
+    for (SegmentRun* run : left) {
+      (same_rules(run->stops, left[0]->stops) ? same : others).push_back(run);
+    }
+    double seconds = 0;
+    {
+      const Clock clock(seconds);
+      advance_together(same, steps, context);
+    }
+    for (SegmentRun* run : same) run->timing.solve += seconds;
+    left = std::move(others);
+  }
+}
+
+void advance(SegmentRun& run, int64_t steps, const Context& context) {
+  SegmentRun* const runs[] = {&run};
+  advance(runs, steps, context);
+}
+
+bool is_done(const SegmentRun& run) {
+  return std::all_of(run.progress.begin(), run.progress.end(), [](const FieldProgress& progress) {
+    return progress.stop != Stop::kNone && progress.stop != Stop::kInterrupted;
+  });
+}
+
+SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
+  SegmentResult result;
+  double seconds = 0;
+  {
+    const Clock clock(seconds);
+    result.labels = LabelVolume(run.request->image.grid());
+    Volume<float> lowest(run.request->image.grid());
+    for (size_t f = 0; f < run.fields.size(); ++f) {
+      result.by_label.push_back(label_result(run, f, context));
+      const LabelResult& label = result.by_label.back();
+      for (int64_t i = 0; i < lowest.voxels(); ++i) {
+        if (!(label.phi_mm[i] < lowest[i])) continue;
+        lowest[i] = label.phi_mm[i];
+        result.labels[i] = label.label;
+      }
+      warn_of_result(label, run.warnings);
+    }
+  }
+  run.timing.result += seconds;
+  result.resolved = std::move(run.resolved);
+  result.warnings = std::move(run.warnings);
+  result.history = std::move(run.history);
+  result.timing = run.timing;
+  return result;
+}
+
+SegmentResult segment(const SegmentRequest& request, const Context& context) {
+  SegmentRun run = start_segmentation(request, context);
+  while (!is_done(run) && !context.stop_requested()) advance(run, 2000, context);
+  return finish_segmentation(std::move(run), context);
+}
+
+SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Volume<float> image) {
+  request.image = std::move(image);
+  request.spheres.clear();
+  request.initial_labels = {};
+  request.initial_level_mm = 0;
+  request.arrival_mm = 0;
+  request.initial_phi.clear();
+  for (const LabelResult& label : last.by_label) {
+    request.initial_phi.push_back({label.label, label.phi_mm});
+  }
+  request.windows.clear();
+  for (const ResolvedLabel& label : last.resolved.labels) {
+    if (label.window) {
+      request.windows.push_back({label.label, label.window->lower, label.window->upper});
+    }
+  }
+  return request;
+}
+
+std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run) {
+  std::vector<FieldSnapshot> fields(run.fields.size());
+  for (size_t f = 0; f < fields.size(); ++f) {
+    for (int b = 0; b < 2; ++b) fields[f].phi[b] = run.fields[f].field.phi[b].to_vector();
+    fields[f].progress = run.progress[f];
+    fields[f].active = run.active[f];
+    fields[f].history = run.history[f];
+    fields[f].means = run.fields[f].means;
+    fields[f].means_at = run.fields[f].means_at;
+  }
+  return fields;
+}
+
+void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& context) {
+  if (fields.size() != run.fields.size()) {
+    throw InputError("the checkpoint has " + std::to_string(fields.size()) +
+                     " labels, the request has " + std::to_string(run.fields.size()));
+  }
+  for (size_t f = 0; f < fields.size(); ++f) {
+    SegmentField& field = run.fields[f];
+    for (int b = 0; b < 2; ++b) {
+      if (fields[f].phi[b].size() != field.field.phi[b].size()) {
+        throw InputError("the checkpoint is of an image of another size");
+      }
+      field.field.phi[b].upload(fields[f].phi[b]);
+    }
+    run.progress[f] = fields[f].progress;
+    run.active[f] = std::move(fields[f].active);
+    run.history[f] = std::move(fields[f].history);
+    field.means = fields[f].means;
+    field.means_at = fields[f].means_at;
+    if (run.request->config.region_weight > 0) {
+      field.field.speed = by_brick(data_speed_of(run, f, context.threads), context);
+    }
+  }
+}
+
+}  // namespace larch::levelset

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "larch/data/volume.h"
+
+namespace larch::levelset {
+
+/// A Gaussian of standard deviation `sigma_mm` along each axis, cut off after three, in doubles.
+/// The voxel at the border counts for those beyond; an axis of one voxel is left alone, and voxels
+/// that are not finite get the value 0 beforehand.
+Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads);
+
+/// Where an image has edges, as LevelsetField stores it.
+struct Edges {
+  double contrast = 0;  ///< k, per mm
+  /// g = 1 / (1 + (|grad I| / k)^2), central differences of the smoothed image: Caselles, Kimmel,
+  /// Sapiro, IJCV 22, 1997; Perona, Malik, IEEE Trans. PAMI 12, 1990.
+  Volume<int16_t> stop{};
+  /// A = -grad g in units of 1 / unit_mm: from both sides it points to the edge.
+  Volume<int16_t> advection[3];
+  double largest_advection = 0;  ///< of |A_x| / h_x + ..., spacings in units of unit_mm
+};
+
+/// `contrast` per mm; 0: the median of |grad I| where it is not 0. Throws InputError where that is
+/// asked of an image without gradient.
+Edges find_edges(const Volume<float>& image, double sigma_mm, double contrast, double unit_mm,
+                 int threads);
+
+}  // namespace larch::levelset
