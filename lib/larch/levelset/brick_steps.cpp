@@ -13,15 +13,20 @@ namespace {
 /// Whether phi differs somewhere on the stencils of a brick: on the brick and its halo without the
 /// eight corners.
 bool is_uneven(const float* phi, const BrickHalo& halo) {
+  const float first = phi[0];
   for (int32_t z = 0; z < kHalo; ++z) {
+    bool differs = false;
     for (int32_t y = 0; y < kHalo; ++y) {
       const float* row = phi + halo.z[z] + halo.y[y];
-      for (int32_t x = 0; x < halo.width; ++x) {
-        if (row[x] != phi[0]) return true;
+      if (halo.width == kBrick) {
+        for (int32_t x = 0; x < kBrick; ++x) differs |= row[x] != first;
+      } else {
+        for (int32_t x = 0; x < halo.width; ++x) differs |= row[x] != first;
       }
       const bool is_corner = (y == 0 || y == kHalo - 1) && (z == 0 || z == kHalo - 1);
-      if (!is_corner && (row[halo.left] != phi[0] || row[halo.right] != phi[0])) return true;
+      if (!is_corner) differs |= (row[halo.left] != first) | (row[halo.right] != first);
     }
+    if (differs) return true;
   }
   return false;
 }
@@ -29,11 +34,14 @@ bool is_uneven(const float* phi, const BrickHalo& halo) {
 /// Whether something holds for a voxel of a brick that lies in the image.
 template <class Test>
 bool any_voxel(const BrickHalo& halo, const Test& test) {
-  for (int32_t row = 0; row < kBrick * kBrick; ++row) {
-    if ((halo.inside >> row & 1) == 0) continue;
-    for (int32_t x = 0; x < halo.width; ++x) {
-      if (test(row * kBrick + x)) return true;
+  for (int32_t z = 0; z < kBrick; ++z) {
+    bool holds = false;
+    for (int32_t y = 0; y < kBrick; ++y) {
+      const int32_t row = z * kBrick + y;
+      if ((halo.inside >> row & 1) == 0) continue;
+      for (int32_t x = 0; x < halo.width; ++x) holds |= test(row * kBrick + x);
     }
+    if (holds) return true;
   }
   return false;
 }
@@ -103,12 +111,11 @@ bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick) {
   for (size_t k = 0; k < phi.before.size(); ++k) {
     const float *before = phi.before[k] + begin, *other_buffer = phi.after[k] + begin;
     if (is_uneven(before, halo)) return true;
-    const auto differs = [&](int32_t i) { return before[i] != other_buffer[i]; };
-    const auto overlaps = [&](int32_t i) {
-      return std::any_of(phi.others[k].begin(), phi.others[k].end(),
-                         [&](const float* other) { return overlap(before[i], other[begin + i]); });
+    if (any_voxel(halo, [&](int32_t i) { return before[i] != other_buffer[i]; })) return true;
+    const auto overlaps = [&](const float* other) {
+      return any_voxel(halo, [&](int32_t i) { return overlap(before[i], other[begin + i]); });
     };
-    if (any_voxel(halo, [&](int32_t i) { return differs(i) || overlaps(i); })) return true;
+    if (std::any_of(phi.others[k].begin(), phi.others[k].end(), overlaps)) return true;
   }
   return false;
 }
@@ -139,6 +146,20 @@ void count_inside(EvolveJob& job, const FieldRange& group, int threads) {
     });
     job.progress[f].inside = inside;
   }
+}
+
+void for_moving_groups(EvolveJob& job, const Context& context, const GroupEvolution& evolve_group) {
+  std::vector<FieldRange> groups;
+  for (const FieldRange& group : groups_of(job)) {
+    if (job.progress[group.first].stop == Stop::kNone) groups.push_back(group);
+  }
+  const auto count = static_cast<int64_t>(groups.size());
+  Context of_one = context;
+  of_one.threads =
+      static_cast<int>(std::max<int64_t>(1, context.threads / std::max<int64_t>(1, count)));
+  parallel_for(context.threads, count, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) evolve_group(groups[static_cast<size_t>(i)], of_one);
+  });
 }
 
 void SharedCount::add(const BrickChange& change) {

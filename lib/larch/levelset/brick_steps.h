@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "larch/levelset/evolve.h"
@@ -36,6 +37,12 @@ bool is_known(const EvolveJob& job, const FieldRange& group);
 
 /// Counts the voxels inside of the fields of a group whose active set is not known.
 void count_inside(EvolveJob& job, const FieldRange& group, int threads);
+
+/// Moves a group with the threads of a context.
+using GroupEvolution = std::function<void(const FieldRange& group, const Context& context)>;
+/// Calls it for every group that has not stopped, for several at a time: small ones are moved
+/// faster side by side, by one thread each, than one after the other by all.
+void for_moving_groups(EvolveJob& job, const Context& context, const GroupEvolution& evolve_group);
 
 /// Counts of a step that several threads add to.
 struct SharedCount {

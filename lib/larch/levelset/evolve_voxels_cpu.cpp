@@ -159,9 +159,9 @@ void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const 
 }  // namespace
 
 void evolve_voxels(EvolveJob& job, int64_t steps, const Context& context) {
-  for (const FieldRange& group : groups_of(job)) {
-    if (job.progress[group.first].stop == Stop::kNone) evolve_group(job, group, steps, context);
-  }
+  for_moving_groups(job, context, [&](const FieldRange& group, const Context& of_one) {
+    evolve_group(job, group, steps, of_one);
+  });
 }
 
 }  // namespace larch::levelset::cpu
