@@ -49,10 +49,11 @@ struct FieldProgress {
   Stop stop = Stop::kNone;
 };
 
-/// One square of a change of phi, in units of 2^-30.
+/// One square of a change of phi, in units of 2^-30, rounded.
 LARCH_HD uint64_t squared_change(float before, float after) {
   const float change = after - before;
-  return static_cast<uint64_t>(change * change * 1073741824.0F + 0.5F);
+  const float above = change * change * 1073741824.0F + 0.5F;
+  return static_cast<uint64_t>(above);
 }
 
 /// A step of all fields of a group.
