@@ -8,6 +8,7 @@
 
 #include "larch/core/random_math.h"
 #include "larch/levelset/evolve.h"
+#include "larch/levelset/speed/window.h"
 #include "larch/levelset/time_step.h"
 
 // Problems with known answers, and a plain solver to compare with.
@@ -33,13 +34,12 @@ Volume<T> volume_of(const Grid& grid, const Function& function) {
   return volume;
 }
 
-/// D as it is stored.
-inline int16_t stored_speed(double speed) {
-  return static_cast<int16_t>(std::lround(std::clamp(speed, -1.0, 1.0) * levelset::kSpeedOne));
-}
+/// D, held in [-1, 1], as it is stored.
 template <class Function>
 Volume<int16_t> speed_of(const Grid& grid, const Function& function) {
-  return volume_of<int16_t>(grid, [&](const Vec3d& at) { return stored_speed(function(at)); });
+  return volume_of<int16_t>(grid, [&](const Vec3d& at) {
+    return levelset::stored_speed(std::clamp<double>(function(at), -1, 1));
+  });
 }
 
 /// Signed distance to a sphere (mm; spacings of 1 mm are voxels).

@@ -46,6 +46,19 @@ void for_around(const Volume<float>& image, const Volume<float>& from_seed_mm, c
   }
 }
 
+/// Of the voxels around the seed above `from`, whose intensities run from `lowest` to `most`.
+double otsu_threshold(const Volume<float>& image, const Volume<float>& from_seed_mm, double from,
+                      double lowest, double most) {
+  const double per_bin = (most - lowest) / kBins;
+  Histogram counts{};
+  for_around(image, from_seed_mm, [&](double value, bool) {
+    if (!(value > from)) return;
+    const auto bin = static_cast<int>((value - lowest) / per_bin);
+    ++counts[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))];
+  });
+  return lowest + per_bin * otsu_bin(counts);
+}
+
 }  // namespace
 
 double window_speed(const Window& window, float intensity) {
@@ -61,29 +74,26 @@ int16_t stored_speed(double speed) {
 
 SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm) {
   SeedIntensities seed;
-  double sum = 0, least = std::numeric_limits<double>::infinity(), most = -least;
+  double sum = 0, squares = 0, least = std::numeric_limits<double>::infinity(), most = -least;
   for_around(image, from_seed_mm, [&](double value, bool is_seed) {
     if (is_seed) sum += value, ++seed.voxels;
     least = std::min(least, value), most = std::max(most, value);
   });
   if (seed.voxels == 0) return seed;
-  seed.mean = sum / static_cast<double>(seed.voxels);
-  seed.threshold = seed.mean;
+  seed.mean = seed.threshold = sum / static_cast<double>(seed.voxels);
+  seed.has_contrast = most > least;
+  if (!seed.has_contrast) return seed;
+  // What is far darker is another matter, such as air.
   const double from = seed.mean > 0 ? seed.mean / 2 : (least + seed.mean) / 2;
-  double lowest = std::numeric_limits<double>::infinity();
-  for_around(image, from_seed_mm, [&](double value, bool) {
+  double lowest = most;
+  for_around(image, from_seed_mm, [&](double value, bool is_seed) {
+    if (is_seed) squares += (value - seed.mean) * (value - seed.mean);
     if (value > from) lowest = std::min(lowest, value);
   });
-  if (!(most > lowest)) return seed;
-  seed.has_contrast = true;
-  const double per_bin = (most - lowest) / kBins;
-  Histogram counts{};
-  for_around(image, from_seed_mm, [&](double value, bool) {
-    if (value <= from) return;
-    const auto bin = static_cast<int>((value - lowest) / per_bin);
-    ++counts[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))];
-  });
-  seed.threshold = lowest + per_bin * otsu_bin(counts);
+  if (most > lowest) seed.threshold = otsu_threshold(image, from_seed_mm, from, lowest, most);
+  // A single class is cut through its middle; then the structure is all there is above `from`.
+  const double deviation = std::sqrt(squares / static_cast<double>(seed.voxels));
+  if (!(std::abs(seed.threshold - seed.mean) > deviation)) seed.threshold = from;
   return seed;
 }
 

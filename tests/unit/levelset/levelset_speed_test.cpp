@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/levelset/speed/data_speed.h"
+#include "larch/levelset/speed/edges.h"
+#include "larch/levelset/speed/regions.h"
+#include "larch/levelset/speed/window.h"
+#include "tests/unit/levelset/problems.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::levelset;
+using namespace larch::test;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST_CASE("the speed of a window is a tent") {
+  const Window window{88, 116};
+  CHECK(window_speed(window, 102) == 1);
+  CHECK(window_speed(window, 88) == 0);
+  CHECK(window_speed(window, 116) == 0);
+  CHECK(window_speed(window, 95) == 0.5);
+  CHECK(window_speed(window, 74) == -1);
+  CHECK(window_speed(window, 1e6F) == -1);  // no more than that
+  CHECK(window_speed(window, kNan) == -1);
+  CHECK(window_speed(window, std::numeric_limits<float>::infinity()) == -1);
+}
+
+TEST_CASE("speeds are stored rounded half away from zero") {
+  CHECK(stored_speed(1) == 16384);
+  CHECK(stored_speed(-1) == -16384);
+  CHECK(stored_speed(0.5 / 16384) == 1);
+  CHECK(stored_speed(-0.5 / 16384) == -1);
+  CHECK(stored_speed(0.4999 / 16384) == 0);
+  CHECK(stored_speed(-1e9) == -32767);  // never frozen
+  CHECK(stored_speed(1e9) == 32767);
+  CHECK(stored_speed(std::numeric_limits<double>::quiet_NaN()) == -16384);
+}
+
+/// Two intensities with noise of +- 5: a ball of 10 mm, and the rest.
+Volume<float> two_classes(double ball, double rest) {
+  const Grid grid = levelset_grid({40, 40, 40});
+  const Vec3d middle = middle_mm(grid);
+  Volume<float> image =
+      volume_of<float>(grid, [&](const Vec3d& at) { return norm(at - middle) < 10 ? ball : rest; });
+  for (int64_t i = 0; i < image.voxels(); ++i) {
+    image[i] += static_cast<float>(10 * hash_unit(1, 0, static_cast<uint64_t>(i)) - 5);
+  }
+  return image;
+}
+Window window_from(const Volume<float>& image) {
+  const Volume<float> seed = sphere(image.grid(), middle_mm(image.grid()), 5);
+  return automatic_window(seed_intensities(image, seed));
+}
+
+TEST_CASE("the automatic window ends between the structure and what is around it") {
+  SECTION("brighter than its surroundings") {
+    const Window window = window_from(two_classes(100, 70));
+    CHECK(window.lower > 75);
+    CHECK(window.lower < 95);
+    CHECK(window.middle() == Approx(100).margin(0.5));
+    CHECK(window.is_automatic);
+  }
+  SECTION("darker") {
+    const Window window = window_from(two_classes(60, 90));
+    CHECK(window.upper > 65);
+    CHECK(window.upper < 85);
+    CHECK(window.middle() == Approx(60).margin(0.5));
+  }
+  SECTION("below zero") {
+    const Window window = window_from(two_classes(-100, -300));
+    CHECK(window.lower > -295);
+    CHECK(window.lower < -105);
+    CHECK(window.middle() == Approx(-100).margin(0.5));
+  }
+  SECTION("alone above half its mean") {
+    const Window window = window_from(two_classes(100, 20));
+    CHECK(window.lower == Approx(50).margin(0.5));
+    CHECK(window.upper == Approx(150).margin(0.5));
+  }
+  SECTION("what is below half the mean is no class of its own") {
+    // Air around the head: the threshold stays between white and grey matter.
+    Volume<float> image = two_classes(100, 70);
+    for (int64_t i = 0; i < image.voxels(); ++i) {
+      if (image.grid().voxel(i).z < 8) image[i] = 0;
+    }
+    CHECK(window_from(image).lower > 75);
+  }
+  SECTION("far away is not around") {
+    const Grid grid = levelset_grid({120, 20, 20});
+    const Vec3d at_end{10, 10, 10};
+    const auto image = volume_of<float>(grid, [&](const Vec3d& at) {
+      return at.x > 60 ? 1000 : norm(at - at_end) < 8 ? 100 : 70;
+    });
+    const SeedIntensities seed = seed_intensities(image, sphere(grid, at_end, 5));
+    CHECK(seed.threshold > 70);
+    CHECK(seed.threshold < 100);
+  }
+  SECTION("a constant image has no contrast, and still a window") {
+    const Grid grid = levelset_grid({10, 10, 10});
+    const SeedIntensities seed =
+        seed_intensities(Volume<float>(grid, 7), sphere(grid, middle_mm(grid), 3));
+    CHECK_FALSE(seed.has_contrast);
+    const Window window = automatic_window(seed);
+    CHECK(window.lower < 7);
+    CHECK(window.upper > 7);
+  }
+  SECTION("voxels that are not a number do not count") {
+    Volume<float> image = two_classes(100, 70);
+    const Window before = window_from(image);
+    image[0] = kNan;
+    image[1] = std::numeric_limits<float>::infinity();
+    CHECK(window_from(image).lower == Approx(before.lower).margin(0.5));
+  }
+}
+
+TEST_CASE("means of regions, and the speed from them") {
+  const Grid grid = levelset_grid({20, 20, 20});
+  const Volume<float> phi = sphere(grid, {9.5, 9.5, 9.5}, 5);
+  Volume<float> image = volume_of<float>(grid, [&](const Vec3d& at) {
+    const double r = norm(at - Vec3d{9.5, 9.5, 9.5});
+    return r < 5 ? 100 : r < 8 ? 60 : 0;
+  });
+  image({9, 9, 9}) = kNan;
+  const RegionMeans near = region_means(image, phi, 3, {}, 2);
+  CHECK(near.inside == Approx(100));
+  CHECK(near.outside == Approx(60));
+  CHECK(region_means(image, phi, 1000, {}, 1).outside < 30);
+  Volume<uint8_t> pinned(grid);
+  for (int64_t i = 0; i < grid.voxels(); ++i) pinned[i] = phi[i] >= 0 ? 1 : 0;
+  const RegionMeans one_side = region_means(image, phi, 3, pinned, 1);
+  CHECK(one_side.inside == one_side.outside);
+  CHECK(region_speed(one_side, 50) == 0);
+  CHECK(region_speed(near, 100) == Approx(1));
+  CHECK(region_speed(near, 60) == Approx(-1));
+  CHECK(region_speed(near, 80) == Approx(0).margin(1e-6));
+  CHECK(region_speed(near, 500) == 1);
+  CHECK(region_speed({60, 100}, 60) == 1);  // a dark structure
+  CHECK(region_speed(near, kNan) == -1);
+}
+
+TEST_CASE("edges stop where the gradient is, and attract from both sides") {
+  const Grid grid = levelset_grid({30, 8, 8}, {1, 1, 2});
+  SECTION("a ramp") {
+    const auto ramp = volume_of<float>(grid, [](const Vec3d& at) { return 3 * at.x + 8 * at.z; });
+    const Edges edges = find_edges(ramp, 0, std::hypot(3, 8), 1, 1);
+    CHECK(edges.stop({10, 4, 4}) == 8192);  // a half at the contrast
+    CHECK(edges.advection[0]({10, 4, 4}) == 0);
+    CHECK(find_edges(ramp, 0, 0, 1, 1).contrast == Approx(std::hypot(3, 8)));
+  }
+  SECTION("a step") {
+    const auto image = volume_of<float>(grid, [](const Vec3d& at) { return at.x < 15 ? 0 : 100; });
+    const Edges edges = find_edges(image, 1, 0, 1, 2);
+    CHECK(edges.stop({2, 4, 4}) == kSpeedOne);
+    CHECK(edges.stop({14, 4, 4}) < kSpeedOne / 4);
+    CHECK(edges.advection[0]({12, 4, 4}) > 0);
+    CHECK(edges.advection[0]({17, 4, 4}) < 0);
+    CHECK(edges.advection[1]({12, 4, 4}) == 0);
+    CHECK(edges.advection[0]({2, 4, 4}) == 0);
+    CHECK(edges.largest_advection > 0.1);
+    CHECK(edges.largest_advection <= 1);
+    const Edges again = find_edges(image, 1, 0, 1, 1);
+    CHECK(std::equal(edges.stop.begin(), edges.stop.end(), again.stop.begin()));
+  }
+  SECTION("none") {
+    CHECK_THROWS_AS(find_edges(Volume<float>(grid, 5), 1, 0, 1, 1), InputError);
+    const Edges edges = find_edges(Volume<float>(grid, 5), 1, 2, 1, 1);
+    CHECK(edges.stop[100] == kSpeedOne);
+    CHECK(edges.largest_advection == 0);
+  }
+}
+
+TEST_CASE("a Gaussian keeps the sum and has its deviation in mm") {
+  const Grid grid = levelset_grid({41, 1, 21}, {0.5, 1, 1});
+  Volume<float> image(grid);
+  image({20, 0, 10}) = 1000;
+  image({0, 0, 0}) = kNan;
+  const Volume<float> smooth = smoothed(image, 2, 2);
+  double sum = 0, along_x = 0, along_z = 0;
+  for (int64_t i = 0; i < smooth.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    const auto value = static_cast<double>(smooth[i]);
+    sum += value;
+    along_x += value * (at.x - 20) * (at.x - 20) * 0.25;
+    along_z += value * (at.z - 10) * (at.z - 10);
+  }
+  CHECK(sum == Approx(1000).epsilon(1e-4));
+  CHECK(std::sqrt(along_x / sum) == Approx(2).epsilon(0.03));
+  CHECK(std::sqrt(along_z / sum) == Approx(2).epsilon(0.03));
+  const Volume<float> same = smoothed(image, 0, 1);
+  CHECK(same({20, 0, 10}) == 1000);
+}
+
+TEST_CASE("D is made of its parts and rounded once") {
+  const Grid grid = levelset_grid({4, 1, 1});
+  Volume<float> image(grid), given(grid);
+  Volume<uint8_t> pinned(grid);
+  Volume<int16_t> stop(grid, kSpeedOne / 2);
+  for (int32_t x = 0; x < 4; ++x) image[x] = static_cast<float>(88 + 7 * x);
+  DataSpeed parts{.image = &image, .window = Window{88, 116}};
+  CHECK(stored_data_speed(parts, 1)[1] == kSpeedOne / 2);
+  parts.region_weight = 0.25;
+  parts.means = {102, 60};  // 95: 2 / 3
+  CHECK(stored_data_speed(parts, 1)[1] == stored_speed(0.75 * 0.5 + 0.25 * 28 / 42.0));
+  parts.edge_stop = &stop;
+  CHECK(stored_data_speed(parts, 1)[1] == stored_speed((0.75 * 0.5 + 0.25 * 28 / 42.0) / 2));
+  pinned[1] = 1;
+  parts.pinned = &pinned;
+  CHECK(stored_data_speed(parts, 1)[1] == kFrozen);
+  CHECK(stored_data_speed(parts, 1)[2] != kFrozen);
+  given[0] = -3, given[1] = kNan, given[2] = 4;
+  const DataSpeed from_image{.image = &image, .given = &given, .given_scale = 4};
+  const Volume<int16_t> stored = stored_data_speed(from_image, 1);
+  CHECK(stored[0] == -3 * kSpeedOne / 4);
+  CHECK(stored[1] == -kSpeedOne);
+  CHECK(stored[2] == kSpeedOne);
+}
+
+}  // namespace
