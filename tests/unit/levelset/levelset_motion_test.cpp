@@ -194,10 +194,10 @@ TEST_CASE("lengths are mm on grids of thick slices") {
        radii(moved(sphere(grid, centre, 20), constant_speed(grid, 0), 1, dt, 48))) {
     CHECK(radius == Approx(std::sqrt(400 - 4 * 48.0)).margin(0.3));
   }
-  for (const double radius :
-       radii(moved(sphere(grid, centre, 10), constant_speed(grid, 1), 0, 0.25, 12))) {
-    CHECK(radius == Approx(22).margin(0.45));
-  }
+  const auto grown = radii(moved(sphere(grid, centre, 10), constant_speed(grid, 1), 0, 0.25, 12));
+  CHECK((grown[0] + grown[1] + grown[2]) / 3 == Approx(22).margin(0.3));
+  // Along the thick slices the differences of first order cost more.
+  for (const double radius : grown) CHECK(radius == Approx(22).margin(0.45));
 }
 
 TEST_CASE("the negative of field and speed gives the negative, bit for bit") {
