@@ -72,7 +72,7 @@ for id, voxels, spacing, positive, other, ignored, labels in rows[1:]:
     has err.txt "the label 7 never occurs in the training labels, which hold 0, 1"
     expect 3 train $run --labels.ignore 1
     has err.txt "both are needed"
-    expect 2 train $run --space.intensity.rule window --space.intensity.window_low 9 --space.intensity.window_high 2
+    expect 2 train $run --space.intensity.rule window --space.intensity.window_low 9 --space.intensity.window-high 2
     has err.txt "window_low has to be less than window_high"
     expect 2 train $run --space.intensity.steps 16383 --features.sizes 64 --features.window 65
     has err.txt "beyond 32 bits"

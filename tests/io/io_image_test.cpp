@@ -283,6 +283,21 @@ TEST_CASE("probe_image tells the grid and the type") {
   }
 }
 
+TEST_CASE("a description stands in the header and changes nothing else") {
+  const TemporaryFolder folder;
+  const Volume<uint8_t> volume(oblique_grid({3, 4, 5}), 7);
+  const std::string text = "level set in mm, negative inside";
+  for (const std::string extension : {".nii", ".nrrd", ".mha"}) {
+    const std::string path = folder / ("d" + extension);
+    write_volume(path, volume, text);
+    CHECK_THAT(read_file(path).substr(0, 400), Catch::Contains(text));
+    CHECK(describe_difference(read_volume<uint8_t>(path).grid(), volume.grid()).empty());
+  }
+  write_volume(folder / "long.nii", volume, std::string(500, 'x'));
+  const std::string header = read_file(folder / "long.nii").substr(148, 80);
+  CHECK(header == std::string(79, 'x') + '\0');
+}
+
 TEST_CASE("unknown endings, missing files and folders are told apart") {
   const TemporaryFolder folder;
   const Volume<uint8_t> volume(oblique_grid({2, 2, 2}));

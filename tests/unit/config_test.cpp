@@ -287,6 +287,29 @@ TEST_CASE("flags follow the rules of files") {
                     "--tree.bag_fraction: expected a number, found \"nan\"");
 }
 
+struct Seeds {
+  std::vector<std::array<double, 2>> points;
+  double edge_scale_mm = 1;
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"points", points, "x,y"}, Field{"edge_scale_mm", edge_scale_mm, "a number"});
+  }
+};
+
+TEST_CASE("a list of lists is one list per repetition of its flag, or JSON") {
+  Seeds value;
+  std::vector<config::Leaf> flags = config::leaves(config::describe(value));
+  flags[0].given = {"1,2", "-3,4.5"};
+  config::apply_flags(flags);
+  CHECK(value.points == std::vector<std::array<double, 2>>{{1, 2}, {-3, 4.5}});
+  flags[0].given = {"[[5, 6], [7, 8]]"};
+  config::apply_flags(flags);
+  CHECK(value.points == std::vector<std::array<double, 2>>{{5, 6}, {7, 8}});
+  flags[0].given = {"1,2,3"};
+  CHECK_THROWS_WITH(config::apply_flags(flags), Catch::Contains("--points"));
+  CHECK_THAT(config::value_text(flags[0].node), Catch::Contains("may be repeated"));
+}
+
 TEST_CASE("numbers of bytes") {
   const int64_t kibi = 1024;
   CHECK(parse_bytes("--memory", "4G") == 4 * kibi * kibi * kibi);

@@ -87,6 +87,32 @@ bool is_path_list(const Node& node) {
   return node.kind == Kind::kVector && node.prototype().path.has_value();
 }
 
+bool is_list_of_lists(const Node& node) {
+  return node.kind == Kind::kVector && node.prototype().kind == Kind::kVector;
+}
+
+/// One list per repetition of a flag: "1,2,3". All of them may stand in one as JSON: "[[1,2,3]]".
+Json lists_from_words(const Node& node, const std::vector<std::string>& words,
+                      const std::string& flag) {
+  const Node element = node.prototype();
+  Json lists = Json::array();
+  for (const std::string& word : words) {
+    const Json list = list_from_text(element, word, flag);
+    if (!list.empty() && list.front().is_array()) {
+      lists.insert(lists.end(), list.begin(), list.end());
+    } else {
+      lists.push_back(list);
+    }
+  }
+  return lists;
+}
+
+/// "--edge_scale_mm" may be written "--edge-scale-mm" too.
+std::string with_dashes(std::string flag) {
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
 }  // namespace
 
 std::vector<Leaf> leaves(const Node& node, const std::string& prefix) {
@@ -107,7 +133,8 @@ std::vector<Leaf> leaves(const Node& node, const std::string& prefix) {
 
 void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style) {
   for (Leaf& leaf : items) {
-    const std::string names = (leaf.short_flag.empty() ? "" : leaf.short_flag + ",") + leaf.flag;
+    std::string names = (leaf.short_flag.empty() ? "" : leaf.short_flag + ",") + leaf.flag;
+    if (with_dashes(leaf.flag) != leaf.flag) names += "," + with_dashes(leaf.flag);
     const bool is_bool = leaf.node.kind == Kind::kBool;
     if ((is_bool && style == BoolStyle::kBare) || !leaf.node.bare_word.empty()) {
       parser.add_flag(names, leaf.given);
@@ -129,6 +156,10 @@ void apply_flags(const std::vector<Leaf>& items) {
     if (leaf.given.empty()) continue;
     if (is_path_list(leaf.node)) {  // a flag that is repeated; names may hold commas
       from_json(leaf.node, Json(leaf.given), leaf.flag);
+      continue;
+    }
+    if (is_list_of_lists(leaf.node)) {
+      from_json(leaf.node, lists_from_words(leaf.node, leaf.given, leaf.flag), leaf.flag);
       continue;
     }
     const bool is_bare = !leaf.node.bare_word.empty();
@@ -160,6 +191,7 @@ std::string value_text(const Node& node) {
       return "{...}";
     case Kind::kVector:
     case Kind::kOptional: {
+      if (is_list_of_lists(node)) return value_text(node.prototype()) + "; may be repeated";
       Node element = node.prototype();
       element.min = std::max(element.min, node.min);
       element.max = std::min(element.max, node.max);

@@ -29,10 +29,12 @@ std::vector<Leaf> leaves(const Node& node, const std::string& prefix = "--");
 enum class BoolStyle { kBare, kValue };
 
 /// Makes one option of CLI11 for each leaf; parsing fills `given`. `items` must stay where it is.
+/// A flag with underscores may be written with dashes instead.
 void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style);
 
-/// Sets the values that were given. Lists are written "1,2,3", lists of structs as JSON, an empty
-/// optional as "null". Throws UsageError that names the flag.
+/// Sets the values that were given. Lists are written "1,2,3", lists of lists by repeating the
+/// flag, lists of structs as JSON, an empty optional as "null". Throws UsageError that names the
+/// flag.
 void apply_flags(const std::vector<Leaf>& items);
 
 /// What a leaf takes, for people: "INT in [1, 32]", "soft|copy", "FILE".

@@ -19,8 +19,9 @@ struct Pixels {
   const Grid& grid;
   Component component;
   const void* voxels;
-  bool labels;       ///< for formats that can say so
-  int channels = 1;  ///< more than 1: vectors, whose components stand side by side
+  bool labels;                ///< for formats that can say so
+  int channels = 1;           ///< more than 1: vectors, whose components stand side by side
+  std::string description{};  ///< for the header, one line; may be empty
 };
 
 /// Whether a path is read as DICOM: a folder, or a file of no known ending that starts so.

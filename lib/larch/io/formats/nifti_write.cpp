@@ -123,7 +123,9 @@ std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
     put(header, 92, static_cast<float>(frames.step_ms));
     put(header, 136, static_cast<float>(frames.first_ms));
   }
-  std::memcpy(header.data() + 148, "Larch", 5);
+  const std::string description =
+      pixels.description.empty() ? "Larch" : pixels.description.substr(0, 79);
+  std::memcpy(header.data() + 148, description.data(), description.size());
   put_geometry(header, grid);
   std::memcpy(header.data() + 344, "n+1", 4);
   return {header.data(), header.size()};

@@ -126,10 +126,13 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options = {});
 /// complete, and the same volume gives the same bytes (no time stamps). NIfTI gets sform and, if
 /// the direction is orthonormal, qform, both with the code that grid.frame says, in single
 /// precision; with WorldFrame::kUnknown both codes are 0 and the spacings stand alone.
+/// `description`, one line of ASCII, goes to the header: NIfTI's descrip, which is cut after 79
+/// characters, NRRD's content, MetaImage's Comment; formats for pictures have no place for it.
 /// Throws UsageError (unknown ending, type or size that the format cannot hold), OutputError (not
 /// writable, disk full).
 template <class T>
-void write_volume(const std::string& path, const Volume<T>& volume);
+void write_volume(const std::string& path, const Volume<T>& volume,
+                  const std::string& description = "");
 
 /// The other files that reading an image opens: the data files that the header of a .mhd or .nhdr
 /// names, the other one of a NIfTI pair. None if the image cannot be read by its header.

@@ -99,8 +99,8 @@ void write_nrrd(const std::string& path, const Pixels& pixels) {
   const Grid& grid = pixels.grid;
   const bool vectors = pixels.channels > 1;
   std::string text =
-      "NRRD0004\ntype: " +
-      (pixels.component == Component::kFloat32 ? "float" : name_of(pixels.component)) +
+      "NRRD0004\n" + (pixels.description.empty() ? "" : "content: " + pixels.description + "\n") +
+      "type: " + (pixels.component == Component::kFloat32 ? "float" : name_of(pixels.component)) +
       "\ndimension: " + (vectors ? "4" : "3") + "\nspace: left-posterior-superior\nsizes: " +
       (vectors ? std::to_string(pixels.channels) + " " : "") + std::to_string(grid.size.x) + " " +
       std::to_string(grid.size.y) + " " + std::to_string(grid.size.z) +
@@ -121,10 +121,11 @@ void write_meta(const std::string& path, const Pixels& pixels) {
                                     "MET_UINT",  "MET_INT",   "MET_ULONG_LONG", "MET_LONG_LONG",
                                     "MET_FLOAT", "MET_DOUBLE"};
   const std::string voxels = deflated(pixels.voxels, byte_count(pixels), 15, path);
-  std::string text =
-      "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = "
-      "False\nCompressedData = True\nCompressedDataSize = " +
-      std::to_string(voxels.size()) + "\nTransformMatrix =";
+  std::string text = "ObjectType = Image\nNDims = 3\n" +
+                     (pixels.description.empty() ? "" : "Comment = " + pixels.description + "\n") +
+                     "BinaryData = True\nBinaryDataByteOrderMSB = "
+                     "False\nCompressedData = True\nCompressedDataSize = " +
+                     std::to_string(voxels.size()) + "\nTransformMatrix =";
   for (int axis = 0; axis < 3; ++axis) {
     text += vector_text(grid.direction.column(axis), " ", " ", "");
   }
