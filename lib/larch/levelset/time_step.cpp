@@ -56,13 +56,13 @@ Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Ve
   double time = config.time_step;
   if (time <= 0) time = std::isfinite(largest) ? 0.9 * largest : 1;
   if (time > largest && !config.allow_unstable) {
-    throw UsageError("levelset.time_step " + number(time) + ": the largest stable one is " +
+    throw UsageError("time_step " + number(time) + ": the largest stable one is " +
                      number(largest) + "; take a smaller one, 0 for the program's, or " +
-                     "levelset.allow_unstable");
+                     "allow_unstable");
   }
   const double widest = 0.05 * time * (1 - a);
   if (a < 1 && config.dead_zone > widest && !config.allow_unstable) {
-    throw UsageError("levelset.dead_zone " + number(config.dead_zone) +
+    throw UsageError("dead_zone " + number(config.dead_zone) +
                      ": a front slower than dead_zone / time_step stands still, which would be " +
                      number(100 * config.dead_zone / (time * (1 - a))) +
                      " % of the data's speed; take at most " + number(widest));

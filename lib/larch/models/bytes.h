@@ -87,7 +87,7 @@ class ByteReader {
   }
   [[noreturn]] void fail(const std::string& problem) const {
     throw InputError(what_ + ": " + problem +
-                     "; the file is damaged: copy it again or train again");
+                     "; the file is damaged: copy it again or make it anew");
   }
 
  private:

@@ -163,7 +163,7 @@ const Section& Container::at(std::string_view name) const {
   const auto found = sections.find(name);
   if (found == sections.end()) {
     throw InputError("the section '" + std::string(name) +
-                     "' is missing; the file is damaged: copy it again or train again");
+                     "' is missing; the file is damaged: copy it again or make it anew");
   }
   return found->second;
 }

@@ -68,12 +68,12 @@ TEST_CASE("an unstable time step and a drowning dead zone are refused") {
   config.time_step = 0.166;
   CHECK(make().time == Approx(0.166));
   config.time_step = 0.3;
-  CHECK_THROWS_WITH(make(), Catch::Contains("levelset.time_step 0.3") && Catch::Contains("0.1667"));
+  CHECK_THROWS_WITH(make(), Catch::Contains("time_step 0.3") && Catch::Contains("0.1667"));
   config.allow_unstable = true;
   CHECK(make().time == Approx(0.3));
   config = {};
   config.dead_zone = 0.05;
-  CHECK_THROWS_WITH(make(), Catch::Contains("levelset.dead_zone"));
+  CHECK_THROWS_WITH(make(), Catch::Contains("dead_zone"));
   config.allow_unstable = true;
   CHECK(make().dead_zone == 0.05F);
 }

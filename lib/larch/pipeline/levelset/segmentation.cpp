@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/segmentation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+#include "larch/files/temporaries.h"
+#include "larch/pipeline/levelset/segmentation_checkpoint.h"
+#include "larch/pipeline/levelset/segmentation_memory.h"
+#include "larch/pipeline/levelset/segmentation_outputs.h"
+
+namespace larch::pipeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Seconds that the steps between two looks at the stop flag and the clock shall take, and between
+/// two checkpoints.
+constexpr double kPauseSeconds = 0.5, kCheckpointSeconds = 60;
+/// Iterations between two looks: at first, and at most.
+constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+int64_t labels_before_reading(const SegmentationSeeds& seeds) {
+  int64_t most = 1;
+  std::vector<int32_t> seen;
+  for (const levelset::Sphere& sphere : seeds.spheres()) {
+    if (std::find(seen.begin(), seen.end(), sphere.label) == seen.end()) {
+      seen.push_back(sphere.label);
+    }
+  }
+  most = std::max(most, static_cast<int64_t>(seen.size()));
+  return most;
+}
+
+/// How far the jobs are: the least of all fields, of which each is at its end when its labels have
+/// not changed for long enough or it has made all of its iterations.
+double fraction_done(std::span<SegmentationJob* const> jobs) {
+  double least = 1;
+  for (const SegmentationJob* job : jobs) {
+    const levelset::StopRules& stops = job->run.stops;
+    for (const levelset::FieldProgress& progress : job->run.progress) {
+      if (progress.stop != levelset::Stop::kNone) continue;
+      const auto part = [](int64_t value, int64_t whole) {
+        return whole > 0 ? static_cast<double>(value) / static_cast<double>(whole) : 0;
+      };
+      least = std::min(least, std::max(part(progress.quiet, stops.unchanged_labels),
+                                       part(progress.iterations, stops.max_iterations)));
+    }
+  }
+  return least;
+}
+
+std::string progress_text(std::span<SegmentationJob* const> jobs) {
+  int64_t iteration = 0, active = 0, changed = 0;
+  const bool bricks = jobs.front()->request.config.tracker == levelset::Tracker::kBrick;
+  for (const SegmentationJob* job : jobs) {
+    for (size_t f = 0; f < job->run.history.size(); ++f) {
+      iteration = std::max(iteration, job->run.progress[f].iterations);
+      if (job->run.history[f].empty() || job->run.progress[f].stop != levelset::Stop::kNone) {
+        continue;
+      }
+      active += job->run.history[f].back().active;
+      changed += job->run.history[f].back().changed;
+    }
+  }
+  return "iteration " + std::to_string(iteration) + ", " + std::to_string(active) +
+         (bricks ? " active bricks, " : " active voxels, ") + std::to_string(changed) +
+         " voxels changed";
+}
+
+/// Logs the warnings from number `first` on.
+void warn_from(const SegmentationJob& job, const std::vector<std::string>& warnings, size_t first,
+               const Context& context) {
+  for (size_t i = first; i < warnings.size(); ++i) {
+    context.warn("'" + job.image + "': " + warnings[i]);
+  }
+}
+
+bool all_done(std::span<SegmentationJob* const> jobs) {
+  return std::all_of(jobs.begin(), jobs.end(),
+                     [](const SegmentationJob* job) { return levelset::is_done(job->run); });
+}
+
+/// The checkpoint of one job: reading it back, and writing it now and then.
+class Checkpoint {
+ public:
+  Checkpoint(const SegmentationRequest& request, const SegmentationJob& job)
+      : path_(request.checkpoint), job_(job) {
+    if (!path_.empty()) fingerprint_ = fingerprint_of(job.request);
+  }
+  void resume(SegmentationJob& job, const Context& context) const {
+    if (!is_file(path_)) {
+      context.info("there is no checkpoint '" + path_ + "': starting from the seeds");
+      return;
+    }
+    levelset::restore(job.run, read_checkpoint(path_, fingerprint_), context);
+    int64_t iterations = 0;
+    for (const auto& progress : job.run.progress) {
+      iterations = std::max(iterations, progress.iterations);
+    }
+    context.info("going on from '" + path_ + "', which has " + std::to_string(iterations) +
+                 " iterations");
+  }
+  void write_if_due(const Context& context) {
+    if (path_.empty()) return;
+    if (!context.stop_requested() && seconds_since(last_) < kCheckpointSeconds) return;
+    remove_leftovers_once(folder_of(path_), context);
+    const std::vector<levelset::FieldSnapshot> fields = levelset::snapshot_of(job_.run);
+    write_atomically(path_, [&](const std::string& temporary) {
+      write_checkpoint(temporary, fingerprint_, fields);
+    });
+    last_ = Clock::now();
+  }
+
+ private:
+  std::string path_, fingerprint_;
+  const SegmentationJob& job_;
+  Clock::time_point last_ = Clock::now();
+};
+
+}  // namespace
+
+void check_checkpoint(const std::string& checkpoint, const std::string& image,
+                      const SegmentationSeeds& seeds, const SegmentationFiles& files) {
+  const auto name = [](const std::string& path) {
+    return resolved_name(std::filesystem::absolute(path).lexically_normal().string());
+  };
+  auto others = seeds.images();
+  others.emplace_back("input", image);
+  for (const CaseOutput& file : files.names().outputs) others.emplace_back(file.role, file.path);
+  for (const auto& [flag, path] : others) {
+    if (name(path) != name(checkpoint)) continue;
+    throw UsageError("--checkpoint and --" + flag + " name the same file '" + path + "'");
+  }
+}
+
+std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
+                                          const levelset::LevelsetConfig& config,
+                                          const Context& context) {
+  auto job = std::make_shared<SegmentationJob>();
+  const cases::Step step(job->seconds, "reading", 0, context);
+  ReadOptions quiet = request.read;
+  quiet.warn = nullptr;  // the reading itself will say it
+  const ImageInfo info = probe_image(request.image, quiet);
+  check_files_hold(request.files, info.grid);
+  require_memory(
+      segmentation_memory(info, config, request.files, labels_before_reading(request.seeds),
+                          context.device.is_cuda()),
+      info.grid, context.device);
+  job->image = request.image;
+  job->request = read_segmentation(request.image, request.seeds, config, request.read);
+  context.info(describe(job->request.image.grid()));
+  return job;
+}
+
+void start_job(SegmentationJob& job, const Context& context) {
+  const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
+  job.run = levelset::start_segmentation(job.request, context);
+  job.is_started = true;
+  warn_from(job, job.run.warnings, 0, context);
+}
+
+void move_jobs(std::span<SegmentationJob* const> jobs, const std::function<void()>& on_pause,
+               const Context& context) {
+  std::vector<levelset::SegmentRun*> runs;
+  for (SegmentationJob* job : jobs) runs.push_back(&job->run);
+  const Clock::time_point start = Clock::now();
+  int64_t steps = kFirstSteps;
+  double most = 0;
+  while (!all_done(jobs)) {
+    const Clock::time_point before = Clock::now();
+    levelset::advance(runs, steps, context);
+    const double seconds = seconds_since(before);
+    if (on_pause) on_pause();
+    if (context.stop_requested()) {
+      throw Stopped("stopped while the surface moved", static_cast<ExitCode>(context.stop->load()));
+    }
+    most = std::max(most, fraction_done(jobs));
+    context.progress(0.02 + 0.93 * most, progress_text(jobs));
+    const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
+    steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
+                       kMostSteps);
+  }
+  const double seconds = seconds_since(start);
+  for (SegmentationJob* job : jobs) job->seconds.emplace_back("solver", seconds);
+}
+
+void finish_job(SegmentationJob& job, const Context& context) {
+  const cases::Step step(job.seconds, "labels", 0.95, context);
+  const size_t told = job.run.warnings.size();
+  job.result = levelset::finish_segmentation(std::move(job.run), context);
+  warn_from(job, job.result.warnings, told, context);
+}
+
+Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
+                      const Context& context) {
+  const std::shared_ptr<SegmentationJob> job = read_job(request, config, context);
+  start_job(*job, context);
+  Checkpoint checkpoint(request, *job);
+  if (request.resume) checkpoint.resume(*job, context);
+  SegmentationJob* const one[] = {job.get()};
+  try {
+    move_jobs(
+        one, [&] { checkpoint.write_if_due(context); }, context);
+  } catch (const Stopped& stopped) {
+    if (request.checkpoint.empty()) throw;
+    throw Stopped("stopped; '" + request.checkpoint + "' is written, and --resume goes on from it",
+                  stopped.code());
+  }
+  finish_job(*job, context);
+  return segmentation_outputs(request.files, job, context);
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "larch/app/outputs/outputs.h"
+#include "larch/cases/step.h"
+#include "larch/levelset/segment.h"
+#include "larch/pipeline/levelset/segmentation_files.h"
+#include "larch/pipeline/levelset/segmentation_seeds.h"
+
+namespace larch::pipeline {
+
+/// One segmentation, before it is done.
+struct SegmentationRequest {
+  std::string image;
+  SegmentationSeeds seeds{};
+  SegmentationFiles files{};
+  ReadOptions read{};
+  std::string checkpoint{};  ///< written every minute and when stopped; empty: none
+  bool resume = false;       ///< go on from the checkpoint, if it is there
+};
+
+/// One image on its way.
+struct SegmentationJob {
+  std::string image;
+  levelset::SegmentRequest request{};
+  levelset::SegmentRun run{};
+  bool is_started = false;
+  levelset::SegmentResult result{};
+  cases::StepSeconds seconds{};
+};
+
+/// Throws UsageError where the checkpoint has the name of an input or output.
+void check_checkpoint(const std::string& checkpoint, const std::string& image,
+                      const SegmentationSeeds& seeds, const SegmentationFiles& files);
+
+/// Reads what a segmentation needs, after a look at its header: does it fit into memory, and the
+/// files into their formats? Throws as read_segmentation, require_memory and check_files_hold do.
+std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
+                                          const levelset::LevelsetConfig& config,
+                                          const Context& context);
+
+/// Speeds and first surfaces; what is odd about them is logged. The job must stay where it is.
+void start_job(SegmentationJob& job, const Context& context);
+
+/// Moves all jobs until they are done, in one launch where that is possible, with progress.
+/// `on_pause` is called between launches, a second or so apart. Throws Stopped when the stop flag
+/// of `context` is set, after `on_pause`.
+void move_jobs(std::span<SegmentationJob* const> jobs, const std::function<void()>& on_pause,
+               const Context& context);
+
+/// Labels and level set of a job that was moved.
+void finish_job(SegmentationJob& job, const Context& context);
+
+/// The files and figures of a finished job. Rejected if no voxel is inside.
+Outputs segmentation_outputs(const SegmentationFiles& files,
+                             const std::shared_ptr<const SegmentationJob>& job,
+                             const Context& context);
+
+/// From files to files. With a checkpoint: Stopped is thrown after it is written.
+Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
+                      const Context& context);
+
+}  // namespace larch::pipeline

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/segmentation_batch.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "larch/core/error.h"
+#include "larch/pipeline/levelset/segmentation_memory.h"
+
+namespace larch::pipeline {
+namespace {
+
+using JobPointer = std::shared_ptr<SegmentationJob>;
+
+/// Images that move together at most, and the part of the free device memory that they may take.
+constexpr size_t kMostTogether = 16;
+constexpr double kMostOfDevice = 0.8;
+
+/// Jobs that are read and not moved yet. Jobs are added by the threads that read; the others are
+/// called by the one that computes.
+class Waiting {
+ public:
+  void add(const JobPointer& job) {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(job);
+  }
+  /// Takes `first`, and as many of the others as fit beside it, up to `most`; none if `first` has
+  /// been taken before.
+  std::vector<JobPointer> take(const JobPointer& first, int64_t device_free, size_t most) {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find(jobs_.begin(), jobs_.end(), first);
+    if (at == jobs_.end()) return {};
+    std::vector<JobPointer> taken{first};
+    jobs_.erase(at);
+    int64_t bytes = device_bytes(*first);
+    for (auto job = jobs_.begin(); job != jobs_.end() && taken.size() < most;) {
+      const int64_t more = device_bytes(**job);
+      if (bytes + more > device_free) {
+        ++job;
+        continue;
+      }
+      bytes += more;
+      taken.push_back(*job);
+      job = jobs_.erase(job);
+    }
+    return taken;
+  }
+
+ private:
+  static int64_t device_bytes(const SegmentationJob& job) {
+    ImageInfo info;
+    info.grid = job.request.image.grid();
+    int32_t labels = 1;
+    for (const int32_t label : job.request.initial_labels) labels = std::max(labels, label);
+    for (const levelset::Sphere& sphere : job.request.spheres) {
+      labels = std::max(labels, sphere.label);
+    }
+    return segmentation_memory(info, job.request.config, {}, labels, /*is_on_gpu=*/true).device;
+  }
+
+  std::mutex mutex_;
+  std::list<JobPointer> jobs_;
+};
+
+/// Starts and moves the jobs together. A job that cannot be started is left out, and its case tries
+/// again by itself, where the failure is its own.
+void move_together(const std::vector<JobPointer>& taken, const Context& context) {
+  std::vector<SegmentationJob*> jobs;
+  for (const JobPointer& job : taken) {
+    try {
+      start_job(*job, context);
+      jobs.push_back(job.get());
+    } catch (const DeviceError&) {
+      throw;
+    } catch (const Error&) {
+      job->is_started = false;
+      if (job == taken.front()) throw;
+    }
+  }
+  move_jobs(jobs, nullptr, context);
+}
+
+}  // namespace
+
+SegmentationRequest SegmentationBatch::request_of(const Case& c) const {
+  SegmentationRequest request = each;
+  request.image = c.image;
+  request.read = images.read;
+  request.seeds.init_labelmap = c.label;
+  request.files = segmentation_files_of_case(images.folder, c.id, images.products,
+                                             images.image_ending, images.mesh_ending);
+  return request;
+}
+
+cases::CaseRun SegmentationBatch::run(const CaseWriter& writer) const {
+  cases::CaseFolder folder{images.folder, writer,
+                           [this](const Case& c) { return request_of(c).files.names(); }};
+  folder.inputs = [](const Case& c) {
+    std::vector<RunInput> inputs = cases::inputs_of_image(c);
+    if (c.label.empty()) return inputs;
+    inputs.push_back({"init-labelmap", c.label, c.id});
+    for (RunInput& data : cases::detached_inputs("init-labelmap", c.label, c.id)) {
+      inputs.push_back(std::move(data));
+    }
+    return inputs;
+  };
+  folder.figures = {{"voxels", /*is_count=*/true},
+                    {"volume_ml"},
+                    {"iterations", /*is_count=*/true},
+                    {"touches_border", /*is_count=*/true}};
+  folder.carried = images.carried;
+  folder.rejection = "nothing is left of the structure";
+  return {images.cases, images.memory_bytes, folder};
+}
+
+void check_batch(const SegmentationBatch& batch, const CaseWriter& writer) {
+  cases::check_cases(batch.run(writer));
+  for (const Case& c : batch.images.cases) {
+    const SegmentationRequest request = batch.request_of(c);
+    check_files(request.files);
+    if (!request.seeds.has_start()) {
+      throw InputError("'" + c.image +
+                       "' has nothing to start from: give the list a column 'label' with a label "
+                       "map to start from, or seeds of all images by --sphere-mm");
+    }
+  }
+}
+
+Outputs segment_batch(const SegmentationBatch& batch, const levelset::LevelsetConfig& config,
+                      const CaseWriter& writer, const Context& context) {
+  check_batch(batch, writer);
+  const std::vector<Case>& all = batch.images.cases;
+  Waiting waiting;
+  cases::CaseSteps<JobPointer> steps;
+  steps.bytes = [&](size_t i) {
+    const SegmentationRequest request = batch.request_of(all[i]);
+    ReadOptions read = request.read;
+    read.warn = nullptr;  // the reading itself will say it
+    return segmentation_memory(probe_image(all[i].image, read), config, request.files, 1,
+                               context.device.is_cuda())
+        .host;
+  };
+  steps.read = [&](size_t i, const Context& side) {
+    JobPointer job = read_job(batch.request_of(all[i]), config, side);
+    waiting.add(job);
+    return job;
+  };
+  steps.compute = [&](size_t, JobPointer& job, const Context& whole) {
+    const bool on_gpu = whole.device.is_cuda();
+    const auto device_free =
+        on_gpu ? static_cast<int64_t>(kMostOfDevice *
+                                      static_cast<double>(free_memory_bytes(whole.device)))
+               : int64_t{0};
+    const std::vector<JobPointer> taken =
+        waiting.take(job, device_free, on_gpu ? kMostTogether : 1);
+    if (!taken.empty()) move_together(taken, whole);
+    if (!job->is_started) move_together({job}, whole);
+    finish_job(*job, whole);
+  };
+  steps.finish = [&](size_t i, const std::shared_ptr<JobPointer>& job, const cases::Grow&,
+                     const Context& side) {
+    return std::optional(segmentation_outputs(batch.request_of(all[i]).files, *job, side));
+  };
+  return cases::run_cases(batch.run(writer), steps, context);
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/segmentation_checkpoint.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/config/config.h"
+#include "larch/core/digest.h"
+#include "larch/files/atomic_file.h"
+#include "larch/levelset/brick_layout.h"
+#include "larch/models/bytes.h"
+#include "larch/models/file.h"
+
+namespace larch::pipeline {
+namespace {
+
+using levelset::FieldSnapshot;
+using levelset::kBrickVoxels;
+
+constexpr const char* kKind = "levelset-checkpoint";
+constexpr uint32_t kKindVersion = 1;
+static_assert(std::endian::native == std::endian::little,
+              "values are stored as they lie in memory");
+
+/// How the voxels of a brick are stored.
+enum class Stored : uint8_t {
+  kAll,    ///< one after the other
+  kOne,    ///< one value stands for all
+  kFirst,  ///< as in the first buffer
+};
+
+template <class T>
+void update(Sha256& sha, const T& value) {
+  static_assert(std::is_arithmetic_v<T>);
+  sha.update(&value, sizeof value);
+}
+
+template <class T>
+void update(Sha256& sha, const Volume<T>& volume) {
+  const Grid& grid = volume.grid();
+  update(sha, volume.voxels());
+  if (volume.empty()) return;
+  for (int axis = 0; axis < 3; ++axis) {
+    update(sha, grid.size[axis]);
+    update(sha, grid.spacing_mm[axis]);
+    update(sha, grid.origin_mm[axis]);
+    for (int row = 0; row < 3; ++row) update(sha, grid.direction.m[row][axis]);
+  }
+  sha.update(volume.data(), static_cast<size_t>(volume.voxels()) * sizeof(T));
+}
+
+bool same_bits(const float* a, const float* b) {
+  return std::memcmp(a, b, kBrickVoxels * sizeof(float)) == 0;
+}
+
+bool is_one_value(const float* brick) {
+  // Every value is the one before it.
+  return std::memcmp(brick, brick + 1, (kBrickVoxels - 1) * sizeof(float)) == 0;
+}
+
+std::string_view bytes_of(const float* values, size_t count) {
+  return {reinterpret_cast<const char*>(values), count * sizeof(float)};
+}
+
+void put_phi(const FieldSnapshot& field, models::ByteWriter& out) {
+  const std::vector<float>&first = field.phi[0], &second = field.phi[1];
+  const size_t bricks = first.size() / kBrickVoxels;
+  out.u64(bricks);
+  for (const auto* phi : {&first, &second}) {
+    for (size_t b = 0; b < bricks; ++b) {
+      const float* brick = phi->data() + b * kBrickVoxels;
+      if (phi == &second && same_bits(brick, first.data() + b * kBrickVoxels)) {
+        out.integer(static_cast<uint8_t>(Stored::kFirst));
+      } else if (is_one_value(brick)) {
+        out.integer(static_cast<uint8_t>(Stored::kOne));
+        out.raw(bytes_of(brick, 1));
+      } else {
+        out.integer(static_cast<uint8_t>(Stored::kAll));
+        out.raw(bytes_of(brick, kBrickVoxels));
+      }
+    }
+  }
+}
+
+void take_brick(models::ByteReader& in, const float* first, float* brick) {
+  switch (static_cast<Stored>(in.integer<uint8_t>())) {
+    case Stored::kAll:
+      std::memcpy(brick, in.raw(kBrickVoxels * sizeof(float)).data(), kBrickVoxels * sizeof(float));
+      return;
+    case Stored::kOne: {
+      float value = 0;
+      std::memcpy(&value, in.raw(sizeof value).data(), sizeof value);
+      std::fill_n(brick, kBrickVoxels, value);
+      return;
+    }
+    case Stored::kFirst:
+      if (first == nullptr) break;
+      std::memcpy(brick, first, kBrickVoxels * sizeof(float));
+      return;
+  }
+  in.fail("a brick is stored in a way that is not known");
+}
+
+void take_phi(models::ByteReader& in, FieldSnapshot& field) {
+  const size_t bricks = in.count(2);
+  for (auto& phi : field.phi) {
+    const float* first = &phi == &field.phi[0] ? nullptr : field.phi[0].data();
+    phi.resize(bricks * kBrickVoxels);
+    for (size_t b = 0; b < bricks; ++b) {
+      take_brick(in, first == nullptr ? nullptr : first + b * kBrickVoxels,
+                 phi.data() + b * kBrickVoxels);
+    }
+  }
+}
+
+std::string encoded(const FieldSnapshot& field) {
+  models::ByteWriter out;
+  put_phi(field, out);
+  out.integer(field.progress.iterations);
+  out.integer(field.progress.quiet);
+  out.integer(field.progress.inside);
+  out.integer(static_cast<uint8_t>(field.progress.stop));
+  out.integer(static_cast<uint8_t>(field.active.is_known));
+  out.u64(field.active.items.size());
+  for (const uint32_t item : field.active.items) out.u32(item);
+  out.u64(field.history.size());
+  for (const levelset::StepCount& step : field.history) {
+    out.u32(step.active);
+    out.u32(step.changed);
+    out.u32(step.flipped);
+    out.integer(step.grown);
+    out.u64(step.squares);
+  }
+  out.f64(field.means.inside);
+  out.f64(field.means.outside);
+  out.integer(field.means_at);
+  return std::move(out).take();
+}
+
+FieldSnapshot decoded(const std::string& bytes) {
+  models::ByteReader in(bytes, "a field");
+  FieldSnapshot field;
+  take_phi(in, field);
+  field.progress.iterations = in.integer<int64_t>();
+  field.progress.quiet = in.integer<int64_t>();
+  field.progress.inside = in.integer<int64_t>();
+  const auto stop = in.integer<uint8_t>();
+  if (stop > static_cast<uint8_t>(levelset::Stop::kInterrupted)) in.fail("it has no known end");
+  field.progress.stop = static_cast<levelset::Stop>(stop);
+  field.active.is_known = in.integer<uint8_t>() != 0;
+  field.active.items.resize(in.count(sizeof(uint32_t)));
+  for (uint32_t& item : field.active.items) {
+    item = in.u32();
+    if (item >= field.phi[0].size()) in.fail("its active set is beyond the image");
+  }
+  field.history.resize(in.count(24));
+  for (levelset::StepCount& step : field.history) {
+    step.active = in.u32();
+    step.changed = in.u32();
+    step.flipped = in.u32();
+    step.grown = in.integer<int32_t>();
+    step.squares = in.u64();
+  }
+  field.means.inside = in.f64();
+  field.means.outside = in.f64();
+  field.means_at = in.integer<int64_t>();
+  in.finish();
+  return field;
+}
+
+std::string section_name(size_t number) {
+  return "fields/" + std::to_string(number);
+}
+
+}  // namespace
+
+std::string fingerprint_of(const levelset::SegmentRequest& request) {
+  Sha256 sha;
+  const std::string config = config::to_json(request.config).dump();
+  sha.update(config.data(), config.size());
+  update(sha, request.image);
+  for (const levelset::Sphere& sphere : request.spheres) {
+    for (int axis = 0; axis < 3; ++axis) update(sha, sphere.centre[axis]);
+    update(sha, sphere.radius);
+    update(sha, sphere.is_index);
+    update(sha, sphere.label);
+  }
+  update(sha, request.initial_labels);
+  for (const levelset::InitialPhi& phi : request.initial_phi) {
+    update(sha, phi.label);
+    update(sha, phi.phi_mm);
+  }
+  update(sha, request.initial_level_mm);
+  update(sha, request.arrival_mm);
+  for (const levelset::LabelWindow& window : request.windows) {
+    update(sha, window.label);
+    update(sha, window.lower);
+    update(sha, window.upper);
+  }
+  update(sha, request.speed);
+  update(sha, request.mask);
+  update(sha, request.frozen);
+  return hex(sha.digest());
+}
+
+void write_checkpoint(const std::string& path, const std::string& fingerprint,
+                      const std::vector<FieldSnapshot>& fields) {
+  models::Container container;
+  container.kind = kKind;
+  container.kind_version = kKindVersion;
+  container.sections["fingerprint"].bytes = fingerprint;
+  for (size_t f = 0; f < fields.size(); ++f) {
+    container.sections[section_name(f)].bytes = encoded(fields[f]);
+  }
+  models::write_container(path, container);
+}
+
+std::vector<FieldSnapshot> read_checkpoint(const std::string& path,
+                                           const std::string& fingerprint) {
+  return models::naming_file("checkpoint", path, [&] {
+    const models::Container container = models::read_container(path);
+    if (container.kind != kKind || container.kind_version != kKindVersion) {
+      throw InputError(
+          "it is no checkpoint of a segmentation; delete it, or segment without "
+          "--resume");
+    }
+    if (container.at("fingerprint").bytes != fingerprint) {
+      throw InputError(
+          "it was written with other settings or other images; give the same ones, or delete it "
+          "and start anew");
+    }
+    std::vector<FieldSnapshot> fields;
+    for (size_t f = 0; container.sections.contains(section_name(f)); ++f) {
+      fields.push_back(decoded(container.at(section_name(f)).bytes));
+    }
+    return fields;
+  });
+}
+
+}  // namespace larch::pipeline

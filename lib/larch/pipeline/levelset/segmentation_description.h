@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace larch::pipeline {
+
+/// What --help and the page of levelset-segment say after the summary.
+inline constexpr const char* kSegmentationDescription =
+    "Grows a structure from seeds: a surface moves outwards where the intensity lies between lower "
+    "and upper (fastest in the middle), inwards elsewhere, and is smoothed by its curvature "
+    "(curvature_weight) until it comes to rest. Without lower and upper they are found from the "
+    "intensities in and around the seeds. Only voxels (bricks) near where the surface still moves "
+    "are computed (tracker); dense computes all of them, and all trackers, devices and numbers of "
+    "threads give the same bytes.\n\n"
+    "Seeds are spheres (--sphere-mm in LPS mm, --sphere-index in voxels from 0, as many as wanted, "
+    "each with a label as 5th number if there are several structures), a label map or mask "
+    "(--init-labelmap) or a level set (--init-level-set); structures of several labels never "
+    "overlap. lower and upper count for all labels but those that have a --window. Edges can slow "
+    "the surface down (edge_stop) or attract it (advection_weight), and region_weight compares "
+    "with the mean intensities inside and outside (Chan, Vese).\n\n"
+    "--level-set is in mm, negative inside, and held within clamp of the surface; --distance is "
+    "the exact distance of every voxel from the outermost ones of the structures, negative "
+    "inside. With several labels both, and the mesh, are of all structures together. --report has "
+    "the parameters as they were used, why each label stopped, and its active and changed voxels "
+    "over the iterations, which --plot draws. A structure that touches the border of the image is "
+    "flagged. If nothing is left the outputs are written with the status 'rejected' and the exit "
+    "code is 7.\n\n"
+    "On SIGTERM (exit code 143) and every minute a checkpoint is written; --resume goes on from it "
+    "to the same bytes, on another device if need be.\n\n"
+    "With --list or --dataset and --output-dir many images are segmented in one run, on a GPU "
+    "several in one launch: each starts from the label map in the column label, and from the "
+    "spheres that are given for all. The folder gets what --write says, with the bytes that each "
+    "image by itself would give: <id>.nii.gz (labels), <id>.phi.nii.gz (level-set), "
+    "<id>.distance.nii.gz, <id>.vtk (mesh), <id>.png (qc), <id>.plot.png; and status.tsv. A case "
+    "that fails does not stop the others; the exit code is 7 if any failed or was rejected. "
+    "--skip-existing goes on with an interrupted run, as in pbt-detect.";
+
+}  // namespace larch::pipeline

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/segmentation_files.h"
+
+#include <algorithm>
+
+#include "larch/core/error.h"
+#include "larch/io/image/image.h"
+#include "larch/io/mesh/mesh_io.h"
+
+namespace larch::pipeline {
+
+CaseFiles SegmentationFiles::names() const {
+  CaseFiles names;
+  for (const CaseOutput& output : {CaseOutput{labels, "output"}, CaseOutput{level_set, "level-set"},
+                                   CaseOutput{distance, "distance"}, CaseOutput{mesh, "mesh"},
+                                   CaseOutput{qc, "qc"}, CaseOutput{plot, "plot"}}) {
+    if (!output.path.empty()) names.outputs.push_back(output);
+  }
+  return names;
+}
+
+void check_files(const SegmentationFiles& files) {
+  if (files.are_none()) {
+    throw UsageError(
+        "nothing to write: give --output, --level-set, --distance, --mesh, --qc or --plot");
+  }
+  for (const std::string& path : {files.labels, files.level_set, files.distance}) {
+    if (!path.empty()) require_image_extension(path);
+  }
+  if (!files.mesh.empty()) require_mesh_extension(files.mesh);
+  if (!files.qc.empty()) require_png_extension(files.qc, "--qc");
+  if (!files.plot.empty()) require_png_extension(files.plot, "--plot");
+}
+
+void check_files_hold(const SegmentationFiles& files, const Grid& grid) {
+  for (const std::string& path : {files.labels, files.level_set, files.distance}) {
+    if (!path.empty()) require_image_holds(path, grid.size);
+  }
+}
+
+SegmentationFiles segmentation_files_of_case(const std::string& folder, const std::string& id,
+                                             const std::vector<SegmentationProduct>& products,
+                                             const std::string& image_ending,
+                                             const std::string& mesh_ending) {
+  using P = SegmentationProduct;
+  const std::string stem = folder + (folder.ends_with('/') ? "" : "/") + id;
+  const auto has = [&](P product) {
+    return std::find(products.begin(), products.end(), product) != products.end();
+  };
+  SegmentationFiles files;
+  if (has(P::kLabels)) files.labels = stem + image_ending;
+  if (has(P::kLevelSet)) files.level_set = stem + ".phi" + image_ending;
+  if (has(P::kDistance)) files.distance = stem + ".distance" + image_ending;
+  if (has(P::kMesh)) files.mesh = stem + mesh_ending;
+  if (has(P::kQc)) files.qc = stem + ".png";
+  if (has(P::kPlot)) files.plot = stem + ".plot.png";
+  return files;
+}
+
+}  // namespace larch::pipeline

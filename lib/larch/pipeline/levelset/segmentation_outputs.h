@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "larch/data/mesh.h"
+#include "larch/levelset/segment.h"
+#include "larch/pipeline/levelset/segmentation.h"
+
+namespace larch::pipeline {
+
+/// The level set of all structures together, in mm: negative inside of any.
+Volume<float> level_set_of_all(const levelset::SegmentResult& result);
+
+/// The distance of every voxel from the outermost voxels of the structures in mm, negative inside
+/// (larch/filters/distance.h); the diagonal of the image where there is no such voxel, negative if
+/// all is inside.
+Volume<float> distance_of_all(const levelset::SegmentResult& result, int threads);
+
+/// The surface of all structures together where the level set is 0. Throws MemoryError, before it
+/// is made, if it takes more than is free.
+Mesh surface_of_all(const levelset::SegmentResult& result, const Context& context);
+
+}  // namespace larch::pipeline

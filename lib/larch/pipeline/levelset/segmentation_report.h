@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "larch/data/rgb_image.h"
+#include "larch/levelset/segment.h"
+
+namespace larch::pipeline {
+
+/// Why a field stopped, in words.
+const char* stop_text(levelset::Stop stop);
+
+/// Parameters as they were used, what became of each label, and what its iterations did.
+nlohmann::ordered_json segmentation_report(const levelset::SegmentResult& result,
+                                           levelset::Tracker tracker);
+
+/// Active and changed voxels of all labels over the iterations. A brick counts as its voxels.
+RgbImage segmentation_plot(const levelset::SegmentResult& result, levelset::Tracker tracker,
+                           const std::string& name);
+
+}  // namespace larch::pipeline

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/segmentation_seeds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "larch/core/error.h"
+#include "larch/levelset/time_step.h"
+
+namespace larch::pipeline {
+namespace {
+
+using levelset::Sphere;
+
+/// Labels fit into the files that hold them.
+constexpr double kMostLabel = 65535;
+
+int32_t label_of(double value, const std::string& flag) {
+  if (!(value >= 1 && value <= kMostLabel) || value != std::floor(value)) {
+    throw UsageError(flag + ": a label is a whole number from 1 to 65535");
+  }
+  return static_cast<int32_t>(value);
+}
+
+Sphere sphere_of(const std::vector<double>& numbers, bool is_index) {
+  const std::string flag = is_index ? "--sphere-index" : "--sphere-mm";
+  if (numbers.size() != 4 && numbers.size() != 5) {
+    throw UsageError(flag + ": takes " + (is_index ? "i,j,k" : "x,y,z") +
+                     ",radius or one number more, the label; found " +
+                     std::to_string(numbers.size()) + " numbers");
+  }
+  if (!(numbers[3] > 0)) throw UsageError(flag + ": the radius, its 4th number, is not above 0");
+  return {{numbers[0], numbers[1], numbers[2]},
+          numbers[3],
+          is_index,
+          numbers.size() == 5 ? label_of(numbers[4], flag) : 1};
+}
+
+levelset::LabelWindow window_of(const std::vector<double>& numbers) {
+  if (numbers.size() != 3) {
+    throw UsageError("--window: takes label,lower,upper; found " + std::to_string(numbers.size()) +
+                     " numbers");
+  }
+  if (!(numbers[1] < numbers[2])) {
+    throw UsageError("--window: the lower end has to be less than the upper one");
+  }
+  return {label_of(numbers[0], "--window"), numbers[1], numbers[2]};
+}
+
+void require_same_grid(const std::string& path, const Grid& grid, const std::string& image,
+                       const Grid& of_image) {
+  const std::string difference = describe_difference(grid, of_image, 1e-2);
+  if (difference.empty()) return;
+  throw InputError("'" + path + "' is not on the grid of '" + image + "': " + difference +
+                   "; resample it");
+}
+
+template <class T>
+Volume<T> read_beside(const std::string& path, const std::string& image, const Grid& grid,
+                      const ReadOptions& read) {
+  Volume<T> volume = read_volume<T>(path, label_options(read));
+  require_same_grid(path, volume.grid(), image, grid);
+  volume.set_geometry(grid);
+  return volume;
+}
+
+LabelVolume read_labels_beside(const std::string& path, const std::string& image, const Grid& grid,
+                               const ReadOptions& read) {
+  LabelVolume labels = read_labels(path, label_options(read));
+  require_same_grid(path, labels.grid(), image, grid);
+  labels.set_geometry(grid);
+  return labels;
+}
+
+void check_initial_labels(const std::string& path, const LabelVolume& labels) {
+  bool is_empty = true;
+  for (const int32_t value : labels) {
+    if (value < 0 || value > static_cast<int32_t>(kMostLabel)) {
+      throw InputError("'" + path + "' has the label " + std::to_string(value) +
+                       "; labels to start from are 0 to 65535");
+    }
+    is_empty = is_empty && value == 0;
+  }
+  if (is_empty) {
+    throw InputError("'" + path +
+                     "' is empty: there is nothing to start from; give a label map with voxels "
+                     "that are not 0, or seeds by --sphere-mm");
+  }
+}
+
+}  // namespace
+
+void SegmentationSeeds::check() const {
+  spheres();
+  for (const std::vector<double>& numbers : window) window_of(numbers);
+  if (init_level_mm != 0 && !init_level_set) {
+    throw UsageError("--init-level-mm goes with --init-level-set");
+  }
+  if (speed && !window.empty()) {
+    throw UsageError("--speed-image stands in place of the intensities; leave --window out");
+  }
+}
+
+bool SegmentationSeeds::has_start() const {
+  return !sphere_mm.empty() || !sphere_index.empty() || init_labelmap || init_level_set;
+}
+
+bool SegmentationSeeds::has_files() const {
+  return !images().empty();
+}
+
+std::vector<Sphere> SegmentationSeeds::spheres() const {
+  std::vector<Sphere> all;
+  for (const std::vector<double>& numbers : sphere_mm) all.push_back(sphere_of(numbers, false));
+  for (const std::vector<double>& numbers : sphere_index) all.push_back(sphere_of(numbers, true));
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& [flag, path] :
+       {std::pair("init-labelmap", init_labelmap), std::pair("init-level-set", init_level_set),
+        std::pair("speed-image", speed), std::pair("mask", mask), std::pair("frozen", frozen)}) {
+    if (path) all.emplace_back(flag, path.path);
+  }
+  return all;
+}
+
+void check_levelset_config(const levelset::LevelsetConfig& config) {
+  if (config.lower && config.upper && !(*config.lower < *config.upper)) {
+    throw UsageError("lower " + std::to_string(*config.lower) + " is not less than upper " +
+                     std::to_string(*config.upper) +
+                     ": they are the lowest and the highest intensity of the structure");
+  }
+}
+
+void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
+                   const std::string& image, const Grid& grid, const ReadOptions& read) {
+  int number = 0;
+  for (const Sphere& sphere : seeds.spheres()) {
+    levelset::ball_of(sphere, grid, "seed " + std::to_string(++number));
+  }
+  ReadOptions options = label_options(read);
+  options.warn = nullptr;  // the reading itself will say it
+  for (const auto& [flag, path] : seeds.images()) {
+    require_same_grid(path, probe_image(path, options).grid, image, grid);
+  }
+  levelset::make_step(config, {}, grid.spacing_mm, grid.size);
+}
+
+levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
+                                           const levelset::LevelsetConfig& config,
+                                           const ReadOptions& read) {
+  levelset::SegmentRequest request;
+  request.config = config;
+  request.image = read_volume<float>(image, read);
+  const Grid& grid = request.image.grid();
+  check_on_grid(seeds, config, image, grid, read);
+  request.spheres = seeds.spheres();
+  for (const std::vector<double>& numbers : seeds.window) {
+    request.windows.push_back(window_of(numbers));
+  }
+  request.initial_level_mm = seeds.init_level_mm;
+  request.arrival_mm = seeds.init_arrival_mm;
+  if (seeds.init_labelmap) {
+    request.initial_labels = read_labels_beside(seeds.init_labelmap, image, grid, read);
+    check_initial_labels(seeds.init_labelmap, request.initial_labels);
+  }
+  if (seeds.init_level_set) {
+    request.initial_phi.push_back({1, read_beside<float>(seeds.init_level_set, image, grid, read)});
+  }
+  if (seeds.speed) request.speed = read_beside<float>(seeds.speed, image, grid, read);
+  if (seeds.mask) {
+    const LabelVolume mask = read_labels_beside(seeds.mask, image, grid, read);
+    request.mask = Volume<uint8_t>(grid);
+    std::transform(mask.begin(), mask.end(), request.mask.begin(),
+                   [](int32_t value) { return static_cast<uint8_t>(value != 0); });
+  }
+  if (seeds.frozen) request.frozen = read_labels_beside(seeds.frozen, image, grid, read);
+  return request;
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,217 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# levelset-segment at its limits: seeds, images and settings that cannot be; a message that says what is
+# wrong and what to do, the documented exit code, and no partial output.
+
+load helpers
+
+setup_file() {
+  cd "$BATS_FILE_TMPDIR" || return 1
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (24, 22, 20)), indexing='ij'), axis=-1)
+radius = numpy.linalg.norm(at - [12, 11, 10], axis=-1)
+def save(name, voxels, affine=numpy.eye(4)):
+    nibabel.save(nibabel.Nifti1Image(voxels, affine), name)
+image = numpy.where(radius < 7, 100, 20).astype('float32')
+save('image.nii.gz', image)
+save('empty.nii.gz', numpy.zeros(image.shape, 'uint8'))
+save('start.nii.gz', (radius < 4).astype('uint8'))
+save('short.nii.gz', (radius < 4).astype('uint8')[:, :, 1:])
+save('moved.nii.gz', (radius < 4).astype('uint8'), numpy.eye(4) + [[0, 0, 0, 2]] + numpy.zeros((4, 4)))
+bad = image.copy(); bad[3, 3, 3] = numpy.nan
+save('nan.nii.gz', bad)
+save('constant.nii.gz', numpy.full(image.shape, 50, 'float32'))
+save('slice.nii.gz', image[:, :, 10:11])
+save('seven.nii.gz', numpy.full((7, 1, 1), 100, 'float32'))
+PY
+}
+
+segment() { timeout 60 "$BIN/levelset-segment" --output out.nii.gz "$@"; }
+ball() { segment -i image.nii.gz --sphere-index 12,11,10,3 --lower 60 --upper 140 "$@"; }
+nothing_written() { absent out.nii.gz out.nii.gz.json out.nii.gz.ckpt; no_temporaries; }
+
+@test "no seed: 2" {
+  expect 2 segment -i image.nii.gz
+  has err.txt "there is no seed"
+  has err.txt "--sphere-mm"
+  nothing_written
+}
+
+@test "a seed outside of the image: 2" {
+  expect 2 segment -i image.nii.gz --sphere-mm 500,0,0,4
+  has err.txt "seed 1"
+  has err.txt "outside of the image"
+  expect 2 segment -i image.nii.gz --sphere-index 12,11,10,3 --sphere-index 12,11,20,3
+  has err.txt "seed 2"
+  nothing_written
+}
+
+@test "a seed that is none: 2" {
+  expect 2 segment -i image.nii.gz --sphere-mm 1,2,3
+  has err.txt "--sphere-mm: takes x,y,z,radius"
+  expect 2 segment -i image.nii.gz --sphere-index 12,11,10,0
+  has err.txt "the radius"
+  expect 2 segment -i image.nii.gz --sphere-index 12,11,10,3,0.5
+  has err.txt "a label is a whole number"
+  expect 2 segment -i image.nii.gz --sphere-index 12,x,10,3
+  has err.txt "--sphere-index"
+  nothing_written
+}
+
+@test "a seed in the wrong intensity: a warning that says what to do, and 7 where nothing is left" {
+  expect 7 segment -i image.nii.gz --sphere-index 3,3,3,2 --lower 60 --upper 140 --report r.json
+  has err.txt "put the seeds into the structure or choose another window"
+  has err.txt "nothing is left"
+  python "
+report = load('r.json')
+assert report['status'] == 'rejected' and report['metrics']['voxels'] == 0
+assert report['segmentation']['labels'][0]['seed_fraction_in_window'] == 0"
+}
+
+@test "an empty label map to start from: 3" {
+  expect 3 segment -i image.nii.gz --init-labelmap empty.nii.gz
+  has err.txt "'empty.nii.gz' is empty"
+  nothing_written
+}
+
+@test "grids that differ: 3, for every image beside the input" {
+  for flag in --init-labelmap --init-level-set --speed-image --mask --frozen; do
+    for file in short.nii.gz moved.nii.gz; do
+      expect 3 ball $flag $file
+      has err.txt "'$file' is not on the grid of 'image.nii.gz'"
+      expect 3 ball $flag $file -n
+    done
+  done
+  nothing_written
+}
+
+@test "voxels that are not numbers: 3, or a value of their own" {
+  expect 3 segment -i nan.nii.gz --sphere-index 12,11,10,3
+  has err.txt "--nan-value"
+  nothing_written
+  expect 0 segment -i nan.nii.gz --sphere-index 12,11,10,3 --nan-value 0
+}
+
+@test "a constant image: a warning, and the run ends" {
+  expect 0 segment -i constant.nii.gz --sphere-index 12,11,10,3 --lower 40 --upper 60 --report r.json
+  has err.txt "touches the border"
+  python "
+metrics = load('r.json')['metrics']
+assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
+  rm out.*
+  expect 0 segment -i constant.nii.gz --sphere-index 12,11,10,3
+  has err.txt "give lower and upper"
+  rm out.*
+  expect 7 segment -i constant.nii.gz --sphere-index 12,11,10,3 --lower 90 --upper 100
+  has err.txt "nothing is left"
+}
+
+@test "lower above upper: 2" {
+  expect 2 segment -i image.nii.gz --sphere-index 12,11,10,3 --lower 140 --upper 60
+  has err.txt "is not less than upper"
+  expect 2 ball --window 1,9,3
+  has err.txt "--window"
+  nothing_written
+}
+
+@test "a curvature weight outside of 0..1: 2" {
+  expect 2 ball --curvature-weight 1.5
+  has err.txt "1.5 is out of range [0, 1]"
+  expect 2 ball --curvature_weight -0.1
+  nothing_written
+}
+
+@test "a time step above the stable one: 2, unless it is allowed" {
+  expect 2 ball --time-step 2
+  has err.txt "the largest stable one is"
+  has err.txt "allow_unstable"
+  nothing_written
+  expect 0 ball --time-step 0.6 --allow-unstable --max-iterations 50
+}
+
+@test "a picture: one slice" {
+  expect 0 segment -i slice.nii.gz --sphere-index 12,11,0,3 --lower 60 --upper 140 --mesh out.vtk --qc out.png
+  python "
+import nibabel, numpy
+found = numpy.asarray(nibabel.load('out.nii.gz').dataobj)
+assert found.shape[:2] == (24, 22) and 130 < (found > 0).sum() < 170, (found > 0).sum()"
+}
+
+@test "seven voxels" {
+  expect 0 segment -i seven.nii.gz --sphere-index 3,0,0,2 --lower 60 --upper 140
+  has err.txt "touches the border"
+  python "
+import nibabel, numpy
+assert (numpy.asarray(nibabel.load('out.nii.gz').dataobj).ravel() == 1).all()"
+}
+
+@test "a region that touches the border is flagged" {
+  expect 0 segment -i image.nii.gz --sphere-index 2,2,2,2 --lower 0 --upper 40 --report r.json
+  has err.txt "touches the border of the image"
+  python "
+report = load('r.json')
+assert report['segmentation']['labels'][0]['touches_border'] is True"
+  rm out.*
+  expect 0 ball --report s.json
+  lacks err.txt "touches the border"
+  python "
+assert load('s.json')['segmentation']['labels'][0]['touches_border'] is False"
+}
+
+@test "more iterations than are allowed: a warning" {
+  expect 0 ball --max-iterations 2
+  has err.txt "max_iterations"
+}
+
+@test "an image that does not fit into memory: 5 with the bytes, before it is read" {
+  python "
+import struct
+header = bytearray(352)
+struct.pack_into('<i', header, 0, 348)
+struct.pack_into('<8h', header, 40, 3, 4000, 4000, 4000, 1, 1, 1, 1)
+struct.pack_into('<2h', header, 70, 2, 8)
+struct.pack_into('<8f', header, 76, 1, 1, 1, 1, 1, 1, 1, 1)
+struct.pack_into('<f', header, 108, 352)
+header[344:348] = b'n+1\0'
+with open('huge.nii', 'wb') as file:
+    file.write(header)
+    file.truncate(352 + 4000 ** 3)" || skip "no file of this size can be made here"
+  for dry in "" -n; do
+    expect 5 segment -i huge.nii --sphere-index 12,11,10,3 $dry
+    has err.txt "bytes)"
+    has err.txt "crop the image"
+  done
+  nothing_written
+}
+
+@test "an output that exists: 6, and it stays" {
+  echo kept > out.nii.gz
+  expect 6 ball
+  has err.txt "'out.nii.gz' exists"
+  [ "$(cat out.nii.gz)" = kept ]
+  expect 0 ball --force
+}
+
+@test "nothing to write, and names that cannot be: 2" {
+  expect 2 "$BIN/levelset-segment" -i image.nii.gz --sphere-index 12,11,10,3
+  has err.txt "nothing to write"
+  expect 2 ball --mesh out.foo
+  expect 2 ball --qc out.jpg
+  expect 2 ball --plot out.jpg
+  expect 2 ball --level-set out.foo
+  expect 2 ball --checkpoint ./out.nii.gz
+  has err.txt "name the same file"
+  expect 2 ball --checkpoint image.nii.gz --force
+  has err.txt "name the same file"
+  nothing_written
+}
+
+@test "a disk that is full: 6 and no partial output" {
+  small_disk disk 8
+  expect 6 timeout 60 "$BIN/levelset-segment" -i image.nii.gz --sphere-index 12,11,10,3 --distance disk/d.nii.gz \
+    --output disk/out.nii.gz --no-sidecar
+  has err.txt "disk"
+  [ -z "$(ls -A disk)" ]
+}

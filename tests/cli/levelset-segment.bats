@@ -1,0 +1,219 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# levelset-segment: from an image with seeds to labels, level set, surface, report and pictures; lists;
+# checkpoints.
+
+load helpers
+
+# A noisy ball of 100 in 20, of radius 9 voxels around (15, 14, 13), and two label maps to start from.
+setup_file() {
+  cd "$BATS_FILE_TMPDIR" || return 1
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
+radius = numpy.linalg.norm(at - [15, 14, 13], axis=-1)
+affine = numpy.array([[-2, 0, 0, 10], [0, -2, 0, 20], [0, 0, 2, -5], [0, 0, 0, 1.0]])
+for case in range(3):
+    noise = numpy.random.default_rng(case).normal(0, 5, radius.shape)
+    image = numpy.where(radius < 9, 100, 20) + noise
+    nibabel.save(nibabel.Nifti1Image(image.astype('int16'), affine), f'image_{case}.nii.gz')
+    nibabel.save(nibabel.Nifti1Image((radius < 4).astype('uint8'), affine), f'start_{case}.nii.gz')
+halves = numpy.where(radius < 4, numpy.where(at[..., 0] < 15, 1, 7), 0)
+nibabel.save(nibabel.Nifti1Image(halves.astype('uint8'), affine), 'halves.nii.gz')
+rows = [('image', 'label')] + [(f'image_{i}.nii.gz', f'start_{i}.nii.gz') for i in range(3)]
+open('cases.tsv', 'w').writelines('\t'.join(row) + '\n' for row in rows)
+PY
+}
+
+segment() { timeout 120 "$BIN/levelset-segment" "$@"; }
+ball() { segment -i image_0.nii.gz --sphere-index 15,14,13,3 --lower 60 --upper 140 "$@"; }
+
+# dice FILE: of its voxels above 0 with the ball, as `dice`; then the rest of the code.
+dice() {
+  python "
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
+truth = numpy.linalg.norm(at - [15, 14, 13], axis=-1) < 9
+image = nibabel.load('$1')
+found = numpy.asarray(image.dataobj) > 0
+dice = 2 * (found & truth).sum() / (found.sum() + truth.sum())
+$2"
+}
+
+@test "the line of the page: labels, mesh, report, picture, level set, distance and plot" {
+  # Index (15, 14, 13) of this RAS affine is LPS (20, 8, 21).
+  expect 0 segment --input image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 --curvature-weight 0.03 \
+    --output seg.nii.gz --mesh ball.vtk --report r.json --qc qc.png --level-set phi.nii.gz --distance d.nii.gz \
+    --plot plot.png
+  dice seg.nii.gz "
+assert dice > 0.97, dice
+assert image.get_data_dtype() == numpy.uint8
+phi = nibabel.load('phi.nii.gz')
+assert b'in mm, phi < 0 inside' in bytes(phi.header['descrip']), phi.header['descrip']
+values = numpy.asarray(phi.dataobj)
+assert ((values < 0) == found).all()
+assert abs(values).max() == 6, 'clamp 3 in voxels of 2 mm'
+distance = numpy.asarray(nibabel.load('d.nii.gz').dataobj)
+assert (distance[~found] > 0).all() and (distance[found] <= 0).all() and distance.min() < -12
+assert (image.affine == phi.affine).all()
+vertices = open('ball.vtk', 'rb').read()
+assert b'POLYDATA' in vertices
+report = load('r.json')
+metrics, about = report['metrics'], report['segmentation']
+assert metrics['voxels'] == found.sum() and abs(metrics['volume_ml'] - found.sum() * 0.008) < 1e-9
+label, = about['labels']
+assert label['label'] == 1 and label['stopped_by'] in ('at rest: no voxel changed', 'labels unchanged')
+assert label['window'] == {'lower': 60, 'upper': 140, 'is_automatic': False}
+history = label['history']
+assert history['iteration'][-1] == label['iterations'] == metrics['iterations']
+assert history['inside'][-1] == label['voxels'] and history['active'][0] > 0
+assert about['time_step'] < about['largest_stable_step'] and about['slowest_front'] > 0
+"
+  python "
+for name in ('qc.png', 'plot.png'):
+    assert open(name, 'rb').read(8) == b'\x89PNG\r\n\x1a\n', name"
+  for file in seg.nii.gz phi.nii.gz d.nii.gz ball.vtk qc.png plot.png; do [ -s $file.json ]; done
+  absent seg.nii.gz.ckpt
+  no_temporaries
+}
+
+@test "trackers, threads and a label map in place of a ball by voxel give the same bytes" {
+  expect 0 ball -o brick.nii.gz --level-set brick.phi.nii.gz -t 1
+  for tracker in "dense" "voxel" "voxel --duplicates buffers" "brick -t 2"; do
+    expect 0 ball -o t.nii.gz --level-set t.phi.nii.gz --tracker $tracker -f
+    cmp t.nii.gz brick.nii.gz
+    cmp t.phi.nii.gz brick.phi.nii.gz
+  done
+}
+
+@test "without lower and upper the window comes from the seed" {
+  expect 0 segment -i image_0.nii.gz --init-labelmap start_0.nii.gz -o seg.nii.gz --report r.json
+  dice seg.nii.gz "assert dice > 0.97, dice
+label, = load('r.json')['segmentation']['labels']
+assert label['window']['is_automatic'] and label['window']['lower'] > 30 and label['window']['upper'] > 110"
+}
+
+@test "a level set is a start again, and moves no further" {
+  expect 0 ball -o a.nii.gz --level-set a.phi.nii.gz
+  expect 0 segment -i image_0.nii.gz --init-level-set a.phi.nii.gz --lower 60 --upper 140 -o b.nii.gz
+  dice a.nii.gz "
+again = numpy.asarray(nibabel.load('b.nii.gz').dataobj) > 0
+assert (again != found).sum() < 0.01 * found.sum()"
+  expect 2 ball -o c.nii.gz --init-level-mm 1
+  has err.txt "--init-level-mm goes with --init-level-set"
+}
+
+@test "several labels do not overlap, and masks and frozen labels are kept out" {
+  expect 0 segment -i image_0.nii.gz --init-labelmap halves.nii.gz --lower 60 --upper 140 -o seg.nii.gz --report r.json
+  dice seg.nii.gz "
+values = numpy.asarray(image.dataobj)
+assert set(numpy.unique(values)) == {0, 1, 7}
+assert dice > 0.93, dice
+assert [l['label'] for l in load('r.json')['segmentation']['labels']] == [1, 7]"
+  expect 0 ball -o masked.nii.gz --mask start_0.nii.gz
+  expect 0 ball --sphere-index 15,14,21,3 -o frozen.nii.gz --frozen start_0.nii.gz
+  dice masked.nii.gz "
+start = numpy.asarray(nibabel.load('start_0.nii.gz').dataobj) > 0
+frozen = numpy.asarray(nibabel.load('frozen.nii.gz').dataobj) > 0
+assert found.any() and not (found & ~start).any()
+assert frozen.any() and not (frozen & start).any()"
+  # Two balls with labels of their own, and a window for one of them that fits nothing.
+  expect 0 ball --sphere-index 15,14,18,2,3 -o two.nii.gz --window 3,200,300
+  dice two.nii.gz "assert set(numpy.unique(numpy.asarray(image.dataobj))) == {0, 1}"
+}
+
+@test "a list: the bytes of each image by itself, and a table" {
+  expect 0 segment --list cases.tsv --output-dir out --write labels,level-set,distance,mesh,qc,plot --lower 60 --upper 140
+  for i in 0 1 2; do
+    expect 0 segment -i image_$i.nii.gz --init-labelmap start_$i.nii.gz -o one.nii.gz --level-set one.phi.nii.gz \
+      --distance one.distance.nii.gz --mesh one.vtk --qc one.png --lower 60 --upper 140 -f
+    for ending in .nii.gz .phi.nii.gz .distance.nii.gz .vtk .png; do cmp "out/image_$i$ending" one$ending; done
+    [ -s out/image_$i.plot.png ]
+  done
+  python "
+import csv
+rows = list(csv.DictReader(open('out/status.tsv'), delimiter='\t'))
+assert [r['status'] for r in rows] == ['ok'] * 3
+assert all(int(r['voxels']) > 2000 and int(r['iterations']) > 0 for r in rows)"
+  expect 0 segment --list cases.tsv --output-dir out --lower 60 --upper 140 --skip-existing
+  has err.txt "skipped 3"
+  printf 'image\nimage_0.nii.gz\n' > bare.tsv
+  expect 3 segment --list bare.tsv --output-dir o2
+  has err.txt "has nothing to start from"
+  expect 0 segment --list bare.tsv --output-dir o2 --sphere-index 15,14,13,3
+  expect 2 segment --list cases.tsv --output-dir o3 --mask start_0.nii.gz
+  has err.txt "for one image"
+}
+
+@test "a case that fails does not stop the others" {
+  printf 'image\tlabel\nimage_0.nii.gz\tstart_0.nii.gz\nno.nii.gz\tstart_1.nii.gz\n' > some.tsv
+  expect 7 segment --list some.tsv --output-dir out
+  [ -s out/image_0.nii.gz ]
+  has out/status.tsv "failed"
+  absent out/no.nii.gz
+}
+
+@test "a dry run prints what would run and refuses what the run would refuse" {
+  expect 0 ball -o seg.nii.gz -n
+  has out.txt "32x30x28"
+  absent seg.nii.gz
+  expect 2 segment -i image_0.nii.gz --sphere-index 40,14,13,3 -o seg.nii.gz -n
+  has err.txt "outside of the image"
+  expect 2 ball -o seg.nii.gz --time-step 2 -n
+  expect 0 segment --list cases.tsv --output-dir out -n
+  has out.txt "image_2"
+  expect 5 segment --list cases.tsv --output-dir out -n --memory 10K
+}
+
+# A surface that takes long to come to rest, with dense steps.
+long_run() {
+  segment -i image_0.nii.gz --sphere-index 15,14,13,3 --lower 60 --upper 140 -o m.nii.gz --level-set m.phi.nii.gz \
+    --tracker dense --unchanged_labels 0 --dead_zone 0 --snap 1 --max_iterations 20000 --curvature_weight 0.5 \
+    --checkpoint m.ckpt --report m.json "$@"
+}
+
+@test "SIGTERM: 143 and a checkpoint; --resume gives the same bytes and the same history" {
+  expect 0 long_run
+  mkdir whole; mv m.* whole
+  "$BIN/levelset-segment" -i image_0.nii.gz --sphere-index 15,14,13,3 --lower 60 --upper 140 -o m.nii.gz \
+    --level-set m.phi.nii.gz --tracker dense --unchanged_labels 0 --dead_zone 0 --snap 1 --max_iterations 20000 \
+    --curvature_weight 0.5 --checkpoint m.ckpt --report m.json --progress lines 2>log.txt </dev/null 3>&- &
+  child=$!
+  sleep 0.7
+  kill -TERM "$child" || true
+  code=0; wait "$child" || code=$?
+  [ "$code" -eq 143 ] || { cat log.txt; return 1; }
+  has log.txt "--resume goes on from it"
+  [ -s m.ckpt ]
+  absent m.nii.gz m.phi.nii.gz
+  no_temporaries
+  expect 6 long_run
+  has err.txt "'m.ckpt' exists"
+  expect 3 long_run --resume --clamp 4
+  has err.txt "other settings or other images"
+  cp m.ckpt kept.ckpt
+  expect 0 long_run --resume
+  has err.txt "going on from 'm.ckpt'"
+  cmp m.nii.gz whole/m.nii.gz
+  cmp m.phi.nii.gz whole/m.phi.nii.gz
+  absent m.ckpt
+  python "
+a, b = load('m.json')['segmentation'], load('whole/m.json')['segmentation']
+assert a == b"
+  head -c 3000 kept.ckpt > m.ckpt
+  expect 3 long_run --resume -f
+  has err.txt "m.ckpt"
+}
+
+@test "the real head: both hemispheres from one seed each" {
+  test_data head-mri-256
+  expect 0 segment --input "$data/norm.nii.gz" --sphere-mm 17.6,-3,32,4 --sphere-mm -28.4,11,31,4 --lower 88 --upper 116 \
+    --curvature-weight 0.03 --output seg.nii.gz
+  python "
+import nibabel, numpy
+found = numpy.asarray(nibabel.load('seg.nii.gz').dataobj) > 0
+truth = numpy.isin(numpy.asarray(nibabel.load('$data/aseg.nii.gz').dataobj), (2, 41))
+dice = 2 * (found & truth).sum() / (found.sum() + truth.sum())
+assert dice > 0.90, dice"
+}
