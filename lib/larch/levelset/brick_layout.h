@@ -25,10 +25,13 @@ struct BrickLayout {
   LARCH_HD int64_t bricks() const { return static_cast<int64_t>(count.x) * count.y * count.z; }
   /// Voxels with what fills the bricks at the borders.
   LARCH_HD int64_t stored_voxels() const { return bricks() * kBrickVoxels; }
+  /// In 32 bits, which divide faster: 2^32 bricks would be 2^41 voxels.
   LARCH_HD Vec3i brick_at(int64_t brick) const {
-    const int64_t row = brick / count.x;
-    return {static_cast<int32_t>(brick % count.x), static_cast<int32_t>(row % count.y),
-            static_cast<int32_t>(row / count.y)};
+    const auto i = static_cast<uint32_t>(brick), nx = static_cast<uint32_t>(count.x);
+    const auto ny = static_cast<uint32_t>(count.y);
+    const uint32_t row = i / nx, z = row / ny;
+    return {static_cast<int32_t>(i - row * nx), static_cast<int32_t>(row - z * ny),
+            static_cast<int32_t>(z)};
   }
   LARCH_HD int64_t brick_of(const Vec3i& at) const {
     return at.x + static_cast<int64_t>(count.x) * (at.y + static_cast<int64_t>(count.y) * at.z);

@@ -10,6 +10,35 @@
 #include "larch/levelset/voxel_math.h"
 
 namespace larch::levelset::cpu {
+namespace {
+
+/// Calls visit(i, offset) for the first `count` neighbours, i from 0, of a voxel that lie in the
+/// image. The offset of a voxel is a sum over the axes, made once for all.
+template <class Visit>
+void for_neighbours(const BrickLayout& layout, uint32_t offset, int32_t count, const Visit& visit) {
+  const Vec3i at = voxel_at(layout, offset);
+  int64_t along[3][3];
+  bool inside[3][3];
+  int64_t per_brick = kBrickVoxels;
+  int32_t per_voxel = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    for (int32_t i = 0; i < 3; ++i) {
+      const int32_t place = at[axis] + i - 1;
+      inside[axis][i] = place >= 0 && place < layout.size[axis];
+      along[axis][i] = place / kBrick * per_brick + place % kBrick * per_voxel;
+    }
+    per_brick *= layout.count[axis];
+    per_voxel *= kBrick;
+  }
+  for (int32_t n = 0; n < count; ++n) {
+    const Vec3i to = neighbour(n) + Vec3i{1, 1, 1};
+    if (inside[0][to.x] && inside[1][to.y] && inside[2][to.z]) {
+      visit(n, along[0][to.x] + along[1][to.y] + along[2][to.z]);
+    }
+  }
+}
+
+}  // namespace
 
 VoxelLists::VoxelLists(const BrickLayout& layout, Duplicates duplicates, int threads)
     : layout_(layout), duplicates_(duplicates), threads_(threads) {
@@ -55,11 +84,8 @@ void VoxelLists::generate_by_stamps(const std::vector<std::vector<uint32_t>>& ch
                      if (offset == kNoVoxel) continue;
                      add(here, offset);
                      if (other != k) continue;
-                     const Vec3i at = voxel_at(layout_, offset);
-                     for (int32_t n = 0; n < kNeighbours; ++n) {
-                       const Vec3i there = at + neighbour(n);
-                       if (contains(layout_, there)) add(here, layout_.offset(there));
-                     }
+                     for_neighbours(layout_, offset, kNeighbours,
+                                    [&](int32_t, int64_t there) { add(here, there); });
                    }
                    const std::lock_guard guard(lock);
                    list.insert(list.end(), here.begin(), here.end());
@@ -76,12 +102,9 @@ void VoxelLists::dilate(const std::vector<uint32_t>& from, std::vector<uint32_t>
       const auto h = static_cast<size_t>(i);
       if (from[h] == kNoVoxel) continue;
       buffers_[0][h] = from[h];
-      const Vec3i at = voxel_at(layout_, from[h]);
-      for (int32_t n = 0; n < 6; ++n) {
-        const Vec3i there = at + neighbour(n);
-        if (!contains(layout_, there)) continue;
-        buffers_[static_cast<size_t>(n) + 1][h] = static_cast<uint32_t>(layout_.offset(there));
-      }
+      for_neighbours(layout_, from[h], 6, [&](int32_t n, int64_t there) {
+        buffers_[static_cast<size_t>(n) + 1][h] = static_cast<uint32_t>(there);
+      });
     }
   });
   // No voxel stands twice in one buffer, so that no two threads meet at a tag.
