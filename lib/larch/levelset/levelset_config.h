@@ -48,6 +48,7 @@ struct LevelsetConfig {
   double advection_weight = 0;
   double region_weight = 0;
   int region_every = 100;
+  double region_band_mm = 5;
   int max_iterations = 10000;
   int unchanged_labels = 200;
   int64_t most_changed = -1;
@@ -77,6 +78,8 @@ struct LevelsetConfig {
       Field{"region_weight", region_weight,
             "part of the data speed that compares with the means inside and outside", 0.0, 1.0},
       Field{"region_every", region_every, "iterations between new means", 1, 100000},
+      Field{"region_band_mm", region_band_mm,
+            "the mean outside is of voxels this near to the surface; 0: of all", 0.0, 1e6},
       Field{"max_iterations", max_iterations, "iterations at most", 0, 1000000000},
       Field{"unchanged_labels", unchanged_labels,
             "stop when no voxel changed its side for so many iterations; 0: never", 0, 1000000},

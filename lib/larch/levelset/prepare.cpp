@@ -286,8 +286,8 @@ void prepare_fields(SegmentRun& run, const Context& context) {
       finish_surface(request, field.pinned, {}, most_mm, context.threads, surface.phi_mm);
     }
     if (config.region_weight > 0) {
-      field.means = region_means(request.image, surface.phi_mm, static_cast<float>(most_mm),
-                                 field.pinned, context.threads);
+      field.means = region_means(request.image, surface.phi_mm, config.region_band_mm, field.pinned,
+                                 context.threads);
     }
     const Volume<int16_t> speed = data_speed_of(run, f, context.threads);
     describe_seed(request.image, surface.phi_mm, speed, resolved.labels[f]);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
+#include <numeric>
 
 #include <catch2/catch.hpp>
 
@@ -53,6 +54,517 @@ TEST_CASE("a ball comes to rest where curvature and data balance, in noise too")
   CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
   CHECK(result.by_label[0].progress.iterations < known.iterations);
   CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(known.radius).margin(known.tolerance));
+}
+
+using Catch::Contains;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+bool same_labels(const SegmentResult& a, const SegmentResult& b) {
+  return std::equal(a.labels.begin(), a.labels.end(), b.labels.begin(), b.labels.end());
+}
+bool same_phi(const SegmentResult& a, const SegmentResult& b) {
+  return std::equal(
+      a.by_label.begin(), a.by_label.end(), b.by_label.begin(), b.by_label.end(),
+      [](const LabelResult& x, const LabelResult& y) { return same_bits(x.phi_mm, y.phi_mm); });
+}
+bool warns(const std::vector<std::string>& warnings, const std::string& of) {
+  return std::any_of(warnings.begin(), warnings.end(), [&](const std::string& warning) {
+    return warning.find(of) != std::string::npos;
+  });
+}
+int64_t voxels_of(const SegmentResult& result, int32_t label) {
+  return std::count(result.labels.begin(), result.labels.end(), label);
+}
+
+TEST_CASE("the active set grows beyond that of the seed") {
+  SegmentRequest request = ball_request(0);
+  request.config.curvature_weight = 0.1;
+  const SegmentResult result = segment(request, {});
+  uint32_t most = 0;
+  for (const StepCount& step : result.history[0]) most = std::max(most, step.active);
+  CHECK(most > result.history[0][0].active);
+  CHECK(static_cast<int64_t>(result.history[0].size()) == result.by_label[0].progress.iterations);
+}
+
+TEST_CASE("what has nothing to be moved by stands still") {
+  SegmentRequest request = ball_request(0);
+  request.config.curvature_weight = 0;
+  SECTION("no speed: after a step that changes nothing") {
+    request.speed = Volume<float>(request.image.grid());
+    const SegmentResult result = segment(request, {});
+    CHECK(result.by_label[0].progress.iterations == 1);
+    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(6).margin(0.02));
+  }
+  SECTION("all inside: after none") {
+    request.speed = Volume<float>(request.image.grid(), 1);
+    request.initial_labels = LabelVolume(request.image.grid(), 1);
+    const SegmentResult result = segment(request, {});
+    CHECK(result.by_label[0].progress.iterations == 0);
+    CHECK(result.by_label[0].voxels == request.image.voxels());
+  }
+}
+
+TEST_CASE("a request without a place to start from, or that contradicts itself, is refused") {
+  SegmentRequest request = ball_request(0);
+  const Grid other = levelset_grid({56, 56, 55});
+  SECTION("no seed") {
+    request.spheres.clear();
+    CHECK_THROWS_AS(segment(request, {}), UsageError);
+  }
+  SECTION("a seed outside") {
+    request.spheres.push_back({.centre = {80, 3, 3}, .radius = 3});
+    CHECK_THROWS_WITH(segment(request, {}), Contains("seed 2") && Contains("outside"));
+    CHECK_THROWS_AS(segment(request, {}), UsageError);
+  }
+  SECTION("an empty labelmap") {
+    request.initial_labels = LabelVolume(request.image.grid());
+    CHECK_THROWS_AS(segment(request, {}), InputError);
+  }
+  SECTION("grids that differ") {
+    request.mask = Volume<uint8_t>(other, 1);
+    CHECK_THROWS_WITH(segment(request, {}), Contains("the mask") && Contains("56x56x55"));
+    CHECK_THROWS_AS(segment(request, {}), InputError);
+    request.mask = {};
+    request.speed = Volume<float>(other);
+    CHECK_THROWS_AS(segment(request, {}), InputError);
+    request.speed = {};
+    request.frozen = LabelVolume(other);
+    CHECK_THROWS_AS(segment(request, {}), InputError);
+    request.frozen = {};
+    request.initial_phi = {{1, Volume<float>(other)}};
+    CHECK_THROWS_AS(segment(request, {}), InputError);
+    request.initial_phi.clear();
+    request.initial_labels = LabelVolume(other, 1);
+    CHECK_THROWS_AS(segment(request, {}), InputError);
+  }
+  SECTION("lower above upper") {
+    request.config.lower = 151;
+    CHECK_THROWS_AS(segment(request, {}), UsageError);
+    request.config.lower = 150;
+    CHECK_THROWS_AS(segment(request, {}), UsageError);
+    request.config.lower = 50;
+    request.windows = {{1, 20, 10}};
+    CHECK_THROWS_WITH(segment(request, {}), Contains("label 1"));
+  }
+  SECTION("one end on the wrong side of the seeds") {
+    request.config.upper.reset();
+    request.config.lower = 130;
+    CHECK_THROWS_WITH(segment(request, {}), Contains("mean intensity of the seeds, 100"));
+  }
+  SECTION("nothing left by the mask") {
+    request.mask = Volume<uint8_t>(request.image.grid());
+    CHECK_THROWS_AS(segment(request, {}), InputError);
+  }
+  SECTION("a time step that is too large") {
+    request.config.time_step = 5;
+    CHECK_THROWS_AS(segment(request, {}), UsageError);
+  }
+}
+
+TEST_CASE("one end of the window is given, the other mirrored at the seeds") {
+  SegmentRequest request = ball_request(0);
+  request.config.upper.reset();
+  const SegmentResult result = segment(request, {});
+  REQUIRE(result.resolved.labels[0].window);
+  CHECK(result.resolved.labels[0].window->lower == 50);
+  CHECK(result.resolved.labels[0].window->upper == Approx(150));
+  CHECK(result.resolved.labels[0].seed_mean == Approx(100));
+  CHECK(result.resolved.labels[0].seed_fraction == 1);
+  CHECK(result.warnings.empty());
+}
+
+TEST_CASE("a seed in other intensities is said, and its end is empty") {
+  SegmentRequest request = ball_request(0);
+  request.spheres = {{.centre = {4, 4, 4}, .radius = 3}};
+  const SegmentResult result = segment(request, {});
+  CHECK(result.by_label[0].voxels == 0);
+  CHECK(result.resolved.labels[0].seed_fraction == 0);
+  CHECK(warns(result.warnings, "put the seeds into the structure"));
+  CHECK(warns(result.warnings, "nothing is inside at the end"));
+}
+
+TEST_CASE("a ball that curvature makes vanish is said") {
+  SegmentRequest request = ball_request(0);
+  request.config.curvature_weight = 0.6;
+  request.spheres[0].radius = 2;
+  CHECK(warns(segment(request, {}).warnings, "vanishes"));
+  request.config.curvature_weight = 0.1;
+  request.spheres[0].radius = 1.5;
+  CHECK(warns(segment(request, {}).warnings, "below two"));
+}
+
+TEST_CASE("voxels that are not a number are counted and stay outside") {
+  SegmentRequest request = ball_request(0);
+  for (int32_t x = 24; x < 30; ++x) request.image({x, 40, 27}) = kNan;
+  request.image({0, 0, 0}) = std::numeric_limits<float>::infinity();
+  const SegmentResult result = segment(request, {});
+  CHECK(result.resolved.voxels_not_a_number == 7);
+  CHECK(warns(result.warnings, "7 voxels"));
+  CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+  for (const float value : result.by_label[0].phi_mm) REQUIRE(std::isfinite(value));
+  CHECK(result.labels({26, 40, 27}) == 0);
+}
+
+TEST_CASE("in a constant image a ball grows to the border or vanishes, and comes to rest") {
+  SegmentRequest request = ball_request(0);
+  request.image = Volume<float>(levelset_grid({30, 20, 25}), 7);
+  request.spheres = {{.centre = {12, 10, 10}, .radius = 4}};
+  SECTION("automatic window") {
+    request.config.lower.reset();
+    request.config.upper.reset();
+    const SegmentResult result = segment(request, {});
+    CHECK(result.by_label[0].voxels == request.image.voxels());
+    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(result.by_label[0].touches_border);
+    CHECK(warns(result.warnings, "one intensity"));
+    CHECK(warns(result.warnings, "touches the border"));
+  }
+  SECTION("a window elsewhere") {
+    const SegmentResult result = segment(request, {});
+    CHECK(result.by_label[0].voxels == 0);
+    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+  }
+}
+
+TEST_CASE("an image of one slice is segmented in its plane") {
+  const Grid grid = levelset_grid({48, 44, 1}, {1, 1, 7});
+  SegmentRequest request;
+  request.image = volume_of<float>(grid, [](const Vec3d& at) {
+    return 100 * std::clamp((15 - norm(at - Vec3d{22, 20, 0})) / 2, 0.0, 1.0);
+  });
+  request.spheres = {{.centre = {22, 20, 0}, .radius = 5}};
+  request.config.lower = 50;
+  request.config.upper = 150;
+  request.config.curvature_weight = 0.1;
+  const SegmentResult result = segment(request, {});
+  CHECK(result.resolved.unit_mm == 1);
+  CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+  CHECK_FALSE(result.by_label[0].touches_border);
+  // (1 - a) (14 - r) = a / r: the curvature of a circle is 1 / r.
+  CHECK(std::sqrt(partial_volume(result.by_label[0].phi_mm) / M_PI) == Approx(13.992).margin(0.1));
+  CHECK(result.by_label[0].volume_ml ==
+        Approx(static_cast<double>(result.by_label[0].voxels) * 7 / 1000));
+}
+
+TEST_CASE("images of few voxels are segmented") {
+  const auto size = GENERATE(Vec3i{7, 1, 1}, Vec3i{1, 1, 7}, Vec3i{7, 7, 7}, Vec3i{1, 1, 1});
+  SegmentRequest request;
+  request.image = Volume<float>(levelset_grid(size), 100);
+  if (request.image.voxels() > 1) request.image[0] = 0;
+  request.spheres = {{.centre = {(size.x - 1) / 2.0, (size.y - 1) / 2.0, (size.z - 1) / 2.0},
+                      .radius = 2,
+                      .is_index = true}};
+  request.config.lower = 50;
+  request.config.upper = 150;
+  request.config.curvature_weight = 0;
+  const SegmentResult result = segment(request, {});
+  CAPTURE(size.x, size.y, size.z);
+  CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+  CHECK(result.by_label[0].voxels >= request.image.voxels() - 1);
+}
+
+TEST_CASE("mask, frozen labels and distance hold the surface back") {
+  SegmentRequest request = ball_request(0);
+  const Grid grid = request.image.grid();
+  SECTION("a mask") {
+    request.mask = volume_of<uint8_t>(grid, [](const Vec3d& at) { return at.x < 30 ? 1 : 0; });
+  }
+  SECTION("frozen labels") {
+    request.frozen = volume_of<int32_t>(grid, [](const Vec3d& at) { return at.x < 30 ? 0 : 9; });
+  }
+  const SegmentResult result = segment(request, {});
+  if (request.mask.empty() && request.frozen.empty()) return;
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    if (grid.voxel(i).x >= 30) REQUIRE(result.labels[i] == 0);
+  }
+  CHECK(result.labels({29, 27, 27}) == 1);
+  CHECK(result.labels({10, 27, 27}) == 1);
+  CHECK(result.resolved.pinned_voxels == int64_t{26} * 56 * 56);
+}
+
+TEST_CASE("the structure stays within a distance of where it began, and below a volume") {
+  SegmentRequest request = ball_request(0);
+  SECTION("distance from a ball") {
+    request.config.max_distance_mm = 4;  // a radius of 10
+    const SegmentResult result = segment(request, {});
+    for (int64_t i = 0; i < result.labels.voxels(); ++i) {
+      const Vec3d at = result.labels.grid().voxel(i).cast<double>();
+      if (norm(at - Vec3d{27.5, 27.5, 27.5}) > 10) REQUIRE(result.labels[i] == 0);
+    }
+    CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(10).margin(0.5));
+  }
+  SECTION("distance from labels") {
+    request.spheres.clear();
+    request.initial_labels = LabelVolume(request.image.grid());
+    request.initial_labels({27, 27, 27}) = request.initial_labels({28, 27, 27}) = 1;
+    request.initial_labels({27, 28, 27}) = request.initial_labels({28, 28, 27}) = 1;
+    request.initial_labels({27, 27, 28}) = request.initial_labels({28, 27, 28}) = 1;
+    request.initial_labels({27, 28, 28}) = request.initial_labels({28, 28, 28}) = 1;
+    request.config.max_distance_mm = 5;
+    request.config.curvature_weight = 0.01;
+    const SegmentResult result = segment(request, {});
+    CHECK(result.labels({33, 27, 27}) == 1);
+    CHECK(result.labels({34, 27, 27}) == 0);
+  }
+  SECTION("volume") {
+    request.config.max_volume_ml = 8;
+    const SegmentResult result = segment(request, {});
+    CHECK(result.resolved.most_voxels == 8000);
+    CHECK(result.by_label[0].progress.stop == Stop::kVolume);
+    CHECK(result.by_label[0].voxels > 8000);
+    CHECK(result.by_label[0].voxels < 11000);
+  }
+}
+
+/// Two halves of a ball, 100 and 60, in 0.
+SegmentRequest halves_request() {
+  SegmentRequest request = ball_request(0);
+  const Grid grid = request.image.grid();
+  const Vec3d middle = middle_mm(grid);
+  request.image = volume_of<float>(grid, [&](const Vec3d& at) {
+    return norm(at - middle) > 20 ? 0 : at.x < 27.5 ? 100 : 60;
+  });
+  request.spheres = {{.centre = {18, 27.5, 27.5}, .radius = 4, .label = 4},
+                     {.centre = {37, 27.5, 27.5}, .radius = 4, .label = 2}};
+  request.config.lower.reset();
+  request.config.upper.reset();
+  return request;
+}
+
+TEST_CASE("several labels grow into their own structures and never overlap") {
+  SegmentRequest request = halves_request();
+  SECTION("each by its own window") {
+    const SegmentResult result = segment(request, {});
+    REQUIRE(result.by_label.size() == 2);
+    CHECK(result.by_label[0].label == 2);
+    CHECK(result.by_label[1].label == 4);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < result.labels.voxels(); ++i) {
+      const float intensity = request.image[i];
+      wrong += result.labels[i] != (intensity == 100 ? 4 : intensity == 60 ? 2 : 0);
+    }
+    CHECK(wrong < 500);  // the rim, of 33000 voxels
+  }
+  SECTION("by one window for both: they meet") {
+    request.config.lower = 30;
+    request.config.upper = 130;
+    const SegmentResult result = segment(request, {});
+    CHECK(result.labels({14, 27, 27}) == 4);
+    CHECK(result.labels({41, 27, 27}) == 2);
+    CHECK(voxels_of(result, 2) > 12000);
+    CHECK(voxels_of(result, 4) > 12000);
+    CHECK(voxels_of(result, 2) + voxels_of(result, 4) ==
+          result.by_label[0].voxels + result.by_label[1].voxels);
+  }
+  SECTION("by a window that is given for one of them") {
+    request.windows = {{2, 40, 80}};
+    const SegmentResult result = segment(request, {});
+    CHECK_FALSE(result.resolved.labels[0].window->is_automatic);
+    CHECK(result.resolved.labels[1].window->is_automatic);
+  }
+}
+
+TEST_CASE("threads and trackers make no difference, with all terms on") {
+  SegmentRequest request = halves_request();
+  for (int64_t i = 0; i < request.image.voxels(); ++i) {
+    request.image[i] += static_cast<float>(10 * hash_unit(4, 0, static_cast<uint64_t>(i)));
+  }
+  request.config.edge_stop = true;
+  request.config.advection_weight = 0.3;
+  request.config.region_weight = 0.3;
+  request.config.region_every = 17;
+  request.config.max_distance_mm = 15;
+  request.config.max_iterations = 150;
+  const SegmentResult one = segment(request, {});
+  REQUIRE(one.by_label[0].voxels > 5000);
+  Context two;
+  two.threads = 2;
+  request.config.tracker = GENERATE(Tracker::kDense, Tracker::kVoxel, Tracker::kBrick);
+  const SegmentResult other = segment(request, two);
+  CHECK(same_phi(one, other));
+  CHECK(same_labels(one, other));
+  CHECK(one.by_label[0].progress.iterations == other.by_label[0].progress.iterations);
+}
+
+TEST_CASE("a run goes on from a snapshot to the same bytes, and by calls of any length") {
+  SegmentRequest request = ball_request(20);
+  request.config.region_weight = 0.4;
+  request.config.region_every = 13;
+  const SegmentResult whole = segment(request, {});
+  REQUIRE(whole.by_label[0].progress.iterations > 60);
+  SegmentRun run = start_segmentation(request, {});
+  for (const int64_t steps : {1, 12, 7, 21}) advance(run, steps, {});
+  REQUIRE(run.progress[0].iterations == 41);
+  SegmentRun resumed = start_segmentation(request, {});
+  restore(resumed, snapshot_of(run), {});
+  while (!is_done(run)) advance(run, 10, {});
+  while (!is_done(resumed)) advance(resumed, 29, {});
+  const SegmentResult in_pieces = finish_segmentation(std::move(run), {});
+  const SegmentResult after = finish_segmentation(std::move(resumed), {});
+  CHECK(same_phi(whole, in_pieces));
+  CHECK(same_phi(whole, after));
+  CHECK(whole.by_label[0].progress.iterations == after.by_label[0].progress.iterations);
+  CHECK(whole.history[0].size() == after.history[0].size());
+
+  SegmentRequest other = ball_request(0);
+  other.spheres.push_back({.centre = {10, 10, 10}, .radius = 3, .label = 2});
+  SegmentRun others = start_segmentation(other, {});
+  CHECK_THROWS_AS(restore(others, snapshot_of(start_segmentation(request, {})), {}), InputError);
+}
+
+TEST_CASE("a run is interrupted and goes on to the same bytes") {
+  const SegmentRequest request = ball_request(20);
+  const SegmentResult whole = segment(request, {});
+  std::atomic<int> stop{143};
+  Context context;
+  context.stop = &stop;
+  SegmentRun run = start_segmentation(request, context);
+  advance(run, 1000, context);
+  CHECK_FALSE(is_done(run));
+  stop = 0;
+  while (!is_done(run)) advance(run, 1000, context);
+  CHECK(same_phi(whole, finish_segmentation(std::move(run), context)));
+}
+
+TEST_CASE("runs that are moved together have the bits that each has alone") {
+  SegmentRequest first = ball_request(20), second = halves_request();
+  second.config = first.config;
+  second.config.lower.reset();
+  second.config.upper.reset();
+  SegmentRequest third = ball_request(0);
+  third.config.max_volume_ml = 5;
+  first.config.max_iterations = second.config.max_iterations = third.config.max_iterations = 100;
+  std::vector<SegmentRun> runs;
+  for (const SegmentRequest* request : {&first, &second, &third}) {
+    runs.push_back(start_segmentation(*request, {}));
+  }
+  SegmentRun* const all[] = {&runs[0], &runs[1], &runs[2]};
+  advance(all, 30, {});
+  advance(all, 1000, {});
+  size_t k = 0;
+  for (const SegmentRequest* request : {&first, &second, &third}) {
+    CAPTURE(k);
+    CHECK(is_done(runs[k]));
+    CHECK(same_phi(segment(*request, {}), finish_segmentation(std::move(runs[k++]), {})));
+  }
+}
+
+TEST_CASE("a series is segmented frame by frame from the surface of the last one") {
+  const Grid grid = levelset_grid({40, 40, 40});
+  const auto frame = [&](int t) {
+    return volume_of<float>(grid, [&](const Vec3d& at) {
+      return norm(at - Vec3d{14.0 + 2 * t, 20, 20}) < 9 + 0.5 * t ? 100 : 10;
+    });
+  };
+  SegmentRequest request;
+  request.image = frame(0);
+  request.spheres = {{.centre = {14, 20, 20}, .radius = 4, .label = 3}};
+  SegmentResult result = segment(request, {});
+  const Window window = *result.resolved.labels[0].window;
+  for (int t = 1; t < 4; ++t) {
+    request = next_frame(std::move(request), result, frame(t));
+    result = segment(request, {});
+    CAPTURE(t);
+    REQUIRE(result.by_label[0].label == 3);
+    CHECK(result.resolved.labels[0].window->lower == window.lower);
+    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(9 + 0.5 * t).margin(0.3));
+  }
+}
+
+TEST_CASE(
+    "a surface from a file of phi, from labels or from arrival times ends where a ball does") {
+  SegmentRequest request = ball_request(0);
+  const SegmentResult ball = segment(request, {});
+  const Grid grid = request.image.grid();
+  SECTION("phi") {
+    request.spheres.clear();
+    request.initial_phi = {{1, sphere(grid, {27.5, 27.5, 27.5}, 12)}};
+    request.initial_level_mm = 3;
+  }
+  SECTION("labels, from outside") {
+    request.spheres.clear();
+    request.initial_labels = volume_of<int32_t>(grid, [](const Vec3d& at) {
+      return norm(at - Vec3d{27.5, 27.5, 27.5}) < 24 ? 1 : 0;
+    });
+  }
+  SECTION("arrival times") {
+    request.arrival_mm = 10;
+    request.config.max_iterations = 0;
+    CHECK(ball_radius(segment(request, {}).by_label[0].phi_mm) == Approx(16).margin(0.6));
+    request.config.max_iterations = 10000;
+  }
+  const SegmentResult result = segment(request, {});
+  CHECK(ball_radius(result.by_label[0].phi_mm) ==
+        Approx(ball_radius(ball.by_label[0].phi_mm)).margin(0.03));
+}
+
+TEST_CASE("files have mm: an anisotropic image of another unit") {
+  const Grid grid = levelset_grid({60, 60, 24}, {0.5, 0.5, 1.25});
+  SegmentRequest request;
+  const Vec3d middle = middle_mm(grid);
+  request.image = volume_of<float>(grid, [&](const Vec3d& at) {
+    return 100 * std::clamp((11 - norm(at - middle)) / 2, 0.0, 1.0);
+  });
+  request.spheres = {{.centre = middle, .radius = 4}};
+  request.config.lower = 50;
+  request.config.upper = 150;
+  const SegmentResult result = segment(request, {});
+  const LabelResult& label = result.by_label[0];
+  CHECK(result.resolved.unit_mm == 0.5);
+  CHECK(*std::max_element(label.phi_mm.begin(), label.phi_mm.end()) == 1.5F);
+  CHECK(label.volume_ml == Approx(4.0 / 3 * M_PI * 1000 / 1000).margin(0.12));
+  CHECK(label.median_gradient > 0.3);
+  CHECK(label.median_gradient < 6);
+}
+
+TEST_CASE("edges attract a surface that a window leaves beside them") {
+  // A blurred step: its edge is at r = 14, the window ends at 13.
+  SegmentRequest request = ball_request(0);
+  const Vec3d middle = middle_mm(request.image.grid());
+  request.image = volume_of<float>(request.image.grid(), [&](const Vec3d& at) {
+    return 50 - 50 * std::tanh((norm(at - middle) - 14) / 2);
+  });
+  request.config.lower = 50 - 50 * std::tanh(-0.5);
+  request.config.upper = 200 - *request.config.lower;
+  request.config.edge_scale_mm = 0;
+  request.config.edge_contrast = 12;
+  const SegmentResult window = segment(request, {});
+  request.config.advection_weight = 3;
+  const SegmentResult edges = segment(request, {});
+  CHECK(ball_radius(window.by_label[0].phi_mm) == Approx(13).margin(0.1));
+  CHECK(ball_radius(edges.by_label[0].phi_mm) > 13.25);
+  CHECK(ball_radius(edges.by_label[0].phi_mm) < 14.1);
+  CHECK(edges.resolved.edge_contrast == 12);
+  CHECK(edges.resolved.bounds.advection > 0);
+}
+
+TEST_CASE("means of regions replace a window that is off") {
+  SegmentRequest request = ball_request(20);
+  request.config.lower = 20;  // far too wide
+  request.config.upper = 180;
+  request.config.region_weight = 1;
+  request.config.region_band_mm = 0;
+  request.config.region_every = 20;
+  const SegmentResult result = segment(request, {});
+  CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(20).margin(0.25));
+}
+
+TEST_CASE("a speed image replaces the window, divided by its largest value above 1") {
+  SegmentRequest request = ball_request(0);
+  request.speed = volume_of<float>(request.image.grid(), [](const Vec3d& at) {
+    return 40 - 2 * norm(at - Vec3d{27.5, 27.5, 27.5});
+  });
+  const SegmentResult result = segment(request, {});
+  CHECK_FALSE(result.resolved.labels[0].window);
+  CHECK(result.resolved.speed_scale > 40);
+  CHECK(warns(result.warnings, "speed image"));
+  CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(20).margin(0.5));
+  for (float& value : request.speed) value /= 128;
+  const SegmentResult small = segment(request, {});
+  CHECK(small.resolved.speed_scale == 1);
+  CHECK(small.resolved.bounds.data < 1);
 }
 
 }  // namespace

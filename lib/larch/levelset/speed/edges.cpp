@@ -14,7 +14,21 @@
 namespace larch::levelset {
 namespace {
 
-/// Calls f(voxel, linear index) for every voxel, slices over threads.
+/// Where the voxels beside one lie: the border counts for what is beyond.
+struct Beside {
+  explicit Beside(const Grid& g)
+      : size(g.size), strides{1, g.size.x, int64_t{g.size.x} * g.size.y} {}
+
+  int64_t operator()(const Vec3i& at, int64_t i, int axis, int32_t steps) const {
+    const int32_t there = std::clamp(at[axis] + steps, 0, size[axis] - 1);
+    return i + (there - at[axis]) * strides[axis];
+  }
+
+  const Vec3i size;
+  const int64_t strides[3];
+};
+
+/// Calls f(voxel, linear index) for every voxel, rows over threads.
 template <class F>
 void for_voxels(const Grid& grid, int threads, const F& f) {
   const int64_t rows = int64_t{grid.size.y} * grid.size.z;
@@ -24,12 +38,6 @@ void for_voxels(const Grid& grid, int threads, const F& f) {
       for (; at.x < grid.size.x; ++at.x) f(at, row * grid.size.x + at.x);
     }
   });
-}
-
-/// From `at` by `steps` along an axis, at most to the border.
-Vec3i beside(const Grid& grid, Vec3i at, int axis, int32_t steps) {
-  at[axis] = std::clamp(at[axis] + steps, 0, grid.size[axis] - 1);
-  return at;
 }
 
 std::vector<double> gaussian_weights(double sigma) {
@@ -45,20 +53,32 @@ std::vector<double> gaussian_weights(double sigma) {
 }
 
 /// Central difference per mm; 0 along an axis of one voxel.
-template <class T>
-double slope(const Volume<T>& values, const Vec3i& at, int axis) {
-  const Grid& grid = values.grid();
-  if (grid.size[axis] == 1) return 0;
+double slope(const Volume<float>& values, const Beside& beside, const Vec3i& at, int64_t i,
+             int axis) {
   const auto value = [&](int32_t steps) {
-    return static_cast<double>(values(beside(grid, at, axis, steps)));
+    return static_cast<double>(values[beside(at, i, axis, steps)]);
   };
-  return (value(1) - value(-1)) / (2 * grid.spacing_mm[axis]);
+  return (value(1) - value(-1)) / (2 * values.grid().spacing_mm[axis]);
 }
 
-double median_of_slopes(const Volume<float>& slopes) {
+/// |grad I|.
+Volume<float> steepness(const Volume<float>& image, int threads) {
+  const Beside beside(image.grid());
+  Volume<float> steep(image.grid());
+  for_voxels(image.grid(), threads, [&](const Vec3i& at, int64_t i) {
+    steep[i] = static_cast<float>(
+        norm(Vec3d{slope(image, beside, at, i, 0), slope(image, beside, at, i, 1),
+                   slope(image, beside, at, i, 2)}));
+  });
+  return steep;
+}
+
+/// The median of those above a hundredth of the largest: the rest is background.
+double typical_steepness(const Volume<float>& steep) {
+  const float least = *std::max_element(steep.begin(), steep.end()) / 100;
   std::vector<float> some;
-  for (const float value : slopes) {
-    if (value > 0) some.push_back(value);
+  for (const float value : steep) {
+    if (value > least) some.push_back(value);
   }
   if (some.empty()) {
     throw InputError(
@@ -74,6 +94,7 @@ double median_of_slopes(const Volume<float>& slopes) {
 
 Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads) {
   const Grid& grid = image.grid();
+  const Beside beside(grid);
   Volume<float> from = image, to(grid);
   for (float& value : from) value = std::isfinite(value) ? value : 0;
   for (int axis = 0; axis < 3; ++axis) {
@@ -83,8 +104,8 @@ Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads)
       double sum = weights[0] * static_cast<double>(from[i]);
       for (size_t k = 1; k < weights.size(); ++k) {
         const auto steps = static_cast<int32_t>(k);
-        sum += weights[k] * (static_cast<double>(from(beside(grid, at, axis, steps))) +
-                             static_cast<double>(from(beside(grid, at, axis, -steps))));
+        sum += weights[k] * (static_cast<double>(from[beside(at, i, axis, steps)]) +
+                             static_cast<double>(from[beside(at, i, axis, -steps)]));
       }
       to[i] = static_cast<float>(sum);
     });
@@ -96,14 +117,9 @@ Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads)
 Edges find_edges(const Volume<float>& image, double sigma_mm, double contrast, double unit_mm,
                  int threads) {
   const Grid& grid = image.grid();
-  const Volume<float> smooth = smoothed(image, sigma_mm, threads);
-  Volume<float> g(grid);  // |grad I| at first
-  for_voxels(grid, threads, [&](const Vec3i& at, int64_t i) {
-    g[i] = static_cast<float>(
-        norm(Vec3d{slope(smooth, at, 0), slope(smooth, at, 1), slope(smooth, at, 2)}));
-  });
+  Volume<float> g = steepness(smoothed(image, sigma_mm, threads), threads);
   Edges edges;
-  edges.contrast = contrast > 0 ? contrast : median_of_slopes(g);
+  edges.contrast = contrast > 0 ? contrast : typical_steepness(g);
   edges.stop = Volume<int16_t>(grid);
   for_voxels(grid, threads, [&](const Vec3i&, int64_t i) {
     const double ratio = static_cast<double>(g[i]) / edges.contrast;
@@ -111,9 +127,10 @@ Edges find_edges(const Volume<float>& image, double sigma_mm, double contrast, d
     edges.stop[i] = stored_speed(static_cast<double>(g[i]));
   });
   for (Volume<int16_t>& component : edges.advection) component = Volume<int16_t>(grid);
+  const Beside beside(grid);
   for_voxels(grid, threads, [&](const Vec3i& at, int64_t i) {
     for (int axis = 0; axis < 3; ++axis) {
-      edges.advection[axis][i] = stored_speed(-slope(g, at, axis) * unit_mm);
+      edges.advection[axis][i] = stored_speed(-slope(g, beside, at, i, axis) * unit_mm);
     }
   });
   for (int64_t i = 0; i < g.voxels(); ++i) {

@@ -22,8 +22,8 @@ struct Edges {
   double largest_advection = 0;  ///< of |A_x| / h_x + ..., spacings in units of unit_mm
 };
 
-/// `contrast` per mm; 0: the median of |grad I| where it is not 0. Throws InputError where that is
-/// asked of an image without gradient.
+/// `contrast` per mm; 0: the median of |grad I| where that is above a hundredth of its largest
+/// value. Throws InputError where that is asked of an image without gradient.
 Edges find_edges(const Volume<float>& image, double sigma_mm, double contrast, double unit_mm,
                  int threads);
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "larch/core/parallel.h"
 
@@ -33,16 +34,66 @@ Quantiser quantiser_of(const Volume<float>& image) {
           (static_cast<double>(most) - static_cast<double>(least)) / kSteps};
 }
 
+/// Sets the voxels up to `reach` rows from one that is set. A plane holds `rows` rows of `count`
+/// voxels with `stride` between them; along x a row is one voxel.
+void widen_plane(uint8_t* first, int64_t stride, int32_t rows, int32_t count, int32_t reach) {
+  constexpr uint8_t kSet = 1, kNear = 2;
+  std::vector<int32_t> since(static_cast<size_t>(count));
+  const auto sweep = [&](int32_t from, int32_t step) {
+    std::fill(since.begin(), since.end(), reach);
+    for (int32_t k = 0, r = from; k < rows; ++k, r += step) {
+      uint8_t* row = first + r * stride;
+      for (int32_t x = 0; x < count; ++x) {
+        int32_t& steps = since[static_cast<size_t>(x)];
+        steps = (row[x] & kSet) != 0 ? 0 : std::min(steps + 1, reach + 1);
+        if (steps <= reach) row[x] |= kNear;
+      }
+    }
+  };
+  sweep(0, 1);
+  sweep(rows - 1, -1);
+  for (int32_t r = 0; r < rows; ++r) {
+    for (int32_t x = 0; x < count; ++x)
+      first[r * stride + x] = first[r * stride + x] != 0 ? kSet : 0;
+  }
+}
+
+/// 1 in a box of +- band_mm around the voxels with phi < 0.
+Volume<uint8_t> near_inside(const Volume<float>& phi, double band_mm, int threads) {
+  const Vec3i size = phi.size();
+  const int64_t slice = int64_t{size.x} * size.y;
+  Volume<uint8_t> near(phi.grid());
+  for (int64_t i = 0; i < phi.voxels(); ++i) near[i] = phi[i] < 0 ? 1 : 0;
+  const auto along = [&](int axis, int64_t planes, const auto& widen) {
+    const double steps = std::floor(band_mm / phi.grid().spacing_mm[axis]);
+    const auto reach = static_cast<int32_t>(std::min<double>(steps, size[axis]));
+    parallel_for(threads, planes, fair_grain(threads, planes, 64), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) widen(p, reach);
+    });
+  };
+  uint8_t* data = near.data();
+  along(0, int64_t{size.y} * size.z,
+        [&](int64_t p, int32_t reach) { widen_plane(data + p * size.x, 1, size.x, 1, reach); });
+  along(1, size.z, [&](int64_t p, int32_t reach) {
+    widen_plane(data + p * slice, size.x, size.y, size.x, reach);
+  });
+  along(2, size.y, [&](int64_t p, int32_t reach) {
+    widen_plane(data + p * size.x, slice, size.z, size.x, reach);
+  });
+  return near;
+}
+
 }  // namespace
 
-RegionMeans region_means(const Volume<float>& image, const Volume<float>& phi, float band,
+RegionMeans region_means(const Volume<float>& image, const Volume<float>& phi, double band_mm,
                          const Volume<uint8_t>& is_pinned, int threads) {
   const Quantiser quantiser = quantiser_of(image);
+  const Volume<uint8_t> near = band_mm > 0 ? near_inside(phi, band_mm, threads) : Volume<uint8_t>();
   std::atomic<int64_t> sums[2]{}, counts[2]{};
   parallel_for(threads, image.voxels(), int64_t{1} << 16, [&](int64_t begin, int64_t end) {
     int64_t sum[2]{}, count[2]{};
     for (int64_t i = begin; i < end; ++i) {
-      if (!(phi[i] < band) || !std::isfinite(image[i])) continue;
+      if (!std::isfinite(image[i]) || (!near.empty() && near[i] == 0)) continue;
       if (!is_pinned.empty() && is_pinned[i] != 0) continue;
       const int side = phi[i] < 0 ? 0 : 1;
       sum[side] += quantiser.step_of(image[i]);

@@ -11,12 +11,12 @@ struct RegionMeans {
   double inside = 0, outside = 0;
 };
 
-/// Means inside and outside of phi < 0. Outside, only voxels within `band` of the surface count
-/// (phi < band): further away an image holds much that tells nothing of the structure. Sums are of
-/// integers, so that they do not depend on the number of threads. Voxels that are not a finite
-/// number and those with `is_pinned` (may be empty) do not count. Where one side has no voxel, both
-/// means are the same.
-RegionMeans region_means(const Volume<float>& image, const Volume<float>& phi, float band,
+/// Means inside and outside of phi < 0. Outside, only voxels count that lie in a box of +-
+/// `band_mm` around a voxel inside: further away an image holds much that tells nothing of the
+/// structure. 0: all of them. Sums are of integers, so that they do not depend on the number of
+/// threads. Voxels that are not a finite number and those with `is_pinned` (may be empty) do not
+/// count. Where one side has no voxel, both means are the same.
+RegionMeans region_means(const Volume<float>& image, const Volume<float>& phi, double band_mm,
                          const Volume<uint8_t>& is_pinned, int threads);
 
 /// The region speed of Chan, Vese, IEEE Trans. Image Processing 10, 2001, in units of the squared
