@@ -11,9 +11,12 @@ namespace larch::levelset {
 namespace {
 
 using Evolve = void(EvolveJob& job, int64_t steps, const Context& context);
-constexpr Dispatch<Evolve> kDense{"level sets, every voxel", cpu::evolve_dense, nullptr};
-constexpr Dispatch<Evolve> kVoxels{"level sets by voxels", cpu::evolve_voxels, nullptr};
-constexpr Dispatch<Evolve> kBricks{"level sets by bricks", cpu::evolve_bricks, nullptr};
+constexpr Dispatch<Evolve> kDense{"levelset::evolve_dense", cpu::evolve_dense,
+                                  LARCH_CUDA_FN(cuda::evolve_dense)};
+constexpr Dispatch<Evolve> kVoxels{"levelset::evolve_voxels", cpu::evolve_voxels,
+                                   LARCH_CUDA_FN(cuda::evolve_voxels)};
+constexpr Dispatch<Evolve> kBricks{"levelset::evolve_bricks", cpu::evolve_bricks,
+                                   LARCH_CUDA_FN(cuda::evolve_bricks)};
 
 }  // namespace
 

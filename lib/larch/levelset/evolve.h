@@ -36,6 +36,7 @@ struct EvolveJob {
   std::vector<FieldProgress> progress{};  ///< where to go on, and how far it came
   std::vector<ActiveSet> active{};
   std::vector<std::vector<StepCount>> history{};  ///< by step as well; appended to
+  int32_t most_blocks = 0;  ///< of threads, in a launch on the device; 0: all that run at once
 };
 
 /// Moves every field that has not stopped by `steps` steps, or until it stops; those that were

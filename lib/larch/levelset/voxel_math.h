@@ -75,19 +75,23 @@ struct VoxelSpeeds {
   const int16_t* advection[3] = {};    ///< null: 0 everywhere
 };
 
-/// phi of the voxel at `offset` after a step. `least`: of the group's other fields there, before
-/// the step; null: it is alone.
-LARCH_HD float voxel_after(const Stencil<float>& p, const VoxelSpeeds& speeds, int64_t offset,
-                           const float* least, const Step& s) {
-  if (speeds.speed[offset] == kFrozen) return p.centre;
+/// phi of the voxel at `offset` after a step, its speed D being read. `least`: of the group's other
+/// fields there, before the step; null: it is alone.
+LARCH_HD float voxel_after(const Stencil<float>& p, int16_t speed, const VoxelSpeeds& speeds,
+                           int64_t offset, const float* least, const Step& s) {
+  if (speed == kFrozen) return p.centre;
   const float stop = speeds.edge_stop != nullptr ? speed_of(speeds.edge_stop[offset]) : 1.0F;
-  float after = stepped(p, speed_of(speeds.speed[offset]), stop, s);
+  float after = stepped(p, speed_of(speed), stop, s);
   if (speeds.advection[0] != nullptr) {
     after =
         advected(after, p, speed_of(speeds.advection[0][offset]),
                  speed_of(speeds.advection[1][offset]), speed_of(speeds.advection[2][offset]), s);
   }
   return least == nullptr ? settle(p.centre, after, s) : settle_apart(p.centre, after, *least, s);
+}
+LARCH_HD float voxel_after(const Stencil<float>& p, const VoxelSpeeds& speeds, int64_t offset,
+                           const float* least, const Step& s) {
+  return voxel_after(p, speeds.speed[offset], speeds, offset, least, s);
 }
 
 }  // namespace larch::levelset

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "cuda/levelset/field_view.cuh"
+#include "larch/core/buffer.h"
+
+// What the trackers share on the host: fields of a job that are moved together, on the device.
+namespace larch::levelset::cuda {
+
+/// What is listed: also the kind of stamps and lists.
+enum class Listed { kNothing, kBricks, kVoxels };
+
+/// Steps of one launch, or between two looks at the host.
+constexpr int64_t kMostSteps = 2000;
+
+/// Fields `first` to `last` - 1 of a job, on its device. Holds what their kernels share.
+class DeviceJob {
+ public:
+  /// Uploads, with stamps (and lists of voxels) for `listed`. Throws MemoryError that gives the
+  /// bytes needed.
+  DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, const Context& context);
+
+  int32_t fields() const { return static_cast<int32_t>(last_ - first_); }
+  size_t first() const { return first_; }
+  const FieldView& view(int32_t field) const { return host_views_[static_cast<size_t>(field)]; }
+  FieldProgress& progress(int32_t field) {
+    return job_.progress[first_ + static_cast<size_t>(field)];
+  }
+  ActiveSet& active(int32_t field) { return job_.active[first_ + static_cast<size_t>(field)]; }
+  const FieldView* views() const { return views_.data(); }
+  FieldProgress* progress() { return progress_.data(); }
+  StepCount* counts() { return counts_.data(); }
+  const StopRules& rules() const { return job_.stops; }
+  const LevelsetConfig& config() const { return *job_.config; }
+  const Context& context() const { return context_; }
+  int32_t most_blocks() const { return job_.most_blocks; }
+  bool is_plain() const { return is_plain_; }
+  bool is_running() const;
+  /// Is there another step? Interrupts the fields that run where the context asks to stop.
+  bool goes_on();
+  /// After all steps: fields that have stopped for good have no active set.
+  void end();
+
+  /// Ends fields that stop without a step. `listed`: by field, of what is active.
+  void stop_before_steps(const std::vector<uint32_t>& listed);
+  /// Before a launch of `steps`: the progress on the device, and counts of 0.
+  void begin(int64_t steps);
+  /// After it: progress and history of what was done.
+  void finish();
+
+ private:
+  void make_views(Listed listed);
+  void make_groups();
+
+  EvolveJob& job_;
+  size_t first_, last_;
+  const Context& context_;
+  bool is_plain_ = true;
+  std::vector<FieldView> host_views_{};
+  std::vector<Buffer<uint32_t>> stamps_{}, lists_{};
+  Buffer<FieldView> views_{};
+  Buffer<FieldProgress> progress_{};
+  Buffer<StepCount> counts_{};  ///< by step of a launch and field
+};
+
+/// Calls `run` with parts of a job that fit one launch: whole groups, of up to `most` fields unless
+/// a group has more.
+void for_parts(const EvolveJob& job, size_t most,
+               const std::function<void(size_t first, size_t last)>& run);
+
+/// Blocks of threads of a cooperative launch: all that run at once, or fewer where asked for.
+/// Throws DeviceError where not one does, or the card has no such launches.
+uint32_t cooperative_blocks(const void* kernel, int threads, size_t shared_bytes,
+                            int32_t most_blocks, const Device& device);
+
+/// Where first_set puts active bricks. Those of voxels are in the views.
+struct FirstLists {
+  struct BrickEntry* bricks = nullptr;  ///< Listed::kBricks: of all fields
+  uint32_t* length = nullptr;           ///< of `bricks`
+};
+
+/// Finds what the first step has to compute for the fields whose active set is not known, and
+/// counts the voxels inside. Returns how much is active by field; all stamps of it are 1. Fields
+/// with known sets get the number of their items.
+std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, const FirstLists& lists);
+
+}  // namespace larch::levelset::cuda

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "larch/levelset/evolve.h"
+#include "larch/levelset/voxel_math.h"
+
+// What kernels know of the fields of a job.
+namespace larch::levelset::cuda {
+
+constexpr uint32_t kAllLanes = 0xffffffffU;
+
+/// One field of a job, as kernels see it.
+struct FieldView {
+  float* phi[2] = {nullptr, nullptr};
+  VoxelSpeeds speeds{};
+  BrickLayout layout{};
+  Step step{};
+  int32_t group_first = 0, group_count = 1;  ///< fields of the job that share its group
+  uint32_t* stamps = nullptr;  ///< by brick or voxel: the step after the last that listed it
+  uint32_t* lists[2] = {nullptr, nullptr};  ///< of voxels
+};
+
+/// The buffer that a field's step reads, if it has made so many.
+__device__ inline int32_t side_of(int64_t iterations) {
+  return static_cast<int32_t>(iterations & 1);
+}
+
+/// The stencil of a voxel in shared memory, where rows and planes are so far apart.
+__device__ inline Stencil<float> stencil_at(const float* at, int32_t row, int32_t plane) {
+  return {at[0],
+          at[-1],
+          at[1],
+          at[-row],
+          at[row],
+          at[-plane],
+          at[plane],
+          at[-row - 1],
+          at[-row + 1],
+          at[row - 1],
+          at[row + 1],
+          at[-plane - 1],
+          at[-plane + 1],
+          at[plane - 1],
+          at[plane + 1],
+          at[-plane - row],
+          at[-plane + row],
+          at[plane - row],
+          at[plane + row]};
+}
+
+/// phi after a step at the voxel that lies `at`. `views`: those of all fields; kPlain: no field has
+/// edges or is in a group. `side`: the buffer that is read.
+template <bool kPlain>
+__device__ float next_value(const FieldView* views, int32_t field, int32_t side, int64_t at,
+                            const Stencil<float>& p, int16_t stored_speed) {
+  const FieldView& view = views[field];
+  if (kPlain) return voxel_after(p, stored_speed, {}, at, nullptr, view.step);
+  if (view.group_count == 1) {
+    return voxel_after(p, stored_speed, view.speeds, at, nullptr, view.step);
+  }
+  float least = view.step.clamp;
+  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+    if (k != field) least = smaller(__ldcg(views[k].phi[side] + at), least);
+  }
+  return voxel_after(p, stored_speed, view.speeds, at, &least, view.step);
+}
+
+/// Adds what one voxel or warp did to the counts of a step.
+__device__ inline void add_to(StepCount* total, const StepCount& part) {
+  if (part.active > 0) atomicAdd(&total->active, part.active);
+  if (part.changed == 0) return;
+  atomicAdd(&total->changed, part.changed);
+  if (part.flipped > 0) atomicAdd(&total->flipped, part.flipped);
+  if (part.grown != 0) atomicAdd(&total->grown, part.grown);
+  atomicAdd(reinterpret_cast<unsigned long long*>(&total->squares),
+            static_cast<unsigned long long>(part.squares));
+}
+
+/// The sum over a warp of values below 2^40, in every lane.
+__device__ inline uint64_t warp_sum(uint64_t value) {
+  constexpr uint32_t kLow = 20;
+  const uint32_t low = static_cast<uint32_t>(value) & ((1U << kLow) - 1);
+  const auto high = static_cast<uint32_t>(value >> kLow);
+  return (static_cast<uint64_t>(__reduce_add_sync(kAllLanes, high)) << kLow) +
+         __reduce_add_sync(kAllLanes, low);
+}
+
+/// What a warp did to a voxel per lane; every lane gets it. `active` is left to the caller.
+__device__ inline StepCount count_of(float before, float after, uint32_t changed) {
+  StepCount count;
+  if (changed == 0) return count;
+  const bool was = before < 0, is = after < 0;
+  const uint32_t flipped = __ballot_sync(kAllLanes, was != is);
+  const uint32_t entered = __ballot_sync(kAllLanes, is && !was);
+  count.changed = static_cast<uint32_t>(__popc(changed));
+  count.flipped = static_cast<uint32_t>(__popc(flipped));
+  count.grown = 2 * __popc(entered) - __popc(flipped);
+  count.squares = warp_sum(squared_change(before, after));
+  return count;
+}
+
+__device__ inline void add(StepCount& total, const StepCount& part) {
+  total.active += part.active;
+  total.changed += part.changed;
+  total.flipped += part.flipped;
+  total.grown += part.grown;
+  total.squares += part.squares;
+}
+
+__device__ inline StepCount read_count(const StepCount* from) {
+  StepCount count;
+  count.active = __ldcg(&from->active);
+  count.changed = __ldcg(&from->changed);
+  count.flipped = __ldcg(&from->flipped);
+  count.grown = __ldcg(&from->grown);
+  count.squares = __ldcg(reinterpret_cast<const unsigned long long*>(&from->squares));
+  return count;
+}
+
+/// The progress of all fields of a group after a step that counted `counts`, by field. Every block
+/// of threads comes to the same, from the same counts. True while the group goes on.
+__device__ inline bool advance_group(FieldProgress* progress, const StepCount* counts,
+                                     const FieldView& view, const StopRules& rules) {
+  const int32_t first = view.group_first, last = first + view.group_count;
+  if (progress[first].stop != Stop::kNone) return false;
+  GroupStep group;
+  for (int32_t k = first; k < last; ++k) group.add(read_count(counts + k), progress[k]);
+  for (int32_t k = first; k < last; ++k) {
+    progress[k] = advanced(progress[k], read_count(counts + k), group, rules);
+  }
+  return progress[first].stop == Stop::kNone;
+}
+
+}  // namespace larch::levelset::cuda

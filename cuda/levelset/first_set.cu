@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <span>
+
+#include "cuda/core/check.cuh"
+#include "cuda/levelset/brick_step.cuh"
+#include "cuda/levelset/device_job.cuh"
+
+namespace larch::levelset::cuda {
+namespace {
+
+/// What is found in a field.
+struct FirstFound {
+  unsigned long long inside = 0;
+  uint32_t listed = 0;
+};
+
+/// Lists a brick of a group for the first step, in all of its fields. Called by one thread.
+__device__ void list_brick(const FieldView* views, int32_t field, const BrickEntry& entry,
+                           const FirstLists& lists, FirstFound* found) {
+  const FieldView& view = views[field];
+  const int64_t brick = view.layout.brick_of({entry.x, entry.y, entry.z});
+  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+    if (atomicExch(views[k].stamps + brick, 1U) == 1U) continue;
+    atomicAdd(&found[k].listed, 1U);
+    BrickEntry listed = entry;
+    listed.field = static_cast<uint16_t>(k);
+    lists.bricks[atomicAdd(lists.length, 1U)] = listed;
+  }
+}
+
+__device__ void list_voxel(const FieldView* views, int32_t field, int64_t at, FirstFound* found) {
+  const FieldView& view = views[field];
+  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+    if (atomicExch(views[k].stamps + at, 1U) == 1U) continue;
+    views[k].lists[0][atomicAdd(&found[k].listed, 1U)] = static_cast<uint32_t>(at);
+  }
+}
+
+/// May a step change a voxel although phi is constant around it? Where the two buffers differ, or
+/// where it overlaps with another field of the group.
+__device__ bool is_unsettled(const FieldView* views, int32_t field, int32_t side, int64_t at,
+                             float phi) {
+  const FieldView& view = views[field];
+  if (phi != view.phi[1 - side][at]) return true;
+  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+    if (k != field && overlap(phi, views[k].phi[side][at])) return true;
+  }
+  return false;
+}
+
+/// Groups of threads that take one brick of a field after the other.
+template <Listed kListed>
+__global__ void __launch_bounds__(kGroupThreads)
+    first_set_kernel(const FieldView* views, int32_t field, int32_t side, FirstLists lists,
+                     FirstFound* found) {
+  __shared__ BrickScratch scratch;
+  const FieldView& view = views[field];
+  const BrickLayout& layout = view.layout;
+  const BrickThread thread(threadIdx.x);
+  const auto x = static_cast<int32_t>(thread.lane() % 8), y = static_cast<int32_t>(thread.warp());
+  uint64_t inside = 0;
+  for (int64_t brick = blockIdx.x; brick < layout.bricks(); brick += gridDim.x) {
+    const Vec3i place = layout.brick_at(brick);
+    const BrickEntry entry{static_cast<uint16_t>(place.x), static_cast<uint16_t>(place.y),
+                           static_cast<uint16_t>(place.z), static_cast<uint16_t>(field)};
+    Fetched fetched;
+    thread.fetch(view, view.phi[side], entry, fetched);
+    __syncthreads();
+    thread.share(fetched, view.step.clamp, scratch, 0);
+    __syncthreads();
+    bool is_any = false;
+    for (int32_t half = 0; half < 2; ++half) {
+      const int32_t z = static_cast<int32_t>(thread.lane() / 8) + 4 * half;
+      const float* centre = scratch.halo[0] + (z + 1) * kPlane + (y + 1) * kHalo + x + 1;
+      const Vec3i at = place * kBrick + Vec3i{x, y, z};
+      const bool is_inside = at.x < layout.size.x && at.y < layout.size.y && at.z < layout.size.z;
+      const bool is_active =
+          is_inside && (!is_constant(stencil_at(centre, kHalo, kPlane)) ||
+                        is_unsettled(views, field, side, layout.offset(at), *centre));
+      inside += __popc(__ballot_sync(kAllLanes, is_inside && *centre < 0));
+      is_any = is_any || is_active;
+      if (kListed == Listed::kVoxels && is_active) {
+        list_voxel(views, field, layout.offset(at), found);
+      }
+    }
+    const bool is_listed = __syncthreads_or(is_any) != 0;
+    if (threadIdx.x == 0 && is_listed) {
+      if (kListed == Listed::kBricks) list_brick(views, field, entry, lists, found);
+      if (kListed == Listed::kNothing) atomicAdd(&found[field].listed, 1U);
+    }
+  }
+  if (thread.lane() == 0) atomicAdd(&found[field].inside, inside);
+}
+
+void find(DeviceJob& job, int32_t field, Listed listed, const FirstLists& lists,
+          FirstFound* found) {
+  const int32_t side = static_cast<int32_t>(job.progress(field).iterations & 1);
+  const auto blocks =
+      static_cast<uint32_t>(std::min<int64_t>(job.view(field).layout.bricks(), 1 << 12));
+  const cudaStream_t stream = larch::cuda::stream_of(job.context().device);
+  const auto launch = [&](auto kernel) {
+    kernel<<<blocks, kGroupThreads, 0, stream>>>(job.views(), field, side, lists, found);
+  };
+  switch (listed) {
+    case Listed::kNothing:
+      launch(first_set_kernel<Listed::kNothing>);
+      break;
+    case Listed::kBricks:
+      launch(first_set_kernel<Listed::kBricks>);
+      break;
+    case Listed::kVoxels:
+      launch(first_set_kernel<Listed::kVoxels>);
+      break;
+  }
+  larch::cuda::check_launch("levelset first_set_kernel");
+}
+
+}  // namespace
+
+std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, const FirstLists& lists) {
+  Buffer<FirstFound> found(job.context().device, static_cast<size_t>(job.fields()));
+  found.set_zero();
+  const auto is_group_known = [&](int32_t field) {
+    const FieldView& view = job.view(field);
+    bool is_known = true;
+    for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+      is_known = is_known && job.active(k).is_known;
+    }
+    return is_known;
+  };
+  std::vector<bool> is_known;
+  for (int32_t f = 0; f < job.fields(); ++f) {
+    is_known.push_back(job.progress(f).stop != Stop::kNone || is_group_known(f));
+    if (!is_known.back()) find(job, f, listed, lists, found.data());
+  }
+  const std::vector<FirstFound> counted = found.to_vector();
+  std::vector<uint32_t> sizes;
+  for (int32_t f = 0; f < job.fields(); ++f) {
+    const FirstFound& own = counted[static_cast<size_t>(f)];
+    ActiveSet& active = job.active(f);
+    if (is_known[static_cast<size_t>(f)]) {
+      // A dense sweep has no items, and was not at rest where it left off.
+      sizes.push_back(listed == Listed::kNothing ? 1 : static_cast<uint32_t>(active.items.size()));
+      continue;
+    }
+    if (!active.is_known) job.progress(f).inside = static_cast<int64_t>(own.inside);
+    active = {{}, true};
+    sizes.push_back(own.listed);
+  }
+  return sizes;
+}
+
+}  // namespace larch::levelset::cuda

@@ -1,0 +1,361 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/parity/cuda_context.h"
+#include "tests/unit/levelset/problems.h"
+
+namespace larch::levelset {
+namespace {
+
+using larch::test::cuda_context;
+using larch::test::levelset_grid;
+using larch::test::Run;
+using larch::test::same_bits;
+using larch::test::small_tests;
+using larch::test::speed_of;
+using larch::test::sphere;
+using larch::test::volume_of;
+
+Context cpu_context() {
+  Context context;
+  context.threads = 4;
+  return context;
+}
+
+/// What is moved. Waves of speed that differ by field, noise, and spheres in corners of the image
+/// and of bricks.
+struct Scene {
+  Vec3i size{37, 29, 21};
+  Vec3d spacing_mm{1, 1, 1};
+  int fields = 1;
+  std::vector<int32_t> groups{};  ///< by field; -1 where there are none
+  bool has_edges = false;
+  bool is_frozen = false;  ///< some voxels
+  double sign = 1;         ///< of phi and D
+};
+
+Volume<int16_t> waves(const Scene& scene, int field) {
+  const Grid grid = levelset_grid(scene.size, scene.spacing_mm);
+  Volume<int16_t> speed = speed_of(grid, [&](const Vec3d& at) {
+    return scene.sign * (0.5 * std::sin(0.31 * at.x + field) * std::cos(0.2 * at.y + 0.11 * at.z) +
+                         0.35 - 0.1 * field);
+  });
+  for (int64_t i = 0; i < speed.voxels(); ++i) {
+    const double noise =
+        larch::hash_unit(3, static_cast<uint64_t>(field), static_cast<uint64_t>(i));
+    speed[i] = static_cast<int16_t>(speed[i] + static_cast<int16_t>(2000 * (noise - 0.5)));
+    if (scene.is_frozen && i % 11 == 3) speed[i] = kFrozen;
+  }
+  return speed;
+}
+
+Volume<float> seeds(const Scene& scene, int field) {
+  const Grid grid = levelset_grid(scene.size, scene.spacing_mm);
+  const Vec3d far = {(scene.size.x - 1) * scene.spacing_mm.x,
+                     (scene.size.y - 1) * scene.spacing_mm.y,
+                     (scene.size.z - 1) * scene.spacing_mm.z};
+  const std::vector<Vec3d> centres = {{0, 0, 0}, {15.5, 7.5, 8}, far, {24, 16, 7}};
+  Volume<float> phi(grid, 100.0F);
+  for (size_t c = 0; c < centres.size(); ++c) {
+    if (static_cast<int>(c) % 2 != field % 2) continue;
+    const Volume<float> one = sphere(grid, centres[c], 3.2 + field);
+    for (int64_t i = 0; i < phi.voxels(); ++i) phi[i] = std::min(phi[i], one[i]);
+  }
+  for (float& value : phi) value *= static_cast<float>(scene.sign);
+  return phi;
+}
+
+Buffer<int16_t> edges(const Scene& scene, int number, const Context& context) {
+  const Grid grid = levelset_grid(scene.size);
+  return by_brick(speed_of(grid,
+                           [&](const Vec3d& at) {
+                             const double wave = std::sin(0.4 * at.x + 0.3 * at.y + number);
+                             return number == 0 ? 0.6 + 0.4 * wave : 0.3 * wave;
+                           }),
+                  context);
+}
+
+struct Way {
+  Tracker tracker = Tracker::kBrick;
+  Duplicates duplicates = Duplicates::kStamps;
+  int32_t most_blocks = 0;
+};
+const std::vector<Way> kWays = {{Tracker::kDense},
+                                {Tracker::kBrick},
+                                {Tracker::kVoxel},
+                                {Tracker::kVoxel, Duplicates::kBuffers}};
+std::string name_of(const Way& way) {
+  const auto tracker = static_cast<size_t>(way.tracker);
+  return std::string(enum_names(static_cast<Tracker*>(nullptr))[tracker].name) +
+         (way.duplicates == Duplicates::kBuffers ? " with buffers" : "");
+}
+
+Run make_run(const Scene& scene, const LevelsetConfig& config, const StopRules& rules,
+             const Way& way, const Context& context) {
+  Run run;
+  run.context = context;
+  run.config = config;
+  run.config.tracker = way.tracker;
+  run.config.duplicates = way.duplicates;
+  run.job.stops = rules;
+  run.job.most_blocks = way.most_blocks;
+  for (int f = 0; f < scene.fields; ++f) {
+    const auto at = static_cast<size_t>(f);
+    run.add(seeds(scene, f), waves(scene, f), at < scene.groups.size() ? scene.groups[at] : -1);
+    if (!scene.has_edges) continue;
+    run.fields.back().edge_stop = edges(scene, 0, context);
+    for (int axis = 0; axis < 3; ++axis) {
+      run.fields.back().advection[axis] = edges(scene, 1 + axis, context);
+    }
+  }
+  return run;
+}
+
+void check_same(const Run& a, const Run& b) {
+  REQUIRE(a.fields.size() == b.fields.size());
+  for (size_t f = 0; f < a.fields.size(); ++f) {
+    CAPTURE(f, a.iterations(f));
+    const FieldProgress &p = a.job.progress[f], &q = b.job.progress[f];
+    REQUIRE(p.iterations == q.iterations);
+    CHECK(p.quiet == q.quiet);
+    CHECK(p.inside == q.inside);
+    CHECK(static_cast<int>(p.stop) == static_cast<int>(q.stop));
+    REQUIRE(same_bits(a.phi(f), b.phi(f)));
+    CHECK(same_bits(a.other_buffer(f), b.other_buffer(f)));
+    const auto &h = a.job.history[f], &k = b.job.history[f];
+    REQUIRE(h.size() == k.size());
+    for (size_t s = 0; s < h.size(); ++s) {
+      CAPTURE(s);
+      REQUIRE(h[s].changed == k[s].changed);
+      REQUIRE(h[s].flipped == k[s].flipped);
+      REQUIRE(h[s].grown == k[s].grown);
+      REQUIRE(h[s].squares == k[s].squares);
+      REQUIRE(h[s].active == k[s].active);
+    }
+    CHECK(a.job.active[f].is_known == b.job.active[f].is_known);
+    CHECK(a.job.active[f].items == b.job.active[f].items);
+  }
+}
+
+/// Runs a scene in every way on the device and compares it with the CPU after each of `calls`.
+void check_ways(const Scene& scene, const LevelsetConfig& config, const std::vector<int64_t>& calls,
+                const StopRules& rules = {}, const std::vector<Way>& ways = kWays) {
+  for (const Way& way : ways) {
+    CAPTURE(name_of(way), way.most_blocks, config.curvature_weight);
+    Run a = make_run(scene, config, rules, way, cpu_context());
+    Run b = make_run(scene, config, rules, way, cuda_context());
+    for (const int64_t steps : calls) {
+      a.evolve(steps);
+      b.evolve(steps);
+      check_same(a, b);
+    }
+  }
+}
+
+LevelsetConfig with_weight(double curvature_weight) {
+  LevelsetConfig config;
+  config.curvature_weight = curvature_weight;
+  return config;
+}
+
+TEST_CASE("level sets move the same on both devices, with every tracker",
+          "[levelset::evolve_dense][levelset::evolve_voxels][levelset::evolve_bricks]") {
+  const std::vector<int64_t> calls =
+      small_tests() ? std::vector<int64_t>{1, 2, 5} : std::vector<int64_t>{1, 1, 1, 7, 40, 150};
+  for (const double weight : {0.0, 0.1, 0.5, 1.0}) {
+    check_ways({}, with_weight(weight), calls);
+    if (small_tests() && weight > 0) break;
+  }
+}
+
+TEST_CASE("level sets of any size and spacing move the same on both devices") {
+  const int64_t steps = small_tests() ? 3 : 60;
+  check_ways({.size = {45, 33, 1}}, with_weight(0.2), {1, steps});
+  check_ways({.size = {7, 5, 3}}, with_weight(0.2), {1, steps});
+  check_ways({.size = {1, 1, 9}}, with_weight(0.2), {1, steps});
+  check_ways({.size = {24, 16, 32}, .spacing_mm = {1, 1.5, 2.5}}, with_weight(0.3), {steps});
+  if (small_tests()) return;
+  check_ways({.size = {64, 65, 63}}, with_weight(0.03), {300});
+}
+
+TEST_CASE("level sets with frozen voxels, edges and advection move the same on both devices") {
+  LevelsetConfig config = with_weight(0.2);
+  config.advection_weight = 0.3;
+  config.time_step = 0.15;
+  const std::vector<int64_t> calls = {2, small_tests() ? 3 : 80};
+  check_ways({.is_frozen = true}, config, calls);
+  check_ways({.has_edges = true}, config, calls);
+  check_ways({.has_edges = true, .is_frozen = true}, config, calls);
+}
+
+TEST_CASE("labels of one image and fields beside them move the same on both devices") {
+  const std::vector<int64_t> calls = {2, small_tests() ? 4 : 120};
+  check_ways({.fields = 3, .groups = {4, 4, 4}}, with_weight(0.1), calls);
+  check_ways({.fields = 5, .groups = {1, 1, -1, 7, 7}}, with_weight(0.1), calls);
+  check_ways({.fields = 2, .groups = {0, 0}, .has_edges = true, .is_frozen = true},
+             with_weight(0.3), calls);
+}
+
+TEST_CASE("fields of one launch get the bits that they get alone") {
+  const std::vector<Vec3i> sizes = {{37, 29, 21}, {16, 9, 8}, {30, 44, 1}, {24, 24, 24}};
+  const int64_t steps = small_tests() ? 5 : 400;
+  StopRules rules;
+  rules.unchanged_labels = 20;
+  for (const Way& way : kWays) {
+    CAPTURE(name_of(way));
+    Run together = make_run({.fields = 0}, with_weight(0.1), rules, way, cuda_context());
+    for (const Vec3i& size : sizes)
+      together.add(seeds({.size = size}, 0), waves({.size = size}, 0));
+    together.evolve(steps);
+    for (size_t f = 0; f < sizes.size(); ++f) {
+      Run alone =
+          make_run({.size = sizes[f]}, with_weight(0.1), rules, {way.tracker}, cpu_context());
+      alone.evolve(steps);
+      CAPTURE(f);
+      CHECK(alone.iterations() == together.iterations(f));
+      CHECK(static_cast<int>(alone.job.progress[0].stop) ==
+            static_cast<int>(together.job.progress[f].stop));
+      CHECK(same_bits(alone.phi(), together.phi(f)));
+    }
+  }
+}
+
+TEST_CASE("more fields than one launch takes move the same on both devices") {
+  if (small_tests()) return;
+  check_ways({.size = {12, 9, 10}, .fields = 70}, with_weight(0.1), {5, 20});
+}
+
+TEST_CASE("level sets stop by the same rules after the same step on both devices") {
+  const Scene scene{.size = small_tests() ? Vec3i{20, 18, 17} : Vec3i{37, 29, 21}};
+  const int64_t most = small_tests() ? 12 : 2500;
+  const auto check = [&](const StopRules& rules, Stop stop) {
+    check_ways(scene, with_weight(0.1), {7, most}, rules);
+    if (small_tests()) return;
+    Run run = make_run(scene, with_weight(0.1), rules, {}, cuda_context());
+    run.evolve(most);
+    CHECK(static_cast<int>(run.job.progress[0].stop) == static_cast<int>(stop));
+  };
+  StopRules none;
+  none.unchanged_labels = 0;
+  StopRules rules = none;
+  rules.max_iterations = 11;
+  check(rules, Stop::kIterations);
+  rules = none;
+  rules.unchanged_labels = 15;
+  check(rules, Stop::kLabels);
+  rules = none;
+  rules.most_changed = 300;
+  check(rules, Stop::kChanged);
+  rules = none;
+  rules.rms = 0.05;
+  check(rules, Stop::kRms);
+  rules = none;
+  rules.most_voxels = 1500;
+  check(rules, Stop::kVolume);
+}
+
+TEST_CASE("level sets with nothing to do stop before or after one step on both devices") {
+  for (const Way& way : kWays) {
+    CAPTURE(name_of(way));
+    const Grid grid = levelset_grid({19, 12, 9});
+    std::vector<Run> runs;
+    for (const Context& context : {cpu_context(), cuda_context()}) {
+      Run run;
+      run.context = context;
+      run.config = with_weight(0);
+      run.config.tracker = way.tracker;
+      run.config.duplicates = way.duplicates;
+      run.add(Volume<float>(grid, -2.0F), Volume<int16_t>(grid, kSpeedOne));
+      run.add(sphere(grid, {9, 6, 4}, 3), Volume<int16_t>(grid, 0));
+      run.evolve(50);
+      CHECK(run.iterations(0) == 0);
+      CHECK(run.iterations(1) == 1);
+      CHECK(static_cast<int>(run.job.progress[1].stop) == static_cast<int>(Stop::kAtRest));
+      runs.push_back(std::move(run));
+    }
+    check_same(runs[0], runs[1]);
+  }
+}
+
+TEST_CASE("launches of every shape and every time give the same bytes") {
+  const Scene scene{.size = small_tests() ? Vec3i{20, 18, 17} : Vec3i{61, 50, 44}};
+  const int64_t steps = small_tests() ? 6 : 150;
+  for (const Way& way : kWays) {
+    if (way.tracker == Tracker::kDense) continue;
+    Run first = make_run(scene, with_weight(0.1), {}, way, cuda_context());
+    first.evolve(steps);
+    for (const int32_t blocks : {1, 5, 66, 132, 0}) {
+      for (int repeat = 0; repeat < (small_tests() ? 1 : 4); ++repeat) {
+        Run other = make_run(scene, with_weight(0.1), {}, {way.tracker, way.duplicates, blocks},
+                             cuda_context());
+        other.evolve(steps);
+        CAPTURE(name_of(way), blocks, repeat);
+        check_same(first, other);
+      }
+    }
+  }
+}
+
+TEST_CASE("at rest both buffers of a field are the same on the device") {
+  if (small_tests()) return;
+  StopRules rules;
+  rules.unchanged_labels = 0;
+  for (const Way& way : kWays) {
+    Run run = make_run({}, with_weight(0.1), rules, way, cuda_context());
+    run.evolve(5000);
+    CAPTURE(name_of(way));
+    CHECK(static_cast<int>(run.job.progress[0].stop) == static_cast<int>(Stop::kAtRest));
+    CHECK(same_bits(run.phi(), run.other_buffer()));
+  }
+}
+
+TEST_CASE("inside and outside are treated alike on the device") {
+  const int64_t steps = small_tests() ? 4 : 100;
+  for (const Way& way : kWays) {
+    Run run = make_run({}, with_weight(0.2), {}, way, cuda_context());
+    Run negative = make_run({.sign = -1}, with_weight(0.2), {}, way, cuda_context());
+    // The same waves, but for the noise, which has a sign of its own.
+    run.fields[0].speed = by_brick(waves({}, 0), run.context);
+    Volume<int16_t> opposite = waves({}, 0);
+    for (int16_t& value : opposite) value = static_cast<int16_t>(-value);
+    negative.fields[0].speed = by_brick(opposite, negative.context);
+    run.evolve(steps);
+    negative.evolve(steps);
+    CAPTURE(name_of(way));
+    const Volume<float> a = run.phi();
+    Volume<float> b = negative.phi();
+    for (float& value : b) value = -value;
+    CHECK(std::equal(a.begin(), a.end(), b.begin()));
+  }
+}
+
+TEST_CASE("an active set that is found anew, and a stop on demand, change no bit on the device") {
+  for (const Way& way : kWays) {
+    CAPTURE(name_of(way));
+    const Scene scene{.fields = 3, .groups = {2, 2, -1}};
+    Run once = make_run(scene, with_weight(0.1), {}, way, cuda_context());
+    once.evolve(40);
+    Run pieces = make_run(scene, with_weight(0.1), {}, way, cuda_context());
+    pieces.evolve(13);
+    for (ActiveSet& active : pieces.job.active) active = {};
+    const std::atomic<int> stop{143};
+    pieces.context.stop = &stop;
+    pieces.evolve(10);
+    CHECK(static_cast<int>(pieces.job.progress[0].stop) == static_cast<int>(Stop::kInterrupted));
+    pieces.context.stop = nullptr;
+    pieces.evolve(27);
+    for (size_t f = 0; f < 3; ++f) {
+      CHECK(pieces.iterations(f) == once.iterations(f));
+      CHECK(same_bits(once.phi(f), pieces.phi(f)));
+      CHECK(once.job.progress[f].inside == pieces.job.progress[f].inside);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace larch::levelset
