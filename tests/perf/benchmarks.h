@@ -10,5 +10,6 @@ void register_evaluate();
 void register_boost();
 void register_train();
 void register_dsa();
+void register_levelset();
 
 }  // namespace larch::perf

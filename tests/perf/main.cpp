@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
     larch::perf::register_boost();
     larch::perf::register_train();
     larch::perf::register_dsa();
+    larch::perf::register_levelset();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return 0;
