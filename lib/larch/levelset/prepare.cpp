@@ -226,6 +226,12 @@ double reach_mm(const SegmentRequest& request) {
 
 }  // namespace
 
+RegionMeans region_means_of(const SegmentRun& run, size_t f, const Volume<float>& phi,
+                            int threads) {
+  return region_means(run.request->image, phi, run.request->config.region_band_mm,
+                      run.fields[f].pinned, threads);
+}
+
 Volume<int16_t> data_speed_of(const SegmentRun& run, size_t f, int threads) {
   const SegmentRequest& request = *run.request;
   DataSpeed parts;
@@ -286,8 +292,7 @@ void prepare_fields(SegmentRun& run, const Context& context) {
       finish_surface(request, field.pinned, {}, most_mm, context.threads, surface.phi_mm);
     }
     if (config.region_weight > 0) {
-      field.means = region_means(request.image, surface.phi_mm, config.region_band_mm, field.pinned,
-                                 context.threads);
+      field.means = region_means_of(run, f, surface.phi_mm, context.threads);
     }
     const Volume<int16_t> speed = data_speed_of(run, f, context.threads);
     describe_seed(request.image, surface.phi_mm, speed, resolved.labels[f]);

@@ -59,6 +59,14 @@ int64_t steps_to_means(const SegmentRun& run) {
   return steps;
 }
 
+/// Whether means have hardly moved: by less than a thousandth of what is between them. The speed
+/// stays as it is then, and with it the set of what is active.
+bool is_close(const RegionMeans& now, const RegionMeans& before) {
+  const double least = std::abs(before.inside - before.outside) / 1000;
+  return std::abs(now.inside - before.inside) <= least &&
+         std::abs(now.outside - before.outside) <= least;
+}
+
 /// Takes new means where they are due, and lets fields go on that are at rest by old ones.
 void renew_means(SegmentRun& run, const Context& context) {
   const LevelsetConfig& config = run.request->config;
@@ -73,11 +81,9 @@ void renew_means(SegmentRun& run, const Context& context) {
   bool is_changed = false;
   for (size_t f = 0; f < run.fields.size(); ++f) {
     SegmentField& field = run.fields[f];
-    const RegionMeans means =
-        region_means(run.request->image, phi_of(run, f, context), static_cast<float>(config.clamp),
-                     field.pinned, context.threads);
+    const RegionMeans means = region_means_of(run, f, phi_of(run, f, context), context.threads);
     field.means_at = run.progress[f].iterations;
-    if (means.inside == field.means.inside && means.outside == field.means.outside) continue;
+    if (is_close(means, field.means)) continue;
     field.means = means;
     field.field.speed = by_brick(data_speed_of(run, f, context.threads), context);
     is_changed = true;

@@ -549,6 +549,23 @@ TEST_CASE("means of regions replace a window that is off") {
   request.config.region_every = 20;
   const SegmentResult result = segment(request, {});
   CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(20).margin(0.25));
+
+  // With a band the means outside are those at the end within it.
+  request.image = volume_of<float>(request.image.grid(), [](const Vec3d& at) {
+    const double r = norm(at - Vec3d{27.5, 27.5, 27.5});
+    return r < 18 ? 100 : r < 22 ? 40 : 0;
+  });
+  request.config.lower = 60;
+  request.config.upper = 140;
+  request.config.region_weight = 0.3;
+  const auto outside = [&](double band_mm) {
+    request.config.region_band_mm = band_mm;
+    SegmentRun run = start_segmentation(request, {});
+    while (!is_done(run)) advance(run, 1000, {});
+    return run.fields[0].means.outside;
+  };
+  CHECK(outside(2) == Approx(40).margin(2));
+  CHECK(outside(0) < 10);
 }
 
 TEST_CASE("a speed image replaces the window, divided by its largest value above 1") {
