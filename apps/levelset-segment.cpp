@@ -8,6 +8,7 @@
 #include "larch/files/atomic_file.h"
 #include "larch/pipeline/levelset/segmentation_description.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
+#include "larch/pipeline/levelset/segmentation_series.h"
 
 namespace {
 
@@ -21,7 +22,7 @@ struct Options {
   OutputImage level_set, distance;
   OutputMesh mesh;
   OutputPicture qc, plot;
-  bool resume = false;
+  bool time_series = false, resume = false;
   std::string checkpoint;
   cases::ManyImages<SegmentationProduct> many{
       .write_help = "with --list: what to write for each image (default labels)",
@@ -41,6 +42,8 @@ struct Options {
       Field{"mesh", mesh, "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
       Field{"qc", qc, "picture of three slices with the contour (.png)"},
       Field{"plot", plot, "picture of active and changed voxels over the iterations (.png)"},
+      Field{"time-series", time_series,
+            "all frames of a 4-D image, each from the last one's surfaces"},
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
           .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
@@ -79,13 +82,15 @@ struct Options {
           "the structure and a radius, --init-labelmap or --init-level-set");
     }
     pipeline::check_files(files());
+    if (time_series) pipeline::check_series(files(), image.frame || resume);
     pipeline::check_checkpoint(checkpoint_path(), image.input, seeds, files());
   }
   void check_many() const {
-    if (!files().are_none() || seeds.has_files() || resume || !checkpoint.empty()) {
+    if (!files().are_none() || seeds.has_files() || time_series || resume || !checkpoint.empty()) {
       throw UsageError(
-          "--output, --level-set, --distance, --mesh, --qc, --plot, --resume, --checkpoint and "
-          "images beside the input are for one image; with --list give --output-dir and --write, "
+          "--output, --level-set, --distance, --mesh, --qc, --plot, --resume, --checkpoint, "
+          "--time-series and images beside the input are for one image; with --list give "
+          "--output-dir and --write, "
           "and label maps to start from in the column label");
     }
     pipeline::check_files(pipeline::segmentation_files_of_case(
@@ -100,6 +105,9 @@ struct Options {
 };
 
 Plan plan(const Options& options, const Context& context, const CaseWriter& writer) {
+  if (options.time_series) {
+    return pipeline::plan_series(options.request(context), options.config, context);
+  }
   if (!options.by_case()) {
     return pipeline::plan_segmentation(options.request(context), options.config, context);
   }
@@ -127,6 +135,9 @@ int main(int argc, char** argv) {
   const auto run = [&](const Options& options, Context& context, const CaseWriter& writer) {
     if (options.by_case()) {
       return pipeline::segment_batch(options.batch(context), options.config, writer, context);
+    }
+    if (options.time_series) {
+      return pipeline::segment_series(options.request(context), options.config, context);
     }
     checkpoint = options.checkpoint_path();
     return pipeline::segment_image(options.request(context), options.config, context);

@@ -146,6 +146,41 @@ assert all(int(r['voxels']) > 2000 and int(r['iterations']) > 0 for r in rows)"
   has err.txt "for one image"
 }
 
+@test "a time series: every frame from the surfaces of the last one" {
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
+frames = [numpy.where(numpy.linalg.norm(at - [11 + 3 * t, 14, 13], axis=-1) < 8, 100, 20) for t in range(4)]
+nibabel.save(nibabel.Nifti1Image(numpy.stack(frames, axis=-1).astype('int16'), numpy.eye(4)), 'beating.nii.gz')
+frames[2][:] = 20
+nibabel.save(nibabel.Nifti1Image(numpy.stack(frames, axis=-1).astype('int16'), numpy.eye(4)), 'gap.nii.gz')
+PY
+  series() { segment --time-series --sphere-index 11,14,13,3 --lower 60 --upper 140 -o series.nii.gz "$@"; }
+  expect 0 series -i beating.nii.gz -n
+  has err.txt "4 frames"
+  expect 0 series -i beating.nii.gz --report r.json
+  python "
+import nibabel, numpy
+found = numpy.asarray(nibabel.load('series.nii.gz').dataobj)
+truth = numpy.asarray(nibabel.load('beating.nii.gz').dataobj) == 100
+assert found.shape == truth.shape
+for t in range(4):
+    f, u = found[..., t] > 0, truth[..., t]
+    assert 2 * (f & u).sum() / (f.sum() + u.sum()) > 0.97, t
+report = load('r.json')
+assert report['metrics']['frames'] == 4 and len(report['frames']) == 4"
+  rm series*
+  expect 7 series -i gap.nii.gz
+  has err.txt "frame 3: nothing is left of label 1"
+  absent series.nii.gz
+  expect 3 series -i image_0.nii.gz
+  has err.txt "has one frame"
+  expect 2 series -i beating.nii.gz --mesh m.vtk
+  expect 2 series -i beating.nii.gz --frame 2
+  expect 3 segment -i beating.nii.gz --sphere-index 11,14,13,3 -o one.nii.gz
+  has err.txt "--frame"
+}
+
 @test "a case that fails does not stop the others" {
   printf 'image\tlabel\nimage_0.nii.gz\tstart_0.nii.gz\nno.nii.gz\tstart_1.nii.gz\n' > some.tsv
   expect 7 segment --list some.tsv --output-dir out

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -153,6 +154,11 @@ void require_image_holds(const std::string& path, const Vec3i& size);
 /// values of `table`. NIfTI files get the intent code "label". Names and colours go to a file of
 /// their own, see write_label_table. Throws as write_volume.
 void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table);
+
+/// Writes the label maps of the frames of a series, of one grid, as one NIfTI file (.nii, .nii.gz)
+/// of four axes, with the smallest type that holds all labels. Throws UsageError for another
+/// ending, and as write_volume.
+void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames);
 
 /// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
 void write_label_table(const std::string& tsv_path, const LabelTable& table);

@@ -7,9 +7,13 @@
 #include <sstream>
 
 #include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/formats.h"
+#include "larch/io/formats/nifti.h"
 #include "larch/io/image/image.h"
+#include "larch/io/image/zstream.h"
+#include "larch/io/itk/itk_image.h"
 
 namespace larch {
 namespace {
@@ -20,6 +24,23 @@ void write_as(const std::string& path, const LabelVolume& labels) {
   std::transform(labels.begin(), labels.end(), small.begin(),
                  [](int32_t label) { return static_cast<T>(label); });
   io::write_pixels(path, {labels.grid(), io::component_of<T>(), small.data(), true});
+}
+
+template <class T>
+void write_series_as(const std::string& path, std::span<const LabelVolume> frames) {
+  const Grid& grid = frames[0].grid();
+  Volume<T> small(grid);
+  const std::string header =
+      io::nifti_header_bytes(path, {grid, io::component_of<T>(), small.data(), true},
+                             {static_cast<int64_t>(frames.size())});
+  io::ZWriter out(path, file_extension(path) == ".nii.gz", io::io_threads());
+  out.write(header.data(), static_cast<int64_t>(header.size()));
+  for (const LabelVolume& frame : frames) {
+    std::transform(frame.begin(), frame.end(), small.begin(),
+                   [](int32_t label) { return static_cast<T>(label); });
+    out.write(small.data(), small.voxels() * static_cast<int64_t>(sizeof(T)));
+  }
+  out.close();
 }
 
 template <class T>
@@ -73,6 +94,25 @@ void write_labelmap(const std::string& path, const LabelVolume& labels, const La
   if (holds<int16_t>(lowest, highest)) return write_as<int16_t>(path, labels);
   if (holds<uint16_t>(lowest, highest)) return write_as<uint16_t>(path, labels);
   write_as<int32_t>(path, labels);
+}
+
+void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames) {
+  const std::string ending = file_extension(path);
+  if (ending != ".nii" && ending != ".nii.gz") {
+    throw UsageError("cannot write '" + path +
+                     "': the label maps of a series go to .nii or .nii.gz");
+  }
+  int32_t lowest = 0, highest = 0;
+  for (const LabelVolume& frame : frames) {
+    for (const int32_t label : frame) {
+      lowest = std::min(lowest, label), highest = std::max(highest, label);
+    }
+  }
+  write_atomically(path, [&](const std::string& temporary) {
+    if (holds<uint8_t>(lowest, highest)) return write_series_as<uint8_t>(temporary, frames);
+    if (holds<uint16_t>(lowest, highest)) return write_series_as<uint16_t>(temporary, frames);
+    write_series_as<int32_t>(temporary, frames);
+  });
 }
 
 void write_label_table(const std::string& tsv_path, const LabelTable& table) {

@@ -55,13 +55,15 @@ void update(Sha256& sha, const Volume<T>& volume) {
   sha.update(volume.data(), static_cast<size_t>(volume.voxels()) * sizeof(T));
 }
 
-bool same_bits(const float* a, const float* b) {
-  return std::memcmp(a, b, kBrickVoxels * sizeof(float)) == 0;
+bool same_bits(const float* a, const float* b, size_t count) {
+  return std::equal(a, a + count, b, [](float x, float y) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+  });
 }
 
 bool is_one_value(const float* brick) {
   // Every value is the one before it.
-  return std::memcmp(brick, brick + 1, (kBrickVoxels - 1) * sizeof(float)) == 0;
+  return same_bits(brick, brick + 1, kBrickVoxels - 1);
 }
 
 std::string_view bytes_of(const float* values, size_t count) {
@@ -75,7 +77,7 @@ void put_phi(const FieldSnapshot& field, models::ByteWriter& out) {
   for (const auto* phi : {&first, &second}) {
     for (size_t b = 0; b < bricks; ++b) {
       const float* brick = phi->data() + b * kBrickVoxels;
-      if (phi == &second && same_bits(brick, first.data() + b * kBrickVoxels)) {
+      if (phi == &second && same_bits(brick, first.data() + b * kBrickVoxels, kBrickVoxels)) {
         out.integer(static_cast<uint8_t>(Stored::kFirst));
       } else if (is_one_value(brick)) {
         out.integer(static_cast<uint8_t>(Stored::kOne));

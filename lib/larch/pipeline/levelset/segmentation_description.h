@@ -25,6 +25,8 @@ inline constexpr const char* kSegmentationDescription =
     "over the iterations, which --plot draws. A structure that touches the border of the image is "
     "flagged. If nothing is left the outputs are written with the status 'rejected' and the exit "
     "code is 7.\n\n"
+    "With --time-series each frame of a 4-D image starts from the surfaces and has the windows of "
+    "the one before it; --output is a label map of four axes.\n\n"
     "On SIGTERM (exit code 143) and every minute a checkpoint is written; --resume goes on from it "
     "to the same bytes, on another device if need be.\n\n"
     "With --list or --dataset and --output-dir many images are segmented in one run, on a GPU "

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "folder.h"
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/levelset/brick_layout.h"
+#include "larch/pipeline/levelset/segmentation_checkpoint.h"
+#include "larch/pipeline/levelset/segmentation_memory.h"
+#include "larch/pipeline/levelset/segmentation_outputs.h"
+#include "larch/pipeline/levelset/segmentation_report.h"
+
+namespace larch::pipeline {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+ImageInfo image_of(const Vec3i& size) {
+  ImageInfo info;
+  info.grid.size = size;
+  info.bytes = info.grid.voxels();
+  return info;
+}
+
+levelset::FieldSnapshot snapshot() {
+  levelset::FieldSnapshot field;
+  for (auto& phi : field.phi) phi.assign(3 * levelset::kBrickVoxels, 3);
+  field.phi[0][700] = field.phi[1][700] = -1.25F;  // a brick with two values, in both
+  field.phi[1][1300] = 0.5F;                       // one that differs between them
+  field.progress = {17, 3, 41, levelset::Stop::kInterrupted};
+  field.active = {{1, 2}, true};
+  field.history = {{2, 9, 1, -1, 77}, {2, 8, 0, 0, 5}};
+  field.means = {101.5, 20.25};
+  field.means_at = 10;
+  return field;
+}
+
+TEST_CASE("more device memory than is free: the bytes, and what to do") {
+  const ImageInfo info = image_of({2000, 2000, 2000});
+  const SegmentationMemory memory = segmentation_memory(info, {}, {}, 1, /*is_on_gpu=*/true);
+  CHECK(memory.device >= 10 * info.grid.voxels());
+  CHECK_THROWS_AS(require_memory(memory, info.grid, 10000 * kGiB, 16 * kGiB), MemoryError);
+  CHECK_THROWS_WITH(require_memory(memory, info.grid, 10000 * kGiB, 16 * kGiB),
+                    Catch::Contains(std::to_string(memory.device) + " bytes") &&
+                        Catch::Contains("of the device's memory") &&
+                        Catch::Contains(std::to_string(16 * kGiB) + " bytes") &&
+                        Catch::Contains("--device cpu"));
+  CHECK_NOTHROW(require_memory(memory, info.grid, 10000 * kGiB, 10000 * kGiB));
+  CHECK_THROWS_AS(require_memory(memory, info.grid, 16 * kGiB, 10000 * kGiB), MemoryError);
+  // Without a GPU none of its memory is needed; fields of two labels take twice as much.
+  CHECK(segmentation_memory(info, {}, {}, 1, false).device == 0);
+  CHECK(segmentation_memory(info, {}, {}, 2, true).device == 2 * memory.device);
+}
+
+TEST_CASE("a checkpoint holds every value, and is refused where it is damaged or of another run") {
+  const test::Folder folder;
+  const std::string path = folder / "c.ckpt";
+  const std::vector<levelset::FieldSnapshot> written{snapshot(), snapshot()};
+  write_checkpoint(path, "print", written);
+  const std::vector<levelset::FieldSnapshot> read = read_checkpoint(path, "print");
+  REQUIRE(read.size() == 2);
+  const levelset::FieldSnapshot &a = written[1], &b = read[1];
+  CHECK(a.phi[0] == b.phi[0]);
+  CHECK(a.phi[1] == b.phi[1]);
+  CHECK(b.progress.iterations == 17);
+  CHECK(b.progress.quiet == 3);
+  CHECK(b.progress.inside == 41);
+  CHECK(b.progress.stop == levelset::Stop::kInterrupted);
+  CHECK(b.active.items == a.active.items);
+  CHECK(b.active.is_known);
+  REQUIRE(b.history.size() == 2);
+  CHECK(b.history[0].grown == -1);
+  CHECK(b.history[0].squares == 77);
+  CHECK(b.means.inside == 101.5);
+  CHECK(b.means_at == 10);
+  CHECK_THROWS_WITH(read_checkpoint(path, "other"),
+                    Catch::Contains(path) && Catch::Contains("other settings or other images"));
+  const std::string bytes = read_file(path);
+  for (const size_t length : {size_t{0}, size_t{10}, bytes.size() / 2, bytes.size() - 1}) {
+    write_file(path, bytes.substr(0, length));
+    CHECK_THROWS_AS(read_checkpoint(path, "print"), InputError);
+  }
+  std::string changed = bytes;
+  changed[bytes.size() / 2] ^= 1;
+  write_file(path, changed);
+  CHECK_THROWS_AS(read_checkpoint(path, "print"), InputError);
+}
+
+TEST_CASE("a fingerprint changes with everything that the result depends on") {
+  levelset::SegmentRequest request;
+  request.image = Volume<float>(Grid{{4, 4, 4}});
+  request.spheres.push_back({{1, 1, 1}, 2, true, 1});
+  const std::string before = fingerprint_of(request);
+  CHECK(fingerprint_of(request) == before);
+  const auto differs = [&](auto&& change) {
+    levelset::SegmentRequest other = request;
+    change(other);
+    return fingerprint_of(other) != before;
+  };
+  CHECK(differs([](auto& r) { r.image[5] = 1; }));
+  CHECK(differs([](auto& r) { r.spheres[0].radius = 3; }));
+  CHECK(differs([](auto& r) { r.spheres[0].is_index = false; }));
+  CHECK(differs([](auto& r) { r.spheres[0].label = 2; }));
+  CHECK(differs([](auto& r) { r.config.curvature_weight = 0.5; }));
+  CHECK(differs([](auto& r) { r.mask = Volume<uint8_t>(r.image.grid(), 1); }));
+  CHECK(differs([](auto& r) { r.frozen = LabelVolume(r.image.grid()); }));
+  CHECK(differs([](auto& r) { r.initial_labels = LabelVolume(r.image.grid(), 1); }));
+  CHECK(differs([](auto& r) { r.initial_phi.push_back({1, r.image}); }));
+  CHECK(differs([](auto& r) { r.windows.push_back({1, 2, 3}); }));
+  CHECK(differs([](auto& r) { r.speed = r.image; }));
+  CHECK(differs([](auto& r) { r.arrival_mm = 1; }));
+  CHECK(differs([](auto& r) { r.initial_level_mm = 1; }));
+}
+
+levelset::SegmentResult result_of(size_t steps) {
+  levelset::SegmentResult result;
+  result.labels = LabelVolume(Grid{{4, 4, 4}});
+  levelset::LabelResult label;
+  label.phi_mm = Volume<float>(result.labels.grid(), 3);
+  label.progress.iterations = static_cast<int64_t>(steps);
+  label.progress.inside = static_cast<int64_t>(steps);
+  result.by_label.push_back(label);
+  result.resolved.labels.emplace_back();
+  // Every step one voxel comes in.
+  result.history.emplace_back(steps, levelset::StepCount{1, 2, 1, 1, 0});
+  return result;
+}
+
+TEST_CASE("a long history is thinned out, to the last iteration, without losing a voxel") {
+  for (const size_t steps : {size_t{1}, size_t{2000}, size_t{2001}, size_t{123456}}) {
+    const auto report = segmentation_report(result_of(steps), levelset::Tracker::kBrick);
+    const auto& rows = report["labels"][0]["history"];
+    CHECK(rows["iteration"].size() <= 2001);
+    CHECK(rows["iteration"].back() == steps);
+    CHECK(rows["inside"].back() == steps);
+    int64_t flipped = 0;
+    for (const auto& row : rows["flipped"]) flipped += row.get<int64_t>();
+    CHECK(flipped == static_cast<int64_t>(steps));
+  }
+  CHECK(segmentation_report(result_of(0), levelset::Tracker::kDense)["labels"][0]["iterations"] ==
+        0);
+  CHECK_NOTHROW(segmentation_plot(result_of(0), levelset::Tracker::kDense, "empty"));
+}
+
+TEST_CASE("a distance where nothing or all is inside is the diagonal of the image") {
+  levelset::SegmentResult result = result_of(1);
+  CHECK(distance_of_all(result, 1)[0] == Approx(std::sqrt(48.0)));
+  for (int32_t& label : result.labels) label = 1;
+  CHECK(distance_of_all(result, 1)[0] == Approx(-std::sqrt(48.0)));
+}
+
+}  // namespace
+}  // namespace larch::pipeline
