@@ -218,13 +218,13 @@ void register_levelset() {
     add("levelset/dense/" + place.name, 3, [=](benchmark::State& state) {
       step_of(state, Balls{37, 1}, Tracker::kDense, is_cuda ? 200 : 3, context);
     });
-    if (!is_cuda) continue;
     const auto whole = [&](const std::string& name, Tracker tracker,
                            levelset::Duplicates duplicates) {
       add("levelset/run/" + name + "/" + place.name, 3,
           [=](benchmark::State& state) { whole_run(state, tracker, duplicates, context); });
     };
     whole("brick", Tracker::kBrick, levelset::Duplicates::kStamps);
+    if (!is_cuda) continue;
     whole("voxel", Tracker::kVoxel, levelset::Duplicates::kStamps);
     whole("voxel_buffers", Tracker::kVoxel, levelset::Duplicates::kBuffers);
     whole("dense", Tracker::kDense, levelset::Duplicates::kStamps);
