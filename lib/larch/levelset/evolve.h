@@ -41,11 +41,13 @@ struct EvolveJob {
 
 /// Moves every field that has not stopped by `steps` steps, or until it stops; those that were
 /// interrupted go on. A field whose active set is empty at first is at rest after no step; all of a
-/// group are at rest, and stop, together. On the device the
-/// steps of a call are one launch for bricks, and nothing is read back between them. Every field
-/// gets the bits that it gets alone, with any tracker, on any device, with any number of threads,
-/// and however the steps are divided into calls. Throws DeviceError where the card cannot run all
-/// blocks of a launch at once, MemoryError that gives the bytes needed.
+/// group are at rest, and stop, together. On the device the steps of a call are one launch for
+/// bricks, and nothing is read back between them.
+///
+/// Every field gets the bits that it gets alone, with any tracker, on any device, with any number
+/// of threads, and however the steps are divided into calls. Throws DeviceError where the card
+/// cannot run all blocks of a launch at once, MemoryError that gives the bytes needed, UsageError
+/// for an image of more voxels than a list of voxels can number.
 void evolve(EvolveJob& job, int64_t steps, const Context& context);
 
 /// Fields [first, last) of a job that move together: a group, or one that is alone.

@@ -134,16 +134,16 @@ void step_group(GroupBricks& g, bool is_first, int threads, std::vector<StepCoun
   const int64_t step = g.job.progress[g.group.first].iterations;
   for (size_t k = 0; k < g.fields.size(); ++k) {
     FieldBricks& field = g.fields[k];
+    const auto compute = [&](int64_t first, int64_t last) {
+      BrickChange sum;
+      for (int64_t i = first; i < last; ++i) {
+        step_brick(g, phi, k, field.list[static_cast<size_t>(i)], step, is_first, sum);
+      }
+      field.count.add(sum);
+    };
     const auto bricks = static_cast<int64_t>(field.list.size());
-    const int helpers = threads_for(bricks, threads);
-    parallel_for(helpers, bricks, fair_grain(helpers, bricks, 16),
-                 [&](int64_t first, int64_t last) {
-                   BrickChange sum;
-                   for (int64_t i = first; i < last; ++i) {
-                     step_brick(g, phi, k, field.list[static_cast<size_t>(i)], step, is_first, sum);
-                   }
-                   field.count.add(sum);
-                 });
+    const int at_work = threads_for(bricks, threads);
+    parallel_for(at_work, bricks, fair_grain(at_work, bricks, 16), compute);
     counts[k] = field.count.take(static_cast<uint32_t>(bricks));
   }
   for (FieldBricks& field : g.fields) field.next.take(field.list);

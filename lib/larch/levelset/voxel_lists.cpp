@@ -75,21 +75,21 @@ void VoxelLists::generate_by_stamps(const std::vector<std::vector<uint32_t>>& ch
     }
   };
   for (size_t other = 0; other < changed.size(); ++other) {
+    const auto wake = [&](int64_t first, int64_t last) {
+      std::vector<uint32_t> here;
+      for (int64_t i = first; i < last; ++i) {
+        const uint32_t offset = changed[other][static_cast<size_t>(i)];
+        if (offset == kNoVoxel) continue;
+        add(here, offset);
+        if (other != k) continue;
+        for_neighbours(layout_, offset, kNeighbours,
+                       [&](int32_t, int64_t there) { add(here, there); });
+      }
+      const std::lock_guard guard(lock);
+      list.insert(list.end(), here.begin(), here.end());
+    };
     const auto count = static_cast<int64_t>(changed[other].size());
-    parallel_for(threads_, count, fair_grain(threads_, count, 4096),
-                 [&](int64_t first, int64_t last) {
-                   std::vector<uint32_t> here;
-                   for (int64_t i = first; i < last; ++i) {
-                     const uint32_t offset = changed[other][static_cast<size_t>(i)];
-                     if (offset == kNoVoxel) continue;
-                     add(here, offset);
-                     if (other != k) continue;
-                     for_neighbours(layout_, offset, kNeighbours,
-                                    [&](int32_t, int64_t there) { add(here, there); });
-                   }
-                   const std::lock_guard guard(lock);
-                   list.insert(list.end(), here.begin(), here.end());
-                 });
+    parallel_for(threads_, count, fair_grain(threads_, count, 4096), wake);
   }
 }
 
