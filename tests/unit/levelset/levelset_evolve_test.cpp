@@ -124,7 +124,8 @@ void check_against_plain(std::vector<Plain> fields, const std::vector<int64_t>& 
 
 TEST_CASE("every tracker has the bits of a plain solver") {
   const auto a = GENERATE(0.0, 0.1, 0.5, 1.0);
-  const auto size = GENERATE(Vec3i{24, 22, 17}, Vec3i{11, 9, 1}, Vec3i{33, 1, 12});
+  const auto size = GENERATE(Vec3i{24, 22, 17}, Vec3i{11, 9, 1}, Vec3i{33, 1, 12}, Vec3i{7, 1, 1},
+                             Vec3i{1, 1, 1});
   const Grid grid = levelset_grid(size, {1, 1.3, 1.7});
   const auto seed = static_cast<uint64_t>(10 * a + size.x);
   std::vector<Plain> plain(1);
