@@ -48,7 +48,7 @@ struct LevelsetConfig {
   double advection_weight = 0;
   double region_weight = 0;
   int region_every = 100;
-  double region_band_mm = 5;
+  double region_band_mm = 2;
   int max_iterations = 10000;
   int unchanged_labels = 200;
   int64_t most_changed = -1;

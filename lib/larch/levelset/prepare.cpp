@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <tuple>
 
 #include "larch/core/error.h"
 #include "larch/levelset/initial/arrival.h"
@@ -224,6 +225,55 @@ double reach_mm(const SegmentRequest& request) {
   return reach;
 }
 
+/// The window of a label, unless a speed image is given.
+void resolve_window(SegmentRun& run, const FirstSurface& surface) {
+  const SegmentRequest& request = *run.request;
+  run.resolved.labels.push_back({.label = surface.label});
+  if (!request.speed.empty()) return;
+  SeedIntensities seed;
+  const bool is_from_seed = is_automatic(request, surface.label);
+  if (is_from_seed) seed = seed_intensities(request.image, surface.reach_mm);
+  run.resolved.labels.back().window = window_of(request, surface.label, seed);
+  if (is_from_seed && !seed.has_contrast) {
+    run.warnings.push_back("label " + std::to_string(surface.label) +
+                           ": the image has one intensity around the seeds, so the window is a "
+                           "guess; give lower and upper");
+  }
+}
+
+/// Makes the field of a label from its first surface, which it changes.
+void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const Edges& edges,
+               const Context& context) {
+  const SegmentRequest& request = *run.request;
+  Resolved& resolved = run.resolved;
+  const size_t f = run.fields.size();
+  resolve_window(run, surface);
+  run.fields.emplace_back();
+  SegmentField& field = run.fields.back();
+  field.label = surface.label;
+  field.pinned = pinned_voxels(request, surface.reach_mm);
+  const int64_t pinned = std::count(field.pinned.begin(), field.pinned.end(), 1);
+  resolved.pinned_voxels = std::max(resolved.pinned_voxels, pinned);
+  Volume<int16_t> speed;
+  if (request.arrival_mm > 0) speed = data_speed_of(run, f, context.threads);
+  finish_surface(request, field.pinned, speed, request.config.clamp * resolved.unit_mm,
+                 context.threads, surface.phi_mm);
+  if (request.config.region_weight > 0) {
+    field.means = region_means_of(run, f, surface.phi_mm, context.threads);
+  }
+  speed = data_speed_of(run, f, context.threads);
+  describe_seed(request.image, surface.phi_mm, speed, resolved.labels[f]);
+  warn_of_seed(run, resolved.labels[f]);
+  for (float& value : surface.phi_mm) value /= static_cast<float>(resolved.unit_mm);
+  field.field = make_field(surface.phi_mm, speed, step, context);
+  if (!run.edge_stop.empty()) field.field.edge_stop = by_brick(run.edge_stop, context);
+  if (request.config.advection_weight > 0) {
+    for (int axis = 0; axis < 3; ++axis) {
+      field.field.advection[axis] = by_brick(edges.advection[axis], context);
+    }
+  }
+}
+
 }  // namespace
 
 RegionMeans region_means_of(const SegmentRun& run, size_t f, const Volume<float>& phi,
@@ -250,62 +300,18 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   const SegmentRequest& request = *run.request;
   check_request(request);
   const Grid& grid = request.image.grid();
-  const LevelsetConfig& config = request.config;
   Resolved& resolved = run.resolved;
   resolved.unit_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
-  const double most_mm = config.clamp * resolved.unit_mm;
   for (const float value : request.image) resolved.voxels_not_a_number += !std::isfinite(value);
-  std::vector<FirstSurface> surfaces =
-      first_surfaces(request, most_mm, reach_mm(request), context.threads);
+  std::vector<FirstSurface> surfaces = first_surfaces(
+      request, request.config.clamp * resolved.unit_mm, reach_mm(request), context.threads);
   resolve_speed_image(run);
   const Edges edges = resolve_edges(run, context.threads);
-  const Step step = make_step(config, resolved.bounds, grid.spacing_mm, grid.size);
+  const Step step = make_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);
   resolve_numbers(run, step);
-  const auto unit = static_cast<float>(resolved.unit_mm);
   for (FirstSurface& surface : surfaces) {
-    ResolvedLabel label{.label = surface.label};
-    if (request.speed.empty()) {
-      const SeedIntensities seed = is_automatic(request, surface.label)
-                                       ? seed_intensities(request.image, surface.reach_mm)
-                                       : SeedIntensities{};
-      label.window = window_of(request, surface.label, seed);
-      if (label.window->is_automatic && !seed.has_contrast) {
-        run.warnings.push_back("label " + std::to_string(surface.label) +
-                               ": the image has one intensity around the seeds, so the window is a "
-                               "guess; give lower and upper");
-      }
-    }
-    resolved.labels.push_back(label);
-    run.fields.emplace_back();
-    SegmentField& field = run.fields.back();
-    const size_t f = run.fields.size() - 1;
-    field.label = surface.label;
-    field.pinned = pinned_voxels(request, surface.reach_mm);
-    resolved.pinned_voxels =
-        std::max(resolved.pinned_voxels,
-                 static_cast<int64_t>(field.pinned.voxels() -
-                                      std::count(field.pinned.begin(), field.pinned.end(), 0)));
-    if (request.arrival_mm > 0) {
-      finish_surface(request, field.pinned, data_speed_of(run, f, context.threads), most_mm,
-                     context.threads, surface.phi_mm);
-    } else {
-      finish_surface(request, field.pinned, {}, most_mm, context.threads, surface.phi_mm);
-    }
-    if (config.region_weight > 0) {
-      field.means = region_means_of(run, f, surface.phi_mm, context.threads);
-    }
-    const Volume<int16_t> speed = data_speed_of(run, f, context.threads);
-    describe_seed(request.image, surface.phi_mm, speed, resolved.labels[f]);
-    for (float& value : surface.phi_mm) value /= unit;
-    field.field = make_field(surface.phi_mm, speed, step, context);
-    if (!run.edge_stop.empty()) field.field.edge_stop = by_brick(run.edge_stop, context);
-    if (config.advection_weight > 0) {
-      for (int axis = 0; axis < 3; ++axis) {
-        field.field.advection[axis] = by_brick(edges.advection[axis], context);
-      }
-    }
+    add_field(run, surface, step, edges, context);
     surface = {};
-    warn_of_seed(run, resolved.labels[f]);
   }
   const bool is_any = std::any_of(resolved.labels.begin(), resolved.labels.end(),
                                   [](const ResolvedLabel& l) { return l.seed_voxels > 0; });

@@ -130,6 +130,7 @@ TEST_CASE("means of regions, and the speed from them") {
   const RegionMeans near = region_means(image, phi, 1, {}, 2);
   CHECK(near.inside == Approx(100));
   CHECK(near.outside == Approx(60));
+  CHECK(region_means(image, phi, 0.1, {}, 1).outside == Approx(60));  // a voxel at least
   CHECK(region_means(image, phi, 0, {}, 1).outside < 30);
   Volume<uint8_t> pinned(grid);
   for (int64_t i = 0; i < grid.voxels(); ++i) pinned[i] = phi[i] >= 0 ? 1 : 0;

@@ -58,14 +58,14 @@ void widen_plane(uint8_t* first, int64_t stride, int32_t rows, int32_t count, in
   }
 }
 
-/// 1 in a box of +- band_mm around the voxels with phi < 0.
+/// 1 in a box of +- band_mm, and of at least one voxel, around the voxels with phi < 0.
 Volume<uint8_t> near_inside(const Volume<float>& phi, double band_mm, int threads) {
   const Vec3i size = phi.size();
   const int64_t slice = int64_t{size.x} * size.y;
   Volume<uint8_t> near(phi.grid());
   for (int64_t i = 0; i < phi.voxels(); ++i) near[i] = phi[i] < 0 ? 1 : 0;
   const auto along = [&](int axis, int64_t planes, const auto& widen) {
-    const double steps = std::floor(band_mm / phi.grid().spacing_mm[axis]);
+    const double steps = std::max(std::floor(band_mm / phi.grid().spacing_mm[axis]), 1.0);
     const auto reach = static_cast<int32_t>(std::min<double>(steps, size[axis]));
     parallel_for(threads, planes, fair_grain(threads, planes, 64), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) widen(p, reach);

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "tests/unit/levelset/requests.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::levelset;
+using namespace larch::test;
+
+TEST_CASE("threads and trackers make no difference, with all terms on") {
+  SegmentRequest request = halves_request();
+  for (int64_t i = 0; i < request.image.voxels(); ++i) {
+    request.image[i] += static_cast<float>(10 * hash_unit(4, 0, static_cast<uint64_t>(i)));
+  }
+  request.config.edge_stop = true;
+  request.config.advection_weight = 0.3;
+  request.config.region_weight = 0.3;
+  request.config.region_every = 17;
+  request.config.max_distance_mm = 15;
+  request.config.max_iterations = 150;
+  const SegmentResult one = segment(request, {});
+  REQUIRE(one.by_label[0].voxels > 5000);
+  Context two;
+  two.threads = 2;
+  request.config.tracker = GENERATE(Tracker::kDense, Tracker::kVoxel, Tracker::kBrick);
+  const SegmentResult other = segment(request, two);
+  CHECK(same_phi(one, other));
+  CHECK(same_labels(one, other));
+  CHECK(one.by_label[0].progress.iterations == other.by_label[0].progress.iterations);
+}
+
+TEST_CASE("a run goes on from a snapshot to the same bytes, and by calls of any length") {
+  SegmentRequest request = ball_request(20);
+  request.config.region_weight = 0.4;
+  request.config.region_every = 13;
+  const SegmentResult whole = segment(request, {});
+  REQUIRE(whole.by_label[0].progress.iterations > 60);
+  SegmentRun run = start_segmentation(request, {});
+  for (const int64_t steps : {1, 12, 7, 21}) advance(run, steps, {});
+  REQUIRE(run.progress[0].iterations == 41);
+  SegmentRun resumed = start_segmentation(request, {});
+  restore(resumed, snapshot_of(run), {});
+  while (!is_done(run)) advance(run, 10, {});
+  while (!is_done(resumed)) advance(resumed, 29, {});
+  const SegmentResult in_pieces = finish_segmentation(std::move(run), {});
+  const SegmentResult after = finish_segmentation(std::move(resumed), {});
+  CHECK(same_phi(whole, in_pieces));
+  CHECK(same_phi(whole, after));
+  CHECK(whole.by_label[0].progress.iterations == after.by_label[0].progress.iterations);
+  CHECK(whole.history[0].size() == after.history[0].size());
+
+  SegmentRequest other = ball_request(0);
+  other.spheres.push_back({.centre = {10, 10, 10}, .radius = 3, .label = 2});
+  SegmentRun others = start_segmentation(other, {});
+  CHECK_THROWS_AS(restore(others, snapshot_of(start_segmentation(request, {})), {}), InputError);
+}
+
+TEST_CASE("a run is interrupted and goes on to the same bytes") {
+  const SegmentRequest request = ball_request(20);
+  const SegmentResult whole = segment(request, {});
+  std::atomic<int> stop{143};
+  Context context;
+  context.stop = &stop;
+  SegmentRun run = start_segmentation(request, context);
+  advance(run, 1000, context);
+  CHECK_FALSE(is_done(run));
+  stop = 0;
+  while (!is_done(run)) advance(run, 1000, context);
+  CHECK(same_phi(whole, finish_segmentation(std::move(run), context)));
+}
+
+TEST_CASE("runs that are moved together have the bits that each has alone") {
+  SegmentRequest first = ball_request(20), second = halves_request();
+  second.config = first.config;
+  second.config.lower.reset();
+  second.config.upper.reset();
+  SegmentRequest third = ball_request(0);
+  third.config.max_volume_ml = 5;
+  first.config.max_iterations = second.config.max_iterations = third.config.max_iterations = 100;
+  std::vector<SegmentRun> runs;
+  for (const SegmentRequest* request : {&first, &second, &third}) {
+    runs.push_back(start_segmentation(*request, {}));
+  }
+  SegmentRun* const all[] = {&runs[0], &runs[1], &runs[2]};
+  advance(all, 30, {});
+  advance(all, 1000, {});
+  size_t k = 0;
+  for (const SegmentRequest* request : {&first, &second, &third}) {
+    CAPTURE(k);
+    CHECK(is_done(runs[k]));
+    CHECK(same_phi(segment(*request, {}), finish_segmentation(std::move(runs[k++]), {})));
+  }
+}
+
+TEST_CASE("a series is segmented frame by frame from the surface of the last one") {
+  const Grid grid = levelset_grid({40, 40, 40});
+  const auto frame = [&](int t) {
+    return volume_of<float>(grid, [&](const Vec3d& at) {
+      return norm(at - Vec3d{14.0 + 2 * t, 20, 20}) < 9 + 0.5 * t ? 100 : 10;
+    });
+  };
+  SegmentRequest request;
+  request.image = frame(0);
+  request.spheres = {{.centre = {14, 20, 20}, .radius = 4, .label = 3}};
+  SegmentResult result = segment(request, {});
+  const Window window = *result.resolved.labels[0].window;
+  for (int t = 1; t < 4; ++t) {
+    request = next_frame(std::move(request), result, frame(t));
+    result = segment(request, {});
+    CAPTURE(t);
+    REQUIRE(result.by_label[0].label == 3);
+    CHECK(result.resolved.labels[0].window->lower == window.lower);
+    CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
+    CHECK(ball_radius(result.by_label[0].phi_mm) == Approx(9 + 0.5 * t).margin(0.3));
+  }
+}
+
+}  // namespace
