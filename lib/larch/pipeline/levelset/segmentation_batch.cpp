@@ -6,6 +6,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -66,8 +67,16 @@ class Waiting {
   std::list<JobPointer> jobs_;
 };
 
-/// Starts and moves the jobs together. A job that cannot be started is left out, and its case tries
-/// again by itself, where the failure is its own.
+bool is_moved(const SegmentationJob& job) {
+  return job.is_started && levelset::is_done(job.run);
+}
+
+void start_again(SegmentationJob& job) {
+  job.run = {};
+  job.is_started = false;
+}
+
+/// Starts and moves the jobs together, as many as can be started.
 void move_together(const std::vector<JobPointer>& taken, const Context& context) {
   std::vector<SegmentationJob*> jobs;
   for (const JobPointer& job : taken) {
@@ -77,11 +86,31 @@ void move_together(const std::vector<JobPointer>& taken, const Context& context)
     } catch (const DeviceError&) {
       throw;
     } catch (const Error&) {
-      job->is_started = false;
-      if (job == taken.front()) throw;
+      start_again(*job);  // its case finds the failure again
     }
   }
-  move_jobs(jobs, nullptr, context);
+  if (!jobs.empty()) move_jobs(jobs, nullptr, context);
+}
+
+/// Moves a job, with others that wait for it if there are any. Those that could not be moved
+/// together are moved alone, each when it is its case's turn, so that a failure is that of one
+/// case.
+void move_with_others(const JobPointer& job, std::vector<JobPointer> taken,
+                      const Context& context) {
+  if (taken.size() > 1) {
+    try {
+      move_together(taken, context);
+    } catch (const DeviceError&) {
+      throw;
+    } catch (const Error& error) {
+      context.debug(std::string("images are segmented one by one: ") + error.what());
+      for (const JobPointer& other : taken) start_again(*other);
+    }
+  }
+  if (is_moved(*job)) return;
+  start_job(*job, context);
+  SegmentationJob* const alone[] = {job.get()};
+  move_jobs(alone, nullptr, context);
 }
 
 }  // namespace
@@ -155,10 +184,7 @@ Outputs segment_batch(const SegmentationBatch& batch, const levelset::LevelsetCo
         on_gpu ? static_cast<int64_t>(kMostOfDevice *
                                       static_cast<double>(free_memory_bytes(whole.device)))
                : int64_t{0};
-    const std::vector<JobPointer> taken =
-        waiting.take(job, device_free, on_gpu ? kMostTogether : 1);
-    if (!taken.empty()) move_together(taken, whole);
-    if (!job->is_started) move_together({job}, whole);
+    move_with_others(job, waiting.take(job, device_free, on_gpu ? kMostTogether : 1), whole);
     finish_job(*job, whole);
   };
   steps.finish = [&](size_t i, const std::shared_ptr<JobPointer>& job, const cases::Grow&,
