@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "larch/core/buffer.h"
@@ -19,10 +20,11 @@ namespace larch::levelset {
 struct LevelsetField {
   BrickLayout layout{};
   Step step{};
-  Buffer<float> phi[2];
-  Buffer<int16_t> speed{};       ///< D, kSpeedOne is 1; kFrozen: phi stays as it is
-  Buffer<int16_t> edge_stop{};   ///< g, kSpeedOne is 1; empty: 1 everywhere
-  Buffer<int16_t> advection[3];  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
+  std::array<Buffer<float>, 2> phi{};
+  Buffer<int16_t> speed{};      ///< D, kSpeedOne is 1; kFrozen: phi stays as it is
+  Buffer<int16_t> edge_stop{};  ///< g, kSpeedOne is 1; empty: 1 everywhere
+  std::array<Buffer<int16_t>, 3>
+      advection{};  ///< A along x, y, z, kSpeedOne is 1; empty: 0 everywhere
   /// Fields of one group never overlap after a step: the sum of two is at least 0. All of a group
   /// have one layout, stand side by side in a job, are equally far in it (progress) and stop
   /// together. -1: in none, alone.

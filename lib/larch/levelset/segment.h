@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -145,7 +146,7 @@ SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Vol
 
 /// What a checkpoint holds beside the request.
 struct FieldSnapshot {
-  std::vector<float> phi[2];  ///< by brick
+  std::array<std::vector<float>, 2> phi{};  ///< by brick
   FieldProgress progress{};
   ActiveSet active{};
   std::vector<StepCount> history{};

@@ -70,7 +70,8 @@ TEST_CASE("a run is interrupted and goes on to the same bytes") {
   CHECK_FALSE(is_done(run));
   stop = 0;
   while (!is_done(run)) advance(run, 1000, context);
-  CHECK(same_phi(whole, finish_segmentation(std::move(run), context)));
+  const SegmentResult continued = finish_segmentation(std::move(run), context);
+  CHECK(same_phi(whole, continued));
 }
 
 TEST_CASE("runs that are moved together have the bits that each has alone") {
@@ -88,11 +89,11 @@ TEST_CASE("runs that are moved together have the bits that each has alone") {
   SegmentRun* const all[] = {&runs[0], &runs[1], &runs[2]};
   advance(all, 30, {});
   advance(all, 1000, {});
-  size_t k = 0;
-  for (const SegmentRequest* request : {&first, &second, &third}) {
-    CAPTURE(k);
-    CHECK(is_done(runs[k]));
-    CHECK(same_phi(segment(*request, {}), finish_segmentation(std::move(runs[k++]), {})));
+  for (SegmentRun& run : runs) {
+    CHECK(is_done(run));
+    const SegmentResult alone = segment(*run.request, {});
+    const SegmentResult together = finish_segmentation(std::move(run), {});
+    CHECK(same_phi(alone, together));
   }
 }
 

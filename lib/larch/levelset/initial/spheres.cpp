@@ -45,7 +45,8 @@ Volume<float> distance_to_balls(std::span<const Ball> balls, const Grid& grid, d
   const Vec3d h = grid.spacing_mm;
   parallel_for(threads, int64_t{size.y} * size.z, 64, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const auto y = static_cast<double>(row % size.y), z = static_cast<double>(row / size.y);
+      const int64_t slice = row / size.y;
+      const auto y = static_cast<double>(row % size.y), z = static_cast<double>(slice);
       float* out = distance_mm.data() + row * size.x;
       for (const Ball& ball : balls) {
         const double dy = (y - ball.index.y) * h.y, dz = (z - ball.index.z) * h.z;

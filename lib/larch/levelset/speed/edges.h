@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include "larch/data/volume.h"
 
 namespace larch::levelset {
@@ -18,7 +20,7 @@ struct Edges {
   /// Sapiro, IJCV 22, 1997; Perona, Malik, IEEE Trans. PAMI 12, 1990.
   Volume<int16_t> stop{};
   /// A = -grad g in units of 1 / unit_mm: from both sides it points to the edge.
-  Volume<int16_t> advection[3];
+  std::array<Volume<int16_t>, 3> advection{};
   double largest_advection = 0;  ///< of |A_x| / h_x + ..., spacings in units of unit_mm
 };
 
