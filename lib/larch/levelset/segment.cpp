@@ -163,38 +163,43 @@ double gradient(const Volume<float>& phi, const Vec3i& at) {
   return norm(slopes);
 }
 
-/// The median of |grad phi| at voxels with a neighbour across a face on the other side.
-double median_gradient(const Volume<float>& phi) {
-  const Grid& grid = phi.grid();
-  std::vector<double> gradients;
-  for (int64_t i = 0; i < phi.voxels(); ++i) {
-    const Vec3i at = grid.voxel(i);
-    bool is_at_surface = false;
-    for (int axis = 0; axis < 3; ++axis) {
-      for (const int32_t step : {-1, 1}) {
-        Vec3i there = at;
-        there[axis] += step;
-        if (grid.contains(there)) is_at_surface |= (phi[i] < 0) != (phi(there) < 0);
-      }
-    }
-    if (is_at_surface) gradients.push_back(gradient(phi, at));
-  }
-  if (gradients.empty()) return 0;
-  const auto middle = gradients.begin() + static_cast<std::ptrdiff_t>(gradients.size() / 2);
-  std::nth_element(gradients.begin(), middle, gradients.end());
-  return *middle;
-}
-
-bool touches_border(const Volume<float>& phi) {
+/// Whether a voxel has a neighbour across a face on the other side of the surface.
+bool is_at_surface(const Volume<float>& phi, const Vec3i& at, int64_t i) {
   const Vec3i size = phi.size();
-  for (int64_t i = 0; i < phi.voxels(); ++i) {
-    if (!(phi[i] < 0)) continue;
-    const Vec3i at = phi.grid().voxel(i);
-    for (int axis = 0; axis < 3; ++axis) {
-      if (size[axis] > 1 && (at[axis] == 0 || at[axis] == size[axis] - 1)) return true;
-    }
+  const int64_t strides[3] = {1, size.x, int64_t{size.x} * size.y};
+  const bool is_inside = phi[i] < 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (at[axis] > 0 && (phi[i - strides[axis]] < 0) != is_inside) return true;
+    if (at[axis] + 1 < size[axis] && (phi[i + strides[axis]] < 0) != is_inside) return true;
   }
   return false;
+}
+
+/// Fills in what the voxels of a label tell: how many they are, whether they touch the border, and
+/// the median of |grad phi| at the surface.
+void measure(LabelResult& result) {
+  const Volume<float>& phi = result.phi_mm;
+  const Vec3i size = phi.size();
+  std::vector<double> gradients;
+  int64_t i = 0;
+  for (Vec3i at; at.z < size.z; ++at.z) {
+    for (at.y = 0; at.y < size.y; ++at.y) {
+      for (at.x = 0; at.x < size.x; ++at.x, ++i) {
+        if (is_at_surface(phi, at, i)) gradients.push_back(gradient(phi, at));
+        if (!(phi[i] < 0)) continue;
+        ++result.voxels;
+        for (int axis = 0; axis < 3; ++axis) {
+          if (size[axis] > 1 && (at[axis] == 0 || at[axis] == size[axis] - 1)) {
+            result.touches_border = true;
+          }
+        }
+      }
+    }
+  }
+  if (gradients.empty()) return;
+  const auto middle = gradients.begin() + static_cast<std::ptrdiff_t>(gradients.size() / 2);
+  std::nth_element(gradients.begin(), middle, gradients.end());
+  result.median_gradient = *middle;
 }
 
 LabelResult label_result(const SegmentRun& run, size_t f, const Context& context) {
@@ -204,11 +209,9 @@ LabelResult label_result(const SegmentRun& run, size_t f, const Context& context
   result.phi_mm = phi_of(run, f, context);
   const auto unit_mm = static_cast<float>(run.resolved.unit_mm);
   for (float& value : result.phi_mm) value *= unit_mm;
-  for (const float value : result.phi_mm) result.voxels += value < 0 ? 1 : 0;
+  measure(result);
   result.volume_ml =
       static_cast<double>(result.voxels) * result.phi_mm.grid().voxel_volume_mm3() / 1000;
-  result.touches_border = touches_border(result.phi_mm);
-  result.median_gradient = median_gradient(result.phi_mm);
   return result;
 }
 
