@@ -78,7 +78,7 @@ for name in ('qc.png', 'plot.png'):
   no_temporaries
 }
 
-@test "trackers, threads and a label map in place of a ball by voxel give the same bytes" {
+@test "trackers and numbers of threads give the same bytes" {
   expect 0 ball -o brick.nii.gz --level-set brick.phi.nii.gz -t 1
   for tracker in "dense" "voxel" "voxel --duplicates buffers" "brick -t 2"; do
     expect 0 ball -o t.nii.gz --level-set t.phi.nii.gz --tracker $tracker -f

@@ -95,7 +95,7 @@ void move_together(const std::vector<JobPointer>& taken, const Context& context)
 /// Moves a job, with others that wait for it if there are any. Those that could not be moved
 /// together are moved alone, each when it is its case's turn, so that a failure is that of one
 /// case.
-void move_with_others(const JobPointer& job, std::vector<JobPointer> taken,
+void move_with_others(const JobPointer& job, const std::vector<JobPointer>& taken,
                       const Context& context) {
   if (taken.size() > 1) {
     try {
