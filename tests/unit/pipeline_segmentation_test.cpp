@@ -57,6 +57,18 @@ TEST_CASE("more device memory than is free: the bytes, and what to do") {
   CHECK(segmentation_memory(info, {}, {}, 2, true).device == 2 * memory.device);
 }
 
+TEST_CASE("labels to start from are counted, whatever their values and wherever they come from") {
+  levelset::SegmentRequest request;
+  CHECK(count_labels(request) == 0);
+  request.spheres = {{{1, 1, 1}, 2, true, 9}, {{2, 2, 2}, 2, true, 9}};
+  CHECK(count_labels(request) == 1);
+  request.initial_labels = LabelVolume(Grid{{4, 4, 4}});
+  request.initial_labels[3] = 60000;
+  request.initial_labels[4] = request.initial_labels[7] = 9;
+  request.initial_phi.push_back({2, {}});
+  CHECK(count_labels(request) == 3);
+}
+
 TEST_CASE("a checkpoint holds every value, and is refused where it is damaged or of another run") {
   const test::Folder folder;
   const std::string path = folder / "c.ckpt";

@@ -55,12 +55,9 @@ class Waiting {
   static int64_t device_bytes(const SegmentationJob& job) {
     ImageInfo info;
     info.grid = job.request.image.grid();
-    int32_t labels = 1;
-    for (const int32_t label : job.request.initial_labels) labels = std::max(labels, label);
-    for (const levelset::Sphere& sphere : job.request.spheres) {
-      labels = std::max(labels, sphere.label);
-    }
-    return segmentation_memory(info, job.request.config, {}, labels, /*is_on_gpu=*/true).device;
+    return segmentation_memory(info, job.request.config, {}, count_labels(job.request),
+                               /*is_on_gpu=*/true)
+        .device;
   }
 
   std::mutex mutex_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -180,6 +181,19 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
   }
   if (seeds.frozen) request.frozen = read_labels_beside(seeds.frozen, image, grid, read);
   return request;
+}
+
+int64_t count_labels(const levelset::SegmentRequest& request) {
+  std::set<int32_t> labels;
+  for (const Sphere& sphere : request.spheres) labels.insert(sphere.label);
+  for (const levelset::InitialPhi& phi : request.initial_phi) labels.insert(phi.label);
+  int32_t last = 0;
+  for (const int32_t label : request.initial_labels) {
+    if (label == last) continue;  // most voxels have the label of the one before
+    last = label;
+    if (label != 0) labels.insert(label);
+  }
+  return static_cast<int64_t>(labels.size());
 }
 
 }  // namespace larch::pipeline

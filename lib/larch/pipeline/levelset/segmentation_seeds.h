@@ -64,4 +64,7 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
                                            const levelset::LevelsetConfig& config,
                                            const ReadOptions& read);
 
+/// How many labels a segmentation starts with.
+int64_t count_labels(const levelset::SegmentRequest& request);
+
 }  // namespace larch::pipeline
