@@ -8,26 +8,30 @@
 #include "larch/app/run_app.h"
 #include "larch/config/config.h"
 #include "larch/pipeline/angiogram_files.h"
+#include "larch/pipeline/head_files.h"
 #include "larch/pipeline/sample_files.h"
 
 namespace {
 
 using namespace larch;
 
-enum class Kind { kOrgans, kAngiography };
+enum class Kind { kOrgans, kAngiography, kPhantom };
 constexpr auto enum_names(Kind*) {
-  return std::to_array<EnumName<Kind>>(
-      {{Kind::kOrgans, "organs"}, {Kind::kAngiography, "angiography"}});
+  return std::to_array<EnumName<Kind>>({{Kind::kOrgans, "organs"},
+                                        {Kind::kAngiography, "angiography"},
+                                        {Kind::kPhantom, "phantom"}});
 }
 
 /// The keys of organs stand at the top, where they have been before there was another kind.
 struct SamplesConfig {
   phantom::OrgansConfig organs;
   phantom::AngiogramConfig angiography;
+  phantom::HeadConfig phantom;
   template <class F>
   void fields(F&& f) {
     organs.fields(f);
-    f(Field{"angiography", angiography, "of --kind angiography; the other keys are of organs"});
+    f(Field{"angiography", angiography, "of --kind angiography; the other keys are of organs"},
+      Field{"phantom", phantom, "of --kind phantom"});
   }
 };
 
@@ -54,10 +58,12 @@ struct Options {
   template <class F>
   void fields(F&& f) {
     f(Field{"output-dir,o", output_dir, "folder for images, labels and lists"}.required(),
-      Field{"kind", kind, "organs: volumes to train on; angiography: X-ray sequences that move"},
+      Field{"kind", kind,
+            "organs: volumes to train on; angiography: X-ray sequences that move; phantom: heads "
+            "with known tissues"},
       Field{"training", training, "organs: number of cases in train.tsv; default 12", 1, 10000},
       Field{"test", test, "organs: number of cases in test.tsv; default 4", 0, 10000},
-      Field{"cases", cases, "angiography: number of sequences; default 1", 1, 10000},
+      Field{"cases", cases, "angiography, phantom: number of cases; default 1", 1, 10000},
       Field{"format", format,
             "ending of the image files, such as nii.gz (default of organs), nrrd or mha; or dicom: "
             "series of slices, or a file per sequence (default of angiography)"},
@@ -75,27 +81,52 @@ struct Options {
     return {output_dir, cases.value_or(1), ending == "dicom" ? "dcm" : ending, picture,
             truth,      config.angiography};
   }
+  pipeline::HeadRequest heads() const {
+    return {output_dir, cases.value_or(1), format.value_or("nii.gz"), config.phantom};
+  }
   void check() const {
     const bool is_organs = kind == Kind::kOrgans;
     if (is_organs ? cases.has_value() : training || test) {
-      throw UsageError(is_organs ? "--cases is of --kind angiography; give --training and --test"
+      throw UsageError(is_organs ? "--cases is of the other kinds; give --training and --test"
                                  : "--training and --test are of --kind organs; give --cases");
     }
-    if (is_organs && picture) throw UsageError("--picture is of --kind angiography");
-    if (is_organs) require_default(config.angiography, "angiography.", "angiography");
+    if (kind != Kind::kAngiography) {
+      if (picture) throw UsageError("--picture is of --kind angiography");
+      require_default(config.angiography, "angiography.", "angiography");
+    }
+    if (kind != Kind::kPhantom) require_default(config.phantom, "phantom.", "phantom");
     if (!is_organs) require_default(config.organs, "", "organs");
-    is_organs ? pipeline::check(organs()) : pipeline::check(angiograms());
+    switch (kind) {
+      case Kind::kOrgans:
+        return pipeline::check(organs());
+      case Kind::kAngiography:
+        return pipeline::check(angiograms());
+      case Kind::kPhantom:
+        return pipeline::check(heads());
+    }
   }
 };
 
 Outputs run(const Options& options, Context& context) {
-  return options.kind == Kind::kOrgans ? pipeline::make_samples(options.organs(), context)
-                                       : pipeline::make_angiograms(options.angiograms(), context);
+  switch (options.kind) {
+    case Kind::kAngiography:
+      return pipeline::make_angiograms(options.angiograms(), context);
+    case Kind::kPhantom:
+      return pipeline::make_heads(options.heads(), context);
+    default:
+      return pipeline::make_samples(options.organs(), context);
+  }
 }
 
 Plan plan(const Options& options, const Context&, const CaseWriter&) {
-  return options.kind == Kind::kOrgans ? pipeline::plan_samples(options.organs())
-                                       : pipeline::plan_angiograms(options.angiograms());
+  switch (options.kind) {
+    case Kind::kAngiography:
+      return pipeline::plan_angiograms(options.angiograms());
+    case Kind::kPhantom:
+      return pipeline::plan_heads(options.heads());
+    default:
+      return pipeline::plan_samples(options.organs());
+  }
 }
 
 }  // namespace
@@ -116,11 +147,14 @@ int main(int argc, char** argv) {
       "motion in mm of every pixel and frame, "
       "by which the mask is read), labels/ (vessels), truth/ (the same as formulas, JSON) and "
       "cases.tsv.\n\n"
+      "phantom: a head as in T1-weighted MR, with white matter (label 1), folded grey matter (2) "
+      "and fluid (3), a smooth intensity field and Rician noise. The folder gets images/, labels/, "
+      "cases.tsv and labels.tsv.\n\n"
       "The same seed gives the same files, and with other --axes the same voxels in another order.";
   info.examples = {"make-samples --output-dir samples",
-                   "make-samples --output-dir large --size 128,128,80 --spacing_mm 1,1,1.5 "
-                   "--training 40 --seed 7",
+                   "make-samples --output-dir large --size 128,128,80 --training 40 --seed 7",
                    "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15",
-                   "make-samples --output-dir cine --kind angiography --angiography.frames 12"};
+                   "make-samples --output-dir cine --kind angiography --angiography.frames 12",
+                   "make-samples --output-dir heads --kind phantom --phantom.snr 11"};
   return run_app<Options>(info, argc, argv, run, plan);
 }

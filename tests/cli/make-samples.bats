@@ -279,3 +279,33 @@ a, b = (pydicom.dcmread(f'{name}/images/case_000.dcm') for name in ('plain', 'in
 assert (a.pixel_array == b.pixel_array).all() and a.pixel_array.std() > 10
 assert a.SOPInstanceUID != b.SOPInstanceUID"
 }
+
+@test "make-samples --kind phantom: heads with their tissues, the same for any number of threads" {
+  HEADS="--kind phantom --cases 2 --phantom.size 40,36,32 --phantom.spacing_mm 2,2,2.5"
+  run "$BIN/make-samples" --output-dir s $HEADS --threads 1
+  echo "$output"
+  [ "$status" -eq 0 ]
+  "$BIN/make-samples" --output-dir t $HEADS --threads 2
+  diff -r -x larch.json s t
+  [ "$(cat s/cases.tsv)" = "$(printf 'image\treference\nimages/case_000.nii.gz\tlabels/case_000.nii.gz\nimages/case_001.nii.gz\tlabels/case_001.nii.gz')" ]
+  run /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+image, label = nibabel.load("s/images/case_001.nii.gz"), nibabel.load("s/labels/case_001.nii.gz")
+assert image.shape == label.shape == (40, 36, 32) and image.get_data_dtype() == numpy.int16
+assert numpy.allclose(image.affine, label.affine) and numpy.allclose(image.header.get_zooms(), (2, 2, 2.5))
+tissues = numpy.asarray(label.dataobj)
+assert set(numpy.unique(tissues)) == {0, 1, 2, 3}
+means = [numpy.asarray(image.dataobj)[tissues == k].mean() for k in (3, 2, 1)]
+assert means == sorted(means), means
+PY
+  echo "$output"
+  [ "$status" -eq 0 ]
+  run "$BIN/make-samples" --output-dir u $HEADS --training 3
+  [ "$status" -eq 2 ]
+  run "$BIN/make-samples" --output-dir u $HEADS --format dicom
+  [ "$status" -eq 2 ]
+  run "$BIN/make-samples" --output-dir u --phantom.snr 3
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--phantom.snr is of --kind phantom"* ]]
+  [ ! -e u ]
+}

@@ -13,6 +13,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/phantom/noise_math.h"
+#include "larch/phantom/partial_volume.h"
 
 namespace larch::phantom {
 namespace {
@@ -182,12 +183,6 @@ Anatomy make_anatomy(const Grid& grid, const Draw& draw) {
           1 + 0.15 * draw(6, 0),
           voxel_mm,
           1.2 * voxel_mm};
-}
-
-/// Goes from `before` to `inside` over about a voxel across the surface (partial volume).
-double blend(double before, double inside, double distance_mm, double edge_mm) {
-  const double share = std::clamp(0.5 - distance_mm / edge_mm, 0.0, 1.0);
-  return before + share * (inside - before);
 }
 
 /// Intensity without noise, and whether the place is in the organ.
