@@ -32,18 +32,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-int64_t labels_before_reading(const SegmentationSeeds& seeds) {
-  int64_t most = 1;
-  std::vector<int32_t> seen;
-  for (const levelset::Sphere& sphere : seeds.spheres()) {
-    if (std::find(seen.begin(), seen.end(), sphere.label) == seen.end()) {
-      seen.push_back(sphere.label);
-    }
-  }
-  most = std::max(most, static_cast<int64_t>(seen.size()));
-  return most;
-}
-
 /// How far the jobs are: the least of all fields, of which each is at its end when its labels have
 /// not changed for long enough or it has made all of its iterations.
 double fraction_done(std::span<SegmentationJob* const> jobs) {
@@ -155,18 +143,30 @@ std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
   quiet.warn = nullptr;  // the reading itself will say it
   const ImageInfo info = probe_image(request.image, quiet);
   check_files_hold(request.files, info.grid);
-  require_memory(
-      segmentation_memory(info, config, request.files, labels_before_reading(request.seeds),
-                          context.device.is_cuda()),
-      info.grid, context.device);
+  const auto require = [&](int64_t labels) {
+    SegmentationMemory memory =
+        segmentation_memory(info, config, request.files, labels, context.device.is_cuda());
+    memory.device = 0;  // others may be there now: known when the job starts
+    require_memory(memory, info.grid, context.device);
+  };
+  require(1);
   job->image = request.image;
   job->request = read_segmentation(request.image, request.seeds, config, request.read);
   context.info(describe(job->request.image.grid()));
+  require(count_labels(job->request));
   return job;
 }
 
 void start_job(SegmentationJob& job, const Context& context) {
   const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
+  if (context.device.is_cuda()) {
+    ImageInfo info;
+    info.grid = job.request.image.grid();
+    SegmentationMemory memory = segmentation_memory(info, job.request.config, {},
+                                                    count_labels(job.request), /*is_on_gpu=*/true);
+    memory.host = {};
+    require_memory(memory, info.grid, context.device);
+  }
   job.run = levelset::start_segmentation(job.request, context);
   job.is_started = true;
   warn_from(job, job.run.warnings, 0, context);

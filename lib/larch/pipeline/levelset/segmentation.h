@@ -38,13 +38,15 @@ struct SegmentationJob {
 void check_checkpoint(const std::string& checkpoint, const std::string& image,
                       const SegmentationSeeds& seeds, const SegmentationFiles& files);
 
-/// Reads what a segmentation needs, after a look at its header: does it fit into memory, and the
-/// files into their formats? Throws as read_segmentation, require_memory and check_files_hold do.
+/// Reads what a segmentation needs, after a look at its header: does it fit into the host's memory,
+/// and the files into their formats? Throws as read_segmentation, require_memory and
+/// check_files_hold do.
 std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
                                           const levelset::LevelsetConfig& config,
                                           const Context& context);
 
 /// Speeds and first surfaces; what is odd about them is logged. The job must stay where it is.
+/// Throws as start_segmentation, and MemoryError where the device has not the memory.
 void start_job(SegmentationJob& job, const Context& context);
 
 /// Moves all jobs until they are done, in one launch where that is possible, with progress.
