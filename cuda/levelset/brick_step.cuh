@@ -45,76 +45,66 @@ __device__ inline void sync_group(uint32_t group) {
   asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(kGroupThreads) : "memory");
 }
 
-/// The place of a brick's first voxel in its field.
-__device__ inline int64_t first_voxel(const BrickLayout& layout, const BrickEntry& e) {
-  const uint32_t row = e.y + static_cast<uint32_t>(layout.count.y) * e.z;
-  return int64_t{e.x + static_cast<uint32_t>(layout.count.x) * row} * kBrickVoxels;
-}
-
-/// Are all bricks around one in the image, and near enough in memory for 32 bits?
-__device__ inline bool is_inner(const BrickLayout& layout, const BrickEntry& e) {
-  const Vec3i& count = layout.count;
-  return e.x > 0 && e.y > 0 && e.z > 0 && e.x + 1 < count.x && e.y + 1 < count.y &&
-         e.z + 1 < count.z && int64_t{count.x} * count.y < (1 << 20);
-}
-
 /// A thread's part of a brick.
 class BrickThread {
  public:
-  __device__ BrickThread(uint32_t number, const BrickLayout& layout) : number_(number) {
-    use(layout);
-  }
-
-  __device__ uint32_t lane() const { return number_ % 32; }
-  __device__ uint32_t warp() const { return number_ / 32; }
-
-  /// Before `fetch` in a field of another layout.
-  __device__ void use(const BrickLayout& layout) {
-    const int32_t row = layout.count.x * kBrickVoxels, plane = row * layout.count.y;
+  __device__ explicit BrickThread(uint32_t number) : number_(number) {
 #pragma unroll
     for (int32_t i = 0; i < kFetches; ++i) {
-      const Vec3i at = in_halo(i);
-      delta_[i] = (at.x >> 3) * kBrickVoxels + (at.y >> 3) * row + (at.z >> 3) * plane +
-                  BrickLayout::offset_in_brick(at.x & 7, at.y & 7, at.z & 7);
+      const int32_t h = static_cast<int32_t>(number) + i * kGroupThreads;
+      const int32_t x = h % kHalo, y = h / kHalo % kHalo, z = h / (kHalo * kHalo);
+      place_[i] = static_cast<uint32_t>(x | y << 8 | z << 16);
     }
+  }
+
+  __device__ uint32_t lane() const {
+    return number_ % 32;
+  }
+  __device__ uint32_t warp() const {
+    return number_ / 32;
   }
 
   /// Starts to read a brick. Beyond the image is its border again.
   __device__ void fetch(const FieldView& view, const float* phi, const BrickEntry& e,
                         Fetched& out) const {
     const BrickLayout& layout = view.layout;
+    const int32_t row = layout.count.x * kBrickVoxels;
+    const int64_t plane = int64_t{row} * layout.count.y;
     const int64_t first = first_voxel(layout, e);
-    if (is_inner(layout, e)) {
-      const float* from = phi + first;
+    const float* from = phi + first;
+    const bool is_inner = e.x > 0 && e.y > 0 && e.z > 0 && e.x + 1 < layout.count.x &&
+                          e.y + 1 < layout.count.y && e.z + 1 < layout.count.z;
 #pragma unroll
-      for (int32_t i = 0; i < kFetches; ++i) {
-        if (is_in_halo(i)) out.phi[i] = __ldcg(from + delta_[i]);
+    for (int32_t i = 0; i < kFetches; ++i) {
+      auto x = static_cast<int32_t>(place_[i] & 255) - 1;
+      auto y = static_cast<int32_t>(place_[i] >> 8 & 255) - 1;
+      auto z = static_cast<int32_t>(place_[i] >> 16) - 1;
+      if (z > kBrick) break;
+      if (!is_inner) {
+        x = in_image(x, e.x, layout.size.x);
+        y = in_image(y, e.y, layout.size.y);
+        z = in_image(z, e.z, layout.size.z);
       }
-    } else {
-#pragma unroll
-      for (int32_t i = 0; i < kFetches; ++i) {
-        if (!is_in_halo(i)) continue;
-        const Vec3i at = in_halo(i) + Vec3i{e.x, e.y, e.z} * kBrick, size = layout.size;
-        out.phi[i] = __ldcg(
-            phi + layout.offset({min(max(at.x, 0), size.x - 1), min(max(at.y, 0), size.y - 1),
-                                 min(max(at.z, 0), size.z - 1)}));
-      }
+      const int32_t in_plane = (x >> 3) * kBrickVoxels + (y >> 3) * row +
+                               BrickLayout::offset_in_brick(x & 7, y & 7, z & 7);
+      out.phi[i] = __ldcg(from + in_plane + (z >> 3) * plane);
     }
-    const int16_t* speed = view.speeds.speed + first + in_brick();
-    out.speed[0] = speed[0];
-    out.speed[1] = speed[kHalf];
+    out.speed[0] = view.speeds.speed[first + in_brick(0)];
+    out.speed[1] = view.speeds.speed[first + in_brick(1)];
   }
 
   /// Puts what was read where the group sees it.
   __device__ void share(const Fetched& in, float clamp, BrickScratch& scratch, int32_t side) const {
 #pragma unroll
     for (int32_t i = 0; i < kFetches; ++i) {
-      const uint32_t h = number_ + i * kGroupThreads;
-      if (is_in_halo(i)) {
-        scratch.halo[side][h + h / (kHalo * kHalo) * (kPlane - kHalo * kHalo)] = in.phi[i];
+      const auto h = static_cast<int32_t>(number_) + i * kGroupThreads;
+      const bool is_one = h < kHaloVoxels;
+      if (is_one) {
+        scratch.halo[side][h + static_cast<int32_t>(place_[i] >> 16) * (kPlane - kHalo * kHalo)] =
+            in.phi[i];
       }
-      const uint32_t high = __ballot_sync(kAllLanes, is_in_halo(i) && in.phi[i] == clamp);
-      const uint32_t low = __ballot_sync(kAllLanes, is_in_halo(i) && in.phi[i] == -clamp);
+      const uint32_t high = __ballot_sync(kAllLanes, is_one && in.phi[i] == clamp);
+      const uint32_t low = __ballot_sync(kAllLanes, is_one && in.phi[i] == -clamp);
       if (lane() == 0) {
         scratch.high[side][i * kGroupWarps + warp()] = high;
         scratch.low[side][i * kGroupWarps + warp()] = low;
@@ -123,60 +113,52 @@ class BrickThread {
   }
 
   /// Computes the voxels of this thread and writes them; every lane gets what the warp did.
-  /// `view`: views[e.field]; kPlain: it has no edges and is alone, and views is not read.
   template <bool kPlain>
-  __device__ WarpDone step(const FieldView& view, const FieldView* views, const BrickEntry& e,
-                           int32_t phi_side, const int16_t (&speeds)[2],
-                           const BrickScratch& scratch, int32_t side) const {
+  __device__ WarpDone step(const FieldView* views, const BrickEntry& e, int32_t phi_side,
+                           const int16_t (&speeds)[2], const BrickScratch& scratch,
+                           int32_t side) const {
+    const FieldView& view = views[e.field];
     const BrickLayout& layout = view.layout;
-    const int64_t place = first_voxel(layout, e) + in_brick();
-    float* out = view.phi[1 - phi_side] + place;
+    const int64_t first = first_voxel(layout, e);
+    float* out = view.phi[1 - phi_side];
     const uint32_t constant = constant_halves(scratch, side, kPlain || view.group_count == 1);
     const auto x = static_cast<int32_t>(lane() % 8), y = static_cast<int32_t>(warp());
-    const auto z = static_cast<int32_t>(lane() / 8);
     const bool is_row_inside = e.x * kBrick + x < layout.size.x && e.y * kBrick + y < layout.size.y;
-    const float* centre = scratch.halo[side] + (z + 1) * kPlane + (y + 1) * kHalo + x + 1;
-    float before[2], after[2];
+    WarpDone done{};
 #pragma unroll
     for (int32_t half = 0; half < 2; ++half) {
-      before[half] = after[half] = centre[half * 4 * kPlane];
-      if (!is_row_inside || e.z * kBrick + z + 4 * half >= layout.size.z) continue;
-      if ((constant >> half & 1) == 0) {
-        after[half] =
-            next_value<kPlain>(view, views, e.field, phi_side, place + half * kHalf,
-                               stencil_at(centre + half * 4 * kPlane, kHalo, kPlane), speeds[half]);
+      const int32_t z = static_cast<int32_t>(lane() / 8) + 4 * half;
+      const int64_t at = first + in_brick(half);
+      const float* centre = scratch.halo[side] + (z + 1) * kPlane + (y + 1) * kHalo + x + 1;
+      const float before = *centre;
+      float after = before;
+      const bool is_inside = is_row_inside && e.z * kBrick + z < layout.size.z;
+      if ((constant >> half & 1) == 0 && is_inside) {
+        after = next_value<kPlain>(views, e.field, phi_side, at, stencil_at(centre, kHalo, kPlane),
+                                   speeds[half]);
       }
-      out[half * kHalf] = after[half];
+      if (is_inside) out[at] = after;
+      if ((constant >> half & 1) != 0) continue;
+      const uint32_t changed =
+          __ballot_sync(kAllLanes, __float_as_uint(before) != __float_as_uint(after));
+      add(done.count, count_of(before, after, changed));
+      done.faces |= faces_of(changed, half);
     }
-    WarpDone done{};
-    if (constant == 3) return done;
-    const auto changed_in = [&](int32_t half) {
-      return __ballot_sync(kAllLanes,
-                           __float_as_uint(before[half]) != __float_as_uint(after[half]));
-    };
-    const uint32_t changed[2] = {changed_in(0), changed_in(1)};
-    if ((changed[0] | changed[1]) == 0) return done;
-    done.count = count_of(before, after, changed);
-    done.faces = faces_of(changed[0], changed[1]);
     return done;
   }
 
  private:
-  /// Voxels from a thread's first one to its second.
-  static constexpr int32_t kHalf = 4 * kBrick * kBrick;
-
-  __device__ bool is_in_halo(int32_t i) const {
-    return (i + 1) * kGroupThreads <= kHaloVoxels || number_ + i * kGroupThreads < kHaloVoxels;
+  __device__ static int64_t first_voxel(const BrickLayout& layout, const BrickEntry& e) {
+    return layout.brick_of({e.x, e.y, e.z}) * kBrickVoxels;
   }
-  /// What a thread reads, relative to the brick.
-  __device__ Vec3i in_halo(int32_t i) const {
-    const auto h = static_cast<int32_t>(number_) + i * kGroupThreads;
-    return {h % kHalo - 1, h / kHalo % kHalo - 1, h / (kHalo * kHalo) - 1};
+  /// A place relative to a brick, moved into the image.
+  __device__ static int32_t in_image(int32_t at, int32_t brick, int32_t size) {
+    return min(max(at, -brick * kBrick), size - 1 - brick * kBrick);
   }
-  __device__ int32_t in_brick() const {
+  __device__ int32_t in_brick(int32_t half) const {
     return BrickLayout::offset_in_brick(static_cast<int32_t>(lane() % 8),
                                         static_cast<int32_t>(warp()),
-                                        static_cast<int32_t>(lane() / 8));
+                                        static_cast<int32_t>(lane() / 8) + 4 * half);
   }
 
   /// In which halves of this warp's voxels all stencils hold nothing but c, or nothing but -c,
@@ -194,28 +176,28 @@ class BrickThread {
     }
     uint32_t planes = __ballot_sync(kAllLanes, is_constant_plane);
     if (!takes_low) planes &= 0xffffU;
-    constexpr uint32_t kFirst = 0x3f, kSecond = kFirst << 4;
-    const auto both = [](uint32_t of) {
-      return static_cast<uint32_t>((of & kFirst) == kFirst) |
-             static_cast<uint32_t>((of & kSecond) == kSecond) << 1;
+    constexpr uint32_t kSix = 0x3f;
+    const auto both = [&](uint32_t from) {
+      return static_cast<uint32_t>((planes >> from & kSix) == kSix) |
+             static_cast<uint32_t>((planes >> (from + 4) & kSix) == kSix) << 1;
     };
-    return both(planes) | both(planes >> 16);
+    return both(0) | both(16);
   }
 
-  __device__ uint32_t faces_of(uint32_t first, uint32_t second) const {
-    const uint32_t any = first | second;
+  __device__ uint32_t faces_of(uint32_t changed, int32_t half) const {
+    if (changed == 0) return 0;
     uint32_t faces = 1;
-    if ((any & 0x01010101U) != 0) faces |= 2;
-    if ((any & 0x80808080U) != 0) faces |= 4;
+    if ((changed & 0x01010101U) != 0) faces |= 2;
+    if ((changed & 0x80808080U) != 0) faces |= 4;
     if (warp() == 0) faces |= 8;
     if (warp() == kGroupWarps - 1) faces |= 16;
-    if ((first & 0xffU) != 0) faces |= 32;
-    if ((second >> 24) != 0) faces |= 64;
+    if (half == 0 && (changed & 0xffU) != 0) faces |= 32;
+    if (half == 1 && (changed >> 24) != 0) faces |= 64;
     return faces;
   }
 
   uint32_t number_;
-  int32_t delta_[kFetches];  ///< of what is read, from the first voxel of an inner brick
+  uint32_t place_[kFetches];
 };
 
 /// What all warps of a group did; called by one warp, for every lane.

@@ -29,7 +29,6 @@ struct BrickRun {
   uint32_t epoch;        ///< stamp of what step 0 appends
   StepCount* counts;     ///< by step and field
   StopRules rules;
-  FieldView only;  ///< where there is one field, without edges: the same, nearer to the threads
 };
 
 /// A lane's neighbour of a brick across a face or an edge, or the brick itself: offsets from 0 to 2
@@ -48,10 +47,11 @@ __device__ inline uint32_t neighbour_of_lane(uint32_t lane) {
 
 /// Lists what a changed brick concerns for the next step: its neighbours, and itself in the other
 /// fields of its group. Called by one warp.
-__device__ inline void activate(const FieldView& view, const FieldView* views,
-                                const BrickEntry& entry, uint32_t faces, uint32_t neighbour,
-                                uint32_t epoch, BrickEntry* list, uint32_t* length) {
+__device__ inline void activate(const FieldView* views, const BrickEntry& entry, uint32_t faces,
+                                uint32_t neighbour, uint32_t epoch, BrickEntry* list,
+                                uint32_t* length) {
   const uint32_t lane = threadIdx.x % 32;
+  const FieldView& view = views[entry.field];
   const int32_t x = entry.x + static_cast<int32_t>(neighbour & 3) - 1;
   const int32_t y = entry.y + static_cast<int32_t>(neighbour >> 2 & 3) - 1;
   const int32_t z = entry.z + static_cast<int32_t>(neighbour >> 4 & 3) - 1;
@@ -125,8 +125,8 @@ struct BlockMemory {
   __device__ int32_t side_in(int32_t step, int32_t field) const { return side[field] ^ (step & 1); }
 };
 
-/// A group of threads that takes one brick after the other. kOnly: BrickRun::only is the field.
-template <bool kOnly>
+/// A group of threads that takes one brick after the other.
+template <bool kPlain>
 class BrickGroup {
  public:
   __device__ BrickGroup(const BrickRun& run, const BlockMemory& memory, uint32_t group)
@@ -136,7 +136,7 @@ class BrickGroup {
         open_(memory.open[group]),
         group_(group),
         own_(blockIdx.x + group * gridDim.x),
-        thread_(threadIdx.x % kGroupThreads, view_of(0).layout) {}
+        thread_(threadIdx.x % kGroupThreads) {}
 
   /// Starts to read the first brick of a step.
   __device__ void begin(int32_t step) {
@@ -152,32 +152,27 @@ class BrickGroup {
     for (uint32_t item = own_; item < length_; item += stride) {
       const BrickEntry now = entry_;
       const int16_t speeds[2] = {fetched_.speed[0], fetched_.speed[1]};
-      // Others were listed before their field stopped.
-      const bool is_running = kOnly || memory_.progress[now.field].stop == Stop::kNone;
+      const bool is_running = memory_.progress[now.field].stop == Stop::kNone;
       if (is_running) {
-        thread_.share(fetched_, view_of(now.field).step.clamp, scratch_, turn & 1);
-        // By the warp that reads it in `close`: another might be a brick ahead of that.
-        if (is_closer()) {
-          __syncwarp();
-          if (thread_.lane() == 0) scratch_.entry[turn & 1] = now;
-        }
+        thread_.share(fetched_, memory_.views[now.field].step.clamp, scratch_, turn & 1);
+        if (threadIdx.x % kGroupThreads == 0) scratch_.entry[turn & 1] = now;
       }
       sync_group(group_);
       if (item + stride < length_) {
         entry_ = read_entry(run_.lists[step & 1] + item + stride);
         fetch(step);
       }
-      if (!is_running) continue;
-      if (turn > 0 && is_closer()) close(step, turn - 1, false);
-      const WarpDone done = thread_.template step<kOnly>(view_of(now.field), memory_.views, now,
-                                                         memory_.side_in(step, now.field), speeds,
-                                                         scratch_, turn & 1);
+      if (!is_running) continue;  // it was listed before its field stopped
+      if (turn > 0 && thread_.warp() == 0) close(step, turn - 1);
+      const WarpDone done = thread_.template step<kPlain>(
+          memory_.views, now, memory_.side_in(step, now.field), speeds, scratch_, turn & 1);
       if (thread_.lane() == 0) scratch_.done[turn & 1][thread_.warp()] = done;
       ++turn;
     }
     sync_group(group_);
-    if (!is_closer()) return;
-    if (turn > 0) close(step, turn - 1, true);
+    if (thread_.warp() != 0) return;
+    if (turn > 0) close(step, turn - 1);
+    if (thread_.lane() == 0) open_.write(counts(step));
   }
 
   __device__ StepCount* counts(int32_t step) const {
@@ -190,32 +185,20 @@ class BrickGroup {
     return {static_cast<uint16_t>(word), static_cast<uint16_t>(word >> 16),
             static_cast<uint16_t>(word >> 32), static_cast<uint16_t>(word >> 48)};
   }
-  __device__ const FieldView& view_of(int32_t field) const {
-    return kOnly ? run_.only : memory_.views[field];
-  }
-  /// One warp, of another scheduler in each group.
-  __device__ bool is_closer() const { return thread_.warp() == group_; }
   __device__ void fetch(int32_t step) {
-    const FieldView& view = view_of(entry_.field);
-    if (!kOnly && entry_.field != field_) {
-      field_ = entry_.field;
-      thread_.use(view.layout);
-    }
+    const FieldView& view = memory_.views[entry_.field];
     thread_.fetch(view, view.phi[memory_.side_in(step, entry_.field)], entry_, fetched_);
   }
   /// Counts a brick and lists what it concerns. Called by one warp.
-  __device__ void close(int32_t step, int32_t turn, bool is_last) {
+  __device__ void close(int32_t step, int32_t turn) {
     const WarpDone done = sum_of(scratch_.done[turn & 1], thread_.lane());
     const BrickEntry entry = scratch_.entry[turn & 1];
-    if (thread_.lane() == 0) {
-      open_.add(done, entry.field, counts(step));
-      if (is_last) open_.write(counts(step));
-    }
     if (done.faces != 0) {
-      activate(view_of(entry.field), memory_.views, entry, done.faces,
-               neighbour_of_lane(thread_.lane()), run_.epoch + static_cast<uint32_t>(step),
-               run_.lists[1 - (step & 1)], run_.lengths + step + 1);
+      activate(memory_.views, entry, done.faces, neighbour_of_lane(thread_.lane()),
+               run_.epoch + static_cast<uint32_t>(step), run_.lists[1 - (step & 1)],
+               run_.lengths + step + 1);
     }
+    if (thread_.lane() == 0) open_.add(done, entry.field, counts(step));
   }
 
   const BrickRun& run_;
@@ -227,16 +210,15 @@ class BrickGroup {
   uint32_t length_ = 0;
   BrickEntry entry_{};
   Fetched fetched_{};
-  uint16_t field_ = 0;  ///< whose layout thread_ has
 };
 
-template <bool kOnly>
+template <bool kPlain>
 __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_constant__ BrickRun run) {
   extern __shared__ __align__(16) char shared[];
   const BlockMemory memory(shared, run.fields);
   memory.load(run);
   const auto grid = cooperative_groups::this_grid();
-  BrickGroup<kOnly> group(run, memory, threadIdx.x / kGroupThreads);
+  BrickGroup<kPlain> group(run, memory, threadIdx.x / kGroupThreads);
   group.begin(0);
   for (int32_t step = 0; step < run.steps; ++step) {
     group.make_step(step);
@@ -263,9 +245,8 @@ __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_consta
 class BrickLists {
  public:
   explicit BrickLists(DeviceJob& job) : job_(job), device_(job.context().device) {
-    const bool is_only = job.is_plain() && job.fields() == 1;
-    const void* kernel = is_only ? reinterpret_cast<const void*>(bricks_kernel<true>)
-                                 : reinterpret_cast<const void*>(bricks_kernel<false>);
+    const void* kernel = job.is_plain() ? reinterpret_cast<const void*>(bricks_kernel<true>)
+                                        : reinterpret_cast<const void*>(bricks_kernel<false>);
     kernel_ = kernel;
     bytes_ = BlockMemory::bytes(static_cast<size_t>(job.fields()));
     blocks_ = cooperative_blocks(kernel, kThreads, bytes_, job.most_blocks(), device_);
@@ -317,7 +298,6 @@ class BrickLists {
     run.epoch = epoch_;
     run.counts = job_.counts();
     run.rules = job_.rules();
-    run.only = job_.view(0);
     void* arguments[] = {&run};
     LARCH_CUDA_CHECK(cudaLaunchCooperativeKernel(kernel_, dim3(blocks_), dim3(kThreads), arguments,
                                                  bytes_, larch::cuda::stream_of(device_)));

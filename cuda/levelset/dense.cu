@@ -16,31 +16,33 @@ constexpr int32_t kRun = 8;
 constexpr int64_t kBetweenLooks = 64;
 
 struct DenseSweep {
-  FieldView view{};        ///< of the field that is swept
-  const FieldView* views;  ///< of all
+  const FieldView* views;
   const FieldProgress* progress;
   StepCount* counts;  ///< of this step, by field
-  int32_t field;
 };
 
-/// A block of threads per run of bricks.
+/// A block of threads per run of bricks (grid x) and field (grid y).
 template <bool kPlain>
 __global__ void __launch_bounds__(kGroupThreads, 4)
-    sweep_kernel(const __grid_constant__ DenseSweep sweep) {
+    sweep_kernel(DenseSweep sweep, int32_t runs_per_row) {
   __shared__ BrickScratch scratch;
-  const FieldView& view = sweep.view;
-  const FieldProgress& progress = sweep.progress[sweep.field];
+  __shared__ FieldView view;
+  const auto field = static_cast<int32_t>(blockIdx.y);
+  const FieldProgress& progress = sweep.progress[field];
   if (progress.stop != Stop::kNone) return;
-  const uint32_t runs_per_row = (static_cast<uint32_t>(view.layout.count.x) + kRun - 1) / kRun;
-  const uint32_t row = blockIdx.x / runs_per_row;
-  const auto count_y = static_cast<uint32_t>(view.layout.count.y);
-  const int32_t first = static_cast<int32_t>(blockIdx.x % runs_per_row) * kRun;
-  const int32_t last = min(first + kRun, view.layout.count.x);
+  if (threadIdx.x == 0) view = sweep.views[field];
+  __syncthreads();
+  const Vec3i count = view.layout.count;
+  const auto row = static_cast<int32_t>(blockIdx.x) / runs_per_row;
+  if (row >= count.y * count.z) return;
+  const int32_t first = static_cast<int32_t>(blockIdx.x) % runs_per_row * kRun;
+  const int32_t last = min(first + kRun, count.x);
+  if (first >= last) return;
   const int32_t side = side_of(progress.iterations);
   const float* phi = view.phi[side];
-  const BrickThread thread(threadIdx.x, view.layout);
-  BrickEntry entry{static_cast<uint16_t>(first), static_cast<uint16_t>(row % count_y),
-                   static_cast<uint16_t>(row / count_y), static_cast<uint16_t>(sweep.field)};
+  const BrickThread thread(threadIdx.x);
+  BrickEntry entry{static_cast<uint16_t>(first), static_cast<uint16_t>(row % count.y),
+                   static_cast<uint16_t>(row / count.y), static_cast<uint16_t>(field)};
   Fetched fetched;
   thread.fetch(view, phi, entry, fetched);
   StepCount own;
@@ -54,11 +56,11 @@ __global__ void __launch_bounds__(kGroupThreads, 4)
       entry.x = static_cast<uint16_t>(x + 1);
       thread.fetch(view, phi, entry, fetched);
     }
-    const StepCount part =
-        thread.step<kPlain>(view, sweep.views, now, side, speeds, scratch, turn).count;
+    const StepCount part = thread.step<kPlain>(sweep.views, now, side, speeds, scratch, turn).count;
     add(own, part);
   }
-  if (thread.lane() == 0) add_to(sweep.counts + sweep.field, own);
+  if (thread.lane() != 0) return;
+  add_to(sweep.counts + field, own);
 }
 
 /// One block of threads: one of them per group of fields.
@@ -75,17 +77,21 @@ __global__ void decide_kernel(const FieldView* views, FieldProgress* progress, S
 /// Launches `steps` steps. Those after the end of a field leave it as it is.
 void sweep(DeviceJob& job, int64_t steps) {
   const cudaStream_t stream = larch::cuda::stream_of(job.context().device);
-  const auto kernel = job.is_plain() ? sweep_kernel<true> : sweep_kernel<false>;
+  int32_t most_runs = 0, runs_per_row = 0;
+  for (int32_t f = 0; f < job.fields(); ++f) {
+    runs_per_row = std::max(runs_per_row, (job.view(f).layout.count.x + kRun - 1) / kRun);
+  }
+  for (int32_t f = 0; f < job.fields(); ++f) {
+    const Vec3i& count = job.view(f).layout.count;
+    most_runs = std::max(most_runs, count.y * count.z * runs_per_row);
+  }
+  const dim3 blocks(static_cast<uint32_t>(most_runs), static_cast<uint32_t>(job.fields()));
   job.begin(steps);
   for (int64_t s = 0; s < steps; ++s) {
-    DenseSweep one{{}, job.views(), job.progress(), job.counts() + s * job.fields(), 0};
-    for (one.field = 0; one.field < job.fields(); ++one.field) {
-      one.view = job.view(one.field);
-      const Vec3i& count = one.view.layout.count;
-      const int64_t blocks = int64_t{(count.x + kRun - 1) / kRun} * count.y * count.z;
-      kernel<<<static_cast<uint32_t>(blocks), kGroupThreads, 0, stream>>>(one);
-      larch::cuda::check_launch("levelset sweep_kernel");
-    }
+    const DenseSweep one{job.views(), job.progress(), job.counts() + s * job.fields()};
+    const auto kernel = job.is_plain() ? sweep_kernel<true> : sweep_kernel<false>;
+    kernel<<<blocks, kGroupThreads, 0, stream>>>(one, runs_per_row);
+    larch::cuda::check_launch("levelset sweep_kernel");
     decide_kernel<<<1, 32, 0, stream>>>(job.views(), job.progress(), one.counts, job.fields(),
                                         job.rules());
     larch::cuda::check_launch("levelset decide_kernel");

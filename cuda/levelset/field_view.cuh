@@ -51,12 +51,12 @@ __device__ inline Stencil<float> stencil_at(const float* at, int32_t row, int32_
           at[plane + row]};
 }
 
-/// phi after a step at the voxel that lies `at`. `view`: views[field]; kPlain: it has no edges and
-/// is alone, and views is not read. `side`: the buffer that is read.
+/// phi after a step at the voxel that lies `at`. `views`: those of all fields; kPlain: no field has
+/// edges or is in a group. `side`: the buffer that is read.
 template <bool kPlain>
-__device__ float next_value(const FieldView& view, const FieldView* views, int32_t field,
-                            int32_t side, int64_t at, const Stencil<float>& p,
-                            int16_t stored_speed) {
+__device__ float next_value(const FieldView* views, int32_t field, int32_t side, int64_t at,
+                            const Stencil<float>& p, int16_t stored_speed) {
+  const FieldView& view = views[field];
   if (kPlain) return voxel_after(p, stored_speed, {}, at, nullptr, view.step);
   if (view.group_count == 1) {
     return voxel_after(p, stored_speed, view.speeds, at, nullptr, view.step);
@@ -88,24 +88,17 @@ __device__ inline uint64_t warp_sum(uint64_t value) {
          __reduce_add_sync(kAllLanes, low);
 }
 
-/// What a warp did to kVoxels voxels per lane, some of which changed (bits of lanes); every lane
-/// gets it. `active` is left to the caller.
-template <int kVoxels>
-__device__ StepCount count_of(const float (&before)[kVoxels], const float (&after)[kVoxels],
-                              const uint32_t (&changed)[kVoxels]) {
+/// What a warp did to a voxel per lane; every lane gets it. `active` is left to the caller.
+__device__ inline StepCount count_of(float before, float after, uint32_t changed) {
   StepCount count;
-  uint64_t squares = 0;
-#pragma unroll
-  for (int i = 0; i < kVoxels; ++i) {
-    const bool was = before[i] < 0, is = after[i] < 0;
-    const int32_t flipped = __popc(__ballot_sync(kAllLanes, was != is));
-    const int32_t entered = __popc(__ballot_sync(kAllLanes, is && !was));
-    count.changed += static_cast<uint32_t>(__popc(changed[i]));
-    count.flipped += static_cast<uint32_t>(flipped);
-    count.grown += 2 * entered - flipped;
-    squares += squared_change(before[i], after[i]);
-  }
-  count.squares = warp_sum(squares);
+  if (changed == 0) return count;
+  const bool was = before < 0, is = after < 0;
+  const uint32_t flipped = __ballot_sync(kAllLanes, was != is);
+  const uint32_t entered = __ballot_sync(kAllLanes, is && !was);
+  count.changed = static_cast<uint32_t>(__popc(changed));
+  count.flipped = static_cast<uint32_t>(__popc(flipped));
+  count.grown = 2 * __popc(entered) - __popc(flipped);
+  count.squares = warp_sum(squared_change(before, after));
   return count;
 }
 
@@ -134,12 +127,6 @@ __device__ inline bool advance_group(FieldProgress* progress, const StepCount* c
   const int32_t first = view.group_first, last = first + view.group_count;
   if (progress[first].stop != Stop::kNone) return false;
   GroupStep group;
-  if (view.group_count == 1) {
-    const StepCount count = read_count(counts + first);
-    group.add(count, progress[first]);
-    progress[first] = advanced(progress[first], count, group, rules);
-    return progress[first].stop == Stop::kNone;
-  }
   for (int32_t k = first; k < last; ++k) group.add(read_count(counts + k), progress[k]);
   for (int32_t k = first; k < last; ++k) {
     progress[k] = advanced(progress[k], read_count(counts + k), group, rules);

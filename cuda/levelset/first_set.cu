@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   __shared__ BrickScratch scratch;
   const FieldView& view = views[field];
   const BrickLayout& layout = view.layout;
-  const BrickThread thread(threadIdx.x, layout);
+  const BrickThread thread(threadIdx.x);
   const auto x = static_cast<int32_t>(thread.lane() % 8), y = static_cast<int32_t>(thread.warp());
   uint64_t inside = 0;
   for (int64_t brick = blockIdx.x; brick < layout.bricks(); brick += gridDim.x) {

@@ -83,15 +83,11 @@ __device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t
     const int16_t speed = view.speeds.speed[at];
     const Stencil<float> p = stencil_of(view.phi[side], VoxelPlace(view.layout, at));
     before = p.centre;
-    after = next_value<false>(view, views, field, side, at, p, speed);
+    after = next_value<false>(views, field, side, at, p, speed);
     view.phi[1 - side][at] = after;
   }
   const bool has_changed = __float_as_uint(before) != __float_as_uint(after);
-  const uint32_t changed[1] = {__ballot_sync(kAllLanes, has_changed)};
-  if (changed[0] != 0) {
-    const float from[1] = {before}, to[1] = {after};
-    add(count, count_of(from, to, changed));
-  }
+  add(count, count_of(before, after, __ballot_sync(kAllLanes, has_changed)));
   return has_changed;
 }
 
