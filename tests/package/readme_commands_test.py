@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAMS = ('make-samples', 'pbt-train', 'pbt-detect', 'evaluate', 'dsa-register')
+PROGRAMS = ('make-samples', 'pbt-train', 'pbt-detect', 'evaluate', 'dsa-register',
+            'levelset-segment')
 
 
 def command_lines(source):
