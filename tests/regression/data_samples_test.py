@@ -55,6 +55,15 @@ class DataSamples(unittest.TestCase):
         self.assertEqual(dataset.pixel_array.shape, (5, 128, 128))
         self.assertEqual(list(dataset.MaskSubtractionSequence[0].MaskFrameNumbers), [1, 2])
 
+    def test_the_head_has_three_tissues(self):
+        image = nibabel.load(os.path.join(DATA, 'head/images/case_000.nii.gz'))
+        label = nibabel.load(os.path.join(DATA, 'head/labels/case_000.nii.gz'))
+        self.assertEqual(image.shape, (48, 44, 40))
+        self.assertTrue(numpy.array_equal(image.affine, label.affine))
+        counts = numpy.bincount(numpy.asarray(label.dataobj).ravel())
+        self.assertEqual(len(counts), 4)
+        self.assertGreater(min(counts), 2000)
+
 
 if __name__ == '__main__':
     unittest.main()
