@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// ITK's ThresholdSegmentationLevelSetImageFilter beside levelset-segment, for
+// scripts/levelset-accuracy: same window, weight and spheres. Every 100 iterations it prints
+// iterations, seconds in the filter and Dice as a line of JSON, and it stops at the first check
+// that reaches the wanted Dice, or that is not better than the last one.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <itkCommand.h>
+#include <itkImage.h>
+#include <itkImageFileReader.h>
+#include <itkImageRegionConstIterator.h>
+#include <itkImageRegionIteratorWithIndex.h>
+#include <itkNiftiImageIO.h>
+#include <itkThresholdSegmentationLevelSetImageFilter.h>
+
+namespace {
+
+using FloatImage = itk::Image<float, 3>;
+using LabelImage = itk::Image<unsigned char, 3>;
+using Filter = itk::ThresholdSegmentationLevelSetImageFilter<FloatImage, FloatImage>;
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned kCheckEvery = 100, kMostIterations = 10000;
+
+template <class Image>
+typename Image::Pointer read(const std::string& path) {
+  const auto reader = itk::ImageFileReader<Image>::New();
+  reader->SetImageIO(itk::NiftiImageIO::New());
+  reader->SetFileName(path);
+  reader->Update();
+  return reader->GetOutput();
+}
+
+/// A level set of spheres in voxels, negative inside.
+FloatImage::Pointer spheres_of(const FloatImage* image,
+                               const std::vector<std::array<double, 4>>& spheres) {
+  auto phi = FloatImage::New();
+  phi->CopyInformation(image);
+  phi->SetRegions(image->GetLargestPossibleRegion());
+  phi->Allocate();
+  for (itk::ImageRegionIteratorWithIndex<FloatImage> at(phi, phi->GetLargestPossibleRegion());
+       !at.IsAtEnd(); ++at) {
+    double least = 1e9;
+    for (const auto& [x, y, z, radius] : spheres) {
+      const auto& i = at.GetIndex();
+      least =
+          std::min(least, std::hypot(static_cast<double>(i[0]) - x, static_cast<double>(i[1]) - y,
+                                     static_cast<double>(i[2]) - z) -
+                              radius);
+    }
+    at.Set(static_cast<float>(least));
+  }
+  return phi;
+}
+
+double dice(const FloatImage* phi, const LabelImage* truth) {
+  itk::ImageRegionConstIterator<FloatImage> a(phi, phi->GetLargestPossibleRegion());
+  itk::ImageRegionConstIterator<LabelImage> b(truth, truth->GetLargestPossibleRegion());
+  long long both = 0, sum = 0;
+  for (; !a.IsAtEnd(); ++a, ++b) {
+    const bool inside = a.Get() < 0, wanted = b.Get() != 0;
+    both += inside && wanted;
+    sum += int{inside} + int{wanted};
+  }
+  return 2.0 * static_cast<double>(both) / static_cast<double>(std::max(1LL, sum));
+}
+
+/// Looks at the filter every 100 iterations; the seconds of looking do not count.
+class Checks : public itk::Command {
+ public:
+  using Self = Checks;
+  using Pointer = itk::SmartPointer<Self>;
+  itkNewMacro(Self);
+  const LabelImage* truth = nullptr;
+  double wanted = 1, before = 0;
+  Clock::duration looking{};
+  Clock::time_point started = Clock::now();
+
+  void Execute(itk::Object* caller, const itk::EventObject&) override {
+    auto* filter = dynamic_cast<Filter*>(caller);
+    const auto iterations = filter->GetElapsedIterations();
+    if (iterations == 0 || iterations % kCheckEvery != 0) return;
+    const auto now = Clock::now();
+    const double found = dice(filter->GetOutput(), truth);
+    const double seconds = std::chrono::duration<double>(now - started - looking).count();
+    std::printf("{\"iterations\": %u, \"seconds\": %.3f, \"dice\": %.4f, \"rms_change\": %.6f}\n",
+                static_cast<unsigned>(iterations), seconds, found, filter->GetRMSChange());
+    std::fflush(stdout);
+    if (found >= wanted || found <= before) filter->SetNumberOfIterations(iterations);
+    before = found;
+    looking += Clock::now() - now;
+  }
+  void Execute(const itk::Object*, const itk::EventObject&) override {}
+};
+
+int run(const std::vector<std::string>& words) {
+  const auto number = [&](size_t k) { return std::stod(words.at(k)); };
+  const auto image = read<FloatImage>(words.at(0));
+  const auto truth = read<LabelImage>(words.at(1));
+  const double lower = number(2), upper = number(3), weight = number(4);
+  std::vector<std::array<double, 4>> spheres;
+  for (size_t k = 6; k + 3 < words.size(); k += 4) {
+    spheres.push_back({number(k), number(k + 1), number(k + 2), number(k + 3)});
+  }
+  const auto filter = Filter::New();
+  filter->SetInput(spheres_of(image, spheres));
+  filter->SetFeatureImage(image);
+  filter->SetLowerThreshold(static_cast<float>(lower));
+  filter->SetUpperThreshold(static_cast<float>(upper));
+  // ITK's speed is the same tent with the height (upper - lower) / 2.
+  filter->SetPropagationScaling(static_cast<float>((1 - weight) / (0.5 * (upper - lower))));
+  filter->SetCurvatureScaling(static_cast<float>(weight));
+  filter->SetAdvectionScaling(0);
+  filter->SetIsoSurfaceValue(0);
+  filter->SetMaximumRMSError(0);
+  filter->SetNumberOfIterations(kMostIterations);
+  const auto checks = Checks::New();
+  checks->truth = truth;
+  checks->wanted = number(5);
+  checks->started = Clock::now();
+  filter->AddObserver(itk::IterationEvent(), checks);
+  filter->Update();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 11 || (argc - 7) % 4 != 0) {
+    std::fprintf(
+        stderr,
+        "usage: %s IMAGE TRUTH LOWER UPPER CURVATURE-WEIGHT DICE I J K RADIUS [I J K RADIUS ...]\n",
+        argv[0]);
+    return 2;
+  }
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "itk-threshold-level-set: %s\n", error.what());
+    return 1;
+  }
+}
