@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "larch/levelset/evolve.h"
-#include "larch/levelset/voxel_math.h"
+#include "larch/levelset/evolve/evolve.h"
+#include "larch/levelset/evolve/voxel_math.h"
 
 // What kernels know of the fields of a job.
 namespace larch::levelset::cuda {

@@ -10,8 +10,8 @@
 #include <benchmark/benchmark.h>
 
 #include "larch/core/parallel.h"
-#include "larch/levelset/evolve.h"
-#include "larch/levelset/time_step.h"
+#include "larch/levelset/evolve/evolve.h"
+#include "larch/levelset/step/time_step.h"
 #include "tests/perf/benchmarks.h"
 #include "tests/perf/synthetic.h"
 

@@ -3,7 +3,7 @@
 // Contrast frames are averaged in the domain of the differences.
 #include <catch2/catch.hpp>
 
-#include "larch/pipeline/angiography/frame_mean.h"
+#include "larch/pipeline/angiography/input/frame_mean.h"
 
 using namespace larch;
 using namespace larch::pipeline;

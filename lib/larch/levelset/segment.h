@@ -11,11 +11,11 @@
 
 #include "larch/core/context.h"
 #include "larch/data/volume.h"
-#include "larch/levelset/evolve.h"
+#include "larch/levelset/evolve/evolve.h"
 #include "larch/levelset/initial/spheres.h"
 #include "larch/levelset/speed/regions.h"
 #include "larch/levelset/speed/window.h"
-#include "larch/levelset/time_step.h"
+#include "larch/levelset/step/time_step.h"
 
 // The recipe of a segmentation: an image with seeds becomes fields, the fields are moved, and
 // labels are read from them. Speeds and first surfaces are made on the host, in doubles that are

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "larch/core/random_math.h"
-#include "larch/levelset/evolve.h"
+#include "larch/levelset/evolve/evolve.h"
 #include "larch/levelset/speed/window.h"
-#include "larch/levelset/time_step.h"
+#include "larch/levelset/step/time_step.h"
 
 // Problems with known answers, and a plain solver to compare with.
 namespace larch::test {

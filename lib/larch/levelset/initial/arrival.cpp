@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "larch/levelset/step_math.h"
+#include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
-#include "larch/levelset/time_step.h"
+#include "larch/levelset/step/time_step.h"
 
 namespace larch::levelset {
 namespace {

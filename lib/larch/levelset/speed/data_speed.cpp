@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "larch/core/parallel.h"
-#include "larch/levelset/step_math.h"
+#include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {
 namespace {

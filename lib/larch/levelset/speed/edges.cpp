@@ -9,7 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/speed/window.h"
-#include "larch/levelset/step_math.h"
+#include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {
 namespace {

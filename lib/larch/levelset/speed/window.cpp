@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "larch/levelset/step_math.h"
+#include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {
 namespace {

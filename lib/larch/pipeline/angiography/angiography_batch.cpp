@@ -11,7 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/dsa/sequence.h"
 #include "larch/files/file.h"
-#include "larch/pipeline/angiography/native_output.h"
+#include "larch/pipeline/angiography/outputs/native_output.h"
 #include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "larch/dsa/dsa_config.h"
-#include "larch/pipeline/angiography/angiography_input.h"
+#include "larch/pipeline/angiography/input/angiography_input.h"
 
 namespace larch::pipeline {
 

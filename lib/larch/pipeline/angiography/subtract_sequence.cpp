@@ -19,10 +19,10 @@
 #include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
 #include "larch/pipeline/angiography/angiography_identity.h"
-#include "larch/pipeline/angiography/frame_mean.h"
-#include "larch/pipeline/angiography/native_output.h"
-#include "larch/pipeline/angiography/sequence_outputs.h"
-#include "larch/pipeline/angiography/sequence_times.h"
+#include "larch/pipeline/angiography/input/frame_mean.h"
+#include "larch/pipeline/angiography/outputs/native_output.h"
+#include "larch/pipeline/angiography/outputs/sequence_outputs.h"
+#include "larch/pipeline/angiography/outputs/sequence_times.h"
 
 namespace larch::pipeline {
 namespace {

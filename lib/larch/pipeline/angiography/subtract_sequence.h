@@ -10,8 +10,8 @@
 #include "larch/cases/memory.h"
 #include "larch/core/context.h"
 #include "larch/dsa/dsa_config.h"
-#include "larch/pipeline/angiography/angiography_files.h"
-#include "larch/pipeline/angiography/angiography_input.h"
+#include "larch/pipeline/angiography/input/angiography_input.h"
+#include "larch/pipeline/angiography/outputs/angiography_files.h"
 
 namespace larch::pipeline {
 

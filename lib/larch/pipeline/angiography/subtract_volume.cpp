@@ -15,8 +15,8 @@
 #include "larch/dsa/sequence.h"
 #include "larch/files/file.h"
 #include "larch/io/image/vector_image.h"
-#include "larch/pipeline/angiography/angiography_preview.h"
-#include "larch/pipeline/angiography/angiography_report.h"
+#include "larch/pipeline/angiography/outputs/angiography_preview.h"
+#include "larch/pipeline/angiography/outputs/angiography_report.h"
 #include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {

@@ -9,7 +9,7 @@
 #include "larch/core/context.h"
 #include "larch/dsa/dsa_config.h"
 #include "larch/io/image/image.h"
-#include "larch/pipeline/angiography/angiography_files.h"
+#include "larch/pipeline/angiography/outputs/angiography_files.h"
 
 namespace larch::pipeline {
 

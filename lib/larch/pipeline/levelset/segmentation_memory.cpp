@@ -7,7 +7,7 @@
 
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
-#include "larch/levelset/field.h"
+#include "larch/levelset/evolve/field.h"
 
 namespace larch::pipeline {
 namespace {

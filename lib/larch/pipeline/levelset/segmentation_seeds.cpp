@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "larch/core/error.h"
-#include "larch/levelset/time_step.h"
+#include "larch/levelset/step/time_step.h"
 
 namespace larch::pipeline {
 namespace {

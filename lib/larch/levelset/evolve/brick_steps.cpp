@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/evolve/brick_steps.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "larch/core/parallel.h"
+
+namespace larch::levelset::cpu {
+namespace {
+
+/// Whether phi differs somewhere on the stencils of a brick: on the brick and its halo without the
+/// eight corners.
+bool is_uneven(const float* phi, const BrickHalo& halo) {
+  const float first = phi[0];
+  for (int32_t z = 0; z < kHalo; ++z) {
+    bool differs = false;
+    for (int32_t y = 0; y < kHalo; ++y) {
+      const float* row = phi + halo.z[z] + halo.y[y];
+      if (halo.width == kBrick) {
+        for (int32_t x = 0; x < kBrick; ++x) differs |= row[x] != first;
+      } else {
+        for (int32_t x = 0; x < halo.width; ++x) differs |= row[x] != first;
+      }
+      const bool is_corner = (y == 0 || y == kHalo - 1) && (z == 0 || z == kHalo - 1);
+      if (!is_corner) differs |= (row[halo.left] != first) | (row[halo.right] != first);
+    }
+    if (differs) return true;
+  }
+  return false;
+}
+
+/// Whether something holds for a voxel of a brick that lies in the image.
+template <class Test>
+bool any_voxel(const BrickHalo& halo, const Test& test) {
+  for (int32_t z = 0; z < kBrick; ++z) {
+    bool holds = false;
+    for (int32_t y = 0; y < kBrick; ++y) {
+      const int32_t row = z * kBrick + y;
+      if ((halo.inside >> row & 1) == 0) continue;
+      for (int32_t x = 0; x < halo.width; ++x) holds |= test(row * kBrick + x);
+    }
+    if (holds) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+GroupPhi::GroupPhi(const EvolveJob& job, const FieldRange& group) {
+  for (size_t f = group.first; f < group.last; ++f) {
+    LevelsetField& field = *job.fields[f];
+    const int64_t iterations = job.progress[f].iterations;
+    before.push_back(field.phi[iterations % 2].data());
+    after.push_back(field.phi[(iterations + 1) % 2].data());
+  }
+  for (size_t k = 0; k < before.size(); ++k) {
+    others.push_back(before);
+    others.back().erase(others.back().begin() + static_cast<std::ptrdiff_t>(k));
+  }
+}
+
+BrickHalo brick_halo(const BrickLayout& layout, int64_t brick) {
+  const Vec3i at = layout.brick_at(brick);
+  const int64_t row_of_bricks = int64_t{layout.count.x} * kBrickVoxels;
+  const int64_t slice_of_bricks = row_of_bricks * layout.count.y;
+  BrickHalo halo;
+  for (int32_t i = 0; i < kHalo; ++i) {
+    const int32_t y = std::clamp(at.y * kBrick + i - 1, 0, layout.size.y - 1);
+    const int32_t z = std::clamp(at.z * kBrick + i - 1, 0, layout.size.z - 1);
+    halo.y[i] = (y / kBrick - at.y) * row_of_bricks + y % kBrick * kBrick;
+    halo.z[i] = (z / kBrick - at.z) * slice_of_bricks + z % kBrick * kBrick * kBrick;
+  }
+  halo.width = std::min(kBrick, layout.size.x - at.x * kBrick);
+  halo.left = at.x > 0 ? kBrick - 1 - kBrickVoxels : 0;
+  halo.right = at.x + 1 < layout.count.x ? kBrickVoxels : halo.width - 1;
+  const int32_t height = std::min(kBrick, layout.size.y - at.y * kBrick);
+  const int32_t depth = std::min(kBrick, layout.size.z - at.z * kBrick);
+  halo.inside = 0;
+  for (int32_t z = 0; z < depth; ++z) {
+    halo.inside |= ((RowMask{1} << height) - 1) << (z * kBrick);
+  }
+  return halo;
+}
+
+void step_rows(const EvolveJob& job, const FieldRange& group, const GroupPhi& phi, size_t k,
+               int64_t brick, RowMask rows, BrickChange& change) {
+  const LevelsetField& field = *job.fields[group.first + k];
+  const int64_t begin = brick * kBrickVoxels;
+  BrickStep step;
+  step.step = &field.step;
+  step.halo = brick_halo(field.layout, brick);
+  step.rows = rows & step.halo.inside;
+  step.before = phi.before[k] + begin;
+  step.after = phi.after[k] + begin;
+  step.speed = field.speed.data() + begin;
+  if (!field.edge_stop.empty()) step.edge_stop = field.edge_stop.data() + begin;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (!field.advection[axis].empty()) step.advection[axis] = field.advection[axis].data() + begin;
+  }
+  step.others = phi.others[k].data();
+  step.other_count = static_cast<int32_t>(phi.others[k].size());
+  step.begin = begin;
+  step_lanes().step_brick(step, change);
+}
+
+bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick) {
+  const BrickHalo halo = brick_halo(layout, brick);
+  const int64_t begin = brick * kBrickVoxels;
+  for (size_t k = 0; k < phi.before.size(); ++k) {
+    const float *before = phi.before[k] + begin, *other_buffer = phi.after[k] + begin;
+    if (is_uneven(before, halo)) return true;
+    if (any_voxel(halo, [&](int32_t i) { return before[i] != other_buffer[i]; })) return true;
+    const auto overlaps = [&](const float* other) {
+      return any_voxel(halo, [&](int32_t i) { return overlap(before[i], other[begin + i]); });
+    };
+    if (std::any_of(phi.others[k].begin(), phi.others[k].end(), overlaps)) return true;
+  }
+  return false;
+}
+
+bool is_known(const EvolveJob& job, const FieldRange& group) {
+  for (size_t f = group.first; f < group.last; ++f) {
+    if (!job.active[f].is_known) return false;
+  }
+  return true;
+}
+
+void count_inside(EvolveJob& job, const FieldRange& group, int threads) {
+  const GroupPhi phi(job, group);
+  for (size_t f = group.first; f < group.last; ++f) {
+    if (job.active[f].is_known) continue;
+    const BrickLayout& layout = job.fields[f]->layout;
+    std::atomic<int64_t> inside{0};
+    parallel_for(threads, layout.bricks(), 256, [&](int64_t begin, int64_t end) {
+      int64_t sum = 0;
+      for (int64_t brick = begin; brick < end; ++brick) {
+        const float* voxels = phi.before[f - group.first] + brick * kBrickVoxels;
+        any_voxel(brick_halo(layout, brick), [&](int32_t i) {
+          sum += voxels[i] < 0 ? 1 : 0;
+          return false;
+        });
+      }
+      inside += sum;
+    });
+    job.progress[f].inside = inside;
+  }
+}
+
+void for_moving_groups(EvolveJob& job, const Context& context, const GroupEvolution& evolve_group) {
+  std::vector<FieldRange> groups;
+  for (const FieldRange& group : groups_of(job)) {
+    if (job.progress[group.first].stop == Stop::kNone) groups.push_back(group);
+  }
+  const auto count = static_cast<int64_t>(groups.size());
+  Context of_one = context;
+  of_one.threads =
+      static_cast<int>(std::max<int64_t>(1, context.threads / std::max<int64_t>(1, count)));
+  parallel_for(context.threads, count, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) evolve_group(groups[static_cast<size_t>(i)], of_one);
+  });
+}
+
+void SharedCount::add(const BrickChange& change) {
+  changed.fetch_add(change.changed, std::memory_order_relaxed);
+  flipped.fetch_add(change.flipped, std::memory_order_relaxed);
+  grown.fetch_add(change.grown, std::memory_order_relaxed);
+  squares.fetch_add(change.squares, std::memory_order_relaxed);
+}
+
+StepCount SharedCount::take(uint32_t active) {
+  return {active, changed.exchange(0), flipped.exchange(0), grown.exchange(0), squares.exchange(0)};
+}
+
+}  // namespace larch::levelset::cpu

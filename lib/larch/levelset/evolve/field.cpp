@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/evolve/field.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+
+namespace larch::levelset {
+namespace {
+
+/// Calls body(first offset in the bricks, first index in the image, voxels) for each row of each
+/// brick that lies in the image.
+template <class Body>
+void for_rows(const BrickLayout& layout, int threads, const Body& body) {
+  const Vec3i size = layout.size;
+  parallel_for(threads, int64_t{size.z} * size.y, fair_grain(threads, int64_t{size.z} * size.y, 64),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const auto y = static_cast<int32_t>(row % size.y);
+                   const auto z = static_cast<int32_t>(row / size.y);
+                   for (int32_t x = 0; x < size.x; x += kBrick) {
+                     body(layout.offset({x, y, z}), row * size.x + x, std::min(kBrick, size.x - x));
+                   }
+                 }
+               });
+}
+
+void check_size(const BrickLayout& layout, const Vec3i& size, const char* what) {
+  if (layout.size != size) throw std::logic_error(std::string(what) + ": another size than phi");
+}
+
+/// Host memory as a buffer on the device of the context.
+template <class T>
+Buffer<T> on_device(Buffer<T> host, const Context& context) {
+  if (!context.device.is_cuda()) return host;
+  return Buffer<T>(context.device, std::span<const T>(host.data(), host.size()));
+}
+
+}  // namespace
+
+FieldBytes field_bytes(const Vec3i& size) {
+  const auto voxels = static_cast<uint64_t>(make_brick_layout(size).stored_voxels());
+  return {voxels * (2 * sizeof(float) + sizeof(int16_t)), voxels * sizeof(int16_t),
+          voxels * 3 * sizeof(int16_t)};
+}
+
+Buffer<int16_t> by_brick(const Volume<int16_t>& values, const Context& context) {
+  const BrickLayout layout = make_brick_layout(values.size());
+  Buffer<int16_t> host(Device::cpu(), static_cast<size_t>(layout.stored_voxels()));
+  host.set_zero();
+  for_rows(layout, context.threads, [&](int64_t to, int64_t from, int32_t count) {
+    std::copy_n(values.data() + from, count, host.data() + to);
+  });
+  return on_device(std::move(host), context);
+}
+
+void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& context) {
+  check_size(field.layout, phi.size(), "set_phi");
+  if (std::any_of(phi.begin(), phi.end(), [](float value) { return std::isnan(value); })) {
+    throw InputError("the level-set function has voxels that are not a number: set them first");
+  }
+  const Step step = field.step;
+  Buffer<float> host(Device::cpu(), static_cast<size_t>(field.layout.stored_voxels()));
+  std::fill_n(host.data(), host.size(), step.clamp);
+  for_rows(field.layout, context.threads, [&](int64_t to, int64_t from, int32_t count) {
+    for (int32_t i = 0; i < count; ++i) host.data()[to + i] = held(phi[from + i], step);
+  });
+  if (field.phi[0].empty()) {
+    for (Buffer<float>& buffer : field.phi) buffer = Buffer<float>(context.device, host.size());
+  }
+  for (Buffer<float>& buffer : field.phi) buffer.upload({host.data(), host.size()});
+}
+
+LevelsetField make_field(const Volume<float>& phi, const Volume<int16_t>& speed, const Step& step,
+                         const Context& context) {
+  LevelsetField field;
+  field.layout = make_brick_layout(phi.size());
+  field.step = step;
+  check_size(field.layout, speed.size(), "make_field: speed");
+  set_phi(field, phi, context);
+  field.speed = by_brick(speed, context);
+  return field;
+}
+
+Volume<float> phi_volume(const LevelsetField& field, int64_t iterations, const Grid& grid,
+                         const Context& context) {
+  check_size(field.layout, grid.size, "phi_volume");
+  const Buffer<float>& result = field.phi[iterations % 2];
+  Volume<float> phi(grid);
+  const auto fill = [&](const float* values) {
+    for_rows(field.layout, context.threads, [&](int64_t from, int64_t to, int32_t count) {
+      std::copy_n(values + from, count, phi.data() + to);
+    });
+  };
+  if (result.device().is_cuda()) {
+    fill(result.to_vector().data());
+  } else {
+    fill(result.data());
+  }
+  return phi;
+}
+
+}  // namespace larch::levelset

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/step/step_lanes.h"
+
+#include <cmath>
+
+#include "larch/levelset/step/stop_math.h"
+
+namespace larch::levelset::cpu {
+namespace {
+
+typedef float F8 __attribute__((vector_size(32)));
+typedef int32_t I8 __attribute__((vector_size(32)));
+
+F8 blend(I8 mask, F8 yes, F8 no) {
+  return (F8)(((I8)yes & mask) | ((I8)no & ~mask));
+}
+F8 square_root(F8 value) {
+  for (int i = 0; i < kBrick; ++i) value[i] = std::sqrt(value[i]);
+  return value;
+}
+/// Bit i: lane i of a comparison.
+uint32_t bits_of(I8 mask) {
+  uint32_t bits = 0;
+  for (int i = 0; i < kBrick; ++i) bits |= (static_cast<uint32_t>(mask[i]) & 1U) << i;
+  return bits;
+}
+F8 to_float(const int16_t* at) {
+  F8 values;
+  for (int i = 0; i < kBrick; ++i) values[i] = static_cast<float>(at[i]);
+  return values;
+}
+I8 is_frozen(const int16_t* speed) {
+  I8 mask;
+  for (int i = 0; i < kBrick; ++i) mask[i] = speed[i] == kFrozen ? -1 : 0;
+  return mask;
+}
+
+struct Squares {
+  uint64_t sum = 0;
+};
+/// With the first `width` lanes of a row.
+void add_squares(Squares& squares, F8 before, F8 after, int32_t width) {
+  for (int i = 0; i < width; ++i) squares.sum += squared_change(before[i], after[i]);
+}
+uint64_t sum_of(const Squares& squares) {
+  return squares.sum;
+}
+
+#include "larch/levelset/step/step_lanes.inc"
+
+}  // namespace
+
+const StepLanes kPortableStepLanes{"portable", step_brick};
+
+}  // namespace larch::levelset::cpu

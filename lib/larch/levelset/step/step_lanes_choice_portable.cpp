@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/step/step_lanes.h"
+
+namespace larch::levelset::cpu {
+
+std::span<const StepLanes> all_step_lanes() {
+  return {&kPortableStepLanes, 1};
+}
+
+const StepLanes& step_lanes() {
+  static const StepLanes best = all_step_lanes().back();
+  return best;
+}
+
+}  // namespace larch::levelset::cpu

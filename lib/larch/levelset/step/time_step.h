@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "larch/levelset/levelset_config.h"
+#include "larch/levelset/step/step_math.h"
+
+namespace larch::levelset {
+
+/// Bounds of what moves the surface, over the whole image.
+struct SpeedBounds {
+  double data = 1;       ///< of |D|
+  double advection = 0;  ///< of |A_x| / h_x + |A_y| / h_y + |A_z| / h_z
+};
+
+/// The unit of lengths inside: the smallest spacing of the axes with more than one voxel.
+double smallest_spacing_mm(const Vec3d& spacing_mm, const Vec3i& size);
+
+/// The largest stable dt: 1 / ((1 - a) D sqrt(sum 1 / h^2) + a sum 2 / h^2 + w sum |A| / h), and
+/// not above c / (6 ((1 - a) D + w sum |A| / h)), since a faster front outruns the clamped field.
+/// `h` in units of the smallest spacing; an axis of one voxel does not count. Infinite where
+/// nothing moves.
+double largest_stable_step(const LevelsetConfig& config, const SpeedBounds& bounds,
+                           const Vec3d& spacing_mm, const Vec3i& size);
+
+/// The numbers of a step. dt is config.time_step, or 0.9 of the largest stable one; 1 where that is
+/// infinite. Throws UsageError for a dt above the largest stable one, and for a dead zone in which
+/// the data speed itself would drown (above 0.05 dt (1 - a), where a < 1), unless
+/// config.allow_unstable.
+Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Vec3d& spacing_mm,
+               const Vec3i& size);
+
+}  // namespace larch::levelset
