@@ -152,14 +152,19 @@ TEST_CASE("a translation between pixels is found and taken out") {
   CHECK(rigid.vectors == out.shift);
 }
 
-TEST_CASE("smooth motion needs passes with smaller blocks") {
+/// Motion that varies over 300 pixels, the same in all frames, without vessels.
+phantom::AngiogramConfig smooth_motion() {
   phantom::AngiogramConfig generated;
   generated.size = {256, 256};
   generated.course = phantom::Course::kConstant;
   generated.amplitude_px = 4;
   generated.wavelength_px = 300;
   generated.vessels = 0;
-  const Sequence sequence = sequence_of(generated, 1);
+  return generated;
+}
+
+TEST_CASE("smooth motion needs passes with smaller blocks") {
+  const Sequence sequence = sequence_of(smooth_motion(), 1);
   const double one = mean_error(sequence, sequence.subtracted({}, {true}));
   DsaConfig config;
   config.passes = "64/64,64/32,48/16";
@@ -171,13 +176,7 @@ TEST_CASE("smooth motion needs passes with smaller blocks") {
 }
 
 TEST_CASE("the spline between blocks follows smooth motion, in every pass and figure") {
-  phantom::AngiogramConfig generated;
-  generated.size = {256, 256};
-  generated.course = phantom::Course::kConstant;
-  generated.amplitude_px = 4;
-  generated.wavelength_px = 300;
-  generated.vessels = 0;
-  const Sequence sequence = sequence_of(generated, 2);
+  const Sequence sequence = sequence_of(smooth_motion(), 2);
   const SequenceWants wants{true, true, true};
   for (const char* passes : {"", "64/64,64/32"}) {
     DsaConfig config;
