@@ -7,9 +7,10 @@
 
 #include "larch/app/run_app.h"
 #include "larch/config/config.h"
-#include "larch/pipeline/angiogram_files.h"
-#include "larch/pipeline/head_files.h"
-#include "larch/pipeline/sample_files.h"
+#include "larch/pipeline/samples/angiogram_files.h"
+#include "larch/pipeline/samples/head_files.h"
+#include "larch/pipeline/samples/sample_files.h"
+#include "larch/pipeline/samples/samples_description.h"
 
 namespace {
 
@@ -135,22 +136,7 @@ int main(int argc, char** argv) {
   AppInfo info;
   info.name = "make-samples";
   info.summary = "Make sample volumes and sequences with known truth.";
-  info.description =
-      "organs: each image shows a body with an organ (label 1) and a distractor of the same mean "
-      "intensity, so that no threshold finds the organ; a bright column, a cavity, noise and a "
-      "smooth intensity field. The folder gets images/, labels/, train.tsv, test.tsv, dataset.json "
-      "and labels.tsv; with --format dicom, images/ has a folder per case and the label maps are "
-      "NIfTI.\n\n"
-      "angiography: each sequence shows a body at rest (the mask frames), then moving while a "
-      "contrast agent passes through vessels, with the noise of X-ray photons. The folder gets "
-      "images/ (DICOM files name their mask frames) and, unless --truth=false, fields/ (the true "
-      "motion in mm of every pixel and frame, "
-      "by which the mask is read), labels/ (vessels), truth/ (the same as formulas, JSON) and "
-      "cases.tsv.\n\n"
-      "phantom: a head as in T1-weighted MR, with white matter (label 1), folded grey matter (2) "
-      "and fluid (3), a smooth intensity field and Rician noise. The folder gets images/, labels/, "
-      "cases.tsv and labels.tsv.\n\n"
-      "The same seed gives the same files, and with other --axes the same voxels in another order.";
+  info.description = pipeline::kSamplesDescription;
   info.examples = {"make-samples --output-dir samples",
                    "make-samples --output-dir large --size 128,128,80 --training 40 --seed 7",
                    "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15",

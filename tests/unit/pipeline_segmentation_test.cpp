@@ -10,10 +10,10 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/levelset/brick_layout.h"
+#include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
+#include "larch/pipeline/levelset/outputs/segmentation_report.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
-#include "larch/pipeline/levelset/segmentation_outputs.h"
-#include "larch/pipeline/levelset/segmentation_report.h"
 
 namespace larch::pipeline {
 namespace {

@@ -13,9 +13,9 @@
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
+#include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
-#include "larch/pipeline/levelset/segmentation_outputs.h"
 
 namespace larch::pipeline {
 namespace {

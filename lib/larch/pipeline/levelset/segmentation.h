@@ -9,8 +9,8 @@
 #include "larch/app/outputs/outputs.h"
 #include "larch/cases/step.h"
 #include "larch/levelset/segment.h"
-#include "larch/pipeline/levelset/segmentation_files.h"
-#include "larch/pipeline/levelset/segmentation_seeds.h"
+#include "larch/pipeline/levelset/input/segmentation_seeds.h"
+#include "larch/pipeline/levelset/outputs/segmentation_files.h"
 
 namespace larch::pipeline {
 

@@ -8,7 +8,7 @@
 #include "larch/core/device.h"
 #include "larch/io/image/image.h"
 #include "larch/levelset/levelset_config.h"
-#include "larch/pipeline/levelset/segmentation_files.h"
+#include "larch/pipeline/levelset/outputs/segmentation_files.h"
 
 namespace larch::pipeline {
 

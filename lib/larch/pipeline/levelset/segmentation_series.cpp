@@ -10,8 +10,8 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/pipeline/levelset/outputs/segmentation_report.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
-#include "larch/pipeline/levelset/segmentation_report.h"
 
 namespace larch::pipeline {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/head_files.h"
+#include "larch/pipeline/samples/head_files.h"
 
 #include <memory>
 #include <string>
 
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/pipeline/sample_folder.h"
+#include "larch/pipeline/samples/sample_folder.h"
 
 namespace larch::pipeline {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/levelset/segmentation_seeds.h"
+#include "larch/pipeline/levelset/input/segmentation_seeds.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/levelset/segmentation_outputs.h"
+#include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/picture/qc.h"
-#include "larch/pipeline/levelset/segmentation_report.h"
+#include "larch/pipeline/levelset/outputs/segmentation_report.h"
 
 namespace larch::pipeline {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/sample_files.h"
+#include "larch/pipeline/samples/sample_files.h"
 
 #include <cstdio>
 #include <functional>
@@ -16,7 +16,7 @@
 #include "larch/files/file.h"
 #include "larch/io/dicom/dicom_write.h"
 #include "larch/io/image/image.h"
-#include "larch/pipeline/sample_folder.h"
+#include "larch/pipeline/samples/sample_folder.h"
 
 namespace larch::pipeline {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/sample_folder.h"
+#include "larch/pipeline/samples/sample_folder.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/angiogram_files.h"
+#include "larch/pipeline/samples/angiogram_files.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@
 #include "larch/io/sequence/sequence_reader.h"
 #include "larch/io/sequence/sequence_writer.h"
 #include "larch/phantom/portable_math.h"
-#include "larch/pipeline/sample_folder.h"
+#include "larch/pipeline/samples/sample_folder.h"
 
 namespace larch::pipeline {
 namespace {
