@@ -40,11 +40,12 @@ Volume<float> phi_of(const SegmentRun& run, size_t f, const Context& context) {
                     context);
 }
 
-/// Whether fields of a run are at rest with means that their surfaces have left behind.
-bool is_at_rest_too_early(const SegmentRun& run, size_t f) {
+/// Whether a field came to its end by means that its surface has left behind.
+bool is_at_end_too_early(const SegmentRun& run, size_t f) {
   const FieldProgress& progress = run.progress[f];
-  return progress.stop == Stop::kAtRest &&
-         progress.quiet < progress.iterations - run.fields[f].means_at;
+  const bool is_calm = progress.stop == Stop::kAtRest || progress.stop == Stop::kLabels ||
+                       progress.stop == Stop::kChanged || progress.stop == Stop::kRms;
+  return is_calm && progress.quiet < progress.iterations - run.fields[f].means_at;
 }
 
 /// Steps until the means of a run are due; many without a region term.
@@ -67,13 +68,14 @@ bool is_close(const RegionMeans& now, const RegionMeans& before) {
          std::abs(now.outside - before.outside) <= least;
 }
 
-/// Takes new means where they are due, and lets fields go on that are at rest by old ones.
+/// Takes new means where they are due, and lets fields go on that ended by old ones.
 void renew_means(SegmentRun& run, const Context& context) {
   const LevelsetConfig& config = run.request->config;
   if (config.region_weight == 0) return;
-  bool is_due = false;
+  bool is_due = false, is_too_early = false;
   for (size_t f = 0; f < run.fields.size(); ++f) {
-    is_due = is_due || is_at_rest_too_early(run, f) ||
+    is_too_early = is_too_early || is_at_end_too_early(run, f);
+    is_due = is_due || is_too_early ||
              (run.progress[f].stop == Stop::kNone &&
               run.progress[f].iterations - run.fields[f].means_at >= config.region_every);
   }
@@ -91,7 +93,9 @@ void renew_means(SegmentRun& run, const Context& context) {
   if (!is_changed) return;
   for (size_t f = 0; f < run.fields.size(); ++f) {
     run.active[f] = {};
-    if (run.progress[f].stop == Stop::kAtRest) run.progress[f].stop = Stop::kNone;
+    if (!is_too_early) continue;
+    run.progress[f].stop = Stop::kNone;
+    run.progress[f].quiet = 0;
   }
 }
 
@@ -135,6 +139,11 @@ class Together {
 
 /// Moves runs with the same stop rules.
 void advance_together(const std::vector<SegmentRun*>& runs, int64_t steps, const Context& context) {
+  for (SegmentRun* run : runs) {
+    for (FieldProgress& progress : run->progress) {
+      if (progress.stop == Stop::kInterrupted) progress.stop = Stop::kNone;
+    }
+  }
   const auto all_done = [&] {
     return std::all_of(runs.begin(), runs.end(), [](const SegmentRun* r) { return is_done(*r); });
   };
@@ -332,43 +341,6 @@ SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Vol
     }
   }
   return request;
-}
-
-std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run) {
-  std::vector<FieldSnapshot> fields(run.fields.size());
-  for (size_t f = 0; f < fields.size(); ++f) {
-    for (int b = 0; b < 2; ++b) fields[f].phi[b] = run.fields[f].field.phi[b].to_vector();
-    fields[f].progress = run.progress[f];
-    fields[f].active = run.active[f];
-    fields[f].history = run.history[f];
-    fields[f].means = run.fields[f].means;
-    fields[f].means_at = run.fields[f].means_at;
-  }
-  return fields;
-}
-
-void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& context) {
-  if (fields.size() != run.fields.size()) {
-    throw InputError("the checkpoint has " + std::to_string(fields.size()) +
-                     " labels, the request has " + std::to_string(run.fields.size()));
-  }
-  for (size_t f = 0; f < fields.size(); ++f) {
-    SegmentField& field = run.fields[f];
-    for (int b = 0; b < 2; ++b) {
-      if (fields[f].phi[b].size() != field.field.phi[b].size()) {
-        throw InputError("the checkpoint is of an image of another size");
-      }
-      field.field.phi[b].upload(fields[f].phi[b]);
-    }
-    run.progress[f] = fields[f].progress;
-    run.active[f] = std::move(fields[f].active);
-    run.history[f] = std::move(fields[f].history);
-    field.means = fields[f].means;
-    field.means_at = fields[f].means_at;
-    if (run.request->config.region_weight > 0) {
-      field.field.speed = by_brick(data_speed_of(run, f, context.threads), context);
-    }
-  }
 }
 
 }  // namespace larch::levelset

@@ -155,7 +155,8 @@ struct FieldSnapshot {
 };
 std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run);
 /// Goes on where the snapshot was taken, to the same bytes. `run` is new, from the same request.
-/// Throws InputError where labels or sizes are others.
+/// Throws InputError, before anything of the run is changed, where labels or sizes are others, or
+/// where the snapshot is none that a run of this request can have.
 void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& context);
 
 }  // namespace larch::levelset

@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <limits>
+
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
@@ -25,7 +28,7 @@ TEST_CASE("threads and trackers make no difference, with all terms on") {
   const SegmentResult one = segment(request, {});
   REQUIRE(one.by_label[0].voxels > 5000);
   Context two;
-  two.threads = 2;
+  two.threads = GENERATE(2, 7);
   request.config.tracker = GENERATE(Tracker::kDense, Tracker::kVoxel, Tracker::kBrick);
   const SegmentResult other = segment(request, two);
   CHECK(same_phi(one, other));
@@ -72,6 +75,92 @@ TEST_CASE("a run is interrupted and goes on to the same bytes") {
   while (!is_done(run)) advance(run, 1000, context);
   const SegmentResult continued = finish_segmentation(std::move(run), context);
   CHECK(same_phi(whole, continued));
+}
+
+TEST_CASE("an interrupted run takes new means when they are due") {
+  SegmentRequest request = ball_request(20);
+  request.config.region_weight = 0.4;
+  request.config.region_every = 13;
+  const SegmentResult whole = segment(request, {});
+  SegmentRun run = start_segmentation(request, {});
+  advance(run, 5, {});
+  run.progress[0].stop = Stop::kInterrupted;  // as evolve leaves it when it is stopped
+  SegmentRun resumed = start_segmentation(request, {});
+  restore(resumed, snapshot_of(run), {});
+  for (SegmentRun* continued : {&run, &resumed}) {
+    while (!is_done(*continued)) advance(*continued, 100000, {});
+    CHECK(same_phi(whole, finish_segmentation(std::move(*continued), {})));
+  }
+}
+
+TEST_CASE("a surface is at its end only by the means of its last labels") {
+  SegmentRequest request = ball_request(0);
+  const Vec3d middle = middle_mm(request.image.grid());
+  request.image = volume_of<float>(request.image.grid(), [&](const Vec3d& at) {
+    const double r = norm(at - middle);
+    return r < 8 ? 140 : r < 20 ? 100 : 0;
+  });
+  request.config.region_weight = 1;
+  request.config.region_band_mm = 0;
+  request.config.region_every = 100000;  // never within a run
+  SECTION("at rest") {
+    request.config.unchanged_labels = 0;
+  }
+  SECTION("by labels") {
+    request.config.unchanged_labels = 5;
+  }
+  SECTION("by few changes") {
+    request.config.most_changed = 50;
+  }
+  SECTION("by small changes") {
+    request.config.rms = 0.01;
+  }
+  SegmentRun run = start_segmentation(request, {});
+  CHECK(run.fields[0].means.inside == Approx(140));
+  while (!is_done(run)) advance(run, 1000, {});
+  const FieldProgress& progress = run.progress[0];
+  CHECK(progress.quiet >= progress.iterations - run.fields[0].means_at);
+  CHECK(run.fields[0].means.inside == Approx(103).margin(1.5));
+  CHECK(run.fields[0].means.outside < 1);
+}
+
+TEST_CASE("a snapshot that no run can have is refused, and changes nothing") {
+  SegmentRequest request = halves_request();
+  request.config.tracker = GENERATE(Tracker::kBrick, Tracker::kVoxel, Tracker::kDense);
+  SegmentRun run = start_segmentation(request, {});
+  advance(run, 20, {});
+  const std::vector<FieldSnapshot> good = snapshot_of(run);
+  SegmentRun fresh = start_segmentation(request, {});
+  const auto refused = [&](const std::function<void(FieldSnapshot&)>& damage) {
+    std::vector<FieldSnapshot> fields = good;
+    damage(fields[1]);
+    CHECK_THROWS_AS(restore(fresh, fields, {}), InputError);
+    CHECK(fresh.progress[0].iterations == 0);
+  };
+  refused([](FieldSnapshot& f) { f.phi[1].pop_back(); });
+  refused([](FieldSnapshot& f) { f.phi[0][700] = std::numeric_limits<float>::quiet_NaN(); });
+  refused([](FieldSnapshot& f) { f.phi[1][700] = 3.5F; });
+  refused([](FieldSnapshot& f) { f.progress.iterations = -1; });
+  refused([](FieldSnapshot& f) { ++f.progress.iterations; });
+  refused([](FieldSnapshot& f) { f.history.clear(); });
+  refused([](FieldSnapshot& f) { f.progress.quiet = 21; });
+  refused([](FieldSnapshot& f) { f.progress.inside = -1; });
+  refused([](FieldSnapshot& f) { f.progress.inside = int64_t{1} << 60; });
+  refused([](FieldSnapshot& f) { f.progress.stop = Stop::kRms; });
+  refused([](FieldSnapshot& f) { f.progress.iterations = 0, f.history.clear(); });
+  refused([](FieldSnapshot& f) { f.means.outside = std::numeric_limits<double>::infinity(); });
+  refused([](FieldSnapshot& f) { f.means_at = -1; });
+  refused([](FieldSnapshot& f) { f.means_at = 21; });
+  refused([](FieldSnapshot& f) { f.active.items.push_back(UINT32_MAX - 1); });
+  refused([](FieldSnapshot& f) { f.active.items.insert(f.active.items.begin(), 2, 0); });
+  if (request.config.tracker == Tracker::kBrick) {
+    refused([](FieldSnapshot& f) { f.active.items = {7 * 7 * 7}; });
+  }
+  restore(fresh, good, {});
+  advance(fresh, 10, {});
+  advance(run, 10, {});
+  CHECK(
+      same_phi(finish_segmentation(std::move(fresh), {}), finish_segmentation(std::move(run), {})));
 }
 
 TEST_CASE("runs that are moved together have the bits that each has alone") {
