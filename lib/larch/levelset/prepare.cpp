@@ -51,6 +51,12 @@ void check_request(const SegmentRequest& request) {
                      number(*config.upper));
   }
   for (const LabelWindow& window : request.windows) {
+    const auto same = std::count_if(request.windows.begin(), request.windows.end(),
+                                    [&](const LabelWindow& w) { return w.label == window.label; });
+    if (same > 1) {
+      throw UsageError("there are " + std::to_string(same) + " windows of label " +
+                       std::to_string(window.label) + "; give one");
+    }
     if (!(window.lower < window.upper)) {
       throw UsageError("window of label " + std::to_string(window.label) + ": its lower end " +
                        number(window.lower) + " is not below its upper end " +
@@ -134,15 +140,18 @@ void warn_of_seed(SegmentRun& run, const ResolvedLabel& label) {
   }
 }
 
-/// The smallest balls against the curvature, which pulls with a * 2 / r.
+/// The smallest balls against the curvature, which pulls with a * 2 / r, or a / r in an image of
+/// one slice.
 void warn_of_small_balls(SegmentRun& run) {
   const SegmentRequest& request = *run.request;
   const double a = request.config.curvature_weight, unit_mm = run.resolved.unit_mm;
+  int axes = 0;
+  for (int axis = 0; axis < 3; ++axis) axes += request.image.size()[axis] > 1 ? 1 : 0;
   for (size_t s = 0; s < request.spheres.size(); ++s) {
     const Sphere& sphere = request.spheres[s];
     const double voxels = sphere.is_index ? sphere.radius : sphere.radius / unit_mm;
     const std::string name = "seed " + std::to_string(s + 1) + ": ";
-    if (2 * a / voxels > 1 - a) {
+    if ((axes - 1) * a / voxels > 1 - a) {
       run.warnings.push_back(name + "a ball of radius " + number(voxels) +
                              " voxels vanishes at this curvature_weight; take a larger one");
     } else if (voxels < 2) {
@@ -192,15 +201,29 @@ void resolve_speed_image(SegmentRun& run) {
   const Volume<float>& speed = run.request->speed;
   if (speed.empty()) return;
   float largest = 0;
+  bool is_finite = true;
   for (const float value : speed) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    if (std::isfinite(value)) {
+      largest = std::max(largest, std::abs(value));
+    } else {
+      is_finite = false;
+    }
   }
   if (largest > 1) {
     run.resolved.speed_scale = static_cast<double>(largest);
     run.warnings.push_back("the speed image reaches " + number(run.resolved.speed_scale) +
                            ", and was divided by it: speeds are from -1 to 1");
-  } else if (run.request->config.region_weight == 0) {
-    run.resolved.bounds.data = static_cast<double>(largest);
+    return;
+  }
+  if (largest > 0 && largest < 0.01F) {
+    run.warnings.push_back("the speed image reaches only " + number(static_cast<double>(largest)) +
+                           ", and speeds are stored in steps of " + number(1.0 / kSpeedOne) +
+                           "; multiply it by a number that makes its largest speed about 1");
+  }
+  // A voxel without a speed moves inwards at 1.
+  if (is_finite && run.request->config.region_weight == 0) {
+    run.resolved.bounds.data =
+        static_cast<double>(stored_speed(static_cast<double>(largest))) / kSpeedOne;
   }
 }
 
@@ -241,6 +264,36 @@ void resolve_window(SegmentRun& run, const FirstSurface& surface) {
   }
 }
 
+/// What is given and cannot count as it stands.
+void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces) {
+  const SegmentRequest& request = *run.request;
+  for (const LabelWindow& window : request.windows) {
+    const bool is_used = std::any_of(surfaces.begin(), surfaces.end(), [&](const FirstSurface& s) {
+      return s.label == window.label;
+    });
+    if (is_used) continue;
+    run.warnings.push_back("window of label " + std::to_string(window.label) +
+                           ": nothing starts from this label, so the window is not used; give "
+                           "the label a seed, or the window of another label");
+  }
+  const Grid& grid = request.image.grid();
+  double largest = 0;
+  for (int a = 0; a < 3; ++a) {
+    for (int b = a + 1; b < 3; ++b) {
+      if (grid.size[a] == 1 || grid.size[b] == 1) continue;
+      const double cosine = dot(grid.direction.column(a), grid.direction.column(b));
+      largest = std::max(largest, std::abs(cosine));
+    }
+  }
+  constexpr double kTolerance = 1e-3;
+  if (largest > kTolerance) {
+    run.warnings.push_back(
+        "axes of the image are off the right angle by " +
+        number(std::asin(std::min(largest, 1.0)) * 180 / M_PI) +
+        " degrees, and lengths are measured as if they were not; resample it to upright axes");
+  }
+}
+
 /// Makes the field of a label from its first surface, which it changes.
 void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const Edges& edges,
                const Context& context) {
@@ -255,7 +308,12 @@ void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const E
   const int64_t pinned = std::count(field.pinned.begin(), field.pinned.end(), 1);
   resolved.pinned_voxels = std::max(resolved.pinned_voxels, pinned);
   Volume<int16_t> speed;
-  if (request.arrival_mm > 0) speed = data_speed_of(run, f, context.threads);
+  if (request.arrival_mm > 0) {
+    if (request.config.region_weight > 0) {
+      field.means = region_means_of(run, f, surface.phi_mm, context.threads);
+    }
+    speed = data_speed_of(run, f, context.threads);
+  }
   finish_surface(request, field.pinned, speed, request.config.clamp * resolved.unit_mm,
                  context.threads, surface.phi_mm);
   if (request.config.region_weight > 0) {
@@ -305,6 +363,7 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   for (const float value : request.image) resolved.voxels_not_a_number += !std::isfinite(value);
   std::vector<FirstSurface> surfaces = first_surfaces(
       request, request.config.clamp * resolved.unit_mm, reach_mm(request), context.threads);
+  warn_of_request(run, surfaces);
   resolve_speed_image(run);
   const Edges edges = resolve_edges(run, context.threads);
   const Step step = make_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);

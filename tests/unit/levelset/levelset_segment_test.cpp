@@ -105,6 +105,8 @@ TEST_CASE("a request without a place to start from, or that contradicts itself, 
     request.config.lower = 50;
     request.windows = {{1, 20, 10}};
     CHECK_THROWS_WITH(segment(request, {}), Contains("label 1"));
+    request.windows = {{1, 20, 30}, {1, 40, 50}};
+    CHECK_THROWS_WITH(segment(request, {}), Contains("2 windows of label 1"));
   }
   SECTION("one end on the wrong side of the seeds") {
     request.config.upper.reset();
@@ -151,6 +153,20 @@ TEST_CASE("a ball that curvature makes vanish is said") {
   request.config.curvature_weight = 0.1;
   request.spheres[0].radius = 1.5;
   CHECK(warns(segment(request, {}).warnings, "below two"));
+}
+
+TEST_CASE("in one slice the curvature of a ball is 1 / r") {
+  SegmentRequest request;
+  request.image = Volume<float>(levelset_grid({30, 30, 1}), 100);
+  request.spheres = {{.centre = {15, 15, 0}, .radius = 2}};
+  request.config.lower = 50;
+  request.config.upper = 150;
+  request.config.curvature_weight = 0.6;  // 0.6 / 2 < 0.4 < 2 * 0.6 / 2
+  const SegmentResult grown = segment(request, {});
+  CHECK_FALSE(warns(grown.warnings, "vanishes"));
+  CHECK(grown.by_label[0].voxels == 900);
+  request.spheres[0].radius = 1.4;
+  CHECK(warns(segment(request, {}).warnings, "vanishes"));
 }
 
 TEST_CASE("voxels that are not a number are counted and stay outside") {
@@ -302,8 +318,10 @@ TEST_CASE("several labels grow into their own structures and never overlap") {
           result.by_label[0].voxels + result.by_label[1].voxels);
   }
   SECTION("by a window that is given for one of them") {
-    request.windows = {{2, 40, 80}};
+    request.windows = {{2, 40, 80}, {7, 10, 20}};
     const SegmentResult result = segment(request, {});
+    CHECK(warns(result.warnings, "window of label 7"));
+    CHECK_FALSE(warns(result.warnings, "window of label 2"));
     CHECK_FALSE(result.resolved.labels[0].window->is_automatic);
     CHECK(result.resolved.labels[1].window->is_automatic);
   }
@@ -324,6 +342,15 @@ TEST_CASE(
     request.initial_labels = volume_of<int32_t>(grid, [](const Vec3d& at) {
       return norm(at - Vec3d{27.5, 27.5, 27.5}) < 24 ? 1 : 0;
     });
+  }
+  SECTION("arrival times at the speed of means of regions") {
+    request.arrival_mm = 10;
+    request.config.region_weight = 1;
+    request.config.region_band_mm = 0;
+    request.config.max_iterations = 0;
+    CHECK(ball_radius(segment(request, {}).by_label[0].phi_mm) == Approx(16).margin(0.6));
+    request.config.region_weight = 0;
+    request.config.max_iterations = 10000;
   }
   SECTION("arrival times") {
     request.arrival_mm = 10;
@@ -418,6 +445,17 @@ TEST_CASE("a speed image replaces the window, divided by its largest value above
   const SegmentResult small = segment(request, {});
   CHECK(small.resolved.speed_scale == 1);
   CHECK(small.resolved.bounds.data < 1);
+  CHECK_FALSE(warns(small.warnings, "speed image"));
+  // A voxel without a speed moves inwards at 1, which the time step has to bear.
+  request.speed[7] = kNan;
+  CHECK(segment(request, {}).resolved.bounds.data == 1);
+  // The bound is that of the speeds as they are stored: 0.6 of a step is 1.
+  request.speed = Volume<float>(request.image.grid(), 0.6F / kSpeedOne);
+  request.config.max_iterations = 0;
+  request.config.dead_zone = 0;
+  const SegmentResult least = segment(request, {});
+  CHECK(least.resolved.bounds.data == 1.0 / kSpeedOne);
+  CHECK(warns(least.warnings, "speed image reaches only"));
 }
 
 }  // namespace
