@@ -32,6 +32,16 @@ TEST_CASE("a field holds an image by brick, in both buffers, within the clamp") 
   CHECK(field.speed.data()[field.layout.offset({10, 8, 16})] == 77);
 }
 
+TEST_CASE("a field has no negative zeros") {
+  // In a group the larger of two zeros would else depend on which of them comes first.
+  const Grid grid = levelset_grid({4, 4, 4});
+  Run run;
+  run.add(Volume<float>(grid, -0.0F), Volume<int16_t>(grid));
+  for (const float value : phi_volume(run.fields[0], 0, grid, run.context)) {
+    CHECK_FALSE(std::signbit(value));
+  }
+}
+
 TEST_CASE("a field that is not a number somewhere is refused") {
   const Grid grid = levelset_grid({4, 4, 4});
   Volume<float> phi(grid);

@@ -68,7 +68,9 @@ void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& cont
   Buffer<float> host(Device::cpu(), static_cast<size_t>(field.layout.stored_voxels()));
   std::fill_n(host.data(), host.size(), step.clamp);
   for_rows(field.layout, context.threads, [&](int64_t to, int64_t from, int32_t count) {
-    for (int32_t i = 0; i < count; ++i) host.data()[to + i] = held(phi[from + i], step);
+    // 0 is added so that no zero is negative: of two zeros, `larger` gives either, and trackers and
+    // devices compare bits or values.
+    for (int32_t i = 0; i < count; ++i) host.data()[to + i] = held(phi[from + i] + 0.0F, step);
   });
   if (field.phi[0].empty()) {
     for (Buffer<float>& buffer : field.phi) buffer = Buffer<float>(context.device, host.size());
