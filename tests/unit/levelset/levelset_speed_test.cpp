@@ -197,6 +197,29 @@ TEST_CASE("a Gaussian keeps the sum and has its deviation in mm") {
   CHECK(same({20, 0, 10}) == 1000);
 }
 
+TEST_CASE("a Gaussian wider than the image is that of an image that goes on with its border") {
+  const Grid grid = levelset_grid({5, 1, 1}, {1e-3, 1, 1});
+  Volume<float> image(grid);
+  for (int32_t x = 0; x < 5; ++x) image[x] = static_cast<float>(10 + 7 * x * x);
+  const double sigma = GENERATE(2.0, 9.0);
+  const Volume<float> smooth = smoothed(image, sigma * 1e-3, 1);
+  const auto reach = static_cast<int32_t>(std::ceil(3 * sigma));
+  for (int32_t x = 0; x < 5; ++x) {
+    double sum = 0, weights = 0;
+    for (int32_t k = -reach; k <= reach; ++k) {
+      const double weight = std::exp(-0.5 * (k / sigma) * (k / sigma));
+      sum += weight * static_cast<double>(image[std::clamp(x + k, 0, 4)]);
+      weights += weight;
+    }
+    CHECK(static_cast<double>(smooth[x]) == Approx(sum / weights));
+  }
+  // A scale of 1 mm on voxels far below it: half of either border.
+  Grid small = grid;
+  small.spacing_mm.x = GENERATE(1e-5, 1e-6, 1e-10);
+  image.set_geometry(small);
+  CHECK(smoothed(image, 1, 1)[2] == Approx((10 + 122) / 2.0).epsilon(1e-3));
+}
+
 TEST_CASE("D is made of its parts and rounded once") {
   const Grid grid = levelset_grid({4, 1, 1});
   Volume<float> image(grid), given(grid);

@@ -40,13 +40,24 @@ void for_voxels(const Grid& grid, int threads, const F& f) {
   });
 }
 
-std::vector<double> gaussian_weights(double sigma) {
-  const auto reach = static_cast<int>(std::ceil(3 * sigma));
+/// By step from a voxel on an axis of `size`. From size - 1 steps on there are only voxels at the
+/// border, whose weight the last one is.
+std::vector<double> gaussian_weights(double sigma, int32_t size) {
+  const double reach = std::ceil(3 * sigma), most = std::max(1e6, static_cast<double>(size));
   std::vector<double> weights;
   double sum = 0;
-  for (int i = 0; i <= reach; ++i) {
-    weights.push_back(std::exp(-0.5 * (i / sigma) * (i / sigma)));
-    sum += (i == 0 ? 1 : 2) * weights.back();
+  const auto add = [&](double weight, double sides) {
+    weights.back() += weight;
+    sum += sides * weight;
+  };
+  for (double i = 0; i <= std::min(reach, most); ++i) {
+    if (i < size) weights.push_back(0);
+    add(std::exp(-0.5 * (i / sigma) * (i / sigma)), i == 0 ? 1 : 2);
+  }
+  if (reach > most) {  // so many that their sum is an integral
+    const double per_step = 1 / (sigma * std::sqrt(2.0));
+    const double between = std::erf((reach + 0.5) * per_step) - std::erf((most + 0.5) * per_step);
+    add(sigma * std::sqrt(M_PI / 2) * between, 2);
   }
   for (double& weight : weights) weight /= sum;
   return weights;
@@ -99,7 +110,8 @@ Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads)
   for (float& value : from) value = std::isfinite(value) ? value : 0;
   for (int axis = 0; axis < 3; ++axis) {
     if (grid.size[axis] == 1 || !(sigma_mm > 0)) continue;
-    const std::vector<double> weights = gaussian_weights(sigma_mm / grid.spacing_mm[axis]);
+    const std::vector<double> weights =
+        gaussian_weights(sigma_mm / grid.spacing_mm[axis], grid.size[axis]);
     for_voxels(grid, threads, [&](const Vec3i& at, int64_t i) {
       double sum = weights[0] * static_cast<double>(from[i]);
       for (size_t k = 1; k < weights.size(); ++k) {
