@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <limits>
 
 #include <catch2/catch.hpp>
@@ -35,6 +36,29 @@ TEST_CASE("a ball is given in LPS mm or by index") {
   CHECK_THROWS_AS(ball_of({.centre = {nan, 0, 7}, .radius = 3}, grid, "seed 1"), UsageError);
   CHECK_THROWS_AS(ball_of({.centre = {16, 0, 7}, .radius = 0}, grid, "seed 1"), UsageError);
   CHECK_THROWS_AS(ball_of({.centre = {16, 0, 7}, .radius = nan}, grid, "seed 1"), UsageError);
+}
+
+TEST_CASE("a ball in LPS mm is found on grids that are turned, flipped or sheared") {
+  Grid grid = levelset_grid({20, 24, 30}, {2, 1, 0.5});
+  grid.origin_mm = {10, -5, 3};
+  // As RAS, with axes exchanged, oblique, and of a tilted gantry.
+  const std::array<Mat3, 4> directions{Mat3{{{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}},
+                                       Mat3{{{0, 0, 1}, {1, 0, 0}, {0, -1, 0}}},
+                                       Mat3{{{0.8, -0.6, 0}, {0.6, 0.8, 0}, {0, 0, 1}}},
+                                       Mat3{{{1, 0, 0}, {0, 1, -0.6}, {0, 0, 0.8}}}};
+  const Vec3d index{7, 11, 13.25};
+  for (const Mat3& direction : directions) {
+    grid.direction = direction;
+    Vec3d world = grid.origin_mm;
+    for (int row = 0; row < 3; ++row) {
+      for (int axis = 0; axis < 3; ++axis) {
+        world[row] += direction.m[row][axis] * index[axis] * grid.spacing_mm[axis];
+      }
+    }
+    const Ball ball = ball_of({.centre = world, .radius = 3}, grid, "seed 1");
+    for (int axis = 0; axis < 3; ++axis) CHECK(ball.index[axis] == Approx(index[axis]));
+    CHECK(ball.radius_mm == 3);
+  }
 }
 
 TEST_CASE("the distance to balls is that to the nearest, in mm") {

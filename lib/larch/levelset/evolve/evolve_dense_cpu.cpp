@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "larch/core/parallel.h"
@@ -28,7 +30,9 @@ void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const 
   stop_group(job, group, stop);
   for (size_t f = group.first; f < group.last; ++f) job.active[f] = {{}, true};
   const int64_t bricks = layout.bricks();
-  const auto voxels = static_cast<uint32_t>(int64_t{layout.size.x} * layout.size.y * layout.size.z);
+  const auto voxels = static_cast<uint32_t>(
+      std::min<int64_t>(int64_t{layout.size.x} * layout.size.y * layout.size.z,
+                        std::numeric_limits<uint32_t>::max()));
   std::vector<SharedCount> shared(group.last - group.first);
   std::vector<StepCount> counts(shared.size());
   for (int64_t t = 0; t < steps && job.progress[group.first].stop == Stop::kNone; ++t) {
