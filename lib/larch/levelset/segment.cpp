@@ -55,7 +55,7 @@ int64_t steps_to_means(const SegmentRun& run) {
   for (size_t f = 0; f < run.fields.size(); ++f) {
     if (run.progress[f].stop != Stop::kNone) continue;
     const int64_t due = run.fields[f].means_at + run.request->config.region_every;
-    steps = std::min(steps, due - run.progress[f].iterations);
+    steps = std::min(steps, std::max<int64_t>(0, due - run.progress[f].iterations));
   }
   return steps;
 }

@@ -134,7 +134,7 @@ TEST_CASE("every tracker has the bits of a plain solver") {
   LevelsetConfig config;
   config.curvature_weight = a;
   CAPTURE(a, size.x);
-  check_against_plain(plain, {1, 2, 3, 10, 50, 120}, config);
+  check_against_plain(plain, {1, 2, 3, 10, 50, 200}, config);
 }
 
 TEST_CASE("with edges, advection and frozen voxels too") {
