@@ -161,6 +161,24 @@ void warn_of_small_balls(SegmentRun& run) {
   }
 }
 
+/// Along an axis of long voxels the snap holds slow fronts back: see slowest_front.
+void warn_of_long_voxels(SegmentRun& run) {
+  const SegmentRequest& request = *run.request;
+  const Grid& grid = request.image.grid();
+  const LevelsetConfig& config = request.config;
+  const double fastest = (1 - config.curvature_weight) * run.resolved.bounds.data;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (grid.size[axis] == 1 || !(fastest > 0)) continue;
+    const double times = grid.spacing_mm[axis] / run.resolved.unit_mm;
+    const double part = slowest_front(config, run.resolved.time_step, times) / fastest;
+    if (times < 2 || part < 0.1) continue;
+    run.warnings.push_back("voxels are " + number(times) + " times as long along " + "xyz"[axis] +
+                           " as along the shortest axis: where D is below " + number(part) +
+                           " the surface does not get from one to the next; resample the image, or "
+                           "give levelset.snap nearer to 1 (more voxels are computed then)");
+  }
+}
+
 /// Pins what the limits forbid, and lets the front of arrival times run.
 void finish_surface(const SegmentRequest& request, const Volume<uint8_t>& pinned,
                     const Volume<int16_t>& speed, double most_mm, int threads,
@@ -186,8 +204,8 @@ void resolve_numbers(SegmentRun& run, const Step& step) {
   resolved.time_step = static_cast<double>(step.time);
   resolved.largest_stable_step =
       largest_stable_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);
-  resolved.slowest_front = request.config.dead_zone / resolved.time_step;
   const LevelsetConfig& config = request.config;
+  resolved.slowest_front = slowest_front(config, resolved.time_step, 1);
   if (config.max_volume_ml > 0) {
     const double voxels = 1000 * config.max_volume_ml / grid.voxel_volume_mm3();
     resolved.most_voxels = static_cast<int64_t>(std::clamp(voxels, 1.0, 9e18));
@@ -380,6 +398,7 @@ void prepare_fields(SegmentRun& run, const Context& context) {
         "voxels of the first surfaces; choose others");
   }
   warn_of_small_balls(run);
+  warn_of_long_voxels(run);
   if (resolved.voxels_not_a_number > 0) {
     run.warnings.push_back(
         std::to_string(resolved.voxels_not_a_number) +

@@ -63,7 +63,8 @@ struct Resolved {
   double unit_mm = 1;              ///< the smallest spacing: the unit of dt, clamp and dead_zone
   double time_step = 0;            ///< dt
   double largest_stable_step = 0;  ///< may be infinite
-  double slowest_front = 0;        ///< dead_zone / dt: slower ones stand still
+  /// Along the axis of the smallest spacing (time_step.h): slower ones stand still.
+  double slowest_front = 0;
   double speed_scale = 1;          ///< the speed image was divided by it
   double edge_contrast = 0;        ///< per mm; 0 without edges
   int64_t voxels_not_a_number = 0;

@@ -200,6 +200,29 @@ TEST_CASE("lengths are mm on grids of thick slices") {
   for (const double radius : grown) CHECK(radius == Approx(22).margin(0.45));
 }
 
+TEST_CASE("fronts get on down to the speed that is said to be the slowest, on thick slices too") {
+  const double h = GENERATE(1.0, 10.0);
+  const Grid grid = levelset_grid({9, 9, 40}, {1, 1, h});
+  const auto travelled_mm = [&](double speed, double snap) {
+    Run run;
+    run.config.curvature_weight = 0;
+    run.config.time_step = 0.45;
+    run.config.snap = snap;
+    run.add(volume_of<float>(grid, [&](const Vec3d& at) { return at.z - 10.2 * h; }),
+            constant_speed(grid, speed));
+    run.evolve(std::lround(20 * h / speed / 0.45));
+    return crossing_mm(run.phi(), {4, 4, 0}, 2) - 10.2 * h;
+  };
+  LevelsetConfig config;
+  const double slowest = slowest_front(config, 0.45, h);
+  CHECK(slowest == Approx(0.01 * h / 0.45));
+  CHECK(travelled_mm(0.9 * slowest, 0.98) < 4 * h);
+  CHECK(travelled_mm(1.5 * slowest, 0.98) > 6 * h);
+  CHECK(travelled_mm(1.5 * slowest, 0.998) > 15 * h);
+  config.snap = 1;
+  CHECK(slowest_front(config, 0.5, h) == Approx(0.002));
+}
+
 TEST_CASE("the negative of field and speed gives the negative, bit for bit") {
   const Grid grid = levelset_grid({24, 20, 22});
   const auto phi = sphere(grid, middle_mm(grid), 6.3);

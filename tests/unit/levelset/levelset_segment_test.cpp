@@ -155,6 +155,21 @@ TEST_CASE("a ball that curvature makes vanish is said") {
   CHECK(warns(segment(request, {}).warnings, "below two"));
 }
 
+TEST_CASE("slices that are far apart are said to hold slow fronts back") {
+  SegmentRequest request;
+  request.config.lower = 50;
+  request.config.upper = 150;
+  request.spheres = {{.centre = {5, 5, 20}, .radius = 4}};
+  request.image = Volume<float>(levelset_grid({11, 11, 9}, {1, 1, 5}), 100);
+  CHECK(warns(segment(request, {}).warnings, "5 times as long along z"));
+  request.config.snap = 0.998;
+  CHECK_FALSE(warns(segment(request, {}).warnings, "as long along"));
+  request.config.snap = 0.98;
+  request.image = Volume<float>(levelset_grid({11, 11, 9}, {1, 1, 2}), 100);
+  request.spheres[0].centre.z = 8;
+  CHECK_FALSE(warns(segment(request, {}).warnings, "as long along"));
+}
+
 TEST_CASE("in one slice the curvature of a ball is 1 / r") {
   SegmentRequest request;
   request.image = Volume<float>(levelset_grid({30, 30, 1}), 100);

@@ -93,8 +93,10 @@ double typical_steepness(const Volume<float>& steep) {
   }
   if (some.empty()) {
     throw InputError(
-        "the image has no edges, for it is the same everywhere: leave out the terms of "
-        "edges, or give levelset.edge_contrast");
+        "the image has no edges: it is the same everywhere, or levelset.edge_scale_mm is far "
+        "larger "
+        "than it; choose a smaller one, leave out the terms of edges, or give "
+        "levelset.edge_contrast");
   }
   const auto middle = some.begin() + static_cast<std::ptrdiff_t>(some.size() / 2);
   std::nth_element(some.begin(), middle, some.end());

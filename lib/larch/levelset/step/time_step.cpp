@@ -83,4 +83,8 @@ Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Ve
   return step;
 }
 
+double slowest_front(const LevelsetConfig& config, double time, double h) {
+  return std::max(config.dead_zone, (1 - config.snap) * h / 2) / time;
+}
+
 }  // namespace larch::levelset

@@ -30,4 +30,11 @@ double largest_stable_step(const LevelsetConfig& config, const SpeedBounds& boun
 Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Vec3d& spacing_mm,
                const Vec3i& size);
 
+/// The slowest front, in voxels of the smallest spacing per unit of time, that gets on along an
+/// axis of spacing `h` in the same unit. In a step of `time` a voxel at c beside one at -c falls by
+/// 2 c / h times the speed: it is set back to c unless that is more than (1 - snap) c, and a change
+/// of a front within the dead zone is none. Fronts of a few times this speed get on more slowly
+/// than they should.
+double slowest_front(const LevelsetConfig& config, double time, double h);
+
 }  // namespace larch::levelset
