@@ -32,7 +32,7 @@ RULES = [
     (re.compile(r'asm volatile\(\s*"bar\.sync %0, %1;"\s*::\s*"r"\((.*?)\),\s*"n"\((.*?)\)\s*:\s*"memory"\);', re.S),
      lambda m: f'{OURS}barrier({m[1]}, {m[2]});'),
 ]
-LEFT = re.compile(r'<<<|\b__shared__\b|\basm\b')
+LEFT = re.compile(r'<<<|\b__shared__\b|\basm\b(?! volatile\("")')
 
 
 def as_cpp(text, path):

@@ -10,9 +10,10 @@
 
 #include "tests/emulation/device_threads.h"
 
-// What kernels are written with beside C++. Names and meanings are those of the CUDA C++ programming
-// guide.
+// What kernels are written with beside C++. Names and meanings are those of the CUDA C++
+// programming guide.
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 #define __host__
 #define __device__
 #define __global__
@@ -98,10 +99,10 @@ inline void __nanosleep(uint32_t /*nanoseconds*/) {
 }
 
 namespace larch::emulation {
-/// Replaces *at by function(*at) and returns what was there.
+/// Replaces *at by function(*at) and returns what was there. Not checked as other accesses are.
 template <class T, class F>
-T change(T* at, const F& function) {
-  switch_point();
+[[gnu::noinline, gnu::no_sanitize_thread]] T change(T* at, const F& function) {
+  use_atomic(at, sizeof(T), __builtin_return_address(0));
   const T before = *at;
   *at = function(before);
   return before;
@@ -122,7 +123,8 @@ T atomicExch(T* at, std::type_identity_t<T> value) {
 }
 template <class T>
 T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
-  return larch::emulation::change(at, [=](T before) { return before == expected ? value : before; });
+  return larch::emulation::change(at,
+                                  [=](T before) { return before == expected ? value : before; });
 }
 template <class T>
 T atomicMin(T* at, std::type_identity_t<T> value) {
@@ -219,7 +221,8 @@ T __shfl_up_sync(uint32_t mask, T value, uint32_t by, int width = 32) {
 template <class T>
 T __shfl_down_sync(uint32_t mask, T value, uint32_t by, int width = 32) {
   const uint32_t lane = larch::emulation::running->lane, part = static_cast<uint32_t>(width) - 1;
-  return larch::emulation::value_of_lane(mask, value, (lane & part) + by <= part ? lane + by : lane);
+  return larch::emulation::value_of_lane(mask, value,
+                                         (lane & part) + by <= part ? lane + by : lane);
 }
 template <class T>
 T __shfl_xor_sync(uint32_t mask, T value, int bits, int width = 32) {
@@ -228,3 +231,4 @@ T __shfl_xor_sync(uint32_t mask, T value, int bits, int width = 32) {
   // Lower parts may be read, higher ones may not.
   return larch::emulation::value_of_lane(mask, value, source <= (lane | part) ? source : lane);
 }
+// NOLINTEND(bugprone-reserved-identifier)

@@ -45,9 +45,13 @@ const Dim3& grid_size();
 
 /// Here another thread may go on.
 void switch_point();
+/// Before memory is used that may not be the thread's own; `from`: where in the program.
+void use_memory(const void* at, size_t bytes, bool is_write, const void* from);
+void use_atomic(const void* at, size_t bytes, const void* from);
 /// Waits for the lanes in `mask`. `source`: whose value a shuffle gets.
 uint64_t collective(Collective what, uint32_t mask, uint64_t value, uint32_t source = 0);
-/// bar.sync: waits until `count` threads of the block are there, or, for 0, all that have not ended.
+/// bar.sync: waits until `count` threads of the block are there, or, for 0, all that have not
+/// ended.
 void barrier(uint32_t number, uint32_t count = 0);
 /// Waits for all threads of a block. Is `value` true in one of them?
 bool any_of_block(bool value);
@@ -62,6 +66,7 @@ T& shared(const void* key) {
   return *static_cast<T*>(shared_variable(key, sizeof(T)));
 }
 
+/// What is launched, and on how many threads.
 struct LaunchShape {
   const char* kernel;
   Dim3 blocks, threads;

@@ -36,7 +36,8 @@ const void* kernel_address(const char* name, void (*kernel)(P...)) {
   remember_kernel(address, name, [kernel](void** arguments) {
     [&]<size_t... I>(std::index_sequence<I...>) {
       kernel(*static_cast<std::remove_cvref_t<P>*>(arguments[I])...);
-    }(std::index_sequence_for<P...>());
+    }
+    (std::index_sequence_for<P...>());
   });
   return address;
 }

@@ -81,11 +81,16 @@ cudaError_t cudaGetLastError() {
 }
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidDeviceFunction: return "invalid device function";
-    case cudaErrorLaunchFailure: return launch_error.c_str();
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidDeviceFunction:
+      return "invalid device function";
+    case cudaErrorLaunchFailure:
+      return launch_error.c_str();
   }
   return "unknown error";
 }
@@ -210,6 +215,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 blocks, dim3 th
     if (known == kernels.end()) return result(cudaErrorInvalidDeviceFunction);
     found = known->second;
   }
-  launch_kernel({found.name, blocks, threads, shared_bytes, true}, [&] { found.invoke(arguments); });
+  launch_kernel({found.name, blocks, threads, shared_bytes, true},
+                [&] { found.invoke(arguments); });
   return last_error;
 }
