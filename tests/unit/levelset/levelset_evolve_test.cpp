@@ -424,6 +424,9 @@ TEST_CASE("each rule stops a run at the step that the history says") {
   CHECK(few.stop() == Stop::kChanged);
   CHECK(few.job.history[0].back().changed <= 100);
   CHECK(history[few.job.history[0].size() - 2].changed > 100);
+  const int64_t as_many = few.job.history[0].back().changed;
+  const auto equal = run_with([&](StopRules& rules) { rules.most_changed = as_many; });
+  CHECK(equal.iterations() <= few.iterations());
 
   const auto calm = run_with([](StopRules& rules) { rules.unchanged_labels = 7; });
   CHECK(calm.stop() == Stop::kLabels);

@@ -136,6 +136,21 @@ TEST_CASE("arrival times are distances over speeds") {
     }
     CHECK(worst < 0.6);  // first differences
   }
+  SECTION("in mm along every axis, and aslant") {
+    const Grid grid = levelset_grid({41, 21, 61}, {1, 2, 0.5});
+    const Vec3d middle = middle_mm(grid);
+    const auto speed = test::speed_of(grid, [](const Vec3d&) { return 0.5; });
+    const Volume<float> times = arrival_times(sphere(grid, middle, 5), speed, 60);
+    for (int axis = 0; axis < 3; ++axis) {
+      Vec3i at{20, 10, 30};
+      at[axis] = grid.size[axis] - 1;
+      const double mm = (at[axis] - (grid.size[axis] - 1) / 2) * grid.spacing_mm[axis] - 5;
+      CAPTURE(axis);
+      CHECK(times(at) == Approx(2 * mm).margin(2.5));
+    }
+    const Vec3i corner{30, 15, 50};
+    CHECK(times(corner) == Approx(2 * (10 * std::sqrt(3.0) - 5)).margin(2.5));
+  }
   SECTION("through a gap in a wall, and never beyond a closed one") {
     const Grid grid = levelset_grid({30, 21, 1}, {1, 1, 1});
     const bool has_gap = GENERATE(true, false);

@@ -124,6 +124,30 @@ TEST_CASE("a surface is at its end only by the means of its last labels") {
   CHECK(run.fields[0].means.outside < 1);
 }
 
+TEST_CASE("new means move what was at rest, too") {
+  // A small ball is soon at rest, while a bright one grows and moves the means.
+  const Grid grid = levelset_grid({64, 36, 36});
+  const Vec3d small{10, 17.5, 17.5}, large{42, 17.5, 17.5};
+  SegmentRequest request;
+  request.image = volume_of<float>(grid, [&](const Vec3d& at) {
+    return std::max(60 * std::clamp((9 - norm(at - small)) / 6, 0.0, 1.0),
+                    200 * std::clamp((16 - norm(at - large)) / 3, 0.0, 1.0));
+  });
+  request.spheres = {{.centre = small, .radius = 5}, {.centre = large, .radius = 3}};
+  request.config.lower = 1;
+  request.config.upper = 300;
+  request.config.region_weight = 1;
+  request.config.region_band_mm = 0;
+  request.config.region_every = 25;
+  const SegmentResult bricks = segment(request, {});
+  request.config.tracker = GENERATE(Tracker::kDense, Tracker::kVoxel);
+  const SegmentResult all = segment(request, {});
+  CHECK(same_phi(bricks, all));
+  CHECK(bricks.by_label[0].progress.iterations == all.by_label[0].progress.iterations);
+  CHECK(bricks.labels({42, 17, 17}) == 1);
+  CHECK(bricks.labels({13, 17, 17}) == 0);  // far from 0, but nearer to 0 than to 200
+}
+
 TEST_CASE("a snapshot that no run can have is refused, and changes nothing") {
   SegmentRequest request = halves_request();
   request.config.tracker = GENERATE(Tracker::kBrick, Tracker::kVoxel, Tracker::kDense);

@@ -395,6 +395,19 @@ TEST_CASE("files have mm: an anisotropic image of another unit") {
   CHECK(label.volume_ml == Approx(4.0 / 3 * M_PI * 1000 / 1000).margin(0.12));
   CHECK(label.median_gradient > 0.3);
   CHECK(label.median_gradient < 6);
+
+  request.config.max_volume_ml = 1;
+  const SegmentResult limited = segment(request, {});
+  CHECK(limited.resolved.most_voxels == 3200);
+  CHECK(limited.by_label[0].progress.stop == Stop::kVolume);
+  // The first surface is the distance in mm, held within three times 0.5 mm.
+  request.config.max_iterations = 0;
+  const Volume<float> first = segment(request, {}).by_label[0].phi_mm;
+  for (int64_t i = 0; i < first.voxels(); ++i) {
+    const Vec3d at = grid.voxel(i).cast<double>();
+    const double mm = norm(Vec3d{0.5 * at.x, 0.5 * at.y, 1.25 * at.z} - middle) - 4;
+    if (std::abs(mm) < 1.46) REQUIRE(static_cast<double>(first[i]) == Approx(mm).margin(1e-5));
+  }
 }
 
 TEST_CASE("edges attract a surface that a window leaves beside them") {
@@ -416,6 +429,14 @@ TEST_CASE("edges attract a surface that a window leaves beside them") {
   CHECK(ball_radius(edges.by_label[0].phi_mm) < 14.1);
   CHECK(edges.resolved.edge_contrast == 12);
   CHECK(edges.resolved.bounds.advection > 0);
+
+  request.config.edge_stop = true;
+  const SegmentRun stopping = start_segmentation(request, {});
+  const LevelsetField& field = stopping.fields[0].field;
+  const size_t at_edge = static_cast<size_t>(field.layout.offset({28, 28, 41}));
+  REQUIRE_FALSE(field.edge_stop.empty());
+  CHECK(field.edge_stop.data()[at_edge] < kSpeedOne / 2);  // slows the curvature
+  CHECK(field.edge_stop.data()[field.layout.offset({28, 28, 28})] > kSpeedOne * 9 / 10);
 }
 
 TEST_CASE("means of regions replace a window that is off") {

@@ -132,6 +132,18 @@ TEST_CASE("means of regions, and the speed from them") {
   CHECK(near.outside == Approx(60));
   CHECK(region_means(image, phi, 0.1, {}, 1).outside == Approx(60));  // a voxel at least
   CHECK(region_means(image, phi, 0, {}, 1).outside < 30);
+  {
+    // 2 mm are four voxels along x, one along y and two along z.
+    const Grid flat = levelset_grid({21, 21, 21}, {0.5, 2, 1});
+    Volume<float> one(flat, 1), steps(flat);
+    one({10, 10, 10}) = -1;
+    for (int64_t i = 0; i < flat.voxels(); ++i) {
+      const Vec3i d = flat.voxel(i) - Vec3i{10, 10, 10};
+      steps[i] = std::abs(d.x) <= 4 && std::abs(d.y) <= 1 && std::abs(d.z) <= 2 ? 1.0F : 50.0F;
+    }
+    CHECK(region_means(steps, one, 2, {}, 1).outside == Approx(1));
+    CHECK(region_means(steps, one, 3, {}, 1).outside > 1.1);
+  }
   Volume<uint8_t> pinned(grid);
   for (int64_t i = 0; i < grid.voxels(); ++i) pinned[i] = phi[i] >= 0 ? 1 : 0;
   const RegionMeans one_side = region_means(image, phi, 1, pinned, 1);
@@ -167,6 +179,34 @@ TEST_CASE("edges stop where the gradient is, and attract from both sides") {
     CHECK(edges.largest_advection <= 1);
     const Edges again = find_edges(image, 1, 0, 1, 1);
     CHECK(std::equal(edges.stop.begin(), edges.stop.end(), again.stop.begin()));
+  }
+  SECTION("the same in another unit, bit for bit") {
+    const auto image = volume_of<float>(
+        grid, [](const Vec3d& at) { return 60 * std::tanh((at.x + at.y + at.z - 20) / 4); });
+    Grid quarter = grid;
+    quarter.spacing_mm = grid.spacing_mm / 4;
+    Volume<float> smaller = image;
+    smaller.set_geometry(quarter);
+    const Edges edges = find_edges(image, 1, 8, 1, 1);
+    const Edges of_smaller = find_edges(smaller, 0.25, 32, 0.25, 1);
+    const auto same = [](const auto& a, const auto& b) {
+      return std::equal(a.begin(), a.end(), b.begin());
+    };
+    CHECK(same(edges.stop, of_smaller.stop));
+    for (size_t axis = 0; axis < 3; ++axis) {
+      CHECK(same(edges.advection[axis], of_smaller.advection[axis]));
+    }
+    CHECK(edges.largest_advection > 0);
+    CHECK(edges.largest_advection == of_smaller.largest_advection);
+    // Half of a component along z counts, where voxels are 2 units long.
+    double largest = 0;
+    for (int64_t i = 0; i < image.voxels(); ++i) {
+      const auto size = [&](size_t axis) {
+        return std::abs(static_cast<double>(edges.advection[axis][i])) / kSpeedOne;
+      };
+      largest = std::max(largest, size(0) + size(1) + size(2) / 2);
+    }
+    CHECK(edges.largest_advection == Approx(largest));
   }
   SECTION("none") {
     CHECK_THROWS_AS(find_edges(Volume<float>(grid, 5), 1, 0, 1, 1), InputError);
