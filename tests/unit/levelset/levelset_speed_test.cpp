@@ -8,6 +8,7 @@
 #include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/speed/edges.h"
 #include "larch/levelset/speed/regions.h"
+#include "larch/levelset/speed/two_classes.h"
 #include "larch/levelset/speed/window.h"
 #include "tests/unit/levelset/problems.h"
 
@@ -117,6 +118,56 @@ TEST_CASE("the automatic window ends between the structure and what is around it
     image[1] = std::numeric_limits<float>::infinity();
     CHECK(window_from(image).lower == Approx(before.lower).margin(0.5));
   }
+}
+
+/// Two normal classes: a tenth around bin 300, the rest around bin 700.
+Histogram unequal_classes(double deviation) {
+  Histogram counts{};
+  for (int b = 0; b < kHistogramBins; ++b) {
+    const auto part = [&](double mean) {
+      return std::exp(-(b - mean) * (b - mean) / (2 * deviation * deviation)) / deviation;
+    };
+    counts[static_cast<size_t>(b)] = std::lround(1e7 * (0.1 * part(300) + 0.9 * part(700)));
+  }
+  return counts;
+}
+
+TEST_CASE("the threshold of two classes is half way between them in any noise") {
+  for (const double deviation : {5.0, 40.0, 80.0, 110.0}) {
+    CAPTURE(deviation);
+    CHECK(two_class_bin(unequal_classes(deviation), deviation) == Approx(500).margin(6));
+  }
+  // Otsu's threshold, for which all deviation is within the classes, goes into the larger one.
+  CHECK(two_class_bin(unequal_classes(40), 0) == Approx(500).margin(6));
+  CHECK(two_class_bin(unequal_classes(110), 0) > 550);
+  // Classes wider than the noise are divided as without noise.
+  CHECK(two_class_bin(unequal_classes(40), 4) == two_class_bin(unequal_classes(40), 0));
+  Histogram spikes{};
+  spikes[100] = 7, spikes[301] = 1000;
+  CHECK(two_class_bin(spikes, 0) == 201);  // the middle of the gap
+  CHECK(two_class_bin(spikes, 3) == 201);
+  Histogram one{};
+  one[0] = 50;
+  CHECK(two_class_bin(one, 0) >= 0);
+  CHECK(two_class_bin(one, 9) == two_class_bin(one, 0));
+}
+
+TEST_CASE("noise does not move the automatic window") {
+  // A structure of 100 that fills nine tenths of what is around the seeds, beside 72.
+  const Grid grid = levelset_grid({40, 40, 40});
+  const auto lower = [&](double deviation) {
+    Volume<float> image =
+        volume_of<float>(grid, [](const Vec3d& at) { return at.x < 4 ? 72 : 100; });
+    for (int64_t i = 0; i < image.voxels(); ++i) {
+      double normal = -6;  // the sum of twelve
+      for (uint64_t k = 0; k < 12; ++k) normal += hash_unit(9, k, static_cast<uint64_t>(i));
+      image[i] += static_cast<float>(deviation * normal);
+    }
+    return window_from(image).lower;
+  };
+  const double deviation = GENERATE(0.0, 3.0, 5.0, 7.0, 9.1);  // 100 / 9.1: an SNR of 11
+  CAPTURE(deviation);
+  CHECK(lower(deviation) == Approx(86).margin(2));
 }
 
 TEST_CASE("means of regions, and the speed from them") {

@@ -3,39 +3,15 @@
 #include "larch/levelset/speed/window.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "larch/levelset/speed/two_classes.h"
 #include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {
 namespace {
-
-constexpr int kBins = 1024;
-using Histogram = std::array<int64_t, kBins>;
-
-/// The number of the first bin of the upper class: the two classes differ most between them.
-int otsu_bin(const Histogram& counts) {
-  double all = 0, moment = 0;
-  for (int b = 0; b < kBins; ++b) {
-    const auto count = static_cast<double>(counts[static_cast<size_t>(b)]);
-    all += count, moment += count * b;
-  }
-  double below = 0, moment_below = 0, most = -1;
-  int first = 1, last = 1;
-  for (int b = 1; b < kBins; ++b) {
-    const auto count = static_cast<double>(counts[static_cast<size_t>(b - 1)]);
-    below += count, moment_below += count * (b - 1);
-    const double above = all - below;
-    if (below == 0 || above == 0) continue;
-    const double apart = moment_below / below - (moment - moment_below) / above;
-    const double between = below * above * apart * apart;
-    if (between > most) most = between, first = last = b;
-    if (between == most) last = b;
-  }
-  return (first + last) / 2;  // the middle of a gap between the classes
-}
 
 /// Calls f(intensity) for the finite voxels around the seed.
 template <class F>
@@ -46,17 +22,54 @@ void for_around(const Volume<float>& image, const Volume<float>& from_seed_mm, c
   }
 }
 
-/// Of the voxels around the seed above `from`, whose intensities run from `lowest` to `most`.
-double otsu_threshold(const Volume<float>& image, const Volume<float>& from_seed_mm, double from,
-                      double lowest, double most) {
-  const double per_bin = (most - lowest) / kBins;
+/// Voxels around the seed above `from`, whose intensities run from `lowest` to `most`.
+struct Around {
+  double from = 0, lowest = 0, most = 0;
+};
+
+/// The standard deviation of the noise of these voxels: from the median of |I(x - 1) - 2 I(x) +
+/// I(x + 1)| along all axes, where surfaces and slow changes of the intensity count little.
+double noise_of(const Volume<float>& image, const Volume<float>& from_seed_mm,
+                const Around& around) {
+  constexpr int kFineBins = 1 << 16;
+  const double per_bin = 2 * (around.most - around.lowest) / kFineBins;
+  std::vector<int64_t> counts(kFineBins);
+  const auto reach = static_cast<float>(kWindowReachMm);
+  const auto counts_here = [&](int64_t i) {
+    return from_seed_mm[i] <= reach && std::isfinite(image[i]) && image[i] > around.from;
+  };
+  int64_t differences = 0, stride = 1;
+  for (int axis = 0; axis < 3; stride *= image.size()[axis], ++axis) {
+    for (int64_t i = 0; i < image.voxels(); ++i) {
+      if (!counts_here(i)) continue;
+      const int32_t place = image.grid().voxel(i)[axis];
+      if (place == 0 || place + 1 == image.size()[axis]) continue;
+      if (!counts_here(i - stride) || !counts_here(i + stride)) continue;
+      const double neighbours = double{image[i - stride]} + double{image[i + stride]};
+      const double bent = std::abs(neighbours - 2 * double{image[i]});
+      const auto bin = static_cast<int>(bent / per_bin);
+      ++counts[static_cast<size_t>(std::min(bin, kFineBins - 1))], ++differences;
+    }
+  }
+  if (differences == 0) return 0;
+  int64_t below = 0;
+  size_t median = 0;
+  while (2 * (below += counts[median]) < differences) ++median;
+  // |d| of normal noise has the median 0.67449 sqrt(1 + 4 + 1) sigma.
+  return static_cast<double>(median) * per_bin / (0.67449 * std::sqrt(6.0));
+}
+
+double threshold_of(const Volume<float>& image, const Volume<float>& from_seed_mm,
+                    const Around& around) {
+  const double per_bin = (around.most - around.lowest) / kHistogramBins;
   Histogram counts{};
   for_around(image, from_seed_mm, [&](double value, bool) {
-    if (!(value > from)) return;
-    const auto bin = static_cast<int>((value - lowest) / per_bin);
-    ++counts[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))];
+    if (!(value > around.from)) return;
+    const auto bin = static_cast<int>((value - around.lowest) / per_bin);
+    ++counts[static_cast<size_t>(std::clamp(bin, 0, kHistogramBins - 1))];
   });
-  return lowest + per_bin * otsu_bin(counts);
+  const double noise = noise_of(image, from_seed_mm, around);
+  return around.lowest + per_bin * two_class_bin(counts, noise / per_bin);
 }
 
 }  // namespace
@@ -90,7 +103,7 @@ SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>
     if (is_seed) squares += (value - seed.mean) * (value - seed.mean);
     if (value > from) lowest = std::min(lowest, value);
   });
-  if (most > lowest) seed.threshold = otsu_threshold(image, from_seed_mm, from, lowest, most);
+  if (most > lowest) seed.threshold = threshold_of(image, from_seed_mm, {from, lowest, most});
   // A single class is cut through its middle; then the structure is all there is above `from`.
   const double deviation = std::sqrt(squares / static_cast<double>(seed.voxels));
   if (!(std::abs(seed.threshold - seed.mean) > deviation)) seed.threshold = from;

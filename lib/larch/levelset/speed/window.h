@@ -37,11 +37,11 @@ struct SeedIntensities {
   bool has_contrast = false;  ///< false: all voxels around have one intensity
 };
 /// `from_seed_mm`: signed distance to the seed, negative inside; voxels up to kWindowReachMm from
-/// it are around it. The threshold is that of N. Otsu, IEEE Trans. SMC 9, 1979, for two classes, of
-/// the voxels around that are above half the mean; or half the mean itself where the threshold lies
-/// within one standard deviation of the mean, because it divides a single class then. Where the
-/// mean is not above 0 (CT), half way between the smallest intensity around and the mean counts in
-/// place of half the mean.
+/// it are around it. The threshold is that of two_class_bin, N. Otsu's in noise, of the voxels
+/// around that are above half the mean; or half the mean itself where the threshold lies within one
+/// standard deviation of the mean, because it divides a single class then. Where the mean is not
+/// above 0 (CT), half way between the smallest intensity around and the mean counts in place of
+/// half the mean.
 SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm);
 constexpr double kWindowReachMm = 30;
 
