@@ -346,6 +346,7 @@ TEST_CASE("new speeds with a set that is not known give what every voxel gives")
   CHECK(same_bits(run.phi(), dense.phi()));
   CHECK(same_bits(run.other_buffer(), dense.other_buffer()));
   CHECK(same_history(run, dense, false));
+  CHECK(run.job.progress[0].inside == voxels_inside(run.phi()));
 }
 
 TEST_CASE("fields of a job stop each by its own, with the bits that they get alone") {
