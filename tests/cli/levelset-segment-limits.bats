@@ -20,8 +20,9 @@ save('empty.nii.gz', numpy.zeros(image.shape, 'uint8'))
 save('start.nii.gz', (radius < 4).astype('uint8'))
 save('short.nii.gz', (radius < 4).astype('uint8')[:, :, 1:])
 save('moved.nii.gz', (radius < 4).astype('uint8'), numpy.eye(4) + [[0, 0, 0, 2]] + numpy.zeros((4, 4)))
-bad = image.copy(); bad[3, 3, 3] = numpy.nan
+bad = image.copy(); bad[3, 3, 3] = numpy.inf; bad[18, 8:15, 10] = numpy.nan  # at the surface
 save('nan.nii.gz', bad)
+save('hole.nii.gz', numpy.where(radius < 10, numpy.nan, image).astype('float32'))
 save('constant.nii.gz', numpy.full(image.shape, 50, 'float32'))
 save('slice.nii.gz', image[:, :, 10:11])
 save('seven.nii.gz', numpy.full((7, 1, 1), 100, 'float32'))
@@ -87,11 +88,56 @@ assert report['segmentation']['labels'][0]['seed_fraction_in_window'] == 0"
   nothing_written
 }
 
-@test "voxels that are not numbers: 3, or a value of their own" {
-  expect 3 segment -i nan.nii.gz --sphere-index 12,11,10,3
-  has err.txt "--nan-value"
+@test "voxels that are not numbers: counted, outside at the end, the same for all trackers; or a value of their own" {
+  for terms in "" "--edge_stop --advection-weight 0.5" "--region-weight 0.3"; do
+    expect 0 segment -i nan.nii.gz --sphere-index 12,11,10,3 $terms --level-set phi.nii.gz --report r.json -f
+    has err.txt "8 voxels are NaN or infinite"
+    has err.txt "data speed -1"
+    lacks err.txt "touches the border"
+    python "
+import nibabel, numpy
+found = numpy.asarray(nibabel.load('out.nii.gz').dataobj) > 0
+image = numpy.asarray(nibabel.load('nan.nii.gz').dataobj)
+phi = numpy.asarray(nibabel.load('phi.nii.gz').dataobj)
+assert numpy.isfinite(phi).all() and not found[~numpy.isfinite(image)].any()
+ball = image == 100
+assert 2 * (found & ball).sum() / (found.sum() + ball.sum()) > 0.96, '$terms'
+report = load('r.json')['segmentation']
+assert report['voxels_not_a_number'] == 8 and report['labels'][0]['seed_not_a_number'] == 0"
+    for tracker in dense voxel; do
+      expect 0 segment -i nan.nii.gz --sphere-index 12,11,10,3 $terms --level-set t.phi.nii.gz --tracker $tracker -f
+      cmp t.phi.nii.gz phi.nii.gz
+    done
+  done
+  expect 0 segment -i nan.nii.gz --sphere-index 12,11,10,3 --nan-value 100 --report r.json -f
+  lacks err.txt "NaN"
+  python "
+import nibabel, numpy
+assert load('r.json')['segmentation']['voxels_not_a_number'] == 0
+found = numpy.asarray(nibabel.load('out.nii.gz').dataobj)
+assert found[18, 11, 10] == 1, 'it has an intensity of the ball now'"
+}
+
+@test "seeds without a number: 3 where the window is to come from them, 7 where it is given" {
+  expect 3 segment -i hole.nii.gz --sphere-index 12,11,10,3
+  has err.txt "no voxel of its seeds has a number"
   nothing_written
-  expect 0 segment -i nan.nii.gz --sphere-index 12,11,10,3 --nan-value 0
+  expect 7 segment -i hole.nii.gz --sphere-index 12,11,10,3 --lower 60 --upper 140
+  has err.txt "93 voxels that are not a number"
+  has err.txt "nothing is left"
+}
+
+@test "images beside the input with voxels that are not numbers: taken as speeds, else 3" {
+  expect 0 ball --speed-image nan.nii.gz
+  has err.txt "8 voxels are NaN or infinite"
+  rm out.*
+  expect 3 segment -i image.nii.gz --init-level-set nan.nii.gz
+  has err.txt "'nan.nii.gz': 7 voxels are NaN"
+  for flag in --mask --frozen --init-labelmap; do
+    expect 3 ball $flag nan.nii.gz
+    has err.txt "'nan.nii.gz'"
+  done
+  nothing_written
 }
 
 @test "a constant image: a warning, and the run ends" {

@@ -246,6 +246,14 @@ TEST_CASE("NaN and infinite voxels are errors unless they are replaced") {
     CHECK(back[0] == 1);
     CHECK(read_volume<int16_t>(path, options)[3] == -5);
     CHECK_THROWS_AS(read_volume<uint8_t>(path, options), InputError);
+    options.keeps_not_finite = true;  // what is replaced is not there to be kept
+    CHECK(read_volume<float>(path, options)[3] == -5);
+    options.nan_value.reset();
+    const auto kept = read_volume<float>(path, options);
+    CHECK(std::isnan(kept[3]));
+    CHECK(kept[9] == std::numeric_limits<float>::infinity());
+    CHECK(kept[0] == 1);
+    CHECK_THROWS_AS(read_volume<int16_t>(path, options), InputError);
   }
 }
 

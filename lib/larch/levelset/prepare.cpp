@@ -115,6 +115,7 @@ void describe_seed(const Volume<float>& image, const Volume<float>& phi_mm,
     if (!(phi_mm[i] < 0)) continue;
     ++label.seed_voxels;
     if (std::isfinite(image[i])) sum += static_cast<double>(image[i]), ++finite;
+    label.seed_not_a_number += std::isfinite(image[i]) ? 0 : 1;
     good += speed[i] > 0 ? 1 : 0;
   }
   if (finite > 0) label.seed_mean = sum / static_cast<double>(finite);
@@ -133,6 +134,9 @@ void warn_of_seed(SegmentRun& run, const ResolvedLabel& label) {
     std::string text = name + "only " + number(100 * label.seed_fraction) +
                        " % of what it starts from moves outwards (mean intensity " +
                        number(label.seed_mean);
+    if (label.seed_not_a_number > 0) {
+      text += ", " + std::to_string(label.seed_not_a_number) + " voxels that are not a number";
+    }
     if (label.window) {
       text += ", window " + number(label.window->lower) + " to " + number(label.window->upper);
     }
@@ -274,6 +278,11 @@ void resolve_window(SegmentRun& run, const FirstSurface& surface) {
   SeedIntensities seed;
   const bool is_from_seed = is_automatic(request, surface.label);
   if (is_from_seed) seed = seed_intensities(request.image, surface.reach_mm);
+  if (is_from_seed && seed.voxels == 0) {
+    throw InputError("label " + std::to_string(surface.label) +
+                     ": no voxel of its seeds has a number, so that its window cannot be found; "
+                     "put the seeds elsewhere, or give lower and upper");
+  }
   run.resolved.labels.back().window = window_of(request, surface.label, seed);
   if (is_from_seed && !seed.has_contrast) {
     run.warnings.push_back("label " + std::to_string(surface.label) +
@@ -378,7 +387,11 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   const Grid& grid = request.image.grid();
   Resolved& resolved = run.resolved;
   resolved.unit_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
-  for (const float value : request.image) resolved.voxels_not_a_number += !std::isfinite(value);
+  DataSpeed numbers;
+  numbers.image = &request.image;
+  numbers.given = request.speed.empty() ? nullptr : &request.speed;
+  numbers.region_weight = request.config.region_weight;
+  resolved.voxels_not_a_number = count_without_number(numbers);
   std::vector<FirstSurface> surfaces = first_surfaces(
       request, request.config.clamp * resolved.unit_mm, reach_mm(request), context.threads);
   warn_of_request(run, surfaces);
@@ -402,8 +415,8 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   if (resolved.voxels_not_a_number > 0) {
     run.warnings.push_back(
         std::to_string(resolved.voxels_not_a_number) +
-        " voxels of the image are not a finite number; the surface moves inwards "
-        "there");
+        " voxels are NaN or infinite: the surface moves inwards there (data speed -1), and means, "
+        "windows and edges pass them over");
   }
 }
 

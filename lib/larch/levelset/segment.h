@@ -54,6 +54,7 @@ struct ResolvedLabel {
   double seed_mean = 0;            ///< intensity in the first surface
   double seed_fraction = 0;        ///< of the voxels in the first surface: those with D > 0
   int64_t seed_voxels = 0;
+  int64_t seed_not_a_number = 0;  ///< of the voxels in the first surface: intensity not finite
 };
 
 /// Parameters of a run as they were used.
@@ -65,11 +66,11 @@ struct Resolved {
   double largest_stable_step = 0;  ///< may be infinite
   /// Along the axis of the smallest spacing (time_step.h): slower ones stand still.
   double slowest_front = 0;
-  double speed_scale = 1;          ///< the speed image was divided by it
-  double edge_contrast = 0;        ///< per mm; 0 without edges
-  int64_t voxels_not_a_number = 0;
-  int64_t pinned_voxels = 0;  ///< of mask, frozen labels and max_distance_mm
-  int64_t most_voxels = 0;    ///< of max_volume_ml; 0: no limit
+  double speed_scale = 1;           ///< the speed image was divided by it
+  double edge_contrast = 0;         ///< per mm; 0 without edges
+  int64_t voxels_not_a_number = 0;  ///< where D is -1 for that (data_speed.h)
+  int64_t pinned_voxels = 0;        ///< of mask, frozen labels and max_distance_mm
+  int64_t most_voxels = 0;          ///< of max_volume_ml; 0: no limit
 };
 
 /// One label in a run.
@@ -158,6 +159,12 @@ std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run);
 /// Goes on where the snapshot was taken, to the same bytes. `run` is new, from the same request.
 /// Throws InputError, before anything of the run is changed, where labels or sizes are others, or
 /// where the snapshot is none that a run of this request can have.
+///
+/// The rules of the end (StopRules) may be others than those of then: a field that had come to its
+/// end goes on if they say so, to the bytes of a run that has had them from the start. Throws
+/// InputError, too, where such a run would have ended before. With a region term only
+/// max_iterations may be another. Active sets are found anew after an end, so that the first step
+/// may compute more than it would have.
 void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& context);
 
 }  // namespace larch::levelset

@@ -196,6 +196,23 @@ TEST_CASE("voxels that are not a number are counted and stay outside") {
   CHECK(result.labels({26, 40, 27}) == 0);
 }
 
+TEST_CASE("seeds without a number: no window can be found; a given one says what is wrong") {
+  SegmentRequest request = ball_request(0);
+  const Vec3d centre{27.5, 27.5, 27.5};
+  for (int64_t i = 0; i < request.image.voxels(); ++i) {
+    const Vec3i at = request.image.grid().voxel(i);
+    if (norm(Vec3d{double(at.x), double(at.y), double(at.z)} - centre) < 14)
+      request.image[i] = kNan;
+  }
+  const SegmentResult result = segment(request, {});
+  CHECK(result.by_label[0].voxels == 0);
+  CHECK(result.resolved.labels[0].seed_not_a_number == result.resolved.labels[0].seed_voxels);
+  CHECK(warns(result.warnings, "voxels that are not a number"));
+  request.config.lower.reset();
+  request.config.upper.reset();
+  CHECK_THROWS_WITH(segment(request, {}), Catch::Contains("no voxel of its seeds has a number"));
+}
+
 TEST_CASE("in a constant image a ball grows to the border or vanishes, and comes to rest") {
   SegmentRequest request = ball_request(0);
   request.image = Volume<float>(levelset_grid({30, 20, 25}), 7);

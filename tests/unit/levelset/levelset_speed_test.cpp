@@ -259,6 +259,28 @@ TEST_CASE("edges stop where the gradient is, and attract from both sides") {
     }
     CHECK(edges.largest_advection == Approx(largest));
   }
+  SECTION("a voxel that is not a number has no edge and makes none") {
+    Volume<float> image(grid, 5);
+    image({15, 4, 4}) = kNan;
+    image({0, 0, 0}) = std::numeric_limits<float>::infinity();
+    for (const double sigma_mm : {0.0, 1.0}) {
+      const Edges edges = find_edges(image, sigma_mm, 2, 1, 1);
+      CHECK(std::all_of(edges.stop.begin(), edges.stop.end(),
+                        [](int16_t stop) { return stop == kSpeedOne; }));
+      CHECK(edges.largest_advection == 0);
+    }
+    // Beside an edge: the voxel alone changes without a Gaussian, and what a voxel further sees.
+    auto step = volume_of<float>(grid, [](const Vec3d& at) { return at.x < 15 ? 0 : 100; });
+    const Edges before = find_edges(step, 0, 50, 1, 1);
+    step({14, 4, 4}) = kNan;
+    const Edges after = find_edges(step, 0, 50, 1, 1);
+    CHECK(before.stop({14, 4, 4}) == kSpeedOne / 2);
+    CHECK(after.stop({14, 4, 4}) == kSpeedOne);
+    CHECK(after.advection[0]({14, 4, 4}) == 0);
+    CHECK(after.stop({15, 4, 4}) == kSpeedOne);  // it has no neighbour to differ from
+    CHECK(after.stop({14, 5, 4}) == before.stop({14, 5, 4}));
+    CHECK(after.advection[0]({13, 5, 4}) == before.advection[0]({13, 5, 4}));
+  }
   SECTION("none") {
     CHECK_THROWS_AS(find_edges(Volume<float>(grid, 5), 1, 0, 1, 1), InputError);
     const Edges edges = find_edges(Volume<float>(grid, 5), 1, 2, 1, 1);
@@ -286,6 +308,11 @@ TEST_CASE("a Gaussian keeps the sum and has its deviation in mm") {
   CHECK(std::sqrt(along_z / sum) == Approx(2).epsilon(0.03));
   const Volume<float> same = smoothed(image, 0, 1);
   CHECK(same({20, 0, 10}) == 1000);
+  CHECK(std::isnan(same({0, 0, 0})));
+  // Those that are not finite are passed over: what is constant beside them stays so.
+  Volume<float> constant(grid, 5);
+  for (int32_t x = 18; x < 23; ++x) constant({x, 0, 10}) = kNan;
+  for (const float value : smoothed(constant, 2, 2)) REQUIRE(value == Approx(5));
 }
 
 TEST_CASE("a Gaussian wider than the image is that of an image that goes on with its border") {
@@ -334,6 +361,16 @@ TEST_CASE("D is made of its parts and rounded once") {
   CHECK(stored[0] == -3 * kSpeedOne / 4);
   CHECK(stored[1] == -kSpeedOne);
   CHECK(stored[2] == kSpeedOne);
+  // The intensities count beside a speed image where there is a region term, and not without.
+  image[2] = kNan;
+  CHECK(stored_data_speed(from_image, 1)[2] == kSpeedOne);
+  CHECK(count_without_number(from_image) == 1);
+  DataSpeed both = from_image;
+  both.region_weight = 0.25;
+  both.means = {102, 60};
+  CHECK(stored_data_speed(both, 1)[1] == -kSpeedOne);
+  CHECK(stored_data_speed(both, 1)[2] == -kSpeedOne);
+  CHECK(count_without_number(both) == 2);
 }
 
 }  // namespace

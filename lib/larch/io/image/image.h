@@ -62,6 +62,9 @@ struct ReadOptions {
   std::optional<int> frame{};
   /// Whether messages may name --frame: the program has that flag, and it counts for this image.
   bool has_frame_flag = true;
+  /// NaN and infinite voxels that nan_value does not replace are handed on as they are, to a caller
+  /// that has a rule of its own for them. Only where floats are read.
+  bool keeps_not_finite = false;
 };
 
 /// For the mask or label map that goes with an image: the same allowances, but no value that stands
@@ -93,7 +96,7 @@ struct ImageInfo {
 /// RGBA) become luminance with the weights of ITU-R BT.709: 0.2126 R + 0.7152 G + 0.0722 B, alpha
 /// is ignored, rounded to the nearest integer if T is one. A value that T cannot hold (out of
 /// range, or not whole if T is an integer) is an error, as are NaN and infinite voxels unless
-/// options.nan_value is given.
+/// options.nan_value or options.keeps_not_finite says otherwise.
 ///
 /// Geometry: LPS mm. NIfTI (RAS) is converted by negating x and y. Which of its two transforms
 /// counts: sform if sform_code > 0, otherwise qform if qform_code > 0, otherwise spacing only with

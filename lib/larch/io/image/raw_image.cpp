@@ -92,6 +92,12 @@ void convert_all(const RawImage& raw, const ReadOptions& options, Volume<T>& out
     }
     if (scaled) value = value * header.slope + header.intercept;
     if (options.nan_value && !std::isfinite(value)) value = *options.nan_value;
+    if constexpr (std::is_floating_point_v<T>) {
+      if (options.keeps_not_finite && !std::isfinite(value)) {
+        out[i] = static_cast<T>(value);
+        continue;
+      }
+    }
     out[i] = checked_value<T>(value, i, header.colour, problems);
   }
 }

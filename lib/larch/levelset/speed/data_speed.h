@@ -22,7 +22,11 @@ struct DataSpeed {
   const Volume<uint8_t>* pinned = nullptr;     ///< where it is not 0, D is kFrozen
 };
 
-/// D as it is stored (stored_speed). Each value is made in doubles and rounded once.
+/// D as it is stored (stored_speed). Each value is made in doubles and rounded once. -1 where a
+/// number that it is made from is not finite: the intensity, unless a speed image stands in its
+/// place and there is no region term, or the given speed.
 Volume<int16_t> stored_data_speed(const DataSpeed& parts, int threads);
+/// The voxels where a number is not finite that D is made from.
+int64_t count_without_number(const DataSpeed& parts);
 
 }  // namespace larch::levelset

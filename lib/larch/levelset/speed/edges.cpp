@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "larch/core/error.h"
@@ -63,13 +64,31 @@ std::vector<double> gaussian_weights(double sigma, int32_t size) {
   return weights;
 }
 
-/// Central difference per mm; 0 along an axis of one voxel.
+/// Central difference per mm; 0 along an axis of one voxel, and at a voxel that is not finite. The
+/// voxel itself stands for a neighbour that is not.
 double slope(const Volume<float>& values, const Beside& beside, const Vec3i& at, int64_t i,
              int axis) {
+  if (!std::isfinite(values[i])) return 0;
   const auto value = [&](int32_t steps) {
-    return static_cast<double>(values[beside(at, i, axis, steps)]);
+    const float there = values[beside(at, i, axis, steps)];
+    return static_cast<double>(std::isfinite(there) ? there : values[i]);
   };
   return (value(1) - value(-1)) / (2 * values.grid().spacing_mm[axis]);
+}
+
+/// The weighted mean of the voxels within reach along an axis, of those that are finite.
+double mean_of_finite(const Volume<float>& values, const std::vector<double>& weights,
+                      const Beside& beside, const Vec3i& at, int64_t i, int axis) {
+  double sum = 0, all = 0;
+  const auto reach = static_cast<int32_t>(weights.size()) - 1;
+  for (int32_t steps = -reach; steps <= reach; ++steps) {
+    const float value = values[beside(at, i, axis, steps)];
+    if (!std::isfinite(value)) continue;
+    const double weight = weights[static_cast<size_t>(std::abs(steps))];
+    sum += weight * static_cast<double>(value);
+    all += weight;
+  }
+  return sum / all;  // not finite where there is none
 }
 
 /// |grad I|.
@@ -109,7 +128,6 @@ Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads)
   const Grid& grid = image.grid();
   const Beside beside(grid);
   Volume<float> from = image, to(grid);
-  for (float& value : from) value = std::isfinite(value) ? value : 0;
   for (int axis = 0; axis < 3; ++axis) {
     if (grid.size[axis] == 1 || !(sigma_mm > 0)) continue;
     const std::vector<double> weights =
@@ -121,6 +139,7 @@ Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads)
         sum += weights[k] * (static_cast<double>(from[beside(at, i, axis, steps)]) +
                              static_cast<double>(from[beside(at, i, axis, -steps)]));
       }
+      if (!std::isfinite(sum)) sum = mean_of_finite(from, weights, beside, at, i, axis);
       to[i] = static_cast<float>(sum);
     });
     std::swap(from, to);
@@ -139,6 +158,9 @@ Edges find_edges(const Volume<float>& image, double sigma_mm, double contrast, d
     const double ratio = static_cast<double>(g[i]) / edges.contrast;
     g[i] = static_cast<float>(1 / (1 + ratio * ratio));
     edges.stop[i] = stored_speed(static_cast<double>(g[i]));
+    if (std::isfinite(image[i])) return;
+    edges.stop[i] = kSpeedOne;
+    g[i] = std::numeric_limits<float>::quiet_NaN();
   });
   for (Volume<int16_t>& component : edges.advection) component = Volume<int16_t>(grid);
   const Beside beside(grid);

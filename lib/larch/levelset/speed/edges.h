@@ -9,8 +9,9 @@
 namespace larch::levelset {
 
 /// A Gaussian of standard deviation `sigma_mm` along each axis, cut off after three, in doubles.
-/// The voxel at the border counts for those beyond; an axis of one voxel is left alone, and voxels
-/// that are not finite get the value 0 beforehand.
+/// The voxel at the border counts for those beyond; an axis of one voxel is left alone. Voxels that
+/// are not finite are passed over, the weights of the others then sum to 1; where there is no other
+/// the result is not finite.
 Volume<float> smoothed(const Volume<float>& image, double sigma_mm, int threads);
 
 /// Where an image has edges, as LevelsetField stores it.
@@ -24,6 +25,9 @@ struct Edges {
   double largest_advection = 0;  ///< of |A_x| / h_x + ..., spacings in units of unit_mm
 };
 
+/// A voxel that is not finite has no edge (g = 1, A = 0) and makes none beside it: in differences
+/// the voxel itself stands for such a neighbour, as it does for one beyond the border.
+///
 /// `contrast` per mm; 0: the median of |grad I| where that is above a hundredth of its largest
 /// value. Throws InputError where that is asked of an image without gradient.
 Edges find_edges(const Volume<float>& image, double sigma_mm, double contrast, double unit_mm,

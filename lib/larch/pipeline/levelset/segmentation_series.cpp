@@ -82,7 +82,7 @@ Outputs segment_series(const SegmentationRequest& request, const levelset::Level
     next->image = job->image;
     next->request =
         levelset::next_frame(std::move(job->request), job->result,
-                             read_volume<float>(request.image, of_frame(request, frame + 1).read));
+                             read_image(request.image, of_frame(request, frame + 1).read));
     job = std::move(next);
   }
   Outputs outputs;

@@ -20,19 +20,18 @@ constexpr double kMostLabel = 65535;
 
 int32_t label_of(double value, const std::string& flag) {
   if (!(value >= 1 && value <= kMostLabel) || value != std::floor(value)) {
-    throw UsageError(flag + ": a label is a whole number from 1 to 65535");
+    throw UsageError(flag + "a label is a whole number from 1 to 65535");
   }
   return static_cast<int32_t>(value);
 }
 
-Sphere sphere_of(const std::vector<double>& numbers, bool is_index) {
-  const std::string flag = is_index ? "--sphere-index" : "--sphere-mm";
+Sphere sphere_of(const std::vector<double>& numbers, bool is_index, const std::string& flag) {
   if (numbers.size() != 4 && numbers.size() != 5) {
-    throw UsageError(flag + ": takes " + (is_index ? "i,j,k" : "x,y,z") +
+    throw UsageError(flag + "takes " + (is_index ? "i,j,k" : "x,y,z") +
                      ",radius or one number more, the label; found " +
                      std::to_string(numbers.size()) + " numbers");
   }
-  if (!(numbers[3] > 0)) throw UsageError(flag + ": the radius, its 4th number, is not above 0");
+  if (!(numbers[3] > 0)) throw UsageError(flag + "the radius, its 4th number, is not above 0");
   return {{numbers[0], numbers[1], numbers[2]},
           numbers[3],
           is_index,
@@ -47,7 +46,7 @@ levelset::LabelWindow window_of(const std::vector<double>& numbers) {
   if (!(numbers[1] < numbers[2])) {
     throw UsageError("--window: the lower end has to be less than the upper one");
   }
-  return {label_of(numbers[0], "--window"), numbers[1], numbers[2]};
+  return {label_of(numbers[0], "--window: "), numbers[1], numbers[2]};
 }
 
 void require_same_grid(const std::string& path, const Grid& grid, const std::string& image,
@@ -58,10 +57,12 @@ void require_same_grid(const std::string& path, const Grid& grid, const std::str
                    "; resample it");
 }
 
-template <class T>
-Volume<T> read_beside(const std::string& path, const std::string& image, const Grid& grid,
-                      const ReadOptions& read) {
-  Volume<T> volume = read_volume<T>(path, label_options(read));
+/// Voxels that are not finite are kept.
+Volume<float> read_beside(const std::string& path, const std::string& image, const Grid& grid,
+                          const ReadOptions& read) {
+  ReadOptions options = label_options(read);
+  options.keeps_not_finite = true;
+  Volume<float> volume = read_volume<float>(path, options);
   require_same_grid(path, volume.grid(), image, grid);
   volume.set_geometry(grid);
   return volume;
@@ -73,6 +74,17 @@ LabelVolume read_labels_beside(const std::string& path, const std::string& image
   require_same_grid(path, labels.grid(), image, grid);
   labels.set_geometry(grid);
   return labels;
+}
+
+/// An infinite distance is a distance.
+Volume<float> read_level_set(const std::string& path, const std::string& image, const Grid& grid,
+                             const ReadOptions& read) {
+  Volume<float> phi_mm = read_beside(path, image, grid, read);
+  const auto bad =
+      std::count_if(phi_mm.begin(), phi_mm.end(), [](float value) { return std::isnan(value); });
+  if (bad == 0) return phi_mm;
+  throw InputError("'" + path + "': " + std::to_string(bad) +
+                   " voxels are NaN; every voxel of a level set has a distance: write it again");
 }
 
 void check_initial_labels(const std::string& path, const LabelVolume& labels) {
@@ -114,8 +126,12 @@ bool SegmentationSeeds::has_files() const {
 
 std::vector<Sphere> SegmentationSeeds::spheres() const {
   std::vector<Sphere> all;
-  for (const std::vector<double>& numbers : sphere_mm) all.push_back(sphere_of(numbers, false));
-  for (const std::vector<double>& numbers : sphere_index) all.push_back(sphere_of(numbers, true));
+  for (const std::vector<double>& numbers : sphere_mm) {
+    all.push_back(sphere_of(numbers, false, "--sphere-mm: "));
+  }
+  for (const std::vector<double>& numbers : sphere_index) {
+    all.push_back(sphere_of(numbers, true, "--sphere-index: "));
+  }
   return all;
 }
 
@@ -127,6 +143,10 @@ std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() con
     if (path) all.emplace_back(flag, path.path);
   }
   return all;
+}
+
+void check_sphere(const std::vector<double>& numbers, bool is_index) {
+  sphere_of(numbers, is_index, "");
 }
 
 void check_levelset_config(const levelset::LevelsetConfig& config) {
@@ -151,13 +171,18 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
   levelset::make_step(config, {}, grid.spacing_mm, grid.size);
 }
 
+Volume<float> read_image(const std::string& image, ReadOptions read) {
+  read.keeps_not_finite = true;
+  return read_volume<float>(image, read);
+}
+
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
                                            const ReadOptions& read) {
   levelset::SegmentRequest request;
-  request.config = config;
-  request.image = read_volume<float>(image, read);
+  request.image = read_image(image, read);
   const Grid& grid = request.image.grid();
+  request.config = config;
   check_on_grid(seeds, config, image, grid, read);
   request.spheres = seeds.spheres();
   for (const std::vector<double>& numbers : seeds.window) {
@@ -170,9 +195,9 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
     check_initial_labels(seeds.init_labelmap, request.initial_labels);
   }
   if (seeds.init_level_set) {
-    request.initial_phi.push_back({1, read_beside<float>(seeds.init_level_set, image, grid, read)});
+    request.initial_phi.push_back({1, read_level_set(seeds.init_level_set, image, grid, read)});
   }
-  if (seeds.speed) request.speed = read_beside<float>(seeds.speed, image, grid, read);
+  if (seeds.speed) request.speed = read_beside(seeds.speed, image, grid, read);
   if (seeds.mask) {
     const LabelVolume mask = read_labels_beside(seeds.mask, image, grid, read);
     request.mask = Volume<uint8_t>(grid);

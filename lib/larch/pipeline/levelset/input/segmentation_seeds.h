@@ -50,6 +50,9 @@ struct SegmentationSeeds {
   std::vector<std::pair<std::string, std::string>> images() const;
 };
 
+/// Throws UsageError unless the numbers are those of one sphere.
+void check_sphere(const std::vector<double>& numbers, bool is_index);
+
 /// Throws UsageError for settings that contradict each other, whatever the image.
 void check_levelset_config(const levelset::LevelsetConfig& config);
 
@@ -57,6 +60,10 @@ void check_levelset_config(const levelset::LevelsetConfig& config);
 /// the time step. Throws what the segmentation would throw.
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                    const std::string& image, const Grid& grid, const ReadOptions& read);
+
+/// The image. Voxels that are not finite stay, unless read.nan_value replaces them: the level set
+/// has a rule for them.
+Volume<float> read_image(const std::string& image, ReadOptions read);
 
 /// The image and all that the seeds name. Throws InputError; also where grids differ, or a label
 /// map to start from is empty.

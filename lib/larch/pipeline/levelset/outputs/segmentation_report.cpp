@@ -71,6 +71,7 @@ Json label_report(const levelset::LabelResult& label, const levelset::ResolvedLa
                {"touches_border", label.touches_border},
                {"median_gradient", label.median_gradient},
                {"seed_voxels", used.seed_voxels},
+               {"seed_not_a_number", used.seed_not_a_number},
                {"seed_mean", used.seed_mean},
                {"seed_fraction_in_window", used.seed_fraction}};
   if (used.window) {
