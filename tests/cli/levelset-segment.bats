@@ -146,6 +146,63 @@ assert all(int(r['voxels']) > 2000 and int(r['iterations']) > 0 for r in rows)"
   has err.txt "for one image"
 }
 
+@test "a list with spheres of its own for each image" {
+  printf 'image\tsphere_mm\tsphere_index\tlabel\n' > seeds.tsv
+  # Index (15, 14, 13) is LPS (20, 8, 21).
+  printf 'image_0.nii.gz\t20,8,21,6\tn/a\t\n' >> seeds.tsv
+  printf 'image_1.nii.gz\t\t11,14,13,2 ; 19, 14, 13, 2, 7\t\n' >> seeds.tsv
+  printf 'image_2.nii.gz\t\t15,14,17,2\tstart_2.nii.gz\n' >> seeds.tsv
+  expect 0 segment --list seeds.tsv --output-dir out --write labels,level-set --lower 60 --upper 140
+  one() { expect 0 segment -i "image_$1.nii.gz" -o one.nii.gz --level-set one.phi.nii.gz --lower 60 --upper 140 -f "${@:2}"; }
+  one 0 --sphere-mm 20,8,21,6
+  for ending in .nii.gz .phi.nii.gz; do cmp out/image_0$ending one$ending; done
+  one 1 --sphere-index 11,14,13,2 --sphere-index 19,14,13,2,7
+  for ending in .nii.gz .phi.nii.gz; do cmp out/image_1$ending one$ending; done
+  one 2 --sphere-index 15,14,17,2 --init-labelmap start_2.nii.gz
+  for ending in .nii.gz .phi.nii.gz; do cmp out/image_2$ending one$ending; done
+  # Spheres of all images are added to them; a CSV has them in quotes, and the flag's spelling is taken too.
+  printf 'image,sphere-index\nimage_0.nii.gz,"11,14,13,2"\n' > seeds.csv
+  expect 0 segment --list seeds.csv --output-dir both --lower 60 --upper 140 --sphere-index 19,14,13,2,7
+  one 0 --sphere-index 19,14,13,2,7 --sphere-index 11,14,13,2
+  cmp both/image_0.nii.gz one.nii.gz
+  # What the cells say is in the record of a case: other seeds are another case.
+  expect 0 segment --list seeds.tsv --output-dir out --write labels,level-set --lower 60 --upper 140 --skip-existing
+  has err.txt "skipped 3"
+  python "
+sources = load('out/image_1.nii.gz.json')
+inputs = sources['Larch']['Inputs']
+assert [i for i in inputs if i['Role'] == 'sphere-index'][0]['Text'].startswith('11,14,13,2'), inputs
+assert sources['Sources'] == ['seeds.tsv', 'image_1.nii.gz'], sources['Sources']"
+  sed -i 's/20,8,21,6/20,8,21,5/' seeds.tsv
+  expect 7 segment --list seeds.tsv --output-dir out --write labels,level-set --lower 60 --upper 140 --skip-existing
+  has err.txt "sphere-mm"
+  has out/status.tsv "other content"
+}
+
+@test "seeds of a list that cannot be" {
+  list() { printf 'image\tsphere_index\n%s\t%s\n%s\t15,14,13,3\n' image_0.nii.gz "$1" image_1.nii.gz > bad.tsv; }
+  run_list() { segment --list bad.tsv --output-dir out --lower 60 --upper 140 "$@"; }
+  # One that lies outside is the failure of its case, in a dry run as well.
+  list 15,14,40,3
+  expect 7 run_list -n
+  has err.txt "case 'image_0'"
+  has err.txt "outside of the image"
+  expect 7 run_list
+  [ -s out/image_1.nii.gz ]
+  absent out/image_0.nii.gz
+  has out/status.tsv "outside of the image"
+  # What is no sphere is an error of the list, before anything is done.
+  for cell in 1,2,3 1,2,3,4,5,6 1,2,x,4 1,2,nan,4 1,2,3,-4 "1,2,3,4,0.5" ";" "1,2,3,4;" "1,2,3,4;;5,6,7,8" "1e999,2,3,4"; do
+    list "$cell"
+    expect 3 segment --list bad.tsv --output-dir o2
+    has err.txt "case 'image_0', column 'sphere_index', '$cell'"
+    absent o2/image_1.nii.gz
+  done
+  list ""
+  expect 3 segment --list bad.tsv --output-dir o2
+  has err.txt "'image_0.nii.gz' has nothing to start from"
+}
+
 @test "a time series: every frame from the surfaces of the last one" {
   /usr/bin/python3 - <<'PY'
 import nibabel, numpy

@@ -188,7 +188,9 @@ std::vector<Sidecar> file_sidecars(
 std::future<void> start_digests(const Run& run, const ResultsBasis& basis) {
   return std::async(std::launch::async | std::launch::deferred, [&] {
     try {
-      for (const RunInput& input : basis.inputs) run.digests.record(input.path);
+      for (const RunInput& input : basis.inputs) {
+        if (input.text.empty()) run.digests.record(input.path);
+      }
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     }
   });
@@ -245,7 +247,9 @@ CaseFiles names_of(const Outputs& outputs) {
 
 EarlierOutputs earlier_of_case(const Run& run, const CaseFiles& files,
                                const std::vector<RunInput>& inputs) {
-  for (const RunInput& input : inputs) run.digests.note(input.path);
+  for (const RunInput& input : inputs) {
+    if (input.text.empty()) run.digests.note(input.path);
+  }
   std::vector<RecordedOutput> recorded;
   recorded.reserve(files.outputs.size());
   for (const CaseOutput& output : files.outputs) {

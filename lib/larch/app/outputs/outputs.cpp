@@ -51,7 +51,7 @@ Outputs& Outputs::note(const std::string& text) {
 }
 
 Outputs& Outputs::input(const RunInput& input) {
-  if (!input.path.empty()) inputs.push_back(input);
+  if (!input.path.empty() || !input.text.empty()) inputs.push_back(input);
   return *this;
 }
 

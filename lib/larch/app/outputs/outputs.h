@@ -18,11 +18,12 @@ namespace larch {
 class AtomicFile;
 class GrowingOutput;
 
-/// An input of a run, and what it is to the run.
+/// An input of a run, and what it is to the run: a file, or what a cell of a list says.
 struct RunInput {
   std::string role;  ///< the name of its flag without dashes, or of its column in a list
   std::string path;
   std::string of_case{};  ///< its case in a list; else empty
+  std::string text{};     ///< of the cell, in place of the content of a file
 };
 
 /// The inputs that no flag names, such as those of a list.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "larch/config/json_text.h"
+#include "larch/core/digest.h"
 #include "larch/core/error.h"
 
 namespace larch::detail {
@@ -134,12 +135,22 @@ std::map<std::string, std::string> known_digests(const Json& inputs) {
   return known;
 }
 
+std::string digest_of(const std::string& text) {
+  Sha256 sha;
+  sha.update(text.data(), text.size());
+  return hex(sha.digest());
+}
+
 std::vector<Content> contents_now(const ResultsBasis& now, const Json& inputs_there,
                                   const std::set<std::string>& ignored, InputDigests& digests) {
   const auto known = known_digests(inputs_there);
   std::vector<Content> contents;
   for (const RunInput& input : now.inputs) {
     if (ignored.contains(input.role)) continue;
+    if (!input.text.empty()) {
+      contents.push_back({input.role, input.of_case, input.text, digest_of(input.text)});
+      continue;
+    }
     const Json stamp = input_stamp(input.path);
     std::error_code ignored;
     if (stamp.is_null() && !std::filesystem::exists(input.path, ignored)) {
@@ -242,8 +253,13 @@ Json results_record(const ResultsBasis& basis, InputDigests& digests) {
   for (const RunInput& input : basis.inputs) {
     Json one{{"Role", input.role}};
     if (!input.of_case.empty()) one["Case"] = input.of_case;
-    one["Path"] = input.path;
-    one.update(digests.record(input.path));
+    if (input.text.empty()) {
+      one["Path"] = input.path;
+      one.update(digests.record(input.path));
+    } else {
+      one["Text"] = input.text;
+      one["SHA256"] = digest_of(input.text);
+    }
     inputs.push_back(one);
   }
   return {

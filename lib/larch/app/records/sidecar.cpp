@@ -29,7 +29,7 @@ Json sources_of(const RunRecord& record) {
   std::set<std::string> known;
   Json sources = Json::array();
   for (const RunInput& input : record.basis.inputs) {
-    if (known.insert(input.path).second) sources.push_back(input.path);
+    if (input.text.empty() && known.insert(input.path).second) sources.push_back(input.path);
   }
   return sources;
 }
@@ -38,6 +38,7 @@ Json sources_of(const RunRecord& record) {
 Json basis_of(const RunRecord& record) {
   Json basis = results_record(record.basis, record.digests);
   for (Json& input : basis["Inputs"]) {
+    if (!input.contains("Path")) continue;
     if (input.contains("ChangedDuringRun")) {
       record.context.warn("'" + input["Path"].get<std::string>() +
                           "' changed during the run; what was read is not known");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "larch/core/error.h"
+#include "larch/pipeline/levelset/input/case_seeds.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
 
 namespace larch::pipeline {
@@ -116,7 +117,7 @@ SegmentationRequest SegmentationBatch::request_of(const Case& c) const {
   SegmentationRequest request = each;
   request.image = c.image;
   request.read = images.read;
-  request.seeds.init_labelmap = c.label;
+  request.seeds = seeds_of_case(each.seeds, c);
   request.files = segmentation_files_of_case(images.folder, c.id, images.products,
                                              images.image_ending, images.mesh_ending);
   return request;
@@ -127,11 +128,7 @@ cases::CaseRun SegmentationBatch::run(const CaseWriter& writer) const {
                            [this](const Case& c) { return request_of(c).files.names(); }};
   folder.inputs = [](const Case& c) {
     std::vector<RunInput> inputs = cases::inputs_of_image(c);
-    if (c.label.empty()) return inputs;
-    inputs.push_back({"init-labelmap", c.label, c.id});
-    for (RunInput& data : cases::detached_inputs("init-labelmap", c.label, c.id)) {
-      inputs.push_back(std::move(data));
-    }
+    for (RunInput& input : seed_inputs(c)) inputs.push_back(std::move(input));
     return inputs;
   };
   folder.figures = {{"voxels", /*is_count=*/true},
@@ -149,9 +146,11 @@ void check_batch(const SegmentationBatch& batch, const CaseWriter& writer) {
     const SegmentationRequest request = batch.request_of(c);
     check_files(request.files);
     if (!request.seeds.has_start()) {
-      throw InputError("'" + c.image +
-                       "' has nothing to start from: give the list a column 'label' with a label "
-                       "map to start from, or seeds of all images by --sphere-mm");
+      throw InputError(
+          "'" + c.image +
+          "' has nothing to start from: give the list a column 'sphere_mm' with seeds or "
+          "'label' with a label map to start from, or seeds of all images by "
+          "--sphere-mm");
     }
   }
 }
