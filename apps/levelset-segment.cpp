@@ -6,6 +6,7 @@
 #include "larch/app/run_app.h"
 #include "larch/cases/option_groups.h"
 #include "larch/files/atomic_file.h"
+#include "larch/pipeline/levelset/input/checkpoint_flags.h"
 #include "larch/pipeline/levelset/segmentation_description.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
 #include "larch/pipeline/levelset/segmentation_series.h"
@@ -22,8 +23,8 @@ struct Options {
   OutputImage level_set, distance;
   OutputMesh mesh;
   OutputPicture qc, plot;
-  bool time_series = false, resume = false;
-  std::string checkpoint;
+  bool time_series = false, by_label = false;
+  pipeline::CheckpointFlags checkpoint;
   cases::ManyImages<SegmentationProduct> many{
       .write_help = "with --list: what to write for each image (default labels)",
       .format_help = "with --list: ending of images",
@@ -44,11 +45,9 @@ struct Options {
       Field{"plot", plot, "picture of active and changed voxels over the iterations (.png)"},
       Field{"time-series", time_series,
             "all frames of a 4-D image, each from the last one's surfaces"},
-      Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
-          .no_effect_on_results(),
-      Field{"checkpoint", checkpoint,
-            "file for --resume (default: the name of the first output and .ckpt)"}
-          .no_effect_on_results());
+      Field{"by-label", by_label,
+            "level set, distance and mesh of each label too: <name>.label2<ending>"});
+    checkpoint.fields(f);
     many.fields(f);
     limit.fields(f);
   }
@@ -61,43 +60,45 @@ struct Options {
     return listed;
   }
   pipeline::SegmentationFiles files() const {
-    return {output, level_set, distance, mesh, qc, plot};
+    return {output, level_set, distance, mesh, qc, plot, by_label};
   }
   std::string checkpoint_path() const {
-    if (many || !checkpoint.empty() || files().are_none()) return checkpoint;
+    if (many || !checkpoint.file.empty() || files().are_none()) return checkpoint.file;
     return files().names().outputs.front().path + ".ckpt";
   }
   /// Without --resume, the checkpoint of an earlier run is not replaced unasked.
   std::vector<std::string> companions() const {
-    return many || resume ? std::vector<std::string>{} : std::vector{checkpoint_path()};
+    if (many) return {};
+    std::vector<std::string> all = files().names(seeds.known_labels()).companions;
+    if (!checkpoint.resume) all.push_back(checkpoint_path());
+    return all;
   }
   void check() const {
     many.check(image);
     seeds.check();
-    pipeline::check_levelset_config(config);
+    pipeline::check_levelset_config(config, seeds);
     if (many) return check_many();
-    if (!seeds.has_start()) {
-      throw UsageError(
-          "there is no seed: give --sphere-mm x,y,z,r or --sphere-index i,j,k,r with a place in "
-          "the structure and a radius, --init-labelmap or --init-level-set");
-    }
+    seeds.require_start();
     pipeline::check_files(files());
-    if (time_series) pipeline::check_series(files(), image.frame || resume);
+    if (time_series) pipeline::check_series(files(), image.frame.has_value());
     pipeline::check_checkpoint(checkpoint_path(), image.input, seeds, files());
   }
   void check_many() const {
-    if (!files().are_none() || seeds.has_files() || time_series || resume || !checkpoint.empty()) {
+    if (!files().are_none() || seeds.has_files() || time_series || checkpoint.are_given()) {
       throw UsageError(
           "--output, --level-set, --distance, --mesh, --qc, --plot, --resume, --checkpoint, "
-          "--time-series and images beside the input are for one image; with --list give "
-          "--output-dir and --write, "
-          "and label maps to start from in the column label");
+          "--keep-checkpoint, --time-series and images beside the input are for one image; with "
+          "--list give --output-dir and --write, and seeds in columns of the list");
     }
-    pipeline::check_files(pipeline::segmentation_files_of_case(
-        "", "case", many.write, many.image_ending(), many.mesh_ending()));
+    pipeline::SegmentationFiles of_case = pipeline::segmentation_files_of_case(
+        "", "case", many.write, many.image_ending(), many.mesh_ending());
+    of_case.by_label = by_label;
+    pipeline::check_files(of_case);
   }
   pipeline::SegmentationRequest request(const Context& context) const {
-    return {image.input, seeds, files(), image.read_options(context), checkpoint_path(), resume};
+    return {
+        image.input,       seeds,          files(), image.read_options(context), checkpoint_path(),
+        checkpoint.resume, checkpoint.keep};
   }
   pipeline::SegmentationBatch batch(const Context& context) const {
     return {many.batch(image, limit.memory, context), request(context)};
@@ -136,10 +137,10 @@ int main(int argc, char** argv) {
     if (options.by_case()) {
       return pipeline::segment_batch(options.batch(context), options.config, writer, context);
     }
+    if (!options.checkpoint.keep) checkpoint = options.checkpoint_path();
     if (options.time_series) {
       return pipeline::segment_series(options.request(context), options.config, context);
     }
-    checkpoint = options.checkpoint_path();
     return pipeline::segment_image(options.request(context), options.config, context);
   };
   const int code = run_app<Options>(info, argc, argv, run, plan);

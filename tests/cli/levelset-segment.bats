@@ -309,3 +309,88 @@ truth = numpy.isin(numpy.asarray(nibabel.load('$data/aseg.nii.gz').dataobj), (2,
 dice = 2 * (found & truth).sum() / (found.sum() + truth.sum())
 assert dice > 0.90, dice"
 }
+
+@test "ITK's scalings are a curvature weight" {
+  expect 0 ball -o a.nii.gz --level-set a.phi.nii.gz --propagation 2 --curvature 5 --report r.json
+  # 5 / (5 + 2 x 40 x 2 mm)
+  expect 0 ball -o b.nii.gz --level-set b.phi.nii.gz --curvature-weight 0.030303030303030304
+  cmp a.phi.nii.gz b.phi.nii.gz
+  python "
+assert abs(load('r.json')['segmentation']['curvature_weight'] - 5 / 165) < 1e-15"
+  expect 2 ball -o c.nii.gz --propagation 2
+  has err.txt "go together"
+  expect 2 ball -o c.nii.gz --propagation 0 --curvature 0
+  has err.txt "nothing would move"
+  expect 2 ball -o c.nii.gz --propagation 2 --curvature 5 --curvature-weight 0.1
+  has err.txt "give either"
+  expect 2 ball -o c.nii.gz --propagation 2 --curvature 5 --window 1,60,140
+  expect 2 segment -i image_0.nii.gz --sphere-index 15,14,13,3 -o c.nii.gz --propagation 2 --curvature 5 -n
+  has err.txt "need --lower and --upper"
+  absent c.nii.gz
+}
+
+@test "each label has a level set, a distance and a mesh of its own with --by-label" {
+  two() { segment -i image_0.nii.gz --lower 60 --upper 140 --by-label "$@"; }
+  expect 0 two --init-labelmap halves.nii.gz -o seg.nii.gz --level-set phi.nii.gz --distance d.nii.gz --mesh m.vtk
+  dice seg.nii.gz "
+values = numpy.asarray(image.dataobj)
+all_phi = numpy.asarray(nibabel.load('phi.nii.gz').dataobj)
+least = numpy.full(all_phi.shape, numpy.inf)
+for label in (1, 7):
+    phi = numpy.asarray(nibabel.load(f'phi.label{label}.nii.gz').dataobj)
+    assert ((phi < 0) == (values == label)).all()
+    least = numpy.minimum(least, phi)
+    distance = numpy.asarray(nibabel.load(f'd.label{label}.nii.gz').dataobj)
+    assert (distance[values == label] <= 0).all() and (distance[values != label] > 0).all()
+    assert b'POLYDATA' in open(f'm.label{label}.vtk', 'rb').read()
+assert (least == all_phi).all()"
+  [ "$(wc -c < m.label1.vtk)" -lt "$(wc -c < m.vtk)" ]
+  # The mesh of one label of two is that of the label alone.
+  expect 0 two --init-level-set phi.label7.nii.gz --max-iterations 0 --mesh seven.vtk
+  cmp m.label7.vtk seven.vtk
+  # What is there is not replaced: known before the run for spheres, and when it writes for a label map.
+  echo kept > n.label1.vtk
+  expect 6 two --sphere-index 15,14,13,3 --mesh n.vtk -n
+  has err.txt "'n.label1.vtk' exists"
+  expect 6 two --init-labelmap halves.nii.gz --mesh n.vtk
+  [ "$(cat n.label1.vtk)" = kept ]
+  absent n.vtk n.label7.vtk
+  no_temporaries
+  expect 2 two --sphere-index 15,14,13,3 -o only.nii.gz
+  has err.txt "--by-label is for --level-set"
+  expect 0 segment --list cases.tsv --output-dir out --write labels,mesh --lower 60 --upper 140 --by-label
+  cmp out/image_2.vtk out/image_2.label1.vtk
+}
+
+@test "--keep-checkpoint, and --resume with later ends, give the bytes of one run" {
+  some() { ball --level-set m.phi.nii.gz --checkpoint m.ckpt --report m.json -o m.nii.gz "$@"; }
+  expect 0 some --max_iterations 40
+  mkdir whole; mv m.* whole
+  expect 0 some --max_iterations 15 --keep-checkpoint
+  [ -s m.ckpt ]
+  cp m.ckpt kept.ckpt
+  expect 3 some --max_iterations 10 --resume -f
+  has err.txt "would have ended after 10"
+  expect 3 some --max_iterations 40 --resume -f --curvature-weight 0.04
+  has err.txt "other settings"
+  expect 0 some --max_iterations 40 --resume -f
+  has err.txt "going on from 'm.ckpt', which has 15 iterations"
+  absent m.ckpt
+  cmp m.nii.gz whole/m.nii.gz
+  cmp m.phi.nii.gz whole/m.phi.nii.gz
+  python "
+a, b = load('m.json')['segmentation'], load('whole/m.json')['segmentation']
+x, y = (r['labels'][0]['history'].pop('active') for r in (a, b))
+# The active set is found anew, from the field instead of from what changed.
+assert x[:15] == y[:15] and x[16:] == y[16:] and x[15] > 0, (x, y)
+for r in (a, b): del r['labels'][0]['computed_elements']
+assert a == b"
+  # The same end again: nothing is computed, and the same is written.
+  cp kept.ckpt m.ckpt
+  expect 0 some --max_iterations 15 --resume -f --keep-checkpoint
+  cmp m.ckpt kept.ckpt
+  expect 0 ball -o fifteen.nii.gz --level-set fifteen.phi.nii.gz --max_iterations 15
+  cmp m.phi.nii.gz fifteen.phi.nii.gz
+  expect 2 segment --list cases.tsv --output-dir out --keep-checkpoint
+  has err.txt "for one image"
+}

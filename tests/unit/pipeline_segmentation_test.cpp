@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/levelset/brick_layout.h"
+#include "larch/pipeline/levelset/input/itk_scalings.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 #include "larch/pipeline/levelset/outputs/segmentation_report.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
@@ -127,6 +128,49 @@ TEST_CASE("a fingerprint changes with everything that the result depends on") {
   CHECK(differs([](auto& r) { r.speed = r.image; }));
   CHECK(differs([](auto& r) { r.arrival_mm = 1; }));
   CHECK(differs([](auto& r) { r.initial_level_mm = 1; }));
+  CHECK(differs([](auto& r) { r.config.tracker = levelset::Tracker::kDense; }));
+}
+
+TEST_CASE(
+    "a fingerprint leaves out what says when a run ends, with a region term its length alone") {
+  levelset::SegmentRequest request;
+  request.image = Volume<float>(Grid{{4, 4, 4}});
+  for (const double region_weight : {0.0, 0.5}) {
+    request.config.region_weight = region_weight;
+    const std::string before = fingerprint_of(request);
+    const auto differs = [&](auto&& change) {
+      levelset::SegmentRequest other = request;
+      change(other.config);
+      return fingerprint_of(other) != before;
+    };
+    const bool is_rest_fixed = region_weight > 0;
+    CHECK_FALSE(differs([](auto& c) { c.max_iterations = 7; }));
+    CHECK(differs([](auto& c) { c.unchanged_labels = 7; }) == is_rest_fixed);
+    CHECK(differs([](auto& c) { c.most_changed = 7; }) == is_rest_fixed);
+    CHECK(differs([](auto& c) { c.rms = 0.5; }) == is_rest_fixed);
+    CHECK(differs([](auto& c) { c.max_volume_ml = 7; }) == is_rest_fixed);
+    CHECK(differs([](auto& c) { c.max_distance_mm = 7; }));
+  }
+}
+
+TEST_CASE("ITK's scalings stand for a curvature weight, by the window and the spacing") {
+  const ItkScalings scalings{.propagation = 1, .curvature = 0.2};
+  levelset::LevelsetConfig config;
+  config.lower = 87;
+  config.upper = 130;
+  Grid grid{{10, 10, 10}};
+  const auto weight = [&] { return scalings.applied(config, grid).curvature_weight; };
+  CHECK(weight() == Approx(0.2 / 21.7));  // 0.0092
+  // Fronts in mm: p (eps - |I - T|) - k kappa, and a unit h of ours: D eps - k kappa h, the s-th
+  // part of which is (1 - a) D - a (kappa h), with kappa h in units of 1 / h.
+  grid.spacing_mm = {2, 0.5, 1};
+  const double a = weight();
+  CHECK(a / (1 - a) == Approx(0.2 / (1 * 21.5 * 0.5)));
+  grid.size.y = 1;  // an axis that does not count
+  CHECK(weight() == Approx(0.2 / (0.2 + 21.5)));
+  CHECK(ItkScalings{.propagation = 0, .curvature = 3}.applied(config, grid).curvature_weight == 1);
+  CHECK(ItkScalings{.propagation = 2, .curvature = 0}.applied(config, grid).curvature_weight == 0);
+  CHECK(ItkScalings{}.applied(config, grid).curvature_weight == 0.03);
 }
 
 levelset::SegmentResult result_of(size_t steps) {
@@ -145,7 +189,7 @@ levelset::SegmentResult result_of(size_t steps) {
 
 TEST_CASE("a long history is thinned out, to the last iteration, without losing a voxel") {
   for (const size_t steps : {size_t{1}, size_t{2000}, size_t{2001}, size_t{123456}}) {
-    const auto report = segmentation_report(result_of(steps), levelset::Tracker::kBrick);
+    const auto report = segmentation_report(result_of(steps), {});
     const auto& rows = report["labels"][0]["history"];
     CHECK(rows["iteration"].size() <= 2001);
     CHECK(rows["iteration"].back() == steps);
@@ -154,8 +198,7 @@ TEST_CASE("a long history is thinned out, to the last iteration, without losing 
     for (const auto& row : rows["flipped"]) flipped += row.get<int64_t>();
     CHECK(flipped == static_cast<int64_t>(steps));
   }
-  CHECK(segmentation_report(result_of(0), levelset::Tracker::kDense)["labels"][0]["iterations"] ==
-        0);
+  CHECK(segmentation_report(result_of(0), {})["labels"][0]["iterations"] == 0);
   CHECK_NOTHROW(segmentation_plot(result_of(0), levelset::Tracker::kDense, "empty"));
 }
 

@@ -65,6 +65,58 @@ void check_snapshot(const FieldSnapshot& snapshot, const FieldSnapshot& first,
           "its active set is not one of this image");
 }
 
+[[noreturn]] void refuse(int64_t ended, size_t iterations) {
+  throw InputError("the checkpoint has " + std::to_string(iterations) +
+                   " iterations, and with these settings the run would have ended after " +
+                   std::to_string(ended) + "; segment from the seeds, or give larger limits");
+}
+
+/// Why the fields of a run, which have made all steps of their histories, stop by its rules, which
+/// need not be those that they were moved by. What the fields of a group did is added up from the
+/// first step on, so that the end is that of a run that had these rules from the start.
+Stop stop_after_history(const SegmentRun& run) {
+  const size_t count = run.fields.size(), steps = run.history[0].size();
+  std::vector<FieldProgress> progress(count);
+  for (size_t f = 0; f < count; ++f) {
+    progress[f].inside = run.progress[f].inside;
+    for (const StepCount& step : run.history[f]) progress[f].inside -= step.grown;
+  }
+  for (size_t s = 0; s < steps; ++s) {
+    GroupStep group;
+    for (size_t f = 0; f < count; ++f) group.add(run.history[f][s], progress[f]);
+    for (size_t f = 0; f < count; ++f) {
+      progress[f] = advanced(progress[f], run.history[f][s], group, run.stops);
+    }
+    if (progress[0].stop != Stop::kNone && s + 1 < steps) {
+      refuse(static_cast<int64_t>(s) + 1, steps);
+    }
+  }
+  return progress[0].stop;
+}
+
+/// Lets fields that had come to an end go on if the rules of the run say so. With a region term new
+/// means let fields go on as well, which their histories do not tell: then the number of iterations
+/// alone may be another than it was.
+void apply_rules(SegmentRun& run) {
+  const FieldProgress& now = run.progress[0];
+  if (now.iterations > run.stops.max_iterations) {
+    refuse(run.stops.max_iterations, run.history[0].size());
+  }
+  Stop stop = now.stop;
+  if (run.request->config.region_weight == 0 && !run.history[0].empty()) {
+    stop = stop_after_history(run);
+  } else if (stop == Stop::kIterations && now.iterations < run.stops.max_iterations) {
+    stop = Stop::kNone;
+  }
+  if (now.stop == Stop::kAtRest) return;
+  const bool goes_on = stop == Stop::kNone || stop == Stop::kInterrupted;
+  const bool was_over = now.stop != Stop::kNone && now.stop != Stop::kInterrupted;
+  for (size_t f = 0; f < run.fields.size(); ++f) {
+    run.progress[f].stop = stop;
+    if (goes_on && was_over) run.active[f] = {};  // a field at its end has none: it is found anew
+  }
+}
+
 }  // namespace
 
 std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run) {
@@ -100,6 +152,7 @@ void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& 
       field.field.speed = by_brick(data_speed_of(run, f, context.threads), context);
     }
   }
+  apply_rules(run);
 }
 
 }  // namespace larch::levelset

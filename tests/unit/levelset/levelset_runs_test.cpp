@@ -62,6 +62,74 @@ TEST_CASE("a run goes on from a snapshot to the same bytes, and by calls of any 
   CHECK_THROWS_AS(restore(others, snapshot_of(start_segmentation(request, {})), {}), InputError);
 }
 
+/// Ends a run by the rules of `before`, and lets it go on by those of `after`.
+SegmentResult go_on(SegmentRequest before, const SegmentRequest& after) {
+  SegmentRun ended = start_segmentation(before, {});
+  while (!is_done(ended)) advance(ended, 1000, {});
+  SegmentRun run = start_segmentation(after, {});
+  restore(run, snapshot_of(ended), {});
+  while (!is_done(run)) advance(run, 1000, {});
+  return finish_segmentation(std::move(run), {});
+}
+
+TEST_CASE(
+    "a run that had ended goes on by other rules, to the bytes of a run that had them before") {
+  SegmentRequest whole = GENERATE(ball_request(20), halves_request());
+  whole.config.tracker = GENERATE(Tracker::kDense, Tracker::kVoxel, Tracker::kBrick);
+  whole.config.region_weight = GENERATE(0.0, 0.3);
+  whole.config.region_every = 10;
+  whole.config.max_iterations = 70;
+  const SegmentResult expected = segment(whole, {});
+  REQUIRE(expected.by_label[0].progress.iterations > 30);
+  const auto same = [&](const SegmentResult& found) {
+    CHECK(same_phi(found, expected));
+    CHECK(found.by_label[0].progress.stop == expected.by_label[0].progress.stop);
+    REQUIRE(found.history[0].size() == expected.history[0].size());
+    for (size_t i = 0; i < found.history[0].size(); ++i) {
+      const StepCount &a = found.history[0][i], &b = expected.history[0][i];
+      REQUIRE(a.changed == b.changed);
+      REQUIRE(a.squares == b.squares);
+      if (i != 30) REQUIRE(a.active == b.active);  // there the set was found anew
+    }
+  };
+  SegmentRequest part = whole;
+  part.config.max_iterations = 30;
+  same(go_on(part, whole));
+  CHECK_THROWS_WITH(go_on(whole, part), Catch::Contains("would have ended after 30"));
+}
+
+TEST_CASE(
+    "all rules of the end may be others, but for those that would have ended the run before") {
+  const SegmentRequest whole = ball_request(0);
+  const SegmentResult expected = segment(whole, {});
+  SegmentRequest part = whole;
+  const auto ends_early = [&] {
+    const SegmentResult short_run = segment(part, {});
+    REQUIRE(short_run.by_label[0].progress.iterations < expected.by_label[0].progress.iterations);
+    CHECK(same_phi(go_on(part, whole), expected));
+    CHECK_THROWS_WITH(go_on(whole, part),
+                      Catch::Contains("would have ended after " +
+                                      std::to_string(short_run.by_label[0].progress.iterations)));
+    return short_run.by_label[0].progress.stop;
+  };
+  SECTION("volume") {
+    part.config.max_volume_ml = 10;
+    CHECK(ends_early() == Stop::kVolume);
+  }
+  SECTION("changed voxels") {
+    part.config.most_changed = 2000;
+    CHECK(ends_early() == Stop::kChanged);
+  }
+  SECTION("root mean square") {
+    part.config.rms = 0.2;
+    CHECK(ends_early() == Stop::kRms);
+  }
+  SECTION("labels") {
+    part.config.unchanged_labels = 1;
+    CHECK(ends_early() == Stop::kLabels);
+  }
+}
+
 TEST_CASE("a run is interrupted and goes on to the same bytes") {
   const SegmentRequest request = ball_request(20);
   const SegmentResult whole = segment(request, {});

@@ -102,8 +102,10 @@ class Checkpoint {
                  " iterations");
   }
   void write_if_due(const Context& context) {
+    if (context.stop_requested() || seconds_since(last_) >= kCheckpointSeconds) write(context);
+  }
+  void write(const Context& context) {
     if (path_.empty()) return;
-    if (!context.stop_requested() && seconds_since(last_) < kCheckpointSeconds) return;
     remove_leftovers_once(folder_of(path_), context);
     const std::vector<levelset::FieldSnapshot> fields = levelset::snapshot_of(job_.run);
     write_atomically(path_, [&](const std::string& temporary) {
@@ -219,6 +221,7 @@ Outputs segment_image(const SegmentationRequest& request, const levelset::Levels
     throw Stopped("stopped; '" + request.checkpoint + "' is written, and --resume goes on from it",
                   stopped.code());
   }
+  if (request.keeps_checkpoint) checkpoint.write(context);
   finish_job(*job, context);
   return segmentation_outputs(request.files, job, context);
 }

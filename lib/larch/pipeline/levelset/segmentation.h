@@ -20,8 +20,9 @@ struct SegmentationRequest {
   SegmentationSeeds seeds{};
   SegmentationFiles files{};
   ReadOptions read{};
-  std::string checkpoint{};  ///< written every minute and when stopped; empty: none
-  bool resume = false;       ///< go on from the checkpoint, if it is there
+  std::string checkpoint{};       ///< written every minute and when stopped; empty: none
+  bool resume = false;            ///< go on from the checkpoint, if it is there
+  bool keeps_checkpoint = false;  ///< it is written at the end as well
 };
 
 /// One image on its way.

@@ -120,12 +120,15 @@ SegmentationRequest SegmentationBatch::request_of(const Case& c) const {
   request.seeds = seeds_of_case(each.seeds, c);
   request.files = segmentation_files_of_case(images.folder, c.id, images.products,
                                              images.image_ending, images.mesh_ending);
+  request.files.by_label = each.files.by_label;
   return request;
 }
 
 cases::CaseRun SegmentationBatch::run(const CaseWriter& writer) const {
-  cases::CaseFolder folder{images.folder, writer,
-                           [this](const Case& c) { return request_of(c).files.names(); }};
+  cases::CaseFolder folder{images.folder, writer, [this](const Case& c) {
+                             const SegmentationRequest request = request_of(c);
+                             return request.files.names(request.seeds.known_labels());
+                           }};
   folder.inputs = [](const Case& c) {
     std::vector<RunInput> inputs = cases::inputs_of_image(c);
     for (RunInput& input : seed_inputs(c)) inputs.push_back(std::move(input));

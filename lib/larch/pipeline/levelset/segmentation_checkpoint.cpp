@@ -176,6 +176,18 @@ FieldSnapshot decoded(const std::string& bytes) {
   return field;
 }
 
+/// The configuration without what may be another one when a run goes on: levelset::restore.
+levelset::LevelsetConfig without_ends(levelset::LevelsetConfig config) {
+  const levelset::LevelsetConfig usual;
+  config.max_iterations = usual.max_iterations;
+  if (config.region_weight > 0) return config;
+  config.unchanged_labels = usual.unchanged_labels;
+  config.most_changed = usual.most_changed;
+  config.rms = usual.rms;
+  config.max_volume_ml = usual.max_volume_ml;
+  return config;
+}
+
 std::string section_name(size_t number) {
   return "fields/" + std::to_string(number);
 }
@@ -184,7 +196,7 @@ std::string section_name(size_t number) {
 
 std::string fingerprint_of(const levelset::SegmentRequest& request) {
   Sha256 sha;
-  const std::string config = config::to_json(request.config).dump();
+  const std::string config = config::to_json(without_ends(request.config)).dump();
   sha.update(config.data(), config.size());
   update(sha, request.image);
   for (const levelset::Sphere& sphere : request.spheres) {

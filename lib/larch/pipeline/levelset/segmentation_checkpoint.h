@@ -9,8 +9,10 @@
 
 namespace larch::pipeline {
 
-/// A digest of all that a segmentation depends on: voxels and grids of its images, seeds and
-/// configuration. Not the device, nor the number of threads.
+/// A digest of all that must be the same when a segmentation goes on: voxels and grids of its
+/// images, seeds and configuration. Not the device, nor the number of threads, nor what says when
+/// it ends (max_iterations; without a region term unchanged_labels, most_changed, rms and
+/// max_volume_ml as well).
 std::string fingerprint_of(const levelset::SegmentRequest& request);
 
 /// Writes a segmentation on its way to `path`, whole or not at all: a container of the kind

@@ -75,7 +75,7 @@ Outputs segment_series(const SegmentationRequest& request, const levelset::Level
     require_something(job->result, frame);
     for (const levelset::LabelResult& label : job->result.by_label) volume_ml += label.volume_ml;
     iterations += static_cast<double>(job->result.by_label[0].progress.iterations);
-    table.push_back(segmentation_report(job->result, config.tracker));
+    table.push_back(segmentation_report(job->result, job->request.config));
     labels->push_back(std::move(job->result.labels));
     if (frame == frames) break;
     auto next = std::make_shared<SegmentationJob>();

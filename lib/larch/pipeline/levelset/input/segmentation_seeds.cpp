@@ -114,10 +114,22 @@ void SegmentationSeeds::check() const {
   if (speed && !window.empty()) {
     throw UsageError("--speed-image stands in place of the intensities; leave --window out");
   }
+  if (itk.are_given() && (speed || !window.empty())) {
+    throw UsageError(
+        "--propagation and --curvature are weights for one window of intensities; leave --window "
+        "and --speed-image out");
+  }
 }
 
 bool SegmentationSeeds::has_start() const {
   return !sphere_mm.empty() || !sphere_index.empty() || init_labelmap || init_level_set;
+}
+
+void SegmentationSeeds::require_start() const {
+  if (has_start()) return;
+  throw UsageError(
+      "there is no seed: give --sphere-mm x,y,z,r or --sphere-index i,j,k,r with a place in the "
+      "structure and a radius, --init-labelmap or --init-level-set");
 }
 
 bool SegmentationSeeds::has_files() const {
@@ -135,6 +147,13 @@ std::vector<Sphere> SegmentationSeeds::spheres() const {
   return all;
 }
 
+std::vector<int32_t> SegmentationSeeds::known_labels() const {
+  std::set<int32_t> labels;
+  for (const Sphere& sphere : spheres()) labels.insert(sphere.label);
+  if (init_level_set) labels.insert(1);
+  return {labels.begin(), labels.end()};
+}
+
 std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() const {
   std::vector<std::pair<std::string, std::string>> all;
   for (const auto& [flag, path] :
@@ -149,12 +168,13 @@ void check_sphere(const std::vector<double>& numbers, bool is_index) {
   sphere_of(numbers, is_index, "");
 }
 
-void check_levelset_config(const levelset::LevelsetConfig& config) {
+void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds) {
   if (config.lower && config.upper && !(*config.lower < *config.upper)) {
     throw UsageError("lower " + std::to_string(*config.lower) + " is not less than upper " +
                      std::to_string(*config.upper) +
                      ": they are the lowest and the highest intensity of the structure");
   }
+  seeds.itk.check(config);
 }
 
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
@@ -168,7 +188,7 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
   for (const auto& [flag, path] : seeds.images()) {
     require_same_grid(path, probe_image(path, options).grid, image, grid);
   }
-  levelset::make_step(config, {}, grid.spacing_mm, grid.size);
+  levelset::make_step(seeds.itk.applied(config, grid), {}, grid.spacing_mm, grid.size);
 }
 
 Volume<float> read_image(const std::string& image, ReadOptions read) {
@@ -182,7 +202,7 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
   levelset::SegmentRequest request;
   request.image = read_image(image, read);
   const Grid& grid = request.image.grid();
-  request.config = config;
+  request.config = seeds.itk.applied(config, grid);
   check_on_grid(seeds, config, image, grid, read);
   request.spheres = seeds.spheres();
   for (const std::vector<double>& numbers : seeds.window) {

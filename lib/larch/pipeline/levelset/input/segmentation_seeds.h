@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "larch/config/fields.h"
 #include "larch/io/image/image.h"
 #include "larch/levelset/segment.h"
+#include "larch/pipeline/levelset/input/itk_scalings.h"
 
 namespace larch::pipeline {
 
@@ -19,6 +21,7 @@ struct SegmentationSeeds {
   InputImage init_labelmap{}, init_level_set{};
   double init_level_mm = 0, init_arrival_mm = 0;
   std::vector<std::vector<double>> window{};
+  ItkScalings itk{};
   InputImage speed{}, mask{}, frozen{};
 
   template <class F>
@@ -33,8 +36,9 @@ struct SegmentationSeeds {
       Field{"init-arrival-mm", init_arrival_mm,
             "start from all that a front at the data's speed reaches within this path; 0: no front",
             0.0, 1e6},
-      Field{"window", window, "label,lower,upper: intensities of one label of several"},
-      Field{"speed-image", speed, "speed in place of that of the intensities, positive: outwards"},
+      Field{"window", window, "label,lower,upper: intensities of one label of several"});
+    itk.fields(f);
+    f(Field{"speed-image", speed, "speed in place of that of the intensities, positive: outwards"},
       Field{"mask", mask, "the structures stay where it is not 0"},
       Field{"frozen", frozen, "label map of structures that are left as they are"});
   }
@@ -43,9 +47,13 @@ struct SegmentationSeeds {
   void check() const;
   /// Whether anything to start from is given.
   bool has_start() const;
+  /// Throws UsageError unless there is.
+  void require_start() const;
   /// Whether a file is given: of one image, not of many.
   bool has_files() const;
   std::vector<levelset::Sphere> spheres() const;
+  /// The labels that are known before an image is read, ascending: not those of a label map.
+  std::vector<int32_t> known_labels() const;
   /// The images that are given, with the flags that name them.
   std::vector<std::pair<std::string, std::string>> images() const;
 };
@@ -54,7 +62,7 @@ struct SegmentationSeeds {
 void check_sphere(const std::vector<double>& numbers, bool is_index);
 
 /// Throws UsageError for settings that contradict each other, whatever the image.
-void check_levelset_config(const levelset::LevelsetConfig& config);
+void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds);
 
 /// What is known of the seeds before voxels are read: spheres in the image, images on its grid,
 /// the time step. Throws what the segmentation would throw.

@@ -5,25 +5,40 @@
 #include <algorithm>
 
 #include "larch/core/error.h"
+#include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
 
 namespace larch::pipeline {
 
-CaseFiles SegmentationFiles::names() const {
+CaseFiles SegmentationFiles::names(const std::vector<int32_t>& labels_known) const {
   CaseFiles names;
   for (const CaseOutput& output : {CaseOutput{labels, "output"}, CaseOutput{level_set, "level-set"},
                                    CaseOutput{distance, "distance"}, CaseOutput{mesh, "mesh"},
                                    CaseOutput{qc, "qc"}, CaseOutput{plot, "plot"}}) {
     if (!output.path.empty()) names.outputs.push_back(output);
   }
+  for (const std::string& path : {level_set, distance, mesh}) {
+    if (!by_label || path.empty()) continue;
+    for (const int32_t label : labels_known) names.companions.push_back(name_of_label(path, label));
+  }
   return names;
+}
+
+std::string name_of_label(const std::string& path, int32_t label) {
+  const std::string ending = file_extension(path);
+  return path.substr(0, path.size() - ending.size()) + ".label" + std::to_string(label) + ending;
 }
 
 void check_files(const SegmentationFiles& files) {
   if (files.are_none()) {
     throw UsageError(
         "nothing to write: give --output, --level-set, --distance, --mesh, --qc or --plot");
+  }
+  if (files.by_label && files.level_set.empty() && files.distance.empty() && files.mesh.empty()) {
+    throw UsageError(
+        "--by-label is for --level-set, --distance and --mesh (with --list: --write level-set, "
+        "distance, mesh); the label map of --output has all labels");
   }
   for (const std::string& path : {files.labels, files.level_set, files.distance}) {
     if (!path.empty()) require_image_extension(path);

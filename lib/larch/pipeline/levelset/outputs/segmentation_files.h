@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,17 @@ namespace larch::pipeline {
 /// Names of the files of a segmentation; empty: not wanted.
 struct SegmentationFiles {
   std::string labels, level_set, distance, mesh, qc, plot;
+  /// Level set, distance and mesh are written for each label as well: name_of_label.
+  bool by_label = false;
 
-  /// All of them with the flags that name them as roles.
-  CaseFiles names() const;
+  /// All of them with the flags that name them as roles. Companions are those of `labels`: others
+  /// may come when the labels of a label map are known.
+  CaseFiles names(const std::vector<int32_t>& labels_known = {}) const;
   bool are_none() const { return names().outputs.empty(); }
 };
+
+/// The file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
+std::string name_of_label(const std::string& path, int32_t label);
 
 /// Throws UsageError unless something is wanted and the formats that the endings name can be
 /// written.

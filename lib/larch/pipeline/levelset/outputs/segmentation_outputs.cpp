@@ -31,6 +31,53 @@ Volume<uint8_t> mask_of(const LabelVolume& labels) {
   return mask;
 }
 
+Volume<uint8_t> inside_of(const Volume<float>& phi) {
+  Volume<uint8_t> mask(phi.grid());
+  std::transform(phi.begin(), phi.end(), mask.begin(),
+                 [](float value) { return static_cast<uint8_t>(value < 0); });
+  return mask;
+}
+
+/// The distance from the outermost voxels of a mask; the diagonal where there is none.
+Volume<float> distance_of(const Volume<uint8_t>& mask, int threads) {
+  const int64_t inside = std::count(mask.begin(), mask.end(), uint8_t{1});
+  if (inside > 0 && inside < mask.voxels()) return filters::signed_distance_mm(mask, threads);
+  const Grid& grid = mask.grid();
+  double squares = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    const double side = grid.size[axis] * grid.spacing_mm[axis];
+    squares += side * side;
+  }
+  return Volume<float>(grid, static_cast<float>(std::sqrt(squares) * (inside == 0 ? 1 : -1)));
+}
+
+/// The surface where a level set is 0. Throws MemoryError, before it is made, if it takes more than
+/// is free.
+Mesh surface_of(Volume<float> phi, const Context& context) {
+  const int64_t bytes = mesh::marching_cubes_bytes(mesh::surface_size(inside_of(phi), context),
+                                                   phi.size(), context.threads);
+  const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+  if (bytes > free_bytes) {
+    throw MemoryError("surface mesh: needs " + std::to_string(bytes) + " bytes, free are " +
+                      std::to_string(free_bytes) +
+                      "; leave the mesh out, or run where more is free");
+  }
+  for (float& value : phi) value = -value;  // positive inside, as the surface wants it
+  return mesh::marching_cubes(phi, 0, context);
+}
+
+/// Adds the files of each label beside `path`, that of all. `write`: a label to a file.
+template <class F>
+void add_labels(const std::string& path, const SegmentationFiles& files,
+                const std::shared_ptr<const SegmentationJob>& job, Outputs& outputs,
+                const F& write) {
+  if (!files.by_label || path.empty()) return;
+  for (size_t f = 0; f < job->result.by_label.size(); ++f) {
+    outputs.add_companion(name_of_label(path, job->result.by_label[f].label),
+                          [=](const std::string& name) { write(name, job->result.by_label[f]); });
+  }
+}
+
 void add_figures(const levelset::SegmentResult& result, Outputs& outputs) {
   int64_t voxels = 0, iterations = 0;
   double volume_ml = 0;
@@ -59,31 +106,55 @@ Volume<float> level_set_of_all(const levelset::SegmentResult& result) {
 }
 
 Volume<float> distance_of_all(const levelset::SegmentResult& result, int threads) {
-  const Volume<uint8_t> mask = mask_of(result.labels);
-  const int64_t inside = std::count(mask.begin(), mask.end(), uint8_t{1});
-  if (inside > 0 && inside < mask.voxels()) return filters::signed_distance_mm(mask, threads);
-  const Grid& grid = mask.grid();
-  double squares = 0;
-  for (int axis = 0; axis < 3; ++axis) {
-    const double side = grid.size[axis] * grid.spacing_mm[axis];
-    squares += side * side;
-  }
-  return Volume<float>(grid, static_cast<float>(std::sqrt(squares) * (inside == 0 ? 1 : -1)));
+  return distance_of(mask_of(result.labels), threads);
 }
 
 Mesh surface_of_all(const levelset::SegmentResult& result, const Context& context) {
-  const int64_t bytes = mesh::marching_cubes_bytes(
-      mesh::surface_size(mask_of(result.labels), context), result.labels.size(), context.threads);
-  const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
-  if (bytes > free_bytes) {
-    throw MemoryError("surface mesh: needs " + std::to_string(bytes) + " bytes, free are " +
-                      std::to_string(free_bytes) +
-                      "; leave the mesh out, or run where more is free");
-  }
-  Volume<float> inside = level_set_of_all(result);  // positive inside, as the surface wants it
-  for (float& value : inside) value = -value;
-  return mesh::marching_cubes(inside, 0, context);
+  return surface_of(level_set_of_all(result), context);
 }
+
+namespace {
+
+/// Level set, distance and mesh, of all and of each label.
+void add_surfaces(const SegmentationFiles& files, const std::shared_ptr<const SegmentationJob>& job,
+                  const Context& context, Outputs& outputs) {
+  outputs.add(
+      files.level_set,
+      [=](const std::string& path) {
+        write_volume(path, level_set_of_all(job->result), kLevelSetText);
+      },
+      "level-set");
+  add_labels(files.level_set, files, job, outputs,
+             [](const std::string& path, const levelset::LabelResult& label) {
+               write_volume(path, label.phi_mm, kLevelSetText);
+             });
+  outputs.add(
+      files.distance,
+      [=, threads = context.threads](const std::string& path) {
+        write_volume(path, distance_of_all(job->result, threads), kDistanceText);
+      },
+      "distance");
+  add_labels(
+      files.distance, files, job, outputs,
+      [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
+        write_volume(path, distance_of(inside_of(label.phi_mm), threads), kDistanceText);
+      });
+  if (!files.mesh.empty()) {
+    auto surface = std::make_shared<Mesh>(surface_of_all(job->result, context));
+    outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
+    outputs.add(
+        files.mesh, [=](const std::string& path) { write_mesh(path, *surface); }, "mesh");
+    add_labels(
+        files.mesh, files, job, outputs,
+        [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
+          Context own;
+          own.threads = threads;
+          write_mesh(path, surface_of(label.phi_mm, own));
+        });
+  }
+}
+
+}  // namespace
 
 Outputs segmentation_outputs(const SegmentationFiles& files,
                              const std::shared_ptr<const SegmentationJob>& job,
@@ -93,29 +164,12 @@ Outputs segmentation_outputs(const SegmentationFiles& files,
   outputs.grid(job->image, describe(job->request.image.grid()));
   add_figures(job->result, outputs);
   for (const auto& [step, seconds] : job->seconds) outputs.metric("seconds: " + step, seconds);
-  outputs.report("segmentation", segmentation_report(job->result, tracker));
+  outputs.report("segmentation", segmentation_report(job->result, job->request.config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
   outputs.add(
       files.labels, [=](const std::string& path) { write_labelmap(path, job->result.labels, {}); },
       "output");
-  outputs.add(
-      files.level_set,
-      [=](const std::string& path) {
-        write_volume(path, level_set_of_all(job->result), kLevelSetText);
-      },
-      "level-set");
-  outputs.add(
-      files.distance,
-      [=, threads = context.threads](const std::string& path) {
-        write_volume(path, distance_of_all(job->result, threads), kDistanceText);
-      },
-      "distance");
-  if (!files.mesh.empty()) {
-    auto surface = std::make_shared<Mesh>(surface_of_all(job->result, context));
-    outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
-    outputs.add(
-        files.mesh, [=](const std::string& path) { write_mesh(path, *surface); }, "mesh");
-  }
+  add_surfaces(files, job, context, outputs);
   outputs.add(
       files.qc,
       [=](const std::string& path) {

@@ -108,9 +108,11 @@ const char* stop_text(levelset::Stop stop) {
   return "";
 }
 
-Json segmentation_report(const levelset::SegmentResult& result, levelset::Tracker tracker) {
+Json segmentation_report(const levelset::SegmentResult& result,
+                         const levelset::LevelsetConfig& config) {
   const levelset::Resolved& used = result.resolved;
-  Json json = {{"time_step", used.time_step},
+  Json json = {{"curvature_weight", config.curvature_weight},
+               {"time_step", used.time_step},
                {"largest_stable_step", number_or_null(used.largest_stable_step)},
                {"slowest_front", used.slowest_front},
                {"unit_mm", used.unit_mm},
@@ -119,7 +121,7 @@ Json segmentation_report(const levelset::SegmentResult& result, levelset::Tracke
                {"edge_contrast_per_mm", used.edge_contrast},
                {"voxels_not_a_number", used.voxels_not_a_number},
                {"pinned_voxels", used.pinned_voxels},
-               {"voxels_per_active_element", voxels_of(tracker)},
+               {"voxels_per_active_element", voxels_of(config.tracker)},
                {"labels", Json::array()}};
   for (size_t f = 0; f < result.by_label.size(); ++f) {
     json["labels"].push_back(

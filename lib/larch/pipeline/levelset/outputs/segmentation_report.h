@@ -12,9 +12,10 @@ namespace larch::pipeline {
 /// Why a field stopped, in words.
 const char* stop_text(levelset::Stop stop);
 
-/// Parameters as they were used, what became of each label, and what its iterations did.
+/// Parameters as they were used (`config`: of the request), what became of each label, and what its
+/// iterations did.
 nlohmann::ordered_json segmentation_report(const levelset::SegmentResult& result,
-                                           levelset::Tracker tracker);
+                                           const levelset::LevelsetConfig& config);
 
 /// Active and changed voxels of all labels over the iterations. A brick counts as its voxels.
 RgbImage segmentation_plot(const levelset::SegmentResult& result, levelset::Tracker tracker,

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/input/itk_scalings.h"
+
+#include "larch/core/error.h"
+#include "larch/levelset/step/time_step.h"
+
+namespace larch::pipeline {
+
+void ItkScalings::check(const levelset::LevelsetConfig& config) const {
+  if (!are_given()) return;
+  if (!propagation || !curvature) {
+    throw UsageError("--propagation and --curvature go together; --curvature-weight stands alone");
+  }
+  if (*propagation == 0 && *curvature == 0) {
+    throw UsageError("--propagation and --curvature are both 0: nothing would move");
+  }
+  if (!config.lower || !config.upper) {
+    throw UsageError(
+        "--propagation and --curvature need --lower and --upper: ITK's speed is in units of the "
+        "intensity");
+  }
+  if (config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight) {
+    throw UsageError(
+        "give either --curvature-weight or --propagation and --curvature, which stand for one");
+  }
+}
+
+levelset::LevelsetConfig ItkScalings::applied(levelset::LevelsetConfig config,
+                                              const Grid& grid) const {
+  if (!are_given()) return config;
+  const double half_width = (config.upper.value() - config.lower.value()) / 2;
+  const double unit_mm = levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
+  config.curvature_weight = *curvature / (*curvature + *propagation * half_width * unit_mm);
+  return config;
+}
+
+}  // namespace larch::pipeline
