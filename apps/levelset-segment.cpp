@@ -80,7 +80,7 @@ struct Options {
     if (many) return check_many();
     seeds.require_start();
     pipeline::check_files(files());
-    if (time_series) pipeline::check_series(files(), image.frame.has_value());
+    if (time_series) pipeline::check_series(files(), image.frame || checkpoint.keep);
     pipeline::check_checkpoint(checkpoint_path(), image.input, seeds, files());
   }
   void check_many() const {

@@ -68,7 +68,19 @@ nothing_written() { absent out.nii.gz out.nii.gz.json out.nii.gz.ckpt; no_tempor
   python "
 report = load('r.json')
 assert report['status'] == 'rejected' and report['metrics']['voxels'] == 0
-assert report['segmentation']['labels'][0]['seed_fraction_in_window'] == 0"
+assert report['segmentation']['labels'][0]['seed_fraction_in_window'] == 0
+record = load('out.nii.gz.json')['Larch']
+assert record['Status'] == 'rejected' and 'the surface has vanished' in record['Reason'], record"
+  no_temporaries
+  # Of a list, it is that case's row.
+  printf 'image\tid\tsphere_index\nimage.nii.gz\tbad\t3,3,3,2\nimage.nii.gz\tgood\t12,11,10,3\n' > two.tsv
+  expect 7 timeout 60 "$BIN/levelset-segment" --list two.tsv --output-dir many --lower 60 --upper 140
+  has err.txt "in 1 nothing is left of the structure"
+  python "
+import csv
+rows = {r['id']: r for r in csv.DictReader(open('many/status.tsv'), delimiter='\\t')}
+assert rows['bad']['status'] == 'rejected' and 'nothing is left' in rows['bad']['message'], rows
+assert rows['good']['status'] == 'ok' and int(rows['good']['voxels']) > 1000, rows"
 }
 
 @test "an empty label map to start from: 3" {

@@ -234,6 +234,8 @@ assert report['metrics']['frames'] == 4 and len(report['frames']) == 4"
   has err.txt "has one frame"
   expect 2 series -i beating.nii.gz --mesh m.vtk
   expect 2 series -i beating.nii.gz --frame 2
+  expect 2 series -i beating.nii.gz --keep-checkpoint
+  has err.txt "goes with neither"
   expect 3 segment -i beating.nii.gz --sphere-index 11,14,13,3 -o one.nii.gz
   has err.txt "--frame"
 }
@@ -393,4 +395,59 @@ assert a == b"
   cmp m.phi.nii.gz fifteen.phi.nii.gz
   expect 2 segment --list cases.tsv --output-dir out --keep-checkpoint
   has err.txt "for one image"
+}
+
+@test "SIGTERM in a time series: the finished frames are kept, and --resume gives the same bytes and report" {
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
+frames = [numpy.where(numpy.linalg.norm(at - [11 + 2 * t, 14, 13], axis=-1) < 8, 100, 20) for t in range(4)]
+frames = numpy.stack(frames, axis=-1).astype('int16')
+nibabel.save(nibabel.Nifti1Image(frames, numpy.eye(4)), 'beating.nii.gz')
+frames[3, 3, 3, 0] += 1
+nibabel.save(nibabel.Nifti1Image(frames, numpy.eye(4)), 'first.nii.gz')
+frames[3, 3, 3, 0] -= 1; frames[3, 3, 3, 1] += 1
+nibabel.save(nibabel.Nifti1Image(frames, numpy.eye(4)), 'second.nii.gz')
+PY
+  flags=(--time-series --sphere-index 8,14,13,2 --sphere-index 14,14,13,2,5 --tracker dense --unchanged_labels 0
+    --dead_zone 0 --snap 1 --curvature_weight 0.5 --checkpoint s.ckpt --report s.json)
+  # Without lower and upper: the windows of the first frame are kept as well.
+  series() { segment -i "${image:-beating.nii.gz}" -o s.nii.gz --max_iterations "${most:-1500}" "${flags[@]}" "$@"; }
+  expect 0 series
+  absent s.ckpt
+  mkdir whole; mv s.* whole
+  "$BIN/levelset-segment" -i beating.nii.gz -o s.nii.gz --max_iterations 1500 "${flags[@]}" 2>log.txt </dev/null 3>&- &
+  child=$!
+  for _ in $(seq 600); do grep -q "frame 3 of 4" log.txt && break; sleep 0.05; done
+  sleep 0.1
+  kill -TERM "$child" || true
+  code=0; wait "$child" || code=$?
+  [ "$code" -eq 143 ] || { cat log.txt; return 1; }
+  has log.txt "--resume goes on from it"
+  [ -s s.ckpt ]
+  absent s.nii.gz
+  no_temporaries
+  cp s.ckpt kept.ckpt
+  # Finished frames cannot have other settings any more, nor other images.
+  most=2000 expect 3 series --resume
+  has err.txt "other settings or other images"
+  image=first.nii.gz expect 3 series --resume
+  image=second.nii.gz expect 3 series --resume
+  has err.txt "other settings or other images"
+  expect 0 series --resume
+  has err.txt "going on from 's.ckpt', which has 2 of 4 frames"
+  lacks err.txt "frame 2 of 4"
+  cmp s.nii.gz whole/s.nii.gz
+  absent s.ckpt
+  python "
+a, b = load('s.json'), load('whole/s.json')
+assert a['frames'] == b['frames'] and len(a['frames']) == 4
+for name in ('frames', 'mean_volume_ml', 'iterations'): assert a['metrics'][name] == b['metrics'][name], name"
+  # A checkpoint of one image is none of a series, nor the other way round; a damaged one is refused.
+  cp kept.ckpt s.ckpt
+  expect 3 segment -i image_0.nii.gz --sphere-index 15,14,13,3 -o t.nii.gz --checkpoint s.ckpt --resume
+  has err.txt "no checkpoint of a segmentation"
+  head -c 5000 kept.ckpt > s.ckpt
+  expect 3 series --resume -f
+  has err.txt "s.ckpt"
 }

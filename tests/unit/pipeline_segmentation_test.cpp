@@ -15,6 +15,7 @@
 #include "larch/pipeline/levelset/outputs/segmentation_report.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
+#include "larch/pipeline/levelset/series_checkpoint.h"
 
 namespace larch::pipeline {
 namespace {
@@ -102,6 +103,50 @@ TEST_CASE("a checkpoint holds every value, and is refused where it is damaged or
   changed[bytes.size() / 2] ^= 1;
   write_file(path, changed);
   CHECK_THROWS_AS(read_checkpoint(path, "print"), InputError);
+}
+
+TEST_CASE("a checkpoint of a series holds its frames, and is refused for another image") {
+  const test::Folder folder;
+  const std::string path = folder / "s.ckpt";
+  const Grid grid{{5, 4, 3}};
+  SeriesProgress written;
+  written.labels = {LabelVolume(grid), LabelVolume(grid, 3)};
+  written.labels[0][17] = 60000;
+  written.reports = "[{},{}]";
+  written.volume_ml = 1.5;
+  written.iterations = 123;
+  written.last.by_label = {{.label = 3, .phi_mm = Volume<float>(grid, -2)},
+                           {.label = 9, .phi_mm = Volume<float>(grid, 6)}};
+  written.last.by_label[1].phi_mm[59] = -0.25F;
+  written.last.resolved.labels = {{.label = 3, .window = levelset::Window{10, 20}}, {.label = 9}};
+  written.fields = {snapshot()};
+  write_series_checkpoint(path, "print", written);
+  const StoredSeries read = read_series_checkpoint(path, grid, 3);
+  CHECK(read.fingerprint == "print");
+  REQUIRE(read.progress.labels.size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    const LabelVolume &a = read.progress.labels[i], &b = written.labels[i];
+    CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+  }
+  CHECK(read.progress.reports == "[{},{}]");
+  CHECK(read.progress.volume_ml == 1.5);
+  CHECK(read.progress.iterations == 123);
+  REQUIRE(read.progress.last.by_label.size() == 2);
+  CHECK(read.progress.last.by_label[1].label == 9);
+  CHECK(read.progress.last.by_label[1].phi_mm[59] == -0.25F);
+  CHECK(read.progress.last.resolved.labels[0].window->upper == 20);
+  CHECK_FALSE(read.progress.last.resolved.labels[1].window);
+  REQUIRE(read.progress.fields.size() == 1);
+  CHECK(read.progress.fields[0].phi[1] == snapshot().phi[1]);
+
+  CHECK_THROWS_WITH(read_series_checkpoint(path, Grid{{5, 4, 2}}, 3), Catch::Contains(path));
+  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 2), Catch::Contains("more frames"));
+  CHECK_THROWS_AS(read_checkpoint(path, "print"), InputError);
+  written.last = {};  // there is nothing that the third frame could start from
+  write_series_checkpoint(path, "print", written);
+  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3), Catch::Contains("no surfaces"));
+  write_checkpoint(path, "print", {snapshot()});
+  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3), Catch::Contains("no checkpoint of a"));
 }
 
 TEST_CASE("a fingerprint changes with everything that the result depends on") {

@@ -12,7 +12,6 @@
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/files/temporaries.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
@@ -22,9 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Seconds that the steps between two looks at the stop flag and the clock shall take, and between
-/// two checkpoints.
-constexpr double kPauseSeconds = 0.5, kCheckpointSeconds = 60;
+/// Seconds that the steps between two looks at the stop flag and the clock shall take.
+constexpr double kPauseSeconds = 0.5;
 /// Iterations between two looks: at first, and at most.
 constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
 
@@ -102,22 +100,21 @@ class Checkpoint {
                  " iterations");
   }
   void write_if_due(const Context& context) {
-    if (context.stop_requested() || seconds_since(last_) >= kCheckpointSeconds) write(context);
+    if (clock_.is_due(context)) write(context);
   }
   void write(const Context& context) {
     if (path_.empty()) return;
-    remove_leftovers_once(folder_of(path_), context);
     const std::vector<levelset::FieldSnapshot> fields = levelset::snapshot_of(job_.run);
-    write_atomically(path_, [&](const std::string& temporary) {
+    save_checkpoint(path_, context, [&](const std::string& temporary) {
       write_checkpoint(temporary, fingerprint_, fields);
     });
-    last_ = Clock::now();
+    clock_.wrote();
   }
 
  private:
   std::string path_, fingerprint_;
   const SegmentationJob& job_;
-  Clock::time_point last_ = Clock::now();
+  CheckpointClock clock_;
 };
 
 }  // namespace
@@ -218,8 +215,7 @@ Outputs segment_image(const SegmentationRequest& request, const levelset::Levels
         one, [&] { checkpoint.write_if_due(context); }, context);
   } catch (const Stopped& stopped) {
     if (request.checkpoint.empty()) throw;
-    throw Stopped("stopped; '" + request.checkpoint + "' is written, and --resume goes on from it",
-                  stopped.code());
+    throw Stopped(stopped_text(request.checkpoint), stopped.code());
   }
   if (request.keeps_checkpoint) checkpoint.write(context);
   finish_job(*job, context);

@@ -13,6 +13,8 @@
 #include "larch/config/config.h"
 #include "larch/core/digest.h"
 #include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+#include "larch/files/temporaries.h"
 #include "larch/levelset/brick_layout.h"
 #include "larch/models/bytes.h"
 #include "larch/models/file.h"
@@ -25,6 +27,8 @@ using levelset::kBrickVoxels;
 
 constexpr const char* kKind = "levelset-checkpoint";
 constexpr uint32_t kKindVersion = 1;
+/// Seconds between two checkpoints.
+constexpr double kCheckpointSeconds = 60;
 static_assert(std::endian::native == std::endian::little,
               "values are stored as they lie in memory");
 
@@ -194,6 +198,33 @@ std::string section_name(size_t number) {
 
 }  // namespace
 
+bool CheckpointClock::is_due(const Context& context) const {
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - last_;
+  return context.stop_requested() || since.count() >= kCheckpointSeconds;
+}
+
+void save_checkpoint(const std::string& path, const Context& context,
+                     const std::function<void(const std::string&)>& write) {
+  remove_leftovers_once(folder_of(path), context);
+  write_atomically(path, write);
+}
+
+std::string stopped_text(const std::string& checkpoint) {
+  return "stopped; '" + checkpoint + "' is written, and --resume goes on from it";
+}
+
+std::string digest_of(const std::string& bytes) {
+  Sha256 sha;
+  sha.update(bytes.data(), bytes.size());
+  return hex(sha.digest());
+}
+
+std::string digest_of(const Volume<float>& image) {
+  Sha256 sha;
+  update(sha, image);
+  return hex(sha.digest());
+}
+
 std::string fingerprint_of(const levelset::SegmentRequest& request) {
   Sha256 sha;
   const std::string config = config::to_json(without_ends(request.config)).dump();
@@ -223,15 +254,34 @@ std::string fingerprint_of(const levelset::SegmentRequest& request) {
   return hex(sha.digest());
 }
 
+void require_fingerprint(const std::string& found, const std::string& expected) {
+  if (found == expected) return;
+  throw InputError(
+      "it was written with other settings or other images; give the same ones, or delete it and "
+      "start anew");
+}
+
+void put_fields(const std::vector<FieldSnapshot>& fields, models::Container& container) {
+  for (size_t f = 0; f < fields.size(); ++f) {
+    container.sections[section_name(f)].bytes = encoded(fields[f]);
+  }
+}
+
+std::vector<FieldSnapshot> take_fields(const models::Container& container) {
+  std::vector<FieldSnapshot> fields;
+  for (size_t f = 0; container.sections.contains(section_name(f)); ++f) {
+    fields.push_back(decoded(container.at(section_name(f)).bytes));
+  }
+  return fields;
+}
+
 void write_checkpoint(const std::string& path, const std::string& fingerprint,
                       const std::vector<FieldSnapshot>& fields) {
   models::Container container;
   container.kind = kKind;
   container.kind_version = kKindVersion;
   container.sections["fingerprint"].bytes = fingerprint;
-  for (size_t f = 0; f < fields.size(); ++f) {
-    container.sections[section_name(f)].bytes = encoded(fields[f]);
-  }
+  put_fields(fields, container);
   models::write_container(path, container);
 }
 
@@ -244,16 +294,8 @@ std::vector<FieldSnapshot> read_checkpoint(const std::string& path,
           "it is no checkpoint of a segmentation; delete it, or segment without "
           "--resume");
     }
-    if (container.at("fingerprint").bytes != fingerprint) {
-      throw InputError(
-          "it was written with other settings or other images; give the same ones, or delete it "
-          "and start anew");
-    }
-    std::vector<FieldSnapshot> fields;
-    for (size_t f = 0; container.sections.contains(section_name(f)); ++f) {
-      fields.push_back(decoded(container.at(section_name(f)).bytes));
-    }
-    return fields;
+    require_fingerprint(container.at("fingerprint").bytes, fingerprint);
+    return take_fields(container);
   });
 }
 

@@ -8,10 +8,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/models/file.h"
 #include "larch/pipeline/levelset/outputs/segmentation_report.h"
+#include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
+#include "larch/pipeline/levelset/series_checkpoint.h"
 
 namespace larch::pipeline {
 namespace {
@@ -42,9 +46,151 @@ void require_something(const levelset::SegmentResult& result, int frame) {
   }
 }
 
+/// What the frames of a series depend on beside their images: all settings, for those of the frames
+/// that are finished cannot be others any more.
+std::string fingerprint_of_series(const levelset::SegmentRequest& first) {
+  return digest_of(fingerprint_of(first) + config::to_json(first.config).dump());
+}
+
+/// A series that is segmented frame by frame.
+class Series {
+ public:
+  Series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
+         const Context& context)
+      : request_(request), config_(config), context_(context), frames_(frames_of(request)) {}
+
+  Outputs run() {
+    job_ = read_job(of_frame(request_, 1), config_, context_);
+    if (!request_.checkpoint.empty()) fingerprint_ = fingerprint_of_series(job_->request);
+    if (request_.resume) resume();
+    try {
+      while (finished() < frames_) do_frame();
+    } catch (const Stopped& stopped) {
+      if (request_.checkpoint.empty()) throw;
+      save();
+      throw Stopped(stopped_text(request_.checkpoint), stopped.code());
+    }
+    return outputs();
+  }
+
+ private:
+  int finished() const { return static_cast<int>(progress_.labels.size()); }
+
+  void do_frame() {
+    const int frame = finished() + 1;
+    context_.info("frame " + std::to_string(frame) + " of " + std::to_string(frames_));
+    start_job(*job_, context_);
+    if (!progress_.fields.empty()) {
+      levelset::restore(job_->run, std::exchange(progress_.fields, {}), context_);
+    }
+    SegmentationJob* const one[] = {job_.get()};
+    move_jobs(
+        one,
+        [&] {
+          if (clock_.is_due(context_) && !context_.stop_requested()) save();
+        },
+        context_);
+    finish_job(*job_, context_);
+    require_something(job_->result, frame);
+    take_result();
+    if (finished() == frames_) return;
+    job_->request.image = read_frame(frame + 1);
+    start_from_last();
+  }
+
+  void take_result() {
+    const levelset::SegmentResult& result = job_->result;
+    for (const levelset::LabelResult& label : result.by_label) {
+      progress_.volume_ml += label.volume_ml;
+    }
+    progress_.iterations += static_cast<double>(result.by_label[0].progress.iterations);
+    reports_.push_back(segmentation_report(result, job_->request.config));
+    progress_.last = kept_of(result);
+    progress_.labels.push_back(std::move(job_->result.labels));
+  }
+
+  /// The image of a frame, which the fingerprint knows from then on.
+  Volume<float> read_frame(int frame) {
+    Volume<float> image = read_image(request_.image, of_frame(request_, frame).read);
+    if (!request_.checkpoint.empty()) {
+      fingerprint_ = digest_of(fingerprint_ + digest_of(image));
+    }
+    return image;
+  }
+
+  /// The next frame, whose image is in the request of the job already.
+  void start_from_last() {
+    auto next = std::make_shared<SegmentationJob>();
+    next->image = job_->image;
+    Volume<float> image = std::move(job_->request.image);
+    next->request =
+        levelset::next_frame(std::move(job_->request), progress_.last, std::move(image));
+    job_ = std::move(next);
+  }
+
+  void resume() {
+    if (!is_file(request_.checkpoint)) {
+      context_.info("there is no checkpoint '" + request_.checkpoint +
+                    "': starting from the first frame");
+      return;
+    }
+    StoredSeries stored =
+        read_series_checkpoint(request_.checkpoint, job_->request.image.grid(), frames_);
+    const int done = static_cast<int>(stored.progress.labels.size());
+    Volume<float> image;
+    for (int frame = 2; frame <= done + 1; ++frame) image = read_frame(frame);
+    models::naming_file("checkpoint", request_.checkpoint, [&] {
+      require_fingerprint(stored.fingerprint, fingerprint_);
+      reports_ = nlohmann::ordered_json::parse(stored.progress.reports, nullptr, false);
+      if (!reports_.is_array()) throw InputError("its reports are no list; delete it");
+    });
+    progress_ = std::move(stored.progress);
+    context_.info("going on from '" + request_.checkpoint + "', which has " + std::to_string(done) +
+                  " of " + std::to_string(frames_) + " frames");
+    if (done == 0) return;
+    job_->request.image = std::move(image);
+    start_from_last();
+  }
+
+  void save() {
+    if (request_.checkpoint.empty()) return;
+    progress_.reports = reports_.dump();
+    if (job_->is_started) progress_.fields = levelset::snapshot_of(job_->run);
+    save_checkpoint(request_.checkpoint, context_, [&](const std::string& temporary) {
+      write_series_checkpoint(temporary, fingerprint_, progress_);
+    });
+    progress_.fields.clear();
+    clock_.wrote();
+  }
+
+  Outputs outputs() {
+    auto labels = std::make_shared<std::vector<LabelVolume>>(std::move(progress_.labels));
+    Outputs outputs;
+    outputs.grid(request_.image, describe(labels->front().grid()));
+    outputs.metric("frames", frames_)
+        .metric("mean_volume_ml", progress_.volume_ml / frames_)
+        .metric("iterations", progress_.iterations);
+    outputs.report("frames", reports_);
+    outputs.add(
+        request_.files.labels,
+        [labels](const std::string& path) { write_labelmap_series(path, *labels); }, "output");
+    return outputs;
+  }
+
+  const SegmentationRequest& request_;
+  const levelset::LevelsetConfig& config_;
+  const Context& context_;
+  const int frames_;
+  std::shared_ptr<SegmentationJob> job_;  // of the frame after the finished ones
+  std::string fingerprint_;               // up to that frame
+  SeriesProgress progress_;
+  nlohmann::ordered_json reports_ = nlohmann::ordered_json::array();
+  CheckpointClock clock_;
+};
+
 }  // namespace
 
-void check_series(const SegmentationFiles& files, bool is_part) {
+void check_series(const SegmentationFiles& files, bool has_more) {
   SegmentationFiles labels;
   labels.labels = files.labels;
   if (files.labels.empty() || files.names().outputs.size() != labels.names().outputs.size()) {
@@ -54,47 +200,14 @@ void check_series(const SegmentationFiles& files, bool is_part) {
   if (ending != ".nii" && ending != ".nii.gz") {
     throw UsageError("--time-series writes .nii or .nii.gz, not '" + files.labels + "'");
   }
-  if (is_part) {
-    throw UsageError("--time-series goes with neither --frame nor --resume");
+  if (has_more) {
+    throw UsageError("--time-series goes with neither --frame nor --keep-checkpoint");
   }
 }
 
 Outputs segment_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
                        const Context& context) {
-  const int frames = frames_of(request);
-  auto labels = std::make_shared<std::vector<LabelVolume>>();
-  auto table = nlohmann::ordered_json::array();
-  std::shared_ptr<SegmentationJob> job = read_job(of_frame(request, 1), config, context);
-  double volume_ml = 0, iterations = 0;
-  for (int frame = 1; frame <= frames; ++frame) {
-    context.info("frame " + std::to_string(frame) + " of " + std::to_string(frames));
-    start_job(*job, context);
-    SegmentationJob* const one[] = {job.get()};
-    move_jobs(one, nullptr, context);
-    finish_job(*job, context);
-    require_something(job->result, frame);
-    for (const levelset::LabelResult& label : job->result.by_label) volume_ml += label.volume_ml;
-    iterations += static_cast<double>(job->result.by_label[0].progress.iterations);
-    table.push_back(segmentation_report(job->result, job->request.config));
-    labels->push_back(std::move(job->result.labels));
-    if (frame == frames) break;
-    auto next = std::make_shared<SegmentationJob>();
-    next->image = job->image;
-    next->request =
-        levelset::next_frame(std::move(job->request), job->result,
-                             read_image(request.image, of_frame(request, frame + 1).read));
-    job = std::move(next);
-  }
-  Outputs outputs;
-  outputs.grid(request.image, describe(labels->front().grid()));
-  outputs.metric("frames", frames)
-      .metric("mean_volume_ml", volume_ml / frames)
-      .metric("iterations", iterations);
-  outputs.report("frames", table);
-  outputs.add(
-      request.files.labels,
-      [labels](const std::string& path) { write_labelmap_series(path, *labels); }, "output");
-  return outputs;
+  return Series(request, config, context).run();
 }
 
 Plan plan_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
