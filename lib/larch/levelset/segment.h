@@ -163,8 +163,8 @@ std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run);
 /// The rules of the end (StopRules) may be others than those of then: a field that had come to its
 /// end goes on if they say so, to the bytes of a run that has had them from the start. Throws
 /// InputError, too, where such a run would have ended before. With a region term only
-/// max_iterations may be another. Active sets are found anew after an end, so that the count of what
-/// the first step computes may be another.
+/// max_iterations may be another. Active sets are found anew after an end, so that the count of
+/// what the first step computes may be another.
 void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& context);
 
 }  // namespace larch::levelset
