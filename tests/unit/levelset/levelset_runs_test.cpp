@@ -75,7 +75,7 @@ SegmentResult go_on(SegmentRequest before, const SegmentRequest& after) {
 TEST_CASE(
     "a run that had ended goes on by other rules, to the bytes of a run that had them before") {
   SegmentRequest whole = GENERATE(ball_request(20), halves_request());
-  whole.config.tracker = GENERATE(Tracker::kVoxel, Tracker::kBrick);
+  whole.config.tracker = Tracker::kBrick;
   whole.config.region_weight = GENERATE(0.0, 0.3);
   whole.config.region_every = 10;
   whole.config.max_iterations = 70;
