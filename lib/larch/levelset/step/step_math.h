@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "larch/data/vec.h"
 
@@ -22,8 +23,32 @@ namespace larch::levelset {
 LARCH_HD float choose(bool mask, float yes, float no) {
   return mask ? yes : no;
 }
+/// The bits of a number, as an integer.
+LARCH_HD int32_t bits_of(float value) {
+  int32_t bits = 0;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+LARCH_HD float of_bits(int32_t bits) {
+  float value = 0;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// The square root of what is not negative. Zeros are frequent, and an exact root of zero is slow
+/// in CUDA, where a warp waits for its slowest lane: it takes that of 1 instead and drops it.
 LARCH_HD float root(float value) {
-  return sqrtf(value);
+  const bool is_zero = value == 0;
+  const float result = sqrtf(is_zero ? 1.0F : value);
+  return is_zero ? 0.0F : result;
+}
+/// numerator / denominator, which is not 0; zeros likewise. The 1 is made of bits, since a compiler
+/// would see through a choice and divide zeros after all.
+LARCH_HD float quotient(float numerator, float denominator) {
+  const bool is_zero = numerator == 0;
+  const int32_t one = is_zero ? 0x3f800000 : 0;
+  const float result = of_bits(bits_of(numerator) | one) / denominator;
+  return is_zero ? numerator : result;
 }
 
 /// The larger, and the smaller; b where they are equal. Not fmaxf, which treats zeros differently.
@@ -34,6 +59,12 @@ LARCH_HD F larger(F a, F b) {
 template <class F>
 LARCH_HD F smaller(F a, F b) {
   return choose(a < b, a, b);
+}
+
+/// max(value, 0): as an integer, a negative number is negative.
+LARCH_HD float positive_part(float value) {
+  const int32_t bits = bits_of(value);
+  return of_bits(bits > 0 ? bits : 0);
 }
 
 /// phi at a voxel and at those of its neighbours that share a face or an edge. Names: m is one
@@ -54,6 +85,7 @@ struct Step {
   float curvature = 0;    ///< a
   float advection = 0;    ///< w
   Vec3f per_h{};          ///< 1 / h along each axis; 0 along an axis of one voxel
+  Vec3f per_2h{};         ///< 1 / (2 h)
   Vec3f per_hh{};         ///< 1 / h^2
   Vec3f per_4hh{};        ///< 1 / (4 hx hy), 1 / (4 hx hz), 1 / (4 hy hz)
   float clamp = 3;        ///< c: phi stays in [-c, c]
@@ -65,10 +97,10 @@ struct Step {
 /// without gradient gives 0.
 template <class F>
 LARCH_HD F curvature_flow(const Stencil<F>& p, const Step& s) {
-  const F two(2.0F), half(0.5F);
-  const F dx = (p.xp - p.xm) * F(s.per_h.x) * half;
-  const F dy = (p.yp - p.ym) * F(s.per_h.y) * half;
-  const F dz = (p.zp - p.zm) * F(s.per_h.z) * half;
+  const F two(2.0F);
+  const F dx = (p.xp - p.xm) * F(s.per_2h.x);
+  const F dy = (p.yp - p.ym) * F(s.per_2h.y);
+  const F dz = (p.zp - p.zm) * F(s.per_2h.z);
   const F centre = two * p.centre;
   const F dxx = ((p.xp + p.xm) - centre) * F(s.per_hh.x);
   const F dyy = ((p.yp + p.ym) - centre) * F(s.per_hh.y);
@@ -78,23 +110,25 @@ LARCH_HD F curvature_flow(const Stencil<F>& p, const Step& s) {
   const F dyz = ((p.yp_zp + p.ym_zm) - (p.ym_zp + p.yp_zm)) * F(s.per_4hh.z);
   const F squares = ((dyy + dzz) * (dx * dx) + (dxx + dzz) * (dy * dy)) + (dxx + dyy) * (dz * dz);
   const F mixed = (dx * dy * dxy + dx * dz * dxz) + dy * dz * dyz;
-  return (squares - two * mixed) / (((dx * dx + dy * dy) + dz * dz) + F(1e-6F));
+  return quotient(squares - two * mixed, ((dx * dx + dy * dy) + dz * dz) + F(1e-6F));
 }
 
 /// |grad phi| for a front that moves outwards (speed > 0) or inwards: Osher, Sethian, J. Comp.
-/// Phys. 79, 1988, and Godunov's choice of sides.
+/// Phys. 79, 1988, and Godunov's choice of sides: outwards sum max(D-, 0)^2 + min(D+, 0)^2, inwards
+/// sum min(D-, 0)^2 + max(D+, 0)^2. With the sign of the speed in 1 / h both are the sum of
+/// max(D-, 0)^2 + max(-D+, 0)^2.
 template <class F>
 LARCH_HD F upwind_gradient(const Stencil<F>& p, F speed, const Step& s) {
-  const F zero(0.0F);
-  const auto outwards = speed > zero;
-  const auto square = [&](F down, F up) {
-    const F from_below = choose(outwards, larger(down, zero), smaller(down, zero));
-    const F from_above = choose(outwards, smaller(up, zero), larger(up, zero));
+  const auto outwards = speed > F(0.0F);
+  const auto square = [&](F down, F up, float per_h) {
+    const F signed_per_h = choose(outwards, F(per_h), F(-per_h));
+    const F from_below = positive_part((p.centre - down) * signed_per_h);
+    const F from_above = positive_part((p.centre - up) * signed_per_h);
     return from_below * from_below + from_above * from_above;
   };
-  const F x = square((p.centre - p.xm) * F(s.per_h.x), (p.xp - p.centre) * F(s.per_h.x));
-  const F y = square((p.centre - p.ym) * F(s.per_h.y), (p.yp - p.centre) * F(s.per_h.y));
-  const F z = square((p.centre - p.zm) * F(s.per_h.z), (p.zp - p.centre) * F(s.per_h.z));
+  const F x = square(p.xm, p.xp, s.per_h.x);
+  const F y = square(p.ym, p.yp, s.per_h.y);
+  const F z = square(p.zm, p.zp, s.per_h.z);
   return root((x + y) + z);
 }
 

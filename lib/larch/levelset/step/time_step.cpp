@@ -74,6 +74,7 @@ Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Ve
   step.curvature = static_cast<float>(a);
   step.advection = static_cast<float>(config.advection_weight);
   step.per_h = per_h.cast<float>();
+  step.per_2h = (per_h * 0.5).cast<float>();
   step.per_hh = Vec3d{per_h.x * per_h.x, per_h.y * per_h.y, per_h.z * per_h.z}.cast<float>();
   step.per_4hh =
       Vec3d{per_h.x * per_h.y / 4, per_h.x * per_h.z / 4, per_h.y * per_h.z / 4}.cast<float>();
