@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cuda/core/check.cuh"
+#include "cuda/levelset/active_bricks.cuh"
 #include "cuda/levelset/device_job.cuh"
 
 namespace larch::levelset::cuda {
@@ -22,9 +23,14 @@ DeviceJob::DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed,
 
 void DeviceJob::make_views(Listed listed) {
   const Device& device = context_.device;
+  uint32_t words = 0;
   for (size_t f = first_; f < last_; ++f) {
     LevelsetField& field = *job_.fields[f];
     FieldView view;
+    const Vec3i& count = field.layout.count;
+    if (std::max({count.x, count.y, count.z}) > UINT16_MAX) {
+      throw UsageError("levelset: an axis of more than 524280 voxels; use --device cpu");
+    }
     for (int side = 0; side < 2; ++side) view.phi[side] = field.phi[side].data();
     view.speeds.speed = field.speed.data();
     if (!field.edge_stop.empty()) view.speeds.edge_stop = field.edge_stop.data();
@@ -34,19 +40,18 @@ void DeviceJob::make_views(Listed listed) {
     }
     view.layout = field.layout;
     view.step = field.step;
-    const auto items = static_cast<size_t>(listed == Listed::kVoxels ? field.layout.stored_voxels()
-                                                                     : field.layout.bricks());
-    if (listed != Listed::kNothing) {
-      stamps_.emplace_back(device, items);
+    if (listed == Listed::kVoxels) {
+      const auto voxels = static_cast<size_t>(field.layout.stored_voxels());
+      stamps_.emplace_back(device, voxels);
       stamps_.back().set_zero();
       view.stamps = stamps_.back().data();
-    }
-    if (listed == Listed::kVoxels) {
       for (uint32_t*& list : view.lists) {
-        lists_.emplace_back(device, items);
+        lists_.emplace_back(device, voxels);
         list = lists_.back().data();
       }
     }
+    view.first_word = words;
+    words += active_words(view.layout);
     host_views_.push_back(view);
     if (view.speeds.edge_stop != nullptr || view.speeds.advection[0] != nullptr) is_plain_ = false;
   }
@@ -133,11 +138,19 @@ void for_parts(const EvolveJob& job, size_t most,
 
 uint32_t cooperative_blocks(const void* kernel, int threads, size_t shared_bytes,
                             int32_t most_blocks, const Device& device) {
-  int has_launches = 0, processors = 0, resident = 0;
+  int has_launches = 0, processors = 0, resident = 0, most_shared = 0;
   LARCH_CUDA_CHECK(
       cudaDeviceGetAttribute(&has_launches, cudaDevAttrCooperativeLaunch, device.index));
   LARCH_CUDA_CHECK(
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
+  LARCH_CUDA_CHECK(
+      cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  constexpr size_t kOwn = 1024;  // more than a kernel declares itself
+  if (shared_bytes + kOwn > static_cast<size_t>(most_shared)) {
+    throw DeviceError(to_string(device) + ": so many labels of one image need " +
+                      std::to_string(shared_bytes) + " bytes of shared memory, and there are " +
+                      std::to_string(most_shared) + "; use --device cpu or --tracker dense");
+  }
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared_bytes)));
   LARCH_CUDA_CHECK(

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -12,7 +13,7 @@
 // What the trackers share on the host: fields of a job that are moved together, on the device.
 namespace larch::levelset::cuda {
 
-/// What is listed: also the kind of stamps and lists.
+/// What is listed.
 enum class Listed { kNothing, kBricks, kVoxels };
 
 /// Steps of one launch, or between two looks at the host.
@@ -21,7 +22,7 @@ constexpr int64_t kMostSteps = 2000;
 /// Fields `first` to `last` - 1 of a job, on its device. Holds what their kernels share.
 class DeviceJob {
  public:
-  /// Uploads, with stamps (and lists of voxels) for `listed`. Throws MemoryError that gives the
+  /// Uploads, with stamps and lists for voxels. Throws MemoryError that gives the
   /// bytes needed.
   DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, const Context& context);
 
@@ -78,15 +79,23 @@ void for_parts(const EvolveJob& job, size_t most,
 uint32_t cooperative_blocks(const void* kernel, int threads, size_t shared_bytes,
                             int32_t most_blocks, const Device& device);
 
-/// Where first_set puts active bricks. Those of voxels are in the views.
-struct FirstLists {
-  struct BrickEntry* bricks = nullptr;  ///< Listed::kBricks: of all fields
-  uint32_t* length = nullptr;           ///< of `bricks`
-};
-
 /// Finds what the first step has to compute for the fields whose active set is not known, and
-/// counts the voxels inside. Returns how much is active by field; all stamps of it are 1. Fields
-/// with known sets get the number of their items.
-std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, const FirstLists& lists);
+/// counts the voxels inside. Bricks: sets their bits in `bricks` (ActiveBits::words). Voxels: in
+/// the lists of the views, with stamps of 1. Returns how much is active by field; fields with known
+/// sets get the number of their items.
+std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, uint32_t* bricks = nullptr);
+
+/// Moves the fields of a job by launches of up to kMostSteps steps with an object that has what is
+/// active: begin(), run(steps) and finish().
+template <class Active>
+void move_by_lists(DeviceJob& job, int64_t steps) {
+  Active active(job);
+  active.begin();
+  for (int64_t done = 0; done < steps && job.goes_on(); done += kMostSteps) {
+    active.run(std::min(kMostSteps, steps - done));
+  }
+  active.finish();
+  job.end();
+}
 
 }  // namespace larch::levelset::cuda

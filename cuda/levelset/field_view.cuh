@@ -19,8 +19,9 @@ struct FieldView {
   BrickLayout layout{};
   Step step{};
   int32_t group_first = 0, group_count = 1;  ///< fields of the job that share its group
-  uint32_t* stamps = nullptr;  ///< by brick or voxel: the step after the last that listed it
-  uint32_t* lists[2] = {nullptr, nullptr};  ///< of voxels
+  uint32_t first_word = 0;                   ///< of the bits of its bricks (active_bricks.cuh)
+  uint32_t* stamps = nullptr;                ///< by voxel: the step after the last that listed it
+  uint32_t* lists[2] = {nullptr, nullptr};   ///< of voxels
 };
 
 /// The buffer that a field's step reads, if it has made so many.
@@ -51,12 +52,12 @@ __device__ inline Stencil<float> stencil_at(const float* at, int32_t row, int32_
           at[plane + row]};
 }
 
-/// phi after a step at the voxel that lies `at`. `views`: those of all fields; kPlain: no field has
-/// edges or is in a group. `side`: the buffer that is read.
+/// phi after a step at the voxel that lies `at`. `view`: views[field]; kPlain: it has no edges and
+/// is alone, and views is not read. `side`: the buffer that is read.
 template <bool kPlain>
-__device__ float next_value(const FieldView* views, int32_t field, int32_t side, int64_t at,
-                            const Stencil<float>& p, int16_t stored_speed) {
-  const FieldView& view = views[field];
+__device__ float next_value(const FieldView& view, const FieldView* views, int32_t field,
+                            int32_t side, int64_t at, const Stencil<float>& p,
+                            int16_t stored_speed) {
   if (kPlain) return voxel_after(p, stored_speed, {}, at, nullptr, view.step);
   if (view.group_count == 1) {
     return voxel_after(p, stored_speed, view.speeds, at, nullptr, view.step);
@@ -79,7 +80,7 @@ __device__ inline void add_to(StepCount* total, const StepCount& part) {
             static_cast<unsigned long long>(part.squares));
 }
 
-/// The sum over a warp of values below 2^40, in every lane.
+/// The sum over a warp of values below 2^46, in every lane.
 __device__ inline uint64_t warp_sum(uint64_t value) {
   constexpr uint32_t kLow = 20;
   const uint32_t low = static_cast<uint32_t>(value) & ((1U << kLow) - 1);
@@ -88,17 +89,50 @@ __device__ inline uint64_t warp_sum(uint64_t value) {
          __reduce_add_sync(kAllLanes, low);
 }
 
-/// What a warp did to a voxel per lane; every lane gets it. `active` is left to the caller.
-__device__ inline StepCount count_of(float before, float after, uint32_t changed) {
+/// What a warp did to kVoxels voxels per lane: bits of lanes.
+template <int kVoxels>
+struct alignas(16) WarpDone {
+  uint32_t changed[kVoxels], flipped[kVoxels], entered[kVoxels];
+  uint64_t squares;  ///< StepCount::squares
+};
+
+/// The same for every lane, from the values before and after.
+template <int kVoxels>
+__device__ WarpDone<kVoxels> compare(const float (&before)[kVoxels],
+                                     const float (&after)[kVoxels]) {
+  WarpDone<kVoxels> done{};
+  uint32_t any = 0;
+#pragma unroll
+  for (int i = 0; i < kVoxels; ++i) {
+    done.changed[i] =
+        __ballot_sync(kAllLanes, __float_as_uint(before[i]) != __float_as_uint(after[i]));
+    any |= done.changed[i];
+  }
+  if (any == 0) return done;
+  uint64_t squares = 0;
+#pragma unroll
+  for (int i = 0; i < kVoxels; ++i) {
+    const bool was = before[i] < 0, is = after[i] < 0;
+    done.flipped[i] = __ballot_sync(kAllLanes, was != is);
+    done.entered[i] = __ballot_sync(kAllLanes, is && !was);
+    squares += squared_change(before[i], after[i]);
+  }
+  done.squares = warp_sum(squares);
+  return done;
+}
+
+/// `active` is left to the caller.
+template <int kVoxels>
+__device__ StepCount count_of(const WarpDone<kVoxels>& done) {
   StepCount count;
-  if (changed == 0) return count;
-  const bool was = before < 0, is = after < 0;
-  const uint32_t flipped = __ballot_sync(kAllLanes, was != is);
-  const uint32_t entered = __ballot_sync(kAllLanes, is && !was);
-  count.changed = static_cast<uint32_t>(__popc(changed));
-  count.flipped = static_cast<uint32_t>(__popc(flipped));
-  count.grown = 2 * __popc(entered) - __popc(flipped);
-  count.squares = warp_sum(squared_change(before, after));
+#pragma unroll
+  for (int i = 0; i < kVoxels; ++i) {
+    const int32_t flipped = __popc(done.flipped[i]);
+    count.changed += static_cast<uint32_t>(__popc(done.changed[i]));
+    count.flipped += static_cast<uint32_t>(flipped);
+    count.grown += 2 * __popc(done.entered[i]) - flipped;
+  }
+  count.squares = done.squares;
   return count;
 }
 
@@ -127,6 +161,12 @@ __device__ inline bool advance_group(FieldProgress* progress, const StepCount* c
   const int32_t first = view.group_first, last = first + view.group_count;
   if (progress[first].stop != Stop::kNone) return false;
   GroupStep group;
+  if (view.group_count == 1) {
+    const StepCount count = read_count(counts + first);
+    group.add(count, progress[first]);
+    progress[first] = advanced(progress[first], count, group, rules);
+    return progress[first].stop == Stop::kNone;
+  }
   for (int32_t k = first; k < last; ++k) group.add(read_count(counts + k), progress[k]);
   for (int32_t k = first; k < last; ++k) {
     progress[k] = advanced(progress[k], read_count(counts + k), group, rules);

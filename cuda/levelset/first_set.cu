@@ -4,7 +4,7 @@
 #include <span>
 
 #include "cuda/core/check.cuh"
-#include "cuda/levelset/brick_step.cuh"
+#include "cuda/levelset/active_bricks.cuh"
 #include "cuda/levelset/device_job.cuh"
 
 namespace larch::levelset::cuda {
@@ -16,17 +16,14 @@ struct FirstFound {
   uint32_t listed = 0;
 };
 
-/// Lists a brick of a group for the first step, in all of its fields. Called by one thread.
-__device__ void list_brick(const FieldView* views, int32_t field, const BrickEntry& entry,
-                           const FirstLists& lists, FirstFound* found) {
+/// Sets a brick of a group for the first step, in all of its fields. Called by one thread.
+__device__ void set_brick(const FieldView* views, int32_t field, const Vec3i& brick,
+                          uint32_t* words, FirstFound* found) {
   const FieldView& view = views[field];
-  const int64_t brick = view.layout.brick_of({entry.x, entry.y, entry.z});
+  const uint32_t bit = 1U << brick.x % kWordBits;
   for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
-    if (atomicExch(views[k].stamps + brick, 1U) == 1U) continue;
-    atomicAdd(&found[k].listed, 1U);
-    BrickEntry listed = entry;
-    listed.field = static_cast<uint16_t>(k);
-    lists.bricks[atomicAdd(lists.length, 1U)] = listed;
+    uint32_t* word = words + views[k].first_word + active_word(view.layout, brick);
+    if ((atomicOr(word, bit) & bit) == 0) atomicAdd(&found[k].listed, 1U);
   }
 }
 
@@ -50,31 +47,29 @@ __device__ bool is_unsettled(const FieldView* views, int32_t field, int32_t side
   return false;
 }
 
-/// Groups of threads that take one brick of a field after the other.
+/// Blocks of threads that take one brick of a field after the other.
 template <Listed kListed>
-__global__ void __launch_bounds__(kGroupThreads)
-    first_set_kernel(const FieldView* views, int32_t field, int32_t side, FirstLists lists,
+__global__ void __launch_bounds__(kTeamThreads)
+    first_set_kernel(const FieldView* views, int32_t field, int32_t side, uint32_t* bricks,
                      FirstFound* found) {
   __shared__ BrickScratch scratch;
   const FieldView& view = views[field];
   const BrickLayout& layout = view.layout;
   const BrickThread thread(threadIdx.x);
-  const auto x = static_cast<int32_t>(thread.lane() % 8), y = static_cast<int32_t>(thread.warp());
+  thread.make_offsets(layout, scratch);
   uint64_t inside = 0;
   for (int64_t brick = blockIdx.x; brick < layout.bricks(); brick += gridDim.x) {
     const Vec3i place = layout.brick_at(brick);
-    const BrickEntry entry{static_cast<uint16_t>(place.x), static_cast<uint16_t>(place.y),
-                           static_cast<uint16_t>(place.z), static_cast<uint16_t>(field)};
+    const BrickEntry entry = brick_entry(layout, place, field);
     Fetched fetched;
-    thread.fetch(view, view.phi[side], entry, fetched);
+    thread.fetch(view, view.phi[side], entry, scratch, fetched);
     __syncthreads();
     thread.share(fetched, view.step.clamp, scratch, 0);
     __syncthreads();
     bool is_any = false;
     for (int32_t half = 0; half < 2; ++half) {
-      const int32_t z = static_cast<int32_t>(thread.lane() / 8) + 4 * half;
-      const float* centre = scratch.halo[0] + (z + 1) * kPlane + (y + 1) * kHalo + x + 1;
-      const Vec3i at = place * kBrick + Vec3i{x, y, z};
+      const float* centre = thread.centre(scratch, 0, half);
+      const Vec3i at = place * kBrick + Vec3i{thread.x(), thread.y(), thread.z(half)};
       const bool is_inside = at.x < layout.size.x && at.y < layout.size.y && at.z < layout.size.z;
       const bool is_active =
           is_inside && (!is_constant(stencil_at(centre, kHalo, kPlane)) ||
@@ -87,21 +82,20 @@ __global__ void __launch_bounds__(kGroupThreads)
     }
     const bool is_listed = __syncthreads_or(is_any) != 0;
     if (threadIdx.x == 0 && is_listed) {
-      if (kListed == Listed::kBricks) list_brick(views, field, entry, lists, found);
+      if (kListed == Listed::kBricks) set_brick(views, field, place, bricks, found);
       if (kListed == Listed::kNothing) atomicAdd(&found[field].listed, 1U);
     }
   }
   if (thread.lane() == 0) atomicAdd(&found[field].inside, inside);
 }
 
-void find(DeviceJob& job, int32_t field, Listed listed, const FirstLists& lists,
-          FirstFound* found) {
+void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstFound* found) {
   const int32_t side = static_cast<int32_t>(job.progress(field).iterations & 1);
   const auto blocks =
       static_cast<uint32_t>(std::min<int64_t>(job.view(field).layout.bricks(), 1 << 12));
   const cudaStream_t stream = larch::cuda::stream_of(job.context().device);
   const auto launch = [&](auto kernel) {
-    kernel<<<blocks, kGroupThreads, 0, stream>>>(job.views(), field, side, lists, found);
+    kernel<<<blocks, kTeamThreads, 0, stream>>>(job.views(), field, side, bricks, found);
   };
   switch (listed) {
     case Listed::kNothing:
@@ -119,7 +113,7 @@ void find(DeviceJob& job, int32_t field, Listed listed, const FirstLists& lists,
 
 }  // namespace
 
-std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, const FirstLists& lists) {
+std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, uint32_t* bricks) {
   Buffer<FirstFound> found(job.context().device, static_cast<size_t>(job.fields()));
   found.set_zero();
   const auto is_group_known = [&](int32_t field) {
@@ -133,7 +127,7 @@ std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, const FirstLists&
   std::vector<bool> is_known;
   for (int32_t f = 0; f < job.fields(); ++f) {
     is_known.push_back(job.progress(f).stop != Stop::kNone || is_group_known(f));
-    if (!is_known.back()) find(job, f, listed, lists, found.data());
+    if (!is_known.back()) find(job, f, listed, bricks, found.data());
   }
   const std::vector<FirstFound> counted = found.to_vector();
   std::vector<uint32_t> sizes;

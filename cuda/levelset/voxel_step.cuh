@@ -83,12 +83,12 @@ __device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t
     const int16_t speed = view.speeds.speed[at];
     const Stencil<float> p = stencil_of(view.phi[side], VoxelPlace(view.layout, at));
     before = p.centre;
-    after = next_value<false>(views, field, side, at, p, speed);
+    after = next_value<false>(view, views, field, side, at, p, speed);
     view.phi[1 - side][at] = after;
   }
-  const bool has_changed = __float_as_uint(before) != __float_as_uint(after);
-  add(count, count_of(before, after, __ballot_sync(kAllLanes, has_changed)));
-  return has_changed;
+  const float from[1] = {before}, to[1] = {after};
+  add(count, count_of(compare(from, to)));
+  return __float_as_uint(before) != __float_as_uint(after);
 }
 
 /// Appends what the threads of a block have, up to `wanted` each, with one addition to the length

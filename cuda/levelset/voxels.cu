@@ -108,7 +108,7 @@ class VoxelLists {
   }
 
   void begin() {
-    length_ = first_set(job_, Listed::kVoxels, {});
+    length_ = first_set(job_, Listed::kVoxels);
     job_.stop_before_steps(length_);
     for (int32_t f = 0; f < job_.fields(); ++f) {
       const std::vector<uint32_t>& items = job_.active(f).items;
@@ -194,14 +194,7 @@ void evolve_voxels(EvolveJob& job, int64_t steps, const Context& context) {
   check_sizes(job);
   for_parts(job, kMostFields, [&](size_t first, size_t last) {
     DeviceJob part(job, first, last, Listed::kVoxels, context);
-    if (!part.is_running()) return;
-    VoxelLists lists(part);
-    lists.begin();
-    for (int64_t done = 0; done < steps && part.goes_on(); done += kMostSteps) {
-      lists.run(std::min(kMostSteps, steps - done));
-    }
-    lists.finish();
-    part.end();
+    if (part.is_running()) move_by_lists<VoxelLists>(part, steps);
   });
 }
 

@@ -106,7 +106,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSetDevice(device);
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  *value = attribute == cudaDevAttrMultiProcessorCount ? processors() : 1;
+  constexpr int kSharedBytes = 227 << 10;
+  *value = attribute == cudaDevAttrMultiProcessorCount            ? processors()
+           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? kSharedBytes
+                                                                  : 1;
   return cudaSetDevice(device);
 }
 cudaError_t cudaSetDevice(int device) {

@@ -301,6 +301,36 @@ TEST_CASE("launches of every shape and every time give the same bytes") {
   }
 }
 
+TEST_CASE("more active bricks than a block of threads is dealt at a time move the same") {
+  // Rows of bricks that need two words; then 2197 bricks for one block; then more words than a
+  // block has threads.
+  const auto noise = [](const Vec3i& size, int64_t to) {
+    const Grid grid = levelset_grid(size);
+    Volume<float> phi(grid, 3.0F);
+    for (int64_t i = 0; i < std::min(to, phi.voxels()); ++i) {
+      phi[i] = static_cast<float>(6 * larch::hash_unit(5, 1, static_cast<uint64_t>(i)) - 3);
+    }
+    return phi;
+  };
+  const auto check = [&](const Vec3i& size, int64_t to, int32_t blocks) {
+    std::vector<Run> runs;
+    for (const Context& context : {cpu_context(), cuda_context()}) {
+      Run run;
+      run.context = context;
+      run.config = with_weight(0.2);
+      run.job.most_blocks = blocks;
+      run.add(noise(size, to), waves({.size = size}, 0));
+      run.evolve(2);
+      runs.push_back(std::move(run));
+    }
+    check_same(runs[0], runs[1]);
+  };
+  check({264, 8, 17}, 264 * 8 * 8, 0);
+  if (small_tests()) return;
+  check({104, 104, 104}, INT64_MAX, 1);
+  check({8, 9600, 8}, INT64_MAX, 1);
+}
+
 TEST_CASE("at rest both buffers of a field are the same on the device") {
   if (small_tests()) return;
   StopRules rules;

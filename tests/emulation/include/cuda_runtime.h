@@ -21,7 +21,11 @@ enum cudaError_t {
   cudaErrorLaunchFailure = 719,
 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrCooperativeLaunch = 95 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrCooperativeLaunch = 95,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaMemPoolAttr {
   cudaMemPoolAttrReleaseThreshold = 4,

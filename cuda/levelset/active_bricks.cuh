@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/levelset/brick_step.cuh"
+
+// Which bricks a step computes: a bit per brick. A step reads one set of bits, sets those of the
+// next step in another, and clears a third. Setting a bit needs no answer from memory, and no brick
+// is listed twice; in turn each block of threads reads all bits to learn which bricks are its own.
+namespace larch::levelset::cuda {
+
+constexpr uint32_t kWordBits = 32;
+/// Words of a row of bricks along x, and of a field: rows one after the other, each from a new
+/// word.
+LARCH_HD uint32_t row_words(const BrickLayout& layout) {
+  return (static_cast<uint32_t>(layout.count.x) + kWordBits - 1) / kWordBits;
+}
+LARCH_HD uint32_t active_words(const BrickLayout& layout) {
+  return row_words(layout) * static_cast<uint32_t>(layout.count.y * layout.count.z);
+}
+/// The word of a brick in its field; its bit is x % kWordBits.
+LARCH_HD uint32_t active_word(const BrickLayout& layout, const Vec3i& brick) {
+  return row_words(layout) * static_cast<uint32_t>(brick.y + layout.count.y * brick.z) +
+         static_cast<uint32_t>(brick.x) / kWordBits;
+}
+/// The brick of the first bit of a word.
+LARCH_HD Vec3i first_brick(const BrickLayout& layout, uint32_t word) {
+  const uint32_t row = word / row_words(layout);
+  const auto count_y = static_cast<uint32_t>(layout.count.y);
+  return {static_cast<int32_t>((word - row * row_words(layout)) * kWordBits),
+          static_cast<int32_t>(row % count_y), static_cast<int32_t>(row / count_y)};
+}
+
+/// The three sets of bits of a launch, one after the other. In each the fields follow one another,
+/// from FieldView::first_word on.
+struct ActiveBits {
+  uint32_t* words;  ///< of the first set
+  uint32_t count;   ///< of words in a set
+
+  /// The set that a step reads; those of the two after it are set and cleared. `turn`: the number
+  /// of the step modulo 3.
+  __device__ uint32_t* set(uint32_t turn) const {
+    return words + static_cast<size_t>(turn < 3 ? turn : turn - 3) * count;
+  }
+};
+
+/// Sets bits of up to three bricks of a row: bit 1 of `three` is `brick`.
+__device__ inline void set_active(uint32_t* words, const FieldView& view, const Vec3i& brick,
+                                  uint32_t three) {
+  const uint64_t spread = static_cast<uint64_t>(three) << (brick.x + kWordBits - 1) % kWordBits;
+  const auto low = static_cast<uint32_t>(spread), high = static_cast<uint32_t>(spread >> 32);
+  // The three begin in this word where the one before has its last bit in another.
+  uint32_t* word = words + view.first_word + active_word(view.layout, brick);
+  const bool begins_before = brick.x % kWordBits == 0;
+  if (low != 0) atomicOr(begins_before ? word - 1 : word, low);
+  if (high != 0) atomicOr(begins_before ? word : word + 1, high);
+}
+
+/// Sets what a changed brick concerns in the next step: itself and its neighbours across faces and
+/// edges that a change has reached (BrickDone::faces), and itself in the other fields of its group.
+/// Called by one warp; a lane has a row of three bricks.
+__device__ inline void activate(const FieldView& view, const FieldView* views,
+                                const BrickEntry& entry, uint32_t faces, uint32_t lane,
+                                uint32_t* words) {
+  constexpr uint32_t kRows = 9, kOwnRow = 4;
+  if (lane >= kRows) return;
+  const int32_t dy = static_cast<int32_t>(lane % 3) - 1, dz = static_cast<int32_t>(lane / 3) - 1;
+  const int32_t x = entry.x(), y = entry.y() + dy, z = entry.z() + dz;
+  const Vec3i& count = view.layout.count;
+  uint32_t needed = 1;
+  if (dy != 0) needed |= dy < 0 ? 8U : 16U;
+  if (dz != 0) needed |= dz < 0 ? 32U : 64U;
+  uint32_t three = 2;
+  if (dy == 0 || dz == 0) {
+    if ((faces & 2) != 0 && x > 0) three |= 1;
+    if ((faces & 4) != 0 && x + 1 < count.x) three |= 4;
+  }
+  const bool is_there = y >= 0 && z >= 0 && y < count.y && z < count.z;
+  if (is_there && (faces & needed) == needed) {
+    set_active(words, view, {x, y, z}, three);
+  }
+  if (lane != kOwnRow) return;
+  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+    if (k != entry.field()) set_active(words, views[k], {x, y, z}, 2);
+  }
+}
+
+/// Deals the active bricks of a step to the blocks of threads, one after the other: the n-th set
+/// bit is that of block n % blocks. Which one that is has no influence on any result.
+class BrickDeal {
+ public:
+  /// Bricks that a block is dealt at a time.
+  static constexpr uint32_t kMost = 1024;
+  static constexpr uint32_t kThreads = 1024;
+  /// In shared memory.
+  struct Memory {
+    uint32_t of_warp[kThreads / 32];
+    BrickEntry first[kThreads];  ///< by thread: the brick of the first bit of its first word
+    BrickEntry bricks[kMost];    ///< those of the block
+  };
+
+  /// `views`: of all fields.
+  __device__ BrickDeal(Memory& memory, const FieldView* views, int32_t fields, uint32_t words)
+      : memory_(memory), views_(views), fields_(fields) {
+    if (threadIdx.x < words) memory_.first[threadIdx.x] = first_of(threadIdx.x);
+  }
+
+  /// Starts to read the bits of a step.
+  __device__ void begin(const uint32_t* words, uint32_t count) {
+    word_ = threadIdx.x < count ? __ldcg(words + threadIdx.x) : 0;
+  }
+
+  /// Counts them. True, for all threads of the block, where `is_on` is for one of them.
+  __device__ bool count(const uint32_t* words, uint32_t count, bool is_on) {
+    own_ = static_cast<uint32_t>(__popc(word_));
+    for (uint32_t w = threadIdx.x + kThreads; w < count; w += kThreads) {
+      own_ += static_cast<uint32_t>(__popc(__ldcg(words + w)));
+    }
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t upto = own_;
+#pragma unroll
+    for (uint32_t step = 1; step < 32; step *= 2) {
+      const uint32_t lower = __shfl_up_sync(kAllLanes, upto, step);
+      if (lane >= step) upto += lower;
+    }
+    if (lane == 31) memory_.of_warp[warp] = upto;
+    if (__syncthreads_or(is_on) == 0) return false;
+    const uint32_t of_warp = memory_.of_warp[lane];
+    first_ = __reduce_add_sync(kAllLanes, lane < warp ? of_warp : 0) + upto - own_;
+    all_ = __reduce_add_sync(kAllLanes, of_warp);
+    return true;
+  }
+
+  /// Has this block so many bricks in the step that there is a `turn`-th, from 0?
+  __device__ bool has(uint32_t turn) const {
+    return blockIdx.x + turn * gridDim.x < all_;
+  }
+  /// Bricks of all blocks.
+  __device__ uint32_t all() const {
+    return all_;
+  }
+
+  /// Puts up to kMost of the block's bricks, from the `turn`-th on, where all its threads see them.
+  __device__ void deal(const uint32_t* words, uint32_t turn) const {
+    uint32_t number = first_, left = own_, word = word_;
+    for (uint32_t w = threadIdx.x; left > 0; w += kThreads) {
+      if (w != threadIdx.x) word = __ldcg(words + w);
+      const auto count = static_cast<uint32_t>(__popc(word));
+      if (count > 0) take(word, w, number, count, turn);
+      number += count;
+      left -= count;
+    }
+    __syncthreads();
+  }
+
+  __device__ const BrickEntry& brick(uint32_t at) const {
+    return memory_.bricks[at];
+  }
+
+ private:
+  /// Takes what is the block's of a word, whose first set bit has a number.
+  __device__ void take(uint32_t word, uint32_t at, uint32_t number, uint32_t count,
+                       uint32_t from_turn) const {
+    uint32_t turn = number / gridDim.x;
+    uint32_t skip = blockIdx.x + turn * gridDim.x - number;
+    if (turn * gridDim.x + blockIdx.x < number) {
+      skip += gridDim.x;
+      ++turn;
+    }
+    while (skip < count) {
+      count -= skip + 1;
+      for (; skip > 0; --skip) word &= word - 1;
+      if (turn >= from_turn && turn - from_turn < kMost) {
+        const BrickEntry first = at < kThreads ? memory_.first[at] : first_of(at);
+        memory_.bricks[turn - from_turn] = entry_of(first, __ffs(static_cast<int>(word)) - 1);
+      }
+      word &= word - 1;
+      skip = gridDim.x - 1;
+      ++turn;
+    }
+  }
+
+  /// The brick of the first bit of a word.
+  __device__ BrickEntry first_of(uint32_t word) const {
+    int32_t field = 0;
+    while (field + 1 < fields_ && views_[field + 1].first_word <= word) ++field;
+    const FieldView& view = views_[field];
+    return brick_entry(view.layout, first_brick(view.layout, word - view.first_word), field);
+  }
+  /// The brick of another bit of the same word.
+  __device__ BrickEntry entry_of(const BrickEntry& first, int32_t bit) const {
+    return brick_entry(views_[first.field()].layout, {first.x() + bit, first.y(), first.z()},
+                       first.field());
+  }
+
+  Memory& memory_;
+  const FieldView* views_;
+  int32_t fields_;
+  uint32_t word_ = 0;             ///< this thread's first one
+  uint32_t own_ = 0, first_ = 0;  ///< set bits of this thread's words, and their first number
+  uint32_t all_ = 0;
+};
+
+}  // namespace larch::levelset::cuda
