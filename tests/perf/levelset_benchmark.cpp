@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -69,8 +70,8 @@ struct Balls {
   int radius = 0, per_axis = 1;
 };
 const Scene& waving(const Balls& what) {
-  static std::map<int, Scene> scenes;
-  Scene& scene = scenes[what.radius];
+  static std::map<std::pair<int, int>, Scene> scenes;
+  Scene& scene = scenes[{what.radius, what.per_axis}];
   if (scene.phi.empty()) {
     scene.phi = balls(what.radius, what.per_axis);
     scene.speed = volume_of<int16_t>([what](const Vec3d& at) {
@@ -210,7 +211,7 @@ void register_levelset() {
   for (const Place& place : places()) {
     const bool is_cuda = place.context.device.is_cuda();
     const Context context = place.context;
-    for (const Balls& what : {Balls{14, 1}, Balls{37, 1}, Balls{56, 1}, Balls{44, 2}}) {
+    for (const Balls& what : {Balls{20, 1}, Balls{46, 1}, Balls{67, 1}, Balls{54, 2}}) {
       const int64_t steps = is_cuda ? 1000 : 20;
       add("levelset/bricks/radius:" + std::to_string(what.radius) + "/" + place.name, 5,
           [=](benchmark::State& state) { step_of(state, what, Tracker::kBrick, steps, context); });
