@@ -372,7 +372,7 @@ assert (least == all_phi).all()"
   [ -s m.ckpt ]
   cp m.ckpt kept.ckpt
   expect 3 some --max_iterations 10 --resume -f
-  has err.txt "would have ended after 10"
+  has err.txt "cannot go on from 'm.ckpt': the checkpoint has 15 iterations, and with these settings the run would have ended after 10"
   expect 3 some --max_iterations 40 --resume -f --curvature-weight 0.04
   has err.txt "other settings"
   expect 0 some --max_iterations 40 --resume -f

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "folder.h"
@@ -10,6 +11,8 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/levelset/brick_layout.h"
+#include "larch/models/bytes.h"
+#include "larch/models/file.h"
 #include "larch/pipeline/levelset/input/itk_scalings.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 #include "larch/pipeline/levelset/outputs/segmentation_report.h"
@@ -28,6 +31,9 @@ ImageInfo image_of(const Vec3i& size) {
   info.bytes = info.grid.voxels();
   return info;
 }
+
+/// Of snapshot(), with two labels.
+constexpr CheckpointShape kShape{.bricks = 3, .labels = 2};
 
 levelset::FieldSnapshot snapshot() {
   levelset::FieldSnapshot field;
@@ -76,7 +82,7 @@ TEST_CASE("a checkpoint holds every value, and is refused where it is damaged or
   const std::string path = folder / "c.ckpt";
   const std::vector<levelset::FieldSnapshot> written{snapshot(), snapshot()};
   write_checkpoint(path, "print", written);
-  const std::vector<levelset::FieldSnapshot> read = read_checkpoint(path, "print");
+  const std::vector<levelset::FieldSnapshot> read = read_checkpoint(path, "print", kShape);
   REQUIRE(read.size() == 2);
   const levelset::FieldSnapshot &a = written[1], &b = read[1];
   CHECK(a.phi[0] == b.phi[0]);
@@ -92,23 +98,61 @@ TEST_CASE("a checkpoint holds every value, and is refused where it is damaged or
   CHECK(b.history[0].squares == 77);
   CHECK(b.means.inside == 101.5);
   CHECK(b.means_at == 10);
-  CHECK_THROWS_WITH(read_checkpoint(path, "other"),
+  CHECK_THROWS_WITH(read_checkpoint(path, "other", kShape),
                     Catch::Contains(path) && Catch::Contains("other settings or other images"));
   const std::string bytes = read_file(path);
   for (const size_t length : {size_t{0}, size_t{10}, bytes.size() / 2, bytes.size() - 1}) {
     write_file(path, bytes.substr(0, length));
-    CHECK_THROWS_AS(read_checkpoint(path, "print"), InputError);
+    CHECK_THROWS_AS(read_checkpoint(path, "print", kShape), InputError);
   }
   std::string changed = bytes;
   changed[bytes.size() / 2] ^= 1;
   write_file(path, changed);
-  CHECK_THROWS_AS(read_checkpoint(path, "print"), InputError);
+  CHECK_THROWS_AS(read_checkpoint(path, "print", kShape), InputError);
+}
+
+TEST_CASE("a checkpoint that claims more than its request can have is refused before it is read") {
+  const test::Folder folder;
+  const std::string path = folder / "c.ckpt";
+  models::Container container;
+  container.kind = "levelset-checkpoint";
+  container.sections["fingerprint"].bytes = "print";
+  models::ByteWriter claim;  // bytes enough for the bricks, of which each is of no known kind
+  claim.u64(4);
+  claim.raw(std::string(64, '\x7f'));
+  container.sections["fields/0"].bytes = std::move(claim).take();
+  models::write_container(path, container);
+  CHECK_THROWS_WITH(read_checkpoint(path, "print", kShape),
+                    Catch::Contains(path) && Catch::Contains("image of another size"));
+  CHECK_THROWS_WITH(read_checkpoint(path, "print", {.bricks = 4, .labels = 1}),
+                    Catch::Contains("way that is not known"));
+  write_checkpoint(path, "print", {snapshot(), snapshot(), snapshot()});
+  CHECK_THROWS_WITH(read_checkpoint(path, "print", kShape),
+                    Catch::Contains(path) && Catch::Contains("more than 2 labels"));
+  levelset::SegmentRequest request;
+  request.image = Volume<float>(Grid{{17, 8, 9}});
+  request.spheres = {{{1, 1, 1}, 2, true, 1}, {{5, 5, 5}, 2, true, 7}};
+  CHECK(shape_of(request).bricks == 6);
+  CHECK(shape_of(request).labels == 2);
+}
+
+TEST_CASE("fields that a run cannot go on from are refused with the name of their file") {
+  levelset::SegmentRequest request;
+  request.image = Volume<float>(Grid{{17, 8, 8}}, 100);
+  request.spheres = {{{8, 4, 4}, 2, true, 1}};
+  request.config.lower = 50;
+  request.config.upper = 150;
+  levelset::SegmentRun run = levelset::start_segmentation(request, {});
+  CHECK_THROWS_AS(go_on_from("some.ckpt", run, {snapshot()}, {}), InputError);
+  CHECK_THROWS_WITH(go_on_from("some.ckpt", run, {snapshot()}, {}),
+                    Catch::Contains("'some.ckpt'") && Catch::Contains("checkpoint is damaged"));
+  CHECK_NOTHROW(go_on_from("some.ckpt", run, levelset::snapshot_of(run), {}));
 }
 
 TEST_CASE("a checkpoint of a series holds its frames, and is refused for another image") {
   const test::Folder folder;
   const std::string path = folder / "s.ckpt";
-  const Grid grid{{5, 4, 3}};
+  const Grid grid{{20, 4, 3}};
   SeriesProgress written;
   written.labels = {LabelVolume(grid), LabelVolume(grid, 3)};
   written.labels[0][17] = 60000;
@@ -121,7 +165,7 @@ TEST_CASE("a checkpoint of a series holds its frames, and is refused for another
   written.last.resolved.labels = {{.label = 3, .window = levelset::Window{10, 20}}, {.label = 9}};
   written.fields = {snapshot()};
   write_series_checkpoint(path, "print", written);
-  const StoredSeries read = read_series_checkpoint(path, grid, 3);
+  const StoredSeries read = read_series_checkpoint(path, grid, 3, 2);
   CHECK(read.fingerprint == "print");
   REQUIRE(read.progress.labels.size() == 2);
   for (size_t i = 0; i < 2; ++i) {
@@ -139,14 +183,16 @@ TEST_CASE("a checkpoint of a series holds its frames, and is refused for another
   REQUIRE(read.progress.fields.size() == 1);
   CHECK(read.progress.fields[0].phi[1] == snapshot().phi[1]);
 
-  CHECK_THROWS_WITH(read_series_checkpoint(path, Grid{{5, 4, 2}}, 3), Catch::Contains(path));
-  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 2), Catch::Contains("more frames"));
-  CHECK_THROWS_AS(read_checkpoint(path, "print"), InputError);
+  CHECK_THROWS_WITH(read_series_checkpoint(path, Grid{{20, 4, 2}}, 3, 2), Catch::Contains(path));
+  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 2, 2), Catch::Contains("more frames"));
+  CHECK_THROWS_AS(read_checkpoint(path, "print", kShape), InputError);
+  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3, 1), Catch::Contains("more labels"));
   written.last = {};  // there is nothing that the third frame could start from
   write_series_checkpoint(path, "print", written);
-  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3), Catch::Contains("no surfaces"));
+  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3, 2), Catch::Contains("no surfaces"));
   write_checkpoint(path, "print", {snapshot()});
-  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3), Catch::Contains("no checkpoint of a"));
+  CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3, 2),
+                    Catch::Contains("no checkpoint of a"));
 }
 
 TEST_CASE("a fingerprint changes with everything that the result depends on") {

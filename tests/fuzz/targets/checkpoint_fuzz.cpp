@@ -20,6 +20,8 @@ using namespace larch::levelset;
 
 constexpr const char* kFingerprint = "0123";
 constexpr std::string_view kCut = "fields";
+/// Of request_of().
+constexpr pipeline::CheckpointShape kShape{.bricks = 4, .labels = 2};
 
 SegmentRequest request_of(char choice) {
   SegmentRequest request;
@@ -71,7 +73,7 @@ void move(SegmentRun run) {
   const std::vector<FieldSnapshot> fields = snapshot_of(run);
   const std::string path = fuzz::folder() + "/back.ckpt";
   pipeline::write_checkpoint(path, kFingerprint, fields);
-  const std::vector<FieldSnapshot> back = pipeline::read_checkpoint(path, kFingerprint);
+  const std::vector<FieldSnapshot> back = pipeline::read_checkpoint(path, kFingerprint, kShape);
   fuzz::require(std::equal(fields.begin(), fields.end(), back.begin(), back.end(), is_same),
                 "a checkpoint changed on its way through a file");
   advance(run, 1000, {});
@@ -92,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = fuzz::file_of("case.ckpt", container_of(bytes));
   std::vector<FieldSnapshot> fields;
   const bool is_read = fuzz::accepts({ExitCode::kInput}, "case.ckpt", [&] {
-    fields = pipeline::read_checkpoint(path, kFingerprint);
+    fields = pipeline::read_checkpoint(path, kFingerprint, kShape);
   });
   if (!is_read) return 0;
   const SegmentRequest request = request_of(choice);

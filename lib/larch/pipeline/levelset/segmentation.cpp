@@ -91,7 +91,8 @@ class Checkpoint {
       context.info("there is no checkpoint '" + path_ + "': starting from the seeds");
       return;
     }
-    levelset::restore(job.run, read_checkpoint(path_, fingerprint_), context);
+    go_on_from(path_, job.run, read_checkpoint(path_, fingerprint_, shape_of(job.request)),
+               context);
     int64_t iterations = 0;
     for (const auto& progress : job.run.progress) {
       iterations = std::max(iterations, progress.iterations);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,7 @@
 #include "larch/levelset/brick_layout.h"
 #include "larch/models/bytes.h"
 #include "larch/models/file.h"
+#include "larch/pipeline/levelset/input/segmentation_seeds.h"
 
 namespace larch::pipeline {
 namespace {
@@ -113,8 +115,12 @@ void take_brick(models::ByteReader& in, const float* first, float* brick) {
   in.fail("a brick is stored in a way that is not known");
 }
 
-void take_phi(models::ByteReader& in, FieldSnapshot& field) {
-  const size_t bricks = in.count(2);
+void take_phi(models::ByteReader& in, size_t bricks, FieldSnapshot& field) {
+  // A brick of one value takes a few bytes of the file and two thousand of memory, so that their
+  // number is not taken on the word of the file.
+  if (in.u64() != bricks) {
+    throw InputError("it is of an image of another size; delete it and segment from the seeds");
+  }
   for (auto& phi : field.phi) {
     const float* first = &phi == &field.phi[0] ? nullptr : field.phi[0].data();
     phi.resize(bricks * kBrickVoxels);
@@ -149,10 +155,10 @@ std::string encoded(const FieldSnapshot& field) {
   return std::move(out).take();
 }
 
-FieldSnapshot decoded(const std::string& bytes) {
+FieldSnapshot decoded(const std::string& bytes, size_t bricks) {
   models::ByteReader in(bytes, "a field");
   FieldSnapshot field;
-  take_phi(in, field);
+  take_phi(in, bricks, field);
   field.progress.iterations = in.integer<int64_t>();
   field.progress.quiet = in.integer<int64_t>();
   field.progress.inside = in.integer<int64_t>();
@@ -267,12 +273,31 @@ void put_fields(const std::vector<FieldSnapshot>& fields, models::Container& con
   }
 }
 
-std::vector<FieldSnapshot> take_fields(const models::Container& container) {
+CheckpointShape shape_of(const levelset::SegmentRequest& request) {
+  return {static_cast<size_t>(levelset::make_brick_layout(request.image.grid().size).bricks()),
+          static_cast<size_t>(count_labels(request))};
+}
+
+std::vector<FieldSnapshot> take_fields(const models::Container& container,
+                                       const CheckpointShape& shape) {
+  if (container.sections.contains(section_name(shape.labels))) {
+    throw InputError("it has more than " + std::to_string(shape.labels) +
+                     " labels; delete it and segment from the seeds");
+  }
   std::vector<FieldSnapshot> fields;
   for (size_t f = 0; container.sections.contains(section_name(f)); ++f) {
-    fields.push_back(decoded(container.at(section_name(f)).bytes));
+    fields.push_back(decoded(container.at(section_name(f)).bytes, shape.bricks));
   }
   return fields;
+}
+
+void go_on_from(const std::string& path, levelset::SegmentRun& run,
+                std::vector<FieldSnapshot> fields, const Context& context) {
+  try {
+    levelset::restore(run, std::move(fields), context);
+  } catch (const InputError& error) {  // others, such as of the device, are not of the file
+    throw InputError("cannot go on from '" + path + "': " + error.what());
+  }
 }
 
 void write_checkpoint(const std::string& path, const std::string& fingerprint,
@@ -285,8 +310,8 @@ void write_checkpoint(const std::string& path, const std::string& fingerprint,
   models::write_container(path, container);
 }
 
-std::vector<FieldSnapshot> read_checkpoint(const std::string& path,
-                                           const std::string& fingerprint) {
+std::vector<FieldSnapshot> read_checkpoint(const std::string& path, const std::string& fingerprint,
+                                           const CheckpointShape& shape) {
   return models::naming_file("checkpoint", path, [&] {
     const models::Container container = models::read_container(path);
     if (container.kind != kKind || container.kind_version != kKindVersion) {
@@ -295,7 +320,7 @@ std::vector<FieldSnapshot> read_checkpoint(const std::string& path,
           "--resume");
     }
     require_fingerprint(container.at("fingerprint").bytes, fingerprint);
-    return take_fields(container);
+    return take_fields(container, shape);
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -44,9 +45,22 @@ std::string fingerprint_of(const levelset::SegmentRequest& request);
 /// Throws InputError unless the two are the same.
 void require_fingerprint(const std::string& found, const std::string& expected);
 
-/// The fields of a checkpoint of any kind, a section each. The second throws InputError.
+/// What a checkpoint of a request can hold, known before it is read.
+struct CheckpointShape {
+  size_t bricks = 0;  ///< of each field
+  size_t labels = 0;  ///< at most
+};
+CheckpointShape shape_of(const levelset::SegmentRequest& request);
+
+/// The fields of a checkpoint of any kind, a section each. The second throws InputError, before
+/// memory is taken for what is not of this shape.
 void put_fields(const std::vector<levelset::FieldSnapshot>& fields, models::Container& container);
-std::vector<levelset::FieldSnapshot> take_fields(const models::Container& container);
+std::vector<levelset::FieldSnapshot> take_fields(const models::Container& container,
+                                                 const CheckpointShape& shape);
+
+/// levelset::restore; InputError names the file that the fields are from.
+void go_on_from(const std::string& path, levelset::SegmentRun& run,
+                std::vector<levelset::FieldSnapshot> fields, const Context& context);
 
 /// Writes a segmentation on its way to `path`, whole or not at all: a container of the kind
 /// "levelset-checkpoint" (larch/models/container.h) with a section per field. Bricks whose voxels
@@ -57,6 +71,7 @@ void write_checkpoint(const std::string& path, const std::string& fingerprint,
 
 /// Reads it back. Throws InputError where the file is damaged or of other inputs or settings.
 std::vector<levelset::FieldSnapshot> read_checkpoint(const std::string& path,
-                                                     const std::string& fingerprint);
+                                                     const std::string& fingerprint,
+                                                     const CheckpointShape& shape);
 
 }  // namespace larch::pipeline

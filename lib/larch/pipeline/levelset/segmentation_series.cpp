@@ -81,7 +81,7 @@ class Series {
     context_.info("frame " + std::to_string(frame) + " of " + std::to_string(frames_));
     start_job(*job_, context_);
     if (!progress_.fields.empty()) {
-      levelset::restore(job_->run, std::exchange(progress_.fields, {}), context_);
+      go_on_from(request_.checkpoint, job_->run, std::exchange(progress_.fields, {}), context_);
     }
     SegmentationJob* const one[] = {job_.get()};
     move_jobs(
@@ -135,7 +135,8 @@ class Series {
       return;
     }
     StoredSeries stored =
-        read_series_checkpoint(request_.checkpoint, job_->request.image.grid(), frames_);
+        read_series_checkpoint(request_.checkpoint, job_->request.image.grid(), frames_,
+                               static_cast<size_t>(count_labels(job_->request)));
     const int done = static_cast<int>(stored.progress.labels.size());
     Volume<float> image;
     for (int frame = 2; frame <= done + 1; ++frame) image = read_frame(frame);

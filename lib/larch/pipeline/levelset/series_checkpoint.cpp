@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "larch/core/error.h"
+#include "larch/levelset/brick_layout.h"
 #include "larch/models/bytes.h"
 #include "larch/models/file.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
@@ -83,9 +84,11 @@ void take_frames(const std::string& bytes, const Grid& grid, int frames, SeriesP
   in.finish();
 }
 
-void take_last(const std::string& bytes, const Grid& grid, SeriesProgress& progress) {
+void take_last(const std::string& bytes, const Grid& grid, size_t labels,
+               SeriesProgress& progress) {
   models::ByteReader in(bytes, "its surfaces");
   const size_t count = in.count(8);
+  if (count > labels) in.fail("it has more labels than the seeds");
   if ((count == 0) != progress.labels.empty()) in.fail("it has no surfaces to go on from");
   for (size_t f = 0; f < count; ++f) {
     levelset::LabelResult label;
@@ -125,7 +128,8 @@ void write_series_checkpoint(const std::string& path, const std::string& fingerp
   models::write_container(path, container);
 }
 
-StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, int frames) {
+StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, int frames,
+                                    size_t labels) {
   return models::naming_file("checkpoint", path, [&] {
     const models::Container container = models::read_container(path);
     if (container.kind != kKind || container.kind_version != kKindVersion) {
@@ -134,9 +138,10 @@ StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, i
     }
     StoredSeries stored{container.at("fingerprint").bytes};
     take_frames(container.at("frames").bytes, grid, frames, stored.progress);
-    take_last(container.at("last").bytes, grid, stored.progress);
+    take_last(container.at("last").bytes, grid, labels, stored.progress);
     stored.progress.reports = container.at("reports").bytes;
-    stored.progress.fields = take_fields(container);
+    stored.progress.fields = take_fields(
+        container, {static_cast<size_t>(levelset::make_brick_layout(grid.size).bricks()), labels});
     return stored;
   });
 }

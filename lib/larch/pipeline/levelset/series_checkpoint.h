@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ struct StoredSeries {
   std::string fingerprint;
   SeriesProgress progress{};
 };
-/// Reads it back; its volumes lie on `grid`, and it has less than `frames` finished frames. Throws
-/// InputError where the file is damaged or of another kind of image.
-StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, int frames);
+/// Reads it back; its volumes lie on `grid`, and it has less than `frames` finished frames and at
+/// most `labels` labels. Throws InputError where the file is damaged or of another kind of image.
+StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, int frames,
+                                    size_t labels);
 
 }  // namespace larch::pipeline
