@@ -7,6 +7,7 @@
 #include "larch/cases/option_groups.h"
 #include "larch/files/atomic_file.h"
 #include "larch/pipeline/levelset/input/checkpoint_flags.h"
+#include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_description.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
 #include "larch/pipeline/levelset/segmentation_series.h"
@@ -81,7 +82,7 @@ struct Options {
     seeds.require_start();
     pipeline::check_files(files());
     if (time_series) pipeline::check_series(files(), image.frame || checkpoint.keep);
-    pipeline::check_checkpoint(checkpoint_path(), image.input, seeds, files());
+    pipeline::check_names(checkpoint_path(), image.input, seeds, files());
   }
   void check_many() const {
     if (!files().are_none() || seeds.has_files() || time_series || checkpoint.are_given()) {
@@ -144,6 +145,6 @@ int main(int argc, char** argv) {
     return pipeline::segment_image(options.request(context), options.config, context);
   };
   const int code = run_app<Options>(info, argc, argv, run, plan);
-  if ((code == 0 || code == 7) && !checkpoint.empty()) remove_output(checkpoint);
+  if ((code == 0 || code == 7) && !checkpoint.empty()) pipeline::remove_checkpoint(checkpoint);
   return code;
 }

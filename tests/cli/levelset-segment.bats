@@ -362,6 +362,21 @@ assert (least == all_phi).all()"
   has err.txt "--by-label is for --level-set"
   expect 0 segment --list cases.tsv --output-dir out --write labels,mesh --lower 60 --upper 140 --by-label
   cmp out/image_2.vtk out/image_2.label1.vtk
+  # Nothing that is there may have a name that a label's file could have, with -f neither.
+  cp halves.nii.gz h.label7.nii.gz
+  expect 2 two --init-labelmap h.label7.nii.gz --distance h.nii.gz -f
+  has err.txt "--by-label: 'h.label7.nii.gz' may be the file of a label beside 'h.nii.gz'"
+  cmp halves.nii.gz h.label7.nii.gz
+  printf 'id\timage\tlabel\na\timage_0.nii.gz\thalves.nii.gz\na.label7\timage_0.nii.gz\thalves.nii.gz\n' > names.tsv
+  expect 2 segment --list names.tsv --output-dir named --write mesh --lower 60 --upper 140 --by-label -f
+  has err.txt "label7.vtk' may be the file of a label beside"
+  absent named/a.label7.vtk
+}
+
+@test "a file that is no checkpoint stays where a run that writes none ends" {
+  echo kept > notes.txt
+  expect 0 ball -o quick.nii.gz --checkpoint notes.txt --max_iterations 5 -f
+  [ "$(cat notes.txt)" = kept ]
 }
 
 @test "--keep-checkpoint, and --resume with later ends, give the bytes of one run" {

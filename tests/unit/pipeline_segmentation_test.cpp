@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "larch/models/bytes.h"
 #include "larch/models/file.h"
 #include "larch/pipeline/levelset/input/itk_scalings.h"
+#include "larch/pipeline/levelset/outputs/segmentation_files.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 #include "larch/pipeline/levelset/outputs/segmentation_report.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
@@ -160,9 +164,10 @@ TEST_CASE("a checkpoint of a series holds its frames, and is refused for another
   written.volume_ml = 1.5;
   written.iterations = 123;
   written.last.by_label = {{.label = 3, .phi_mm = Volume<float>(grid, -2)},
-                           {.label = 9, .phi_mm = Volume<float>(grid, 6)}};
+                           {.label = 60000, .phi_mm = Volume<float>(grid, 6)}};
   written.last.by_label[1].phi_mm[59] = -0.25F;
-  written.last.resolved.labels = {{.label = 3, .window = levelset::Window{10, 20}}, {.label = 9}};
+  written.last.resolved.labels = {{.label = 3, .window = levelset::Window{10, 20}},
+                                  {.label = 60000}};
   written.fields = {snapshot()};
   write_series_checkpoint(path, "print", written);
   const StoredSeries read = read_series_checkpoint(path, grid, 3, 2);
@@ -176,7 +181,7 @@ TEST_CASE("a checkpoint of a series holds its frames, and is refused for another
   CHECK(read.progress.volume_ml == 1.5);
   CHECK(read.progress.iterations == 123);
   REQUIRE(read.progress.last.by_label.size() == 2);
-  CHECK(read.progress.last.by_label[1].label == 9);
+  CHECK(read.progress.last.by_label[1].label == 60000);
   CHECK(read.progress.last.by_label[1].phi_mm[59] == -0.25F);
   CHECK(read.progress.last.resolved.labels[0].window->upper == 20);
   CHECK_FALSE(read.progress.last.resolved.labels[1].window);
@@ -193,6 +198,62 @@ TEST_CASE("a checkpoint of a series holds its frames, and is refused for another
   write_checkpoint(path, "print", {snapshot()});
   CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3, 2),
                     Catch::Contains("no checkpoint of a"));
+}
+
+TEST_CASE("a checkpoint of a series that no run can have written is refused") {
+  const test::Folder folder;
+  const std::string path = folder / "s.ckpt";
+  const Grid grid{{5, 4, 3}};
+  const auto refused = [&](const std::function<void(SeriesProgress&)>& damage, const char* why) {
+    SeriesProgress written;
+    written.labels = {LabelVolume(grid, 3)};
+    written.reports = "[{}]";
+    written.last.by_label = {{.label = 3, .phi_mm = Volume<float>(grid, -2)},
+                             {.label = 9, .phi_mm = Volume<float>(grid, 6)}};
+    written.last.resolved.labels = {{.label = 3, .window = levelset::Window{10, 20}}, {.label = 9}};
+    damage(written);
+    write_series_checkpoint(path, "print", written);
+    CHECK_THROWS_WITH(read_series_checkpoint(path, grid, 3, 2), Catch::Contains(why));
+  };
+  refused([](SeriesProgress& p) { p.labels[0][7] = -7; }, "labels that its surfaces have not");
+  refused([](SeriesProgress& p) { p.last.by_label[0].label = -5; }, "ascending");
+  refused([](SeriesProgress& p) { p.last.by_label[1].label = 3; }, "ascending");
+  refused([](SeriesProgress& p) { p.last.by_label[1].phi_mm[1] = NAN; }, "not a number");
+  refused([](SeriesProgress& p) { p.last.resolved.labels[0].window->upper = 10; }, "window");
+  refused([](SeriesProgress& p) { p.volume_ml = NAN; }, "figures");
+  refused([](SeriesProgress& p) { p.iterations = -1; }, "figures");
+  refused([](SeriesProgress& p) { p.reports = "[{},{}]"; }, "one per frame");
+  refused([](SeriesProgress& p) { p.reports = "[{}"; }, "one per frame");
+  refused(
+      [](SeriesProgress& p) { p.reports = std::string(1000000, '[') + std::string(1000000, ']'); },
+      "nested too deep");
+}
+
+TEST_CASE("no file may be named as one of a label would be, whatever the label") {
+  SegmentationFiles files;
+  files.mesh = "out/a.vtk";
+  files.distance = "out/d.nii.gz";
+  const auto check = [&](const std::string& path) { check_label_files({files}, {path}); };
+  CHECK_NOTHROW(check("out/a.label2.vtk"));  // there are no such files without --by-label
+  files.by_label = true;
+  CHECK_THROWS_WITH(check("out/a.label2.vtk"), Catch::Contains("out/a.label2.vtk"));
+  CHECK_THROWS_AS(check("out/../out/d.label17.nii.gz"), UsageError);
+  for (const char* other : {"out/a.vtk", "out/b.label2.vtk", "a.label2.vtk", "out/a.label2.stl",
+                            "out/a.label.vtk", "out/a.label2b.vtk", "out/d.label2.nii"}) {
+    CHECK_NOTHROW(check(other));
+  }
+}
+
+TEST_CASE("a file that is no checkpoint is not removed as one") {
+  const test::Folder folder;
+  const std::string text = folder / "notes.txt", checkpoint = folder / "s.ckpt";
+  std::ofstream(text) << "what somebody wrote down";
+  write_checkpoint(checkpoint, "print", {snapshot()});
+  remove_checkpoint(text);
+  remove_checkpoint(checkpoint);
+  remove_checkpoint(folder / "nothing");
+  CHECK(is_file(text));
+  CHECK_FALSE(is_file(checkpoint));
 }
 
 TEST_CASE("a fingerprint changes with everything that the result depends on") {

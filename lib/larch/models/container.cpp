@@ -168,6 +168,10 @@ const Section& Container::at(std::string_view name) const {
   return found->second;
 }
 
+bool begins_container(std::string_view bytes) {
+  return bytes.starts_with(kSignature);
+}
+
 std::string encode_container(const Container& container) {
   if (!is_kind(container.kind)) {
     throw InputError("'" + container.kind + "' cannot be a kind of model; rename it");

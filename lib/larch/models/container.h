@@ -68,6 +68,9 @@ struct Container {
 /// format does not allow.
 std::string encode_container(const Container& container);
 
+/// Do the first bytes of a file say that it is a container?
+bool begins_container(std::string_view bytes);
+
 /// Checks the signature, the versions, every length against the bytes that are there, every digest
 /// and every zero. Throws InputError that says what is wrong.
 Container decode_container(std::string_view bytes);

@@ -35,9 +35,10 @@ struct SegmentationJob {
   cases::StepSeconds seconds{};
 };
 
-/// Throws UsageError where the checkpoint has the name of an input or output.
-void check_checkpoint(const std::string& checkpoint, const std::string& image,
-                      const SegmentationSeeds& seeds, const SegmentationFiles& files);
+/// Throws UsageError where the checkpoint has the name of an input or output, or one of them that
+/// of a label's file.
+void check_names(const std::string& checkpoint, const std::string& image,
+                 const SegmentationSeeds& seeds, const SegmentationFiles& files);
 
 /// Reads what a segmentation needs, after a look at its header: does it fit into the host's memory,
 /// and the files into their formats? Throws as read_segmentation, require_memory and

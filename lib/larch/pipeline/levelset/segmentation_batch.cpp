@@ -144,7 +144,16 @@ cases::CaseRun SegmentationBatch::run(const CaseWriter& writer) const {
 }
 
 void check_batch(const SegmentationBatch& batch, const CaseWriter& writer) {
-  cases::check_cases(batch.run(writer));
+  const cases::CaseRun run = batch.run(writer);
+  cases::check_cases(run);
+  std::vector<SegmentationFiles> files;
+  std::vector<std::string> others;
+  for (const Case& c : batch.images.cases) {
+    files.push_back(batch.request_of(c).files);
+    for (const CaseOutput& output : files.back().names().outputs) others.push_back(output.path);
+    for (const RunInput& input : run.folder->inputs(c)) others.push_back(input.path);
+  }
+  check_label_files(files, others);
   for (const Case& c : batch.images.cases) {
     const SegmentationRequest request = batch.request_of(c);
     check_files(request.files);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -213,6 +214,13 @@ void save_checkpoint(const std::string& path, const Context& context,
                      const std::function<void(const std::string&)>& write) {
   remove_leftovers_once(folder_of(path), context);
   write_atomically(path, write);
+}
+
+void remove_checkpoint(const std::string& path) {
+  std::string start(8, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (file && models::begins_container(start)) remove_output(path);
 }
 
 std::string stopped_text(const std::string& checkpoint) {

@@ -140,12 +140,10 @@ class Series {
     const int done = static_cast<int>(stored.progress.labels.size());
     Volume<float> image;
     for (int frame = 2; frame <= done + 1; ++frame) image = read_frame(frame);
-    models::naming_file("checkpoint", request_.checkpoint, [&] {
-      require_fingerprint(stored.fingerprint, fingerprint_);
-      reports_ = nlohmann::ordered_json::parse(stored.progress.reports, nullptr, false);
-      if (!reports_.is_array()) throw InputError("its reports are no list; delete it");
-    });
+    models::naming_file("checkpoint", request_.checkpoint,
+                        [&] { require_fingerprint(stored.fingerprint, fingerprint_); });
     progress_ = std::move(stored.progress);
+    reports_ = nlohmann::ordered_json::parse(progress_.reports);
     context_.info("going on from '" + request_.checkpoint + "', which has " + std::to_string(done) +
                   " of " + std::to_string(frames_) + " frames");
     if (done == 0) return;

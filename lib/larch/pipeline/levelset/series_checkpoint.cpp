@@ -7,6 +7,9 @@
 #include <cmath>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
 #include "larch/levelset/brick_layout.h"
@@ -81,7 +84,22 @@ void take_frames(const std::string& bytes, const Grid& grid, int frames, SeriesP
   for (size_t i = 0; i < count; ++i) progress.labels.push_back(take_runs<int32_t>(in, grid));
   progress.volume_ml = in.f64();
   progress.iterations = in.f64();
+  for (const double figure : {progress.volume_ml, progress.iterations}) {
+    if (!std::isfinite(figure) || figure < 0) in.fail("its figures cannot be");
+  }
   in.finish();
+}
+
+/// Frames hold the labels of the last surfaces and nothing else.
+void require_labels(const models::ByteReader& in, const SeriesProgress& progress) {
+  std::vector<int32_t> known = {0};
+  for (const levelset::LabelResult& label : progress.last.by_label) known.push_back(label.label);
+  for (const LabelVolume& frame : progress.labels) {
+    const bool is_known = std::all_of(frame.begin(), frame.end(), [&](int32_t label) {
+      return std::binary_search(known.begin(), known.end(), label);
+    });
+    if (!is_known) in.fail("its frames have labels that its surfaces have not");
+  }
 }
 
 void take_last(const std::string& bytes, const Grid& grid, size_t labels,
@@ -94,14 +112,39 @@ void take_last(const std::string& bytes, const Grid& grid, size_t labels,
     levelset::LabelResult label;
     levelset::ResolvedLabel resolved;
     label.label = resolved.label = in.integer<int32_t>();
+    const int32_t before = f > 0 ? progress.last.by_label.back().label : 0;
+    if (label.label <= before) in.fail("its labels are not ascending numbers above 0");
     const bool has_window = in.integer<uint8_t>() != 0;
     const double lower = in.f64(), upper = in.f64();
     if (has_window) resolved.window = levelset::Window{lower, upper};
+    if (has_window && !(std::isfinite(lower) && std::isfinite(upper) && lower < upper)) {
+      in.fail("a window of it cannot be");
+    }
     label.phi_mm = take_runs<float>(in, grid);
+    if (std::any_of(label.phi_mm.begin(), label.phi_mm.end(),
+                    [](float phi) { return !std::isfinite(phi); })) {
+      in.fail("a level set of it is not a number");
+    }
     progress.last.by_label.push_back(std::move(label));
     progress.last.resolved.labels.push_back(resolved);
   }
   in.finish();
+  require_labels(in, progress);
+}
+
+/// A report per finished frame, as JSON. Values of a report are nested four deep; a damaged file
+/// can be nested so deep that copying it ends the stack.
+void require_reports(const SeriesProgress& progress) {
+  using nlohmann::json;
+  const auto refuse_deep = [](int depth, json::parse_event_t, json&) {
+    constexpr int kDeepest = 32;
+    if (depth > kDeepest) throw InputError("its reports are nested too deep; delete it");
+    return true;
+  };
+  const json reports = json::parse(progress.reports, refuse_deep, false);
+  if (!reports.is_array() || reports.size() != progress.labels.size()) {
+    throw InputError("its reports are no list of one per frame; delete it");
+  }
 }
 
 }  // namespace
@@ -140,6 +183,7 @@ StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, i
     take_frames(container.at("frames").bytes, grid, frames, stored.progress);
     take_last(container.at("last").bytes, grid, labels, stored.progress);
     stored.progress.reports = container.at("reports").bytes;
+    require_reports(stored.progress);
     stored.progress.fields = take_fields(
         container, {static_cast<size_t>(levelset::make_brick_layout(grid.size).bricks()), labels});
     return stored;

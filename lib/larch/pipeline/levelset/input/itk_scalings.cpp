@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/levelset/input/itk_scalings.h"
 
+#include <cmath>
+
 #include "larch/core/error.h"
 #include "larch/levelset/step/time_step.h"
 
@@ -31,7 +33,13 @@ levelset::LevelsetConfig ItkScalings::applied(levelset::LevelsetConfig config,
   if (!are_given()) return config;
   const double half_width = (config.upper.value() - config.lower.value()) / 2;
   const double unit_mm = levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
-  config.curvature_weight = *curvature / (*curvature + *propagation * half_width * unit_mm);
+  const double whole = *curvature + *propagation * half_width * unit_mm;
+  if (!(whole > 0) || !std::isfinite(whole)) {
+    throw UsageError(
+        "--propagation and --curvature with this window are too small or too large to be one "
+        "weight; give --curvature-weight");
+  }
+  config.curvature_weight = *curvature / whole;
   return config;
 }
 

@@ -3,13 +3,35 @@
 #include "larch/pipeline/levelset/outputs/segmentation_files.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
 
 #include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
 
 namespace larch::pipeline {
+namespace {
+
+std::string place_of(const std::string& path) {
+  return resolved_name(std::filesystem::absolute(path).lexically_normal().string());
+}
+
+/// "wm.vtk" of "wm.label2.vtk": what name_of_label makes it of. Empty where it is no such name.
+std::string without_label(const std::string& path) {
+  static constexpr std::string_view kMark = ".label";
+  const std::string ending = file_extension(path);
+  const std::string stem = path.substr(0, path.size() - ending.size());
+  const size_t at = stem.rfind(kMark);
+  if (at == std::string::npos || at + kMark.size() == stem.size()) return "";
+  const bool is_number = stem.find_first_not_of("0123456789", at + kMark.size()) == stem.npos;
+  return is_number ? stem.substr(0, at) + ending : "";
+}
+
+}  // namespace
 
 CaseFiles SegmentationFiles::names(const std::vector<int32_t>& labels_known) const {
   CaseFiles names;
@@ -28,6 +50,22 @@ CaseFiles SegmentationFiles::names(const std::vector<int32_t>& labels_known) con
 std::string name_of_label(const std::string& path, int32_t label) {
   const std::string ending = file_extension(path);
   return path.substr(0, path.size() - ending.size()) + ".label" + std::to_string(label) + ending;
+}
+
+void check_label_files(const std::vector<SegmentationFiles>& files,
+                       const std::vector<std::string>& paths) {
+  std::set<std::string> divided;
+  for (const SegmentationFiles& one : files) {
+    for (const std::string& path : {one.level_set, one.distance, one.mesh}) {
+      if (one.by_label && !path.empty()) divided.insert(place_of(path));
+    }
+  }
+  for (const std::string& path : paths) {
+    const std::string of_all = without_label(path);
+    if (of_all.empty() || divided.count(place_of(of_all)) == 0) continue;
+    throw UsageError("--by-label: '" + path + "' may be the file of a label beside '" + of_all +
+                     "', and would be replaced; choose other names");
+  }
 }
 
 void check_files(const SegmentationFiles& files) {

@@ -28,6 +28,12 @@ struct SegmentationFiles {
 /// The file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
 std::string name_of_label(const std::string& path, int32_t label);
 
+/// Throws UsageError if one of `paths`, such as an input or a file of another case, is named as the
+/// file of some label would be that one of `files` writes. The labels of a label map are not known
+/// before it is read.
+void check_label_files(const std::vector<SegmentationFiles>& files,
+                       const std::vector<std::string>& paths);
+
 /// Throws UsageError unless something is wanted and the formats that the endings name can be
 /// written.
 void check_files(const SegmentationFiles& files);
