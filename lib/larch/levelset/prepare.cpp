@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <tuple>
 
@@ -14,15 +13,10 @@
 #include "larch/levelset/initial/label_surface.h"
 #include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/speed/edges.h"
+#include "larch/levelset/step/time_step.h"
 
 namespace larch::levelset {
 namespace {
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 void check_grid(const Grid& grid, const Grid& image, const char* what) {
   const std::string difference = describe_difference(grid, image);

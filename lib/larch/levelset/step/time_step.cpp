@@ -13,12 +13,6 @@
 namespace larch::levelset {
 namespace {
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
 /// 1 / h along each axis in units of the smallest spacing; 0 along an axis of one voxel.
 Vec3d inverse_spacing(const Vec3d& spacing_mm, const Vec3i& size) {
   const double unit_mm = smallest_spacing_mm(spacing_mm, size);
@@ -30,6 +24,12 @@ Vec3d inverse_spacing(const Vec3d& spacing_mm, const Vec3i& size) {
 }
 
 }  // namespace
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
 
 double smallest_spacing_mm(const Vec3d& spacing_mm, const Vec3i& size) {
   double smallest = std::numeric_limits<double>::infinity();

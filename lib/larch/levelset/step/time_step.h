@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "larch/levelset/levelset_config.h"
 #include "larch/levelset/step/step_math.h"
 
@@ -12,6 +14,9 @@ struct SpeedBounds {
   double data = 1;       ///< of |D|
   double advection = 0;  ///< of |A_x| / h_x + |A_y| / h_y + |A_z| / h_z
 };
+
+/// A number with four digits, for messages.
+std::string number(double value);
 
 /// The unit of lengths inside: the smallest spacing of the axes with more than one voxel.
 double smallest_spacing_mm(const Vec3d& spacing_mm, const Vec3i& size);
