@@ -121,8 +121,10 @@ std::string folder_of(const std::string& path) {
 
 std::string resolved_name(const std::string& path) {
   std::error_code error;
-  const fs::path resolved = fs::weakly_canonical(path, error);
-  return (error ? fs::path(path).lexically_normal() : resolved).string();
+  fs::path all = fs::absolute(path, error);  // what is not there would stay relative
+  if (error) all = path;
+  const fs::path resolved = fs::weakly_canonical(all, error);
+  return (error ? all.lexically_normal() : resolved).string();
 }
 
 std::string describe_write_error(int error) {

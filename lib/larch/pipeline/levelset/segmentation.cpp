@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
@@ -122,16 +121,13 @@ class Checkpoint {
 
 void check_names(const std::string& checkpoint, const std::string& image,
                  const SegmentationSeeds& seeds, const SegmentationFiles& files) {
-  const auto name = [](const std::string& path) {
-    return resolved_name(std::filesystem::absolute(path).lexically_normal().string());
-  };
   auto others = seeds.images();
   others.emplace_back("input", image);
   for (const CaseOutput& file : files.names().outputs) others.emplace_back(file.role, file.path);
   std::vector<std::string> paths = {checkpoint};
   for (const auto& [flag, path] : others) {
     paths.push_back(path);
-    if (name(path) != name(checkpoint)) continue;
+    if (resolved_name(path) != resolved_name(checkpoint)) continue;
     throw UsageError("--checkpoint and --" + flag + " name the same file '" + path + "'");
   }
   check_label_files({files}, paths);

@@ -146,20 +146,21 @@ cases::CaseRun SegmentationBatch::run(const CaseWriter& writer) const {
 void check_batch(const SegmentationBatch& batch, const CaseWriter& writer) {
   const cases::CaseRun run = batch.run(writer);
   cases::check_cases(run);
+  std::vector<SegmentationRequest> requests;
   std::vector<SegmentationFiles> files;
   std::vector<std::string> others;
   for (const Case& c : batch.images.cases) {
-    files.push_back(batch.request_of(c).files);
+    requests.push_back(batch.request_of(c));
+    files.push_back(requests.back().files);
     for (const CaseOutput& output : files.back().names().outputs) others.push_back(output.path);
     for (const RunInput& input : run.folder->inputs(c)) others.push_back(input.path);
   }
   check_label_files(files, others);
-  for (const Case& c : batch.images.cases) {
-    const SegmentationRequest request = batch.request_of(c);
+  for (const SegmentationRequest& request : requests) {
     check_files(request.files);
     if (!request.seeds.has_start()) {
       throw InputError(
-          "'" + c.image +
+          "'" + request.image +
           "' has nothing to start from: give the list a column 'sphere_mm' with seeds or "
           "'label' with a label map to start from, or seeds of all images by "
           "--sphere-mm");

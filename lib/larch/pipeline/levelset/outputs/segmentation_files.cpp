@@ -3,7 +3,6 @@
 #include "larch/pipeline/levelset/outputs/segmentation_files.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <string_view>
 
@@ -15,10 +14,6 @@
 
 namespace larch::pipeline {
 namespace {
-
-std::string place_of(const std::string& path) {
-  return resolved_name(std::filesystem::absolute(path).lexically_normal().string());
-}
 
 /// "wm.vtk" of "wm.label2.vtk": what name_of_label makes it of. Empty where it is no such name.
 std::string without_label(const std::string& path) {
@@ -57,12 +52,12 @@ void check_label_files(const std::vector<SegmentationFiles>& files,
   std::set<std::string> divided;
   for (const SegmentationFiles& one : files) {
     for (const std::string& path : {one.level_set, one.distance, one.mesh}) {
-      if (one.by_label && !path.empty()) divided.insert(place_of(path));
+      if (one.by_label && !path.empty()) divided.insert(resolved_name(path));
     }
   }
   for (const std::string& path : paths) {
     const std::string of_all = without_label(path);
-    if (of_all.empty() || divided.count(place_of(of_all)) == 0) continue;
+    if (of_all.empty() || divided.count(resolved_name(of_all)) == 0) continue;
     throw UsageError("--by-label: '" + path + "' may be the file of a label beside '" + of_all +
                      "', and would be replaced; choose other names");
   }
