@@ -74,10 +74,10 @@ struct Options {
     if (!checkpoint.resume) all.push_back(checkpoint_path());
     return all;
   }
-  void check() const {
+  void check(const GivenFlags& given) const {
     many.check(image);
     seeds.check();
-    pipeline::check_levelset_config(config, seeds);
+    pipeline::check_levelset_config(config, seeds, given.has("--curvature_weight"));
     if (many) return check_many();
     seeds.require_start();
     pipeline::check_files(files());

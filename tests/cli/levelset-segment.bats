@@ -325,6 +325,16 @@ assert abs(load('r.json')['segmentation']['curvature_weight'] - 5 / 165) < 1e-15
   has err.txt "nothing would move"
   expect 2 ball -o c.nii.gz --propagation 2 --curvature 5 --curvature-weight 0.1
   has err.txt "give either"
+  # The default, given, is given too; a file may hold it, as that of --print-config does.
+  for weight in --curvature-weight=0.03 "--curvature_weight 0.03"; do
+    expect 2 ball -o c.nii.gz --propagation 2 --curvature 5 $weight
+    has err.txt "leave --curvature-weight out for ITK's scalings, or --propagation and --curvature"
+  done
+  "$BIN/levelset-segment" --print-config > all.json
+  expect 0 ball -o d.nii.gz --propagation 2 --curvature 5 --config all.json
+  cmp a.nii.gz d.nii.gz
+  sed -i 's/"curvature_weight": 0.03/"curvature_weight": 0.1/' all.json
+  expect 2 ball -o c.nii.gz --propagation 2 --curvature 5 --config all.json
   expect 2 ball -o c.nii.gz --propagation 2 --curvature 5 --window 1,60,140
   expect 2 segment -i image_0.nii.gz --sphere-index 15,14,13,3 -o c.nii.gz --propagation 2 --curvature 5 -n
   has err.txt "need --lower and --upper"

@@ -89,6 +89,16 @@ void parse_command_line(const Program& program, int argc, char** argv, CommandLi
   if (line.json && !line.common.version) throw UsageError("--json belongs to --version");
 }
 
+GivenFlags given_flags(const CommandLine& line) {
+  GivenFlags given;
+  for (const auto* group : {&line.app, &line.config, &line.shared}) {
+    for (const config::Leaf& leaf : *group) {
+      if (!leaf.given.empty()) given.names.insert(leaf.flag);
+    }
+  }
+  return given;
+}
+
 void apply_config(const Program& program, const CommandLine& line) {
   for (const InputFile& file : line.common.configs) {
     config::from_json(program.config, config::parse_file(file),

@@ -104,6 +104,9 @@ struct CommandLine {
 /// ones; the configuration is left to apply_config. Throws UsageError.
 void parse_command_line(const Program& program, int argc, char** argv, CommandLine& line);
 
+/// The flags of a parsed line that were given.
+GivenFlags given_flags(const CommandLine& line);
+
 /// Defaults < files of --config in their order < flags. Throws UsageError.
 void apply_config(const Program& program, const CommandLine& line);
 

@@ -406,7 +406,7 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
                 const std::atomic<int>* stop) {
   const std::vector<GivenPath> paths = given_paths(line);
   check_usage(line, paths);
-  if (program.check) program.check();
+  if (program.check) program.check(given_flags(line));
   std::vector<std::string> companions;
   if (program.companions) companions = program.companions();
   PlannedOutputs planned = planned_outputs(line, paths, companions);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -56,12 +57,20 @@ struct AppInfo {
   bool uses_seed = true;  ///< false: results do not depend on --seed
 };
 
+/// The flags that stand on a command line, whatever their values: "--curvature_weight", as
+/// --help-config has it. What a configuration file says is not among them, since a file that
+/// --print-config wrote holds every key.
+struct GivenFlags {
+  std::set<std::string> names{};
+  bool has(const std::string& flag) const { return names.contains(flag); }
+};
+
 namespace detail {
 struct Program {
   AppInfo info{};
   config::Node flags{};   ///< the fields of the options
   config::Node config{};  ///< their member `config`, or an empty object
-  std::function<void()> check{};
+  std::function<void(const GivenFlags&)> check{};
   std::function<std::vector<std::string>()> companions{};
   /// An OutputDir receives case after case, and an interrupted run goes on in it.
   std::function<bool()> by_case{};
@@ -84,7 +93,9 @@ int run_program(const Program& program, int argc, char** argv);
 /// are flags too ("--tree.depth"), and it is what --config, --print-config and --print-schema
 /// handle; it is not listed in fields(). Path members (paths.h) are checked: inputs must exist,
 /// outputs must not, unless --force. If Options has `void check() const`, it is called before that,
-/// and throws UsageError for combinations of flags that make no sense. Once Context::stop is set
+/// and throws UsageError for combinations of flags that make no sense; with `void check(const
+/// GivenFlags&) const` it learns as well which flags were given, for those whose value may be the
+/// default. Once Context::stop is set
 /// nothing is written.
 ///
 /// If Options has `ListedInputs listed_inputs() const`, these inputs are recorded and compared like
@@ -104,7 +115,11 @@ int run_app(const AppInfo& info, int argc, char** argv, Run&& run, MakePlan&& pl
   program.info = info;
   program.flags = config::describe(options);
   if constexpr (requires { options.config; }) program.config = config::describe(options.config);
-  if constexpr (requires { options.check(); }) program.check = [&options] { options.check(); };
+  if constexpr (requires { options.check(GivenFlags{}); }) {
+    program.check = [&options](const GivenFlags& given) { options.check(given); };
+  } else if constexpr (requires { options.check(); }) {
+    program.check = [&options](const GivenFlags&) { options.check(); };
+  }
   if constexpr (requires { options.companions(); }) {
     program.companions = [&options] { return options.companions(); };
   }

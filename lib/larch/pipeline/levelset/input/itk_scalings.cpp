@@ -9,7 +9,7 @@
 
 namespace larch::pipeline {
 
-void ItkScalings::check(const levelset::LevelsetConfig& config) const {
+void ItkScalings::check(const levelset::LevelsetConfig& config, bool is_weight_given) const {
   if (!are_given()) return;
   if (!propagation || !curvature) {
     throw UsageError("--propagation and --curvature go together; --curvature-weight stands alone");
@@ -22,9 +22,11 @@ void ItkScalings::check(const levelset::LevelsetConfig& config) const {
         "--propagation and --curvature need --lower and --upper: ITK's speed is in units of the "
         "intensity");
   }
-  if (config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight) {
+  // A file of the configuration may hold the default, as one that --print-config wrote does.
+  if (is_weight_given || config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight) {
     throw UsageError(
-        "give either --curvature-weight or --propagation and --curvature, which stand for one");
+        "give either --curvature-weight or --propagation and --curvature, which stand for one: "
+        "leave --curvature-weight out for ITK's scalings, or --propagation and --curvature");
   }
 }
 

@@ -35,8 +35,9 @@ struct ItkScalings {
   }
   bool are_given() const { return propagation || curvature; }
   /// Throws UsageError for one without the other, both 0, and a configuration without a window of
-  /// its own or with a curvature_weight.
-  void check(const levelset::LevelsetConfig& config) const;
+  /// its own or with a curvature_weight: `is_weight_given` says that its flag was given, which may
+  /// be with the default.
+  void check(const levelset::LevelsetConfig& config, bool is_weight_given) const;
   /// The configuration with the curvature_weight that the scalings stand for, if they are given.
   levelset::LevelsetConfig applied(levelset::LevelsetConfig config, const Grid& grid) const;
 };

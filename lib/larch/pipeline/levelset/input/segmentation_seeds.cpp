@@ -168,13 +168,14 @@ void check_sphere(const std::vector<double>& numbers, bool is_index) {
   sphere_of(numbers, is_index, "");
 }
 
-void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds) {
+void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds,
+                           bool is_weight_given) {
   if (config.lower && config.upper && !(*config.lower < *config.upper)) {
     throw UsageError("lower " + std::to_string(*config.lower) + " is not less than upper " +
                      std::to_string(*config.upper) +
                      ": they are the lowest and the highest intensity of the structure");
   }
-  seeds.itk.check(config);
+  seeds.itk.check(config, is_weight_given);
 }
 
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,

@@ -62,7 +62,9 @@ struct SegmentationSeeds {
 void check_sphere(const std::vector<double>& numbers, bool is_index);
 
 /// Throws UsageError for settings that contradict each other, whatever the image.
-void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds);
+/// `is_weight_given`: as ItkScalings::check.
+void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds,
+                           bool is_weight_given);
 
 /// What is known of the seeds before voxels are read: spheres in the image, images on its grid,
 /// the time step. Throws what the segmentation would throw.
