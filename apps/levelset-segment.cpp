@@ -5,7 +5,7 @@
 
 #include "larch/app/run_app.h"
 #include "larch/cases/option_groups.h"
-#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
 #include "larch/pipeline/levelset/input/checkpoint_flags.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_description.h"
@@ -67,11 +67,12 @@ struct Options {
     if (many || !checkpoint.file.empty() || files().are_none()) return checkpoint.file;
     return files().names().outputs.front().path + ".ckpt";
   }
-  /// Without --resume, the checkpoint of an earlier run is not replaced unasked.
+  /// Without --resume, the checkpoint of an earlier run is not replaced unasked; where there is
+  /// none its folder has to be there.
   std::vector<std::string> companions() const {
     if (many) return {};
     std::vector<std::string> all = files().names(seeds.known_labels()).companions;
-    if (!checkpoint.resume) all.push_back(checkpoint_path());
+    if (!checkpoint.resume || !is_file(checkpoint_path())) all.push_back(checkpoint_path());
     return all;
   }
   void check(const GivenFlags& given) const {

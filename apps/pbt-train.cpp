@@ -71,9 +71,11 @@ struct Options {
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
   }
-  /// Without --resume, the checkpoint of an earlier run is not replaced unasked.
+  /// Without --resume, the checkpoint of an earlier run is not replaced unasked; where there is
+  /// none its folder has to be there.
   std::vector<std::string> companions() const {
-    return inspect || resume ? std::vector<std::string>{} : std::vector{checkpoint_path()};
+    if (inspect || (resume && is_file(checkpoint_path()))) return {};
+    return {checkpoint_path()};
   }
 };
 

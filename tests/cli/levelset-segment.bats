@@ -300,6 +300,33 @@ assert a == b"
   has err.txt "m.ckpt"
 }
 
+@test "--resume without a checkpoint starts anew, with a warning that names the file" {
+  warns() { has err.txt "warning: --resume: there is no checkpoint '$1': starting from $2"; }
+  expect 0 ball -o a.nii.gz --resume -n -q
+  warns a.nii.gz.ckpt "the seeds"
+  expect 0 ball -o a.nii.gz --resume -q
+  warns a.nii.gz.ckpt "the seeds"
+  expect 0 ball -o b.nii.gz --resume --checkpoint mistyped.ckpt -q
+  warns mistyped.ckpt "the seeds"
+  cmp a.nii.gz b.nii.gz
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+image = nibabel.load('image_0.nii.gz')
+twice = numpy.stack([numpy.asarray(image.dataobj)] * 2, axis=-1)
+nibabel.save(nibabel.Nifti1Image(twice, image.affine), 'twice.nii.gz')
+PY
+  for dry in "-n" ""; do
+    expect 0 segment -i twice.nii.gz --sphere-index 15,14,13,3 --time-series -o s.nii.gz --resume -q $dry
+    warns s.nii.gz.ckpt "the first frame"
+  done
+  # Where it is to be written one day is known before the run.
+  expect 6 ball -o c.nii.gz --resume --checkpoint no-folder/c.ckpt
+  has err.txt "folder 'no-folder' does not exist"
+  mkdir folder
+  expect 6 ball -o c.nii.gz --resume --checkpoint folder
+  absent c.nii.gz
+}
+
 @test "the real head: both hemispheres from one seed each" {
   test_data head-mri-256
   expect 0 segment --input "$data/norm.nii.gz" --sphere-mm 17.6,-3,32,4 --sphere-mm -28.4,11,31,4 --lower 88 --upper 116 \

@@ -266,7 +266,9 @@ start_long() {  # until its first checkpoint is there
 
 @test "--resume without a checkpoint starts anew" {
   expect 0 train --list train.tsv --output m.pbt --resume
-  has err.txt "there is no checkpoint 'm.pbt.ckpt'"
+  has err.txt "warning: --resume: there is no checkpoint 'm.pbt.ckpt': starting from the root"
+  expect 6 train --list train.tsv --output n.pbt --resume --checkpoint no-folder/n.ckpt
+  has err.txt "folder 'no-folder' does not exist"
   same_as_tiny m.pbt
 }
 

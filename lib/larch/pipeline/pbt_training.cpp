@@ -13,12 +13,12 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
-#include "larch/files/file.h"
 #include "larch/files/temporaries.h"
 #include "larch/io/image/image.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/train/mine.h"
 #include "larch/pbt/train/pool.h"
+#include "larch/pipeline/resume.h"
 #include "larch/pipeline/survey.h"
 #include "larch/pipeline/training_plot.h"
 
@@ -114,8 +114,9 @@ void throw_if_stopped(const Context& context) {
   throw Stopped("stopped while reading", static_cast<ExitCode>(context.stop->load()));
 }
 
-bool has_checkpoint(const TrainingFiles& files) {
-  return files.resume && !files.checkpoint.empty() && is_file(files.checkpoint);
+bool has_checkpoint(const TrainingFiles& files, const Context& context) {
+  return files.resume && !files.checkpoint.empty() &&
+         has_checkpoint_to_resume(files.checkpoint, "the root", context);
 }
 
 }  // namespace
@@ -147,13 +148,11 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   const std::string print = fingerprint(digests, config, context);
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
-  if (has_checkpoint(files)) {
+  if (has_checkpoint(files, context)) {
     resumed = models::read_partial(files.checkpoint, print);
     hooks.resume = &resumed;
     context.info("going on from '" + files.checkpoint + "', which has " +
                  std::to_string(resumed.finished) + " nodes");
-  } else if (files.resume) {
-    context.info("there is no checkpoint '" + files.checkpoint + "': starting from the root");
   }
   if (!files.checkpoint.empty()) {
     hooks.seconds = 5;
@@ -372,7 +371,7 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
   plan.notes.emplace_back(text);
   plan.memory_bytes = training_memory(surveyed, space, config, context.device);
   plan.seconds = training_seconds(surveyed, space, config, context);
-  if (has_checkpoint(files)) check_checkpoint(files, space, config, context, plan);
+  if (has_checkpoint(files, context)) check_checkpoint(files, space, config, context, plan);
   return plan;
 }
 

@@ -10,10 +10,10 @@
 
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
-#include "larch/files/file.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
+#include "larch/pipeline/resume.h"
 
 namespace larch::pipeline {
 namespace {
@@ -86,10 +86,7 @@ class Checkpoint {
     if (!path_.empty()) fingerprint_ = fingerprint_of(job.request);
   }
   void resume(SegmentationJob& job, const Context& context) const {
-    if (!is_file(path_)) {
-      context.info("there is no checkpoint '" + path_ + "': starting from the seeds");
-      return;
-    }
+    if (!has_checkpoint_to_resume(path_, "the seeds", context)) return;
     go_on_from(path_, job.run, read_checkpoint(path_, fingerprint_, shape_of(job.request)),
                context);
     int64_t iterations = 0;

@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
+#include "larch/pipeline/resume.h"
 #include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {
@@ -40,15 +41,19 @@ std::vector<std::string> look_at(const std::string& id, const SegmentationReques
 
 }  // namespace
 
+void note_resume(const SegmentationRequest& request, const std::string& start,
+                 const Context& context, Plan& plan) {
+  if (!request.resume || !has_checkpoint_to_resume(request.checkpoint, start, context)) return;
+  plan.notes.push_back("would go on from '" + request.checkpoint +
+                       "', if it is of these images and settings");
+}
+
 Plan plan_segmentation(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
                        const Context& context) {
   Plan plan;
   const std::string name = std::filesystem::path(request.image).filename().string();
   plan.table = {kColumns, look_at(name, request, config, context, plan)};
-  if (request.resume && is_file(request.checkpoint)) {
-    plan.notes.push_back("would go on from '" + request.checkpoint +
-                         "', if it is of these images and settings");
-  }
+  note_resume(request, "the seeds", context, plan);
   return plan;
 }
 

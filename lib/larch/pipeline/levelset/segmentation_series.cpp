@@ -16,6 +16,7 @@
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
 #include "larch/pipeline/levelset/series_checkpoint.h"
+#include "larch/pipeline/resume.h"
 
 namespace larch::pipeline {
 namespace {
@@ -129,11 +130,7 @@ class Series {
   }
 
   void resume() {
-    if (!is_file(request_.checkpoint)) {
-      context_.info("there is no checkpoint '" + request_.checkpoint +
-                    "': starting from the first frame");
-      return;
-    }
+    if (!has_checkpoint_to_resume(request_.checkpoint, "the first frame", context_)) return;
     StoredSeries stored =
         read_series_checkpoint(request_.checkpoint, job_->request.image.grid(), frames_,
                                static_cast<size_t>(count_labels(job_->request)));
@@ -212,9 +209,12 @@ Outputs segment_series(const SegmentationRequest& request, const levelset::Level
 Plan plan_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
                  const Context& context) {
   const int frames = frames_of(request);
-  Plan plan = plan_segmentation(of_frame(request, 1), config, context);
+  SegmentationRequest first = of_frame(request, 1);
+  first.resume = false;
+  Plan plan = plan_segmentation(first, config, context);
   for (Plan::File& file : plan.files) file.bytes *= frames;
   plan.notes.push_back(std::to_string(frames) + " frames, each from the surfaces of the last");
+  note_resume(request, "the first frame", context, plan);
   return plan;
 }
 
