@@ -189,6 +189,22 @@ assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
   expect 0 ball --time-step 0.6 --allow-unstable --max-iterations 50
 }
 
+@test "a time step that a slow speed image allows, and one that it does not" {
+  python "
+import nibabel, numpy
+image = nibabel.load('image.nii.gz')
+inside = numpy.asarray(image.dataobj) > 60
+nibabel.save(nibabel.Nifti1Image(numpy.where(inside, 0.25, -0.25).astype('float32'), image.affine), 'slow.nii.gz')"
+  slow() { segment -i image.nii.gz --sphere-index 12,11,10,3 --speed-image slow.nii.gz "$@"; }
+  # Without curvature 1 / (0.25 sqrt(3)) is stable, and 3 / (6 x 0.25) outruns nothing.
+  expect 0 slow --curvature-weight 0 --time-step 1.5 -n
+  expect 0 slow --curvature-weight 0 --time-step 1.5
+  rm out.*
+  expect 2 slow --curvature-weight 0 --time-step 2.5
+  has err.txt "time_step 2.5: the largest stable one is 2;"
+  nothing_written
+}
+
 @test "a picture: one slice" {
   expect 0 segment -i slice.nii.gz --sphere-index 12,11,0,3 --lower 60 --upper 140 --mesh out.vtk --qc out.png
   python "

@@ -189,6 +189,8 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
   for (const auto& [flag, path] : seeds.images()) {
     require_same_grid(path, probe_image(path, options).grid, image, grid);
   }
+  // How fast a speed image is, is known when it is read: the run checks its time step then.
+  if (seeds.speed) return;
   levelset::make_step(seeds.itk.applied(config, grid), {}, grid.spacing_mm, grid.size);
 }
 

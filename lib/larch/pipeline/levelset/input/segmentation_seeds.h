@@ -67,7 +67,7 @@ void check_levelset_config(const levelset::LevelsetConfig& config, const Segment
                            bool is_weight_given);
 
 /// What is known of the seeds before voxels are read: spheres in the image, images on its grid,
-/// the time step. Throws what the segmentation would throw.
+/// the time step unless a speed image decides on it. Throws what the segmentation would throw.
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                    const std::string& image, const Grid& grid, const ReadOptions& read);
 
