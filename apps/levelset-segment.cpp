@@ -6,6 +6,7 @@
 #include "larch/app/run_app.h"
 #include "larch/cases/option_groups.h"
 #include "larch/files/file.h"
+#include "larch/levelset/arithmetic_version.h"
 #include "larch/pipeline/levelset/input/checkpoint_flags.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_description.h"
@@ -133,6 +134,7 @@ int main(int argc, char** argv) {
   info.references = {
       "Roberts, Packer, Sousa, Mitchell, A work-efficient GPU algorithm for level set "
       "segmentation, High Performance Graphics 2010"};
+  info.results_version = levelset::kArithmeticVersion;  // what else changes outputs is added
   info.uses_seed = false;
   std::string checkpoint;  // not needed any more once the outputs are written
   const auto run = [&](const Options& options, Context& context, const CaseWriter& writer) {

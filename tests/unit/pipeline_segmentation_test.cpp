@@ -13,6 +13,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/levelset/arithmetic_version.h"
 #include "larch/levelset/brick_layout.h"
 #include "larch/models/bytes.h"
 #include "larch/models/file.h"
@@ -120,7 +121,7 @@ TEST_CASE("a checkpoint that claims more than its request can have is refused be
   const std::string path = folder / "c.ckpt";
   models::Container container;
   container.kind = "levelset-checkpoint";
-  container.sections["fingerprint"].bytes = "print";
+  put_fingerprint("print", container);
   models::ByteWriter claim;  // bytes enough for the bricks, of which each is of no known kind
   claim.u64(4);
   claim.raw(std::string(64, '\x7f'));
@@ -138,6 +139,29 @@ TEST_CASE("a checkpoint that claims more than its request can have is refused be
   request.spheres = {{{1, 1, 1}, 2, true, 1}, {{5, 5, 5}, 2, true, 7}};
   CHECK(shape_of(request).bricks == 6);
   CHECK(shape_of(request).labels == 2);
+}
+
+TEST_CASE("a checkpoint of another version of the arithmetic is refused") {
+  const test::Folder folder;
+  const std::string path = folder / "c.ckpt";
+  const auto refuses = [&](const std::string& fingerprint) {
+    for (const char* kind : {"levelset-checkpoint", "levelset-series"}) {
+      models::Container container;
+      container.kind = kind;
+      container.sections["fingerprint"].bytes = fingerprint;
+      models::write_container(path, container);
+      const bool is_series = std::string(kind) == "levelset-series";
+      CHECK_THROWS_WITH(is_series ? (void)read_series_checkpoint(path, Grid{{4, 4, 4}}, 2, 1)
+                                  : (void)read_checkpoint(path, "print", kShape),
+                        Catch::Contains(path) && Catch::Contains("computes other bits"));
+    }
+  };
+  refuses("print");  // as checkpoints were written before they had a version
+  refuses(std::to_string(levelset::kArithmeticVersion + 1) + ":print");
+  refuses(std::to_string(levelset::kArithmeticVersion) + "0:print");
+  models::Container container;
+  put_fingerprint("print", container);
+  CHECK(take_fingerprint(container) == "print");
 }
 
 TEST_CASE("fields that a run cannot go on from are refused with the name of their file") {

@@ -156,7 +156,8 @@ struct FieldSnapshot {
   int64_t means_at = 0;
 };
 std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run);
-/// Goes on where the snapshot was taken, to the same bytes. `run` is new, from the same request.
+/// Goes on where the snapshot was taken, to the same bytes. `run` is new, from the same request,
+/// and the arithmetic has the same version (arithmetic_version.h).
 /// Throws InputError, before anything of the run is changed, where labels or sizes are others, or
 /// where the snapshot is none that a run of this request can have.
 ///

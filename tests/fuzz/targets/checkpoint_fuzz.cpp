@@ -51,7 +51,7 @@ SegmentRequest request_of(char choice) {
 std::string container_of(std::string_view bytes) {
   models::Container container;
   container.kind = "levelset-checkpoint";
-  container.sections["fingerprint"].bytes = kFingerprint;
+  pipeline::put_fingerprint(kFingerprint, container);
   for (int number = 0;; ++number) {
     const size_t end = bytes.find(kCut);
     container.sections["fields/" + std::to_string(number)].bytes = bytes.substr(0, end);

@@ -17,6 +17,7 @@
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
+#include "larch/levelset/arithmetic_version.h"
 #include "larch/levelset/brick_layout.h"
 #include "larch/models/bytes.h"
 #include "larch/models/file.h"
@@ -30,6 +31,8 @@ using levelset::kBrickVoxels;
 
 constexpr const char* kKind = "levelset-checkpoint";
 constexpr uint32_t kKindVersion = 1;
+/// Between the version of the arithmetic and the fingerprint.
+constexpr char kAfterVersion = ':';
 /// Seconds between two checkpoints.
 constexpr double kCheckpointSeconds = 60;
 static_assert(std::endian::native == std::endian::little,
@@ -268,6 +271,22 @@ std::string fingerprint_of(const levelset::SegmentRequest& request) {
   return hex(sha.digest());
 }
 
+void put_fingerprint(const std::string& fingerprint, models::Container& container) {
+  container.sections["fingerprint"].bytes =
+      std::to_string(levelset::kArithmeticVersion) + kAfterVersion + fingerprint;
+}
+
+std::string take_fingerprint(const models::Container& container) {
+  const std::string& bytes = container.at("fingerprint").bytes;
+  const std::string start = std::to_string(levelset::kArithmeticVersion) + kAfterVersion;
+  if (!bytes.starts_with(start)) {
+    throw InputError(
+        "it was written by a version of the program that computes other bits; go on with that "
+        "version, or delete it and start anew");
+  }
+  return bytes.substr(start.size());
+}
+
 void require_fingerprint(const std::string& found, const std::string& expected) {
   if (found == expected) return;
   throw InputError(
@@ -313,7 +332,7 @@ void write_checkpoint(const std::string& path, const std::string& fingerprint,
   models::Container container;
   container.kind = kKind;
   container.kind_version = kKindVersion;
-  container.sections["fingerprint"].bytes = fingerprint;
+  put_fingerprint(fingerprint, container);
   put_fields(fields, container);
   models::write_container(path, container);
 }
@@ -327,7 +346,7 @@ std::vector<FieldSnapshot> read_checkpoint(const std::string& path, const std::s
           "it is no checkpoint of a segmentation; delete it, or segment without "
           "--resume");
     }
-    require_fingerprint(container.at("fingerprint").bytes, fingerprint);
+    require_fingerprint(take_fingerprint(container), fingerprint);
     return take_fields(container, shape);
   });
 }

@@ -46,6 +46,12 @@ std::string digest_of(const Volume<float>& image);
 /// max_volume_ml as well).
 std::string fingerprint_of(const levelset::SegmentRequest& request);
 
+/// The fingerprint in a checkpoint of any kind, with the version of the arithmetic that wrote it.
+/// The second throws InputError where that is not levelset::kArithmeticVersion: the run would go on
+/// to bits that no version gives.
+void put_fingerprint(const std::string& fingerprint, models::Container& container);
+std::string take_fingerprint(const models::Container& container);
+
 /// Throws InputError unless the two are the same.
 void require_fingerprint(const std::string& found, const std::string& expected);
 

@@ -163,7 +163,7 @@ void write_series_checkpoint(const std::string& path, const std::string& fingerp
   models::Container container;
   container.kind = kKind;
   container.kind_version = kKindVersion;
-  container.sections["fingerprint"].bytes = fingerprint;
+  put_fingerprint(fingerprint, container);
   container.sections["frames"].bytes = encoded_frames(progress);
   container.sections["reports"].bytes = progress.reports;
   container.sections["last"].bytes = encoded_last(progress.last);
@@ -179,7 +179,7 @@ StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, i
       throw InputError(
           "it is no checkpoint of a time series; delete it, or segment without --resume");
     }
-    StoredSeries stored{container.at("fingerprint").bytes};
+    StoredSeries stored{take_fingerprint(container)};
     take_frames(container.at("frames").bytes, grid, frames, stored.progress);
     take_last(container.at("last").bytes, grid, labels, stored.progress);
     stored.progress.reports = container.at("reports").bytes;
