@@ -227,9 +227,39 @@ for t in range(4):
 report = load('r.json')
 assert report['metrics']['frames'] == 4 and len(report['frames']) == 4"
   rm series*
-  expect 7 series -i gap.nii.gz
-  has err.txt "frame 3: nothing is left of label 1"
-  absent series.nii.gz
+  # A gap: what there is until then is written, and the frames from there on are empty.
+  expect 7 series -i gap.nii.gz --report gap.json
+  has err.txt "frame 3: nothing is left of label 1; it is missing from there on"
+  python "
+import nibabel, numpy
+found = numpy.asarray(nibabel.load('series.nii.gz').dataobj)
+assert found.shape == (32, 30, 28, 4)
+assert (found[..., :2].sum(axis=(0, 1, 2)) > 1500).all() and not found[..., 2:].any()
+report = load('gap.json')
+assert report['status'] == 'rejected' and len(report['frames']) == 4
+assert report['frames'][2]['labels'][0]['voxels'] == 0 and report['frames'][3] == {'labels': []}
+assert load('series.nii.gz.json')['Larch']['Status'] == 'rejected'"
+  rm series*
+  # A gap of one label of two: the other goes on, the same as by itself.
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (40, 20, 20)), indexing='ij'), axis=-1)
+ball = lambda x, frames: numpy.stack([
+    (numpy.linalg.norm(at - [x, 10, 10], axis=-1) < 6) & (t in frames) for t in range(4)], axis=-1)
+image = 20 + 80 * ball(10, (0, 2, 3)) + 80 * ball(30, (0, 1, 2, 3))
+nibabel.save(nibabel.Nifti1Image(image.astype('int16'), numpy.eye(4)), 'one_gap.nii.gz')
+PY
+  two() { segment -i one_gap.nii.gz --time-series --lower 60 --upper 140 --sphere-index 30,10,10,3,9 "$@"; }
+  expect 7 two --sphere-index 10,10,10,3,4 -o series.nii.gz
+  has err.txt "frame 2: nothing is left of label 4; it is missing from there on"
+  lacks err.txt "label 9: nothing"
+  expect 0 two -o alone.nii.gz
+  python "
+import nibabel, numpy
+found, alone = (numpy.asarray(nibabel.load(n + '.nii.gz').dataobj) for n in ('series', 'alone'))
+assert ((found == 9) == (alone == 9)).all() and (alone == 9).any(axis=(0, 1, 2)).all()
+assert list((found == 4).any(axis=(0, 1, 2))) == [True, False, False, False]"
+  rm series*
   expect 3 series -i image_0.nii.gz
   has err.txt "has one frame"
   expect 2 series -i beating.nii.gz --mesh m.vtk

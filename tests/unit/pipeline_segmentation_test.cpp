@@ -243,6 +243,8 @@ TEST_CASE("a checkpoint of a series that no run can have written is refused") {
   refused([](SeriesProgress& p) { p.last.by_label[0].label = -5; }, "ascending");
   refused([](SeriesProgress& p) { p.last.by_label[1].label = 3; }, "ascending");
   refused([](SeriesProgress& p) { p.last.by_label[1].phi_mm[1] = NAN; }, "not a number");
+  refused([](SeriesProgress& p) { p.last.by_label[0].phi_mm = p.last.by_label[1].phi_mm; },
+          "no surfaces");
   refused([](SeriesProgress& p) { p.last.resolved.labels[0].window->upper = 10; }, "window");
   refused([](SeriesProgress& p) { p.volume_ml = NAN; }, "figures");
   refused([](SeriesProgress& p) { p.iterations = -1; }, "figures");

@@ -331,14 +331,15 @@ SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Vol
   request.initial_level_mm = 0;
   request.arrival_mm = 0;
   request.initial_phi.clear();
-  for (const LabelResult& label : last.by_label) {
-    request.initial_phi.push_back({label.label, label.phi_mm});
-  }
   request.windows.clear();
-  for (const ResolvedLabel& label : last.resolved.labels) {
-    if (label.window) {
-      request.windows.push_back({label.label, label.window->lower, label.window->upper});
-    }
+  for (size_t f = 0; f < last.by_label.size(); ++f) {
+    const LabelResult& label = last.by_label[f];
+    const bool is_left = std::any_of(label.phi_mm.begin(), label.phi_mm.end(),
+                                     [](float value) { return value < 0; });
+    if (!is_left) continue;
+    request.initial_phi.push_back({label.label, label.phi_mm});
+    const std::optional<Window>& window = last.resolved.labels.at(f).window;
+    if (window) request.windows.push_back({label.label, window->lower, window->upper});
   }
   return request;
 }

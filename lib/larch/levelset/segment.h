@@ -143,7 +143,7 @@ SegmentResult finish_segmentation(SegmentRun run, const Context& context);
 SegmentResult segment(const SegmentRequest& request, const Context& context);
 
 /// The request for the next frame of a series: it starts from the surfaces of the last one, with
-/// its windows.
+/// its windows. A label of which nothing is left is not in it.
 SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Volume<float> image);
 
 /// What a checkpoint holds beside the request.

@@ -3,12 +3,14 @@
 #include "larch/pipeline/levelset/segmentation_series.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "larch/config/config.h"
+#include "larch/config/suggest.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/models/file.h"
@@ -36,15 +38,28 @@ SegmentationRequest of_frame(SegmentationRequest request, int frame) {
   return request;
 }
 
-/// Throws ResultError if a label has vanished: the next frame would have nothing to start from.
-void require_something(const levelset::SegmentResult& result, int frame) {
-  for (const levelset::LabelResult& label : result.by_label) {
-    if (label.voxels > 0) continue;
-    throw ResultError("frame " + std::to_string(frame) + ": nothing is left of label " +
-                      std::to_string(label.label) +
-                      "; segment the frames before it alone (--frame), or choose --lower and "
-                      "--upper that fit all of them");
+bool is_empty(const LabelVolume& labels) {
+  return std::all_of(labels.begin(), labels.end(), [](int32_t label) { return label == 0; });
+}
+
+/// The labels that have vanished on the way, each with the first frame that is without it; empty if
+/// all are there to the end.
+std::string vanished_text(const SeriesProgress& progress) {
+  std::set<int32_t> left;
+  for (const levelset::LabelResult& label : progress.last.by_label) left.insert(label.label);
+  std::vector<std::string> gone;
+  for (size_t t = 0; t < progress.labels.size() && !left.empty(); ++t) {
+    const std::set<int32_t> there(progress.labels[t].begin(), progress.labels[t].end());
+    for (const int32_t label : std::exchange(left, {})) {
+      if (there.contains(label)) {
+        left.insert(label);
+      } else {
+        gone.push_back("frame " + std::to_string(t + 1) + ": nothing is left of label " +
+                       std::to_string(label));
+      }
+    }
   }
+  return config::join(gone, "; ");
 }
 
 /// What the frames of a series depend on beside their images: all settings, for those of the frames
@@ -65,17 +80,20 @@ class Series {
     if (!request_.checkpoint.empty()) fingerprint_ = fingerprint_of_series(job_->request);
     if (request_.resume) resume();
     try {
-      while (finished() < frames_) do_frame();
+      while (finished() < frames_ && has_surfaces()) do_frame();
     } catch (const Stopped& stopped) {
       if (request_.checkpoint.empty()) throw;
       save();
       throw Stopped(stopped_text(request_.checkpoint), stopped.code());
     }
+    leave_rest_empty();
     return outputs();
   }
 
  private:
   int finished() const { return static_cast<int>(progress_.labels.size()); }
+  /// Whether there is anything to start the next frame from.
+  bool has_surfaces() const { return finished() == 0 || !is_empty(progress_.labels.back()); }
 
   void do_frame() {
     const int frame = finished() + 1;
@@ -92,9 +110,8 @@ class Series {
         },
         context_);
     finish_job(*job_, context_);
-    require_something(job_->result, frame);
     take_result();
-    if (finished() == frames_) return;
+    if (finished() == frames_ || !has_surfaces()) return;
     job_->request.image = read_frame(frame + 1);
     start_from_last();
   }
@@ -106,8 +123,17 @@ class Series {
     }
     progress_.iterations += static_cast<double>(result.by_label[0].progress.iterations);
     reports_.push_back(segmentation_report(result, job_->request.config));
-    progress_.last = kept_of(result);
+    progress_.last = kept_of(result, progress_.last);
     progress_.labels.push_back(std::move(job_->result.labels));
+  }
+
+  /// Frames after one in which nothing was left.
+  void leave_rest_empty() {
+    const Grid grid = progress_.labels.back().grid();
+    while (finished() < frames_) {
+      progress_.labels.emplace_back(grid);
+      reports_.push_back({{"labels", nlohmann::ordered_json::array()}});
+    }
   }
 
   /// The image of a frame, which the fingerprint knows from then on.
@@ -160,6 +186,7 @@ class Series {
   }
 
   Outputs outputs() {
+    const std::string vanished = vanished_text(progress_);
     auto labels = std::make_shared<std::vector<LabelVolume>>(std::move(progress_.labels));
     Outputs outputs;
     outputs.grid(request_.image, describe(labels->front().grid()));
@@ -170,6 +197,12 @@ class Series {
     outputs.add(
         request_.files.labels,
         [labels](const std::string& path) { write_labelmap_series(path, *labels); }, "output");
+    if (!vanished.empty()) {
+      outputs.status("rejected", vanished +
+                                     "; it is missing from there on: segment the frames before it "
+                                     "alone (--frame), or choose --lower and --upper that fit all "
+                                     "of them");
+    }
     return outputs;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -102,6 +103,18 @@ void require_labels(const models::ByteReader& in, const SeriesProgress& progress
   }
 }
 
+/// A run that has no surface left does not go on.
+void require_surface(const models::ByteReader& in, const SeriesProgress& progress) {
+  if (progress.labels.empty()) return;
+  const auto has_inside = [](const levelset::LabelResult& label) {
+    return std::any_of(label.phi_mm.begin(), label.phi_mm.end(), [](float phi) { return phi < 0; });
+  };
+  const auto& last = progress.last.by_label;
+  if (std::none_of(last.begin(), last.end(), has_inside)) {
+    in.fail("it has no surfaces to go on from");
+  }
+}
+
 void take_last(const std::string& bytes, const Grid& grid, size_t labels,
                SeriesProgress& progress) {
   models::ByteReader in(bytes, "its surfaces");
@@ -129,6 +142,7 @@ void take_last(const std::string& bytes, const Grid& grid, size_t labels,
     progress.last.resolved.labels.push_back(resolved);
   }
   in.finish();
+  require_surface(in, progress);
   require_labels(in, progress);
 }
 
@@ -149,12 +163,19 @@ void require_reports(const SeriesProgress& progress) {
 
 }  // namespace
 
-levelset::SegmentResult kept_of(const levelset::SegmentResult& result) {
-  levelset::SegmentResult kept;
-  for (const levelset::LabelResult& label : result.by_label) {
-    kept.by_label.push_back({.label = label.label, .phi_mm = label.phi_mm});
+levelset::SegmentResult kept_of(const levelset::SegmentResult& result,
+                                const levelset::SegmentResult& before) {
+  std::map<int32_t, std::pair<const levelset::LabelResult*, const levelset::ResolvedLabel*>> all;
+  for (const levelset::SegmentResult* from : {&result, &before}) {
+    for (size_t f = 0; f < from->by_label.size(); ++f) {
+      all.try_emplace(from->by_label[f].label, &from->by_label[f], &from->resolved.labels.at(f));
+    }
   }
-  kept.resolved.labels = result.resolved.labels;
+  levelset::SegmentResult kept;
+  for (const auto& [number, label] : all) {
+    kept.by_label.push_back({.label = number, .phi_mm = label.first->phi_mm});
+    kept.resolved.labels.push_back(*label.second);
+  }
   return kept;
 }
 

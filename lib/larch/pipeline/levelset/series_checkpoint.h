@@ -23,8 +23,10 @@ struct SeriesProgress {
   std::vector<levelset::FieldSnapshot> fields{};
 };
 
-/// What next_frame takes of a result, and no more.
-levelset::SegmentResult kept_of(const levelset::SegmentResult& result);
+/// What next_frame takes of a result, and no more; labels that have vanished since `before`, the
+/// result of the frame before, stay without anything inside.
+levelset::SegmentResult kept_of(const levelset::SegmentResult& result,
+                                const levelset::SegmentResult& before);
 
 /// Writes a series to `path`, whole or not at all: a container of the kind "levelset-series".
 /// Throws OutputError.
