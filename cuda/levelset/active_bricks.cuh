@@ -6,7 +6,8 @@
 
 // Which bricks a step computes: a bit per brick. A step reads one set of bits, sets those of the
 // next step in another, and clears a third. Setting a bit needs no answer from memory, and no brick
-// is listed twice; in turn each block of threads reads all bits to learn which bricks are its own.
+// is listed twice; in turn each block of threads reads all bits to learn which bricks are its own,
+// 4 kB for 256^3 voxels and 256 kB for 1024^3.
 namespace larch::levelset::cuda {
 
 constexpr uint32_t kWordBits = 32;
@@ -96,6 +97,7 @@ class BrickDeal {
   struct Memory {
     uint32_t of_warp[kThreads / 32];
     BrickEntry first[kThreads];  ///< by thread: the brick of the first bit of its first word
+    uint32_t parts[kThreads];    ///< by thread: bits of the parts of its other words with a set bit
     BrickEntry bricks[kMost];    ///< those of the block
   };
 
@@ -113,9 +115,7 @@ class BrickDeal {
   /// Counts them. True, for all threads of the block, where `is_on` is for one of them.
   __device__ bool count(const uint32_t* words, uint32_t count, bool is_on) {
     own_ = static_cast<uint32_t>(__popc(word_));
-    for (uint32_t w = threadIdx.x + kThreads; w < count; w += kThreads) {
-      own_ += static_cast<uint32_t>(__popc(__ldcg(words + w)));
-    }
+    if (count > kThreads) count_rest(words, count);
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     uint32_t upto = own_;
 #pragma unroll
@@ -141,15 +141,11 @@ class BrickDeal {
   }
 
   /// Puts up to kMost of the block's bricks, from the `turn`-th on, where all its threads see them.
-  __device__ void deal(const uint32_t* words, uint32_t turn) const {
-    uint32_t number = first_, left = own_, word = word_;
-    for (uint32_t w = threadIdx.x; left > 0; w += kThreads) {
-      if (w != threadIdx.x) word = __ldcg(words + w);
-      const auto count = static_cast<uint32_t>(__popc(word));
-      if (count > 0) take(word, w, number, count, turn);
-      number += count;
-      left -= count;
-    }
+  /// `count`: of words.
+  __device__ void deal(const uint32_t* words, uint32_t count, uint32_t turn) const {
+    uint32_t number = first_;
+    take(word_, threadIdx.x, number, turn);
+    if (count > kThreads) deal_rest(words, count, number, turn);
     __syncthreads();
   }
 
@@ -158,15 +154,55 @@ class BrickDeal {
   }
 
  private:
-  /// Takes what is the block's of a word, whose first set bit has a number.
-  __device__ void take(uint32_t word, uint32_t at, uint32_t number, uint32_t count,
-                       uint32_t from_turn) const {
+  /// A thread's words after its first one are in 32 parts at most, so that it reads those again
+  /// that have a set bit, and few others.
+  __device__ static uint32_t words_per_part(uint32_t count) {
+    return (count - 1) / (kThreads * 32) + 1;
+  }
+  /// Counts the bits of this thread's words after its first one, eight of which are read at a time.
+  __device__ void count_rest(const uint32_t* words, uint32_t count) {
+    constexpr uint32_t kAtATime = 8;
+    const uint32_t each = words_per_part(count);
+    uint32_t parts = 0;
+    for (uint32_t i = 0; threadIdx.x + (i + 1) * kThreads < count; i += kAtATime) {
+      uint32_t read[kAtATime];
+#pragma unroll
+      for (uint32_t k = 0; k < kAtATime; ++k) {
+        const uint32_t w = threadIdx.x + (i + k + 1) * kThreads;
+        read[k] = w < count ? __ldcg(words + w) : 0;
+      }
+#pragma unroll
+      for (uint32_t k = 0; k < kAtATime; ++k) {
+        own_ += static_cast<uint32_t>(__popc(read[k]));
+        if (read[k] != 0) parts |= 1U << (i + k) / each;
+      }
+    }
+    memory_.parts[threadIdx.x] = parts;
+  }
+  /// Takes what is the block's of the same words. `number`: of their first set bit.
+  __device__ void deal_rest(const uint32_t* words, uint32_t count, uint32_t number,
+                            uint32_t from_turn) const {
+    const uint32_t each = words_per_part(count);
+    for (uint32_t parts = memory_.parts[threadIdx.x]; parts != 0; parts &= parts - 1) {
+      const auto part = static_cast<uint32_t>(__ffs(static_cast<int>(parts)) - 1);
+      for (uint32_t i = part * each; i < (part + 1) * each; ++i) {
+        const uint32_t w = threadIdx.x + (i + 1) * kThreads;
+        if (w < count) take(__ldcg(words + w), w, number, from_turn);
+      }
+    }
+  }
+
+  /// Takes what is the block's of a word. `number`: of its first set bit, then of the next word's.
+  __device__ void take(uint32_t word, uint32_t at, uint32_t& number, uint32_t from_turn) const {
+    if (word == 0) return;
+    auto count = static_cast<uint32_t>(__popc(word));
     uint32_t turn = number / gridDim.x;
     uint32_t skip = blockIdx.x + turn * gridDim.x - number;
     if (turn * gridDim.x + blockIdx.x < number) {
       skip += gridDim.x;
       ++turn;
     }
+    number += count;
     while (skip < count) {
       count -= skip + 1;
       for (; skip > 0; --skip) word &= word - 1;
@@ -183,7 +219,10 @@ class BrickDeal {
   /// The brick of the first bit of a word.
   __device__ BrickEntry first_of(uint32_t word) const {
     int32_t field = 0;
-    while (field + 1 < fields_ && views_[field + 1].first_word <= word) ++field;
+    for (int32_t end = fields_; end - field > 1;) {
+      const int32_t middle = (field + end) / 2;
+      (views_[middle].first_word <= word ? field : end) = middle;
+    }
     const FieldView& view = views_[field];
     return brick_entry(view.layout, first_brick(view.layout, word - view.first_word), field);
   }

@@ -13,10 +13,14 @@ constexpr int32_t kTeamWarps = kTeamThreads / 32;
 constexpr int32_t kFetches = (kHaloVoxels + kTeamThreads - 1) / kTeamThreads;
 /// Bits of both halves.
 constexpr uint32_t kBothHalves = 3;
-/// Floats from a plane of a halo to the next: four of them, a warp's, are in different banks.
-constexpr int32_t kPlane = kHalo * kHalo + 4;
+/// Floats from a plane of a halo to the next. The four floats of padding put the four planes that a
+/// warp reads into different banks.
+constexpr int32_t kPlanePitch = kHalo * kHalo + 4;
 /// Words of a bit per voxel of a halo.
 constexpr int32_t kHaloWords = (kHaloVoxels + 31) / 32;
+
+/// Fields that a BrickEntry can number.
+constexpr uint32_t kMostNumbered = 0x7fff;
 
 /// A brick of a field.
 struct BrickEntry {
@@ -27,7 +31,7 @@ struct BrickEntry {
   __device__ int32_t x() const { return static_cast<int32_t>(x_y & 0xffffU); }
   __device__ int32_t y() const { return static_cast<int32_t>(x_y >> 16); }
   __device__ int32_t z() const { return static_cast<int32_t>(z_field & 0xffffU); }
-  __device__ int32_t field() const { return static_cast<int32_t>(z_field >> 16 & 0x7fffU); }
+  __device__ int32_t field() const { return static_cast<int32_t>(z_field >> 16 & kMostNumbered); }
   /// Are all bricks around it in the image, and near enough in memory for 32 bits?
   __device__ bool is_inner() const { return z_field >> 31 != 0; }
   __device__ int64_t first_voxel() const { return int64_t{number} * kBrickVoxels; }
@@ -50,7 +54,7 @@ using HalvesDone = WarpDone<2>;
 
 /// Shared memory of a team; two of each, for a brick and the next.
 struct BrickScratch {
-  float halo[2][kPlane * kHalo];
+  float halo[2][kPlanePitch * kHalo];
   uint32_t high[2][kHaloWords], low[2][kHaloWords];  ///< bits by number in the halo: phi is c, -c
   HalvesDone done[2][kTeamWarps];
   /// Where phi of the halo lies, from the first voxel of an inner brick; each thread reads what it
@@ -74,15 +78,16 @@ __device__ void sync_pair(uint32_t pair) {
   asm volatile("bar.sync %0, %1;" ::"r"(kTeams + 1 + pair), "n"(2 * kTeamThreads) : "memory");
 }
 
-/// The same value, of which the compiler does not know how it came about, so that it does not keep
-/// what follows from it for long.
+/// The same value, opaque to the compiler, which then computes what follows from it where it is
+/// needed instead of holding it in registers throughout.
 __device__ inline uint32_t opaque(uint32_t value) {
   asm volatile("" : "+r"(value));
   return value;
 }
-/// The same value, of which no tool knows how it came about, so that it is kept and not made again
-/// from slow registers. Called by whole warps.
-__device__ inline uint32_t kept(uint32_t value) {
+/// The same value, held in a register: without the shuffle the assembler would compute it again at
+/// each use from the special register of the thread's number, which is slow to read. Called by
+/// whole warps.
+__device__ inline uint32_t in_register(uint32_t value) {
   return __shfl_sync(kAllLanes, value, static_cast<int>(threadIdx.x % 32));
 }
 
@@ -91,9 +96,10 @@ class BrickThread {
  public:
   /// `number`: in the team.
   __device__ explicit BrickThread(uint32_t number)
-      : number_(kept(number)),
-        centre_(kept(static_cast<uint32_t>((z(0) + 1) * kPlane + (y() + 1) * kHalo + x() + 1))),
-        rows_(kept((lane() % 16 * kHalo + warp()) * kHalo)) {}
+      : number_(in_register(number)),
+        centre_(in_register(
+            static_cast<uint32_t>((z(0) + 1) * kPlanePitch + (y() + 1) * kHalo + x() + 1))),
+        rows_(in_register((lane() % 16 * kHalo + warp()) * kHalo)) {}
 
   __device__ uint32_t lane() const { return number_ % 32; }
   __device__ uint32_t warp() const { return number_ / 32; }
@@ -108,12 +114,17 @@ class BrickThread {
 
   /// For all bricks of a field.
   __device__ void make_offsets(const BrickLayout& layout, BrickScratch& scratch) const {
-    const int32_t row = layout.count.x * kBrickVoxels, plane = row * layout.count.y;
+    // Unsigned, since the product may wrap where rows are so long that bricks are not inner
+    // (brick_entry), and offsets are not used.
+    const uint32_t row = static_cast<uint32_t>(layout.count.x) * kBrickVoxels;
+    const uint32_t plane = row * static_cast<uint32_t>(layout.count.y);
 #pragma unroll 1
     for (uint32_t h = number_; h < kHaloVoxels; h += kTeamThreads) {
       const Vec3i at = in_halo(h);
-      scratch.offsets[h] = (at.x >> 3) * kBrickVoxels + (at.y >> 3) * row + (at.z >> 3) * plane +
-                           BrickLayout::offset_in_brick(at.x & 7, at.y & 7, at.z & 7);
+      scratch.offsets[h] = static_cast<int32_t>(
+          static_cast<uint32_t>(at.x >> 3) * kBrickVoxels + static_cast<uint32_t>(at.y >> 3) * row +
+          static_cast<uint32_t>(at.z >> 3) * plane +
+          static_cast<uint32_t>(BrickLayout::offset_in_brick(at.x & 7, at.y & 7, at.z & 7)));
     }
   }
 
@@ -149,7 +160,7 @@ class BrickThread {
     for (int32_t i = 0; i < kFetches; ++i) {
       const uint32_t h = number_ + i * kTeamThreads;
       if (is_in_halo(i)) {
-        scratch.halo[side][h + h / (kHalo * kHalo) * (kPlane - kHalo * kHalo)] = in.phi[i];
+        scratch.halo[side][h + h / (kHalo * kHalo) * (kPlanePitch - kHalo * kHalo)] = in.phi[i];
       }
       const uint32_t high = __ballot_sync(kAllLanes, is_in_halo(i) && in.phi[i] == clamp);
       const uint32_t low = __ballot_sync(kAllLanes, is_in_halo(i) && in.phi[i] == -clamp);
@@ -162,7 +173,7 @@ class BrickThread {
 
   /// Where phi of the thread's voxel of a half stands in a shared halo.
   __device__ const float* centre(const BrickScratch& scratch, int32_t side, int32_t half) const {
-    return scratch.halo[side] + centre_ + half * 4 * kPlane;
+    return scratch.halo[side] + centre_ + half * 4 * kPlanePitch;
   }
 
   /// Computes the voxels of this thread in some halves (bits) and writes them; every lane gets what
@@ -183,9 +194,9 @@ class BrickThread {
       before[half] = after[half] = *at;
       if ((halves >> half & 1) == 0) continue;
       if ((constant >> half & 1) == 0) {
-        after[half] =
-            next_value<kPlain>(view, views, e.field(), phi_side, place + half * kHalf,
-                               stencil_at(at, kHalo, kPlane), static_cast<int16_t>(speeds[half]));
+        after[half] = next_value<kPlain>(view, views, e.field(), phi_side, place + half * kHalf,
+                                         stencil_at(at, kHalo, kPlanePitch),
+                                         static_cast<int16_t>(speeds[half]));
       }
       out[half * kHalf] = after[half];
     }

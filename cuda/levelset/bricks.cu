@@ -65,6 +65,12 @@ struct BlockMemory {
         progress(reinterpret_cast<FieldProgress*>(views + fields)),
         side(reinterpret_cast<int32_t*>(progress + fields)) {}
   static size_t bytes(size_t fields) {
+    // Each part begins where the one before ends.
+    static_assert(sizeof(BrickDeal::Memory) % alignof(BrickScratch) == 0 &&
+                  sizeof(BrickScratch) % alignof(OpenCount) == 0 &&
+                  sizeof(OpenCount) % alignof(FieldView) == 0 &&
+                  sizeof(FieldView) % alignof(FieldProgress) == 0 &&
+                  sizeof(FieldProgress) % alignof(int32_t) == 0 && alignof(BrickScratch) <= 16);
     return sizeof(BrickDeal::Memory) + kTeams * (sizeof(BrickScratch) + sizeof(OpenCount)) +
            fields * (sizeof(FieldView) + sizeof(FieldProgress) + sizeof(int32_t));
   }
@@ -91,7 +97,7 @@ class BrickBlock {
         memory_(memory),
         deal_(*memory.deal, memory.views, run.fields, run.active.count),
         thread_(threadIdx.x % kTeamThreads),
-        team_(kept(threadIdx.x / kTeamThreads)),
+        team_(in_register(threadIdx.x / kTeamThreads)),
         turn_(run.turn) {
     thread_.make_offsets(view_of(0).layout, scratch());
   }
@@ -105,12 +111,8 @@ class BrickBlock {
     if (has_brick_) fetch(step);
     const bool is_on = step == 0 || end_step(step - 1);
     if (!deal_.count(active, run_.active.count, is_on) || step == run_.steps) return false;
-    deal_.deal(active, 0);
-    uint32_t* cleared = run_.active.set(turn_ + 2);
-    for (uint32_t w = blockIdx.x + threadIdx.x * gridDim.x; w < run_.active.count;
-         w += kThreads * gridDim.x) {
-      cleared[w] = 0;
-    }
+    deal_.deal(active, run_.active.count, 0);
+    clear(run_.active.set(turn_ + 2));
     return true;
   }
 
@@ -125,12 +127,19 @@ class BrickBlock {
       const uint32_t* active = run_.active.set(turn_);
       deal_.begin(active, run_.active.count);
       deal_.count(active, run_.active.count, true);
-      deal_.deal(active, first + BrickDeal::kMost);
+      deal_.deal(active, run_.active.count, first + BrickDeal::kMost);
     }
     turn_ = turn_ == 2 ? 0 : turn_ + 1;
   }
 
  private:
+  /// Each warp clears 32 words side by side, and first one of every block, so that none has more to
+  /// do than the others.
+  __device__ void clear(uint32_t* words) const {
+    const uint32_t first = (blockIdx.x + threadIdx.x / 32 * gridDim.x) * 32 + threadIdx.x % 32;
+    for (uint32_t w = first; w < run_.active.count; w += kThreads * gridDim.x) words[w] = 0;
+  }
+
   __device__ const FieldView& view_of(int32_t field) const {
     return kOnly ? run_.only : memory_.views[field];
   }
@@ -187,7 +196,11 @@ class BrickBlock {
       }
       if (is_last) break;
     }
-    is_few ? sync_pair<kTeams>(team_ / 2) : sync_team(team_);
+    if (is_few) {
+      sync_pair<kTeams>(team_ / 2);
+    } else {
+      sync_team(team_);
+    }
     if (!is_closer || taken == 0 || (halves & 1) == 0) return;
     BrickDone done = done_of(team_, taken - 1);
     if (is_few) add(done, done_of(team_ + 1, taken - 1));
@@ -279,7 +292,7 @@ class ActiveBricks {
         words[view.first_word + active_word(view.layout, at)] |= 1U << at.x % kWordBits;
       }
     }
-    words_.upload(words);
+    words_.upload(words, turn_ * size_t{count_});
   }
 
   void run(int64_t steps) {
@@ -343,8 +356,8 @@ class ActiveBricks {
 void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   for_parts(job, kMostFields, [&](size_t first, size_t last) {
-    DeviceJob part(job, first, last, Listed::kBricks, context);
-    if (part.is_running()) move_by_lists<ActiveBricks>(part, steps);
+    DeviceJob part(job, first, last, Listed::kBricks, kMostSteps, context);
+    if (part.is_running()) evolve_active<ActiveBricks>(part, steps);
   });
 }
 

@@ -101,7 +101,7 @@ void evolve_dense(EvolveJob& job, int64_t steps, const Context& context) {
   constexpr size_t kMostFields = 1024;
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   for_parts(job, kMostFields, [&](size_t first, size_t last) {
-    DeviceJob part(job, first, last, Listed::kNothing, context);
+    DeviceJob part(job, first, last, Listed::kNothing, kBetweenLooks, context);
     if (!part.is_running()) return;
     part.stop_before_steps(first_set(part, Listed::kNothing));
     for (int64_t done = 0; done < steps && part.goes_on(); done += kBetweenLooks) {

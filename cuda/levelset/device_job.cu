@@ -10,15 +10,20 @@
 
 namespace larch::levelset::cuda {
 
-DeviceJob::DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed,
+DeviceJob::DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, int64_t most_steps,
                      const Context& context)
     : job_(job), first_(first), last_(last), context_(context) {
+  if (last - first > kMostNumbered) {
+    throw UsageError("levelset: " + std::to_string(last - first) +
+                     " labels of one image, and kernels number " + std::to_string(kMostNumbered) +
+                     "; use --device cpu");
+  }
   make_views(listed);
   make_groups();
   const auto all = static_cast<size_t>(fields());
   views_ = Buffer<FieldView>(context.device, std::span<const FieldView>(host_views_));
   progress_ = Buffer<FieldProgress>(context.device, all);
-  counts_ = Buffer<StepCount>(context.device, all * static_cast<size_t>(kMostSteps));
+  counts_ = Buffer<StepCount>(context.device, all * static_cast<size_t>(most_steps));
 }
 
 void DeviceJob::make_views(Listed listed) {

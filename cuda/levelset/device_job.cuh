@@ -22,12 +22,13 @@ constexpr int64_t kMostSteps = 2000;
 /// Fields `first` to `last` - 1 of a job, on its device. Holds what their kernels share.
 class DeviceJob {
  public:
-  /// Uploads, with stamps and lists for voxels. Throws MemoryError that gives the
-  /// bytes needed.
-  DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, const Context& context);
+  /// Uploads, with stamps and lists for voxels, and with counts for launches of up to `most_steps`.
+  /// Throws MemoryError that gives the bytes needed, and UsageError where an image or a group has
+  /// more than the kernels can number.
+  DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, int64_t most_steps,
+            const Context& context);
 
   int32_t fields() const { return static_cast<int32_t>(last_ - first_); }
-  size_t first() const { return first_; }
   const FieldView& view(int32_t field) const { return host_views_[static_cast<size_t>(field)]; }
   FieldProgress& progress(int32_t field) {
     return job_.progress[first_ + static_cast<size_t>(field)];
@@ -85,10 +86,10 @@ uint32_t cooperative_blocks(const void* kernel, int threads, size_t shared_bytes
 /// sets get the number of their items.
 std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, uint32_t* bricks = nullptr);
 
-/// Moves the fields of a job by launches of up to kMostSteps steps with an object that has what is
-/// active: begin(), run(steps) and finish().
+/// Evolves the fields of a job by launches of up to kMostSteps steps. Active holds what is active:
+/// begin() before the first launch, run(steps) for one, finish() after the last.
 template <class Active>
-void move_by_lists(DeviceJob& job, int64_t steps) {
+void evolve_active(DeviceJob& job, int64_t steps) {
   Active active(job);
   active.begin();
   for (int64_t done = 0; done < steps && job.goes_on(); done += kMostSteps) {

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <span>
 
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/active_bricks.cuh"
@@ -72,7 +71,7 @@ __global__ void __launch_bounds__(kTeamThreads)
       const Vec3i at = place * kBrick + Vec3i{thread.x(), thread.y(), thread.z(half)};
       const bool is_inside = at.x < layout.size.x && at.y < layout.size.y && at.z < layout.size.z;
       const bool is_active =
-          is_inside && (!is_constant(stencil_at(centre, kHalo, kPlane)) ||
+          is_inside && (!is_constant(stencil_at(centre, kHalo, kPlanePitch)) ||
                         is_unsettled(views, field, side, layout.offset(at), *centre));
       inside += __popc(__ballot_sync(kAllLanes, is_inside && *centre < 0));
       is_any = is_any || is_active;

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -193,8 +192,8 @@ void evolve_voxels(EvolveJob& job, int64_t steps, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   check_sizes(job);
   for_parts(job, kMostFields, [&](size_t first, size_t last) {
-    DeviceJob part(job, first, last, Listed::kVoxels, context);
-    if (part.is_running()) move_by_lists<VoxelLists>(part, steps);
+    DeviceJob part(job, first, last, Listed::kVoxels, kMostSteps, context);
+    if (part.is_running()) evolve_active<VoxelLists>(part, steps);
   });
 }
 

@@ -302,33 +302,69 @@ TEST_CASE("launches of every shape and every time give the same bytes") {
 }
 
 TEST_CASE("more active bricks than a block of threads is dealt at a time move the same") {
-  // Rows of bricks that need two words; then 2197 bricks for one block; then more words than a
-  // block has threads.
-  const auto noise = [](const Vec3i& size, int64_t to) {
+  // Noise from one voxel to another, where all bricks are active.
+  struct Noisy {
+    int64_t from = 0, to = INT64_MAX;
+  };
+  const auto noise = [](const Vec3i& size, const Noisy& where) {
     const Grid grid = levelset_grid(size);
     Volume<float> phi(grid, 3.0F);
-    for (int64_t i = 0; i < std::min(to, phi.voxels()); ++i) {
+    for (int64_t i = where.from; i < std::min(where.to, phi.voxels()); ++i) {
       phi[i] = static_cast<float>(6 * larch::hash_unit(5, 1, static_cast<uint64_t>(i)) - 3);
     }
     return phi;
   };
-  const auto check = [&](const Vec3i& size, int64_t to, int32_t blocks) {
+  const auto check = [&](const std::vector<Vec3i>& sizes, const Noisy& where, int32_t blocks) {
+    CAPTURE(sizes[0].x, sizes[0].y, sizes[0].z, blocks);
     std::vector<Run> runs;
     for (const Context& context : {cpu_context(), cuda_context()}) {
       Run run;
       run.context = context;
       run.config = with_weight(0.2);
       run.job.most_blocks = blocks;
-      run.add(noise(size, to), waves({.size = size}, 0));
+      for (const Vec3i& size : sizes) run.add(noise(size, where), waves({.size = size}, 0));
       run.evolve(2);
       runs.push_back(std::move(run));
     }
     check_same(runs[0], runs[1]);
   };
-  check({264, 8, 17}, 264 * 8 * 8, 0);
+  // Rows of bricks that need two words.
+  check({{264, 8, 17}}, {.to = 264 * 8 * 8}, 0);
+  // 1152 words, more than a block has threads.
+  check({{8, 9216, 1}}, {.from = 8 * (small_tests() ? 9100 : 0)}, 3);
   if (small_tests()) return;
-  check({104, 104, 104}, INT64_MAX, 1);
-  check({8, 9600, 8}, INT64_MAX, 1);
+  // 2197 bricks for one block, then those of two images in one launch.
+  check({{104, 104, 104}}, {}, 1);
+  check({{104, 88, 80}, {56, 104, 96}}, {}, 1);
+  // 34000 words, so that each of the 32 parts of a thread's has two.
+  check({{8, 272000, 8}}, {.from = 8 * 263000, .to = 8 * 266000}, 0);
+}
+
+TEST_CASE("fields of which one stops in an earlier launch get the bits that they get alone") {
+  if (small_tests()) return;
+  // A launch makes 2000 steps. A plane that moves by 1/80 voxel per step, waves that are at rest
+  // earlier, and voxels without speed.
+  StopRules rules;
+  rules.unchanged_labels = 0;
+  const Grid slab = levelset_grid({8, 7, 36}), cube = levelset_grid({8, 8, 8});
+  for (const Way& way : kWays) {
+    CAPTURE(name_of(way));
+    std::vector<Run> runs;
+    for (const Context& context : {cpu_context(), cuda_context()}) {
+      Run run = make_run({.fields = 0}, with_weight(0), rules, way, context);
+      run.config.time_step = 0.25;
+      run.add(volume_of<float>(slab, [](const Vec3d& at) { return at.z - 3.2; }),
+              Volume<int16_t>(slab, kSpeedOne / 20));
+      run.add(seeds({.size = cube.size}, 0), waves({.size = cube.size}, 0));
+      run.add(sphere(cube, {4, 4, 4}, 2.5), Volume<int16_t>(cube, kFrozen));
+      run.evolve(4100);
+      runs.push_back(std::move(run));
+    }
+    check_same(runs[0], runs[1]);
+    CHECK(runs[1].iterations(0) > 2000);
+    CHECK(runs[1].iterations(1) < 2000);
+    CHECK(runs[1].iterations(2) == 1);
+  }
 }
 
 TEST_CASE("at rest both buffers of a field are the same on the device") {

@@ -41,13 +41,14 @@ struct EvolveJob {
 
 /// Moves every field that has not stopped by `steps` steps, or until it stops; those that were
 /// interrupted go on. A field whose active set is empty at first is at rest after no step; all of a
-/// group are at rest, and stop, together. On the device the steps of a call are one launch for
-/// bricks, and nothing is read back between them.
+/// group are at rest, and stop, together. On the device one launch makes up to 2000 steps of bricks
+/// or listed voxels, and nothing is read back before it ends.
 ///
 /// Every field gets the bits that it gets alone, with any tracker, on any device, with any number
 /// of threads, and however the steps are divided into calls. Throws DeviceError where the card
 /// cannot run all blocks of a launch at once, MemoryError that gives the bytes needed, UsageError
-/// for an image of more voxels than a list of voxels can number.
+/// for an image of more voxels than a list of voxels can number, and on the device for more than
+/// 32767 labels of one image or an axis of more than 524280 voxels.
 void evolve(EvolveJob& job, int64_t steps, const Context& context);
 
 /// Fields [first, last) of a job that move together: a group, or one that is alone.
