@@ -113,7 +113,7 @@ Plan plan(const Options& options, const Context& context, const CaseWriter& writ
     return pipeline::plan_series(options.request(context), options.config, context);
   }
   if (!options.by_case()) {
-    return pipeline::plan_segmentation(options.request(context), options.config, context);
+    return pipeline::plan_segmentation(options.request(context), options.config, writer, context);
   }
   return pipeline::plan_segmentation_batch(options.batch(context), options.config, writer, context);
 }
@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
     if (options.time_series) {
       return pipeline::segment_series(options.request(context), options.config, context);
     }
-    return pipeline::segment_image(options.request(context), options.config, context);
+    return pipeline::segment_image(options.request(context), options.config, writer, context);
   };
   const int code = run_app<Options>(info, argc, argv, run, plan);
   if ((code == 0 || code == 7) && !checkpoint.empty()) pipeline::remove_checkpoint(checkpoint);

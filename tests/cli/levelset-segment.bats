@@ -421,10 +421,28 @@ assert (least == all_phi).all()"
   echo kept > n.label1.vtk
   expect 6 two --sphere-index 15,14,13,3 --mesh n.vtk -n
   has err.txt "'n.label1.vtk' exists"
-  expect 6 two --init-labelmap halves.nii.gz --mesh n.vtk
-  [ "$(cat n.label1.vtk)" = kept ]
-  absent n.vtk n.label7.vtk
+  # What tells that nothing was computed is that no iterations ended the run.
+  for flag in -n --no-sidecar --skip-existing "--skip-existing -n"; do
+    expect 6 two --init-labelmap halves.nii.gz --mesh n.vtk --max_iterations 2 $flag
+    has err.txt "'n.label1.vtk'"
+    lacks err.txt "stopped at max_iterations"
+    [ "$(cat n.label1.vtk)" = kept ]
+    absent n.vtk n.label7.vtk
+  done
   no_temporaries
+  expect 0 two --init-labelmap halves.nii.gz --mesh n.vtk --max_iterations 2 -f
+  is_vtk() { [ "$(head -c 5 "$1")" = "# vtk" ]; }
+  for name in n.vtk n.label1.vtk n.label7.vtk; do is_vtk $name; done
+  # Of a list, it is the failure of its case alone.
+  printf 'id\timage\tlabel\na\timage_0.nii.gz\thalves.nii.gz\nb\timage_0.nii.gz\thalves.nii.gz\n' > pair.tsv
+  mkdir pair; echo kept > pair/b.label7.vtk
+  for flag in -n "" --skip-existing; do
+    expect 7 segment --list pair.tsv --output-dir pair --write mesh --lower 60 --upper 140 --max_iterations 2 --by-label $flag
+    has err.txt "b.label7.vtk'"
+    [ "$(cat pair/b.label7.vtk)" = kept ]
+    absent pair/b.vtk pair/b.label1.vtk
+    [ -n "$flag" ] || { [ -s pair/a.label7.vtk ]; rm pair/a* pair/status.tsv; }
+  done
   expect 2 two --sphere-index 15,14,13,3 -o only.nii.gz
   has err.txt "--by-label is for --level-set"
   expect 0 segment --list cases.tsv --output-dir out --write labels,mesh --lower 60 --upper 140 --by-label

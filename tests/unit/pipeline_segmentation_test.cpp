@@ -55,7 +55,7 @@ levelset::FieldSnapshot snapshot() {
 
 TEST_CASE("more device memory than is free: the bytes, and what to do") {
   const ImageInfo info = image_of({2000, 2000, 2000});
-  const SegmentationMemory memory = segmentation_memory(info, {}, {}, 1, /*is_on_gpu=*/true);
+  const SegmentationMemory memory = segmentation_memory(info, {.image = ""}, {}, 1, true);
   CHECK(memory.device >= 10 * info.grid.voxels());
   CHECK_THROWS_AS(require_memory(memory, info.grid, 10000 * kGiB, 16 * kGiB), MemoryError);
   CHECK_THROWS_WITH(require_memory(memory, info.grid, 10000 * kGiB, 16 * kGiB),
@@ -66,20 +66,45 @@ TEST_CASE("more device memory than is free: the bytes, and what to do") {
   CHECK_NOTHROW(require_memory(memory, info.grid, 10000 * kGiB, 10000 * kGiB));
   CHECK_THROWS_AS(require_memory(memory, info.grid, 16 * kGiB, 10000 * kGiB), MemoryError);
   // Without a GPU none of its memory is needed; fields of two labels take twice as much.
-  CHECK(segmentation_memory(info, {}, {}, 1, false).device == 0);
-  CHECK(segmentation_memory(info, {}, {}, 2, true).device == 2 * memory.device);
+  CHECK(segmentation_memory(info, {.image = ""}, {}, 1, false).device == 0);
+  CHECK(segmentation_memory(info, {.image = ""}, {}, 2, true).device == 2 * memory.device);
 }
 
-TEST_CASE("labels to start from are counted, whatever their values and wherever they come from") {
+TEST_CASE("the memory of a segmentation counts labels, frames, images beside it and checkpoints") {
+  const ImageInfo info = image_of({96, 80, 64});
+  const int64_t voxels = info.grid.voxels();
+  SegmentationRequest request{.image = ""};
+  const auto host = [&](int64_t labels) {
+    return segmentation_memory(info, request, {}, labels, false).host;
+  };
+  const cases::MemoryNeed one = host(1);
+  CHECK(one.computing >= 30 * voxels);
+  CHECK(host(0).most() == one.most());  // such as of a label map that is empty
+  CHECK(host(3).computing >= one.computing + 2 * 14 * voxels);
+  CHECK(host(3).finishing >= one.finishing + 2 * 4 * voxels);
+  CHECK(one.resting >= 12 * voxels);  // image, labels and level set, until they are written
+  request.checkpoint = "c.ckpt";
+  CHECK(host(2).computing >= 2 * (10 + 3 * 8) * voxels);
+  request.frames = 20;
+  CHECK(host(1).most() >= one.most() + 20 * 4 * voxels);
+  CHECK(host(1).computing >= 20 * 8 * voxels);  // the frames as they are and as they are stored
+  request.frames = 1;
+  request.checkpoint.clear();
+  request.seeds.mask.path = "mask.nii";
+  CHECK(host(1).computing >= one.computing + 2 * voxels);  // the mask, and what it pins
+  CHECK(host(1).reading >= one.reading + voxels);
+}
+
+TEST_CASE("labels to start from are found, whatever their values and wherever they come from") {
   levelset::SegmentRequest request;
-  CHECK(count_labels(request) == 0);
+  CHECK(labels_of(request).empty());
   request.spheres = {{{1, 1, 1}, 2, true, 9}, {{2, 2, 2}, 2, true, 9}};
-  CHECK(count_labels(request) == 1);
+  CHECK(labels_of(request) == std::vector{9});
   request.initial_labels = LabelVolume(Grid{{4, 4, 4}});
   request.initial_labels[3] = 60000;
   request.initial_labels[4] = request.initial_labels[7] = 9;
   request.initial_phi.push_back({2, {}});
-  CHECK(count_labels(request) == 3);
+  CHECK(labels_of(request) == std::vector{2, 9, 60000});
 }
 
 TEST_CASE("a checkpoint holds every value, and is refused where it is damaged or of another run") {

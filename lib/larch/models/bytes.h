@@ -33,6 +33,8 @@ class ByteWriter {
     bytes_ += value;
   }
   void raw(std::string_view value) { bytes_ += value; }
+  /// Of what is to come in all: a string that grows takes up to three times its length.
+  void reserve(uint64_t bytes) { bytes_.reserve(static_cast<size_t>(bytes)); }
 
   const std::string& bytes() const { return bytes_; }
   std::string take() && { return std::move(bytes_); }

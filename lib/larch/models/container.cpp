@@ -183,6 +183,7 @@ std::string encode_container(const Container& container) {
     total += section.bytes.size() + padding_after(section.bytes.size());
   }
   ByteWriter out;
+  out.reserve(total + table.bytes().size());
   out.raw(kSignature);
   out.u16(container.major);
   out.u16(container.minor);

@@ -130,6 +130,18 @@ void check_names(const std::string& checkpoint, const std::string& image,
   check_label_files({files}, paths);
 }
 
+void require_label_files_free(const SegmentationRequest& request,
+                              const std::vector<int32_t>& labels,
+                              const std::vector<RunInput>& inputs, const CaseWriter& writer) {
+  // Without a label map the skeleton has known the names from the start.
+  if (!request.files.by_label || !request.seeds.init_labelmap) return;
+  const CaseFiles files = request.files.names(labels);
+  if (writer.require_free) writer.require_free({{}, files.companions});
+  if (!writer.earlier) return;
+  const EarlierOutputs earlier = writer.earlier(files, inputs);
+  if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
+}
+
 std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
                                           const levelset::LevelsetConfig& config,
                                           const Context& context) {
@@ -139,29 +151,30 @@ std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
   quiet.warn = nullptr;  // the reading itself will say it
   const ImageInfo info = probe_image(request.image, quiet);
   check_files_hold(request.files, info.grid);
-  const auto require = [&](int64_t labels) {
-    SegmentationMemory memory =
-        segmentation_memory(info, config, request.files, labels, context.device.is_cuda());
-    memory.device = 0;  // others may be there now: known when the job starts
-    require_memory(memory, info.grid, context.device);
+  const auto require = [&](int64_t labels, bool is_read) {
+    const SegmentationMemory memory =
+        segmentation_memory(info, request, config, labels, context.device.is_cuda());
+    // Others may be on the device now: what is free there is looked at when the job starts.
+    const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+    require_memory({memory.host}, info.grid, free_bytes + (is_read ? memory.images : 0), 0);
   };
-  require(1);
+  const auto known = static_cast<int64_t>(request.seeds.known_labels().size());
+  require(std::max<int64_t>(1, known), /*is_read=*/false);
   job->image = request.image;
   job->request = read_segmentation(request.image, request.seeds, config, request.read);
   context.info(describe(job->request.image.grid()));
-  require(count_labels(job->request));
+  require(static_cast<int64_t>(labels_of(job->request).size()), /*is_read=*/true);
   return job;
 }
 
 void start_job(SegmentationJob& job, const Context& context) {
   const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
   if (context.device.is_cuda()) {
-    ImageInfo info;
-    info.grid = job.request.image.grid();
-    SegmentationMemory memory = segmentation_memory(info, job.request.config, {},
-                                                    count_labels(job.request), /*is_on_gpu=*/true);
-    memory.host = {};
-    require_memory(memory, info.grid, context.device);
+    const Grid& grid = job.request.image.grid();
+    SegmentationMemory memory;
+    memory.device = device_bytes(grid.size, job.request.config,
+                                 static_cast<int64_t>(labels_of(job.request).size()));
+    require_memory(memory, grid, context.device);
   }
   job.run = levelset::start_segmentation(job.request, context);
   job.is_started = true;
@@ -201,8 +214,9 @@ void finish_job(SegmentationJob& job, const Context& context) {
 }
 
 Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                      const Context& context) {
+                      const CaseWriter& writer, const Context& context) {
   const std::shared_ptr<SegmentationJob> job = read_job(request, config, context);
+  require_label_files_free(request, labels_of(job->request), {}, writer);
   start_job(*job, context);
   Checkpoint checkpoint(request, *job);
   if (request.resume) checkpoint.resume(*job, context);

@@ -23,6 +23,7 @@ struct SegmentationRequest {
   std::string checkpoint{};       ///< written every minute and when stopped; empty: none
   bool resume = false;            ///< go on from the checkpoint, if it is there
   bool keeps_checkpoint = false;  ///< it is written at the end as well
+  int frames = 1;                 ///< of the series that the image is a frame of
 };
 
 /// One image on its way.
@@ -39,6 +40,13 @@ struct SegmentationJob {
 /// of a label's file.
 void check_names(const std::string& checkpoint, const std::string& image,
                  const SegmentationSeeds& seeds, const SegmentationFiles& files);
+
+/// Throws OutputError, before anything is computed, if a file of one of the labels is there that
+/// may not be replaced: with --by-label the labels of a label map to start from are known late.
+/// `inputs`: of the case, beside those of the run.
+void require_label_files_free(const SegmentationRequest& request,
+                              const std::vector<int32_t>& labels,
+                              const std::vector<RunInput>& inputs, const CaseWriter& writer);
 
 /// Reads what a segmentation needs, after a look at its header: does it fit into the host's memory,
 /// and the files into their formats? Throws as read_segmentation, require_memory and
@@ -67,6 +75,6 @@ Outputs segmentation_outputs(const SegmentationFiles& files,
 
 /// From files to files. With a checkpoint: Stopped is thrown after it is written.
 Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                      const Context& context);
+                      const CaseWriter& writer, const Context& context);
 
 }  // namespace larch::pipeline

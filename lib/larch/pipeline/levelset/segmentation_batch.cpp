@@ -38,9 +38,9 @@ class Waiting {
     if (at == jobs_.end()) return {};
     std::vector<JobPointer> taken{first};
     jobs_.erase(at);
-    int64_t bytes = device_bytes(*first);
+    int64_t bytes = bytes_of(*first);
     for (auto job = jobs_.begin(); job != jobs_.end() && taken.size() < most;) {
-      const int64_t more = device_bytes(**job);
+      const int64_t more = bytes_of(**job);
       if (bytes + more > device_free) {
         ++job;
         continue;
@@ -53,12 +53,9 @@ class Waiting {
   }
 
  private:
-  static int64_t device_bytes(const SegmentationJob& job) {
-    ImageInfo info;
-    info.grid = job.request.image.grid();
-    return segmentation_memory(info, job.request.config, {}, count_labels(job.request),
-                               /*is_on_gpu=*/true)
-        .device;
+  static int64_t bytes_of(const SegmentationJob& job) {
+    return device_bytes(job.request.image.size(), job.request.config,
+                        static_cast<int64_t>(labels_of(job.request).size()));
   }
 
   std::mutex mutex_;
@@ -171,6 +168,7 @@ void check_batch(const SegmentationBatch& batch, const CaseWriter& writer) {
 Outputs segment_batch(const SegmentationBatch& batch, const levelset::LevelsetConfig& config,
                       const CaseWriter& writer, const Context& context) {
   check_batch(batch, writer);
+  const cases::CaseRun run = batch.run(writer);
   const std::vector<Case>& all = batch.images.cases;
   Waiting waiting;
   cases::CaseSteps<JobPointer> steps;
@@ -178,12 +176,15 @@ Outputs segment_batch(const SegmentationBatch& batch, const levelset::LevelsetCo
     const SegmentationRequest request = batch.request_of(all[i]);
     ReadOptions read = request.read;
     read.warn = nullptr;  // the reading itself will say it
-    return segmentation_memory(probe_image(all[i].image, read), config, request.files, 1,
+    const auto labels = static_cast<int64_t>(find_labels(request.seeds, read).size());
+    return segmentation_memory(probe_image(all[i].image, read), request, config, labels,
                                context.device.is_cuda())
         .host;
   };
   steps.read = [&](size_t i, const Context& side) {
-    JobPointer job = read_job(batch.request_of(all[i]), config, side);
+    const SegmentationRequest request = batch.request_of(all[i]);
+    JobPointer job = read_job(request, config, side);
+    require_label_files_free(request, labels_of(job->request), run.folder->inputs(all[i]), writer);
     waiting.add(job);
     return job;
   };
@@ -200,7 +201,7 @@ Outputs segment_batch(const SegmentationBatch& batch, const levelset::LevelsetCo
                      const Context& side) {
     return std::optional(segmentation_outputs(batch.request_of(all[i]).files, *job, side));
   };
-  return cases::run_cases(batch.run(writer), steps, context);
+  return cases::run_cases(run, steps, context);
 }
 
 }  // namespace larch::pipeline

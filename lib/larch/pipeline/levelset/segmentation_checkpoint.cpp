@@ -302,7 +302,7 @@ void put_fields(const std::vector<FieldSnapshot>& fields, models::Container& con
 
 CheckpointShape shape_of(const levelset::SegmentRequest& request) {
   return {static_cast<size_t>(levelset::make_brick_layout(request.image.grid().size).bricks()),
-          static_cast<size_t>(count_labels(request))};
+          static_cast<size_t>(labels_of(request).size())};
 }
 
 std::vector<FieldSnapshot> take_fields(const models::Container& container,

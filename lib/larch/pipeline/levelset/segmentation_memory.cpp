@@ -7,45 +7,175 @@
 
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
+#include "larch/levelset/brick_layout.h"
 #include "larch/levelset/evolve/field.h"
 
 namespace larch::pipeline {
 namespace {
 
 // Bytes per voxel.
-constexpr int64_t kImage = 4, kPhi = 4, kLabels = 4, kMask = 1;
-/// Distances of the first surfaces and the speed in doubles' place, while a field is made.
-constexpr int64_t kStarting = 16;
-/// The distance map with what it takes while it is made.
+constexpr int64_t kImage = 4, kPhi = 4, kLabels = 4, kMask = 1, kSpeed = 2;
+/// Of an image beside the input as it stands in its file, at most.
+constexpr int64_t kLargestVoxel = 8;
+/// A distance in doubles' place with its mask and what comes of it.
 constexpr int64_t kDistance = 13;
+/// Gradients of the smoothed image, of which those of edges are copied to a list that grows.
+constexpr int64_t kFindingEdges = 16;
+/// g and A.
+constexpr int64_t kEdges = 8;
+/// Times, states and the queue of a front.
+constexpr int64_t kArrival = 5 + 32;
+/// Gradients at the surface, a list that grows.
+constexpr int64_t kMeasuring = 8;
 /// A volume's copy while it is written, and what is compressed of it.
 constexpr int64_t kWriting = 8;
+
+// Bytes per voxel of the bricks.
+/// Both buffers as they are copied, as they are encoded, and as they are put into a file.
+constexpr int64_t kCheckpoint = 3 * 2 * kPhi;
+/// Lists of active and changed voxels, which grow, with a stamp for each; the seven buffers.
+constexpr int64_t kVoxelLists = 24, kSevenBuffers = 40;
+
+/// Of a finished frame of a series in its checkpoint, once encoded and once put into a file: runs
+/// of eight bytes, at least four voxels long on average.
+constexpr int64_t kStoredFrame = 2 * 2;
 
 std::string bytes_both(int64_t bytes) {
   return bytes_text(bytes) + " (" + std::to_string(bytes) + " bytes)";
 }
 
+/// What a segmentation keeps and makes, by the names of the settings that it follows from.
+struct Parts {
+  Parts(const ImageInfo& image, const SegmentationRequest& request,
+        const levelset::LevelsetConfig& config, int64_t labels, bool is_on_gpu)
+      : image(image),
+        request(request),
+        config(config),
+        labels(std::max<int64_t>(1, labels)),
+        is_on_gpu(is_on_gpu) {}
+
+  const ImageInfo& image;
+  const SegmentationRequest& request;
+  const levelset::LevelsetConfig& config;
+  const int64_t labels;
+  const bool is_on_gpu;
+  const int64_t voxels = image.grid.voxels();
+  const int64_t stored = levelset::make_brick_layout(image.grid.size).stored_voxels();
+  const bool has_edges = config.edge_stop || config.advection_weight > 0;
+  const bool has_regions = config.region_weight > 0;
+  const bool is_series = request.frames > 1;
+
+  /// The image and those beside it, which stay to the end; in a series the surfaces of the frame
+  /// before, twice, and the frames that are finished.
+  int64_t kept() const {
+    const SegmentationSeeds& seeds = request.seeds;
+    int64_t bytes = kImage;
+    if (seeds.speed) bytes += kImage;
+    if (seeds.mask) bytes += kMask;
+    if (seeds.frozen) bytes += kLabels;
+    int64_t start = 0;
+    if (seeds.init_labelmap) start += kLabels;
+    if (seeds.init_level_set) start += kPhi;
+    if (is_series) start = std::max(start, 2 * labels * kPhi) + request.frames * kLabels;
+    return (bytes + start) * voxels;
+  }
+  int64_t reading() const {
+    int64_t raw = std::max(image.bytes, kImage * voxels);
+    if (request.seeds.has_files()) raw = std::max(raw, (kLargestVoxel + kLabels) * voxels);
+    // The image of the next frame is read beside that of the last and its surfaces.
+    return kept() + raw + (is_series ? (kImage + labels * kPhi) * voxels : 0);
+  }
+  /// A first surface, with its distance beyond the clamp if that is needed.
+  int64_t surface() const {
+    const bool is_window_found = !request.seeds.speed && !(config.lower && config.upper);
+    const bool has_reach = config.max_distance_mm > 0 || is_window_found;
+    return (has_reach ? 2 : 1) * kPhi * voxels;
+  }
+  int64_t pinned() const {
+    const bool has_limits =
+        request.seeds.mask || request.seeds.frozen || config.max_distance_mm > 0;
+    return has_limits ? kMask * voxels : 0;
+  }
+  /// Of one label, on the host.
+  int64_t field() const { return is_on_gpu ? 0 : device_bytes(image.grid.size, config, 1); }
+  /// First surfaces become fields one by one.
+  int64_t starting() const {
+    const int64_t surfaces = labels * surface();
+    const int64_t finding =
+        surfaces + (has_edges ? std::max(kDistance, kFindingEdges) : kDistance) * voxels;
+    int64_t making = labels * (std::max(surface(), field()) + pinned()) + surface() +
+                     2 * kSpeed * voxels + (kPhi + kSpeed) * stored;
+    if (has_edges) making += kEdges * voxels;
+    if (has_regions) making += kMask * voxels;
+    if (request.seeds.init_arrival_mm > 0) making += kArrival * voxels;
+    return kept() + std::max(finding, making);
+  }
+  /// Fields with all that belongs to them.
+  int64_t fields() const {
+    return (config.edge_stop ? kSpeed * voxels : 0) + labels * (field() + pinned());
+  }
+  int64_t tracking() const {
+    if (is_on_gpu) return 0;
+    switch (config.tracker) {
+      case levelset::Tracker::kDense:
+        return 0;
+      case levelset::Tracker::kBrick:
+        return labels * stored / 4;
+      case levelset::Tracker::kVoxel:
+        break;
+    }
+    const bool has_buffers = config.duplicates == levelset::Duplicates::kBuffers;
+    return labels * kVoxelLists * stored + (has_buffers ? kSevenBuffers * stored : 0);
+  }
+  int64_t checkpoint() const {
+    if (request.checkpoint.empty()) return 0;
+    int64_t bytes = labels * kCheckpoint * stored;
+    if (is_series) bytes += (request.frames * kStoredFrame + 2 * labels * kPhi) * voxels;
+    return bytes;
+  }
+  int64_t moving() const {
+    const int64_t means =
+        has_regions ? (kPhi + kMask + kSpeed) * voxels + (kPhi + kSpeed) * stored : 0;
+    return kept() + fields() + tracking() + std::max(means, checkpoint());
+  }
+  /// Labels and level sets, which stay.
+  int64_t result() const { return (kLabels + labels * kPhi) * voxels; }
+  int64_t measuring() const {
+    return kept() + fields() + result() + (kPhi + kMeasuring) * voxels +
+           (is_on_gpu ? kPhi * stored : 0);
+  }
+  /// Of the files, one after the other, those of single labels among them.
+  int64_t writing() const {
+    int64_t most = kWriting;
+    if (!request.files.level_set.empty()) most = kPhi + kWriting;
+    if (!request.files.distance.empty()) most = std::max(most, kDistance + kMask);
+    return kept() + result() + most * voxels;
+  }
+  int64_t resting() const { return kept() + std::max(result(), is_on_gpu ? fields() : 0); }
+};
+
 }  // namespace
 
-SegmentationMemory segmentation_memory(const ImageInfo& image,
-                                       const levelset::LevelsetConfig& config,
-                                       const SegmentationFiles& files, int64_t labels,
-                                       bool is_on_gpu) {
-  const int64_t voxels = image.grid.voxels();
-  const levelset::FieldBytes one = levelset::field_bytes(image.grid.size);
+int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels) {
+  const levelset::FieldBytes one = levelset::field_bytes(size);
   auto field = static_cast<int64_t>(one.plain);
   if (config.edge_stop) field += static_cast<int64_t>(one.edge_stop);
   if (config.advection_weight > 0) field += static_cast<int64_t>(one.advection);
-  const int64_t fields = labels * field;
+  return labels * field;
+}
+
+SegmentationMemory segmentation_memory(const ImageInfo& image, const SegmentationRequest& request,
+                                       const levelset::LevelsetConfig& config, int64_t labels,
+                                       bool is_on_gpu) {
+  const Parts parts(image, request, config, labels, is_on_gpu);
   SegmentationMemory memory;
-  memory.device = is_on_gpu ? fields : 0;
-  const int64_t kept = kImage * voxels;
+  memory.images = parts.kept();
+  if (is_on_gpu) memory.device = device_bytes(image.grid.size, config, parts.labels);
   cases::MemoryNeed& host = memory.host;
-  host.reading = std::max(image.bytes, kept) + kept;
-  host.resting = kept;
-  host.computing = kept + kStarting * voxels + (is_on_gpu ? 0 : fields) + labels * kPhi * voxels;
-  host.finishing = kept + (labels * kPhi + kLabels + kMask + kWriting) * voxels +
-                   (files.distance.empty() ? 0 : kDistance * voxels);
+  host.reading = parts.reading();
+  host.resting = parts.resting();
+  host.computing = std::max({parts.starting(), parts.moving(), parts.measuring()});
+  host.finishing = parts.writing();
   host.least = host.most();
   return memory;
 }

@@ -8,21 +8,26 @@
 #include "larch/core/device.h"
 #include "larch/io/image/image.h"
 #include "larch/levelset/levelset_config.h"
-#include "larch/pipeline/levelset/outputs/segmentation_files.h"
+#include "larch/pipeline/levelset/segmentation.h"
 
 namespace larch::pipeline {
 
 /// What a segmentation takes, in bytes.
 struct SegmentationMemory {
   cases::MemoryNeed host{};
+  int64_t images = 0;  ///< of `host`: what is there from reading on to the end
   int64_t device = 0;  ///< of a GPU; 0 on the CPU
 };
 
-/// `labels`: structures that are moved.
-SegmentationMemory segmentation_memory(const ImageInfo& image,
-                                       const levelset::LevelsetConfig& config,
-                                       const SegmentationFiles& files, int64_t labels,
+/// A bound of what a segmentation of `labels` structures takes, which need not be reached. Beside
+/// it stand the program itself, surface meshes, whose memory is asked for when their size is known,
+/// and pictures. `image`: of one frame.
+SegmentationMemory segmentation_memory(const ImageInfo& image, const SegmentationRequest& request,
+                                       const levelset::LevelsetConfig& config, int64_t labels,
                                        bool is_on_gpu);
+
+/// SegmentationMemory::device on a GPU.
+int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels);
 
 /// Throws MemoryError that gives the bytes needed and free, and says what to do, where one of the
 /// two is not free. `device_free`: not looked at where nothing is needed there.

@@ -33,8 +33,9 @@ int frames_of(const SegmentationRequest& request) {
   return frames;
 }
 
-SegmentationRequest of_frame(SegmentationRequest request, int frame) {
+SegmentationRequest of_frame(SegmentationRequest request, int frame, int frames) {
   request.read.frame = frame;
+  request.frames = frames;
   return request;
 }
 
@@ -76,7 +77,7 @@ class Series {
       : request_(request), config_(config), context_(context), frames_(frames_of(request)) {}
 
   Outputs run() {
-    job_ = read_job(of_frame(request_, 1), config_, context_);
+    job_ = read_job(of_frame(request_, 1, frames_), config_, context_);
     if (!request_.checkpoint.empty()) fingerprint_ = fingerprint_of_series(job_->request);
     if (request_.resume) resume();
     try {
@@ -138,7 +139,7 @@ class Series {
 
   /// The image of a frame, which the fingerprint knows from then on.
   Volume<float> read_frame(int frame) {
-    Volume<float> image = read_image(request_.image, of_frame(request_, frame).read);
+    Volume<float> image = read_image(request_.image, of_frame(request_, frame, frames_).read);
     if (!request_.checkpoint.empty()) {
       fingerprint_ = digest_of(fingerprint_ + digest_of(image));
     }
@@ -157,9 +158,8 @@ class Series {
 
   void resume() {
     if (!has_checkpoint_to_resume(request_.checkpoint, "the first frame", context_)) return;
-    StoredSeries stored =
-        read_series_checkpoint(request_.checkpoint, job_->request.image.grid(), frames_,
-                               static_cast<size_t>(count_labels(job_->request)));
+    StoredSeries stored = read_series_checkpoint(request_.checkpoint, job_->request.image.grid(),
+                                                 frames_, labels_of(job_->request).size());
     const int done = static_cast<int>(stored.progress.labels.size());
     Volume<float> image;
     for (int frame = 2; frame <= done + 1; ++frame) image = read_frame(frame);
@@ -242,9 +242,9 @@ Outputs segment_series(const SegmentationRequest& request, const levelset::Level
 Plan plan_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
                  const Context& context) {
   const int frames = frames_of(request);
-  SegmentationRequest first = of_frame(request, 1);
+  SegmentationRequest first = of_frame(request, 1, frames);
   first.resume = false;
-  Plan plan = plan_segmentation(first, config, context);
+  Plan plan = plan_segmentation(first, config, {}, context);
   for (Plan::File& file : plan.files) file.bytes *= frames;
   plan.notes.push_back(std::to_string(frames) + " frames, each from the surfaces of the last");
   note_resume(request, "the first frame", context, plan);

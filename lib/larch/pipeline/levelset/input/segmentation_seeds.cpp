@@ -103,6 +103,17 @@ void check_initial_labels(const std::string& path, const LabelVolume& labels) {
   }
 }
 
+std::set<int32_t> values_of(const LabelVolume& volume) {
+  std::set<int32_t> labels;
+  int32_t last = 0;
+  for (const int32_t label : volume) {
+    if (label == last) continue;  // most voxels have the label of the one before
+    last = label;
+    if (label != 0) labels.insert(label);
+  }
+  return labels;
+}
+
 }  // namespace
 
 void SegmentationSeeds::check() const {
@@ -231,17 +242,22 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
   return request;
 }
 
-int64_t count_labels(const levelset::SegmentRequest& request) {
-  std::set<int32_t> labels;
+std::vector<int32_t> labels_of(const levelset::SegmentRequest& request) {
+  std::set<int32_t> labels = values_of(request.initial_labels);
   for (const Sphere& sphere : request.spheres) labels.insert(sphere.label);
   for (const levelset::InitialPhi& phi : request.initial_phi) labels.insert(phi.label);
-  int32_t last = 0;
-  for (const int32_t label : request.initial_labels) {
-    if (label == last) continue;  // most voxels have the label of the one before
-    last = label;
-    if (label != 0) labels.insert(label);
+  return {labels.begin(), labels.end()};
+}
+
+std::vector<int32_t> find_labels(const SegmentationSeeds& seeds, const ReadOptions& read) {
+  std::set<int32_t> labels;
+  if (seeds.init_labelmap) {
+    const LabelVolume volume = read_labels(seeds.init_labelmap, label_options(read));
+    check_initial_labels(seeds.init_labelmap, volume);
+    labels = values_of(volume);
   }
-  return static_cast<int64_t>(labels.size());
+  for (const int32_t label : seeds.known_labels()) labels.insert(label);
+  return {labels.begin(), labels.end()};
 }
 
 }  // namespace larch::pipeline

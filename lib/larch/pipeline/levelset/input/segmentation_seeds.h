@@ -81,7 +81,10 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
                                            const levelset::LevelsetConfig& config,
                                            const ReadOptions& read);
 
-/// How many labels a segmentation starts with.
-int64_t count_labels(const levelset::SegmentRequest& request);
+/// The labels that a segmentation starts with, ascending.
+std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);
+/// The same before the image is read: reads the label map to start from, if there is one. Throws as
+/// read_segmentation.
+std::vector<int32_t> find_labels(const SegmentationSeeds& seeds, const ReadOptions& read);
 
 }  // namespace larch::pipeline
