@@ -330,6 +330,49 @@ assert a == b"
   has err.txt "m.ckpt"
 }
 
+@test "SIGTERM and --resume with means of regions, which are taken anew on the way: the same bytes" {
+  flags=(-i image_0.nii.gz --sphere-index 12,14,13,3 --sphere-index 18,14,13,3,5 --region-weight 0.4 --region_every 7 --lower 60 --upper 140
+    --unchanged_labels 0 --dead_zone 0 --snap 1 --max_iterations 12000 --curvature_weight 0.3 --tracker dense
+    -o m.nii.gz --level-set m.phi.nii.gz --report m.json)
+  expect 0 segment "${flags[@]}"
+  mkdir whole; mv m.* whole
+  for times in 1 2; do  # the second one goes on from the first, on its way still
+    resume=(); [ ! -e m.nii.gz.ckpt ] || resume=(--resume)
+    "$BIN/levelset-segment" "${flags[@]}" "${resume[@]}" 2>log.txt </dev/null 3>&- &
+    child=$!
+    sleep 0.5
+    kill -TERM "$child" || true
+    code=0; wait "$child" || code=$?
+    [ "$code" -eq 143 ] || { cat log.txt; return 1; }
+    [ -s m.nii.gz.ckpt ]
+    absent m.nii.gz
+  done
+  # All but the number of iterations must be the same: new means let a run go on, which its history does not tell.
+  for other in "--rms 0.1" "--most_changed 3" "--max_volume_ml 1000" "--region_band_mm 3"; do
+    expect 3 segment "${flags[@]}" --resume $other
+    has err.txt "other settings or other images"
+  done
+  expect 0 segment "${flags[@]}" --resume -t 1
+  has err.txt "going on from"
+  cmp m.nii.gz whole/m.nii.gz
+  cmp m.phi.nii.gz whole/m.phi.nii.gz
+  python "
+a, b = load('m.json')['segmentation'], load('whole/m.json')['segmentation']
+assert a == b"
+  # More iterations after an end, between two times of new means and at one.
+  some() { segment -i image_0.nii.gz --sphere-index 15,14,13,3 --region-weight 0.6 --region_every 7 -o n.nii.gz \
+    --level-set n.phi.nii.gz "$@"; }
+  expect 0 some --max_iterations 40
+  mv n.phi.nii.gz forty.phi.nii.gz
+  for first in 10 14 21; do
+    rm -f n.*
+    expect 0 some --max_iterations $first --keep-checkpoint
+    expect 0 some --max_iterations 40 --resume -f
+    has err.txt "which has $first iterations"
+    cmp n.phi.nii.gz forty.phi.nii.gz
+  done
+}
+
 @test "--resume without a checkpoint starts anew, with a warning that names the file" {
   warns() { has err.txt "warning: --resume: there is no checkpoint '$1': starting from $2"; }
   expect 0 ball -o a.nii.gz --resume -n -q
