@@ -4,7 +4,8 @@
 
 namespace larch::perf {
 
-/// Register the benchmarks of one operation for every place.
+/// Register the benchmarks of one operation for every place, and first what bounds them on a card.
+void register_ceilings();
 void register_integral();
 void register_evaluate();
 void register_boost();
