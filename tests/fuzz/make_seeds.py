@@ -443,9 +443,30 @@ def checkpoint_field(items, iterations=2, stop=0, quiet=1, means_at=0, known=1, 
             + struct.pack('<2dq', 100, 90.5, means_at))
 
 
+def runs(kind, *values):
+    """The voxels of checkpoint_fuzz's image as runs of equal length."""
+    each = 297 // len(values)
+    return b''.join(struct.pack('<I' + kind, 297 - each * (len(values) - 1) if i == 0 else each, value)
+                    for i, value in enumerate(values))
+
+
+def checkpoint_series(*frames):
+    """The first pieces of a time series: its frames, their reports, and the surfaces of two labels."""
+    def surface(label, lower, upper, *values):
+        return struct.pack('<iB2d', label, upper > lower, lower, upper) + runs('f', *values)
+    return [struct.pack('<Q', len(frames)) + b''.join(frames) + struct.pack('<2d', 1.5, 20 * len(frames)),
+            b'[' + b','.join([b'{"labels":[]}'] * len(frames)) + b']',
+            struct.pack('<Q', 2 if frames else 0) + (surface(1, 70, 130, 3, -1.5, 3) + surface(2, 0, 0, 2.5)
+                                                     if frames else b'')]
+
+
 def checkpoint_seeds():
     def fields(name, choice, *labels):
         seed('checkpoint', name, choice + b'fields'.join(labels))
+    # One label has vanished on the way.
+    fields('series', b't', *checkpoint_series(runs('i', 0, 1, 2), runs('i', 0, 1)), checkpoint_field([0]))
+    fields('series-of-means', b'T', *checkpoint_series(runs('i', 1, 0)))
+    fields('series-begun', b't', *checkpoint_series(), checkpoint_field([0]), checkpoint_field([0]))
     fields('bricks', b'b', checkpoint_field([0, 1, 2], ramp=True), checkpoint_field([0]))
     fields('bricks-of-means', b'B', checkpoint_field([0, 3], means_at=1), checkpoint_field([1], means_at=2))
     fields('voxels', b'v', checkpoint_field([0, 9, 511, 512], ramp=True), checkpoint_field([]))

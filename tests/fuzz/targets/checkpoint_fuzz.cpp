@@ -5,13 +5,15 @@
 // on purpose. The first byte chooses how the run moves: by bricks (b), voxels (v), seven buffers
 // (s) or all voxels (d), with a capital letter with means of regions. The rest is cut at the word
 // "fields" into one piece per label. What is accepted goes on to its end, and is stored, read back
-// and compared on the way.
+// and compared on the way. With a t (or T) it is the checkpoint of a time series, whose first
+// pieces are its frames, its reports and its surfaces: the next frame starts from them.
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "larch/models/file.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
+#include "larch/pipeline/levelset/series_checkpoint.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -48,14 +50,22 @@ SegmentRequest request_of(char choice) {
   return request;
 }
 
-std::string container_of(std::string_view bytes) {
+/// The names of the pieces of an input, in their order.
+std::vector<std::string> section_names(bool is_series) {
+  std::vector<std::string> names;
+  if (is_series) names = {"frames", "reports", "last"};
+  for (int number = 0; number < 9; ++number) names.push_back("fields/" + std::to_string(number));
+  return names;
+}
+
+std::string container_of(std::string_view bytes, bool is_series) {
   models::Container container;
-  container.kind = "levelset-checkpoint";
+  container.kind = is_series ? "levelset-series" : "levelset-checkpoint";
   pipeline::put_fingerprint(kFingerprint, container);
-  for (int number = 0;; ++number) {
+  for (const std::string& name : section_names(is_series)) {
     const size_t end = bytes.find(kCut);
-    container.sections["fields/" + std::to_string(number)].bytes = bytes.substr(0, end);
-    if (end == std::string_view::npos || number == 8) break;
+    container.sections[name].bytes = bytes.substr(0, end);
+    if (end == std::string_view::npos) break;
     bytes.remove_prefix(end + kCut.size());
   }
   return models::encode_container(container);
@@ -85,22 +95,70 @@ void move(SegmentRun run) {
   }
 }
 
+template <class T>
+bool same_voxels(const Volume<T>& a, const Volume<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+void require_same(const pipeline::SeriesProgress& a, const pipeline::SeriesProgress& b) {
+  bool is_equal =
+      a.labels.size() == b.labels.size() && a.reports == b.reports && a.volume_ml == b.volume_ml &&
+      a.iterations == b.iterations && a.last.by_label.size() == b.last.by_label.size() &&
+      std::equal(a.fields.begin(), a.fields.end(), b.fields.begin(), b.fields.end(), is_same);
+  for (size_t i = 0; is_equal && i < a.labels.size(); ++i) {
+    is_equal = same_voxels(a.labels[i], b.labels[i]);
+  }
+  for (size_t f = 0; is_equal && f < a.last.by_label.size(); ++f) {
+    is_equal = same_voxels(a.last.by_label[f].phi_mm, b.last.by_label[f].phi_mm);
+  }
+  fuzz::require(is_equal, "a series changed on its way through a file");
+}
+
+/// Moves the frame that a run is in; `fields` is where it was, if it had begun.
+void go_on(const SegmentRequest& request, std::vector<FieldSnapshot> fields) {
+  SegmentRun run = start_segmentation(request, {});
+  const bool has_begun = !fields.empty();
+  if (!has_begun ||
+      fuzz::accepts({ExitCode::kInput}, "", [&] { restore(run, std::move(fields), {}); })) {
+    move(std::move(run));
+  }
+}
+
+void read_series(const std::string& path, char choice) {
+  constexpr int kFrames = 3;
+  SegmentRequest request = request_of(choice);
+  const Grid grid = request.image.grid();
+  pipeline::StoredSeries stored;
+  const bool is_read = fuzz::accepts({ExitCode::kInput}, "case.ckpt", [&] {
+    stored = pipeline::read_series_checkpoint(path, grid, kFrames, kShape.labels);
+  });
+  if (!is_read) return;
+  const std::string back = fuzz::folder() + "/back.ckpt";
+  pipeline::write_series_checkpoint(back, kFingerprint, stored.progress);
+  require_same(stored.progress,
+               pipeline::read_series_checkpoint(back, grid, kFrames, kShape.labels).progress);
+  if (!stored.progress.labels.empty()) {
+    request = next_frame(std::move(request), stored.progress.last, request_of(choice).image);
+  }
+  go_on(request, std::move(stored.progress.fields));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes = fuzz::text_of(data, size).substr(1);
   const auto choice = static_cast<char>(data[0]);
-  const std::string path = fuzz::file_of("case.ckpt", container_of(bytes));
+  const bool is_series = (choice | 0x20) == 't';
+  const std::string path = fuzz::file_of("case.ckpt", container_of(bytes, is_series));
+  if (is_series) {
+    read_series(path, choice);
+    return 0;
+  }
   std::vector<FieldSnapshot> fields;
   const bool is_read = fuzz::accepts({ExitCode::kInput}, "case.ckpt", [&] {
     fields = pipeline::read_checkpoint(path, kFingerprint, kShape);
   });
-  if (!is_read) return 0;
-  const SegmentRequest request = request_of(choice);
-  SegmentRun run = start_segmentation(request, {});
-  if (fuzz::accepts({ExitCode::kInput}, "", [&] { restore(run, std::move(fields), {}); })) {
-    move(std::move(run));
-  }
+  if (is_read) go_on(request_of(choice), std::move(fields));
   return 0;
 }
