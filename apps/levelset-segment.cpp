@@ -79,8 +79,11 @@ struct Options {
   void check(const GivenFlags& given) const {
     many.check(image);
     seeds.check();
-    pipeline::check_levelset_config(config, seeds, given.has("--curvature_weight"));
+    pipeline::check_levelset_config(config, seeds, given);
     if (many) return check_many();
+    for (const char* flag : {"--write", "--format", "--mesh-format", "--memory"}) {
+      if (given.has(flag)) throw UsageError(std::string(flag) + " goes with --list; leave it out");
+    }
     seeds.require_start();
     pipeline::check_files(files());
     if (time_series) pipeline::check_series(files(), image.frame || checkpoint.keep);

@@ -92,9 +92,9 @@ assert rows['good']['status'] == 'ok' and int(rows['good']['voxels']) > 1000, ro
 @test "grids that differ: 3, for every image beside the input" {
   for flag in --init-labelmap --init-level-set --speed-image --mask --frozen; do
     for file in short.nii.gz moved.nii.gz; do
-      expect 3 ball $flag $file
+      expect 3 segment -i image.nii.gz --sphere-index 12,11,10,3 $flag $file
       has err.txt "'$file' is not on the grid of 'image.nii.gz'"
-      expect 3 ball $flag $file -n
+      expect 3 segment -i image.nii.gz --sphere-index 12,11,10,3 $flag $file -n
     done
   done
   nothing_written
@@ -140,7 +140,7 @@ assert found[18, 11, 10] == 1, 'it has an intensity of the ball now'"
 }
 
 @test "images beside the input with voxels that are not numbers: taken as speeds, else 3" {
-  expect 0 ball --speed-image nan.nii.gz
+  expect 0 segment -i image.nii.gz --sphere-index 12,11,10,3 --speed-image nan.nii.gz
   has err.txt "8 voxels are NaN or infinite"
   rm out.*
   expect 3 segment -i image.nii.gz --init-level-set nan.nii.gz
@@ -171,6 +171,28 @@ assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
   has err.txt "is not less than upper"
   expect 2 ball --window 1,9,3
   has err.txt "--window"
+  nothing_written
+}
+
+@test "a flag that would be passed over: 2, with what it goes with" {
+  for flag in --edge_scale_mm --edge-contrast --region_every --region-band-mm; do
+    expect 2 ball $flag 1
+    has err.txt "has no effect without"
+  done
+  expect 2 ball --duplicates buffers
+  has err.txt "--duplicates has no effect without --tracker voxel"
+  expect 0 ball --edge-contrast 1 --advection-weight 0.1
+  rm out.*
+  for flag in "--write mesh" "--format mha" "--mesh-format ply" "--memory 1G"; do
+    expect 2 ball $flag
+    has err.txt "goes with --list"
+  done
+  expect 2 ball --speed-image image.nii.gz
+  has err.txt "leave --lower and --upper out"
+  # A file of all keys, as --print-config writes it, says nothing that is passed over.
+  "$BIN/levelset-segment" --print-config > all.json
+  expect 0 ball --config all.json
+  rm out.*
   nothing_written
 }
 

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "larch/app/given_flags.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/outputs/paths.h"
 #include "larch/app/plan.h"
@@ -55,14 +55,6 @@ struct AppInfo {
   /// --skip-existing does not take results of earlier versions for those of this one.
   int results_version = 1;
   bool uses_seed = true;  ///< false: results do not depend on --seed
-};
-
-/// The flags that stand on a command line, whatever their values: "--curvature_weight", as
-/// --help-config has it. What a configuration file says is not among them, since a file that
-/// --print-config wrote holds every key.
-struct GivenFlags {
-  std::set<std::string> names{};
-  bool has(const std::string& flag) const { return names.contains(flag); }
 };
 
 namespace detail {

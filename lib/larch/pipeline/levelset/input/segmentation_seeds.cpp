@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "larch/core/error.h"
@@ -180,13 +181,29 @@ void check_sphere(const std::vector<double>& numbers, bool is_index) {
 }
 
 void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds,
-                           bool is_weight_given) {
+                           const GivenFlags& given) {
   if (config.lower && config.upper && !(*config.lower < *config.upper)) {
     throw UsageError("lower " + std::to_string(*config.lower) + " is not less than upper " +
                      std::to_string(*config.upper) +
                      ": they are the lowest and the highest intensity of the structure");
   }
-  seeds.itk.check(config, is_weight_given);
+  if (seeds.speed && (config.lower || config.upper)) {
+    throw UsageError(
+        "--speed-image stands in place of the intensities; leave --lower and --upper out");
+  }
+  seeds.itk.check(config, given.has("--curvature_weight"));
+  const bool has_edges = config.edge_stop || config.advection_weight > 0;
+  const bool has_lists = config.tracker == levelset::Tracker::kVoxel;
+  for (const auto& [flag, has_effect, what] :
+       {std::tuple("--duplicates", has_lists, "--tracker voxel"),
+        std::tuple("--edge_scale_mm", has_edges, "--edge_stop or --advection-weight"),
+        std::tuple("--edge_contrast", has_edges, "--edge_stop or --advection-weight"),
+        std::tuple("--region_every", config.region_weight > 0, "--region-weight"),
+        std::tuple("--region_band_mm", config.region_weight > 0, "--region-weight")}) {
+    if (has_effect || !given.has(flag)) continue;
+    throw UsageError(std::string(flag) + " has no effect without " + what +
+                     "; give that too, or leave it out");
+  }
 }
 
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "larch/app/given_flags.h"
 #include "larch/app/outputs/paths.h"
 #include "larch/config/fields.h"
 #include "larch/io/image/image.h"
@@ -61,10 +62,10 @@ struct SegmentationSeeds {
 /// Throws UsageError unless the numbers are those of one sphere.
 void check_sphere(const std::vector<double>& numbers, bool is_index);
 
-/// Throws UsageError for settings that contradict each other, whatever the image.
-/// `is_weight_given`: as ItkScalings::check.
+/// Throws UsageError for settings that contradict each other, whatever the image, and for flags
+/// that were given and would be passed over.
 void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds,
-                           bool is_weight_given);
+                           const GivenFlags& given);
 
 /// What is known of the seeds before voxels are read: spheres in the image, images on its grid,
 /// the time step unless a speed image decides on it. Throws what the segmentation would throw.
