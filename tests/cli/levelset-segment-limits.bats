@@ -46,6 +46,12 @@ nothing_written() { absent out.nii.gz out.nii.gz.json out.nii.gz.ckpt; no_tempor
   has err.txt "outside of the image"
   expect 2 segment -i image.nii.gz --sphere-index 12,11,10,3 --sphere-index 12,11,20,3
   has err.txt "seed 2"
+  has err.txt "give positions in LPS mm"
+  # Index (12, 11, 10) of this RAS affine is LPS (-12, -11, 10).
+  expect 2 segment -i image.nii.gz --sphere-mm 12,11,10,4
+  has err.txt "with the other signs of x and y it lies inside: is it RAS?"
+  expect 2 segment -i image.nii.gz --sphere-index 12,11,10,1e-300
+  has err.txt "so small that no voxel's centre lies in it"
   nothing_written
 }
 

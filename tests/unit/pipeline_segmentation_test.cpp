@@ -95,6 +95,18 @@ TEST_CASE("the memory of a segmentation counts labels, frames, images beside it 
   CHECK(host(1).reading >= one.reading + voxels);
 }
 
+TEST_CASE("a lack of memory names the number of labels, for an image may be given as a label map") {
+  const ImageInfo info = image_of({256, 256, 256});
+  const SegmentationRequest request{.image = ""};
+  const auto require = [&](int64_t labels) {
+    require_memory(segmentation_memory(info, request, {}, labels, false), info.grid, kGiB / 4, 0);
+  };
+  CHECK_THROWS_WITH(require(1000), Catch::Contains("256x256x256 voxels") &&
+                                       Catch::Contains("with 1000 labels") &&
+                                       Catch::Contains("start from fewer labels"));
+  CHECK_THROWS_WITH(require(1), !Catch::Contains("labels"));
+}
+
 TEST_CASE("labels to start from are found, whatever their values and wherever they come from") {
   levelset::SegmentRequest request;
   CHECK(labels_of(request).empty());

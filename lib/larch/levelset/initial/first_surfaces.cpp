@@ -48,7 +48,7 @@ BallsByLabel balls_of(const SegmentRequest& request) {
                     ball.index.z - std::round(ball.index.z)};
     const Vec3d off_mm{off.x * grid.spacing_mm.x, off.y * grid.spacing_mm.y,
                        off.z * grid.spacing_mm.z};
-    if (norm(off_mm) >= ball.radius_mm) {
+    if (!(static_cast<float>(norm(off_mm) - ball.radius_mm) < 0)) {
       throw UsageError(name + ": it is so small that no voxel's centre lies in it; take a radius " +
                        "of at least two voxels");
     }

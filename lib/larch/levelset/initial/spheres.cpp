@@ -20,6 +20,14 @@ std::string text_of(const Vec3d& at) {
   return text;
 }
 
+/// Up to half a voxel beyond the outermost centres.
+bool is_in_image(const Vec3d& index, const Grid& grid) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (!(index[axis] >= -0.5 && index[axis] <= grid.size[axis] - 0.5)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Ball ball_of(const Sphere& sphere, const Grid& grid, const std::string& name) {
@@ -27,12 +35,15 @@ Ball ball_of(const Sphere& sphere, const Grid& grid, const std::string& name) {
     throw UsageError(name + ": its radius must be above 0");
   }
   const Vec3d index = sphere.is_index ? sphere.centre : index_from_world(grid, sphere.centre);
-  for (int axis = 0; axis < 3; ++axis) {
-    if (!(index[axis] >= -0.5 && index[axis] <= grid.size[axis] - 0.5)) {
-      throw UsageError(name + ": its centre lies at index " + text_of(index) +
-                       ", outside of the image of " + describe(grid) +
-                       "; give positions in LPS mm, or as an index that starts at 0");
-    }
+  if (!is_in_image(index, grid)) {
+    const Vec3d& at = sphere.centre;
+    const bool is_ras =
+        !sphere.is_index && is_in_image(index_from_world(grid, {-at.x, -at.y, at.z}), grid);
+    throw UsageError(name + ": its centre lies at index " + text_of(index) +
+                     ", outside of the image of " + describe(grid) +
+                     (is_ras ? "; with the other signs of x and y it lies inside: is it RAS? "
+                               "Positions are LPS mm"
+                             : "; give positions in LPS mm, or as an index that starts at 0"));
   }
   const double unit_mm = sphere.is_index ? smallest_spacing_mm(grid.spacing_mm, grid.size) : 1;
   return {index, sphere.radius * unit_mm};

@@ -152,11 +152,11 @@ std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
   const ImageInfo info = probe_image(request.image, quiet);
   check_files_hold(request.files, info.grid);
   const auto require = [&](int64_t labels, bool is_read) {
-    const SegmentationMemory memory =
+    SegmentationMemory memory =
         segmentation_memory(info, request, config, labels, context.device.is_cuda());
-    // Others may be on the device now: what is free there is looked at when the job starts.
+    memory.device = 0;  // others may be there now: known when the job starts
     const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
-    require_memory({memory.host}, info.grid, free_bytes + (is_read ? memory.images : 0), 0);
+    require_memory(memory, info.grid, free_bytes + (is_read ? memory.images : 0), 0);
   };
   const auto known = static_cast<int64_t>(request.seeds.known_labels().size());
   require(std::max<int64_t>(1, known), /*is_read=*/false);
@@ -172,8 +172,8 @@ void start_job(SegmentationJob& job, const Context& context) {
   if (context.device.is_cuda()) {
     const Grid& grid = job.request.image.grid();
     SegmentationMemory memory;
-    memory.device = device_bytes(grid.size, job.request.config,
-                                 static_cast<int64_t>(labels_of(job.request).size()));
+    memory.labels = static_cast<int64_t>(labels_of(job.request).size());
+    memory.device = device_bytes(grid.size, job.request.config, memory.labels);
     require_memory(memory, grid, context.device);
   }
   job.run = levelset::start_segmentation(job.request, context);

@@ -170,6 +170,7 @@ SegmentationMemory segmentation_memory(const ImageInfo& image, const Segmentatio
   const Parts parts(image, request, config, labels, is_on_gpu);
   SegmentationMemory memory;
   memory.images = parts.kept();
+  memory.labels = parts.labels;
   if (is_on_gpu) memory.device = device_bytes(image.grid.size, config, parts.labels);
   cases::MemoryNeed& host = memory.host;
   host.reading = parts.reading();
@@ -182,17 +183,23 @@ SegmentationMemory segmentation_memory(const ImageInfo& image, const Segmentatio
 
 void require_memory(const SegmentationMemory& memory, const Grid& grid, int64_t host_free,
                     int64_t device_free) {
+  // A label map of hundreds of labels may be none, but an image of intensities.
+  const bool has_labels = memory.labels > 1;
+  const std::string of =
+      describe(grid) + (has_labels ? " with " + std::to_string(memory.labels) + " labels" : "");
+  const std::string crop =
+      has_labels ? "crop the image, start from fewer labels" : "crop the image";
   if (memory.device > device_free) {
-    throw MemoryError("the level set of " + describe(grid) + " takes " + bytes_both(memory.device) +
+    throw MemoryError("the level set of " + of + " takes " + bytes_both(memory.device) +
                       " of the device's memory, and " +
-                      bytes_both(std::max<int64_t>(0, device_free)) +
-                      " are free; crop the image, take a larger device, or give --device cpu");
+                      bytes_both(std::max<int64_t>(0, device_free)) + " are free; " + crop +
+                      ", take a larger device, or give --device cpu");
   }
   if (memory.host.most() > host_free) {
-    throw MemoryError("the segmentation of " + describe(grid) + " takes up to " +
+    throw MemoryError("the segmentation of " + of + " takes up to " +
                       bytes_both(memory.host.most()) + ", and " +
-                      bytes_both(std::max<int64_t>(0, host_free)) +
-                      " are free; crop the image, or run where more memory is free");
+                      bytes_both(std::max<int64_t>(0, host_free)) + " are free; " + crop +
+                      ", or run where more memory is free");
   }
 }
 

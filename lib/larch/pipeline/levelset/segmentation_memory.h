@@ -17,6 +17,7 @@ struct SegmentationMemory {
   cases::MemoryNeed host{};
   int64_t images = 0;  ///< of `host`: what is there from reading on to the end
   int64_t device = 0;  ///< of a GPU; 0 on the CPU
+  int64_t labels = 1;
 };
 
 /// A bound of what a segmentation of `labels` structures takes, which need not be reached. Beside
