@@ -81,13 +81,22 @@ struct Options {
     seeds.check();
     pipeline::check_levelset_config(config, seeds, given);
     if (many) return check_many();
-    for (const char* flag : {"--write", "--format", "--mesh-format", "--memory"}) {
-      if (given.has(flag)) throw UsageError(std::string(flag) + " goes with --list; leave it out");
-    }
+    check_one();
     seeds.require_start();
     pipeline::check_files(files());
     if (time_series) pipeline::check_series(files(), image.frame || checkpoint.keep);
     pipeline::check_names(checkpoint_path(), image.input, seeds, files());
+  }
+  /// 3D Slicer gives every flag, so that one with its default asks for nothing.
+  void check_one() const {
+    const Options usual;
+    for (const auto& [is_usual, flag] :
+         {std::pair(many.write == usual.many.write, "--write"),
+          std::pair(many.format == usual.many.format, "--format"),
+          std::pair(many.mesh_format == usual.many.mesh_format, "--mesh-format"),
+          std::pair(limit.memory.count == usual.limit.memory.count, "--memory")}) {
+      if (!is_usual) throw UsageError(std::string(flag) + " goes with --list; leave it out");
+    }
   }
   void check_many() const {
     if (!files().are_none() || seeds.has_files() || time_series || checkpoint.are_given()) {

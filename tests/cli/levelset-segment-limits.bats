@@ -182,7 +182,7 @@ assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
 
 @test "a flag that would be passed over: 2, with what it goes with" {
   for flag in --edge_scale_mm --edge-contrast --region_every --region-band-mm; do
-    expect 2 ball $flag 1
+    expect 2 ball $flag 3
     has err.txt "has no effect without"
   done
   expect 2 ball --duplicates buffers
@@ -195,9 +195,23 @@ assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
   done
   expect 2 ball --speed-image image.nii.gz
   has err.txt "leave --lower and --upper out"
-  # A file of all keys, as --print-config writes it, says nothing that is passed over.
+  # A file of all keys, as --print-config writes it, says nothing that is passed over, nor do all flags with
+  # their defaults, as 3D Slicer gives them.
   "$BIN/levelset-segment" --print-config > all.json
   expect 0 ball --config all.json
+  rm out.*
+  "$BIN/levelset-segment" --slicer-xml > slicer.xml
+  python "
+import xml.etree.ElementTree as tree
+words = []
+for one in tree.parse('slicer.xml').iter():
+    flag, default = one.find('longflag'), one.find('default')
+    if flag is None or default is None or not default.text or one.tag == 'boolean': continue
+    words += [flag.text, default.text]
+assert '--edge_contrast' in words and '--format' in words, words
+open('slicer.txt', 'w').write('\\n'.join(words))"
+  mapfile -t words < slicer.txt
+  expect 0 ball "${words[@]}"
   rm out.*
   nothing_written
 }

@@ -180,6 +180,34 @@ void check_sphere(const std::vector<double>& numbers, bool is_index) {
   sphere_of(numbers, is_index, "");
 }
 
+namespace {
+
+/// 3D Slicer gives every flag, so that one with its default asks for nothing.
+void check_effects(const levelset::LevelsetConfig& config, const GivenFlags& given) {
+  const levelset::LevelsetConfig usual;
+  const bool has_edges = config.edge_stop || config.advection_weight > 0;
+  const bool has_lists = config.tracker == levelset::Tracker::kVoxel;
+  const bool has_regions = config.region_weight > 0;
+  const char *edges = "--edge_stop or --advection_weight", *regions = "--region_weight";
+  for (const auto& [flag, is_usual, has_effect, what] :
+       {std::tuple("--duplicates", config.duplicates == usual.duplicates, has_lists,
+                   "--tracker voxel"),
+        std::tuple("--edge_scale_mm", config.edge_scale_mm == usual.edge_scale_mm, has_edges,
+                   edges),
+        std::tuple("--edge_contrast", config.edge_contrast == usual.edge_contrast, has_edges,
+                   edges),
+        std::tuple("--region_every", config.region_every == usual.region_every, has_regions,
+                   regions),
+        std::tuple("--region_band_mm", config.region_band_mm == usual.region_band_mm, has_regions,
+                   regions)}) {
+    if (has_effect || is_usual || !given.has(flag)) continue;
+    throw UsageError(std::string(flag) + " has no effect without " + what +
+                     "; give that too, or leave it out");
+  }
+}
+
+}  // namespace
+
 void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds,
                            const GivenFlags& given) {
   if (config.lower && config.upper && !(*config.lower < *config.upper)) {
@@ -192,18 +220,7 @@ void check_levelset_config(const levelset::LevelsetConfig& config, const Segment
         "--speed-image stands in place of the intensities; leave --lower and --upper out");
   }
   seeds.itk.check(config, given.has("--curvature_weight"));
-  const bool has_edges = config.edge_stop || config.advection_weight > 0;
-  const bool has_lists = config.tracker == levelset::Tracker::kVoxel;
-  for (const auto& [flag, has_effect, what] :
-       {std::tuple("--duplicates", has_lists, "--tracker voxel"),
-        std::tuple("--edge_scale_mm", has_edges, "--edge_stop or --advection-weight"),
-        std::tuple("--edge_contrast", has_edges, "--edge_stop or --advection-weight"),
-        std::tuple("--region_every", config.region_weight > 0, "--region-weight"),
-        std::tuple("--region_band_mm", config.region_weight > 0, "--region-weight")}) {
-    if (has_effect || !given.has(flag)) continue;
-    throw UsageError(std::string(flag) + " has no effect without " + what +
-                     "; give that too, or leave it out");
-  }
+  check_effects(config, given);
 }
 
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
