@@ -311,12 +311,19 @@ TEST_CASE("a file that is no checkpoint is not removed as one") {
   const test::Folder folder;
   const std::string text = folder / "notes.txt", checkpoint = folder / "s.ckpt";
   std::ofstream(text) << "what somebody wrote down";
+  const std::string series = folder / "t.ckpt", model = folder / "m.pbt";
   write_checkpoint(checkpoint, "print", {snapshot()});
-  remove_checkpoint(text);
-  remove_checkpoint(checkpoint);
-  remove_checkpoint(folder / "nothing");
+  write_series_checkpoint(series, "print", {});
+  models::Container other;
+  other.kind = "pbt";
+  models::write_container(model, other);
+  for (const std::string& path : {text, checkpoint, series, model, folder / "nothing"}) {
+    remove_checkpoint(path);
+  }
   CHECK(is_file(text));
+  CHECK(is_file(model));
   CHECK_FALSE(is_file(checkpoint));
+  CHECK_FALSE(is_file(series));
 }
 
 TEST_CASE("a fingerprint changes with everything that the result depends on") {

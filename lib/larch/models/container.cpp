@@ -172,6 +172,13 @@ bool begins_container(std::string_view bytes) {
   return bytes.starts_with(kSignature);
 }
 
+std::string kind_in_header(std::string_view first_bytes) {
+  constexpr size_t kAt = 16;
+  if (first_bytes.size() < kHeaderBytes || !begins_container(first_bytes)) return "";
+  const std::string_view kind = first_bytes.substr(kAt, kMostKindCharacters);
+  return std::string(kind.substr(0, kind.find('\0')));
+}
+
 std::string encode_container(const Container& container) {
   if (!is_kind(container.kind)) {
     throw InputError("'" + container.kind + "' cannot be a kind of model; rename it");

@@ -71,6 +71,10 @@ std::string encode_container(const Container& container);
 /// Do the first bytes of a file say that it is a container?
 bool begins_container(std::string_view bytes);
 
+/// The kind that the first kHeaderBytes bytes of a file name; empty where they are none of a
+/// container.
+std::string kind_in_header(std::string_view first_bytes);
+
 /// Checks the signature, the versions, every length against the bytes that are there, every digest
 /// and every zero. Throws InputError that says what is wrong.
 Container decode_container(std::string_view bytes);

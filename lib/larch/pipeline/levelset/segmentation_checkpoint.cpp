@@ -29,7 +29,6 @@ namespace {
 using levelset::FieldSnapshot;
 using levelset::kBrickVoxels;
 
-constexpr const char* kKind = "levelset-checkpoint";
 constexpr uint32_t kKindVersion = 1;
 /// Between the version of the arithmetic and the fingerprint.
 constexpr char kAfterVersion = ':';
@@ -220,10 +219,11 @@ void save_checkpoint(const std::string& path, const Context& context,
 }
 
 void remove_checkpoint(const std::string& path) {
-  std::string start(8, '\0');
+  std::string start(models::kHeaderBytes, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (file && models::begins_container(start)) remove_output(path);
+  const std::string kind = file ? models::kind_in_header(start) : "";
+  if (kind == kCheckpointKind || kind == kSeriesCheckpointKind) remove_output(path);
 }
 
 std::string stopped_text(const std::string& checkpoint) {
@@ -330,7 +330,7 @@ void go_on_from(const std::string& path, levelset::SegmentRun& run,
 void write_checkpoint(const std::string& path, const std::string& fingerprint,
                       const std::vector<FieldSnapshot>& fields) {
   models::Container container;
-  container.kind = kKind;
+  container.kind = kCheckpointKind;
   container.kind_version = kKindVersion;
   put_fingerprint(fingerprint, container);
   put_fields(fields, container);
@@ -341,7 +341,7 @@ std::vector<FieldSnapshot> read_checkpoint(const std::string& path, const std::s
                                            const CheckpointShape& shape) {
   return models::naming_file("checkpoint", path, [&] {
     const models::Container container = models::read_container(path);
-    if (container.kind != kKind || container.kind_version != kKindVersion) {
+    if (container.kind != kCheckpointKind || container.kind_version != kKindVersion) {
       throw InputError(
           "it is no checkpoint of a segmentation; delete it, or segment without "
           "--resume");

@@ -14,6 +14,10 @@
 
 namespace larch::pipeline {
 
+/// The kinds of container that checkpoints are: of one image, of a time series.
+inline constexpr const char *kCheckpointKind = "levelset-checkpoint",
+                            *kSeriesCheckpointKind = "levelset-series";
+
 /// Says when a checkpoint is due: every minute, and when the run is to stop.
 class CheckpointClock {
  public:
@@ -29,8 +33,8 @@ class CheckpointClock {
 void save_checkpoint(const std::string& path, const Context& context,
                      const std::function<void(const std::string&)>& write);
 
-/// Removes a checkpoint that is not needed any more. A file of another kind, which a short run with
-/// -f has not replaced, stays.
+/// Removes a checkpoint that is not needed any more. A file of another kind, such as a model, which
+/// a short run with -f has not replaced, stays.
 void remove_checkpoint(const std::string& path);
 
 /// What a run that was stopped says of its checkpoint.

@@ -21,7 +21,6 @@
 namespace larch::pipeline {
 namespace {
 
-constexpr const char* kKind = "levelset-series";
 constexpr uint32_t kKindVersion = 1;
 
 /// Voxels as runs of one value: label maps and level sets are constant over most of an image.
@@ -182,7 +181,7 @@ levelset::SegmentResult kept_of(const levelset::SegmentResult& result,
 void write_series_checkpoint(const std::string& path, const std::string& fingerprint,
                              const SeriesProgress& progress) {
   models::Container container;
-  container.kind = kKind;
+  container.kind = kSeriesCheckpointKind;
   container.kind_version = kKindVersion;
   put_fingerprint(fingerprint, container);
   container.sections["frames"].bytes = encoded_frames(progress);
@@ -196,7 +195,7 @@ StoredSeries read_series_checkpoint(const std::string& path, const Grid& grid, i
                                     size_t labels) {
   return models::naming_file("checkpoint", path, [&] {
     const models::Container container = models::read_container(path);
-    if (container.kind != kKind || container.kind_version != kKindVersion) {
+    if (container.kind != kSeriesCheckpointKind || container.kind_version != kKindVersion) {
       throw InputError(
           "it is no checkpoint of a time series; delete it, or segment without --resume");
     }
