@@ -16,7 +16,8 @@ struct CheckpointFlags {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"resume", resume, "go on from the checkpoint of an interrupted or ended run"}
+    f(Field{"resume", resume,
+            "go on from the checkpoint of an interrupted or ended run; begin where there is none"}
           .no_effect_on_results(),
       Field{"checkpoint", file,
             "file for --resume (default: the name of the first output and .ckpt)"}
