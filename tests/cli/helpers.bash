@@ -127,3 +127,29 @@ rows = {r['id']: r for r in table}
 assert len(rows) == len(table)
 $1"
 }
+
+# --- for the files on levelset-segment
+
+# For setup_file, which it leaves in its folder: a noisy ball of 100 in 20, of radius 9 voxels around (15, 14, 13), three
+# times, label maps to start from, and the list cases.tsv.
+make_balls() {
+  cd "$BATS_FILE_TMPDIR" || return 1
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
+radius = numpy.linalg.norm(at - [15, 14, 13], axis=-1)
+affine = numpy.array([[-2, 0, 0, 10], [0, -2, 0, 20], [0, 0, 2, -5], [0, 0, 0, 1.0]])
+for case in range(3):
+    noise = numpy.random.default_rng(case).normal(0, 5, radius.shape)
+    image = numpy.where(radius < 9, 100, 20) + noise
+    nibabel.save(nibabel.Nifti1Image(image.astype('int16'), affine), f'image_{case}.nii.gz')
+    nibabel.save(nibabel.Nifti1Image((radius < 4).astype('uint8'), affine), f'start_{case}.nii.gz')
+halves = numpy.where(radius < 4, numpy.where(at[..., 0] < 15, 1, 7), 0)
+nibabel.save(nibabel.Nifti1Image(halves.astype('uint8'), affine), 'halves.nii.gz')
+rows = [('image', 'label')] + [(f'image_{i}.nii.gz', f'start_{i}.nii.gz') for i in range(3)]
+open('cases.tsv', 'w').writelines('\t'.join(row) + '\n' for row in rows)
+PY
+}
+
+segment() { timeout 120 "$BIN/levelset-segment" "$@"; }
+ball() { segment -i image_0.nii.gz --sphere-index 15,14,13,3 --lower 60 --upper 140 "$@"; }
