@@ -35,6 +35,9 @@ constexpr int64_t kWriting = 8;
 constexpr int64_t kCheckpoint = 3 * 2 * kPhi;
 /// Lists of active and changed voxels, which grow, with a stamp for each; the seven buffers.
 constexpr int64_t kVoxelLists = 24, kSevenBuffers = 40;
+/// On a device: a stamp and two lists; with the seven buffers what changed, and these with one
+/// more.
+constexpr int64_t kDeviceLists = 3 * 4, kDeviceChanged = 4, kDeviceBuffers = 8 * 4;
 
 /// Of a finished frame of a series in its checkpoint, once encoded and once put into a file: runs
 /// of eight bytes, at least four voxels long on average.
@@ -42,6 +45,14 @@ constexpr int64_t kStoredFrame = 2 * 2;
 
 std::string bytes_both(int64_t bytes) {
   return bytes_text(bytes) + " (" + std::to_string(bytes) + " bytes)";
+}
+
+int64_t bytes_of_field(const Vec3i& size, const levelset::LevelsetConfig& config) {
+  const levelset::FieldBytes one = levelset::field_bytes(size);
+  auto field = static_cast<int64_t>(one.plain);
+  if (config.edge_stop) field += static_cast<int64_t>(one.edge_stop);
+  if (config.advection_weight > 0) field += static_cast<int64_t>(one.advection);
+  return field;
 }
 
 /// What a segmentation keeps and makes, by the names of the settings that it follows from.
@@ -97,7 +108,7 @@ struct Parts {
     return has_limits ? kMask * voxels : 0;
   }
   /// Of one label, on the host.
-  int64_t field() const { return is_on_gpu ? 0 : device_bytes(image.grid.size, config, 1); }
+  int64_t field() const { return is_on_gpu ? 0 : bytes_of_field(image.grid.size, config); }
   /// First surfaces become fields one by one.
   int64_t starting() const {
     const int64_t surfaces = labels * surface();
@@ -157,11 +168,14 @@ struct Parts {
 }  // namespace
 
 int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels) {
-  const levelset::FieldBytes one = levelset::field_bytes(size);
-  auto field = static_cast<int64_t>(one.plain);
-  if (config.edge_stop) field += static_cast<int64_t>(one.edge_stop);
-  if (config.advection_weight > 0) field += static_cast<int64_t>(one.advection);
-  return labels * field;
+  int64_t bytes = labels * bytes_of_field(size, config);
+  if (config.tracker != levelset::Tracker::kVoxel) return bytes;
+  const int64_t stored = levelset::make_brick_layout(size).stored_voxels();
+  bytes += labels * kDeviceLists * stored;
+  if (config.duplicates == levelset::Duplicates::kBuffers) {
+    bytes += (labels * kDeviceChanged + kDeviceBuffers) * stored;
+  }
+  return bytes;
 }
 
 SegmentationMemory segmentation_memory(const ImageInfo& image, const SegmentationRequest& request,
