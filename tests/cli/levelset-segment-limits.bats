@@ -278,7 +278,7 @@ assert load('s.json')['segmentation']['labels'][0]['touches_border'] is False"
 
 @test "more iterations than are allowed: a warning" {
   expect 0 ball --max-iterations 2
-  has err.txt "max_iterations"
+  has err.txt "stopped at max_iterations (2) before it was at rest; raise it"
 }
 
 @test "an image that does not fit into memory: 5 with the bytes, before it is read" {

@@ -245,7 +245,8 @@ void warn_of_result(const LabelResult& label, std::vector<std::string>& warnings
   }
   if (label.progress.stop == Stop::kIterations) {
     warnings.push_back(name + "stopped at max_iterations (" +
-                       std::to_string(label.progress.iterations) + ") before it was at rest");
+                       std::to_string(label.progress.iterations) +
+                       ") before it was at rest; raise it, and look whether the surface leaks");
   }
 }
 
