@@ -210,3 +210,34 @@ for name in ('frames', 'mean_volume_ml', 'iterations'): assert a['metrics'][name
   expect 3 series --resume -f
   has err.txt "s.ckpt"
 }
+
+@test "SIGTERM in a time series after a label has vanished: --resume gives the same bytes, and rejects it alike" {
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (40, 20, 20)), indexing='ij'), axis=-1)
+def ball(x, *frames):
+    inside = numpy.linalg.norm(at - [x, 10, 10], axis=-1) < 6
+    return numpy.stack([inside & (t in frames) for t in range(4)], axis=-1)
+image = 20 + 80 * ball(10, 0, 2, 3) + 80 * ball(30, 0, 1, 2, 3)
+nibabel.save(nibabel.Nifti1Image(image.astype('int16'), numpy.eye(4)), 'gap.nii.gz')
+PY
+  flags=(-i gap.nii.gz --time-series --sphere-index 10,10,10,3,4 --sphere-index 30,10,10,3,9 --lower 60 --upper 140
+    --tracker dense --unchanged_labels 0 --dead_zone 0 --snap 1 --max_iterations 4000 --curvature_weight 0.4
+    -o s.nii.gz --report s.json)
+  expect 7 segment "${flags[@]}"
+  has err.txt "frame 2: nothing is left of label 4; it is missing from there on"
+  absent s.nii.gz.ckpt
+  mkdir whole; mv s.* whole
+  "$BIN/levelset-segment" "${flags[@]}" 2>log.txt </dev/null 3>&- &
+  child=$!
+  for _ in $(seq 600); do grep -q "frame 3 of 4" log.txt && break; sleep 0.02; done
+  kill -TERM "$child" || true
+  code=0; wait "$child" || code=$?
+  [ "$code" -eq 143 ] || { cat log.txt; return 1; }
+  expect 7 segment "${flags[@]}" --resume
+  has err.txt "which has 2 of 4 frames"
+  has err.txt "frame 2: nothing is left of label 4; it is missing from there on"
+  cmp s.nii.gz whole/s.nii.gz
+  python "assert load('s.json')['frames'] == load('whole/s.json')['frames']"
+  absent s.nii.gz.ckpt
+}
