@@ -344,6 +344,11 @@ assert (least == all_phi).all()"
   expect 0 two --init-labelmap halves.nii.gz --mesh n.vtk --max_iterations 2 -f
   is_vtk() { [ "$(head -c 5 "$1")" = "# vtk" ]; }
   for name in n.vtk n.label1.vtk n.label7.vtk; do is_vtk $name; done
+  # What an earlier run with more labels left is named, and stays.
+  expect 0 two --sphere-index 15,14,13,3 --mesh ./n.vtk --max_iterations 2 -f
+  has err.txt "n.label7.vtk' is of a label that this run has not, and stays"
+  lacks err.txt "n.label1.vtk'"
+  is_vtk n.label7.vtk
   # Of a list, it is the failure of its case alone.
   printf 'id\timage\tlabel\na\timage_0.nii.gz\thalves.nii.gz\nb\timage_0.nii.gz\thalves.nii.gz\n' > pair.tsv
   mkdir pair; echo kept > pair/b.label7.vtk

@@ -216,7 +216,13 @@ void finish_job(SegmentationJob& job, const Context& context) {
 Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
                       const CaseWriter& writer, const Context& context) {
   const std::shared_ptr<SegmentationJob> job = read_job(request, config, context);
-  require_label_files_free(request, labels_of(job->request), {}, writer);
+  const std::vector<int32_t> labels = labels_of(job->request);
+  require_label_files_free(request, labels, {}, writer);
+  for (const std::string& path : files_of_other_labels(request.files, labels)) {
+    context.warn("'" + path +
+                 "' is of a label that this run has not, and stays; if an earlier run "
+                 "left it, remove it");
+  }
   start_job(*job, context);
   Checkpoint checkpoint(request, *job);
   if (request.resume) checkpoint.resume(*job, context);

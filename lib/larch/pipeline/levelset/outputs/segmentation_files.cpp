@@ -3,6 +3,7 @@
 #include "larch/pipeline/levelset/outputs/segmentation_files.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string_view>
 
@@ -61,6 +62,26 @@ void check_label_files(const std::vector<SegmentationFiles>& files,
     throw UsageError("--by-label: '" + path + "' may be the file of a label beside '" + of_all +
                      "', and would be replaced; choose other names");
   }
+}
+
+std::vector<std::string> files_of_other_labels(const SegmentationFiles& files,
+                                               const std::vector<int32_t>& labels) {
+  std::vector<std::string> found;
+  if (!files.by_label) return found;
+  for (const std::string& path : {files.level_set, files.distance, files.mesh}) {
+    if (path.empty()) continue;
+    std::set<std::string> own;
+    for (const int32_t label : labels) own.insert(resolved_name(name_of_label(path, label)));
+    std::error_code error;
+    std::filesystem::directory_iterator at(folder_of(path), error);
+    for (; !error && at != std::filesystem::directory_iterator{}; at.increment(error)) {
+      const std::string there = at->path().string(), of_all = without_label(there);
+      if (of_all.empty() || resolved_name(of_all) != resolved_name(path)) continue;
+      if (!own.contains(resolved_name(there))) found.push_back(there);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 void check_files(const SegmentationFiles& files) {
