@@ -48,8 +48,8 @@ assert a == b"
 }
 
 @test "SIGTERM and --resume with means of regions, which are taken anew on the way: the same bytes" {
-  flags=(-i image_0.nii.gz --sphere-index 12,14,13,3 --sphere-index 18,14,13,3,5 --region-weight 0.4 --region_every 7 --lower 60 --upper 140
-    --unchanged_labels 0 --dead_zone 0 --snap 1 --max_iterations 12000 --curvature_weight 0.3 --tracker dense
+  flags=(-i image_0.nii.gz --sphere-index 12,14,13,3 --sphere-index 18,14,13,3,5 --lower 60 --upper 140
+    --region-weight 0.4 --region_every 7 --unchanged_labels 0 --dead_zone 0 --snap 1 --max_iterations 12000 --curvature_weight 0.3 --tracker dense
     -o m.nii.gz --level-set m.phi.nii.gz --report m.json)
   expect 0 segment "${flags[@]}"
   mkdir whole; mv m.* whole
