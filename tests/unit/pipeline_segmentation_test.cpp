@@ -102,6 +102,25 @@ TEST_CASE("the memory of a segmentation counts labels, frames, images beside it 
   CHECK(host(1).reading >= one.reading + voxels);
 }
 
+TEST_CASE("what a header can claim at most is more memory than there is, and no overflow") {
+  ImageInfo info = image_of({2000000, 2000000, 2000000});
+  info.bytes = INT64_MAX;
+  SegmentationRequest request{.image = ""};
+  request.checkpoint = "c.ckpt";
+  levelset::LevelsetConfig config;
+  config.tracker = levelset::Tracker::kVoxel;
+  config.duplicates = levelset::Duplicates::kBuffers;
+  for (const int frames : {1, INT32_MAX}) {
+    request.frames = frames;
+    const SegmentationMemory memory = segmentation_memory(info, request, config, 65535, true);
+    CHECK(memory.device > 1000000 * kGiB);
+    for (const int64_t bytes : {memory.host.reading, memory.host.computing, memory.host.finishing,
+                                memory.host.resting, memory.images}) {
+      CHECK(bytes >= 4096 * kGiB);
+    }
+  }
+}
+
 TEST_CASE("a lack of memory names the number of labels, for an image may be given as a label map") {
   const ImageInfo info = image_of({256, 256, 256});
   const SegmentationRequest request{.image = ""};

@@ -43,16 +43,25 @@ constexpr int64_t kDeviceLists = 3 * 4, kDeviceChanged = 4, kDeviceBuffers = 8 *
 /// of eight bytes, at least four voxels long on average.
 constexpr int64_t kStoredFrame = 2 * 2;
 
+/// Voxels that are counted at most. Headers can claim so many that a sum of bytes overflows; no
+/// machine has the memory for these either.
+constexpr int64_t kMostVoxels = int64_t{1} << 40, kMostOfSeries = int64_t{1} << 53;
+
 std::string bytes_both(int64_t bytes) {
   return bytes_text(bytes) + " (" + std::to_string(bytes) + " bytes)";
 }
 
+int64_t stored_voxels(const Vec3i& size) {
+  return std::min(levelset::make_brick_layout(size).stored_voxels(), kMostVoxels);
+}
+
 int64_t bytes_of_field(const Vec3i& size, const levelset::LevelsetConfig& config) {
-  const levelset::FieldBytes one = levelset::field_bytes(size);
-  auto field = static_cast<int64_t>(one.plain);
-  if (config.edge_stop) field += static_cast<int64_t>(one.edge_stop);
-  if (config.advection_weight > 0) field += static_cast<int64_t>(one.advection);
-  return field;
+  constexpr int32_t kSide = levelset::kBrick;
+  const levelset::FieldBytes one = levelset::field_bytes({kSide, kSide, kSide});
+  uint64_t brick = one.plain;
+  if (config.edge_stop) brick += one.edge_stop;
+  if (config.advection_weight > 0) brick += one.advection;
+  return static_cast<int64_t>(brick) * (stored_voxels(size) / levelset::kBrickVoxels);
 }
 
 /// What a segmentation keeps and makes, by the names of the settings that it follows from.
@@ -70,8 +79,11 @@ struct Parts {
   const levelset::LevelsetConfig& config;
   const int64_t labels;
   const bool is_on_gpu;
-  const int64_t voxels = image.grid.voxels();
-  const int64_t stored = levelset::make_brick_layout(image.grid.size).stored_voxels();
+  const int64_t voxels = std::min(image.grid.voxels(), kMostVoxels);
+  const int64_t of_all_frames = static_cast<int64_t>(
+      std::min(static_cast<double>(request.frames) * static_cast<double>(voxels),
+               static_cast<double>(kMostOfSeries)));
+  const int64_t stored = stored_voxels(image.grid.size);
   const bool has_edges = config.edge_stop || config.advection_weight > 0;
   const bool has_regions = config.region_weight > 0;
   const bool is_series = request.frames > 1;
@@ -87,11 +99,11 @@ struct Parts {
     int64_t start = 0;
     if (seeds.init_labelmap) start += kLabels;
     if (seeds.init_level_set) start += kPhi;
-    if (is_series) start = std::max(start, 2 * labels * kPhi) + request.frames * kLabels;
-    return (bytes + start) * voxels;
+    if (is_series) start = std::max(start, 2 * labels * kPhi);
+    return (bytes + start) * voxels + (is_series ? kLabels * of_all_frames : 0);
   }
   int64_t reading() const {
-    int64_t raw = std::max(image.bytes, kImage * voxels);
+    int64_t raw = std::max(std::min(image.bytes, 2 * kLargestVoxel * voxels), kImage * voxels);
     if (request.seeds.has_files()) raw = std::max(raw, (kLargestVoxel + kLabels) * voxels);
     // The image of the next frame is read beside that of the last and its surfaces.
     return kept() + raw + (is_series ? (kImage + labels * kPhi) * voxels : 0);
@@ -141,7 +153,7 @@ struct Parts {
   int64_t checkpoint() const {
     if (request.checkpoint.empty()) return 0;
     int64_t bytes = labels * kCheckpoint * stored;
-    if (is_series) bytes += (request.frames * kStoredFrame + 2 * labels * kPhi) * voxels;
+    if (is_series) bytes += kStoredFrame * of_all_frames + 2 * labels * kPhi * voxels;
     return bytes;
   }
   int64_t moving() const {
@@ -170,7 +182,7 @@ struct Parts {
 int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels) {
   int64_t bytes = labels * bytes_of_field(size, config);
   if (config.tracker != levelset::Tracker::kVoxel) return bytes;
-  const int64_t stored = levelset::make_brick_layout(size).stored_voxels();
+  const int64_t stored = stored_voxels(size);
   bytes += labels * kDeviceLists * stored;
   if (config.duplicates == levelset::Duplicates::kBuffers) {
     bytes += (labels * kDeviceChanged + kDeviceBuffers) * stored;
