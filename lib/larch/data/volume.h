@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,6 +31,34 @@ struct VolumeView {
   }
 };
 
+/// Allocates for std::vector, which then leaves values of simple types as they are where none are
+/// given: large memory is first touched where it is filled, by several threads.
+template <class T>
+struct Unfilled : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unfilled<U>;
+  };
+  template <class U, class... A>
+  void construct(U* at, A&&... from) {
+    if constexpr (sizeof...(A) > 0) {
+      ::new (static_cast<void*>(at)) U(std::forward<A>(from)...);
+    } else if constexpr (std::is_trivially_default_constructible_v<U>) {
+      ::new (static_cast<void*>(at)) U;
+    } else {
+      ::new (static_cast<void*>(at)) U();
+    }
+  }
+};
+
+/// In debug builds what is not filled holds no numbers, or -1, so that tests find what was
+/// forgotten.
+inline void mark_unfilled([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
+#ifndef NDEBUG
+  if (bytes > 0) std::memset(data, 0xff, bytes);
+#endif
+}
+
 /// An image on the host: a grid and one value per voxel. Invariant: voxels.size() == grid.voxels().
 template <class T>
 class Volume {
@@ -36,6 +66,15 @@ class Volume {
   Volume() = default;
   explicit Volume(const Grid& grid, T fill = T{})
       : grid_(grid), voxels_(static_cast<size_t>(grid.voxels()), fill) {}
+  /// Voxels that hold anything, for a caller that writes every one.
+  static Volume unfilled(const Grid& grid) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    Volume volume;
+    volume.grid_ = grid;
+    volume.voxels_.resize(static_cast<size_t>(grid.voxels()));
+    mark_unfilled(volume.data(), volume.voxels_.size() * sizeof(T));
+    return volume;
+  }
 
   const Grid& grid() const { return grid_; }
   /// Replaces the geometry; the size must stay the same.
@@ -66,7 +105,7 @@ class Volume {
 
  private:
   Grid grid_{};
-  std::vector<T> voxels_;
+  std::vector<T, Unfilled<T>> voxels_;
 };
 
 /// Labels of a segmentation; 0 is background.

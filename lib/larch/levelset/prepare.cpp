@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/levelset/initial/arrival.h"
 #include "larch/levelset/initial/first_surfaces.h"
 #include "larch/levelset/initial/label_surface.h"
@@ -102,19 +103,34 @@ Volume<uint8_t> pinned_voxels(const SegmentRequest& request, const Volume<float>
 
 /// Statistics of the voxels in the first surface.
 void describe_seed(const Volume<float>& image, const Volume<float>& phi_mm,
-                   const Volume<int16_t>& speed, ResolvedLabel& label) {
-  double sum = 0;
-  int64_t finite = 0, good = 0;
-  for (int64_t i = 0; i < phi_mm.voxels(); ++i) {
-    if (!(phi_mm[i] < 0)) continue;
-    ++label.seed_voxels;
-    if (std::isfinite(image[i])) sum += static_cast<double>(image[i]), ++finite;
-    label.seed_not_a_number += std::isfinite(image[i]) ? 0 : 1;
-    good += speed[i] > 0 ? 1 : 0;
+                   const Volume<int16_t>& speed, int threads, ResolvedLabel& label) {
+  struct Slice {
+    double sum = 0;
+    int64_t inside = 0, finite = 0, good = 0;
+  };
+  const Vec3i size = phi_mm.size();
+  std::vector<Slice> slices(static_cast<size_t>(size.z));
+  const int64_t in_slice = int64_t{size.x} * size.y;
+  parallel_for(threads, size.z, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * in_slice; i < end * in_slice; ++i) {
+      if (!(phi_mm[i] < 0)) continue;
+      Slice& slice = slices[static_cast<size_t>(i / in_slice)];
+      ++slice.inside;
+      if (std::isfinite(image[i])) slice.sum += static_cast<double>(image[i]), ++slice.finite;
+      slice.good += speed[i] > 0 ? 1 : 0;
+    }
+  });
+  // In the order of slices, so that the mean does not depend on the number of threads.
+  Slice all;
+  for (const Slice& slice : slices) {
+    all.sum += slice.sum;
+    all.inside += slice.inside, all.finite += slice.finite, all.good += slice.good;
   }
-  if (finite > 0) label.seed_mean = sum / static_cast<double>(finite);
+  label.seed_voxels = all.inside;
+  label.seed_not_a_number = all.inside - all.finite;
+  if (all.finite > 0) label.seed_mean = all.sum / static_cast<double>(all.finite);
   if (label.seed_voxels > 0) {
-    label.seed_fraction = static_cast<double>(good) / static_cast<double>(label.seed_voxels);
+    label.seed_fraction = static_cast<double>(all.good) / static_cast<double>(all.inside);
   }
 }
 
@@ -341,9 +357,14 @@ void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const E
     field.means = region_means_of(run, f, surface.phi_mm, context.threads);
   }
   speed = data_speed_of(run, f, context.threads);
-  describe_seed(request.image, surface.phi_mm, speed, resolved.labels[f]);
+  describe_seed(request.image, surface.phi_mm, speed, context.threads, resolved.labels[f]);
   warn_of_seed(run, resolved.labels[f]);
-  for (float& value : surface.phi_mm) value /= static_cast<float>(resolved.unit_mm);
+  if (const auto unit_mm = static_cast<float>(resolved.unit_mm); unit_mm != 1) {
+    parallel_for(context.threads, surface.phi_mm.voxels(), int64_t{1} << 16,
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) surface.phi_mm[i] /= unit_mm;
+                 });
+  }
   field.field = make_field(surface.phi_mm, speed, step, context);
   if (!run.edge_stop.empty()) field.field.edge_stop = by_brick(run.edge_stop, context);
   if (request.config.advection_weight > 0) {
@@ -385,7 +406,7 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   numbers.image = &request.image;
   numbers.given = request.speed.empty() ? nullptr : &request.speed;
   numbers.region_weight = request.config.region_weight;
-  resolved.voxels_not_a_number = count_without_number(numbers);
+  resolved.voxels_not_a_number = count_without_number(numbers, context.threads);
   std::vector<FirstSurface> surfaces = first_surfaces(
       request, request.config.clamp * resolved.unit_mm, reach_mm(request), context.threads);
   warn_of_request(run, surfaces);

@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <iterator>
 #include <limits>
+#include <mutex>
 
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/levelset/prepare.h"
 
 namespace larch::levelset {
@@ -29,6 +31,14 @@ class Clock {
   double& seconds_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+/// Calls body(i) for every voxel, which writes nothing but what belongs to it.
+template <class Body>
+void for_voxels(int threads, int64_t voxels, const Body& body) {
+  parallel_for(threads, voxels, int64_t{1} << 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i);
+  });
+}
 
 bool same_rules(const StopRules& a, const StopRules& b) {
   return a.max_iterations == b.max_iterations && a.unchanged_labels == b.unchanged_labels &&
@@ -172,39 +182,81 @@ double gradient(const Volume<float>& phi, const Vec3i& at) {
   return norm(slopes);
 }
 
-/// Whether a voxel has a neighbour across a face on the other side of the surface.
-bool is_at_surface(const Volume<float>& phi, const Vec3i& at, int64_t i) {
-  const Vec3i size = phi.size();
-  const int64_t strides[3] = {1, size.x, int64_t{size.x} * size.y};
-  const bool is_inside = phi[i] < 0;
-  for (int axis = 0; axis < 3; ++axis) {
-    if (at[axis] > 0 && (phi[i - strides[axis]] < 0) != is_inside) return true;
-    if (at[axis] + 1 < size[axis] && (phi[i + strides[axis]] < 0) != is_inside) return true;
+/// What some rows of a label tell.
+class RowsOfLabel {
+ public:
+  explicit RowsOfLabel(const Volume<float>& phi)
+      : phi_(phi), at_surface_(static_cast<size_t>(phi.size().x)) {}
+
+  int64_t voxels = 0;
+  bool touches_border = false;
+  std::vector<double> gradients{};  ///< |grad phi| at the surface
+
+  void add(int64_t row) {
+    const Vec3i size = phi_.size();
+    Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row / size.y)};
+    const float* values = phi_.data() + row * size.x;
+    find_surface(values, at);
+    int64_t inside = 0, surface = 0;
+    for (int32_t x = 0; x < size.x; ++x) {
+      inside += values[x] < 0 ? 1 : 0;
+      surface += at_surface_[static_cast<size_t>(x)];
+    }
+    voxels += inside;
+    if (inside > 0) {
+      const bool is_border = (size.y > 1 && (at.y == 0 || at.y == size.y - 1)) ||
+                             (size.z > 1 && (at.z == 0 || at.z == size.z - 1));
+      const bool has_end = size.x > 1 && (values[0] < 0 || values[size.x - 1] < 0);
+      touches_border = touches_border || is_border || has_end;
+    }
+    if (surface == 0) return;
+    for (; at.x < size.x; ++at.x) {
+      if (at_surface_[static_cast<size_t>(at.x)] != 0) gradients.push_back(gradient(phi_, at));
+    }
   }
-  return false;
-}
+
+ private:
+  /// Which voxels of a row have a neighbour across a face on the other side of the surface.
+  void find_surface(const float* values, const Vec3i& at) {
+    const Vec3i size = phi_.size();
+    const int64_t slice = int64_t{size.x} * size.y;
+    const float* below_y = at.y > 0 ? values - size.x : values;
+    const float* above_y = at.y + 1 < size.y ? values + size.x : values;
+    const float* below_z = at.z > 0 ? values - slice : values;
+    const float* above_z = at.z + 1 < size.z ? values + slice : values;
+    uint8_t* to = at_surface_.data();
+    for (int32_t x = 0; x < size.x; ++x) {
+      const bool is_inside = values[x] < 0;
+      to[x] = static_cast<uint8_t>(
+          (static_cast<int>((below_y[x] < 0) != is_inside) | ((above_y[x] < 0) != is_inside)) |
+          (static_cast<int>((below_z[x] < 0) != is_inside) | ((above_z[x] < 0) != is_inside)));
+    }
+    for (int32_t x = 1; x < size.x; ++x) {
+      const auto differs = static_cast<uint8_t>((values[x - 1] < 0) != (values[x] < 0));
+      to[x - 1] |= differs;
+      to[x] |= differs;
+    }
+  }
+
+  const Volume<float>& phi_;
+  std::vector<uint8_t> at_surface_;  ///< of a row; 0 or 1
+};
 
 /// Fills in what the voxels of a label tell: how many they are, whether they touch the border, and
 /// the median of |grad phi| at the surface.
-void measure(LabelResult& result) {
+void measure(LabelResult& result, int threads) {
   const Volume<float>& phi = result.phi_mm;
-  const Vec3i size = phi.size();
   std::vector<double> gradients;
-  int64_t i = 0;
-  for (Vec3i at; at.z < size.z; ++at.z) {
-    for (at.y = 0; at.y < size.y; ++at.y) {
-      for (at.x = 0; at.x < size.x; ++at.x, ++i) {
-        if (is_at_surface(phi, at, i)) gradients.push_back(gradient(phi, at));
-        if (!(phi[i] < 0)) continue;
-        ++result.voxels;
-        for (int axis = 0; axis < 3; ++axis) {
-          if (size[axis] > 1 && (at[axis] == 0 || at[axis] == size[axis] - 1)) {
-            result.touches_border = true;
-          }
-        }
-      }
-    }
-  }
+  std::mutex mutex;
+  const int64_t rows = int64_t{phi.size().y} * phi.size().z;
+  parallel_for(threads, rows, fair_grain(threads, rows, 256), [&](int64_t begin, int64_t end) {
+    RowsOfLabel some(phi);
+    for (int64_t row = begin; row < end; ++row) some.add(row);
+    const std::lock_guard lock(mutex);
+    result.voxels += some.voxels;
+    result.touches_border = result.touches_border || some.touches_border;
+    gradients.insert(gradients.end(), some.gradients.begin(), some.gradients.end());
+  });
   if (gradients.empty()) return;
   const auto middle = gradients.begin() + static_cast<std::ptrdiff_t>(gradients.size() / 2);
   std::nth_element(gradients.begin(), middle, gradients.end());
@@ -217,11 +269,29 @@ LabelResult label_result(const SegmentRun& run, size_t f, const Context& context
   result.progress = run.progress[f];
   result.phi_mm = phi_of(run, f, context);
   const auto unit_mm = static_cast<float>(run.resolved.unit_mm);
-  for (float& value : result.phi_mm) value *= unit_mm;
-  measure(result);
+  if (unit_mm != 1) {
+    for_voxels(context.threads, result.phi_mm.voxels(),
+               [&](int64_t i) { result.phi_mm[i] *= unit_mm; });
+  }
+  measure(result, context.threads);
   result.volume_ml =
       static_cast<double>(result.voxels) * result.phi_mm.grid().voxel_volume_mm3() / 1000;
   return result;
+}
+
+/// Each voxel gets the label whose level set is lowest there, and 0 where none is below 0.
+LabelVolume labels_of(const std::vector<LabelResult>& by_label, const Grid& grid, int threads) {
+  auto labels = LabelVolume::unfilled(grid);
+  for_voxels(threads, labels.voxels(), [&](int64_t i) {
+    float lowest = 0;
+    labels[i] = 0;
+    for (const LabelResult& one : by_label) {
+      if (!(one.phi_mm[i] < lowest)) continue;
+      lowest = one.phi_mm[i];
+      labels[i] = one.label;
+    }
+  });
+  return labels;
 }
 
 void warn_of_result(const LabelResult& label, std::vector<std::string>& warnings) {
@@ -298,18 +368,11 @@ SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
   double seconds = 0;
   {
     const Clock clock(seconds);
-    result.labels = LabelVolume(run.request->image.grid());
-    Volume<float> lowest(run.request->image.grid());
     for (size_t f = 0; f < run.fields.size(); ++f) {
       result.by_label.push_back(label_result(run, f, context));
-      const LabelResult& label = result.by_label.back();
-      for (int64_t i = 0; i < lowest.voxels(); ++i) {
-        if (!(label.phi_mm[i] < lowest[i])) continue;
-        lowest[i] = label.phi_mm[i];
-        result.labels[i] = label.label;
-      }
-      warn_of_result(label, run.warnings);
+      warn_of_result(result.by_label.back(), run.warnings);
     }
+    result.labels = labels_of(result.by_label, run.request->image.grid(), context.threads);
   }
   run.timing.result += seconds;
   result.resolved = std::move(run.resolved);

@@ -97,12 +97,16 @@ TEST_CASE("a brick belongs to the first set where a stencil is uneven or the buf
   const BrickLayout& layout = run.fields[0].layout;
   const auto active = [&] {
     std::set<int64_t> bricks;
+    const EvenBricks even(layout, phi, 2);
     for (int64_t b = 0; b < layout.bricks(); ++b) {
-      if (can_change(layout, phi, b)) bricks.insert(b);
+      const bool can = can_change(layout, phi, b);
+      if (can) bricks.insert(b);
+      REQUIRE(!(can && even.are_around(b)));
     }
     return bricks;
   };
   CHECK(active().empty());
+  for (int64_t b = 0; b < layout.bricks(); ++b) CHECK(EvenBricks(layout, phi, 1).are_around(b));
   for (uint64_t trial = 0; trial < 300; ++trial) {
     const Vec3i at = drawn_voxel(1000, trial);
     const auto i = layout.offset(at);

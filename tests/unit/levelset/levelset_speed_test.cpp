@@ -41,6 +41,13 @@ TEST_CASE("speeds are stored rounded half away from zero") {
   CHECK(stored_speed(-1e9) == -32767);  // never frozen
   CHECK(stored_speed(1e9) == 32767);
   CHECK(stored_speed(std::numeric_limits<double>::quiet_NaN()) == -16384);
+  CHECK(stored_speed(std::nextafter(0.5, 0) / 16384) == 0);
+  for (int half = -65000; half <= 65000; ++half) {
+    for (const double off : {-1e-9, 0.0, 1e-9}) {
+      const double scaled = half / 2.0 + off;
+      REQUIRE(stored_speed(scaled / 16384) == std::lround(std::clamp(scaled, -32767.0, 32767.0)));
+    }
+  }
 }
 
 /// Two intensities with noise of +- 5: a ball of 10 mm, and the rest.
@@ -346,6 +353,12 @@ TEST_CASE("D is made of its parts and rounded once") {
   for (int32_t x = 0; x < 4; ++x) image[x] = static_cast<float>(88 + 7 * x);
   DataSpeed parts{.image = &image, .window = Window{88, 116}};
   CHECK(stored_data_speed(parts, 1)[1] == kSpeedOne / 2);
+  const float far_away[] = {-1e9F, std::numeric_limits<float>::infinity(), kNan, 74};
+  Volume<float> outside(grid);
+  std::copy_n(far_away, 4, outside.data());
+  for (const int16_t speed : stored_data_speed({.image = &outside, .window = parts.window}, 2)) {
+    CHECK(speed == -kSpeedOne);
+  }
   parts.region_weight = 0.25;
   parts.means = {102, 60};  // 95: 2 / 3
   CHECK(stored_data_speed(parts, 1)[1] == stored_speed(0.75 * 0.5 + 0.25 * 28 / 42.0));
@@ -364,13 +377,13 @@ TEST_CASE("D is made of its parts and rounded once") {
   // The intensities count beside a speed image where there is a region term, and not without.
   image[2] = kNan;
   CHECK(stored_data_speed(from_image, 1)[2] == kSpeedOne);
-  CHECK(count_without_number(from_image) == 1);
+  CHECK(count_without_number(from_image, 2) == 1);
   DataSpeed both = from_image;
   both.region_weight = 0.25;
   both.means = {102, 60};
   CHECK(stored_data_speed(both, 1)[1] == -kSpeedOne);
   CHECK(stored_data_speed(both, 1)[2] == -kSpeedOne);
-  CHECK(count_without_number(both) == 2);
+  CHECK(count_without_number(both, 2) == 2);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "larch/core/parallel.h"
 
@@ -118,6 +119,51 @@ bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick) {
     if (std::any_of(phi.others[k].begin(), phi.others[k].end(), overlaps)) return true;
   }
   return false;
+}
+
+EvenBricks::EvenBricks(const BrickLayout& layout, const GroupPhi& phi, int threads)
+    : layout_(layout) {
+  for (size_t k = 0; k < phi.before.size(); ++k) {
+    std::vector<float>& values = values_.emplace_back(static_cast<size_t>(layout.bricks()));
+    parallel_for(threads, layout.bricks(), 64, [&](int64_t first, int64_t last) {
+      for (int64_t brick = first; brick < last; ++brick) {
+        const float* before = phi.before[k] + brick * kBrickVoxels;
+        const float* other_buffer = phi.after[k] + brick * kBrickVoxels;
+        const float value = before[0];
+        uint32_t differs = 0;
+        for (int32_t i = 0; i < kBrickVoxels; ++i) {
+          differs |= static_cast<uint32_t>(before[i] != value) |
+                     static_cast<uint32_t>(other_buffer[i] != value);
+        }
+        values[static_cast<size_t>(brick)] =
+            differs == 0 ? value : std::numeric_limits<float>::quiet_NaN();
+      }
+    });
+  }
+}
+
+bool EvenBricks::have_value(const std::vector<float>& values, int64_t brick) const {
+  const float value = values[static_cast<size_t>(brick)];
+  const Vec3i at = layout_.brick_at(brick), end = layout_.count - Vec3i{1, 1, 1};
+  for (int32_t z = std::max(at.z - 1, 0); z <= std::min(at.z + 1, end.z); ++z) {
+    for (int32_t y = std::max(at.y - 1, 0); y <= std::min(at.y + 1, end.y); ++y) {
+      for (int32_t x = std::max(at.x - 1, 0); x <= std::min(at.x + 1, end.x); ++x) {
+        if (!(values[static_cast<size_t>(layout_.brick_of({x, y, z}))] == value)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool EvenBricks::are_around(int64_t brick) const {
+  for (size_t k = 0; k < values_.size(); ++k) {
+    if (!have_value(values_[k], brick)) return false;
+    for (size_t other = 0; other < k; ++other) {
+      const auto at = static_cast<size_t>(brick);
+      if (overlap(values_[k][at], values_[other][at])) return false;
+    }
+  }
+  return true;
 }
 
 bool is_known(const EvolveJob& job, const FieldRange& group) {

@@ -32,6 +32,22 @@ void step_rows(const EvolveJob& job, const FieldRange& group, const GroupPhi& ph
 /// Whether a brick belongs to the active set of its group when that is found anew (ActiveSet).
 bool can_change(const BrickLayout& layout, const GroupPhi& phi, int64_t brick);
 
+/// Finds quickly most of the bricks for which can_change is false: those that are the same number
+/// everywhere and in both buffers, as all bricks around them are.
+class EvenBricks {
+ public:
+  EvenBricks(const BrickLayout& layout, const GroupPhi& phi, int threads);
+
+  /// True only where can_change is false.
+  bool are_around(int64_t brick) const;
+
+ private:
+  bool have_value(const std::vector<float>& values, int64_t brick) const;
+
+  const BrickLayout& layout_;
+  std::vector<std::vector<float>> values_{};  ///< by field and brick; not a number: it is not even
+};
+
 /// Whether the active sets of all fields of a group are known.
 bool is_known(const EvolveJob& job, const FieldRange& group);
 

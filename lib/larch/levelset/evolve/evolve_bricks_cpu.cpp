@@ -76,10 +76,11 @@ void begin(GroupBricks& g, int threads) {
   }
   count_inside(g.job, g.group, threads);
   const GroupPhi phi(g.job, g.group);
+  const EvenBricks even(g.layout, phi, threads);
   BrickSet& found = g.fields[0].next;
   parallel_for(threads, g.layout.bricks(), 64, [&](int64_t first, int64_t last) {
     for (int64_t brick = first; brick < last; ++brick) {
-      if (can_change(g.layout, phi, brick)) found.add(brick);
+      if (!even.are_around(brick) && can_change(g.layout, phi, brick)) found.add(brick);
     }
   });
   found.take(g.fields[0].list);

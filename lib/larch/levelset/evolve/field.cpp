@@ -3,6 +3,8 @@
 #include "larch/levelset/evolve/field.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -34,6 +36,25 @@ void check_size(const BrickLayout& layout, const Vec3i& size, const char* what) 
   if (layout.size != size) throw std::logic_error(std::string(what) + ": another size than phi");
 }
 
+/// Memory by brick on the host, in which what fills up the bricks at the far borders has a value.
+template <class T>
+Buffer<T> filled_up(const BrickLayout& layout, T value) {
+  Buffer<T> host(Device::cpu(), static_cast<size_t>(layout.stored_voxels()));
+  const int64_t voxels = int64_t{layout.size.x} * layout.size.y * layout.size.z;
+  if (layout.stored_voxels() > voxels) std::fill_n(host.data(), host.size(), value);
+  return host;
+}
+
+bool has_not_a_number(const Volume<float>& volume, int threads) {
+  std::atomic<bool> is_found{false};
+  parallel_for(threads, volume.voxels(), int64_t{1} << 16, [&](int64_t begin, int64_t end) {
+    bool is_here = false;
+    for (int64_t i = begin; i < end; ++i) is_here |= std::isnan(volume[i]);
+    if (is_here) is_found = true;
+  });
+  return is_found;
+}
+
 /// Host memory as a buffer on the device of the context.
 template <class T>
 Buffer<T> on_device(Buffer<T> host, const Context& context) {
@@ -51,8 +72,7 @@ FieldBytes field_bytes(const Vec3i& size) {
 
 Buffer<int16_t> by_brick(const Volume<int16_t>& values, const Context& context) {
   const BrickLayout layout = make_brick_layout(values.size());
-  Buffer<int16_t> host(Device::cpu(), static_cast<size_t>(layout.stored_voxels()));
-  host.set_zero();
+  Buffer<int16_t> host = filled_up<int16_t>(layout, 0);
   for_rows(layout, context.threads, [&](int64_t to, int64_t from, int32_t count) {
     std::copy_n(values.data() + from, count, host.data() + to);
   });
@@ -61,21 +81,34 @@ Buffer<int16_t> by_brick(const Volume<int16_t>& values, const Context& context) 
 
 void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& context) {
   check_size(field.layout, phi.size(), "set_phi");
-  if (std::any_of(phi.begin(), phi.end(), [](float value) { return std::isnan(value); })) {
+  if (has_not_a_number(phi, context.threads)) {
     throw InputError("the level-set function has voxels that are not a number: set them first");
   }
   const Step step = field.step;
-  Buffer<float> host(Device::cpu(), static_cast<size_t>(field.layout.stored_voxels()));
-  std::fill_n(host.data(), host.size(), step.clamp);
+  const bool is_cuda = context.device.is_cuda();
+  std::array<Buffer<float>, 2> host;
+  host[0] = filled_up(field.layout, step.clamp);
+  if (!is_cuda) host[1] = filled_up(field.layout, step.clamp);
   for_rows(field.layout, context.threads, [&](int64_t to, int64_t from, int32_t count) {
-    // 0 is added so that no zero is negative: of two zeros, `larger` gives either, and trackers and
-    // devices compare bits or values.
-    for (int32_t i = 0; i < count; ++i) host.data()[to + i] = held(phi[from + i] + 0.0F, step);
+    for (int32_t i = 0; i < count; ++i) {
+      // 0 is added so that no zero is negative: of two zeros, `larger` gives either, and trackers
+      // and devices compare bits or values.
+      const float value = held(phi[from + i] + 0.0F, step);
+      host[0].data()[to + i] = value;
+      if (!is_cuda) host[1].data()[to + i] = value;
+    }
   });
-  if (field.phi[0].empty()) {
-    for (Buffer<float>& buffer : field.phi) buffer = Buffer<float>(context.device, host.size());
+  if (!is_cuda) {
+    for (size_t side = 0; side < 2; ++side) field.phi[side] = std::move(host[side]);
+    return;
   }
-  for (Buffer<float>& buffer : field.phi) buffer.upload({host.data(), host.size()});
+  const size_t size = host[0].size();
+  if (field.phi[0].empty()) {
+    for (Buffer<float>& buffer : field.phi) buffer = Buffer<float>(context.device, size);
+  }
+  field.phi[0].upload({host[0].data(), size});
+  memory::copy(context.device, field.phi[1].data(), context.device, field.phi[0].data(),
+               size * sizeof(float));
 }
 
 LevelsetField make_field(const Volume<float>& phi, const Volume<int16_t>& speed, const Step& step,
@@ -93,14 +126,17 @@ Volume<float> phi_volume(const LevelsetField& field, int64_t iterations, const G
                          const Context& context) {
   check_size(field.layout, grid.size, "phi_volume");
   const Buffer<float>& result = field.phi[iterations % 2];
-  Volume<float> phi(grid);
+  auto phi = Volume<float>::unfilled(grid);
   const auto fill = [&](const float* values) {
     for_rows(field.layout, context.threads, [&](int64_t from, int64_t to, int32_t count) {
       std::copy_n(values + from, count, phi.data() + to);
     });
   };
   if (result.device().is_cuda()) {
-    fill(result.to_vector().data());
+    Buffer<float> host(Device::cpu(), result.size());
+    memory::copy(Device::cpu(), host.data(), result.device(), result.data(),
+                 result.size() * sizeof(float));
+    fill(host.data());
   } else {
     fill(result.data());
   }

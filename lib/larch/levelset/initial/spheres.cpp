@@ -51,7 +51,7 @@ Ball ball_of(const Sphere& sphere, const Grid& grid, const std::string& name) {
 
 Volume<float> distance_to_balls(std::span<const Ball> balls, const Grid& grid, double most_mm,
                                 int threads) {
-  Volume<float> distance_mm(grid, static_cast<float>(most_mm));
+  Volume<float> distance_mm = Volume<float>::unfilled(grid);
   const Vec3i size = grid.size;
   const Vec3d h = grid.spacing_mm;
   parallel_for(threads, int64_t{size.y} * size.z, 64, [&](int64_t begin, int64_t end) {
@@ -59,6 +59,7 @@ Volume<float> distance_to_balls(std::span<const Ball> balls, const Grid& grid, d
       const int64_t slice = row / size.y;
       const auto y = static_cast<double>(row % size.y), z = static_cast<double>(slice);
       float* out = distance_mm.data() + row * size.x;
+      std::fill_n(out, size.x, static_cast<float>(most_mm));
       for (const Ball& ball : balls) {
         const double dy = (y - ball.index.y) * h.y, dz = (z - ball.index.z) * h.z;
         const double beside = dy * dy + dz * dz;

@@ -27,6 +27,6 @@ struct DataSpeed {
 /// place and there is no region term, or the given speed.
 Volume<int16_t> stored_data_speed(const DataSpeed& parts, int threads);
 /// The voxels where a number is not finite that D is made from.
-int64_t count_without_number(const DataSpeed& parts);
+int64_t count_without_number(const DataSpeed& parts, int threads);
 
 }  // namespace larch::levelset

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "larch/levelset/speed/two_classes.h"
-#include "larch/levelset/step/step_math.h"
 
 namespace larch::levelset {
 namespace {
@@ -73,17 +72,6 @@ double threshold_of(const Volume<float>& image, const Volume<float>& from_seed_m
 }
 
 }  // namespace
-
-double window_speed(const Window& window, float intensity) {
-  if (!std::isfinite(intensity)) return -1;
-  return std::max(
-      1 - std::abs(static_cast<double>(intensity) - window.middle()) / window.half_width(), -1.0);
-}
-
-int16_t stored_speed(double speed) {
-  if (std::isnan(speed)) return -kSpeedOne;
-  return static_cast<int16_t>(std::lround(std::clamp(speed * kSpeedOne, -32767.0, 32767.0)));
-}
 
 SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm) {
   SeedIntensities seed;
