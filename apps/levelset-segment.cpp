@@ -12,6 +12,7 @@
 #include "larch/pipeline/levelset/segmentation_description.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
 #include "larch/pipeline/levelset/segmentation_series.h"
+#include "larch/pipeline/resume.h"
 
 namespace {
 
@@ -160,6 +161,9 @@ int main(int argc, char** argv) {
     return pipeline::segment_image(options.request(context), options.config, writer, context);
   };
   const int code = run_app<Options>(info, argc, argv, run, plan);
-  if ((code == 0 || code == 7) && !checkpoint.empty()) pipeline::remove_checkpoint(checkpoint);
+  if ((code == 0 || code == 7) && !checkpoint.empty()) {
+    pipeline::remove_checkpoint(checkpoint,
+                                {pipeline::kCheckpointKind, pipeline::kSeriesCheckpointKind});
+  }
   return code;
 }

@@ -8,12 +8,12 @@
 
 #include "larch/app/run_app.h"
 #include "larch/cases/option_groups.h"
-#include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/pbt_training.h"
+#include "larch/pipeline/resume.h"
 
 namespace {
 
@@ -153,6 +153,8 @@ int main(int argc, char** argv) {
     return options.inspect ? inspect(options) : train(options, &checkpoint, context);
   };
   const int code = run_app<Options>(info, argc, argv, run, plan);
-  if (code == 0 && !checkpoint.empty()) remove_output(checkpoint);
+  if (code == 0 && !checkpoint.empty()) {
+    pipeline::remove_checkpoint(checkpoint, {models::kPbtCheckpointKind});
+  }
   return code;
 }

@@ -24,6 +24,7 @@
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
 #include "larch/pipeline/levelset/series_checkpoint.h"
+#include "larch/pipeline/resume.h"
 
 namespace larch::pipeline {
 namespace {
@@ -344,7 +345,7 @@ TEST_CASE("a file that is no checkpoint is not removed as one") {
   other.kind = "pbt";
   models::write_container(model, other);
   for (const std::string& path : {text, checkpoint, series, model, folder / "nothing"}) {
-    remove_checkpoint(path);
+    remove_checkpoint(path, {kCheckpointKind, kSeriesCheckpointKind});
   }
   CHECK(is_file(text));
   CHECK(is_file(model));

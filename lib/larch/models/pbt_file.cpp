@@ -13,7 +13,6 @@ namespace larch::models {
 namespace {
 
 constexpr const char* kKind = "pbt";
-constexpr const char* kCheckpointKind = "pbt-checkpoint";
 
 /// Throws InputError unless the nodes of the last tree of a checkpoint are as growing leaves them:
 /// those before `finished` have children exactly when they have been grown, numbered in order; the
@@ -44,7 +43,7 @@ Container encode_model(const pbt::Model& model) {
 }
 
 pbt::Model decode_model(const Container& container) {
-  if (container.kind == kCheckpointKind) {
+  if (container.kind == kPbtCheckpointKind) {
     throw InputError("it is a checkpoint of an unfinished training; continue with --resume");
   }
   pbt::Model model = from_container<pbt::Model>(container);

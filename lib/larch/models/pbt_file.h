@@ -28,6 +28,9 @@ pbt::Model read_model(const std::string& path);
 Container encode_model(const pbt::Model& model);
 pbt::Model decode_model(const Container& container);
 
+/// The kind of container that a checkpoint is.
+inline constexpr const char* kPbtCheckpointKind = "pbt-checkpoint";
+
 /// The same for a tree that is still growing (a checkpoint). `fingerprint` is a digest of all that
 /// the training depends on; reading with another one throws InputError, and so does reading a
 /// checkpoint as a model or a model as a checkpoint.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -216,14 +215,6 @@ void save_checkpoint(const std::string& path, const Context& context,
                      const std::function<void(const std::string&)>& write) {
   remove_leftovers_once(folder_of(path), context);
   write_atomically(path, write);
-}
-
-void remove_checkpoint(const std::string& path) {
-  std::string start(models::kHeaderBytes, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  const std::string kind = file ? models::kind_in_header(start) : "";
-  if (kind == kCheckpointKind || kind == kSeriesCheckpointKind) remove_output(path);
 }
 
 std::string stopped_text(const std::string& checkpoint) {

@@ -33,10 +33,6 @@ class CheckpointClock {
 void save_checkpoint(const std::string& path, const Context& context,
                      const std::function<void(const std::string&)>& write);
 
-/// Removes a checkpoint that is not needed any more. A file of another kind, such as a model, which
-/// a short run with -f has not replaced, stays.
-void remove_checkpoint(const std::string& path);
-
 /// What a run that was stopped says of its checkpoint.
 std::string stopped_text(const std::string& checkpoint);
 
