@@ -362,6 +362,11 @@ TEST_CASE("D is made of its parts and rounded once") {
   parts.region_weight = 0.25;
   parts.means = {102, 60};  // 95: 2 / 3
   CHECK(stored_data_speed(parts, 1)[1] == stored_speed(0.75 * 0.5 + 0.25 * 28 / 42.0));
+  parts.image = &outside;  // far below both, and two that are not finite
+  for (const int16_t speed : stored_data_speed(parts, 2)) CHECK(speed <= -kSpeedOne / 2);
+  CHECK(stored_data_speed(parts, 1)[1] == -kSpeedOne);
+  CHECK(stored_data_speed(parts, 1)[2] == -kSpeedOne);
+  parts.image = &image;
   parts.edge_stop = &stop;
   CHECK(stored_data_speed(parts, 1)[1] == stored_speed((0.75 * 0.5 + 0.25 * 28 / 42.0) / 2));
   pinned[1] = 1;

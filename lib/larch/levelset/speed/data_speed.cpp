@@ -40,6 +40,18 @@ double speed_at(const DataSpeed& parts, int64_t i) {
   return speed * (static_cast<double>((*parts.edge_stop)[i]) / kSpeedOne);
 }
 
+/// The same where D is that of a window and of regions beside it.
+void store_region_speeds(const DataSpeed& parts, const float* intensities, int16_t* stored,
+                         int64_t count) {
+  const Window window = *parts.window;
+  const RegionMeans means = parts.means;
+  const double weight = parts.region_weight;
+  for (int64_t i = 0; i < count; ++i) {
+    const double speed = (1 - weight) * window_speed(window, intensities[i]) +
+                         weight * region_speed(means, intensities[i]);
+    stored[i] = stored_speed(std::isfinite(intensities[i]) ? speed : -1);
+  }
+}
 /// The same where D is that of a window alone, which most runs have.
 void store_window_speeds(const Window& window, const float* intensities, int16_t* stored,
                          int64_t count) {
@@ -65,14 +77,14 @@ int64_t count_without_number(const DataSpeed& parts, int threads) {
 
 Volume<int16_t> stored_data_speed(const DataSpeed& parts, int threads) {
   auto stored = Volume<int16_t>::unfilled(parts.image->grid());
-  const bool is_window_alone = parts.window && parts.given == nullptr &&
-                               !(parts.region_weight > 0) && parts.edge_stop == nullptr &&
-                               parts.pinned == nullptr;
+  const bool is_of_intensities = parts.window && parts.given == nullptr &&
+                                 parts.edge_stop == nullptr && parts.pinned == nullptr;
   parallel_for(threads, stored.voxels(), kVoxelsAtATime, [&](int64_t begin, int64_t end) {
-    if (is_window_alone) {
-      store_window_speeds(*parts.window, parts.image->data() + begin, stored.data() + begin,
-                          end - begin);
-      return;
+    if (is_of_intensities) {
+      const float* intensities = parts.image->data() + begin;
+      int16_t* to = stored.data() + begin;
+      if (parts.region_weight > 0) return store_region_speeds(parts, intensities, to, end - begin);
+      return store_window_speeds(*parts.window, intensities, to, end - begin);
     }
     for (int64_t i = begin; i < end; ++i) {
       const bool is_pinned = parts.pinned != nullptr && (*parts.pinned)[i] != 0;

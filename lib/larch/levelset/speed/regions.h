@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "larch/data/volume.h"
 
 namespace larch::levelset {
@@ -23,6 +26,12 @@ RegionMeans region_means(const Volume<float>& image, const Volume<float>& phi, d
 /// difference of the means, held in [-1, 1]: ((I - outside)^2 - (I - inside)^2) / (inside -
 /// outside)^2, which is 1 at the mean inside and -1 at the mean outside; 0 where the means are the
 /// same.
-double region_speed(const RegionMeans& means, float intensity);
+inline double region_speed(const RegionMeans& means, float intensity) {
+  if (!std::isfinite(intensity)) return -1;
+  const double apart = means.inside - means.outside;
+  if (apart == 0) return 0;
+  const double value = 2 * static_cast<double>(intensity) - means.inside - means.outside;
+  return std::clamp(value / apart, -1.0, 1.0);
+}
 
 }  // namespace larch::levelset
