@@ -25,4 +25,10 @@ inline bool small_tests() {
   return asked != nullptr && std::string_view(asked) == "1";
 }
 
+/// A choice between the usual case and the small one.
+template <class T>
+T sized(const T& usual, const T& small) {
+  return small_tests() ? small : usual;
+}
+
 }  // namespace larch::test

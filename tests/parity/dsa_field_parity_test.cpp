@@ -18,6 +18,8 @@ namespace larch::dsa {
 namespace {
 
 using larch::test::cuda_context;
+using larch::test::sized;
+using larch::test::small_tests;
 using test::cpu_context;
 using test::moving_pattern;
 using test::name_of;
@@ -181,9 +183,10 @@ TEST_CASE("whole sequences are the same on both devices: passes, filled blocks, 
   for (const Sequence& s : sequences()) {
     for (const auto& dense : enum_names(static_cast<DenseField*>(nullptr))) {
       for (const BorderField border : {BorderField::kClamp, BorderField::kZero}) {
+        if (small_tests() && border == BorderField::kZero && s.stored.bits != 8) continue;
         DsaConfig config;
         config.passes = "48/32,32/16";
-        config.range = 5;
+        config.range = sized(5, 1);
         config.dense_field = dense.value;
         config.border_field = border;
         CAPTURE(s.name, dense.name, name_of(border));

@@ -27,7 +27,8 @@ inline std::vector<int32_t> shifts_of(const Prepared& p, const DsaConfig& config
 
 /// A first pass, and a second one over its field if `passes` is 2; blocks of volumes are cubes.
 struct Matching {
-  int block = 64, step = 64, range = 10, passes = 1;
+  int block = larch::test::sized(64, 32), step = block;
+  int range = larch::test::sized(10, 2), passes = 1;
   bool has_centres = false, has_starts = false;
 };
 

@@ -14,6 +14,7 @@ namespace larch::dsa {
 namespace {
 
 using larch::test::cuda_context;
+using larch::test::sized;
 using larch::test::small_tests;
 using test::check_matches;
 using test::cpu_context;
@@ -92,6 +93,7 @@ TEST_CASE("blocks match the same on both devices: borders, overflow, starts and 
   for (const Sequence& s : sequences()) {
     for (const Overflow overflow : {Overflow::kWrap, Overflow::kDiscard, Overflow::kClamp}) {
       for (const Border border : {Border::kValid, Border::kClamp}) {
+        if (small_tests() && (border == Border::kValid) != (s.stored.bits == 8)) continue;
         DsaConfig config;
         config.overflow = overflow;
         config.border = border;
@@ -111,10 +113,11 @@ TEST_CASE("blocks match the same on both devices: borders, overflow, starts and 
 }
 
 TEST_CASE("blocks and windows of any size match the same on both devices") {
-  const Sequence s = moving_pattern("large", {270, 260, 1}, 12, 1);
+  const Sequence s = moving_pattern("large", sized<Vec3i>({270, 260, 1}, {110, 104, 1}), 12, 1);
   DsaConfig config;
   for (const int block : {8, 17, 31, 64, 100, 255}) {
-    check_matches(s, {block, block == 8 ? 40 : block, block == 64 ? 3 : 5}, config);
+    if (block > s.size.x) continue;
+    check_matches(s, {block, block == 8 ? 40 : block, block == 64 ? 3 : sized(5, 2)}, config);
   }
   if (small_tests()) return;
   // Too large for a multiprocessor: samples stay in the device's memory.
@@ -134,10 +137,12 @@ Sequence without_saturation(Sequence s) {
 }
 
 TEST_CASE("blocks all of whose samples count match the same on both devices") {
-  const Sequence s = without_saturation(moving_pattern("all count", {200, 170, 1}, 12, 2));
+  const Sequence s = without_saturation(
+      moving_pattern("all count", sized<Vec3i>({200, 170, 1}, {72, 66, 1}), 12, sized(2, 1)));
   for (const Border border : {Border::kValid, Border::kClamp}) {
     for (const Overflow overflow : {Overflow::kWrap, Overflow::kClamp}) {
       for (const auto& metric : enum_names(static_cast<Metric*>(nullptr))) {
+        if (small_tests() && border == Border::kValid && overflow == Overflow::kClamp) continue;
         DsaConfig config;
         config.border = border;
         config.overflow = overflow;

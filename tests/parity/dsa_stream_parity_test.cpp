@@ -101,6 +101,7 @@ TEST_CASE("sequences are subtracted alike on both devices, in one piece and as a
       DsaConfig config;
       config.block = 32;
       config.init = init;
+      config.range = larch::test::sized(config.range, 2);
       INFO(s.name << ", init " << on_both::name_of(init));
       const SubtractedFrames expected = subtracted(s, config, on_both::cpu_context());
       check_same(subtracted(s, config, larch::test::cuda_context()), expected);

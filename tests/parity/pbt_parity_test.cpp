@@ -23,16 +23,13 @@ namespace larch {
 namespace {
 
 using test::cuda_context;
+using test::sized;
 
 const std::vector<image::ChannelSpec> kChannels{
     {image::ChannelKind::kIntensity, 0},   {image::ChannelKind::kIntensity, 2},
     {image::ChannelKind::kGaussian, 0},    {image::ChannelKind::kGradientMagnitude, 1},
     {image::ChannelKind::kLaplacian, 0},   {image::ChannelKind::kDerivativeX, 0},
     {image::ChannelKind::kDerivativeY, 1}, {image::ChannelKind::kDerivativeZ, 0}};
-
-Vec3i sized(const Vec3i& usual, const Vec3i& small) {
-  return test::small_tests() ? small : usual;
-}
 
 TEST_CASE("large copies to the device and back are exact, whatever their size", "[memory::copy]") {
   const Context gpu = cuda_context();
@@ -93,6 +90,9 @@ Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
                  const Context& context, int window = 7) {
   const std::vector<image::ChannelSpec> channels{{image::ChannelKind::kIntensity, 0},
                                                  {image::ChannelKind::kGradientMagnitude, 1}};
+  // The small cases have fewer samples where much is read for each of them.
+  const pbt::SampleConfig usual{300, 500}, few{30, 50};
+  const pbt::SampleConfig samples = window > 7 ? sized(usual, few) : usual;
   Bench bench;
   features::HaarPoolSpec spec;
   spec.features = features;
@@ -104,7 +104,7 @@ Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
       pbt::load_training_images(volumes, channels, image::Padding::kClamp, window / 2 + 1, context);
   std::vector<size_t> all(volumes.size());
   for (size_t v = 0; v < all.size(); ++v) all[v] = v;
-  bench.samples = pbt::draw_samples(volumes, all, {300, 500}, 3);
+  bench.samples = pbt::draw_samples(volumes, all, samples, 3);
   bench.places = pbt::place_samples(bench.samples, volumes, bench.images);
   bench.columns = features::make_haar_columns(haar, bench.images.common_layouts(), 0.01, context);
   for (uint32_t i = 0; i < bench.samples.size(); i += 2) bench.index.push_back(i);
@@ -138,9 +138,10 @@ TEST_CASE("ranges, rounds and votes are the same on both devices",
   const auto volumes = fixtures::hard_volumes(3);
   // The wider the window, the fewer samples share the fast memory in which features are computed;
   // the widest one finds no place there.
-  for (const auto& [features, window] :
+  for (const auto& [usual, window] :
        {std::pair{100, 7}, {1000, 7}, {300, 23}, {300, 29}, {300, 45}}) {
     CAPTURE(window);
+    const int features = sized(usual, usual == 1000 ? 140 : 24);
     const Bench a = make_bench(volumes, features, fixtures::context_of(2), window);
     const Bench b = make_bench(volumes, features, gpu, window);
     REQUIRE(a.maps.size() == b.maps.size());
@@ -152,10 +153,11 @@ TEST_CASE("ranges, rounds and votes are the same on both devices",
       learning::BoostProblem problem;
       problem.positive = positive;
       problem.weight = weight;
-      problem.rounds = 12;
+      problem.rounds = sized(12, 2);
       problem.kind = kind;
       problem.samples = a.index;
       for (const int bins : {learning::kBins, 9}) {
+        if (test::small_tests() && window > 7 && bins != 9) continue;
         problem.bins = bins;
         problem.columns = a.prepared.get();
         const auto rounds_a = learning::boost(a.source(), problem, fixtures::context_of(2));
@@ -200,13 +202,15 @@ TEST_CASE("the nodes of a level, boosted together, are the same on both devices"
           "[learning::boost]") {
   const Context gpu = cuda_context(), cpu = fixtures::context_of(2);
   const auto volumes = fixtures::hard_volumes(3);
-  const Bench a = make_bench(volumes, 1000, cpu);
-  const Bench b = make_bench(volumes, 1000, gpu);
+  const int features = sized(1000, 150);
+  const Bench a = make_bench(volumes, features, cpu);
+  const Bench b = make_bench(volumes, features, gpu);
   REQUIRE(a.index.size() >= 1190);
   std::vector<uint8_t> positive;
   for (const uint32_t i : a.index) positive.push_back(a.samples.positive[i]);
   const std::vector<double> weight(a.index.size(), 1e-3);
-  const std::vector<uint32_t> some{1, 5, 6, 400, 999};
+  const std::vector<uint32_t> some{1, 5, 6, static_cast<uint32_t>(features) * 2 / 5,
+                                   static_cast<uint32_t>(features) - 1};
   const auto boosted = [&](const Bench& bench, const std::vector<learning::CodeMap>& maps,
                            const Context& context) {
     const auto source = bench.source();
@@ -239,13 +243,13 @@ void check_evaluation(const pbt::Model& model, const Volume<int16_t>& v, const C
 TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile",
           "[pbt::evaluate]") {
   const Context gpu = cuda_context();
-  const Volume<int16_t> v = fixtures::noise_volume(sized({37, 21, 18}, {35, 13, 10}), 9);
+  const Volume<int16_t> v = fixtures::noise_volume(sized<Vec3i>({37, 21, 18}, {33, 9, 5}), 9);
   Volume<uint8_t> roi(v.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(1, 2, i, 3) != 0;
   for (const uint64_t seed : {1, 2, 3}) {
     fixtures::RandomTree spec;
     spec.depth = seed == 3 ? 9 : 5;
-    spec.weaks = 20;
+    spec.weaks = sized(20, 5);
     const pbt::Model model = fixtures::random_model(seed, spec);
     for (const auto& tile : {std::vector<int>{8, 8, 8}, {32, 8, 8}, {64, 4, 8}, {5, 3, 1}}) {
       pbt::EvaluateConfig config;
@@ -269,13 +273,14 @@ TEST_CASE("evaluation is the same bytes on both devices, for every walk and tile
 
 TEST_CASE("copies of tiles in shared memory, and taps that reach too far for one") {
   const Context gpu = cuda_context();
-  const Volume<int16_t> v = fixtures::noise_volume(sized({61, 30, 23}, {37, 18, 11}), 11);
+  const Volume<int16_t> v = fixtures::noise_volume(sized<Vec3i>({61, 30, 23}, {33, 9, 7}), 11);
   Volume<uint8_t> roi(v.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = hash_below(4, 2, i, 50) == 0;
   for (const int window : {3, 9, 17, 25, 41}) {
+    if (test::small_tests() && window == 17) continue;
     fixtures::RandomTree spec;
     spec.depth = window == 9 ? 8 : 6;  // 8: bricks in place of levels
-    spec.weaks = 30;
+    spec.weaks = sized(30, 10);
     spec.window = window;
     spec.channels = {{image::ChannelKind::kIntensity, 0}};
     if (window == 3) spec.channels.push_back({image::ChannelKind::kGradientMagnitude, 1});
@@ -362,7 +367,7 @@ TEST_CASE("many samples of few features are split over the device") {
   const Context gpu = cuda_context();
   const auto volumes = fixtures::hard_volumes(6);
   pbt::TrainConfig config = fixtures::small_config();
-  config.samples = {4000, 4000};
+  config.samples = sized<decltype(config.samples)>({4000, 4000}, {900, 900});
   config.tree.selected_positives = 20000;
   config.tree.selected_negatives = 20000;
   config.tree.depth = 2;

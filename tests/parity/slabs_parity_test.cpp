@@ -8,10 +8,13 @@
 #include "larch/core/device.h"
 #include "larch/core/error.h"
 #include "larch/pbt/evaluate/slabs.h"
+#include "tests/parity/cuda_context.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace larch {
 namespace {
+
+using test::sized;
 
 /// The least memory with which the slabs of `problem` are planned.
 int64_t least_memory(const pbt::Model& model, pbt::SlabProblem problem) {
@@ -37,7 +40,7 @@ void check_slabs(int level) {
   tree.channels = {{image::ChannelKind::kIntensity, 0}, {image::ChannelKind::kGaussian, level}};
   pbt::Model model = fixtures::random_model(20 + static_cast<uint64_t>(level), tree);
   if (level == 1) model.padding = image::Padding::kZero;
-  const auto voxels = fixtures::noise_volume({31, 22, 120}, 7);
+  const auto voxels = fixtures::noise_volume(sized<Vec3i>({31, 22, 120}, {17, 9, 50}), 7);
   Volume<uint8_t> roi(voxels.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = i % 7 < 3 ? 1 : 0;
   const Volume<uint8_t>* const rois[] = {nullptr, &roi};
@@ -47,13 +50,14 @@ void check_slabs(int level) {
     pbt::SlabProblem problem{voxels.size(), 4, region != nullptr, true, region != nullptr, 0};
     const int64_t least = least_memory(model, problem);
     std::set<int> counts;
-    for (const int64_t more : {0, 1 << 17, 1 << 19, 1 << 21, 1 << 30}) {
+    for (const int64_t more :
+         {0, sized(1 << 17, 1 << 14), sized(1 << 19, 1 << 16), sized(1 << 21, 1 << 18), 1 << 30}) {
       problem.memory_bytes = least + more;
       counts.insert(pbt::plan_slabs(model, problem).count);
       const auto slabs = pbt::evaluate_volume<float>(model, voxels, {}, least + more, gpu, region);
       CHECK(std::equal(whole.begin(), whole.end(), slabs.begin()));
     }
-    CHECK(counts.size() >= 3);
+    CHECK(counts.size() >= sized<size_t>(3, 2));
   }
 }
 
@@ -85,7 +89,7 @@ TEST_CASE("the queue walk in portions gives the bytes of the tile walk on the CP
   Context gpu = fixtures::context_of(4);
   gpu.device = Device::cuda();
   const pbt::Model model = undecided_model(6);
-  const auto voxels = fixtures::noise_volume({33, 20, 41}, 9);
+  const auto voxels = fixtures::noise_volume(sized<Vec3i>({33, 20, 41}, {19, 10, 21}), 9);
   Volume<uint8_t> roi(voxels.grid());
   for (int64_t i = 0; i < roi.voxels(); ++i) roi[i] = i % 5 < 2 ? 1 : 0;
   const auto evaluate_on = [&](const Context& context, const Volume<uint8_t>* region,

@@ -16,6 +16,7 @@ namespace larch {
 namespace {
 
 using test::cuda_context;
+using test::sized;
 
 /// What a detector does for its images, one after the other.
 std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk walk, uint64_t seed,
@@ -23,9 +24,10 @@ std::vector<std::vector<float>> detect_all(const pbt::Model& model, pbt::Walk wa
   pbt::EvaluateConfig config;
   config.walk = walk;
   std::vector<std::vector<float>> found;
-  const uint64_t images = test::small_tests() ? 2 : 6;
+  const uint64_t images = sized(6, 2);
   for (uint64_t image = 0; image < images; ++image) {
-    const Vec3i size{40 + static_cast<int>(image), 37, 29};
+    const Vec3i size = sized<Vec3i>({40 + static_cast<int>(image), 37, 29},
+                                    {36 + static_cast<int>(image), 13, 11});
     const Volume<int16_t> voxels = fixtures::noise_volume(size, seed + image);
     const Volume<float> p = pbt::evaluate_volume<float>(model, voxels, config, 0, context);
     found.emplace_back(p.begin(), p.end());
@@ -37,7 +39,7 @@ TEST_CASE("two detectors with streams of their own run at once and give the same
           "[stream::create][stream::destroy]") {
   const pbt::Model shallow = fixtures::random_model(21);
   fixtures::RandomTree deep_tree;
-  deep_tree.depth = test::small_tests() ? 5 : 10;
+  deep_tree.depth = sized(10, 5);
   const pbt::Model deep = fixtures::random_model(22, deep_tree);
   for (const pbt::Walk walk : {pbt::Walk::kTile, pbt::Walk::kStack, pbt::Walk::kQueue}) {
     const auto first = detect_all(shallow, walk, 100, cuda_context());
