@@ -8,7 +8,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tests/emulation/device_memory.h"
 #include "tests/emulation/device_threads.h"
+#include "tests/emulation/device_words.h"
 
 // What kernels are written with beside C++. Names and meanings are those of the CUDA C++
 // programming guide.
@@ -19,6 +21,7 @@
 #define __global__
 #define __constant__ const
 #define __forceinline__ inline
+#define __noinline__
 #define __grid_constant__
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
@@ -26,8 +29,6 @@
 
 #define threadIdx (::larch::emulation::running->index)
 #define blockIdx (::larch::emulation::block_index())
-#define blockDim (::larch::emulation::block_size())
-#define gridDim (::larch::emulation::grid_size())
 
 // Numbers.
 
@@ -78,6 +79,10 @@ inline float __fsqrt_rn(float a) {
 
 // Memory that others may touch as well: here another thread may come first.
 
+template <class T>
+T __ldg(const T* from) {
+  return *from;
+}
 template <class T>
 T __ldcg(const T* from) {
   larch::emulation::switch_point();
@@ -192,6 +197,15 @@ inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t value) {
 inline uint32_t __reduce_max_sync(uint32_t mask, uint32_t value) {
   return static_cast<uint32_t>(
       larch::emulation::collective(larch::emulation::Collective::kMax, mask, value));
+}
+// With the sign bit turned, numbers with a sign are in the order of those without.
+inline int __reduce_min_sync(uint32_t mask, int value) {
+  return static_cast<int>(__reduce_min_sync(mask, static_cast<uint32_t>(value) ^ 1U << 31) ^
+                          1U << 31);
+}
+inline int __reduce_max_sync(uint32_t mask, int value) {
+  return static_cast<int>(__reduce_max_sync(mask, static_cast<uint32_t>(value) ^ 1U << 31) ^
+                          1U << 31);
 }
 
 namespace larch::emulation {

@@ -155,12 +155,6 @@ bool Launch::wait_at(Barrier& barrier, int32_t number, uint32_t place, bool valu
 const Dim3& block_index() {
   return running->block->index;
 }
-const Dim3& block_size() {
-  return launch->shape.threads;
-}
-const Dim3& grid_size() {
-  return launch->shape.blocks;
-}
 
 void switch_point() {
   if (running != nullptr) launch->stay_or_leave(kStep);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 // The threads of a CUDA device on one thread of the host. Each has a stack of its own, and another
 // goes on where one waits: at a barrier, at an operation of its warp, and now and then where it
@@ -32,16 +34,15 @@ struct DeviceThread {
   uint32_t lane = 0;
   uint64_t value = 0, result = 0;  ///< given to a collective, and got from it
   uint32_t mask = 0, source = 0;
-  Collective collective = Collective::kNone;  ///< that it waits in
-  int32_t barrier = -1;                       ///< that it waits at
+  Collective collective = Collective::kNone;            ///< that it waits in
+  int32_t barrier = -1;                                 ///< that it waits at
+  std::vector<std::pair<void*, const void*>> copies{};  ///< on their way: to, from
 };
 
-/// The thread that runs; null while the host does.
-extern DeviceThread* running;
+/// The thread that runs; null while the host does, as on other threads of the host always.
+extern constinit thread_local DeviceThread* running;
 
 const Dim3& block_index();
-const Dim3& block_size();
-const Dim3& grid_size();
 
 /// Here another thread may go on.
 void switch_point();
@@ -87,3 +88,6 @@ constexpr uint32_t kMostThreads = 1024;
 constexpr size_t kMostShared = 227 << 10;
 
 }  // namespace larch::emulation
+
+/// Of the launch that runs. No macros as the others: structs of the runtime have such members.
+extern larch::emulation::Dim3 gridDim, blockDim;

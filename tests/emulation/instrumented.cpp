@@ -34,9 +34,18 @@ void __tsan_read_range(void* at, size_t bytes) {
 void __tsan_write_range(void* at, size_t bytes) {
   larch::emulation::use_memory(at, bytes, true, __builtin_return_address(0));
 }
-/// What host code in these files has of std::atomic.
+// What host code in these files has of std::atomic and of counted pointers.
 int __tsan_atomic32_load(const volatile int* at, int /*order*/) {
   return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+char __tsan_atomic8_load(const volatile char* at, int /*order*/) {
+  return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+long __tsan_atomic64_load(const volatile long* at, int /*order*/) {
+  return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+int __tsan_atomic32_fetch_add(volatile int* at, int value, int /*order*/) {
+  return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
 }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}

@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <mutex>
 
+larch::emulation::Dim3 gridDim, blockDim;
+
 namespace larch::emulation {
 
-DeviceThread* running = nullptr;
+constinit thread_local DeviceThread* running = nullptr;
 Launch* launch = nullptr;
 Stacks stacks;
 
@@ -247,6 +249,8 @@ std::string run(const LaunchShape& shape, const std::function<void()>& kernel) {
   if (shape.is_cooperative && blocks.size() > at_once) return "more blocks than run at once";
   Launch one(shape, kernel, number);
   launch = &one;
+  gridDim = shape.blocks;
+  blockDim = shape.threads;
   for (size_t first = 0; first < blocks.size() && one.error.empty(); first += at_once) {
     const auto begin = blocks.begin() + static_cast<std::ptrdiff_t>(first);
     const size_t count = std::min(at_once, blocks.size() - first);

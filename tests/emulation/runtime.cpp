@@ -6,7 +6,10 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <cuda_runtime.h>
 
@@ -24,7 +27,7 @@ thread_local std::string launch_error;
 
 struct Kernel {
   const char* name;
-  Invoke invoke;
+  Bind bind;
 };
 std::mutex mutex;
 std::map<const void*, Kernel> kernels;
@@ -45,6 +48,12 @@ void fill(char* memory, size_t bytes, uint64_t stream) {
   }
 }
 
+std::optional<Kernel> known_kernel(const void* address) {
+  const std::lock_guard lock(mutex);
+  const auto known = kernels.find(address);
+  return known == kernels.end() ? std::nullopt : std::optional(known->second);
+}
+
 bool is_border_whole(const char* memory, size_t bytes) {
   const auto is_whole = [](const char* from) {
     return std::all_of(from, from + kBorder, [](char c) { return c == '\x5a'; });
@@ -54,9 +63,9 @@ bool is_border_whole(const char* memory, size_t bytes) {
 
 }  // namespace
 
-void remember_kernel(const void* address, const char* name, Invoke invoke) {
+void remember_kernel(const void* address, const char* name, Bind bind) {
   const std::lock_guard lock(mutex);
-  kernels.insert_or_assign(address, Kernel{name, std::move(invoke)});
+  kernels.insert_or_assign(address, Kernel{name, std::move(bind)});
 }
 
 void launch_kernel(const LaunchShape& shape, const std::function<void()>& kernel) {
@@ -211,14 +220,46 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 }
 cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 blocks, dim3 threads,
                                         void** arguments, size_t shared_bytes, cudaStream_t) {
-  Kernel found{};
-  {
-    const std::lock_guard lock(mutex);
-    const auto known = kernels.find(kernel);
-    if (known == kernels.end()) return result(cudaErrorInvalidDeviceFunction);
-    found = known->second;
-  }
-  launch_kernel({found.name, blocks, threads, shared_bytes, true},
-                [&] { found.invoke(arguments); });
+  const std::optional<Kernel> found = known_kernel(kernel);
+  if (!found) return result(cudaErrorInvalidDeviceFunction);
+  launch_kernel({found->name, blocks, threads, shared_bytes, true}, found->bind(arguments));
   return last_error;
+}
+
+/// Launches one after the other.
+struct CUgraph_st {
+  std::vector<std::pair<LaunchShape, std::function<void()>>> launches{};
+};
+
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
+  *graph = new CUgraph_st;  // NOLINT(cppcoreguidelines-owning-memory): as in CUDA
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;  // NOLINT(cppcoreguidelines-owning-memory)
+  return cudaSuccess;
+}
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                   const cudaGraphNode_t* /*after*/, size_t count,
+                                   const cudaKernelNodeParams* params) {
+  // Each is to wait for the one before.
+  if (count != (graph->launches.empty() ? 0U : 1U)) return result(cudaErrorInvalidValue);
+  const std::optional<Kernel> found = known_kernel(params->func);
+  if (!found) return result(cudaErrorInvalidDeviceFunction);
+  graph->launches.emplace_back(
+      LaunchShape{found->name, params->gridDim, params->blockDim, params->sharedMemBytes},
+      found->bind(params->kernelParams));
+  *node = reinterpret_cast<cudaGraphNode_t>(graph);  // none of them is asked for again
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* ready, cudaGraph_t graph, uint64_t) {
+  *ready = graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+  for (const auto& [shape, kernel] : graph->launches) launch_kernel(shape, kernel);
+  return last_error;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
+  return cudaSuccess;
 }
