@@ -34,8 +34,8 @@ std::string name_of_label(const std::string& path, int32_t label);
 void check_label_files(const std::vector<SegmentationFiles>& files,
                        const std::vector<std::string>& paths);
 
-/// Files in the folders of `files` that are named as those of labels that are not among `labels`: an
-/// earlier run with other labels left them, and they would be taken for results of this one.
+/// Files in the folders of `files` that are named as those of labels that are not among `labels`:
+/// an earlier run with other labels left them, and they would be taken for results of this one.
 std::vector<std::string> files_of_other_labels(const SegmentationFiles& files,
                                                const std::vector<int32_t>& labels);
 
