@@ -24,6 +24,7 @@ $2"
   expect 0 segment --input image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 --curvature-weight 0.03 \
     --output seg.nii.gz --mesh ball.vtk --report r.json --qc qc.png --level-set phi.nii.gz --distance d.nii.gz \
     --plot plot.png
+  has err.txt ", touches_border 0, seconds: reading 0."
   dice seg.nii.gz "
 assert dice > 0.97, dice
 assert image.get_data_dtype() == numpy.uint8

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -325,11 +327,22 @@ CaseWriter case_writer(const Run& run, const Context& context) {
   return cases;
 }
 
+/// A figure for people, from JSON: whole numbers as they are, others with six digits.
+std::string rounded_figure(const std::string& json) {
+  char* end = nullptr;
+  const double value = std::strtod(json.c_str(), &end);
+  if (json.empty() || *end != '\0' || !std::isfinite(value)) return json;
+  char text[32];
+  const bool is_whole = std::round(value) == value && std::abs(value) < 1e15;
+  std::snprintf(text, sizeof text, is_whole ? "%.0f" : "%.6g", value);
+  return text;
+}
+
 void log_end(Console& console, const Outputs& outputs, double seconds) {
   std::vector<std::string> names, metrics;
   for (const Outputs::File& file : outputs.files) names.push_back(file.path);
   for (const Outputs::Text& metric : outputs.metrics)
-    metrics.push_back(metric.name + " " + metric.text);
+    metrics.push_back(metric.name + " " + rounded_figure(metric.text));
   if (!metrics.empty()) console.log(LogLevel::kInfo, config::join(metrics));
   char time[32];
   std::snprintf(time, sizeof time, "%.1f s", seconds);
