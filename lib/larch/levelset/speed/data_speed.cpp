@@ -40,29 +40,6 @@ double speed_at(const DataSpeed& parts, int64_t i) {
   return speed * (static_cast<double>((*parts.edge_stop)[i]) / kSpeedOne);
 }
 
-/// The same where D is that of a window and of regions beside it.
-void store_region_speeds(const DataSpeed& parts, const float* intensities, int16_t* stored,
-                         int64_t count) {
-  const Window window = *parts.window;
-  const RegionMeans means = parts.means;
-  const double weight = parts.region_weight;
-  for (int64_t i = 0; i < count; ++i) {
-    const double speed = (1 - weight) * window_speed(window, intensities[i]) +
-                         weight * region_speed(means, intensities[i]);
-    stored[i] = stored_speed(std::isfinite(intensities[i]) ? speed : -1);
-  }
-}
-/// The same where D is that of a window alone, which most runs have.
-void store_window_speeds(const Window& window, const float* intensities, int16_t* stored,
-                         int64_t count) {
-  const double middle = window.middle(), half_width = window.half_width();
-  for (int64_t i = 0; i < count; ++i) {
-    const double speed = 1 - std::abs(static_cast<double>(intensities[i]) - middle) / half_width;
-    // False for what is no number, which then gets -1 like all that is far from the window.
-    stored[i] = stored_speed(speed > -1 ? speed : -1);
-  }
-}
-
 }  // namespace
 
 int64_t count_without_number(const DataSpeed& parts, int threads) {
@@ -77,14 +54,18 @@ int64_t count_without_number(const DataSpeed& parts, int threads) {
 
 Volume<int16_t> stored_data_speed(const DataSpeed& parts, int threads) {
   auto stored = Volume<int16_t>::unfilled(parts.image->grid());
-  const bool is_of_intensities = parts.window && parts.given == nullptr &&
-                                 parts.edge_stop == nullptr && parts.pinned == nullptr;
+  // Most runs have a window alone, whose speed needs no look at the other parts for each voxel.
+  const bool is_window_alone = parts.window && parts.given == nullptr &&
+                               !(parts.region_weight > 0) && parts.edge_stop == nullptr &&
+                               parts.pinned == nullptr;
   parallel_for(threads, stored.voxels(), kVoxelsAtATime, [&](int64_t begin, int64_t end) {
-    if (is_of_intensities) {
-      const float* intensities = parts.image->data() + begin;
-      int16_t* to = stored.data() + begin;
-      if (parts.region_weight > 0) return store_region_speeds(parts, intensities, to, end - begin);
-      return store_window_speeds(*parts.window, intensities, to, end - begin);
+    if (is_window_alone) {
+      const Window window = *parts.window;
+      const float* intensities = parts.image->data();
+      for (int64_t i = begin; i < end; ++i) {
+        stored[i] = stored_speed(window_speed(window, intensities[i]));
+      }
+      return;
     }
     for (int64_t i = begin; i < end; ++i) {
       const bool is_pinned = parts.pinned != nullptr && (*parts.pinned)[i] != 0;
