@@ -12,6 +12,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/levelset/initial/first_surfaces.h"
 #include "larch/levelset/prepare.h"
 
 namespace larch::levelset {
@@ -398,9 +399,7 @@ SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Vol
   request.windows.clear();
   for (size_t f = 0; f < last.by_label.size(); ++f) {
     const LabelResult& label = last.by_label[f];
-    const bool is_left = std::any_of(label.phi_mm.begin(), label.phi_mm.end(),
-                                     [](float value) { return value < 0; });
-    if (!is_left) continue;
+    if (!has_inside(label.phi_mm)) continue;
     request.initial_phi.push_back({label.label, label.phi_mm});
     const std::optional<Window>& window = last.resolved.labels.at(f).window;
     if (window) request.windows.push_back({label.label, window->lower, window->upper});

@@ -14,10 +14,6 @@
 namespace larch::levelset {
 namespace {
 
-bool has_inside(const Volume<float>& phi) {
-  return std::any_of(phi.begin(), phi.end(), [](float value) { return value < 0; });
-}
-
 /// Adds another surface of a label.
 void unite(std::map<int32_t, FirstSurface>& surfaces, int32_t label, Volume<float> phi_mm,
            bool is_of_balls) {
@@ -118,6 +114,10 @@ Volume<float> distance_from(const Volume<float>& phi_mm, double reach_mm, int th
 }
 
 }  // namespace
+
+bool has_inside(const Volume<float>& phi) {
+  return std::any_of(phi.begin(), phi.end(), [](float value) { return value < 0; });
+}
 
 std::vector<FirstSurface> first_surfaces(const SegmentRequest& request, double most_mm,
                                          double reach_mm, int threads) {

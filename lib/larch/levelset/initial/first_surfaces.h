@@ -19,6 +19,9 @@ struct FirstSurface {
   bool is_of_balls = true;
 };
 
+/// Whether anything is inside of a surface: phi < 0 somewhere.
+bool has_inside(const Volume<float>& phi);
+
 /// The surfaces of a request, by ascending label: the union of what spheres, labels and phi give to
 /// each. Throws UsageError where nothing is given, or a sphere lies outside or between the voxels'
 /// centres; InputError where labels or phi have no voxel inside, or phi is not a number somewhere.

@@ -14,6 +14,7 @@
 
 #include "larch/core/error.h"
 #include "larch/levelset/brick_layout.h"
+#include "larch/levelset/initial/first_surfaces.h"
 #include "larch/models/bytes.h"
 #include "larch/models/file.h"
 #include "larch/pipeline/levelset/segmentation_checkpoint.h"
@@ -105,11 +106,11 @@ void require_labels(const models::ByteReader& in, const SeriesProgress& progress
 /// A run that has no surface left does not go on.
 void require_surface(const models::ByteReader& in, const SeriesProgress& progress) {
   if (progress.labels.empty()) return;
-  const auto has_inside = [](const levelset::LabelResult& label) {
-    return std::any_of(label.phi_mm.begin(), label.phi_mm.end(), [](float phi) { return phi < 0; });
+  const auto is_left = [](const levelset::LabelResult& label) {
+    return levelset::has_inside(label.phi_mm);
   };
   const auto& last = progress.last.by_label;
-  if (std::none_of(last.begin(), last.end(), has_inside)) {
+  if (std::none_of(last.begin(), last.end(), is_left)) {
     in.fail("it has no surfaces to go on from");
   }
 }
