@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -12,7 +13,7 @@
 #include "larch/levelset/initial/arrival.h"
 #include "larch/levelset/initial/first_surfaces.h"
 #include "larch/levelset/initial/label_surface.h"
-#include "larch/levelset/speed/data_speed.h"
+#include "larch/levelset/run_speeds.h"
 #include "larch/levelset/speed/edges.h"
 #include "larch/levelset/step/time_step.h"
 
@@ -101,23 +102,32 @@ Volume<uint8_t> pinned_voxels(const SegmentRequest& request, const Volume<float>
   return pinned;
 }
 
-/// Statistics of the voxels in the first surface.
-void describe_seed(const Volume<float>& image, const Volume<float>& phi_mm,
-                   const Volume<int16_t>& speed, int threads, ResolvedLabel& label) {
+/// Statistics of the voxels in the first surface. `edge_stop`: g; empty: 1 everywhere.
+void describe_seed(SegmentRun& run, size_t f, const Volume<float>& phi,
+                   const Volume<int16_t>& edge_stop, int threads) {
+  const Volume<float>&image = run.request->image, &given = run.request->speed;
+  const SpeedRule rule = speed_rule_of(run, f);
+  const auto is_outwards = [&](int64_t i) {
+    return with_parts_of(rule, [&]<bool kGiven, bool kRegions>() {
+      const double stop = edge_stop.empty() ? 1.0 : edge_stop_of(edge_stop[i]);
+      return stored_data_speed<kGiven, kRegions>(rule, image[i], kGiven ? given[i] : 0.0F, stop) >
+             0;
+    });
+  };
   struct Slice {
     double sum = 0;
     int64_t inside = 0, finite = 0, good = 0;
   };
-  const Vec3i size = phi_mm.size();
+  const Vec3i size = phi.size();
   std::vector<Slice> slices(static_cast<size_t>(size.z));
   const int64_t in_slice = int64_t{size.x} * size.y;
   parallel_for(threads, size.z, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * in_slice; i < end * in_slice; ++i) {
-      if (!(phi_mm[i] < 0)) continue;
+      if (!(phi[i] < 0)) continue;
       Slice& slice = slices[static_cast<size_t>(i / in_slice)];
       ++slice.inside;
       if (std::isfinite(image[i])) slice.sum += static_cast<double>(image[i]), ++slice.finite;
-      slice.good += speed[i] > 0 ? 1 : 0;
+      slice.good += is_outwards(i) ? 1 : 0;
     }
   });
   // In the order of slices, so that the mean does not depend on the number of threads.
@@ -126,6 +136,7 @@ void describe_seed(const Volume<float>& image, const Volume<float>& phi_mm,
     all.sum += slice.sum;
     all.inside += slice.inside, all.finite += slice.finite, all.good += slice.good;
   }
+  ResolvedLabel& label = run.resolved.labels[f];
   label.seed_voxels = all.inside;
   label.seed_not_a_number = all.inside - all.finite;
   if (all.finite > 0) label.seed_mean = all.sum / static_cast<double>(all.finite);
@@ -266,7 +277,7 @@ Edges resolve_edges(SegmentRun& run, int threads) {
                            run.resolved.unit_mm, threads);
   run.resolved.edge_contrast = edges.contrast;
   if (config.advection_weight > 0) run.resolved.bounds.advection = edges.largest_advection;
-  if (config.edge_stop) run.edge_stop = std::move(edges.stop);
+  if (!config.edge_stop) edges.stop = {};
   return edges;
 }
 
@@ -331,7 +342,46 @@ void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces)
   }
 }
 
-/// Makes the field of a label from its first surface, which it changes.
+/// D of a field, with means of the surface that is its phi if the run has them.
+void make_first_speed(SegmentRun& run, size_t f, const Context& context) {
+  if (run.request->config.region_weight > 0) {
+    run.fields[f].means = region_means_of(run, f, 0, context);
+  }
+  make_speed(run, f, context);
+}
+
+/// Lengths in units of the smallest spacing.
+void divide(Volume<float>& lengths_mm, double unit_mm, int threads) {
+  const auto unit = static_cast<float>(unit_mm);
+  if (unit == 1) return;
+  parallel_for(threads, lengths_mm.voxels(), int64_t{1} << 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) lengths_mm[i] /= unit;
+  });
+}
+
+/// Finishes a first surface, in units of the smallest spacing, and makes D of its field, with means
+/// the field's phi too.
+void make_first_field(SegmentRun& run, size_t f, FirstSurface& surface,
+                      const Volume<uint8_t>& pinned, const Context& context) {
+  const SegmentRequest& request = *run.request;
+  LevelsetField& field = run.fields[f].field;
+  const bool has_means = request.config.region_weight > 0;
+  Volume<int16_t> speed;
+  if (request.arrival_mm > 0) {
+    if (has_means) set_phi(field, surface.phi_mm, context);
+    make_first_speed(run, f, context);
+    speed = speed_volume(field, request.image.grid(), context);
+  }
+  const double unit_mm = run.resolved.unit_mm;
+  finish_surface(request, pinned, speed, request.config.clamp * unit_mm, context.threads,
+                 surface.phi_mm);
+  divide(surface.phi_mm, unit_mm, context.threads);
+  if (has_means) set_phi(field, surface.phi_mm, context);
+  make_first_speed(run, f, context);
+}
+
+/// Makes the field of a label from its first surface, which it changes; without means it has no phi
+/// yet.
 void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const Edges& edges,
                const Context& context) {
   const SegmentRequest& request = *run.request;
@@ -341,32 +391,17 @@ void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const E
   run.fields.emplace_back();
   SegmentField& field = run.fields.back();
   field.label = surface.label;
-  field.pinned = pinned_voxels(request, surface.reach_mm);
-  const int64_t pinned = std::count(field.pinned.begin(), field.pinned.end(), 1);
-  resolved.pinned_voxels = std::max(resolved.pinned_voxels, pinned);
-  Volume<int16_t> speed;
-  if (request.arrival_mm > 0) {
-    if (request.config.region_weight > 0) {
-      field.means = region_means_of(run, f, surface.phi_mm, context.threads);
-    }
-    speed = data_speed_of(run, f, context.threads);
-  }
-  finish_surface(request, field.pinned, speed, request.config.clamp * resolved.unit_mm,
-                 context.threads, surface.phi_mm);
-  if (request.config.region_weight > 0) {
-    field.means = region_means_of(run, f, surface.phi_mm, context.threads);
-  }
-  speed = data_speed_of(run, f, context.threads);
-  describe_seed(request.image, surface.phi_mm, speed, context.threads, resolved.labels[f]);
+  const Volume<uint8_t> pinned = pinned_voxels(request, surface.reach_mm);
+  resolved.pinned_voxels =
+      std::max<int64_t>(resolved.pinned_voxels, std::count(pinned.begin(), pinned.end(), 1));
+  field.pinned = Buffer<uint8_t>(context.device,
+                                 std::span(pinned.data(), static_cast<size_t>(pinned.voxels())));
+  field.field.layout = make_brick_layout(request.image.size());
+  field.field.step = step;
+  if (!edges.stop.empty()) field.field.edge_stop = by_brick(edges.stop, context);
+  make_first_field(run, f, surface, pinned, context);
+  describe_seed(run, f, surface.phi_mm, edges.stop, context.threads);
   warn_of_seed(run, resolved.labels[f]);
-  if (const auto unit_mm = static_cast<float>(resolved.unit_mm); unit_mm != 1) {
-    parallel_for(context.threads, surface.phi_mm.voxels(), int64_t{1} << 16,
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) surface.phi_mm[i] /= unit_mm;
-                 });
-  }
-  field.field = make_field(surface.phi_mm, speed, step, context);
-  if (!run.edge_stop.empty()) field.field.edge_stop = by_brick(run.edge_stop, context);
   if (request.config.advection_weight > 0) {
     for (int axis = 0; axis < 3; ++axis) {
       field.field.advection[axis] = by_brick(edges.advection[axis], context);
@@ -376,37 +411,17 @@ void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const E
 
 }  // namespace
 
-RegionMeans region_means_of(const SegmentRun& run, size_t f, const Volume<float>& phi,
-                            int threads) {
-  return region_means(run.request->image, phi, run.request->config.region_band_mm,
-                      run.fields[f].pinned, threads);
-}
-
-Volume<int16_t> data_speed_of(const SegmentRun& run, size_t f, int threads) {
-  const SegmentRequest& request = *run.request;
-  DataSpeed parts;
-  parts.image = &request.image;
-  parts.window = run.resolved.labels[f].window;
-  if (!request.speed.empty()) parts.given = &request.speed;
-  parts.given_scale = run.resolved.speed_scale;
-  parts.region_weight = request.config.region_weight;
-  parts.means = run.fields[f].means;
-  if (!run.edge_stop.empty()) parts.edge_stop = &run.edge_stop;
-  if (!run.fields[f].pinned.empty()) parts.pinned = &run.fields[f].pinned;
-  return stored_data_speed(parts, threads);
-}
-
 void prepare_fields(SegmentRun& run, const Context& context) {
   const SegmentRequest& request = *run.request;
   check_request(request);
   const Grid& grid = request.image.grid();
   Resolved& resolved = run.resolved;
   resolved.unit_mm = smallest_spacing_mm(grid.spacing_mm, grid.size);
-  DataSpeed numbers;
-  numbers.image = &request.image;
-  numbers.given = request.speed.empty() ? nullptr : &request.speed;
-  numbers.region_weight = request.config.region_weight;
-  resolved.voxels_not_a_number = count_without_number(numbers, context.threads);
+  SpeedRule rule;
+  rule.is_given = !request.speed.empty();
+  rule.region_weight = request.config.region_weight;
+  resolved.voxels_not_a_number = count_without_number(
+      {request.image.data(), request.speed.data()}, rule, request.image.voxels(), context.threads);
   std::vector<FirstSurface> surfaces = first_surfaces(
       request, request.config.clamp * resolved.unit_mm, reach_mm(request), context.threads);
   warn_of_request(run, surfaces);
@@ -414,9 +429,20 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   const Edges edges = resolve_edges(run, context.threads);
   const Step step = make_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);
   resolve_numbers(run, step);
+  place_images(run, context);
+  const bool has_means = request.config.region_weight > 0;
   for (FirstSurface& surface : surfaces) {
     add_field(run, surface, step, edges, context);
-    surface = {};
+    surface.reach_mm = {};
+    if (has_means) surface = {};
+  }
+  // On a CUDA device phi takes the place of what D was made of.
+  if (!has_means) {
+    release_images(run);
+    for (size_t f = 0; f < surfaces.size(); ++f) {
+      set_phi(run.fields[f].field, surfaces[f].phi_mm, context);
+      surfaces[f] = {};
+    }
   }
   const bool is_any = std::any_of(resolved.labels.begin(), resolved.labels.end(),
                                   [](const ResolvedLabel& l) { return l.seed_voxels > 0; });

@@ -14,6 +14,7 @@
 #include "larch/core/parallel.h"
 #include "larch/levelset/initial/first_surfaces.h"
 #include "larch/levelset/prepare.h"
+#include "larch/levelset/run_speeds.h"
 
 namespace larch::levelset {
 namespace {
@@ -94,11 +95,11 @@ void renew_means(SegmentRun& run, const Context& context) {
   bool is_changed = false;
   for (size_t f = 0; f < run.fields.size(); ++f) {
     SegmentField& field = run.fields[f];
-    const RegionMeans means = region_means_of(run, f, phi_of(run, f, context), context.threads);
     field.means_at = run.progress[f].iterations;
+    const RegionMeans means = region_means_of(run, f, field.means_at, context);
     if (is_close(means, field.means)) continue;
     field.means = means;
-    field.field.speed = by_brick(data_speed_of(run, f, context.threads), context);
+    make_speed(run, f, context);
     is_changed = true;
   }
   if (!is_changed) return;

@@ -18,8 +18,8 @@
 #include "larch/levelset/step/time_step.h"
 
 // The recipe of a segmentation: an image with seeds becomes fields, the fields are moved, and
-// labels are read from them. Speeds and first surfaces are made on the host, in doubles that are
-// rounded once, so that both devices move the same fields.
+// labels are read from them. First surfaces are made on the host, speeds where the fields are; both
+// in doubles that are rounded once, so that both devices move the same fields.
 namespace larch::levelset {
 
 /// A first level-set function from a file, in mm, negative inside.
@@ -77,9 +77,10 @@ struct Resolved {
 struct SegmentField {
   int32_t label = 1;
   LevelsetField field{};
-  Volume<uint8_t> pinned{};  ///< not 0: never inside; empty: none
-  RegionMeans means{};       ///< with a region term
-  int64_t means_at = 0;      ///< iteration that they are from
+  // With a region term:
+  Buffer<uint8_t> pinned{};  ///< on the field's device, x fastest; not 0: never inside; empty: none
+  RegionMeans means{};
+  int64_t means_at = 0;  ///< iteration that they are from
 };
 
 /// Seconds, by part.
@@ -94,7 +95,9 @@ struct SegmentRun {
   StopRules stops{};
   std::vector<std::string> warnings{};  ///< whole sentences with what to do
   std::vector<SegmentField> fields{};   ///< by ascending label
-  Volume<int16_t> edge_stop{};          ///< g as LevelsetField::edge_stop; empty without edges
+  // With a region term; the copies on a CUDA device alone, where the fields are:
+  IntensitySteps intensity_steps{};
+  Buffer<float> intensities{}, given_speeds{};  ///< of the request's image and speed
   // By field, as in EvolveJob:
   std::vector<FieldProgress> progress{};
   std::vector<ActiveSet> active{};

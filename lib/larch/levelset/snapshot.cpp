@@ -7,7 +7,7 @@
 
 #include "larch/core/error.h"
 #include "larch/levelset/evolve/voxel_math.h"
-#include "larch/levelset/prepare.h"
+#include "larch/levelset/run_speeds.h"
 #include "larch/levelset/segment.h"
 
 namespace larch::levelset {
@@ -148,9 +148,7 @@ void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& 
     run.history[f] = std::move(fields[f].history);
     field.means = fields[f].means;
     field.means_at = fields[f].means_at;
-    if (run.request->config.region_weight > 0) {
-      field.field.speed = by_brick(data_speed_of(run, f, context.threads), context);
-    }
+    if (run.request->config.region_weight > 0) make_speed(run, f, context);
   }
   apply_rules(run);
 }

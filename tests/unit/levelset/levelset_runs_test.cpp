@@ -7,6 +7,7 @@
 
 #include "larch/core/error.h"
 #include "tests/unit/levelset/requests.h"
+#include "tests/unit/levelset/speeds.h"
 
 namespace {
 
@@ -158,6 +159,26 @@ TEST_CASE("an interrupted run takes new means when they are due") {
   for (SegmentRun* continued : {&run, &resumed}) {
     while (!is_done(*continued)) advance(*continued, 100000, {});
     CHECK(same_phi(whole, finish_segmentation(std::move(*continued), {})));
+  }
+}
+
+TEST_CASE("means of regions are those of the surface at the step when they are due") {
+  SegmentRequest request = ball_request(20);
+  request.config.region_weight = 0.4;
+  const Grid& grid = request.image.grid();
+  for (const int every : {6, 7}) {  // from either buffer
+    request.config.region_every = every;
+    SegmentRun run = start_segmentation(request, {});
+    for (int64_t times = 0; times < 2; ++times) {
+      CAPTURE(every, times);
+      const Volume<float> phi = phi_volume(run.fields[0].field, times * every, grid, {});
+      const RegionMeans means =
+          region_means({request.image, phi, {}}, request.config.region_band_mm);
+      CHECK(run.fields[0].means_at == times * every);
+      CHECK(run.fields[0].means.inside == means.inside);
+      CHECK(run.fields[0].means.outside == means.outside);
+      advance(run, every, {});
+    }
   }
 }
 

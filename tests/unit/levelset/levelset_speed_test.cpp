@@ -5,9 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
-#include "larch/levelset/speed/data_speed.h"
 #include "larch/levelset/speed/edges.h"
-#include "larch/levelset/speed/regions.h"
 #include "larch/levelset/speed/two_classes.h"
 #include "larch/levelset/speed/window.h"
 #include "tests/unit/levelset/problems.h"
@@ -28,26 +26,6 @@ TEST_CASE("the speed of a window is a tent") {
   CHECK(window_speed(window, 95) == 0.5);
   CHECK(window_speed(window, 74) == -1);
   CHECK(window_speed(window, 1e6F) == -1);  // no more than that
-  CHECK(window_speed(window, kNan) == -1);
-  CHECK(window_speed(window, std::numeric_limits<float>::infinity()) == -1);
-}
-
-TEST_CASE("speeds are stored rounded half away from zero") {
-  CHECK(stored_speed(1) == 16384);
-  CHECK(stored_speed(-1) == -16384);
-  CHECK(stored_speed(0.5 / 16384) == 1);
-  CHECK(stored_speed(-0.5 / 16384) == -1);
-  CHECK(stored_speed(0.4999 / 16384) == 0);
-  CHECK(stored_speed(-1e9) == -32767);  // never frozen
-  CHECK(stored_speed(1e9) == 32767);
-  CHECK(stored_speed(std::numeric_limits<double>::quiet_NaN()) == -16384);
-  CHECK(stored_speed(std::nextafter(0.5, 0) / 16384) == 0);
-  for (int half = -65000; half <= 65000; ++half) {
-    for (const double off : {-1e-9, 0.0, 1e-9}) {
-      const double scaled = half / 2.0 + off;
-      REQUIRE(stored_speed(scaled / 16384) == std::lround(std::clamp(scaled, -32767.0, 32767.0)));
-    }
-  }
 }
 
 /// Two intensities with noise of +- 5: a ball of 10 mm, and the rest.
@@ -175,44 +153,6 @@ TEST_CASE("noise does not move the automatic window") {
   const double deviation = GENERATE(0.0, 3.0, 5.0, 7.0, 9.1);  // 100 / 9.1: an SNR of 11
   CAPTURE(deviation);
   CHECK(lower(deviation) == Approx(86).margin(2));
-}
-
-TEST_CASE("means of regions, and the speed from them") {
-  const Grid grid = levelset_grid({20, 20, 20});
-  const Volume<float> phi = sphere(grid, {9.5, 9.5, 9.5}, 5);
-  Volume<float> image = volume_of<float>(grid, [&](const Vec3d& at) {
-    const double r = norm(at - Vec3d{9.5, 9.5, 9.5});
-    return r < 5 ? 100 : r < 8 ? 60 : 0;
-  });
-  image({9, 9, 9}) = kNan;
-  const RegionMeans near = region_means(image, phi, 1, {}, 2);
-  CHECK(near.inside == Approx(100));
-  CHECK(near.outside == Approx(60));
-  CHECK(region_means(image, phi, 0.1, {}, 1).outside == Approx(60));  // a voxel at least
-  CHECK(region_means(image, phi, 0, {}, 1).outside < 30);
-  {
-    // 2 mm are four voxels along x, one along y and two along z.
-    const Grid flat = levelset_grid({21, 21, 21}, {0.5, 2, 1});
-    Volume<float> one(flat, 1), steps(flat);
-    one({10, 10, 10}) = -1;
-    for (int64_t i = 0; i < flat.voxels(); ++i) {
-      const Vec3i d = flat.voxel(i) - Vec3i{10, 10, 10};
-      steps[i] = std::abs(d.x) <= 4 && std::abs(d.y) <= 1 && std::abs(d.z) <= 2 ? 1.0F : 50.0F;
-    }
-    CHECK(region_means(steps, one, 2, {}, 1).outside == Approx(1));
-    CHECK(region_means(steps, one, 3, {}, 1).outside > 1.1);
-  }
-  Volume<uint8_t> pinned(grid);
-  for (int64_t i = 0; i < grid.voxels(); ++i) pinned[i] = phi[i] >= 0 ? 1 : 0;
-  const RegionMeans one_side = region_means(image, phi, 1, pinned, 1);
-  CHECK(one_side.inside == one_side.outside);
-  CHECK(region_speed(one_side, 50) == 0);
-  CHECK(region_speed(near, 100) == Approx(1));
-  CHECK(region_speed(near, 60) == Approx(-1));
-  CHECK(region_speed(near, 80) == Approx(0).margin(1e-6));
-  CHECK(region_speed(near, 500) == 1);
-  CHECK(region_speed({60, 100}, 60) == 1);  // a dark structure
-  CHECK(region_speed(near, kNan) == -1);
 }
 
 TEST_CASE("edges stop where the gradient is, and attract from both sides") {
@@ -343,52 +283,6 @@ TEST_CASE("a Gaussian wider than the image is that of an image that goes on with
   small.spacing_mm.x = GENERATE(1e-5, 1e-6, 1e-10);
   image.set_geometry(small);
   CHECK(smoothed(image, 1, 1)[2] == Approx((10 + 122) / 2.0).epsilon(1e-3));
-}
-
-TEST_CASE("D is made of its parts and rounded once") {
-  const Grid grid = levelset_grid({4, 1, 1});
-  Volume<float> image(grid), given(grid);
-  Volume<uint8_t> pinned(grid);
-  Volume<int16_t> stop(grid, kSpeedOne / 2);
-  for (int32_t x = 0; x < 4; ++x) image[x] = static_cast<float>(88 + 7 * x);
-  DataSpeed parts{.image = &image, .window = Window{88, 116}};
-  CHECK(stored_data_speed(parts, 1)[1] == kSpeedOne / 2);
-  const float far_away[] = {-1e9F, std::numeric_limits<float>::infinity(), kNan, 74};
-  Volume<float> outside(grid);
-  std::copy_n(far_away, 4, outside.data());
-  for (const int16_t speed : stored_data_speed({.image = &outside, .window = parts.window}, 2)) {
-    CHECK(speed == -kSpeedOne);
-  }
-  parts.region_weight = 0.25;
-  parts.means = {102, 60};  // 95: 2 / 3
-  CHECK(stored_data_speed(parts, 1)[1] == stored_speed(0.75 * 0.5 + 0.25 * 28 / 42.0));
-  parts.image = &outside;  // far below both, and two that are not finite
-  for (const int16_t speed : stored_data_speed(parts, 2)) CHECK(speed <= -kSpeedOne / 2);
-  CHECK(stored_data_speed(parts, 1)[1] == -kSpeedOne);
-  CHECK(stored_data_speed(parts, 1)[2] == -kSpeedOne);
-  parts.image = &image;
-  parts.edge_stop = &stop;
-  CHECK(stored_data_speed(parts, 1)[1] == stored_speed((0.75 * 0.5 + 0.25 * 28 / 42.0) / 2));
-  pinned[1] = 1;
-  parts.pinned = &pinned;
-  CHECK(stored_data_speed(parts, 1)[1] == kFrozen);
-  CHECK(stored_data_speed(parts, 1)[2] != kFrozen);
-  given[0] = -3, given[1] = kNan, given[2] = 4;
-  const DataSpeed from_image{.image = &image, .given = &given, .given_scale = 4};
-  const Volume<int16_t> stored = stored_data_speed(from_image, 1);
-  CHECK(stored[0] == -3 * kSpeedOne / 4);
-  CHECK(stored[1] == -kSpeedOne);
-  CHECK(stored[2] == kSpeedOne);
-  // The intensities count beside a speed image where there is a region term, and not without.
-  image[2] = kNan;
-  CHECK(stored_data_speed(from_image, 1)[2] == kSpeedOne);
-  CHECK(count_without_number(from_image, 2) == 1);
-  DataSpeed both = from_image;
-  both.region_weight = 0.25;
-  both.means = {102, 60};
-  CHECK(stored_data_speed(both, 1)[1] == -kSpeedOne);
-  CHECK(stored_data_speed(both, 1)[2] == -kSpeedOne);
-  CHECK(count_without_number(both, 2) == 2);
 }
 
 }  // namespace

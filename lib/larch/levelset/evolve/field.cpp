@@ -62,6 +62,27 @@ Buffer<T> on_device(Buffer<T> host, const Context& context) {
   return Buffer<T>(context.device, std::span<const T>(host.data(), host.size()));
 }
 
+/// Values by brick as an image.
+template <class T>
+Volume<T> as_image(const Buffer<T>& values, const BrickLayout& layout, const Grid& grid,
+                   const Context& context) {
+  auto image = Volume<T>::unfilled(grid);
+  const auto fill = [&](const T* from_bricks) {
+    for_rows(layout, context.threads, [&](int64_t from, int64_t to, int32_t count) {
+      std::copy_n(from_bricks + from, count, image.data() + to);
+    });
+  };
+  if (values.device().is_cuda()) {
+    Buffer<T> host(Device::cpu(), values.size());
+    memory::copy(Device::cpu(), host.data(), values.device(), values.data(),
+                 values.size() * sizeof(T));
+    fill(host.data());
+  } else {
+    fill(values.data());
+  }
+  return image;
+}
+
 }  // namespace
 
 FieldBytes field_bytes(const Vec3i& size) {
@@ -125,22 +146,12 @@ LevelsetField make_field(const Volume<float>& phi, const Volume<int16_t>& speed,
 Volume<float> phi_volume(const LevelsetField& field, int64_t iterations, const Grid& grid,
                          const Context& context) {
   check_size(field.layout, grid.size, "phi_volume");
-  const Buffer<float>& result = field.phi[iterations % 2];
-  auto phi = Volume<float>::unfilled(grid);
-  const auto fill = [&](const float* values) {
-    for_rows(field.layout, context.threads, [&](int64_t from, int64_t to, int32_t count) {
-      std::copy_n(values + from, count, phi.data() + to);
-    });
-  };
-  if (result.device().is_cuda()) {
-    Buffer<float> host(Device::cpu(), result.size());
-    memory::copy(Device::cpu(), host.data(), result.device(), result.data(),
-                 result.size() * sizeof(float));
-    fill(host.data());
-  } else {
-    fill(result.data());
-  }
-  return phi;
+  return as_image(field.phi[iterations % 2], field.layout, grid, context);
+}
+
+Volume<int16_t> speed_volume(const LevelsetField& field, const Grid& grid, const Context& context) {
+  check_size(field.layout, grid.size, "speed_volume");
+  return as_image(field.speed, field.layout, grid, context);
 }
 
 }  // namespace larch::levelset

@@ -2,31 +2,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <cstdint>
 
-#include "larch/data/volume.h"
-#include "larch/levelset/speed/regions.h"
-#include "larch/levelset/speed/window.h"
+#include "larch/core/context.h"
+#include "larch/levelset/brick_layout.h"
+#include "larch/levelset/speed/speed_math.h"
 
 namespace larch::levelset {
 
-/// What D of one label is made of.
-struct DataSpeed {
-  const Volume<float>* image = nullptr;
-  std::optional<Window> window{};        ///< or
-  const Volume<float>* given = nullptr;  ///< a speed image, divided by given_scale
-  double given_scale = 1;
-  double region_weight = 0;  ///< w: D = (1 - w) (window or given) + w region_speed
-  RegionMeans means{};
-  const Volume<int16_t>* edge_stop = nullptr;  ///< g as it is stored, which D is multiplied by
-  const Volume<uint8_t>* pinned = nullptr;     ///< where it is not 0, D is kFrozen
+/// Images that D is made of, on one device, of one size; x is the fastest axis.
+struct SpeedImages {
+  const float* intensities = nullptr;  ///< may be null with a speed image and no region term
+  const float* given = nullptr;        ///< a speed image; null: SpeedRule has none
+  const uint8_t* pinned = nullptr;     ///< not 0: D is kFrozen; null: nowhere
 };
 
-/// D as it is stored (stored_speed). Each value is made in doubles and rounded once. -1 where a
-/// number that it is made from is not finite: the intensity, unless a speed image stands in its
-/// place and there is no region term, or the given speed.
-Volume<int16_t> stored_data_speed(const DataSpeed& parts, int threads);
-/// The voxels where a number is not finite that D is made from.
-int64_t count_without_number(const DataSpeed& parts, int threads);
+/// What D of one label is made of.
+struct DataSpeed {
+  BrickLayout layout{};  ///< of the images' size
+  SpeedRule rule{};
+  SpeedImages images{};
+  const int16_t* edge_stop = nullptr;  ///< g as it is stored, by brick; null: 1 everywhere
+};
+
+/// Writes D as it is stored (stored_data_speed), by brick, and 0 where bricks are filled up, on the
+/// device of the context, where all pointers lead.
+void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context);
+
+/// The voxels of images on the host where a number is not finite that D is made from.
+int64_t count_without_number(const SpeedImages& images, const SpeedRule& rule, int64_t voxels,
+                             int threads);
+
+/// Calls f.operator()<kGiven, kRegions>() with those of a rule, for stored_data_speed.
+template <class F>
+auto with_parts_of(const SpeedRule& rule, const F& f) {
+  if (rule.is_given) {
+    return rule.region_weight > 0 ? f.template operator()<true, true>()
+                                  : f.template operator()<true, false>();
+  }
+  return rule.region_weight > 0 ? f.template operator()<false, true>()
+                                : f.template operator()<false, false>();
+}
+
+namespace cpu {
+void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context);
+}  // namespace cpu
+namespace cuda {
+void make_data_speed(const DataSpeed& parts, int16_t* stored, const Context& context);
+}  // namespace cuda
 
 }  // namespace larch::levelset

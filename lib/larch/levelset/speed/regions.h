@@ -2,36 +2,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
+#include "larch/core/context.h"
 #include "larch/data/volume.h"
+#include "larch/levelset/brick_layout.h"
+#include "larch/levelset/speed/regions_math.h"
+#include "larch/levelset/speed/speed_math.h"
 
 namespace larch::levelset {
 
-/// Mean intensities on the two sides of a surface.
-struct RegionMeans {
-  double inside = 0, outside = 0;
+/// The steps from the least to the largest finite intensity of an image.
+IntensitySteps intensity_steps_of(const Volume<float>& image, int threads);
+
+/// A surface in an image, on one device. Images have the size of the layout, x is the fastest axis.
+struct Regions {
+  BrickLayout layout{};
+  const float* phi = nullptr;  ///< by brick; below 0 inside
+  const float* intensities = nullptr;
+  const uint8_t* pinned = nullptr;  ///< voxels that do not count: not 0; null: none
+  IntensitySteps steps{};           ///< of the image
+  /// Along each axis; outside, only voxels count that lie in a box of so many around a voxel
+  /// inside: further away an image holds much that tells nothing of the structure. 0, 0, 0: all.
+  Vec3i reach{};
 };
 
-/// Means inside and outside of phi < 0. Outside, only voxels count that lie in a box of +-
-/// `band_mm` around a voxel inside: further away an image holds much that tells nothing of the
-/// structure. 0: all of them. Sums are of integers, so that they do not depend on the number of
-/// threads. Voxels that are not a finite number and those with `is_pinned` (may be empty) do not
-/// count. Where one side has no voxel, both means are the same.
-RegionMeans region_means(const Volume<float>& image, const Volume<float>& phi, double band_mm,
-                         const Volume<uint8_t>& is_pinned, int threads);
+/// Regions::reach: the voxels in band_mm, at least one, at most those of the image; 0, 0, 0 where
+/// band_mm is 0.
+Vec3i region_reach(const Grid& grid, double band_mm);
 
-/// The region speed of Chan, Vese, IEEE Trans. Image Processing 10, 2001, in units of the squared
-/// difference of the means, held in [-1, 1]: ((I - outside)^2 - (I - inside)^2) / (inside -
-/// outside)^2, which is 1 at the mean inside and -1 at the mean outside; 0 where the means are the
-/// same.
-inline double region_speed(const RegionMeans& means, float intensity) {
-  if (!std::isfinite(intensity)) return -1;
-  const double apart = means.inside - means.outside;
-  if (apart == 0) return 0;
-  const double value = 2 * static_cast<double>(intensity) - means.inside - means.outside;
-  return std::clamp(value / apart, -1.0, 1.0);
-}
+/// Sums over the voxels inside and outside that have a finite intensity, on the device of the
+/// context, where the pointers lead.
+RegionSums region_sums(const Regions& regions, const Context& context);
+
+/// The mean intensities. Where one side has no voxel both are the same, 0 where none has.
+RegionMeans means_of(const RegionSums& sums, const IntensitySteps& steps);
+
+namespace cpu {
+RegionSums region_sums(const Regions& regions, const Context& context);
+}  // namespace cpu
+namespace cuda {
+RegionSums region_sums(const Regions& regions, const Context& context);
+}  // namespace cuda
 
 }  // namespace larch::levelset
