@@ -334,6 +334,8 @@ assert 0.3 * bound < took < bound, (took, bound)"
   holds -i large.nii.gz --sphere-index 60,55,50,20
   holds -i large.nii.gz --init-labelmap four.nii.gz --max_iterations 60 --keep-checkpoint \
     --by-label --level-set out.phi.nii.gz --distance out.d.nii.gz
+  holds -i large.nii.gz --sphere-index 60,55,50,20 --region-weight 0.3 --region-every 10 --lower 60 --upper 140 \
+    --max-distance-mm 40
   holds -i series.nii.gz --sphere-index 60,55,50,20 --time-series --lower 60 --upper 140
   # The files of labels are in the plan as well: 1 + (1 + 4) x (4 + 4) bytes a voxel.
   expect 0 segment -i large.nii.gz --init-labelmap four.nii.gz --by-label --level-set out.phi.nii.gz \

@@ -78,6 +78,30 @@ TEST_CASE("more device memory than is free: the bytes, and what to do") {
         2 * (memory.device + 16 * info.grid.voxels()) + 32 * info.grid.voxels());
 }
 
+TEST_CASE("device memory with a region term holds images, and bits of three sets of voxels") {
+  const Vec3i size{2000, 2000, 2000};
+  const int64_t voxels = int64_t{2000} * 2000 * 2000, words = int64_t{63} * 2000 * 2000;
+  levelset::LevelsetConfig config;
+  const int64_t plain = device_bytes(size, config, 1);
+  CHECK(device_bytes(size, config, 1, {true, true}) == plain);
+  config.region_weight = 0.3;
+  const int64_t near = device_bytes(size, config, 1);
+  CHECK(near == plain + 4 * voxels + 3 * 4 * words);
+  CHECK(device_bytes(size, config, 1, {true, false}) == near + 4 * voxels);
+  CHECK(device_bytes(size, config, 2, {false, true}) == near + plain + 2 * voxels);
+  config.region_band_mm = 0;
+  CHECK(device_bytes(size, config, 1) == near - 2 * 4 * words);
+  // A request that is read takes what was foreseen.
+  levelset::SegmentRequest request;
+  request.config = config;
+  request.image = Volume<float>(image_of({40, 24, 16}).grid);
+  request.spheres = {{{1, 1, 1}, 2, true, 9}, {{2, 2, 2}, 2, true, 4}};
+  CHECK(device_bytes(request) == device_bytes({40, 24, 16}, config, 2));
+  request.speed = request.image;
+  request.config.max_distance_mm = 3;
+  CHECK(device_bytes(request) == device_bytes({40, 24, 16}, config, 2, {true, true}));
+}
+
 TEST_CASE("the memory of a segmentation counts labels, frames, images beside it and checkpoints") {
   const ImageInfo info = image_of({96, 80, 64});
   const int64_t voxels = info.grid.voxels();
@@ -99,7 +123,12 @@ TEST_CASE("the memory of a segmentation counts labels, frames, images beside it 
   request.frames = 1;
   request.checkpoint.clear();
   request.seeds.mask.path = "mask.nii";
-  CHECK(host(1).computing >= one.computing + 2 * voxels);  // the mask, and what it pins
+  CHECK(host(1).computing >= one.computing + voxels);
+  // What it pins is kept where means are taken anew.
+  levelset::LevelsetConfig regions;
+  regions.region_weight = 0.3;
+  const auto with_means = segmentation_memory(info, request, regions, 3, false).host;
+  CHECK(with_means.computing >= host(3).computing + 3 * voxels);
   CHECK(host(1).reading >= one.reading + voxels);
 }
 

@@ -173,7 +173,7 @@ void start_job(SegmentationJob& job, const Context& context) {
     const Grid& grid = job.request.image.grid();
     SegmentationMemory memory;
     memory.labels = static_cast<int64_t>(labels_of(job.request).size());
-    memory.device = device_bytes(grid.size, job.request.config, memory.labels);
+    memory.device = device_bytes(job.request);
     require_memory(memory, grid, context.device);
   }
   job.run = levelset::start_segmentation(job.request, context);

@@ -38,9 +38,9 @@ class Waiting {
     if (at == jobs_.end()) return {};
     std::vector<JobPointer> taken{first};
     jobs_.erase(at);
-    int64_t bytes = bytes_of(*first);
+    int64_t bytes = device_bytes(first->request);
     for (auto job = jobs_.begin(); job != jobs_.end() && taken.size() < most;) {
-      const int64_t more = bytes_of(**job);
+      const int64_t more = device_bytes((*job)->request);
       if (bytes + more > device_free) {
         ++job;
         continue;
@@ -53,11 +53,6 @@ class Waiting {
   }
 
  private:
-  static int64_t bytes_of(const SegmentationJob& job) {
-    return device_bytes(job.request.image.size(), job.request.config,
-                        static_cast<int64_t>(labels_of(job.request).size()));
-  }
-
   std::mutex mutex_;
   std::list<JobPointer> jobs_;
 };

@@ -9,6 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/levelset/brick_layout.h"
 #include "larch/levelset/evolve/field.h"
+#include "larch/levelset/speed/regions_math.h"
 
 namespace larch::pipeline {
 namespace {
@@ -64,6 +65,14 @@ int64_t bytes_of_field(const Vec3i& size, const levelset::LevelsetConfig& config
   return static_cast<int64_t>(brick) * (stored_voxels(size) / levelset::kBrickVoxels);
 }
 
+/// The sets of voxels that means of regions are taken by, a bit per voxel: those inside, and with a
+/// band two of those near to them.
+int64_t bytes_of_regions(const Vec3i& size, const levelset::LevelsetConfig& config) {
+  if (!(config.region_weight > 0)) return 0;
+  const int64_t words = std::min(levelset::make_bit_rows(size).words(), kMostVoxels);
+  return (config.region_band_mm > 0 ? 3 : 1) * int64_t{sizeof(uint32_t)} * words;
+}
+
 /// What a segmentation keeps and makes, by the names of the settings that it follows from.
 struct Parts {
   Parts(const ImageInfo& image, const SegmentationRequest& request,
@@ -114,11 +123,16 @@ struct Parts {
     const bool has_reach = config.max_distance_mm > 0 || is_window_found;
     return (has_reach ? 2 : 1) * kPhi * voxels;
   }
-  int64_t pinned() const {
-    const bool has_limits =
-        request.seeds.mask || request.seeds.frozen || config.max_distance_mm > 0;
-    return has_limits ? kMask * voxels : 0;
+  BesideImage beside() const {
+    const SegmentationSeeds& seeds = request.seeds;
+    return {!seeds.speed.path.empty(), seeds.mask || seeds.frozen || config.max_distance_mm > 0};
   }
+  /// Of one label, while its field is made.
+  int64_t pinned() const { return beside().has_limits ? kMask * voxels : 0; }
+  /// Of one label, for new means.
+  int64_t kept_pinned() const { return has_regions && !is_on_gpu ? pinned() : 0; }
+  /// Sets of voxels for means.
+  int64_t regions() const { return is_on_gpu ? 0 : bytes_of_regions(image.grid.size, config); }
   /// Of one label, on the host.
   int64_t field() const { return is_on_gpu ? 0 : bytes_of_field(image.grid.size, config); }
   /// First surfaces become fields one by one.
@@ -126,17 +140,18 @@ struct Parts {
     const int64_t surfaces = labels * surface();
     const int64_t finding =
         surfaces + (has_edges ? std::max(kDistance, kFindingEdges) : kDistance) * voxels;
-    int64_t making = labels * (std::max(surface(), field()) + pinned()) + surface() +
-                     2 * kSpeed * voxels + (kPhi + kSpeed) * stored;
+    int64_t making = labels * (std::max(surface(), field()) + kept_pinned()) + surface() +
+                     2 * pinned() + regions() + (is_on_gpu ? kPhi * stored : 0);
     if (has_edges) making += kEdges * voxels;
-    if (has_regions) making += kMask * voxels;
-    if (request.seeds.init_arrival_mm > 0) making += kArrival * voxels;
+    if (request.seeds.init_arrival_mm > 0) {
+      making += (kArrival + kSpeed) * voxels;
+      // The field of means has another phi before the front has run.
+      making += is_on_gpu ? kSpeed * stored : has_regions ? 2 * kPhi * stored : 0;
+    }
     return kept() + std::max(finding, making);
   }
   /// Fields with all that belongs to them.
-  int64_t fields() const {
-    return (config.edge_stop ? kSpeed * voxels : 0) + labels * (field() + pinned());
-  }
+  int64_t fields() const { return labels * (field() + kept_pinned()); }
   int64_t tracking() const {
     if (is_on_gpu) return 0;
     switch (config.tracker) {
@@ -157,9 +172,7 @@ struct Parts {
     return bytes;
   }
   int64_t moving() const {
-    const int64_t means =
-        has_regions ? (kPhi + kMask + kSpeed) * voxels + (kPhi + kSpeed) * stored : 0;
-    return kept() + fields() + tracking() + std::max(means, checkpoint());
+    return kept() + fields() + tracking() + std::max(regions(), checkpoint());
   }
   /// Labels and level sets, which stay.
   int64_t result() const { return (kLabels + labels * kPhi) * voxels; }
@@ -179,15 +192,30 @@ struct Parts {
 
 }  // namespace
 
-int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels) {
+int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels,
+                     const BesideImage& beside) {
   int64_t bytes = labels * bytes_of_field(size, config);
-  if (config.tracker != levelset::Tracker::kVoxel) return bytes;
   const int64_t stored = stored_voxels(size);
+  if (config.region_weight > 0) {
+    // Without means D is made before phi, of images that are fewer bytes.
+    const int64_t images = beside.is_speed_given ? 2 : 1;
+    bytes += (images * kImage + (beside.has_limits ? labels * kMask : 0)) * stored;
+    bytes += bytes_of_regions(size, config);
+  }
+  if (config.tracker != levelset::Tracker::kVoxel) return bytes;
   bytes += labels * kDeviceLists * stored;
   if (config.duplicates == levelset::Duplicates::kBuffers) {
     bytes += (labels * kDeviceChanged + kDeviceBuffers) * stored;
   }
   return bytes;
+}
+
+int64_t device_bytes(const levelset::SegmentRequest& request) {
+  const bool has_limits =
+      !request.mask.empty() || !request.frozen.empty() || request.config.max_distance_mm > 0;
+  return device_bytes(request.image.size(), request.config,
+                      static_cast<int64_t>(labels_of(request).size()),
+                      {!request.speed.empty(), has_limits});
 }
 
 SegmentationMemory segmentation_memory(const ImageInfo& image, const SegmentationRequest& request,
@@ -197,7 +225,9 @@ SegmentationMemory segmentation_memory(const ImageInfo& image, const Segmentatio
   SegmentationMemory memory;
   memory.images = parts.kept();
   memory.labels = parts.labels;
-  if (is_on_gpu) memory.device = device_bytes(image.grid.size, config, parts.labels);
+  if (is_on_gpu) {
+    memory.device = device_bytes(image.grid.size, config, parts.labels, parts.beside());
+  }
   cases::MemoryNeed& host = memory.host;
   host.reading = parts.reading();
   host.resting = parts.resting();

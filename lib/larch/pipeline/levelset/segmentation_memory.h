@@ -27,8 +27,16 @@ SegmentationMemory segmentation_memory(const ImageInfo& image, const Segmentatio
                                        const levelset::LevelsetConfig& config, int64_t labels,
                                        bool is_on_gpu);
 
+/// What may stand beside the image, and is kept with it on a GPU where means are taken anew.
+struct BesideImage {
+  bool is_speed_given = false;
+  bool has_limits = false;  ///< a mask, frozen labels, max_distance_mm
+};
 /// SegmentationMemory::device on a GPU.
-int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels);
+int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, int64_t labels,
+                     const BesideImage& beside = {});
+/// The same of a request that is read.
+int64_t device_bytes(const levelset::SegmentRequest& request);
 
 /// Throws MemoryError that gives the bytes needed and free, and says what to do, where one of the
 /// two is not free. `device_free`: not looked at where nothing is needed there.
