@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,11 @@
 #include <benchmark/benchmark.h>
 
 #include "larch/core/parallel.h"
+#include "larch/core/random_math.h"
+#include "larch/core/stream.h"
 #include "larch/levelset/evolve/evolve.h"
+#include "larch/levelset/speed/data_speed.h"
+#include "larch/levelset/speed/regions.h"
 #include "larch/levelset/step/time_step.h"
 #include "tests/perf/benchmarks.h"
 #include "tests/perf/synthetic.h"
@@ -196,6 +201,44 @@ void whole_run(benchmark::State& state, Tracker tracker, levelset::Duplicates du
   state.counters["stop"] = static_cast<double>(run.job.progress[0].stop);
 }
 
+/// New means and the speed by them, as a run with a region term makes them every so many steps:
+/// sums over voxels up to `band` from those inside (0: over all), and D of all voxels.
+void new_means(benchmark::State& state, int32_t band, const Context& context) {
+  const Scene& scene = waving({52, 2});
+  Runner run(scene, waving_config(), context);
+  Volume<float> image(cube());
+  for (int64_t i = 0; i < image.voxels(); ++i) {
+    const auto noise = static_cast<float>(hash_unit(7, 0, static_cast<uint64_t>(i)));
+    image[i] = 100 - 5 * scene.phi[i] + 20 * noise;
+  }
+  const Buffer<float> intensities(
+      context.device, std::span<const float>(image.data(), static_cast<size_t>(image.voxels())));
+  levelset::Regions regions;
+  regions.layout = run.field.layout;
+  regions.phi = run.field.phi[0].data();
+  regions.intensities = intensities.data();
+  regions.steps = levelset::intensity_steps_of(image, context.threads);
+  regions.reach = {band, band, band};
+  levelset::DataSpeed parts;
+  parts.layout = run.field.layout;
+  parts.images.intensities = intensities.data();
+  parts.rule.window = {88, 116};
+  parts.rule.region_weight = 0.3;
+  double sums = 0, speed = 0;
+  for (auto _ : state) {
+    sums = seconds_of([&] {
+      parts.rule.means = levelset::means_of(levelset::region_sums(regions, context), regions.steps);
+    });
+    speed = seconds_of([&] {
+      levelset::make_data_speed(parts, run.field.speed.data(), context);
+      wait_for(context.device);
+    });
+    state.SetIterationTime(sums + speed);
+  }
+  state.counters["sums_ms"] = 1e3 * sums;
+  state.counters["speed_ms"] = 1e3 * speed;
+}
+
 template <class Function>
 void add(const std::string& name, int repetitions, const Function& function) {
   benchmark::RegisterBenchmark(name.c_str(), function)
@@ -222,6 +265,10 @@ void register_levelset() {
     add("levelset/dense/" + place.name, 3, [=](benchmark::State& state) {
       step_of(state, Balls{37, 1}, Tracker::kDense, is_cuda ? 200 : 3, context);
     });
+    for (const int32_t band : {2, 30, 0}) {
+      add("levelset/regions/band:" + std::to_string(band) + "/" + place.name, 5,
+          [=](benchmark::State& state) { new_means(state, band, context); });
+    }
     const auto whole = [&](const std::string& name, Tracker tracker,
                            levelset::Duplicates duplicates) {
       add("levelset/run/" + name + "/" + place.name, 3,
