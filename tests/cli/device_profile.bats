@@ -19,13 +19,14 @@ echo "$@" >> asked.txt
 case "$*" in
   *details*)
     echo '==PROF== Connected'
-    echo '"Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"'
-    [ -z "$EMPTY" ] && echo '"grow","Scheduler Statistics","Issued Warp Per Scheduler","inst/cycle","0.73"'
-    echo '"grow","Source Counters","Branches","inst","4"' ;;
+    echo '"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"'
+    [ -z "$EMPTY" ] && echo '"0","grow","Scheduler Statistics","Issued Warp Per Scheduler","inst/cycle","0.73"'
+    echo '"0","grow","Source Counters","Branches","inst","4"' ;;
   *source*)
-    echo '"#","Address","Source","Warp Stall Sampling (All Samples)"'
-    echo '"1","0x10","FADD R1, R2, R3","1"'
-    echo '"2","0x20","BAR.SYNC 0x0","3"' ;;
+    echo '"Kernel Name","void grow<(bool)1>(Run)",'
+    echo '"Address","Source","Warp Stall Sampling (All Samples)","Warp Stall Sampling (Not-issued Samples)"'
+    echo '"0x10","FADD R1, R2, R3","1","1"'
+    echo '"0x20","BAR.SYNC 0x0","3","2"' ;;
   *)
     while [ $# -gt 0 ]; do [ "$1" = --export ] && touch "$2.ncu-rep"; shift; done ;;
 esac
