@@ -59,10 +59,11 @@ __device__ inline void set_active(uint32_t* words, const FieldView& view, const 
 
 /// Sets what a changed brick concerns in the next step: itself and its neighbours across faces and
 /// edges that a change has reached (BrickDone::faces), and itself in the other fields of its group.
-/// Called by one warp; a lane has a row of three bricks.
-__device__ inline void activate(const FieldView& view, const FieldView* views,
-                                const BrickEntry& entry, uint32_t faces, uint32_t lane,
-                                uint32_t* words) {
+/// Called by one warp; a lane has a row of three bricks. kAlone: the field is in no group, and
+/// views is not read.
+template <bool kAlone>
+__device__ void activate(const FieldView& view, const FieldView* views, const BrickEntry& entry,
+                         uint32_t faces, uint32_t lane, uint32_t* words) {
   constexpr uint32_t kRows = 9, kOwnRow = 4;
   if (lane >= kRows) return;
   const int32_t dy = static_cast<int32_t>(lane % 3) - 1, dz = static_cast<int32_t>(lane / 3) - 1;
@@ -80,9 +81,12 @@ __device__ inline void activate(const FieldView& view, const FieldView* views,
   if (is_there && (faces & needed) == needed) {
     set_active(words, view, {x, y, z}, three);
   }
-  if (lane != kOwnRow) return;
-  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
-    if (k != entry.field()) set_active(words, views[k], {x, y, z}, 2);
+  if constexpr (!kAlone) {
+    if (lane != kOwnRow) return;
+#pragma unroll 1
+    for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+      if (k != entry.field()) set_active(words, views[k], {x, y, z}, 2);
+    }
   }
 }
 
@@ -92,61 +96,73 @@ class BrickDeal {
  public:
   /// Bricks that a block is dealt at a time.
   static constexpr uint32_t kMost = 1024;
-  static constexpr uint32_t kThreads = 1024;
+  static constexpr uint32_t kMostThreads = 1024;
+  /// What a block has to do in a step.
+  struct Plan {
+    uint32_t left;     ///< bricks of this block, from the first one of the deal on
+    uint32_t sharing;  ///< warps of a group: as many as leave a group for each brick
+  };
   /// In shared memory.
   struct Memory {
-    uint32_t of_warp[kThreads / 32];
-    BrickEntry first[kThreads];  ///< by thread: the brick of the first bit of its first word
-    uint32_t parts[kThreads];    ///< by thread: bits of the parts of its other words with a set bit
-    BrickEntry bricks[kMost];    ///< those of the block
+    uint32_t of_warp[kMostThreads / 32];  ///< set bits; 0 of warps that are not there
+    BrickEntry first[kMostThreads];  ///< by thread: the brick of the first bit of its first word
+    uint32_t parts[kMostThreads];    ///< by thread: bits of the parts of its other words with one
+    BrickEntry bricks[kMost];        ///< those of the block
+    uint32_t per_block;              ///< 2^32 / blocks, rounded down
+    Plan plan;
+    uint32_t taken;  ///< bricks that groups of warps have taken
   };
 
-  /// `views`: of all fields.
+  /// `views`: of all fields. A barrier is needed before anything else.
   __device__ BrickDeal(Memory& memory, const FieldView* views, int32_t fields, uint32_t words)
       : memory_(memory), views_(views), fields_(fields) {
     if (threadIdx.x < words) memory_.first[threadIdx.x] = first_of(threadIdx.x);
+    if (threadIdx.x < kMostThreads / 32) memory_.of_warp[threadIdx.x] = 0;
+    if (threadIdx.x == 0) memory_.per_block = UINT32_MAX / gridDim.x;
   }
 
-  /// Starts to read the bits of a step.
-  __device__ void begin(const uint32_t* words, uint32_t count) {
-    word_ = threadIdx.x < count ? __ldcg(words + threadIdx.x) : 0;
+  /// Starts to read the bits of a step. `thread`: of the block, as in the following.
+  __device__ void begin(const uint32_t* words, uint32_t count, uint32_t thread) {
+    word_ = thread < count ? __ldcg(words + thread) : 0;
   }
 
-  /// Counts them. True, for all threads of the block, where `is_on` is for one of them.
-  __device__ bool count(const uint32_t* words, uint32_t count, bool is_on) {
+  /// Counts them, and waits for the block.
+  __device__ void count(const uint32_t* words, uint32_t count, uint32_t thread) {
     own_ = static_cast<uint32_t>(__popc(word_));
-    if (count > kThreads) count_rest(words, count);
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    uint32_t upto = own_;
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step *= 2) {
-      const uint32_t lower = __shfl_up_sync(kAllLanes, upto, step);
-      if (lane >= step) upto += lower;
-    }
-    if (lane == 31) memory_.of_warp[warp] = upto;
-    if (__syncthreads_or(is_on) == 0) return false;
-    const uint32_t of_warp = memory_.of_warp[lane];
-    first_ = __reduce_add_sync(kAllLanes, lane < warp ? of_warp : 0) + upto - own_;
-    all_ = __reduce_add_sync(kAllLanes, of_warp);
-    return true;
-  }
-
-  /// Has this block so many bricks in the step that there is a `turn`-th, from 0?
-  __device__ bool has(uint32_t turn) const {
-    return blockIdx.x + turn * gridDim.x < all_;
-  }
-  /// Bricks of all blocks.
-  __device__ uint32_t all() const {
-    return all_;
+    if (count > blockDim.x) count_rest(words, count, thread);
+    of_warp_ = __reduce_add_sync(kAllLanes, own_);
+    if (thread % 32 == 0) memory_.of_warp[thread / 32] = of_warp_;
+    __syncthreads();
   }
 
   /// Puts up to kMost of the block's bricks, from the `turn`-th on, where all its threads see them.
-  /// `count`: of words.
-  __device__ void deal(const uint32_t* words, uint32_t count, uint32_t turn) const {
-    uint32_t number = first_;
-    take(word_, threadIdx.x, number, turn);
-    if (count > kThreads) deal_rest(words, count, number, turn);
-    __syncthreads();
+  /// `count`: of words. True, for all threads of the block, where `is_on` is for one of them.
+  __device__ bool deal(const uint32_t* words, uint32_t count, uint32_t thread, uint32_t turn,
+                       bool is_on) const {
+    const uint32_t lane = thread % 32, warp = thread / 32;
+    if (of_warp_ != 0) {
+      uint32_t upto = own_;
+#pragma unroll
+      for (uint32_t step = 1; step < 32; step *= 2) {
+        const uint32_t lower = __shfl_up_sync(kAllLanes, upto, step);
+        if (lane >= step) upto += lower;
+      }
+      uint32_t number = upto - own_;
+      number += __reduce_add_sync(kAllLanes, lane < warp ? memory_.of_warp[lane] : 0);
+      take(word_, thread, number, turn);
+      if (count > blockDim.x) deal_rest(words, count, thread, number, turn);
+    }
+    // The first threads often have bricks to deal, and the last one may have to decide on the end.
+    if (warp == blockDim.x / 64) make_plan(lane, turn);
+    return __syncthreads_or(is_on) != 0;
+  }
+
+  __device__ Plan plan() const {
+    return memory_.plan;
+  }
+  /// The number of a brick that was not taken before. Called by one thread.
+  __device__ uint32_t take_next() const {
+    return atomicAdd(&memory_.taken, 1U);
   }
 
   __device__ const BrickEntry& brick(uint32_t at) const {
@@ -154,21 +170,35 @@ class BrickDeal {
   }
 
  private:
+  __device__ void make_plan(uint32_t lane, uint32_t turn) const {
+    const uint32_t all = __reduce_add_sync(kAllLanes, memory_.of_warp[lane]);
+    if (lane != 0) return;
+    // Those of the block are its number, and every so many blocks after it.
+    const uint32_t mine = quotient_of(all + gridDim.x - 1 - blockIdx.x);
+    uint32_t sharing = kMostWarps, groups = blockDim.x / 32 / kMostWarps;
+    while (sharing > kLeastWarps && all > groups * gridDim.x) {
+      sharing /= 2;
+      groups = blockDim.x / 32 / sharing;
+    }
+    memory_.plan = {mine > turn ? mine - turn : 0, sharing};
+    memory_.taken = 0;
+  }
+
   /// A thread's words after its first one are in 32 parts at most, so that it reads those again
   /// that have a set bit, and few others.
   __device__ static uint32_t words_per_part(uint32_t count) {
-    return (count - 1) / (kThreads * 32) + 1;
+    return (count - 1) / (blockDim.x * 32) + 1;
   }
   /// Counts the bits of this thread's words after its first one, eight of which are read at a time.
-  __device__ void count_rest(const uint32_t* words, uint32_t count) {
+  __device__ void count_rest(const uint32_t* words, uint32_t count, uint32_t thread) {
     constexpr uint32_t kAtATime = 8;
     const uint32_t each = words_per_part(count);
     uint32_t parts = 0;
-    for (uint32_t i = 0; threadIdx.x + (i + 1) * kThreads < count; i += kAtATime) {
+    for (uint32_t i = 0; thread + (i + 1) * blockDim.x < count; i += kAtATime) {
       uint32_t read[kAtATime];
 #pragma unroll
       for (uint32_t k = 0; k < kAtATime; ++k) {
-        const uint32_t w = threadIdx.x + (i + k + 1) * kThreads;
+        const uint32_t w = thread + (i + k + 1) * blockDim.x;
         read[k] = w < count ? __ldcg(words + w) : 0;
       }
 #pragma unroll
@@ -177,38 +207,44 @@ class BrickDeal {
         if (read[k] != 0) parts |= 1U << (i + k) / each;
       }
     }
-    memory_.parts[threadIdx.x] = parts;
+    memory_.parts[thread] = parts;
   }
   /// Takes what is the block's of the same words. `number`: of their first set bit.
-  __device__ void deal_rest(const uint32_t* words, uint32_t count, uint32_t number,
+  __device__ void deal_rest(const uint32_t* words, uint32_t count, uint32_t thread, uint32_t number,
                             uint32_t from_turn) const {
     const uint32_t each = words_per_part(count);
-    for (uint32_t parts = memory_.parts[threadIdx.x]; parts != 0; parts &= parts - 1) {
+    for (uint32_t parts = memory_.parts[thread]; parts != 0; parts &= parts - 1) {
       const auto part = static_cast<uint32_t>(__ffs(static_cast<int>(parts)) - 1);
       for (uint32_t i = part * each; i < (part + 1) * each; ++i) {
-        const uint32_t w = threadIdx.x + (i + 1) * kThreads;
+        const uint32_t w = thread + (i + 1) * blockDim.x;
         if (w < count) take(__ldcg(words + w), w, number, from_turn);
       }
     }
+  }
+
+  /// number / blocks.
+  __device__ uint32_t quotient_of(uint32_t number) const {
+    // The product is right, or one too small.
+    const uint32_t quotient = __umulhi(number, memory_.per_block);
+    return quotient + (number - quotient * gridDim.x >= gridDim.x ? 1 : 0);
   }
 
   /// Takes what is the block's of a word. `number`: of its first set bit, then of the next word's.
   __device__ void take(uint32_t word, uint32_t at, uint32_t& number, uint32_t from_turn) const {
     if (word == 0) return;
     auto count = static_cast<uint32_t>(__popc(word));
-    uint32_t turn = number / gridDim.x;
-    uint32_t skip = blockIdx.x + turn * gridDim.x - number;
-    if (turn * gridDim.x + blockIdx.x < number) {
-      skip += gridDim.x;
-      ++turn;
-    }
+    uint32_t turn = quotient_of(number);
+    const uint32_t place = number - turn * gridDim.x;
+    uint32_t skip = blockIdx.x - place;
+    if (blockIdx.x < place) skip += gridDim.x, ++turn;
     number += count;
     while (skip < count) {
       count -= skip + 1;
       for (; skip > 0; --skip) word &= word - 1;
       if (turn >= from_turn && turn - from_turn < kMost) {
-        const BrickEntry first = at < kThreads ? memory_.first[at] : first_of(at);
-        memory_.bricks[turn - from_turn] = entry_of(first, __ffs(static_cast<int>(word)) - 1);
+        const BrickEntry first = at < blockDim.x ? memory_.first[at] : first_of(at);
+        memory_.bricks[turn - from_turn] =
+            entry_of(first, static_cast<uint32_t>(__ffs(static_cast<int>(word)) - 1));
       }
       word &= word - 1;
       skip = gridDim.x - 1;
@@ -216,7 +252,7 @@ class BrickDeal {
     }
   }
 
-  /// The brick of the first bit of a word.
+  /// The brick of the first bit of a word, inner if it is one along y and z.
   __device__ BrickEntry first_of(uint32_t word) const {
     int32_t field = 0;
     for (int32_t end = fields_; end - field > 1;) {
@@ -224,20 +260,25 @@ class BrickDeal {
       (views_[middle].first_word <= word ? field : end) = middle;
     }
     const FieldView& view = views_[field];
-    return brick_entry(view.layout, first_brick(view.layout, word - view.first_word), field);
+    const Vec3i first = first_brick(view.layout, word - view.first_word);
+    BrickEntry entry = brick_entry(view.layout, first, field);
+    if (is_inner_row(view.layout, first)) entry.z_field |= BrickEntry::kInner;
+    return entry;
   }
-  /// The brick of another bit of the same word.
-  __device__ BrickEntry entry_of(const BrickEntry& first, int32_t bit) const {
-    return brick_entry(views_[first.field()].layout, {first.x() + bit, first.y(), first.z()},
-                       first.field());
+  /// The brick of another bit of the same word, whose first brick is `first`.
+  __device__ BrickEntry entry_of(const BrickEntry& first, uint32_t bit) const {
+    const int32_t x = first.x() + static_cast<int32_t>(bit);
+    const bool is_inner = x > 0 && x + 1 < views_[first.field()].layout.count.x;
+    return {first.number + bit, first.x_y + bit,
+            is_inner ? first.z_field : first.z_field & ~BrickEntry::kInner};
   }
 
   Memory& memory_;
   const FieldView* views_;
   int32_t fields_;
-  uint32_t word_ = 0;             ///< this thread's first one
-  uint32_t own_ = 0, first_ = 0;  ///< set bits of this thread's words, and their first number
-  uint32_t all_ = 0;
+  uint32_t word_ = 0;     ///< this thread's first one
+  uint32_t own_ = 0;      ///< set bits of this thread's words
+  uint32_t of_warp_ = 0;  ///< of the warp's
 };
 
 }  // namespace larch::levelset::cuda

@@ -12,6 +12,7 @@ namespace {
 
 /// Bricks along x that a block of threads takes one after the other.
 constexpr int32_t kRun = 8;
+constexpr uint32_t kThreads = 32 * kLeastWarps;
 /// Steps between two looks of the host at what has stopped.
 constexpr int64_t kBetweenLooks = 64;
 
@@ -25,9 +26,11 @@ struct DenseSweep {
 
 /// A block of threads per run of bricks.
 template <bool kPlain>
-__global__ void __launch_bounds__(kTeamThreads, 4)
+__global__ void __launch_bounds__(kThreads, 8)
     sweep_kernel(const __grid_constant__ DenseSweep sweep) {
-  __shared__ BrickScratch scratch;
+  __shared__ BrickHalo bricks[2];
+  __shared__ HaloCopy copies[kCopies];
+  __shared__ MovingVoxels moving;
   const FieldView& view = sweep.view;
   const FieldProgress& progress = sweep.progress[sweep.field];
   if (progress.stop != Stop::kNone) return;
@@ -37,29 +40,36 @@ __global__ void __launch_bounds__(kTeamThreads, 4)
   const int32_t last = min(first + kRun, view.layout.count.x);
   const int32_t side = side_of(progress.iterations);
   const float* phi = view.phi[side];
-  const BrickThread thread(threadIdx.x);
-  thread.make_offsets(view.layout, scratch);
+  const BrickLane lane(in_register(threadIdx.x % 32), {kLeastWarps, in_register(threadIdx.x / 32)});
+  make_copies(view.layout, threadIdx.x, kThreads, copies);
+  __syncthreads();
   const auto count_y = static_cast<uint32_t>(view.layout.count.y);
   Vec3i place{first, static_cast<int32_t>(row % count_y), static_cast<int32_t>(row / count_y)};
   BrickEntry entry = brick_entry(view.layout, place, sweep.field);
-  Fetched fetched;
-  thread.fetch(view, phi, entry, scratch, fetched);
-  StepCount own;
+  lane.fetch(view, phi, entry, copies, bricks[0]);
+  LaneCount own;
   for (int32_t x = first; x < last; ++x) {
     const int32_t turn = (x - first) & 1;
-    const int32_t speeds[2] = {fetched.speed[0], fetched.speed[1]};
-    thread.share(fetched, view.step.clamp, scratch, turn);
-    __syncthreads();
     const BrickEntry now = entry;
+    float* out = view.phi[1 - side] + now.first_voxel();
+    larch::cuda::wait_for_copies();
+    __syncthreads();
+    lane.look_at_rows(view.step.clamp, bricks[turn], moving);
+    lane.copy_brick(view, now, bricks[turn], out);
+    if (threadIdx.x == 0) moving.count = 0;
+    __syncthreads();
     if (x + 1 < last) {
       ++place.x;
       entry = brick_entry(view.layout, place, sweep.field);
-      thread.fetch(view, phi, entry, scratch, fetched);
+      lane.fetch(view, phi, entry, copies, bricks[1 - turn]);
     }
-    add(own, count_of(thread.step<kPlain>(view, sweep.views, now, kBothHalves, side, speeds,
-                                          scratch, turn)));
+    lane.list_moving(view.layout.size, now, kPlain || view.group_count == 1, moving);
+    __syncthreads();
+    lane.step<kPlain>(view, sweep.views, now, &moving, side, bricks[turn], out, own);
   }
-  if (thread.lane() == 0) add_to(sweep.counts + sweep.field, own);
+  if (!__any_sync(kAllLanes, own.changed != 0)) return;
+  const StepCount count = total_of(own);
+  if (threadIdx.x % 32 == 0) add_to(sweep.counts + sweep.field, count);
 }
 
 /// One block of threads: one of them per group of fields.
@@ -85,7 +95,7 @@ void sweep(DeviceJob& job, int64_t steps) {
       one.view = job.view(one.field);
       const Vec3i& count = one.view.layout.count;
       const int64_t blocks = int64_t{(count.x + kRun - 1) / kRun} * count.y * count.z;
-      kernel<<<static_cast<uint32_t>(blocks), kTeamThreads, 0, stream>>>(one);
+      kernel<<<static_cast<uint32_t>(blocks), kThreads, 0, stream>>>(one);
       larch::cuda::check_launch("levelset sweep_kernel");
     }
     decide_kernel<<<1, 32, 0, stream>>>(job.views(), job.progress(), one.counts, job.fields(),

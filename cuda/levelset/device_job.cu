@@ -141,25 +141,31 @@ void for_parts(const EvolveJob& job, size_t most,
   }
 }
 
-uint32_t cooperative_blocks(const void* kernel, int threads, size_t shared_bytes,
+size_t most_shared_bytes(const Device& device) {
+  int most = 0;
+  LARCH_CUDA_CHECK(
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  constexpr int kOwn = 1024;  // more than a kernel declares itself
+  return static_cast<size_t>(std::max(most - kOwn, 0));
+}
+
+uint32_t cooperative_blocks(const void* kernel, uint32_t threads, size_t shared_bytes,
                             int32_t most_blocks, const Device& device) {
-  int has_launches = 0, processors = 0, resident = 0, most_shared = 0;
+  int has_launches = 0, processors = 0, resident = 0;
   LARCH_CUDA_CHECK(
       cudaDeviceGetAttribute(&has_launches, cudaDevAttrCooperativeLaunch, device.index));
   LARCH_CUDA_CHECK(
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
-  constexpr size_t kOwn = 1024;  // more than a kernel declares itself
-  if (shared_bytes + kOwn > static_cast<size_t>(most_shared)) {
+  const size_t most_shared = most_shared_bytes(device);
+  if (shared_bytes > most_shared) {
     throw DeviceError(to_string(device) + ": so many labels of one image need " +
                       std::to_string(shared_bytes) + " bytes of shared memory, and there are " +
                       std::to_string(most_shared) + "; use --device cpu or --tracker dense");
   }
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared_bytes)));
-  LARCH_CUDA_CHECK(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared_bytes));
+  LARCH_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &resident, kernel, static_cast<int>(threads), shared_bytes));
   if (has_launches == 0 || resident == 0) {
     throw DeviceError(to_string(device) +
                       " cannot run level sets: all blocks of a launch must run at once; use "

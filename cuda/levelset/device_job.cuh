@@ -75,9 +75,12 @@ class DeviceJob {
 void for_parts(const EvolveJob& job, size_t most,
                const std::function<void(size_t first, size_t last)>& run);
 
+/// Bytes of shared memory that a launch may ask for, for each block of threads.
+size_t most_shared_bytes(const Device& device);
+
 /// Blocks of threads of a cooperative launch: all that run at once, or fewer where asked for.
 /// Throws DeviceError where not one does, or the card has no such launches.
-uint32_t cooperative_blocks(const void* kernel, int threads, size_t shared_bytes,
+uint32_t cooperative_blocks(const void* kernel, uint32_t threads, size_t shared_bytes,
                             int32_t most_blocks, const Device& device);
 
 /// Finds what the first step has to compute for the fields whose active set is not known, and

@@ -80,13 +80,17 @@ __device__ inline void add_to(StepCount* total, const StepCount& part) {
             static_cast<unsigned long long>(part.squares));
 }
 
-/// The sum over a warp of values below 2^46, in every lane.
+/// The sum over a warp, in every lane.
 __device__ inline uint64_t warp_sum(uint64_t value) {
-  constexpr uint32_t kLow = 20;
-  const uint32_t low = static_cast<uint32_t>(value) & ((1U << kLow) - 1);
-  const auto high = static_cast<uint32_t>(value >> kLow);
-  return (static_cast<uint64_t>(__reduce_add_sync(kAllLanes, high)) << kLow) +
-         __reduce_add_sync(kAllLanes, low);
+  // In pieces whose sums fit 32 bits.
+  constexpr uint32_t kBits = 24;
+  uint64_t sum = 0;
+#pragma unroll
+  for (uint32_t first = 0; first < 64; first += kBits) {
+    const auto piece = static_cast<uint32_t>(value >> first) & ((1U << kBits) - 1);
+    sum += static_cast<uint64_t>(__reduce_add_sync(kAllLanes, piece)) << first;
+  }
+  return sum;
 }
 
 /// What a warp did to kVoxels voxels per lane: bits of lanes.
@@ -154,19 +158,26 @@ __device__ inline StepCount read_count(const StepCount* from) {
   return count;
 }
 
+/// The progress of a field that is alone after a step that counted `count`. True while it goes on.
+__device__ inline bool advance_alone(FieldProgress& progress, const StepCount& count,
+                                     const StopRules& rules) {
+  if (progress.stop != Stop::kNone) return false;
+  GroupStep group;
+  group.add(count, progress);
+  progress = advanced(progress, count, group, rules);
+  return progress.stop == Stop::kNone;
+}
+
 /// The progress of all fields of a group after a step that counted `counts`, by field. Every block
 /// of threads comes to the same, from the same counts. True while the group goes on.
 __device__ inline bool advance_group(FieldProgress* progress, const StepCount* counts,
                                      const FieldView& view, const StopRules& rules) {
   const int32_t first = view.group_first, last = first + view.group_count;
+  if (view.group_count == 1) {
+    return advance_alone(progress[first], read_count(counts + first), rules);
+  }
   if (progress[first].stop != Stop::kNone) return false;
   GroupStep group;
-  if (view.group_count == 1) {
-    const StepCount count = read_count(counts + first);
-    group.add(count, progress[first]);
-    progress[first] = advanced(progress[first], count, group, rules);
-    return progress[first].stop == Stop::kNone;
-  }
   for (int32_t k = first; k < last; ++k) group.add(read_count(counts + k), progress[k]);
   for (int32_t k = first; k < last; ++k) {
     progress[k] = advanced(progress[k], read_count(counts + k), group, rules);

@@ -9,6 +9,8 @@
 namespace larch::levelset::cuda {
 namespace {
 
+constexpr uint32_t kThreads = 32 * kLeastWarps;
+
 /// What is found in a field.
 struct FirstFound {
   unsigned long long inside = 0;
@@ -48,30 +50,30 @@ __device__ bool is_unsettled(const FieldView* views, int32_t field, int32_t side
 
 /// Blocks of threads that take one brick of a field after the other.
 template <Listed kListed>
-__global__ void __launch_bounds__(kTeamThreads)
+__global__ void __launch_bounds__(kThreads)
     first_set_kernel(const FieldView* views, int32_t field, int32_t side, uint32_t* bricks,
                      FirstFound* found) {
-  __shared__ BrickScratch scratch;
+  __shared__ BrickHalo halo;
+  __shared__ HaloCopy copies[kCopies];
   const FieldView& view = views[field];
   const BrickLayout& layout = view.layout;
-  const BrickThread thread(threadIdx.x);
-  thread.make_offsets(layout, scratch);
+  const BrickLane lane(threadIdx.x % 32, {kLeastWarps, threadIdx.x / 32});
+  make_copies(layout, threadIdx.x, kThreads, copies);
+  __syncthreads();
   uint64_t inside = 0;
   for (int64_t brick = blockIdx.x; brick < layout.bricks(); brick += gridDim.x) {
     const Vec3i place = layout.brick_at(brick);
     const BrickEntry entry = brick_entry(layout, place, field);
-    Fetched fetched;
-    thread.fetch(view, view.phi[side], entry, scratch, fetched);
-    __syncthreads();
-    thread.share(fetched, view.step.clamp, scratch, 0);
+    lane.fetch(view, view.phi[side], entry, copies, halo);
+    larch::cuda::wait_for_copies();
     __syncthreads();
     bool is_any = false;
-    for (int32_t half = 0; half < 2; ++half) {
-      const float* centre = thread.centre(scratch, 0, half);
-      const Vec3i at = place * kBrick + Vec3i{thread.x(), thread.y(), thread.z(half)};
+    for (uint32_t voxel = threadIdx.x; voxel < kBrickVoxels; voxel += kThreads) {
+      const float* centre = BrickLane::centre(halo, voxel);
+      const Vec3i at = place * kBrick + BrickLane::place(voxel);
       const bool is_inside = at.x < layout.size.x && at.y < layout.size.y && at.z < layout.size.z;
       const bool is_active =
-          is_inside && (!is_constant(stencil_at(centre, kHalo, kPlanePitch)) ||
+          is_inside && (!is_constant(stencil_at(centre, kRowPitch, kPlanePitch)) ||
                         is_unsettled(views, field, side, layout.offset(at), *centre));
       inside += __popc(__ballot_sync(kAllLanes, is_inside && *centre < 0));
       is_any = is_any || is_active;
@@ -85,7 +87,7 @@ __global__ void __launch_bounds__(kTeamThreads)
       if (kListed == Listed::kNothing) atomicAdd(&found[field].listed, 1U);
     }
   }
-  if (thread.lane() == 0) atomicAdd(&found[field].inside, inside);
+  if (threadIdx.x % 32 == 0) atomicAdd(&found[field].inside, inside);
 }
 
 void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstFound* found) {
@@ -94,7 +96,7 @@ void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstF
       static_cast<uint32_t>(std::min<int64_t>(job.view(field).layout.bricks(), 1 << 12));
   const cudaStream_t stream = larch::cuda::stream_of(job.context().device);
   const auto launch = [&](auto kernel) {
-    kernel<<<blocks, kTeamThreads, 0, stream>>>(job.views(), field, side, bricks, found);
+    kernel<<<blocks, kThreads, 0, stream>>>(job.views(), field, side, bricks, found);
   };
   switch (listed) {
     case Listed::kNothing:

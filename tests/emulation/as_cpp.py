@@ -18,6 +18,7 @@ OURS = '::larch::emulation::'
 INSTRUCTIONS = {
     'bar.sync %0, %1;': 'barrier',
     'cp.async.ca.shared.global [%0], [%1], 4;': 'copy_word_later',
+    'cp.async.ca.shared.global [%0], [%1], 16;': 'copy_four_words_later',
     'cp.async.wait_all;': 'wait_for_copies',
     'ld.shared.u32 %0, [%1];': 'load_shared',
     'red.shared.add.u32 [%0], 1;': 'count_shared',

@@ -57,6 +57,16 @@ void copy_word_later(uint32_t address, const void* from) {
   running->copies.emplace_back(word_at(address), from);
 }
 
+void copy_four_words_later(uint32_t address, const void* from) {
+  if (address % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0) {
+    launch->fail("a copy of 16 bytes begins at no multiple of 16");
+  }
+  for (uint32_t word = 0; word < 4; ++word) {
+    running->copies.emplace_back(word_at(address + 4 * word),
+                                 static_cast<const char*>(from) + 4 * size_t{word});
+  }
+}
+
 void wait_for_copies() {
   for (const auto& [to, from] : running->copies) {
     use_memory(to, 4, true, __builtin_return_address(0));

@@ -15,8 +15,9 @@ uint32_t shared_address(const void* memory);
 uint32_t load_shared(uint32_t address);
 /// red.shared.add.u32 of 1
 void count_shared(uint32_t address);
-/// cp.async of four bytes to an address: nobody sees them before wait_for_copies.
+/// cp.async of 4 or 16 bytes to an address: nobody sees them before wait_for_copies.
 void copy_word_later(uint32_t address, const void* from);
+void copy_four_words_later(uint32_t address, const void* from);
 /// cp.async.wait_all: the copies of the running thread have arrived.
 void wait_for_copies();
 /// Sorts keys between two barriers, for a stand-in of CUB.

@@ -82,7 +82,11 @@ __global__ void addresses_kernel(const uint32_t* from, uint32_t* out, bool waits
   const auto count = static_cast<uint32_t>(__cvta_generic_to_shared(&counter));
   const auto copy = static_cast<uint32_t>(__cvta_generic_to_shared(memory + t));
   asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(count) : "memory");
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(copy), "l"(from + t));
+  if (t < 32) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(copy), "l"(from + t));
+  } else if (t % 4 == 0) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(copy), "l"(from + t));
+  }
   if (waits) asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
   uint32_t value;

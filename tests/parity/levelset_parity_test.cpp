@@ -301,6 +301,40 @@ TEST_CASE("launches of every shape and every time give the same bytes") {
   }
 }
 
+TEST_CASE("bricks that few or many warps have to share move the same on both devices") {
+  // A ball that grows from one brick to all, and one that shrinks from many to none.
+  const Vec3i size = small_tests() ? Vec3i{32, 24, 24} : Vec3i{72, 64, 80};
+  const Grid grid = levelset_grid(size);
+  const Vec3d centre = {13, 12, 11};
+  const int64_t steps = small_tests() ? 8 : 60;
+  for (const int32_t blocks : {1, 2, 7}) {
+    for (const bool grows : {true, false}) {
+      CAPTURE(blocks, grows);
+      std::vector<Run> runs;
+      for (const Context& context : {cpu_context(), cuda_context()}) {
+        Run run;
+        run.context = context;
+        run.config = with_weight(0.05);
+        run.job.most_blocks = blocks;
+        run.add(sphere(grid, centre,
+                       grows           ? 1.8
+                       : small_tests() ? 9
+                                       : 30),
+                Volume<int16_t>(grid, static_cast<int16_t>(grows ? kSpeedOne : -kSpeedOne)));
+        for (int call = 0; call < 3; ++call) run.evolve(steps);
+        runs.push_back(std::move(run));
+      }
+      check_same(runs[0], runs[1]);
+      uint32_t least = UINT32_MAX, most = 0;
+      for (const StepCount& step : runs[0].job.history[0]) {
+        least = std::min(least, step.active), most = std::max(most, step.active);
+      }
+      CHECK(least <= 12);
+      CHECK(most >= 20);
+    }
+  }
+}
+
 TEST_CASE("more active bricks than a block of threads is dealt at a time move the same") {
   // Noise from one voxel to another, where all bricks are active.
   struct Noisy {

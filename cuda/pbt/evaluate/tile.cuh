@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/core/async_copy.cuh"
 #include "cuda/pbt/evaluate/walk.cuh"
 
 // What the walks on tiles share: bricks of voxels, the copy of the integral volume in shared
@@ -185,14 +186,11 @@ __device__ inline void stage(const WalkArguments& a, const Tiling& t, const Vec3
       const uint32_t* from =
           a.integral + layout.offset + first.x + layout.linear_offset(0, first.y + y, first.z + z);
       uint32_t* to = copy + t.row * y + t.plane * z;
-      for (int x = lane; x < columns; x += 32) {
-        const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to + x));
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(from + x));
-      }
+      for (int x = lane; x < columns; x += 32) larch::cuda::copy_word(to + x, from + x);
     }
     y += warps;
   }
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  larch::cuda::wait_for_copies();
 }
 
 /// First voxel of tile n.

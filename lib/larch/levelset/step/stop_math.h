@@ -77,14 +77,15 @@ LARCH_HD FieldProgress advanced(FieldProgress progress, const StepCount& step,
   ++progress.iterations;
   progress.inside += step.grown;
   progress.quiet = group.flipped == 0 ? progress.quiet + 1 : 0;
-  const double limit = rules.rms * rules.rms * 1073741824.0;
   if (group.changed == 0) {
     progress.stop = Stop::kAtRest;
   } else if (rules.unchanged_labels > 0 && progress.quiet >= rules.unchanged_labels) {
     progress.stop = Stop::kLabels;
   } else if (static_cast<int64_t>(group.changed) <= rules.most_changed) {
     progress.stop = Stop::kChanged;
-  } else if (static_cast<double>(group.squares) < limit * static_cast<double>(group.changed)) {
+  } else if (rules.rms > 0 &&
+             static_cast<double>(group.squares) <
+                 rules.rms * rules.rms * 1073741824.0 * static_cast<double>(group.changed)) {
     progress.stop = Stop::kRms;
   } else if (rules.most_voxels > 0 && group.most_inside > rules.most_voxels) {
     progress.stop = Stop::kVolume;
