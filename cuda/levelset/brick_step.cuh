@@ -99,9 +99,21 @@ struct Member {
   uint32_t warps, number;
 };
 
-/// Waits for the warps of a group alone. `group`: below 15.
+template <uint32_t kWarps>
+__device__ void sync_warps(uint32_t barrier) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(32 * kWarps) : "memory");
+}
+/// Waits for the warps of a group alone. `group`: below 15. The number of threads is part of the
+/// instruction, since racecheck does not follow barriers that have it in a register.
 __device__ inline void sync_group(uint32_t group, const Member& member) {
-  asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(32 * member.warps) : "memory");
+  if (member.warps == kLeastWarps) {
+    sync_warps<kLeastWarps>(group + 1);
+  } else if (member.warps == kMostWarps) {
+    sync_warps<kMostWarps>(group + 1);
+  } else {
+    static_assert(kMostWarps == 4 * kLeastWarps);
+    sync_warps<2 * kLeastWarps>(group + 1);
+  }
 }
 
 /// The same value, held in a register: without the shuffle the assembler would compute it again at

@@ -135,8 +135,10 @@ void add_mask(SegmentRequest& request) {
 }
 void add_given(SegmentRequest& request) {
   const Vec3d middle = middle_mm(request.image.grid());
-  request.speed = volume_of<float>(request.image.grid(),
-                                   [&](const Vec3d& at) { return 3 - 0.4 * norm(at - middle); });
+  // Held below, since it is divided by its largest number, and an image of any size shall grow.
+  request.speed = volume_of<float>(request.image.grid(), [&](const Vec3d& at) {
+    return std::max(3 - 0.4 * norm(at - middle), -3.0);
+  });
   request.speed[5] = std::numeric_limits<float>::quiet_NaN();
 }
 
