@@ -6,8 +6,9 @@
 #include "cuda/levelset/field_view.cuh"
 
 // A step of one brick by a group of 4, 8 or 16 warps. Of the 512 voxels of an active brick about a
-// hundred move: those whose stencil is neither c nor -c throughout. They are found by bits of rows,
-// listed, and computed 32 at a time; 16 warps compute a voxel per lane without looking.
+// hundred may move: those that are not c, or -c, together with their six neighbours. They are found
+// by bits of rows, listed, and computed 32 at a time; 16 warps compute a voxel per lane without
+// looking.
 namespace larch::levelset::cuda {
 
 /// Warps of a group: a power of two from the fewest to those that have a lane for each voxel.
@@ -350,14 +351,14 @@ class BrickLane {
   __device__ static uint32_t row_in_halo(uint32_t row) {
     return (row / kBrick + 1) * kHalo + row % kBrick + 1;
   }
-  /// The voxels of a row of the brick whose stencils are neither c nor -c throughout; bits. `row`:
-  /// the bits of the row among those of the halo.
+  /// The voxels of a row of the brick that are neither c nor -c together with their six neighbours
+  /// across faces; bits. Where those hold one value the gradient is 0, and with it all that moves a
+  /// voxel, whatever its neighbours across edges hold. `row`: the bits of the row among those of
+  /// the halo.
   __device__ static uint32_t moving_in_row(const uint32_t* row, bool keeps_low) {
     constexpr int32_t kUp = kHalo;
-    // Three voxels in each of five rows, and one in each of the four rows across edges.
-    const uint32_t three = row[0] & row[-1] & row[1] & row[-kUp] & row[kUp];
-    const uint32_t one = row[-kUp - 1] & row[-kUp + 1] & row[kUp - 1] & row[kUp + 1];
-    const uint32_t still = three & three >> 1 & three >> 2 & one >> 1;
+    const uint32_t beside = row[-1] & row[1] & row[-kUp] & row[kUp];
+    const uint32_t still = row[0] & (row[0] & beside) >> 1 & row[0] >> 2;
     const uint32_t low = keeps_low ? still / kIsLow : 0;
     return ~(still | low) & ((1U << kBrick) - 1);
   }

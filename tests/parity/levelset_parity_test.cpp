@@ -202,19 +202,24 @@ TEST_CASE("labels of one image and fields beside them move the same on both devi
 }
 
 TEST_CASE("fields of one launch get the bits that they get alone") {
-  const std::vector<Vec3i> sizes = {{37, 29, 21}, {16, 9, 8}, {30, 44, 1}, {24, 24, 24}};
+  // Several have bricks with neighbours on all sides, whose halos lie differently in memory.
+  const std::vector<Vec3i> sizes = {
+      {37, 29, 21}, {16, 9, 8}, {30, 44, 1}, {24, 24, 24}, {32, 25, 24}};
   const int64_t steps = small_tests() ? 5 : 400;
   StopRules rules;
   rules.unchanged_labels = 20;
   for (const Way& way : kWays) {
     CAPTURE(name_of(way));
     Run together = make_run({.fields = 0}, with_weight(0.1), rules, way, cuda_context());
-    for (const Vec3i& size : sizes)
-      together.add(seeds({.size = size}, 0), waves({.size = size}, 0));
+    for (size_t f = 0; f < sizes.size(); ++f) {
+      const int kind = static_cast<int>(f + 1) % 2;  // 1 is inside of the image
+      together.add(seeds({.size = sizes[f]}, kind), waves({.size = sizes[f]}, kind));
+    }
     together.evolve(steps);
     for (size_t f = 0; f < sizes.size(); ++f) {
-      Run alone =
-          make_run({.size = sizes[f]}, with_weight(0.1), rules, {way.tracker}, cpu_context());
+      const int kind = static_cast<int>(f + 1) % 2;
+      Run alone = make_run({.fields = 0}, with_weight(0.1), rules, {way.tracker}, cpu_context());
+      alone.add(seeds({.size = sizes[f]}, kind), waves({.size = sizes[f]}, kind));
       alone.evolve(steps);
       CAPTURE(f);
       CHECK(alone.iterations() == together.iterations(f));
