@@ -247,7 +247,8 @@ TEST_CASE("runs with means of regions that are moved together have the bits that
   while (!is_done(runs[0]) || !is_done(runs[1])) advance(both, 1000, context);
   for (SegmentRun& run : runs) {
     const SegmentResult alone = segment(*run.request, cpu_context());
-    CHECK(same_phi(alone, finish_segmentation(std::move(run), context)));
+    const SegmentResult together = finish_segmentation(std::move(run), context);
+    CHECK(same_phi(alone, together));
   }
 }
 

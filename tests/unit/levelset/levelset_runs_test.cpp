@@ -64,7 +64,7 @@ TEST_CASE("a run goes on from a snapshot to the same bytes, and by calls of any 
 }
 
 /// Ends a run by the rules of `before`, and lets it go on by those of `after`.
-SegmentResult go_on(SegmentRequest before, const SegmentRequest& after) {
+SegmentResult go_on(const SegmentRequest& before, const SegmentRequest& after) {
   SegmentRun ended = start_segmentation(before, {});
   while (!is_done(ended)) advance(ended, 1000, {});
   SegmentRun run = start_segmentation(after, {});
@@ -272,8 +272,9 @@ TEST_CASE("a snapshot that no run can have is refused, and changes nothing") {
   restore(fresh, good, {});
   advance(fresh, 10, {});
   advance(run, 10, {});
-  CHECK(
-      same_phi(finish_segmentation(std::move(fresh), {}), finish_segmentation(std::move(run), {})));
+  const SegmentResult restored = finish_segmentation(std::move(fresh), {});
+  const SegmentResult whole = finish_segmentation(std::move(run), {});
+  CHECK(same_phi(restored, whole));
 }
 
 TEST_CASE("runs that are moved together have the bits that each has alone") {
