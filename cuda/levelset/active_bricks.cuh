@@ -141,13 +141,7 @@ class BrickDeal {
                        bool is_on) const {
     const uint32_t lane = thread % 32, warp = thread / 32;
     if (of_warp_ != 0) {
-      uint32_t upto = own_;
-#pragma unroll
-      for (uint32_t step = 1; step < 32; step *= 2) {
-        const uint32_t lower = __shfl_up_sync(kAllLanes, upto, step);
-        if (lane >= step) upto += lower;
-      }
-      uint32_t number = upto - own_;
+      uint32_t number = sum_up_to_lane(own_, lane) - own_;
       number += __reduce_add_sync(kAllLanes, lane < warp ? memory_.of_warp[lane] : 0);
       take(word_, thread, number, turn);
       if (count > blockDim.x) deal_rest(words, count, thread, number, turn);
@@ -157,17 +151,11 @@ class BrickDeal {
     return __syncthreads_or(is_on) != 0;
   }
 
-  __device__ Plan plan() const {
-    return memory_.plan;
-  }
+  __device__ Plan plan() const { return memory_.plan; }
   /// The number of a brick that was not taken before. Called by one thread.
-  __device__ uint32_t take_next() const {
-    return atomicAdd(&memory_.taken, 1U);
-  }
+  __device__ uint32_t take_next() const { return atomicAdd(&memory_.taken, 1U); }
 
-  __device__ const BrickEntry& brick(uint32_t at) const {
-    return memory_.bricks[at];
-  }
+  __device__ const BrickEntry& brick(uint32_t at) const { return memory_.bricks[at]; }
 
  private:
   __device__ void make_plan(uint32_t lane, uint32_t turn) const {
@@ -214,7 +202,7 @@ class BrickDeal {
                             uint32_t from_turn) const {
     const uint32_t each = words_per_part(count);
     for (uint32_t parts = memory_.parts[thread]; parts != 0; parts &= parts - 1) {
-      const auto part = static_cast<uint32_t>(__ffs(static_cast<int>(parts)) - 1);
+      const uint32_t part = first_bit(parts);
       for (uint32_t i = part * each; i < (part + 1) * each; ++i) {
         const uint32_t w = thread + (i + 1) * blockDim.x;
         if (w < count) take(__ldcg(words + w), w, number, from_turn);
@@ -243,8 +231,7 @@ class BrickDeal {
       for (; skip > 0; --skip) word &= word - 1;
       if (turn >= from_turn && turn - from_turn < kMost) {
         const BrickEntry first = at < blockDim.x ? memory_.first[at] : first_of(at);
-        memory_.bricks[turn - from_turn] =
-            entry_of(first, static_cast<uint32_t>(__ffs(static_cast<int>(word)) - 1));
+        memory_.bricks[turn - from_turn] = entry_of(first, first_bit(word));
       }
       word &= word - 1;
       skip = gridDim.x - 1;

@@ -124,31 +124,6 @@ __device__ inline uint32_t in_register(uint32_t value) {
   return __shfl_sync(kAllLanes, value, static_cast<int>(threadIdx.x % 32));
 }
 
-/// What a thread's voxels did.
-struct LaneCount {
-  uint32_t changed = 0, flipped = 0;
-  int32_t grown = 0;
-  uint64_t squares = 0;  ///< StepCount::squares
-
-  __device__ void add(float before, float after) {
-    const bool was = before < 0, is = after < 0;
-    changed += __float_as_uint(before) != __float_as_uint(after) ? 1 : 0;
-    flipped += was != is ? 1 : 0;
-    grown += static_cast<int32_t>(is) - static_cast<int32_t>(was);
-    squares += squared_change(before, after);
-  }
-};
-
-/// The sum over the lanes of a warp, for every lane; `active` is left to the caller.
-__device__ inline StepCount total_of(const LaneCount& own) {
-  StepCount count;
-  count.changed = __reduce_add_sync(kAllLanes, own.changed);
-  count.flipped = __reduce_add_sync(kAllLanes, own.flipped);
-  count.grown = __reduce_add_sync(kAllLanes, own.grown);
-  count.squares = warp_sum(own.squares);
-  return count;
-}
-
 /// For all bricks of a field: what fetch copies. Called by so many threads.
 __device__ inline void make_copies(const BrickLayout& layout, uint32_t thread, uint32_t threads,
                                    HaloCopy* copies) {
@@ -248,12 +223,7 @@ class BrickLane {
     uint32_t voxels = moving_in_row(moving.rows + row_in_halo(row), keeps_low);
     if (!e.is_inner()) voxels &= row_in_image(size, e, row);
     const auto own = static_cast<uint32_t>(__popc(voxels));
-    uint32_t upto = own;
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step *= 2) {
-      const uint32_t lower = __shfl_up_sync(kAllLanes, upto, step);
-      if (lane_ >= step) upto += lower;
-    }
+    const uint32_t upto = sum_up_to_lane(own, lane_);
     uint32_t first = 0;
     if (lane_ == 31) first = atomicAdd(&moving.count, upto);
     uint16_t* to = moving.voxels + __shfl_sync(kAllLanes, first, 31) + upto - own;
@@ -316,9 +286,6 @@ class BrickLane {
   }
   __device__ static uint32_t z_of(uint32_t voxel) {
     return voxel / (kBrick * kBrick);
-  }
-  __device__ static uint32_t first_bit(uint32_t bits) {
-    return static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
   }
 
   /// The halo of a brick at the border, a voxel at a time.

@@ -243,7 +243,7 @@ class BrickBlock {
   }
   /// Makes the warp one of a group of so many.
   __device__ void join(uint32_t warps) {
-    const auto shift = static_cast<uint32_t>(__ffs(static_cast<int>(warps)) - 1);
+    const uint32_t shift = first_bit(warps);
     member_ = {warps, warp_ & (warps - 1)};
     number_ = warp_ >> shift;
     groups_ = blockDim.x / 32 >> shift;

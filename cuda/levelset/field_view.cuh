@@ -93,59 +93,44 @@ __device__ inline uint64_t warp_sum(uint64_t value) {
   return sum;
 }
 
-/// What a warp did to kVoxels voxels per lane: bits of lanes.
-template <int kVoxels>
-struct alignas(16) WarpDone {
-  uint32_t changed[kVoxels], flipped[kVoxels], entered[kVoxels];
-  uint64_t squares;  ///< StepCount::squares
+/// The sum over a warp's lanes up to this one, with it.
+__device__ inline uint32_t sum_up_to_lane(uint32_t value, uint32_t lane) {
+#pragma unroll
+  for (uint32_t step = 1; step < 32; step *= 2) {
+    const uint32_t lower = __shfl_up_sync(kAllLanes, value, step);
+    if (lane >= step) value += lower;
+  }
+  return value;
+}
+
+/// The number of the lowest bit of bits that are not 0.
+__device__ inline uint32_t first_bit(uint32_t bits) {
+  return static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
+}
+
+/// What a thread's voxels did.
+struct LaneCount {
+  uint32_t changed = 0, flipped = 0;
+  int32_t grown = 0;
+  uint64_t squares = 0;  ///< StepCount::squares
+
+  __device__ void add(float before, float after) {
+    const bool was = before < 0, is = after < 0;
+    changed += __float_as_uint(before) != __float_as_uint(after) ? 1 : 0;
+    flipped += was != is ? 1 : 0;
+    grown += static_cast<int32_t>(is) - static_cast<int32_t>(was);
+    squares += squared_change(before, after);
+  }
 };
 
-/// The same for every lane, from the values before and after.
-template <int kVoxels>
-__device__ WarpDone<kVoxels> compare(const float (&before)[kVoxels],
-                                     const float (&after)[kVoxels]) {
-  WarpDone<kVoxels> done{};
-  uint32_t any = 0;
-#pragma unroll
-  for (int i = 0; i < kVoxels; ++i) {
-    done.changed[i] =
-        __ballot_sync(kAllLanes, __float_as_uint(before[i]) != __float_as_uint(after[i]));
-    any |= done.changed[i];
-  }
-  if (any == 0) return done;
-  uint64_t squares = 0;
-#pragma unroll
-  for (int i = 0; i < kVoxels; ++i) {
-    const bool was = before[i] < 0, is = after[i] < 0;
-    done.flipped[i] = __ballot_sync(kAllLanes, was != is);
-    done.entered[i] = __ballot_sync(kAllLanes, is && !was);
-    squares += squared_change(before[i], after[i]);
-  }
-  done.squares = warp_sum(squares);
-  return done;
-}
-
-/// `active` is left to the caller.
-template <int kVoxels>
-__device__ StepCount count_of(const WarpDone<kVoxels>& done) {
+/// The sum over the lanes of a warp, for every lane; `active` is left to the caller.
+__device__ inline StepCount total_of(const LaneCount& own) {
   StepCount count;
-#pragma unroll
-  for (int i = 0; i < kVoxels; ++i) {
-    const int32_t flipped = __popc(done.flipped[i]);
-    count.changed += static_cast<uint32_t>(__popc(done.changed[i]));
-    count.flipped += static_cast<uint32_t>(flipped);
-    count.grown += 2 * __popc(done.entered[i]) - flipped;
-  }
-  count.squares = done.squares;
+  count.changed = __reduce_add_sync(kAllLanes, own.changed);
+  count.flipped = __reduce_add_sync(kAllLanes, own.flipped);
+  count.grown = __reduce_add_sync(kAllLanes, own.grown);
+  count.squares = warp_sum(own.squares);
   return count;
-}
-
-__device__ inline void add(StepCount& total, const StepCount& part) {
-  total.active += part.active;
-  total.changed += part.changed;
-  total.flipped += part.flipped;
-  total.grown += part.grown;
-  total.squares += part.squares;
 }
 
 __device__ inline StepCount read_count(const StepCount* from) {

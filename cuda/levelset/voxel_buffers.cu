@@ -133,16 +133,17 @@ __global__ void __launch_bounds__(kVoxelThreads)
     for (int32_t f = 0; f < run.fields; ++f) {
       if (!block.is_running(f)) continue;
       const uint32_t length = __ldcg(block.length(f, step));
-      StepCount count;
+      LaneCount own;
       for (uint32_t first = blockIdx.x * kVoxelThreads; first < length;
            first += gridDim.x * kVoxelThreads) {
         const uint32_t item = first + threadIdx.x;
         const uint32_t at = item < length ? __ldcg(block.list(f, step) + item) : kNoVoxel;
-        const bool has_changed = step_voxel(block.views(), f, block.side(f), at, count);
+        const bool has_changed = step_voxel(block.views(), f, block.side(f), at, own);
         if (item < length) {
           run.changed[f * run.changed_each + item] = has_changed ? at : kNoVoxel;
         }
       }
+      StepCount count = total_of(own);
       if (blockIdx.x == 0 && threadIdx.x == 0) count.active = length;
       add_block(block.counts(step) + f, count, sum);
     }

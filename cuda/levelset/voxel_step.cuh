@@ -73,22 +73,19 @@ __device__ constexpr uint32_t needed_inside(int32_t i) {
   return needed;
 }
 
-/// Computes a voxel and writes it. Did it change? All lanes of a warp call it; `at` is kNoVoxel for
-/// those without a voxel. Adds to `count`, which is the warp's and the same in every lane.
+/// Computes a voxel and writes it; `at` is kNoVoxel for threads without one. Adds to `count`. Did
+/// it change?
 __device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t side, uint32_t at,
-                                  StepCount& count) {
+                                  LaneCount& count) {
+  if (at == kNoVoxel) return false;
   const FieldView& view = views[field];
-  float before = 0, after = 0;
-  if (at != kNoVoxel) {
-    const int16_t speed = view.speeds.speed[at];
-    const Stencil<float> p = stencil_of(view.phi[side], VoxelPlace(view.layout, at));
-    before = p.centre;
-    after = next_value<false>(view, views, field, side, at, p, speed);
-    view.phi[1 - side][at] = after;
-  }
-  const float from[1] = {before}, to[1] = {after};
-  add(count, count_of(compare(from, to)));
-  return __float_as_uint(before) != __float_as_uint(after);
+  const int16_t speed = view.speeds.speed[at];
+  const Stencil<float> p = stencil_of(view.phi[side], VoxelPlace(view.layout, at));
+  const float after = next_value<false>(view, views, field, side, at, p, speed);
+  view.phi[1 - side][at] = after;
+  if (__float_as_uint(p.centre) == __float_as_uint(after)) return false;
+  count.add(p.centre, after);
+  return true;
 }
 
 /// Appends what the threads of a block have, up to `wanted` each, with one addition to the length
@@ -97,11 +94,7 @@ __device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t
 __device__ inline uint32_t append_of_block(uint32_t wanted, uint32_t* length, uint32_t* sums) {
   constexpr uint32_t kWarps = kVoxelThreads / 32;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  uint32_t before = wanted;
-  for (uint32_t step = 1; step < 32; step *= 2) {
-    const uint32_t lower = __shfl_up_sync(kAllLanes, before, step);
-    if (lane >= step) before += lower;
-  }
+  const uint32_t before = sum_up_to_lane(wanted, lane);
   if (lane == 31) sums[warp] = before;
   __syncthreads();
   if (threadIdx.x == 0) {

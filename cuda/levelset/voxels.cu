@@ -67,16 +67,17 @@ __global__ void __launch_bounds__(kVoxelThreads)
       if (!block.is_running(f)) continue;
       const uint32_t length = __ldcg(block.length(f, step));
       const uint32_t* list = block.list(f, step);
-      StepCount count;
+      LaneCount own;
       for (uint32_t first = blockIdx.x * kVoxelThreads; first < length;
            first += gridDim.x * kVoxelThreads) {
         const uint32_t item = first + threadIdx.x;
         const uint32_t at = item < length ? __ldcg(list + item) : kNoVoxel;
-        const bool has_changed = step_voxel(block.views(), f, block.side(f), at, count);
+        const bool has_changed = step_voxel(block.views(), f, block.side(f), at, own);
         list_stencil(block.views()[f], at, has_changed, epoch, block.list(f, step + 1),
                      block.length(f, step + 1), sums);
         list_in_others(block, f, step, at, has_changed, epoch, sums);
       }
+      StepCount count = total_of(own);
       if (blockIdx.x == 0 && threadIdx.x == 0) count.active = length;
       add_block(block.counts(step) + f, count, sum);
     }
