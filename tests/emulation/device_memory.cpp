@@ -36,6 +36,10 @@ uint32_t shared_address(const void* memory) {
   return kFirstAddress + static_cast<uint32_t>(offset);
 }
 
+void* shared_memory_at(size_t address) {
+  return word_at(static_cast<uint32_t>(address));
+}
+
 uint32_t load_shared(uint32_t address) {
   const void* at = word_at(address);
   use_memory(at, 4, false, __builtin_return_address(0));

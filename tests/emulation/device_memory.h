@@ -11,6 +11,8 @@ namespace larch::emulation {
 
 /// The address of what `memory` points to, which is shared by the running block.
 uint32_t shared_address(const void* memory);
+/// What has such an address.
+void* shared_memory_at(size_t address);
 /// ld.shared.u32
 uint32_t load_shared(uint32_t address);
 /// red.shared.add.u32 of 1
@@ -28,5 +30,8 @@ void sort_keys(int32_t* keys, size_t count);
 // NOLINTBEGIN(bugprone-reserved-identifier): the name is CUDA's
 inline size_t __cvta_generic_to_shared(const void* memory) {
   return larch::emulation::shared_address(memory);
+}
+inline void* __cvta_shared_to_generic(size_t address) {
+  return larch::emulation::shared_memory_at(address);
 }
 // NOLINTEND(bugprone-reserved-identifier)
