@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/levelset/brick_step.cuh"
+#include "cuda/levelset/brick_entry.cuh"
 
 // Which bricks a step computes: a bit per brick. A step reads one set of bits, sets those of the
 // next step in another, and clears a third. Setting a bit needs no answer from memory, and no brick
@@ -45,6 +45,20 @@ struct ActiveBits {
   }
 };
 
+/// Where a brick changes if a voxel does: bit 0 anywhere, then the lowest and highest x, y, z.
+__device__ inline uint32_t faces_of(uint32_t voxel) {
+  constexpr int32_t kLast = kBrick - 1;
+  const Vec3i at = place_in_brick(voxel);
+  uint32_t faces = 1;
+  if (at.x == 0) faces |= 2;
+  if (at.x == kLast) faces |= 4;
+  if (at.y == 0) faces |= 8;
+  if (at.y == kLast) faces |= 16;
+  if (at.z == 0) faces |= 32;
+  if (at.z == kLast) faces |= 64;
+  return faces;
+}
+
 /// Sets bits of up to three bricks of a row: bit 1 of `three` is `brick`.
 __device__ inline void set_active(uint32_t* words, const FieldView& view, const Vec3i& brick,
                                   uint32_t three) {
@@ -57,35 +71,40 @@ __device__ inline void set_active(uint32_t* words, const FieldView& view, const 
   if (high != 0) atomicOr(begins_before ? word : word + 1, high);
 }
 
+/// Rows of three bricks that a change of a brick may concern: its own, and those across faces and
+/// edges.
+constexpr uint32_t kConcernedRows = 9;
+/// The place of such a row beside that of the brick, along y and z.
+__device__ inline Vec3i concerned_row(uint32_t row) {
+  return {0, static_cast<int32_t>(row % 3) - 1, static_cast<int32_t>(row / 3) - 1};
+}
+
 /// Sets what a changed brick concerns in the next step: itself and its neighbours across faces and
-/// edges that a change has reached (BrickDone::faces), and itself in the other fields of its group.
-/// Called by one warp; a lane has a row of three bricks. kAlone: the field is in no group, and
-/// views is not read.
+/// edges that a change has reached (faces_of), and itself in the other fields of its group. Called
+/// by one warp; a lane has a row of bricks. kAlone: the field is in no group, and views is not
+/// read.
 template <bool kAlone>
 __device__ void activate(const FieldView& view, const FieldView* views, const BrickEntry& entry,
                          uint32_t faces, uint32_t lane, uint32_t* words) {
-  constexpr uint32_t kRows = 9, kOwnRow = 4;
-  if (lane >= kRows) return;
-  const int32_t dy = static_cast<int32_t>(lane % 3) - 1, dz = static_cast<int32_t>(lane / 3) - 1;
-  const int32_t x = entry.x(), y = entry.y() + dy, z = entry.z() + dz;
+  if (lane >= kConcernedRows) return;
+  const Vec3i beside = concerned_row(lane);
+  const Vec3i at = Vec3i{entry.x(), entry.y(), entry.z()} + beside;
   const Vec3i& count = view.layout.count;
   uint32_t needed = 1;
-  if (dy != 0) needed |= dy < 0 ? 8U : 16U;
-  if (dz != 0) needed |= dz < 0 ? 32U : 64U;
+  if (beside.y != 0) needed |= beside.y < 0 ? 8U : 16U;
+  if (beside.z != 0) needed |= beside.z < 0 ? 32U : 64U;
   uint32_t three = 2;
-  if (dy == 0 || dz == 0) {
-    if ((faces & 2) != 0 && x > 0) three |= 1;
-    if ((faces & 4) != 0 && x + 1 < count.x) three |= 4;
+  if (beside.y == 0 || beside.z == 0) {
+    if ((faces & 2) != 0 && at.x > 0) three |= 1;
+    if ((faces & 4) != 0 && at.x + 1 < count.x) three |= 4;
   }
-  const bool is_there = y >= 0 && z >= 0 && y < count.y && z < count.z;
-  if (is_there && (faces & needed) == needed) {
-    set_active(words, view, {x, y, z}, three);
-  }
+  const bool is_there = at.y >= 0 && at.z >= 0 && at.y < count.y && at.z < count.z;
+  if (is_there && (faces & needed) == needed) set_active(words, view, at, three);
   if constexpr (!kAlone) {
-    if (lane != kOwnRow) return;
+    if (beside.y != 0 || beside.z != 0) return;
 #pragma unroll 1
     for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
-      if (k != entry.field()) set_active(words, views[k], {x, y, z}, 2);
+      if (k != entry.field()) set_active(words, views[k], at, 2);
     }
   }
 }
@@ -95,22 +114,15 @@ __device__ void activate(const FieldView& view, const FieldView* views, const Br
 class BrickDeal {
  public:
   /// Bricks that a block is dealt at a time.
-  static constexpr uint32_t kMost = 1024;
+  static constexpr uint32_t kMost = 256;
   static constexpr uint32_t kMostThreads = 1024;
-  /// What a block has to do in a step.
-  struct Plan {
-    uint32_t left;     ///< bricks of this block, from the first one of the deal on
-    uint32_t sharing;  ///< warps of a group: as many as leave a group for each brick
-  };
   /// In shared memory.
-  struct Memory {
+  struct alignas(8) Memory {
     uint32_t of_warp[kMostThreads / 32];  ///< set bits; 0 of warps that are not there
     BrickEntry first[kMostThreads];  ///< by thread: the brick of the first bit of its first word
     uint32_t parts[kMostThreads];    ///< by thread: bits of the parts of its other words with one
     BrickEntry bricks[kMost];        ///< those of the block
     uint32_t per_block;              ///< 2^32 / blocks, rounded down
-    Plan plan;
-    uint32_t taken;  ///< bricks that groups of warps have taken
   };
 
   /// `views`: of all fields. A barrier is needed before anything else.
@@ -146,32 +158,18 @@ class BrickDeal {
       take(word_, thread, number, turn);
       if (count > blockDim.x) deal_rest(words, count, thread, number, turn);
     }
-    // The first threads often have bricks to deal, and the last one may have to decide on the end.
-    if (warp == blockDim.x / 64) make_plan(lane, turn);
     return __syncthreads_or(is_on) != 0;
   }
 
-  __device__ Plan plan() const { return memory_.plan; }
-  /// The number of a brick that was not taken before. Called by one thread.
-  __device__ uint32_t take_next() const { return atomicAdd(&memory_.taken, 1U); }
-
+  /// Bricks of the block in this step. Called by whole warps.
+  __device__ uint32_t bricks(uint32_t lane) const {
+    const uint32_t all = __reduce_add_sync(kAllLanes, memory_.of_warp[lane]);
+    // Those of the block are its number, and every so many blocks after it.
+    return quotient_of(all + gridDim.x - 1 - blockIdx.x);
+  }
   __device__ const BrickEntry& brick(uint32_t at) const { return memory_.bricks[at]; }
 
  private:
-  __device__ void make_plan(uint32_t lane, uint32_t turn) const {
-    const uint32_t all = __reduce_add_sync(kAllLanes, memory_.of_warp[lane]);
-    if (lane != 0) return;
-    // Those of the block are its number, and every so many blocks after it.
-    const uint32_t mine = quotient_of(all + gridDim.x - 1 - blockIdx.x);
-    uint32_t sharing = kMostWarps, groups = blockDim.x / 32 / kMostWarps;
-    while (sharing > kLeastWarps && all > groups * gridDim.x) {
-      sharing /= 2;
-      groups = blockDim.x / 32 / sharing;
-    }
-    memory_.plan = {mine > turn ? mine - turn : 0, sharing};
-    memory_.taken = 0;
-  }
-
   /// A thread's words after its first one are in 32 parts at most, so that it reads those again
   /// that have a set bit, and few others.
   __device__ static uint32_t words_per_part(uint32_t count) {
@@ -182,6 +180,7 @@ class BrickDeal {
     constexpr uint32_t kAtATime = 8;
     const uint32_t each = words_per_part(count);
     uint32_t parts = 0;
+#pragma unroll 1
     for (uint32_t i = 0; thread + (i + 1) * blockDim.x < count; i += kAtATime) {
       uint32_t read[kAtATime];
 #pragma unroll
@@ -201,8 +200,10 @@ class BrickDeal {
   __device__ void deal_rest(const uint32_t* words, uint32_t count, uint32_t thread, uint32_t number,
                             uint32_t from_turn) const {
     const uint32_t each = words_per_part(count);
+#pragma unroll 1
     for (uint32_t parts = memory_.parts[thread]; parts != 0; parts &= parts - 1) {
       const uint32_t part = first_bit(parts);
+#pragma unroll 1
       for (uint32_t i = part * each; i < (part + 1) * each; ++i) {
         const uint32_t w = thread + (i + 1) * blockDim.x;
         if (w < count) take(__ldcg(words + w), w, number, from_turn);
@@ -226,8 +227,10 @@ class BrickDeal {
     uint32_t skip = blockIdx.x - place;
     if (blockIdx.x < place) skip += gridDim.x, ++turn;
     number += count;
+#pragma unroll 1
     while (skip < count) {
       count -= skip + 1;
+#pragma unroll 1
       for (; skip > 0; --skip) word &= word - 1;
       if (turn >= from_turn && turn - from_turn < kMost) {
         const BrickEntry first = at < blockDim.x ? memory_.first[at] : first_of(at);

@@ -1,22 +1,25 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
-#include <cstddef>
 #include <vector>
 
 #include <cooperative_groups.h>
 
+#include "cuda/core/async_copy.cuh"
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/active_bricks.cuh"
+#include "cuda/levelset/block_count.cuh"
+#include "cuda/levelset/brick_stencil.cuh"
+#include "cuda/levelset/brick_voxels.cuh"
 #include "cuda/levelset/device_job.cuh"
 
-// One launch makes all steps: blocks of threads that stay, and meet once a step.
+// One launch makes all steps: blocks of threads that stay, and meet once a step. A block lists the
+// voxels that its bricks have to write, from bits, and its warps take them from the list, 32 at a
+// time, whatever bricks they are of.
 namespace larch::levelset::cuda {
 namespace {
 
-/// Threads of the smallest group.
-constexpr uint32_t kGroupThreads = 32 * kLeastWarps;
-constexpr uint32_t kMostGroups = BrickDeal::kMostThreads / kGroupThreads;
+constexpr uint32_t kThreads = BrickDeal::kMostThreads, kWarps = kThreads / 32;
 /// Fields of one launch, unless a group has more.
 constexpr size_t kMostFields = 64;
 
@@ -25,58 +28,13 @@ struct BrickRun {
   FieldProgress* progress;
   int32_t fields;
   int32_t steps;
+  uint32_t slots;     ///< bricks whose voxels are listed at a time
+  int32_t only_side;  ///< of phi that step 0 reads, where there is one field
   ActiveBits active;
   uint32_t turn;      ///< of step 0: ActiveBits::set
   StepCount* counts;  ///< by step and field
   StopRules rules;
   FieldView only;  ///< where there is one field, without edges: the same, nearer to the threads
-};
-
-/// What the warps of a block counted of one field in a step. Squares are in three pieces of 24
-/// bits, whose sums over warps fit 32.
-struct BlockCount {
-  static constexpr uint32_t kValues = 7, kPieceBits = 24;
-  uint32_t values[kValues];
-
-  /// Adds the counts of a warp, which calls it.
-  __device__ void add(const StepCount& of_warp, uint32_t lane) {
-    const uint64_t squares = of_warp.squares;
-    uint32_t value = of_warp.active;
-    if (lane == 1) value = of_warp.changed;
-    if (lane == 2) value = of_warp.flipped;
-    if (lane == 3) value = static_cast<uint32_t>(of_warp.grown);
-    if (lane >= 4 && lane < kValues) {
-      value = static_cast<uint32_t>(squares >> kPieceBits * (lane - 4)) & ((1U << kPieceBits) - 1);
-    }
-    if (lane < kValues && value != 0) atomicAdd(values + lane, value);
-  }
-  /// Adds all of it to the counts of a step, and makes it 0. Called by one warp.
-  __device__ void move_to(StepCount& total, uint32_t lane) {
-    const uint32_t value = lane < kValues ? values[lane] : 0;
-    if (value == 0) return;
-    values[lane] = 0;
-    constexpr uint32_t kSquares = 4;
-    static_assert(offsetof(StepCount, changed) == 4 && offsetof(StepCount, flipped) == 8 &&
-                  offsetof(StepCount, grown) == 12 && offsetof(StepCount, squares) == 16);
-    if (lane >= kSquares) {
-      atomicAdd(reinterpret_cast<unsigned long long*>(&total.squares),
-                static_cast<unsigned long long>(value) << kPieceBits * (lane - kSquares));
-    } else {
-      atomicAdd(reinterpret_cast<uint32_t*>(&total) + lane, value);
-    }
-  }
-};
-
-/// Shared memory of a group of warps.
-struct BrickGroup {
-  BrickHalo bricks[2];
-  HaloCopy copies[kCopies];
-  MovingVoxels moving;
-  BrickEntry last;  ///< that it computed last, if has_last
-  uint32_t has_last;
-  BrickDone done;
-  uint32_t next;   ///< the number of its next brick among those that the block was dealt
-  int32_t copied;  ///< the field of its copies
 };
 
 /// Shared memory of a block of threads. kOnly: there is one field.
@@ -87,7 +45,7 @@ struct BlockMemory {
   FieldProgress* progress;  ///< the same in every block
   BlockCount* counts;       ///< 0 between steps
   int32_t* side;            ///< of phi that step 0 reads
-  BrickGroup* groups;       ///< as many as groups of the fewest warps
+  BrickVoxels* voxels;
 
   __device__ BlockMemory(char* shared, int32_t all_fields)
       : deal(reinterpret_cast<BrickDeal::Memory*>(shared)),
@@ -95,45 +53,41 @@ struct BlockMemory {
         progress(reinterpret_cast<FieldProgress*>(views + (kOnly ? 1 : all_fields))),
         counts(reinterpret_cast<BlockCount*>(progress + (kOnly ? 1 : all_fields))),
         side(reinterpret_cast<int32_t*>(counts + (kOnly ? 1 : all_fields))),
-        groups(reinterpret_cast<BrickGroup*>(
-            shared + before_groups(kOnly ? 1 : static_cast<size_t>(all_fields)))) {}
-  LARCH_HD static constexpr size_t before_groups(size_t fields) {
-    // Each part begins where the one before ends, but for the last.
+        voxels(reinterpret_cast<BrickVoxels*>(
+            shared + before_voxels(kOnly ? 1 : static_cast<size_t>(all_fields)))) {}
+  LARCH_HD static constexpr size_t before_voxels(size_t fields) {
+    // Each part begins where the one before ends, but for the voxels.
     static_assert(sizeof(BrickDeal::Memory) % alignof(FieldView) == 0 &&
                   sizeof(FieldView) % alignof(FieldProgress) == 0 &&
                   sizeof(FieldProgress) % alignof(BlockCount) == 0 &&
-                  sizeof(BlockCount) % alignof(int32_t) == 0 && alignof(BrickGroup) <= 16);
+                  sizeof(BlockCount) % alignof(int32_t) == 0 && alignof(BrickVoxels) <= 16);
     const size_t each =
         sizeof(FieldView) + sizeof(FieldProgress) + sizeof(BlockCount) + sizeof(int32_t);
     return (sizeof(BrickDeal::Memory) + fields * each + 15) / 16 * 16;
   }
-  static size_t bytes(size_t most_groups, size_t fields) {
-    return before_groups(fields) + most_groups * sizeof(BrickGroup);
+  static size_t bytes(uint32_t slots, size_t fields) {
+    return before_voxels(fields) + BrickVoxels::bytes(slots);
   }
   __device__ void load(const BrickRun& run) const {
-    for (auto f = static_cast<int32_t>(threadIdx.x); f < run.fields;
-         f += static_cast<int32_t>(blockDim.x)) {
+    for (auto f = static_cast<int32_t>(threadIdx.x); f < run.fields; f += kThreads) {
       views[f] = run.views[f];
       progress[f] = run.progress[f];
       counts[f] = {};
       side[f] = side_of(run.progress[f].iterations);
     }
-    const uint32_t thread = threadIdx.x % kGroupThreads;
-    BrickGroup& group = groups[threadIdx.x / kGroupThreads];
-    make_copies(run.views[0].layout, thread, kGroupThreads, group.copies);
-    if (thread == 0) {
-      group.done = {};
-      group.has_last = 0;
-      group.copied = 0;
-    }
+    voxels->begin(kOnly ? &run.only : nullptr);
     __syncthreads();
   }
-  /// Where phi is read in a step. Running fields make one iteration in each.
-  __device__ int32_t side_in(int32_t step, int32_t field) const { return side[field] ^ (step & 1); }
 };
 
-/// A block of threads, in groups of warps that take one brick after the other. kOnly:
-/// BrickRun::only is the field.
+/// Where the shared memory of a block begins, held in a register: otherwise the assembler would
+/// make it again at each use from a special register, which is slow to read.
+__device__ inline char* held(char* shared) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  return static_cast<char*>(__cvta_shared_to_generic(in_register(address)));
+}
+
+/// A block of threads. kOnly: BrickRun::only is the field.
 template <bool kOnly>
 class BrickBlock {
  public:
@@ -144,7 +98,6 @@ class BrickBlock {
         lane_(in_register(threadIdx.x % 32)),
         warp_(in_register(threadIdx.x / 32)),
         turn_(run.turn) {
-    join(kLeastWarps);
     __syncthreads();
   }
 
@@ -156,14 +109,11 @@ class BrickBlock {
     deal_.begin(active, count, number());
     StepCount last;
     const bool is_new = first == 0, ends_step = is_new && step > 0;
-    const bool decides = kOnly && ends_step && number() == blockDim.x - 1;
+    const bool decides = kOnly && ends_step && number() == kThreads - 1;
     if (decides) last = read_count(counts(step - 1));
-    if (is_new) {
-      // A group often has the same brick as in the last step.
-      if (group_->has_last != 0) fetch(step, group_->last);
-      clear(run_.active.set(turn_ + 2));
-    }
+    if (is_new) clear(run_.active.set(turn_ + 2));
     deal_.count(active, count, number());
+    bricks_ = deal_.bricks(lane_);
     bool is_on = !ends_step;
     if (kOnly) {
       if (decides) is_on = advance_alone(*memory_.progress, last, run_.rules);
@@ -175,29 +125,39 @@ class BrickBlock {
 
   /// A step of the bricks that were dealt from the block's `first` one on. True where there are
   /// more of them.
-  __device__ bool take(int32_t step) {
-    const BrickDeal::Plan plan = deal_.plan();
-    share(plan.sharing);
-    take_dealt(step, min(plan.left, BrickDeal::kMost));
-    if (plan.left > BrickDeal::kMost) {
+  __device__ bool take(int32_t step, uint32_t first) {
+    const uint32_t left = bricks_ > first ? bricks_ - first : 0,
+                   dealt = min(left, BrickDeal::kMost);
+    for (uint32_t at = 0; at < dealt; at += run_.slots) {
+      const uint32_t bricks = min(dealt - at, run_.slots);
+      const bool is_staged = dealt <= min(kMostStaged, run_.slots);
+      if (is_staged) {
+        list_few(step, bricks);
+      } else {
+        list_many(step, at, bricks);
+      }
       __syncthreads();
-      return true;
+      move_listed(step, is_staged);
+      __syncthreads();
+      for (uint32_t s = warp_; s < bricks; s += kWarps) finish(step, memory_.voxels->slots[s]);
+      // By the last warp first, since the first ones have most to finish.
+      for (auto f = static_cast<int32_t>(kWarps - 1 - warp_); f < run_.fields; f += kWarps) {
+        memory_.counts[f].move_to(counts(step)[f], lane_);
+      }
     }
-    return false;
+    return left > BrickDeal::kMost;
   }
 
-  /// Adds what the block counted in a step to the counts of all.
-  __device__ void end(int32_t step) {
-    add_counts();
-    __syncthreads();
-    for (auto f = static_cast<int32_t>(warp_); f < run_.fields;
-         f += static_cast<int32_t>(blockDim.x / 32)) {
-      memory_.counts[f].move_to(counts(step)[f], lane_);
-    }
-    turn_ = turn_ == 2 ? 0 : turn_ + 1;
-  }
+  /// Goes on to the next step.
+  __device__ void end() { turn_ = turn_ == 2 ? 0 : turn_ + 1; }
 
  private:
+  /// What a lane reads of a brick before a step.
+  struct ReadBits {
+    LaneBits clamped;
+    uint32_t unequal;  ///< what the last step wrote to one buffer alone
+  };
+
   /// Of the thread in the block.
   __device__ uint32_t number() const { return warp_ * 32 + lane_; }
 
@@ -205,11 +165,15 @@ class BrickBlock {
   /// do than the others.
   __device__ void clear(uint32_t* words) const {
     const uint32_t first = (blockIdx.x + warp_ * gridDim.x) * 32 + lane_;
-    for (uint32_t w = first; w < run_.active.count; w += blockDim.x * gridDim.x) words[w] = 0;
+    for (uint32_t w = first; w < run_.active.count; w += kThreads * gridDim.x) words[w] = 0;
   }
 
   __device__ const FieldView& view_of(int32_t field) const {
     return kOnly ? run_.only : memory_.views[field];
+  }
+  /// Where phi is read in a step. Running fields make one iteration in each.
+  __device__ bool reads_second(int32_t step, int32_t field) const {
+    return (((kOnly ? run_.only_side : memory_.side[field]) ^ step) & 1) != 0;
   }
   __device__ bool is_running(int32_t field) const {
     return kOnly || memory_.progress[field].stop == Stop::kNone;
@@ -221,8 +185,7 @@ class BrickBlock {
   /// Decides which fields go on after a step: for this thread, does one?
   __device__ bool end_step(int32_t step) const {
     bool is_on = false;
-    for (auto f = static_cast<int32_t>(number()); f < run_.fields;
-         f += static_cast<int32_t>(blockDim.x)) {
+    for (auto f = static_cast<int32_t>(number()); f < run_.fields; f += kThreads) {
       if (memory_.views[f].group_first == f) {
         is_on =
             advance_group(memory_.progress, counts(step), memory_.views[f], run_.rules) || is_on;
@@ -231,133 +194,157 @@ class BrickBlock {
     return is_on;
   }
 
-  /// Where there are few bricks, more warps share one.
-  __device__ void share(uint32_t sharing) {
-    if (sharing == member_.warps) return;
-    // What was read ahead is of no use, and must not arrive among what is read now.
-    larch::cuda::wait_for_copies();
-    __syncthreads();
-    if (number() % kGroupThreads == 0) memory_.groups[number() / kGroupThreads].has_last = 0;
-    join(sharing);
-    __syncthreads();
+  /// Reads the bits of a brick before a step.
+  __device__ ReadBits read(int32_t step, const BrickEntry& brick, uint32_t lane) const {
+    const FieldView& view = view_of(brick.field());
+    const uint32_t* clamped = reads_second(step, brick.field()) ? view.clamped[1] : view.clamped[0];
+    const LaneOffsets offsets =
+        kOnly ? memory_.voxels->offsets[lane] : lane_offsets(view.layout, lane);
+    return {read_bits(view.layout, offsets, clamped, brick, lane),
+            view.unequal[int64_t{brick.number} * kVoxelWords + lane % kVoxelWords]};
   }
-  /// Makes the warp one of a group of so many.
-  __device__ void join(uint32_t warps) {
-    const uint32_t shift = first_bit(warps);
-    member_ = {warps, warp_ & (warps - 1)};
-    number_ = warp_ >> shift;
-    groups_ = blockDim.x / 32 >> shift;
-    group_ = memory_.groups + number_;
-    side_ = 0;
+  /// Starts to read all of a brick.
+  __device__ void fetch(int32_t step, const BrickEntry& brick, StagedBrick& to, const Share& share,
+                        uint32_t lane) const {
+    const FieldView& view = view_of(brick.field());
+    const auto row_at = [&](uint32_t row) {
+      return kOnly ? memory_.voxels->rows[row] : row_of_halo(view.layout, row);
+    };
+    to.fetch(view, reads_second(step, brick.field()) ? view.phi[1] : view.phi[0], brick, row_at,
+             share, lane);
   }
-  /// Is this the first thread of its group?
-  __device__ bool is_first() const { return member_.number == 0 && lane_ == 0; }
-  __device__ void sync() const { sync_group(number_, member_); }
-  __device__ BrickLane lane() const { return {lane_, member_}; }
 
-  /// A group's part of `dealt` bricks. While one is computed the next is read.
-  __device__ void take_dealt(int32_t step, uint32_t dealt) {
-    uint32_t at = number_;
-    if (at >= groups_ || at >= dealt) {
-      // Nothing is read ahead for the next step, and what was has arrived.
+  /// The lane, anew: so what follows from it takes no registers during other parts of a step.
+  __device__ uint32_t lane_anew() const {
+    return __shfl_sync(kAllLanes, lane_, static_cast<int>(lane_));
+  }
+  /// Lists the voxels that a step has to write, of `bricks` of those that were dealt: a warp has a
+  /// brick.
+  __device__ void list_many(int32_t step, uint32_t first, uint32_t bricks) {
+    const uint32_t lane = lane_anew();
+#pragma unroll 1
+    for (uint32_t s = warp_; s < bricks; s += kWarps) {
+      const BrickEntry brick = deal_.brick(first + s);
+      __syncwarp();  // other lanes may still finish what was in the slot
+      list(step, brick, s, {1, 0}, lane);
+    }
+  }
+  /// The same where there are at most kMostStaged: of the warps that share a brick, half list its
+  /// voxels and half read all of it.
+  __device__ void list_few(int32_t step, uint32_t bricks) {
+    constexpr uint32_t kSharing = kWarps / kMostStaged, kHalf = kSharing / 2;
+    const uint32_t lane = lane_anew(), s = warp_ / kSharing, part = warp_ % kSharing;
+    if (s >= bricks) return;
+    const BrickEntry brick = deal_.brick(s);
+    if (part < kHalf) {
+      list(step, brick, s, {kHalf, part}, lane);
+    } else if (is_running(brick.field())) {
+      fetch(step, brick, memory_.voxels->staged[s], {kHalf, part - kHalf}, lane);
       larch::cuda::wait_for_copies();
-      if (is_first() && at < groups_) group_->has_last = 0;
-      return;
-    }
-    if (!is_read_ahead(deal_.brick(at))) read(step, deal_.brick(at));
-    while (true) {
-      const BrickEntry brick = deal_.brick(at);
-      const uint32_t side = side_;
-      larch::cuda::wait_for_copies();
-      sync();
-      // Groups of so many warps have one brick alone.
-      const bool lists = member_.warps < kMostWarps;
-      const uint32_t next = lists ? list(step, brick, side, dealt) : dealt;
-      if (is_running(brick.field())) move(step, brick, side, lists ? &group_->moving : nullptr);
-      if (next >= dealt) break;
-      at = next;
-    }
-    if (is_first()) {
-      group_->last = deal_.brick(at);
-      group_->has_last = 1;
     }
   }
 
-  /// Lists what moves of a brick, and starts to read the next one, whose number is returned; there
-  /// is none from `dealt` on.
-  __device__ uint32_t list(int32_t step, const BrickEntry& brick, uint32_t side, uint32_t dealt) {
-    const FieldView& view = view_of(brick.field());
-    const bool is_on = is_running(brick.field());
-    lane().look_at_rows(view.step.clamp, group_->bricks[side], group_->moving);
-    if (is_on) lane().copy_brick(view, brick, group_->bricks[side], out_of(step, brick));
-    if (is_first()) {
-      group_->next = groups_ + deal_.take_next();
-      group_->moving.count = 0;
+  /// Lists a warp's share of a brick: voxels that may move, and those that the last step wrote to
+  /// one buffer alone.
+  __device__ void list(int32_t step, const BrickEntry& brick, uint32_t number, const Share& share,
+                       uint32_t lane) {
+    BrickVoxels& voxels = *memory_.voxels;
+    BrickSlot& slot = voxels.slots[number];
+    const bool is_first = share.part == 0;
+    if (is_first && lane == 0) slot.entry = brick;
+    if (!is_running(brick.field())) return;
+    const ReadBits bits = read(step, brick, lane);
+    const bool keeps_low = kOnly || view_of(brick.field()).group_count == 1;
+    const uint32_t moving = moving_voxels(bits.clamped, keeps_low, lane);
+    const uint32_t all = moving | bits.unequal;
+    if (is_first) {
+      if (lane == 0) {
+        slot.faces = 0;
+        memory_.counts[brick.field()].add_brick();
+      }
+      slot.clamped[lane] = bits.clamped.own & ~all;
+      if (lane < kVoxelWords) slot.moving[lane] = moving;
     }
-    sync();
-    const uint32_t next = group_->next;
-    if (next < dealt) read(step, deal_.brick(next));
-    lane().list_moving(view.layout.size, brick, kOnly || view.group_count == 1, group_->moving);
-    sync();
-    return next;
-  }
-  /// Where phi of a brick is written.
-  __device__ float* out_of(int32_t step, const BrickEntry& brick) const {
-    return view_of(brick.field()).phi[1 - memory_.side_in(step, brick.field())] +
-           brick.first_voxel();
+    // Of several fields a warp counts one at a time.
+    voxels.add<!kOnly>(all, number, share, lane, round_);
   }
 
-  __device__ bool is_read_ahead(const BrickEntry& brick) const {
-    const BrickEntry& last = group_->last;
-    return group_->has_last != 0 && brick.number == last.number && brick.z_field == last.z_field;
-  }
-  /// Starts to read a brick into the other halo.
-  __device__ void read(int32_t step, const BrickEntry& brick) {
-    side_ ^= 1;
-    if (!kOnly && brick.field() != group_->copied) {
-      sync();
-      make_copies(view_of(brick.field()).layout, member_.number * 32 + lane_, member_.warps * 32,
-                  group_->copies);
-      if (is_first()) group_->copied = brick.field();
-      sync();
+  /// Computes the listed voxels.
+  __device__ void move_listed(int32_t step, bool is_staged) {
+    BrickVoxels& voxels = *memory_.voxels;
+    const uint32_t all = voxels.counts[round_];
+    round_ ^= 1;
+    if (number() == 0) voxels.counts[round_] = 0;
+    LaneCount count;
+    int32_t counted = 0;  // the field of it
+#pragma unroll 1
+    for (uint32_t first = warp_ * 32; first < all; first += kThreads) {
+      const uint32_t at = first + lane_;
+      const uint32_t listed = at < all ? voxels.voxels()[at] : BrickVoxels::kNone;
+      if (!kOnly) {
+        const int32_t field = voxels.slots[voxels.voxels()[first] / kBrickVoxels].entry.field();
+        if (field != counted) add_counts(counted, count);
+        counted = field;
+      }
+      const uint32_t faces =
+          listed == BrickVoxels::kNone ? 0 : move(step, listed, is_staged, count);
+      voxels.add_faces(listed / kBrickVoxels, faces, lane_);
     }
-    fetch(step, brick);
-  }
-  __device__ void fetch(int32_t step, const BrickEntry& brick) const {
-    const FieldView& view = view_of(brick.field());
-    lane().fetch(view, view.phi[memory_.side_in(step, brick.field())], brick, group_->copies,
-                 group_->bricks[side_]);
+    add_counts(counted, count);
   }
 
-  /// A step of the warp's voxels of a brick. The last warp of the group sets what the changes
-  /// concern.
-  __device__ void move(int32_t step, const BrickEntry& brick, uint32_t side,
-                       const MovingVoxels* moving) {
-    if (!kOnly && brick.field() != counted_) {
-      add_counts();
-      counted_ = brick.field();
-    }
+  /// Computes a voxel. Gives the faces of its brick that a change reaches (BrickSlot::faces).
+  __device__ uint32_t move(int32_t step, uint32_t listed, bool is_staged, LaneCount& count) const {
+    BrickSlot& slot = memory_.voxels->slots[listed / kBrickVoxels];
+    const BrickEntry brick = slot.entry;
+    const uint32_t voxel = listed % kBrickVoxels;
     const FieldView& view = view_of(brick.field());
-    uint32_t faces = lane().template step<kOnly>(view, memory_.views, brick, moving,
-                                                 memory_.side_in(step, brick.field()),
-                                                 group_->bricks[side], out_of(step, brick), count_);
-    if (member_.number == 0) ++active_;
-    if (lane_ == 0) faces = group_->done.add(faces, member_.warps);
-    faces = __shfl_sync(kAllLanes, faces, 0);
+    const bool second = reads_second(step, brick.field());
+    const int64_t at = brick.first_voxel() + voxel;
+    Stencil<float> stencil;
+    int16_t speed = 0;
+    if (is_staged) {
+      const StagedBrick& staged = memory_.voxels->staged[listed / kBrickVoxels];
+      stencil = staged.stencil(voxel);
+      speed = staged.speed[voxel];
+    } else {
+      stencil = stencil_of(view.layout, second ? view.phi[1] : view.phi[0], brick, voxel);
+      speed = view.speeds.speed[at];
+    }
+    const float before = stencil.centre;
+    const float after =
+        next_value<kOnly>(view, memory_.views, brick.field(), second ? 1 : 0, at, stencil, speed);
+    (second ? view.phi[0] : view.phi[1])[at] = after;
+    uint32_t* clamped = slot.clamped + voxel / 32;
+    if (after == view.step.clamp) atomicOr(clamped, 1U << voxel % 32);
+    if (after == -view.step.clamp) atomicOr(clamped + kVoxelWords, 1U << voxel % 32);
+    if (__float_as_uint(before) == __float_as_uint(after)) return 0;
+    count.add(before, after);
+    return faces_of(voxel);
+  }
+
+  /// Writes the bits of a brick, and sets what its changes concern. Called by one warp.
+  __device__ void finish(int32_t step, const BrickSlot& slot) {
+    const uint32_t lane = lane_anew();
+    const BrickEntry brick = slot.entry;
+    if (!is_running(brick.field())) return;
+    const FieldView& view = view_of(brick.field());
+    const uint32_t faces = slot.faces;
     if (faces != 0) {
-      activate<kOnly>(view, memory_.views, brick, faces, lane_, run_.active.set(turn_ + 1));
+      activate<kOnly>(view, memory_.views, brick, faces, lane, run_.active.set(turn_ + 1));
+    }
+    uint32_t* clamped = view.clamped[reads_second(step, brick.field()) ? 0 : 1];
+    clamped[int64_t{brick.number} * kClampedWords + lane] = slot.clamped[lane];
+    if (lane < kVoxelWords) {
+      view.unequal[int64_t{brick.number} * kVoxelWords + lane] = slot.moving[lane];
     }
   }
 
-  /// Adds what this warp has counted to the counts of the block.
-  __device__ void add_counts() {
-    const bool has_changed = __any_sync(kAllLanes, count_.changed != 0) != 0;
-    if (!has_changed && active_ == 0) return;
-    StepCount count = has_changed ? total_of(count_) : StepCount{};
-    count.active = active_;
-    memory_.counts[counted_].add(count, lane_);
-    count_ = {};
-    active_ = 0;
+  /// Adds what this warp has counted to the counts of the block, and begins anew.
+  __device__ void add_counts(int32_t field, LaneCount& count) const {
+    if (__any_sync(kAllLanes, count.changed != 0) == 0) return;
+    memory_.counts[field].add(total_of(count), lane_);
+    count = {};
   }
 
   const BrickRun& run_;
@@ -365,49 +352,42 @@ class BrickBlock {
   BrickDeal deal_;
   const uint32_t lane_;
   const uint32_t warp_;
-  uint32_t turn_;  ///< ActiveBits::set of this step
-  Member member_{};
-  uint32_t number_ = 0, groups_ = 0;  ///< of the group, and how many there are
-  BrickGroup* group_ = nullptr;
-  uint32_t side_ = 0;  ///< the halo of the brick that was read last
-  LaneCount count_{};
-  uint32_t active_ = 0;  ///< bricks, by warp
-  int32_t counted_ = 0;  ///< the field of both
+  uint32_t turn_;        ///< ActiveBits::set of this step
+  uint32_t bricks_ = 0;  ///< of the block in this step
+  uint32_t round_ = 0;   ///< BrickVoxels::counts that is in use
 };
 
 template <bool kOnly>
-__global__ void __launch_bounds__(BrickDeal::kMostThreads, 1)
-    bricks_kernel(const __grid_constant__ BrickRun run) {
+__global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_constant__ BrickRun run) {
   extern __shared__ __align__(16) char shared[];
-  const BlockMemory<kOnly> memory(shared, run.fields);
+  const BlockMemory<kOnly> memory(held(shared), run.fields);
   memory.load(run);
   const auto grid = cooperative_groups::this_grid();
   BrickBlock<kOnly> block(run, memory);
   uint32_t first = 0;
   for (int32_t step = 0; block.begin(step, first);) {
-    if (block.take(step)) {
+    if (block.take(step, first)) {
       first += BrickDeal::kMost;
       continue;
     }
-    block.end(step);
+    block.end();
     grid.sync();
     first = 0;
     ++step;
   }
   if (blockIdx.x != 0) return;
-  for (auto f = static_cast<int32_t>(threadIdx.x); f < run.fields;
-       f += static_cast<int32_t>(blockDim.x)) {
+  for (auto f = static_cast<int32_t>(threadIdx.x); f < run.fields; f += kThreads) {
     run.progress[f] = memory.progress[f];
   }
 }
 
-/// Groups of the fewest warps: as many as fit the shared memory of a block; one where none does, so
-/// that the launch tells what is missing.
-uint32_t most_groups(size_t fields, const Device& device) {
-  uint32_t groups = kMostGroups;
+/// As many slots as fit the shared memory of a block; one where none does, so that the launch tells
+/// what is missing.
+uint32_t most_slots(size_t fields, const Device& device) {
+  uint32_t slots = kMostSlots;
   const size_t most = most_shared_bytes(device);
-  while (groups > 1 && BlockMemory<false>::bytes(groups, fields) > most) --groups;
-  return groups;
+  while (slots > 1 && BlockMemory<false>::bytes(slots, fields) > most) --slots;
+  return slots;
 }
 
 /// The active bricks of a job on the device, and what is launched.
@@ -418,10 +398,9 @@ class ActiveBricks {
     kernel_ = is_only ? reinterpret_cast<const void*>(bricks_kernel<true>)
                       : reinterpret_cast<const void*>(bricks_kernel<false>);
     const auto fields = static_cast<size_t>(job.fields());
-    const uint32_t groups = most_groups(fields, device_);
-    threads_ = groups * kGroupThreads;
-    bytes_ = BlockMemory<false>::bytes(groups, fields);
-    blocks_ = cooperative_blocks(kernel_, threads_, bytes_, job.most_blocks(), device_);
+    slots_ = most_slots(fields, device_);
+    bytes_ = BlockMemory<false>::bytes(slots_, fields);
+    blocks_ = cooperative_blocks(kernel_, kThreads, bytes_, job.most_blocks(), device_);
     const FieldView& last = job.view(job.fields() - 1);
     count_ = last.first_word + active_words(last.layout);
     words_ = Buffer<uint32_t>(device_, 3 * size_t{count_});
@@ -440,6 +419,7 @@ class ActiveBricks {
       }
     }
     words_.upload(words, turn_ * size_t{count_});
+    find_clamped(job_);
   }
 
   void run(int64_t steps) {
@@ -449,13 +429,15 @@ class ActiveBricks {
     run.progress = job_.progress();
     run.fields = job_.fields();
     run.steps = static_cast<int32_t>(steps);
+    run.slots = slots_;
     run.active = active();
     run.turn = turn_;
     run.counts = job_.counts();
     run.rules = job_.rules();
     run.only = job_.view(0);
+    run.only_side = side_of(job_.progress(0).iterations);
     void* arguments[] = {&run};
-    LARCH_CUDA_CHECK(cudaLaunchCooperativeKernel(kernel_, dim3(blocks_), dim3(threads_), arguments,
+    LARCH_CUDA_CHECK(cudaLaunchCooperativeKernel(kernel_, dim3(blocks_), dim3(kThreads), arguments,
                                                  bytes_, larch::cuda::stream_of(device_)));
     larch::cuda::check_launch("levelset bricks_kernel");
     job_.finish();
@@ -492,7 +474,7 @@ class ActiveBricks {
   const Device& device_;
   const void* kernel_ = nullptr;
   size_t bytes_ = 0;
-  uint32_t threads_ = 0, blocks_ = 0;
+  uint32_t slots_ = 0, blocks_ = 0;
   uint32_t count_ = 0;        ///< words of a set of bits
   Buffer<uint32_t> words_{};  ///< three sets of bits
   uint32_t turn_ = 0;         ///< ActiveBits::set of the next step

@@ -12,7 +12,6 @@ namespace {
 
 /// Bricks along x that a block of threads takes one after the other.
 constexpr int32_t kRun = 8;
-constexpr uint32_t kThreads = 32 * kLeastWarps;
 /// Steps between two looks of the host at what has stopped.
 constexpr int64_t kBetweenLooks = 64;
 
@@ -26,10 +25,10 @@ struct DenseSweep {
 
 /// A block of threads per run of bricks.
 template <bool kPlain>
-__global__ void __launch_bounds__(kThreads, 8)
+__global__ void __launch_bounds__(kBrickThreads, 8)
     sweep_kernel(const __grid_constant__ DenseSweep sweep) {
-  __shared__ BrickHalo bricks[2];
-  __shared__ HaloCopy copies[kCopies];
+  __shared__ StagedBrick bricks[2];
+  __shared__ int32_t rows[StagedBrick::kRows];
   __shared__ MovingVoxels moving;
   const FieldView& view = sweep.view;
   const FieldProgress& progress = sweep.progress[sweep.field];
@@ -40,13 +39,13 @@ __global__ void __launch_bounds__(kThreads, 8)
   const int32_t last = min(first + kRun, view.layout.count.x);
   const int32_t side = side_of(progress.iterations);
   const float* phi = view.phi[side];
-  const BrickLane lane(in_register(threadIdx.x % 32), {kLeastWarps, in_register(threadIdx.x / 32)});
-  make_copies(view.layout, threadIdx.x, kThreads, copies);
+  const BrickLane lane;
+  find_rows(view.layout, rows);
   __syncthreads();
   const auto count_y = static_cast<uint32_t>(view.layout.count.y);
   Vec3i place{first, static_cast<int32_t>(row % count_y), static_cast<int32_t>(row / count_y)};
   BrickEntry entry = brick_entry(view.layout, place, sweep.field);
-  lane.fetch(view, phi, entry, copies, bricks[0]);
+  lane.fetch(view, phi, entry, rows, bricks[0]);
   LaneCount own;
   for (int32_t x = first; x < last; ++x) {
     const int32_t turn = (x - first) & 1;
@@ -61,11 +60,11 @@ __global__ void __launch_bounds__(kThreads, 8)
     if (x + 1 < last) {
       ++place.x;
       entry = brick_entry(view.layout, place, sweep.field);
-      lane.fetch(view, phi, entry, copies, bricks[1 - turn]);
+      lane.fetch(view, phi, entry, rows, bricks[1 - turn]);
     }
     lane.list_moving(view.layout.size, now, kPlain || view.group_count == 1, moving);
     __syncthreads();
-    lane.step<kPlain>(view, sweep.views, now, &moving, side, bricks[turn], out, own);
+    lane.step<kPlain>(view, sweep.views, now, moving, side, bricks[turn], out, own);
   }
   if (!__any_sync(kAllLanes, own.changed != 0)) return;
   const StepCount count = total_of(own);
@@ -95,7 +94,7 @@ void sweep(DeviceJob& job, int64_t steps) {
       one.view = job.view(one.field);
       const Vec3i& count = one.view.layout.count;
       const int64_t blocks = int64_t{(count.x + kRun - 1) / kRun} * count.y * count.z;
-      kernel<<<static_cast<uint32_t>(blocks), kThreads, 0, stream>>>(one);
+      kernel<<<static_cast<uint32_t>(blocks), kBrickThreads, 0, stream>>>(one);
       larch::cuda::check_launch("levelset sweep_kernel");
     }
     decide_kernel<<<1, 32, 0, stream>>>(job.views(), job.progress(), one.counts, job.fields(),

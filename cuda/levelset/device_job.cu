@@ -6,6 +6,7 @@
 
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/active_bricks.cuh"
+#include "cuda/levelset/clamped_bits.cuh"
 #include "cuda/levelset/device_job.cuh"
 
 namespace larch::levelset::cuda {
@@ -54,6 +55,15 @@ void DeviceJob::make_views(Listed listed) {
         lists_.emplace_back(device, voxels);
         list = lists_.back().data();
       }
+    }
+    if (listed == Listed::kBricks) {
+      const auto bricks = static_cast<size_t>(field.layout.bricks());
+      for (uint32_t*& bits : view.clamped) {
+        bits_.emplace_back(device, bricks * kClampedWords);
+        bits = bits_.back().data();
+      }
+      bits_.emplace_back(device, bricks * kVoxelWords);
+      view.unequal = bits_.back().data();
     }
     view.first_word = words;
     words += active_words(view.layout);

@@ -22,9 +22,9 @@ constexpr int64_t kMostSteps = 2000;
 /// Fields `first` to `last` - 1 of a job, on its device. Holds what their kernels share.
 class DeviceJob {
  public:
-  /// Uploads, with stamps and lists for voxels, and with counts for launches of up to `most_steps`.
-  /// Throws MemoryError that gives the bytes needed, and UsageError where an image or a group has
-  /// more than the kernels can number.
+  /// Uploads, with stamps and lists for voxels, bits for bricks, and with counts for launches of up
+  /// to `most_steps`. Throws MemoryError that gives the bytes needed, and UsageError where an image
+  /// or a group has more than the kernels can number.
   DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, int64_t most_steps,
             const Context& context);
 
@@ -64,7 +64,7 @@ class DeviceJob {
   const Context& context_;
   bool is_plain_ = true;
   std::vector<FieldView> host_views_{};
-  std::vector<Buffer<uint32_t>> stamps_{}, lists_{};
+  std::vector<Buffer<uint32_t>> stamps_{}, lists_{}, bits_{};
   Buffer<FieldView> views_{};
   Buffer<FieldProgress> progress_{};
   Buffer<StepCount> counts_{};  ///< by step of a launch and field
@@ -88,6 +88,9 @@ uint32_t cooperative_blocks(const void* kernel, uint32_t threads, size_t shared_
 /// the lists of the views, with stamps of 1. Returns how much is active by field; fields with known
 /// sets get the number of their items.
 std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, uint32_t* bricks = nullptr);
+
+/// Makes the bits of the bricks of all fields that run (clamped_bits.cuh) from both buffers.
+void find_clamped(DeviceJob& job);
 
 /// Evolves the fields of a job by launches of up to kMostSteps steps. Active holds what is active:
 /// begin() before the first launch, run(steps) for one, finish() after the last.

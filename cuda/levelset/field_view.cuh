@@ -18,14 +18,16 @@ struct FieldView {
   VoxelSpeeds speeds{};
   BrickLayout layout{};
   Step step{};
-  int32_t group_first = 0, group_count = 1;  ///< fields of the job that share its group
-  uint32_t first_word = 0;                   ///< of the bits of its bricks (active_bricks.cuh)
-  uint32_t* stamps = nullptr;                ///< by voxel: the step after the last that listed it
-  uint32_t* lists[2] = {nullptr, nullptr};   ///< of voxels
+  int32_t group_first = 0, group_count = 1;   ///< fields of the job that share its group
+  uint32_t first_word = 0;                    ///< of the bits of its bricks (active_bricks.cuh)
+  uint32_t* stamps = nullptr;                 ///< by voxel: the step after the last that listed it
+  uint32_t* lists[2] = {nullptr, nullptr};    ///< of voxels
+  uint32_t* clamped[2] = {nullptr, nullptr};  ///< of each phi: kClampedWords for each brick
+  uint32_t* unequal = nullptr;  ///< kVoxelWords for each brick: what may differ in its two buffers
 };
 
 /// The buffer that a field's step reads, if it has made so many.
-__device__ inline int32_t side_of(int64_t iterations) {
+LARCH_HD int32_t side_of(int64_t iterations) {
   return static_cast<int32_t>(iterations & 1);
 }
 

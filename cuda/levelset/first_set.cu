@@ -4,12 +4,11 @@
 
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/active_bricks.cuh"
+#include "cuda/levelset/brick_step.cuh"
 #include "cuda/levelset/device_job.cuh"
 
 namespace larch::levelset::cuda {
 namespace {
-
-constexpr uint32_t kThreads = 32 * kLeastWarps;
 
 /// What is found in a field.
 struct FirstFound {
@@ -50,32 +49,32 @@ __device__ bool is_unsettled(const FieldView* views, int32_t field, int32_t side
 
 /// Blocks of threads that take one brick of a field after the other.
 template <Listed kListed>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kBrickThreads)
     first_set_kernel(const FieldView* views, int32_t field, int32_t side, uint32_t* bricks,
                      FirstFound* found) {
-  __shared__ BrickHalo halo;
-  __shared__ HaloCopy copies[kCopies];
+  __shared__ StagedBrick staged;
+  __shared__ int32_t rows[StagedBrick::kRows];
   const FieldView& view = views[field];
   const BrickLayout& layout = view.layout;
-  const BrickLane lane(threadIdx.x % 32, {kLeastWarps, threadIdx.x / 32});
-  make_copies(layout, threadIdx.x, kThreads, copies);
+  const BrickLane lane;
+  find_rows(layout, rows);
   __syncthreads();
   uint64_t inside = 0;
   for (int64_t brick = blockIdx.x; brick < layout.bricks(); brick += gridDim.x) {
     const Vec3i place = layout.brick_at(brick);
     const BrickEntry entry = brick_entry(layout, place, field);
-    lane.fetch(view, view.phi[side], entry, copies, halo);
+    lane.fetch(view, view.phi[side], entry, rows, staged);
     larch::cuda::wait_for_copies();
     __syncthreads();
     bool is_any = false;
-    for (uint32_t voxel = threadIdx.x; voxel < kBrickVoxels; voxel += kThreads) {
-      const float* centre = BrickLane::centre(halo, voxel);
-      const Vec3i at = place * kBrick + BrickLane::place(voxel);
+    for (uint32_t voxel = threadIdx.x; voxel < kBrickVoxels; voxel += kBrickThreads) {
+      const Stencil<float> stencil = staged.stencil(voxel);
+      const Vec3i at = place * kBrick + place_in_brick(voxel);
       const bool is_inside = at.x < layout.size.x && at.y < layout.size.y && at.z < layout.size.z;
       const bool is_active =
-          is_inside && (!is_constant(stencil_at(centre, kRowPitch, kPlanePitch)) ||
-                        is_unsettled(views, field, side, layout.offset(at), *centre));
-      inside += __popc(__ballot_sync(kAllLanes, is_inside && *centre < 0));
+          is_inside && (!is_constant(stencil) ||
+                        is_unsettled(views, field, side, layout.offset(at), stencil.centre));
+      inside += __popc(__ballot_sync(kAllLanes, is_inside && stencil.centre < 0));
       is_any = is_any || is_active;
       if (kListed == Listed::kVoxels && is_active) {
         list_voxel(views, field, layout.offset(at), found);
@@ -96,7 +95,7 @@ void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstF
       static_cast<uint32_t>(std::min<int64_t>(job.view(field).layout.bricks(), 1 << 12));
   const cudaStream_t stream = larch::cuda::stream_of(job.context().device);
   const auto launch = [&](auto kernel) {
-    kernel<<<blocks, kThreads, 0, stream>>>(job.views(), field, side, bricks, found);
+    kernel<<<blocks, kBrickThreads, 0, stream>>>(job.views(), field, side, bricks, found);
   };
   switch (listed) {
     case Listed::kNothing:

@@ -69,13 +69,17 @@ TEST_CASE("more device memory than is free: the bytes, and what to do") {
   // Without a GPU none of its memory is needed; fields of two labels take twice as much.
   CHECK(segmentation_memory(info, {.image = ""}, {}, 1, false).device == 0);
   CHECK(segmentation_memory(info, {.image = ""}, {}, 2, true).device == 2 * memory.device);
-  // Lists of voxels are as long as the image on a device, however few are active.
+  // Five bits per voxel say what bricks have to write.
   levelset::LevelsetConfig config;
+  config.tracker = levelset::Tracker::kDense;
+  const int64_t dense = device_bytes(info.grid.size, config, 1);
+  CHECK(memory.device == dense + 5 * info.grid.voxels() / 8);
+  // Lists of voxels are as long as the image on a device, however few are active.
   config.tracker = levelset::Tracker::kVoxel;
-  CHECK(device_bytes(info.grid.size, config, 1) == memory.device + 12 * info.grid.voxels());
+  CHECK(device_bytes(info.grid.size, config, 1) == dense + 12 * info.grid.voxels());
   config.duplicates = levelset::Duplicates::kBuffers;
   CHECK(device_bytes(info.grid.size, config, 2) ==
-        2 * (memory.device + 16 * info.grid.voxels()) + 32 * info.grid.voxels());
+        2 * (dense + 16 * info.grid.voxels()) + 32 * info.grid.voxels());
 }
 
 TEST_CASE("device memory with a region term holds images, and bits of three sets of voxels") {

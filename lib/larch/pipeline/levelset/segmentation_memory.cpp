@@ -39,6 +39,8 @@ constexpr int64_t kVoxelLists = 24, kSevenBuffers = 40;
 /// On a device: a stamp and two lists; with the seven buffers what changed, and these with one
 /// more.
 constexpr int64_t kDeviceLists = 3 * 4, kDeviceChanged = 4, kDeviceBuffers = 8 * 4;
+/// On a device, bits per voxel: what is c and what is -c in both buffers, and where these differ.
+constexpr int64_t kDeviceBits = 2 * 2 + 1;
 
 /// Of a finished frame of a series in its checkpoint, once encoded and once put into a file: runs
 /// of eight bytes, at least four voxels long on average.
@@ -202,7 +204,8 @@ int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, 
     bytes += (images * kImage + (beside.has_limits ? labels * kMask : 0)) * stored;
     bytes += bytes_of_regions(size, config);
   }
-  if (config.tracker != levelset::Tracker::kVoxel) return bytes;
+  if (config.tracker == levelset::Tracker::kBrick) return bytes + labels * stored / 8 * kDeviceBits;
+  if (config.tracker == levelset::Tracker::kDense) return bytes;
   bytes += labels * kDeviceLists * stored;
   if (config.duplicates == levelset::Duplicates::kBuffers) {
     bytes += (labels * kDeviceChanged + kDeviceBuffers) * stored;
