@@ -384,6 +384,33 @@ TEST_CASE("more active bricks than a block of threads is dealt at a time move th
   check({{8, 272000, 8}}, {.from = 8 * 263000, .to = 8 * 266000}, 0);
 }
 
+TEST_CASE("single voxels amid those that rest move the same on both devices") {
+  // Each one wakes its neighbours, whichever brick, row and plane they are in.
+  const Scene scene{.size = small_tests() ? Vec3i{34, 27, 25} : Vec3i{77, 61, 58}};
+  const Grid grid = levelset_grid(scene.size);
+  for (const float rest : {3.0F, -3.0F}) {
+    Volume<float> phi(grid, rest);
+    for (int64_t i = 0; i < phi.voxels(); ++i) {
+      const double drawn = larch::hash_unit(7, 1, static_cast<uint64_t>(i));
+      if (drawn < 0.01) phi[i] = static_cast<float>(600 * drawn - 3);
+    }
+    for (const int32_t blocks : {1, 0}) {
+      CAPTURE(rest, blocks);
+      std::vector<Run> runs;
+      for (const Context& context : {cpu_context(), cuda_context()}) {
+        Run run;
+        run.context = context;
+        run.config = with_weight(0.1);
+        run.job.most_blocks = blocks;
+        run.add(phi, waves(scene, 0));
+        for (int call = 0; call < 3; ++call) run.evolve(1);
+        runs.push_back(std::move(run));
+      }
+      check_same(runs[0], runs[1]);
+    }
+  }
+}
+
 TEST_CASE("fields of which one stops in an earlier launch get the bits that they get alone") {
   if (small_tests()) return;
   // A launch makes 2000 steps. A plane that moves by 1/80 voxel per step, waves that are at rest
