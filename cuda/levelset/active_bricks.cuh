@@ -71,14 +71,6 @@ __device__ inline void set_active(uint32_t* words, const FieldView& view, const 
   if (high != 0) atomicOr(begins_before ? word : word + 1, high);
 }
 
-/// Rows of three bricks that a change of a brick may concern: its own, and those across faces and
-/// edges.
-constexpr uint32_t kConcernedRows = 9;
-/// The place of such a row beside that of the brick, along y and z.
-__device__ inline Vec3i concerned_row(uint32_t row) {
-  return {0, static_cast<int32_t>(row % 3) - 1, static_cast<int32_t>(row / 3) - 1};
-}
-
 /// Sets what a changed brick concerns in the next step: itself and its neighbours across faces and
 /// edges that a change has reached (faces_of), and itself in the other fields of its group. Called
 /// by one warp; a lane has a row of bricks. kAlone: the field is in no group, and views is not
@@ -86,8 +78,10 @@ __device__ inline Vec3i concerned_row(uint32_t row) {
 template <bool kAlone>
 __device__ void activate(const FieldView& view, const FieldView* views, const BrickEntry& entry,
                          uint32_t faces, uint32_t lane, uint32_t* words) {
-  if (lane >= kConcernedRows) return;
-  const Vec3i beside = concerned_row(lane);
+  // Its own row and those across faces and edges.
+  constexpr uint32_t kRows = 9;
+  if (lane >= kRows) return;
+  const Vec3i beside{0, static_cast<int32_t>(lane % 3) - 1, static_cast<int32_t>(lane / 3) - 1};
   const Vec3i at = Vec3i{entry.x(), entry.y(), entry.z()} + beside;
   const Vec3i& count = view.layout.count;
   uint32_t needed = 1;
@@ -115,21 +109,21 @@ class BrickDeal {
  public:
   /// Bricks that a block is dealt at a time.
   static constexpr uint32_t kMost = 256;
-  static constexpr uint32_t kMostThreads = 1024;
+  /// Threads of a block.
+  static constexpr uint32_t kThreads = 1024;
   /// In shared memory.
   struct alignas(8) Memory {
-    uint32_t of_warp[kMostThreads / 32];  ///< set bits; 0 of warps that are not there
-    BrickEntry first[kMostThreads];  ///< by thread: the brick of the first bit of its first word
-    uint32_t parts[kMostThreads];    ///< by thread: bits of the parts of its other words with one
-    BrickEntry bricks[kMost];        ///< those of the block
-    uint32_t per_block;              ///< 2^32 / blocks, rounded down
+    uint32_t of_warp[kThreads / 32];  ///< set bits
+    BrickEntry first[kThreads];       ///< by thread: the brick of the first bit of its first word
+    uint32_t parts[kThreads];         ///< by thread: bits of the parts of its other words with one
+    BrickEntry bricks[kMost];         ///< those of the block
+    uint32_t per_block;               ///< 2^32 / blocks, rounded down
   };
 
   /// `views`: of all fields. A barrier is needed before anything else.
   __device__ BrickDeal(Memory& memory, const FieldView* views, int32_t fields, uint32_t words)
       : memory_(memory), views_(views), fields_(fields) {
     if (threadIdx.x < words) memory_.first[threadIdx.x] = first_of(threadIdx.x);
-    if (threadIdx.x < kMostThreads / 32) memory_.of_warp[threadIdx.x] = 0;
     if (threadIdx.x == 0) memory_.per_block = UINT32_MAX / gridDim.x;
   }
 
@@ -141,7 +135,7 @@ class BrickDeal {
   /// Counts them, and waits for the block.
   __device__ void count(const uint32_t* words, uint32_t count, uint32_t thread) {
     own_ = static_cast<uint32_t>(__popc(word_));
-    if (count > blockDim.x) count_rest(words, count, thread);
+    if (count > kThreads) count_rest(words, count, thread);
     of_warp_ = __reduce_add_sync(kAllLanes, own_);
     if (thread % 32 == 0) memory_.of_warp[thread / 32] = of_warp_;
     __syncthreads();
@@ -156,7 +150,7 @@ class BrickDeal {
       uint32_t number = sum_up_to_lane(own_, lane) - own_;
       number += __reduce_add_sync(kAllLanes, lane < warp ? memory_.of_warp[lane] : 0);
       take(word_, thread, number, turn);
-      if (count > blockDim.x) deal_rest(words, count, thread, number, turn);
+      if (count > kThreads) deal_rest(words, count, thread, number, turn);
     }
     return __syncthreads_or(is_on) != 0;
   }
@@ -173,7 +167,7 @@ class BrickDeal {
   /// A thread's words after its first one are in 32 parts at most, so that it reads those again
   /// that have a set bit, and few others.
   __device__ static uint32_t words_per_part(uint32_t count) {
-    return (count - 1) / (blockDim.x * 32) + 1;
+    return (count - 1) / (kThreads * 32) + 1;
   }
   /// Counts the bits of this thread's words after its first one, eight of which are read at a time.
   __device__ void count_rest(const uint32_t* words, uint32_t count, uint32_t thread) {
@@ -181,11 +175,11 @@ class BrickDeal {
     const uint32_t each = words_per_part(count);
     uint32_t parts = 0;
 #pragma unroll 1
-    for (uint32_t i = 0; thread + (i + 1) * blockDim.x < count; i += kAtATime) {
+    for (uint32_t i = 0; thread + (i + 1) * kThreads < count; i += kAtATime) {
       uint32_t read[kAtATime];
 #pragma unroll
       for (uint32_t k = 0; k < kAtATime; ++k) {
-        const uint32_t w = thread + (i + k + 1) * blockDim.x;
+        const uint32_t w = thread + (i + k + 1) * kThreads;
         read[k] = w < count ? __ldcg(words + w) : 0;
       }
 #pragma unroll
@@ -205,7 +199,7 @@ class BrickDeal {
       const uint32_t part = first_bit(parts);
 #pragma unroll 1
       for (uint32_t i = part * each; i < (part + 1) * each; ++i) {
-        const uint32_t w = thread + (i + 1) * blockDim.x;
+        const uint32_t w = thread + (i + 1) * kThreads;
         if (w < count) take(__ldcg(words + w), w, number, from_turn);
       }
     }
@@ -233,7 +227,7 @@ class BrickDeal {
 #pragma unroll 1
       for (; skip > 0; --skip) word &= word - 1;
       if (turn >= from_turn && turn - from_turn < kMost) {
-        const BrickEntry first = at < blockDim.x ? memory_.first[at] : first_of(at);
+        const BrickEntry first = at < kThreads ? memory_.first[at] : first_of(at);
         memory_.bricks[turn - from_turn] = entry_of(first, first_bit(word));
       }
       word &= word - 1;

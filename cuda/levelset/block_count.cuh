@@ -8,8 +8,8 @@
 
 namespace larch::levelset::cuda {
 
-/// What the warps of a block counted of one field. Squares are in pieces of 16 bits, of which 65536
-/// add up to 32.
+/// What the warps of a block counted of one field since the last move_to. Squares are in pieces of
+/// 16 bits, of which 65536 add up to 32.
 struct BlockCount {
   static constexpr uint32_t kSquares = 4, kPieceBits = 16, kValues = kSquares + 64 / kPieceBits;
   uint32_t values[kValues];

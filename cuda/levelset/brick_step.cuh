@@ -16,10 +16,9 @@ constexpr int32_t kQuad = 4;
 
 /// Which voxels of a brick move.
 struct MovingVoxels {
-  static constexpr uint32_t kRows = kHalo * kHalo;
-  uint32_t rows[kRows];           ///< of the halo: look_at_rows
-  uint32_t count;                 ///< of list_moving; 0 before it
-  uint16_t voxels[kBrickVoxels];  ///< BrickLayout::offset_in_brick
+  uint32_t rows[StagedBrick::kRows];  ///< of the halo: look_at_rows
+  uint32_t count;                     ///< of list_moving; 0 before it
+  uint16_t voxels[kBrickVoxels];      ///< BrickLayout::offset_in_brick
 };
 
 /// A thread of the block.
@@ -39,7 +38,7 @@ class BrickLane {
 
   /// After that: looks which voxels of the halo are c, and which are -c.
   __device__ void look_at_rows(float clamp, const StagedBrick& brick, MovingVoxels& moving) const {
-    if (thread_ >= MovingVoxels::kRows) return;
+    if (thread_ >= StagedBrick::kRows) return;
     const float* row = brick.phi + thread_ * StagedBrick::kRowPitch + StagedBrick::kFirst;
     const float4 low = *reinterpret_cast<const float4*>(row);
     const float4 high = *reinterpret_cast<const float4*>(row + kQuad);
@@ -121,10 +120,10 @@ class BrickLane {
   __device__ static uint32_t row_in_halo(uint32_t row) {
     return (row / kBrick + 1) * kHalo + row % kBrick + 1;
   }
-  /// The voxels of a row of the brick that are neither c nor -c together with their six neighbours
-  /// across faces; bits. Where those hold one value the gradient is 0, and with it all that moves a
-  /// voxel, whatever its neighbours across edges hold. `row`: the bits of the row among those of
-  /// the halo.
+  /// As moving_voxels of clamped_bits.cuh: the voxels of a row of the brick that are neither c nor
+  /// -c together with their six neighbours across faces; bits. Where those hold one value the
+  /// gradient is 0, and with it all that moves a voxel, whatever its neighbours across edges hold.
+  /// `row`: the bits of the row among those of the halo.
   __device__ static uint32_t moving_in_row(const uint32_t* row, bool keeps_low) {
     constexpr int32_t kUp = kHalo;
     const uint32_t beside = row[-1] & row[1] & row[-kUp] & row[kUp];

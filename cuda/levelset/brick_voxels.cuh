@@ -9,8 +9,8 @@ namespace larch::levelset::cuda {
 
 /// Bricks whose voxels a block of threads lists at a time; fewer where shared memory is short.
 constexpr uint32_t kMostSlots = 64;
-/// Where a block has so few bricks in a step, it reads them whole before it computes; where it has
-/// more, its many warps find what they need in the first cache.
+/// Where a block has so few bricks in a step, it reads them whole before it computes, if they fit;
+/// where it has more, its many warps find most of what they need in L1.
 constexpr uint32_t kMostStaged = 8;
 
 /// A brick whose voxels are listed.
@@ -28,18 +28,26 @@ struct BrickVoxels {
   static_assert(kMostSlots * kBrickVoxels <= kNone);
 
   BrickSlot slots[kMostSlots];
-  StagedBrick staged[kMostStaged];
-  int32_t rows[StagedBrick::kRows];  ///< row_of_halo, where there is one field
-  LaneOffsets offsets[32];           ///< the same: lane_offsets
+  int32_t rows[StagedBrick::kRows];  ///< row_of_halo, where there is a BrickRun::only
+  LaneOffsets offsets[32];           ///< lane_offsets, likewise
   uint32_t counts[2];                ///< of the voxels that follow; they take turns
 
   /// kBrickVoxels for each slot that is in use.
   __device__ uint16_t* voxels() { return reinterpret_cast<uint16_t*>(this + 1); }
-  static size_t bytes(uint32_t slots) {
-    return sizeof(BrickVoxels) + slots * (kBrickVoxels * sizeof(uint16_t));
+  /// In the place of what follows the voxels of so many slots, since no other slots are in use.
+  __device__ StagedBrick* staged() {
+    static_assert(kMostStaged * kBrickVoxels * sizeof(uint16_t) % alignof(StagedBrick) == 0);
+    return reinterpret_cast<StagedBrick*>(voxels() + kMostStaged * kBrickVoxels);
+  }
+  static constexpr size_t kSlotBytes = kBrickVoxels * sizeof(uint16_t);
+  static size_t bytes(uint32_t slots) { return sizeof(BrickVoxels) + slots * kSlotBytes; }
+  /// Bricks that can be staged: all or none.
+  static uint32_t most_staged(uint32_t slots) {
+    return slots * kSlotBytes >= kMostStaged * (kSlotBytes + sizeof(StagedBrick)) ? kMostStaged : 0;
   }
 
-  /// Called by all threads of a block. `only`: the field, where there is one, or null.
+  /// Called by all threads of a block. `only`: BrickRun::only where the block has no other field,
+  /// or null.
   __device__ void begin(const FieldView* only) {
     if (only != nullptr) {
       find_rows(only->layout, rows);
@@ -49,8 +57,9 @@ struct BrickVoxels {
   }
 
   /// Lists a warp's share of the voxels of a slot whose bits are set in `all`: a lane has word
-  /// lane % kVoxelWords, as in LaneBits. kFill: a warp that takes 32 voxels of the list finds those
-  /// of one brick alone. `turn`: of counts.
+  /// lane % kVoxelWords, as in LaneBits. The parts of a share divide the 16 voxels of a lane.
+  /// kFill: a warp that takes 32 voxels of the list finds those of one brick alone. `turn`: of
+  /// counts.
   template <bool kFill>
   __device__ void add(uint32_t all, uint32_t slot, const Share& share, uint32_t lane,
                       uint32_t turn) {

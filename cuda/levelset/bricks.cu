@@ -15,11 +15,12 @@
 
 // One launch makes all steps: blocks of threads that stay, and meet once a step. A block lists the
 // voxels that its bricks have to write, from bits, and its warps take them from the list, 32 at a
-// time, whatever bricks they are of.
+// time, whatever bricks they are of. Of few bricks it reads phi whole meanwhile; of more, the lanes
+// read what is around their voxels.
 namespace larch::levelset::cuda {
 namespace {
 
-constexpr uint32_t kThreads = BrickDeal::kMostThreads, kWarps = kThreads / 32;
+constexpr uint32_t kThreads = BrickDeal::kThreads, kWarps = kThreads / 32;
 /// Fields of one launch, unless a group has more.
 constexpr size_t kMostFields = 64;
 
@@ -29,15 +30,16 @@ struct BrickRun {
   int32_t fields;
   int32_t steps;
   uint32_t slots;     ///< bricks whose voxels are listed at a time
-  int32_t only_side;  ///< of phi that step 0 reads, where there is one field
+  uint32_t staged;    ///< bricks that are read whole, if a block has no more of them
+  int32_t only_side;  ///< of its phi that step 0 reads
   ActiveBits active;
   uint32_t turn;      ///< of step 0: ActiveBits::set
   StepCount* counts;  ///< by step and field
   StopRules rules;
-  FieldView only;  ///< where there is one field, without edges: the same, nearer to the threads
+  FieldView only;  ///< where there is one field, without edges: its view, nearer to the threads
 };
 
-/// Shared memory of a block of threads. kOnly: there is one field.
+/// Shared memory of a block of threads. kOnly: BrickRun::only is the field.
 template <bool kOnly>
 struct BlockMemory {
   BrickDeal::Memory* deal;
@@ -82,7 +84,7 @@ struct BlockMemory {
 
 /// Where the shared memory of a block begins, held in a register: otherwise the assembler would
 /// make it again at each use from a special register, which is slow to read.
-__device__ inline char* held(char* shared) {
+__device__ inline char* address_in_register(char* shared) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   return static_cast<char*>(__cvta_shared_to_generic(in_register(address)));
 }
@@ -130,7 +132,7 @@ class BrickBlock {
                    dealt = min(left, BrickDeal::kMost);
     for (uint32_t at = 0; at < dealt; at += run_.slots) {
       const uint32_t bricks = min(dealt - at, run_.slots);
-      const bool is_staged = dealt <= min(kMostStaged, run_.slots);
+      const bool is_staged = dealt <= run_.staged;
       if (is_staged) {
         list_few(step, bricks);
       } else {
@@ -155,7 +157,7 @@ class BrickBlock {
   /// What a lane reads of a brick before a step.
   struct ReadBits {
     LaneBits clamped;
-    uint32_t unequal;  ///< what the last step wrote to one buffer alone
+    uint32_t unequal;  ///< what may differ in its two buffers
   };
 
   /// Of the thread in the block.
@@ -233,23 +235,24 @@ class BrickBlock {
   /// voxels and half read all of it.
   __device__ void list_few(int32_t step, uint32_t bricks) {
     constexpr uint32_t kSharing = kWarps / kMostStaged, kHalf = kSharing / 2;
+    static_assert(16 % kHalf == 0);
     const uint32_t lane = lane_anew(), s = warp_ / kSharing, part = warp_ % kSharing;
     if (s >= bricks) return;
     const BrickEntry brick = deal_.brick(s);
     if (part < kHalf) {
       list(step, brick, s, {kHalf, part}, lane);
     } else if (is_running(brick.field())) {
-      fetch(step, brick, memory_.voxels->staged[s], {kHalf, part - kHalf}, lane);
+      fetch(step, brick, memory_.voxels->staged()[s], {kHalf, part - kHalf}, lane);
       larch::cuda::wait_for_copies();
     }
   }
 
-  /// Lists a warp's share of a brick: voxels that may move, and those that the last step wrote to
-  /// one buffer alone.
-  __device__ void list(int32_t step, const BrickEntry& brick, uint32_t number, const Share& share,
+  /// Lists a warp's share of a brick: voxels that may move, and those that may have moved in the
+  /// last step, which wrote them to one buffer alone. `at`: the slot.
+  __device__ void list(int32_t step, const BrickEntry& brick, uint32_t at, const Share& share,
                        uint32_t lane) {
     BrickVoxels& voxels = *memory_.voxels;
-    BrickSlot& slot = voxels.slots[number];
+    BrickSlot& slot = voxels.slots[at];
     const bool is_first = share.part == 0;
     if (is_first && lane == 0) slot.entry = brick;
     if (!is_running(brick.field())) return;
@@ -266,7 +269,7 @@ class BrickBlock {
       if (lane < kVoxelWords) slot.moving[lane] = moving;
     }
     // Of several fields a warp counts one at a time.
-    voxels.add<!kOnly>(all, number, share, lane, round_);
+    voxels.add<!kOnly>(all, at, share, lane, round_);
   }
 
   /// Computes the listed voxels.
@@ -304,7 +307,7 @@ class BrickBlock {
     Stencil<float> stencil;
     int16_t speed = 0;
     if (is_staged) {
-      const StagedBrick& staged = memory_.voxels->staged[listed / kBrickVoxels];
+      const StagedBrick& staged = memory_.voxels->staged()[listed / kBrickVoxels];
       stencil = staged.stencil(voxel);
       speed = staged.speed[voxel];
     } else {
@@ -360,7 +363,7 @@ class BrickBlock {
 template <bool kOnly>
 __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_constant__ BrickRun run) {
   extern __shared__ __align__(16) char shared[];
-  const BlockMemory<kOnly> memory(held(shared), run.fields);
+  const BlockMemory<kOnly> memory(address_in_register(shared), run.fields);
   memory.load(run);
   const auto grid = cooperative_groups::this_grid();
   BrickBlock<kOnly> block(run, memory);
@@ -430,6 +433,7 @@ class ActiveBricks {
     run.fields = job_.fields();
     run.steps = static_cast<int32_t>(steps);
     run.slots = slots_;
+    run.staged = BrickVoxels::most_staged(slots_);
     run.active = active();
     run.turn = turn_;
     run.counts = job_.counts();

@@ -50,7 +50,7 @@ void find_clamped(DeviceJob& job) {
     const auto blocks = static_cast<uint32_t>(
         std::min((bricks + kThreads / 32 - 1) / (kThreads / 32), kMostBlocks));
     find_clamped_kernel<<<blocks, kThreads, 0, larch::cuda::stream_of(job.context().device)>>>(
-        job.views(), f, static_cast<int32_t>(job.progress(f).iterations & 1));
+        job.views(), f, side_of(job.progress(f).iterations));
     larch::cuda::check_launch("levelset find_clamped_kernel");
   }
 }

@@ -5,8 +5,8 @@
 #include "cuda/levelset/brick_entry.cuh"
 
 // Which voxels of a brick a step has to write, from bits: those that may move, which are neither c
-// nor -c together with their six neighbours, and those that the last step moved, since it wrote
-// them to one buffer alone. About a fifth of an active brick; of the others nothing is read.
+// nor -c together with their six neighbours, and those that may have moved in the last step, since
+// it wrote them to one buffer alone. About a fifth of an active brick.
 namespace larch::levelset::cuda {
 
 /// Words of a bit per voxel of a brick, in the order of BrickLayout::offset_in_brick: a word holds

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "cuda/core/async_copy.cuh"
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/brick_step.cuh"
 #include "cuda/levelset/device_job.cuh"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "cuda/core/async_copy.cuh"
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/active_bricks.cuh"
 #include "cuda/levelset/brick_step.cuh"
@@ -69,15 +70,14 @@ __global__ void __launch_bounds__(kBrickThreads)
     bool is_any = false;
     for (uint32_t voxel = threadIdx.x; voxel < kBrickVoxels; voxel += kBrickThreads) {
       const Stencil<float> stencil = staged.stencil(voxel);
-      const Vec3i at = place * kBrick + place_in_brick(voxel);
-      const bool is_inside = at.x < layout.size.x && at.y < layout.size.y && at.z < layout.size.z;
-      const bool is_active =
-          is_inside && (!is_constant(stencil) ||
-                        is_unsettled(views, field, side, layout.offset(at), stencil.centre));
+      const int64_t at = entry.first_voxel() + voxel;
+      const bool is_inside = is_in_image(layout.size, entry, voxel);
+      const bool is_active = is_inside && (!is_constant(stencil) ||
+                                           is_unsettled(views, field, side, at, stencil.centre));
       inside += __popc(__ballot_sync(kAllLanes, is_inside && stencil.centre < 0));
       is_any = is_any || is_active;
       if (kListed == Listed::kVoxels && is_active) {
-        list_voxel(views, field, layout.offset(at), found);
+        list_voxel(views, field, at, found);
       }
     }
     const bool is_listed = __syncthreads_or(is_any) != 0;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kBrickThreads)
 }
 
 void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstFound* found) {
-  const int32_t side = static_cast<int32_t>(job.progress(field).iterations & 1);
+  const int32_t side = side_of(job.progress(field).iterations);
   const auto blocks =
       static_cast<uint32_t>(std::min<int64_t>(job.view(field).layout.bricks(), 1 << 12));
   const cudaStream_t stream = larch::cuda::stream_of(job.context().device);

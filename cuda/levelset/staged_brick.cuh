@@ -16,7 +16,7 @@ struct Share {
 __device__ inline int32_t row_of_halo(const BrickLayout& layout, uint32_t row) {
   const auto i = static_cast<int32_t>(row);
   const int32_t y = i % kHalo - 1, z = i / kHalo - 1;
-  // Unsigned, since the product may wrap where rows are so long that bricks are not inner
+  // Unsigned, since the product may wrap where planes are so large that bricks are not inner
   // (brick_entry), and this is not used.
   const uint32_t per_row = static_cast<uint32_t>(layout.count.x) * kBrickVoxels;
   const uint32_t per_plane = per_row * static_cast<uint32_t>(layout.count.y);
@@ -75,7 +75,7 @@ struct alignas(16) StagedBrick {
   }
 
  private:
-  /// At the border of the image, beyond which it is again.
+  /// A brick that is not inner, a voxel at a time; beyond the image is its border again.
   __device__ void fetch_border(const BrickLayout& layout, const float* from, const BrickEntry& e,
                                uint32_t first_voxel, uint32_t step) {
     const Vec3i first = Vec3i{e.x(), e.y(), e.z()} * kBrick, size = layout.size;

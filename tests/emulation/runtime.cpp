@@ -115,9 +115,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSetDevice(device);
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  constexpr int kSharedBytes = 227 << 10;
+  static const int shared_bytes = [] {
+    const char* kilobytes = std::getenv("LARCH_EMULATION_SHARED_KB");
+    return (kilobytes != nullptr ? std::atoi(kilobytes) : 227) << 10;
+  }();
   *value = attribute == cudaDevAttrMultiProcessorCount            ? processors()
-           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? kSharedBytes
+           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? shared_bytes
                                                                   : 1;
   return cudaSetDevice(device);
 }

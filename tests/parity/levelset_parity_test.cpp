@@ -354,7 +354,8 @@ TEST_CASE("more active bricks than a block of threads is dealt at a time move th
     }
     return phi;
   };
-  const auto check = [&](const std::vector<Vec3i>& sizes, const Noisy& where, int32_t blocks) {
+  const auto check = [&](const std::vector<Vec3i>& sizes, const Noisy& where, int32_t blocks,
+                         int32_t group = -1) {
     CAPTURE(sizes[0].x, sizes[0].y, sizes[0].z, blocks);
     std::vector<Run> runs;
     for (const Context& context : {cpu_context(), cuda_context()}) {
@@ -362,7 +363,9 @@ TEST_CASE("more active bricks than a block of threads is dealt at a time move th
       run.context = context;
       run.config = with_weight(0.2);
       run.job.most_blocks = blocks;
-      for (const Vec3i& size : sizes) run.add(noise(size, where), waves({.size = size}, 0));
+      for (const Vec3i& size : sizes) {
+        run.add(noise(size, where), waves({.size = size}, 0), group);
+      }
       run.evolve(2);
       runs.push_back(std::move(run));
     }
@@ -374,8 +377,9 @@ TEST_CASE("more active bricks than a block of threads is dealt at a time move th
   check({{8, 9216, 1}}, {.from = 8 * (small_tests() ? 9100 : 0)}, 3);
   // 294 bricks for one block, which lists 64 at a time and is dealt 256.
   check({{53, 56, 47}}, {}, 1);
-  // 60 of two images.
-  check({{24, 24, 24}, {21, 24, 29}}, {}, 1);
+  // 72 of two images, and 96 of two labels of one.
+  check({{24, 24, 24}, {21, 24, 37}}, {}, 1);
+  check({{29, 24, 32}, {29, 24, 32}}, {}, 1, 0);
   if (small_tests()) return;
   // 2197 bricks for one block, then those of two images in one launch.
   check({{104, 104, 104}}, {}, 1);
