@@ -72,6 +72,8 @@ __device__ inline uint32_t still_voxels(const LaneBits& bits, uint32_t lane) {
   const bool is_upper = is_upper_half(lane);
   const uint32_t plane = plane_of_word(lane);
   const uint32_t before = is_upper ? other : bits.beside, after = is_upper ? bits.beside : other;
+  // A row is a byte: along x its bits move by one, along y the rows of a word by eight; what is
+  // beyond comes from the words beside.
   uint32_t still = own & ((own << 1 & ~kFirst) | (bits.left >> 7 & kFirst));
   still &= (own >> 1 & ~kLast) | (bits.right << 7 & kLast);
   still &= __funnelshift_r(before, own, 32 - kBrick) & __funnelshift_r(own, after, kBrick);
