@@ -270,11 +270,7 @@ TEST_CASE("level sets with nothing to do stop before or after one step on both d
     const Grid grid = levelset_grid({19, 12, 9});
     std::vector<Run> runs;
     for (const Context& context : {cpu_context(), cuda_context()}) {
-      Run run;
-      run.context = context;
-      run.config = with_weight(0);
-      run.config.tracker = way.tracker;
-      run.config.duplicates = way.duplicates;
+      Run run = make_run({.fields = 0}, with_weight(0), {}, way, context);
       run.add(Volume<float>(grid, -2.0F), Volume<int16_t>(grid, kSpeedOne));
       run.add(sphere(grid, {9, 6, 4}, 3), Volume<int16_t>(grid, 0));
       run.evolve(50);
@@ -317,10 +313,7 @@ TEST_CASE("bricks that are read whole and others move the same on both devices")
       CAPTURE(blocks, grows);
       std::vector<Run> runs;
       for (const Context& context : {cpu_context(), cuda_context()}) {
-        Run run;
-        run.context = context;
-        run.config = with_weight(0.05);
-        run.job.most_blocks = blocks;
+        Run run = make_run({.fields = 0}, with_weight(0.05), {}, {.most_blocks = blocks}, context);
         run.add(sphere(grid, centre,
                        grows           ? 1.8
                        : small_tests() ? 9
@@ -359,10 +352,7 @@ TEST_CASE("more active bricks than a block of threads is dealt at a time move th
     CAPTURE(sizes[0].x, sizes[0].y, sizes[0].z, blocks);
     std::vector<Run> runs;
     for (const Context& context : {cpu_context(), cuda_context()}) {
-      Run run;
-      run.context = context;
-      run.config = with_weight(0.2);
-      run.job.most_blocks = blocks;
+      Run run = make_run({.fields = 0}, with_weight(0.2), {}, {.most_blocks = blocks}, context);
       for (const Vec3i& size : sizes) {
         run.add(noise(size, where), waves({.size = size}, 0), group);
       }
@@ -402,10 +392,7 @@ TEST_CASE("single voxels amid those that rest move the same on both devices") {
       CAPTURE(rest, blocks);
       std::vector<Run> runs;
       for (const Context& context : {cpu_context(), cuda_context()}) {
-        Run run;
-        run.context = context;
-        run.config = with_weight(0.1);
-        run.job.most_blocks = blocks;
+        Run run = make_run({.fields = 0}, with_weight(0.1), {}, {.most_blocks = blocks}, context);
         run.add(phi, waves(scene, 0));
         for (int call = 0; call < 3; ++call) run.evolve(1);
         runs.push_back(std::move(run));
