@@ -36,34 +36,32 @@ __device__ Stencil<float> stencil_beside(const float* p, const StepsBeside<Offse
           p[to.ym + to.zp],
           p[to.yp + to.zp]};
 }
+/// In the middle of the image. `at`: the place in the brick.
+template <class Offset>
+__device__ StepsBeside<Offset> steps_beside(const BrickLayout& layout, const Vec3i& at) {
+  constexpr int32_t kLast = kBrick - 1, kPlane = kBrick * kBrick;
+  constexpr int32_t kAcross = kBrickVoxels - kLast;
+  const Offset row = layout.count.x * kBrickVoxels;
+  const Offset across_y = row - kLast * kBrick, across_z = row * layout.count.y - kLast * kPlane;
+  return {at.x == 0 ? -kAcross : -1,       at.x == kLast ? kAcross : 1,
+          at.y == 0 ? -across_y : -kBrick, at.y == kLast ? across_y : kBrick,
+          at.z == 0 ? -across_z : -kPlane, at.z == kLast ? across_z : kPlane};
+}
 /// phi around a voxel of a brick; beyond the image is its border again.
 __device__ inline Stencil<float> stencil_of(const BrickLayout& layout, const float* phi,
                                             const BrickEntry& e, uint32_t voxel) {
-  constexpr int32_t kLast = kBrick - 1, kPlane = kBrick * kBrick;
   const Vec3i at = place_in_brick(voxel);
   const float* p = phi + (e.first_voxel() + voxel);
-  const int32_t row = layout.count.x * kBrickVoxels;
-  constexpr int32_t kAcross = kBrickVoxels - kLast;
-  if (e.is_inner()) {
-    const int32_t across_y = row - kLast * kBrick, across_z = row * layout.count.y - kLast * kPlane;
-    return stencil_beside<int32_t>(
-        p, {at.x == 0 ? -kAcross : -1, at.x == kLast ? kAcross : 1, at.y == 0 ? -across_y : -kBrick,
-            at.y == kLast ? across_y : kBrick, at.z == 0 ? -across_z : -kPlane,
-            at.z == kLast ? across_z : kPlane});
-  }
-  const int64_t across_y = int64_t{row} - kLast * kBrick,
-                across_z = int64_t{row} * layout.count.y - kLast * kPlane;
+  if (e.is_inner()) return stencil_beside(p, steps_beside<int32_t>(layout, at));
+  StepsBeside<int64_t> to = steps_beside<int64_t>(layout, at);
   const Vec3i all = Vec3i{e.x(), e.y(), e.z()} * kBrick + at, &size = layout.size;
-  StepsBeside<int64_t> to{at.x == 0 ? -kAcross : -1,       at.x == kLast ? kAcross : 1,
-                          at.y == 0 ? -across_y : -kBrick, at.y == kLast ? across_y : kBrick,
-                          at.z == 0 ? -across_z : -kPlane, at.z == kLast ? across_z : kPlane};
   if (all.x == 0) to.xm = 0;
   if (all.y == 0) to.ym = 0;
   if (all.z == 0) to.zm = 0;
   if (all.x + 1 == size.x) to.xp = 0;
   if (all.y + 1 == size.y) to.yp = 0;
   if (all.z + 1 == size.z) to.zp = 0;
-  return stencil_beside<int64_t>(p, to);
+  return stencil_beside(p, to);
 }
 
 }  // namespace larch::levelset::cuda

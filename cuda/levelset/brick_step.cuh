@@ -81,9 +81,7 @@ class BrickLane {
     if (!e.is_inner()) voxels &= row_in_image(size, e, row);
     const auto own = static_cast<uint32_t>(__popc(voxels));
     const uint32_t upto = sum_up_to_lane(own, lane_);
-    uint32_t first = 0;
-    if (lane_ == 31) first = atomicAdd(&moving.count, upto);
-    uint16_t* to = moving.voxels + __shfl_sync(kAllLanes, first, 31) + upto - own;
+    uint16_t* to = moving.voxels + take_places(&moving.count, upto, lane_) + upto - own;
     for (; voxels != 0; voxels &= voxels - 1) {
       *to++ = static_cast<uint16_t>(row * kBrick + first_bit(voxels));
     }

@@ -71,9 +71,7 @@ struct BrickVoxels {
     const auto own = static_cast<uint32_t>(__popc(listed));
     const uint32_t upto = sum_up_to_lane(own, lane);
     const uint32_t taken = kFill ? (upto + 31) / 32 * 32 : upto;
-    uint32_t begin = 0;
-    if (lane == 31) begin = atomicAdd(counts + turn, taken);
-    begin = __shfl_sync(kAllLanes, begin, 31);
+    const uint32_t begin = take_places(counts + turn, taken, lane);
     uint16_t* out = voxels() + begin + upto - own;
     uint32_t voxel = slot * kBrickVoxels + lane % kVoxelWords * 32 + from;
 #pragma unroll 1

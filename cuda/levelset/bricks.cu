@@ -49,14 +49,14 @@ struct BlockMemory {
   int32_t* side;            ///< of phi that step 0 reads
   BrickVoxels* voxels;
 
-  __device__ BlockMemory(char* shared, int32_t all_fields)
+  __device__ BlockMemory(char* shared, int32_t fields)
       : deal(reinterpret_cast<BrickDeal::Memory*>(shared)),
         views(reinterpret_cast<FieldView*>(deal + 1)),
-        progress(reinterpret_cast<FieldProgress*>(views + (kOnly ? 1 : all_fields))),
-        counts(reinterpret_cast<BlockCount*>(progress + (kOnly ? 1 : all_fields))),
-        side(reinterpret_cast<int32_t*>(counts + (kOnly ? 1 : all_fields))),
-        voxels(reinterpret_cast<BrickVoxels*>(
-            shared + before_voxels(kOnly ? 1 : static_cast<size_t>(all_fields)))) {}
+        progress(reinterpret_cast<FieldProgress*>(views + fields)),
+        counts(reinterpret_cast<BlockCount*>(progress + fields)),
+        side(reinterpret_cast<int32_t*>(counts + fields)),
+        voxels(
+            reinterpret_cast<BrickVoxels*>(shared + before_voxels(static_cast<size_t>(fields)))) {}
   LARCH_HD static constexpr size_t before_voxels(size_t fields) {
     // Each part begins where the one before ends, but for the voxels.
     static_assert(sizeof(BrickDeal::Memory) % alignof(FieldView) == 0 &&
@@ -363,7 +363,7 @@ class BrickBlock {
 template <bool kOnly>
 __global__ void __launch_bounds__(kThreads, 1) bricks_kernel(const __grid_constant__ BrickRun run) {
   extern __shared__ __align__(16) char shared[];
-  const BlockMemory<kOnly> memory(address_in_register(shared), run.fields);
+  const BlockMemory<kOnly> memory(address_in_register(shared), kOnly ? 1 : run.fields);
   memory.load(run);
   const auto grid = cooperative_groups::this_grid();
   BrickBlock<kOnly> block(run, memory);

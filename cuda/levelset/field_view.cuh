@@ -105,6 +105,14 @@ __device__ inline uint32_t sum_up_to_lane(uint32_t value, uint32_t lane) {
   return value;
 }
 
+/// Takes so many places of a list for a warp, which calls it. `taken`: as the last lane has it;
+/// `count`: of places that are taken. Gives every lane the first of them.
+__device__ inline uint32_t take_places(uint32_t* count, uint32_t taken, uint32_t lane) {
+  uint32_t first = 0;
+  if (lane == 31) first = atomicAdd(count, taken);
+  return __shfl_sync(kAllLanes, first, 31);
+}
+
 /// The number of the lowest bit of bits that are not 0.
 __device__ inline uint32_t first_bit(uint32_t bits) {
   return static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
