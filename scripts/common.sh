@@ -44,3 +44,23 @@ quiet_step() {
 
 # Threads that this process may use.
 threads=$(nproc)
+
+# configure_quickstart LARCH_WITH_CUDA ARCHITECTURES [CMAKE ARGUMENT]...: configures build/quickstart. Where a
+# card answers, CUDA code is built for that card; elsewhere as the first two arguments say. The variable
+# LARCH_WITH_CUDA goes before both.
+configure_quickstart() {
+  local with_cuda=$1 architectures=$2 card='no card answers'
+  shift 2
+  if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
+    with_cuda=AUTO architectures=native card='a card answers'
+  fi
+  with_cuda=${LARCH_WITH_CUDA:-$with_cuda}
+  case $with_cuda in
+    OFF) echo "    $card: CUDA code is left out; LARCH_WITH_CUDA=ON builds it" ;;
+    *) echo "    $card: CUDA code is built where nvcc is, for ${architectures:-cards of several kinds}" ;;
+  esac
+  mkdir -p build/quickstart
+  # Without a value CMake chooses as for a release.
+  cmake --preset quickstart "-DLARCH_WITH_CUDA=$with_cuda" "-DCMAKE_CUDA_ARCHITECTURES=$architectures" "$@" \
+    >build/quickstart/configure.txt 2>&1 || { tail -n 40 build/quickstart/configure.txt >&2; return 1; }
+}

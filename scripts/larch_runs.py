@@ -32,7 +32,7 @@ class Place:
         self.bundle = None
         build = os.path.join(SOURCE, 'build')
         builds = [folder] if folder else [os.path.join(build, name)
-                                          for name in ('release', 'cpu-only', 'quickstart', 'dev')]
+                                          for name in ('release', 'quickstart')]
         found = next((b for b in builds if os.path.exists(os.path.join(b, 'apps', 'pbt-detect'))), None)
         if found is None:
             sys.exit('no executables in ' + ', '.join(builds) +

@@ -20,12 +20,9 @@ inline void check(cudaError_t status, const char* what) {
   throw DeviceError(text);
 }
 
-/// After a kernel launch; debug builds wait for it, so that a fault is reported where it happened.
+/// After a kernel launch. With CUDA_LAUNCH_BLOCKING=1, as in tests, a fault is reported here.
 inline void check_launch(const char* kernel) {
   check(cudaGetLastError(), kernel);
-#ifndef NDEBUG
-  check(cudaDeviceSynchronize(), kernel);
-#endif
 }
 
 /// The queue that the work of a context's device goes to: the stream argument of every launch.

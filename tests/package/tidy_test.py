@@ -30,7 +30,7 @@ class Tidy(unittest.TestCase):
         self.write('lib/larch/a/one.cpp', '#include "larch/a/one.h"\n')
         self.write('lib/larch/a/two.cpp', FINDING)
         self.write('cuda/a/one.cu', '')
-        self.write('build/dev/compile_commands.json', json.dumps([
+        self.write('build/quickstart/compile_commands.json', json.dumps([
             {'directory': self.root, 'file': f'lib/larch/a/{name}.cpp',
              'command': f'g++ -std=c++20 -Wno-restrict -I{self.root}/lib -c lib/larch/a/{name}.cpp'}
             for name in ('one', 'two', 'three')]))

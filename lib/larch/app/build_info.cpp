@@ -18,15 +18,9 @@ config::Json build_info() {
 #else
   const std::string compiler = "gcc " __VERSION__;
 #endif
-#ifdef NDEBUG
-  const char* assertions = "off";
-#else
-  const char* assertions = "on";
-#endif
   return {{"Version", version()},
           {"GitRevision", git_revision()},
           {"Compiler", compiler},
-          {"Assertions", assertions},
           {"CUDA", built_with_cuda()}};
 }
 

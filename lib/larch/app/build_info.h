@@ -13,7 +13,7 @@ std::string version();
 /// Commit of the source tree, with "-dirty" if it was changed; "unknown" outside a git checkout.
 /// Defined in a file that the build writes, so that a commit rebuilds that file alone.
 const char* git_revision();
-/// {"Version", "GitRevision", "Compiler", "Assertions", "CUDA"}.
+/// {"Version", "GitRevision", "Compiler", "CUDA"}.
 config::Json build_info();
 
 }  // namespace larch

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -51,14 +50,6 @@ struct Unfilled : std::allocator<T> {
   }
 };
 
-/// In debug builds what is not filled holds no numbers, or -1, so that tests find what was
-/// forgotten.
-inline void mark_unfilled([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
-#ifndef NDEBUG
-  if (bytes > 0) std::memset(data, 0xff, bytes);
-#endif
-}
-
 /// An image on the host: a grid and one value per voxel. Invariant: voxels.size() == grid.voxels().
 template <class T>
 class Volume {
@@ -66,13 +57,13 @@ class Volume {
   Volume() = default;
   explicit Volume(const Grid& grid, T fill = T{})
       : grid_(grid), voxels_(static_cast<size_t>(grid.voxels()), fill) {}
-  /// Voxels that hold anything, for a caller that writes every one.
+  /// Voxels that hold anything, for a caller that writes every one. Tests run with MALLOC_PERTURB_,
+  /// which shows the voxels that a caller forgets.
   static Volume unfilled(const Grid& grid) {
     static_assert(std::is_trivially_copyable_v<T>);
     Volume volume;
     volume.grid_ = grid;
     volume.voxels_.resize(static_cast<size_t>(grid.voxels()));
-    mark_unfilled(volume.data(), volume.voxels_.size() * sizeof(T));
     return volume;
   }
 
