@@ -19,7 +19,7 @@ struct SphereColumn {
   const char *name, *flag;
   bool is_index;
 };
-constexpr SphereColumn kColumns[] = {{"sphere_mm", "sphere-mm", false},
+constexpr SphereColumn kSphereColumns[] = {{"sphere_mm", "sphere-mm", false},
                                      {"sphere_index", "sphere-index", true}};
 
 /// The cell of a case, without what stands for nothing.
@@ -72,7 +72,7 @@ std::vector<std::vector<double>> spheres_of(const std::string& cell, const Spher
 SegmentationSeeds seeds_of_case(SegmentationSeeds for_all, const Case& c) {
   SegmentationSeeds seeds = std::move(for_all);
   seeds.init_labelmap = c.label;
-  for (const SphereColumn& column : kColumns) {
+  for (const SphereColumn& column : kSphereColumns) {
     auto& all = column.is_index ? seeds.sphere_index : seeds.sphere_mm;
     for (const char* name : {column.name, column.flag}) {
       const std::string cell = cell_of(c, name);
@@ -96,7 +96,7 @@ std::vector<RunInput> seed_inputs(const Case& c) {
       inputs.push_back(std::move(data));
     }
   }
-  for (const SphereColumn& column : kColumns) {
+  for (const SphereColumn& column : kSphereColumns) {
     for (const char* name : {column.name, column.flag}) {
       const std::string cell = cell_of(c, name);
       if (!cell.empty()) inputs.push_back({column.flag, "", c.id, cell});
