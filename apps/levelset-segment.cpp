@@ -5,14 +5,10 @@
 
 #include "larch/app/run_app.h"
 #include "larch/cases/option_groups.h"
-#include "larch/files/file.h"
 #include "larch/levelset/arithmetic_version.h"
-#include "larch/pipeline/levelset/input/checkpoint_flags.h"
-#include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_description.h"
 #include "larch/pipeline/levelset/segmentation_plan.h"
 #include "larch/pipeline/levelset/segmentation_series.h"
-#include "larch/pipeline/resume.h"
 
 namespace {
 
@@ -27,7 +23,6 @@ struct Options {
   OutputMesh mesh;
   OutputPicture qc, plot;
   bool time_series = false, by_label = false;
-  pipeline::CheckpointFlags checkpoint;
   cases::ManyImages<SegmentationProduct> many{
       .write_help = "with --list: what to write for each image (default labels)",
       .format_help = "with --list: ending of images",
@@ -50,7 +45,6 @@ struct Options {
             "all frames of a 4-D image, each from the last one's surfaces"},
       Field{"by-label", by_label,
             "level set, distance and mesh of each label too: <name>.label2<ending>"});
-    checkpoint.fields(f);
     many.fields(f);
     limit.fields(f);
   }
@@ -65,17 +59,9 @@ struct Options {
   pipeline::SegmentationFiles files() const {
     return {output, level_set, distance, mesh, qc, plot, by_label};
   }
-  std::string checkpoint_path() const {
-    if (many || !checkpoint.file.empty() || files().are_none()) return checkpoint.file;
-    return files().names().outputs.front().path + ".ckpt";
-  }
-  /// Without --resume, the checkpoint of an earlier run is not replaced unasked; where there is
-  /// none its folder has to be there.
   std::vector<std::string> companions() const {
     if (many) return {};
-    std::vector<std::string> all = files().names(seeds.known_labels()).companions;
-    if (!checkpoint.resume || !is_file(checkpoint_path())) all.push_back(checkpoint_path());
-    return all;
+    return files().names(seeds.known_labels()).companions;
   }
   void check(const GivenFlags& given) const {
     many.check(image);
@@ -85,8 +71,8 @@ struct Options {
     check_one();
     seeds.require_start();
     pipeline::check_files(files());
-    if (time_series) pipeline::check_series(files(), image.frame || checkpoint.keep);
-    pipeline::check_names(checkpoint_path(), image.input, seeds, files());
+    if (time_series) pipeline::check_series(files(), static_cast<bool>(image.frame));
+    pipeline::check_names(image.input, seeds, files());
   }
   /// 3D Slicer gives every flag, so that one with its default asks for nothing.
   void check_one() const {
@@ -100,11 +86,11 @@ struct Options {
     }
   }
   void check_many() const {
-    if (!files().are_none() || seeds.has_files() || time_series || checkpoint.are_given()) {
+    if (!files().are_none() || seeds.has_files() || time_series) {
       throw UsageError(
-          "--output, --level-set, --distance, --mesh, --qc, --plot, --resume, --checkpoint, "
-          "--keep-checkpoint, --time-series and images beside the input are for one image; with "
-          "--list give --output-dir and --write, and seeds in columns of the list");
+          "--output, --level-set, --distance, --mesh, --qc, --plot, --time-series and images "
+          "beside the input are for one image; with --list give --output-dir and --write, and "
+          "seeds in columns of the list");
     }
     pipeline::SegmentationFiles of_case = pipeline::segmentation_files_of_case(
         "", "case", many.write, many.image_ending(), many.mesh_ending());
@@ -112,9 +98,7 @@ struct Options {
     pipeline::check_files(of_case);
   }
   pipeline::SegmentationRequest request(const Context& context) const {
-    return {
-        image.input,       seeds,          files(), image.read_options(context), checkpoint_path(),
-        checkpoint.resume, checkpoint.keep};
+    return {image.input, seeds, files(), image.read_options(context)};
   }
   pipeline::SegmentationBatch batch(const Context& context) const {
     return {many.batch(image, limit.memory, context), request(context)};
@@ -149,21 +133,14 @@ int main(int argc, char** argv) {
       "segmentation, High Performance Graphics 2010"};
   info.results_version = levelset::kArithmeticVersion;  // what else changes outputs is added
   info.uses_seed = false;
-  std::string checkpoint;  // not needed any more once the outputs are written
   const auto run = [&](const Options& options, Context& context, const CaseWriter& writer) {
     if (options.by_case()) {
       return pipeline::segment_batch(options.batch(context), options.config, writer, context);
     }
-    if (!options.checkpoint.keep) checkpoint = options.checkpoint_path();
     if (options.time_series) {
       return pipeline::segment_series(options.request(context), options.config, context);
     }
     return pipeline::segment_image(options.request(context), options.config, writer, context);
   };
-  const int code = run_app<Options>(info, argc, argv, run, plan);
-  if ((code == 0 || code == 7) && !checkpoint.empty()) {
-    pipeline::remove_checkpoint(checkpoint,
-                                {pipeline::kCheckpointKind, pipeline::kSeriesCheckpointKind});
-  }
-  return code;
+  return run_app<Options>(info, argc, argv, run, plan);
 }

@@ -13,7 +13,6 @@
 #include "larch/io/table/case_list.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/pbt_training.h"
-#include "larch/pipeline/resume.h"
 
 namespace {
 
@@ -153,8 +152,6 @@ int main(int argc, char** argv) {
     return options.inspect ? inspect(options) : train(options, &checkpoint, context);
   };
   const int code = run_app<Options>(info, argc, argv, run, plan);
-  if (code == 0 && !checkpoint.empty()) {
-    pipeline::remove_checkpoint(checkpoint, {models::kPbtCheckpointKind});
-  }
+  if (code == 0 && !checkpoint.empty()) pipeline::remove_checkpoint(checkpoint);
   return code;
 }

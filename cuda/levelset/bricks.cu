@@ -454,8 +454,7 @@ class ActiveBricks {
     const std::vector<uint32_t> words = download();
     for (int32_t f = 0; f < job_.fields(); ++f) {
       const FieldView& view = job_.view(f);
-      const Stop stop = job_.progress(f).stop;
-      if (stop != Stop::kNone && stop != Stop::kInterrupted) continue;
+      if (job_.progress(f).stop != Stop::kNone) continue;
       for (uint32_t w = 0; w < active_words(view.layout); ++w) {
         const int64_t first = view.layout.brick_of(first_brick(view.layout, w));
         for (uint32_t word = words[view.first_word + w]; word != 0; word &= word - 1) {

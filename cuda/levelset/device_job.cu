@@ -89,19 +89,9 @@ bool DeviceJob::is_running() const {
                      [](const FieldProgress& p) { return p.stop == Stop::kNone; });
 }
 
-bool DeviceJob::goes_on() {
-  if (!is_running()) return false;
-  if (!context_.stop_requested()) return true;
-  for (int32_t f = 0; f < fields(); ++f) {
-    if (progress(f).stop == Stop::kNone) progress(f).stop = Stop::kInterrupted;
-  }
-  return false;
-}
-
 void DeviceJob::end() {
   for (int32_t f = 0; f < fields(); ++f) {
-    const Stop stop = progress(f).stop;
-    if (stop != Stop::kNone && stop != Stop::kInterrupted) active(f) = {};
+    if (progress(f).stop != Stop::kNone) active(f) = {};
   }
 }
 

@@ -43,8 +43,8 @@ class DeviceJob {
   int32_t most_blocks() const { return job_.most_blocks; }
   bool is_plain() const { return is_plain_; }
   bool is_running() const;
-  /// Is there another step? Interrupts the fields that run where the context asks to stop.
-  bool goes_on();
+  /// Is there another step?
+  bool goes_on() const { return is_running() && !context_.stop_requested(); }
   /// After all steps: fields that have stopped for good have no active set.
   void end();
 

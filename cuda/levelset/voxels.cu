@@ -150,8 +150,7 @@ class VoxelLists {
   void finish() {
     for (int32_t f = 0; f < job_.fields(); ++f) {
       std::vector<uint32_t>& items = job_.active(f).items;
-      const Stop stop = job_.progress(f).stop;
-      if (stop != Stop::kNone && stop != Stop::kInterrupted) continue;
+      if (job_.progress(f).stop != Stop::kNone) continue;
       items.resize(length_[static_cast<size_t>(f)]);
       memory::copy(Device::cpu(), items.data(), device_, job_.view(f).lists[now_],
                    items.size() * sizeof(uint32_t));

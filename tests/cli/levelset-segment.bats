@@ -243,8 +243,7 @@ assert list((found == 4).any(axis=(0, 1, 2))) == [True, False, False, False]"
   has err.txt "has one frame"
   expect 2 series -i beating.nii.gz --mesh m.vtk
   expect 2 series -i beating.nii.gz --frame 2
-  expect 2 series -i beating.nii.gz --keep-checkpoint
-  has err.txt "goes with neither"
+  has err.txt "leave --frame out"
   expect 3 segment -i beating.nii.gz --sphere-index 11,14,13,3 -o one.nii.gz
   has err.txt "--frame"
 }

@@ -432,53 +432,6 @@ def markups_seeds():
     seed('markups', 'guard-depth.json', deep)
 
 
-def checkpoint_field(items, iterations=2, stop=0, quiet=1, means_at=0, known=1, ramp=False):
-    """A label of checkpoint_fuzz's image, four bricks: all outside, or the first a ramp in one buffer."""
-    one = struct.pack('<Bf', 1, 3)
-    first = struct.pack('<B512f', 0, *[0.5 * (v % 8 - 4) for v in range(512)]) if ramp else one
-    return (struct.pack('<Q', 4) + first + 3 * one + one + 3 * b'\2'
-            + struct.pack('<3q2B', iterations, quiet, 108, stop, known)
-            + struct.pack(f'<Q{len(items)}I', len(items), *items)
-            + struct.pack('<Q', iterations) + iterations * struct.pack('<3IiQ', 1, 99, 3, -1, 1 << 40)
-            + struct.pack('<2dq', 100, 90.5, means_at))
-
-
-def runs(kind, *values):
-    """The voxels of checkpoint_fuzz's image as runs of equal length."""
-    each = 297 // len(values)
-    return b''.join(struct.pack('<I' + kind, 297 - each * (len(values) - 1) if i == 0 else each, value)
-                    for i, value in enumerate(values))
-
-
-def checkpoint_series(*frames):
-    """The first pieces of a time series: its frames, their reports, and the surfaces of two labels."""
-    def surface(label, lower, upper, *values):
-        return struct.pack('<iB2d', label, upper > lower, lower, upper) + runs('f', *values)
-    return [struct.pack('<Q', len(frames)) + b''.join(frames) + struct.pack('<2d', 1.5, 20 * len(frames)),
-            b'[' + b','.join([b'{"labels":[]}'] * len(frames)) + b']',
-            struct.pack('<Q', 2 if frames else 0) + (surface(1, 70, 130, 3, -1.5, 3) + surface(2, 0, 0, 2.5)
-                                                     if frames else b'')]
-
-
-def checkpoint_seeds():
-    def fields(name, choice, *labels):
-        seed('checkpoint', name, choice + b'fields'.join(labels))
-    # One label has vanished on the way.
-    fields('series', b't', *checkpoint_series(runs('i', 0, 1, 2), runs('i', 0, 1)), checkpoint_field([0]))
-    fields('series-of-means', b'T', *checkpoint_series(runs('i', 1, 0)))
-    fields('series-begun', b't', *checkpoint_series(), checkpoint_field([0]), checkpoint_field([0]))
-    fields('bricks', b'b', checkpoint_field([0, 1, 2], ramp=True), checkpoint_field([0]))
-    fields('bricks-of-means', b'B', checkpoint_field([0, 3], means_at=1), checkpoint_field([1], means_at=2))
-    fields('voxels', b'v', checkpoint_field([0, 9, 511, 512], ramp=True), checkpoint_field([]))
-    fields('buffers', b's', checkpoint_field([0, 9, 18], ramp=True), checkpoint_field([8]))
-    fields('dense', b'd', checkpoint_field([], ramp=True), checkpoint_field([]))
-    fields('unknown', b'b', checkpoint_field([], known=0, ramp=True), checkpoint_field([], known=0))
-    fields('interrupted', b'B', checkpoint_field([0], 30, stop=7), checkpoint_field([0], 30, stop=7))
-    fields('volume', b'v', checkpoint_field([], stop=5), checkpoint_field([], stop=5))
-    fields('beyond', b'b', checkpoint_field([0, 4]), checkpoint_field([0]))
-    fields('voxel-outside', b'v', checkpoint_field([515]), checkpoint_field([0]))
-
-
 def strip_model(path):
     """A model of pbt-train without its table of logistic values and self-tests, which the target adds.
     The digest of the table is left empty: the target makes a new one."""
@@ -502,7 +455,7 @@ def strip_model(path):
 def main():
     for make in (itk_seeds, frames_seeds, sequence_seeds, vectors_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
                  meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, config_seeds,
-                 tables_seeds, status_seeds, records_seeds, checkpoint_seeds):
+                 tables_seeds, status_seeds, records_seeds):
         make()
     for path in sys.argv[2:]:  # models of pbt-train
         seed('model', os.path.basename(path), strip_model(path))

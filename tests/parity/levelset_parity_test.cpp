@@ -475,7 +475,7 @@ TEST_CASE("an active set that is found anew, and a stop on demand, change no bit
     const std::atomic<int> stop{143};
     pieces.context.stop = &stop;
     pieces.evolve(10);
-    CHECK(static_cast<int>(pieces.job.progress[0].stop) == static_cast<int>(Stop::kInterrupted));
+    CHECK(static_cast<int>(pieces.job.progress[0].stop) == static_cast<int>(Stop::kNone));
     pieces.context.stop = nullptr;
     pieces.evolve(last);
     for (size_t f = 0; f < 3; ++f) {

@@ -215,24 +215,6 @@ TEST_CASE("segmentations without means have the same speeds on both devices") {
   check_segment(request);
 }
 
-TEST_CASE("a run with means of regions goes on from a snapshot of the other device") {
-  SegmentRequest request = noisy_request();
-  add_mask(request);
-  const SegmentResult whole = segment(request, cpu_context());
-  const int64_t first = request.config.region_every + 2;
-  for (const bool is_from_cuda : {false, true}) {
-    CAPTURE(is_from_cuda);
-    const Context before = is_from_cuda ? cuda_context() : cpu_context();
-    const Context after = is_from_cuda ? cpu_context() : cuda_context();
-    SegmentRun begun = start_segmentation(request, before);
-    advance(begun, first, before);
-    SegmentRun run = start_segmentation(request, after);
-    restore(run, snapshot_of(begun), after);
-    while (!is_done(run)) advance(run, 1000, after);
-    check_same(whole, finish_segmentation(std::move(run), after));
-  }
-}
-
 TEST_CASE("runs with means of regions that are moved together have the bits that each has alone") {
   SegmentRequest first = noisy_request();
   SegmentRequest second = noisy_request({small_tests() ? 20 : 50, small_tests() ? 13 : 33, 12});

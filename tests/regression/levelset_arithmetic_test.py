@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The version of the arithmetic of level sets belongs to the level sets that data-samples records.
 
-Checkpoints of another version are refused. Where the recorded contents change and the version does not, a
-run would go on from a checkpoint of other bits, to a level set that no version gives.
+--skip-existing takes results of another version for those of another run. Where the recorded contents change and
+the version does not, it would keep results of other bits.
 
 usage: levelset_arithmetic_test.py SOURCE
 """

@@ -8,9 +8,8 @@ namespace larch::levelset {
 /// rounding of operations in step/, other speeds (speed/), first surfaces (initial/) or time steps,
 /// other rules of groups or ends. Faster ways to the same bits keep it.
 ///
-/// A run goes on only from a checkpoint of the same version, and --skip-existing takes results of
-/// another version for those of another run. tests/regression/levelset_arithmetic_test.py has the
-/// recorded level sets that belong to it.
+/// --skip-existing takes results of another version for those of another run.
+/// tests/regression/levelset_arithmetic_test.py has the recorded level sets that belong to it.
 inline constexpr int kArithmeticVersion = 1;
 
 }  // namespace larch::levelset

@@ -151,11 +151,6 @@ class Together {
 
 /// Moves runs with the same stop rules.
 void advance_together(const std::vector<SegmentRun*>& runs, int64_t steps, const Context& context) {
-  for (SegmentRun* run : runs) {
-    for (FieldProgress& progress : run->progress) {
-      if (progress.stop == Stop::kInterrupted) progress.stop = Stop::kNone;
-    }
-  }
   const auto all_done = [&] {
     return std::all_of(runs.begin(), runs.end(), [](const SegmentRun* r) { return is_done(*r); });
   };
@@ -360,9 +355,8 @@ void advance(SegmentRun& run, int64_t steps, const Context& context) {
 }
 
 bool is_done(const SegmentRun& run) {
-  return std::all_of(run.progress.begin(), run.progress.end(), [](const FieldProgress& progress) {
-    return progress.stop != Stop::kNone && progress.stop != Stop::kInterrupted;
-  });
+  return std::all_of(run.progress.begin(), run.progress.end(),
+                     [](const FieldProgress& progress) { return progress.stop != Stop::kNone; });
 }
 
 SegmentResult finish_segmentation(SegmentRun run, const Context& context) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -116,7 +115,7 @@ SegmentRun start_segmentation(const SegmentRequest& request, const Context& cont
 void advance(std::span<SegmentRun* const> runs, int64_t steps, const Context& context);
 void advance(SegmentRun& run, int64_t steps, const Context& context);
 
-/// Whether no field goes on. An interrupted run is not done.
+/// Whether no field goes on.
 bool is_done(const SegmentRun& run);
 
 /// One label at the end.
@@ -148,27 +147,5 @@ SegmentResult segment(const SegmentRequest& request, const Context& context);
 /// The request for the next frame of a series: it starts from the surfaces of the last one, with
 /// its windows. A label of which nothing is left is not in it.
 SegmentRequest next_frame(SegmentRequest request, const SegmentResult& last, Volume<float> image);
-
-/// What a checkpoint holds beside the request.
-struct FieldSnapshot {
-  std::array<std::vector<float>, 2> phi{};  ///< by brick
-  FieldProgress progress{};
-  ActiveSet active{};
-  std::vector<StepCount> history{};
-  RegionMeans means{};
-  int64_t means_at = 0;
-};
-std::vector<FieldSnapshot> snapshot_of(const SegmentRun& run);
-/// Goes on where the snapshot was taken, to the same bytes. `run` is new, from the same request,
-/// and the arithmetic has the same version (arithmetic_version.h).
-/// Throws InputError, before anything of the run is changed, where labels or sizes are others, or
-/// where the snapshot is none that a run of this request can have.
-///
-/// The rules of the end (StopRules) may be others than those of then: a field that had come to its
-/// end goes on if they say so, to the bytes of a run that has had them from the start. Throws
-/// InputError, too, where such a run would have ended before. With a region term only
-/// max_iterations may be another. Active sets are found anew after an end, so that the count of
-/// what the first step computes may be another.
-void restore(SegmentRun& run, std::vector<FieldSnapshot> fields, const Context& context);
 
 }  // namespace larch::levelset

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <set>
 #include <utility>
 
@@ -13,12 +14,13 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
 #include "larch/files/temporaries.h"
 #include "larch/io/image/image.h"
+#include "larch/models/container.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/train/mine.h"
 #include "larch/pbt/train/pool.h"
-#include "larch/pipeline/resume.h"
 #include "larch/pipeline/survey.h"
 #include "larch/pipeline/training_plot.h"
 
@@ -114,9 +116,16 @@ void throw_if_stopped(const Context& context) {
   throw Stopped("stopped while reading", static_cast<ExitCode>(context.stop->load()));
 }
 
+/// Where the checkpoint that --resume asks for is not there the run begins at the root, with a
+/// warning: jobs that are started again and again give --resume from their first run on, but a name
+/// that is mistyped must not pass unseen.
 bool has_checkpoint(const TrainingFiles& files, const Context& context) {
-  return files.resume && !files.checkpoint.empty() &&
-         has_checkpoint_to_resume(files.checkpoint, "the root", context);
+  if (!files.resume || files.checkpoint.empty()) return false;
+  if (is_file(files.checkpoint)) return true;
+  context.warn("--resume: there is no checkpoint '" + files.checkpoint +
+               "': starting from the root; unless this is the first run, see whether --checkpoint "
+               "names the file");
+  return false;
 }
 
 }  // namespace
@@ -173,6 +182,13 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   model.info.tool_version = version();
   model.info.training_config_json = config::to_json(config).dump();
   return model;
+}
+
+void remove_checkpoint(const std::string& path) {
+  std::string start(models::kHeaderBytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (file && models::kind_in_header(start) == models::kPbtCheckpointKind) remove_output(path);
 }
 
 namespace {

@@ -31,6 +31,10 @@ struct TrainingFiles {
 pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                      pbt::TrainReport* report, const Context& context);
 
+/// Removes a checkpoint that is not needed any more. Another file, such as a model, which a short
+/// run with -f has not replaced, stays.
+void remove_checkpoint(const std::string& path);
+
 /// The model, to be written to `output`, with the figures of its training.
 Outputs training_outputs(const std::string& output, const pbt::Model& model,
                          const pbt::TrainReport& report);

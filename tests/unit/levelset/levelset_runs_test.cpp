@@ -1,11 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <functional>
-#include <limits>
-
 #include <catch2/catch.hpp>
 
-#include "larch/core/error.h"
 #include "tests/unit/levelset/requests.h"
 #include "tests/unit/levelset/speeds.h"
 
@@ -37,7 +33,7 @@ TEST_CASE("threads and trackers make no difference, with all terms on") {
   CHECK(one.by_label[0].progress.iterations == other.by_label[0].progress.iterations);
 }
 
-TEST_CASE("a run goes on from a snapshot to the same bytes, and by calls of any length") {
+TEST_CASE("calls of any length give the same bytes") {
   SegmentRequest request = ball_request(20);
   request.config.region_weight = 0.4;
   request.config.region_every = 13;
@@ -46,89 +42,11 @@ TEST_CASE("a run goes on from a snapshot to the same bytes, and by calls of any 
   SegmentRun run = start_segmentation(request, {});
   for (const int64_t steps : {1, 12, 7, 21}) advance(run, steps, {});
   REQUIRE(run.progress[0].iterations == 41);
-  SegmentRun resumed = start_segmentation(request, {});
-  restore(resumed, snapshot_of(run), {});
-  while (!is_done(run)) advance(run, 10, {});
-  while (!is_done(resumed)) advance(resumed, 29, {});
+  while (!is_done(run)) advance(run, 29, {});
   const SegmentResult in_pieces = finish_segmentation(std::move(run), {});
-  const SegmentResult after = finish_segmentation(std::move(resumed), {});
   CHECK(same_phi(whole, in_pieces));
-  CHECK(same_phi(whole, after));
-  CHECK(whole.by_label[0].progress.iterations == after.by_label[0].progress.iterations);
-  CHECK(whole.history[0].size() == after.history[0].size());
-
-  SegmentRequest other = ball_request(0);
-  other.spheres.push_back({.centre = {10, 10, 10}, .radius = 3, .label = 2});
-  SegmentRun others = start_segmentation(other, {});
-  CHECK_THROWS_AS(restore(others, snapshot_of(start_segmentation(request, {})), {}), InputError);
-}
-
-/// Ends a run by the rules of `before`, and lets it go on by those of `after`.
-SegmentResult go_on(const SegmentRequest& before, const SegmentRequest& after) {
-  SegmentRun ended = start_segmentation(before, {});
-  while (!is_done(ended)) advance(ended, 1000, {});
-  SegmentRun run = start_segmentation(after, {});
-  restore(run, snapshot_of(ended), {});
-  while (!is_done(run)) advance(run, 1000, {});
-  return finish_segmentation(std::move(run), {});
-}
-
-TEST_CASE(
-    "a run that had ended goes on by other rules, to the bytes of a run that had them before") {
-  SegmentRequest whole = GENERATE(ball_request(20), halves_request());
-  whole.config.tracker = Tracker::kBrick;
-  whole.config.region_weight = GENERATE(0.0, 0.3);
-  whole.config.region_every = 10;
-  whole.config.max_iterations = 70;
-  const SegmentResult expected = segment(whole, {});
-  REQUIRE(expected.by_label[0].progress.iterations > 30);
-  const auto same = [&](const SegmentResult& found) {
-    CHECK(same_phi(found, expected));
-    CHECK(found.by_label[0].progress.stop == expected.by_label[0].progress.stop);
-    REQUIRE(found.history[0].size() == expected.history[0].size());
-    for (size_t i = 0; i < found.history[0].size(); ++i) {
-      const StepCount &a = found.history[0][i], &b = expected.history[0][i];
-      REQUIRE(a.changed == b.changed);
-      REQUIRE(a.squares == b.squares);
-      if (i != 30) REQUIRE(a.active == b.active);  // there the set was found anew
-    }
-  };
-  SegmentRequest part = whole;
-  part.config.max_iterations = 30;
-  same(go_on(part, whole));
-  CHECK_THROWS_WITH(go_on(whole, part), Catch::Contains("would have ended after 30"));
-}
-
-TEST_CASE(
-    "all rules of the end may be others, but for those that would have ended the run before") {
-  const SegmentRequest whole = ball_request(0);
-  const SegmentResult expected = segment(whole, {});
-  SegmentRequest part = whole;
-  const auto ends_early = [&] {
-    const SegmentResult short_run = segment(part, {});
-    REQUIRE(short_run.by_label[0].progress.iterations < expected.by_label[0].progress.iterations);
-    CHECK(same_phi(go_on(part, whole), expected));
-    CHECK_THROWS_WITH(go_on(whole, part),
-                      Catch::Contains("would have ended after " +
-                                      std::to_string(short_run.by_label[0].progress.iterations)));
-    return short_run.by_label[0].progress.stop;
-  };
-  SECTION("volume") {
-    part.config.max_volume_ml = 10;
-    CHECK(ends_early() == Stop::kVolume);
-  }
-  SECTION("changed voxels") {
-    part.config.most_changed = 2000;
-    CHECK(ends_early() == Stop::kChanged);
-  }
-  SECTION("root mean square") {
-    part.config.rms = 0.2;
-    CHECK(ends_early() == Stop::kRms);
-  }
-  SECTION("labels") {
-    part.config.unchanged_labels = 1;
-    CHECK(ends_early() == Stop::kLabels);
-  }
+  CHECK(whole.by_label[0].progress.iterations == in_pieces.by_label[0].progress.iterations);
+  CHECK(whole.history[0].size() == in_pieces.history[0].size());
 }
 
 TEST_CASE("a run is interrupted and goes on to the same bytes") {
@@ -144,22 +62,6 @@ TEST_CASE("a run is interrupted and goes on to the same bytes") {
   while (!is_done(run)) advance(run, 1000, context);
   const SegmentResult continued = finish_segmentation(std::move(run), context);
   CHECK(same_phi(whole, continued));
-}
-
-TEST_CASE("an interrupted run takes new means when they are due") {
-  SegmentRequest request = ball_request(20);
-  request.config.region_weight = 0.4;
-  request.config.region_every = 13;
-  const SegmentResult whole = segment(request, {});
-  SegmentRun run = start_segmentation(request, {});
-  advance(run, 5, {});
-  run.progress[0].stop = Stop::kInterrupted;  // as evolve leaves it when it is stopped
-  SegmentRun resumed = start_segmentation(request, {});
-  restore(resumed, snapshot_of(run), {});
-  for (SegmentRun* continued : {&run, &resumed}) {
-    while (!is_done(*continued)) advance(*continued, 100000, {});
-    CHECK(same_phi(whole, finish_segmentation(std::move(*continued), {})));
-  }
 }
 
 TEST_CASE("means of regions are those of the surface at the step when they are due") {
@@ -235,46 +137,6 @@ TEST_CASE("new means move what was at rest, too") {
   CHECK(bricks.by_label[0].progress.iterations == all.by_label[0].progress.iterations);
   CHECK(bricks.labels({42, 17, 17}) == 1);
   CHECK(bricks.labels({13, 17, 17}) == 0);  // far from 0, but nearer to 0 than to 200
-}
-
-TEST_CASE("a snapshot that no run can have is refused, and changes nothing") {
-  SegmentRequest request = halves_request();
-  request.config.tracker = GENERATE(Tracker::kBrick, Tracker::kVoxel, Tracker::kDense);
-  SegmentRun run = start_segmentation(request, {});
-  advance(run, 20, {});
-  const std::vector<FieldSnapshot> good = snapshot_of(run);
-  SegmentRun fresh = start_segmentation(request, {});
-  const auto refused = [&](const std::function<void(FieldSnapshot&)>& damage) {
-    std::vector<FieldSnapshot> fields = good;
-    damage(fields[1]);
-    CHECK_THROWS_AS(restore(fresh, fields, {}), InputError);
-    CHECK(fresh.progress[0].iterations == 0);
-  };
-  refused([](FieldSnapshot& f) { f.phi[1].pop_back(); });
-  refused([](FieldSnapshot& f) { f.phi[0][700] = std::numeric_limits<float>::quiet_NaN(); });
-  refused([](FieldSnapshot& f) { f.phi[1][700] = 3.5F; });
-  refused([](FieldSnapshot& f) { f.progress.iterations = -1; });
-  refused([](FieldSnapshot& f) { ++f.progress.iterations; });
-  refused([](FieldSnapshot& f) { f.history.clear(); });
-  refused([](FieldSnapshot& f) { f.progress.quiet = 21; });
-  refused([](FieldSnapshot& f) { f.progress.inside = -1; });
-  refused([](FieldSnapshot& f) { f.progress.inside = int64_t{1} << 60; });
-  refused([](FieldSnapshot& f) { f.progress.stop = Stop::kRms; });
-  refused([](FieldSnapshot& f) { f.progress.iterations = 0, f.history.clear(); });
-  refused([](FieldSnapshot& f) { f.means.outside = std::numeric_limits<double>::infinity(); });
-  refused([](FieldSnapshot& f) { f.means_at = -1; });
-  refused([](FieldSnapshot& f) { f.means_at = 21; });
-  refused([](FieldSnapshot& f) { f.active.items.push_back(UINT32_MAX - 1); });
-  refused([](FieldSnapshot& f) { f.active.items.insert(f.active.items.begin(), 2, 0); });
-  if (request.config.tracker == Tracker::kBrick) {
-    refused([](FieldSnapshot& f) { f.active.items = {7 * 7 * 7}; });
-  }
-  restore(fresh, good, {});
-  advance(fresh, 10, {});
-  advance(run, 10, {});
-  const SegmentResult restored = finish_segmentation(std::move(fresh), {});
-  const SegmentResult whole = finish_segmentation(std::move(run), {});
-  CHECK(same_phi(restored, whole));
 }
 
 TEST_CASE("runs that are moved together have the bits that each has alone") {

@@ -62,9 +62,6 @@ void evolve(EvolveJob& job, int64_t steps, const Context& context) {
   job.progress.resize(fields);
   job.active.resize(fields);
   job.history.resize(fields);
-  for (FieldProgress& progress : job.progress) {
-    if (progress.stop == Stop::kInterrupted) progress.stop = Stop::kNone;
-  }
   switch (job.config->tracker) {
     case Tracker::kDense:
       return kDense(context.device, job, steps, context);

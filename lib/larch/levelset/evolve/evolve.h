@@ -39,10 +39,10 @@ struct EvolveJob {
   int32_t most_blocks = 0;  ///< of threads, in a launch on the device; 0: all that run at once
 };
 
-/// Moves every field that has not stopped by `steps` steps, or until it stops; those that were
-/// interrupted go on. A field whose active set is empty at first is at rest after no step; all of a
-/// group are at rest, and stop, together. On the device one launch makes up to 2000 steps of bricks
-/// or listed voxels, and nothing is read back before it ends.
+/// Moves every field that has not stopped by `steps` steps, or until it stops, or until
+/// context.stop is set. A field whose active set is empty at first is at rest after no step; all of
+/// a group are at rest, and stop, together. On the device one launch makes up to 2000 steps of
+/// bricks or listed voxels, and nothing is read back before it ends.
 ///
 /// Every field gets the bits that it gets alone, with any tracker, on any device, with any number
 /// of threads, and however the steps are divided into calls. Throws DeviceError where the card

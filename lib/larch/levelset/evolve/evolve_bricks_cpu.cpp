@@ -158,16 +158,12 @@ void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const 
   const FieldProgress& progress = job.progress[group.first];
   stop_group(job, group, stop_before(progress, is_empty, job.stops));
   std::vector<StepCount> counts(g.fields.size());
-  for (int64_t t = 0; t < steps && progress.stop == Stop::kNone; ++t) {
-    if (context.stop_requested()) {
-      stop_group(job, group, Stop::kInterrupted);
-      break;
-    }
+  for (int64_t t = 0; t < steps && progress.stop == Stop::kNone && !context.stop_requested(); ++t) {
     step_group(g, t == 0, context.threads, counts);
     finish_step(job, group, counts);
   }
   for (size_t k = 0; k < g.fields.size(); ++k) {
-    const bool goes_on = progress.stop == Stop::kNone || progress.stop == Stop::kInterrupted;
+    const bool goes_on = progress.stop == Stop::kNone;
     job.active[group.first + k] =
         goes_on ? ActiveSet{std::move(g.fields[k].list), true} : ActiveSet{};
   }

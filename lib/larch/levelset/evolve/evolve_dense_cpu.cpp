@@ -36,7 +36,7 @@ void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const 
   std::vector<SharedCount> shared(group.last - group.first);
   std::vector<StepCount> counts(shared.size());
   for (int64_t t = 0; t < steps && job.progress[group.first].stop == Stop::kNone; ++t) {
-    if (context.stop_requested()) return stop_group(job, group, Stop::kInterrupted);
+    if (context.stop_requested()) return;
     const GroupPhi phi(job, group);
     for (size_t k = 0; k < shared.size(); ++k) {
       parallel_for(context.threads, bricks, fair_grain(context.threads, bricks, 64),

@@ -139,17 +139,13 @@ void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const 
   stop_group(job, group, stop_before(progress, is_empty, job.stops));
   VoxelLists next(layout, job.config->duplicates, context.threads);
   std::vector<StepCount> counts(fields);
-  for (int64_t t = 0; t < steps && progress.stop == Stop::kNone; ++t) {
-    if (context.stop_requested()) {
-      stop_group(job, group, Stop::kInterrupted);
-      break;
-    }
+  for (int64_t t = 0; t < steps && progress.stop == Stop::kNone && !context.stop_requested(); ++t) {
     const GroupPhi phi(job, group);
     for (size_t k = 0; k < fields; ++k) counts[k] = step_field(g, phi, k);
     for (size_t k = 0; k < fields; ++k) next.generate(g.changed, k, g.lists[k]);
     finish_step(job, group, counts);
   }
-  const bool goes_on = progress.stop == Stop::kNone || progress.stop == Stop::kInterrupted;
+  const bool goes_on = progress.stop == Stop::kNone;
   for (size_t k = 0; k < fields; ++k) {
     std::sort(g.lists[k].begin(), g.lists[k].end());
     job.active[group.first + k] = goes_on ? ActiveSet{std::move(g.lists[k]), true} : ActiveSet{};

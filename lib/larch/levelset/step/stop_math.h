@@ -12,14 +12,13 @@ namespace larch::levelset {
 
 /// Why a field is no longer moved.
 enum class Stop : uint8_t {
-  kNone,         ///< it still is
-  kAtRest,       ///< no voxel changed, or none had anything to be moved by
-  kLabels,       ///< no voxel changed its side for StopRules::unchanged_labels steps
-  kChanged,      ///< at most StopRules::most_changed voxels changed
-  kRms,          ///< root mean square of the changes below StopRules::rms
-  kVolume,       ///< more than StopRules::most_voxels inside
-  kIterations,   ///< StopRules::max_iterations
-  kInterrupted,  ///< by context.stop
+  kNone,        ///< it still is
+  kAtRest,      ///< no voxel changed, or none had anything to be moved by
+  kLabels,      ///< no voxel changed its side for StopRules::unchanged_labels steps
+  kChanged,     ///< at most StopRules::most_changed voxels changed
+  kRms,         ///< root mean square of the changes below StopRules::rms
+  kVolume,      ///< more than StopRules::most_voxels inside
+  kIterations,  ///< StopRules::max_iterations
 };
 
 /// What one step did to one field.

@@ -9,11 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
-#include "larch/files/atomic_file.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
-#include "larch/pipeline/levelset/segmentation_checkpoint.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
-#include "larch/pipeline/resume.h"
 
 namespace larch::pipeline {
 namespace {
@@ -78,55 +75,13 @@ bool all_done(std::span<SegmentationJob* const> jobs) {
                      [](const SegmentationJob* job) { return levelset::is_done(job->run); });
 }
 
-/// The checkpoint of one job: reading it back, and writing it now and then.
-class Checkpoint {
- public:
-  Checkpoint(const SegmentationRequest& request, const SegmentationJob& job)
-      : path_(request.checkpoint), job_(job) {
-    if (!path_.empty()) fingerprint_ = fingerprint_of(job.request);
-  }
-  void resume(SegmentationJob& job, const Context& context) const {
-    if (!has_checkpoint_to_resume(path_, "the seeds", context)) return;
-    go_on_from(path_, job.run, read_checkpoint(path_, fingerprint_, shape_of(job.request)),
-               context);
-    int64_t iterations = 0;
-    for (const auto& progress : job.run.progress) {
-      iterations = std::max(iterations, progress.iterations);
-    }
-    context.info("going on from '" + path_ + "', which has " + std::to_string(iterations) +
-                 " iterations");
-  }
-  void write_if_due(const Context& context) {
-    if (clock_.is_due(context)) write(context);
-  }
-  void write(const Context& context) {
-    if (path_.empty()) return;
-    const std::vector<levelset::FieldSnapshot> fields = levelset::snapshot_of(job_.run);
-    save_checkpoint(path_, context, [&](const std::string& temporary) {
-      write_checkpoint(temporary, fingerprint_, fields);
-    });
-    clock_.wrote();
-  }
-
- private:
-  std::string path_, fingerprint_;
-  const SegmentationJob& job_;
-  CheckpointClock clock_;
-};
-
 }  // namespace
 
-void check_names(const std::string& checkpoint, const std::string& image,
-                 const SegmentationSeeds& seeds, const SegmentationFiles& files) {
-  auto others = seeds.images();
-  others.emplace_back("input", image);
-  for (const CaseOutput& file : files.names().outputs) others.emplace_back(file.role, file.path);
-  std::vector<std::string> paths = {checkpoint};
-  for (const auto& [flag, path] : others) {
-    paths.push_back(path);
-    if (resolved_name(path) != resolved_name(checkpoint)) continue;
-    throw UsageError("--checkpoint and --" + flag + " name the same file '" + path + "'");
-  }
+void check_names(const std::string& image, const SegmentationSeeds& seeds,
+                 const SegmentationFiles& files) {
+  std::vector<std::string> paths = {image};
+  for (const auto& [flag, path] : seeds.images()) paths.push_back(path);
+  for (const CaseOutput& file : files.names().outputs) paths.push_back(file.path);
   check_label_files({files}, paths);
 }
 
@@ -181,8 +136,7 @@ void start_job(SegmentationJob& job, const Context& context) {
   warn_from(job, job.run.warnings, 0, context);
 }
 
-void move_jobs(std::span<SegmentationJob* const> jobs, const std::function<void()>& on_pause,
-               const Context& context) {
+void move_jobs(std::span<SegmentationJob* const> jobs, const Context& context) {
   std::vector<levelset::SegmentRun*> runs;
   for (SegmentationJob* job : jobs) runs.push_back(&job->run);
   const Clock::time_point start = Clock::now();
@@ -192,7 +146,6 @@ void move_jobs(std::span<SegmentationJob* const> jobs, const std::function<void(
     const Clock::time_point before = Clock::now();
     levelset::advance(runs, steps, context);
     const double seconds = seconds_since(before);
-    if (on_pause) on_pause();
     if (context.stop_requested()) {
       throw Stopped("stopped while the surface moved", static_cast<ExitCode>(context.stop->load()));
     }
@@ -224,17 +177,8 @@ Outputs segment_image(const SegmentationRequest& request, const levelset::Levels
                  "left it, remove it");
   }
   start_job(*job, context);
-  Checkpoint checkpoint(request, *job);
-  if (request.resume) checkpoint.resume(*job, context);
   SegmentationJob* const one[] = {job.get()};
-  try {
-    move_jobs(
-        one, [&] { checkpoint.write_if_due(context); }, context);
-  } catch (const Stopped& stopped) {
-    if (request.checkpoint.empty()) throw;
-    throw Stopped(stopped_text(request.checkpoint), stopped.code());
-  }
-  if (request.keeps_checkpoint) checkpoint.write(context);
+  move_jobs(one, context);
   finish_job(*job, context);
   return segmentation_outputs(request.files, job, context);
 }

@@ -20,10 +20,7 @@ struct SegmentationRequest {
   SegmentationSeeds seeds{};
   SegmentationFiles files{};
   ReadOptions read{};
-  std::string checkpoint{};       ///< written every minute and when stopped; empty: none
-  bool resume = false;            ///< go on from the checkpoint, if it is there
-  bool keeps_checkpoint = false;  ///< it is written at the end as well
-  int frames = 1;                 ///< of the series that the image is a frame of
+  int frames = 1;  ///< of the series that the image is a frame of
 };
 
 /// One image on its way.
@@ -36,10 +33,9 @@ struct SegmentationJob {
   cases::StepSeconds seconds{};
 };
 
-/// Throws UsageError where the checkpoint has the name of an input or output, or one of them that
-/// of a label's file.
-void check_names(const std::string& checkpoint, const std::string& image,
-                 const SegmentationSeeds& seeds, const SegmentationFiles& files);
+/// Throws UsageError where an input or output has the name of a label's file.
+void check_names(const std::string& image, const SegmentationSeeds& seeds,
+                 const SegmentationFiles& files);
 
 /// Throws OutputError, before anything is computed, if a file of one of the labels is there that
 /// may not be replaced: with --by-label the labels of a label map to start from are known late.
@@ -60,10 +56,8 @@ std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
 void start_job(SegmentationJob& job, const Context& context);
 
 /// Moves all jobs until they are done, in one launch where that is possible, with progress.
-/// `on_pause` is called between launches, a second or so apart. Throws Stopped when the stop flag
-/// of `context` is set, after `on_pause`.
-void move_jobs(std::span<SegmentationJob* const> jobs, const std::function<void()>& on_pause,
-               const Context& context);
+/// Throws Stopped when the stop flag of `context` is set.
+void move_jobs(std::span<SegmentationJob* const> jobs, const Context& context);
 
 /// Labels and level set of a job that was moved.
 void finish_job(SegmentationJob& job, const Context& context);
@@ -73,7 +67,7 @@ Outputs segmentation_outputs(const SegmentationFiles& files,
                              const std::shared_ptr<const SegmentationJob>& job,
                              const Context& context);
 
-/// From files to files. With a checkpoint: Stopped is thrown after it is written.
+/// From files to files.
 Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
                       const CaseWriter& writer, const Context& context);
 

@@ -79,7 +79,7 @@ void move_together(const std::vector<JobPointer>& taken, const Context& context)
       start_again(*job);  // its case finds the failure again
     }
   }
-  if (!jobs.empty()) move_jobs(jobs, nullptr, context);
+  if (!jobs.empty()) move_jobs(jobs, context);
 }
 
 /// Moves a job, with others that wait for it if there are any. Those that could not be moved
@@ -100,7 +100,7 @@ void move_with_others(const JobPointer& job, const std::vector<JobPointer>& take
   if (is_moved(*job)) return;
   start_job(*job, context);
   SegmentationJob* const alone[] = {job.get()};
-  move_jobs(alone, nullptr, context);
+  move_jobs(alone, context);
 }
 
 }  // namespace

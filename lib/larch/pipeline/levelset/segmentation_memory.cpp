@@ -32,8 +32,6 @@ constexpr int64_t kMeasuring = 8;
 constexpr int64_t kWriting = 8;
 
 // Bytes per voxel of the bricks.
-/// Both buffers as they are copied, as they are encoded, and as they are put into a file.
-constexpr int64_t kCheckpoint = 3 * 2 * kPhi;
 /// Lists of active and changed voxels, which grow, with a stamp for each; the seven buffers.
 constexpr int64_t kVoxelLists = 24, kSevenBuffers = 40;
 /// On a device: a stamp and two lists; with the seven buffers what changed, and these with one
@@ -41,10 +39,6 @@ constexpr int64_t kVoxelLists = 24, kSevenBuffers = 40;
 constexpr int64_t kDeviceLists = 3 * 4, kDeviceChanged = 4, kDeviceBuffers = 8 * 4;
 /// On a device, bits per voxel: what is c and what is -c in both buffers, and where these differ.
 constexpr int64_t kDeviceBits = 2 * 2 + 1;
-
-/// Of a finished frame of a series in its checkpoint, once encoded and once put into a file: runs
-/// of eight bytes, at least four voxels long on average.
-constexpr int64_t kStoredFrame = 2 * 2;
 
 /// Voxels that are counted at most. Headers can claim so many that a sum of bytes overflows; no
 /// machine has the memory for these either.
@@ -167,15 +161,7 @@ struct Parts {
     const bool has_buffers = config.duplicates == levelset::Duplicates::kBuffers;
     return labels * kVoxelLists * stored + (has_buffers ? kSevenBuffers * stored : 0);
   }
-  int64_t checkpoint() const {
-    if (request.checkpoint.empty()) return 0;
-    int64_t bytes = labels * kCheckpoint * stored;
-    if (is_series) bytes += kStoredFrame * of_all_frames + 2 * labels * kPhi * voxels;
-    return bytes;
-  }
-  int64_t moving() const {
-    return kept() + fields() + tracking() + std::max(regions(), checkpoint());
-  }
+  int64_t moving() const { return kept() + fields() + tracking() + regions(); }
   /// Labels and level sets, which stay.
   int64_t result() const { return (kLabels + labels * kPhi) * voxels; }
   int64_t measuring() const {
@@ -235,6 +221,7 @@ SegmentationMemory segmentation_memory(const ImageInfo& image, const Segmentatio
   host.reading = parts.reading();
   host.resting = parts.resting();
   host.computing = std::max({parts.starting(), parts.moving(), parts.measuring()});
+  host.computing += host.computing / 3;  // what is freed on the way stays with the allocator
   host.finishing = parts.writing();
   host.least = host.most();
   return memory;

@@ -10,7 +10,6 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/pipeline/levelset/segmentation_memory.h"
-#include "larch/pipeline/resume.h"
 #include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {
@@ -51,13 +50,6 @@ Looked look_at(const std::string& id, const SegmentationRequest& request,
 
 }  // namespace
 
-void note_resume(const SegmentationRequest& request, const std::string& start,
-                 const Context& context, Plan& plan) {
-  if (!request.resume || !has_checkpoint_to_resume(request.checkpoint, start, context)) return;
-  plan.notes.push_back("would go on from '" + request.checkpoint +
-                       "', if it is of these images and settings");
-}
-
 Plan plan_segmentation(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
                        const CaseWriter& writer, const Context& context) {
   Plan plan;
@@ -65,7 +57,6 @@ Plan plan_segmentation(const SegmentationRequest& request, const levelset::Level
   const Looked looked = look_at(name, request, config, context, plan);
   require_label_files_free(request, looked.labels, {}, writer);
   plan.table = {kColumns, looked.row};
-  note_resume(request, "the seeds", context, plan);
   return plan;
 }
 

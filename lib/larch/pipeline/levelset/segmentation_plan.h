@@ -16,9 +16,4 @@ Plan plan_segmentation(const SegmentationRequest& request, const levelset::Level
 Plan plan_segmentation_batch(const SegmentationBatch& batch, const levelset::LevelsetConfig& config,
                              const CaseWriter& writer, const Context& context);
 
-/// Notes that --resume would go on from the checkpoint, or warns that it is not there and the run
-/// would begin at `start`.
-void note_resume(const SegmentationRequest& request, const std::string& start,
-                 const Context& context, Plan& plan);
-
 }  // namespace larch::pipeline

@@ -102,8 +102,6 @@ const char* stop_text(levelset::Stop stop) {
       return "largest volume";
     case levelset::Stop::kIterations:
       return "most iterations";
-    case levelset::Stop::kInterrupted:
-      return "interrupted";
   }
   return "";
 }
