@@ -50,7 +50,9 @@ struct BrickVoxels {
   /// or null.
   __device__ void begin(const FieldView* only) {
     if (only != nullptr) {
-      find_rows(only->layout, rows);
+      for (uint32_t i = threadIdx.x; i < StagedBrick::kRows; i += blockDim.x) {
+        rows[i] = row_of_halo(only->layout, i);
+      }
       if (threadIdx.x < 32) offsets[threadIdx.x] = lane_offsets(only->layout, threadIdx.x);
     }
     if (threadIdx.x < 2) counts[threadIdx.x] = 0;

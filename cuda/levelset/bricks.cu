@@ -21,8 +21,6 @@ namespace larch::levelset::cuda {
 namespace {
 
 constexpr uint32_t kThreads = BrickDeal::kThreads, kWarps = kThreads / 32;
-/// Fields of one launch, unless a group has more.
-constexpr size_t kMostFields = 64;
 
 struct BrickRun {
   const FieldView* views;
@@ -319,8 +317,8 @@ class BrickBlock {
         next_value<kOnly>(view, memory_.views, brick.field(), second ? 1 : 0, at, stencil, speed);
     (second ? view.phi[0] : view.phi[1])[at] = after;
     uint32_t* clamped = slot.clamped + voxel / 32;
-    if (after == view.step.clamp) atomicOr(clamped, 1U << voxel % 32);
-    if (after == -view.step.clamp) atomicOr(clamped + kVoxelWords, 1U << voxel % 32);
+    if (after == kClamp) atomicOr(clamped, 1U << voxel % 32);
+    if (after == -kClamp) atomicOr(clamped + kVoxelWords, 1U << voxel % 32);
     if (__float_as_uint(before) == __float_as_uint(after)) return 0;
     count.add(before, after);
     return faces_of(voxel);
@@ -487,8 +485,8 @@ class ActiveBricks {
 
 void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context) {
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
-  for_parts(job, kMostFields, [&](size_t first, size_t last) {
-    DeviceJob part(job, first, last, Listed::kBricks, kMostSteps, context);
+  for_parts(job, [&](size_t first, size_t last) {
+    DeviceJob part(job, first, last, Listed::kBricks, context);
     if (part.is_running()) evolve_active<ActiveBricks>(part, steps);
   });
 }

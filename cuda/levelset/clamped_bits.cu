@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(kThreads)
       const bool is_there = is_in_image(view.layout.size, entry, voxel);
       const float phi = is_there ? view.phi[side][at] : 0,
                   other = is_there ? view.phi[1 - side][at] : 0;
-      const uint32_t high = __ballot_sync(kAllLanes, !is_there || phi == view.step.clamp);
-      const uint32_t low = __ballot_sync(kAllLanes, !is_there || phi == -view.step.clamp);
+      const uint32_t high = __ballot_sync(kAllLanes, !is_there || phi == kClamp);
+      const uint32_t low = __ballot_sync(kAllLanes, !is_there || phi == -kClamp);
       const uint32_t differs =
           __ballot_sync(kAllLanes, __float_as_uint(phi) != __float_as_uint(other));
       if (lane == word) own = high, unequal = differs;

@@ -11,7 +11,7 @@
 
 namespace larch::levelset::cuda {
 
-DeviceJob::DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, int64_t most_steps,
+DeviceJob::DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed,
                      const Context& context)
     : job_(job), first_(first), last_(last), context_(context) {
   if (last - first > kMostNumbered) {
@@ -24,7 +24,7 @@ DeviceJob::DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, i
   const auto all = static_cast<size_t>(fields());
   views_ = Buffer<FieldView>(context.device, std::span<const FieldView>(host_views_));
   progress_ = Buffer<FieldProgress>(context.device, all);
-  counts_ = Buffer<StepCount>(context.device, all * static_cast<size_t>(most_steps));
+  counts_ = Buffer<StepCount>(context.device, all * static_cast<size_t>(kMostSteps));
 }
 
 void DeviceJob::make_views(Listed listed) {
@@ -130,13 +130,13 @@ void DeviceJob::finish() {
   }
 }
 
-void for_parts(const EvolveJob& job, size_t most,
-               const std::function<void(size_t first, size_t last)>& run) {
+void for_parts(const EvolveJob& job, const std::function<void(size_t first, size_t last)>& run) {
+  constexpr size_t kMost = 64;
   const std::vector<FieldRange> groups = groups_of(job);
   for (size_t g = 0; g < groups.size();) {
     const size_t first = groups[g].first;
     size_t last = groups[g].last;
-    for (++g; g < groups.size() && groups[g].last - first <= most; ++g) last = groups[g].last;
+    for (++g; g < groups.size() && groups[g].last - first <= kMost; ++g) last = groups[g].last;
     run(first, last);
   }
 }
@@ -160,7 +160,7 @@ uint32_t cooperative_blocks(const void* kernel, uint32_t threads, size_t shared_
   if (shared_bytes > most_shared) {
     throw DeviceError(to_string(device) + ": so many labels of one image need " +
                       std::to_string(shared_bytes) + " bytes of shared memory, and there are " +
-                      std::to_string(most_shared) + "; use --device cpu or --tracker dense");
+                      std::to_string(most_shared) + "; use --device cpu");
   }
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared_bytes)));
@@ -169,7 +169,7 @@ uint32_t cooperative_blocks(const void* kernel, uint32_t threads, size_t shared_
   if (has_launches == 0 || resident == 0) {
     throw DeviceError(to_string(device) +
                       " cannot run level sets: all blocks of a launch must run at once; use "
-                      "--device cpu or --tracker dense");
+                      "--device cpu");
   }
   const int64_t all = int64_t{resident} * processors;
   return static_cast<uint32_t>(most_blocks > 0 ? std::min<int64_t>(all, most_blocks) : all);

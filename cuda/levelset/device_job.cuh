@@ -14,19 +14,18 @@
 namespace larch::levelset::cuda {
 
 /// What is listed.
-enum class Listed { kNothing, kBricks, kVoxels };
+enum class Listed { kBricks, kVoxels };
 
-/// Steps of one launch, or between two looks at the host.
+/// Steps of one launch.
 constexpr int64_t kMostSteps = 2000;
 
 /// Fields `first` to `last` - 1 of a job, on its device. Holds what their kernels share.
 class DeviceJob {
  public:
-  /// Uploads, with stamps and lists for voxels, bits for bricks, and with counts for launches of up
-  /// to `most_steps`. Throws MemoryError that gives the bytes needed, and UsageError where an image
-  /// or a group has more than the kernels can number.
-  DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, int64_t most_steps,
-            const Context& context);
+  /// Uploads, with stamps and lists for voxels, bits for bricks, and with counts. Throws
+  /// MemoryError that gives the bytes needed, and UsageError where an image or a group has more
+  /// than the kernels can number.
+  DeviceJob(EvolveJob& job, size_t first, size_t last, Listed listed, const Context& context);
 
   int32_t fields() const { return static_cast<int32_t>(last_ - first_); }
   const FieldView& view(int32_t field) const { return host_views_[static_cast<size_t>(field)]; }
@@ -38,7 +37,6 @@ class DeviceJob {
   FieldProgress* progress() { return progress_.data(); }
   StepCount* counts() { return counts_.data(); }
   const StopRules& rules() const { return job_.stops; }
-  const LevelsetConfig& config() const { return *job_.config; }
   const Context& context() const { return context_; }
   int32_t most_blocks() const { return job_.most_blocks; }
   bool is_plain() const { return is_plain_; }
@@ -70,10 +68,9 @@ class DeviceJob {
   Buffer<StepCount> counts_{};  ///< by step of a launch and field
 };
 
-/// Calls `run` with parts of a job that fit one launch: whole groups, of up to `most` fields unless
-/// a group has more.
-void for_parts(const EvolveJob& job, size_t most,
-               const std::function<void(size_t first, size_t last)>& run);
+/// Calls `run` with parts of a job that fit one launch: whole groups, of up to 64 fields unless a
+/// group has more.
+void for_parts(const EvolveJob& job, const std::function<void(size_t first, size_t last)>& run);
 
 /// Bytes of shared memory that a launch may ask for, for each block of threads.
 size_t most_shared_bytes(const Device& device);

@@ -20,7 +20,7 @@ struct FieldView {
   Step step{};
   int32_t group_first = 0, group_count = 1;   ///< fields of the job that share its group
   uint32_t first_word = 0;                    ///< of the bits of its bricks (active_bricks.cuh)
-  uint32_t* stamps = nullptr;                 ///< by voxel: the step after the last that listed it
+  uint32_t* stamps = nullptr;                 ///< by voxel: the tag of the last round that found it
   uint32_t* lists[2] = {nullptr, nullptr};    ///< of voxels
   uint32_t* clamped[2] = {nullptr, nullptr};  ///< of each phi: kClampedWords for each brick
   uint32_t* unequal = nullptr;  ///< kVoxelWords for each brick: what may differ in its two buffers
@@ -64,7 +64,7 @@ __device__ float next_value(const FieldView& view, const FieldView* views, int32
   if (view.group_count == 1) {
     return voxel_after(p, stored_speed, view.speeds, at, nullptr, view.step);
   }
-  float least = view.step.clamp;
+  float least = kClamp;
   for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
     if (k != field) least = smaller(__ldcg(views[k].phi[side] + at), least);
   }

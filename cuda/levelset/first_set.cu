@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "cuda/core/async_copy.cuh"
 #include "cuda/core/check.cuh"
 #include "cuda/levelset/active_bricks.cuh"
-#include "cuda/levelset/brick_step.cuh"
+#include "cuda/levelset/brick_stencil.cuh"
 #include "cuda/levelset/device_job.cuh"
 
 namespace larch::levelset::cuda {
 namespace {
+
+/// Threads that share a brick.
+constexpr uint32_t kBrickThreads = 128;
 
 /// What is found in a field.
 struct FirstFound {
@@ -53,37 +55,27 @@ template <Listed kListed>
 __global__ void __launch_bounds__(kBrickThreads)
     first_set_kernel(const FieldView* views, int32_t field, int32_t side, uint32_t* bricks,
                      FirstFound* found) {
-  __shared__ StagedBrick staged;
-  __shared__ int32_t rows[StagedBrick::kRows];
   const FieldView& view = views[field];
   const BrickLayout& layout = view.layout;
-  const BrickLane lane;
-  find_rows(layout, rows);
-  __syncthreads();
   uint64_t inside = 0;
   for (int64_t brick = blockIdx.x; brick < layout.bricks(); brick += gridDim.x) {
     const Vec3i place = layout.brick_at(brick);
     const BrickEntry entry = brick_entry(layout, place, field);
-    lane.fetch(view, view.phi[side], entry, rows, staged);
-    larch::cuda::wait_for_copies();
-    __syncthreads();
     bool is_any = false;
     for (uint32_t voxel = threadIdx.x; voxel < kBrickVoxels; voxel += kBrickThreads) {
-      const Stencil<float> stencil = staged.stencil(voxel);
       const int64_t at = entry.first_voxel() + voxel;
       const bool is_inside = is_in_image(layout.size, entry, voxel);
+      Stencil<float> stencil{};
+      if (is_inside) stencil = stencil_of(layout, view.phi[side], entry, voxel);
       const bool is_active = is_inside && (!is_constant(stencil) ||
                                            is_unsettled(views, field, side, at, stencil.centre));
       inside += __popc(__ballot_sync(kAllLanes, is_inside && stencil.centre < 0));
       is_any = is_any || is_active;
-      if (kListed == Listed::kVoxels && is_active) {
-        list_voxel(views, field, at, found);
-      }
+      if (kListed == Listed::kVoxels && is_active) list_voxel(views, field, at, found);
     }
     const bool is_listed = __syncthreads_or(is_any) != 0;
-    if (threadIdx.x == 0 && is_listed) {
-      if (kListed == Listed::kBricks) set_brick(views, field, place, bricks, found);
-      if (kListed == Listed::kNothing) atomicAdd(&found[field].listed, 1U);
+    if (kListed == Listed::kBricks && threadIdx.x == 0 && is_listed) {
+      set_brick(views, field, place, bricks, found);
     }
   }
   if (threadIdx.x % 32 == 0) atomicAdd(&found[field].inside, inside);
@@ -97,17 +89,8 @@ void find(DeviceJob& job, int32_t field, Listed listed, uint32_t* bricks, FirstF
   const auto launch = [&](auto kernel) {
     kernel<<<blocks, kBrickThreads, 0, stream>>>(job.views(), field, side, bricks, found);
   };
-  switch (listed) {
-    case Listed::kNothing:
-      launch(first_set_kernel<Listed::kNothing>);
-      break;
-    case Listed::kBricks:
-      launch(first_set_kernel<Listed::kBricks>);
-      break;
-    case Listed::kVoxels:
-      launch(first_set_kernel<Listed::kVoxels>);
-      break;
-  }
+  launch(listed == Listed::kBricks ? first_set_kernel<Listed::kBricks>
+                                   : first_set_kernel<Listed::kVoxels>);
   larch::cuda::check_launch("levelset first_set_kernel");
 }
 
@@ -135,8 +118,7 @@ std::vector<uint32_t> first_set(DeviceJob& job, Listed listed, uint32_t* bricks)
     const FirstFound& own = counted[static_cast<size_t>(f)];
     ActiveSet& active = job.active(f);
     if (is_known[static_cast<size_t>(f)]) {
-      // A dense sweep has no items, and was not at rest where it left off.
-      sizes.push_back(listed == Listed::kNothing ? 1 : static_cast<uint32_t>(active.items.size()));
+      sizes.push_back(static_cast<uint32_t>(active.items.size()));
       continue;
     }
     if (!active.is_known) job.progress(f).inside = static_cast<int64_t>(own.inside);

@@ -92,11 +92,4 @@ struct alignas(16) StagedBrick {
   }
 };
 
-/// row_of_halo of all rows. Called by all threads of a block.
-__device__ inline void find_rows(const BrickLayout& layout, int32_t* rows) {
-  for (uint32_t i = threadIdx.x; i < StagedBrick::kRows; i += blockDim.x) {
-    rows[i] = row_of_halo(layout, i);
-  }
-}
-
 }  // namespace larch::levelset::cuda

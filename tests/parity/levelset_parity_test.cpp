@@ -82,17 +82,11 @@ Buffer<int16_t> edges(const Scene& scene, int number, const Context& context) {
 
 struct Way {
   Tracker tracker = Tracker::kBrick;
-  Duplicates duplicates = Duplicates::kStamps;
   int32_t most_blocks = 0;
 };
-const std::vector<Way> kWays = {{Tracker::kDense},
-                                {Tracker::kBrick},
-                                {Tracker::kVoxel},
-                                {Tracker::kVoxel, Duplicates::kBuffers}};
+const std::vector<Way> kWays = {{Tracker::kBrick}, {Tracker::kBuffers}};
 std::string name_of(const Way& way) {
-  const auto tracker = static_cast<size_t>(way.tracker);
-  return std::string(enum_names(static_cast<Tracker*>(nullptr))[tracker].name) +
-         (way.duplicates == Duplicates::kBuffers ? " with buffers" : "");
+  return way.tracker == Tracker::kBrick ? "bricks" : "buffers";
 }
 
 Run make_run(const Scene& scene, const LevelsetConfig& config, const StopRules& rules,
@@ -101,7 +95,6 @@ Run make_run(const Scene& scene, const LevelsetConfig& config, const StopRules& 
   run.context = context;
   run.config = config;
   run.config.tracker = way.tracker;
-  run.config.duplicates = way.duplicates;
   run.job.stops = rules;
   run.job.most_blocks = way.most_blocks;
   for (int f = 0; f < scene.fields; ++f) {
@@ -164,7 +157,7 @@ LevelsetConfig with_weight(double curvature_weight) {
 }
 
 TEST_CASE("level sets move the same on both devices, with every tracker",
-          "[levelset::evolve_dense][levelset::evolve_voxels][levelset::evolve_bricks]") {
+          "[levelset::evolve_buffers][levelset::evolve_bricks]") {
   const std::vector<int64_t> calls =
       small_tests() ? std::vector<int64_t>{1, 2, 5} : std::vector<int64_t>{1, 1, 1, 7, 40, 150};
   for (const double weight : {0.0, 0.1, 0.5, 1.0}) {
@@ -287,13 +280,11 @@ TEST_CASE("launches of every shape and every time give the same bytes") {
   const Scene scene{.size = small_tests() ? Vec3i{20, 18, 17} : Vec3i{61, 50, 44}};
   const int64_t steps = small_tests() ? 6 : 150;
   for (const Way& way : kWays) {
-    if (way.tracker == Tracker::kDense) continue;
     Run first = make_run(scene, with_weight(0.1), {}, way, cuda_context());
     first.evolve(steps);
     for (const int32_t blocks : {1, 5, 66, 132, 0}) {
       for (int repeat = 0; repeat < (small_tests() ? 1 : 4); ++repeat) {
-        Run other = make_run(scene, with_weight(0.1), {}, {way.tracker, way.duplicates, blocks},
-                             cuda_context());
+        Run other = make_run(scene, with_weight(0.1), {}, {way.tracker, blocks}, cuda_context());
         other.evolve(steps);
         CAPTURE(name_of(way), blocks, repeat);
         check_same(first, other);

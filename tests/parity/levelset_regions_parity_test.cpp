@@ -180,12 +180,8 @@ TEST_CASE("segmentations with means of regions are the same on both devices") {
   SECTION("of an image of one slice") {
     request = noisy_request({small_tests() ? 21 : 61, small_tests() ? 19 : 50, 1});
   }
-  SECTION("with every tracker") {
-    for (const Tracker tracker : {Tracker::kDense, Tracker::kVoxel}) {
-      request.config.tracker = tracker;
-      check_segment(request);
-    }
-    request.config.tracker = Tracker::kBrick;
+  SECTION("with lists of voxels") {
+    request.config.tracker = Tracker::kBuffers;
   }
   SECTION("of two labels") {
     request.spheres.push_back(request.spheres[0]);

@@ -111,7 +111,6 @@ const Scene& labyrinth() {
 LevelsetConfig waving_config() {
   LevelsetConfig config;
   config.curvature_weight = 0.1;
-  config.dead_zone = 0;
   return config;
 }
 
@@ -153,11 +152,8 @@ double mean_active(const std::vector<StepCount>& history) {
 }
 
 /// Microseconds of a step of a field that is on its way: `steps` of them in one call, after some.
-void step_of(benchmark::State& state, const Balls& what, Tracker tracker, int64_t steps,
-             const Context& context) {
-  LevelsetConfig config = waving_config();
-  config.tracker = tracker;
-  Runner run(waving(what), config, context);
+void step_of(benchmark::State& state, const Balls& what, int64_t steps, const Context& context) {
+  Runner run(waving(what), waving_config(), context);
   double seconds = 0;
   int64_t done = 0;
   for (auto _ : state) {
@@ -175,11 +171,9 @@ void step_of(benchmark::State& state, const Balls& what, Tracker tracker, int64_
 }
 
 /// A whole run from a seed to its end.
-void whole_run(benchmark::State& state, Tracker tracker, levelset::Duplicates duplicates,
-               const Context& context) {
+void whole_run(benchmark::State& state, Tracker tracker, const Context& context) {
   LevelsetConfig config;
   config.tracker = tracker;
-  config.duplicates = duplicates;
   Runner run(labyrinth(), config, context);
   for (auto _ : state) {
     run.restart();
@@ -260,25 +254,18 @@ void register_levelset() {
          {Balls{3, 1}, Balls{17, 1}, Balls{45, 1}, Balls{64, 1}, Balls{52, 2}}) {
       const int64_t steps = is_cuda ? 1000 : 20;
       add("levelset/bricks/radius:" + std::to_string(what.radius) + "/" + place.name, 5,
-          [=](benchmark::State& state) { step_of(state, what, Tracker::kBrick, steps, context); });
+          [=](benchmark::State& state) { step_of(state, what, steps, context); });
     }
-    add("levelset/dense/" + place.name, 3, [=](benchmark::State& state) {
-      step_of(state, Balls{37, 1}, Tracker::kDense, is_cuda ? 200 : 3, context);
-    });
     for (const int32_t band : {2, 30, 0}) {
       add("levelset/regions/band:" + std::to_string(band) + "/" + place.name, 5,
           [=](benchmark::State& state) { new_means(state, band, context); });
     }
-    const auto whole = [&](const std::string& name, Tracker tracker,
-                           levelset::Duplicates duplicates) {
+    for (const Tracker tracker : {Tracker::kBrick, Tracker::kBuffers}) {
+      if (tracker == Tracker::kBuffers && !is_cuda) continue;
+      const std::string name = tracker == Tracker::kBrick ? "brick" : "buffers";
       add("levelset/run/" + name + "/" + place.name, 3,
-          [=](benchmark::State& state) { whole_run(state, tracker, duplicates, context); });
-    };
-    whole("brick", Tracker::kBrick, levelset::Duplicates::kStamps);
-    if (!is_cuda) continue;
-    whole("voxel", Tracker::kVoxel, levelset::Duplicates::kStamps);
-    whole("voxel_buffers", Tracker::kVoxel, levelset::Duplicates::kBuffers);
-    whole("dense", Tracker::kDense, levelset::Duplicates::kStamps);
+          [=](benchmark::State& state) { whole_run(state, tracker, context); });
+    }
   }
 }
 

@@ -48,16 +48,13 @@ TEST_CASE("more device memory than is free: the bytes, and what to do") {
   CHECK(segmentation_memory(info, {.image = ""}, {}, 1, false).device == 0);
   CHECK(segmentation_memory(info, {.image = ""}, {}, 2, true).device == 2 * memory.device);
   // Five bits per voxel say what bricks have to write.
-  levelset::LevelsetConfig config;
-  config.tracker = levelset::Tracker::kDense;
-  const int64_t dense = device_bytes(info.grid.size, config, 1);
-  CHECK(memory.device == dense + 5 * info.grid.voxels() / 8);
+  const int64_t fields = 10 * info.grid.voxels();
+  CHECK(memory.device == fields + 5 * info.grid.voxels() / 8);
   // Lists of voxels are as long as the image on a device, however few are active.
-  config.tracker = levelset::Tracker::kVoxel;
-  CHECK(device_bytes(info.grid.size, config, 1) == dense + 12 * info.grid.voxels());
-  config.duplicates = levelset::Duplicates::kBuffers;
+  levelset::LevelsetConfig config;
+  config.tracker = levelset::Tracker::kBuffers;
   CHECK(device_bytes(info.grid.size, config, 2) ==
-        2 * (dense + 16 * info.grid.voxels()) + 32 * info.grid.voxels());
+        2 * (fields + 16 * info.grid.voxels()) + 32 * info.grid.voxels());
 }
 
 TEST_CASE("device memory with a region term holds images, and bits of three sets of voxels") {
@@ -115,8 +112,7 @@ TEST_CASE("what a header can claim at most is more memory than there is, and no 
   info.bytes = INT64_MAX;
   SegmentationRequest request{.image = ""};
   levelset::LevelsetConfig config;
-  config.tracker = levelset::Tracker::kVoxel;
-  config.duplicates = levelset::Duplicates::kBuffers;
+  config.tracker = levelset::Tracker::kBuffers;
   for (const int frames : {1, INT32_MAX}) {
     request.frames = frames;
     const SegmentationMemory memory = segmentation_memory(info, request, config, 65535, true);
@@ -213,7 +209,7 @@ TEST_CASE("a long history is thinned out, to the last iteration, without losing 
     CHECK(flipped == static_cast<int64_t>(steps));
   }
   CHECK(segmentation_report(result_of(0), {})["labels"][0]["iterations"] == 0);
-  CHECK_NOTHROW(segmentation_plot(result_of(0), levelset::Tracker::kDense, "empty"));
+  CHECK_NOTHROW(segmentation_plot(result_of(0), levelset::Tracker::kBrick, "empty"));
 }
 
 TEST_CASE("a distance where nothing or all is inside is the diagonal of the image") {

@@ -10,38 +10,23 @@
 
 namespace larch::levelset {
 
-/// What finds the voxels that are computed in a step. All give the same bits.
+/// What finds the voxels that are computed in a step. Both give the same bits.
 enum class Tracker : uint8_t {
-  kDense,  ///< none: all voxels, every time
-  kVoxel,  ///< a list of active voxels: Roberts et al. 2010
-  kBrick,  ///< a list of active bricks of 8^3 voxels
+  kBrick,    ///< a list of active bricks of 8^3 voxels
+  kBuffers,  ///< a list of active voxels by seven buffers, which are compared one after the other:
+             ///< Roberts et al. 2010, listing 2 of the supplement; two rounds, for one alone misses
+             ///< neighbours across edges, which the curvature reads
 };
 constexpr auto enum_names(Tracker*) {
   return std::to_array<EnumName<Tracker>>(
-      {{Tracker::kDense, "dense"}, {Tracker::kVoxel, "voxel"}, {Tracker::kBrick, "brick"}});
-}
-
-/// How Tracker::kVoxel keeps a voxel from being listed twice.
-enum class Duplicates : uint8_t {
-  kStamps,   ///< each voxel carries the number of the step that it was listed for
-  kBuffers,  ///< seven lists, compared one after the other: ibid., listing 2 of the supplement; two
-             ///< rounds, for one alone misses neighbours across edges, which the curvature reads
-};
-constexpr auto enum_names(Duplicates*) {
-  return std::to_array<EnumName<Duplicates>>(
-      {{Duplicates::kStamps, "stamps"}, {Duplicates::kBuffers, "buffers"}});
+      {{Tracker::kBrick, "brick"}, {Tracker::kBuffers, "buffers"}});
 }
 
 struct LevelsetConfig {
   Tracker tracker = Tracker::kBrick;
-  Duplicates duplicates = Duplicates::kStamps;
   std::optional<double> lower{}, upper{};
   double curvature_weight = 0.03;
   double time_step = 0;
-  bool allow_unstable = false;
-  double clamp = 3;
-  double dead_zone = 0.001;
-  double snap = 0.98;
   double edge_scale_mm = 1;
   double edge_contrast = 0;
   bool edge_stop = false;
@@ -58,18 +43,13 @@ struct LevelsetConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"tracker", tracker, "voxels computed in a step: dense, voxel (list) or brick"},
-      Field{"duplicates", duplicates, "with tracker voxel: stamps, or the seven buffers of 2010"},
+    f(Field{"tracker", tracker, "active bricks, or voxels by the seven buffers of 2010"},
       Field{"lower", lower, "lowest intensity of the structure (default: from the seeds)"},
       Field{"upper", upper, "highest intensity of the structure (default: from the seeds)"},
       Field{"curvature_weight", curvature_weight,
             "weight of the curvature; the data have 1 minus this weight", 0.0, 1.0},
       Field{"time_step", time_step, "in voxels of the smallest spacing; 0: 0.9 of the stable one",
             0.0, 10.0},
-      Field{"allow_unstable", allow_unstable, "take a time step above the stable one"},
-      Field{"clamp", clamp, "the field is held within this many voxels of the surface", 2.0, 5.0},
-      Field{"dead_zone", dead_zone, "a smaller change of the field is none", 0.0, 0.1},
-      Field{"snap", snap, "beyond this part of clamp the field is set to clamp", 0.5, 1.0},
       Field{"edge_scale_mm", edge_scale_mm, "Gaussian before edges are measured", 0.0, 20.0},
       Field{"edge_contrast", edge_contrast,
             "gradient (per mm) at which edges count half; 0: median of the image's", 0.0, 1e9},

@@ -190,17 +190,16 @@ void warn_of_small_balls(SegmentRun& run) {
 void warn_of_long_voxels(SegmentRun& run) {
   const SegmentRequest& request = *run.request;
   const Grid& grid = request.image.grid();
-  const LevelsetConfig& config = request.config;
-  const double fastest = (1 - config.curvature_weight) * run.resolved.bounds.data;
+  const double fastest = (1 - request.config.curvature_weight) * run.resolved.bounds.data;
   for (int axis = 0; axis < 3; ++axis) {
     if (grid.size[axis] == 1 || !(fastest > 0)) continue;
     const double times = grid.spacing_mm[axis] / run.resolved.unit_mm;
-    const double part = slowest_front(config, run.resolved.time_step, times) / fastest;
+    const double part = slowest_front(run.resolved.time_step, times) / fastest;
     if (times < 2 || part < 0.1) continue;
     run.warnings.push_back("voxels are " + number(times) + " times as long along " + "xyz"[axis] +
                            " as along the shortest axis: where D is below " + number(part) +
-                           " the surface does not get from one to the next; resample the image, or "
-                           "give levelset.snap nearer to 1 (more voxels are computed then)");
+                           " the surface does not get from one to the next; resample the "
+                           "image");
   }
 }
 
@@ -230,7 +229,7 @@ void resolve_numbers(SegmentRun& run, const Step& step) {
   resolved.largest_stable_step =
       largest_stable_step(request.config, resolved.bounds, grid.spacing_mm, grid.size);
   const LevelsetConfig& config = request.config;
-  resolved.slowest_front = slowest_front(config, resolved.time_step, 1);
+  resolved.slowest_front = slowest_front(resolved.time_step, 1);
   if (config.max_volume_ml > 0) {
     const double voxels = 1000 * config.max_volume_ml / grid.voxel_volume_mm3();
     resolved.most_voxels = static_cast<int64_t>(std::clamp(voxels, 1.0, 9e18));
@@ -373,8 +372,7 @@ void make_first_field(SegmentRun& run, size_t f, FirstSurface& surface,
     speed = speed_volume(field, request.image.grid(), context);
   }
   const double unit_mm = run.resolved.unit_mm;
-  finish_surface(request, pinned, speed, request.config.clamp * unit_mm, context.threads,
-                 surface.phi_mm);
+  finish_surface(request, pinned, speed, kClamp * unit_mm, context.threads, surface.phi_mm);
   divide(surface.phi_mm, unit_mm, context.threads);
   if (has_means) set_phi(field, surface.phi_mm, context);
   make_first_speed(run, f, context);
@@ -422,8 +420,8 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   rule.region_weight = request.config.region_weight;
   resolved.voxels_not_a_number = count_without_number(
       {request.image.data(), request.speed.data()}, rule, request.image.voxels(), context.threads);
-  std::vector<FirstSurface> surfaces = first_surfaces(
-      request, request.config.clamp * resolved.unit_mm, reach_mm(request), context.threads);
+  std::vector<FirstSurface> surfaces =
+      first_surfaces(request, kClamp * resolved.unit_mm, reach_mm(request), context.threads);
   warn_of_request(run, surfaces);
   resolve_speed_image(run);
   const Edges edges = resolve_edges(run, context.threads);

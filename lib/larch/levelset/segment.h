@@ -60,7 +60,7 @@ struct ResolvedLabel {
 struct Resolved {
   std::vector<ResolvedLabel> labels{};
   SpeedBounds bounds{};
-  double unit_mm = 1;              ///< the smallest spacing: the unit of dt, clamp and dead_zone
+  double unit_mm = 1;              ///< the smallest spacing: the unit of dt, kClamp and kDeadZone
   double time_step = 0;            ///< dt
   double largest_stable_step = 0;  ///< may be infinite
   /// Along the axis of the smallest spacing (time_step.h): slower ones stand still.
@@ -121,7 +121,7 @@ bool is_done(const SegmentRun& run);
 /// One label at the end.
 struct LabelResult {
   int32_t label = 1;
-  Volume<float> phi_mm{};  ///< negative inside, held within clamp of the surface
+  Volume<float> phi_mm{};  ///< negative inside, held within kClamp of the surface
   int64_t voxels = 0;
   double volume_ml = 0;
   bool touches_border = false;  ///< voxels inside at a face of the image

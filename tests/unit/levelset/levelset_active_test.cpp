@@ -6,7 +6,6 @@
 
 #include "larch/levelset/evolve/brick_steps.h"
 #include "larch/levelset/evolve/row_changes.h"
-#include "larch/levelset/evolve/voxel_math.h"
 #include "tests/unit/levelset/problems.h"
 
 // That the active sets of bricks and rows hold every voxel whose stencil holds a change: whole runs
@@ -29,9 +28,13 @@ Vec3i drawn_voxel(uint64_t seed, uint64_t index) {
 
 /// A voxel and those that read it.
 std::vector<Vec3i> readers_of(const BrickLayout& layout, const Vec3i& at) {
-  std::vector<Vec3i> all{at};
-  for (int32_t n = 0; n < kNeighbours; ++n) {
-    if (contains(layout, at + neighbour(n))) all.push_back(at + neighbour(n));
+  std::vector<Vec3i> all;
+  for (int32_t i = 0; i < 27; ++i) {
+    const Vec3i by{i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1}, to = at + by;
+    const bool is_corner = by.x != 0 && by.y != 0 && by.z != 0;
+    const bool is_inside = to.x >= 0 && to.y >= 0 && to.z >= 0 && to.x < layout.size.x &&
+                           to.y < layout.size.y && to.z < layout.size.z;
+    if (!is_corner && is_inside) all.push_back(to);
   }
   return all;
 }

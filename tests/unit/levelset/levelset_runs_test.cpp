@@ -26,7 +26,7 @@ TEST_CASE("threads and trackers make no difference, with all terms on") {
   REQUIRE(one.by_label[0].voxels > 5000);
   Context two;
   two.threads = GENERATE(2, 7);
-  request.config.tracker = GENERATE(Tracker::kDense, Tracker::kVoxel, Tracker::kBrick);
+  request.config.tracker = GENERATE(Tracker::kBuffers, Tracker::kBrick);
   const SegmentResult other = segment(request, two);
   CHECK(same_phi(one, other));
   CHECK(same_labels(one, other));
@@ -131,7 +131,7 @@ TEST_CASE("new means move what was at rest, too") {
   request.config.region_band_mm = 0;
   request.config.region_every = 25;
   const SegmentResult bricks = segment(request, {});
-  request.config.tracker = GENERATE(Tracker::kDense, Tracker::kVoxel);
+  request.config.tracker = Tracker::kBuffers;
   const SegmentResult all = segment(request, {});
   CHECK(same_phi(bricks, all));
   CHECK(bricks.by_label[0].progress.iterations == all.by_label[0].progress.iterations);

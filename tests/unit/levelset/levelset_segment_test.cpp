@@ -162,9 +162,6 @@ TEST_CASE("slices that are far apart are said to hold slow fronts back") {
   request.spheres = {{.centre = {5, 5, 20}, .radius = 4}};
   request.image = Volume<float>(levelset_grid({11, 11, 9}, {1, 1, 5}), 100);
   CHECK(warns(segment(request, {}).warnings, "5 times as long along z"));
-  request.config.snap = 0.998;
-  CHECK_FALSE(warns(segment(request, {}).warnings, "as long along"));
-  request.config.snap = 0.98;
   request.image = Volume<float>(levelset_grid({11, 11, 9}, {1, 1, 2}), 100);
   request.spheres[0].centre.z = 8;
   CHECK_FALSE(warns(segment(request, {}).warnings, "as long along"));
@@ -505,7 +502,6 @@ TEST_CASE("a speed image replaces the window, divided by its largest value above
   // The bound is that of the speeds as they are stored: 0.6 of a step is 1.
   request.speed = Volume<float>(request.image.grid(), 0.6F / kSpeedOne);
   request.config.max_iterations = 0;
-  request.config.dead_zone = 0;
   const SegmentResult least = segment(request, {});
   CHECK(least.resolved.bounds.data == 1.0 / kSpeedOne);
   CHECK(warns(least.warnings, "speed image reaches only"));

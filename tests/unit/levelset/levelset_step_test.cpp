@@ -111,26 +111,20 @@ TEST_CASE("a step is the sum of its terms with their weights") {
 }
 
 TEST_CASE("a value is held, snapped and at rest alike on both sides") {
-  Step s = step_of(0.5);
-  REQUIRE(s.snap == 2.94F);
   for (const float sign : {1.0F, -1.0F}) {
-    CHECK(held(sign * 2.93F, s) == sign * 2.93F);
-    CHECK(held(sign * 2.95F, s) == sign * 3);
-    CHECK(held(sign * 70, s) == sign * 3);
-    CHECK(settle(1.0F, 1 + sign * 0.0009F, s) == 1);
-    CHECK(settle(1.0F, 1 + sign * 0.0011F, s) == 1 + sign * 0.0011F);
-    CHECK(settle(sign * 2.93F, sign * 2.9405F, s) == sign * 3);
-    s.dead_zone = 0;
-    CHECK(settle(1.0F, 1 + sign * 1e-6F, s) == 1 + sign * 1e-6F);
-    s.dead_zone = 0.001F;
+    CHECK(held(sign * 2.93F) == sign * 2.93F);
+    CHECK(held(sign * 2.95F) == sign * 3);
+    CHECK(held(sign * 70) == sign * 3);
+    CHECK(settle(1.0F, 1 + sign * 0.0009F) == 1);
+    CHECK(settle(1.0F, 1 + sign * 0.0011F) == 1 + sign * 0.0011F);
+    CHECK(settle(sign * 2.93F, sign * 2.9405F) == sign * 3);
   }
 }
 
 TEST_CASE("of two structures that push each other each has half of the gap") {
-  const Step s = step_of(0.5);
-  CHECK(settle_apart(1.0F, 0.5F, 1.0F, s) == 0.5F);      // free
-  CHECK(settle_apart(1.0F, -0.5F, 1.0F, s) == 0);        // both would take the voxel
-  CHECK(settle_apart(-1.0F, -1.5F, 0.5F, s) == -0.75F);  // an overlap is given back
+  CHECK(settle_apart(1.0F, 0.5F, 1.0F) == 0.5F);      // free
+  CHECK(settle_apart(1.0F, -0.5F, 1.0F) == 0);        // both would take the voxel
+  CHECK(settle_apart(-1.0F, -1.5F, 0.5F) == -0.75F);  // an overlap is given back
   CHECK(overlap(-1, 0.5F));
   CHECK_FALSE(overlap(-1, 1));
 }

@@ -115,12 +115,10 @@ struct Run {
   }
 };
 
-/// The trackers by number, the list of voxels with either way against duplicates.
-constexpr int kWays = 4;
+/// The trackers by number.
+constexpr int kWays = 2;
 inline void set_tracker(Run& run, int way) {
-  using levelset::Duplicates, levelset::Tracker;
-  run.config.tracker = way == 0 ? Tracker::kDense : way == 3 ? Tracker::kBrick : Tracker::kVoxel;
-  run.config.duplicates = way == 2 ? Duplicates::kBuffers : Duplicates::kStamps;
+  run.config.tracker = way == 0 ? levelset::Tracker::kBuffers : levelset::Tracker::kBrick;
 }
 
 inline bool same_bits(const Volume<float>& a, const Volume<float>& b) {

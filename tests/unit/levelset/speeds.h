@@ -34,7 +34,6 @@ inline levelset::RegionSums region_sums_of(const RegionImages& images, const Vec
                                            const Context& context) {
   levelset::LevelsetField field;
   field.layout = levelset::make_brick_layout(images.phi.size());
-  field.step.clamp = field.step.snap = 1000;
   levelset::set_phi(field, images.phi, context);
   const Buffer<float> intensities = on_device(images.image, context);
   const Buffer<uint8_t> pinned = on_device(images.pinned, context);

@@ -11,10 +11,8 @@ namespace larch::levelset {
 namespace {
 
 using Evolve = void(EvolveJob& job, int64_t steps, const Context& context);
-constexpr Dispatch<Evolve> kDense{"levelset::evolve_dense", cpu::evolve_dense,
-                                  LARCH_CUDA_FN(cuda::evolve_dense)};
-constexpr Dispatch<Evolve> kVoxels{"levelset::evolve_voxels", cpu::evolve_voxels,
-                                   LARCH_CUDA_FN(cuda::evolve_voxels)};
+constexpr Dispatch<Evolve> kBuffers{"levelset::evolve_buffers", cpu::evolve_buffers,
+                                    LARCH_CUDA_FN(cuda::evolve_buffers)};
 constexpr Dispatch<Evolve> kBricks{"levelset::evolve_bricks", cpu::evolve_bricks,
                                    LARCH_CUDA_FN(cuda::evolve_bricks)};
 
@@ -62,14 +60,8 @@ void evolve(EvolveJob& job, int64_t steps, const Context& context) {
   job.progress.resize(fields);
   job.active.resize(fields);
   job.history.resize(fields);
-  switch (job.config->tracker) {
-    case Tracker::kDense:
-      return kDense(context.device, job, steps, context);
-    case Tracker::kVoxel:
-      return kVoxels(context.device, job, steps, context);
-    case Tracker::kBrick:
-      return kBricks(context.device, job, steps, context);
-  }
+  const auto& tracker = job.config->tracker == Tracker::kBrick ? kBricks : kBuffers;
+  tracker(context.device, job, steps, context);
 }
 
 }  // namespace larch::levelset

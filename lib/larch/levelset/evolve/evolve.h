@@ -15,8 +15,7 @@
 namespace larch::levelset {
 
 /// Which voxels (BrickLayout::offset) or bricks the next step computes; between two calls, on the
-/// host, in ascending order. A field that has stopped has none; Tracker::kDense sets is_known
-/// alone.
+/// host, in ascending order. A field that has stopped has none.
 ///
 /// Unless it is known it is found: voxels around which phi is not constant on the stencil, whose
 /// two buffers differ, or that overlap with another field of the group; bricks with such a voxel;
@@ -64,13 +63,11 @@ void stop_group(EvolveJob& job, const FieldRange& group, Stop stop);
 void finish_step(EvolveJob& job, const FieldRange& group, const std::vector<StepCount>& counts);
 
 namespace cpu {
-void evolve_dense(EvolveJob& job, int64_t steps, const Context& context);
-void evolve_voxels(EvolveJob& job, int64_t steps, const Context& context);
+void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context);
 void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context);
 }  // namespace cpu
 namespace cuda {
-void evolve_dense(EvolveJob& job, int64_t steps, const Context& context);
-void evolve_voxels(EvolveJob& job, int64_t steps, const Context& context);
+void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context);
 void evolve_bricks(EvolveJob& job, int64_t steps, const Context& context);
 }  // namespace cuda
 

@@ -105,16 +105,15 @@ void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& cont
   if (has_not_a_number(phi, context.threads)) {
     throw InputError("the level-set function has voxels that are not a number: set them first");
   }
-  const Step step = field.step;
   const bool is_cuda = context.device.is_cuda();
   std::array<Buffer<float>, 2> host;
-  host[0] = filled_up(field.layout, step.clamp);
-  if (!is_cuda) host[1] = filled_up(field.layout, step.clamp);
+  host[0] = filled_up(field.layout, kClamp);
+  if (!is_cuda) host[1] = filled_up(field.layout, kClamp);
   for_rows(field.layout, context.threads, [&](int64_t to, int64_t from, int32_t count) {
     for (int32_t i = 0; i < count; ++i) {
       // 0 is added so that no zero is negative: of two zeros, `larger` gives either, and trackers
       // and devices compare bits or values.
-      const float value = held(phi[from + i] + 0.0F, step);
+      const float value = held(phi[from + i] + 0.0F);
       host[0].data()[to + i] = value;
       if (!is_cuda) host[1].data()[to + i] = value;
     }

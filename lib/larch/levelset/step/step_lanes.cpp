@@ -53,4 +53,18 @@ uint64_t sum_of(const Squares& squares) {
 
 const StepLanes kPortableStepLanes{"portable", step_brick};
 
+std::span<const StepLanes> all_step_lanes() {
+#ifdef __x86_64__
+  static const StepLanes sets[] = {kPortableStepLanes, kAvx2StepLanes};
+  return {sets, __builtin_cpu_supports("avx2") ? size_t{2} : size_t{1}};
+#else
+  return {&kPortableStepLanes, 1};
+#endif
+}
+
+const StepLanes& step_lanes() {
+  static const StepLanes best = all_step_lanes().back();
+  return best;
+}
+
 }  // namespace larch::levelset::cpu

@@ -17,7 +17,7 @@
 // of geodesic active contours (Caselles, Kimmel, Sapiro, IJCV 22, 1997). Lengths are in units of
 // the smallest spacing. F is float, or several voxels at once that have the same operations; a
 // comparison of F is a mask for `choose`. The order of all operations is part of the result: both
-// devices and all trackers give the same bits.
+// devices and both trackers give the same bits.
 namespace larch::levelset {
 
 LARCH_HD float choose(bool mask, float yes, float no) {
@@ -78,6 +78,15 @@ struct Stencil {
   F ym_zm, yp_zm, ym_zp, yp_zp;
 };
 
+/// c, in voxels of the smallest spacing: phi stays in [-c, c]. A wider field makes fronts lag less
+/// along thick slices alone, and has more voxels that move.
+constexpr float kClamp = 3;
+/// Beyond this part of c, phi becomes c or -c. Nearer to 1 slower fronts get on (slowest_front), in
+/// a wider band of voxels that change.
+constexpr double kSnap = 0.98;
+/// tau: a smaller change is none.
+constexpr double kDeadZone = 0.001;
+
 /// The numbers of a step that are the same everywhere, made once on the host (time_step.h).
 struct Step {
   float time = 0;         ///< dt
@@ -88,9 +97,6 @@ struct Step {
   Vec3f per_2h{};         ///< 1 / (2 h)
   Vec3f per_hh{};         ///< 1 / h^2
   Vec3f per_4hh{};        ///< 1 / (4 hx hy), 1 / (4 hx hz), 1 / (4 hy hz)
-  float clamp = 3;        ///< c: phi stays in [-c, c]
-  float snap = 0;         ///< beyond this, phi becomes c or -c
-  float dead_zone = 0;    ///< tau: a smaller change is none
 };
 
 /// kappa |grad phi| with central differences; bounded by the second derivatives, so that a field
@@ -148,25 +154,27 @@ LARCH_HD F upwind_advection(const Stencil<F>& p, F ax, F ay, F az, const Step& s
 /// A value held in [-c, c], with its tail snapped to the ends, since upwind differences would drag
 /// it along behind the front.
 template <class F>
-LARCH_HD F held(F value, const Step& s) {
-  value = choose(value > F(s.snap), F(s.clamp), value);
-  return choose(value < F(-s.snap), F(-s.clamp), value);
+LARCH_HD F held(F value) {
+  constexpr auto kSnapped = static_cast<float>(kSnap * kClamp);
+  value = choose(value > F(kSnapped), F(kClamp), value);
+  return choose(value < F(-kSnapped), F(-kClamp), value);
 }
 
 /// `after`, unless the change is within the dead zone, which is none: so a field at rest stays so
 /// to the last bit.
 template <class F>
-LARCH_HD F rested(F before, F after, const Step& s) {
+LARCH_HD F rested(F before, F after) {
+  constexpr auto kLeast = static_cast<float>(kDeadZone);
   const F change = after - before;
   const F size = larger(change, F(0.0F) - change);
-  return choose(size > F(s.dead_zone), after, before);
+  return choose(size > F(kLeast), after, before);
 }
 
 /// What becomes of a value after a step of a field that is alone. Its bits differ from those before
 /// only where the values do: 0 never changes its sign.
 template <class F>
-LARCH_HD F settle(F before, F after, const Step& s) {
-  return held(rested(before, after, s), s);
+LARCH_HD F settle(F before, F after) {
+  return held(rested(before, after));
 }
 
 /// Whether two structures of a group share a voxel, from their phi.
@@ -178,9 +186,9 @@ LARCH_HD bool overlap(float a, float b) {
 /// structures push against each other each may have half of the gap between them, so that
 /// phi_1 + phi_2 >= 0 holds after every step: they never share a voxel.
 template <class F>
-LARCH_HD F settle_apart(F before, F after, F least, const Step& s) {
+LARCH_HD F settle_apart(F before, F after, F least) {
   const F half_gap = (before - least) * F(0.5F);
-  return held(larger(rested(before, after, s), half_gap), s);
+  return held(larger(rested(before, after), half_gap));
 }
 
 /// Speeds are stored as integers: 1 is 2^14.

@@ -6,7 +6,7 @@
 
 #include "larch/core/host_device.h"
 
-// When a level set is at its end, from integers alone, so that both devices and all trackers stop
+// When a level set is at its end, from integers alone, so that both devices and both trackers stop
 // after the same step.
 namespace larch::levelset {
 

@@ -44,8 +44,8 @@ double largest_stable_step(const LevelsetConfig& config, const SpeedBounds& boun
   const Vec3d per_h = inverse_spacing(spacing_mm, size);
   const double per_hh = dot(per_h, per_h), a = config.curvature_weight;
   const double data = (1 - a) * bounds.data, drift = config.advection_weight * bounds.advection;
-  const double fastest = std::max(data * std::sqrt(per_hh) + 2 * a * per_hh + drift,
-                                  6 * (data + drift) / config.clamp);
+  const double fastest =
+      std::max(data * std::sqrt(per_hh) + 2 * a * per_hh + drift, 6 * (data + drift) / kClamp);
   return fastest > 0 ? 1 / fastest : std::numeric_limits<double>::infinity();
 }
 
@@ -55,17 +55,15 @@ Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Ve
   const double a = config.curvature_weight;
   double time = config.time_step;
   if (time <= 0) time = std::isfinite(largest) ? 0.9 * largest : 1;
-  if (time > largest && !config.allow_unstable) {
+  if (time > largest) {
     throw UsageError("time_step " + number(time) + ": the largest stable one is " +
-                     number(largest) + "; take a smaller one, 0 for the program's, or " +
-                     "allow_unstable");
+                     number(largest) + "; take a smaller one, or 0 for the program's");
   }
-  const double widest = 0.05 * time * (1 - a);
-  if (a < 1 && config.dead_zone > widest && !config.allow_unstable) {
-    throw UsageError("dead_zone " + number(config.dead_zone) +
-                     ": a front slower than dead_zone / time_step stands still, which would be " +
-                     number(100 * config.dead_zone / (time * (1 - a))) +
-                     " % of the data's speed; take at most " + number(widest));
+  if (a < 1 && kDeadZone > 0.05 * time * (1 - a)) {
+    throw UsageError("time_step " + number(time) + " with curvature_weight " + number(a) +
+                     ": fronts slower than " + number(100 * kDeadZone / (time * (1 - a))) +
+                     " % of the data's speed would stand still; take a time_step of at least " +
+                     number(kDeadZone / (0.05 * (1 - a))) + ", or a smaller curvature_weight");
   }
   const Vec3d per_h = inverse_spacing(spacing_mm, size);
   Step step;
@@ -78,14 +76,11 @@ Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Ve
   step.per_hh = Vec3d{per_h.x * per_h.x, per_h.y * per_h.y, per_h.z * per_h.z}.cast<float>();
   step.per_4hh =
       Vec3d{per_h.x * per_h.y / 4, per_h.x * per_h.z / 4, per_h.y * per_h.z / 4}.cast<float>();
-  step.clamp = static_cast<float>(config.clamp);
-  step.snap = static_cast<float>(config.snap * config.clamp);
-  step.dead_zone = static_cast<float>(config.dead_zone);
   return step;
 }
 
-double slowest_front(const LevelsetConfig& config, double time, double h) {
-  return std::max(config.dead_zone, (1 - config.snap) * h / 2) / time;
+double slowest_front(double time, double h) {
+  return std::max(kDeadZone, (1 - kSnap) * h / 2) / time;
 }
 
 }  // namespace larch::levelset

@@ -29,17 +29,16 @@ double largest_stable_step(const LevelsetConfig& config, const SpeedBounds& boun
                            const Vec3d& spacing_mm, const Vec3i& size);
 
 /// The numbers of a step. dt is config.time_step, or 0.9 of the largest stable one; 1 where that is
-/// infinite. Throws UsageError for a dt above the largest stable one, and for a dead zone in which
-/// the data speed itself would drown (above 0.05 dt (1 - a), where a < 1), unless
-/// config.allow_unstable.
+/// infinite. Throws UsageError for a dt above the largest stable one, and for one with which the
+/// data speed itself would drown in the dead zone (below kDeadZone / (0.05 (1 - a)), where a < 1).
 Step make_step(const LevelsetConfig& config, const SpeedBounds& bounds, const Vec3d& spacing_mm,
                const Vec3i& size);
 
 /// The slowest front, in voxels of the smallest spacing per unit of time, that gets on along an
 /// axis of spacing `h` in the same unit. In a step of `time` a voxel at c beside one at -c falls by
-/// 2 c / h times the speed: it is set back to c unless that is more than (1 - snap) c, and a change
-/// of a front within the dead zone is none. Fronts of a few times this speed get on more slowly
-/// than they should.
-double slowest_front(const LevelsetConfig& config, double time, double h);
+/// 2 c / h times the speed: it is set back to c unless that is more than (1 - kSnap) c, and a
+/// change of a front within the dead zone is none. Fronts of a few times this speed get on more
+/// slowly than they should.
+double slowest_front(double time, double h);
 
 }  // namespace larch::levelset

@@ -32,11 +32,10 @@ constexpr int64_t kMeasuring = 8;
 constexpr int64_t kWriting = 8;
 
 // Bytes per voxel of the bricks.
-/// Lists of active and changed voxels, which grow, with a stamp for each; the seven buffers.
+/// Lists of active and changed voxels, which grow; the seven buffers.
 constexpr int64_t kVoxelLists = 24, kSevenBuffers = 40;
-/// On a device: a stamp and two lists; with the seven buffers what changed, and these with one
-/// more.
-constexpr int64_t kDeviceLists = 3 * 4, kDeviceChanged = 4, kDeviceBuffers = 8 * 4;
+/// On a device: a stamp, two lists and what changed; the seven buffers and one more.
+constexpr int64_t kDeviceLists = 4 * 4, kDeviceBuffers = 8 * 4;
 /// On a device, bits per voxel: what is c and what is -c in both buffers, and where these differ.
 constexpr int64_t kDeviceBits = 2 * 2 + 1;
 
@@ -150,16 +149,8 @@ struct Parts {
   int64_t fields() const { return labels * (field() + kept_pinned()); }
   int64_t tracking() const {
     if (is_on_gpu) return 0;
-    switch (config.tracker) {
-      case levelset::Tracker::kDense:
-        return 0;
-      case levelset::Tracker::kBrick:
-        return labels * stored / 4;
-      case levelset::Tracker::kVoxel:
-        break;
-    }
-    const bool has_buffers = config.duplicates == levelset::Duplicates::kBuffers;
-    return labels * kVoxelLists * stored + (has_buffers ? kSevenBuffers * stored : 0);
+    if (config.tracker == levelset::Tracker::kBrick) return labels * stored / 4;
+    return (labels * kVoxelLists + kSevenBuffers) * stored;
   }
   int64_t moving() const { return kept() + fields() + tracking() + regions(); }
   /// Labels and level sets, which stay.
@@ -191,12 +182,7 @@ int64_t device_bytes(const Vec3i& size, const levelset::LevelsetConfig& config, 
     bytes += bytes_of_regions(size, config);
   }
   if (config.tracker == levelset::Tracker::kBrick) return bytes + labels * stored / 8 * kDeviceBits;
-  if (config.tracker == levelset::Tracker::kDense) return bytes;
-  bytes += labels * kDeviceLists * stored;
-  if (config.duplicates == levelset::Duplicates::kBuffers) {
-    bytes += (labels * kDeviceChanged + kDeviceBuffers) * stored;
-  }
-  return bytes;
+  return bytes + (labels * kDeviceLists + kDeviceBuffers) * stored;
 }
 
 int64_t device_bytes(const levelset::SegmentRequest& request) {

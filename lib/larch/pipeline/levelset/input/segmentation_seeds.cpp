@@ -186,13 +186,10 @@ namespace {
 void check_effects(const levelset::LevelsetConfig& config, const GivenFlags& given) {
   const levelset::LevelsetConfig usual;
   const bool has_edges = config.edge_stop || config.advection_weight > 0;
-  const bool has_lists = config.tracker == levelset::Tracker::kVoxel;
   const bool has_regions = config.region_weight > 0;
   const char *edges = "--edge_stop or --advection_weight", *regions = "--region_weight";
   for (const auto& [flag, is_usual, has_effect, what] :
-       {std::tuple("--duplicates", config.duplicates == usual.duplicates, has_lists,
-                   "--tracker voxel"),
-        std::tuple("--edge_scale_mm", config.edge_scale_mm == usual.edge_scale_mm, has_edges,
+       {std::tuple("--edge_scale_mm", config.edge_scale_mm == usual.edge_scale_mm, has_edges,
                    edges),
         std::tuple("--edge_contrast", config.edge_contrast == usual.edge_contrast, has_edges,
                    edges),

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <mutex>
 #include <string>
@@ -10,11 +11,136 @@
 #include "larch/core/parallel.h"
 #include "larch/levelset/evolve/brick_steps.h"
 #include "larch/levelset/evolve/evolve.h"
-#include "larch/levelset/evolve/voxel_lists.h"
 #include "larch/levelset/evolve/voxel_math.h"
 
+// The lists of active voxels of Roberts et al. 2010, with the rule that makes them exact: what
+// changed wakes all voxels that read it. (Listing 1 of the paper's supplement wakes a neighbour
+// only if that changed itself, so that the set could never grow.)
 namespace larch::levelset::cpu {
 namespace {
+
+bool contains(const BrickLayout& layout, const Vec3i& at) {
+  return at.x >= 0 && at.y >= 0 && at.z >= 0 && at.x < layout.size.x && at.y < layout.size.y &&
+         at.z < layout.size.z;
+}
+
+/// The voxel at an offset of the layout.
+Vec3i voxel_at(const BrickLayout& layout, int64_t offset) {
+  const Vec3i brick = layout.brick_at(offset / kBrickVoxels);
+  const auto i = static_cast<int32_t>(offset % kBrickVoxels);
+  return {brick.x * kBrick + i % kBrick, brick.y * kBrick + i / kBrick % kBrick,
+          brick.z * kBrick + i / (kBrick * kBrick)};
+}
+
+/// phi around a voxel; beyond the image that at its border.
+Stencil<float> read_stencil(const BrickLayout& layout, const float* phi, const Vec3i& at) {
+  // The offset of a voxel is a sum over the axes.
+  const int64_t per_y = static_cast<int64_t>(layout.count.x) * kBrickVoxels;
+  const int64_t per_z = per_y * layout.count.y;
+  const auto along = [](int32_t at, int32_t size, int64_t per_brick, int32_t per_voxel) {
+    const int32_t inside = at < 0 ? 0 : at >= size ? size - 1 : at;
+    return inside / kBrick * per_brick + inside % kBrick * per_voxel;
+  };
+  int64_t x[3], y[3], z[3];
+  for (int32_t i = 0; i < 3; ++i) {
+    x[i] = along(at.x + i - 1, layout.size.x, kBrickVoxels, 1);
+    y[i] = along(at.y + i - 1, layout.size.y, per_y, kBrick);
+    z[i] = along(at.z + i - 1, layout.size.z, per_z, kBrick * kBrick);
+  }
+  const auto read = [&](int32_t dx, int32_t dy, int32_t dz) {
+    return phi[x[dx + 1] + y[dy + 1] + z[dz + 1]];
+  };
+  return {read(0, 0, 0),   read(-1, 0, 0),  read(1, 0, 0),   read(0, -1, 0), read(0, 1, 0),
+          read(0, 0, -1),  read(0, 0, 1),   read(-1, -1, 0), read(1, -1, 0), read(-1, 1, 0),
+          read(1, 1, 0),   read(-1, 0, -1), read(1, 0, -1),  read(-1, 0, 1), read(1, 0, 1),
+          read(0, -1, -1), read(0, 1, -1),  read(0, -1, 1),  read(0, 1, 1)};
+}
+
+/// In a list: none.
+constexpr uint32_t kNoVoxel = UINT32_MAX;
+
+/// Calls visit(i, offset) for the neighbours of a voxel across faces, i from 0 to 5, that lie in
+/// the image.
+template <class Visit>
+void for_neighbours(const BrickLayout& layout, uint32_t offset, const Visit& visit) {
+  const Vec3i at = voxel_at(layout, offset);
+  for (int32_t n = 0; n < 6; ++n) {
+    Vec3i there = at;
+    there[n / 2] += n % 2 == 0 ? -1 : 1;
+    if (contains(layout, there)) visit(n, layout.offset(there));
+  }
+}
+
+/// Makes lists of active voxels without duplicates.
+class VoxelLists {
+ public:
+  VoxelLists(const BrickLayout& layout, int threads)
+      : layout_(layout), threads_(threads), tags_(static_cast<size_t>(layout.stored_voxels())) {}
+
+  /// The voxels that field `k` of a group computes next: all within two steps across faces of one
+  /// that changed, among which are those whose stencil holds it; and those that changed in another
+  /// field. `changed`: voxels or kNoVoxel, by field. Any order.
+  void generate(const std::vector<std::vector<uint32_t>>& changed, size_t k,
+                std::vector<uint32_t>& list) {
+    dilate(changed[k], round_);
+    clear_tags(round_);
+    dilate(round_, list);
+    for (size_t other = 0; other < changed.size(); ++other) {
+      if (other == k) continue;
+      for (const uint32_t voxel : changed[other]) {
+        if (voxel == kNoVoxel || tags_[voxel] != 0) continue;
+        tags_[voxel] = 1;
+        list.push_back(voxel);
+      }
+    }
+    clear_tags(list);
+  }
+
+ private:
+  /// One round of the seven buffers: `from` and its neighbours across faces. Their tags stay.
+  void dilate(const std::vector<uint32_t>& from, std::vector<uint32_t>& list) {
+    const auto count = static_cast<int64_t>(from.size());
+    const int64_t grain = fair_grain(threads_, count, 4096);
+    for (std::vector<uint32_t>& buffer : buffers_) buffer.assign(from.size(), kNoVoxel);
+    parallel_for(threads_, count, grain, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const auto h = static_cast<size_t>(i);
+        if (from[h] == kNoVoxel) continue;
+        buffers_[0][h] = from[h];
+        for_neighbours(layout_, from[h], [&](int32_t n, int64_t there) {
+          buffers_[static_cast<size_t>(n) + 1][h] = static_cast<uint32_t>(there);
+        });
+      }
+    });
+    // No voxel stands twice in one buffer, so that no two threads meet at a tag.
+    for (std::vector<uint32_t>& buffer : buffers_) {
+      parallel_for(threads_, count, grain, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          uint32_t& voxel = buffer[static_cast<size_t>(i)];
+          if (voxel == kNoVoxel) continue;
+          uint8_t& tag = tags_[voxel];
+          if (tag != 0) voxel = kNoVoxel;
+          tag = 1;
+        }
+      });
+    }
+    list.clear();
+    for (const std::vector<uint32_t>& buffer : buffers_) {
+      for (const uint32_t voxel : buffer) {
+        if (voxel != kNoVoxel) list.push_back(voxel);
+      }
+    }
+  }
+  void clear_tags(const std::vector<uint32_t>& list) {
+    for (const uint32_t voxel : list) tags_[voxel] = 0;
+  }
+
+  BrickLayout layout_;
+  int threads_;
+  std::vector<uint8_t> tags_;                       ///< by voxel, all 0 between two lists
+  std::array<std::vector<uint32_t>, 7> buffers_{};  ///< by offset: the voxel itself comes first
+  std::vector<uint32_t> round_{};
+};
 
 /// A group while it moves.
 struct GroupVoxels {
@@ -122,7 +248,7 @@ StepCount step_field(GroupVoxels& g, const GroupPhi& phi, size_t k) {
 void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const Context& context) {
   const BrickLayout layout = job.fields[group.first]->layout;
   if (layout.stored_voxels() >= kNoVoxel) {
-    throw UsageError("levelset.tracker voxel: an image of " +
+    throw UsageError("levelset.tracker buffers: an image of " +
                      std::to_string(layout.stored_voxels()) +
                      " voxels, and lists can have 4294967294; take levelset.tracker brick");
   }
@@ -137,7 +263,7 @@ void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const 
                                     [](const std::vector<uint32_t>& list) { return list.empty(); });
   const FieldProgress& progress = job.progress[group.first];
   stop_group(job, group, stop_before(progress, is_empty, job.stops));
-  VoxelLists next(layout, job.config->duplicates, context.threads);
+  VoxelLists next(layout, context.threads);
   std::vector<StepCount> counts(fields);
   for (int64_t t = 0; t < steps && progress.stop == Stop::kNone && !context.stop_requested(); ++t) {
     const GroupPhi phi(job, group);
@@ -154,7 +280,7 @@ void evolve_group(EvolveJob& job, const FieldRange& group, int64_t steps, const 
 
 }  // namespace
 
-void evolve_voxels(EvolveJob& job, int64_t steps, const Context& context) {
+void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context) {
   for_moving_groups(job, context, [&](const FieldRange& group, const Context& of_one) {
     evolve_group(job, group, steps, of_one);
   });

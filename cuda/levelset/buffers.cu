@@ -1,0 +1,453 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <cooperative_groups.h>
+
+#include "cuda/core/check.cuh"
+#include "cuda/levelset/device_job.cuh"
+
+// Listings 1 and 2 of the supplement of Roberts et al. 2010: a buffer per neighbour and one for the
+// voxel itself; what is in several of them is removed in seven passes, without atomic operations.
+// Twice: the neighbours of neighbours hold the stencil, which has voxels across edges. All steps
+// are one launch, with a thread for each listed voxel; lists hold BrickLayout::offset.
+namespace larch::levelset::cuda {
+namespace {
+
+constexpr int32_t kVoxelThreads = 256;
+/// No voxel: fields of as many stored voxels are refused.
+constexpr uint32_t kNoVoxel = 0xffffffffU;
+
+/// Where the neighbours of a voxel lie: the sum of an offset per axis. 0: down, 1: here, 2: up.
+struct VoxelPlace {
+  uint32_t x[3], y[3], z[3];
+  uint32_t inside;  ///< bits 0 to 5: down and up along x, y, z lie in the image
+
+  __device__ VoxelPlace(const BrickLayout& layout, uint32_t at) {
+    const uint32_t brick = at / kBrickVoxels, row = brick / static_cast<uint32_t>(layout.count.x);
+    const auto bx = static_cast<int32_t>(brick % static_cast<uint32_t>(layout.count.x));
+    const auto by = static_cast<int32_t>(row % static_cast<uint32_t>(layout.count.y));
+    const auto bz = static_cast<int32_t>(row / static_cast<uint32_t>(layout.count.y));
+    const uint32_t of_y = kBrickVoxels * static_cast<uint32_t>(layout.count.x);
+    const uint32_t of_z = of_y * static_cast<uint32_t>(layout.count.y);
+    const auto in_x = static_cast<int32_t>(at % 8), in_y = static_cast<int32_t>(at / 8 % 8),
+               in_z = static_cast<int32_t>(at / 64 % 8);
+    inside = axis(bx * kBrick + in_x, layout.size.x, kBrickVoxels, 1, x) |
+             axis(by * kBrick + in_y, layout.size.y, of_y, 8, y) << 2 |
+             axis(bz * kBrick + in_z, layout.size.z, of_z, 64, z) << 4;
+  }
+  __device__ uint32_t at(int32_t dx, int32_t dy, int32_t dz) const { return x[dx] + y[dy] + z[dz]; }
+
+ private:
+  __device__ static uint32_t axis(int32_t here, int32_t size, uint32_t per_brick,
+                                  uint32_t per_voxel, uint32_t (&out)[3]) {
+    const int32_t along[3] = {max(here - 1, 0), here, min(here + 1, size - 1)};
+#pragma unroll
+    for (int32_t i = 0; i < 3; ++i) {
+      out[i] = static_cast<uint32_t>(along[i] / kBrick) * per_brick +
+               static_cast<uint32_t>(along[i] % kBrick) * per_voxel;
+    }
+    return static_cast<uint32_t>(here > 0) | static_cast<uint32_t>(here + 1 < size) << 1;
+  }
+};
+
+__device__ inline Stencil<float> stencil_of(const float* phi, const VoxelPlace& p) {
+  const auto at = [&](int32_t x, int32_t y, int32_t z) { return __ldcg(phi + p.at(x, y, z)); };
+  return {at(1, 1, 1), at(0, 1, 1), at(2, 1, 1), at(1, 0, 1), at(1, 2, 1), at(1, 1, 0), at(1, 1, 2),
+          at(0, 0, 1), at(2, 0, 1), at(0, 2, 1), at(2, 2, 1), at(0, 1, 0), at(2, 1, 0), at(0, 1, 2),
+          at(2, 1, 2), at(1, 0, 0), at(1, 2, 0), at(1, 0, 2), at(1, 2, 2)};
+}
+
+/// Where the voxels of buffer `i` lie, as digits 0 to 2 per axis: the voxel itself, then its six
+/// neighbours across faces. Call with constants only.
+struct VoxelOffset {
+  int32_t x, y, z;
+};
+__device__ constexpr VoxelOffset buffer_offset(int32_t i) {
+  constexpr VoxelOffset kAll[7] = {{1, 1, 1}, {0, 1, 1}, {2, 1, 1}, {1, 0, 1},
+                                   {1, 2, 1}, {1, 1, 0}, {1, 1, 2}};
+  return kAll[i];
+}
+/// The bits of VoxelPlace::inside that the voxel at offset `i` needs.
+__device__ constexpr uint32_t needed_inside(int32_t i) {
+  const VoxelOffset o = buffer_offset(i);
+  uint32_t needed = 0;
+  if (o.x != 1) needed |= o.x == 0 ? 1U : 2U;
+  if (o.y != 1) needed |= o.y == 0 ? 4U : 8U;
+  if (o.z != 1) needed |= o.z == 0 ? 16U : 32U;
+  return needed;
+}
+
+/// Computes a voxel and writes it; `at` is kNoVoxel for threads without one. Adds to `count`. Did
+/// it change?
+__device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t side, uint32_t at,
+                                  LaneCount& count) {
+  if (at == kNoVoxel) return false;
+  const FieldView& view = views[field];
+  const int16_t speed = view.speeds.speed[at];
+  const Stencil<float> p = stencil_of(view.phi[side], VoxelPlace(view.layout, at));
+  const float after = next_value<false>(view, views, field, side, at, p, speed);
+  view.phi[1 - side][at] = after;
+  if (__float_as_uint(p.centre) == __float_as_uint(after)) return false;
+  count.add(p.centre, after);
+  return true;
+}
+
+/// Appends what the threads of a block have, up to `wanted` each, with one addition to the length
+/// for all of them. Returns where this thread's go. All threads of the block call it; `sums` is
+/// shared, of one more than the warps of a block.
+__device__ inline uint32_t append_of_block(uint32_t wanted, uint32_t* length, uint32_t* sums) {
+  constexpr uint32_t kWarps = kVoxelThreads / 32;
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const uint32_t before = sum_up_to_lane(wanted, lane);
+  if (lane == 31) sums[warp] = before;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    uint32_t all = 0;
+    for (uint32_t w = 0; w < kWarps; ++w) {
+      const uint32_t own = sums[w];
+      sums[w] = all;
+      all += own;
+    }
+    sums[kWarps] = all == 0 ? 0 : atomicAdd(length, all);
+  }
+  __syncthreads();
+  const uint32_t at = sums[kWarps] + sums[warp] + before - wanted;
+  __syncthreads();
+  return at;
+}
+
+/// What a launch for voxels gets. Steps read and append to FieldView::lists in turn.
+struct VoxelRun {
+  const FieldView* views;
+  FieldProgress* progress;
+  int32_t fields;
+  int32_t steps;
+  int32_t first_list;
+  uint32_t* lengths;  ///< by step and field
+  uint32_t epoch;     ///< stamp of what step 0 appends
+  StepCount* counts;  ///< by step and field
+  StopRules rules;
+  uint32_t* auxiliary[8];  ///< the seven buffers, and the list between rounds
+  uint32_t* changed;       ///< by field, one after the other: what changed in the step, or kNoVoxel
+  int64_t changed_each;    ///< voxels of a field in `changed`
+  uint32_t* between;       ///< length of auxiliary[7], by step and field
+};
+
+/// Blocks of threads that stay for all steps and know how far each field is.
+class VoxelBlock {
+ public:
+  __device__ VoxelBlock(const VoxelRun& run, char* shared)
+      : run_(run),
+        views_(reinterpret_cast<FieldView*>(shared)),
+        progress_(reinterpret_cast<FieldProgress*>(views_ + run.fields)) {
+    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < run.fields; f += kVoxelThreads) {
+      views_[f] = run.views[f];
+      progress_[f] = run.progress[f];
+    }
+    __syncthreads();
+  }
+  static size_t bytes(size_t fields) {
+    return fields * (sizeof(FieldView) + sizeof(FieldProgress));
+  }
+
+  __device__ const FieldView* views() const { return views_; }
+  __device__ bool is_running(int32_t field) const { return progress_[field].stop == Stop::kNone; }
+  __device__ int32_t side(int32_t field) const { return side_of(progress_[field].iterations); }
+  __device__ uint32_t* list(int32_t field, int32_t step) const {
+    return views_[field].lists[(run_.first_list + step) & 1];
+  }
+  __device__ uint32_t* length(int32_t field, int32_t step) const {
+    return run_.lengths + int64_t{step} * run_.fields + field;
+  }
+  __device__ StepCount* counts(int32_t step) const {
+    return run_.counts + int64_t{step} * run_.fields;
+  }
+  /// Decides on the ends, after all blocks have met. Does a field go on?
+  __device__ bool advance(int32_t step) const {
+    __syncthreads();
+    bool is_on = false;
+    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < run_.fields; f += kVoxelThreads) {
+      if (views_[f].group_first != f) continue;
+      is_on = advance_group(progress_, counts(step), views_[f], run_.rules) || is_on;
+    }
+    return __syncthreads_or(is_on) != 0;
+  }
+  __device__ void finish() const {
+    if (blockIdx.x != 0) return;
+    for (int32_t f = static_cast<int32_t>(threadIdx.x); f < run_.fields; f += kVoxelThreads) {
+      run_.progress[f] = progress_[f];
+    }
+  }
+
+ private:
+  const VoxelRun& run_;
+  FieldView* views_;
+  FieldProgress* progress_;
+};
+
+/// Adds the counts of a block's warps to those of a step. All threads call it; `sum` is shared.
+__device__ inline void add_block(StepCount* total, const StepCount& of_warp, StepCount& sum) {
+  if (threadIdx.x == 0) sum = {};
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) add_to(&sum, of_warp);
+  __syncthreads();
+  if (threadIdx.x == 0) add_to(total, sum);
+  __syncthreads();
+}
+
+constexpr int32_t kBuffers = 7;
+
+/// One round: what `from` holds (kNoVoxel: nothing) and its six neighbours, each once, appended to
+/// `to`. All threads of all blocks call it.
+class BufferRound {
+ public:
+  __device__ BufferRound(const VoxelRun& run, const FieldView& view, uint32_t tag, uint32_t* sums)
+      : run_(run), view_(view), tag_(tag), sums_(sums) {}
+
+  __device__ void run(const cooperative_groups::grid_group& grid, const uint32_t* from,
+                      uint32_t count, uint32_t* to, uint32_t* length) const {
+    generate(from, count);
+    grid.sync();
+    for (int32_t e = 0; e < kBuffers; ++e) {
+      remove_duplicates(run_.auxiliary[e], count, e);
+      grid.sync();
+    }
+    for (int32_t e = 0; e < kBuffers; ++e) compact(run_.auxiliary[e], count, to, length);
+  }
+
+  /// Appends what has no tag yet; nothing may be in `from` twice.
+  __device__ void add_untagged(const uint32_t* from, uint32_t count, uint32_t* to,
+                               uint32_t* length) const {
+    for_tiles(count, [&](uint32_t item) {
+      const uint32_t at = item < count ? __ldcg(from + item) : kNoVoxel;
+      const bool is_new = at != kNoVoxel && __ldcg(view_.stamps + at) != tag_;
+      if (is_new) view_.stamps[at] = tag_;
+      append(is_new, at, to, length);
+    });
+  }
+
+ private:
+  template <class F>
+  __device__ static void for_tiles(uint32_t count, const F& run) {
+    for (uint32_t first = blockIdx.x * kVoxelThreads; first < count;
+         first += gridDim.x * kVoxelThreads) {
+      run(first + threadIdx.x);
+    }
+  }
+  __device__ void append(bool wanted, uint32_t at, uint32_t* to, uint32_t* length) const {
+    const uint32_t place = append_of_block(static_cast<uint32_t>(wanted), length, sums_);
+    if (wanted) to[place] = at;
+  }
+  __device__ void generate(const uint32_t* from, uint32_t count) const {
+    for_tiles(count, [&](uint32_t item) {
+      if (item >= count) return;
+      const uint32_t at = __ldcg(from + item);
+      if (at == kNoVoxel) {
+        for (int32_t e = 0; e < kBuffers; ++e) run_.auxiliary[e][item] = kNoVoxel;
+        return;
+      }
+      const VoxelPlace place(view_.layout, at);
+#pragma unroll
+      for (int32_t e = 0; e < kBuffers; ++e) {
+        const VoxelOffset o = buffer_offset(e);
+        const bool is_inside = (place.inside & needed_inside(e)) == needed_inside(e);
+        run_.auxiliary[e][item] = is_inside ? place.at(o.x, o.y, o.z) : kNoVoxel;
+      }
+    });
+  }
+  __device__ void remove_duplicates(uint32_t* buffer, uint32_t count, int32_t e) const {
+    for_tiles(count, [&](uint32_t item) {
+      if (item >= count) return;
+      const uint32_t at = buffer[item];
+      if (at == kNoVoxel) return;
+      uint32_t* tag = view_.stamps + at;
+      if (e > 0 && __ldcg(tag) == tag_) {
+        buffer[item] = kNoVoxel;
+      } else {
+        *tag = tag_;
+      }
+    });
+  }
+  __device__ void compact(const uint32_t* buffer, uint32_t count, uint32_t* to,
+                          uint32_t* length) const {
+    for_tiles(count, [&](uint32_t item) {
+      const uint32_t at = item < count ? buffer[item] : kNoVoxel;
+      append(at != kNoVoxel, at, to, length);
+    });
+  }
+
+  const VoxelRun& run_;
+  const FieldView& view_;
+  uint32_t tag_;
+  uint32_t* sums_;
+};
+
+/// The lists of a field for the next step, from what changed.
+__device__ void list_field(const VoxelRun& run, const VoxelBlock& block, int32_t field,
+                           int32_t step, uint32_t* sums) {
+  const auto grid = cooperative_groups::this_grid();
+  const FieldView& view = block.views()[field];
+  const uint32_t tag = run.epoch + 2 * static_cast<uint32_t>(step);
+  uint32_t* between = run.auxiliary[kBuffers];
+  uint32_t* between_length = run.between + int64_t{step} * run.fields + field;
+  const BufferRound first(run, view, tag, sums);
+  first.run(grid, run.changed + field * run.changed_each, __ldcg(block.length(field, step)),
+            between, between_length);
+  grid.sync();
+  const BufferRound second(run, view, tag + 1, sums);
+  uint32_t* list = block.list(field, step + 1);
+  uint32_t* length = block.length(field, step + 1);
+  second.run(grid, between, __ldcg(between_length), list, length);
+  for (int32_t k = view.group_first; k < view.group_first + view.group_count; ++k) {
+    if (k == field) continue;
+    grid.sync();
+    second.add_untagged(run.changed + k * run.changed_each, __ldcg(block.length(k, step)), list,
+                        length);
+  }
+  grid.sync();
+}
+
+__global__ void __launch_bounds__(kVoxelThreads)
+    buffers_kernel(const __grid_constant__ VoxelRun run) {
+  extern __shared__ __align__(16) char shared[];
+  __shared__ uint32_t sums[kVoxelThreads / 32 + 1];
+  __shared__ StepCount sum;
+  const VoxelBlock block(run, shared);
+  const auto grid = cooperative_groups::this_grid();
+  for (int32_t step = 0; step < run.steps; ++step) {
+    for (int32_t f = 0; f < run.fields; ++f) {
+      if (!block.is_running(f)) continue;
+      const uint32_t length = __ldcg(block.length(f, step));
+      LaneCount own;
+      for (uint32_t first = blockIdx.x * kVoxelThreads; first < length;
+           first += gridDim.x * kVoxelThreads) {
+        const uint32_t item = first + threadIdx.x;
+        const uint32_t at = item < length ? __ldcg(block.list(f, step) + item) : kNoVoxel;
+        const bool has_changed = step_voxel(block.views(), f, block.side(f), at, own);
+        if (item < length) {
+          run.changed[f * run.changed_each + item] = has_changed ? at : kNoVoxel;
+        }
+      }
+      StepCount count = total_of(own);
+      if (blockIdx.x == 0 && threadIdx.x == 0) count.active = length;
+      add_block(block.counts(step) + f, count, sum);
+    }
+    grid.sync();
+    for (int32_t f = 0; f < run.fields; ++f) {
+      if (block.is_running(f)) list_field(run, block, f, step, sums);
+    }
+    if (!block.advance(step)) break;
+  }
+  block.finish();
+}
+
+/// What is launched, with its lists.
+class VoxelLists {
+ public:
+  explicit VoxelLists(DeviceJob& job) : job_(job), device_(job.context().device) {
+    bytes_ = VoxelBlock::bytes(static_cast<size_t>(job.fields()));
+    blocks_ = cooperative_blocks(kernel_, kVoxelThreads, bytes_, job.most_blocks(), device_);
+    lengths_ = Buffer<uint32_t>(device_, (kMostSteps + 1) * fields());
+    size_t most = 0;
+    for (int32_t f = 0; f < job.fields(); ++f) {
+      most = std::max(most, static_cast<size_t>(job.view(f).layout.stored_voxels()));
+    }
+    for (Buffer<uint32_t>& list : auxiliary_) list = Buffer<uint32_t>(device_, most);
+    changed_ = Buffer<uint32_t>(device_, most * fields());
+    changed_each_ = static_cast<int64_t>(most);
+    between_ = Buffer<uint32_t>(device_, kMostSteps * fields());
+  }
+
+  void begin() {
+    length_ = first_set(job_, Listed::kVoxels);
+    job_.stop_before_steps(length_);
+    for (int32_t f = 0; f < job_.fields(); ++f) {
+      const std::vector<uint32_t>& items = job_.active(f).items;
+      memory::copy(device_, job_.view(f).lists[0], Device::cpu(), items.data(),
+                   items.size() * sizeof(uint32_t));
+    }
+  }
+
+  void run(int64_t steps) {
+    lengths_.set_zero();
+    lengths_.upload(length_);
+    between_.set_zero();
+    job_.begin(steps);
+    VoxelRun run{};
+    run.views = job_.views();
+    run.progress = job_.progress();
+    run.fields = job_.fields();
+    run.steps = static_cast<int32_t>(steps);
+    run.first_list = now_;
+    run.lengths = lengths_.data();
+    run.epoch = epoch_;
+    run.counts = job_.counts();
+    run.rules = job_.rules();
+    for (size_t i = 0; i < auxiliary_.size(); ++i) run.auxiliary[i] = auxiliary_[i].data();
+    run.changed = changed_.data();
+    run.changed_each = changed_each_;
+    run.between = between_.data();
+    void* arguments[] = {&run};
+    LARCH_CUDA_CHECK(cudaLaunchCooperativeKernel(kernel_, dim3(blocks_), dim3(kVoxelThreads),
+                                                 arguments, bytes_,
+                                                 larch::cuda::stream_of(device_)));
+    larch::cuda::check_launch("levelset buffers_kernel");
+    job_.finish();
+    lengths_.download(length_, static_cast<size_t>(steps) * fields());
+    now_ = (now_ + static_cast<int32_t>(steps)) % 2;
+    epoch_ += 2 * static_cast<uint32_t>(steps);
+  }
+
+  void finish() {
+    for (int32_t f = 0; f < job_.fields(); ++f) {
+      std::vector<uint32_t>& items = job_.active(f).items;
+      if (job_.progress(f).stop != Stop::kNone) continue;
+      items.resize(length_[static_cast<size_t>(f)]);
+      memory::copy(Device::cpu(), items.data(), device_, job_.view(f).lists[now_],
+                   items.size() * sizeof(uint32_t));
+      std::sort(items.begin(), items.end());
+    }
+  }
+
+ private:
+  size_t fields() const { return static_cast<size_t>(job_.fields()); }
+
+  DeviceJob& job_;
+  const Device& device_;
+  const void* kernel_ = reinterpret_cast<const void*>(buffers_kernel);
+  size_t bytes_ = 0;
+  uint32_t blocks_ = 0;
+  Buffer<uint32_t> lengths_, changed_, between_;
+  std::array<Buffer<uint32_t>, 8> auxiliary_{};
+  int64_t changed_each_ = 0;
+  int32_t now_ = 0;                 ///< lists of the next step
+  std::vector<uint32_t> length_{};  ///< of them, by field
+  uint32_t epoch_ = 2;              ///< stamp of what the next step appends; first_set's is 1
+};
+
+void check_sizes(const EvolveJob& job) {
+  for (const LevelsetField* field : job.fields) {
+    if (field->layout.stored_voxels() >= int64_t{kNoVoxel}) {
+      throw UsageError("levelset.tracker buffers: an image of " +
+                       std::to_string(field->layout.stored_voxels()) +
+                       " voxels, and lists can have 4294967294; take levelset.tracker brick");
+    }
+  }
+}
+
+}  // namespace
+
+void evolve_buffers(EvolveJob& job, int64_t steps, const Context& context) {
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  check_sizes(job);
+  for_parts(job, [&](size_t first, size_t last) {
+    DeviceJob part(job, first, last, Listed::kVoxels, context);
+    if (part.is_running()) evolve_active<VoxelLists>(part, steps);
+  });
+}
+
+}  // namespace larch::levelset::cuda
