@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "larch/io/image/image.h"
 #include "larch/io/image/zstream.h"
 #include "tests/io/io_test_util.h"
 
@@ -54,6 +55,21 @@ TEST_CASE("compressed streams of any length come back; threads and pieces do not
     CHECK((back == bytes));
     in.finish();
   }
+}
+
+TEST_CASE("a file that one thread writes is written without others") {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const TemporaryFolder folder;
+  const auto before = threads();
+  const Volume<uint8_t> volume(oblique_grid({256, 128, 128}), 1);  // blocks for four threads
+  write_volume(folder / "a.nii.gz", volume, 1);
+  write_labelmap(folder / "b.nii.gz", LabelVolume(volume.grid(), 1), {}, 1);
+  CHECK(threads() == before);
+  write_volume(folder / "c.nii.gz", volume, 4);
+  CHECK(threads() > before);
 }
 
 TEST_CASE("a flipped bit in any block of a compressed stream is seen") {

@@ -66,9 +66,6 @@ TEST_CASE("threads: flag, LARCH_THREADS, SLURM_CPUS_PER_TASK, affinity") {
   setenv("SLURM_CPUS_PER_TASK", "7", 1);
   setenv("LARCH_THREADS", "5", 1);
   CHECK(choose_threads(3) == 3);
-  const char* for_itk = std::getenv("ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS");
-  REQUIRE(for_itk != nullptr);
-  CHECK(std::string(for_itk) == "3");
   CHECK(choose_threads(std::nullopt) == 5);
   for (const char* wrong : {"0", "-1", "2x", "5000", "99999999999"}) {
     setenv("LARCH_THREADS", wrong, 1);

@@ -39,7 +39,17 @@ int allowed_processors() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-int wanted_threads(const std::optional<int>& flag) {
+/// Touches the stack page by page, so that the kernel maps it now.
+void touch_stack() {
+  constexpr size_t kPage = 4096, kBytes = size_t{512} << 10;
+  char stack[kBytes];
+  volatile char* const touched = stack;
+  for (size_t i = 0; i < kBytes; i += kPage) touched[kBytes - 1 - i] = 0;
+}
+
+}  // namespace
+
+int choose_threads(const std::optional<int>& flag) {
   if (flag) return *flag;
   if (const char* text = variable("LARCH_THREADS")) {
     const std::optional<int> number = thread_number(text);
@@ -54,16 +64,6 @@ int wanted_threads(const std::optional<int>& flag) {
   return allowed_processors();
 }
 
-/// Touches the stack page by page, so that the kernel maps it now.
-void touch_stack() {
-  constexpr size_t kPage = 4096, kBytes = size_t{512} << 10;
-  char stack[kBytes];
-  volatile char* const touched = stack;
-  for (size_t i = 0; i < kBytes; i += kPage) touched[kBytes - 1 - i] = 0;
-}
-
-}  // namespace
-
 void prepare_for_limits() {
   rlimit limit{};
   getrlimit(RLIMIT_STACK, &limit);
@@ -71,13 +71,6 @@ void prepare_for_limits() {
   if (limit.rlim_cur >= kEnough) touch_stack();
   getrlimit(RLIMIT_AS, &limit);
   if (limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
-}
-
-int choose_threads(const std::optional<int>& flag) {
-  const int threads = wanted_threads(flag);
-  // ITK reads this when it first asks for its default, which also limits its pool of threads.
-  setenv("ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS", std::to_string(threads).c_str(), 1);
-  return threads;
 }
 
 ChosenDevice choose_run_device(const std::string& flag) {

@@ -11,7 +11,7 @@ namespace larch::detail {
 
 /// The flag > LARCH_THREADS > SLURM_CPUS_PER_TASK > the processors this process may use. Throws
 /// UsageError if LARCH_THREADS is not a number from 1 to 4096; what Slurm sets is taken if it is
-/// one. Also tells ITK, through its environment variable.
+/// one.
 int choose_threads(const std::optional<int>& flag);
 
 /// Takes what a process under ulimit -v must have before others take it: the stack of the main

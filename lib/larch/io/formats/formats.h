@@ -20,6 +20,7 @@ struct Pixels {
   Component component;
   const void* voxels;
   bool labels;                ///< for formats that can say so
+  int threads = 1;            ///< that compress .nii.gz
   int channels = 1;           ///< more than 1: vectors, whose components stand side by side
   std::string description{};  ///< for the header, one line; may be empty
 };

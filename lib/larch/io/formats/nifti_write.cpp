@@ -133,7 +133,7 @@ std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
 
 void write_nifti(const std::string& path, const Pixels& pixels) {
   const std::string header = nifti_header_bytes(path, pixels, {});
-  ZWriter out(path, file_extension(path) == ".nii.gz", io_threads());
+  ZWriter out(path, file_extension(path) == ".nii.gz", pixels.threads);
   out.write(header.data(), static_cast<int64_t>(header.size()));
   if (pixels.channels > 1) {
     write_planes(pixels, out);

@@ -212,16 +212,16 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
 }
 
 template <class T>
-void write_volume(const std::string& path, const Volume<T>& volume,
+void write_volume(const std::string& path, const Volume<T>& volume, int threads,
                   const std::string& description) {
   io::format_for_writing(path).write(
-      path, {volume.grid(), io::component_of<T>(), volume.data(), false, 1, description});
+      path, {volume.grid(), io::component_of<T>(), volume.data(), false, threads, 1, description});
 }
-template void write_volume(const std::string&, const Volume<uint8_t>&, const std::string&);
-template void write_volume(const std::string&, const Volume<uint16_t>&, const std::string&);
-template void write_volume(const std::string&, const Volume<int16_t>&, const std::string&);
-template void write_volume(const std::string&, const Volume<int32_t>&, const std::string&);
-template void write_volume(const std::string&, const Volume<float>&, const std::string&);
+template void write_volume(const std::string&, const Volume<uint8_t>&, int, const std::string&);
+template void write_volume(const std::string&, const Volume<uint16_t>&, int, const std::string&);
+template void write_volume(const std::string&, const Volume<int16_t>&, int, const std::string&);
+template void write_volume(const std::string&, const Volume<int32_t>&, int, const std::string&);
+template void write_volume(const std::string&, const Volume<float>&, int, const std::string&);
 
 void require_png_extension(const std::string& path, const std::string& flag) {
   if (file_extension(path) == ".png") return;

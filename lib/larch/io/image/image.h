@@ -130,12 +130,12 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options = {});
 /// complete, and the same volume gives the same bytes (no time stamps). NIfTI gets sform and, if
 /// the direction is orthonormal, qform, both with the code that grid.frame says, in single
 /// precision; with WorldFrame::kUnknown both codes are 0 and the spacings stand alone.
-/// `description`, one line of ASCII, goes to the header: NIfTI's descrip, which is cut after 79
-/// characters, NRRD's content, MetaImage's Comment; formats for pictures have no place for it.
-/// Throws UsageError (unknown ending, type or size that the format cannot hold), OutputError (not
-/// writable, disk full).
+/// `threads` compress .nii.gz. `description`, one line of ASCII, goes to the header: NIfTI's
+/// descrip, which is cut after 79 characters, NRRD's content, MetaImage's Comment; formats for
+/// pictures have no place for it. Throws UsageError (unknown ending, type or size that the format
+/// cannot hold), OutputError (not writable, disk full).
 template <class T>
-void write_volume(const std::string& path, const Volume<T>& volume,
+void write_volume(const std::string& path, const Volume<T>& volume, int threads = 1,
                   const std::string& description = "");
 
 /// The other files that reading an image opens: the data files that the header of a .mhd or .nhdr
@@ -156,12 +156,14 @@ void require_image_holds(const std::string& path, const Vec3i& size);
 /// Writes labels with the smallest of uint8, int16, uint16, int32 that holds all of them and all
 /// values of `table`. NIfTI files get the intent code "label". Names and colours go to a file of
 /// their own, see write_label_table. Throws as write_volume.
-void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table);
+void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table,
+                    int threads = 1);
 
 /// Writes the label maps of the frames of a series, of one grid, as one NIfTI file (.nii, .nii.gz)
 /// of four axes, with the smallest type that holds all labels. Throws UsageError for another
 /// ending, and as write_volume.
-void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames);
+void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
+                           int threads = 1);
 
 /// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
 void write_label_table(const std::string& tsv_path, const LabelTable& table);
@@ -175,9 +177,5 @@ void write_png(const std::string& path, const RgbImage& image);
 /// Reads a PNG, JPEG or TIFF picture; grey becomes R = G = B, alpha is dropped, 16 bits are
 /// reduced to 8. Throws InputError.
 RgbImage read_rgb(const std::string& path);
-
-/// Sets the default and the maximum number of threads that ITK uses in this process. Results do
-/// not depend on it. Throws UsageError if threads < 1.
-void set_io_threads(int threads);
 
 }  // namespace larch

@@ -13,27 +13,26 @@
 #include "larch/io/formats/nifti.h"
 #include "larch/io/image/image.h"
 #include "larch/io/image/zstream.h"
-#include "larch/io/itk/itk_image.h"
 
 namespace larch {
 namespace {
 
 template <class T>
-void write_as(const std::string& path, const LabelVolume& labels) {
+void write_as(const std::string& path, const LabelVolume& labels, int threads) {
   Volume<T> small(labels.grid());
   std::transform(labels.begin(), labels.end(), small.begin(),
                  [](int32_t label) { return static_cast<T>(label); });
-  io::write_pixels(path, {labels.grid(), io::component_of<T>(), small.data(), true});
+  io::write_pixels(path, {labels.grid(), io::component_of<T>(), small.data(), true, threads});
 }
 
 template <class T>
-void write_series_as(const std::string& path, std::span<const LabelVolume> frames) {
+void write_series_as(const std::string& path, std::span<const LabelVolume> frames, int threads) {
   const Grid& grid = frames[0].grid();
   Volume<T> small(grid);
   const std::string header =
       io::nifti_header_bytes(path, {grid, io::component_of<T>(), small.data(), true},
                              {static_cast<int64_t>(frames.size())});
-  io::ZWriter out(path, file_extension(path) == ".nii.gz", io::io_threads());
+  io::ZWriter out(path, file_extension(path) == ".nii.gz", threads);
   out.write(header.data(), static_cast<int64_t>(header.size()));
   for (const LabelVolume& frame : frames) {
     std::transform(frame.begin(), frame.end(), small.begin(),
@@ -79,7 +78,8 @@ LabelEntry parse_entry(const std::string& line, const std::string& where) {
 
 }  // namespace
 
-void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table) {
+void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table,
+                    int threads) {
   int32_t lowest = 0, highest = 0;
   for (const int32_t label : labels) {
     lowest = std::min(lowest, label);
@@ -90,13 +90,14 @@ void write_labelmap(const std::string& path, const LabelVolume& labels, const La
     lowest = std::min(lowest, entry.value);
     highest = std::max(highest, entry.value);
   }
-  if (holds<uint8_t>(lowest, highest)) return write_as<uint8_t>(path, labels);
-  if (holds<int16_t>(lowest, highest)) return write_as<int16_t>(path, labels);
-  if (holds<uint16_t>(lowest, highest)) return write_as<uint16_t>(path, labels);
-  write_as<int32_t>(path, labels);
+  if (holds<uint8_t>(lowest, highest)) return write_as<uint8_t>(path, labels, threads);
+  if (holds<int16_t>(lowest, highest)) return write_as<int16_t>(path, labels, threads);
+  if (holds<uint16_t>(lowest, highest)) return write_as<uint16_t>(path, labels, threads);
+  write_as<int32_t>(path, labels, threads);
 }
 
-void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames) {
+void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
+                           int threads) {
   const std::string ending = file_extension(path);
   if (ending != ".nii" && ending != ".nii.gz") {
     throw UsageError("cannot write '" + path +
@@ -109,9 +110,11 @@ void write_labelmap_series(const std::string& path, std::span<const LabelVolume>
     }
   }
   write_atomically(path, [&](const std::string& temporary) {
-    if (holds<uint8_t>(lowest, highest)) return write_series_as<uint8_t>(temporary, frames);
-    if (holds<uint16_t>(lowest, highest)) return write_series_as<uint16_t>(temporary, frames);
-    write_series_as<int32_t>(temporary, frames);
+    if (holds<uint8_t>(lowest, highest))
+      return write_series_as<uint8_t>(temporary, frames, threads);
+    if (holds<uint16_t>(lowest, highest))
+      return write_series_as<uint16_t>(temporary, frames, threads);
+    write_series_as<int32_t>(temporary, frames, threads);
   });
 }
 

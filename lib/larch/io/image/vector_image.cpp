@@ -49,7 +49,8 @@ VectorField read_vector_field(const std::string& path, const ReadOptions& option
   return field;
 }
 
-void write_vector_field(const std::string& path, const VectorField& field, int components) {
+void write_vector_field(const std::string& path, const VectorField& field, int components,
+                        int threads) {
   if (components != 2 && components != 3) {
     throw UsageError("vectors have 2 or 3 components, not " + std::to_string(components));
   }
@@ -64,7 +65,8 @@ void write_vector_field(const std::string& path, const VectorField& field, int c
   for (const Vec3f& vector : field) {
     for (int c = 0; c < components; ++c) values.push_back(vector[c]);
   }
-  io::write_pixels(path, {field.grid(), io::Component::kFloat32, values.data(), false, components});
+  io::write_pixels(
+      path, {field.grid(), io::Component::kFloat32, values.data(), false, threads, components});
 }
 
 }  // namespace larch

@@ -19,8 +19,10 @@ namespace larch {
 VectorField read_vector_field(const std::string& path, const ReadOptions& options = {});
 
 /// Writes float32 vectors as ITK's vector image; the format goes by the ending: .nii .nii.gz .nrrd
-/// .mha. With `components` 2 only x and y are written. Throws UsageError for other endings, for
-/// other numbers of components, and for two of them if a third is not 0; OutputError.
-void write_vector_field(const std::string& path, const VectorField& field, int components = 3);
+/// .mha. `threads` compress .nii.gz. With `components` 2 only x and y are written. Throws
+/// UsageError for other endings, for other numbers of components, and for two of them if a third is
+/// not 0; OutputError.
+void write_vector_field(const std::string& path, const VectorField& field, int components = 3,
+                        int threads = 1);
 
 }  // namespace larch

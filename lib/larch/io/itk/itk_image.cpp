@@ -10,7 +10,6 @@
 #include <itkBioRadImageIO.h>
 #include <itkGiplImageIO.h>
 #include <itkMRCImageIO.h>
-#include <itkMultiThreaderBase.h>
 #include <itkTIFFImageIO.h>
 #include <itkVTKImageIO.h>
 
@@ -292,21 +291,4 @@ RawImage read_by_itk(const std::string& path, const Selection& selection) {
   return raw;
 }
 
-int io_threads() {
-  return static_cast<int>(itk::MultiThreaderBase::GetGlobalDefaultNumberOfThreads());
-}
-
 }  // namespace larch::io
-
-namespace larch {
-
-void set_io_threads(int threads) {
-  if (threads < 1) {
-    throw UsageError("the number of threads must be at least 1, not " + std::to_string(threads));
-  }
-  // The maximum alone does not limit ITK's pool of threads.
-  itk::MultiThreaderBase::SetGlobalMaximumNumberOfThreads(static_cast<itk::ThreadIdType>(threads));
-  itk::MultiThreaderBase::SetGlobalDefaultNumberOfThreads(static_cast<itk::ThreadIdType>(threads));
-}
-
-}  // namespace larch

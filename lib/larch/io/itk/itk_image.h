@@ -21,9 +21,6 @@ RawImage read_tiff(const std::string& path);
 Header probe_by_itk(const std::string& path, int& frames);
 RawImage read_by_itk(const std::string& path, const Selection& selection);
 
-/// The number of threads that set_io_threads, or the environment variable that ITK reads, allows.
-int io_threads();
-
 /// Writes a 2-D TIFF of one component, deflated, and reads it back to be sure. Not atomic.
 /// Throws OutputError.
 void write_tiff(const std::string& path, const Grid& grid, Component component, const void* voxels);

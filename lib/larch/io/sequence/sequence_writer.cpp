@@ -129,11 +129,11 @@ void require_sequence_path(const std::string& path, const Grid& grid, int64_t fr
 /// Where the bytes go, and what was written so far.
 class SequenceWriter::Sink {
  public:
-  Sink(const std::string& path, const SequenceHeader& header)
+  Sink(const std::string& path, const SequenceHeader& header, int threads)
       : path_(path),
         header_(header),
         dicom_(file_extension(path) == ".dcm"),
-        out_(path, file_extension(path) == ".nii.gz", io::io_threads()) {
+        out_(path, file_extension(path) == ".nii.gz", threads) {
     if (dicom_) counts_.assign(65536, 0);
   }
 
@@ -233,7 +233,7 @@ class SequenceWriter::Sink {
   io::ZWriter out_;
 };
 
-SequenceWriter::SequenceWriter(const std::string& path, const SequenceHeader& header) {
+SequenceWriter::SequenceWriter(const std::string& path, const SequenceHeader& header, int threads) {
   require_sequence_path(path, header.grid, header.frames);
   if (header.frames < 1 || header.grid.size.z != 1) {
     throw UsageError("'" + path + "': a sequence has pictures, at least one");
@@ -241,7 +241,7 @@ SequenceWriter::SequenceWriter(const std::string& path, const SequenceHeader& he
   if (file_extension(path) == ".dcm" && !header.xa) {
     throw UsageError("'" + path + "': DICOM needs a header of its own");
   }
-  sink_ = std::make_unique<Sink>(path, header);
+  sink_ = std::make_unique<Sink>(path, header, threads);
 }
 SequenceWriter::~SequenceWriter() = default;
 SequenceWriter::SequenceWriter(SequenceWriter&&) noexcept = default;

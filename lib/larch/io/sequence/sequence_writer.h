@@ -35,13 +35,13 @@ void require_sequence_path(const std::string& path, const Grid& grid, int64_t fr
 /// - .dcm: multi-frame X-Ray Angiographic Image Storage, 16 bits, explicit little endian;
 /// - .mha, .nrrd: uncompressed, because noise does not become smaller; the third axis is that of
 ///   the frames, with the time between frames in ms as its spacing (1 if they are not even);
-/// - .nii.gz, .nii: four axes.
+/// - .nii.gz, which `threads` compress, .nii: four axes.
 /// The same frames give the same bytes, however they are cut into batches.
 class SequenceWriter {
  public:
   /// Throws UsageError as require_sequence_path does, and for .dcm without a header of its own;
   /// OutputError.
-  SequenceWriter(const std::string& path, const SequenceHeader& header);
+  SequenceWriter(const std::string& path, const SequenceHeader& header, int threads = 1);
   ~SequenceWriter();
   SequenceWriter(SequenceWriter&&) noexcept;
   SequenceWriter& operator=(SequenceWriter&&) noexcept;

@@ -153,21 +153,23 @@ Volume<T> on_grid(const Grid& grid, const std::vector<T>& values) {
 
 void add_files(const AngiographyFiles& files, FieldUnits units, const dsa::BlockGrid& grid,
                dsa::Metric metric, const std::shared_ptr<const SubtractedVolume>& volume,
-               Outputs& outputs) {
+               int threads, Outputs& outputs) {
   outputs.add(
       files.difference,
       [=](const std::string& path) {
-        write_volume(path, on_grid(volume->grid, volume->result.difference));
+        write_volume(path, on_grid(volume->grid, volume->result.difference), threads);
       },
       "output");
   outputs.add(
       files.field,
-      [=](const std::string& path) { write_vector_field(path, field_of(*volume, units)); },
+      [=](const std::string& path) {
+        write_vector_field(path, field_of(*volume, units), 3, threads);
+      },
       "field");
   outputs.add(
       files.validity,
       [=](const std::string& path) {
-        write_volume(path, on_grid(volume->grid, volume->result.validity));
+        write_volume(path, on_grid(volume->grid, volume->result.validity), threads);
       },
       "validity");
   outputs.add(
@@ -256,7 +258,7 @@ Outputs subtract_volume(const VolumeRequest& request, const dsa::DsaConfig& give
       .metric("edge_hits", static_cast<double>(record.blocks.at_edge))
       .metric("longest_motion_px", record.figures.field.longest_px);
   add_files(request.files, request.field_units, dsa::last_grid(config, grid.size), config.metric,
-            volume, outputs);
+            volume, context.threads, outputs);
   return outputs;
 }
 

@@ -106,12 +106,12 @@ Outputs detect_on_image(const pbt::Model& model, const DetectConfig& config,
   check_files_hold(request.files, job->image.grid());
   context.info(describe(job->image.grid()));
   detect(model, config, *job, context);
-  return detection_outputs(model, config, request.files, request.image, job);
+  return detection_outputs(model, config, request.files, request.image, job, context.threads);
 }
 
 Outputs detection_outputs(const pbt::Model& model, const DetectConfig& config,
                           const DetectionFiles& files, const std::string& input,
-                          const std::shared_ptr<const DetectionJob>& job) {
+                          const std::shared_ptr<const DetectionJob>& job, int threads) {
   const Detection& found = job->found;
   const LabelTable table{{model.info.class_value, model.info.class_name, {230, 60, 50}}};
   Outputs outputs;
@@ -121,14 +121,14 @@ Outputs detection_outputs(const pbt::Model& model, const DetectConfig& config,
   for (const auto& [step, seconds] : found.seconds) outputs.metric("seconds: " + step, seconds);
   outputs.add(
       files.labels,
-      [=](const std::string& path) { write_labelmap(path, job->found.labels, table); },
+      [=](const std::string& path) { write_labelmap(path, job->found.labels, table, threads); },
       kLabelsRole);
   outputs.add_companion(files.table(),
                         [=](const std::string& path) { write_label_table(path, table); });
   outputs.add(
       files.probability,
       [=, type = config.probability_type](const std::string& path) {
-        write_probability(path, job->found.probability, type);
+        write_probability(path, job->found.probability, type, threads);
       },
       kProbabilityRole);
   outputs.add(

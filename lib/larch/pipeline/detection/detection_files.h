@@ -71,9 +71,9 @@ Outputs detect_on_image(const pbt::Model& model, const DetectConfig& config,
                         const DetectionRequest& request, const Context& context);
 
 /// The files and figures of a finished detection of `input`. Rejected if fewer than
-/// structure.min_voxels voxels were found.
+/// structure.min_voxels voxels were found. `threads` write.
 Outputs detection_outputs(const pbt::Model& model, const DetectConfig& config,
                           const DetectionFiles& files, const std::string& input,
-                          const std::shared_ptr<const DetectionJob>& job);
+                          const std::shared_ptr<const DetectionJob>& job, int threads);
 
 }  // namespace larch::pipeline

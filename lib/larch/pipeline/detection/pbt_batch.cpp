@@ -94,7 +94,7 @@ class BatchSteps {
     find_structure(model_, config_, *job, context);
     if (job->wanted.surface && !grow(with_surface(*job, files, context))) return std::nullopt;
     find_surface(config_, *job, context);
-    return detection_outputs(model_, config_, files, c.image, job);
+    return detection_outputs(model_, config_, files, c.image, job, context.threads);
   }
 
   const pbt::Model& model_;

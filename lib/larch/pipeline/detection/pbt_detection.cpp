@@ -175,16 +175,16 @@ void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& j
 }
 
 void write_probability(const std::string& path, const Volume<float>& probability,
-                       pbt::ProbabilityType type) {
+                       pbt::ProbabilityType type, int threads) {
   switch (type) {
     case pbt::ProbabilityType::kFloat32:
-      write_volume(path, probability);
+      write_volume(path, probability, threads);
       break;
     case pbt::ProbabilityType::kUint16:
-      write_volume(path, scaled<uint16_t>(probability));
+      write_volume(path, scaled<uint16_t>(probability), threads);
       break;
     case pbt::ProbabilityType::kUint8:
-      write_volume(path, scaled<uint8_t>(probability));
+      write_volume(path, scaled<uint8_t>(probability), threads);
       break;
   }
 }

@@ -138,7 +138,7 @@ void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& j
 /// Writes the probabilities as an image of the wanted type, in the format of the path's ending.
 /// Throws OutputError.
 void write_probability(const std::string& path, const Volume<float>& probability,
-                       pbt::ProbabilityType type);
+                       pbt::ProbabilityType type, int threads);
 
 /// The candidate list as text: rank, index (x, y, z), LPS mm and probability, tab-separated.
 std::string candidates_tsv(const Volume<float>& probability, int64_t count);

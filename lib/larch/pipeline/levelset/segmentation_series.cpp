@@ -103,7 +103,10 @@ class Series {
     outputs.report("frames", reports_);
     outputs.add(
         request_.files.labels,
-        [labels](const std::string& path) { write_labelmap_series(path, *labels); }, "output");
+        [labels, threads = context_.threads](const std::string& path) {
+          write_labelmap_series(path, *labels, threads);
+        },
+        "output");
     if (!gone_.empty()) {
       outputs.status("rejected", config::join(gone_, "; ") +
                                      "; it is missing from there on: segment the frames before it "

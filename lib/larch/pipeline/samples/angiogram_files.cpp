@@ -106,7 +106,7 @@ void write_frames(const std::string& path, const phantom::Angiogram& a, const st
                   int threads) {
   SequenceHeader header = sequence_header(a.config);
   header.xa = xa_header(a, body);
-  SequenceWriter writer(path, header);
+  SequenceWriter writer(path, header, threads);
   for (int frame = 0; frame < a.config.frames; ++frame) {
     writer.write(std::span<const uint16_t>(phantom::stored_frame(a, frame, threads)));
   }
@@ -114,7 +114,7 @@ void write_frames(const std::string& path, const phantom::Angiogram& a, const st
 }
 
 void write_fields(const std::string& path, const phantom::Angiogram& a, int threads) {
-  SequenceWriter writer(path, sequence_header(a.config));
+  SequenceWriter writer(path, sequence_header(a.config), threads);
   for (int frame = 0; frame < a.config.frames; ++frame) {
     writer.write(std::span<const Vec3f>(phantom::true_field_px(a, frame, threads)));
   }
@@ -131,7 +131,7 @@ void write_vessels(const std::string& path, const phantom::Angiogram& a, int thr
     const auto labels = phantom::vessel_labels(a, frame, kVisible, threads);
     to = std::copy(labels.begin(), labels.end(), to);
   }
-  write_volume(path, stack);
+  write_volume(path, stack, threads);
 }
 
 Json waves_json(const std::array<phantom::MotionWave, 3>& waves) {

@@ -30,14 +30,14 @@ void add_case(const HeadRequest& request, int number, const Context& context, Ou
     if (made->image.empty()) *made = phantom::make_head(config, seed, number, threads);
   };
   outputs.add(in_folder(request.folder, file_name(request, "images", number)),
-              [=](const std::string& path) {
+              [=, threads = context.threads](const std::string& path) {
                 make();
-                write_volume(path, made->image);
+                write_volume(path, made->image, threads);
               });
   outputs.add(in_folder(request.folder, file_name(request, "labels", number)),
-              [=](const std::string& path) {
+              [=, threads = context.threads](const std::string& path) {
                 make();
-                write_labelmap(path, made->labels, phantom::head_label_table());
+                write_labelmap(path, made->labels, phantom::head_label_table(), threads);
                 *made = {};
               });
 }

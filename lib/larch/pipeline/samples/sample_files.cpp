@@ -108,12 +108,14 @@ void add_case(const SampleRequest& request, int number, const Context& context, 
     add_dicom_series(request, number, context.seed, image, outputs);
   } else {
     outputs.add(in_folder(request.folder, image_name(request, number)),
-                [image](const std::string& path) { write_volume(path, image()); });
+                [image, threads = context.threads](const std::string& path) {
+                  write_volume(path, image(), threads);
+                });
   }
   outputs.add(in_folder(request.folder, label_name(request, number)),
-              [made, image](const std::string& path) {
+              [made, image, threads = context.threads](const std::string& path) {
                 image();
-                write_labelmap(path, made->labels, phantom::organs_label_table());
+                write_labelmap(path, made->labels, phantom::organs_label_table(), threads);
                 *made = {};
               });
 }

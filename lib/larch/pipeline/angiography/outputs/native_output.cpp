@@ -71,7 +71,7 @@ void write_native(const std::string& path, const std::vector<FrameRecord>& recor
   const Angiogram& about = open.reader.about();
   SequenceHeader header{about.grid, about.frames, about.times_ms,
                         header_of(open, records, identity)};
-  SequenceWriter writer(path, header);
+  SequenceWriter writer(path, header, context.threads);
   const int64_t pixels = open.reader.frame_pixels();
   const int64_t most = std::max<int64_t>(1, kBatchBytes / (2 * pixels));
   std::vector<uint16_t> batch;

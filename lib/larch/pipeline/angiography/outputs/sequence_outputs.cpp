@@ -116,7 +116,7 @@ SequenceOutputs::File SequenceOutputs::open_file(const std::string& path,
           derived_xa_header(about, angiography_identity(request_.input.path, config_, open_),
                             derivation_of(open_, config_), open_.table.is_log);
     }
-    file.writer.emplace(file.output.temporary(), header);
+    file.writer.emplace(file.output.temporary(), header, context_.threads);
   });
   return file;
 }

@@ -120,24 +120,25 @@ void add_surfaces(const SegmentationFiles& files, const std::shared_ptr<const Se
                   const Context& context, Outputs& outputs) {
   outputs.add(
       files.level_set,
-      [=](const std::string& path) {
-        write_volume(path, level_set_of_all(job->result), kLevelSetText);
+      [=, threads = context.threads](const std::string& path) {
+        write_volume(path, level_set_of_all(job->result), threads, kLevelSetText);
       },
       "level-set");
-  add_labels(files.level_set, files, job, outputs,
-             [](const std::string& path, const levelset::LabelResult& label) {
-               write_volume(path, label.phi_mm, kLevelSetText);
-             });
+  add_labels(
+      files.level_set, files, job, outputs,
+      [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
+        write_volume(path, label.phi_mm, threads, kLevelSetText);
+      });
   outputs.add(
       files.distance,
       [=, threads = context.threads](const std::string& path) {
-        write_volume(path, distance_of_all(job->result, threads), kDistanceText);
+        write_volume(path, distance_of_all(job->result, threads), threads, kDistanceText);
       },
       "distance");
   add_labels(
       files.distance, files, job, outputs,
       [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
-        write_volume(path, distance_of(inside_of(label.phi_mm), threads), kDistanceText);
+        write_volume(path, distance_of(inside_of(label.phi_mm), threads), threads, kDistanceText);
       });
   if (!files.mesh.empty()) {
     auto surface = std::make_shared<Mesh>(surface_of_all(job->result, context));
@@ -167,7 +168,10 @@ Outputs segmentation_outputs(const SegmentationFiles& files,
   outputs.report("segmentation", segmentation_report(job->result, job->request.config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
   outputs.add(
-      files.labels, [=](const std::string& path) { write_labelmap(path, job->result.labels, {}); },
+      files.labels,
+      [=, threads = context.threads](const std::string& path) {
+        write_labelmap(path, job->result.labels, {}, threads);
+      },
       "output");
   add_surfaces(files, job, context, outputs);
   outputs.add(
