@@ -313,7 +313,7 @@ def grid_seeds():
                                       size=(8, 4, 8)))
 
 
-# Frames, vectors, formats that ITK reads, markups
+# Sequences, formats that ITK reads, markups
 
 def itk_seeds():
     for choice, name, data in (
@@ -340,27 +340,6 @@ def itk_seeds():
             # More voxels than the file can hold.
             (1, 'guard-claim.gipl', more.gipl(VOXELS, size=(2000, 2000, 1000, 1)))):
         seed('itk', name, bytes([choice]) + data)
-
-
-def frames_seeds():
-    def frames(name, data, choice, declared=False, frame=1):
-        seed('frames', name, bytes([choice + (4 if declared else 0), frame]) + data)
-    timed = bytearray(nifti1(size=(3, 4, 1, 2), pixdim=(1, 1, 1.5, 2, 40)[:4]))
-    timed[92:96], timed[123] = struct.pack('<f', 40), 2 + 16
-    frames('times.nii', bytes(timed) + VOXELS, 0)
-    frames('five-axes.nii', nifti1(size=(3, 2, 1, 2, 2)) + VOXELS, 0)
-    frames('volumes.nii', nifti1(size=(3, 2, 2, 2)) + VOXELS, 0)
-    lines = ('space dimension: 2', 'space directions: (1,0) (0,1) none')
-    frames('time.nrrd', nrrd('kinds: domain domain time', 'spacings: 1 1 40', 'units: "mm" "mm" "ms"'), 1)
-    frames('plane-in-space.nrrd', nrrd(*lines, 'kinds: domain domain time'), 1)
-    frames('declared.mha', meta(), 2, declared=True)
-    frames('four.mha', meta('ElementSpacing = 1 1 1 1', size='3 4 1 2').replace(b'NDims = 3', b'NDims = 4'), 2)
-    cine = {'columns': 3, 'rows': 2, 'frames': 2}
-    frames('frame-time.dcm', dicom(**cine, more=[(0x18, 0x1063, 'DS', '33.5')]), 3)
-    frames('steps.dcm', dicom(**cine, more=[(0x18, 0x1065, 'DS', '0\\20'), (0x28, 9, 'AT', b'\x18\0\x65\x10')]), 3)
-    frames('one-bit.dcm', dicom(columns=3, rows=3, frames=5, allocated=1, stored=1, pixels=VOXELS[:6]), 3, frame=3)
-    # Times that are beyond all numbers.
-    frames('far-times.nrrd', nrrd('kinds: domain domain time', 'spacings: 1 1 1e308', 'units: "mm" "mm" "s"'), 1)
 
 
 def sequence_seeds():
@@ -400,22 +379,6 @@ def sequence_seeds():
     sequences('floats.nii', nifti1(datatype=16, bits=32) + floats, 3)
 
 
-def vectors_seeds():
-    field = struct.pack('<24f', *[0.5 * v for v in range(24)])
-    vector = {'datatype': 16, 'bits': 32, 'intent': 1007}
-    seed('vectors', 'three.nii', b'\0' + nifti1(size=(2, 2, 2, 1, 3), **vector) + field)
-    seed('vectors', 'two.nii', b'\0' + nifti1(size=(3, 2, 2, 1, 2), **vector) + field)
-    seed('vectors', 'scaled.nii', b'\0' + nifti1(size=(2, 2, 2, 1, 3), datatype=2, intent=1007, slope=0.5) + VOXELS)
-    seed('vectors', 'displacement.nii', b'\0' + nifti1(size=(2, 2, 2, 1, 3), datatype=2, intent=1006) + VOXELS)
-    lines = nrrd('kinds: vector domain domain domain', 'space: LPS', 'space directions: none (1,0,0) (0,1,0) (0,0,2)',
-                 'measurement frame: (1,0,0) (0,1,0) (0,0,1)', sizes='3 2 2 2')
-    seed('vectors', 'first.nrrd', b'\1' + lines.replace(b'dimension: 3', b'dimension: 4'))
-    last = nrrd('kinds: domain domain domain vector', 'spacings: 1 1 2 nan', sizes='2 2 2 3')
-    seed('vectors', 'last.nrrd', b'\1' + last.replace(b'dimension: 3', b'dimension: 4'))
-    seed('vectors', 'three.mha', b'\2' + meta('ElementNumberOfChannels = 3', size='2 2 2'))
-    seed('vectors', 'float.vtk', b'\3' + more.vtk(field, 'VECTORS vectors float\n', size='2 2 2', points=8))
-
-
 def markups_seeds():
     points = [{'label': 'a', 'position': [1, 2, 3]}, {'position': [0, -5e300, 6.125]},
               {'label': 'c', 'position': None, 'positionStatus': 'undefined'}]
@@ -453,7 +416,7 @@ def strip_model(path):
 
 
 def main():
-    for make in (itk_seeds, frames_seeds, sequence_seeds, vectors_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
+    for make in (itk_seeds, sequence_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
                  meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, config_seeds,
                  tables_seeds, status_seeds, records_seeds):
         make()

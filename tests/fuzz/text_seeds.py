@@ -26,7 +26,6 @@ def tables_seeds():
     seed('tables', 'twice.tsv', 'timage\na.nii\nb/a.nii\n')
     seed('tables', 'existing.tsv', 'eimage\tlabel\ncase_0000.nii\tlabel.nii\n')
     seed('tables', 'long-name.tsv', 'eimage\n' + 'x' * 300 + '\n')
-    seed('tables', 'labels.tsv', 'lindex\tname\tcolor\n1\tliver\t#ff8000\n2\tspleen\tn/a\n')
     seed('tables', 'decathlon.json', 'd{"modality": {"0": "CT"}, "training": [{"image": "./case_0000.nii", "label": '
          '"./label.nii"}]}')
     seed('tables', 'decathlon-long-name.json', 'd{"training": [{"image": "' + 'x' * 300 + '", "label": "label.nii"}]}')

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "larch/io/dicom/dicom.h"
+#include "larch/io/dicom/dicom_file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/image/zstream.h"
 #include "tests/io/dicom/dicom_maker.h"

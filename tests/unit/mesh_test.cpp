@@ -11,10 +11,10 @@
 #include "larch/core/random_math.h"
 #include "larch/mesh/cell_cases.h"
 #include "larch/mesh/marching_cubes.h"
-#include "larch/mesh/measures.h"
 #include "larch/mesh/smooth.h"
 #include "larch/mesh/triangle_tree.h"
 #include "larch/mesh/voxelise.h"
+#include "tests/unit/mesh_measures.h"
 
 namespace {
 

@@ -12,20 +12,6 @@
 #include "larch/core/sha256_blocks.h"
 
 namespace larch {
-namespace {
-
-constexpr std::array<uint32_t, 256> crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t c = i;
-    for (int k = 0; k < 8; ++k) c = (c & 1) ? 0x82f63b78u ^ (c >> 1) : c >> 1;
-    table[i] = c;
-  }
-  return table;
-}
-
-}  // namespace
-
 namespace detail {
 
 const std::array<uint32_t, 64> kSha256Rounds = {
@@ -123,13 +109,6 @@ std::string sha256_of_file(const std::string& path) {
     sha.update(piece.data(), static_cast<size_t>(file.gcount()));
   }
   return hex(sha.digest());
-}
-
-uint32_t crc32c(std::span<const uint8_t> bytes, uint32_t crc) {
-  static constexpr auto kTable = crc_table();
-  crc = ~crc;
-  for (const uint8_t byte : bytes) crc = kTable[(crc ^ byte) & 0xff] ^ (crc >> 8);
-  return ~crc;
 }
 
 }  // namespace larch

@@ -30,7 +30,4 @@ std::string hex(std::span<const uint8_t> bytes);
 /// SHA-256 of a file's bytes as hexadecimal; throws InputError if it cannot be read.
 std::string sha256_of_file(const std::string& path);
 
-/// CRC-32C (Castagnoli polynomial, reflected), as in RFC 3720.
-uint32_t crc32c(std::span<const uint8_t> bytes, uint32_t crc = 0);
-
 }  // namespace larch

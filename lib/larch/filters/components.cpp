@@ -178,13 +178,6 @@ class Components {
 
 }  // namespace
 
-int64_t count_components(const Volume<uint8_t>& mask, int threads) {
-  const Components components(mask, /*foreground=*/true, threads);
-  int64_t count = 0;
-  for (size_t run = 0; run < components.runs(); ++run) count += components.root(run) == run ? 1 : 0;
-  return count;
-}
-
 Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n, int threads) {
   if (n < 0) throw UsageError("the number of components to keep must not be negative");
   const Components components(mask, /*foreground=*/true, threads);

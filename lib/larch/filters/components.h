@@ -8,14 +8,10 @@
 
 namespace larch::filters {
 
-// All three take time linear in the voxels, give the same result for any number of threads, and
+// Both take time linear in the voxels, give the same result for any number of threads, and
 // need 24 bytes for each run of voxels along x, twice that while the runs of several threads are
 // joined. The masks of structures have far fewer runs than voxels; at worst, where every second
 // voxel along x is set, that is 12 bytes per voxel, and 24 while they are joined.
-
-/// Number of connected components of the voxels that are not 0; neighbours share a face (in 2-D
-/// volumes: an edge).
-int64_t count_components(const Volume<uint8_t>& mask, int threads = 1);
 
 /// The `n` largest connected components (face neighbours) as 1, the rest as 0. Of components of
 /// equal size the one whose first voxel comes first in memory counts as larger. Throws UsageError

@@ -28,9 +28,4 @@ StrongClassifier strong_classifier(std::span<const BoostRound> rounds, double wo
   return strong;
 }
 
-StrongClassifier train_strong_classifier(const FeatureSource& source, const BoostProblem& problem,
-                                         double worst_error, const Context& context) {
-  return strong_classifier(boost(source, problem, context), worst_error, problem.samples.size());
-}
-
 }  // namespace larch::learning

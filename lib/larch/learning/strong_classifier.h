@@ -27,8 +27,4 @@ int32_t alpha_q20(double error);
 StrongClassifier strong_classifier(std::span<const BoostRound> rounds, double worst_error,
                                    size_t selected);
 
-/// Boosts one strong classifier alone.
-StrongClassifier train_strong_classifier(const FeatureSource& source, const BoostProblem& problem,
-                                         double worst_error, const Context& context);
-
 }  // namespace larch::learning

@@ -80,29 +80,4 @@ Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& refere
   return scores(counts, prediction.grid().voxel_volume_mm3());
 }
 
-std::vector<Overlap> overlap_per_label(const LabelVolume& prediction, const LabelVolume& reference,
-                                       std::span<const int32_t> values) {
-  require_same_grid(prediction.grid(), reference.grid());
-  std::vector<int32_t> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  const auto place_of = [&](int32_t value) {
-    const auto place = std::lower_bound(sorted.begin(), sorted.end(), value);
-    return place == sorted.end() || *place != value ? -1
-                                                    : static_cast<int64_t>(place - sorted.begin());
-  };
-  std::vector<Counts> counts(sorted.size());
-  for (int64_t i = 0; i < prediction.voxels(); ++i) {
-    const int32_t a = prediction[i], b = reference[i];
-    const int64_t at_a = place_of(a), at_b = a == b ? at_a : place_of(b);
-    if (at_a >= 0) ++counts[at_a].prediction;
-    if (at_b >= 0) ++counts[at_b].reference;
-    if (a == b && at_a >= 0) ++counts[at_a].common;
-  }
-  std::vector<Overlap> out;
-  for (const int32_t value : values) {
-    out.push_back(scores(counts[place_of(value)], prediction.grid().voxel_volume_mm3()));
-  }
-  return out;
-}
-
 }  // namespace larch::metrics

@@ -33,8 +33,4 @@ Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> valu
 /// Throws InputError, which says what differs, if the grids are not the same (describe_difference).
 Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& reference);
 
-/// The same for each value of `values`, in one pass over the voxels.
-std::vector<Overlap> overlap_per_label(const LabelVolume& prediction, const LabelVolume& reference,
-                                       std::span<const int32_t> values);
-
 }  // namespace larch::metrics

@@ -285,8 +285,4 @@ std::vector<uint8_t> vessel_labels(const Angiogram& a, int frame, double least, 
   return labels;
 }
 
-LabelTable vessels_label_table() {
-  return {{1, "vessel", {230, 60, 60}}};
-}
-
 }  // namespace larch::phantom

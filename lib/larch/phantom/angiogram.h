@@ -144,7 +144,4 @@ std::vector<Vec3f> true_field_px(const Angiogram& angiogram, int frame, int thre
 std::vector<uint8_t> vessel_labels(const Angiogram& angiogram, int frame, double least,
                                    int threads);
 
-/// Name and colour of the label of vessel_labels.
-LabelTable vessels_label_table();
-
 }  // namespace larch::phantom

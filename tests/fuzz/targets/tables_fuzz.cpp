@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// Lists of cases and tables of labels. The first byte chooses the kind, the rest is the file.
-#include <algorithm>
+// Lists of cases and descriptions of data sets. The first byte chooses the kind, the rest is the
+// file.
 #include <set>
 
-#include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/io/table/dataset_json.h"
 #include "tests/fuzz/fuzz.h"
@@ -42,22 +41,6 @@ void read_data_set(std::string_view bytes) {
                 [&] { require_usable(one_channel(read_dataset(path), "0").cases); });
 }
 
-void read_labels(std::string_view bytes) {
-  const std::string path = fuzz::file_of("labels.tsv", bytes);
-  LabelTable table;
-  if (!fuzz::accepts({ExitCode::kInput}, "labels.tsv", [&] { table = read_label_table(path); }))
-    return;
-  const std::string back = fuzz::folder() + "/back.tsv";
-  write_label_table(back, table);
-  const LabelTable again = read_label_table(back);
-  fuzz::require(again.size() == table.size(), "a table of labels changed its length");
-  for (size_t i = 0; i < table.size(); ++i) {
-    fuzz::require(
-        again[i].value == table[i].value && std::ranges::equal(again[i].rgb, table[i].rgb),
-        "a table of labels changed when it was written");
-  }
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -73,11 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 'e':
       read_list("case.tsv", bytes, true);
       break;
-    case 'd':
-      read_data_set(bytes);
-      break;
     default:
-      read_labels(bytes);
+      read_data_set(bytes);
   }
   return 0;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "larch/io/dicom/dicom.h"
+#include "larch/io/dicom/dicom_file.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/io/io_test_util.h"
 

@@ -5,7 +5,6 @@
 
 #include <zlib.h>
 
-#include "larch/io/dicom/dicom.h"
 #include "larch/io/dicom/dicom_dataset.h"
 #include "larch/io/dicom/dicom_file.h"
 #include "tests/io/dicom/dicom_maker.h"
@@ -138,7 +137,7 @@ TEST_CASE("frames without a position are refused before planes are made of them"
   write_file(folder / "x.dcm", made_dicom(slice));
   const io::DicomObject object = io::read_dicom_object(folder / "x.dcm");
   CHECK(object.planes.size() == 1);  // for all frames, which are alike
-  CHECK_THAT(message_of<InputError>([&] { read_dicom(folder / "x.dcm"); }),
+  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "x.dcm"); }),
              Contains("has no position or orientation in space"));
 }
 

@@ -81,7 +81,6 @@ TEST_CASE("the largest components of random masks are those that flooding finds"
     for (uint8_t& voxel : mask) voxel = below(often) == 0 ? 9 : 0;
     auto components = flooded(mask);
     const int threads = 1 + round % 4;
-    CHECK(count_components(mask, threads) == static_cast<int64_t>(components.size()));
     std::stable_sort(components.begin(), components.end(),
                      [](const auto& a, const auto& b) { return a.size() > b.size(); });
     for (const int n : {1, 3}) {
@@ -116,17 +115,15 @@ TEST_CASE("holes of random masks, wherever in the volume they lie") {
   }
 }
 
-TEST_CASE("components are counted by faces, and the largest are kept") {
+TEST_CASE("components touch by faces, and the largest are kept") {
   auto mask = box_mask({10, 10, 10}, {0, 0, 0}, {3, 3, 3});
   mask({4, 4, 4}) = 1;  // touches the box at a corner only
   for (int x = 6; x < 9; ++x) mask({x, 8, 8}) = 7;
-  CHECK(count_components(mask) == 3);
   CHECK(count(keep_largest_component(mask)) == 64);
   CHECK(count(keep_largest_component(mask, 2)) == 67);
   CHECK(count(keep_largest_component(mask, 9)) == 68);
   CHECK(count(keep_largest_component(mask, 0)) == 0);
   CHECK(keep_largest_component(mask)({4, 4, 4}) == 0);
-  CHECK(count_components(Volume<uint8_t>(mask.grid())) == 0);
   CHECK(count(keep_largest_component(Volume<uint8_t>(mask.grid()))) == 0);
   // Equal sizes: the first in memory.
   Volume<uint8_t> twins(mask.grid());
@@ -153,7 +150,6 @@ TEST_CASE("holes are filled, openings are not") {
   auto slice = box_mask({7, 7, 1}, {1, 1, 0}, {5, 5, 0});
   slice({3, 3, 0}) = 0;
   CHECK(count(fill_holes(slice)) == 25);
-  CHECK(count_components(slice) == 1);
 }
 
 TEST_CASE("components that go through many blocks of rows are found by any number of threads") {
@@ -169,10 +165,8 @@ TEST_CASE("components that go through many blocks of rows are found by any numbe
       const Vec3i at = grid.voxel(i);
       if (at.z % 3 != 2 && (at.y % 2 == 0 || at.x == (at.y % 4 < 2 ? 0 : 39))) mask[i] = 1;
     }
-    const int64_t components = count_components(mask);
     const Volume<uint8_t> kept = keep_largest_component(mask, 3), filled = fill_holes(mask);
     for (const int threads : {2, 3, 5, 16, 1000}) {
-      CHECK(count_components(mask, threads) == components);
       const Volume<uint8_t> kept_too = keep_largest_component(mask, 3, threads);
       const Volume<uint8_t> filled_too = fill_holes(mask, threads);
       CHECK(std::equal(kept.begin(), kept.end(), kept_too.begin()));

@@ -462,7 +462,7 @@ TEST_CASE("Votes and scores through the matrix are those of the definition") {
   const RangedTable ranged(table);
   BoostProblem problem = problem_of(table, ranged, 70);
   const StrongClassifier strong =
-      train_strong_classifier(ranged.source, problem, 0.5, cpu_context());
+      strong_classifier(boost(ranged.source, problem, cpu_context()), 0.5, problem.samples.size());
   REQUIRE(strong.weaks.size() > 33);
   for (const int threads : {1, 3}) {
     const Votes votes = cast_votes(ranged.source, strong.weaks, table.index, cpu_context(threads));

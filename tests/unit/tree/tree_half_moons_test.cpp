@@ -56,8 +56,8 @@ double strong_loss(const Table& training, const Table& test, int rounds) {
   problem.weight = training.weight;
   problem.rounds = rounds;
   problem.kind = learning::WeakKind::kThreshold;
-  const auto strong =
-      learning::train_strong_classifier(ranged.source, problem, 0.5, cpu_context(2));
+  const auto strong = learning::strong_classifier(
+      learning::boost(ranged.source, problem, cpu_context(2)), 0.5, problem.samples.size());
   const auto scores =
       learning::strong_scores(test.source(), strong.weaks, test.index, cpu_context(2));
   std::vector<double> p;

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/dicom/dicom.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -12,15 +10,11 @@
 #include "larch/files/file.h"
 #include "larch/io/dicom/dicom_dataset.h"
 #include "larch/io/dicom/dicom_file.h"
+#include "larch/io/image/message.h"
 
-namespace larch {
-namespace io {
+namespace larch::io {
 namespace {
 namespace fs = std::filesystem;
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 struct Folder {
   std::vector<DicomObject> images;
@@ -41,6 +35,14 @@ Folder scan_folder(const std::string& folder) {
   }
   return found;
 }
+
+/// One series of a folder.
+struct DicomSeries {
+  std::string uid;          ///< SeriesInstanceUID
+  std::string modality;     ///< "CT", "MR", ...
+  std::string description;  ///< SeriesDescription, may be empty
+  int files = 0;
+};
 
 std::vector<DicomSeries> series_of(const std::vector<DicomObject>& images) {
   std::map<std::string, DicomSeries> by_uid;
@@ -270,35 +272,6 @@ RawImage read_dicom_raw(const std::string& path, const ReadOptions& options) {
   return raw;
 }
 
-RawImage read_dicom_frames(const std::string& path, const ReadOptions& options,
-                           std::vector<double>& times_ms) {
-  if (is_folder(path)) bad(path, "a folder; give the file that holds the sequence");
-  const DicomObject object = read_dicom_object(path);
-  require_usable(object);
-  if (object.frames > 1 && !is_cine(object)) {
-    bad(path, "its frames stand at places of their own, so that they are a volume and no sequence");
-  }
-  times_ms = frame_times_ms(read_dicom_file(path).data, object.frames, path);
-  std::vector<DicomPlane> one{plane_of_frame(object, 0)};
-  RawImage raw;
-  raw.header.grid = arrange_planes(one, path, options);
-  raw.header.component = Component::kFloat32;
-  raw.header.colour = object.format.samples == 3;
-  const int64_t frame = raw.header.grid.voxels();
-  raw.voxels = allocate_voxels(frame * 4 * object.frames, path);
-  auto* out = reinterpret_cast<float*>(raw.voxels.data());
-  const DicomPixels pixels = read_dicom_pixels(object, {0, object.frames}, options);
-  for (int i = 0; i < object.frames; ++i) {
-    const DicomPlane plane = plane_of_frame(object, i);
-    if (std::abs(plane.spacing_x_mm - one[0].spacing_x_mm) > 1e-3 * one[0].spacing_x_mm ||
-        std::abs(plane.spacing_y_mm - one[0].spacing_y_mm) > 1e-3 * one[0].spacing_y_mm) {
-      bad(path, "'" + plane.name + "' has another pixel spacing than the first frame");
-    }
-    rescale_any(pixels, plane, object.lut, out + frame * i);
-  }
-  return raw;
-}
-
 Header probe_dicom(const std::string& path, const ReadOptions& options) {
   const Plan plan = make_plan(path, options);
   Header header;
@@ -307,12 +280,6 @@ Header probe_dicom(const std::string& path, const ReadOptions& options) {
   header.channels = plan.objects[0].format.samples;
   header.colour = header.channels == 3;
   return header;
-}
-
-}  // namespace io
-
-std::vector<DicomSeries> list_dicom_series(const std::string& folder) {
-  return io::series_of(io::scan_folder(folder).images);
 }
 
 bool is_dicom(const std::string& path) {
@@ -329,8 +296,4 @@ bool is_dicom(const std::string& path) {
          (bytes[0] == 8 && (bytes[2] == 0 || bytes[2] == 5 || bytes[2] == 8 || bytes[2] == 0x16));
 }
 
-Volume<float> read_dicom(const std::string& path, const ReadOptions& options) {
-  return io::convert<float>(io::read_dicom_raw(path, options), path, options);
-}
-
-}  // namespace larch
+}  // namespace larch::io

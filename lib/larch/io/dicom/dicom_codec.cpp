@@ -10,11 +10,11 @@
 #include <gdcmSequenceOfFragments.h>
 #include <gdcmTrace.h>
 
-#include "larch/core/error.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/formats/jpeg_read.h"
 #include "larch/io/formats/jpeg_scan.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -116,13 +116,13 @@ bool unpack_segment(std::string_view packed, std::byte* out, size_t count, size_
 DecodedFrame decode_rle(std::string_view data, const DicomObject& object) {
   constexpr size_t kHeader = 64;
   const auto damaged = [&] {
-    bad_dicom(object.path, "the pixel data cannot be decoded: the run-length coding is damaged");
+    bad(object.path, "the pixel data cannot be decoded: the run-length coding is damaged");
   };
   const DicomPixelFormat& format = object.format;
   if (format.bits_allocated < 8) {
-    bad_dicom(object.path,
-              "run-length coding of one bit per sample is not supported; export the file "
-              "uncompressed");
+    bad(object.path,
+        "run-length coding of one bit per sample is not supported; export the file "
+        "uncompressed");
   }
   if (data.size() < kHeader) damaged();
   const auto bytes = static_cast<size_t>(format.bits_allocated / 8);
@@ -174,7 +174,7 @@ void check_agreement(const Codestream& stream, const gdcm::TransferSyntax& synta
                      const DicomObject& object, const Vec3i& size) {
   const DicomPixelFormat& format = object.format;
   const auto bad = [&](const std::string& what) {
-    bad_dicom(object.path, "the compressed pixel data " + what + "; export the file again");
+    io::bad(object.path, "the compressed pixel data " + what + "; export the file again");
   };
   if (!kind_fits(stream, syntax)) {
     bad("are not coded as the transfer syntax says, or in a way that is not supported");
@@ -274,7 +274,7 @@ std::optional<Codestream> read_codestream_header(std::string_view data) {
 Codestream check_codestream(std::string_view data, const gdcm::TransferSyntax& syntax,
                             const DicomObject& object, const Vec3i& size) {
   const std::optional<Codestream> stream = read_codestream_header(data);
-  if (!stream) bad_dicom(object.path, "a compressed image has no sound header; export it again");
+  if (!stream) bad(object.path, "a compressed image has no sound header; export it again");
   check_agreement(*stream, syntax, object, size);
   return *stream;
 }
@@ -285,7 +285,7 @@ DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syn
   const Codestream stream = check_codestream(data, syntax, object, object.planes.front().size);
   const size_t end = data.rfind(kEnd);
   if (end == std::string_view::npos) {
-    bad_dicom(object.path, "a compressed image has no end: the file is truncated; copy it again");
+    bad(object.path, "a compressed image has no end: the file is truncated; copy it again");
   }
   data = data.substr(0, end + kEnd.size());
 
@@ -296,8 +296,7 @@ DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syn
   const Vec3i& size = object.planes.front().size;
   if (stream.kind == Codestream::Kind::kJpeg) {
     if (!is_whole_jpeg(data)) {
-      bad_dicom(object.path,
-                "a compressed image is damaged or truncated; copy or export the file again");
+      bad(object.path, "a compressed image is damaged or truncated; copy or export the file again");
     }
     if (stream.process != 3 && stream.precision == 8) {
       frame.bytes = decode_rgb_jpeg(object.path, std::string(data)).voxels;
@@ -307,9 +306,9 @@ DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syn
   const int64_t bytes = int64_t{size.x} * size.y * stream.samples * (frame.container_bits / 8);
   frame.bytes = allocate_voxels(bytes, object.path);
   if (!decode_with_gdcm(data, syntax, stream, size, frame)) {
-    bad_dicom(object.path,
-              "the pixel data cannot be decoded: damaged, truncated, or a compression that is not "
-              "supported");
+    bad(object.path,
+        "the pixel data cannot be decoded: damaged, truncated, or a compression that is not "
+        "supported");
   }
   return frame;
 }

@@ -16,6 +16,7 @@
 #include "larch/files/file.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 
 namespace larch::io {
@@ -123,16 +124,16 @@ class Parser {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError("'" + path_ + "': the DICOM file is damaged or truncated: " + what +
-                     " (at byte " + std::to_string(at) + "); copy or export it again");
+    bad(path_, "the DICOM file is damaged or truncated: " + what + " (at byte " +
+                   std::to_string(at) + "); copy or export it again");
   }
 
  private:
   // A vector that grows has room for twice of what it holds.
   void spend(size_t bytes) {
     if (2 * bytes > left_) {
-      throw InputError("'" + path_ + "': it holds far too many elements for its " +
-                       std::to_string(bytes_.size()) + " bytes; export it again");
+      bad(path_, "it holds far too many elements for its " + std::to_string(bytes_.size()) +
+                     " bytes; export it again");
     }
     left_ -= 2 * bytes;
   }
@@ -195,7 +196,7 @@ class Parser {
     const size_t left = end - at;
     if (!no_length && lead.length > left) {
       if (lead.tag == kPixelData.number()) {
-        bad_dicom(path_, truncated_text(static_cast<int64_t>(left), lead.length));
+        bad(path_, truncated_text(static_cast<int64_t>(left), lead.length));
       }
       fail("an element is longer than what is left of the file");
     }
@@ -342,16 +343,16 @@ PixelPlace place_of(const std::string& path, const Lead& lead, int64_t at, int64
   place.vr = lead.vr;
   place.is_encapsulated = lead.length == kUndefined;
   if (!place.is_encapsulated) {
-    if (lead.length > size - at) bad_dicom(path, truncated_text(size - at, lead.length));
+    if (lead.length > size - at) bad(path, truncated_text(size - at, lead.length));
     place.native = {at, lead.length};
     return place;
   }
   constexpr size_t kMostFragments = 1 << 22;
   const auto fail = [&] {
-    bad_dicom(path,
-              "the DICOM file is damaged or truncated: the compressed pixel data end early "
-              "(at byte " +
-                  std::to_string(at) + "); copy or export it again");
+    bad(path,
+        "the DICOM file is damaged or truncated: the compressed pixel data end early "
+        "(at byte " +
+            std::to_string(at) + "); copy or export it again");
   };
   std::ifstream in(path, std::ios::binary);
   while (true) {
@@ -379,9 +380,9 @@ const DicomElement* DicomDataset::find(const DicomTag& tag) const {
   if (!found->is_ambiguous) return &*found;
   char number[16] = {};
   std::snprintf(number, sizeof number, "(%04x,%04x)", unsigned{tag.group}, unsigned{tag.element});
-  bad_dicom(*path, std::string(tag.name) + " " + number +
-                       " stands twice with different values; repair the header or export the file "
-                       "again");
+  bad(*path, std::string(tag.name) + " " + number +
+                 " stands twice with different values; repair the header or export the file "
+                 "again");
 }
 
 DicomFile read_dicom_file(const std::string& path) {

@@ -7,9 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "larch/core/error.h"
 #include "larch/io/image/byte_order.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -36,10 +35,6 @@ bool to_number(std::string_view text, double& number) {
 
 }  // namespace
 
-void bad_dicom(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
-
 std::string text_of(const DicomDataset& data, const DicomTag& tag) {
   const std::string_view bytes = bytes_of(data, tag);
   return std::string(without_padding(bytes.substr(0, bytes.find('\0'))));
@@ -56,8 +51,8 @@ int uint16_of(const DicomDataset& data, const DicomTag& tag, int missing, const 
   const bool is_number = untyped || element->has_vr("US") || element->has_vr("SS");
   const std::vector<uint16_t> numbers = uint16s_of(data, tag);
   if (!is_number || numbers.empty()) {
-    bad_dicom(path, std::string(tag.name) +
-                        " is not a 16-bit number; repair the header or export the file again");
+    bad(path, std::string(tag.name) +
+                  " is not a 16-bit number; repair the header or export the file again");
   }
   return numbers[0];
 }
@@ -86,8 +81,7 @@ std::vector<double> numbers_of(const DicomDataset& data, const DicomTag& tag, si
     at = end + 1;
   }
   if (sound && numbers.size() == count) return numbers;
-  bad_dicom(path,
-            std::string(tag.name) + " is " + shown(text) + ", not " +
+  bad(path, std::string(tag.name) + " is " + shown(text) + ", not " +
                 (count == 1 ? "one finite number" : std::to_string(count) + " finite numbers") +
                 "; repair the header or export the file again");
 }

@@ -10,9 +10,6 @@
 
 namespace larch::io {
 
-/// Throws InputError "'path': what".
-[[noreturn]] void bad_dicom(const std::string& path, const std::string& what);
-
 /// The value as text, without padding; empty if the element is absent or empty.
 std::string text_of(const DicomDataset& data, const DicomTag& tag);
 

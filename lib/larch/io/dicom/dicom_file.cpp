@@ -10,7 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/io/dicom/dicom_dataset.h"
 #include "larch/io/dicom/dicom_values.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -71,8 +71,8 @@ void take_geometry(const DicomDataset& data, DicomPlane& plane, const std::strin
     const auto spacing = numbers_of(data, tag, 2, path);
     if (spacing.empty()) continue;
     if (!(spacing[0] > 0 && spacing[1] > 0)) {
-      bad_dicom(path, std::string(tag.name) +
-                          " is not positive; repair the header or export the file again");
+      bad(path,
+          std::string(tag.name) + " is not positive; repair the header or export the file again");
     }
     plane.spacing_y_mm = spacing[0];  // between rows, then between columns
     plane.spacing_x_mm = spacing[1];
@@ -80,7 +80,7 @@ void take_geometry(const DicomDataset& data, DicomPlane& plane, const std::strin
   }
   if (const auto a = numbers_of(data, kAspect, 2, path); !a.empty()) plane.is_square = a[0] == a[1];
   if (const auto t = numbers_of(data, kThickness, 1, path); !t.empty()) {
-    if (t[0] < 0) bad_dicom(path, "SliceThickness is negative; repair the header");
+    if (t[0] < 0) bad(path, "SliceThickness is negative; repair the header");
     if (t[0] > 0) plane.thickness_mm = t[0];
   }
   if (const auto s = numbers_of(data, kBetweenSlices, 1, path); !s.empty()) {
@@ -103,7 +103,7 @@ int number_of_frames(const DicomDataset& data, const std::string& path) {
   const auto frames = numbers_of(data, kFrames, 1, path);
   if (frames.empty()) return 1;
   if (!(frames[0] >= 1 && frames[0] <= 1e6) || frames[0] != std::floor(frames[0])) {
-    bad_dicom(path, "the header gives " + shown(text_of(data, kFrames)) + " frames; it is damaged");
+    bad(path, "the header gives " + shown(text_of(data, kFrames)) + " frames; it is damaged");
   }
   return static_cast<int>(frames[0]);
 }
@@ -125,7 +125,7 @@ DicomPixelFormat format_of(const DicomDataset& data, const std::string& path) {
   format.samples = uint16_of(data, kSamples, 1, path);
   format.planar = uint16_of(data, kPlanar, 0, path);
   if (!has_value(data, kBitsAllocated)) {
-    bad_dicom(path, "BitsAllocated is missing; repair the header or export the file again");
+    bad(path, "BitsAllocated is missing; repair the header or export the file again");
   }
   format.bits_allocated = uint16_of(data, kBitsAllocated, 0, path);
   format.bits_stored = uint16_of(data, kBitsStored, format.bits_allocated, path);
@@ -173,9 +173,9 @@ void check_no_mosaic(const DicomDataset& data, const std::string& path) {
   const bool mosaic = text_of(data, kImageType).find("MOSAIC") != std::string::npos ||
                       (siemens && images_in_mosaic(data) > 1) || csa_says_mosaic(data);
   if (!mosaic) return;
-  bad_dicom(path,
-            "it is a Siemens mosaic: its slices lie side by side in one picture; convert it first, "
-            "for example with dcm2niix, and give the NIfTI file");
+  bad(path,
+      "it is a Siemens mosaic: its slices lie side by side in one picture; convert it first, "
+      "for example with dcm2niix, and give the NIfTI file");
 }
 
 // Whether it is an X-ray angiogram or fluoroscopy, enhanced ones included. What is computed from
@@ -196,9 +196,9 @@ std::vector<double> frame_offsets_of(const DicomDataset& data, const DicomPlane&
   constexpr double kSameMm = 1e-3, kAxial = 1e-6;
   const double up = cross(plane.row, plane.column).z;
   if (std::abs(std::abs(up) - 1) > kAxial || std::abs(offsets[0] - plane.position_mm.z) > kSameMm) {
-    bad_dicom(object.path,
-              "GridFrameOffsetVector starts with neither 0 nor, for axial frames, the z of "
-              "ImagePositionPatient; repair the header or export the file again");
+    bad(object.path,
+        "GridFrameOffsetVector starts with neither 0 nor, for axial frames, the z of "
+        "ImagePositionPatient; repair the header or export the file again");
   }
   for (double& offset : offsets) offset = (offset - plane.position_mm.z) * up;
   return offsets;
@@ -217,9 +217,9 @@ void add_planes(const DicomFile& file, DicomObject& object) {
   const std::span<const DicomItem> groups = items_of(data, kFrameGroups);
   const auto described = static_cast<int64_t>(groups.size());
   if (described > 0 && described != object.frames) {
-    bad_dicom(object.path, "it describes " + std::to_string(described) + " frames but has " +
-                               std::to_string(object.frames) +
-                               "; repair the header or export the file again");
+    bad(object.path, "it describes " + std::to_string(described) + " frames but has " +
+                         std::to_string(object.frames) +
+                         "; repair the header or export the file again");
   }
   check_pixel_claims(file, object, plane.size);
   // Frames of projections follow in time, wherever the file puts them.
@@ -250,9 +250,9 @@ void add_planes(const DicomFile& file, DicomObject& object) {
 void describe_image(const DicomFile& file, DicomObject& object) {
   const DicomDataset& data = file.data;
   if (uint16_of(data, kRows, 0, object.path) < 1 || uint16_of(data, kColumns, 0, object.path) < 1) {
-    bad_dicom(object.path,
-              "it has no pixels that can be read: Rows or Columns is missing or 0; repair the "
-              "header or export the file again");
+    bad(object.path,
+        "it has no pixels that can be read: Rows or Columns is missing or 0; repair the "
+        "header or export the file again");
   }
   check_no_mosaic(data, object.path);
   object.format = format_of(data, object.path);
@@ -262,15 +262,15 @@ void describe_image(const DicomFile& file, DicomObject& object) {
   object.lut = read_modality_lut(data, object.format.representation == 1, object.path);
   if (object.lut.values.empty()) return;
   if (object.format.samples != 1) {
-    bad_dicom(object.path,
-              "it has a Modality LUT, which is meant for one sample per pixel, and colours; repair "
-              "the header or export the file again");
+    bad(object.path,
+        "it has a Modality LUT, which is meant for one sample per pixel, and colours; repair "
+        "the header or export the file again");
   }
   for (const DicomPlane& plane : object.planes) {
     if (plane.slope != 1 || plane.intercept != 0) {
-      bad_dicom(object.path,
-                "it has a Modality LUT and a RescaleSlope or RescaleIntercept, of which one alone "
-                "can be meant; repair the header or export the file again");
+      bad(object.path,
+          "it has a Modality LUT and a RescaleSlope or RescaleIntercept, of which one alone "
+          "can be meant; repair the header or export the file again");
     }
   }
 }

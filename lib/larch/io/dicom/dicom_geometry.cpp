@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "larch/core/error.h"
 #include "larch/io/dicom/dicom_file.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -14,10 +14,6 @@ constexpr double kSameDirection = 1e-3;  // of unit vectors, about 0.06 degrees
 constexpr double kSamePositionMm = 1e-3;
 constexpr double kIrregular = 0.05;  // of the slice distance
 constexpr double kIrregularMm = 0.01;
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 std::string mm(double value) {
   char text[32];

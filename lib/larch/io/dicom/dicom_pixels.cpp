@@ -11,6 +11,7 @@
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/dicom/dicom_file.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/xa/dicom_fragments.h"
 
 namespace larch::io {
@@ -32,21 +33,21 @@ void require_native(int64_t length, const DicomObject& object, int64_t frame_sam
   const int64_t wanted = native_bytes(object.format, frame_samples * object.frames);
   const std::string both = std::to_string(length) + " of " + std::to_string(wanted) + " bytes";
   if (length < wanted) {
-    bad_dicom(object.path, "the pixel data are truncated: " + both +
-                               " are there; copy or export the file again");
+    bad(object.path,
+        "the pixel data are truncated: " + both + " are there; copy or export the file again");
   }
   const int64_t excess = length - wanted;
   if (excess > 1 && excess >= native_bytes(object.format, frame_samples)) {
-    bad_dicom(object.path, "the pixel data hold more than the header says: " + both +
-                               " are there; repair NumberOfFrames, BitsAllocated or the size, or "
-                               "export the file again");
+    bad(object.path, "the pixel data hold more than the header says: " + both +
+                         " are there; repair NumberOfFrames, BitsAllocated or the size, or "
+                         "export the file again");
   }
 }
 
 [[noreturn]] void bad_coding(const std::string& path) {
-  bad_dicom(path,
-            "the pixel data are not coded as the transfer syntax says, or in a way that "
-            "is not supported; export the file again");
+  bad(path,
+      "the pixel data are not coded as the transfer syntax says, or in a way that "
+      "is not supported; export the file again");
 }
 
 TransferSyntax syntax_of(const DicomFile& file) {
@@ -104,9 +105,9 @@ void require_compressed(int64_t stored, const TransferSyntax& syntax, const Dico
   if (rle ? wanted <= stored * kMostRle : wanted <= std::max(stored * kMostJpeg, kAnyPicture)) {
     return;
   }
-  bad_dicom(object.path,
-            "the compressed pixel data are truncated or damaged: " + std::to_string(stored) +
-                " bytes cannot become " + std::to_string(wanted) + "; export the file again");
+  bad(object.path, "the compressed pixel data are truncated or damaged: " + std::to_string(stored) +
+                       " bytes cannot become " + std::to_string(wanted) +
+                       "; export the file again");
 }
 
 void check_compressed(const DicomElement& element, const TransferSyntax& syntax,
@@ -206,8 +207,8 @@ void require_byte_order(const DicomElement& element, const DicomObject& object) 
   const bool words = element.has_vr("OW");
   if ((bits == 16 && words) || (bits == 8 && !words)) return;
   if (bits == 8 && samples_of_frame(object) * object.frames % 2 == 0) return;
-  bad_dicom(object.path, "big-endian pixel data of " + std::to_string(bits) +
-                             " bits are not supported; convert the file to little-endian");
+  bad(object.path, "big-endian pixel data of " + std::to_string(bits) +
+                       " bits are not supported; convert the file to little-endian");
 }
 
 DicomPixels native_pixels(const DicomElement& element, bool big_endian, const DicomObject& object,
@@ -258,9 +259,9 @@ void store_samples(const DecodedFrame& frame, const DicomObject& object, std::by
         as_signed && raw >> (from_bits - 1) != 0 ? raw - (int64_t{1} << from_bits) : raw;
     // Encoders leave the bits above the stored ones 0, or fill them with the sign.
     if (value != whole && (frame.extended || raw != (raw & mask))) {
-      bad_dicom(object.path, "a compressed sample, " + std::to_string(whole) +
-                                 ", has more than the " + std::to_string(format.bits_stored) +
-                                 " bits that the header says; export the file again");
+      bad(object.path, "a compressed sample, " + std::to_string(whole) + ", has more than the " +
+                           std::to_string(format.bits_stored) +
+                           " bits that the header says; export the file again");
     }
     const To number = static_cast<To>(value);
     std::memcpy(out + i * sizeof(To), &number, sizeof(To));
@@ -303,10 +304,9 @@ DicomPixels compressed_pixels(const DicomElement& element, const TransferSyntax&
 const DicomElement& pixel_data_of(const DicomFile& file, const DicomObject& object) {
   if (const DicomElement* element = file.data.find(kPixelData)) return *element;
   if (file.data.find(kFloatPixelData) != nullptr || file.data.find(kDoublePixelData) != nullptr) {
-    bad_dicom(object.path,
-              "floating-point pixels are not supported; convert it, for example to NIfTI");
+    bad(object.path, "floating-point pixels are not supported; convert it, for example to NIfTI");
   }
-  bad_dicom(object.path, "the DICOM " + object.kind + " has no pixel data; give an image");
+  bad(object.path, "the DICOM " + object.kind + " has no pixel data; give an image");
 }
 
 }  // namespace
@@ -321,19 +321,17 @@ Component component_of(const DicomPixelFormat& format) {
 void check_pixel_format(const DicomPixelFormat& format, const std::string& path) {
   const std::string& photometric = format.photometric;
   if (photometric == "PALETTE COLOR") {
-    bad_dicom(path,
-              "pixels are stored with a colour palette, which is not supported; convert to RGB");
+    bad(path, "pixels are stored with a colour palette, which is not supported; convert to RGB");
   }
   const bool grey = photometric == "MONOCHROME1" || photometric == "MONOCHROME2";
   if (!(format.samples == 1 && grey) && !(format.samples == 3 && photometric == "RGB")) {
-    bad_dicom(path, "pixels are stored as '" + photometric + "' with " +
-                        std::to_string(format.samples) +
-                        " samples, which is not supported; convert to RGB or MONOCHROME2");
+    bad(path, "pixels are stored as '" + photometric + "' with " + std::to_string(format.samples) +
+                  " samples, which is not supported; convert to RGB or MONOCHROME2");
   }
   if (!guarded(Guard::kDicomBitRules)) return;
   const int allocated = format.bits_allocated, stored = format.bits_stored;
   const auto rule = [&](bool kept, const std::string& what) {
-    if (!kept) bad_dicom(path, what + "; repair the header or export the file again");
+    if (!kept) bad(path, what + "; repair the header or export the file again");
   };
   rule(allocated == 1 || allocated == 8 || allocated == 16 || allocated == 32,
        "BitsAllocated is " + std::to_string(allocated) + "; 1, 8, 16 and 32 are supported");

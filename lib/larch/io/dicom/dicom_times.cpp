@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/dicom/dicom_file.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -34,7 +35,7 @@ std::vector<double> frame_times_ms(const DicomDataset& data, int frames, const s
   std::vector<double> times(static_cast<size_t>(frames), 0);
   for (size_t i = 1; i < times.size(); ++i) {
     const double step = steps[one ? 0 : i];  // the first of the vector is 0 (PS3.3, C.7.6.5.1.2)
-    if (step < 0) bad_dicom(path, std::string(tag->name) + " is negative; repair the header");
+    if (step < 0) bad(path, std::string(tag->name) + " is negative; repair the header");
     times[i] = times[i - 1] + step;
   }
   return times;

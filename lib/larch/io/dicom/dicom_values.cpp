@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "larch/io/image/message.h"
+
 namespace larch::io {
 namespace {
 
@@ -18,10 +20,10 @@ constexpr DicomTag kLutData{0x0028, 0x3006, "LUTData"};
 void check_slope(double slope, double intercept, const DicomTag& tag, const std::string& path) {
   const double largest = std::abs(slope) * 4294967296.0 + std::abs(intercept);
   if (slope != 0 && largest < static_cast<double>(std::numeric_limits<float>::max())) return;
-  bad_dicom(path, std::string(tag.name) +
-                      (slope == 0 ? " is 0, which would make all voxels the same"
-                                  : " or its intercept is larger than any value") +
-                      "; repair the header or export the file again");
+  bad(path, std::string(tag.name) +
+                (slope == 0 ? " is 0, which would make all voxels the same"
+                            : " or its intercept is larger than any value") +
+                "; repair the header or export the file again");
 }
 
 }  // namespace
@@ -31,9 +33,9 @@ void take_rescale(const DicomDataset& data, DicomPlane& plane, const std::string
   const auto intercept = numbers_of(data, kIntercept, 1, path);
   const auto dose = numbers_of(data, kDoseScaling, 1, path);
   if (slope.empty() != intercept.empty()) {
-    bad_dicom(path, std::string(slope.empty() ? "RescaleIntercept is given without RescaleSlope"
-                                              : "RescaleSlope is given without RescaleIntercept") +
-                        "; repair the header or export the file again");
+    bad(path, std::string(slope.empty() ? "RescaleIntercept is given without RescaleSlope"
+                                        : "RescaleSlope is given without RescaleIntercept") +
+                  "; repair the header or export the file again");
   }
   if (!slope.empty()) {
     check_slope(slope[0], intercept[0], kSlope, path);
@@ -43,9 +45,9 @@ void take_rescale(const DicomDataset& data, DicomPlane& plane, const std::string
   if (dose.empty()) return;
   check_slope(dose[0], 0, kDoseScaling, path);
   if (plane.slope != 1 || plane.intercept != 0) {
-    bad_dicom(path,
-              "it has a DoseGridScaling and a RescaleSlope or RescaleIntercept of its own; repair "
-              "the header: a dose has the first alone");
+    bad(path,
+        "it has a DoseGridScaling and a RescaleSlope or RescaleIntercept of its own; repair "
+        "the header: a dose has the first alone");
   }
   plane.slope = dose[0];
 }
@@ -54,8 +56,8 @@ DicomLut read_modality_lut(const DicomDataset& data, bool is_signed, const std::
   const std::span<const DicomItem> items = items_of(data, kModalityLut);
   if (items.empty()) return {};
   const auto bad = [&](const std::string& what) {
-    bad_dicom(path, "its Modality LUT cannot be applied: " + what +
-                        "; repair the header or export the file again");
+    io::bad(path, "its Modality LUT cannot be applied: " + what +
+                      "; repair the header or export the file again");
   };
   if (items.size() != 1) bad("the sequence holds more than one table");
   const DicomDataset& item = items[0].data;

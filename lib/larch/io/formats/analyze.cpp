@@ -4,9 +4,8 @@
 
 #include <cstring>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -16,9 +15,9 @@ constexpr int kUnits = 56, kDataType = 70, kSpacing = 76, kScale = 112, kOffset 
 constexpr int kOrient = 252, kMark = 344;
 constexpr int kUnitsLength = 4, kColour = 128;
 
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': this is ANALYZE 7.5, and " + what +
-                   "; convert it to NIfTI with the program that wrote it");
+[[noreturn]] void bad_analyze(const std::string& path, const std::string& what) {
+  bad(path,
+      "this is ANALYZE 7.5, and " + what + "; convert it to NIfTI with the program that wrote it");
 }
 
 }  // namespace
@@ -31,32 +30,35 @@ bool is_analyze(const std::string& header_path, const char* header) {
 
 void check_analyze(const std::string& path, const FieldReader& header) {
   if (header.get<uint8_t>(kOrient) != 0) {
-    bad(path, "it does not store axial slices (orient is " +
-                  std::to_string(header.get<uint8_t>(kOrient)) +
-                  "), which readers turn differently");
+    bad_analyze(path, "it does not store axial slices (orient is " +
+                          std::to_string(header.get<uint8_t>(kOrient)) +
+                          "), which readers turn differently");
   }
   const auto scale = header.get<float>(kScale);
   if (scale != 0 && scale != 1) {
-    bad(path, "it has a scale factor (" + std::to_string(scale) +
-                  "), which some programs apply and some do not");
+    bad_analyze(path, "it has a scale factor (" + std::to_string(scale) +
+                          "), which some programs apply and some do not");
   }
   if (header.get<float>(kOffset) != 0) {
-    bad(path, "it has an offset of the values (" + std::to_string(header.get<float>(kOffset)) +
-                  "), which some programs apply and some do not");
+    bad_analyze(path, "it has an offset of the values (" +
+                          std::to_string(header.get<float>(kOffset)) +
+                          "), which some programs apply and some do not");
   }
   for (int axis = 1; axis <= 3; ++axis) {
     if (header.get<float>(kSpacing + 4 * axis) < 0) {
-      bad(path,
+      bad_analyze(
+          path,
           "a voxel spacing in the header is negative, by which some programs mean a flipped axis");
     }
   }
   std::string units(header.bytes + kUnits, kUnitsLength);
   units.resize(std::strlen(units.c_str()));
   if (!units.empty() && units != "mm" && units != "mm.") {
-    bad(path, "its spacings are in " + shown(units) + " instead of mm");
+    bad_analyze(path, "its spacings are in " + shown(units) + " instead of mm");
   }
   if (header.get<int16_t>(kDataType) == kColour) {
-    bad(path,
+    bad_analyze(
+        path,
         "the colours of ANALYZE are stored in two ways, of which the header does not say one");
   }
 }

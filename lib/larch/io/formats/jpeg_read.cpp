@@ -13,13 +13,10 @@
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
 #include "larch/files/file.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 // libjpeg reports errors by a callback that must not return: the functions that call it keep no
 // objects of their own, and longjmp leads out.

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/text_header.h"
 #include "larch/io/image/zstream.h"
 #include "larch/io/sequence/inflater.h"
@@ -17,10 +17,6 @@
 namespace larch::io {
 namespace {
 namespace fs = std::filesystem;
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 bool is_true(const std::string& value) {
   return !value.empty() && (value[0] == 'T' || value[0] == 't' || value[0] == '1');
@@ -148,7 +144,7 @@ MetaHeader read_meta_header(const std::string& path) {
 RawImage read_meta(const std::string& path, const Selection& selection) {
   const MetaHeader meta = read_meta_header(path);
   const FrameRange range = chosen_frames(path, meta.frames, selection);
-  require_components(path, meta.header, selection);
+  require_components(path, meta.header);
   RawImage raw{meta.header, {}};
   const int64_t size = file_bytes(meta.data_path);
   int64_t offset = meta.data_offset;

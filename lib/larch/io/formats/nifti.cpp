@@ -16,6 +16,7 @@
 #include "larch/files/file.h"
 #include "larch/io/formats/analyze.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 
 namespace larch::io {
@@ -42,10 +43,6 @@ struct Fields {
   double quatern[3] = {}, qoffset[3] = {}, srow[3][4] = {};
   bool single_file = false;
 };
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 Fields parse1(const FieldReader& in) {
   Fields f;
@@ -449,7 +446,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
 RawImage read_nifti(const std::string& path, const Selection& selection) {
   const NiftiHeader nifti = read_nifti_header(path);
   const FrameRange range = chosen_frames(path, nifti.frames, selection);
-  require_components(path, nifti.header, selection);
+  require_components(path, nifti.header);
   ZReader in(nifti.data_path);
   const int64_t frame_bytes = checked_bytes(nifti.header, in.most_bytes() - nifti.data_offset,
                                             nifti.data_path, nifti.frames);
@@ -462,13 +459,7 @@ RawImage read_nifti(const std::string& path, const Selection& selection) {
                              " bytes of voxels are there; copy or export the file again");
   }
   in.finish();
-  const int width = bytes_of(nifti.header.component);
-  if (nifti.swapped) swap_all(raw.voxels, width);
-  if (nifti.header.channels > 1 && !nifti.header.colour) {  // one volume for each component
-    raw.voxels =
-        interleaved(raw.voxels, static_cast<size_t>(nifti.header.channels),
-                    static_cast<size_t>(nifti.header.grid.voxels()), static_cast<size_t>(width));
-  }
+  if (nifti.swapped) swap_all(raw.voxels, bytes_of(nifti.header.component));
   return raw;
 }
 

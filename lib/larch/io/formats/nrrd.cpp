@@ -17,16 +17,12 @@
 #include "larch/core/guard.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 
 namespace larch::io {
 namespace {
 namespace fs = std::filesystem;
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 [[noreturn]] void truncated(const std::string& path) {
   bad(path, "truncated: voxels are missing at the end; copy or export the file again");
@@ -193,6 +189,20 @@ void read_values(const NrrdHeader& nrrd, int64_t share, int64_t from, std::vecto
   }
 }
 
+/// Puts the channels of each pixel side by side: [rest][channel][between] to
+/// [rest][between][channel]. `width`: bytes of a number.
+std::vector<std::byte> interleaved(const std::vector<std::byte>& planes, size_t channels,
+                                   size_t between, size_t width) {
+  std::vector<std::byte> out(planes.size());
+  const size_t block = channels * between;
+  for (size_t i = 0; i * width < planes.size(); ++i) {
+    const size_t rest = i / block, channel = i % block / between, at = i % between;
+    const size_t place = rest * block + at * channels + channel;
+    std::memcpy(out.data() + place * width, planes.data() + i * width, width);
+  }
+  return out;
+}
+
 }  // namespace
 
 int64_t most_bytes(const NrrdHeader& nrrd) {
@@ -222,15 +232,7 @@ RawImage read_nrrd(const std::string& path, const Selection& selection) {
   const NrrdHeader nrrd = read_nrrd_header(path);
   const Header& header = nrrd.header;
   const FrameRange range = chosen_frames(path, nrrd.frames, selection);
-  require_components(path, header, selection);
-  if (header.channels > 1 && !header.colour && !nrrd.are_vectors) {
-    bad(path, "its components are no vectors (kinds); write an axis of the kind 'vector'");
-  }
-  if (header.channels > 1 && !header.colour && !nrrd.vectors_are_lps) {
-    bad(path,
-        "vectors in another space than left-posterior-superior, or with a measurement frame; "
-        "write them in that space without one");
-  }
+  require_components(path, header);
   const bool limited = guarded(Guard::kNrrdClaims);
   const int64_t frame_bytes = checked_bytes(
       header, limited ? most_bytes(nrrd) : std::numeric_limits<int64_t>::max(), path, nrrd.frames);

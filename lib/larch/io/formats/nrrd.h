@@ -20,10 +20,8 @@ enum class NrrdEncoding { kRaw, kText, kHex, kGzip };
 /// other spaces are taken for LPS, as by ITK.
 struct NrrdHeader {
   Header header{};
-  int frames = 1;               ///< product of the axes of time, and of space beyond the third
-  bool are_vectors = true;      ///< the kind of the components is one of vectors
-  bool vectors_are_lps = true;  ///< neither another space nor a measurement frame turns them
-  int64_t values_between = 1;   ///< voxels between the channels of a pixel; 1: they are interleaved
+  int frames = 1;              ///< product of the axes of time, and of space beyond the third
+  int64_t values_between = 1;  ///< voxels between the channels of a pixel; 1: they are interleaved
   NrrdEncoding encoding = NrrdEncoding::kRaw;
   bool swapped = false;             ///< other byte order than this machine's
   std::vector<std::string> data{};  ///< files with equal shares of the values, in order

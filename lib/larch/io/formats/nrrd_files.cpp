@@ -12,7 +12,7 @@
 
 #include <sys/stat.h>
 
-#include "larch/core/error.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/text_header.h"
 
 namespace larch::io {
@@ -20,10 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostDataFiles = 100000;
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 [[noreturn]] void bad_line(const std::string& path) {
   bad(path, "the header line 'data file' is damaged or not supported");

@@ -7,18 +7,13 @@
 #include <set>
 #include <string_view>
 
-#include "larch/core/error.h"
 #include "larch/io/formats/nrrd.h"
 #include "larch/io/formats/nrrd_files.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/text_header.h"
 
 namespace larch::io {
 namespace {
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
-
 [[noreturn]] void bad_line(const std::string& path, const char* field) {
   bad(path, std::string("the header line '") + field + "' is damaged or not supported");
 }
@@ -295,10 +290,6 @@ void set_channels(const std::string& path, const Axes& axes, const std::vector<d
   const std::string& kind = axes.range_kind;
   out.header.colour = ((kind == "rgb-color" || kind == "3-color") && channels == 3) ||
                       ((kind == "rgba-color" || kind == "4-color") && channels == 4);
-  static const std::set<std::string> kVectors{"vector",   "covariant-vector", "list",
-                                              "normal",   "2-vector",         "3-vector",
-                                              "3-normal", "3-gradient"};
-  out.are_vectors = kVectors.contains(kind);
   for (size_t i = 0; i < *axes.range; ++i) out.values_between *= static_cast<int64_t>(sizes[i]);
 }
 
@@ -370,18 +361,6 @@ double ms_between(const std::string& path, const TextHeader& text, size_t axis, 
                                                             : 0);
 }
 
-/// Whether vectors are LPS: in a space without signs, and in no frame of their own.
-bool are_lps(const std::string& path, const TextHeader& text, const Space& space) {
-  if (space.sign != Vec3d{1, 1, 1}) return false;
-  const auto frame = vectors_of(path, text.value("measurement frame"), "measurement frame",
-                                std::max<size_t>(space.dimension, 3));
-  for (size_t i = 0; i < frame.size(); ++i) {
-    const Vec3d unit{i == 0 ? 1.0 : 0.0, i == 1 ? 1.0 : 0.0, i == 2 ? 1.0 : 0.0};
-    if (!frame[i] || norm(*frame[i] - unit) > 1e-6) return false;
-  }
-  return true;
-}
-
 void set_grid(const std::string& path, const TextHeader& text, const std::vector<double>& sizes,
               NrrdHeader& out) {
   const Axes axes = axes_of(path, text, sizes);
@@ -400,7 +379,10 @@ void set_grid(const std::string& path, const TextHeader& text, const std::vector
     out.header.frame_ms = alone ? ms_between(path, text, *axes.time, sizes.size()) : 0;
   }
   Space space = space_of(path, text);
-  out.vectors_are_lps = are_lps(path, text, space);
+  if (space.sign == Vec3d{1, 1, 1}) {
+    vectors_of(path, text.value("measurement frame"), "measurement frame",
+               std::max<size_t>(space.dimension, 3));
+  }
   const auto units = quoted_words(text.value("space units"));
   if (text.values.contains("space units") &&
       (space.dimension == 0 || units.size() != space.dimension)) {

@@ -10,14 +10,11 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/formats.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 
 namespace larch::io {
 namespace {
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 // libpng reports errors by longjmp: the functions that call it keep no objects of their own.
 class PngFile {

@@ -14,6 +14,7 @@
 #include "larch/core/guard.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 
 namespace larch::io {
@@ -39,14 +40,14 @@ enum Tag {
 };
 constexpr uint64_t kYCbCr = 6;  ///< of kPhotometric
 
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what + "; it is truncated or damaged");
+[[noreturn]] void bad_tiff(const std::string& path, const std::string& what) {
+  bad(path, what + "; it is truncated or damaged");
 }
 
 /// The picture may be sound, but ITK would read beyond the text.
 [[noreturn]] void bad_text(const std::string& path, int tag, const std::string& what) {
-  throw InputError("'" + path + "': " + what + "; remove the field, for example with 'tiffset -u " +
-                   std::to_string(tag) + "', or save the picture again without it");
+  bad(path, what + "; remove the field, for example with 'tiffset -u " + std::to_string(tag) +
+                "', or save the picture again without it");
 }
 
 /// The values of a field: where they stand, already known to be inside the file.
@@ -88,7 +89,7 @@ class TiffBytes {
     const uint64_t head = big_ ? 8 : 2, entry = big_ ? 20 : 12, link = big_ ? 8 : 4;
     require(offset, head);
     const uint64_t count = big_ ? get<uint64_t>(offset) : get<uint16_t>(offset);
-    if (count == 0 || count > size() / entry) bad(path_, "a directory has a wrong length");
+    if (count == 0 || count > size() / entry) bad_tiff(path_, "a directory has a wrong length");
     require(offset + head, count * entry + link);
     spend(head + count * entry + link);
     const std::string bytes = read(offset + head, count * entry + link);
@@ -120,8 +121,9 @@ class TiffBytes {
 
  private:
   [[noreturn]] void not_tiff() const {
-    throw InputError("'" + path_ + "': its content is not what its ending says, or is damaged: " +
-                     "it does not start as a TIFF file does");
+    bad(path_,
+        "its content is not what its ending says, or is damaged: it does not start as a TIFF "
+        "file does");
   }
 
   std::string read(uint64_t offset, uint64_t count) const {
@@ -129,7 +131,7 @@ class TiffBytes {
     in_.clear();
     in_.seekg(static_cast<std::streamoff>(offset));
     in_.read(bytes.data(), static_cast<std::streamsize>(count));
-    if (!in_) bad(path_, "it became shorter while it was read");
+    if (!in_) bad_tiff(path_, "it became shorter while it was read");
     return bytes;
   }
 
@@ -141,7 +143,7 @@ class TiffBytes {
   void read_values(const Field& field, uint64_t begin, uint64_t count,
                    std::vector<uint64_t>& values) const {
     const auto each = static_cast<uint64_t>(field.bytes_each);
-    if (each == 0) bad(path_, "a number of a directory has a wrong type");
+    if (each == 0) bad_tiff(path_, "a number of a directory has a wrong type");
     const std::string bytes = read(field.offset + begin * each, count * each);
     const FieldReader in{bytes.data(), swapped_};
     values.resize(static_cast<size_t>(count));
@@ -157,14 +159,14 @@ class TiffBytes {
   /// Pages that share tables, or directories that overlap, would take time as their product.
   void spend(uint64_t bytes) {
     if (bytes > left_) {
-      bad(path_, "its directories name more tables than the file can hold");
+      bad_tiff(path_, "its directories name more tables than the file can hold");
     }
     left_ -= bytes;
   }
 
   void require(uint64_t offset, uint64_t count) const {
     if (offset > size() || count > size() - offset) {
-      bad(path_, "a directory lies beyond the end of the file");
+      bad_tiff(path_, "a directory lies beyond the end of the file");
     }
   }
 
@@ -200,12 +202,12 @@ class TiffBytes {
     field.count = big_ ? in.get<uint64_t>(at + 4) : in.get<uint32_t>(at + 4);
     field.offset = start + static_cast<uint64_t>(value);
     if (bytes == 0) return field;  // of a type that libtiff passes over as well
-    if (field.count > size()) bad(path_, "a field lies beyond the end of the file");
+    if (field.count > size()) bad_tiff(path_, "a field lies beyond the end of the file");
     const uint64_t all = field.count * static_cast<uint64_t>(bytes);
     if (all > (big_ ? 8U : 4U)) {
       field.offset = big_ ? in.get<uint64_t>(value) : in.get<uint32_t>(value);
       if (field.offset > size() || all > size() - field.offset) {
-        bad(path_, "a field lies beyond the end of the file");
+        bad_tiff(path_, "a field lies beyond the end of the file");
       }
     }
     if (kWhole[type]) field.bytes_each = bytes;
@@ -276,7 +278,7 @@ uint64_t bytes_of_pieces(TiffBytes& file, const Field& offsets, const Field& cou
     file.table(counts, begin, count, bytes);
     for (size_t i = 0; i < count; ++i) {
       if (at[i] > file.size() || bytes[i] > file.size() - at[i]) {
-        bad(file.path(), "the voxels lie beyond the end of the file");
+        bad_tiff(file.path(), "the voxels lie beyond the end of the file");
       }
       sum += bytes[i];
     }
@@ -290,23 +292,25 @@ uint64_t stored_bytes(TiffBytes& file, const Directory& fields, uint64_t width, 
   const bool tiled = fields.contains(kTileWidth) || fields.contains(kTileOffsets);
   const auto offsets = fields.find(tiled ? kTileOffsets : kStripOffsets);
   const auto counts = fields.find(tiled ? kTileByteCounts : kStripByteCounts);
-  if (offsets == fields.end()) bad(file.path(), "the header does not say where the voxels are");
+  if (offsets == fields.end())
+    bad_tiff(file.path(), "the header does not say where the voxels are");
   const uint64_t across = tiled ? number(file, fields, kTileWidth, 0) : width;
   const uint64_t down = tiled ? number(file, fields, kTileLength, 0)
                               : std::min(number(file, fields, kRowsPerStrip, length), length);
-  if (across == 0 || down == 0) bad(file.path(), "the header gives strips or tiles of no size");
+  if (across == 0 || down == 0)
+    bad_tiff(file.path(), "the header gives strips or tiles of no size");
   const uint64_t samples = number(file, fields, kSamplesPerPixel, 1);
   const uint64_t planes = number(file, fields, kPlanar, 1) == 2 ? samples : 1;
   // The sizes are below 2^31 and the samples below 2^16, the product below 2^78.
   const auto needed =
       static_cast<unsigned __int128>(pieces(width, across)) * pieces(length, down) * planes;
   if (needed > offsets->second.count) {
-    bad(file.path(), "the header has fewer strips or tiles than a picture of " +
-                         std::to_string(width) + "x" + std::to_string(length) + " needs");
+    bad_tiff(file.path(), "the header has fewer strips or tiles than a picture of " +
+                              std::to_string(width) + "x" + std::to_string(length) + " needs");
   }
   if (counts == fields.end()) return file.size();
   if (counts->second.count < needed) {
-    bad(file.path(), "the header does not give the size of every strip or tile");
+    bad_tiff(file.path(), "the header does not give the size of every strip or tile");
   }
   // Old writers give too many bytes for an only strip; libtiff goes by the size of the picture
   // then.
@@ -329,9 +333,9 @@ void check_tiles(const TiffBytes& file, const Directory& fields, uint64_t sample
   constexpr uint64_t kLongest = INT32_MAX;
   if (across > kLongest || down > kLongest ||
       static_cast<unsigned __int128>(across) * down * together * bits / 8 > most) {
-    bad(file.path(), "the header promises tiles of " + std::to_string(across) + "x" +
-                         std::to_string(down) + ", more than the file can hold (at most " +
-                         std::to_string(most) + " bytes)");
+    bad_tiff(file.path(), "the header promises tiles of " + std::to_string(across) + "x" +
+                              std::to_string(down) + ", more than the file can hold (at most " +
+                              std::to_string(most) + " bytes)");
   }
 }
 
@@ -357,14 +361,14 @@ Held check_claims(TiffBytes& file, const Directory& fields) {
   const uint64_t width = number(file, fields, kWidth, 0), length = number(file, fields, kLength, 0);
   constexpr uint64_t kLongest = INT32_MAX;
   if (width == 0 || length == 0 || width > kLongest || length > kLongest) {
-    bad(file.path(),
-        "the header gives a size of " + std::to_string(width) + "x" + std::to_string(length));
+    bad_tiff(file.path(),
+             "the header gives a size of " + std::to_string(width) + "x" + std::to_string(length));
   }
   const uint64_t bits = number(file, fields, kBitsPerSample, 1);
   const uint64_t samples = number(file, fields, kSamplesPerPixel, 1);
   if (bits == 0 || bits > 64 || samples == 0 || samples > 65535) {
-    bad(file.path(), "the header gives " + std::to_string(samples) + " values of " +
-                         std::to_string(bits) + " bits per pixel");
+    bad_tiff(file.path(), "the header gives " + std::to_string(samples) + " values of " +
+                              std::to_string(bits) + " bits per pixel");
   }
   // Of the colours of YCbCr up to 16 pixels share two values.
   const uint64_t shared = number(file, fields, kPhotometric, 1) == kYCbCr ? 3 : 1;
@@ -373,9 +377,9 @@ Held check_claims(TiffBytes& file, const Directory& fields) {
   const uint64_t most = held.most();
   const auto claimed = static_cast<unsigned __int128>(width) * length * samples * bits / 8;
   if (claimed > most) {
-    bad(file.path(), "the header promises a picture of " + std::to_string(width) + "x" +
-                         std::to_string(length) + ", more than the file can hold (at most " +
-                         std::to_string(most) + " bytes)");
+    bad_tiff(file.path(), "the header promises a picture of " + std::to_string(width) + "x" +
+                              std::to_string(length) + ", more than the file can hold (at most " +
+                              std::to_string(most) + " bytes)");
   }
   check_tiles(file, fields, samples, bits, most);
   return held;
@@ -403,14 +407,14 @@ class PageKinds {
   void check(const std::string& path) const {
     if (pages_ < 2) return;
     if (first_aside_) {
-      throw InputError("'" + path +
-                       "': its first page is a thumbnail, a mask or one of a "
-                       "series; write the picture itself to a file of its own");
+      bad(path,
+          "its first page is a thumbnail, a mask or one of a "
+          "series; write the picture itself to a file of its own");
     }
     if (!others_ || same_) return;
-    throw InputError("'" + path +
-                     "': its pages are of different sizes or kinds; write one "
-                     "of them to a file of its own");
+    bad(path,
+        "its pages are of different sizes or kinds; write one "
+        "of them to a file of its own");
   }
 
  private:
@@ -431,7 +435,7 @@ int64_t check_tiff(const std::string& path) {
   for (uint64_t at = file.first_directory(), next = 0; at != 0 || seen.empty(); at = next) {
     const bool again = !seen.insert(at).second || seen.size() > kMostTiffPages;
     if (again && guarded(Guard::kTiffDirectoryRing)) {
-      bad(path, "its directories name each other in a ring, or are too many");
+      bad_tiff(path, "its directories name each other in a ring, or are too many");
     }
     if (again) break;
     const Directory page = file.directory(at, next);

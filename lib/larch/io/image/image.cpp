@@ -9,13 +9,13 @@
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/io/dicom/dicom.h"
 #include "larch/io/dicom/dicom_file.h"
 #include "larch/io/formats/formats.h"
 #include "larch/io/formats/jpeg_read.h"
 #include "larch/io/formats/meta.h"
 #include "larch/io/formats/nifti.h"
 #include "larch/io/formats/nrrd.h"
+#include "larch/io/image/message.h"
 #include "larch/io/itk/itk_image.h"
 #include "larch/io/itk/raw_check.h"
 
@@ -171,8 +171,7 @@ template Volume<uint8_t> read_volume(const std::string&, const ReadOptions&);
 LabelVolume read_labels(const std::string& path, const ReadOptions& options) {
   const io::RawImage raw = io::read_raw(path, options, io::Palette::kKeepIndices);
   if (raw.header.colour) {
-    throw InputError("'" + path +
-                     "': a colour picture cannot be read as labels; save it as grey or indexed");
+    io::bad(path, "a colour picture cannot be read as labels; save it as grey or indexed");
   }
   return io::convert<int32_t>(raw, path, {});
 }
@@ -248,7 +247,7 @@ RgbImage read_rgb(const std::string& path) {
   const io::Header& header = raw.header;
   const bool wide = header.component == Component::kUint16;
   if (header.grid.size.z != 1 || (!wide && header.component != Component::kUint8)) {
-    throw InputError("'" + path + "': not a picture of 8 or 16 bits, so it has no colours to read");
+    io::bad(path, "not a picture of 8 or 16 bits, so it has no colours to read");
   }
   RgbImage image{header.grid.size.x, header.grid.size.y, {}};
   image.rgb.resize(static_cast<size_t>(header.grid.voxels()) * 3);

@@ -168,9 +168,6 @@ void write_labelmap_series(const std::string& path, std::span<const LabelVolume>
 /// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
 void write_label_table(const std::string& tsv_path, const LabelTable& table);
 
-/// Reads what write_label_table writes; colour is optional. Throws InputError with the line.
-LabelTable read_label_table(const std::string& tsv_path);
-
 /// Writes an RGB picture as PNG. Throws OutputError.
 void write_png(const std::string& path, const RgbImage& image);
 

@@ -1,10 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <limits>
-#include <sstream>
 
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
@@ -45,35 +43,6 @@ void write_series_as(const std::string& path, std::span<const LabelVolume> frame
 template <class T>
 bool holds(int32_t lowest, int32_t highest) {
   return lowest >= std::numeric_limits<T>::min() && highest <= std::numeric_limits<T>::max();
-}
-
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> fields;
-  std::istringstream in(line);
-  for (std::string field; std::getline(in, field, separator);) fields.push_back(field);
-  return fields;
-}
-
-template <class Number>
-bool parse(const std::string& text, Number& number, int base = 10) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-LabelEntry parse_entry(const std::string& line, const std::string& where) {
-  const std::vector<std::string> fields = split(line, '\t');
-  LabelEntry entry;
-  if (fields.size() < 2 || !parse(fields[0], entry.value)) {
-    throw InputError(where + "expected an index, a tab and a name");
-  }
-  entry.name = fields[1];
-  if (fields.size() < 3 || fields[2] == "n/a") return entry;
-  uint32_t colour = 0;
-  if (fields[2].size() != 7 || fields[2][0] != '#' || !parse(fields[2].substr(1), colour, 16)) {
-    throw InputError(where + "expected a colour like #ff8000, found '" + fields[2] + "'");
-  }
-  for (int i = 0; i < 3; ++i) entry.rgb[i] = static_cast<uint8_t>(colour >> (16 - 8 * i));
-  return entry;
 }
 
 }  // namespace
@@ -129,26 +98,6 @@ void write_label_table(const std::string& tsv_path, const LabelTable& table) {
     text += std::to_string(entry.value) + "\t" + name + "\t" + colour + "\n";
   }
   write_file(tsv_path, text);
-}
-
-LabelTable read_label_table(const std::string& tsv_path) {
-  std::istringstream in(read_file(tsv_path));
-  LabelTable table;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.empty()) continue;
-    const std::string where = "'" + tsv_path + "', line " + std::to_string(number) + ": ";
-    if (number == 1) {
-      if (line.rfind("index\tname", 0) != 0) {
-        throw InputError(where + "expected the columns index, name and color, parted by tabs");
-      }
-      continue;
-    }
-    table.push_back(parse_entry(line, where));
-  }
-  return table;
 }
 
 }  // namespace larch

@@ -11,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/core/guard.h"
 #include "larch/core/host_memory.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -105,27 +106,26 @@ void convert_all(const RawImage& raw, const ReadOptions& options, Volume<T>& out
 template <class T>
 void report(const Problems& problems, const Grid& grid, const std::string& path) {
   if (problems.not_finite > 0) {
-    throw InputError("'" + path + "': " + std::to_string(problems.not_finite) +
-                     " voxels are NaN or infinite, the first at index " +
-                     text(grid.voxel(problems.first_not_finite)) +
-                     (std::is_floating_point_v<T>
-                          ? "; give --nan-value to replace them, or repair the image"
-                          : "; whole numbers are needed: repair the image"));
+    bad(path,
+        std::to_string(problems.not_finite) + " voxels are NaN or infinite, the first at index " +
+            text(grid.voxel(problems.first_not_finite)) +
+            (std::is_floating_point_v<T> ? "; give --nan-value to replace them, or repair the image"
+                                         : "; whole numbers are needed: repair the image"));
   }
   const std::string wanted = name_of(component_of<T>());
   if (problems.not_whole > 0) {
-    throw InputError("'" + path + "': " + std::to_string(problems.not_whole) +
-                     " voxels are not whole numbers, the first at index " +
-                     text(grid.voxel(problems.first_not_whole)) + " (" + text(problems.fraction) +
-                     "), but " + wanted +
-                     " is needed here; is it a label image, and resampled with the nearest "
-                     "neighbour?");
+    bad(path, std::to_string(problems.not_whole) +
+                  " voxels are not whole numbers, the first at index " +
+                  text(grid.voxel(problems.first_not_whole)) + " (" + text(problems.fraction) +
+                  "), but " + wanted +
+                  " is needed here; is it a label image, and resampled with the nearest "
+                  "neighbour?");
   }
   if (problems.out_of_range > 0) {
-    throw InputError("'" + path + "': " + std::to_string(problems.out_of_range) +
-                     " voxels do not fit " + wanted + " (values from " + text(problems.lowest) +
-                     " to " + text(problems.highest) + "), the first at index " +
-                     text(grid.voxel(problems.first_out_of_range)) + "; rescale the image");
+    bad(path, std::to_string(problems.out_of_range) + " voxels do not fit " + wanted +
+                  " (values from " + text(problems.lowest) + " to " + text(problems.highest) +
+                  "), the first at index " + text(grid.voxel(problems.first_out_of_range)) +
+                  "; rescale the image");
   }
 }
 
@@ -153,33 +153,20 @@ FrameRange chosen_frames(const std::string& path, int frames, const Selection& s
   if (!selection.frame && frames <= 1) return {0, 1};
   const std::string there = std::to_string(frames) + (frames == 1 ? " frame" : " frames");
   if (!selection.frame) {
-    throw InputError("'" + path + "': " + there +
-                     " (4-D or a cine), of which one is needed here; " +
-                     frame_remedy(frames, selection.has_frame_flag));
+    bad(path, there + " (4-D or a cine), of which one is needed here; " +
+                  frame_remedy(frames, selection.has_frame_flag));
   }
   if (*selection.frame < 1 || *selection.frame > frames) {
-    throw InputError("'" + path + "': there is no frame " + std::to_string(*selection.frame) +
-                     " (they count from 1, and the image has " + there + ")");
+    bad(path, "there is no frame " + std::to_string(*selection.frame) +
+                  " (they count from 1, and the image has " + there + ")");
   }
   return {*selection.frame - 1, 1};
 }
 
-void require_components(const std::string& path, const Header& header, const Selection& selection) {
-  if (header.channels == 1 || header.colour || selection.vectors) return;
-  throw InputError("'" + path + "': " + std::to_string(header.channels) +
-                   " components per voxel; write one of them to a file of its own");
-}
-
-std::vector<std::byte> interleaved(const std::vector<std::byte>& planes, size_t channels,
-                                   size_t between, size_t width) {
-  std::vector<std::byte> out(planes.size());
-  const size_t block = channels * between;
-  for (size_t i = 0; i * width < planes.size(); ++i) {
-    const size_t rest = i / block, channel = i % block / between, at = i % between;
-    const size_t place = rest * block + at * channels + channel;
-    std::memcpy(out.data() + place * width, planes.data() + i * width, width);
-  }
-  return out;
+void require_components(const std::string& path, const Header& header) {
+  if (header.channels == 1 || header.colour) return;
+  bad(path, std::to_string(header.channels) +
+                " components per voxel; write one of them to a file of its own");
 }
 
 int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path,
@@ -188,17 +175,15 @@ int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::strin
   const std::string shape =
       std::to_string(size.x) + "x" + std::to_string(size.y) + "x" + std::to_string(size.z);
   if (size.x <= 0 || size.y <= 0 || size.z <= 0 || header.channels <= 0) {
-    throw InputError("'" + path + "': the header gives a size of " + shape +
-                     " voxels; the file is empty or damaged");
+    bad(path, "the header gives a size of " + shape + " voxels; the file is empty or damaged");
   }
   const __int128 bytes = static_cast<__int128>(size.x) * size.y * size.z * header.channels *
                          bytes_of(header.component);
   if (bytes * frames > most_bytes) {
-    throw InputError("'" + path + "': the header promises " + shape + " voxels of " +
-                     name_of(header.component) +
-                     (frames > 1 ? " in " + std::to_string(frames) + " frames" : "") +
-                     ", more than the file can hold (at most " + std::to_string(most_bytes) +
-                     " bytes); it is truncated or damaged");
+    bad(path, "the header promises " + shape + " voxels of " + name_of(header.component) +
+                  (frames > 1 ? " in " + std::to_string(frames) + " frames" : "") +
+                  ", more than the file can hold (at most " + std::to_string(most_bytes) +
+                  " bytes); it is truncated or damaged");
   }
   return static_cast<int64_t>(bytes);
 }
@@ -218,10 +203,9 @@ void check_limits(const Grid& grid, const std::string& path) {
   for (int axis = 0; axis < 3; ++axis) {
     const double spacing = grid.spacing_mm[axis];
     if (spacing >= kFinestSpacingMm && spacing <= kCoarsestSpacingMm) continue;
-    throw InputError("'" + path + "': a voxel spacing of " + text(spacing) + " mm along axis " +
-                     std::to_string(axis + 1) + " is not to be believed (" +
-                     text(kFinestSpacingMm) + " to " + text(kCoarsestSpacingMm) +
-                     " mm are); repair the header");
+    bad(path, "a voxel spacing of " + text(spacing) + " mm along axis " + std::to_string(axis + 1) +
+                  " is not to be believed (" + text(kFinestSpacingMm) + " to " +
+                  text(kCoarsestSpacingMm) + " mm are); repair the header");
   }
   for (int corner = 0; corner < 8; ++corner) {
     const Vec3d last{grid.size.x - 1.0, grid.size.y - 1.0, grid.size.z - 1.0};
@@ -229,10 +213,9 @@ void check_limits(const Grid& grid, const std::string& path) {
         grid, {corner & 1 ? last.x : 0, corner & 2 ? last.y : 0, corner & 4 ? last.z : 0});
     for (int axis = 0; axis < 3; ++axis) {
       if (std::abs(at[axis]) <= kFarthestMm) continue;
-      throw InputError("'" + path + "': the header places a corner of the image at (" + text(at.x) +
-                       ", " + text(at.y) + ", " + text(at.z) + ") mm, more than " +
-                       text(kFarthestMm) +
-                       " mm away, which is not to be believed; repair its origin and spacing");
+      bad(path, "the header places a corner of the image at (" + text(at.x) + ", " + text(at.y) +
+                    ", " + text(at.z) + ") mm, more than " + text(kFarthestMm) +
+                    " mm away, which is not to be believed; repair its origin and spacing");
     }
   }
 }
@@ -247,26 +230,26 @@ void check_geometry(const Grid& grid, const std::string& path) {
     for (int row = 0; row < 3; ++row) finite = finite && std::isfinite(grid.direction.m[row][axis]);
   }
   if (!finite) {
-    throw InputError("'" + path + "': the geometry in the header is not finite; repair the header");
+    bad(path, "the geometry in the header is not finite; repair the header");
   }
   if (!positive) {
-    throw InputError("'" + path + "': a voxel spacing in the header is zero or negative (" +
-                     text(grid.spacing_mm.x) + ", " + text(grid.spacing_mm.y) + ", " +
-                     text(grid.spacing_mm.z) + " mm); repair the header");
+    bad(path, "a voxel spacing in the header is zero or negative (" + text(grid.spacing_mm.x) +
+                  ", " + text(grid.spacing_mm.y) + ", " + text(grid.spacing_mm.z) +
+                  " mm); repair the header");
   }
   if (guarded(Guard::kGeometryLimits)) check_limits(grid, path);
   for (int axis = 0; axis < 3; ++axis) {
     // The spacing alone is the size of a voxel; a longer axis would make it a lie.
     const double length = norm(grid.direction.column(axis));
     if (std::abs(length - 1) <= kRoundedAxis) continue;
-    throw InputError("'" + path + "': axis " + std::to_string(axis + 1) +
-                     " of the direction matrix is not a unit vector (its length is " +
-                     text(length) + "); repair the header: the spacing says how large voxels are");
+    bad(path, "axis " + std::to_string(axis + 1) +
+                  " of the direction matrix is not a unit vector (its length is " + text(length) +
+                  "); repair the header: the spacing says how large voxels are");
   }
   if (!(std::abs(determinant(grid.direction)) > 1e-6)) {
-    throw InputError("'" + path +
-                     "': two axes of the direction matrix are parallel, so that positions are not "
-                     "defined; repair the header");
+    bad(path,
+        "two axes of the direction matrix are parallel, so that positions are not "
+        "defined; repair the header");
   }
 }
 

@@ -88,7 +88,6 @@ struct Selection {
   std::optional<int> frame{};  ///< ReadOptions::frame
   bool has_frame_flag = true;  ///< ReadOptions::has_frame_flag
   bool all_frames = false;     ///< of an image that may have several; `frame` is not looked at
-  bool vectors = false;        ///< several components per voxel that are no colours may be there
 };
 
 /// Frames first .. first + count - 1, counted from 0.
@@ -108,20 +107,14 @@ std::string frame_remedy(int frames, bool has_frame_flag);
 /// are several and none is chosen, or if the chosen one is not there.
 FrameRange chosen_frames(const std::string& path, int frames, const Selection& selection);
 
-/// Throws InputError if there are several components per voxel that are no colours and the
-/// selection does not ask for them.
-void require_components(const std::string& path, const Header& header, const Selection& selection);
+/// Throws InputError if there are several components per voxel that are no colours.
+void require_components(const std::string& path, const Header& header);
 
 /// Bytes of the voxels of one frame of `header`; throws InputError if the sizes are not positive,
 /// if their product overflows, or if all `frames` are more than `most_bytes`, the most that the
 /// file can hold.
 int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path,
                       int frames = 1);
-
-/// Puts the channels of each pixel side by side: [rest][channel][between] to
-/// [rest][between][channel]. `width`: bytes of a number.
-std::vector<std::byte> interleaved(const std::vector<std::byte>& planes, size_t channels,
-                                   size_t between, size_t width);
 
 /// Memory for the voxels; throws MemoryError with needed and free bytes.
 std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);

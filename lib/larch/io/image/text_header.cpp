@@ -9,9 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -19,10 +18,6 @@ namespace {
 constexpr size_t kLongestHeader = 16 << 20;
 constexpr size_t kMostPlainLines = 200000;  // twice the files that an NRRD header may list
 constexpr size_t kMostNumbers = 64;
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r");

@@ -18,6 +18,7 @@
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
 #include "larch/core/parallel.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -66,8 +67,8 @@ int64_t ZReader::read(void* to, int64_t bytes) {
       // It begins with what zlib takes for the name of the file, "<fd:4>: ".
       const char* reason = std::strstr(message, ": ");
       if (reason != nullptr) message = reason + 2;
-      throw InputError("'" + path_ + "': the compressed data are damaged or truncated (" + message +
-                       "); copy or export the file again");
+      bad(path_, std::string("the compressed data are damaged or truncated (") + message +
+                     "); copy or export the file again");
     }
     if (got == 0) break;
     done += got;
@@ -81,14 +82,14 @@ void ZReader::skip(int64_t bytes) {
     gzdirect(file_);  // makes zlib look at the file, without which it would not seek but read
     const bool there = bytes <= most_bytes_ - gztell(file_);
     if (!there || gzseek(file_, bytes, SEEK_CUR) < 0) {
-      throw InputError("'" + path_ + "': the file ends before its data; truncated?");
+      bad(path_, "the file ends before its data; truncated?");
     }
     return;
   }
   std::vector<char> block(static_cast<size_t>(std::clamp<int64_t>(bytes, 0, 1 << 16)));
   while (bytes > 0) {
     const int64_t got = read(block.data(), std::min<int64_t>(bytes, 1 << 16));
-    if (got == 0) throw InputError("'" + path_ + "': the file ends before its data; truncated?");
+    if (got == 0) bad(path_, "the file ends before its data; truncated?");
     bytes -= got;
   }
 }

@@ -17,15 +17,12 @@
 #include "larch/core/guard.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/tiff_check.h"
+#include "larch/io/image/message.h"
 #include "larch/io/itk/raw_check.h"
 #include "larch/io/itk/vtk_check.h"
 
 namespace larch::io {
 namespace {
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 // ITK's messages name its own source files; the last line says what went wrong.
 std::string reason(const itk::ExceptionObject& error) {
@@ -282,7 +279,7 @@ Header probe_by_itk(const std::string& path, int& /*frames*/) {
 RawImage read_by_itk(const std::string& path, const Selection& selection) {
   Opened opened = open_checked(path);
   chosen_frames(path, 1, selection);
-  require_components(path, opened.header, selection);
+  require_components(path, opened.header);
   RawImage raw{std::move(opened.header), allocate_voxels(opened.bytes, path)};
   if (static_cast<int64_t>(opened.io->GetImageSizeInBytes()) != opened.bytes) {
     bad(path, "the header contradicts itself about its size; it is damaged");

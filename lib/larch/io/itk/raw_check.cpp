@@ -8,17 +8,13 @@
 #include <fstream>
 #include <vector>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 
 namespace larch::io {
 namespace {
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 [[noreturn]] void too_short(const std::string& path, const char* format) {
   bad(path, std::string("shorter than the header of a ") + format + " file; truncated?");

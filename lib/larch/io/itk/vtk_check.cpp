@@ -8,19 +8,14 @@
 #include <optional>
 #include <vector>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/text_header.h"
 
 namespace larch::io {
 namespace {
 
 constexpr const char* kRemedy = "; write a VTK image of binary scalars, or convert it to NIfTI";
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 /// The lines of the header in lower case, without empty ones, which ITK's reader passes over too.
 class Lines {

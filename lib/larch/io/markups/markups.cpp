@@ -7,14 +7,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "larch/core/error.h"
 #include "larch/core/guard.h"
 #include "larch/files/file.h"
+#include "larch/io/image/message.h"
 
 namespace larch {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using io::bad;
 
 constexpr const char* kSchema =
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/"
@@ -23,10 +24,6 @@ constexpr int64_t kMostBytes = 64 << 20;
 constexpr int kMostLevels =
     64;  ///< of lists and objects in each other; Slicer writes fewer than 10
 constexpr double kRoundedAxis = 1e-3;  ///< of unit vectors that were written with few digits
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 void write_markups(const std::string& path, Json markups) {
   const Json file{{"@schema", kSchema}, {"markups", std::move(markups)}};

@@ -23,8 +23,6 @@ std::string format_gifti(const Mesh& mesh);
 std::string format_ply(const Mesh& mesh);
 std::string format_stl(const Mesh& mesh);
 
-[[noreturn]] void bad_mesh(const std::string& path, const std::string& what);
-
 /// A reader of words and lines that knows where the text ends.
 class Words {
  public:

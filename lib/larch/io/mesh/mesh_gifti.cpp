@@ -11,6 +11,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 #include "larch/io/mesh/mesh_formats.h"
 
@@ -44,7 +45,7 @@ std::string from_base64(const std::string& path, std::string_view text) {
   for (const char c : text) {
     if (c == '=' || c == ' ' || c == '\n' || c == '\r' || c == '\t') continue;
     const int value = values[static_cast<uint8_t>(c)];
-    if (value < 0) bad_mesh(path, "the base64 data contain other characters; damaged?");
+    if (value < 0) bad(path, "the base64 data contain other characters; damaged?");
     group = group << 6 | static_cast<uint32_t>(value);
     bits += 6;
     if (bits >= 8) {
@@ -62,7 +63,7 @@ std::string inflated(const std::string& path, const std::string& packed, int64_t
   if (uncompress(reinterpret_cast<Bytef*>(out.data()), &size,
                  reinterpret_cast<const Bytef*>(packed.data()), packed.size()) != Z_OK ||
       size != out.size()) {
-    bad_mesh(path, "compressed data are damaged or truncated");
+    bad(path, "compressed data are damaged or truncated");
   }
   return out;
 }
@@ -122,10 +123,10 @@ Document parse_xml(const std::string& path, std::string_view bytes) {
   const auto line = static_cast<int64_t>(XML_GetCurrentLineNumber(parser));
   XML_ParserFree(parser);
   if (!good) {
-    bad_mesh(path, "not sound XML, line " + std::to_string(line) + ": " + problem +
-                       "; damaged or truncated?");
+    bad(path,
+        "not sound XML, line " + std::to_string(line) + ": " + problem + "; damaged or truncated?");
   }
-  if (!document.is_gifti) bad_mesh(path, "not a GIFTI file: it has no element GIFTI");
+  if (!document.is_gifti) bad(path, "not a GIFTI file: it has no element GIFTI");
   return document;
 }
 
@@ -138,12 +139,12 @@ std::string attribute(const Array& array, const char* name) {
 std::vector<double> values_of(const std::string& path, const Array& array) {
   const int64_t rows = integer_of(path, attribute(array, "Dim0"));
   if (attribute(array, "Dimensionality") != "2" || attribute(array, "Dim1") != "3") {
-    bad_mesh(path, "the points or triangles do not come in threes; not a triangle surface");
+    bad(path, "the points or triangles do not come in threes; not a triangle surface");
   }
   const std::string type = attribute(array, "DataType");
   const bool is_float = type == "NIFTI_TYPE_FLOAT32";
   if (!is_float && type != "NIFTI_TYPE_INT32") {
-    bad_mesh(path, "the data type '" + type + "' is not supported; use float32 and int32");
+    bad(path, "the data type '" + type + "' is not supported; use float32 and int32");
   }
   const std::string encoding = attribute(array, "Encoding");
   const int64_t most = static_cast<int64_t>(array.data.size()) * kMostDeflate;
@@ -156,7 +157,7 @@ std::vector<double> values_of(const std::string& path, const Array& array) {
   } else {
     const bool packed = encoding == "GZipBase64Binary";
     if (!packed && encoding != "Base64Binary") {
-      bad_mesh(path, "the encoding '" + encoding + "' is not supported; use Base64Binary");
+      bad(path, "the encoding '" + encoding + "' is not supported; use Base64Binary");
     }
     std::string bytes = from_base64(path, array.data);
     if (packed) bytes = inflated(path, bytes, rows * 12);
@@ -217,7 +218,7 @@ Mesh parse_gifti(const std::string& path, std::string_view bytes) {
     if (intent == "NIFTI_INTENT_TRIANGLE") triangles = &array;
   }
   if (points == nullptr || triangles == nullptr) {
-    bad_mesh(path, "the GIFTI file has no points or no triangles; give a surface (.surf.gii)");
+    bad(path, "the GIFTI file has no points or no triangles; give a surface (.surf.gii)");
   }
   Mesh mesh;
   const std::vector<double> at = values_of(path, *points);
@@ -228,7 +229,7 @@ Mesh parse_gifti(const std::string& path, std::string_view bytes) {
   const std::vector<double> corners = values_of(path, *triangles);
   for (size_t i = 0; i + 2 < corners.size(); i += 3) {
     for (size_t k = 0; k < 3; ++k) {
-      if (!(std::abs(corners[i + k]) < 1e15)) bad_mesh(path, "a triangle has no sound index");
+      if (!(std::abs(corners[i + k]) < 1e15)) bad(path, "a triangle has no sound index");
     }
     add_polygon(mesh,
                 {static_cast<int64_t>(corners[i]), static_cast<int64_t>(corners[i + 1]),

@@ -12,14 +12,11 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch {
 namespace io {
-
-void bad_mesh(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 namespace {
 bool is_space(char c) {
@@ -63,8 +60,8 @@ double number_of(const std::string& path, std::string_view word) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   const bool underflow = error == std::errc::result_out_of_range && std::abs(value) < 1;
   if (end != word.data() + word.size() || word.empty() || (error != std::errc() && !underflow)) {
-    bad_mesh(path, "expected a number, found '" + std::string(word.substr(0, 40)) +
-                       "'; the file is damaged or truncated");
+    bad(path, "expected a number, found '" + std::string(word.substr(0, 40)) +
+                  "'; the file is damaged or truncated");
   }
   return value;
 }
@@ -73,8 +70,8 @@ int64_t integer_of(const std::string& path, std::string_view word) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (end != word.data() + word.size() || word.empty() || error != std::errc()) {
-    bad_mesh(path, "expected a whole number, found '" + std::string(word.substr(0, 40)) +
-                       "'; the file is damaged or truncated");
+    bad(path, "expected a whole number, found '" + std::string(word.substr(0, 40)) +
+                  "'; the file is damaged or truncated");
   }
   return value;
 }
@@ -82,19 +79,19 @@ int64_t integer_of(const std::string& path, std::string_view word) {
 void check_count(const std::string& path, int64_t count, int64_t least_bytes, int64_t available,
                  const char* what) {
   if (count >= 0 && count <= available / least_bytes) return;
-  bad_mesh(path, "the file promises " + std::to_string(count) + " " + what +
-                     ", more than it can hold; it is truncated or damaged");
+  bad(path, "the file promises " + std::to_string(count) + " " + what +
+                ", more than it can hold; it is truncated or damaged");
 }
 
 void add_polygon(Mesh& mesh, const std::vector<int64_t>& corners, const std::string& path) {
   if (corners.size() < 3) {
-    bad_mesh(path, "a face has " + std::to_string(corners.size()) + " corners; give triangles");
+    bad(path, "a face has " + std::to_string(corners.size()) + " corners; give triangles");
   }
   const auto vertices = static_cast<int64_t>(mesh.vertices_mm.size());
   for (const int64_t corner : corners) {
     if (corner < 0 || corner >= vertices) {
-      bad_mesh(path, "a face refers to vertex " + std::to_string(corner) + ", but there are " +
-                         std::to_string(vertices) + "; the file is damaged");
+      bad(path, "a face refers to vertex " + std::to_string(corner) + ", but there are " +
+                    std::to_string(vertices) + "; the file is damaged");
     }
   }
   for (size_t i = 2; i < corners.size(); ++i) {
@@ -110,11 +107,11 @@ void flip_ras_lps(Mesh& mesh) {
 
 void finish_mesh(const Mesh& mesh, const std::string& path) {
   if (mesh.vertices_mm.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    bad_mesh(path, "more vertices than 32 bits can count; simplify the mesh");
+    bad(path, "more vertices than 32 bits can count; simplify the mesh");
   }
   for (const Vec3d& v : mesh.vertices_mm) {
     if (!std::isfinite(v.x) || !std::isfinite(v.y) || !std::isfinite(v.z)) {
-      bad_mesh(path, "a vertex has a coordinate that is not finite; the file is damaged");
+      bad(path, "a vertex has a coordinate that is not finite; the file is damaged");
     }
   }
 }

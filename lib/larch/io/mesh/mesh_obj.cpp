@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Wavefront OBJ: lines "v x y z" and "f a b c ...", counted from 1, or from the end if negative.
+#include "larch/io/image/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch::io {
@@ -8,7 +9,7 @@ namespace {
 
 int64_t corner_of(const std::string& path, std::string_view word, size_t vertices) {
   const int64_t index = integer_of(path, word.substr(0, word.find('/')));  // vertex/texture/normal
-  if (index == 0) bad_mesh(path, "a face refers to vertex 0, but OBJ counts from 1");
+  if (index == 0) bad(path, "a face refers to vertex 0, but OBJ counts from 1");
   return index > 0 ? index - 1 : static_cast<int64_t>(vertices) + index;
 }
 
@@ -21,7 +22,7 @@ Mesh parse_obj(const std::string& path, std::string_view bytes) {
   std::vector<int64_t> corners;
   while (!lines.end()) {
     const std::string_view line = lines.line();
-    if (line.find('\0') != std::string_view::npos) bad_mesh(path, "not an OBJ file: not text");
+    if (line.find('\0') != std::string_view::npos) bad(path, "not an OBJ file: not text");
     Words words(path, line);
     const std::string_view key = words.word();
     if (key == "v") {
@@ -37,7 +38,7 @@ Mesh parse_obj(const std::string& path, std::string_view bytes) {
       ras = ras || line.find("SPACE=RAS") != std::string_view::npos;
     }
   }
-  if (mesh.vertices_mm.empty()) bad_mesh(path, "no vertices; not an OBJ file, or truncated");
+  if (mesh.vertices_mm.empty()) bad(path, "no vertices; not an OBJ file, or truncated");
   if (ras) flip_ras_lps(mesh);
   return mesh;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch::io {
@@ -23,7 +24,7 @@ Type type_of(const std::string& path, std::string_view name) {
       {"int", "int32"}, {"uint", "uint32"}, {"float", "float32"}, {"double", "float64"}};
   for (int i = 0; i < 8; ++i)
     if (name == kNames[i][0] || name == kNames[i][1]) return static_cast<Type>(i);
-  bad_mesh(path, "unknown PLY type '" + std::string(name.substr(0, 40)) + "'; damaged?");
+  bad(path, "unknown PLY type '" + std::string(name.substr(0, 40)) + "'; damaged?");
 }
 
 struct Property {
@@ -56,10 +57,10 @@ Property read_property(const std::string& path, Words& words) {
 }
 
 PlyHeader read_header(const std::string& path, Words& lines) {
-  if (lines.line() != "ply") bad_mesh(path, "not a PLY file: it does not start with 'ply'");
+  if (lines.line() != "ply") bad(path, "not a PLY file: it does not start with 'ply'");
   PlyHeader header;
   while (true) {
-    if (lines.end()) bad_mesh(path, "the header has no 'end_header'; truncated?");
+    if (lines.end()) bad(path, "the header has no 'end_header'; truncated?");
     const std::string_view line = lines.line();
     Words words(path, line);
     const std::string_view key = words.word();
@@ -69,7 +70,7 @@ PlyHeader read_header(const std::string& path, Words& lines) {
       header.ascii = format == "ascii";
       header.swapped = format == "binary_big_endian";
       if (!header.ascii && !header.swapped && format != "binary_little_endian") {
-        bad_mesh(path, "unknown PLY format; damaged?");
+        bad(path, "unknown PLY format; damaged?");
       }
     } else if (key == "element") {
       Element element;
@@ -77,7 +78,7 @@ PlyHeader read_header(const std::string& path, Words& lines) {
       element.count = words.integer();
       header.elements.push_back(element);
     } else if (key == "property") {
-      if (header.elements.empty()) bad_mesh(path, "a property without an element; damaged?");
+      if (header.elements.empty()) bad(path, "a property without an element; damaged?");
       header.elements.back().properties.push_back(read_property(path, words));
     } else if (key == "comment" || key == "obj_info") {
       header.ras = header.ras || line.find("SPACE=RAS") != std::string_view::npos;
@@ -127,13 +128,13 @@ void read_item(const std::string& path, const PlyHeader& header, const Element& 
       continue;
     }
     const double count = read_value(header, data, property.count_type);
-    if (!(count >= 0 && count <= 1e9)) bad_mesh(path, "a list has no sound length; damaged?");
+    if (!(count >= 0 && count <= 1e9)) bad(path, "a list has no sound length; damaged?");
     check_count(path, static_cast<int64_t>(count), header.ascii ? 1 : bytes_of_type(property.type),
                 data.left(), "numbers in a list");
     for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
       const double value = read_value(header, data, property.type);
       if (!is_face_list(property)) continue;
-      if (!(std::abs(value) < 1e15)) bad_mesh(path, "a face has no sound index; damaged?");
+      if (!(std::abs(value) < 1e15)) bad(path, "a face has no sound index; damaged?");
       corners.push_back(static_cast<int64_t>(value));
     }
   }
@@ -153,12 +154,12 @@ Mesh parse_ply(const std::string& path, std::string_view bytes) {
     for (const Property& p : element.properties) {
       least += header.ascii ? 2 : bytes_of_type(p.is_list ? p.count_type : p.type);
     }
-    if (least == 0) bad_mesh(path, "an element without properties; damaged?");
+    if (least == 0) bad(path, "an element without properties; damaged?");
     check_count(path, element.count, least, data.left() + 1, "elements");
     has_vertices = has_vertices || element.name == "vertex";
     for (int64_t i = 0; i < element.count; ++i) read_item(path, header, element, data, mesh);
   }
-  if (!has_vertices) bad_mesh(path, "no element 'vertex'; not a surface");
+  if (!has_vertices) bad(path, "no element 'vertex'; not a surface");
   if (header.ras) flip_ras_lps(mesh);
   return mesh;
 }

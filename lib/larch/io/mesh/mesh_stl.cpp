@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch::io {
@@ -42,7 +43,7 @@ Mesh parse_binary(const std::string& path, std::string_view bytes) {
     for (int corner = 0; corner < 3; ++corner) {
       const int64_t at = kHeader + i * kTriangle + 12 + 12 * corner;
       const Vec3d vertex{in.get<float>(at), in.get<float>(at + 4), in.get<float>(at + 8)};
-      if (!(norm(vertex) < 1e30)) bad_mesh(path, "a coordinate is not finite; damaged?");
+      if (!(norm(vertex) < 1e30)) bad(path, "a coordinate is not finite; damaged?");
       triangle[corner] = merger.index(vertex);
     }
     mesh.triangles.push_back(triangle);
@@ -61,17 +62,17 @@ Mesh parse_ascii(const std::string& path, std::string_view bytes) {
     last = word;
     if (word == "vertex") {
       const double x = words.number(), y = words.number(), z = words.number();
-      if (!(norm(Vec3d{x, y, z}) < 1e30)) bad_mesh(path, "a coordinate is not finite; damaged?");
+      if (!(norm(Vec3d{x, y, z}) < 1e30)) bad(path, "a coordinate is not finite; damaged?");
       corners.push_back(merger.index({x, y, z}));
     } else if (word == "endfacet") {
-      if (corners.size() != 3) bad_mesh(path, "a facet does not have three vertices; damaged?");
+      if (corners.size() != 3) bad(path, "a facet does not have three vertices; damaged?");
       mesh.triangles.push_back({corners[0], corners[1], corners[2]});
       corners.clear();
     } else if (word == "endsolid") {
       words.line();
     }
   }
-  if (!corners.empty() || last != "endsolid") bad_mesh(path, "the text ends early; truncated?");
+  if (!corners.empty() || last != "endsolid") bad(path, "the text ends early; truncated?");
   return mesh;
 }
 
@@ -86,7 +87,7 @@ Mesh parse_stl(const std::string& path, std::string_view bytes) {
     binary = size == kHeader + count * kTriangle;
   }
   const bool solid = bytes.substr(0, 5) == "solid";
-  if (!binary && !solid && size < kHeader) bad_mesh(path, "not an STL file, or truncated");
+  if (!binary && !solid && size < kHeader) bad(path, "not an STL file, or truncated");
   const std::string_view header = bytes.substr(0, binary || !solid ? 80 : bytes.find('\n'));
   Mesh mesh = binary || !solid ? parse_binary(path, bytes) : parse_ascii(path, bytes);
   if (header.find("SPACE=RAS") != std::string_view::npos) flip_ras_lps(mesh);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch::io {
@@ -19,7 +20,7 @@ Type type_of(const std::string& path, std::string_view name) {
   if (name == "long" || name == "vtktypeint64" || name == "vtkIdType") return Type::kLong;
   if (name == "short" || name == "unsigned_short") return Type::kShort;
   if (name == "char" || name == "unsigned_char") return Type::kChar;
-  bad_mesh(path, "the VTK data type '" + std::string(name.substr(0, 40)) + "' is not supported");
+  bad(path, "the VTK data type '" + std::string(name.substr(0, 40)) + "' is not supported");
 }
 
 int bytes_of_type(Type type) {
@@ -89,10 +90,10 @@ std::vector<std::vector<int64_t>> cells_of_list(Parser& in, int64_t cells, int64
   std::vector<std::vector<int64_t>> all;
   size_t at = 0;
   for (int64_t cell = 0; cell < cells; ++cell) {
-    if (at >= values.size()) bad_mesh(in.path, "the list of cells ends early; damaged?");
+    if (at >= values.size()) bad(in.path, "the list of cells ends early; damaged?");
     const double count = values[at++];
     if (!(count >= 0 && count <= static_cast<double>(values.size() - at))) {
-      bad_mesh(in.path, "a cell has more corners than the list holds; damaged?");
+      bad(in.path, "a cell has more corners than the list holds; damaged?");
     }
     const auto first = values.begin() + static_cast<int64_t>(at);
     all.emplace_back(first, first + static_cast<int64_t>(count));
@@ -105,14 +106,14 @@ std::vector<std::vector<int64_t>> cells_of_list(Parser& in, int64_t cells, int64
 std::vector<std::vector<int64_t>> cells_of_offsets(Parser& in, int64_t offsets, int64_t corners) {
   const Type offset_type = type_of(in.path, in.words.word());
   const std::vector<double> starts = in.numbers(offsets, offset_type);
-  if (in.words.word() != "CONNECTIVITY") bad_mesh(in.path, "expected CONNECTIVITY; damaged?");
+  if (in.words.word() != "CONNECTIVITY") bad(in.path, "expected CONNECTIVITY; damaged?");
   const Type corner_type = type_of(in.path, in.words.word());
   const std::vector<double> values = in.numbers(corners, corner_type);
   std::vector<std::vector<int64_t>> all;
   for (size_t i = 1; i < starts.size(); ++i) {
     if (!(starts[i - 1] >= 0 && starts[i - 1] <= starts[i] &&
           starts[i] <= static_cast<double>(values.size()))) {
-      bad_mesh(in.path, "the offsets of the cells are not in order; damaged?");
+      bad(in.path, "the offsets of the cells are not in order; damaged?");
     }
     all.emplace_back(values.begin() + static_cast<int64_t>(starts[i - 1]),
                      values.begin() + static_cast<int64_t>(starts[i]));
@@ -142,14 +143,14 @@ void add_strip(Mesh& mesh, const std::vector<int64_t>& strip, const std::string&
 Mesh parse_vtk(const std::string& path, std::string_view bytes) {
   Parser in{path, Words(path, bytes)};
   if (in.words.line().substr(0, 14) != "# vtk DataFile") {
-    bad_mesh(path, "not a legacy VTK file: it does not start with '# vtk DataFile'");
+    bad(path, "not a legacy VTK file: it does not start with '# vtk DataFile'");
   }
   const bool ras = in.words.line().find("SPACE=RAS") != std::string_view::npos;
   const std::string_view mode = in.words.word();
-  if (mode != "ASCII" && mode != "BINARY") bad_mesh(path, "neither ASCII nor BINARY; damaged?");
+  if (mode != "ASCII" && mode != "BINARY") bad(path, "neither ASCII nor BINARY; damaged?");
   in.binary = mode == "BINARY";
   if (in.words.word() != "DATASET" || in.words.word() != "POLYDATA") {
-    bad_mesh(path, "not a surface (DATASET POLYDATA); export it as PolyData");
+    bad(path, "not a surface (DATASET POLYDATA); export it as PolyData");
   }
   Mesh mesh;
   bool has_points = false;
@@ -170,10 +171,10 @@ Mesh parse_vtk(const std::string& path, std::string_view bytes) {
     } else if (word == "POINT_DATA" || word == "CELL_DATA" || word == "FIELD") {
       break;  // attributes come after the surface
     } else {
-      bad_mesh(path, "unexpected word '" + std::string(word.substr(0, 40)) + "'; damaged?");
+      bad(path, "unexpected word '" + std::string(word.substr(0, 40)) + "'; damaged?");
     }
   }
-  if (!has_points) bad_mesh(path, "the surface has no points; truncated?");
+  if (!has_points) bad(path, "the surface has no points; truncated?");
   if (ras) flip_ras_lps(mesh);
   return mesh;
 }

@@ -7,23 +7,19 @@
 #include <fstream>
 #include <limits>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/formats.h"
 #include "larch/io/formats/meta.h"
 #include "larch/io/formats/nifti.h"
 #include "larch/io/formats/nrrd.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 #include "larch/io/image/zstream.h"
 #include "larch/io/sequence/frame_source.h"
 #include "larch/io/sequence/inflater.h"
 
 namespace larch::io {
 namespace {
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 /// Where the voxels of all frames stand.
 struct VoxelPlace {

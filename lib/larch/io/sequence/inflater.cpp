@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "larch/core/error.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
@@ -75,9 +76,8 @@ int64_t Inflater::inflate_some(std::byte* to, unsigned room) {
 }
 
 void Inflater::fail(int64_t made, int64_t wanted) const {
-  throw InputError("'" + path_ + "': the compressed data are damaged or truncated (" +
-                   std::to_string(made) + " of " + std::to_string(wanted) +
-                   " bytes); copy or export the file again");
+  bad(path_, "the compressed data are damaged or truncated (" + std::to_string(made) + " of " +
+                 std::to_string(wanted) + " bytes); copy or export the file again");
 }
 
 }  // namespace larch::io

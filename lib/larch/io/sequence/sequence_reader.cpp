@@ -5,13 +5,14 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/formats/formats.h"
+#include "larch/io/image/message.h"
 #include "larch/io/sequence/frame_source.h"
 
 namespace larch {
 
 SequenceReader::SequenceReader(const std::string& path, const ReadOptions& options) {
   if (is_folder(path)) {
-    throw InputError("'" + path + "': a folder; give the file that holds the sequence");
+    io::bad(path, "a folder; give the file that holds the sequence");
   }
   source_ = io::goes_to_dicom(path) ? io::open_dicom_frames(path, options)
                                     : io::open_file_frames(path, options);

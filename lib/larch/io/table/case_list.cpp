@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/image/message.h"
 #include "larch/io/table/table.h"
 
 namespace larch {
@@ -97,7 +97,7 @@ std::vector<Case> read_case_list(const std::string& path, const CaseColumns& col
   const std::vector<CaseColumn> known = known_columns(columns);
   require_columns(table, known);
   if (table.rows.empty()) {
-    throw InputError("'" + path + "': the list has a header line but no cases; add some");
+    io::bad(path, "the list has a header line but no cases; add some");
   }
   std::vector<Case> cases;
   std::map<std::string, int> lines;

@@ -14,18 +14,16 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/image/message.h"
 
 namespace larch {
 namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using io::bad;
 
 /// More channels are a mistake: each case is asked for as many files.
 constexpr size_t kMostChannels = 10'000;
-
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
-  throw InputError("'" + path + "': " + what);
-}
 
 void require_file(const std::string& path, const std::string& file) {
   const std::string why = why_missing(file);

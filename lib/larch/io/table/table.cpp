@@ -8,6 +8,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/image/message.h"
 
 namespace larch {
 namespace {
@@ -59,7 +60,7 @@ Table read_table(const std::string& path) {
   std::string text = read_file(path);
   if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
   if (text.find('\0') != std::string::npos) {
-    throw InputError("'" + path + "': not a text file; give a list in UTF-8");
+    io::bad(path, "not a text file; give a list in UTF-8");
   }
   Table table;
   table.path = path;
@@ -84,8 +85,7 @@ Table read_table(const std::string& path) {
     table.rows.push_back(std::move(row));
   }
   if (table.columns.empty()) {
-    throw InputError("'" + path +
-                     "': the list is empty; give a header line and one line for each case");
+    io::bad(path, "the list is empty; give a header line and one line for each case");
   }
   std::set<std::string> names;
   for (const std::string& name : table.columns) {

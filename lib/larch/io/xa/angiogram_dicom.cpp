@@ -10,7 +10,7 @@
 
 #include "larch/core/error.h"
 #include "larch/io/dicom/dicom_elements.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 #include "larch/io/xa/copied_elements.h"
 #include "larch/io/xa/mask_items.h"
 
@@ -59,9 +59,9 @@ constexpr ShapeTags kCollimator{
 };
 
 [[noreturn]] void missing(const DicomTag& tag, const std::string& path) {
-  bad_dicom(path, std::string(tag.name) +
-                      " is missing, which its shape needs; repair the header or export the file "
-                      "again");
+  bad(path, std::string(tag.name) +
+                " is missing, which its shape needs; repair the header or export the file "
+                "again");
 }
 
 double one_number(const DicomDataset& data, const DicomTag& tag, const std::string& path) {
@@ -98,7 +98,7 @@ Shutter read_shutter(const DicomDataset& data, const ShapeTags& tags, const std:
     const auto count = static_cast<size_t>(std::count(text.begin(), text.end(), '\\')) + 1;
     const auto numbers = numbers_of(data, tags.vertices, count, path);
     if (numbers.size() % 2 != 0 || numbers.size() < 6) {
-      bad_dicom(path, std::string(tags.vertices.name) + " is no polygon; repair the header");
+      bad(path, std::string(tags.vertices.name) + " is no polygon; repair the header");
     }
     for (size_t i = 0; i < numbers.size(); i += 2) {
       out.polygon.push_back({static_cast<int>(std::clamp(numbers[i + 1], -1e6, 1e6)) - 1,
@@ -147,13 +147,13 @@ void take_intensity(const DicomDataset& file, Angiogram& about) {
 void take_pixels(const DicomObject& object, Angiogram& about) {
   const DicomPixelFormat& format = object.format;
   if (format.samples != 1) {
-    bad_dicom(about.path,
-              "its pixels are colours, and grey ones are needed here; export it as "
-              "MONOCHROME2");
+    bad(about.path,
+        "its pixels are colours, and grey ones are needed here; export it as "
+        "MONOCHROME2");
   }
   if (format.bits_allocated != 8 && format.bits_allocated != 16) {
-    bad_dicom(about.path, "its pixels have " + std::to_string(format.bits_allocated) +
-                              " bits, and 8 or 16 are needed here; export the file again");
+    bad(about.path, "its pixels have " + std::to_string(format.bits_allocated) +
+                        " bits, and 8 or 16 are needed here; export the file again");
   }
   about.bits = format.bits_stored;
   about.least_stored = format.representation == 1 ? -(1 << (about.bits - 1)) : 0;
@@ -196,9 +196,9 @@ void require_alike(const DicomObject& object) {
         plane.spacing_x_mm == first.spacing_x_mm && plane.spacing_y_mm == first.spacing_y_mm) {
       continue;
     }
-    bad_dicom(object.path, "'" + plane.name +
-                               "' has another pixel spacing or rescaling than the first frame; "
-                               "export its frames to files of their own");
+    bad(object.path, "'" + plane.name +
+                         "' has another pixel spacing or rescaling than the first frame; "
+                         "export its frames to files of their own");
   }
 }
 
@@ -229,12 +229,12 @@ bool is_lossy(const DicomFile& file) {
 Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
   const DicomDataset& data = file.data;
   if (!object.has_pixels) {
-    bad_dicom(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
+    bad(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
   }
   if (!object.problem.empty()) throw InputError(object.problem);
   if (object.frames > 1 && !is_cine(object)) {
-    bad_dicom(object.path,
-              "its frames stand at places of their own, so that they are a volume and no sequence");
+    bad(object.path,
+        "its frames stand at places of their own, so that they are a volume and no sequence");
   }
   Angiogram about;
   about.path = object.path;
@@ -246,7 +246,7 @@ Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
   take_grid(object, about);
   about.times_ms = frame_times_ms(data, object.frames, about.path);
   if (!about.times_ms.empty() && !std::isfinite(about.times_ms.back())) {
-    bad_dicom(about.path, "the times of its frames are not finite; repair the header");
+    bad(about.path, "the times of its frames are not finite; repair the header");
   }
   if (const auto rate = numbers_of(data, kDisplayRate, 1, about.path); !rate.empty()) {
     about.display_rate_hz = std::clamp(rate[0], 0.0, 1000.0);

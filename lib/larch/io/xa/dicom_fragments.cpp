@@ -8,18 +8,18 @@
 #include "larch/io/dicom/dicom_codec.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/image/byte_order.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {
 
 [[noreturn]] void bad_fragments(const DicomObject& object, size_t found) {
   const bool more = found > static_cast<size_t>(object.frames);
-  bad_dicom(object.path, (more ? "the compressed pixel data hold more than the header says: "
-                               : "the compressed pixel data are truncated or damaged: ") +
-                             std::to_string(found) + " images for " +
-                             std::to_string(object.frames) + " frames; " +
-                             (more ? "repair NumberOfFrames or export" : "export") +
-                             " the file again");
+  bad(object.path, (more ? "the compressed pixel data hold more than the header says: "
+                         : "the compressed pixel data are truncated or damaged: ") +
+                       std::to_string(found) + " images for " + std::to_string(object.frames) +
+                       " frames; " + (more ? "repair NumberOfFrames or export" : "export") +
+                       " the file again");
 }
 
 // The numbers of the fragments that the offset table names, one for each frame (PS3.5, A.4).
@@ -37,8 +37,7 @@ std::vector<size_t> starts_in_table(std::span<const FragmentStart> fragments,
   }
   if (table.size() != 4 * static_cast<size_t>(object.frames) || 4 * starts.size() != table.size() ||
       starts[0] != 1) {
-    bad_dicom(
-        object.path,
+    bad(object.path,
         "the compressed pixel data are damaged: their offset table does not name the start of "
         "each of " +
             std::to_string(object.frames) + " frames; export the file again");

@@ -5,10 +5,10 @@
 #include <fstream>
 #include <vector>
 
-#include "larch/core/error.h"
 #include "larch/io/dicom/dicom_dataset.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/dicom/dicom_file.h"
+#include "larch/io/image/message.h"
 #include "larch/io/sequence/frame_source.h"
 #include "larch/io/xa/angiogram_dicom.h"
 #include "larch/io/xa/dicom_fragments.h"
@@ -30,7 +30,7 @@ class DicomFrames : public FrameSource {
       : options_(options), file_(read_dicom_head(path)), object_(describe_dicom(file_)) {
     about = describe_angiogram(file_, object_);
     if (!file_.place) {
-      if (file_.data.find(kPixelData) == nullptr) bad_dicom(path, "it has no pixel data");
+      if (file_.data.find(kPixelData) == nullptr) bad(path, "it has no pixel data");
       return;
     }
     in_.open(path, std::ios::binary);
@@ -75,7 +75,7 @@ class DicomFrames : public FrameSource {
   }
 
   [[noreturn]] void truncated() const {
-    bad_dicom(about.path, "the pixel data are truncated; copy or export the file again");
+    bad(about.path, "the pixel data are truncated; copy or export the file again");
   }
 
   void read_piece(const FilePiece& piece, char* to) {

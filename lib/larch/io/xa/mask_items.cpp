@@ -7,7 +7,7 @@
 #include "larch/core/error.h"
 #include "larch/io/dicom/dicom_elements.h"
 #include "larch/io/image/byte_order.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 
 namespace larch::io {
 namespace {

@@ -162,9 +162,7 @@ void add_files(const AngiographyFiles& files, FieldUnits units, const dsa::Block
       "output");
   outputs.add(
       files.field,
-      [=](const std::string& path) {
-        write_vector_field(path, field_of(*volume, units), 3, threads);
-      },
+      [=](const std::string& path) { write_vector_field(path, field_of(*volume, units), threads); },
       "field");
   outputs.add(
       files.validity,

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "larch/core/error.h"
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 
 namespace larch::pipeline {
 namespace {

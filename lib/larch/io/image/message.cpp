@@ -1,10 +1,16 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/image/shown_text.h"
+#include "larch/io/image/message.h"
 
 #include <algorithm>
 
+#include "larch/core/error.h"
+
 namespace larch::io {
+
+void bad(const std::string& path, const std::string& what) {
+  throw InputError("'" + path + "': " + what);
+}
 
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 40;

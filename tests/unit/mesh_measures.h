@@ -1,16 +1,19 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/mesh/measures.h"
+// Volume, area and topology of surfaces, for tests.
+#pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
+#include "larch/data/mesh.h"
+
 namespace larch::mesh {
-namespace {
 
 /// Every edge of every triangle as (smaller vertex, larger vertex, 1 if it runs from larger to
 /// smaller) packed into 64 bits, sorted.
-std::vector<uint64_t> sorted_edges(const Mesh& surface) {
+inline std::vector<uint64_t> sorted_edges(const Mesh& surface) {
   std::vector<uint64_t> edges;
   edges.reserve(3 * surface.triangles.size());
   for (const Vec3i& t : surface.triangles) {
@@ -23,9 +26,9 @@ std::vector<uint64_t> sorted_edges(const Mesh& surface) {
   return edges;
 }
 
-}  // namespace
-
-double volume_mm3(const Mesh& surface) {
+/// Enclosed volume by the divergence theorem; negative if triangles are clockwise seen from
+/// outside. Meaningful for closed surfaces.
+inline double volume_mm3(const Mesh& surface) {
   if (surface.triangles.empty()) return 0;
   // Relative to a vertex, so that a far origin costs no digits.
   const Vec3d origin = surface.vertices_mm[surface.triangles[0].x];
@@ -38,7 +41,7 @@ double volume_mm3(const Mesh& surface) {
   return six_volumes / 6;
 }
 
-double area_mm2(const Mesh& surface) {
+inline double area_mm2(const Mesh& surface) {
   double two_areas = 0;
   for (const Vec3i& t : surface.triangles) {
     const Vec3d a = surface.vertices_mm[t.x];
@@ -47,7 +50,9 @@ double area_mm2(const Mesh& surface) {
   return two_areas / 2;
 }
 
-bool is_closed(const Mesh& surface) {
+/// True when every edge belongs to exactly two triangles that run along it in opposite directions:
+/// the surface is watertight and consistently oriented. The empty surface is closed.
+inline bool is_closed(const Mesh& surface) {
   const std::vector<uint64_t> edges = sorted_edges(surface);
   if (edges.size() % 2 != 0) return false;
   for (size_t i = 0; i < edges.size(); i += 2) {
@@ -59,7 +64,9 @@ bool is_closed(const Mesh& surface) {
   return true;
 }
 
-int64_t euler_characteristic(const Mesh& surface) {
+/// Vertices - edges + triangles, over the vertices that some triangle uses: 2 for each sphere, 0
+/// for each torus.
+inline int64_t euler_characteristic(const Mesh& surface) {
   std::vector<uint64_t> edges = sorted_edges(surface);
   for (uint64_t& edge : edges) edge >>= 1;
   const auto distinct_edges = std::unique(edges.begin(), edges.end()) - edges.begin();
