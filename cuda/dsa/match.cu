@@ -57,8 +57,6 @@ __global__ void __launch_bounds__(kThreads, AnyKind::kResident)
   }
 }
 
-using LaunchTiles = void (*)(const MatchArguments&, const SharedPlan&, const Device&);
-
 /// The plan of tile_kernel, which may take more words than there are. `is_usual`: rows have the
 /// usual lengths, if they are not longer.
 SharedPlan tile_plan(const MatchArguments& a, bool* is_usual, int64_t* words) {
@@ -144,21 +142,9 @@ void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device
   larch::cuda::check_launch("dsa direct_kernel");
 }
 
-/// The kernel that is compiled for a search, if its rows have the usual lengths; null: none is.
-LaunchTiles usual_kind(const MatchArguments& a) {
-  const bool wraps = a.overflow == Overflow::kWrap;
-  if (a.plan.search == Search::kFull) {
-    const bool fits = searches_lattice(a.plan) && a.plan.subsearch == SubSearch::kFit;
-    return fits && wraps ? launch_tiles<FitKind> : nullptr;
-  }
-  if (searches_lattice(a.plan) || a.overflow == Overflow::kDiscard) return nullptr;
-  return wraps ? launch_tiles<DirectionsKind<Overflow::kWrap>>
-               : launch_tiles<DirectionsKind<Overflow::kClamp>>;
-}
-
 void launch(const MatchArguments& a, const Device& device) {
-  const LaunchTiles kind = usual_kind(a);
-  bool is_usual = kind != nullptr;
+  bool is_usual = a.plan.search == Search::kFull && searches_lattice(a.plan) &&
+                  a.plan.subsearch == SubSearch::kFit && a.overflow == Overflow::kWrap;
   int64_t words = 0;
   const SharedPlan plan = tile_plan(a, &is_usual, &words);
   int most = 0;
@@ -168,7 +154,7 @@ void launch(const MatchArguments& a, const Device& device) {
   if (!fits) {
     launch_direct(a, nullptr, device);
   } else {
-    (is_usual ? kind : launch_tiles<AnyKind>)(a, plan, device);
+    (is_usual ? launch_tiles<FitKind> : launch_tiles<AnyKind>)(a, plan, device);
   }
 }
 

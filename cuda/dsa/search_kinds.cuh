@@ -42,18 +42,6 @@ struct FitKind {
     plan.subsearch = SubSearch::kFit;
   }
 };
-/// Conjugate directions throughout.
-template <Overflow kOverflow>
-struct DirectionsKind {
-  static constexpr bool kIsUsual = true;
-  static constexpr int kResident = 4;
-  __device__ static Overflow overflow(const MatchArguments&) { return kOverflow; }
-  __device__ static void narrow(SearchPlan& plan) {
-    plan.axes = 2;
-    plan.search = Search::kCds;
-    plan.subsearch = SubSearch::kCds;
-  }
-};
 
 inline bool searches_lattice(const SearchPlan& plan) {
   const bool samples = plan.subpixel == SubPixel::kGain || plan.subpixel == SubPixel::kLinear;
