@@ -240,6 +240,12 @@ limit_memory() { [ -n "${LARCH_SANITIZE:-}" ] || ulimit -v 1500000; }
   lacks err.txt "model"
 }
 
+@test "headers that claim more than their files hold: 3 in a dry run too" {
+  for name in tall.tif header_huge.nii header_axis_long.nii cut_353.nii; do
+    survives "broken/$name" 3 detect "broken/$name" --dry-run
+  done
+}
+
 @test "what has been found to crash or hang before" {
   test_data hostile
   for name in ring.tif tiff_13/x.tif type-1100.nrrd nrrd_124/x.nrrd shear-1e6.nii.gz \

@@ -236,6 +236,58 @@ TEST_CASE("a size whose bytes no number counts is refused by the header alone") 
              Catch::Contains("a.hdr") && Catch::Contains("more than the file can hold"));
 }
 
+TEST_CASE("a header that claims more than its file holds is refused before voxels are read") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& name) {
+    INFO(name);
+    CHECK_THAT(message_of<InputError>([&] { probe_image(folder / name); }), Catch::Contains(name));
+  };
+  const std::string pair = with(with(sound_nifti(folder), 345, 'i'), 108, 0.0F).substr(0, 348);
+  const std::string mhd =
+      "NDims = 3\nDimSize = 4 3 2\nElementType = MET_SHORT\nElementDataFile = a.raw\n";
+  const std::string nhdr =
+      "NRRD0004\ntype: short\ndimension: 3\nsizes: 4 3 2\nendian: little\nencoding: raw\n";
+  write_file(folder / "a.hdr", pair);
+  write_file(folder / "a.mhd", mhd);
+  write_file(folder / "skip.mhd", "HeaderSize = 2\n" + mhd);
+  write_file(folder / "a.nhdr", nhdr + "data file: a.raw\n");
+  write_file(folder / "skip.nhdr", nhdr + "byte skip: 2\ndata file: a.raw\n");
+  write_file(folder / "lines.nhdr", nhdr + "line skip: 1\ndata file: a.raw\n");
+  write_file(folder / "parts.nhdr", nhdr + "data file: LIST\na.raw\nb.raw\n");
+  write_file(folder / "b.raw", std::string(80, '\0'));
+  for (const size_t bytes : {48U, 47U}) {
+    write_file(folder / "a.img", std::string(bytes, '\0'));
+    write_file(folder / "a.raw", "\n" + std::string(bytes - 1, '\0'));
+    for (const std::string name : {"a.hdr", "a.mhd", "a.nhdr"}) {
+      INFO(name);
+      if (bytes == 48) CHECK(probe_image(folder / name).bytes == 48);
+      if (bytes == 47) refused(name);
+    }
+    for (const std::string name : {"skip.mhd", "skip.nhdr", "lines.nhdr"}) refused(name);
+  }
+  CHECK(probe_image(folder / "parts.nhdr").bytes == 48);
+  write_file(folder / "a.raw", std::string(23, '\0'));  // though the other one holds what it lacks
+  refused("parts.nhdr");
+
+  // Compressed, at most 1032 times the size.
+  for (const std::string ending : {".nii.gz", ".nrrd", ".mha", ".png"}) {
+    const Vec3i size{2000, 2000, 1};
+    Grid grid;
+    grid.size = size;
+    const std::string name = "packed" + ending;
+    write_volume(folder / name, Volume<uint8_t>(grid));
+    CHECK(probe_image(folder / name).bytes == 4000000);
+    const std::string bytes = read_file(folder / name);
+    write_file(folder / name, bytes.substr(0, 3000));  // of which 3 MB can come
+    refused(name);
+  }
+  ReadOptions one;
+  one.frame = 1;
+  write_file(folder / "frames.nii",
+             with(with(sound_nifti(folder), 40, int16_t{4}), 48, int16_t{2}));
+  CHECK_THROWS_AS(probe_image(folder / "frames.nii", one), InputError);
+}
+
 TEST_CASE("truncated and bit-flipped compressed files are errors, never short data") {
   const TemporaryFolder folder;
   Grid grid = oblique_grid({20, 20, 10});

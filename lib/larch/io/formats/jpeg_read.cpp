@@ -48,13 +48,13 @@ class JpegFile {
     header.component = Component::kUint8;
     header.channels = jpeg_.num_components;
     header.colour = header.channels == 3;
+    // A block of 8 x 8 samples takes two bits at least.
+    header.most_bytes = static_cast<int64_t>(bytes_.size()) * 2048;
     return header;
   }
 
   std::vector<std::byte> voxels(const Header& header) {
-    // A block of 8 x 8 samples takes two bits at least.
-    const int64_t bytes = checked_bytes(header, static_cast<int64_t>(bytes_.size()) * 2048, path_);
-    std::vector<std::byte> voxels = allocate_voxels(bytes, path_);
+    std::vector<std::byte> voxels = allocate_voxels(checked_bytes(header, path_), path_);
     // All coefficients of a picture in several scans are held until the last scan is read.
     if (jpeg_has_multiple_scans(&jpeg_) != 0) {
       decoder_bytes_ = voxels.size() * sizeof(JCOEF);

@@ -138,6 +138,9 @@ MetaHeader read_meta_header(const std::string& path) {
     out.header.channels = static_cast<int>(channels[0]);
   }
   set_grid(path, text, out);
+  const int64_t size = file_bytes(out.data_path);
+  out.header.most_bytes =
+      out.compressed ? size * kMostDeflate : size - std::max<int64_t>(out.data_offset, 0);
   return out;
 }
 
@@ -148,8 +151,7 @@ RawImage read_meta(const std::string& path, const Selection& selection) {
   RawImage raw{meta.header, {}};
   const int64_t size = file_bytes(meta.data_path);
   int64_t offset = meta.data_offset;
-  const int64_t most = meta.compressed ? size * kMostDeflate : size - std::max<int64_t>(offset, 0);
-  const int64_t frame_bytes = checked_bytes(raw.header, most, path, meta.frames);
+  const int64_t frame_bytes = checked_bytes(raw.header, path, meta.frames);
   const int64_t all_bytes = frame_bytes * meta.frames, skipped = frame_bytes * range.first;
   if (offset < 0) offset = meta.compressed ? 0 : size - all_bytes;
   if (offset > size) bad(path, "the header places the voxels behind the end of the file");

@@ -439,6 +439,7 @@ NiftiHeader read_nifti_header(const std::string& given_path) {
   set_scaling(fields, path, out.header);
   set_times(fields, out.frames, out.header);
   set_data(fields, path, given_path, out);
+  out.header.most_bytes = ZReader(out.data_path).most_bytes() - out.data_offset;
   if (guarded(Guard::kNiftiOffset)) check_extensions(in, out);
   return out;
 }
@@ -448,8 +449,7 @@ RawImage read_nifti(const std::string& path, const Selection& selection) {
   const FrameRange range = chosen_frames(path, nifti.frames, selection);
   require_components(path, nifti.header);
   ZReader in(nifti.data_path);
-  const int64_t frame_bytes = checked_bytes(nifti.header, in.most_bytes() - nifti.data_offset,
-                                            nifti.data_path, nifti.frames);
+  const int64_t frame_bytes = checked_bytes(nifti.header, nifti.data_path, nifti.frames);
   const int64_t bytes = frame_bytes * range.count;
   RawImage raw{nifti.header, allocate_voxels(bytes, path)};
   in.skip(nifti.data_offset + range.first * frame_bytes);

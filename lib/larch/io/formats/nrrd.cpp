@@ -8,13 +8,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <limits>
 #include <string_view>
 
-#include "larch/core/error.h"
-#include "larch/core/guard.h"
 #include "larch/files/file.h"
 #include "larch/io/image/byte_order.h"
 #include "larch/io/image/message.h"
@@ -22,17 +18,9 @@
 
 namespace larch::io {
 namespace {
-namespace fs = std::filesystem;
 
 [[noreturn]] void truncated(const std::string& path) {
   bad(path, "truncated: voxels are missing at the end; copy or export the file again");
-}
-
-int64_t size_of(const std::string& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error) throw InputError("cannot read '" + path + "': " + error.message());
-  return static_cast<int64_t>(size);
 }
 
 /// Where the data of a file begin.
@@ -57,7 +45,7 @@ struct Share {
 
 /// Where `whole` bytes of raw values begin.
 int64_t raw_start(const NrrdHeader& nrrd, const std::string& path, int64_t whole) {
-  const int64_t size = size_of(path);
+  const int64_t size = file_bytes(path);
   const int64_t at = nrrd.byte_skip < 0 ? size - whole : start_of(nrrd, path) + nrrd.byte_skip;
   if (at < nrrd.data_offset || at > size || whole > size - at) truncated(path);
   return at;
@@ -206,12 +194,18 @@ std::vector<std::byte> interleaved(const std::vector<std::byte>& planes, size_t 
 }  // namespace
 
 int64_t most_bytes(const NrrdHeader& nrrd) {
-  int64_t stored = 0;
-  for (const std::string& path : nrrd.data) stored += size_of(path);
-  stored = std::max<int64_t>(stored - nrrd.data_offset, 0);
+  int64_t stored = -nrrd.data_offset, least = INT64_MAX;
+  for (const std::string& path : nrrd.data) {
+    const int64_t size = file_bytes(path);
+    stored += size;
+    if (nrrd.encoding != NrrdEncoding::kRaw) continue;
+    const bool at_end = nrrd.byte_skip < 0;
+    least =
+        std::min(least, size - (at_end ? nrrd.data_offset : start_of(nrrd, path) + nrrd.byte_skip));
+  }
   switch (nrrd.encoding) {
-    case NrrdEncoding::kRaw:
-      return stored;
+    case NrrdEncoding::kRaw:  // the files have equal shares
+      return least * static_cast<int64_t>(nrrd.data.size());
     case NrrdEncoding::kHex:
       return stored / 2;
     case NrrdEncoding::kGzip:
@@ -233,9 +227,7 @@ RawImage read_nrrd(const std::string& path, const Selection& selection) {
   const Header& header = nrrd.header;
   const FrameRange range = chosen_frames(path, nrrd.frames, selection);
   require_components(path, header);
-  const bool limited = guarded(Guard::kNrrdClaims);
-  const int64_t frame_bytes = checked_bytes(
-      header, limited ? most_bytes(nrrd) : std::numeric_limits<int64_t>::max(), path, nrrd.frames);
+  const int64_t frame_bytes = checked_bytes(header, path, nrrd.frames);
   if (nrrd.frames > 1 && nrrd.values_between > header.grid.voxels()) {
     bad(path,
         "the axis of its components comes after the one of its frames; write the frames last");

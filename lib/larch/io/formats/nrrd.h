@@ -35,6 +35,9 @@ struct NrrdHeader {
 /// beside axes that have one. Frames and channels may be more than 1.
 NrrdHeader read_nrrd_header(const std::string& path);
 
+/// The most bytes of voxels that the data files can hold.
+int64_t most_bytes(const NrrdHeader& nrrd);
+
 /// Where the values of a file begin.
 struct NrrdStart {
   int64_t byte = 0;     ///< of the file
@@ -44,9 +47,6 @@ struct NrrdStart {
 /// Of the first data file, which holds `bytes` of values, raw or compressed. Throws InputError if
 /// raw ones are not there.
 NrrdStart start_of_values(const NrrdHeader& nrrd, int64_t bytes);
-
-/// The most bytes of voxels that the data files can hold.
-int64_t most_bytes(const NrrdHeader& nrrd);
 
 /// Header and voxels of one frame, or of all. Throws InputError, MemoryError.
 RawImage read_nrrd(const std::string& path, const Selection& selection);

@@ -44,13 +44,12 @@ class PngFile {
         png_get_bit_depth(png_, info_) == 16 ? Component::kUint16 : Component::kUint8;
     header.channels = png_get_channels(png_, info_);
     header.colour = header.channels == 3;
+    header.most_bytes = static_cast<int64_t>(bytes_.size()) * kMostDeflate;
     return header;
   }
 
   std::vector<std::byte> voxels(const Header& header) {
-    const int64_t bytes =
-        checked_bytes(header, static_cast<int64_t>(bytes_.size()) * kMostDeflate, path_);
-    std::vector<std::byte> voxels = allocate_voxels(bytes, path_);
+    std::vector<std::byte> voxels = allocate_voxels(checked_bytes(header, path_), path_);
     std::vector<png_bytep> rows(static_cast<size_t>(header.grid.size.y));
     const size_t stride = voxels.size() / rows.size();
     for (size_t y = 0; y < rows.size(); ++y) {

@@ -201,12 +201,13 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   info.grid = header.grid;
   info.component_type = io::name_of(header.component);
   info.components = header.channels;
+  const int64_t frame_bytes = io::checked_bytes(header, path, std::max(info.frames, 1));
   // An image of several frames is told of, and refused only when it is read.
   if (options.frame && !dicom)
     info.frames =
         static_cast<int>(io::chosen_frames(path, info.frames, io::selected_frame(options)).count);
   info.frames = std::max(info.frames, 1);
-  info.bytes = info.frames * io::checked_bytes(header, INT64_MAX, path, info.frames);
+  info.bytes = info.frames * frame_bytes;
   return info;
 }
 

@@ -169,8 +169,7 @@ void require_components(const std::string& path, const Header& header) {
                 " components per voxel; write one of them to a file of its own");
 }
 
-int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path,
-                      int frames) {
+int64_t checked_bytes(const Header& header, const std::string& path, int frames) {
   const Vec3i size = header.grid.size;
   const std::string shape =
       std::to_string(size.x) + "x" + std::to_string(size.y) + "x" + std::to_string(size.z);
@@ -179,10 +178,10 @@ int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::strin
   }
   const __int128 bytes = static_cast<__int128>(size.x) * size.y * size.z * header.channels *
                          bytes_of(header.component);
-  if (bytes * frames > most_bytes) {
+  if (bytes * frames > header.most_bytes) {
     bad(path, "the header promises " + shape + " voxels of " + name_of(header.component) +
                   (frames > 1 ? " in " + std::to_string(frames) + " frames" : "") +
-                  ", more than the file can hold (at most " + std::to_string(most_bytes) +
+                  ", more than the file can hold (at most " + std::to_string(header.most_bytes) +
                   " bytes); it is truncated or damaged");
   }
   return static_cast<int64_t>(bytes);

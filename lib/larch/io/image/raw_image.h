@@ -69,6 +69,7 @@ struct Header {
   double intercept = 0;
   double frame_ms = 0;                  ///< between frames of one kind of time; 0: not known
   double first_frame_ms = 0;            ///< when the first one was taken
+  int64_t most_bytes = INT64_MAX;       ///< of all voxels, that the file can hold, inflated
   std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
   std::optional<Doubt> doubt{};         ///< whoever reads the image has to allow it
 };
@@ -111,10 +112,8 @@ FrameRange chosen_frames(const std::string& path, int frames, const Selection& s
 void require_components(const std::string& path, const Header& header);
 
 /// Bytes of the voxels of one frame of `header`; throws InputError if the sizes are not positive,
-/// if their product overflows, or if all `frames` are more than `most_bytes`, the most that the
-/// file can hold.
-int64_t checked_bytes(const Header& header, int64_t most_bytes, const std::string& path,
-                      int frames = 1);
+/// if their product overflows, or if all `frames` are more than header.most_bytes.
+int64_t checked_bytes(const Header& header, const std::string& path, int frames = 1);
 
 /// Memory for the voxels; throws MemoryError with needed and free bytes.
 std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);

@@ -162,8 +162,8 @@ itk::IOComponentEnum itk_component(Component component) {
 Header probe_tiff(const std::string& path) {
   const int64_t most_bytes = check_tiff(path);
   Header header = header_of(*open(path, itk::TIFFImageIO::New().GetPointer()), path);
+  header.most_bytes = most_bytes;
   check_geometry(header.grid, path);
-  checked_bytes(header, most_bytes, path);
   return header;
 }
 
@@ -176,7 +176,8 @@ RawImage read_tiff(const std::string& path) {
     bad(path, std::to_string(raw.header.channels) +
                   " components per voxel; write one of them to a file of its own");
   }
-  const int64_t bytes = checked_bytes(raw.header, most_bytes, path);
+  raw.header.most_bytes = most_bytes;
+  const int64_t bytes = checked_bytes(raw.header, path);
   raw.voxels = allocate_voxels(bytes, path);
   if (static_cast<int64_t>(io->GetImageSizeInBytes()) != bytes) {
     bad(path, "the header contradicts itself about its size; it is damaged");
@@ -262,8 +263,8 @@ Opened open_checked(const std::string& path) {
     grid.spacing_mm.z = found.third_spacing_mm.value_or(grid.spacing_mm.z);
     grid.origin_mm.z = found.third_origin_mm.value_or(grid.origin_mm.z);
     check_geometry(grid, path);
-    const bool limited = guarded(Guard::kItkClaims);
-    out.bytes = checked_bytes(out.header, limited ? found.most_bytes : INT64_MAX, path);
+    if (guarded(Guard::kItkClaims)) out.header.most_bytes = found.most_bytes;
+    out.bytes = checked_bytes(out.header, path);
     out.header.warnings.push_back("'" + path + "': read by ITK's " + format.reader);
     return out;
   }

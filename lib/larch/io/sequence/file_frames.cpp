@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <limits>
 
 #include "larch/files/file.h"
 #include "larch/io/formats/formats.h"
@@ -35,8 +34,8 @@ struct VoxelPlace {
 };
 
 /// The bytes of all frames, checked against those that the file can hold.
-int64_t claimed_bytes(const VoxelPlace& place, int64_t most, const std::string& path) {
-  return checked_bytes(place.header, most, path, place.frames) * place.frames;
+int64_t claimed_bytes(const VoxelPlace& place, const std::string& path) {
+  return checked_bytes(place.header, path, place.frames) * place.frames;
 }
 
 VoxelPlace place_in_meta(const std::string& path) {
@@ -49,8 +48,7 @@ VoxelPlace place_in_meta(const std::string& path) {
   const int64_t size = file_bytes(meta.data_path);
   const int64_t offset = std::max<int64_t>(meta.data_offset, 0);
   if (offset > size) bad(path, "the header places the voxels behind the end of the file");
-  const int64_t bytes =
-      claimed_bytes(place, meta.compressed ? size * kMostDeflate : size - offset, path);
+  const int64_t bytes = claimed_bytes(place, path);
   place.coding = meta.compressed ? VoxelPlace::Coding::kZlib : VoxelPlace::Coding::kRaw;
   place.byte = meta.data_offset < 0 && !meta.compressed ? size - bytes : offset;
   return place;
@@ -64,7 +62,7 @@ VoxelPlace place_in_nifti(const std::string& path) {
   place.path = nifti.data_path;
   place.swapped = nifti.swapped;
   const ZReader in(nifti.data_path);
-  claimed_bytes(place, in.most_bytes() - nifti.data_offset, nifti.data_path);
+  claimed_bytes(place, nifti.data_path);
   place.coding = in.compressed() ? VoxelPlace::Coding::kGzip : VoxelPlace::Coding::kRaw;
   (in.compressed() ? place.skipped : place.byte) = nifti.data_offset;
   return place;
@@ -79,7 +77,7 @@ bool place_in_nrrd(const std::string& path, VoxelPlace& place) {
   place.frames = nrrd.frames;
   place.path = nrrd.data.front();
   place.swapped = nrrd.swapped;
-  const int64_t bytes = claimed_bytes(place, most_bytes(nrrd), path);
+  const int64_t bytes = claimed_bytes(place, path);
   const NrrdStart start = start_of_values(nrrd, bytes);
   place.coding = gzip ? VoxelPlace::Coding::kGzip : VoxelPlace::Coding::kRaw;
   place.byte = start.byte;
@@ -103,7 +101,7 @@ VoxelPlace find_voxels(const std::string& path, const ReadOptions& options) {
   RawImage raw = read_selected(path, quiet, all);
   place.header = std::move(raw.header);
   place.voxels = std::move(raw.voxels);
-  const int64_t bytes = checked_bytes(place.header, std::numeric_limits<int64_t>::max(), path);
+  const int64_t bytes = checked_bytes(place.header, path);
   place.frames = static_cast<int>(static_cast<int64_t>(place.voxels.size()) / bytes);
   return place;
 }
