@@ -3,8 +3,7 @@
 #include <filesystem>
 
 #include "larch/app/run_app.h"
-#include "larch/cases/case_inputs.h"
-#include "larch/cases/option_groups.h"
+#include "larch/cases/images.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/metrics/label_scores.h"
@@ -21,10 +20,7 @@ struct Options {
   InputFile list;
   OutputFile table;
   std::vector<Allow> allow;
-  cases::MemoryLimit limit{
-      .help =
-          "memory of label maps and surfaces, such as 4G or 500M (default: half of what is "
-          "free, or what one case takes)"};
+  Bytes memory;
   metrics::LabelScoreConfig config;
 
   template <class F>
@@ -33,8 +29,11 @@ struct Options {
       Field{"reference,r", reference, "the truth, on the same grid"},
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
           .no_effect_on_results(),
-      Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow));
-    limit.fields(f);
+      Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow),
+      Field{"memory", memory,
+            "memory of label maps and surfaces, such as 4G or 500M (default: half of what is free, "
+            "or what one case takes)"}
+          .no_effect_on_results());
   }
   ListedInputs listed_inputs() const;
   void check() const {
@@ -60,9 +59,12 @@ std::vector<Case> list_pairs(const Options& options) {
 /// Order and ids of the cases are in the table.
 ListedInputs Options::listed_inputs() const {
   if (list) return cases::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
-  ListedInputs listed{cases::detached_inputs("prediction", prediction)};
-  for (const RunInput& data : cases::detached_inputs("reference", reference)) {
-    listed.inputs.push_back(data);
+  ListedInputs listed;
+  for (const auto& [role, path] :
+       {std::pair("prediction", prediction), std::pair("reference", reference)}) {
+    const std::vector<RunInput> inputs = cases::image_inputs(role, path);
+    // The map itself is recorded as the input of its flag.
+    listed.inputs.insert(listed.inputs.end(), inputs.begin() + 1, inputs.end());
   }
   return listed;
 }
@@ -72,15 +74,15 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   read.allow = options.allow;
   read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
-  return {list_pairs(options), read, options.table, options.limit.memory.count};
+  return {list_pairs(options), read, options.table, options.memory.count};
 }
 
 Outputs run(const Options& options, Context& context) {
   return pipeline::evaluate_cases(request_of(options, context), options.config, context);
 }
 
-Plan plan(const Options& options, const Context& context, const CaseWriter&) {
-  return pipeline::plan_evaluation(request_of(options, context), options.config, context);
+Plan plan(const Options& options, const Context& context) {
+  return pipeline::plan_evaluation(request_of(options, context), context);
 }
 
 }  // namespace
@@ -101,5 +103,10 @@ int main(int argc, char** argv) {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json"};
   info.uses_seed = false;
-  return run_app<Options>(info, argc, argv, run, plan);
+  Hooks<Options> hooks;
+  hooks.run = run;
+  hooks.plan = plan;
+  hooks.check = [](const Options& o, const GivenFlags&) { o.check(); };
+  hooks.listed_inputs = [](const Options& o) { return o.listed_inputs(); };
+  return run_app(info, argc, argv, hooks);
 }

@@ -108,6 +108,10 @@ struct Options {
   }
 };
 
+void check(const Options& options, const GivenFlags&) {
+  options.check();
+}
+
 Outputs run(const Options& options, Context& context) {
   switch (options.kind) {
     case Kind::kAngiography:
@@ -116,17 +120,6 @@ Outputs run(const Options& options, Context& context) {
       return pipeline::make_heads(options.heads(), context);
     default:
       return pipeline::make_samples(options.organs(), context);
-  }
-}
-
-Plan plan(const Options& options, const Context&, const CaseWriter&) {
-  switch (options.kind) {
-    case Kind::kAngiography:
-      return pipeline::plan_angiograms(options.angiograms());
-    case Kind::kPhantom:
-      return pipeline::plan_heads(options.heads());
-    default:
-      return pipeline::plan_samples(options.organs());
   }
 }
 
@@ -142,5 +135,5 @@ int main(int argc, char** argv) {
                    "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15",
                    "make-samples --output-dir cine --kind angiography --angiography.frames 12",
                    "make-samples --output-dir heads --kind phantom --phantom.snr 11"};
-  return run_app<Options>(info, argc, argv, run, plan);
+  return run_app<Options>(info, argc, argv, {.run = run, .check = check});
 }

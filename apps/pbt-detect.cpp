@@ -1,92 +1,50 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/app/run_app.h"
-#include "larch/cases/option_groups.h"
 #include "larch/models/pbt_file.h"
-#include "larch/pipeline/detection/detection_description.h"
-#include "larch/pipeline/detection/detection_plan.h"
-#include "larch/pipeline/detection/pbt_batch.h"
+#include "larch/pipeline/detection/detection_case.h"
 
 namespace {
 
 using namespace larch;
-using pipeline::Product;
 
 struct Options {
   InputFile model;
-  cases::OneImage image;
-  OutputLabelmap output;
-  OutputImage probability;
-  OutputMesh mesh;
-  OutputPicture qc;
-  OutputFile candidates;
-  cases::ManyImages<Product> many{
-      .write_help = "with --list: what to write for each image (default labels)",
-      .format_help = "with --list: ending of label and probability maps",
-      .mesh_format_help = "with --list: ending of meshes",
-      .write = {Product::kLabels}};
+  cases::Images images{.products = pipeline::kDetectionProducts,
+                       .memory_help = "memory of the images in work and of the evaluation, such as "
+                                      "4G or 500M (default: most of what is free)"};
   InputImage roi;
-  cases::MemoryLimit limit;
   pipeline::DetectConfig config;
 
   template <class F>
   void fields(F&& f) {
     f(Field{"model,m", model, "model of pbt-train"}.required());
-    image.fields(f);
-    f(Field{"output,o", output, "label map on the grid of the input"},
-      Field{"probability", probability, "probability map on the grid of the input"},
-      Field{"mesh", mesh, "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
-      Field{"qc", qc, "picture of three slices with the contour (.png)"},
-      Field{"candidates", candidates, "TSV of the most probable voxels"});
-    many.fields(f);
+    images.fields(f);
     f(Field{"roi", roi, "mask on the grid of the input: only there the tree is evaluated"});
-    limit.fields(f);
   }
-  ListedInputs listed_inputs() const {
-    ListedInputs listed{image.inputs()};
-    for (const RunInput& data : cases::detached_inputs("roi", roi)) listed.inputs.push_back(data);
-    return listed;
-  }
-  bool by_case() const { return static_cast<bool>(many); }
-  pipeline::DetectionFiles files() const { return {output, probability, mesh, qc, candidates}; }
-  void check() const {
-    many.check(image);
-    if (!many) return pipeline::check_files(files());
-    if (!files().all().empty() || roi) {
-      throw UsageError(
-          "--output, --probability, --mesh, --qc, --candidates and --roi are for one image; with "
-          "--list give --output-dir and --write");
-    }
-    pipeline::check_files(
-        pipeline::files_of_case("", "case", many.write, many.image_ending(), many.mesh_ending()));
-  }
-  std::vector<std::string> companions() const {
-    return output ? std::vector{files().table()} : std::vector<std::string>{};
-  }
+  pipeline::DetectionRequest request() const { return {config, roi, images.memory.count}; }
 };
 
-pipeline::BatchRequest batch_of(const Options& options, const Context& context) {
-  return options.many.batch(options.image, options.limit.memory, context);
+void check(const Options& options, const GivenFlags&) {
+  if (options.images.is_list() && options.roi) {
+    throw UsageError("--roi is for one image; leave it out beside --list");
+  }
 }
 
-pipeline::DetectionRequest request_of(const Options& options, const Context& context) {
-  return {options.image.input, options.roi, options.files(), options.image.read_options(context),
-          options.limit.memory.count};
-}
-
-Plan plan(const Options& options, const Context& context, const CaseWriter& writer) {
-  const pbt::Model model = models::read_model(options.model);
-  if (!options.by_case())
-    return pipeline::plan_detection(model, options.config, request_of(options, context), context);
-  return pipeline::plan_batch(model, options.config, batch_of(options, context), writer, context);
-}
-
-Outputs run(const Options& options, Context& context, const CaseWriter& writer) {
-  const pbt::Model model = models::read_model(options.model);
-  if (!options.by_case())
-    return pipeline::detect_on_image(model, options.config, request_of(options, context), context);
-  return pipeline::detect_batch(model, options.config, batch_of(options, context), writer, context);
-}
+constexpr const char* kDescription =
+    "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
+    "asked for. All is on the grid of the input or in LPS mm, whatever the space of the model; only "
+    "GIFTI meshes (.gii) are RAS mm, as that format has it. The results do not depend on the device "
+    "or the number of threads. If nothing is found, the outputs are written with the status "
+    "'rejected' and the exit code is 7.\n\n"
+    "With --list or --dataset and --output-dir the model is loaded once. The folder gets what "
+    "--write says, with the bytes that each image by itself would give: <id>.nii.gz and <id>.tsv "
+    "(labels), <id>.probability.nii.gz, <id>.vtk (mesh), <id>.png (qc) and <id>.candidates.tsv; a "
+    "record <id>.larch.json of each case, and status.tsv with a row for each. A case that fails "
+    "does not stop the others; the exit code is then 7, or 5 if memory is all that was lacking. "
+    "--skip-existing goes on with an interrupted run.\n\n"
+    "--memory bounds what the evaluation takes on its device: a volume that needs more is evaluated "
+    "in slabs, with the same result. With --list it also bounds, roughly, the images that are in "
+    "work at a time.";
 
 }  // namespace
 
@@ -94,7 +52,7 @@ int main(int argc, char** argv) {
   AppInfo info;
   info.name = "pbt-detect";
   info.summary = "Find a structure with a model of pbt-train.";
-  info.description = pipeline::kDetectDescription;
+  info.description = kDescription;
   info.examples = {"pbt-detect --model liver.pbt --input patient.nii.gz --output seg.nii.gz",
                    "pbt-detect --model liver.pbt --input dicom-folder/ --output seg.nii.gz "
                    "--probability p.nii.gz --mesh liver.vtk --qc qc.png --report r.json",
@@ -104,5 +62,20 @@ int main(int argc, char** argv) {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
   info.uses_seed = false;
-  return run_app<Options>(info, argc, argv, run, plan);
+  cases::CaseProgram<Options, pbt::Model> program;
+  program.check = check;
+  program.prepare = [](const Options& o, const Context&) { return models::read_model(o.model); };
+  program.process = [](const cases::CaseJob& c, const Options& o, const pbt::Model& model) {
+    return pipeline::detect_case(c, o.request(), model);
+  };
+  program.look = [](const cases::CaseJob& c, const Options& o, const pbt::Model& model) {
+    return pipeline::look_at_detection(c, o.request(), model);
+  };
+  program.images = [](const Options& o) {
+    return std::vector{std::pair<std::string, std::string>("roi", o.roi)};
+  };
+  program.figures = {{"voxels", /*is_count=*/true}, {"volume_ml"}};
+  program.rejection = "nothing was detected";
+  program.bytes_per_voxel = 64;
+  return cases::run_case_app(info, argc, argv, program);
 }

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
-#include "larch/cases/option_groups.h"
+#include "larch/cases/images.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
@@ -65,7 +65,8 @@ struct Options {
   /// A model depends neither on the order of the volumes nor on their names.
   ListedInputs listed_inputs() const {
     if (inspect) return {};
-    return cases::inputs_of_cases(images.select().cases, {}, /*order_matters=*/false);
+    ReadOptions read;
+    return cases::inputs_of_cases(images.select({}, read), {}, /*order_matters=*/false);
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -99,11 +100,11 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
   files.read = options.reading.read_options(context);
   files.read.frame = options.frame;
   files.read.has_frame_flag = true;
-  files.cases = cases::select_cases(options.images, {}, files.read);
+  files.cases = options.images.select({}, files.read);
   return files;
 }
 
-Plan plan(const Options& options, const Context& context, const CaseWriter&) {
+Plan plan(const Options& options, const Context& context) {
   if (options.inspect) {
     models::read_model(options.inspect);
     return {};
@@ -113,12 +114,11 @@ Plan plan(const Options& options, const Context& context, const CaseWriter&) {
   return plan;
 }
 
-/// `*checkpoint` receives the file that is not needed any more once the outputs are written.
-Outputs train(const Options& options, std::string* checkpoint, Context& context) {
+Outputs run(const Options& options, Context& context) {
+  if (options.inspect) return inspect(options);
   const pipeline::TrainingFiles files = files_of(options, context);
   pbt::TrainReport report;
   const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
-  *checkpoint = files.checkpoint;
   Outputs outputs = pipeline::training_outputs(options.output, model, report);
   pipeline::add_plot(options.plot, model, outputs);
   return outputs;
@@ -147,11 +147,14 @@ int main(int argc, char** argv) {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
-  std::string checkpoint;
-  const auto run = [&](const Options& options, Context& context) {
-    return options.inspect ? inspect(options) : train(options, &checkpoint, context);
+  Hooks<Options> hooks;
+  hooks.run = run;
+  hooks.plan = plan;
+  hooks.check = [](const Options& o, const GivenFlags&) { o.check(); };
+  hooks.listed_inputs = [](const Options& o) { return o.listed_inputs(); };
+  hooks.companions = [](const Options& o) { return o.companions(); };
+  hooks.committed = [](const Options& o) {
+    if (o.output) pipeline::remove_checkpoint(o.checkpoint_path());
   };
-  const int code = run_app<Options>(info, argc, argv, run, plan);
-  if (code == 0 && !checkpoint.empty()) pipeline::remove_checkpoint(checkpoint);
-  return code;
+  return run_app(info, argc, argv, hooks);
 }

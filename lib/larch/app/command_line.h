@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "larch/app/run_app.h"
+#include "larch/app/outputs/paths.h"
+#include "larch/app/program.h"
 #include "larch/config/flags.h"
 
 namespace larch::detail {
@@ -33,21 +34,13 @@ constexpr auto enum_names(Shell*) {
   return std::to_array<EnumName<Shell>>({{Shell::kBash, "bash"}});
 }
 
-/// What --skip-existing believes.
-enum class SkipExisting { kSame, kName };
-constexpr auto enum_names(SkipExisting*) {
-  return std::to_array<EnumName<SkipExisting>>(
-      {{SkipExisting::kSame, "same"}, {SkipExisting::kName, "name"}});
-}
-
 /// The flags that every executable has.
 struct CommonFlags {
   std::vector<InputFile> configs;
   std::string device;
   std::optional<int> threads;
   uint64_t seed = 0;
-  std::optional<SkipExisting> skip_existing;
-  bool force = false, dry_run = false, quiet = false, verbose = false;
+  bool skip_existing = false, force = false, dry_run = false, quiet = false, verbose = false;
   std::string log_file, report;
   LogFormat log_format = LogFormat::kText;
   ProgressMode progress = ProgressMode::kAuto;
@@ -65,9 +58,7 @@ struct CommonFlags {
       Field{"seed", seed, "seed of all random choices"},
       Field{"force,f", force, "replace outputs that exist"},
       Field{"skip-existing", skip_existing,
-            "do nothing if all outputs exist and their sidecars tell of the same run; with =name, "
-            "whatever made them"}
-          .bare_means("same"),
+            "do nothing for what is there already, made from the same inputs and settings"},
       Field{"dry-run,n", dry_run, "check everything, say what would run, and stop"},
       Field{"quiet,q", quiet, "only warnings and errors"},
       Field{"verbose,v", verbose, "more to read; may be repeated"},
@@ -76,7 +67,7 @@ struct CommonFlags {
       Field{"progress", progress, "how progress is shown; auto: a bar on a terminal, else lines"},
       Field{"report", report, "write metrics, status, outputs and seconds as JSON; - is stdout"},
       Field{"no-sidecar", no_sidecar,
-            "write no <output>.json beside the outputs; --skip-existing cannot compare these then"},
+            "write no record <output>.json beside the output; one image only"},
       Field{"print-config", print_config, "print the effective configuration and stop"},
       Field{"print-schema", print_schema, "print the JSON Schema of the configuration and stop"},
       Field{"slicer-xml", slicer_xml, "print the description for 3D Slicer and stop"},

@@ -8,11 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <future>
-#include <map>
 #include <optional>
-#include <set>
 
 #include "larch/app/build_info.h"
 #include "larch/app/command_line.h"
@@ -21,13 +17,10 @@
 #include "larch/app/outputs/file_set.h"
 #include "larch/app/outputs/paths_check.h"
 #include "larch/app/pages/pages.h"
-#include "larch/app/records/existing.h"
-#include "larch/app/records/folder_record.h"
-#include "larch/app/records/output_record.h"
-#include "larch/app/records/sidecar.h"
-#include "larch/app/records/sidecar_commit.h"
+#include "larch/app/records/case_record.h"
 #include "larch/app/resources.h"
 #include "larch/app/signals.h"
+#include "larch/config/bytes.h"
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
 #include "larch/core/parallel.h"
@@ -120,211 +113,33 @@ void make_folder_for(const std::string& file, const std::vector<std::string>& ou
   }
 }
 
-struct Run {
-  const Program& program;
-  const CommandLine& line;
-  const std::vector<GivenPath>& paths;
+/// What a run has found out before it starts.
+struct Start {
+  const CheckedRun& run;
   const PlannedOutputs& planned;
-  const ListedInputs& listed;
-  InputDigests& digests;
-  SeenOutputs& seen;
-  bool replace;
-
-  /// With --force it does not matter what is replaced, and without --skip-existing nothing is.
-  const SeenOutputs* may_replace_only() const { return line.common.force ? nullptr : &seen; }
+  const EarlierCase& earlier;
 };
 
-ResultsBasis basis_of(const Run& run, const std::vector<RunInput>& further) {
-  ResultsBasis basis{run.program, run.line, flag_inputs(run.paths, run.line),
-                     run.listed.order_matters};
-  for (const auto* inputs : {&run.listed.inputs, &further}) {
-    basis.inputs.insert(basis.inputs.end(), inputs->begin(), inputs->end());
+/// Writes outputs, record and report, all or none of them.
+void write_all(const Start& start, const Context& context, Outputs& outputs,
+               Clock::time_point began) {
+  const ResultsBasis basis = start.run.basis();
+  const std::string& report_name = start.run.line.common.report;
+  const auto record = [&] {
+    return RunRecord{basis, context, outputs, seconds_since(began), start.run.digests};
+  };
+  const auto report_text = [&] { return json_text(report(record()), 2) + "\n"; };
+  if (report_name != "-") {
+    outputs.add(report_name,
+                [&](const std::string& path) { text_writer(report_text())(path); });
   }
-  return basis;
-}
-
-/// Writes a file under its temporary name; what the sidecars tell of it, if they are `wanted`.
-config::Json write_file(FileSet& files, const Outputs::File& file, bool wanted) {
-  std::string temporary;
-  if (file.filled) {
-    temporary = file.filled->temporary();
-    files.take(file.filled);
-  } else {
-    files.write(file.path, [&](const std::string& path) {
-      temporary = path;
-      file.writer(path);
-    });
-  }
-  return wanted && !is_stream(file.path) ? content_record(temporary) : config::Json();
-}
-
-/// The sidecars of the files that have a role, without their text if none is `wanted`.
-std::vector<Sidecar> file_sidecars(
-    const RunRecord& record, bool wanted,
-    const std::function<std::string(const Outputs::File&)>& role_of) {
-  std::vector<Sidecar> sidecars;
-  config::Json json;
-  const std::vector<Outputs::File>& files = record.outputs.files;
-  for (auto file = files.begin(); file != files.end(); ++file) {
-    const std::string role = role_of(*file);
-    if (role.empty() || is_stream(file->path)) continue;
-    Sidecar one{file->path, sidecar_name(file->path)};
-    std::vector<std::string> companions;
-    one.names.push_back(fs::path(file->path).filename().string());
-    for (auto next = file + 1; next != files.end() && next->companion; ++next) {
-      companions.push_back(next->path);
-      one.names.push_back(fs::path(next->path).filename().string());
-    }
-    if (wanted) {
-      if (json.is_null()) json = sidecar(record);  // reads the inputs
-      json["Larch"]["Outputs"] = outputs_of(record, *file, role, companions);
-      one.text = json_text(json, 2) + "\n";
-    }
-    sidecars.push_back(one);
-  }
-  return sidecars;
-}
-
-/// Hashes the inputs beside what is written and hashed of the outputs. What cannot be read is left
-/// for the sidecars to find.
-std::future<void> start_digests(const Run& run, const ResultsBasis& basis) {
-  return std::async(std::launch::async | std::launch::deferred, [&] {
-    try {
-      for (const RunInput& input : basis.inputs) {
-        if (input.text.empty()) run.digests.record(input.path);
-      }
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-    }
-  });
-}
-
-/// Writes outputs, sidecars and the report, all or none of them.
-void write_all(const Run& run, const Context& context, const Outputs& outputs,
-               Clock::time_point start) {
   NewFolders folders;
-  FileSet files(run.replace, context);
-  const bool no_sidecar = run.line.common.no_sidecar;
-  std::map<std::string, config::Json> written;
-  const ResultsBasis basis = basis_of(run, outputs.inputs);
-  std::future<void> digests;
-  if (!no_sidecar) digests = start_digests(run, basis);
   for (const Outputs::File& file : outputs.files) {
-    make_folder_for(file.path, run.planned.folders, folders);
-    written[file.path] = write_file(files, file, !no_sidecar);
+    make_folder_for(file.path, start.planned.folders, folders);
   }
-  const RunRecord record{basis, context, outputs, seconds_since(start), run.digests, written};
-  if (digests.valid()) digests.wait();
-  std::vector<Sidecar> sidecars = file_sidecars(
-      record, !no_sidecar,
-      [&](const Outputs::File& file) { return role_of_output(run.paths, file.path); });
-  for (const std::string& folder : run.planned.folders) {
-    if (run.planned.by_case) continue;
-    sidecars.push_back({folder, folder_sidecar_name(folder), "", /*may_hold_files=*/true, {}});
-    if (!no_sidecar) sidecars.back().text = json_text(folder_sidecar(record, folder), 2) + "\n";
-  }
-  const std::string& report_name = run.line.common.report;
-  const std::string text = report_name.empty() ? "" : json_text(report(record), 2) + "\n";
-  if (!report_name.empty() && report_name != "-") files.write(report_name, text_writer(text));
-  commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, context,
-                       run.may_replace_only());
-  if (run.planned.by_case && !no_sidecar) {
-    for (const std::string& folder : run.planned.folders) {
-      write_folder_record(folder, sidecar(record), context);
-    }
-  }
-  if (report_name == "-") print(text);
-}
-
-CaseFiles names_of(const Outputs& outputs) {
-  CaseFiles names;
-  for (const Outputs::File& file : outputs.files) {
-    if (file.companion) {
-      names.companions.push_back(file.path);
-    } else {
-      names.outputs.push_back({file.path, file.role});
-    }
-  }
-  return names;
-}
-
-EarlierOutputs earlier_of_case(const Run& run, const CaseFiles& files,
-                               const std::vector<RunInput>& inputs) {
-  for (const RunInput& input : inputs) {
-    if (input.text.empty()) run.digests.note(input.path);
-  }
-  std::vector<RecordedOutput> recorded;
-  recorded.reserve(files.outputs.size());
-  for (const CaseOutput& output : files.outputs) {
-    recorded.push_back({output.path, RecordedOutput::Kind::kFile, output.role});
-  }
-  return earlier_outputs(recorded, files.companions, basis_of(run, inputs), run.digests);
-}
-
-/// The files of one case and their sidecars, all or none.
-void write_case(const Run& run, const Context& context, const Outputs& outputs, double seconds) {
-  Context to_the_end = context;
-  to_the_end.stop = nullptr;
-  FileSet files(run.replace, to_the_end);
-  const bool no_sidecar = run.line.common.no_sidecar;
-  std::map<std::string, config::Json> written;
-  for (const Outputs::File& file : outputs.files) {
-    written[file.path] = write_file(files, file, !no_sidecar);
-  }
-  const ResultsBasis basis = basis_of(run, outputs.inputs);
-  const RunRecord record{basis, context, outputs, seconds, run.digests, written};
-  const std::vector<Sidecar> sidecars =
-      file_sidecars(record, !no_sidecar, [](const Outputs::File& file) { return file.role; });
-  try {
-    commit_with_sidecars(files, sidecars, run.program.info.name, run.replace, to_the_end,
-                         run.may_replace_only());
-  } catch (const OutputAppeared&) {
-    if (earlier_of_case(run, names_of(outputs), outputs.inputs).state !=
-        EarlierOutputs::State::kSkip) {
-      throw;
-    }
-    context.info("'" + outputs.files.front().path +
-                 "' was written by another run meanwhile, from the same inputs; it stays");
-  }
-}
-
-/// Said once for all of them.
-std::string orphans_found(const std::vector<std::string>& orphans) {
-  if (orphans.size() == 1) {
-    return "'" + orphans[0] +
-           "' is the sidecar of an output that is not there, as an interrupted run leaves it; it "
-           "may be replaced";
-  }
-  return "'" + orphans[0] + "' and " + std::to_string(orphans.size() - 1) +
-         " more files are sidecars of outputs that are not there, as an interrupted run leaves "
-         "them; they may be replaced";
-}
-
-/// What a run over many cases asks the skeleton for.
-CaseWriter case_writer(const Run& run, const Context& context) {
-  CaseWriter cases;
-  cases.require_free = [&](const CaseFiles& files) {
-    if (run.replace) return;
-    std::vector<std::string> outputs;
-    for (const CaseOutput& output : files.outputs) outputs.push_back(output.path);
-    const std::vector<std::string> orphans = orphans_of(outputs);
-    const std::set<std::string> may_go(orphans.begin(), orphans.end());
-    std::vector<std::string> names = outputs;
-    names.insert(names.end(), files.companions.begin(), files.companions.end());
-    for (const std::string& path : outputs) {
-      if (!may_go.contains(sidecar_name(path))) names.push_back(sidecar_name(path));
-    }
-    require_free(names);
-    if (!orphans.empty()) context.info(orphans_found(orphans));
-  };
-  cases.earlier = [&](const CaseFiles& files, const std::vector<RunInput>& inputs) {
-    for (const CaseOutput& output : files.outputs) run.seen.note(output.path);
-    for (const std::string& path : files.companions) run.seen.note(path);
-    return earlier_of_case(run, files, inputs);
-  };
-  cases.write = [&](const Outputs& outputs, double seconds) {
-    write_case(run, context, outputs, seconds);
-  };
-  return cases;
+  write_case(start.planned.files, start.earlier, record(), context);
+  if (start.run.program.committed) start.run.program.committed();
+  if (report_name == "-") print(report_text());
 }
 
 /// A figure for people, from JSON: whole numbers as they are, others with six digits.
@@ -354,14 +169,46 @@ void log_end(Console& console, const Outputs& outputs, double seconds) {
   console.log(LogLevel::kInfo, what + " in " + time);
 }
 
+/// The rows with their cells in columns, two spaces apart.
+std::string aligned(const std::vector<std::vector<std::string>>& table) {
+  std::vector<size_t> widths;
+  for (const auto& row : table) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : table) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      text += row[i];
+      if (i + 1 < row.size()) text.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+/// Logs what `plan` says, with a warning if the memory is not free now.
+void log_plan(const Plan& plan, const Context& context) {
+  for (const std::string& note : plan.notes) context.info(note);
+  if (plan.memory_bytes > 0) {
+    const auto free = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+    context.log(plan.memory_bytes > free ? LogLevel::kWarning : LogLevel::kInfo,
+                "memory: " + bytes_text(plan.memory_bytes) + " for the largest case, " +
+                    bytes_text(free) + " are free");
+  }
+}
+
 /// --dry-run: the names of the outputs, what the program says of its cases, and the exit code that
 /// the run would have.
-int show_plan(const Run& run, Console& console, const Context& context, const CaseWriter& cases) {
-  for (const auto* group : {&run.planned.folders, &run.planned.main}) {
-    for (const std::string& path : *group) console.log(LogLevel::kInfo, "would write " + path);
+int show_plan(const Start& start, Console& console, const Context& context) {
+  for (const std::string& path : start.planned.folders) {
+    console.log(LogLevel::kInfo, "would write " + path);
   }
-  if (!run.program.plan) return 0;
-  const Plan plan = run.program.plan(context, cases);
+  for (const CaseOutput& output : start.planned.files.outputs) {
+    console.log(LogLevel::kInfo, "would write " + output.path);
+  }
+  if (!start.run.program.plan) return 0;
+  const Plan plan = start.run.program.plan(context, start.run);
   console.finish();
   print(aligned(plan.table));
   for (const std::string& problem : plan.problems) console.log(LogLevel::kError, problem);
@@ -374,9 +221,9 @@ int show_plan(const Run& run, Console& console, const Context& context, const Ca
   return 0;
 }
 
-int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop) {
-  const auto start = Clock::now();
-  const CommonFlags& flags = run.line.common;
+int run_and_write(const Start& start, Console& console, const std::atomic<int>* stop) {
+  const auto began = Clock::now();
+  const CommonFlags& flags = start.run.line.common;
   const ChosenDevice chosen = choose_run_device(flags.device);
   Context context;
   context.device = chosen.device;
@@ -389,75 +236,71 @@ int run_and_write(const Run& run, Console& console, const std::atomic<int>* stop
   console.log(LogLevel::kInfo, action + describe(context.device, context.threads) + " (" +
                                    chosen.reason + "), version " + version());
   start_threads(context.threads);
-  const CaseWriter cases = case_writer(run, context);
-  if (flags.dry_run) return show_plan(run, console, context, cases);
+  if (flags.dry_run) return show_plan(start, console, context);
   NewFolders folders;
-  for (const std::string& folder : run.planned.folders) folders.make(folder);
-  for (const RunInput& input : basis_of(run, {}).inputs) run.digests.note(input.path);
-  const Outputs outputs = run.program.run(context, cases);
+  for (const std::string& folder : start.planned.folders) folders.make(folder);
+  for (const RunInput& input : start.run.basis().inputs) {
+    if (input.text.empty()) start.run.digests.note(input.path);
+  }
+  Outputs outputs = start.run.program.run(context, start.run);
   console.finish();
   if (context.stop_requested()) {
     throw Stopped("stopped by a signal; no output was written",
                   static_cast<ExitCode>(stop->load()));
   }
-  write_all(run, context, outputs, start);
-  log_end(console, outputs, seconds_since(start));
+  write_all(start, context, outputs, began);
+  log_end(console, outputs, seconds_since(began));
   if (outputs.status_word != "rejected") return 0;
   console.error({"result rejected: " + outputs.status_reason});
   return static_cast<int>(outputs.rejected_code);
 }
 
 /// The exit code is that of the run which made the outputs.
-int skip(const EarlierOutputs& earlier, Console& console) {
+int skip(const EarlierCase& earlier, Console& console) {
   console.log(LogLevel::kInfo, earlier.what + "; nothing to do (--skip-existing)");
   if (!earlier.is_rejected) return 0;
   console.error({"result rejected by the run that made it: " + earlier.reason});
   return static_cast<int>(ExitCode::kRejected);
 }
 
+PlannedOutputs planned_of(const Program& program, const CommandLine& line,
+                          const std::vector<GivenPath>& paths) {
+  std::vector<std::string> companions;
+  if (program.companions) companions = program.companions();
+  return planned_outputs(line, paths, companions, program.by_case());
+}
+
 int run_checked(const Program& program, const CommandLine& line, Console& console,
                 const std::atomic<int>* stop) {
+  const CommonFlags& flags = line.common;
   const std::vector<GivenPath> paths = given_paths(line);
   check_usage(line, paths);
   if (program.check) program.check(given_flags(line));
-  std::vector<std::string> companions;
-  if (program.companions) companions = program.companions();
-  PlannedOutputs planned = planned_outputs(line, paths, companions);
-  planned.by_case = program.by_case && program.by_case();
+  if (flags.no_sidecar && (program.by_case() || flags.skip_existing)) {
+    throw UsageError(
+        "--no-sidecar: without their records the cases of a list, and outputs that are to be "
+        "skipped, cannot be told apart; leave it out");
+  }
+  const PlannedOutputs planned = planned_of(program, line, paths);
   check_inputs(paths);
   check_distinct(paths, planned);
-  const CommonFlags& flags = line.common;
-  const bool needs_list = program.listed_inputs && (flags.skip_existing || !flags.dry_run);
-  const ListedInputs listed = needs_list ? program.listed_inputs() : ListedInputs{};
+  const bool compares = !flags.dry_run || path_exists(planned.files.record);
+  ListedInputs listed;
+  if (program.listed_inputs && compares) listed = program.listed_inputs();
   InputDigests digests;
-  SeenOutputs seen;
-  const Run run{program, line,    paths, planned,
-                listed,  digests, seen,  flags.force || flags.skip_existing.has_value()};
-  if (flags.skip_existing && flags.no_sidecar) {
-    console.log(LogLevel::kWarning,
-                "with --no-sidecar a later --skip-existing cannot tell what made these outputs");
-  }
-  if (!planned.by_case) {
-    for (const std::string& path : planned.main) seen.note(path);
-    const EarlierOutputs earlier = earlier_outputs(recorded_outputs(planned, paths, flags.report),
-                                                   companions, basis_of(run, {}), digests);
-    if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
-    if (earlier.state == EarlierOutputs::State::kSkip) return skip(earlier, console);
-  }
-  const std::vector<std::string> orphans =
-      run.replace ? std::vector<std::string>{} : orphans_of(planned.main);
-  check_outputs(planned, run.replace, orphans);
-  if (!orphans.empty()) console.log(LogLevel::kInfo, orphans_found(orphans));
-  return run_and_write(run, console, stop);
+  const CheckedRun run{program, line, paths, listed, digests};
+  const EarlierCase earlier = look_at_case(planned.files, run.basis(), digests);
+  if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
+  if (earlier.state == EarlierCase::State::kSkip) return skip(earlier, console);
+  check_outputs(planned);
+  return run_and_write({run, planned, earlier}, console, stop);
 }
 
 /// Before the console opens it.
 void refuse_log_file(const Program& program, const CommandLine& line) {
   if (line.common.log_file.empty()) return;
   const std::vector<GivenPath> paths = given_paths(line);
-  std::vector<std::string> companions;
-  if (program.companions) companions = program.companions();
-  check_log_file(line, paths, planned_outputs(line, paths, companions));
+  check_log_file(line, paths, planned_of(program, line, paths));
 }
 
 int report_failure(Failure failure, const std::string& app, Console* console, int stop_code) {
@@ -473,6 +316,14 @@ int report_failure(Failure failure, const std::string& app, Console* console, in
 }
 
 }  // namespace
+
+ResultsBasis CheckedRun::basis(const std::vector<RunInput>& further) const {
+  ResultsBasis basis{program, line, flag_inputs(paths, line), listed.order_matters};
+  for (const auto* inputs : {&listed.inputs, &further}) {
+    basis.inputs.insert(basis.inputs.end(), inputs->begin(), inputs->end());
+  }
+  return basis;
+}
 
 int run_program(const Program& program, int argc, char** argv) {
   const std::atomic<int>* stop = nullptr;

@@ -184,6 +184,11 @@ void describe_optional(Node& n, T& value) {
   };
 }
 
+/// A node that was made by hand, for a parameter that is known at run time only.
+inline Node describe_field(const Node& node) {
+  return node;
+}
+
 template <class T>
 Node describe_field(const Field<T>& field) {
   Node n = describe(const_cast<std::remove_const_t<T>&>(field.value));

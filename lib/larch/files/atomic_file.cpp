@@ -34,8 +34,7 @@ constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWO
   throw OutputError("cannot write '" + path + "': " + describe_write_error(error));
 }
 
-/// Links below /proc name descriptors of processes; what they seem to point to is not to be
-/// trusted.
+/// Links below /proc name descriptors of processes, whatever they seem to point to.
 bool leads_to_descriptor(const std::string& link) {
   struct statfs status {};
   return ::statfs(folder_of(link).c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
@@ -48,12 +47,6 @@ std::string ending_of(const std::string& path) {
   const bool packed = last == ".gz" || last == ".bz2" || last == ".xz" || last == ".zst";
   const std::string ending = packed ? name.stem().extension().string() + last : last;
   return ending.size() <= 32 ? ending : "";
-}
-
-std::string temporary_folder() {
-  std::error_code error;
-  const fs::path folder = fs::temp_directory_path(error);
-  return error ? "/tmp" : folder.string();
 }
 
 /// A lock is a courtesy to other runs: without one the file is only not recognised as abandoned.
@@ -86,32 +79,6 @@ int rename_to_free_name(const std::string& from, const std::string& to) {
   return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-int copy_bytes(int from, int to) {
-  std::array<char, 1 << 16> block;
-  for (off_t at = 0;;) {
-    const ssize_t got = ::pread(from, block.data(), block.size(), at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got == 0 ? 0 : errno;
-    for (ssize_t sent = 0; sent < got;) {
-      const ssize_t more = ::write(to, block.data() + sent, static_cast<size_t>(got - sent));
-      if (more < 0 && errno != EINTR) return errno;
-      if (more > 0) sent += more;
-    }
-    at += got;
-  }
-}
-
-/// Nothing is cut off: what a descriptor holds already stays.
-int send_to_stream(const std::string& temporary, const std::string& stream) {
-  const int from = ::open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
-  if (from < 0) return errno;
-  const int to = ::open(stream.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
-  int error = to < 0 ? errno : copy_bytes(from, to);
-  if (to >= 0 && ::close(to) != 0 && error == 0) error = errno;
-  ::close(from);
-  return error;
-}
-
 }  // namespace
 
 std::string folder_of(const std::string& path) {
@@ -139,18 +106,21 @@ std::string describe_write_error(int error) {
   return text;
 }
 
-OutputTarget output_target(const std::string& path) {
+std::string output_target(const std::string& path) {
   fs::path at = path;
   constexpr int kMostLinks = 40;  // as many as the kernel follows
   for (int links = 0; links <= kMostLinks; ++links) {
     struct stat status {};
     if (::lstat(at.c_str(), &status) != 0) {
       if (errno != ENOENT) fail(path, errno);
-      return {at.string(), false};
+      return at.string();
     }
     if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
-    if (!S_ISLNK(status.st_mode)) return {at.string(), !S_ISREG(status.st_mode)};
-    if (leads_to_descriptor(at.string())) return {path, true};
+    if (S_ISREG(status.st_mode)) return at.string();
+    if (!S_ISLNK(status.st_mode) || leads_to_descriptor(at.string())) {
+      throw OutputError("output '" + path +
+                        "' is a pipe, a device or a descriptor; give the name of a file");
+    }
     std::error_code error;
     const fs::path next = fs::read_symlink(at, error);
     if (error) fail(path, error.value());
@@ -159,16 +129,8 @@ OutputTarget output_target(const std::string& path) {
   fail(path, ELOOP);
 }
 
-bool would_replace(const std::string& path) {
-  const OutputTarget target = output_target(path);
-  struct stat status {};
-  if (!target.stream) return ::lstat(target.path.c_str(), &status) == 0;
-  return ::stat(target.path.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
-}
-
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(output_target(path)) {
-  const fs::path folder =
-      target_.stream ? fs::path(temporary_folder()) : fs::path(target_.path).parent_path();
+  const fs::path folder = fs::path(target_).parent_path();
   const std::string name = (folder / new_temporary_name(ending_of(path))).string();
   file_ = open_new(name);
   if (file_ < 0) fail(path, errno);  // a file of that name would be another process's
@@ -225,7 +187,6 @@ void AtomicFile::flush(bool may_be_empty) {
   if (!may_be_empty && ::fstat(file_, &status) == 0 && status.st_size == 0) {
     throw OutputError("cannot write '" + path_ + "': nothing was written");
   }
-  if (target_.stream) return;
   if (::fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail(path_, errno);
 }
 
@@ -239,13 +200,12 @@ void AtomicFile::refresh() const {
 }
 
 int AtomicFile::commit(bool replace) {
-  if (target_.stream) return send_to_stream(temporary_, target_.path);
   struct stat status {};
-  was_free_ = ::lstat(target_.path.c_str(), &status) != 0;
+  was_free_ = ::lstat(target_.c_str(), &status) != 0;
   int error = 0;
   if (!replace) {
-    error = rename_to_free_name(temporary_, target_.path);
-  } else if (std::rename(temporary_.c_str(), target_.path.c_str()) != 0) {
+    error = rename_to_free_name(temporary_, target_);
+  } else if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
     error = errno;
   }
   committed_ = error == 0;
@@ -255,9 +215,9 @@ int AtomicFile::commit(bool replace) {
 void AtomicFile::take_back() const {
   if (!committed_ || !was_free_) return;
   struct stat status {};
-  if (::lstat(target_.path.c_str(), &status) == 0 && status.st_dev == device_ &&
+  if (::lstat(target_.c_str(), &status) == 0 && status.st_dev == device_ &&
       status.st_ino == inode_) {
-    ::unlink(target_.path.c_str());
+    ::unlink(target_.c_str());
   }
 }
 
@@ -285,12 +245,11 @@ void write_atomically(const std::string& path,
   }
   file.flush(/*may_be_empty=*/true);
   if (const int error = file.commit(/*replace=*/true)) fail(path, error);
-  if (!file.target().stream) flush_folder(folder_of(file.target().path));
+  flush_folder(folder_of(file.target()));
 }
 
 void remove_output(const std::string& path) noexcept try {
-  const OutputTarget target = output_target(path);
-  if (!target.stream) ::unlink(target.path.c_str());
+  ::unlink(output_target(path).c_str());
 } catch (...) {
 }
 

@@ -3,13 +3,17 @@
 #include "larch/files/file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
@@ -28,6 +32,25 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 }
 
 }  // namespace
+
+std::optional<std::string> read_untrusted(const std::string& path, size_t most) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return std::nullopt;
+  struct stat status {};
+  bool good = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+              static_cast<uint64_t>(status.st_size) <= most;
+  std::string text;
+  std::array<char, 1 << 16> block;
+  while (good) {
+    const ssize_t got = read(file, block.data(), block.size());
+    if (got == 0) break;
+    if (got < 0 && errno == EINTR) continue;
+    good = got > 0 && text.size() + static_cast<size_t>(got) <= most;
+    if (good) text.append(block.data(), static_cast<size_t>(got));
+  }
+  close(file);
+  return good ? std::optional(std::move(text)) : std::nullopt;
+}
 
 bool is_folder(const std::string& path) noexcept {
   struct stat status {};

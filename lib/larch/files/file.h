@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,10 @@ namespace larch {
 
 /// All bytes of a file. Throws InputError if it is missing, a folder or unreadable.
 std::string read_file(const std::string& path);
+
+/// The text of a regular file that nobody vouches for. None if it is missing, is no regular file (a
+/// pipe is not waited for), cannot be read or has more bytes than `most`.
+std::optional<std::string> read_untrusted(const std::string& path, size_t most);
 
 /// Whether there is a folder or a regular file of that name. Never throws: a name that is too long,
 /// goes round in links or lies in a closed folder is neither.

@@ -3,58 +3,49 @@
 #include "larch/pipeline/evaluation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
+#include <map>
+#include <mutex>
 
 #include <nlohmann/json.hpp>
 
-#include "larch/cases/memory.h"
-#include "larch/cases/plan_cases.h"
-#include "larch/cases/run_cases.h"
+#include "larch/cases/case_loop.h"
+#include "larch/cases/images.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bytes per voxel.
-constexpr int64_t kLabelMap = 4;
-/// The masks of a structure in both maps.
-constexpr int64_t kMasks = 2;
-/// Surfaces of a structure, as they mostly are; how large they can be is known from the masks.
-constexpr int64_t kSurfaces = 2;
+/// Bytes per voxel of a label map, and of the masks and mostly the surfaces of a structure.
+constexpr int64_t kLabelMap = 4, kMasks = 2, kSurfaces = 2;
 
 /// The two label maps of a case.
 struct Pair {
   LabelVolume prediction, reference;
 };
 
+void require_same_grid(const Case& c, const Grid& prediction, const Grid& reference) {
+  const std::string difference = describe_difference(prediction, reference);
+  if (difference.empty()) return;
+  throw InputError("'" + c.image + "' and '" + c.label + "' are on different grids: " + difference +
+                   "; resample one to the grid of the other");
+}
+
 Pair read_pair(const Case& c, const ReadOptions& read) {
   Pair pair{read_labels(c.image, read), read_labels(c.label, read)};
-  const std::string difference = describe_difference(pair.prediction.grid(), pair.reference.grid());
-  if (!difference.empty()) {
-    throw InputError("'" + c.image + "' and '" + c.label + "' are on different grids: " +
-                     difference + "; resample one to the grid of the other");
-  }
+  require_same_grid(c, pair.prediction.grid(), pair.reference.grid());
   return pair;
 }
 
-/// With a promise a case whose surfaces are measured is computed with nothing else in memory, since
-/// they are counted only then.
-cases::MemoryNeed bytes_of(const EvaluationRequest& request, const Case& c, bool surfaces) {
+int64_t voxels_of(const EvaluationRequest& request, const Case& c) {
   ReadOptions read = request.read;
   read.warn = nullptr;  // the reading itself will say it
-  const ImageInfo prediction = probe_image(c.image, read), reference = probe_image(c.label, read);
-  const int64_t voxels = prediction.grid.voxels();
-  cases::MemoryNeed need;
-  need.resting = kLabelMap * (voxels + reference.grid.voxels());
-  need.reading = need.resting + std::max(prediction.bytes, reference.bytes);
-  need.least = std::max(need.reading, need.resting + kMasks * voxels);
-  need.computing = need.resting + (kMasks + kSurfaces) * voxels;
-  if (surfaces) need.computing = std::max(need.computing, request.memory_bytes);
-  return need;
+  return probe_image(c.image, read).grid.voxels();
 }
 
 /// What the surfaces of a case may take.
@@ -83,20 +74,56 @@ void add_summary(const std::vector<metrics::CaseScores>& scored, Outputs& output
   outputs.report("summary", summary);
 }
 
+/// Rethrows the failure of the first case in the list among those that failed. One of memory names
+/// no file: the case is named for it.
+[[noreturn]] void rethrow_first(const std::map<size_t, std::exception_ptr>& failures,
+                                const std::vector<Case>& pairs) {
+  const auto& [i, error] = *failures.begin();
+  try {
+    std::rethrow_exception(error);
+  } catch (const MemoryError& lack) {
+    throw MemoryError("case '" + pairs[i].id + "': " + lack.what());
+  }
+}
+
 }  // namespace
 
 Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
                        const Context& context) {
   const std::vector<Case>& pairs = request.cases;
   std::vector<metrics::CaseScores> scored(pairs.size());
-  cases::CaseSteps<Pair> steps;
-  steps.bytes = [&](size_t i) { return bytes_of(request, pairs[i], config.surfaces); };
-  steps.read = [&](size_t i, const Context&) { return read_pair(pairs[i], request.read); };
-  steps.compute = [&](size_t i, const Pair& pair, const Context& all) {
-    scored[i] = {pairs[i].id, metrics::score_labels(pair.prediction, pair.reference, config, all,
-                                                    surface_bytes(request, pair))};
+  std::mutex failing;
+  std::map<size_t, std::exception_ptr> failures;
+  std::atomic<size_t> over{0};
+  cases::CaseLoop loop;
+  loop.count = pairs.size();
+  loop.memory_bytes = request.memory_bytes;
+  loop.voxels = [&](size_t i) { return voxels_of(request, pairs[i]); };
+  loop.bytes = [&](size_t i) {
+    const int64_t bytes = (2 * kLabelMap + kMasks + kSurfaces) * loop.voxels(i);
+    // With a promise a case whose surfaces are measured has all of it, since they are counted only
+    // when its masks are there.
+    return config.surfaces ? std::max(bytes, request.memory_bytes) : bytes;
   };
-  cases::run_cases({pairs, request.memory_bytes}, steps, context);
+  loop.work = [&](size_t i, const cases::CaseContext& c) {
+    const Pair pair = read_pair(pairs[i], request.read);
+    const cases::Turn turn = c.turn();
+    scored[i] = {pairs[i].id, metrics::score_labels(pair.prediction, pair.reference, config,
+                                                    turn.context(), surface_bytes(request, pair))};
+    const size_t done = ++over;
+    context.progress(double(done) / double(pairs.size()), "case '" + pairs[i].id + "'");
+  };
+  loop.failed = [&](size_t i, const std::exception_ptr& error) {
+    const std::lock_guard lock(failing);
+    failures.emplace(i, error);
+    return false;
+  };
+  cases::give_memory_back(request.memory_bytes);
+  cases::run_case_loop(loop, context);
+  if (!failures.empty()) rethrow_first(failures, pairs);
+  if (context.stop_requested()) {
+    throw Stopped("stopped; no output was written", static_cast<ExitCode>(context.stop->load()));
+  }
   Outputs outputs;
   add_summary(scored, outputs);
   Json rows = Json::array();
@@ -108,25 +135,21 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
   return outputs;
 }
 
-Plan plan_evaluation(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                     const Context& context) {
-  SurveyRequest maps;
-  maps.labels = maps.image_is_labels = true;
-  maps.read = request.read;
-  maps.tolerance_mm = 1e-3;
-  const std::vector<SurveyedCase> surveyed = survey(request.cases, maps, context);
-  const auto look = [&](size_t i, Plan& plan) {
-    if (!surveyed[i].problem.empty()) throw Error(surveyed[i].code, surveyed[i].problem);
-    const cases::MemoryNeed need = bytes_of(request, request.cases[i], config.surfaces);
-    cases::require_least(need, request.memory_bytes);
-    plan.memory_bytes = std::max(plan.memory_bytes, need.least);
-  };
-  Plan plan = cases::plan_cases({request.cases, request.memory_bytes}, look, context);
-  plan.table = {{"id", "voxels", "spacing_mm", "prediction_labels", "reference_labels"}};
-  for (size_t i = 0; i < surveyed.size(); ++i) {
-    const SurveyedCase& s = surveyed[i];
-    plan.table.push_back({request.cases[i].id, size_cell(s.image.grid), spacing_cell(s.image.grid),
-                          labels_cell(s.image_labels), labels_cell(s.labels)});
+Plan plan_evaluation(const EvaluationRequest& request, const Context& context) {
+  Plan plan;
+  plan.table = {{"id", "voxels", "spacing_mm"}};
+  for (const Case& c : request.cases) {
+    try {
+      const Grid grid = probe_image(c.image, request.read).grid;
+      require_same_grid(c, grid, probe_image(c.label, request.read).grid);
+      plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid)});
+    } catch (const Error& error) {
+      if (plan.problems.empty()) plan.code = error.code();
+      plan.problems.push_back("case '" + c.id + "': " + error.what());
+    }
+    if (context.stop_requested()) {
+      throw Stopped("stopped", static_cast<ExitCode>(context.stop->load()));
+    }
   }
   return plan;
 }

@@ -32,7 +32,6 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
 /// What evaluate_cases would do: both maps of each case are read, have to be label maps on one
 /// grid, and are described in a table; what they take is compared with the promise, but surfaces
 /// are not counted. Problems are in the plan.
-Plan plan_evaluation(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                     const Context& context);
+Plan plan_evaluation(const EvaluationRequest& request, const Context& context);
 
 }  // namespace larch::pipeline

@@ -6,10 +6,14 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "larch/app/build_info.h"
+#include "larch/app/failures.h"
+#include "larch/cases/case_loop.h"
+#include "larch/cases/images.h"
 #include "larch/config/config.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
@@ -19,9 +23,7 @@
 #include "larch/io/image/image.h"
 #include "larch/models/container.h"
 #include "larch/models/pbt_file.h"
-#include "larch/pbt/train/mine.h"
 #include "larch/pbt/train/pool.h"
-#include "larch/pipeline/survey.h"
 #include "larch/pipeline/training_plot.h"
 
 namespace larch::pipeline {
@@ -198,7 +200,7 @@ struct ClassCounts {
   int64_t positive = 0, other = 0, ignored = 0;
 };
 
-ClassCounts classes_of(const LabelCounts& counts, const pbt::LabelConfig& config) {
+ClassCounts classes_of(const std::map<int32_t, int64_t>& counts, const pbt::LabelConfig& config) {
   const auto holds = [](const std::vector<int>& values, int32_t label) {
     return std::find(values.begin(), values.end(), label) != values.end();
   };
@@ -212,7 +214,62 @@ ClassCounts classes_of(const LabelCounts& counts, const pbt::LabelConfig& config
   return classes;
 }
 
-/// The table of the cases, and what can be said of their labels together.
+/// A case as its header and its label map tell it.
+struct SurveyedCase {
+  Grid grid{};
+  std::map<int32_t, int64_t> labels{};  ///< voxels by label
+  std::string problem{};                ///< why the case cannot be used; empty: it can
+  ExitCode code = ExitCode::kDone;
+};
+
+SurveyedCase look_at(const Case& c, const ReadOptions& read) {
+  SurveyedCase found;
+  found.grid = cases::probe_one_volume(c.image, read).grid;
+  const LabelVolume labels = read_labels(c.label, label_options(read));
+  for (const int32_t label : labels) ++found.labels[label];
+  const std::string difference = describe_difference(found.grid, labels.grid(), 1e-2);
+  if (!difference.empty()) {
+    throw InputError("'" + c.image + "' and '" + c.label +
+                     "' are not on the same grid: " + difference + "; resample one of them");
+  }
+  return found;
+}
+
+/// Looks at all cases, several at a time. What is wrong with one stands in it.
+std::vector<SurveyedCase> survey(const TrainingFiles& files, const Context& context) {
+  std::vector<SurveyedCase> found(files.cases.size());
+  cases::CaseLoop loop;
+  loop.count = found.size();
+  loop.voxels = [](size_t) { return 0; };
+  loop.bytes = [](size_t) { return 0; };
+  loop.work = [&](size_t i, const cases::CaseContext&) {
+    found[i] = look_at(files.cases[i], files.read);
+  };
+  loop.failed = [&](size_t i, const std::exception_ptr& error) {
+    const detail::Failure failure = detail::failure_of(error);
+    found[i].code = failure.code;
+    for (const std::string& part : failure.chain) {
+      found[i].problem += (found[i].problem.empty() ? "" : ": ") + part;
+    }
+    return true;
+  };
+  cases::run_case_loop(loop, context);
+  throw_if_stopped(context);
+  return found;
+}
+
+std::string labels_cell(const std::map<int32_t, int64_t>& counts) {
+  constexpr int kMost = 8;
+  std::string text;
+  int shown = 0;
+  for (const auto& [label, voxels] : counts) {
+    if (shown++ == kMost) return text + ",...";
+    text += (text.empty() ? "" : ",") + std::to_string(label);
+  }
+  return text.empty() ? "-" : text;
+}
+
+/// The table of the cases, their problems, and what can be said of their labels together.
 void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCase>& surveyed,
                     const pbt::TrainConfig& config, Plan& plan) {
   plan.table = {{"id", "voxels", "spacing_mm", "class", "other", "ignored", "labels"}};
@@ -220,11 +277,15 @@ void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCa
   std::set<int> seen;
   for (size_t i = 0; i < cases.size(); ++i) {
     const SurveyedCase& s = surveyed[i];
+    if (!s.problem.empty()) {
+      if (plan.problems.empty()) plan.code = s.code;
+      plan.problems.push_back("case '" + cases[i].id + "': " + s.problem);
+    }
     const ClassCounts classes = classes_of(s.labels, config.labels);
     all.positive += classes.positive;
     all.other += classes.other;
     for (const auto& [label, voxels] : s.labels) seen.insert(label);
-    plan.table.push_back({cases[i].id, size_cell(s.image.grid), spacing_cell(s.image.grid),
+    plan.table.push_back({cases[i].id, cases::size_cell(s.grid), cases::spacing_cell(s.grid),
                           std::to_string(classes.positive), std::to_string(classes.other),
                           std::to_string(classes.ignored), labels_cell(s.labels)});
   }
@@ -243,151 +304,24 @@ void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCa
   }
 }
 
-/// Seconds for each feature, sample and round: of one processor, and of a GPU. Measured with the
-/// presets; features that are computed once for each node are in it.
-constexpr double kCpuSeconds = 0.25e-9;
-constexpr double kGpuSeconds = 1e-12;
-/// Seconds of one processor for each voxel that is read, resampled and integrated.
-constexpr double kVoxelSeconds = 150e-9;
-
-/// Bytes of a voxel of the image while it is read, and of one in model space while it is made.
-constexpr int64_t kReading = 12, kResampling = 8;
-/// Bytes of a voxel in model space that are kept: its value and its class.
-constexpr int64_t kKept = 3;
-/// Bytes of a posterior, of which mining has one per voxel of a volume.
-constexpr int64_t kPosterior = 4;
-/// Bytes of a sample (id, mass, class, its entries in the lists of nodes), and of its place in each
-/// channel, which is made before it goes to the device.
-constexpr int64_t kPerSample = 48, kPerPlace = 16;
-/// Bytes of a feature of the pool, with its taps and those of its patches.
-constexpr int64_t kPerFeature = 512;
-
-/// Samples that all volumes together give at most.
-int64_t drawn_samples(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
-                      const pbt::SampleConfig& config) {
-  int64_t drawn = 0;
-  for (const SurveyedCase& s : surveyed) {
-    drawn += std::min(image::model_grid(s.image.grid, space).voxels(),
-                      int64_t{config.positives_per_volume} + config.negatives_per_volume);
-  }
-  return drawn;
-}
-
-/// Samples that a node is boosted on at most.
-int64_t selected_samples(int64_t drawn, const pbt::TreeConfig& config) {
-  return std::min(drawn, int64_t{config.selected_positives} + config.selected_negatives);
-}
-
-int64_t features_of_node(const pbt::TrainConfig& config) {
-  return config.tree.node_features > 0 ? std::min(config.tree.node_features, config.features.count)
-                                       : config.features.count;
-}
-
-/// Bytes of the host at most: the largest of what reading, integrating, growing and mining take
-/// beside the volumes. The channels of all volumes, the image of a channel before it is integrated
-/// and the feature matrix are on the device of the training.
-int64_t training_memory(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
-                        const pbt::TrainConfig& config, const Device& device) {
-  const auto channels = pbt::channel_specs(config.features);
-  const int pad = config.features.window / 2 + 1;
-  const auto on_host = [&](int64_t bytes) { return device.is_cuda() ? 0 : bytes; };
-  std::vector<Vec3i> sizes;
-  int64_t kept = 0, reading = 0, one_integral = 0, image_of_channel = 0, most = 0;
-  for (const SurveyedCase& s : surveyed) {
-    const Grid grid = image::model_grid(s.image.grid, space);
-    sizes.push_back(grid.size);
-    kept += kKept * grid.voxels();
-    reading = std::max(reading, kReading * s.image.grid.voxels() + kResampling * grid.voxels());
-    one_integral =
-        std::max(one_integral,
-                 on_host(4 * image::total_elements(image::layouts_for(grid.size, channels, pad))));
-    image_of_channel =
-        std::max(image_of_channel, on_host(image::channel_image_bytes(grid.size, channels)));
-    most = std::max(most, grid.voxels());
-  }
-  const int64_t integrals = on_host(4 * pbt::layouts_of_volumes(sizes, channels, pad).elements);
-  const int64_t per_sample = kPerSample + kPerPlace * static_cast<int64_t>(channels.size());
-  const int64_t drawn = drawn_samples(surveyed, space, config.samples);
-  const int64_t matrix = on_host(features_of_node(config) * selected_samples(drawn, config.tree));
-  const int64_t mining = config.mining.enabled
-                             ? one_integral + image_of_channel + kPosterior * most +
-                                   std::min(most, pbt::kMinedAtOnce) * per_sample
-                             : 0;
-  const int64_t growing =
-      drawn * per_sample + kPerFeature * config.features.count + std::max(matrix, mining);
-  return kept + std::max(reading, integrals + std::max(image_of_channel, growing));
-}
-
-/// Seconds at most: every tree is full, every node has its samples.
-double training_seconds(const std::vector<SurveyedCase>& surveyed, const image::ModelSpace& space,
-                        const pbt::TrainConfig& config, const Context& context) {
-  double voxels = 0;
-  for (const SurveyedCase& s : surveyed) {
-    voxels += static_cast<double>(s.image.grid.voxels() +
-                                  image::model_grid(s.image.grid, space).voxels());
-  }
-  const double trees =
-      config.classifier == pbt::ClassifierKind::kEnsemble ? config.ensemble.trees : 1;
-  const int64_t drawn = drawn_samples(surveyed, space, config.samples);
-  const double most_nodes =
-      std::max(1.0, static_cast<double>(drawn) / std::max(1, config.tree.min_samples));
-  double rounds = 0, nodes = 1;
-  for (int depth = 0; depth < config.tree.depth; ++depth, nodes *= 2) {
-    const auto& by_depth = config.tree.rounds;
-    const size_t at = std::min(by_depth.size() - 1, static_cast<size_t>(depth));
-    rounds += std::min(nodes, most_nodes) * by_depth[at];
-  }
-  const double threads = context.threads;
-  const double speed = context.device.is_cuda() ? kGpuSeconds : kCpuSeconds / threads;
-  const auto codes = static_cast<double>(features_of_node(config)) *
-                     static_cast<double>(selected_samples(drawn, config.tree));
-  return trees * rounds * codes * speed + voxels * kVoxelSeconds / threads;
-}
-
-/// Throws InputError, as the run does, unless the checkpoint is one of these volumes, configuration
-/// and seed. That is known from the voxels, so all volumes are read, one after the other.
-void check_checkpoint(TrainingFiles files, const image::ModelSpace& space,
-                      const pbt::TrainConfig& config, const Context& context, Plan& plan) {
-  files.read.warn = nullptr;  // the headers' warnings were given
-  std::vector<std::string> digests;
-  digests.reserve(files.cases.size());
-  std::set<int> seen;
-  for (const Case& c : files.cases) {
-    context.progress(0, "reading " + c.id);
-    digests.push_back(read_case(c, files, space, config.labels, seen, context).digest);
-    throw_if_stopped(context);
-  }
-  const pbt::PartialModel partial =
-      models::read_partial(files.checkpoint, fingerprint(std::move(digests), config, context));
-  plan.notes.push_back("would go on from '" + files.checkpoint + "', which has " +
-                       std::to_string(partial.finished) + " nodes");
-}
-
 }  // namespace
 
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                    const Context& context) {
   check_cases(files);
   pbt::check_config(config, context.seed);
-  SurveyRequest request;
-  request.labels = true;
-  request.read = files.read;
-  const std::vector<SurveyedCase> surveyed = survey(files.cases, request, context);
+  const std::vector<SurveyedCase> surveyed = survey(files, context);
   Plan plan;
-  add_problems(files.cases, surveyed, plan);
   describe_cases(files.cases, surveyed, config, plan);
   if (!plan.problems.empty()) return plan;
   std::vector<Grid> grids;
   grids.reserve(surveyed.size());
-  for (const SurveyedCase& s : surveyed) grids.push_back(s.image.grid);
+  for (const SurveyedCase& s : surveyed) grids.push_back(s.grid);
   const image::ModelSpace space = model_space(grids, config.space);
   char text[96];
   std::snprintf(text, sizeof text, "model space: voxels of %.4gx%.4gx%.4g mm", space.spacing_mm.x,
                 space.spacing_mm.y, space.spacing_mm.z);
   plan.notes.emplace_back(text);
-  plan.memory_bytes = training_memory(surveyed, space, config, context.device);
-  plan.seconds = training_seconds(surveyed, space, config, context);
-  if (has_checkpoint(files, context)) check_checkpoint(files, space, config, context, plan);
   return plan;
 }
 

@@ -52,46 +52,23 @@ void FileSet::hold_few_open() {
   refreshed_ = std::chrono::steady_clock::now();
 }
 
-std::vector<std::string> FileSet::names() const {
-  std::vector<std::string> names;
-  for (const auto& file : files_) names.push_back(file->path());
-  return names;
-}
-
-std::set<std::string> FileSet::folders() const {
-  std::set<std::string> folders;
-  for (const auto& file : files_) {
-    if (!file->target().stream) folders.insert(folder_of(file->target().path));
-  }
-  return folders;
-}
-
-void FileSet::commit() {
-  std::set<std::string> folders;
-  give_names(folders);
-  for (const std::string& folder : folders) flush_folder(folder);
-}
-
-void FileSet::give_names(std::set<std::string>& folders) {
-  if (context_.stop_requested()) {
-    throw Stopped("stopped before the outputs got their names",
-                  static_cast<ExitCode>(context_.stop->load()));
-  }
+void FileSet::commit(const std::function<bool(const std::string& path)>& may_replace) {
   const Committing not_torn;
-  const auto fail = [&](const AtomicFile& failed, int error) {
-    for (const auto& file : files_) file->take_back();
-    const std::string hint = error == EEXIST ? "; it appeared during the run" : "";
-    throw OutputError("cannot write '" + failed.path() + "': " + describe_write_error(error) +
-                      hint);
-  };
-  for (const bool streams : {false, true}) {
-    for (const auto& file : files_) {
-      if (file->target().stream != streams) continue;
-      if (const int error = file->commit(replace_)) fail(*file, error);
-      if (!streams) folders.insert(folder_of(file->target().path));
+  for (const auto& file : files_) {
+    const int error = file->commit(may_replace(file->path()));
+    if (error == 0) {
+      folders_.insert(folder_of(file->target()));
+      continue;
     }
+    for (const auto& earlier : files_) earlier->take_back();
+    const std::string hint = error == EEXIST ? "; it appeared during the run" : "";
+    throw OutputError("cannot write '" + file->path() + "': " + describe_write_error(error) + hint);
   }
   files_.clear();
+}
+
+void FileSet::flush_folders() const {
+  for (const std::string& folder : folders_) flush_folder(folder);
 }
 
 }  // namespace larch::detail

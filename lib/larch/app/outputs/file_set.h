@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
@@ -16,15 +16,13 @@
 namespace larch::detail {
 
 /// Files that appear together or not at all: write() makes temporaries, commit() renames them, the
-/// destructor removes what was not renamed. What goes to a device or a pipe is sent by commit()
-/// after the files have their names.
+/// destructor removes what was not renamed.
 class FileSet {
  public:
-  /// `replace`: files that exist may be replaced. The stop flag of `context` is looked at before
-  /// each file and before the names are given; the log is told of leftovers of interrupted runs
-  /// that are removed from the folders.
-  FileSet(bool replace, const Context& context) : replace_(replace), context_(context) {}
-  FileSet(bool replace, Context&& context) = delete;  // it is kept by reference
+  /// The stop flag of `context` is looked at before each file is written; the log is told of
+  /// leftovers of interrupted runs that are removed from the folders.
+  explicit FileSet(const Context& context) : context_(context) {}
+  explicit FileSet(Context&& context) = delete;  // it is kept by reference
   FileSet(const FileSet&) = delete;
   FileSet& operator=(const FileSet&) = delete;
 
@@ -33,21 +31,21 @@ class FileSet {
   void write(const std::string& path, const Writer& writer);
   /// A file that is filled already (growing_output.h). Throws OutputError.
   void take(const std::shared_ptr<AtomicFile>& file);
-  /// Those that were written and have not got their names.
-  std::vector<std::string> names() const;
-  /// The folders that commit() gives names in; not those of devices and pipes.
-  std::set<std::string> folders() const;
-  /// Gives the files their names and flushes their folders. Throws OutputError or Stopped.
-  void commit();
-  /// The same, but leaves the flushing to the caller: adds the folders to `folders`.
-  void give_names(std::set<std::string>& folders);
+  /// Gives the files their names. One that is there is replaced if `may_replace` says so. Throws
+  /// OutputError; files that got a free name are then gone again.
+  void commit(const std::function<bool(const std::string& path)>& may_replace);
+  void commit() {
+    commit([](const std::string&) { return true; });
+  }
+  /// Flushes the folders of the files that have their names.
+  void flush_folders() const;
 
  private:
   void hold_few_open();
 
-  bool replace_;
   const Context& context_;
   std::deque<std::shared_ptr<AtomicFile>> files_;
+  std::set<std::string> folders_;  // of files that have their names
   std::chrono::steady_clock::time_point refreshed_ = std::chrono::steady_clock::now();
 };
 

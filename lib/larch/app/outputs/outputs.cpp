@@ -15,14 +15,13 @@ std::string dumped(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
-Outputs& Outputs::add(const std::string& path, Writer writer, const std::string& role) {
-  if (!path.empty()) files.push_back({path, std::move(writer), /*companion=*/false, role});
+Outputs& Outputs::add(const std::string& path, Writer writer) {
+  if (!path.empty()) files.push_back({path, std::move(writer)});
   return *this;
 }
 
-Outputs& Outputs::add(const GrowingOutput& output, const std::string& role) {
-  if (output)
-    files.push_back({output.file()->path(), {}, /*companion=*/false, role, output.file()});
+Outputs& Outputs::add(const GrowingOutput& output) {
+  if (output) files.push_back({output.file()->path(), {}, /*companion=*/false, output.file()});
   return *this;
 }
 
@@ -47,11 +46,6 @@ Outputs& Outputs::report_text(const std::string& key, const std::string& json_te
 
 Outputs& Outputs::note(const std::string& text) {
   notes.push_back(text);
-  return *this;
-}
-
-Outputs& Outputs::input(const RunInput& input) {
-  if (!input.path.empty() || !input.text.empty()) inputs.push_back(input);
   return *this;
 }
 

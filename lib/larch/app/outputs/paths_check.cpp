@@ -12,9 +12,8 @@
 
 #include <unistd.h>
 
-#include "larch/app/records/sidecar.h"
+#include "larch/app/records/case_record.h"
 #include "larch/files/atomic_file.h"
-#include "larch/files/temporaries.h"
 
 namespace larch::detail {
 namespace {
@@ -51,15 +50,6 @@ bool holds_text(const std::string& path) {
                       [](char c) { return static_cast<unsigned char>(c) < '\t'; });
 }
 
-/// Temporaries that a killed run left behind do not count.
-bool holds_files(const std::string& folder) {
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (!is_temporary_name(at->path().filename().string())) return true;
-  }
-  return false;
-}
-
 void check_input(const GivenPath& given) {
   const std::string name = given.flag + ": '" + given.path + "'";
   std::error_code error;
@@ -92,22 +82,14 @@ void check_folder_of(const std::string& target, const std::string& path) {
   if (!why.empty()) throw OutputError("cannot write '" + path + "': " + why);
 }
 
-/// `what_to_do` about one that exists.
-void check_file(const std::string& path, bool may_replace, const std::string& what_to_do) {
+void check_file(const std::string& path) {
   if (path.back() == '/' || is_folder(path)) {
     throw OutputError("output '" + path + "' is a folder; a file name is needed");
   }
-  const OutputTarget target = output_target(path);
-  if (would_replace(path) && !may_replace) {
-    throw OutputError("output '" + path + "' exists; " + what_to_do);
-  }
-  if (!target.stream) return check_folder_of(target.path, path);
-  if (access(target.path.c_str(), W_OK) != 0) {
-    throw OutputError("cannot write '" + path + "': " + std::strerror(errno));
-  }
+  check_folder_of(output_target(path), path);
 }
 
-void check_output_folder(const std::string& path, bool may_hold_files) {
+void check_output_folder(const std::string& path) {
   std::error_code error;
   const bool there = fs::exists(fs::status(path, error));
   if (error && error != std::errc::no_such_file_or_directory) {
@@ -127,10 +109,6 @@ void check_output_folder(const std::string& path, bool may_hold_files) {
     if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
     return;
   }
-  if (holds_files(path) && !may_hold_files) {
-    throw OutputError("output folder '" + path +
-                      "' is not empty; use --force to write into it or --skip-existing to keep it");
-  }
   const std::string why = why_not_writable(path);
   if (!why.empty()) throw OutputError("cannot write to folder '" + path + "': " + why);
 }
@@ -140,14 +118,6 @@ void check_output_folder(const std::string& path, bool may_hold_files) {
 bool path_exists(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-bool is_stream(const std::string& path) {
-  try {
-    return output_target(path).stream;
-  } catch (const OutputError&) {
-    return false;  // check_outputs says what is wrong with the name
-  }
 }
 
 std::vector<GivenPath> given_paths(const CommandLine& line) {
@@ -169,7 +139,6 @@ void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths) {
   }
   std::set<std::string> names;
   const auto add = [&names](const std::string& flag, const std::string& path) {
-    if (is_stream(path)) return;  // takes the bytes of several outputs
     if (!names.insert(fs::path(path).lexically_normal().string()).second) {
       throw UsageError(flag + ": '" + path + "' is named for two outputs");
     }
@@ -186,39 +155,49 @@ void check_inputs(const std::vector<GivenPath>& paths) {
   }
 }
 
+std::vector<std::string> PlannedOutputs::all() const {
+  std::vector<std::string> names = files.companions;
+  for (const CaseOutput& output : files.outputs) names.push_back(output.path);
+  if (!files.record.empty()) names.push_back(files.record);
+  return names;
+}
+
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
-                               const std::vector<std::string>& companions) {
+                               const std::vector<std::string>& companions, bool by_case) {
   PlannedOutputs planned;
+  CaseFiles& files = planned.files;
   for (const GivenPath& given : paths) {
     if (given.role == PathRole::kOutputDir) {
       planned.folders.push_back(given.path);
+      if (!by_case) files.folder = given.path;
     } else if (is_output(given.role)) {
-      planned.main.push_back(given.path);
-      if (!line.common.no_sidecar && !is_stream(given.path))
-        planned.further.push_back(sidecar_name(given.path));
+      files.outputs.push_back({given.path, given.flag.substr(2)});
     }
   }
-  for (const std::string& path : companions) planned.further.push_back(path);
+  files.companions = companions;
   const std::string& report = line.common.report;
-  if (!report.empty() && report != "-") planned.main.push_back(report);
+  if (!report.empty() && report != "-") files.outputs.push_back({report, "report"});
+  if (by_case || line.common.no_sidecar) return planned;
+  if (!files.folder.empty()) {
+    files.record = folder_record_name(files.folder);
+  } else if (!files.outputs.empty()) {
+    files.record = record_name(files.outputs.front().path);
+  }
   return planned;
 }
 
 void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned) {
   std::set<std::string> names;
-  for (const auto* group : {&planned.main, &planned.further}) {
-    for (const std::string& output : *group) {
-      if (is_stream(output)) continue;
-      if (!names.insert(resolved_name(output)).second) {
-        throw UsageError("'" + output +
-                         "' would be written twice, once beside another output; give other names");
-      }
-      for (const GivenPath& given : paths) {
-        if (is_output(given.role)) continue;
-        if (is_same_file(given.path, output)) {
-          throw UsageError("'" + output + "' is read as " + given.flag +
-                           " and would be replaced; give the output another name");
-        }
+  for (const std::string& output : planned.all()) {
+    if (!names.insert(resolved_name(output)).second) {
+      throw UsageError("'" + output +
+                       "' would be written twice, once beside another output; give other names");
+    }
+    for (const GivenPath& given : paths) {
+      if (is_output(given.role)) continue;
+      if (is_same_file(given.path, output)) {
+        throw UsageError("'" + output + "' is read as " + given.flag +
+                         " and would be replaced; give the output another name");
       }
     }
   }
@@ -227,7 +206,7 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
                     const PlannedOutputs& planned) {
   const std::string& log = line.common.log_file;
-  if (log.empty() || is_stream(log)) return;
+  if (log.empty()) return;
   const auto refuse_if_same = [&log](const std::string& path, const std::string& what) {
     if (!is_same_file(log, path)) return;
     throw UsageError("--log-file: '" + log + "' is also " + what +
@@ -237,11 +216,8 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
     if (!is_output(given.role)) refuse_if_same(given.path, "read as " + given.flag);
   }
   for (const InputFile& file : line.common.configs) refuse_if_same(file, "read as --config");
-  for (const auto* group : {&planned.main, &planned.further}) {
-    for (const std::string& path : *group) refuse_if_same(path, "the output '" + path + "'");
-  }
+  for (const std::string& path : planned.all()) refuse_if_same(path, "the output '" + path + "'");
   for (const std::string& folder : planned.folders) {
-    refuse_if_same(folder_sidecar_name(folder), "the output '" + folder_sidecar_name(folder) + "'");
     const std::string ending = fs::path(log).extension().string();
     if (ending != ".log" && ending != ".txt" && is_same_file(folder_of(log), folder)) {
       throw UsageError(
@@ -256,37 +232,11 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
   }
 }
 
-void check_outputs(const PlannedOutputs& planned, bool may_replace,
-                   const std::vector<std::string>& orphans) {
-  const auto is_orphan = [&](const std::string& path) {
-    return std::find(orphans.begin(), orphans.end(), path) != orphans.end();
-  };
-  for (const std::string& path : planned.main) {
-    check_file(path, may_replace || is_orphan(path),
-               "use --force to replace it or --skip-existing to keep it");
+void check_outputs(const PlannedOutputs& planned) {
+  for (const std::string& path : planned.all()) {
+    if (planned.files.folder.empty() || path != planned.files.record) check_file(path);
   }
-  // Beside outputs that are not there, which --skip-existing would therefore not keep.
-  for (const std::string& path : planned.further) {
-    check_file(path, may_replace || is_orphan(path),
-               "the output it belongs to is not there; move it away, or use --force to replace it");
-  }
-  for (const std::string& path : planned.folders) {
-    check_output_folder(path, may_replace || planned.by_case);
-  }
-}
-
-void require_free(const std::vector<std::string>& outputs) {
-  std::string first;
-  size_t count = 0;
-  for (const std::string& path : outputs) {
-    if (!path_exists(path)) continue;
-    if (count++ == 0) first = path;
-  }
-  if (count == 0) return;
-  const std::string others =
-      count > 1 ? " and so do " + std::to_string(count - 1) + " more files of this list" : "";
-  throw OutputError("output '" + first + "' exists" + others +
-                    "; use --force to replace them or --skip-existing to keep them");
+  for (const std::string& path : planned.folders) check_output_folder(path);
 }
 
 }  // namespace larch::detail

@@ -10,8 +10,8 @@
 
 #include <sys/stat.h>
 
-#include "larch/app/records/sidecar.h"
 #include "larch/core/digest.h"
+#include "larch/core/error.h"
 
 namespace larch::detail {
 namespace {
@@ -49,6 +49,30 @@ Json folder_stamp(const std::string& path) {
           {"Bytes", bytes},
           {"Listing", digest_of(std::move(lines))},
           {"Changed", digest_of(std::move(changes))}};
+}
+
+/// SHA-256 of a file; of a folder, that of the lines "<sha256>  <name>" of its files (and those of
+/// the folders below) in the order of their names. Empty for what is neither. Throws InputError.
+std::string input_digest(const std::string& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) return sha256_of_file(path);
+  if (!fs::is_directory(path, error)) return "";  // a pipe cannot be read again
+  std::vector<std::string> files;
+  fs::recursive_directory_iterator at(path, error);
+  for (std::error_code ignored; !error && at != fs::end(at); at.increment(error)) {
+    if (at->is_regular_file(ignored)) files.push_back(at->path().lexically_relative(path).string());
+  }
+  if (error) {
+    throw InputError("cannot read the folder '" + path + "': " + error.message() +
+                     ": check the permissions of the folders below");
+  }
+  std::sort(files.begin(), files.end());
+  Sha256 sum;
+  for (const std::string& file : files) {
+    const std::string row = sha256_of_file((fs::path(path) / file).string()) + "  " + file + "\n";
+    sum.update(row.data(), row.size());
+  }
+  return hex(sum.digest());
 }
 
 }  // namespace

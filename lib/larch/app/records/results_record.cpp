@@ -100,11 +100,6 @@ struct Content {
   std::string role, of_case, path, digest;
 };
 
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::vector<Content> contents_there(const Json& inputs, const std::set<std::string>& ignored) {
   std::vector<Content> contents;
   for (const Json& input : inputs) {
@@ -236,6 +231,11 @@ void compare_cases(const CaseContents& there, const CaseContents& now,
 }
 
 }  // namespace
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
 
 std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line) {
   std::vector<RunInput> inputs;

@@ -28,6 +28,9 @@ std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const Com
 /// `digests` does not know. Throws InputError.
 config::Json results_record(const ResultsBasis& basis, InputDigests& digests);
 
+/// The text under a key of an object; empty if there is none.
+std::string text_at(const config::Json& object, const char* key);
+
 /// What tells one run from another, for people: "structure.threshold: 0.5 there, 0.6 now".
 struct Differences {
   std::vector<std::string> settings;  ///< versions, options, configuration

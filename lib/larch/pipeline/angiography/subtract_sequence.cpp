@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/cases/case_loop.h"
 #include "larch/cases/stages.h"
 #include "larch/cases/step.h"
 #include "larch/config/bytes.h"
@@ -111,16 +112,12 @@ class SequenceRun {
 
   void run(const BatchPlan& plan) {
     cases::Stages stages;
-    stages.need = [&](size_t) { return plan.need; };
-    stages.read = [this](size_t i) { return read(i); };
-    stages.compute = [this](size_t i) { return compute(i); };
-    stages.finish = [this](size_t i, const cases::Grow&) { return finish(i); };
-    cases::StageLimits limits;
-    limits.readers = works_beside() ? 1 : 0;
-    limits.ahead = limits.behind = 2;
-    limits.bytes = plan.bytes;
-    const cases::StageTimes waited = cases::run_stages(
-        batches_.size(), stages, limits, [this] { return context_.stop_requested(); });
+    stages.read = [this](size_t i) { read(i); };
+    stages.compute = [this](size_t i) { compute(i); };
+    stages.finish = [this](size_t i) { finish(i); };
+    const cases::StageTimes waited =
+        cases::run_stages(batches_.size(), stages, plan.overlaps && works_beside(),
+                          [this] { return context_.stop_requested(); });
     times_.streaming = waited.seconds;
     times_.waited_for_reading = waited.waited_for_reading;
     times_.waited_for_writing = waited.waited_for_finishing;
@@ -135,7 +132,7 @@ class SequenceRun {
   /// Whether other threads than that of the computation may be used.
   bool works_beside() const { return context_.threads > 1 || context_.device.is_cuda(); }
 
-  bool read(size_t i) {
+  void read(size_t i) {
     const Batch& batch = batches_[i];
     const MaskGroup& group = open_.plan.groups[batch.group];
     auto data = std::make_unique<BatchData>();
@@ -150,7 +147,6 @@ class SequenceRun {
     data->uploaded = Buffer<uint16_t>(queues_.up.device(), data->stored);
     wait_for(queues_.up.device());
     data_[i] = std::move(data);
-    return true;
   }
 
   /// Frames that follow each other are read at once.
@@ -186,7 +182,7 @@ class SequenceRun {
     mean_frame(sum, stored_of_, to);
   }
 
-  bool compute(size_t i) {
+  void compute(size_t i) {
     const cases::Stopwatch watch(times_.compute);
     BatchData& data = *data_[i];
     const Batch& batch = batches_[i];
@@ -199,7 +195,6 @@ class SequenceRun {
     data.uploaded = {};
     if (!has_scores_) data.mask = data.stored = {};
     done_ += static_cast<int64_t>(batch.frames.size());
-    return true;
   }
 
   /// `stored`: frames of a mask.
@@ -254,7 +249,7 @@ class SequenceRun {
                      "frames with --mask-frames");
   }
 
-  bool finish(size_t i) {
+  void finish(size_t i) {
     if (i != written_++) throw std::logic_error("batches of a sequence came out of order");
     BatchData& data = *data_[i];
     {
@@ -274,7 +269,6 @@ class SequenceRun {
     const cases::Stopwatch watch(times_.write);
     outputs_.add(batches_[i].frames, result_, scores);
     data_[i].reset();
-    return true;
   }
 
   std::vector<dsa::FrameScores> scores_of(size_t i, const BatchData& data) {
@@ -335,15 +329,18 @@ BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& con
   const bool is_cuda = context.device.is_cuda();
   const int64_t stored = 2 * pixels_of(size);
   const int64_t uploaded = is_cuda ? 0 : stored, images = is_cuda ? 0 : work.images;
-  cases::MemoryNeed one;  // of one frame; what is on the device counts on the CPU alone
-  one.reading = stored + uploaded;
-  one.computing = stored + work.figures + (is_cuda ? 0 : work.on_device);
-  one.resting = stored + work.figures + std::max(uploaded, images);
-  one.finishing = one.resting + work.images + (request.has_scores ? kScoreBytes * stored : 0);
-  const int64_t all = one.reading + one.computing + one.resting + one.finishing;
+  // Bytes of one frame; what is on the device counts on the CPU alone.
+  const int64_t reading = stored + uploaded;
+  const int64_t computing = stored + work.figures + (is_cuda ? 0 : work.on_device);
+  const int64_t resting = stored + work.figures + std::max(uploaded, images);
+  const int64_t finishing = resting + work.images + (request.has_scores ? kScoreBytes * stored : 0);
+  // A batch is read, one computed, one written, and one waits. Where that is too much, they follow
+  // each other.
+  const int64_t all = reading + computing + resting + finishing;
+  const int64_t alone = std::max({reading, computing, finishing});
   const int64_t budget = budget_of(request);
-  if (request.memory_bytes > 0 && request.batch_frames == 0 && one.most() > budget) {
-    throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(one.most()) +
+  if (request.memory_bytes > 0 && request.batch_frames == 0 && alone > budget) {
+    throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(alone) +
                       " while it is worked on, --memory allows " + bytes_text(budget));
   }
   const int64_t most =
@@ -353,15 +350,8 @@ BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& con
                              ? request.batch_frames
                              : std::min(most, std::max<int64_t>(1, budget / all));
   plan.frames = static_cast<int>(std::min(wanted, frames));
-  plan.need.reading = plan.frames * one.reading;
-  plan.need.computing = plan.frames * one.computing;
-  plan.need.finishing = plan.frames * one.finishing;
-  plan.need.resting = plan.frames * one.resting;
-  // A batch is read, one computed, one written, and one waits. Where that is too much, less
-  // overlaps.
-  plan.bytes = plan.frames * all;
-  if (request.batch_frames == 0)
-    plan.bytes = std::max(plan.need.most(), std::min(plan.bytes, budget));
+  plan.overlaps = request.batch_frames > 0 || all <= budget;
+  plan.bytes = plan.frames * (plan.overlaps ? all : alone);
   return plan;
 }
 
@@ -409,7 +399,7 @@ Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& 
   });
   context.progress(1, "done");
   Outputs files = outputs.finish();
-  files.add(native, "native").report("stages_ms", to_json(times, context.device));
+  files.add(native).report("stages_ms", to_json(times, context.device));
   return files;
 }
 

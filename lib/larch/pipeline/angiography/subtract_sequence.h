@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/cases/memory.h"
 #include "larch/core/context.h"
 #include "larch/dsa/dsa_config.h"
 #include "larch/pipeline/angiography/input/angiography_input.h"
@@ -37,8 +36,8 @@ Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& 
 /// Frames of a batch and the bytes that the batches in flight take on the host.
 struct BatchPlan {
   int frames = 1;
-  cases::MemoryNeed need{};  ///< of one batch
-  int64_t bytes = 0;         ///< of all of them
+  bool overlaps = true;  ///< a batch is read and one is finished while another is computed
+  int64_t bytes = 0;
 };
 /// For `frames` frames of a size: the device, and what is wanted of them, decide. Throws
 /// MemoryError if batches of one frame take more than `memory_bytes`.

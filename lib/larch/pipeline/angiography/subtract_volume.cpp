@@ -17,7 +17,6 @@
 #include "larch/io/image/vector_image.h"
 #include "larch/pipeline/angiography/outputs/angiography_preview.h"
 #include "larch/pipeline/angiography/outputs/angiography_report.h"
-#include "larch/pipeline/survey.h"
 
 namespace larch::pipeline {
 namespace {
@@ -158,57 +157,36 @@ void add_files(const AngiographyFiles& files, FieldUnits units, const dsa::Block
       files.difference,
       [=](const std::string& path) {
         write_volume(path, on_grid(volume->grid, volume->result.difference), threads);
-      },
-      "output");
+      });
   outputs.add(
       files.field,
-      [=](const std::string& path) { write_vector_field(path, field_of(*volume, units), threads); },
-      "field");
+      [=](const std::string& path) { write_vector_field(path, field_of(*volume, units), threads); });
   outputs.add(
       files.validity,
       [=](const std::string& path) {
         write_volume(path, on_grid(volume->grid, volume->result.validity), threads);
-      },
-      "validity");
+      });
   outputs.add(
       files.grid,
       [=](const std::string& path) {
         write_file(path, grid_header(/*is_volume=*/true) +
                              grid_rows(0, grid, volume->result.matches, metric));
-      },
-      "grid");
+      });
   outputs.add(
       files.preview,
       [=](const std::string& path) {
         write_png(path, preview_picture(middle_slice(*volume), grid));
-      },
-      "preview");
+      });
 }
 
 }  // namespace
 
-Plan plan_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
-                 const Context& context) {
+void check_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
+                  const Context& context) {
   const ImageInfo fill = probe_image(request.fill, request.read);
   const ImageInfo mask = probe_image(request.mask, request.read);
   require_same_grid(request.mask, mask.grid, request.fill, fill.grid);
   check_volume_config(config, fill.grid.size, context);
-  const dsa::SequenceWants wants = wants_of(request);
-  const dsa::FrameBytes work = dsa::bytes_per_frame(config, fill.grid.size, wants);
-  Plan plan;
-  plan.table = {{"voxels", "spacing_mm", "image", "mask"},
-                {size_cell(fill.grid), spacing_cell(fill.grid), request.fill, request.mask}};
-  // Both volumes as they are read, as 32 and as 16 bits.
-  plan.memory_bytes = work.images + work.figures + (context.device.is_cuda() ? 0 : work.on_device) +
-                      fill.grid.voxels() * 2 * (4 + 2);
-  const auto add = [&](const std::string& path, int64_t bytes) {
-    if (path.empty()) return;
-    plan.files.push_back({path, fill.grid.voxels() * bytes, path.ends_with(".gz")});
-  };
-  add(request.files.difference, 2);
-  add(request.files.field, 12);
-  add(request.files.validity, 1);
-  return plan;
 }
 
 Outputs subtract_volume(const VolumeRequest& request, const dsa::DsaConfig& given,

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/app/plan.h"
 #include "larch/core/context.h"
 #include "larch/dsa/dsa_config.h"
 #include "larch/io/image/image.h"
@@ -28,8 +27,8 @@ struct VolumeRequest {
 Outputs subtract_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
                         const Context& context);
 
-/// What subtract_volume would do. Throws as that would before it computes.
-Plan plan_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
-                 const Context& context);
+/// Throws what subtract_volume would throw for what the headers tell.
+void check_volume(const VolumeRequest& request, const dsa::DsaConfig& config,
+                  const Context& context);
 
 }  // namespace larch::pipeline

@@ -242,19 +242,4 @@ Outputs make_angiograms(const AngiogramRequest& request, const Context& context)
   return outputs.metric("cases", request.cases);
 }
 
-Plan plan_angiograms(const AngiogramRequest& request) {
-  const int64_t pixels = frame_grid(request.config).voxels() * request.config.frames;
-  Plan plan;
-  // The body, and a few planes of numbers for the frame that is made; the vessels of all frames.
-  plan.memory_bytes =
-      64 * frame_grid(request.config).voxels() + (request.has_truth ? 2 : 0) * pixels;
-  for (int i = 0; i < request.cases; ++i) {
-    const std::string name = in_folder(request.folder, image_name(request, i));
-    // The frames have two bytes per pixel, the vectors eight, the labels one.
-    plan.files.push_back({name, (request.has_truth ? 11 : 2) * pixels, /*compressed=*/false});
-  }
-  plan.notes.push_back(std::to_string(plan.files.size()) + " cases");
-  return plan;
-}
-
 }  // namespace larch::pipeline

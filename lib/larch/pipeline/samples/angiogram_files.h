@@ -5,7 +5,6 @@
 #include <string>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/app/plan.h"
 #include "larch/core/context.h"
 #include "larch/phantom/angiogram.h"
 
@@ -32,8 +31,5 @@ void check(const AngiogramRequest& request);
 /// is a multi-frame X-ray angiogram whose Mask Subtraction Sequence names the mask frames. Folders
 /// that are still empty when the outputs go are taken away again. Throws OutputError.
 Outputs make_angiograms(const AngiogramRequest& request, const Context& context);
-
-/// What make_angiograms takes of memory and disk.
-Plan plan_angiograms(const AngiogramRequest& request);
 
 }  // namespace larch::pipeline

@@ -63,18 +63,4 @@ Outputs make_heads(const HeadRequest& request, const Context& context) {
   return outputs.metric("cases", request.cases);
 }
 
-Plan plan_heads(const HeadRequest& request) {
-  const auto& size = request.config.size;
-  const int64_t voxels = int64_t{size[0]} * size[1] * size[2];
-  Plan plan;
-  plan.memory_bytes = 8 * voxels;
-  for (int i = 0; i < request.cases; ++i) {
-    // The image has two bytes per voxel, the label map one.
-    const std::string name = in_folder(request.folder, file_name(request, "images", i));
-    plan.files.push_back({name, 3 * voxels, request.format != "nii"});
-  }
-  plan.notes.push_back(std::to_string(plan.files.size()) + " cases");
-  return plan;
-}
-
 }  // namespace larch::pipeline

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/app/plan.h"
 #include "larch/core/context.h"
 #include "larch/phantom/head.h"
 
@@ -26,8 +25,5 @@ void check(const HeadRequest& request);
 /// labels.tsv. A case is made when its files are written, so that memory holds only one. Folders
 /// that are still empty when the outputs go are taken away again. Throws OutputError.
 Outputs make_heads(const HeadRequest& request, const Context& context);
-
-/// What make_heads takes of memory and disk.
-Plan plan_heads(const HeadRequest& request);
 
 }  // namespace larch::pipeline

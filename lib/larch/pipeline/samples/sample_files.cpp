@@ -152,18 +152,4 @@ Outputs make_samples(const SampleRequest& request, const Context& context) {
   return outputs.metric("cases", cases);
 }
 
-Plan plan_samples(const SampleRequest& request) {
-  const auto& size = request.config.size;
-  const int64_t voxels = int64_t{size[0]} * size[1] * size[2];
-  Plan plan;
-  plan.memory_bytes = 8 * voxels;
-  for (int i = 0; i < request.cases(); ++i) {
-    // The image has two bytes per voxel, the label map one.
-    const std::string name = in_folder(request.folder, image_name(request, i));
-    plan.files.push_back({name, 3 * voxels, request.format != "nii" && !request.is_dicom()});
-  }
-  plan.notes.push_back(std::to_string(plan.files.size()) + " cases");
-  return plan;
-}
-
 }  // namespace larch::pipeline

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/app/plan.h"
 #include "larch/core/context.h"
 #include "larch/phantom/organs.h"
 
@@ -32,8 +31,5 @@ void check(const SampleRequest& request);
 /// memory holds only one. Folders that are still empty when the outputs go are taken away again.
 /// Throws OutputError.
 Outputs make_samples(const SampleRequest& request, const Context& context);
-
-/// What make_samples takes of memory and disk.
-Plan plan_samples(const SampleRequest& request);
 
 }  // namespace larch::pipeline

@@ -249,15 +249,14 @@ Outputs SequenceOutputs::finish() {
   Outputs outputs;
   outputs.grid(request_.input.path, describe(about.grid) + ", " + of_frames(about.frames));
   for (const std::string& note : open_.notes) outputs.note(note);
-  outputs.add(difference_.output, "output").add(field_.output, "field");
-  outputs.add(validity_.output, "validity").add(grid_csv_, "grid");
+  outputs.add(difference_.output).add(field_.output);
+  outputs.add(validity_.output).add(grid_csv_);
   outputs.add(
       request_.files.preview,
       [preview = preview_, grid = correction_grid_](const std::string& path) {
         write_png(path, preview_picture(*preview, grid));
-      },
-      "preview");
-  outputs.add(animation_, "animation");
+      });
+  outputs.add(animation_);
   add_figures(outputs);
   return outputs;
 }

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "larch/app/given_flags.h"
+#include "larch/app/outputs/outputs.h"
+#include "larch/app/plan.h"
+#include "larch/config/node.h"
+#include "larch/core/context.h"
+#include "larch/core/error.h"
+
+namespace larch {
+
+struct AppInfo {
+  std::string name;                     ///< "pbt-detect"
+  std::string summary;                  ///< one line
+  std::string description{};            ///< paragraphs, separated by empty lines; may be empty
+  std::vector<std::string> examples{};  ///< two whole command lines, the simplest first
+  std::vector<std::string> references{};
+  /// Raised whenever the same inputs and configuration give other bytes than before: then
+  /// --skip-existing does not take results of earlier versions for those of this one.
+  int results_version = 1;
+  bool uses_seed = true;  ///< false: results do not depend on --seed
+};
+
+namespace detail {
+struct CommandLine;
+struct GivenPath;
+struct Program;
+struct ResultsBasis;
+class InputDigests;
+
+/// A run whose command line is read and checked.
+struct CheckedRun {
+  const Program& program;
+  const CommandLine& line;
+  const std::vector<GivenPath>& paths;
+  const ListedInputs& listed;
+  InputDigests& digests;
+
+  /// What decides the bytes of a result that has these inputs beside those of the flags.
+  ResultsBasis basis(const std::vector<RunInput>& further = {}) const;
+};
+
+/// A program without the type of its options; members as in Hooks.
+struct Program {
+  AppInfo info{};
+  config::Node flags{};   ///< the fields of the options
+  config::Node config{};  ///< their member `config`, or an empty object
+  std::function<void(const GivenFlags&)> check{};
+  std::function<std::vector<std::string>()> companions{};
+  std::function<ListedInputs()> listed_inputs{};
+  /// The run is over a list, whose cases have records of their own.
+  std::function<bool()> by_case = [] { return false; };
+  std::function<Outputs(Context&, const CheckedRun&)> run{};
+  std::function<Plan(const Context&, const CheckedRun&)> plan{};
+  std::function<void()> committed{};
+};
+int run_program(const Program& program, int argc, char** argv);
+
+}  // namespace detail
+}  // namespace larch

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <filesystem>
+#include <future>
+#include <set>
+
+#include "larch/app/outputs/file_set.h"
+#include "larch/app/records/record_parts.h"
+#include "larch/config/json_text.h"
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/files/folder_lock.h"
+
+namespace larch::detail {
+namespace {
+
+using config::Json;
+
+std::string text_of(const Json& json) {
+  return json_text(json, 2) + "\n";
+}
+
+/// Hashes the inputs beside what is written and hashed of the outputs. What cannot be read is left
+/// for the record to find.
+std::future<void> start_digests(const RunRecord& record) {
+  return std::async(std::launch::async | std::launch::deferred, [&] {
+    try {
+      for (const RunInput& input : record.basis.inputs) {
+        if (input.text.empty()) record.digests.record(input.path);
+      }
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+  });
+}
+
+/// Writes the outputs under temporary names; their entries in the record.
+Json write_outputs(const CaseFiles& files, const RunRecord& record, FileSet& set) {
+  Json entries = Json::array();
+  std::string role;
+  for (const Outputs::File& file : record.outputs.files) {
+    std::string temporary;
+    if (file.filled) {
+      temporary = file.filled->temporary();
+      set.take(file.filled);
+    } else {
+      set.write(file.path, [&](const std::string& path) {
+        temporary = path;
+        file.writer(path);
+      });
+    }
+    if (!file.companion) {
+      role = "";
+      for (const CaseOutput& output : files.outputs) {
+        if (output.path == file.path) role = output.role;
+      }
+    }
+    if (files.record.empty()) continue;
+    entries.push_back(entry_of(temporary, name_in_record(file.path, files.record), role));
+  }
+  return entries;
+}
+
+/// What the record keeps of an earlier one of the same basis: the outputs that were not written now.
+Json kept_entries(const Json& earlier, const Json& entries) {
+  Json kept = Json::array();
+  std::set<std::string> roles;
+  for (const Json& entry : entries) roles.insert(text_at(entry, "Role"));
+  const auto outputs = earlier.find("Outputs");
+  if (outputs == earlier.end() || !outputs->is_array()) return kept;
+  for (const Json& entry : *outputs) {
+    if (!roles.contains(text_at(entry, "Role"))) kept.push_back(entry);
+  }
+  return kept;
+}
+
+/// Says which files of an earlier run with another basis stay beside the new ones.
+void name_left_files(const CaseFiles& files, const Json& earlier, const RunRecord& record) {
+  std::set<std::string> written;
+  for (const Outputs::File& file : record.outputs.files) written.insert(resolved_name(file.path));
+  for (const NamedFile& file : named_files(earlier, files.record)) {
+    if (written.contains(resolved_name(file.path)) || !is_file(file.path)) continue;
+    record.context.warn("'" + file.path +
+                        "' was written by an earlier run with other inputs or settings, and "
+                        "stays; remove it");
+  }
+}
+
+std::string writing_record(const RunRecord& record, const Json& entries) {
+  Json names = Json::array();
+  for (const Json& entry : entries) {
+    names.push_back({{"Name", entry["Name"]}, {"Role", text_at(entry, "Role")}});
+  }
+  const Json larch{
+      {"App", record.basis.program.info.name}, {"Status", kWriting}, {"Outputs", names}};
+  return text_of(Json{{"Larch", larch}});
+}
+
+void require_lock(const FolderLock& lock, const std::string& folder) {
+  if (lock.state() != FolderLock::State::kBusy) return;
+  char waited[32];
+  std::snprintf(waited, sizeof waited, "%.3g s", kLockSeconds);
+  throw OutputError("cannot give the outputs in '" + folder +
+                    "' their names: another run holds the lock of the folder and did not let it "
+                    "go for " +
+                    waited + "; look whether it is stopped, then run again");
+}
+
+/// Puts back the record that was there, or none, after outputs could not get their names.
+void put_back(const std::string& path, const std::string& text, const Context& context) {
+  try {
+    if (text.empty()) return remove_output(path);
+    FileSet file(context);
+    file.write(path, text_writer(text));
+    file.commit();
+    file.flush_folders();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the record says "writing" then
+  }
+}
+
+}  // namespace
+
+void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRecord& record,
+                const Context& context) {
+  FileSet set(context);
+  std::future<void> digests;
+  if (!files.record.empty()) digests = start_digests(record);
+  Json entries = write_outputs(files, record, set);
+  Context to_the_end = context;
+  to_the_end.stop = nullptr;
+  if (digests.valid()) digests.wait();
+  if (context.stop_requested()) {
+    throw Stopped("stopped before the outputs got their names",
+                  static_cast<ExitCode>(context.stop->load()));
+  }
+  const bool force = record.basis.line.common.force;
+  const auto may_replace = [&](const std::string& path) {
+    const auto seen = earlier.seen.find(path);
+    return force || (seen != earlier.seen.end() && !seen->second.empty());
+  };
+  if (files.record.empty()) {
+    set.commit(may_replace);
+    return set.flush_folders();
+  }
+  if (!earlier.record.empty()) {
+    const Json larch = config::parse(earlier.record, files.record).value("Larch", Json::object());
+    if (earlier.has_same_basis) {
+      for (const Json& entry : kept_entries(larch, entries)) entries.push_back(entry);
+    } else {
+      name_left_files(files, larch, record);
+    }
+  }
+  FileSet first(to_the_end), last(to_the_end);
+  first.write(files.record, text_writer(writing_record(record, entries)));
+  last.write(files.record, text_writer(text_of(record_json(record, entries))));
+
+  const std::string folder = folder_of(files.record);
+  const FolderLock lock(folder, kLockSeconds);
+  require_lock(lock, folder);
+  for (const auto& [path, stamp] : earlier.seen) {
+    if (!force && stamp_of(path) != stamp) {
+      throw OutputAppeared("cannot write '" + path +
+                           "': it appeared or was changed during the run, by another run perhaps; "
+                           "--force replaces it");
+    }
+  }
+  first.commit();
+  try {
+    set.commit(may_replace);
+  } catch (...) {
+    put_back(files.record, earlier.record, to_the_end);
+    throw;
+  }
+  last.commit();
+  set.flush_folders();
+  last.flush_folders();
+}
+
+void write_failure(const std::string& path, const RunRecord& record) {
+  write_file(path, text_of(record_json(record, Json::array())));
+}
+
+}  // namespace larch::detail

@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/app/records/case_record.h"
+
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <set>
+
+#include "larch/app/build_info.h"
+#include "larch/app/records/record_parts.h"
+#include "larch/config/json_text.h"
+#include "larch/core/digest.h"
+#include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+
+namespace larch::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Json;
+
+Json metrics_of(const Outputs& outputs) {
+  Json metrics = Json::object();
+  for (const Outputs::Text& item : outputs.metrics) metrics[item.name] = Json::parse(item.text);
+  return metrics;
+}
+
+/// The paths of all inputs, each once.
+Json sources_of(const RunRecord& record) {
+  std::set<std::string> known;
+  Json sources = Json::array();
+  for (const RunInput& input : record.basis.inputs) {
+    if (input.text.empty() && known.insert(input.path).second) sources.push_back(input.path);
+  }
+  return sources;
+}
+
+/// The basis of the results, with what the run knows of its inputs beside their content.
+Json basis_of(const RunRecord& record) {
+  Json basis = results_record(record.basis, record.digests);
+  for (Json& input : basis["Inputs"]) {
+    if (!input.contains("Path")) continue;
+    if (input.contains("ChangedDuringRun")) {
+      record.context.warn("'" + input["Path"].get<std::string>() +
+                          "' changed during the run; what was read is not known");
+    }
+    for (const Outputs::Text& grid : record.outputs.grids) {
+      if (grid.name == input["Path"]) input["Grid"] = grid.text;
+    }
+  }
+  return basis;
+}
+
+double milliseconds_only(double seconds) {
+  return std::round(seconds * 1000) / 1000;
+}
+
+/// The stamp of a file without the time of change, which renaming sets; null for what is no regular
+/// file.
+Json output_stamp(const std::string& path) {
+  if (!is_file(path)) return nullptr;
+  Json stamp = input_stamp(path);
+  if (stamp.is_object()) stamp.erase("Changed");
+  return stamp;
+}
+
+}  // namespace
+
+std::string record_name(const std::string& output) {
+  return output + ".json";
+}
+
+std::string folder_record_name(const std::string& folder) {
+  return (fs::path(folder) / "larch.json").string();
+}
+
+std::string case_record_name(const std::string& folder, const std::string& id) {
+  return (fs::path(folder) / (id + ".larch.json")).string();
+}
+
+std::string failed_record_name(const std::string& folder, const std::string& id) {
+  return (fs::path(folder) / (id + ".failed.larch.json")).string();
+}
+
+std::string utc_with_milliseconds() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32], all[48];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(all, sizeof all, "%s.%03dZ", text, static_cast<int>(whole.count() % 1000));
+  return all;
+}
+
+std::optional<Json> read_record(const std::string& path) {
+  const auto text = read_untrusted(path, kMostRecordBytes);
+  if (!text) return std::nullopt;
+  try {
+    Json json = config::parse(*text, path);
+    if (!json.is_object() || !json.contains("Larch") || !json["Larch"].is_object()) return {};
+    Json larch = std::move(json["Larch"]);
+    if (!larch.contains("Status") || !larch["Status"].is_string()) return std::nullopt;
+    return larch;
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
+}
+
+Json record_json(const RunRecord& record, const Json& entries) {
+  const AppInfo& info = record.basis.program.info;
+  const Json basis = basis_of(record);
+  Json larch{{"App", info.name},
+             {"Build", build_info()},
+             {"CommandLine", record.basis.line.text},
+             {"ResultsVersion", basis["ResultsVersion"]},
+             {"Options", basis["Options"]},
+             {"Config", basis["Config"]},
+             {"Seed", basis["Seed"]},
+             {"Device", describe(record.context.device, record.context.threads)},
+             {"Threads", record.context.threads},
+             {"Inputs", basis["Inputs"]},
+             {"Metrics", metrics_of(record.outputs)}};
+  if (!record.outputs.notes.empty()) larch["Notes"] = record.outputs.notes;
+  larch["Seconds"] = milliseconds_only(record.seconds);
+  larch["Ended"] = utc_with_milliseconds();
+  larch["Status"] = record.outputs.status_word;
+  if (!record.outputs.status_reason.empty()) larch["Reason"] = record.outputs.status_reason;
+  if (record.cells != nullptr) larch["Row"] = row_json(*record.cells, larch["Ended"]);
+  larch["Outputs"] = entries;
+  const Json generator{{"Name", "Larch " + info.name}, {"Version", version()}};
+  return {{"Description", info.summary},
+          {"Sources", sources_of(record)},
+          {"GeneratedBy", Json::array({generator})},
+          {"Larch", larch}};
+}
+
+Json row_json(const CaseCells& cells, const std::string& ended) {
+  Json row = Json::object();
+  for (const auto& [column, text] : cells) row[column] = text;
+  row["ended"] = ended;
+  return row;
+}
+
+Json entry_of(const std::string& temporary, const std::string& name, const std::string& role) {
+  Json entry{{"Name", name}};
+  if (!role.empty()) entry["Role"] = role;
+  const Json stamp = output_stamp(temporary);
+  if (stamp.is_null()) throw OutputError("'" + temporary + "' is gone; it has just been written");
+  entry.update(stamp);
+  try {
+    entry["SHA256"] = sha256_of_file(temporary);
+  } catch (const InputError& error) {
+    throw OutputError("what was written cannot be read again: " + std::string(error.what()));
+  }
+  return entry;
+}
+
+std::string name_in_record(const std::string& path, const std::string& record) {
+  const fs::path folder = fs::path(folder_of(record)).lexically_normal();
+  const fs::path name = fs::path(path).lexically_normal().lexically_relative(folder);
+  if (!name.empty() && *name.begin() != "..") return name.string();
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute.lexically_normal().string();
+}
+
+std::vector<NamedFile> named_files(const Json& larch, const std::string& record) {
+  std::vector<NamedFile> files;
+  const auto outputs = larch.find("Outputs");
+  if (outputs == larch.end() || !outputs->is_array()) return files;
+  for (const Json& entry : *outputs) {
+    const std::string name = text_at(entry, "Name");
+    if (name.empty()) continue;
+    files.push_back({(fs::path(folder_of(record)) / name).string(), text_at(entry, "Role"), entry});
+  }
+  return files;
+}
+
+std::string why_not_as_written(const NamedFile& file) {
+  const Json now = output_stamp(file.path);
+  if (now.is_null()) return "is no regular file";
+  const std::string digest = text_at(file.entry, "SHA256");
+  const Json bytes = file.entry.value("Bytes", Json());
+  if (digest.empty() || !bytes.is_number_unsigned()) {
+    return "cannot be compared: its record does not tell its content";
+  }
+  if (bytes != now["Bytes"]) {
+    return "has " + now["Bytes"].dump() + " bytes, and " + bytes.dump() + " were written";
+  }
+  if (file.entry.value("Modified", Json()) == now["Modified"] &&
+      file.entry.value("Inode", Json()) == now["Inode"]) {
+    return "";
+  }
+  try {
+    return sha256_of_file(file.path) == digest ? "" : "has other content than what was written";
+  } catch (const InputError& error) {
+    return "cannot be compared: " + std::string(error.what());
+  }
+}
+
+Json report(const RunRecord& record) {
+  Json json{{"app", record.basis.program.info.name}, {"version", version()}};
+  json["status"] = record.outputs.status_word;
+  if (!record.outputs.status_reason.empty()) json["reason"] = record.outputs.status_reason;
+  json["seconds"] = milliseconds_only(record.seconds);
+  json["device"] = to_string(record.context.device);
+  json["threads"] = record.context.threads;
+  json["seed"] = record.context.seed;
+  json["inputs"] = sources_of(record);
+  Json& outputs = json["outputs"] = Json::array();
+  for (const Outputs::File& file : record.outputs.files) outputs.push_back(file.path);
+  json["metrics"] = metrics_of(record.outputs);
+  if (!record.outputs.notes.empty()) json["notes"] = record.outputs.notes;
+  for (const Outputs::Text& item : record.outputs.reports) json[item.name] = Json::parse(item.text);
+  return json;
+}
+
+}  // namespace larch::detail

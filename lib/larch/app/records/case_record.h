@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "larch/app/outputs/outputs.h"
+#include "larch/app/records/results_record.h"
+#include "larch/config/config.h"
+#include "larch/core/context.h"
+#include "larch/core/error.h"
+
+// One record per case: a JSON file beside its outputs with what made them, what they are and what
+// became of the case.
+namespace larch {
+
+/// What is known of a case before it is computed.
+struct EarlierCase {
+  enum class State {
+    kCompute,  ///< nothing is there, or something that may be replaced
+    kSkip,     ///< all of it is there, and need not be computed again
+    kOther     ///< something is there that may not be replaced
+  };
+  State state = State::kCompute;
+  std::string what;          ///< kSkip: why; kOther: what is wrong and what to do
+  bool is_rejected = false;  ///< kSkip: the run that made it ended so
+  std::string reason{};      ///< of the rejection
+
+  std::map<std::string, std::string> seen{};  ///< stamps of what had the names; "" of free ones
+  std::string record{};                       ///< text of the record that was there
+  bool has_same_basis = false;                ///< what that record names stays
+};
+
+/// The end of a case of a list, as its row of status.tsv tells it: cells by column.
+using CaseCells = std::vector<std::pair<std::string, std::string>>;
+
+namespace detail {
+
+/// What claims to be a record is read up to this size.
+constexpr size_t kMostRecordBytes = size_t{256} << 20;
+
+/// "seg.nii.gz.json": the whole name is kept, since a run may write p.png and p.nii.gz.
+std::string record_name(const std::string& output);
+/// "<folder>/larch.json".
+std::string folder_record_name(const std::string& folder);
+/// "<folder>/<id>.larch.json" and "<folder>/<id>.failed.larch.json".
+std::string case_record_name(const std::string& folder, const std::string& id);
+std::string failed_record_name(const std::string& folder, const std::string& id);
+
+/// What a run tells of itself, beside what it computed.
+struct RunRecord {
+  const ResultsBasis& basis;  ///< with all inputs
+  const Context& context;
+  const Outputs& outputs;
+  double seconds = 0;
+  InputDigests& digests;
+  const CaseCells* cells = nullptr;  ///< of a case of a list
+};
+
+/// The object "Larch" of a record; none if the file is missing or is no record.
+std::optional<config::Json> read_record(const std::string& path);
+
+/// What is to be done about a case, according to --skip-existing and --force, by its record and
+/// what is there. An output counts as that of its record if it has the role, the size and the
+/// content that the record tells; it is read only where its time or inode is another. To be called
+/// before the inputs are read. Several threads may call it for different cases. Throws InputError.
+EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, InputDigests& digests);
+
+/// An output appeared or changed after it was looked at, so that it is not replaced.
+struct OutputAppeared : OutputError {
+  using OutputError::OutputError;
+};
+
+/// Writes the outputs of a case and its record, all or none of them. Files get their names under
+/// the flock of the folder of the record: first a record with the status "writing", which names
+/// them all, then the outputs, then the record. What a killed run leaves may so be replaced. Where
+/// the folder has no locks, files are whole, and the digests of the record show a mixture.
+///
+/// Outputs that the earlier record of the same basis names and this run does not write stay in the
+/// record; those of another basis are named in the log. Without a record (CaseFiles::record is
+/// empty) the outputs alone are written. Throws OutputError; OutputAppeared if what was there has
+/// changed since it was looked at and --force is not given. The stop flag of `context` is looked at
+/// until the first name is given.
+void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRecord& record,
+                const Context& context);
+
+/// Replaces the record of a failure of a case. Throws OutputError.
+void write_failure(const std::string& path, const RunRecord& record);
+
+/// What --report writes.
+config::Json report(const RunRecord& record);
+
+}  // namespace detail
+}  // namespace larch

@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/cases/case_loop.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <fstream>
+#include <map>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <malloc.h>
+
+#include "larch/app/failures.h"
+
+namespace larch::cases {
+namespace {
+
+/// What a process gains whatever the size of its images: buffers of files, stacks.
+constexpr int64_t kOfNoCase = int64_t{32} << 20;
+
+/// The largest memory that the process had, in bytes; 0 if the system does not tell.
+int64_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+/// Lets cases start while their memory fits, and learns from peaks how much they take.
+class Budget {
+ public:
+  explicit Budget(int64_t bytes) : bytes_(bytes), start_(peak_bytes()), seen_(start_) {}
+
+  struct Need {
+    int64_t guess = 0, voxels = 0;
+  };
+
+  void enter(size_t item, const Need& need) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return in_work_.empty() || held() + bytes_of(need) <= bytes_; });
+    learn();
+    in_work_[item] = need;
+    if (in_work_.size() > 1) {
+      for (const auto& [other, theirs] : in_work_) beside_[other] = true;
+    }
+  }
+  /// Tells whether the case had others beside it.
+  bool leave(size_t item) {
+    const std::lock_guard lock(mutex_);
+    learn();
+    in_work_.erase(item);
+    changed_.notify_all();
+    return beside_.erase(item) > 0;
+  }
+
+ private:
+  int64_t bytes_of(const Need& need) const {
+    return std::max(need.guess, static_cast<int64_t>(per_voxel_ * double(need.voxels)));
+  }
+  int64_t held() const {
+    int64_t sum = 0;
+    for (const auto& [item, need] : in_work_) sum += bytes_of(need);
+    return sum;
+  }
+  /// A peak since the last call is that of the cases that are in work now.
+  void learn() {
+    const int64_t peak = peak_bytes();
+    if (peak <= seen_) return;
+    seen_ = peak;
+    int64_t voxels = 0;
+    for (const auto& [item, need] : in_work_) voxels += need.voxels;
+    const int64_t gained = peak - start_ - kOfNoCase;
+    if (voxels > 0 && gained > 0) per_voxel_ = std::max(per_voxel_, double(gained) / double(voxels));
+  }
+
+  const int64_t bytes_, start_;
+  int64_t seen_;
+  double per_voxel_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<size_t, Need> in_work_;
+  std::map<size_t, bool> beside_;
+};
+
+class LoopRunner {
+ public:
+  LoopRunner(const CaseLoop& loop, const Context& context)
+      : loop_(loop),
+        stop_(context.stop),
+        whole_(context),
+        side_(context),
+        threads_(case_threads(loop.count, context)),
+        budget_(bound(loop.memory_bytes)) {
+    whole_.stop = side_.stop = nullptr;
+    whole_.progress_sink = side_.progress_sink = {};
+    side_.threads = std::max(1, context.threads / std::max(1, threads_));
+  }
+
+  void run() {
+    std::vector<std::thread> threads;
+    try {
+      for (int i = 1; i < threads_; ++i) threads.emplace_back([this] { lead(); });
+    } catch (const std::system_error&) {
+      // The threads that could be started do the work.
+    }
+    lead();
+    for (std::thread& thread : threads) thread.join();
+    for (const size_t item : again_) {
+      if (!goes_on()) break;
+      do_case(item, whole_, /*may_repeat=*/false);
+    }
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  /// As many as images may be read, computed and finished at a time.
+  static int case_threads(size_t count, const Context& context) {
+    const int threads = context.threads;
+    if (threads == 1 && !context.device.is_cuda()) return 1;
+    const int most = std::clamp(threads / 2, 1, 8) + 1 + std::clamp(threads, 1, 32);
+    return static_cast<int>(std::min<size_t>(count, static_cast<size_t>(most)));
+  }
+  static int64_t bound(int64_t memory_bytes) {
+    const auto half = static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2);
+    return memory_bytes > 0 ? std::min(half, memory_bytes) : half;
+  }
+
+  bool goes_on() const { return !is_over_ && (stop_ == nullptr || stop_->load() == 0); }
+
+  Budget::Need need_of(size_t item) const {
+    try {
+      return {loop_.bytes(item), loop_.voxels(item)};
+    } catch (const std::exception&) {
+      return {};  // the work finds it again, and says what is wrong
+    }
+  }
+
+  void lead() {
+    while (true) {
+      size_t item = 0;
+      {
+        // Cases start in their order, so that a large one is not passed by others for ever.
+        const std::lock_guard gate(gate_);
+        if (!goes_on() || next_ == loop_.count) return;
+        item = next_++;
+        budget_.enter(item, need_of(item));
+      }
+      do_case(item, side_, /*may_repeat=*/true);
+    }
+  }
+
+  void do_case(size_t item, const Context& side, bool may_repeat) {
+    std::exception_ptr error;
+    try {
+      if (goes_on()) {
+        loop_.work(item, {side, [this] { return Turn(&turn_, whole_, stop_); }});
+      }
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const bool was_beside = may_repeat && budget_.leave(item);
+    if (error) settle(item, error, was_beside);
+  }
+
+  void settle(size_t item, const std::exception_ptr& error, bool may_repeat) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Stopped&) {
+      return;  // the caller sees the flag
+    } catch (const DeviceError&) {
+      return end(error);
+    } catch (...) {
+    }
+    if (may_repeat && larch::detail::failure_of(error).code == ExitCode::kMemory) {
+      const std::lock_guard lock(mutex_);
+      again_.push_back(item);
+      return;
+    }
+    try {
+      if (!loop_.failed(item, error)) is_over_ = true;
+    } catch (...) {
+      end(std::current_exception());
+    }
+  }
+
+  void end(const std::exception_ptr& error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    is_over_ = true;
+  }
+
+  const CaseLoop& loop_;
+  const std::atomic<int>* stop_;
+  Context whole_, side_;
+  int threads_;
+  Budget budget_;
+  std::mutex gate_, turn_, mutex_;
+  size_t next_ = 0;
+  std::vector<size_t> again_;
+  std::exception_ptr error_;
+  std::atomic<bool> is_over_{false};
+};
+
+}  // namespace
+
+void give_memory_back(int64_t memory_bytes) {
+  if (memory_bytes > 0) mallopt(M_MMAP_THRESHOLD, 1 << 20);
+}
+
+void run_case_loop(const CaseLoop& loop, const Context& context) {
+  LoopRunner(loop, context).run();
+}
+
+}  // namespace larch::cases

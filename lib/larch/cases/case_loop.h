@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+
+#include "larch/core/context.h"
+#include "larch/core/error.h"
+
+// Many cases, each in a thread of its own, side by side within a bound of memory.
+namespace larch::cases {
+
+/// To be called before the first volume is read: memory of a volume goes back to the system when it
+/// is let go, without which a promise of `memory_bytes` (0: none) would not be kept.
+void give_memory_back(int64_t memory_bytes);
+
+/// The right to use the device and all threads, which one case has at a time; held until the object
+/// ends.
+class Turn {
+ public:
+  /// Waits for the turn. Throws Stopped if `stop` asks for the end of the run.
+  Turn(std::mutex* mutex, const Context& whole, const std::atomic<int>* stop) : context_(whole) {
+    if (mutex != nullptr) lock_ = std::unique_lock(*mutex);
+    if (stop != nullptr && stop->load() != 0) {
+      throw Stopped("stopped", static_cast<ExitCode>(stop->load()));
+    }
+  }
+  const Context& context() const { return context_; }
+
+ private:
+  std::unique_lock<std::mutex> lock_{};
+  const Context& context_;
+};
+
+/// The contexts of a case at work.
+struct CaseContext {
+  const Context& side;  ///< its share of the threads
+  std::function<Turn()> turn;
+};
+
+struct CaseLoop {
+  size_t count = 0;
+  int64_t memory_bytes = 0;  ///< 0: half of what is free
+  /// Voxels of a case, and its bytes on the host as far as they are known before it is worked on:
+  /// a first guess. What they throw is left for `work` to find again.
+  std::function<int64_t(size_t)> voxels;
+  std::function<int64_t(size_t)> bytes;
+  /// Does a case. What it throws is its failure; Stopped and DeviceError end the run.
+  std::function<void(size_t, const CaseContext&)> work;
+  /// Called for a case that failed, from its thread. False ends the run.
+  std::function<bool(size_t, const std::exception_ptr&)> failed;
+};
+
+/// Works on all cases, in their order, up to three of them for every two threads and more where
+/// there are few threads, since reading and writing wait. Cases start while the sum of their memory
+/// fits; a case that is larger goes alone. The memory of a case is its first guess or, if that is
+/// more, its voxels times the largest peak of the process per voxel in work that was seen. A case
+/// that fails for want of memory beside others is done again alone, after the others.
+///
+/// A case has its share of the threads of `context` outside of its turn, all of them if it is
+/// alone. It sees no stop flag: once that is set no further case starts and none gets a turn.
+/// Throws what ended the run, after all threads have ended.
+void run_case_loop(const CaseLoop& loop, const Context& context);
+
+}  // namespace larch::cases

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/cases/case_program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "larch/app/failures.h"
+#include "larch/cases/listed_cases.h"
+#include "larch/core/error.h"
+
+namespace larch::cases {
+namespace {
+
+using larch::detail::CheckedRun;
+
+/// Why a case would fail, for people; `code` receives the exit code that it has by itself.
+std::string problem_of(const std::string& id, const std::exception_ptr& error, ExitCode& code) {
+  const larch::detail::Failure failure = larch::detail::failure_of(error);
+  code = failure.code;
+  std::string text = "case '" + id + "'";
+  for (const std::string& part : failure.chain) text += ": " + part;
+  return text;
+}
+
+Case one_case(const Images& images) {
+  return {std::filesystem::path(images.input.path).filename().string(), images.input, ""};
+}
+
+/// Looks at one case and adds it to the plan.
+void add_case(const detail::AnyCaseProgram& program, const CaseJob& job, Plan& plan) {
+  const CaseLook found = program.look(job);
+  if (plan.table.empty()) {
+    plan.table.push_back({"id"});
+    for (const auto& [column, text] : found.cells) plan.table[0].push_back(column);
+    plan.table[0].push_back("image");
+  }
+  plan.table.push_back({job.row.id});
+  for (const auto& [column, text] : found.cells) plan.table.back().push_back(text);
+  plan.table.back().push_back(job.row.image);
+  plan.memory_bytes = std::max(plan.memory_bytes, found.bytes);
+}
+
+/// Tells whether nothing would be computed for a case, because an earlier run did it. Throws if that
+/// is why the case would fail or be rejected.
+bool is_over(const ListedCases& list, const CheckedRun& run, size_t i) {
+  const EarlierCase earlier =
+      larch::detail::look_at_case(list.files[i], run.basis(list.inputs(i)), run.digests);
+  if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
+  if (earlier.state != EarlierCase::State::kSkip) return false;
+  if (earlier.is_rejected) throw Error(ExitCode::kRejected, earlier.reason + " by an earlier run");
+  return true;
+}
+
+Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run,
+               const CaseContext& whole) {
+  const Context& context = whole.side;
+  const ListedCases list(program, run, whole);
+  Plan plan;
+  bool lack_memory = true;
+  for (size_t i = 0; i < list.cases.size(); ++i) {
+    const Case& c = list.cases[i];
+    if (context.stop_requested()) {
+      throw Stopped("stopped after " + std::to_string(i) + " of " +
+                        std::to_string(list.cases.size()) + " cases were looked at",
+                    static_cast<ExitCode>(context.stop->load()));
+    }
+    try {
+      if (!is_over(list, run, i)) add_case(program, list.job(i, whole), plan);
+    } catch (const DeviceError&) {
+      throw;
+    } catch (...) {
+      ExitCode code = ExitCode::kDone;
+      plan.problems.push_back(problem_of(c.id, std::current_exception(), code));
+      lack_memory = lack_memory && code == ExitCode::kMemory;
+    }
+  }
+  plan.notes = program.images.list.notes();
+  plan.notes.push_back(std::to_string(list.cases.size()) + " cases");
+  if (!plan.problems.empty()) plan.code = lack_memory ? ExitCode::kMemory : ExitCode::kRejected;
+  return plan;
+}
+
+}  // namespace
+
+CaseLook look_at_image(const CaseJob& job) {
+  const Grid grid = probe_one_volume(job.row.image, job.read).grid;
+  return {{{"voxels", size_cell(grid)}, {"spacing_mm", spacing_cell(grid)}}};
+}
+
+Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, Context& context) {
+  const Images& images = program.images;
+  give_memory_back(images.memory.count);
+  const CaseContext whole{context, [&] { return Turn(nullptr, context, nullptr); }};
+  if (images.is_list()) {
+    const ListedCases list(program, run, whole);
+    program.prepare(context);
+    return run_listed_cases(list, program, run, context);
+  }
+  const Case c = one_case(images);
+  const auto files = images.files();
+  const ReadOptions read = images.read_options(context);
+  const CaseJob job(c, files, read, whole, /*is_of_list=*/false);
+  if (program.check_names) program.check_names(job, {c.image});
+  program.prepare(context);
+  return program.process(job);
+}
+
+Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,
+                        const Context& context) {
+  const Images& images = program.images;
+  const CaseContext whole{context, [&] { return Turn(nullptr, context, nullptr); }};
+  program.prepare(context);
+  if (images.is_list()) return plan_list(program, run, whole);
+  const Case c = one_case(images);
+  const auto files = images.files();
+  const ReadOptions read = images.read_options(context);
+  const CaseJob job(c, files, read, whole, /*is_of_list=*/false);
+  if (program.check_names) program.check_names(job, {c.image});
+  Plan plan;
+  add_case(program, job, plan);
+  return plan;
+}
+
+}  // namespace larch::cases

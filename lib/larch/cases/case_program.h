@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "larch/app/run_app.h"
+#include "larch/cases/case_loop.h"
+#include "larch/cases/images.h"
+
+// A program over cases: what is done with one image, or with one row of a list, is the same code.
+// The shell around it owns flags and help of the products, cases side by side within memory that is
+// measured, whole files, a record per case, --skip-existing by that record, status.tsv derived from
+// the records, --dry-run, signals and exit codes. See README.md for a whole program.
+namespace larch::cases {
+
+/// One image, or one row of a list, on its way.
+class CaseJob {
+ public:
+  CaseJob(const Case& row, const std::map<std::string, std::string>& files, const ReadOptions& read,
+          const CaseContext& context, bool is_of_list)
+      : row(row), files(files), read(read), is_of_list(is_of_list), context_(context) {}
+
+  const Case& row;  ///< of one image: its file name as id, and no further cells
+  const std::map<std::string, std::string>& files;  ///< by flag; those that are wanted
+  const ReadOptions& read;                          ///< how images are read
+  const bool is_of_list;
+
+  /// The file of a product, by the name of its flag; empty: it is not wanted.
+  std::string file(const std::string& flag) const {
+    const auto found = files.find(flag);
+    return found == files.end() ? std::string() : found->second;
+  }
+  bool wants(const std::string& flag) const { return files.contains(flag); }
+  /// The own thread of the case, with its share of the threads.
+  const Context& context() const { return context_.side; }
+  /// The device and all threads, for one case at a time.
+  Turn turn() const { return context_.turn(); }
+
+ private:
+  const CaseContext& context_;
+};
+
+/// What --dry-run says of a case.
+struct CaseLook {
+  std::vector<std::pair<std::string, std::string>> cells;  ///< by column
+  int64_t bytes = 0;                                       ///< of a planner; 0: none
+};
+/// The size and spacing of the image, by its header. Throws InputError.
+CaseLook look_at_image(const CaseJob& job);
+
+/// A column of status.tsv: the figure that the outputs of a case have under this name
+/// (Outputs::metric).
+struct FigureColumn {
+  std::string name;
+  bool is_count = false;  ///< a whole number; else six digits are written
+};
+
+/// For programs that prepare nothing.
+struct Nothing {};
+
+/// A program; Options has the member `cases::Images images`. All but `process` may be left out.
+template <class Options, class Prepared = Nothing>
+struct CaseProgram {
+  /// Made once for all cases: the model, on its device.
+  std::function<Prepared(const Options&, const Context&)> prepare{};
+  /// The files and figures of a case. Throws what is its failure.
+  std::function<Outputs(const CaseJob&, const Options&, const Prepared&)> process;
+  /// As Hooks::check; Images::check is called before.
+  std::function<void(const Options&, const GivenFlags&)> check{};
+  /// Called for every case before anything is done, with what `files` names: for rules that
+  /// concern names alone. `others` are the inputs and outputs of the other cases.
+  std::function<void(const CaseJob&, const Options&, const std::vector<std::string>& others)>
+      check_names{};
+  /// For --dry-run: checks what the header tells and throws what would be the failure of the case.
+  std::function<CaseLook(const CaseJob&, const Options&, const Prepared&)> look =
+      [](const CaseJob& job, const Options&, const Prepared&) { return look_at_image(job); };
+  /// Images of flags beside those of products, of the one image, such as a mask; their detached
+  /// files are recorded. By role.
+  std::function<std::vector<std::pair<std::string, std::string>>(const Options&)> images{};
+  /// Companions of the one image beside those of the products.
+  std::function<std::vector<std::string>(const Options&)> companions{};
+
+  std::vector<CaseColumn> columns{};    ///< of the list, beside image and id; they are inputs
+  std::vector<FigureColumn> figures{};  ///< of status.tsv
+  /// Ends the sentence about rejected cases, "in 2 ...".
+  std::string rejection = "the result was rejected";
+  /// Bytes on the host per voxel of a case: the first guess of what it takes.
+  double bytes_per_voxel = 32;
+  /// The bytes of a planner, instead.
+  std::function<int64_t(const CaseJob&, const Options&, const Context&)> bytes{};
+};
+
+namespace detail {
+/// A program without the types of its options and what it prepares.
+struct AnyCaseProgram {
+  const AppInfo& info;
+  const Images& images;
+  std::function<void(const Context&)> prepare;
+  std::function<Outputs(const CaseJob&)> process;
+  std::function<void(const CaseJob&, const std::vector<std::string>&)> check_names;
+  std::function<CaseLook(const CaseJob&)> look;
+  std::function<int64_t(const CaseJob&, const Context&)> bytes;
+  const std::vector<CaseColumn>& columns;
+  const std::vector<FigureColumn>& figures;
+  const std::string& rejection;
+  double bytes_per_voxel;
+};
+Outputs run_cases(const AnyCaseProgram& program, const larch::detail::CheckedRun& run,
+                  Context& context);
+Plan plan_cases(const AnyCaseProgram& program, const larch::detail::CheckedRun& run,
+                const Context& context);
+}  // namespace detail
+
+/// Runs a program over one image, as run_app does, or over a list. Of a list the folder gets the
+/// files and the record of each case and status.tsv; a case that fails does not stop the others and
+/// leaves <id>.failed.larch.json. The exit code is 7 if a case failed or was rejected, and 5 if
+/// memory is all that was missing.
+template <class Options, class Prepared>
+int run_case_app(const AppInfo& info, int argc, char** argv,
+                 const CaseProgram<Options, Prepared>& cases) {
+  Options options;
+  const Images& images = options.images;
+  std::optional<Prepared> prepared;
+  detail::AnyCaseProgram any{info, images, {}, {}, {}, {}, {}, cases.columns, cases.figures,
+                             cases.rejection, cases.bytes_per_voxel};
+  any.prepare = [&](const Context& context) {
+    prepared.emplace(cases.prepare ? cases.prepare(options, context) : Prepared{});
+  };
+  any.process = [&](const CaseJob& job) { return cases.process(job, options, *prepared); };
+  any.look = [&](const CaseJob& job) { return cases.look(job, options, *prepared); };
+  if (cases.check_names) {
+    any.check_names = [&](const CaseJob& job, const std::vector<std::string>& others) {
+      cases.check_names(job, options, others);
+    };
+  }
+  if (cases.bytes) {
+    any.bytes = [&](const CaseJob& job, const Context& context) {
+      return cases.bytes(job, options, context);
+    };
+  }
+  larch::detail::Program program = larch::detail::describe_program(info, options);
+  program.check = [&](const GivenFlags& given) {
+    images.check(given);
+    if (cases.check) cases.check(options, given);
+  };
+  program.by_case = [&] { return images.is_list(); };
+  program.companions = [&] {
+    if (images.is_list()) return std::vector<std::string>{};
+    std::vector<std::string> all = images.companions(images.files());
+    if (!cases.companions) return all;
+    for (const std::string& path : cases.companions(options)) all.push_back(path);
+    return all;
+  };
+  program.listed_inputs = [&] {
+    ListedInputs listed;
+    std::vector<std::pair<std::string, std::string>> all{{"input", images.input}};
+    if (cases.images) {
+      for (const auto& image : cases.images(options)) all.push_back(image);
+    }
+    for (const auto& [role, path] : all) {
+      const std::vector<RunInput> inputs = image_inputs(role, path);
+      // The image itself is recorded as the input of its flag.
+      if (!inputs.empty()) listed.inputs.insert(listed.inputs.end(), inputs.begin() + 1, inputs.end());
+    }
+    return listed;
+  };
+  program.run = [&](Context& context, const larch::detail::CheckedRun& run) {
+    return detail::run_cases(any, run, context);
+  };
+  program.plan = [&](const Context& context, const larch::detail::CheckedRun& run) {
+    return detail::plan_cases(any, run, context);
+  };
+  return larch::detail::run_program(program, argc, argv);
+}
+
+}  // namespace larch::cases

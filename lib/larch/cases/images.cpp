@@ -1,0 +1,260 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/cases/images.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/io/mesh/mesh_io.h"
+
+namespace larch::cases {
+namespace {
+
+std::string cell(const char* pattern, double a, double b, double c) {
+  char text[96];
+  std::snprintf(text, sizeof text, pattern, a, b, c);
+  return text;
+}
+
+bool is_image(PathRole kind) {
+  return kind == PathRole::kOutputImage || kind == PathRole::kOutputLabelmap;
+}
+
+/// `ending` with `format` in place of `usual` at its end.
+std::string with_format(std::string ending, const std::string& usual, const std::string& format) {
+  if (!ending.ends_with("." + usual)) return ending;
+  return ending.replace(ending.size() - usual.size(), usual.size(), format);
+}
+
+}  // namespace
+
+ReadOptions Reading::read_options(const Context& context) const {
+  ReadOptions read;
+  read.nan_value = nan_value;
+  read.allow = allow;
+  read.has_frame_flag = false;
+  read.warn = [&context](const std::string& text) { context.warn(text); };
+  return read;
+}
+
+void ImageList::check() const {
+  if (list && dataset) throw UsageError("give either --list or --dataset; see --help");
+  if (!dataset && !channel.empty()) throw UsageError("--channel goes with --dataset");
+}
+
+std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& read) const {
+  if (list) return read_case_list(list, columns);
+  OneChannel selected = one_channel(read_dataset(dataset), channel);
+  if (selected.frame && read.frame) {
+    throw UsageError(
+        "--frame: the channels of '" + dataset.path +
+        "' are the volumes of its files, and --channel chooses one; leave --frame out");
+  }
+  if (selected.frame) read.frame = selected.frame;
+  return std::move(selected.cases);
+}
+
+std::vector<std::string> ImageList::notes() const {
+  if (!dataset) return {};
+  const Dataset data = read_dataset(dataset);
+  std::vector<std::string> notes;
+  if (!data.labels.empty()) {
+    notes.push_back("labels of the data set: " + labels_text(data.labels));
+  }
+  if (data.channels.size() > 1) {
+    notes.push_back("channel " + channel + " of " + std::to_string(data.channels.size()));
+  }
+  return notes;
+}
+
+std::string Images::flag_name(const Product& product) {
+  const std::string flag = product.flag;
+  return flag.substr(0, flag.find(','));
+}
+
+bool Images::has(PathRole kind) const {
+  return std::any_of(products.begin(), products.end(),
+                     [kind](const Product& product) { return product.kind == kind; });
+}
+
+config::Node Images::product_flag(size_t i) {
+  config::Node node = config::describe(paths[i]);
+  node.key = products[i].flag;
+  node.help = products[i].help;
+  node.path = products[i].kind;
+  return node;
+}
+
+/// A list of words, each the `write` of a product.
+config::Node Images::write_flag() {
+  const auto word = [products = products](std::string& value) {
+    config::Node node = config::describe(value);
+    node.kind = config::Kind::kEnum;
+    for (const Product& product : products) node.choices.emplace_back(product.write);
+    return node;
+  };
+  config::Node node = config::describe(write);
+  node.key = "write";
+  node.help = std::string("with --list: what to write for each image (default ") +
+              products.front().write + ")";
+  node.has_effect = false;
+  node.at = [this, word](size_t i) { return word(write[i]); };
+  node.prototype = [word, first = std::string(products.front().write)] {
+    const auto element = std::make_shared<std::string>(first);
+    config::Node one = word(*element);
+    one.owner = element;
+    return one;
+  };
+  node.resize = [this](size_t count) { write.assign(count, products.front().write); };
+  return node;
+}
+
+void Images::check(const GivenFlags& given) const {
+  if (is_list() && (input || (list.list && list.dataset))) {
+    throw UsageError("give one of --input, --list and --dataset");
+  }
+  list.check();
+  if (!is_list()) {
+    if (!input) throw UsageError("--input is missing; give it, or --list for many images");
+    if (output_dir) throw UsageError("--output-dir goes with --list; give --output");
+    // 3D Slicer gives every flag, so that one with its default asks for nothing.
+    for (const auto& [is_usual, flag] :
+         {std::pair(write.size() == 1 && write[0] == products.front().write, "--write"),
+          std::pair(format == default_format, "--format"),
+          std::pair(mesh_format == default_mesh_format, "--mesh-format"),
+          std::pair(carry.empty(), "--carry")}) {
+      if (!is_usual) throw UsageError(std::string(flag) + " goes with --list; leave it out");
+    }
+    return check_files(files());
+  }
+  if (!output_dir) throw UsageError("--output-dir is missing: the folder for the results");
+  if (!series.empty()) {
+    throw UsageError("--series is for one image; name folders that hold one series each");
+  }
+  for (const Product& product : products) {
+    const std::string flag = "--" + flag_name(product);
+    if (given.has(flag)) {
+      throw UsageError(flag + " is for one image; with --list give --output-dir and --write");
+    }
+  }
+  check_files(files_of("case"));
+}
+
+void Images::check_files(const std::map<std::string, std::string>& files) const {
+  if (files.empty()) {
+    std::string flags;
+    for (const Product& product : products) flags += " --" + flag_name(product);
+    throw UsageError("nothing to write: give at least one of" + flags);
+  }
+  for (const Product& product : products) {
+    const auto file = files.find(flag_name(product));
+    if (file == files.end()) continue;
+    if (is_image(product.kind) && !are_sequences) require_image_extension(file->second);
+    if (product.kind == PathRole::kOutputMesh) require_mesh_extension(file->second);
+    if (product.kind == PathRole::kOutputPicture) {
+      require_png_extension(file->second, "--" + file->first);
+    }
+  }
+}
+
+std::map<std::string, std::string> Images::files() const {
+  std::map<std::string, std::string> files;
+  for (size_t i = 0; i < products.size(); ++i) {
+    if (!paths[i].empty()) files[flag_name(products[i])] = paths[i];
+  }
+  return files;
+}
+
+std::map<std::string, std::string> Images::files_of(const std::string& id) const {
+  const std::string folder = output_dir.path;
+  const std::string stem = folder + (folder.ends_with('/') ? "" : "/") + id;
+  std::map<std::string, std::string> files;
+  for (const Product& product : products) {
+    if (std::find(write.begin(), write.end(), product.write) == write.end()) continue;
+    std::string ending = product.ending;
+    if (is_image(product.kind)) ending = with_format(ending, default_format, format);
+    if (product.kind == PathRole::kOutputMesh) {
+      ending = with_format(ending, default_mesh_format, mesh_format);
+    }
+    files[flag_name(product)] = stem + ending;
+  }
+  return files;
+}
+
+std::vector<std::string> Images::companions(
+    const std::map<std::string, std::string>& files) const {
+  std::vector<std::string> companions;
+  for (const Product& product : products) {
+    const auto file = files.find(flag_name(product));
+    if (product.companion == nullptr || file == files.end()) continue;
+    const std::string& path = file->second;
+    companions.push_back(path.substr(0, path.size() - file_extension(path).size()) +
+                         product.companion);
+  }
+  return companions;
+}
+
+ReadOptions Images::read_options(const Context& context) const {
+  ReadOptions read = reading.read_options(context);
+  read.series_uid = series;
+  read.frame = frame;
+  read.has_frame_flag = !are_sequences;
+  return read;
+}
+
+ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read) {
+  const ImageInfo info = probe_image(path, read);
+  if (info.frames > 1) {
+    throw InputError("'" + path + "' has " + std::to_string(info.frames) +
+                     " volumes along a fourth dimension, of which one is needed; " +
+                     (read.has_frame_flag ? "choose it with --frame, or " : "") +
+                     "write it to a file of its own");
+  }
+  const std::string ending = file_extension(path);
+  const bool picture = ending == ".png" || ending == ".jpg" || ending == ".jpeg" ||
+                       ending == ".tif" || ending == ".tiff";
+  if (info.components > 1 && !picture) {
+    throw InputError("'" + path + "' has " + std::to_string(info.components) +
+                     " values per voxel; give an image with one channel");
+  }
+  return info;
+}
+
+std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
+                                   const std::string& of_case) {
+  std::vector<RunInput> inputs;
+  if (image.empty()) return inputs;
+  inputs.push_back({role, image, of_case});
+  for (const std::string& file : detached_files(image)) {
+    inputs.push_back({role + " data", file, of_case});
+  }
+  return inputs;
+}
+
+ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
+                             bool order_matters) {
+  ListedInputs listed{{}, order_matters};
+  for (const Case& c : cases) {
+    for (const auto& [role, path] :
+         {std::pair(columns.image, c.image), std::pair(columns.label, c.label)}) {
+      for (RunInput& input : image_inputs(role, path, c.id)) {
+        listed.inputs.push_back(std::move(input));
+      }
+    }
+  }
+  return listed;
+}
+
+std::string size_cell(const Grid& grid) {
+  if (grid.size.x == 0) return "n/a";  // of an image that cannot be read
+  return cell("%.0fx%.0fx%.0f", grid.size.x, grid.size.y, grid.size.z);
+}
+
+std::string spacing_cell(const Grid& grid) {
+  if (grid.size.x == 0) return "n/a";
+  return cell("%.4gx%.4gx%.4g", grid.spacing_mm.x, grid.spacing_mm.y, grid.spacing_mm.z);
+}
+
+}  // namespace larch::cases

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "larch/app/given_flags.h"
+#include "larch/app/outputs/outputs.h"
+#include "larch/app/outputs/paths.h"
+#include "larch/config/bytes.h"
+#include "larch/config/fields.h"
+#include "larch/config/node.h"
+#include "larch/core/context.h"
+#include "larch/io/image/image.h"
+#include "larch/io/table/case_list.h"
+#include "larch/io/table/dataset_json.h"
+
+// Groups of flags that several executables have. The Options of an executable hold a group as a
+// member and hand its flags on:
+//
+//     struct Options {
+//       cases::Images images{.products = kProducts};
+//       template <class F> void fields(F&& f) { images.fields(f); f(Field{"model,m", ...}); }
+//     };
+namespace larch::cases {
+
+/// How images are read, whatever names them: --nan-value and --allow.
+struct Reading {
+  std::optional<double> nan_value{};
+  std::vector<Allow> allow{};
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"nan-value", nan_value, "stands for voxels that are not numbers"}, allow_field(allow));
+  }
+  /// Warnings go to `context`, which must outlive what is returned.
+  ReadOptions read_options(const Context& context) const;
+};
+
+/// A list of images, or a data set: --list, --dataset and --channel.
+struct ImageList {
+  const char* list_help = "many images: TSV or CSV with the column image, and id if wanted";
+  const char* dataset_help = "many images: dataset.json of a Decathlon or nnU-Net folder";
+  InputFile list{}, dataset{};
+  std::string channel{};
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"list,l", list, list_help}.no_effect_on_results(),
+      Field{"dataset", dataset, dataset_help}.no_effect_on_results(),
+      Field{"channel", channel,
+            "with --dataset: the channel, by name or number from 0, of several"});
+  }
+  explicit operator bool() const { return list || dataset; }
+  /// Throws UsageError if both are given, or a channel without a data set.
+  void check() const;
+  /// The cases; `read` gets the frame that holds the chosen channel. Throws InputError, and
+  /// UsageError for a channel, or if both a frame and a channel choose a volume of the files.
+  std::vector<Case> select(const CaseColumns& columns, ReadOptions& read) const;
+  /// What a data set tells of its channels and labels, for people.
+  std::vector<std::string> notes() const;
+};
+
+/// A file that a program can write for each image.
+struct Product {
+  const char* flag;    ///< of one image: "output,o"
+  const char* write;   ///< its word for --write
+  const char* ending;  ///< of a list: behind the id
+  PathRole kind;
+  const char* help;
+  const char* companion = nullptr;  ///< ending of a file beside it, in place of its own: ".tsv"
+};
+
+/// One image, or many with results of their own in one folder: what is read, and the products.
+struct Images {
+  std::span<const Product> products;
+  const char* input_help = "image file or DICOM folder";
+  /// Images are sequences of frames: no --series, --frame and --nan-value, and the program checks
+  /// the endings of images itself.
+  bool are_sequences = false;
+  std::string format = "nii.gz", mesh_format = "vtk";
+  const char* memory_help = "memory of the images in work, such as 4G or 500M (default: half of "
+                            "what is free)";
+
+  InputImage input{};
+  std::string series{};
+  std::optional<int> frame{};
+  Reading reading{};
+  std::vector<std::string> paths = std::vector<std::string>(products.size());  ///< of products
+  ImageList list{};
+  OutputDir output_dir{};
+  std::vector<std::string> write{products.front().write};
+  std::vector<std::string> carry{};
+  Bytes memory{};  ///< 0: not limited
+  std::string default_format = format, default_mesh_format = mesh_format;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"input,i", input, input_help});
+    if (are_sequences) {
+      f(allow_field(reading.allow));
+    } else {
+      f(Field{"series", series, "SeriesInstanceUID, if the DICOM folder holds several"},
+        frame_field(frame));
+      reading.fields(f);
+    }
+    for (size_t i = 0; i < products.size(); ++i) f(product_flag(i));
+    list.fields(f);
+    // The names of the outputs tell what is written and in which format.
+    f(Field{"output-dir", output_dir, "with --list: folder for <id>.* and status.tsv"});
+    f(write_flag());
+    f(Field{"format", format, "with --list: ending of images"}.no_effect_on_results());
+    if (has(PathRole::kOutputMesh)) {
+      f(Field{"mesh-format", mesh_format, "with --list: ending of meshes"}.no_effect_on_results());
+    }
+    f(Field{"carry", carry, "with --list: further columns of the list to copy to status.tsv"}
+          .no_effect_on_results(),
+      Field{"memory", memory, memory_help}.no_effect_on_results());
+  }
+
+  bool is_list() const { return static_cast<bool>(list); }
+  /// Throws UsageError for a list without a folder, flags of one image beside a list and the other
+  /// way round, no product at all, and endings that cannot be written.
+  void check(const GivenFlags& given) const;
+  /// Names of the products of one image, or of a case of the list: by the name of the flag; those
+  /// that are not wanted are missing.
+  std::map<std::string, std::string> files() const;
+  std::map<std::string, std::string> files_of(const std::string& id) const;
+  /// The companions of such files.
+  std::vector<std::string> companions(const std::map<std::string, std::string>& files) const;
+  /// How the one image is read; of a list, how all are.
+  ReadOptions read_options(const Context& context) const;
+  /// The name of a product's flag: "output" of "output,o".
+  static std::string flag_name(const Product& product);
+
+ private:
+  bool has(PathRole kind) const;
+  config::Node product_flag(size_t i);
+  config::Node write_flag();
+  void check_files(const std::map<std::string, std::string>& files) const;
+};
+
+/// The image of a header. Throws InputError if it has several volumes or values per voxel, or
+/// cannot be read.
+ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read);
+
+/// An image of a role, with the files beside it that hold its voxels, for records.
+std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
+                                   const std::string& of_case = "");
+/// Images and labels of a list, under the names of their columns.
+ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
+                             bool order_matters);
+
+/// "512x512x60" and "0.5x0.5x2" for tables of a dry run.
+std::string size_cell(const Grid& grid);
+std::string spacing_cell(const Grid& grid);
+
+}  // namespace larch::cases

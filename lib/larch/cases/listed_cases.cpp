@@ -1,0 +1,386 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/cases/listed_cases.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "larch/app/failures.h"
+#include "larch/app/records/record_parts.h"
+#include "larch/cases/status_table.h"
+#include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+
+namespace larch::cases {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using larch::detail::CheckedRun;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void check_id(const std::string& id) {
+  const bool bad = id.empty() || id.front() == '.' || id.find('/') != std::string::npos ||
+                   std::any_of(id.begin(), id.end(), [](unsigned char c) { return c < 32; });
+  if (bad) {
+    throw InputError("the id '" + id +
+                     "' cannot be a file name (it starts with a dot, or holds a slash or a control "
+                     "character); give a column 'id' with other names");
+  }
+}
+
+/// The cell of a column that the program knows.
+std::string cell_of(const Case& c, const std::string& column) {
+  if (column == "label") return c.label;
+  const auto found = c.further.find(column);
+  return found == c.further.end() ? "" : found->second;
+}
+
+/// The names of what the cases write, and of what they are made from.
+void check_names(const ListedCases& list, const std::string& folder) {
+  std::set<std::string> inputs, outputs;
+  for (size_t i = 0; i < list.cases.size(); ++i) {
+    for (const RunInput& input : list.inputs(i)) {
+      if (input.text.empty()) inputs.insert(resolved_name(input.path));
+    }
+  }
+  const auto add = [&](const std::string& name) {
+    const std::string path = resolved_name(name);
+    if (inputs.contains(path)) {
+      throw UsageError("'" + name +
+                       "' is an input of the list and would be replaced; give another "
+                       "--output-dir");
+    }
+    if (!outputs.insert(path).second) {
+      throw UsageError("'" + name + "' would be written for two cases; give them other ids");
+    }
+  };
+  add(status_table(folder));
+  for (size_t i = 0; i < list.cases.size(); ++i) {
+    add(list.files[i].record);
+    add(larch::detail::failed_record_name(folder, list.cases[i].id));
+    for (const CaseOutput& output : list.files[i].outputs) add(output.path);
+    for (const std::string& name : list.files[i].companions) add(name);
+  }
+}
+
+/// The columns of status.tsv but the last one, "ended".
+std::vector<std::string> columns_of(const detail::AnyCaseProgram& program) {
+  std::vector<std::string> columns{"id", "status", "message", "seconds"};
+  for (const FigureColumn& column : program.figures) columns.push_back(column.name);
+  return columns;
+}
+
+void check_carried(const ListedCases& list, const detail::AnyCaseProgram& program) {
+  const std::vector<std::string> known = columns_of(program);
+  std::set<std::string> taken(known.begin(), known.end());
+  taken.insert("ended");
+  if (taken.size() + program.images.carry.size() > kMostStatusColumns) {
+    throw UsageError("--carry: status.tsv would have more than " +
+                     std::to_string(kMostStatusColumns) + " columns; name fewer");
+  }
+  for (const std::string& column : program.images.carry) {
+    if (!taken.insert(column).second) {
+      throw UsageError("--carry: status.tsv has a column '" + column + "' already");
+    }
+    const auto lacks = [&](const Case& c) { return !c.further.contains(column); };
+    if (std::any_of(list.cases.begin(), list.cases.end(), lacks)) {
+      throw UsageError("--carry: the list has no column '" + column +
+                       "', beside id and the columns that this program reads");
+    }
+  }
+}
+
+/// Refuses the whole list if an output of a case is there; what a killed run was naming may be.
+void require_free(const std::vector<CaseFiles>& all) {
+  std::string first;
+  size_t count = 0;
+  std::error_code ignored;
+  for (const CaseFiles& files : all) {
+    std::vector<std::string> names = files.companions;
+    for (const CaseOutput& output : files.outputs) names.push_back(output.path);
+    for (const std::string& name : names) {
+      const bool is_free =
+          std::filesystem::symlink_status(name, ignored).type() == std::filesystem::file_type::not_found;
+      if (is_free) continue;
+      const auto larch = larch::detail::read_record(files.record);
+      if (larch && (*larch)["Status"] == larch::detail::kWriting) continue;
+      if (count++ == 0) first = name;
+    }
+  }
+  if (count == 0) return;
+  const std::string others =
+      count > 1 ? " and so do " + std::to_string(count - 1) + " more files of this list" : "";
+  throw OutputError("output '" + first + "' exists" + others +
+                    "; use --force to replace them or --skip-existing to keep them");
+}
+
+std::string figure_text(const FigureColumn& column, const Outputs& outputs) {
+  for (const Outputs::Text& metric : outputs.metrics) {
+    if (metric.name != column.name) continue;
+    char* end = nullptr;
+    const double value = std::strtod(metric.text.c_str(), &end);
+    if (end == metric.text.c_str() || !std::isfinite(value)) return "";  // "null" is no figure
+    if (column.is_count) {
+      return std::to_string(static_cast<int64_t>(std::clamp(value, -1e15, 1e15)));
+    }
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    return text;
+  }
+  return "";
+}
+
+/// The run over the cases; its members are called from the threads of cases.
+class ListRun {
+ public:
+  ListRun(const ListedCases& list, const detail::AnyCaseProgram& program, const CheckedRun& run,
+          const Context& context)
+      : list_(list),
+        program_(program),
+        run_(run),
+        context_(context),
+        table_(program.images.output_dir, table_columns(program)) {}
+
+  Outputs all() {
+    CaseLoop loop;
+    loop.count = list_.cases.size();
+    loop.memory_bytes = program_.images.memory.count;
+    loop.voxels = [this](size_t i) { return voxels(i); };
+    loop.bytes = [this](size_t i) { return bytes(i); };
+    loop.work = [this](size_t i, const CaseContext& context) { work(i, context); };
+    loop.failed = [this](size_t i, const std::exception_ptr& error) { return fail(i, error); };
+    const auto start = Clock::now();
+    try {
+      run_case_loop(loop, context_);
+    } catch (...) {
+      finish_table_after_failure();
+      throw;
+    }
+    table_.finish();
+    if (context_.stop_requested()) {
+      throw Stopped("stopped after " + std::to_string(over_) + " of " +
+                        std::to_string(loop.count) + " cases; --skip-existing goes on from there",
+                    static_cast<ExitCode>(context_.stop->load()));
+    }
+    return outcome(seconds_since(start));
+  }
+
+ private:
+  static std::vector<std::string> table_columns(const detail::AnyCaseProgram& program) {
+    std::vector<std::string> columns = columns_of(program);
+    columns.insert(columns.end(), program.images.carry.begin(), program.images.carry.end());
+    columns.push_back("ended");
+    return columns;
+  }
+
+  /// The header alone, without warnings: reading says them.
+  int64_t voxels(size_t i) const {
+    ReadOptions read = list_.read;
+    read.warn = nullptr;
+    const ImageInfo info = probe_image(list_.cases[i].image, read);
+    return info.grid.voxels() * std::max(1, info.frames);
+  }
+  int64_t bytes(size_t i) const {
+    if (!program_.bytes) {
+      return static_cast<int64_t>(program_.bytes_per_voxel * static_cast<double>(voxels(i)));
+    }
+    Context quiet = context_;
+    quiet.log_sink = {};
+    const CaseContext whole{quiet, [&] { return Turn(nullptr, quiet, nullptr); }};
+    return program_.bytes(list_.job(i, whole), quiet);
+  }
+
+  void work(size_t i, const CaseContext& context) {
+    const auto start = Clock::now();
+    const CaseFiles& files = list_.files[i];
+    const larch::detail::ResultsBasis basis = run_.basis(list_.inputs(i));
+    EarlierCase earlier = larch::detail::look_at_case(files, basis, run_.digests);
+    if (earlier.state == EarlierCase::State::kCompute) {
+      const Outputs outputs = program_.process(list_.job(i, context));
+      const CaseCells cells = cells_of(i, outputs, seconds_since(start));
+      try {
+        larch::detail::write_case(
+            files, earlier,
+            {basis, context.side, outputs, seconds_since(start), run_.digests, &cells},
+            context.side);
+        return over(i, outputs.status_word == "rejected" ? kRejected : kOk);
+      } catch (const larch::detail::OutputAppeared&) {
+        earlier = larch::detail::look_at_case(files, basis, run_.digests);
+        if (earlier.state != EarlierCase::State::kSkip) throw;
+        context_.info("'" + files.record +
+                      "' was written by another run meanwhile, from the same inputs; it stays");
+      }
+    }
+    if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
+    over(i, earlier.is_rejected ? kRejected : kSkipped);
+  }
+
+  CaseCells cells_of(size_t i, const Outputs& outputs, double seconds) const {
+    char time[48];
+    std::snprintf(time, sizeof time, "%.3f", seconds);
+    const bool is_done = outputs.status_word == "done";
+    CaseCells cells{{"id", list_.cases[i].id},
+                    {"status", is_done ? "ok" : outputs.status_word},
+                    {"message", outputs.status_reason},
+                    {"seconds", time}};
+    for (const FigureColumn& column : program_.figures) {
+      cells.emplace_back(column.name, figure_text(column, outputs));
+    }
+    for (const std::string& column : program_.images.carry) {
+      cells.emplace_back(column, list_.cases[i].further.at(column));
+    }
+    return cells;
+  }
+
+  bool fail(size_t i, const std::exception_ptr& error) {
+    const larch::detail::Failure failure = larch::detail::failure_of(error);
+    std::string message = failure.expected ? "" : "unexpected: ";
+    for (const std::string& part : failure.chain) {
+      message += (&part == &failure.chain.front() ? "" : ": ") + part;
+    }
+    if (failure.code == ExitCode::kMemory) ++lacked_memory_;
+    const std::string& id = list_.cases[i].id;
+    context_.log(LogLevel::kError, "case '" + id + "' failed: " + message);
+    Outputs outputs;
+    outputs.status("failed", message);
+    const CaseCells cells = cells_of(i, outputs, 0);
+    const larch::detail::ResultsBasis basis = run_.basis(list_.inputs(i));
+    const std::string path = failed_record(i);
+    try {
+      larch::detail::write_failure(path, {basis, context_, outputs, 0, run_.digests, &cells});
+    } catch (const Error& second) {
+      context_.warn(second.what());
+    }
+    count(i, kFailed);
+    return true;
+  }
+
+  std::string failed_record(size_t i) const {
+    return larch::detail::failed_record_name(program_.images.output_dir, list_.cases[i].id);
+  }
+
+  enum Ending { kOk, kRejected, kFailed, kSkipped, kEndings };
+  static constexpr const char* kWords[] = {"ok", "rejected", "failed", "skipped"};
+
+  /// A case has its result.
+  void over(size_t i, Ending ending) {
+    const std::string path = failed_record(i);
+    if (is_file(path)) remove_output(path);
+    count(i, ending);
+  }
+
+  void count(size_t i, Ending ending) {
+    ++counts_[ending];
+    const size_t done = ++over_;
+    context_.progress(static_cast<double>(done) / static_cast<double>(list_.cases.size()),
+                      "case '" + list_.cases[i].id + "' " + kWords[ending]);
+    table_.write_now_and_then();
+  }
+
+  void finish_table_after_failure() {
+    try {
+      table_.finish();
+    } catch (const OutputError& second) {
+      context_.warn(second.what());
+    }
+  }
+
+  Outputs outcome(double seconds) const {
+    const size_t all = list_.cases.size();
+    Outputs outputs;
+    outputs.metric("cases", static_cast<double>(all));
+    for (int ending = 0; ending < kEndings; ++ending) {
+      outputs.metric(kWords[ending], static_cast<double>(counts_[ending]));
+    }
+    outputs.metric("cases_per_second", static_cast<double>(all - counts_[kSkipped]) / seconds);
+    const size_t failed = counts_[kFailed], rejected = counts_[kRejected];
+    if (failed + rejected == 0) return outputs;
+    const std::string count = std::to_string(failed) + " of " + std::to_string(all);
+    const std::string see = "; see '" + status_table(program_.images.output_dir) + "'";
+    if (failed == lacked_memory_ && rejected == 0) {
+      // The one failure that the same command can overcome, with more memory and --skip-existing.
+      return outputs.status("rejected",
+                            count + " cases failed for want of memory or threads, with " +
+                                std::to_string(free_memory_bytes(Device::cpu())) + " bytes free" +
+                                see,
+                            ExitCode::kMemory);
+    }
+    const std::string and_rejected =
+        rejected > 0 ? " and in " + std::to_string(rejected) + " " + program_.rejection : "";
+    return outputs.status("rejected", count + " cases failed" + and_rejected + see);
+  }
+
+  const ListedCases& list_;
+  const detail::AnyCaseProgram& program_;
+  const CheckedRun& run_;
+  const Context& context_;
+  StatusTable table_;
+  std::atomic<size_t> over_{0}, lacked_memory_{0};
+  std::atomic<size_t> counts_[kEndings] = {};
+};
+
+}  // namespace
+
+ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun& run,
+                         const CaseContext& whole)
+    : read(program.images.read_options(whole.side)), columns(program.columns) {
+  const Images& images = program.images;
+  CaseColumns wanted;
+  wanted.files_exist = false;  // one that is missing is the failure of its case
+  for (const CaseColumn& column : program.columns) {
+    if (column.name != wanted.label) wanted.more.push_back(column);
+  }
+  cases = images.list.select(wanted, read);
+  for (const Case& c : cases) {
+    check_id(c.id);
+    names.push_back(images.files_of(c.id));
+    CaseFiles of_case{larch::detail::case_record_name(images.output_dir, c.id)};
+    for (const auto& [role, path] : names.back()) of_case.outputs.push_back({path, role});
+    of_case.companions = images.companions(names.back());
+    files.push_back(std::move(of_case));
+  }
+  check_names(*this, images.output_dir);
+  check_carried(*this, program);
+  if (program.check_names) {
+    std::vector<std::string> others;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      for (const CaseOutput& output : files[i].outputs) others.push_back(output.path);
+      for (const RunInput& input : inputs(i)) others.push_back(input.path);
+    }
+    for (size_t i = 0; i < cases.size(); ++i) program.check_names(job(i, whole), others);
+  }
+  const larch::detail::CommonFlags& flags = run.line.common;
+  if (!flags.force && !flags.skip_existing) require_free(files);
+}
+
+std::vector<RunInput> ListedCases::inputs(size_t i) const {
+  std::vector<RunInput> inputs = image_inputs("input", cases[i].image);
+  for (const CaseColumn& column : columns) {
+    const std::string cell = cell_of(cases[i], column.name);
+    if (cell.empty()) continue;
+    if (!column.is_file) {
+      inputs.push_back({column.name, "", "", cell});
+      continue;
+    }
+    for (RunInput& input : image_inputs(column.name, cell)) inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+Outputs run_listed_cases(const ListedCases& list, const detail::AnyCaseProgram& program,
+                         const CheckedRun& run, const Context& context) {
+  return ListRun(list, program, run, context).all();
+}
+
+}  // namespace larch::cases

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "larch/app/records/case_record.h"
+#include "larch/cases/case_program.h"
+
+namespace larch::cases {
+
+/// The cases of a list with the names of their files.
+struct ListedCases {
+  std::vector<Case> cases;
+  std::vector<std::map<std::string, std::string>> names;  ///< of the products of each case
+  std::vector<CaseFiles> files;                           ///< the same, for its record
+  ReadOptions read;
+  const std::vector<CaseColumn>& columns;
+
+  /// Reads the list and checks all names before anything is done. Throws InputError (an id that
+  /// cannot be a file name), UsageError (two files of one name, an output that would replace an
+  /// input, a carried column that the list does not have or status.tsv has already) and OutputError
+  /// (an output is there and neither --force nor --skip-existing is given).
+  ListedCases(const detail::AnyCaseProgram& program, const larch::detail::CheckedRun& run,
+              const CaseContext& whole);
+
+  /// What case `i` is made from, for its record.
+  std::vector<RunInput> inputs(size_t i) const;
+  CaseJob job(size_t i, const CaseContext& context) const {
+    return {cases[i], names[i], read, context, /*is_of_list=*/true};
+  }
+};
+
+/// Does all cases. Returns the figures of the run; its status is rejected, with exit code 7, if a
+/// case failed or was rejected, and with exit code 5 if memory is all that was missing. Throws
+/// Stopped when the stop flag of `context` is set, after the cases in work.
+Outputs run_listed_cases(const ListedCases& list, const detail::AnyCaseProgram& program,
+                         const larch::detail::CheckedRun& run, const Context& context);
+
+}  // namespace larch::cases
