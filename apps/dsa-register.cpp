@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
     return pipeline::look_at_angiography(c, o.request());
   };
   program.check_names = [](const cases::CaseJob& c, const Options& o,
-                           const std::vector<std::string>&) {
+                           const std::set<std::string>&) {
     pipeline::check_angiography_names(c, o.request());
   };
   program.images = [](const Options& o) {

@@ -3,12 +3,12 @@
 #include "larch/cases/case_program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include "larch/app/failures.h"
 #include "larch/cases/listed_cases.h"
 #include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
 
 namespace larch::cases {
 namespace {
@@ -26,6 +26,15 @@ std::string problem_of(const std::string& id, const std::exception_ptr& error, E
 
 Case one_case(const Images& images) {
   return {std::filesystem::path(images.input.path).filename().string(), images.input, ""};
+}
+
+/// Of one image, whose inputs and outputs are those of the flags.
+void check_names(const detail::AnyCaseProgram& program, const CheckedRun& run, const CaseJob& job) {
+  if (!program.check_names) return;
+  std::set<std::string> names;
+  for (const RunInput& input : run.basis().inputs) names.insert(resolved_name(input.path));
+  for (const auto& [flag, path] : job.files) names.insert(resolved_name(path));
+  program.check_names(job, names);
 }
 
 /// Looks at one case and adds it to the plan.
@@ -102,7 +111,7 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
   const auto files = images.files();
   const ReadOptions read = images.read_options(context);
   const CaseJob job(c, files, read, whole, /*is_of_list=*/false);
-  if (program.check_names) program.check_names(job, {c.image});
+  check_names(program, run, job);
   program.prepare(context);
   return program.process(job);
 }
@@ -117,7 +126,7 @@ Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,
   const auto files = images.files();
   const ReadOptions read = images.read_options(context);
   const CaseJob job(c, files, read, whole, /*is_of_list=*/false);
-  if (program.check_names) program.check_names(job, {c.image});
+  check_names(program, run, job);
   Plan plan;
   add_case(program, job, plan);
   return plan;

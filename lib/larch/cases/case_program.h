@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,9 +76,9 @@ struct CaseProgram {
   std::function<Outputs(const CaseJob&, const Options&, const Prepared&)> process;
   /// As Hooks::check; Images::check is called before.
   std::function<void(const Options&, const GivenFlags&)> check{};
-  /// Called for every case before anything is done, with what `files` names: for rules that
-  /// concern names alone. `others` are the inputs and outputs of the other cases.
-  std::function<void(const CaseJob&, const Options&, const std::vector<std::string>& others)>
+  /// Called for every case before anything is done, for rules that concern names and cells alone.
+  /// `names`: resolved, of all inputs and outputs of all cases.
+  std::function<void(const CaseJob&, const Options&, const std::set<std::string>& names)>
       check_names{};
   /// For --dry-run: checks what the header tells and throws what would be the failure of the case.
   std::function<CaseLook(const CaseJob&, const Options&, const Prepared&)> look =
@@ -105,7 +106,7 @@ struct AnyCaseProgram {
   const Images& images;
   std::function<void(const Context&)> prepare;
   std::function<Outputs(const CaseJob&)> process;
-  std::function<void(const CaseJob&, const std::vector<std::string>&)> check_names;
+  std::function<void(const CaseJob&, const std::set<std::string>&)> check_names;
   std::function<CaseLook(const CaseJob&)> look;
   std::function<int64_t(const CaseJob&, const Context&)> bytes;
   const std::vector<CaseColumn>& columns;
@@ -137,8 +138,8 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   any.process = [&](const CaseJob& job) { return cases.process(job, options, *prepared); };
   any.look = [&](const CaseJob& job) { return cases.look(job, options, *prepared); };
   if (cases.check_names) {
-    any.check_names = [&](const CaseJob& job, const std::vector<std::string>& others) {
-      cases.check_names(job, options, others);
+    any.check_names = [&](const CaseJob& job, const std::set<std::string>& names) {
+      cases.check_names(job, options, names);
     };
   }
   if (cases.bytes) {

@@ -46,8 +46,8 @@ std::string cell_of(const Case& c, const std::string& column) {
   return found == c.further.end() ? "" : found->second;
 }
 
-/// The names of what the cases write, and of what they are made from.
-void check_names(const ListedCases& list, const std::string& folder) {
+/// Checks the names of what the cases write, and of what they are made from; all of them, resolved.
+std::set<std::string> check_names(const ListedCases& list, const std::string& folder) {
   std::set<std::string> inputs, outputs;
   for (size_t i = 0; i < list.cases.size(); ++i) {
     for (const RunInput& input : list.inputs(i)) {
@@ -72,6 +72,8 @@ void check_names(const ListedCases& list, const std::string& folder) {
     for (const CaseOutput& output : list.files[i].outputs) add(output.path);
     for (const std::string& name : list.files[i].companions) add(name);
   }
+  outputs.merge(inputs);
+  return outputs;
 }
 
 /// The columns of status.tsv but the last one, "ended".
@@ -350,15 +352,10 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
     of_case.companions = images.companions(names.back());
     files.push_back(std::move(of_case));
   }
-  check_names(*this, images.output_dir);
+  const std::set<std::string> all = check_names(*this, images.output_dir);
   check_carried(*this, program);
-  if (program.check_names) {
-    std::vector<std::string> others;
-    for (size_t i = 0; i < cases.size(); ++i) {
-      for (const CaseOutput& output : files[i].outputs) others.push_back(output.path);
-      for (const RunInput& input : inputs(i)) others.push_back(input.path);
-    }
-    for (size_t i = 0; i < cases.size(); ++i) program.check_names(job(i, whole), others);
+  for (size_t i = 0; program.check_names && i < cases.size(); ++i) {
+    program.check_names(job(i, whole), all);
   }
   const larch::detail::CommonFlags& flags = run.line.common;
   if (!flags.force && !flags.skip_existing) require_free(files);
@@ -368,7 +365,7 @@ std::vector<RunInput> ListedCases::inputs(size_t i) const {
   std::vector<RunInput> inputs = image_inputs("input", cases[i].image);
   for (const CaseColumn& column : columns) {
     const std::string cell = cell_of(cases[i], column.name);
-    if (cell.empty()) continue;
+    if (cell.empty() || cell == "n/a") continue;
     if (!column.is_file) {
       inputs.push_back({column.name, "", "", cell});
       continue;

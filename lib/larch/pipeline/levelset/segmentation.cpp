@@ -6,11 +6,12 @@
 #include <chrono>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+#include "larch/pipeline/levelset/input/case_seeds.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
-#include "larch/pipeline/levelset/segmentation_memory.h"
+#include "larch/pipeline/levelset/segmentation_series.h"
 
 namespace larch::pipeline {
 namespace {
@@ -26,37 +27,30 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// How far the jobs are: the least of all fields, of which each is at its end when its labels have
-/// not changed for long enough or it has made all of its iterations.
-double fraction_done(std::span<SegmentationJob* const> jobs) {
+/// How far a run is: the least of all fields, of which each is at its end when its labels have not
+/// changed for long enough or it has made all of its iterations.
+double fraction_done(const levelset::SegmentRun& run) {
   double least = 1;
-  for (const SegmentationJob* job : jobs) {
-    const levelset::StopRules& stops = job->run.stops;
-    for (const levelset::FieldProgress& progress : job->run.progress) {
-      if (progress.stop != levelset::Stop::kNone) continue;
-      const auto part = [](int64_t value, int64_t whole) {
-        return whole > 0 ? static_cast<double>(value) / static_cast<double>(whole) : 0;
-      };
-      least = std::min(least, std::max(part(progress.quiet, stops.unchanged_labels),
-                                       part(progress.iterations, stops.max_iterations)));
-    }
+  for (const levelset::FieldProgress& progress : run.progress) {
+    if (progress.stop != levelset::Stop::kNone) continue;
+    const auto part = [](int64_t value, int64_t whole) {
+      return whole > 0 ? static_cast<double>(value) / static_cast<double>(whole) : 0;
+    };
+    least = std::min(least, std::max(part(progress.quiet, run.stops.unchanged_labels),
+                                     part(progress.iterations, run.stops.max_iterations)));
   }
   return least;
 }
 
-std::string progress_text(std::span<SegmentationJob* const> jobs) {
+std::string progress_text(const levelset::SegmentRun& run, levelset::Tracker tracker) {
   int64_t iteration = 0, active = 0, changed = 0;
-  const bool bricks = jobs.front()->request.config.tracker == levelset::Tracker::kBrick;
-  for (const SegmentationJob* job : jobs) {
-    for (size_t f = 0; f < job->run.history.size(); ++f) {
-      iteration = std::max(iteration, job->run.progress[f].iterations);
-      if (job->run.history[f].empty() || job->run.progress[f].stop != levelset::Stop::kNone) {
-        continue;
-      }
-      active += job->run.history[f].back().active;
-      changed += job->run.history[f].back().changed;
-    }
+  for (size_t f = 0; f < run.history.size(); ++f) {
+    iteration = std::max(iteration, run.progress[f].iterations);
+    if (run.history[f].empty() || run.progress[f].stop != levelset::Stop::kNone) continue;
+    active += run.history[f].back().active;
+    changed += run.history[f].back().changed;
   }
+  const bool bricks = tracker == levelset::Tracker::kBrick;
   return "iteration " + std::to_string(iteration) + ", " + std::to_string(active) +
          (bricks ? " active bricks, " : " active voxels, ") + std::to_string(changed) +
          " voxels changed";
@@ -70,117 +64,121 @@ void warn_from(const SegmentationJob& job, const std::vector<std::string>& warni
   }
 }
 
-bool all_done(std::span<SegmentationJob* const> jobs) {
-  return std::all_of(jobs.begin(), jobs.end(),
-                     [](const SegmentationJob* job) { return levelset::is_done(job->run); });
-}
-
-}  // namespace
-
-void check_names(const std::string& image, const SegmentationSeeds& seeds,
-                 const SegmentationFiles& files) {
-  std::vector<std::string> paths = {image};
-  for (const auto& [flag, path] : seeds.images()) paths.push_back(path);
-  for (const CaseOutput& file : files.names().outputs) paths.push_back(file.path);
-  check_label_files({files}, paths);
-}
-
-void require_label_files_free(const SegmentationRequest& request,
-                              const std::vector<int32_t>& labels,
-                              const std::vector<RunInput>& inputs, const CaseWriter& writer) {
-  // Without a label map the skeleton has known the names from the start.
-  if (!request.files.by_label || !request.seeds.init_labelmap) return;
-  const CaseFiles files = request.files.names(labels);
-  if (writer.require_free) writer.require_free({{}, files.companions});
-  if (!writer.earlier) return;
-  const EarlierOutputs earlier = writer.earlier(files, inputs);
-  if (earlier.state == EarlierOutputs::State::kOther) throw OutputError(earlier.what);
-}
-
-std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
-                                          const levelset::LevelsetConfig& config,
-                                          const Context& context) {
-  auto job = std::make_shared<SegmentationJob>();
-  const cases::Step step(job->seconds, "reading", 0, context);
-  ReadOptions quiet = request.read;
-  quiet.warn = nullptr;  // the reading itself will say it
-  const ImageInfo info = probe_image(request.image, quiet);
-  check_files_hold(request.files, info.grid);
-  const auto require = [&](int64_t labels, bool is_read) {
-    SegmentationMemory memory =
-        segmentation_memory(info, request, config, labels, context.device.is_cuda());
-    memory.device = 0;  // others may be there now: known when the job starts
-    const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
-    require_memory(memory, info.grid, free_bytes + (is_read ? memory.images : 0), 0);
-  };
-  const auto known = static_cast<int64_t>(request.seeds.known_labels().size());
-  require(std::max<int64_t>(1, known), /*is_read=*/false);
-  job->image = request.image;
-  job->request = read_segmentation(request.image, request.seeds, config, request.read);
-  context.info(describe(job->request.image.grid()));
-  require(static_cast<int64_t>(labels_of(job->request).size()), /*is_read=*/true);
-  return job;
-}
-
-void start_job(SegmentationJob& job, const Context& context) {
-  const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
-  if (context.device.is_cuda()) {
-    const Grid& grid = job.request.image.grid();
-    SegmentationMemory memory;
-    memory.labels = static_cast<int64_t>(labels_of(job.request).size());
-    memory.device = device_bytes(job.request);
-    require_memory(memory, grid, context.device);
+/// Throws UsageError if an image on this grid does not fit the format of its file.
+void check_files_hold(const cases::CaseJob& c, const Grid& grid) {
+  for (const char* flag : {"output", "level-set", "distance"}) {
+    if (c.wants(flag)) require_image_holds(c.file(flag), grid.size);
   }
-  job.run = levelset::start_segmentation(job.request, context);
-  job.is_started = true;
-  warn_from(job, job.run.warnings, 0, context);
 }
 
-void move_jobs(std::span<SegmentationJob* const> jobs, const Context& context) {
-  std::vector<levelset::SegmentRun*> runs;
-  for (SegmentationJob* job : jobs) runs.push_back(&job->run);
+/// The first of `names` that is the file of some label beside `path`: the labels of a label map are
+/// not known before it is read.
+std::string file_of_label(const std::string& path, const std::set<std::string>& names) {
+  const std::string ending = file_extension(path);
+  const std::string resolved = resolved_name(path);
+  const std::string start = resolved.substr(0, resolved.size() - ending.size()) + ".label";
+  for (auto at = names.lower_bound(start); at != names.end() && at->starts_with(start); ++at) {
+    const std::string rest = at->substr(start.size());
+    const size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    if (digits > 0 && rest.substr(digits) == ending) return *at;
+  }
+  return "";
+}
+
+void move(SegmentationJob& job, const Context& context) {
+  levelset::SegmentRun* const runs[] = {&job.run};
   const Clock::time_point start = Clock::now();
   int64_t steps = kFirstSteps;
   double most = 0;
-  while (!all_done(jobs)) {
+  while (!levelset::is_done(job.run)) {
     const Clock::time_point before = Clock::now();
     levelset::advance(runs, steps, context);
     const double seconds = seconds_since(before);
     if (context.stop_requested()) {
       throw Stopped("stopped while the surface moved", static_cast<ExitCode>(context.stop->load()));
     }
-    most = std::max(most, fraction_done(jobs));
-    context.progress(0.02 + 0.93 * most, progress_text(jobs));
+    most = std::max(most, fraction_done(job.run));
+    context.progress(0.02 + 0.93 * most, progress_text(job.run, job.request.config.tracker));
     const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
     steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
                        kMostSteps);
   }
-  const double seconds = seconds_since(start);
-  for (SegmentationJob* job : jobs) job->seconds.emplace_back("solver", seconds);
+  job.seconds.emplace_back("solver", seconds_since(start));
 }
 
-void finish_job(SegmentationJob& job, const Context& context) {
+}  // namespace
+
+void check_segmentation_names(const cases::CaseJob& c, const SegmentationRequest& request,
+                              const std::set<std::string>& names) {
+  const SegmentationSeeds seeds = seeds_of_case(request.seeds, c.row);
+  if (!seeds.has_start()) {
+    throw InputError("'" + c.row.image +
+                     "' has nothing to start from: give the list a column 'sphere_mm' with seeds or "
+                     "'label' with a label map to start from, or seeds of all images by "
+                     "--sphere-mm");
+  }
+  if (request.is_series) check_series(c);
+  if (!request.by_label) return;
+  if (!c.wants("level-set") && !c.wants("distance") && !c.wants("mesh")) {
+    throw UsageError(
+        "--by-label is for --level-set, --distance and --mesh (with --list: --write level-set, "
+        "distance, mesh); the label map of --output has all labels");
+  }
+  for (const char* flag : {"level-set", "distance", "mesh"}) {
+    const std::string file = c.wants(flag) ? file_of_label(c.file(flag), names) : "";
+    if (file.empty()) continue;
+    throw UsageError("--by-label: '" + file + "' may be the file of a label beside '" +
+                     c.file(flag) + "', and would be replaced; choose other names");
+  }
+}
+
+Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request) {
+  if (request.is_series) return segment_series(c, request);
+  const auto job = std::make_shared<SegmentationJob>();
+  {
+    const cases::Step step(job->seconds, "reading", 0, c.context());
+    ReadOptions quiet = c.read;
+    quiet.warn = nullptr;  // the reading itself will say it
+    check_files_hold(c, probe_image(c.row.image, quiet).grid);
+    job->image = c.row.image;
+    job->request = read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row),
+                                     request.config, c.read);
+    c.context().info(describe(job->request.image.grid()));
+  }
+  {
+    const cases::Turn turn = c.turn();
+    solve(*job, turn.context());
+  }
+  return segmentation_outputs(c, request.by_label, job);
+}
+
+cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const SegmentationRequest& request) {
+  const ImageInfo info =
+      request.is_series ? probe_image(c.row.image, c.read)
+                        : cases::probe_one_volume(c.row.image, c.read);
+  check_files_hold(c, info.grid);
+  check_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid, c.read);
+  if (request.is_series) frames_of_series(c);
+  return {{{"voxels", cases::size_cell(info.grid)},
+           {"spacing_mm", cases::spacing_cell(info.grid)}}};
+}
+
+void solve(SegmentationJob& job, const Context& context) {
+  {
+    const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
+    job.run = levelset::start_segmentation(job.request, context);
+    warn_from(job, job.run.warnings, 0, context);
+  }
+  move(job, context);
   const cases::Step step(job.seconds, "labels", 0.95, context);
   const size_t told = job.run.warnings.size();
   job.result = levelset::finish_segmentation(std::move(job.run), context);
   warn_from(job, job.result.warnings, told, context);
 }
 
-Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                      const CaseWriter& writer, const Context& context) {
-  const std::shared_ptr<SegmentationJob> job = read_job(request, config, context);
-  const std::vector<int32_t> labels = labels_of(job->request);
-  require_label_files_free(request, labels, {}, writer);
-  for (const std::string& path : files_of_other_labels(request.files, labels)) {
-    context.warn("'" + path +
-                 "' is of a label that this run has not, and stays; if an earlier run "
-                 "left it, remove it");
-  }
-  start_job(*job, context);
-  SegmentationJob* const one[] = {job.get()};
-  move_jobs(one, context);
-  finish_job(*job, context);
-  return segmentation_outputs(request.files, job, context);
+std::string name_of_label(const std::string& path, int32_t label) {
+  const std::string ending = file_extension(path);
+  return path.substr(0, path.size() - ending.size()) + ".label" + std::to_string(label) + ending;
 }
 
 }  // namespace larch::pipeline

@@ -2,25 +2,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <span>
+#include <cstdint>
+#include <set>
 #include <string>
 
-#include "larch/app/outputs/outputs.h"
+#include "larch/cases/case_program.h"
 #include "larch/cases/step.h"
 #include "larch/levelset/segment.h"
 #include "larch/pipeline/levelset/input/segmentation_seeds.h"
-#include "larch/pipeline/levelset/outputs/segmentation_files.h"
 
 namespace larch::pipeline {
 
-/// One segmentation, before it is done.
+/// What a segmentation can write.
+inline constexpr cases::Product kSegmentationProducts[] = {
+    {"output,o", "labels", ".nii.gz", PathRole::kOutputLabelmap,
+     "label map on the grid of the input"},
+    {"level-set", "level-set", ".phi.nii.gz", PathRole::kOutputImage,
+     "level set in mm, negative inside"},
+    {"distance", "distance", ".distance.nii.gz", PathRole::kOutputImage,
+     "exact signed distance in mm, negative inside"},
+    {"mesh", "mesh", ".vtk", PathRole::kOutputMesh,
+     "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
+    {"qc", "qc", ".png", PathRole::kOutputPicture,
+     "picture of three slices with the contour (.png)"},
+    {"plot", "plot", ".plot.png", PathRole::kOutputPicture,
+     "picture of active and changed voxels over the iterations (.png)"}};
+
+/// What a segmentation is asked for, whatever the case.
 struct SegmentationRequest {
-  std::string image;
-  SegmentationSeeds seeds{};
-  SegmentationFiles files{};
-  ReadOptions read{};
-  int frames = 1;  ///< of the series that the image is a frame of
+  const SegmentationSeeds& seeds;  ///< of all images; a row of a list adds its own
+  const levelset::LevelsetConfig& config;
+  /// Level set, distance and mesh are written for each label as well: name_of_label.
+  bool by_label = false;
+  /// All frames of a 4-D image are segmented, each from the surfaces of the last.
+  bool is_series = false;
 };
 
 /// One image on its way.
@@ -28,47 +43,28 @@ struct SegmentationJob {
   std::string image;
   levelset::SegmentRequest request{};
   levelset::SegmentRun run{};
-  bool is_started = false;
   levelset::SegmentResult result{};
   cases::StepSeconds seconds{};
 };
 
-/// Throws UsageError where an input or output has the name of a label's file.
-void check_names(const std::string& image, const SegmentationSeeds& seeds,
-                 const SegmentationFiles& files);
+/// Throws UsageError for settings and files that contradict each other, InputError for a case that
+/// has nothing to start from. `names`: resolved, of all inputs and outputs of the run; none of them
+/// may be the file of a label.
+void check_segmentation_names(const cases::CaseJob& c, const SegmentationRequest& request,
+                              const std::set<std::string>& names);
 
-/// Throws OutputError, before anything is computed, if a file of one of the labels is there that
-/// may not be replaced: with --by-label the labels of a label map to start from are known late.
-/// `inputs`: of the case, beside those of the run.
-void require_label_files_free(const SegmentationRequest& request,
-                              const std::vector<int32_t>& labels,
-                              const std::vector<RunInput>& inputs, const CaseWriter& writer);
+/// Reads and segments the image of a case: the files that are wanted, with figures. Rejected if no
+/// voxel is inside.
+Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request);
 
-/// Reads what a segmentation needs, after a look at its header: does it fit into the host's memory,
-/// and the files into their formats? Throws as read_segmentation, require_memory and
-/// check_files_hold do.
-std::shared_ptr<SegmentationJob> read_job(const SegmentationRequest& request,
-                                          const levelset::LevelsetConfig& config,
-                                          const Context& context);
+/// What the headers tell: seeds outside of the image, images on other grids, the time step.
+cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const SegmentationRequest& request);
 
-/// Speeds and first surfaces; what is odd about them is logged. The job must stay where it is.
-/// Throws as start_segmentation, and MemoryError where the device has not the memory.
-void start_job(SegmentationJob& job, const Context& context);
+/// Speeds and first surfaces, steps until the surface is at rest, and labels, with progress; what is
+/// odd is logged. Throws as start_segmentation, and Stopped.
+void solve(SegmentationJob& job, const Context& context);
 
-/// Moves all jobs until they are done, in one launch where that is possible, with progress.
-/// Throws Stopped when the stop flag of `context` is set.
-void move_jobs(std::span<SegmentationJob* const> jobs, const Context& context);
-
-/// Labels and level set of a job that was moved.
-void finish_job(SegmentationJob& job, const Context& context);
-
-/// The files and figures of a finished job. Rejected if no voxel is inside.
-Outputs segmentation_outputs(const SegmentationFiles& files,
-                             const std::shared_ptr<const SegmentationJob>& job,
-                             const Context& context);
-
-/// From files to files.
-Outputs segment_image(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                      const CaseWriter& writer, const Context& context);
+/// The file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
+std::string name_of_label(const std::string& path, int32_t label);
 
 }  // namespace larch::pipeline

@@ -12,37 +12,27 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/pipeline/levelset/outputs/segmentation_report.h"
-#include "larch/pipeline/levelset/segmentation_plan.h"
 
 namespace larch::pipeline {
 namespace {
 
-int frames_of(const SegmentationRequest& request) {
-  ReadOptions read = request.read;
-  read.warn = nullptr;  // the reading itself will say it
-  const int frames = probe_image(request.image, read).frames;
-  if (frames < 2) {
-    throw InputError("'" + request.image + "' has one frame; leave --time-series out");
-  }
-  return frames;
-}
-
-SegmentationRequest of_frame(SegmentationRequest request, int frame, int frames) {
-  request.read.frame = frame;
-  request.frames = frames;
-  return request;
+SegmentationJob read_frame(const cases::CaseJob& c, const SegmentationRequest& request) {
+  ReadOptions first = c.read;
+  first.frame = 1;
+  SegmentationJob job;
+  job.image = c.row.image;
+  job.request = read_segmentation(c.row.image, request.seeds, request.config, first);
+  return job;
 }
 
 /// A series that is segmented frame by frame.
 class Series {
  public:
-  Series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-         const Context& context)
-      : request_(request), config_(config), context_(context), frames_(frames_of(request)) {}
+  Series(const cases::CaseJob& c, const SegmentationRequest& request, const Context& context)
+      : case_(c), context_(context), frames_(frames_of_series(c)), job_(read_frame(c, request)) {}
 
   Outputs run() {
-    job_ = read_job(of_frame(request_, 1, frames_), config_, context_);
-    for (const int32_t label : labels_of(job_->request)) left_.insert(label);
+    for (const int32_t label : labels_of(job_.request)) left_.insert(label);
     while (finished() < frames_ && !left_.empty()) do_frame();
     leave_rest_empty();
     return outputs();
@@ -54,24 +44,20 @@ class Series {
   void do_frame() {
     const int frame = finished() + 1;
     context_.info("frame " + std::to_string(frame) + " of " + std::to_string(frames_));
-    start_job(*job_, context_);
-    SegmentationJob* const one[] = {job_.get()};
-    move_jobs(one, context_);
-    finish_job(*job_, context_);
+    solve(job_, context_);
     take_result();
     if (finished() == frames_ || left_.empty()) return;
-    Volume<float> image = read_image(request_.image, of_frame(request_, frame + 1, frames_).read);
-    auto next = std::make_shared<SegmentationJob>();
-    next->image = job_->image;
-    next->request = levelset::next_frame(std::move(job_->request), job_->result, std::move(image));
-    job_ = std::move(next);
+    ReadOptions next = case_.read;
+    next.frame = frame + 1;
+    job_.request = levelset::next_frame(std::move(job_.request), job_.result,
+                                        read_image(case_.row.image, next));
   }
 
   void take_result() {
-    levelset::SegmentResult& result = job_->result;
+    levelset::SegmentResult& result = job_.result;
     for (const levelset::LabelResult& label : result.by_label) volume_ml_ += label.volume_ml;
     iterations_ += static_cast<double>(result.by_label[0].progress.iterations);
-    reports_.push_back(segmentation_report(result, job_->request.config));
+    reports_.push_back(segmentation_report(result, job_.request.config));
     const std::set<int32_t> there(result.labels.begin(), result.labels.end());
     for (const int32_t label : std::exchange(left_, {})) {
       if (there.contains(label)) {
@@ -96,17 +82,16 @@ class Series {
   Outputs outputs() {
     auto labels = std::make_shared<std::vector<LabelVolume>>(std::move(labels_));
     Outputs outputs;
-    outputs.grid(request_.image, describe(labels->front().grid()));
+    outputs.grid(case_.row.image, describe(labels->front().grid()));
     outputs.metric("frames", frames_)
         .metric("mean_volume_ml", volume_ml_ / frames_)
         .metric("iterations", iterations_);
     outputs.report("frames", reports_);
     outputs.add(
-        request_.files.labels,
+        case_.file("output"),
         [labels, threads = context_.threads](const std::string& path) {
           write_labelmap_series(path, *labels, threads);
-        },
-        "output");
+        });
     if (!gone_.empty()) {
       outputs.status("rejected", config::join(gone_, "; ") +
                                      "; it is missing from there on: segment the frames before it "
@@ -116,11 +101,10 @@ class Series {
     return outputs;
   }
 
-  const SegmentationRequest& request_;
-  const levelset::LevelsetConfig& config_;
+  const cases::CaseJob& case_;
   const Context& context_;
   const int frames_;
-  std::shared_ptr<SegmentationJob> job_;  ///< of the frame after the finished ones
+  SegmentationJob job_;  ///< of the frame after the finished ones
   // Of the finished frames:
   std::vector<LabelVolume> labels_;
   nlohmann::ordered_json reports_ = nlohmann::ordered_json::array();
@@ -131,31 +115,30 @@ class Series {
 
 }  // namespace
 
-void check_series(const SegmentationFiles& files, bool has_frame) {
-  SegmentationFiles labels;
-  labels.labels = files.labels;
-  if (files.labels.empty() || files.names().outputs.size() != labels.names().outputs.size()) {
+int frames_of_series(const cases::CaseJob& c) {
+  ReadOptions read = c.read;
+  read.warn = nullptr;  // the reading itself will say it
+  const int frames = probe_image(c.row.image, read).frames;
+  if (frames < 2) {
+    throw InputError("'" + c.row.image + "' has one frame; leave --time-series out");
+  }
+  return frames;
+}
+
+void check_series(const cases::CaseJob& c) {
+  if (!c.wants("output") || c.files.size() != 1) {
     throw UsageError("--time-series writes --output, a label map of four axes, and nothing else");
   }
-  const std::string ending = file_extension(files.labels);
+  const std::string ending = file_extension(c.file("output"));
   if (ending != ".nii" && ending != ".nii.gz") {
-    throw UsageError("--time-series writes .nii or .nii.gz, not '" + files.labels + "'");
+    throw UsageError("--time-series writes .nii or .nii.gz, not '" + c.file("output") + "'");
   }
-  if (has_frame) throw UsageError("--time-series takes all frames; leave --frame out");
+  if (c.read.frame) throw UsageError("--time-series takes all frames; leave --frame out");
 }
 
-Outputs segment_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                       const Context& context) {
-  return Series(request, config, context).run();
-}
-
-Plan plan_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                 const Context& context) {
-  const int frames = frames_of(request);
-  Plan plan = plan_segmentation(of_frame(request, 1, frames), config, {}, context);
-  for (Plan::File& file : plan.files) file.bytes *= frames;
-  plan.notes.push_back(std::to_string(frames) + " frames, each from the surfaces of the last");
-  return plan;
+Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& request) {
+  const cases::Turn turn = c.turn();
+  return Series(c, request, turn.context()).run();
 }
 
 }  // namespace larch::pipeline

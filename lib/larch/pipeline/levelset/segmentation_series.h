@@ -2,22 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "larch/app/plan.h"
 #include "larch/pipeline/levelset/segmentation.h"
 
 namespace larch::pipeline {
 
-/// Throws UsageError unless the files are what a series writes: label maps alone, as NIfTI.
-void check_series(const SegmentationFiles& files, bool has_frame);
+/// The frames of the 4-D image of a case. Throws InputError if there is but one.
+int frames_of_series(const cases::CaseJob& c);
 
-/// Segments all frames of a 4-D image, each from the surfaces and with the windows of the one
-/// before it, to a label map of four axes. Throws as segment_image does, InputError for an image of
-/// one frame.
-Outputs segment_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                       const Context& context);
+/// Throws UsageError unless the case writes a label map that can have four axes, and nothing else.
+void check_series(const cases::CaseJob& c);
 
-/// What it would do, from headers.
-Plan plan_series(const SegmentationRequest& request, const levelset::LevelsetConfig& config,
-                 const Context& context);
+/// Segments all frames of a 4-D image, each from the surfaces and with the windows of the one before
+/// it; a label of which nothing is left stays away. Rejected if that happens.
+Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& request);
 
 }  // namespace larch::pipeline

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "larch/cases/case_inputs.h"
 #include "larch/core/error.h"
 
 namespace larch::pipeline {
@@ -71,7 +70,7 @@ std::vector<std::vector<double>> spheres_of(const std::string& cell, const Spher
 
 SegmentationSeeds seeds_of_case(SegmentationSeeds for_all, const Case& c) {
   SegmentationSeeds seeds = std::move(for_all);
-  seeds.init_labelmap = c.label;
+  if (!c.label.empty()) seeds.init_labelmap = c.label;
   for (const SphereColumn& column : kSphereColumns) {
     auto& all = column.is_index ? seeds.sphere_index : seeds.sphere_mm;
     for (const char* name : {column.name, column.flag}) {
@@ -86,23 +85,6 @@ SegmentationSeeds seeds_of_case(SegmentationSeeds for_all, const Case& c) {
     }
   }
   return seeds;
-}
-
-std::vector<RunInput> seed_inputs(const Case& c) {
-  std::vector<RunInput> inputs;
-  if (!c.label.empty()) {
-    inputs.push_back({"init-labelmap", c.label, c.id});
-    for (RunInput& data : cases::detached_inputs("init-labelmap", c.label, c.id)) {
-      inputs.push_back(std::move(data));
-    }
-  }
-  for (const SphereColumn& column : kSphereColumns) {
-    for (const char* name : {column.name, column.flag}) {
-      const std::string cell = cell_of(c, name);
-      if (!cell.empty()) inputs.push_back({column.flag, "", c.id, cell});
-    }
-  }
-  return inputs;
 }
 
 }  // namespace larch::pipeline

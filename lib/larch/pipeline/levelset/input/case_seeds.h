@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
-#include "larch/app/outputs/outputs.h"
 #include "larch/io/table/case_list.h"
 #include "larch/pipeline/levelset/input/segmentation_seeds.h"
 
@@ -15,9 +12,5 @@ namespace larch::pipeline {
 /// number if it is not 1, several parted by semicolons. Cells that are empty or "n/a" hold none.
 /// Throws InputError, which names the case and the column, for what is no such list.
 SegmentationSeeds seeds_of_case(SegmentationSeeds for_all, const Case& c);
-
-/// The same as inputs, for the records of the case: the label map with its detached files, and what
-/// the cells say.
-std::vector<RunInput> seed_inputs(const Case& c);
 
 }  // namespace larch::pipeline

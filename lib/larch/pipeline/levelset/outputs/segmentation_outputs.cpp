@@ -66,12 +66,12 @@ Mesh surface_of(Volume<float> phi, const Context& context) {
   return mesh::marching_cubes(phi, 0, context);
 }
 
+using Job = std::shared_ptr<const SegmentationJob>;
+
 /// Adds the files of each label beside `path`, that of all. `write`: a label to a file.
 template <class F>
-void add_labels(const std::string& path, const SegmentationFiles& files,
-                const std::shared_ptr<const SegmentationJob>& job, Outputs& outputs,
-                const F& write) {
-  if (!files.by_label || path.empty()) return;
+void add_labels(const std::string& path, const Job& job, Outputs& outputs, const F& write) {
+  if (path.empty()) return;
   for (size_t f = 0; f < job->result.by_label.size(); ++f) {
     outputs.add_companion(name_of_label(path, job->result.by_label[f].label),
                           [=](const std::string& name) { write(name, job->result.by_label[f]); });
@@ -116,37 +116,36 @@ Mesh surface_of_all(const levelset::SegmentResult& result, const Context& contex
 namespace {
 
 /// Level set, distance and mesh, of all and of each label.
-void add_surfaces(const SegmentationFiles& files, const std::shared_ptr<const SegmentationJob>& job,
-                  const Context& context, Outputs& outputs) {
+void add_surfaces(const cases::CaseJob& c, bool by_label, const Job& job, Outputs& outputs) {
+  const Context& context = c.context();
+  const auto divided = [&](const char* flag) { return by_label ? c.file(flag) : ""; };
   outputs.add(
-      files.level_set,
+      c.file("level-set"),
       [=, threads = context.threads](const std::string& path) {
         write_volume(path, level_set_of_all(job->result), threads, kLevelSetText);
-      },
-      "level-set");
+      });
   add_labels(
-      files.level_set, files, job, outputs,
+      divided("level-set"), job, outputs,
       [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
         write_volume(path, label.phi_mm, threads, kLevelSetText);
       });
   outputs.add(
-      files.distance,
+      c.file("distance"),
       [=, threads = context.threads](const std::string& path) {
         write_volume(path, distance_of_all(job->result, threads), threads, kDistanceText);
-      },
-      "distance");
+      });
   add_labels(
-      files.distance, files, job, outputs,
+      divided("distance"), job, outputs,
       [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
         write_volume(path, distance_of(inside_of(label.phi_mm), threads), threads, kDistanceText);
       });
-  if (!files.mesh.empty()) {
+  if (c.wants("mesh")) {
     auto surface = std::make_shared<Mesh>(surface_of_all(job->result, context));
     outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
     outputs.add(
-        files.mesh, [=](const std::string& path) { write_mesh(path, *surface); }, "mesh");
+        c.file("mesh"), [=](const std::string& path) { write_mesh(path, *surface); });
     add_labels(
-        files.mesh, files, job, outputs,
+        divided("mesh"), job, outputs,
         [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
           Context own;
           own.threads = threads;
@@ -157,9 +156,8 @@ void add_surfaces(const SegmentationFiles& files, const std::shared_ptr<const Se
 
 }  // namespace
 
-Outputs segmentation_outputs(const SegmentationFiles& files,
-                             const std::shared_ptr<const SegmentationJob>& job,
-                             const Context& context) {
+Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
+                             const std::shared_ptr<const SegmentationJob>& job) {
   const levelset::Tracker tracker = job->request.config.tracker;
   Outputs outputs;
   outputs.grid(job->image, describe(job->request.image.grid()));
@@ -168,25 +166,22 @@ Outputs segmentation_outputs(const SegmentationFiles& files,
   outputs.report("segmentation", segmentation_report(job->result, job->request.config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
   outputs.add(
-      files.labels,
-      [=, threads = context.threads](const std::string& path) {
+      c.file("output"),
+      [=, threads = c.context().threads](const std::string& path) {
         write_labelmap(path, job->result.labels, {}, threads);
-      },
-      "output");
-  add_surfaces(files, job, context, outputs);
+      });
+  add_surfaces(c, by_label, job, outputs);
   outputs.add(
-      files.qc,
+      c.file("qc"),
       [=](const std::string& path) {
         write_png(path, picture::qc_picture(job->request.image, job->result.labels));
-      },
-      "qc");
+      });
   outputs.add(
-      files.plot,
+      c.file("plot"),
       [=](const std::string& path) {
         const std::string name = std::filesystem::path(job->image).filename().string();
         write_png(path, segmentation_plot(job->result, tracker, name));
-      },
-      "plot");
+      });
   const bool is_empty =
       std::all_of(job->result.by_label.begin(), job->result.by_label.end(),
                   [](const levelset::LabelResult& label) { return label.voxels == 0; });

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "larch/data/mesh.h"
 #include "larch/levelset/segment.h"
 #include "larch/pipeline/levelset/segmentation.h"
@@ -19,5 +21,10 @@ Volume<float> distance_of_all(const levelset::SegmentResult& result, int threads
 /// The surface of all structures together where the level set is 0. Throws MemoryError, before it
 /// is made, if it takes more than is free.
 Mesh surface_of_all(const levelset::SegmentResult& result, const Context& context);
+
+/// The files and figures of a finished job; `by_label`: those of each label too. Rejected if no voxel
+/// is inside.
+Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
+                             const std::shared_ptr<const SegmentationJob>& job);
 
 }  // namespace larch::pipeline
