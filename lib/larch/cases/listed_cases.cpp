@@ -214,7 +214,7 @@ class ListRun {
       try {
         larch::detail::write_case(
             files, earlier,
-            {basis, context.side, outputs, seconds_since(start), run_.digests, &cells},
+            {basis, context_, outputs, seconds_since(start), run_.digests, &cells},
             context.side);
         return over(i, outputs.status_word == "rejected" ? kRejected : kOk);
       } catch (const larch::detail::OutputAppeared&) {

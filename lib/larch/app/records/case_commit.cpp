@@ -157,12 +157,14 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   const std::string folder = folder_of(files.record);
   const FolderLock lock(folder, kLockSeconds);
   require_lock(lock, folder);
-  for (const auto& [path, stamp] : earlier.seen) {
-    if (!force && stamp_of(path) != stamp) {
-      throw OutputAppeared("cannot write '" + path +
-                           "': it appeared or was changed during the run, by another run perhaps; "
-                           "--force replaces it");
-    }
+  std::vector<std::string> names{files.record};
+  for (const Outputs::File& file : record.outputs.files) names.push_back(file.path);
+  for (const std::string& path : names) {
+    const auto seen = earlier.seen.find(path);
+    if (force || seen == earlier.seen.end() || stamp_of(path) == seen->second) continue;
+    throw OutputAppeared("cannot write '" + path +
+                         "': it appeared or was changed during the run, by another run perhaps; "
+                         "--force replaces it");
   }
   first.commit();
   try {

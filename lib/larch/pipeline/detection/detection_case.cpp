@@ -22,13 +22,13 @@ Wanted wanted_of(const cases::CaseJob& c) {
 }
 
 /// Throws UsageError if an image on this grid does not fit the format of its file.
-void check_files_hold(const cases::CaseJob& c, const Grid& grid) {
+void check_detection_fits(const cases::CaseJob& c, const Grid& grid) {
   for (const char* flag : {"output", "probability"}) {
     if (c.wants(flag)) require_image_holds(c.file(flag), grid.size);
   }
 }
 
-void require_same_grid(const std::string& roi, const Grid& grid, const std::string& image,
+void require_roi_on_grid(const std::string& roi, const Grid& grid, const std::string& image,
                        const Grid& image_grid) {
   const std::string difference = describe_difference(grid, image_grid, 1e-2);
   if (difference.empty()) return;
@@ -39,17 +39,18 @@ void require_same_grid(const std::string& roi, const Grid& grid, const std::stri
 void read_input(const cases::CaseJob& c, const std::string& roi, DetectionJob& job) {
   job.name = "'" + c.row.image + "'";
   job.image = read_volume<float>(c.row.image, c.read);
-  check_files_hold(c, job.image.grid());
+  check_detection_fits(c, job.image.grid());
   if (roi.empty()) return;
   job.roi = read_volume<uint8_t>(roi, label_options(c.read));
-  require_same_grid(roi, job.roi.grid(), c.row.image, job.image.grid());
+  require_roi_on_grid(roi, job.roi.grid(), c.row.image, job.image.grid());
 }
 
 void add_files(const cases::CaseJob& c, const Job& job, const LabelTable& table,
                const DetectConfig& config, Outputs& outputs) {
   const std::string labels = c.file("output");
+  const int threads = c.context().threads;
   outputs.add(labels, [=](const std::string& path) {
-    write_labelmap(path, job->found.labels, table);
+    write_labelmap(path, job->found.labels, table, threads);
   });
   if (!labels.empty()) {
     const size_t stem = labels.size() - file_extension(labels).size();
@@ -58,7 +59,7 @@ void add_files(const cases::CaseJob& c, const Job& job, const LabelTable& table,
   }
   outputs.add(c.file("probability"),
               [=, type = config.probability_type](const std::string& path) {
-                write_probability(path, job->found.probability, type);
+                write_probability(path, job->found.probability, type, threads);
               });
   outputs.add(c.file("mesh"),
               [=](const std::string& path) { write_mesh(path, job->found.surface); });
@@ -119,11 +120,11 @@ cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionReques
   pbt::check_config(request.config.evaluate);
   cases::CaseLook look = look_at_image(c);
   const Grid grid = cases::probe_one_volume(c.row.image, c.read).grid;
-  check_files_hold(c, grid);
+  check_detection_fits(c, grid);
   check_structure(request.config, wanted_of(c), grid);
   if (!request.roi.empty()) {
     const Grid of_roi = read_volume<uint8_t>(request.roi, label_options(c.read)).grid();
-    require_same_grid(request.roi, of_roi, c.row.image, grid);
+    require_roi_on_grid(request.roi, of_roi, c.row.image, grid);
   }
   const Device& device = c.context().device;
   pbt::SlabProblem problem{image::model_grid(grid, model.space).size};

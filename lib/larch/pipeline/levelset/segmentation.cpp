@@ -65,7 +65,7 @@ void warn_from(const SegmentationJob& job, const std::vector<std::string>& warni
 }
 
 /// Throws UsageError if an image on this grid does not fit the format of its file.
-void check_files_hold(const cases::CaseJob& c, const Grid& grid) {
+void check_segmentation_fits(const cases::CaseJob& c, const Grid& grid) {
   for (const char* flag : {"output", "level-set", "distance"}) {
     if (c.wants(flag)) require_image_holds(c.file(flag), grid.size);
   }
@@ -139,7 +139,7 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
     const cases::Step step(job->seconds, "reading", 0, c.context());
     ReadOptions quiet = c.read;
     quiet.warn = nullptr;  // the reading itself will say it
-    check_files_hold(c, probe_image(c.row.image, quiet).grid);
+    check_segmentation_fits(c, probe_image(c.row.image, quiet).grid);
     job->image = c.row.image;
     job->request = read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row),
                                      request.config, c.read);
@@ -156,7 +156,7 @@ cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const Segmentation
   const ImageInfo info =
       request.is_series ? probe_image(c.row.image, c.read)
                         : cases::probe_one_volume(c.row.image, c.read);
-  check_files_hold(c, info.grid);
+  check_segmentation_fits(c, info.grid);
   check_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid, c.read);
   if (request.is_series) frames_of_series(c);
   return {{{"voxels", cases::size_cell(info.grid)},
