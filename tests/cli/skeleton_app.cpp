@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// A small executable on the skeleton, for the tests of the skeleton: it copies a text with
-// repetitions, or each text of a list, and fails in every way that it is told to.
+// A small executable with one result, for the tests of what every executable has: it copies a text
+// with repetitions, and fails in every way that it is told to.
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -12,10 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
-#include "larch/cases/plan_cases.h"
-#include "larch/cases/run_cases.h"
-#include "larch/files/file.h"
-#include "larch/io/table/case_list.h"
 
 namespace larch {
 namespace {
@@ -89,9 +85,9 @@ struct SkeletonConfig {
 };
 
 struct Options {
-  InputFile input, list;
+  InputFile input;
   OutputFile output, copy;
-  OutputDir folder, output_dir;
+  OutputDir folder;
   Fail fail = Fail::kNo;
   double sleep_s = 0;
   bool deaf = false;
@@ -101,8 +97,6 @@ struct Options {
   template <class F>
   void fields(F&& f) {
     f(Field{"input,i", input, "text to repeat"}, Field{"output,o", output, "the repeated text"},
-      Field{"list", list, "many texts: TSV with the column text"}.no_effect_on_results(),
-      Field{"output-dir", output_dir, "with --list: folder for <id>.txt and status.tsv"},
       Field{"copy", copy, "a second copy of it"}, Field{"folder", folder, "a folder of copies"},
       Field{"fail", fail, "the error to throw"},
       Field{"sleep", sleep_s, "seconds to work, watching the stop flag", 0, 1000},
@@ -111,14 +105,9 @@ struct Options {
   }
   void check() const {
     if (copy && folder) throw UsageError("give either --copy or --folder");
-    if (list) return;
     if (!input) throw UsageError("--input is missing; see --help");
     if (!output) throw UsageError("--output is missing; see --help");
   }
-  std::vector<std::string> companions() const {
-    return list ? std::vector<std::string>{} : std::vector{output.path + ".tsv"};
-  }
-  bool by_case() const { return static_cast<bool>(list); }
 };
 
 void fail_as_told(Fail fail) {
@@ -175,54 +164,7 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;  // does not look for errors, on purpose
 }
 
-// The batch mode, whole.
-
-std::string output_of(const Options& options, const Case& c) {
-  return options.output_dir.path + "/" + c.id + ".txt";
-}
-
-cases::CaseRun batch_of(const Options& options, const CaseWriter& writer) {
-  cases::CaseFolder folder{options.output_dir, writer, [&options](const Case& c) {
-                             return CaseFiles{{{output_of(options, c), "output"}}, {}};
-                           }};
-  folder.figures = {{"bytes", /*is_count=*/true}};
-  CaseColumns columns{"text"};
-  columns.files_exist = false;  // a missing text is the failure of one case
-  return {read_case_list(options.list, columns), 0, folder};
-}
-
-Outputs run_batch(const Options& options, const CaseWriter& writer, const Context& context) {
-  const cases::CaseRun batch = batch_of(options, writer);
-  cases::CaseSteps<std::string> steps;
-  steps.bytes = [](size_t) { return cases::MemoryNeed{.reading = 1 << 20}; };
-  steps.read = [&](size_t i, const Context&) { return read_file(batch.cases[i].image); };
-  steps.compute = [&](size_t, std::string& text, const Context& all) {
-    fail_as_told(options.fail);
-    work(options.sleep_s, all);
-    text = repeated(text, options.config);
-  };
-  steps.finish = [&](size_t i, const std::shared_ptr<std::string>& text, const cases::Grow&,
-                     const Context&) {
-    Outputs outputs;
-    outputs.metric("bytes", static_cast<double>(text->size()));
-    outputs.add(
-        output_of(options, batch.cases[i]),
-        [text](const std::string& path) { write_text(path, *text); }, "output");
-    if (text->size() < 2) outputs.status("rejected", "the text is empty");
-    return std::optional(outputs);
-  };
-  return cases::run_cases(batch, steps, context);
-}
-
-Plan plan(const Options& options, const Context& context, const CaseWriter& writer) {
-  if (!options.list) return {};
-  const cases::CaseRun batch = batch_of(options, writer);
-  const auto look = [&](size_t i, Plan&) { read_file(batch.cases[i].image); };
-  return cases::plan_cases(batch, look, context);
-}
-
-Outputs run(const Options& options, Context& context, const CaseWriter& writer) {
-  if (options.list) return run_batch(options, writer, context);
+Outputs run(const Options& options, Context& context) {
   context.debug("a line for -v");
   context.warn("a warning");
   fail_as_told(options.fail);
@@ -272,5 +214,9 @@ int main(int argc, char** argv) {
   info.examples = {"skeleton-app --input a.txt --output b.txt",
                    "skeleton-app --input a.txt --output b.txt --times 3 --report -"};
   info.references = {"Nobody: On repetition."};
-  return larch::run_app<larch::Options>(info, argc, argv, larch::run, larch::plan);
+  larch::Hooks<larch::Options> hooks;
+  hooks.run = larch::run;
+  hooks.check = [](const larch::Options& o, const larch::GivenFlags&) { o.check(); };
+  hooks.companions = [](const larch::Options& o) { return std::vector{o.output.path + ".tsv"}; };
+  return larch::run_app(info, argc, argv, hooks);
 }

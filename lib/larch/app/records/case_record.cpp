@@ -213,7 +213,9 @@ Json report(const RunRecord& record) {
   json["seed"] = record.context.seed;
   json["inputs"] = sources_of(record);
   Json& outputs = json["outputs"] = Json::array();
-  for (const Outputs::File& file : record.outputs.files) outputs.push_back(file.path);
+  for (const Outputs::File& file : record.outputs.files) {
+    if (file.path != record.basis.line.common.report) outputs.push_back(file.path);
+  }
   json["metrics"] = metrics_of(record.outputs);
   if (!record.outputs.notes.empty()) json["notes"] = record.outputs.notes;
   for (const Outputs::Text& item : record.outputs.reports) json[item.name] = Json::parse(item.text);

@@ -1,0 +1,238 @@
+#!/usr/bin/env bats
+# SPDX-FileCopyrightText: The Larch authors
+# SPDX-License-Identifier: Apache-2.0
+# What every program over cases does, tried with smooth_app.cpp.
+
+load helpers
+
+app() { "$SMOOTH" "$@"; }
+list() { app --list list.tsv --output-dir out "$@"; }
+
+# images NAME...: NAME.nii holds a small volume of its own; list.tsv names them all.
+images() {
+  /usr/bin/python3 - "$@" <<'PY'
+import sys, nibabel, numpy
+for number, name in enumerate(sys.argv[1:]):
+    values = numpy.arange(4 * 3 * 2, dtype='float32').reshape(4, 3, 2) + number + 1
+    nibabel.save(nibabel.Nifti1Image(values, numpy.eye(4)), name + '.nii')
+rows = [('image', 'site')] + [(f'{name}.nii', f'at {name}') for name in sys.argv[1:]]
+open('list.tsv', 'w').writelines('\t'.join(row) + '\n' for row in rows)
+PY
+}
+
+# The columns id and status of the table.
+rows() { cut -f 1,2 out/status.tsv | tail -n +2 | tr '\t\n' ' ;'; }
+
+@test "one image: its files, one record, report and flags of the products" {
+  images a
+  expect 0 app -i a.nii -o b.nii.gz --picture b.png --report r.json
+  python "
+l = load('b.nii.gz.json')['Larch']
+assert [(o['Name'], o['Role']) for o in l['Outputs']] == [
+    ('b.nii.gz', 'output'), ('b.png', 'picture'), ('r.json', 'report')], l['Outputs']
+assert l['Metrics'] == load('r.json')['metrics'] and load('r.json')['outputs'] == ['b.nii.gz', 'b.png']"
+  absent b.png.json r.json.json
+  expect 2 app -i a.nii
+  expect 2 app -i a.nii -o b.txt
+  expect 2 app -i a.nii -o c.nii --write picture
+  expect 2 app -o c.nii
+}
+
+@test "a list gives the bytes of single images, whatever the threads, and records alone" {
+  images a b c
+  for name in a b c; do app -i $name.nii -o one_$name.nii.gz --picture one_$name.png -q; done
+  for threads in 1 4; do
+    rm -rf out r.json
+    expect 0 list --write image,picture --threads $threads --carry site --report r.json
+    for name in a b c; do
+      cmp out/$name.nii.gz one_$name.nii.gz
+      cmp out/$name.png one_$name.png
+    done
+    [ "$(ls -A out | wc -l)" -eq 10 ]  # two files and a record of each, and the table
+    [ "$(head -n 1 out/status.tsv)" = "$(printf 'id\tstatus\tmessage\tseconds\tcorner\tsite\tended')" ]
+    [ "$(cut -f 1,2,3,6 out/status.tsv | sed -n 2p)" = "$(printf 'a\tok\tn/a\tat a')" ]
+  done
+  python "r = load('r.json')['metrics']; assert (r['cases'], r['ok']) == (3, 3), r
+s = load('out/b.larch.json')['Larch']
+assert [i['Path'] for i in s['Inputs'] if i['Role'] == 'input'] == ['b.nii'], s['Inputs']
+assert s['Row']['site'] == 'at b' and s['Status'] == 'done'"
+  no_temporaries
+}
+
+@test "7: a case that fails or is rejected does not stop the others, and says so until it succeeds" {
+  images a b c
+  cp c.nii kept.nii
+  rm c.nii
+  app -i a.nii -o b.nii --force -q --passes 3
+  /usr/bin/python3 -c "
+import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.get_fdata(), i.affine), 'b.nii')"
+  expect 7 list
+  [ "$(rows)" = "a ok;b rejected;c failed;" ]
+  has err.txt "out/status.tsv"
+  python "f = load('out/c.failed.larch.json')['Larch']; assert f['Status'] == 'failed' and 'c.nii' in f['Reason']"
+  absent out/c.nii.gz out/c.larch.json
+  expect 7 list --skip-existing
+  [ "$(rows)" = "a ok;b rejected;c failed;" ]
+  mv kept.nii c.nii
+  expect 7 list --skip-existing --report r.json
+  [ "$(rows)" = "a ok;b rejected;c ok;" ]
+  absent out/c.failed.larch.json
+  python "r = load('r.json')['metrics']; assert (r['ok'], r['rejected'], r['skipped']) == (1, 1, 1), r"
+}
+
+@test "--skip-existing: what is there stays; what is missing, changed or of other settings is told" {
+  images a b c d
+  expect 0 list
+  cp -r out first
+  expect 6 list
+  rm out/d.nii.gz
+  expect 0 list --skip-existing --threads 4
+  cmp first/d.nii.gz out/d.nii.gz
+  expect 7 list --skip-existing --passes 2
+  [ "$(rows)" = "a failed;b failed;c failed;d failed;" ]
+  grep -q "^a.failed.*passes: 1 there, 2 now" out/status.tsv
+  for name in a b c d; do cmp first/$name.nii.gz out/$name.nii.gz; done
+  expect 0 list --skip-existing
+  [ "$(rows)" = "a ok;b ok;c ok;d ok;" ]
+  echo changed > out/a.nii.gz
+  app -i a.nii -o b.nii --force -q
+  rm out/c.larch.json
+  touch out/d.nii.gz d.nii
+  expect 7 list --skip-existing
+  [ "$(rows)" = "a failed;b failed;c failed;d ok;" ]
+  expect 0 list --skip-existing --force
+  [ "$(rows)" = "a ok;b ok;c ok;d ok;" ]
+  cmp first/a.nii.gz out/a.nii.gz
+}
+
+@test "other products of the same settings join the record; other settings replace it and name what they leave" {
+  images a b
+  expect 0 list
+  expect 0 list --write picture
+  python "
+names = [o['Name'] for o in load('out/a.larch.json')['Larch']['Outputs']]
+assert sorted(names) == ['a.nii.gz', 'a.png'], names"
+  expect 0 list --write image,picture --skip-existing --report r.json
+  python "assert load('r.json')['metrics']['skipped'] == 2"
+  expect 7 list --skip-existing --write picture --passes 2
+  expect 0 list --force --passes 2
+  has err.txt "out/a.png"
+  python "assert [o['Name'] for o in load('out/a.larch.json')['Larch']['Outputs']] == ['a.nii.gz']"
+}
+
+@test "a record that says 'writing' is that of a killed run: what it names may be replaced" {
+  images a
+  mkdir out
+  echo half > out/a.nii.gz
+  expect 6 list
+  expect 7 list --skip-existing
+  rm out/*.json
+  echo '{"Larch": {"Status": "writing", "Outputs": [{"Name": "a.nii.gz", "Role": "output"}]}}' > out/a.larch.json
+  expect 0 list
+  [ "$(rows)" = "a ok;" ]
+  echo '{"Larch": {"Status": "writing", "Outputs": [{"Name": "other", "Role": "output"}]}}' > out/a.larch.json
+  expect 7 list --write picture,image
+  has out/status.tsv "out/a.nii.gz"
+}
+
+@test "status.tsv is derived from all records of the folder, and is not taken from somebody else" {
+  images c10 c2 c1
+  expect 0 list
+  [ "$(rows)" = "c1 ok;c2 ok;c10 ok;" ]
+  sed -i '2d' list.tsv
+  rm out/status.tsv
+  expect 0 list --skip-existing
+  [ "$(rows)" = "c1 ok;c2 ok;c10 ok;" ]
+  mkdir other
+  echo 'my notes' > other/status.tsv
+  expect 6 app --list list.tsv --output-dir other
+  [ "$(cat other/status.tsv)" = 'my notes' ]
+  [ "$(ls other)" = status.tsv ]
+}
+
+@test "halves of a list by two runs, one of them killed and run again: all rows" {
+  images $(seq 1 40)
+  (sed -n '1p;2,21p' list.tsv) > first.tsv
+  (sed -n '1p;22,41p' list.tsv) > second.tsv
+  for round in 1 2 3; do
+    rm -rf out
+    "$SMOOTH" --list first.tsv --output-dir out -q &
+    "$SMOOTH" --list second.tsv --output-dir out -q --passes 20000 &
+    local killed=$!
+    sleep 0.0$((round * 3))
+    kill -KILL $killed || true  # it may be quicker than that
+    wait
+    expect 0 app --list second.tsv --output-dir out -q --passes 20000 --skip-existing
+    [ "$(($(wc -l < out/status.tsv) - 1))" -eq 40 ]
+    [ "$(ls out/*.larch.json | wc -l)" -eq 40 ]
+  done
+}
+
+@test "--dry-run: a table from headers, the cases that would fail, the exit code of the run" {
+  images a b c
+  rm c.nii
+  expect 7 list --dry-run
+  has err.txt "case 'c':"
+  absent out
+  grep -q "^a *4x3x2 *1x1x1 *a.nii" out.txt
+  sed -i '$d' list.tsv
+  expect 0 list --dry-run
+  expect 0 list
+  expect 6 list --dry-run
+  expect 0 list --dry-run --skip-existing
+  expect 7 list --dry-run --skip-existing --passes 3
+  expect 0 list --dry-run --force
+  expect 0 app -i a.nii -o one.nii --dry-run
+  expect 3 app -i list.tsv -o one.nii --dry-run
+  absent one.nii
+}
+
+@test "143: a signal ends the run within ten seconds; what is whole stays" {
+  images $(seq 1 200)
+  "$SMOOTH" --list list.tsv --output-dir out --passes 400000 2> err.txt &
+  local pid=$! code=0 i
+  for i in $(seq 600); do
+    [ -e out/3.nii.gz ] && break
+    sleep 0.1
+  done
+  kill -TERM "$pid"
+  SECONDS=0
+  wait "$pid" || code=$?
+  [ "$code" -eq 143 ]
+  [ "$SECONDS" -lt 10 ]
+  [ "$(($(wc -l < out/status.tsv) - 1))" -eq "$(ls out/*.nii.gz | wc -l)" ]
+  [ "$(ls out/*.nii.gz | wc -l)" -lt 200 ]
+  no_temporaries out
+}
+
+@test "2, 3 and 6: names that clash, outputs that would replace inputs, pipes" {
+  images a
+  expect 2 app --list list.tsv --output-dir . --format nii
+  printf 'id\timage\n../a\ta.nii\n' > ids.tsv
+  expect 3 app --list ids.tsv --output-dir out
+  printf 'id\timage\nb\ta.nii\nb.failed\ta.nii\n' > ids.tsv
+  expect 2 app --list ids.tsv --output-dir out
+  expect 2 list --no-sidecar
+  expect 2 list --carry nothing
+  expect 2 list -o b.nii
+  absent out
+  mkfifo pipe.nii
+  expect 6 app -i a.nii -o pipe.nii --force
+  [ -p pipe.nii ]
+  ln -s /dev/stdout link.nii
+  expect 6 app -i a.nii -o link.nii --force
+}
+
+@test "help, configuration and the description for 3D Slicer come from the declarations" {
+  expect 0 app --help
+  for flag in --input --output --picture --list --output-dir --write --passes; do has out.txt "$flag"; done
+  expect 0 app --slicer-xml
+  command -v xmllint >/dev/null && xmllint --noout out.txt
+  has out.txt "<longflag>--picture</longflag>"
+  has out.txt "<name>passes</name>"
+  images a
+  echo '{"passes": 2}' > two.json
+  expect 0 app -i a.nii -o b.nii -c two.json
+  expect 2 app -i a.nii -o c.nii --write nothing
+  expect 2 list --write nothing
+}
