@@ -156,8 +156,9 @@ void check_inputs(const std::vector<GivenPath>& paths) {
 }
 
 std::vector<std::string> PlannedOutputs::all() const {
-  std::vector<std::string> names = files.companions;
+  std::vector<std::string> names;
   for (const CaseOutput& output : files.outputs) names.push_back(output.path);
+  names.insert(names.end(), files.companions.begin(), files.companions.end());
   if (!files.record.empty()) names.push_back(files.record);
   return names;
 }
