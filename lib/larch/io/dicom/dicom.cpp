@@ -206,7 +206,8 @@ void rescale(const DicomPixels& pixels, const DicomPlane& plane, const DicomLut&
   if (!lut.values.empty()) {
     const auto last = static_cast<int64_t>(lut.values.size()) - 1;
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t entry = std::clamp<int64_t>(int64_t{stored[i]} - lut.first, 0, last);
+      const int64_t entry =
+          std::clamp<int64_t>(static_cast<int64_t>(stored[i]) - lut.first, 0, last);
       out[i] = lut.values[static_cast<size_t>(entry)];
     }
     return;
@@ -221,20 +222,8 @@ void rescale(const DicomPixels& pixels, const DicomPlane& plane, const DicomLut&
 
 void rescale_any(const DicomPixels& pixels, const DicomPlane& plane, const DicomLut& lut,
                  float* out) {
-  switch (pixels.component) {
-    case Component::kUint8:
-      return rescale<uint8_t>(pixels, plane, lut, out);
-    case Component::kInt8:
-      return rescale<int8_t>(pixels, plane, lut, out);
-    case Component::kUint16:
-      return rescale<uint16_t>(pixels, plane, lut, out);
-    case Component::kInt16:
-      return rescale<int16_t>(pixels, plane, lut, out);
-    case Component::kUint32:
-      return rescale<uint32_t>(pixels, plane, lut, out);
-    default:
-      return rescale<int32_t>(pixels, plane, lut, out);
-  }
+  with_type(pixels.component,
+            [&](auto stored) { rescale<decltype(stored)>(pixels, plane, lut, out); });
 }
 
 // The frames of an object from the first to the last that a plane of the plan needs.

@@ -37,6 +37,10 @@ void write_nrrd(const std::string& path, const Pixels& pixels);      ///< gzip, 
 void write_meta(const std::string& path, const Pixels& pixels);      ///< .mha, zlib
 void write_grey_png(const std::string& path, const Pixels& pixels);  ///< uint8 and uint16
 
+/// Headers of .nrrd files, and of .mha files: of raw voxels if `deflated_bytes` are 0.
+std::string nrrd_header(const Pixels& pixels, const char* encoding);
+std::string meta_header(const Pixels& pixels, size_t deflated_bytes);
+
 /// Writes by the ending of `path`.
 void write_pixels(const std::string& path, const Pixels& pixels);
 

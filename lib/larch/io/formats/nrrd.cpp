@@ -125,32 +125,6 @@ void read_numbers(std::string_view text, const std::string& path, std::byte* to,
   }
 }
 
-void read_text_share(std::string_view text, Component component, const std::string& path,
-                     std::byte* to, const Share& share) {
-  switch (component) {
-    case Component::kUint8:
-      return read_numbers<uint8_t>(text, path, to, share);
-    case Component::kInt8:
-      return read_numbers<int8_t>(text, path, to, share);
-    case Component::kUint16:
-      return read_numbers<uint16_t>(text, path, to, share);
-    case Component::kInt16:
-      return read_numbers<int16_t>(text, path, to, share);
-    case Component::kUint32:
-      return read_numbers<uint32_t>(text, path, to, share);
-    case Component::kInt32:
-      return read_numbers<int32_t>(text, path, to, share);
-    case Component::kUint64:
-      return read_numbers<uint64_t>(text, path, to, share);
-    case Component::kInt64:
-      return read_numbers<int64_t>(text, path, to, share);
-    case Component::kFloat32:
-      return read_numbers<float>(text, path, to, share);
-    case Component::kFloat64:
-      return read_numbers<double>(text, path, to, share);
-  }
-}
-
 void read_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
                 const Share& share) {
   if (nrrd.encoding == NrrdEncoding::kRaw) return read_raw_share(nrrd, path, to, share);
@@ -162,7 +136,8 @@ void read_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
   const std::string_view text =
       std::string_view(all).substr(static_cast<size_t>(start + nrrd.byte_skip));
   if (nrrd.encoding == NrrdEncoding::kHex) return read_hex_share(text, path, to, share);
-  read_text_share(text, nrrd.header.component, path, to, share);
+  with_type(nrrd.header.component,
+            [&](auto value) { read_numbers<decltype(value)>(text, path, to, share); });
 }
 
 /// Bytes `from` to `from` + to.size() - 1 of all values, which the files hold in equal shares.

@@ -95,7 +95,7 @@ void require_picture(const std::string& path, const Pixels& pixels,
   }
 }
 
-void write_nrrd(const std::string& path, const Pixels& pixels) {
+std::string nrrd_header(const Pixels& pixels, const char* encoding) {
   const Grid& grid = pixels.grid;
   const bool vectors = pixels.channels > 1;
   std::string text =
@@ -109,23 +109,29 @@ void write_nrrd(const std::string& path, const Pixels& pixels) {
     text += vector_text(grid.direction.column(axis) * grid.spacing_mm[axis], " (", ",", ")");
   }
   text += std::string("\nkinds:") + (vectors ? " vector" : "") +
-          " domain domain domain\nendian: little\nencoding: gzip\nspace origin: " +
-          vector_text(grid.origin_mm, "(", ",", ")") + "\n\n";
-  text += deflated(pixels.voxels, byte_count(pixels), 31, path);
-  write_file(path, text);
+          " domain domain domain\nendian: little\nencoding: " + encoding +
+          "\nspace origin: " + vector_text(grid.origin_mm, "(", ",", ")") + "\n\n";
+  return text;
 }
 
-void write_meta(const std::string& path, const Pixels& pixels) {
+void write_nrrd(const std::string& path, const Pixels& pixels) {
+  write_file(path,
+             nrrd_header(pixels, "gzip") + deflated(pixels.voxels, byte_count(pixels), 31, path));
+}
+
+std::string meta_header(const Pixels& pixels, size_t deflated_bytes) {
   const Grid& grid = pixels.grid;
   constexpr const char* kTypes[] = {"MET_UCHAR", "MET_CHAR",  "MET_USHORT",     "MET_SHORT",
                                     "MET_UINT",  "MET_INT",   "MET_ULONG_LONG", "MET_LONG_LONG",
                                     "MET_FLOAT", "MET_DOUBLE"};
-  const std::string voxels = deflated(pixels.voxels, byte_count(pixels), 15, path);
-  std::string text = "ObjectType = Image\nNDims = 3\n" +
-                     (pixels.description.empty() ? "" : "Comment = " + pixels.description + "\n") +
-                     "BinaryData = True\nBinaryDataByteOrderMSB = "
-                     "False\nCompressedData = True\nCompressedDataSize = " +
-                     std::to_string(voxels.size()) + "\nTransformMatrix =";
+  std::string text =
+      "ObjectType = Image\nNDims = 3\n" +
+      (pixels.description.empty() ? "" : "Comment = " + pixels.description + "\n") +
+      "BinaryData = True\nBinaryDataByteOrderMSB = "
+      "False\nCompressedData = " +
+      (deflated_bytes == 0 ? "False"
+                           : "True\nCompressedDataSize = " + std::to_string(deflated_bytes)) +
+      "\nTransformMatrix =";
   for (int axis = 0; axis < 3; ++axis) {
     text += vector_text(grid.direction.column(axis), " ", " ", "");
   }
@@ -138,7 +144,12 @@ void write_meta(const std::string& path, const Pixels& pixels) {
                            : "") +
       "\nElementType = " + kTypes[static_cast<int>(pixels.component)] +
       "\nElementDataFile = LOCAL\n";
-  write_file(path, text + voxels);
+  return text;
+}
+
+void write_meta(const std::string& path, const Pixels& pixels) {
+  const std::string voxels = deflated(pixels.voxels, byte_count(pixels), 15, path);
+  write_file(path, meta_header(pixels, voxels.size()) + voxels);
 }
 
 void write_grey_png(const std::string& path, const Pixels& pixels) {

@@ -262,38 +262,8 @@ Volume<T> convert(const RawImage& raw, const std::string& path, const ReadOption
     throw MemoryError("'" + path + "': not enough host memory for " + describe(header.grid));
   }
   Problems problems;
-  switch (header.component) {
-    case Component::kUint8:
-      convert_all<uint8_t>(raw, options, out, problems);
-      break;
-    case Component::kInt8:
-      convert_all<int8_t>(raw, options, out, problems);
-      break;
-    case Component::kUint16:
-      convert_all<uint16_t>(raw, options, out, problems);
-      break;
-    case Component::kInt16:
-      convert_all<int16_t>(raw, options, out, problems);
-      break;
-    case Component::kUint32:
-      convert_all<uint32_t>(raw, options, out, problems);
-      break;
-    case Component::kInt32:
-      convert_all<int32_t>(raw, options, out, problems);
-      break;
-    case Component::kUint64:
-      convert_all<uint64_t>(raw, options, out, problems);
-      break;
-    case Component::kInt64:
-      convert_all<int64_t>(raw, options, out, problems);
-      break;
-    case Component::kFloat32:
-      convert_all<float>(raw, options, out, problems);
-      break;
-    case Component::kFloat64:
-      convert_all<double>(raw, options, out, problems);
-      break;
-  }
+  with_type(header.component,
+            [&](auto stored) { convert_all<decltype(stored)>(raw, options, out, problems); });
   report<T>(problems, header.grid, path);
   return out;
 }

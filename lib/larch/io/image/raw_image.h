@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "larch/io/image/image.h"
@@ -29,27 +32,27 @@ enum class Component {
 std::string name_of(Component component);
 int bytes_of(Component component);
 
+/// The types of the components, in their order.
+using ComponentTypes = std::tuple<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t,
+                                  int64_t, float, double>;
+
+/// Calls `use` with a value of the type of a component.
+template <class F>
+void with_type(Component component, F&& use) {
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    ((component == Component(I) ? use(std::tuple_element_t<I, ComponentTypes>{}) : void()), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<ComponentTypes>>{});
+}
+
 template <class T>
-constexpr Component component_of();
-template <>
-constexpr Component component_of<uint8_t>() {
-  return Component::kUint8;
-}
-template <>
-constexpr Component component_of<uint16_t>() {
-  return Component::kUint16;
-}
-template <>
-constexpr Component component_of<int16_t>() {
-  return Component::kInt16;
-}
-template <>
-constexpr Component component_of<int32_t>() {
-  return Component::kInt32;
-}
-template <>
-constexpr Component component_of<float>() {
-  return Component::kFloat32;
+constexpr Component component_of() {
+  return []<class... U>(std::tuple<U...>*) {
+    static_assert((std::is_same_v<T, U> || ...));
+    int at = 0;
+    ((std::is_same_v<T, U> || (++at, false)) || ...);
+    return Component(at);
+  }(static_cast<ComponentTypes*>(nullptr));
 }
 
 /// What is taken only if ReadOptions::allow has the word for it; the texts are those of

@@ -49,33 +49,18 @@ void guarded_by_itk(const std::string& path, F&& action) {
   }
 }
 
+using Type = itk::IOComponentEnum;
+constexpr std::pair<Type, Component> kTypes[] = {
+    {Type::UCHAR, Component::kUint8},   {Type::CHAR, Component::kInt8},
+    {Type::USHORT, Component::kUint16}, {Type::SHORT, Component::kInt16},
+    {Type::UINT, Component::kUint32},   {Type::INT, Component::kInt32},
+    {Type::ULONG, Component::kUint64},  {Type::ULONGLONG, Component::kUint64},
+    {Type::LONG, Component::kInt64},    {Type::LONGLONG, Component::kInt64},
+    {Type::FLOAT, Component::kFloat32}, {Type::DOUBLE, Component::kFloat64}};
+
 Component component_of(const itk::ImageIOBase& io, const std::string& path) {
-  using Type = itk::IOComponentEnum;
-  switch (io.GetComponentType()) {
-    case Type::UCHAR:
-      return Component::kUint8;
-    case Type::CHAR:
-      return Component::kInt8;
-    case Type::USHORT:
-      return Component::kUint16;
-    case Type::SHORT:
-      return Component::kInt16;
-    case Type::UINT:
-      return Component::kUint32;
-    case Type::INT:
-      return Component::kInt32;
-    case Type::ULONG:
-    case Type::ULONGLONG:
-      return Component::kUint64;
-    case Type::LONG:
-    case Type::LONGLONG:
-      return Component::kInt64;
-    case Type::FLOAT:
-      return Component::kFloat32;
-    case Type::DOUBLE:
-      return Component::kFloat64;
-    default:
-      break;
+  for (const auto& [type, component] : kTypes) {
+    if (type == io.GetComponentType()) return component;
   }
   bad(path, "its component type is not supported; convert to float32 or an integer type");
 }
@@ -144,19 +129,6 @@ void read_voxels(itk::ImageIOBase& io, const std::string& path, void* voxels) {
   });
 }
 
-itk::IOComponentEnum itk_component(Component component) {
-  switch (component) {
-    case Component::kUint8:
-      return itk::IOComponentEnum::UCHAR;
-    case Component::kUint16:
-      return itk::IOComponentEnum::USHORT;
-    case Component::kInt16:
-      return itk::IOComponentEnum::SHORT;
-    default:
-      return itk::IOComponentEnum::FLOAT;
-  }
-}
-
 }  // namespace
 
 Header probe_tiff(const std::string& path) {
@@ -200,7 +172,8 @@ void write_tiff(const std::string& path, const Grid& grid, Component component,
     }
     io->SetPixelType(itk::IOPixelEnum::SCALAR);
     io->SetNumberOfComponents(1);
-    io->SetComponentType(itk_component(component));
+    io->SetComponentType(
+        std::ranges::find(kTypes, component, &std::pair<Type, Component>::second)->first);
     io->SetCompressor("DEFLATE");
     io->UseCompressionOn();
     itk::ImageIORegion region(2);

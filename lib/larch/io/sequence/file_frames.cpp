@@ -209,39 +209,6 @@ void widen(const std::vector<std::byte>& bytes, Range& range) {
   range.most = std::max(range.most, static_cast<double>(most));
 }
 
-template <class S>
-void shift_to_pixels(const std::vector<std::byte>& bytes, int32_t least, std::span<uint16_t> to) {
-  const auto* values = reinterpret_cast<const S*>(bytes.data());
-  for (size_t i = 0; i < to.size(); ++i) {
-    to[i] = static_cast<uint16_t>(static_cast<int32_t>(values[i]) - least);
-  }
-}
-
-/// Calls `use` with a value of the type of a component.
-template <class F>
-void with_type(Component component, const std::string& path, F&& use) {
-  switch (component) {
-    case Component::kUint8:
-      return use(uint8_t{});
-    case Component::kInt8:
-      return use(int8_t{});
-    case Component::kUint16:
-      return use(uint16_t{});
-    case Component::kInt16:
-      return use(int16_t{});
-    case Component::kUint32:
-      return use(uint32_t{});
-    case Component::kInt32:
-      return use(int32_t{});
-    case Component::kFloat32:
-      return use(float{});
-    case Component::kFloat64:
-      return use(double{});
-    default:
-      bad(path, "its pixels are " + name_of(component) + "; write whole numbers of 16 bits");
-  }
-}
-
 class FileFrames : public FrameSource {
  public:
   FileFrames(const std::string& path, const ReadOptions& options) {
@@ -275,9 +242,7 @@ class FileFrames : public FrameSource {
   }
 
   void read(int64_t first, int64_t count, std::span<uint16_t> to) override {
-    const std::vector<std::byte> bytes = stored(first, count);
-    with_type(component_, about.path,
-              [&](auto type) { shift_to_pixels<decltype(type)>(bytes, about.least_stored, to); });
+    to_pixels(stored(first, count), component_, about.least_stored, to);
   }
 
  private:
@@ -320,10 +285,13 @@ class FileFrames : public FrameSource {
       about.least_stored = component_ == Component::kInt8 ? -128 : 0;
       return;
     }
+    if (component_ == Component::kUint64 || component_ == Component::kInt64) {
+      bad(about.path, "its pixels are " + name_of(component_) + "; write whole numbers of 16 bits");
+    }
     const int64_t batch = std::max<int64_t>(1, kAtOnce / about.grid.voxels());
     for (int64_t first = 0; first < about.frames; first += batch) {
       const auto bytes = stored(first, std::min(batch, about.frames - first));
-      with_type(component_, about.path, [&](auto type) { widen<decltype(type)>(bytes, range); });
+      with_type(component_, [&](auto type) { widen<decltype(type)>(bytes, range); });
     }
     for (const int bits : {8, 10, 12, 14, 16}) {
       const double all = std::ldexp(1.0, bits), half = all / 2;
@@ -343,6 +311,16 @@ class FileFrames : public FrameSource {
 };
 
 }  // namespace
+
+void to_pixels(const std::vector<std::byte>& stored, Component component, int32_t least,
+               std::span<uint16_t> to) {
+  with_type(component, [&](auto type) {
+    const auto* values = reinterpret_cast<const decltype(type)*>(stored.data());
+    for (size_t i = 0; i < to.size(); ++i) {
+      to[i] = static_cast<uint16_t>(static_cast<int32_t>(values[i]) - least);
+    }
+  });
+}
 
 std::unique_ptr<FrameSource> open_file_frames(const std::string& path, const ReadOptions& options) {
   return std::make_unique<FileFrames>(path, options);

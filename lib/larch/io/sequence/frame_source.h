@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "larch/io/image/image.h"
+#include "larch/io/image/raw_image.h"
 #include "larch/io/xa/angiogram.h"
 
 namespace larch::io {
@@ -29,5 +29,9 @@ class FrameSource {
 /// Throw as the constructor of SequenceReader does.
 std::unique_ptr<FrameSource> open_dicom_frames(const std::string& path, const ReadOptions& options);
 std::unique_ptr<FrameSource> open_file_frames(const std::string& path, const ReadOptions& options);
+
+/// Whole numbers of a component as pixels without sign, the number `least` as 0.
+void to_pixels(const std::vector<std::byte>& stored, Component component, int32_t least,
+               std::span<uint16_t> to);
 
 }  // namespace larch::io

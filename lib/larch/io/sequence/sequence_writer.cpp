@@ -3,10 +3,8 @@
 #include "larch/io/sequence/sequence_writer.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 
 #include "larch/core/error.h"
@@ -14,7 +12,6 @@
 #include "larch/io/formats/nifti.h"
 #include "larch/io/image/raw_image.h"
 #include "larch/io/image/zstream.h"
-#include "larch/io/itk/itk_image.h"
 #include "larch/io/xa/xa_bytes.h"
 
 namespace larch {
@@ -31,16 +28,6 @@ constexpr const char* kVectors = ".mha .nrrd";
 constexpr int32_t kDicomOffset = 32768;
 constexpr size_t kLargePicture = 1 << 16;  ///< pixels
 
-std::string number(double value) {
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.17g", value + 0.0);
-  return text.data();
-}
-
-std::string numbers(const Vec3d& v, const char* between) {
-  return number(v.x) + between + number(v.y) + between + number(v.z);
-}
-
 /// The time between frames if it is the same for all and a reader would believe it, else 0.
 double even_step_ms(const std::vector<double>& times) {
   if (times.size() < 2) return 0;
@@ -53,47 +40,6 @@ double even_step_ms(const std::vector<double>& times) {
   return step >= io::kFinestSpacingMm && step <= io::kCoarsestSpacingMm && all <= io::kFarthestMm
              ? step
              : 0;
-}
-
-std::string meta_header(const SequenceHeader& header, Component component, int channels) {
-  const Grid& grid = header.grid;
-  const double step_ms = even_step_ms(header.times_ms);
-  const char* type = component == Component::kInt16    ? "MET_SHORT"
-                     : component == Component::kUint16 ? "MET_USHORT"
-                     : component == Component::kUint8  ? "MET_UCHAR"
-                                                       : "MET_FLOAT";
-  std::string text =
-      "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = "
-      "False\nCompressedData = False\nTransformMatrix =";
-  for (int axis = 0; axis < 3; ++axis) text += " " + numbers(grid.direction.column(axis), " ");
-  text += "\nOffset = " + numbers(grid.origin_mm, " ") +
-          "\nCenterOfRotation = 0 0 0\nElementSpacing = " +
-          numbers({grid.spacing_mm.x, grid.spacing_mm.y, step_ms > 0 ? step_ms : 1}, " ") +
-          "\nDimSize = " + std::to_string(grid.size.x) + " " + std::to_string(grid.size.y) + " " +
-          std::to_string(header.frames);
-  if (channels > 1) text += "\nElementNumberOfChannels = " + std::to_string(channels);
-  return text + "\nElementType = " + type + "\nElementDataFile = LOCAL\n";
-}
-
-std::string nrrd_header(const SequenceHeader& header, Component component, int channels) {
-  const Grid& grid = header.grid;
-  const double step_ms = even_step_ms(header.times_ms);
-  const bool vectors = channels > 1;
-  const auto axis = [&](int i, double spacing) {
-    return " (" + numbers(grid.direction.column(i) * spacing, ",") + ")";
-  };
-  std::string text = std::string("NRRD0004\ntype: ") +
-                     (component == Component::kFloat32 ? "float" : io::name_of(component)) +
-                     "\ndimension: " + (vectors ? "4" : "3") +
-                     "\nspace: left-posterior-superior\nsizes: " +
-                     (vectors ? std::to_string(channels) + " " : "") + std::to_string(grid.size.x) +
-                     " " + std::to_string(grid.size.y) + " " + std::to_string(header.frames) +
-                     "\nspace directions:" + (vectors ? " none" : "") + axis(0, grid.spacing_mm.x) +
-                     axis(1, grid.spacing_mm.y) + axis(2, step_ms > 0 ? step_ms : 1) +
-                     "\nkinds:" + (vectors ? " vector" : "") +
-                     " domain domain domain\nendian: little\nencoding: raw\nspace origin: (" +
-                     numbers(grid.origin_mm, ",") + ")\n\n";
-  return text;
 }
 
 /// The middle and the width of the range that holds 99 % of the counted values.
@@ -190,15 +136,17 @@ class SequenceWriter::Sink {
       centre_at_ = head.centre_at;
       width_at_ = head.width_at;
       bytes = head.bytes;
-    } else if (ending == ".mha") {
-      bytes = meta_header(header_, component, channels);
-    } else if (ending == ".nrrd") {
-      bytes = nrrd_header(header_, component, channels);
+    } else if (const double step_ms = even_step_ms(header_.times_ms);
+               ending == ".mha" || ending == ".nrrd") {
+      Grid grid = header_.grid;
+      grid.size.z = static_cast<int32_t>(header_.frames);
+      grid.spacing_mm.z = step_ms > 0 ? step_ms : 1;
+      const io::Pixels pixels{grid, component, nullptr, false, 1, channels};
+      bytes = ending == ".mha" ? io::meta_header(pixels, 0) : io::nrrd_header(pixels, "raw");
     } else {
       const io::Pixels pixels{header_.grid, component, nullptr, false};
       const double first = header_.times_ms.empty() ? 0 : header_.times_ms.front();
-      bytes = io::nifti_header_bytes(path_, pixels,
-                                     {header_.frames, even_step_ms(header_.times_ms), first});
+      bytes = io::nifti_header_bytes(path_, pixels, {header_.frames, step_ms, first});
     }
     out_.write(bytes.data(), static_cast<int64_t>(bytes.size()));
   }

@@ -16,14 +16,6 @@
 namespace larch::io {
 namespace {
 
-template <class S>
-void to_pixels(const DicomPixels& pixels, int32_t least, std::span<uint16_t> to) {
-  const S* stored = reinterpret_cast<const S*>(pixels.bytes.data());
-  for (size_t i = 0; i < to.size(); ++i) {
-    to[i] = static_cast<uint16_t>(static_cast<int32_t>(stored[i]) - least);
-  }
-}
-
 class DicomFrames : public FrameSource {
  public:
   DicomFrames(const std::string& path, const ReadOptions& options)
@@ -45,16 +37,7 @@ class DicomFrames : public FrameSource {
   void read(int64_t first, int64_t count, std::span<uint16_t> to) override {
     if (read_as_stored(first, count, to)) return;
     const DicomPixels pixels = decode(first, count);
-    switch (pixels.component) {
-      case Component::kUint8:
-        return to_pixels<uint8_t>(pixels, about.least_stored, to);
-      case Component::kInt8:
-        return to_pixels<int8_t>(pixels, about.least_stored, to);
-      case Component::kUint16:
-        return to_pixels<uint16_t>(pixels, about.least_stored, to);
-      default:
-        return to_pixels<int16_t>(pixels, about.least_stored, to);
-    }
+    to_pixels(pixels.bytes, pixels.component, about.least_stored, to);
   }
 
  private:
