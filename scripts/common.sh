@@ -28,20 +28,6 @@ step() {
   echo "    done in $((SECONDS - start)) s"
 }
 
-# quiet_step NAME LOG COMMAND...: as step, with the output in LOG; its end is shown on failure.
-quiet_step() {
-  local name=$1 log=$2 start=$SECONDS code=0
-  shift 2
-  echo "==> $name"
-  "$@" >"$log" 2>&1 || code=$?
-  if ((code != 0)); then
-    tail -n 40 "$log" >&2
-    echo "$script_name: error: '$name' failed with exit code $code; whole output: $log" >&2
-    exit "$code"
-  fi
-  echo "    done in $((SECONDS - start)) s"
-}
-
 # Threads that this process may use.
 threads=$(nproc)
 

@@ -30,9 +30,9 @@ class Tidy(unittest.TestCase):
         self.write('lib/larch/a/one.cpp', '#include "larch/a/one.h"\n')
         self.write('lib/larch/a/two.cpp', FINDING)
         self.write('cuda/a/one.cu', '')
-        self.write('build/quickstart/compile_commands.json', json.dumps([
+        self.write('build/compile_commands.json', json.dumps([
             {'directory': self.root, 'file': f'lib/larch/a/{name}.cpp',
-             'command': f'g++ -std=c++20 -Wno-restrict -I{self.root}/lib -c lib/larch/a/{name}.cpp'}
+             'command': f'g++ -std=c++20 -I{self.root}/lib -c lib/larch/a/{name}.cpp'}
             for name in ('one', 'two', 'three')]))
         self.write('lib/larch/a/three.cpp', 'int three() { return 3; }\n')
         self.git('init', '-q', '-b', 'main')
@@ -52,7 +52,7 @@ class Tidy(unittest.TestCase):
             file.write(text)
 
     def tidy(self, *words):
-        return subprocess.run([os.path.join(self.root, 'scripts', 'tidy'), *words], text=True, check=False,
+        return subprocess.run([os.path.join(self.root, 'scripts', 'tidy'), '--build', f'{self.root}/build', *words], text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
 
     def test_whole_tree(self):
