@@ -47,12 +47,9 @@ __device__ StepsBeside<Offset> steps_beside(const BrickLayout& layout, const Vec
           at.y == 0 ? -across_y : -kBrick, at.y == kLast ? across_y : kBrick,
           at.z == 0 ? -across_z : -kPlane, at.z == kLast ? across_z : kPlane};
 }
-/// phi around a voxel of a brick; beyond the image is its border again.
-__device__ inline Stencil<float> stencil_of(const BrickLayout& layout, const float* phi,
-                                            const BrickEntry& e, uint32_t voxel) {
-  const Vec3i at = place_in_brick(voxel);
-  const float* p = phi + (e.first_voxel() + voxel);
-  if (e.is_inner()) return stencil_beside(p, steps_beside<int32_t>(layout, at));
+/// The same of any brick; 0 where the voxel lies at the border of the image.
+__device__ inline StepsBeside<int64_t> steps_in_image(const BrickLayout& layout,
+                                                      const BrickEntry& e, const Vec3i& at) {
   StepsBeside<int64_t> to = steps_beside<int64_t>(layout, at);
   const Vec3i all = Vec3i{e.x(), e.y(), e.z()} * kBrick + at, &size = layout.size;
   if (all.x == 0) to.xm = 0;
@@ -61,7 +58,15 @@ __device__ inline Stencil<float> stencil_of(const BrickLayout& layout, const flo
   if (all.x + 1 == size.x) to.xp = 0;
   if (all.y + 1 == size.y) to.yp = 0;
   if (all.z + 1 == size.z) to.zp = 0;
-  return stencil_beside(p, to);
+  return to;
+}
+/// phi around a voxel of a brick; beyond the image is its border again.
+__device__ inline Stencil<float> stencil_of(const BrickLayout& layout, const float* phi,
+                                            const BrickEntry& e, uint32_t voxel) {
+  const Vec3i at = place_in_brick(voxel);
+  const float* p = phi + (e.first_voxel() + voxel);
+  if (e.is_inner()) return stencil_beside(p, steps_beside<int32_t>(layout, at));
+  return stencil_beside(p, steps_in_image(layout, e, at));
 }
 
 }  // namespace larch::levelset::cuda

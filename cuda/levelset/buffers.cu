@@ -8,6 +8,7 @@
 #include <cooperative_groups.h>
 
 #include "cuda/core/check.cuh"
+#include "cuda/levelset/brick_stencil.cuh"
 #include "cuda/levelset/device_job.cuh"
 
 // Listings 1 and 2 of the supplement of Roberts et al. 2010: a buffer per neighbour and one for the
@@ -21,64 +22,8 @@ constexpr int32_t kVoxelThreads = 256;
 /// No voxel: fields of as many stored voxels are refused.
 constexpr uint32_t kNoVoxel = 0xffffffffU;
 
-/// Where the neighbours of a voxel lie: the sum of an offset per axis. 0: down, 1: here, 2: up.
-struct VoxelPlace {
-  uint32_t x[3], y[3], z[3];
-  uint32_t inside;  ///< bits 0 to 5: down and up along x, y, z lie in the image
-
-  __device__ VoxelPlace(const BrickLayout& layout, uint32_t at) {
-    const uint32_t brick = at / kBrickVoxels, row = brick / static_cast<uint32_t>(layout.count.x);
-    const auto bx = static_cast<int32_t>(brick % static_cast<uint32_t>(layout.count.x));
-    const auto by = static_cast<int32_t>(row % static_cast<uint32_t>(layout.count.y));
-    const auto bz = static_cast<int32_t>(row / static_cast<uint32_t>(layout.count.y));
-    const uint32_t of_y = kBrickVoxels * static_cast<uint32_t>(layout.count.x);
-    const uint32_t of_z = of_y * static_cast<uint32_t>(layout.count.y);
-    const auto in_x = static_cast<int32_t>(at % 8), in_y = static_cast<int32_t>(at / 8 % 8),
-               in_z = static_cast<int32_t>(at / 64 % 8);
-    inside = axis(bx * kBrick + in_x, layout.size.x, kBrickVoxels, 1, x) |
-             axis(by * kBrick + in_y, layout.size.y, of_y, 8, y) << 2 |
-             axis(bz * kBrick + in_z, layout.size.z, of_z, 64, z) << 4;
-  }
-  __device__ uint32_t at(int32_t dx, int32_t dy, int32_t dz) const { return x[dx] + y[dy] + z[dz]; }
-
- private:
-  __device__ static uint32_t axis(int32_t here, int32_t size, uint32_t per_brick,
-                                  uint32_t per_voxel, uint32_t (&out)[3]) {
-    const int32_t along[3] = {max(here - 1, 0), here, min(here + 1, size - 1)};
-#pragma unroll
-    for (int32_t i = 0; i < 3; ++i) {
-      out[i] = static_cast<uint32_t>(along[i] / kBrick) * per_brick +
-               static_cast<uint32_t>(along[i] % kBrick) * per_voxel;
-    }
-    return static_cast<uint32_t>(here > 0) | static_cast<uint32_t>(here + 1 < size) << 1;
-  }
-};
-
-__device__ inline Stencil<float> stencil_of(const float* phi, const VoxelPlace& p) {
-  const auto at = [&](int32_t x, int32_t y, int32_t z) { return __ldcg(phi + p.at(x, y, z)); };
-  return {at(1, 1, 1), at(0, 1, 1), at(2, 1, 1), at(1, 0, 1), at(1, 2, 1), at(1, 1, 0), at(1, 1, 2),
-          at(0, 0, 1), at(2, 0, 1), at(0, 2, 1), at(2, 2, 1), at(0, 1, 0), at(2, 1, 0), at(0, 1, 2),
-          at(2, 1, 2), at(1, 0, 0), at(1, 2, 0), at(1, 0, 2), at(1, 2, 2)};
-}
-
-/// Where the voxels of buffer `i` lie, as digits 0 to 2 per axis: the voxel itself, then its six
-/// neighbours across faces. Call with constants only.
-struct VoxelOffset {
-  int32_t x, y, z;
-};
-__device__ constexpr VoxelOffset buffer_offset(int32_t i) {
-  constexpr VoxelOffset kAll[7] = {{1, 1, 1}, {0, 1, 1}, {2, 1, 1}, {1, 0, 1},
-                                   {1, 2, 1}, {1, 1, 0}, {1, 1, 2}};
-  return kAll[i];
-}
-/// The bits of VoxelPlace::inside that the voxel at offset `i` needs.
-__device__ constexpr uint32_t needed_inside(int32_t i) {
-  const VoxelOffset o = buffer_offset(i);
-  uint32_t needed = 0;
-  if (o.x != 1) needed |= o.x == 0 ? 1U : 2U;
-  if (o.y != 1) needed |= o.y == 0 ? 4U : 8U;
-  if (o.z != 1) needed |= o.z == 0 ? 16U : 32U;
-  return needed;
+__device__ inline BrickEntry entry_of(const BrickLayout& layout, uint32_t at) {
+  return brick_entry(layout, layout.brick_at(at / kBrickVoxels), 0);
 }
 
 /// Computes a voxel and writes it; `at` is kNoVoxel for threads without one. Adds to `count`. Did
@@ -88,36 +33,13 @@ __device__ inline bool step_voxel(const FieldView* views, int32_t field, int32_t
   if (at == kNoVoxel) return false;
   const FieldView& view = views[field];
   const int16_t speed = view.speeds.speed[at];
-  const Stencil<float> p = stencil_of(view.phi[side], VoxelPlace(view.layout, at));
+  const BrickEntry brick = entry_of(view.layout, at);
+  const Stencil<float> p = stencil_of(view.layout, view.phi[side], brick, at % kBrickVoxels);
   const float after = next_value<false>(view, views, field, side, at, p, speed);
   view.phi[1 - side][at] = after;
   if (__float_as_uint(p.centre) == __float_as_uint(after)) return false;
   count.add(p.centre, after);
   return true;
-}
-
-/// Appends what the threads of a block have, up to `wanted` each, with one addition to the length
-/// for all of them. Returns where this thread's go. All threads of the block call it; `sums` is
-/// shared, of one more than the warps of a block.
-__device__ inline uint32_t append_of_block(uint32_t wanted, uint32_t* length, uint32_t* sums) {
-  constexpr uint32_t kWarps = kVoxelThreads / 32;
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const uint32_t before = sum_up_to_lane(wanted, lane);
-  if (lane == 31) sums[warp] = before;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    uint32_t all = 0;
-    for (uint32_t w = 0; w < kWarps; ++w) {
-      const uint32_t own = sums[w];
-      sums[w] = all;
-      all += own;
-    }
-    sums[kWarps] = all == 0 ? 0 : atomicAdd(length, all);
-  }
-  __syncthreads();
-  const uint32_t at = sums[kWarps] + sums[warp] + before - wanted;
-  __syncthreads();
-  return at;
 }
 
 /// What a launch for voxels gets. Steps read and append to FieldView::lists in turn.
@@ -205,8 +127,8 @@ constexpr int32_t kBuffers = 7;
 /// `to`. All threads of all blocks call it.
 class BufferRound {
  public:
-  __device__ BufferRound(const VoxelRun& run, const FieldView& view, uint32_t tag, uint32_t* sums)
-      : run_(run), view_(view), tag_(tag), sums_(sums) {}
+  __device__ BufferRound(const VoxelRun& run, const FieldView& view, uint32_t tag)
+      : run_(run), view_(view), tag_(tag) {}
 
   __device__ void run(const cooperative_groups::grid_group& grid, const uint32_t* from,
                       uint32_t count, uint32_t* to, uint32_t* length) const {
@@ -238,9 +160,13 @@ class BufferRound {
       run(first + threadIdx.x);
     }
   }
-  __device__ void append(bool wanted, uint32_t at, uint32_t* to, uint32_t* length) const {
-    const uint32_t place = append_of_block(static_cast<uint32_t>(wanted), length, sums_);
-    if (wanted) to[place] = at;
+  /// Called by whole warps.
+  __device__ static void append(bool wanted, uint32_t at, uint32_t* to, uint32_t* length) {
+    const uint32_t lane = threadIdx.x % 32, all = __ballot_sync(kAllLanes, wanted);
+    if (all == 0) return;
+    const auto upto = static_cast<uint32_t>(__popc(all & ((2U << lane) - 1)));
+    const uint32_t first = take_places(length, upto, lane);
+    if (wanted) to[first + upto - 1] = at;
   }
   __device__ void generate(const uint32_t* from, uint32_t count) const {
     for_tiles(count, [&](uint32_t item) {
@@ -250,12 +176,13 @@ class BufferRound {
         for (int32_t e = 0; e < kBuffers; ++e) run_.auxiliary[e][item] = kNoVoxel;
         return;
       }
-      const VoxelPlace place(view_.layout, at);
+      const auto to = steps_in_image(view_.layout, entry_of(view_.layout, at),
+                                     place_in_brick(at % kBrickVoxels));
+      const int64_t steps[kBuffers] = {0, to.xm, to.xp, to.ym, to.yp, to.zm, to.zp};
 #pragma unroll
       for (int32_t e = 0; e < kBuffers; ++e) {
-        const VoxelOffset o = buffer_offset(e);
-        const bool is_inside = (place.inside & needed_inside(e)) == needed_inside(e);
-        run_.auxiliary[e][item] = is_inside ? place.at(o.x, o.y, o.z) : kNoVoxel;
+        const bool is_there = e == 0 || steps[e] != 0;
+        run_.auxiliary[e][item] = is_there ? static_cast<uint32_t>(at + steps[e]) : kNoVoxel;
       }
     });
   }
@@ -283,22 +210,21 @@ class BufferRound {
   const VoxelRun& run_;
   const FieldView& view_;
   uint32_t tag_;
-  uint32_t* sums_;
 };
 
 /// The lists of a field for the next step, from what changed.
 __device__ void list_field(const VoxelRun& run, const VoxelBlock& block, int32_t field,
-                           int32_t step, uint32_t* sums) {
+                           int32_t step) {
   const auto grid = cooperative_groups::this_grid();
   const FieldView& view = block.views()[field];
   const uint32_t tag = run.epoch + 2 * static_cast<uint32_t>(step);
   uint32_t* between = run.auxiliary[kBuffers];
   uint32_t* between_length = run.between + int64_t{step} * run.fields + field;
-  const BufferRound first(run, view, tag, sums);
+  const BufferRound first(run, view, tag);
   first.run(grid, run.changed + field * run.changed_each, __ldcg(block.length(field, step)),
             between, between_length);
   grid.sync();
-  const BufferRound second(run, view, tag + 1, sums);
+  const BufferRound second(run, view, tag + 1);
   uint32_t* list = block.list(field, step + 1);
   uint32_t* length = block.length(field, step + 1);
   second.run(grid, between, __ldcg(between_length), list, length);
@@ -314,7 +240,6 @@ __device__ void list_field(const VoxelRun& run, const VoxelBlock& block, int32_t
 __global__ void __launch_bounds__(kVoxelThreads)
     buffers_kernel(const __grid_constant__ VoxelRun run) {
   extern __shared__ __align__(16) char shared[];
-  __shared__ uint32_t sums[kVoxelThreads / 32 + 1];
   __shared__ StepCount sum;
   const VoxelBlock block(run, shared);
   const auto grid = cooperative_groups::this_grid();
@@ -338,7 +263,7 @@ __global__ void __launch_bounds__(kVoxelThreads)
     }
     grid.sync();
     for (int32_t f = 0; f < run.fields; ++f) {
-      if (block.is_running(f)) list_field(run, block, f, step, sums);
+      if (block.is_running(f)) list_field(run, block, f, step);
     }
     if (!block.advance(step)) break;
   }
