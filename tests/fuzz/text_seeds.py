@@ -34,26 +34,6 @@ def tables_seeds():
          '"both":[1,2]},"dataset":{"x":{"images":["case_0000.nii","label.nii"],"label":"label.nii"}}}')
 
 
-SEPARATOR = '\x1e'
-
-
-def status_seeds():
-    head, end = 'id\tstatus\tmessage\tseconds\tvolume_ml\tended\n', '2026-01-31T23:59:59.123Z\n'
-    table = head + f'c2\tok\tn/a\t1.000\t5\t{end}c10\tfailed\tno such file\t0.1\tn/a\t{end}'
-    seed('status', 'table', table)
-    seed('status', 'part', table + SEPARATOR + head + f'c2\tskipped\tn/a\t0.1\tn/a\t{end}c1\tok\t\t2\t7\t{end}')
-    seed('status', 'later', table + SEPARATOR + head + 'c2\tok\tn/a\t1.000\t6\t2026-02-01T00:00:00.000Z\n')
-    seed('status', 'other-columns', table + SEPARATOR + 'status\tdice\tid\r\nok\t0.5\tc2\r\nrejected\t\tc01\r\n')
-    seed('status', 'lost-cells', table + SEPARATOR + head + 'c3\tok\n\n' + f'c4\tok\tn/a\t1\t2\t{end}c5\tok\tcut')
-    seed('status', 'no-table', 'name,value\n1,2\n' + SEPARATOR + '\ufeffid\tstatus\nc1\tok\n')
-    # Two rows of one time, and columns that the other table does not have.
-    seed('status', 'equal-times', 'id\tstatus\tp\nc1\tok\t1\n' + SEPARATOR + 'id\tstatus\tq\nc1\tok\t1\n')
-    # Each has few enough columns, both together have not.
-    seed('status', 'many-columns', SEPARATOR.join(
-        'id\tstatus\t' + '\t'.join(f'{side}{i}' for i in range(40)) + '\nc1\tok' + '\t1' * 40 + '\n' for side in 'ab'))
-    seed('status', 'line-ends', 'last\tid\tstatus\nx\r\tc1\tok\n' + SEPARATOR + 'id\tstatus\nc2\tok\r\r\n')
-
-
 def records_seeds():
     digest = hashlib.sha256(b'content').hexdigest()
     run = {'App': 'copy', 'CommandLine': 'copy --input in.txt', 'ResultsVersion': 1, 'Options': {'suffix': 'a'},
@@ -66,15 +46,14 @@ def records_seeds():
         return json.dumps({'GeneratedBy': [{'Name': 'Larch copy'}], 'Larch': {**run, **changes}})
     seed('records', 'same', 's' + text())
     seed('records', 'rejected', 's' + text(Status='rejected', Reason='empty'))
-    seed('records', 'replacing', 's{"Larch": {"App": "copy", "Status": "replacing"}}')
+    entry = {'Name': 'case.txt', 'Role': 'output', 'Bytes': 6, 'SHA256': hashlib.sha256(b'result').hexdigest()}
+    seed('records', 'whole', 's' + text(Outputs=[entry]))
+    seed('records', 'other-role', 's' + text(Outputs=[{**entry, 'Role': 'mesh'}]))
+    seed('records', 'writing', 's{"Larch": {"App": "copy", "Status": "writing", "Outputs": [{"Name": "case.txt"}]}}')
     seed('records', 'other-threshold', 's' + text(Config={'threshold': 0.25, 'rounds': 2}))
     seed('records', 'other-input', 's' + text(Inputs=[{'Role': 'input', 'Path': 'in.txt', 'SHA256': '0' * 64}]))
     seed('records', 'of-case', 's' + text(Inputs=[{**run['Inputs'][0], 'Case': 'c1'}]))
-    seed('records', 'folder', 'o' + text(Outputs=['larch.json']))
-    seed('records', 'folder-misses-a-file', 'o' + text(Outputs=['../' + 'x' * 300]))
-    seed('records', 'report', 'r' + json.dumps({'app': 'copy', 'record': run}))
-    seed('records', 'larch', 'f' + text())
-    seed('records', 'larch-and-part', 'f' + text(EarlierRuns=[run, {'App': 'copy'}]) + SEPARATOR + text(Seed=1))
-    seed('records', 'no-record', 'f{"Larch": 1}' + SEPARATOR + '{"Larch": {"EarlierRuns": [1]}}')
-    # A run of this depth stands two levels deeper among the earlier ones.
-    seed('records', 'deep', 'f{"Larch": {"a": ' + '[' * 63 + ']' * 63 + '}}')
+    seed('records', 'folder', 'o' + text(Outputs=[entry]))
+    seed('records', 'folder-misses-a-file', 'o' + text(Outputs=[{**entry, 'Name': '../' + 'x' * 300}]))
+    seed('records', 'no-record', 's{"Larch": 1}')
+    seed('records', 'deep', 's{"Larch": {"a": ' + '[' * 61 + ']' * 61 + '}}')

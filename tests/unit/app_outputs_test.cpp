@@ -1,10 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
@@ -12,13 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "larch/app/command_line.h"
 #include "larch/app/outputs/file_set.h"
 #include "larch/app/outputs/growing_output.h"
 #include "larch/app/outputs/outputs.h"
-#include "larch/app/records/shared_folder.h"
-#include "larch/app/records/sidecar.h"
-#include "larch/app/records/sidecar_commit.h"
+#include "larch/app/records/case_record.h"
 #include "larch/files/atomic_file.h"
+#include "larch/files/folder_lock.h"
 #include "larch/files/temporaries.h"
 #include "tests/unit/failure.h"
 #include "tests/unit/folder.h"
@@ -45,7 +48,7 @@ TEST_CASE("files of a set appear together or not at all") {
   const Folder folder;
   const Context context;
   {
-    FileSet files(false, context);
+    FileSet files(context);
     files.write(folder / "a.txt", text_writer("a"));
     files.write(folder / "b.txt", text_writer("b"));
     CHECK_FALSE(fs::exists(folder / "a.txt"));
@@ -54,7 +57,7 @@ TEST_CASE("files of a set appear together or not at all") {
     CHECK(content(folder / "b.txt") == "b");
   }
   {
-    FileSet files(true, context);
+    FileSet files(context);
     files.write(folder / "a.txt", text_writer("new"));
     const Writer broken = [](const std::string& path) {
       std::ofstream(path) << "half";
@@ -80,10 +83,10 @@ TEST_CASE("an output grows under its temporary name and appears with the set, or
     output.fill([&] { file << "two" << std::flush; });
     CHECK_FALSE(fs::exists(path));
     Outputs outputs;
-    outputs.add(output, "output").add(GrowingOutput(), "field");
+    outputs.add(output).add(GrowingOutput());
     REQUIRE(outputs.files.size() == 1);
     CHECK(outputs.files[0].path == path);
-    FileSet files(/*replace=*/false, context);
+    FileSet files(context);
     files.take(outputs.files[0].filled);
     files.commit();
   }
@@ -99,11 +102,11 @@ TEST_CASE("an output grows under its temporary name and appears with the set, or
 TEST_CASE("a name that is taken during the run is not replaced, and the others are taken back") {
   const Folder folder;
   const Context context;
-  FileSet files(false, context);
+  FileSet files(context);
   files.write(folder / "a.txt", text_writer("a"));
   files.write(folder / "b.txt", text_writer("b"));
   std::ofstream(folder / "b.txt") << "of someone else";
-  CHECK_THROWS_AS(files.commit(), OutputError);
+  CHECK_THROWS_AS(files.commit([](const std::string&) { return false; }), OutputError);
   CHECK_FALSE(fs::exists(folder / "a.txt"));
   CHECK(content(folder / "b.txt") == "of someone else");
 }
@@ -113,11 +116,10 @@ TEST_CASE("a stop request keeps files from being written") {
   std::atomic<int> stop{0};
   Context context;
   context.stop = &stop;
-  FileSet files(false, context);
+  FileSet files(context);
   files.write(folder / "a.txt", text_writer("a"));
   stop = 143;
   CHECK_THROWS_AS(files.write(folder / "b.txt", text_writer("b")), Stopped);
-  CHECK_THROWS_AS(files.commit(), Stopped);
   CHECK_FALSE(fs::exists(folder / "a.txt"));
 }
 
@@ -126,7 +128,7 @@ TEST_CASE("a set of more files than may be held open") {
   const pid_t child = fork();  // the limit cannot be raised again
   if (child == 0) {
     const Context context;
-    FileSet files(false, context);
+    FileSet files(context);
     const struct rlimit few { 300, 300 };
     bool done = setrlimit(RLIMIT_NOFILE, &few) == 0;
     try {
@@ -146,7 +148,7 @@ TEST_CASE("a set of more files than may be held open") {
 TEST_CASE("a file of a set is flushed once, and the folder once for all of them") {
   const Folder folder;
   const Context context;
-  FileSet files(false, context);
+  FileSet files(context);
   flushes = 0;
   const Writer nested = [](const std::string& path) {
     write_atomically(path, text_writer("in the temporary itself"));
@@ -155,126 +157,132 @@ TEST_CASE("a file of a set is flushed once, and the folder once for all of them"
   CHECK(folder.count() == 3);
   CHECK(flushes == 3);
   files.commit();
+  files.flush_folders();
   CHECK(flushes == 4);
   CHECK(content(folder / "b") == "in the temporary itself");
 }
 
-TEST_CASE("outputs with sidecars: a flush for each file, and one for each folder") {
-  const Folder folder;
-  const Context context;
-  fs::create_directories(folder / "other");
-  const std::string a = folder / "a", b = folder / "other/b";
-  for (const bool again : {false, true}) {
-    FileSet files(again, context);
-    files.write(a, text_writer("a"));
-    files.write(b, text_writer("b"));
-    files.write(folder / "table", text_writer("t"));
-    flushes = 0;
-    const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false, {"a", "table"}},
-                                        {b, b + ".json", "{}", false, {"b"}}};
-    commit_with_sidecars(files, sidecars, "test", again, context);
-    // Two sidecars, of outputs that are replaced twice two, and two folders.
-    CHECK(flushes == (again ? 6 : 4));
-    CHECK(content(a + ".json") == "{}");
-    CHECK(content(b) == "b");
+/// A run with one input and a setting, in a folder.
+struct Run {
+  struct Options {
+    int rounds = 1;
+    template <class F>
+    void fields(F&& f) {
+      f(Field{"rounds", rounds, "rounds"});
+    }
+  };
+
+  explicit Run(const Folder& folder, int rounds = 1, const char* flag = nullptr) : input(folder / "in") {
+    if (!fs::exists(input)) std::ofstream(input) << "content";
+    options.rounds = rounds;
+    program.info = {"copy", "Copies a text."};
+    program.flags = config::describe(options);
+    std::string words[] = {"copy", flag == nullptr ? "--quiet" : flag};
+    char* arguments[] = {words[0].data(), words[1].data()};
+    parse_command_line(program, 2, arguments, line);
+    options.rounds = rounds;
+    files = {folder / "a.json", {{folder / "a", "output"}}, {folder / "a.tsv"}};
   }
+  ResultsBasis basis() const { return {program, line, {{"input", input}}}; }
+  EarlierCase look() { return look_at_case(files, basis(), digests); }
+  void write(const EarlierCase& earlier, const std::string& text) {
+    Outputs outputs;
+    outputs.add(files.outputs[0].path, text_writer(text));
+    outputs.add_companion(files.companions[0], text_writer("t"));
+    write_case(files, earlier, {basis(), context, outputs, 0, digests}, context);
+  }
+
+  std::string input;
+  Options options;
+  Program program;
+  CommandLine line;
+  InputDigests digests;
+  Context context;
+  CaseFiles files;
+};
+
+using State = EarlierCase::State;
+
+TEST_CASE("outputs and a record: a flush for each file and each naming, and one for the folder") {
+  const Folder folder;
+  Run run(folder);
+  const EarlierCase earlier = run.look();
+  REQUIRE(earlier.state == State::kCompute);
+  flushes = 0;
+  run.write(earlier, "one");
+  CHECK(flushes == 6);  // two outputs, the record twice, the folder for outputs and record
+  CHECK(content(folder / "a") == "one");
   CHECK(folder.count() == 4);
+  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kSkip);
+  CHECK(Run(folder).look().state == State::kOther);
 }
 
-TEST_CASE(
-    "outputs that another run put there meanwhile keep their sidecar, but not that of an orphan") {
+TEST_CASE("a record tells other settings, and outputs that changed or are missing") {
   const Folder folder;
-  const Context context;
-  const std::string a = folder / "a",
-                    orphan = R"({"Larch": {"Status": "done", "Outputs": [{"Name": "a"}]}})";
-  std::ofstream(a + ".json") << orphan;
-  const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false, {"a"}}};
-  FileSet files(/*replace=*/false, context);
-  files.write(a, text_writer("a"));
-  files.write(folder / "b", text_writer("b"));
-  std::ofstream(folder / "b") << "of another run";
-  CHECK_THROWS_AS(commit_with_sidecars(files, sidecars, "test", false, context), OutputError);
-  CHECK_FALSE(fs::exists(a));
-  CHECK_FALSE(fs::exists(a + ".json"));
-  // A file of that name that is no sidecar of this output is not replaced.
-  for (const char* foreign :
-       {"{}", R"({"Larch": {"Status": "done", "Outputs": [{"Name": "c"}]}})"}) {
-    std::ofstream(a + ".json") << foreign;
-    FileSet again(/*replace=*/false, context);
-    again.write(a, text_writer("a"));
-    CHECK_THROWS_AS(commit_with_sidecars(again, sidecars, "test", false, context), OutputError);
-    CHECK(content(a + ".json") == foreign);
-    CHECK_FALSE(fs::exists(a));
-  }
+  Run first(folder);
+  first.write(first.look(), "one");
+  CHECK(Run(folder, 2, "--skip-existing").look().state == State::kOther);
+  CHECK(Run(folder, 2, "--force").look().state == State::kCompute);
+  fs::last_write_time(folder / "a", fs::file_time_type::clock::now());
+  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kSkip);
+  std::ofstream(folder / "a") << "two";
+  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kOther);
+  fs::remove(folder / "a");
+  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kCompute);
+  std::ofstream(folder / "in") << "other";
+  CHECK(Run(folder, 1, "--skip-existing").look().state == State::kOther);
+}
+
+TEST_CASE("what appeared after a case was looked at is not replaced, and nothing of the case is left") {
+  const Folder folder;
+  Run run(folder);
+  const EarlierCase earlier = run.look();
+  std::ofstream(folder / "a") << "of another run";
+  CHECK_THROWS_AS(run.write(earlier, "one"), OutputAppeared);
+  CHECK(content(folder / "a") == "of another run");
+  CHECK_FALSE(fs::exists(folder / "a.json"));
+  CHECK_FALSE(fs::exists(folder / "a.tsv"));
+  Run forced(folder, 1, "--force");
+  forced.write(forced.look(), "one");
+  CHECK(content(folder / "a") == "one");
+}
+
+TEST_CASE("what a record names that says writing may be replaced, and nothing else") {
+  const Folder folder;
+  std::ofstream(folder / "a") << "half";
+  std::ofstream(folder / "a.json")
+      << R"({"Larch": {"Status": "writing", "Outputs": [{"Name": "a", "Role": "output"}]}})";
+  Run run(folder);
+  const EarlierCase earlier = run.look();
+  REQUIRE(earlier.state == State::kCompute);
+  run.write(earlier, "whole");
+  CHECK(content(folder / "a") == "whole");
+  std::ofstream(folder / "a.json") << R"({"Larch": {"Status": "writing", "Outputs": []}})";
+  CHECK(Run(folder).look().state == State::kOther);
 }
 
 TEST_CASE("outputs get their names while no other run gives names in the folder") {
   const Folder folder;
-  const Context context;
-  fs::create_directories(folder / "other");
-  const std::string a = folder / "a", b = folder / "other/b";
-  const std::vector<Sidecar> sidecars{{a, a + ".json", "{}", false, {"a"}},
-                                      {b, b + ".json", "{}", false, {"b"}}};
-  const std::string where = folder / "other";
-  std::optional<FolderLock> held(std::in_place, where, 0, FolderLock::On::kFolder);
+  Run run(folder);
+  const EarlierCase earlier = run.look();
+  std::optional<FolderLock> held(std::in_place, folder.path, 0);
   REQUIRE(held->state() == FolderLock::State::kTaken);
-  FileSet files(/*replace=*/true, context);
-  files.write(a, text_writer("a"));
-  files.write(b, text_writer("b"));
-  const auto commit = [&] {
-    commit_with_sidecars(files, sidecars, "test", true, context, nullptr, 0.05);
-  };
-  CHECK_THROWS_WITH(commit(), Catch::Contains("another run holds the lock"));
-  for (const std::string& path : {a, b, a + ".json", b + ".json"}) CHECK_FALSE(fs::exists(path));
-  held.reset();
-  commit();
-  CHECK(content(b) == "b");
-}
-
-TEST_CASE("without --force only the output that was seen is replaced") {
-  const Folder folder;
-  const Context context;
-  const std::string a = folder / "a", b = folder / "b";
-  std::ofstream(a) << "old";
-  SeenOutputs seen;
-  seen.note(a);
-  seen.note(b);
-  const auto commit = [&] {
-    FileSet files(/*replace=*/true, context);
-    files.write(a, text_writer("new"));
-    files.write(b, text_writer("new"));
-    commit_with_sidecars(files, {{a, a + ".json", "{}", false, {"a"}}}, "test", true, context,
-                         &seen);
-  };
-  std::ofstream(b) << "of another run";
-  CHECK_THROWS_AS(commit(), OutputAppeared);
-  CHECK(content(a) == "old");
-  CHECK(content(b) == "of another run");
-  CHECK_FALSE(fs::exists(a + ".json"));
-  fs::remove(b);
-  commit();
-  CHECK(content(a) == "new");
-  CHECK_THROWS_AS(commit(), OutputAppeared);  // the run's own are no others
-}
-
-TEST_CASE("an output without a sidecar takes away that of its own name only") {
-  const Folder folder;
-  const Context context;
-  const std::string a = folder / "a", record = a + ".json";
-  for (const bool is_own : {false, true}) {
-    std::ofstream(record) << R"({"Larch": {"Status": "done", "Outputs": [{"Name": ")"
-                          << (is_own ? "a" : "c") << R"("}]}})";
-    FileSet files(/*replace=*/true, context);
-    files.write(a, text_writer("a"));
-    commit_with_sidecars(files, {{a, record}}, "test", true, context);
-    CHECK(fs::exists(record) == !is_own);
-  }
+  std::atomic<bool> is_released = false;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    is_released = true;
+    held.reset();
+  });
+  run.write(earlier, "one");
+  CHECK(is_released);
+  other.join();
+  CHECK(content(folder / "a") == "one");
 }
 
 TEST_CASE("a writer that writes nothing is an error") {
   const Folder folder;
   const Context context;
-  FileSet files(true, context);
+  FileSet files(context);
   CHECK_THROWS_AS(files.write(folder / "y", [](const std::string&) {}), OutputError);
 }
 

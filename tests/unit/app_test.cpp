@@ -20,7 +20,6 @@
 #include "larch/app/failures.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/records/input_digests.h"
-#include "larch/app/records/sidecar.h"
 #include "larch/app/resources.h"
 #include "larch/app/signals.h"
 #include "larch/core/digest.h"
@@ -209,8 +208,9 @@ TEST_CASE("the digest of a folder depends on names and contents, not on their or
       sha256_of_file(folder / "d/a") + "  a\n" + sha256_of_file(folder / "d/sub/b") + "  sub/b\n";
   Sha256 sum;
   sum.update(rows.data(), rows.size());
-  CHECK(input_digest(folder / "d") == hex(sum.digest()));
-  CHECK(input_digest("/dev/null").empty());
+  InputDigests digests;
+  CHECK(digests.record(folder / "d")["SHA256"] == hex(sum.digest()));
+  CHECK(digests.record("/dev/null") == config::Json::object());
 }
 
 TEST_CASE("a folder is known again by names, sizes, both times and inodes of its files") {
@@ -221,7 +221,7 @@ TEST_CASE("a folder is known again by names, sizes, both times and inodes of its
   std::ofstream(folder / "d/a") << "1";
   const config::Json before = input_stamp(folder / "d");
   CHECK(input_stamp(folder / "d") == before);
-  const std::string digest = input_digest(folder / "d");
+  const config::Json digest = InputDigests().record(folder / "d")["SHA256"];
   const auto put_back_time = [&slice, time = fs::last_write_time(slice)] {
     fs::last_write_time(slice, time);
   };
@@ -235,7 +235,7 @@ TEST_CASE("a folder is known again by names, sizes, both times and inodes of its
   };
   change([&] { std::ofstream(slice) << "new"; });
   CHECK(input_stamp(folder / "d") != before);
-  CHECK(input_digest(folder / "d") != digest);
+  CHECK(InputDigests().record(folder / "d")["SHA256"] != digest);
 }
 
 TEST_CASE("an input that is written over during the run has changed, whatever its size and time") {

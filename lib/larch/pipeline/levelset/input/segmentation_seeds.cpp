@@ -159,13 +159,6 @@ std::vector<Sphere> SegmentationSeeds::spheres() const {
   return all;
 }
 
-std::vector<int32_t> SegmentationSeeds::known_labels() const {
-  std::set<int32_t> labels;
-  for (const Sphere& sphere : spheres()) labels.insert(sphere.label);
-  if (init_level_set) labels.insert(1);
-  return {labels.begin(), labels.end()};
-}
-
 std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() const {
   std::vector<std::pair<std::string, std::string>> all;
   for (const auto& [flag, path] :
@@ -277,17 +270,6 @@ std::vector<int32_t> labels_of(const levelset::SegmentRequest& request) {
   std::set<int32_t> labels = values_of(request.initial_labels);
   for (const Sphere& sphere : request.spheres) labels.insert(sphere.label);
   for (const levelset::InitialPhi& phi : request.initial_phi) labels.insert(phi.label);
-  return {labels.begin(), labels.end()};
-}
-
-std::vector<int32_t> find_labels(const SegmentationSeeds& seeds, const ReadOptions& read) {
-  std::set<int32_t> labels;
-  if (seeds.init_labelmap) {
-    const LabelVolume volume = read_labels(seeds.init_labelmap, label_options(read));
-    check_initial_labels(seeds.init_labelmap, volume);
-    labels = values_of(volume);
-  }
-  for (const int32_t label : seeds.known_labels()) labels.insert(label);
   return {labels.begin(), labels.end()};
 }
 

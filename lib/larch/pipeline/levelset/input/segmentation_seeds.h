@@ -53,8 +53,6 @@ struct SegmentationSeeds {
   /// Whether a file is given: of one image, not of many.
   bool has_files() const;
   std::vector<levelset::Sphere> spheres() const;
-  /// The labels that are known before an image is read, ascending: not those of a label map.
-  std::vector<int32_t> known_labels() const;
   /// The images that are given, with the flags that name them.
   std::vector<std::pair<std::string, std::string>> images() const;
 };
@@ -84,8 +82,4 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
 
 /// The labels that a segmentation starts with, ascending.
 std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);
-/// The same before the image is read: reads the label map to start from, if there is one. Throws as
-/// read_segmentation.
-std::vector<int32_t> find_labels(const SegmentationSeeds& seeds, const ReadOptions& read);
-
 }  // namespace larch::pipeline
