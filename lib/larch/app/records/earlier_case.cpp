@@ -191,6 +191,8 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis,
     earlier.record = read_untrusted(files.record, kMostRecordBytes).value_or("");
     const std::vector<NamedFile> recorded = named_files(*larch, files.record);
     look.name(recorded);
+    // Of a folder, and of files whose names are known late, the record alone tells what is there.
+    for (const NamedFile& file : recorded) earlier.seen.try_emplace(file.path, stamp_of(file.path));
     const std::string status = text_at(*larch, "Status");
     const bool is_writing = status == kWriting;
     const Differences found = is_writing ? Differences{} : differences(*larch, basis, digests);
