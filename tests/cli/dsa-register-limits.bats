@@ -247,14 +247,6 @@ peak() {
   [ "$many" -lt $((few + (16 << 20))) ]
 }
 
-@test "outputs that exist: 6, and they stay" {
-  echo precious > out.mha
-  expect 6 subtract -i cine.dcm
-  has err.txt "out.mha"
-  [ "$(cat out.mha)" = precious ]
-  expect 0 subtract -i cine.dcm --force
-}
-
 @test "a full disk: 6, and nothing is left" {
   small_disk disk 96
   expect 6 timeout 60 "$BIN/dsa-register" -i cine.dcm -o disk/out.dcm

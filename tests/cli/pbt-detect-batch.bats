@@ -21,12 +21,15 @@ for r in table:
     seg = nibabel.load('out/' + r['id'] + '.nii.gz')
     voxels = int((seg.get_fdata() > 0).sum())
     assert voxels == int(r['voxels']) > 0 and abs(voxels * 12 / 1000 - float(r['volume_ml'])) < 1e-3
-    for ending in ('.nii.gz', '.probability.nii.gz', '.vtk', '.png', '.candidates.tsv'):
-        larch = load('out/' + r['id'] + ending + '.json')['Larch']
-        inputs = [i['Path'] for i in larch['Inputs']]
-        assert r['id'] + '.nii.gz' in inputs and 'm.pbt' in inputs, inputs
-        assert larch['Metrics']['voxels'] == voxels and larch['Status'] == 'done'
-assert load('out/larch.json')['Larch']['Metrics']['ok'] == 4"
+    larch = load('out/' + r['id'] + '.larch.json')['Larch']
+    inputs = [i['Path'] for i in larch['Inputs']]
+    assert r['id'] + '.nii.gz' in inputs and 'm.pbt' in inputs, inputs
+    assert larch['Metrics']['voxels'] == voxels and larch['Status'] == 'done'
+    endings = '.nii.gz .tsv .probability.nii.gz .vtk .png .candidates.tsv'.split()
+    assert [o['Name'] for o in larch['Outputs']] == [r['id'] + ending for ending in endings], larch['Outputs']
+    roles = 'output output probability mesh qc candidates'.split()
+    assert [o['Role'] for o in larch['Outputs']] == roles, larch['Outputs']"
+  [ "$(ls -A out | wc -l)" -eq $((4 * 7 + 1)) ]
 }
 
 @test "only labels unless more is asked for; other formats; the report" {
@@ -36,10 +39,10 @@ assert load('out/larch.json')['Larch']['Metrics']['ok'] == 4"
   python "
 m = load('r.json')['metrics']
 assert m['cases'] == m['ok'] == 4 and m['failed'] == m['skipped'] == m['rejected'] == 0
-assert m['cases_per_second'] > 0 and 0 <= m['share_waiting_for_reading'] <= 1"
+assert m['cases_per_second'] > 0"
   expect 0 detect --list cases.tsv --output-dir other --write probability,mesh --format nrrd \
-    --mesh-format ply --no-sidecar
-  [ "$(ls other | grep image_1 | tr '\n' ' ')" = "image_1.ply image_1.probability.nrrd " ]
+    --mesh-format ply
+  [ "$(ls other | grep image_1 | tr '\n' ' ')" = "image_1.larch.json image_1.ply image_1.probability.nrrd " ]
 }
 
 @test "--dataset: the training cases of a dataset.json; a folder in a list" {
@@ -121,304 +124,138 @@ assert rows['cut']['voxels'] == 'n/a' and rows['a']['message'] == 'n/a'"
 assert all(r['status'] == 'rejected' and 'nothing was detected' in r['message'] for r in table)"
   same_as_single .nii.gz
   python "
-assert load('out/image_0.nii.gz.json')['Larch']['Status'] == 'rejected'
+assert load('out/image_0.larch.json')['Larch']['Status'] == 'rejected'
 assert load('r.json')['status'] == 'rejected' and load('r.json')['metrics']['rejected'] == 4"
 }
 
-@test "--skip-existing does what is missing; --force does all again; neither: refused" {
-  expect 0 batch --write labels,mesh
-  rm out/image_1.vtk out/image_2.nii.gz
-  ln out/image_0.nii.gz kept
-  expect 6 batch --write labels,mesh
-  has err.txt "output 'out/image_0.nii.gz' exists"
-  expect 0 batch --write labels,mesh --skip-existing
-  [ out/image_0.nii.gz -ef kept ]
-  cmp out/image_1.vtk one_1.vtk
-  cmp out/image_2.nii.gz one_2.nii.gz
-  status "
-assert [r['status'] for r in table] == ['ok'] * 4
-json.dump({i: [r['voxels'], r['volume_ml']] for i, r in rows.items()}, open('first.json', 'w'))"
-  rm out/status.tsv
-  expect 0 batch --write labels,mesh --skip-existing --report r.json
-  # What a sidecar confirms is a result, with its figures; what only the name tells of is not.
-  status "
-assert [r['status'] for r in table] == ['ok'] * 4
-assert all('computed by an earlier run' in r['message'] for r in table), table
-assert {i: [r['voxels'], r['volume_ml']] for i, r in rows.items()} == load('first.json'), table
-for i, r in rows.items():
-    assert float(r['seconds']) == load(f'out/{i}.nii.gz.json')['Larch']['Seconds'], r
+@test "--skip-existing: figures of status.tsv, of rejected cases too, are those of their records" {
+  local code flags
+  for code in 0 7; do
+    flags=(--structure.min_voxels $((code == 7 ? 100000 : 1)))
+    expect $code batch --force "${flags[@]}"
+    mv out/status.tsv first.tsv
+    expect $code batch --skip-existing --report r.json "${flags[@]}"
+    cmp out/status.tsv first.tsv
+    python "
 m = load('r.json')['metrics']
-assert (m['ok'], m['skipped']) == (0, 4), m"
-  rm out/status.tsv
-  expect 0 batch --write labels,mesh --skip-existing=name
-  status "
-assert [r['status'] for r in table] == ['skipped'] * 4
-assert [r['voxels'] for r in table] == ['n/a'] * 4"
-  expect 0 batch --write labels,mesh --force
-  same_as_single .nii.gz .vtk
+assert (m['ok'], m['skipped'], m['rejected']) == ((0, 4, 0), (0, 0, 4))[$code == 7], m"
+    rm r.json
+  done
 }
 
-@test "--skip-existing: a label table that is missing is made again" {
+@test "--skip-existing makes again what is missing of a case, and adds products to its record" {
   expect 0 batch
-  rm out/image_1.tsv
+  rm out/image_1.tsv out/image_2.nii.gz
+  ln out/image_0.nii.gz kept
+  expect 6 batch
+  has err.txt "'out/image_0."
   expect 0 batch --skip-existing --report r.json
+  [ out/image_0.nii.gz -ef kept ]
   same_as_single .nii.gz .tsv
   python "
 m = load('r.json')['metrics']
-assert m['ok'] == 1 and m['skipped'] == 3, m"
+assert m['ok'] == 2 and m['skipped'] == 2, m"
+  # Other products of the same images and settings need no flag.
+  expect 0 batch --write mesh
+  [ out/image_0.nii.gz -ef kept ]
+  same_as_single .vtk
+  python "
+roles = [o['Role'] for o in load('out/image_0.larch.json')['Larch']['Outputs']]
+assert sorted(roles) == ['mesh', 'output', 'output'], roles"
+  expect 0 batch --write labels,mesh --skip-existing
+  has err.txt "skipped 4"
 }
 
-@test "--skip-existing=name: a label table that is missing does not count" {
+@test "--skip-existing: a case of other settings or images fails and says what differs; --force replaces it" {
   expect 0 batch
-  rm out/image_1.tsv
-  echo kept > out/image_1.nii.gz
-  expect 0 batch --skip-existing=name
-  [ "$(cat out/image_1.nii.gz)" = kept ]
-  absent out/image_1.tsv
-}
-
-@test "--skip-existing: a file of somebody else beside a missing output fails the case" {
-  expect 0 batch
-  for file in out/image_1.tsv out/image_1.nii.gz.json; do
-    rm -f out/image_1.*
-    echo mine > $file
-    expect 7 batch --skip-existing --dry-run
-    expect 7 batch --skip-existing
-    status "
-assert '$file' in rows['image_1']['message'], rows
-assert [r['status'] for r in table] == ['ok', 'failed', 'ok', 'ok'], table"
-    [ "$(cat $file)" = mine ]
-    absent out/image_1.nii.gz
+  for dry in --dry-run ""; do
+    expect 7 batch --skip-existing --structure.threshold 0.6 $dry
+    has err.txt "structure.threshold"
   done
-  rm out/image_1.*
+  same_as_single .nii.gz
+  status "
+for r in table:
+    assert r['status'] == 'failed' and 'structure.threshold' in r['message'], r
+    assert load('out/' + r['id'] + '.failed.larch.json')['Larch']['Status'] == 'failed'"
   expect 0 batch --skip-existing
-  same_as_single .nii.gz .tsv
+  [ -z "$(find out -name '*.failed.*')" ]
+  # The image of another case, under the same name.
+  cp --remove-destination "$(readlink -f image_1.nii.gz)" image_0.nii.gz
+  expect 7 batch --skip-existing
+  status "
+assert 'image_0.nii.gz' in rows['image_0']['message']
+assert [r['status'] for r in table] == ['failed', 'ok', 'ok', 'ok'], table"
+  expect 0 batch --skip-existing --force
+  has err.txt "ok 1"
+  cmp out/image_0.nii.gz one_1.nii.gz
 }
 
-@test "sidecars whose outputs are missing do not stop a list, and are told" {
-  expect 0 batch
-  rm out/*.nii.gz out/image*.tsv
-  expect 0 batch
-  has err.txt "'out/image_0.nii.gz.json' and 3 more files are sidecars of outputs that are not there"
-  same_as_single .nii.gz .tsv
-  rm out/*.nii.gz out/image*.tsv
-  echo mine > out/image_2.nii.gz.json
-  expect 6 batch
-  has err.txt "output 'out/image_2.nii.gz.json' exists;"
-  absent out/image_0.nii.gz
-}
-
-@test "--dry-run shows no grid for an image that cannot be read" {
+@test "--dry-run: nothing is written or shown of an image that cannot be read" {
   printf 'image\nimage_0.nii.gz\nbroken.nii.gz\n' > list.tsv
   echo garbage > broken.nii.gz
   expect 7 detect --list list.tsv --output-dir out --dry-run
-  lacks out.txt 0x0x0
-  grep -q '^broken  *n/a  *n/a' out.txt
-}
-
-@test "--dry-run --skip-existing: the exit code of the run, and only what is still to be done" {
-  expect 0 batch
-  expect 0 batch --skip-existing --dry-run
-  lacks err.txt "memory: roughly"
-  expect 7 batch --skip-existing --dry-run --structure.threshold 0.6
-  has err.txt "4 problems"
-  has err.txt "structure.threshold: 0.5 there, 0.6 now"
-  expect 7 batch --skip-existing --structure.threshold 0.6
-}
-
-@test "--skip-existing: a case with outputs of another run fails and says what differs" {
-  expect 0 batch
-  cp out/status.tsv first.tsv
-  expect 7 batch --skip-existing --structure.threshold 0.6 --report r.json
-  has err.txt "4 of 4 cases failed; see"
-  # The results are still there: the table says whose they are, with their figures.
-  status "
-import csv
-first = {r['id']: r for r in csv.DictReader(open('first.tsv'), delimiter='\t')}
-for r in table:
-    assert 'structure.threshold: 0.5 there, 0.6 now; --force' in r['message'], r
-    assert r['status'] == 'ok' and r['voxels'] == first[r['id']]['voxels'] != 'n/a', r
-assert load('r.json')['metrics']['failed'] == 4"
-  # What is changed or gone is no result of anybody.
-  printf x >> out/image_0.nii.gz
-  rm out/image_1.nii.gz.json
-  expect 7 batch --skip-existing --structure.threshold 0.6
-  status "
-assert [rows[f'image_{i}']['status'] for i in range(4)] == ['failed', 'failed', 'ok', 'ok'], rows"
-  rm -r out
-  expect 0 batch
-  same_as_single .nii.gz
-  # The image of another case, under the same name; the others are as they were.
-  cp cases.tsv list.tsv
-  cp --remove-destination "$(readlink -f image_1.nii.gz)" image_0.nii.gz
-  expect 7 detect --list list.tsv --output-dir out --skip-existing
-  status "
-assert rows['image_0']['status'] == 'failed' and 'other content' in rows['image_0']['message']
-assert all(rows[f'image_{i}']['status'] == 'ok' for i in (1, 2, 3)), rows  # confirmed since"
-  expect 0 detect --list list.tsv --output-dir out --skip-existing --force
-  cmp out/image_0.nii.gz one_1.nii.gz
-  python "
-m = load('out/larch.json')['Larch']['Metrics']
-assert m['ok'] == 1 and m['skipped'] == 3, m"
-  rm out/image_2.nii.gz.json
-  expect 7 detect --list list.tsv --output-dir out --skip-existing
-  grep -q "^image_2.failed.*there is no 'out/image_2.nii.gz.json'" out/status.tsv
-  expect 0 detect --list list.tsv --output-dir out --skip-existing=name
-  # A label map that was changed by hand, also where a part of the case is missing.
-  cp out/image_1.nii.gz out/image_3.nii.gz
-  expect 7 detect --list list.tsv --output-dir out --skip-existing --write labels,mesh
-  grep -q "^image_3.failed.*'out/image_3.nii.gz' is not what its run wrote" out/status.tsv
-  absent out/image_3.vtk
-  cmp out/image_1.nii.gz out/image_3.nii.gz
-  cp one_3.nii.gz out/image_3.nii.gz
-  # An image that is gone is a matter of the list, and nothing that --force could help.
-  mv image_0.nii.gz away.nii.gz
-  expect 7 detect --list list.tsv --output-dir out --skip-existing
-  grep -q "^image_0.failed.*image_0.nii.gz' does not exist" out/status.tsv
-  ! grep "^image_0.*--force" out/status.tsv
-  mv away.nii.gz image_0.nii.gz
-  # One image by itself is the same run as the case of a list.
-  expect 0 detect -i image_3.nii.gz -o out/image_3.nii.gz --skip-existing
-  has err.txt "nothing to do"
-}
-
-@test "--skip-existing: rejected cases stay rejected, with their figures" {
-  expect 7 batch --structure.min_voxels 100000
-  rm out/status.tsv
-  expect 7 batch --structure.min_voxels 100000 --skip-existing --report r.json
-  status "
-assert all(r['status'] == 'rejected' and 'earlier run' in r['message'] and int(r['voxels']) > 0 for r in table), table
-assert load('r.json')['metrics']['rejected'] == 4"
+  has err.txt "broken.nii.gz"
+  [ "$(sed 's/  */ /g' out.txt)" = "id voxels spacing_mm image
+image_0 22x20x16 2x2x3 image_0.nii.gz" ]
+  absent out
 }
 
 # --- several runs into one folder
 
-halves() {  # half1.tsv: image_1, image_3 as c1, c3 ...; half2.tsv: image_0, image_2 as c0, c2 ...
-  local i
-  for half in 1 2; do
+@test "two runs at once into one folder: status.tsv has all rows" {
+  local apart="" half i
+  for half in 0 1; do
     { echo -e "id\timage"
-      for i in $(seq $((half % 2)) 2 19); do echo -e "c$i\timage_$((i % 4)).nii.gz"; done; } > half$half.tsv
+      for i in $(seq $half 2 19); do echo -e "c$i\timage_$((i % 4)).nii.gz"; done; } > half$half.tsv
   done
-}
-
-@test "two runs at once into one folder: status.tsv has all rows, larch.json both runs" {
-  halves
-  local apart=""
   unshare -p -f true 2>/dev/null && apart="unshare -p -f"  # each is pid 1, as in containers
-  for round in 1 2 3 4; do
+  for round in 1 2; do
     rm -rf out
-    for half in 1 2; do
-      $apart "$BIN/pbt-detect" -m m.pbt --list half$half.tsv --output-dir out --threads 1 \
-        --seed $half 2>err$half.txt & pids[half]=$!
+    for half in 0 1; do
+      $apart "$BIN/pbt-detect" -m m.pbt --list half$half.tsv --output-dir out --threads 1 2>err$half.txt &
+      pids[half]=$!
     done
-    for half in 1 2; do wait ${pids[half]} || { cat err$half.txt; return 1; }; done
+    for half in 0 1; do wait ${pids[half]} || { cat err$half.txt; return 1; }; done
     for i in $(seq 0 19); do cmp "out/c$i.nii.gz" "one_$((i % 4)).nii.gz"; done
-    [ "$(find out/.larch -type f)" = out/.larch/lock ]
     status "
 assert [r['id'] for r in table] == ['c%d' % i for i in range(20)], [r['id'] for r in table]
-assert all(r['status'] == 'ok' and int(r['voxels']) > 0 for r in table)
-larch = load('out/larch.json')['Larch']
-assert len(larch['EarlierRuns']) == 1, larch.get('EarlierRuns')
-runs = [larch] + larch['EarlierRuns']
-assert sorted(r['Seed'] for r in runs) == [1, 2] and all(r['Metrics']['ok'] == 10 for r in runs)"
+assert all(r['status'] == 'ok' and int(r['voxels']) > 0 for r in table)"
   done
 }
 
-@test "a folder may hold other cases; those of the list are not replaced unasked" {
-  halves
-  expect 0 detect --list half1.tsv --output-dir out
-  echo mine > out/notes.txt
-  expect 0 detect --list half2.tsv --output-dir out
-  status "
-assert len(table) == 20 and all(r['status'] == 'ok' for r in table)"
-  expect 6 detect --list half2.tsv --output-dir out
-  has err.txt "output 'out/c0.nii.gz' exists and so do"
-  has err.txt "use --force to replace them or --skip-existing to keep them"
-  status "
-assert len(table) == 20 and all(r['status'] == 'ok' for r in table)"
-}
-
-@test "rows of a killed run are in the table after the next run" {
-  { echo -e "id\timage"; for i in $(seq 1 300); do echo -e "k$i\timage_3.nii.gz"; done; } > many.tsv
-  "$BIN/pbt-detect" -m m.pbt --list many.tsv --output-dir out --threads 1 2>err.txt &
-  pid=$!
-  while [ ! -e out/k4.nii.gz.json ] && kill -0 $pid; do sleep 0.02; done
-  kill -KILL $pid
-  wait $pid || true
-  expect 0 batch
-  lacks err.txt "warning"
-  status "
-assert [r['id'] for r in table][:4] == ['image_%d' % i for i in range(4)]
-assert [r['id'] for r in table][4:7] == ['k1', 'k2', 'k3']
-assert all(r['status'] == 'ok' for r in table)"
-  [ "$(find out/.larch -type f)" = out/.larch/lock ]
-}
-
-@test "a run that holds the lock and is stopped does not hang others, and nothing is lost" {
-  mkdir -p out/.larch
-  exec 9>out/.larch/lock
-  flock 9
-  expect 0 batch 9>&-
-  exec 9>&-
-  has err.txt "holds the lock of 'out'"
-  absent out/status.tsv out/larch.json
-  head -2 cases.tsv > one.tsv
-  expect 0 detect --list one.tsv --output-dir out --force
-  status "
-assert [r['id'] for r in table] == ['image_%d' % i for i in range(4)]
-assert [r['Metrics']['ok'] for r in load('out/larch.json')['Larch']['EarlierRuns']] == [4]"
-  [ "$(find out/.larch -type f)" = out/.larch/lock ]
-}
-
-@test "a status.tsv that is not ours is kept under another name; columns of other versions stay" {
-  mkdir out
-  printf 'id\tstatus\tseconds\tdice\nz\tok\t3\t0.9\nimage_0\tok\t3\t0.8\n' > out/status.tsv
-  expect 0 batch
-  python "
-lines = [l.split('\t') for l in open('out/status.tsv').read().splitlines()]
-assert lines[0] == 'id status message seconds voxels volume_ml ended dice'.split(), lines[0]
-assert [l[0] for l in lines[1:]] == ['image_0', 'image_1', 'image_2', 'image_3', 'z']
-assert lines[1][7] == 'n/a' and lines[5][1:] == 'ok n/a 3 n/a n/a n/a 0.9'.split(), lines"
-  head -c 100000 /dev/urandom > out/status.tsv
-  cp out/status.tsv garbage
-  echo '{"Larch": [' > out/larch.json
-  expect 0 batch --force
-  has err.txt "is not a status table that can be understood"
-  has err.txt "is no record of runs that can be understood"
-  cmp garbage out/status.tsv.kept-*
-  [ -s out/larch.json.kept-* ]
-  status "
-assert len(table) == 4 and load('out/larch.json')['Larch']['Metrics']['ok'] == 4"
-}
-
-@test "143: SIGTERM ends the run after the cases in flight, and --skip-existing completes it" {
+@test "a killed run and a stopped one go on: --skip-existing completes them" {
   { echo -e "id\timage"; for i in $(seq 1 300); do echo -e "c$i\timage_3.nii.gz"; done; } > many.tsv
-  for threads in 1 2; do
+  for signal in KILL TERM; do
     rm -rf out
-    "$BIN/pbt-detect" -m m.pbt --list many.tsv --output-dir out --threads $threads 2>err.txt &
+    "$BIN/pbt-detect" -m m.pbt --list many.tsv --output-dir out --threads 2 2>err.txt &
     pid=$!
-    while [ ! -e out/c3.nii.gz.json ] && kill -0 $pid; do sleep 0.02; done
-    kill -TERM $pid
+    while [ ! -e out/c3.larch.json ] && kill -0 $pid; do sleep 0.02; done
+    kill -$signal $pid
     code=0
     wait $pid || code=$?
-    [ "$code" -eq 143 ] || { echo "exit code $code"; cat err.txt; return 1; }
-    has err.txt "of 300 cases; --skip-existing goes on from there"
-    no_temporaries
-    status "
+    if [ $signal = KILL ]; then
+      [ "$code" -eq 137 ]
+      # Another run into the folder has the rows of the cases that were done.
+      expect 0 batch
+      status "assert {'c3', 'image_0', 'image_3'} <= set(rows), list(rows)"
+    else
+      [ "$code" -eq 143 ] || { echo "exit code $code"; cat err.txt; return 1; }
+      has err.txt "--skip-existing"
+      no_temporaries
+      status "
 import os
 done = [n[:-7] for n in os.listdir('out') if n.endswith('.nii.gz')]
-assert 3 <= len(done) < 300 and sorted(rows) == sorted(done), (len(done), len(rows))
-assert all(r['status'] == 'ok' for r in table)
-open('done.txt', 'w').write(str(len(done)))"
+assert 2 <= len(done) < 300 and sorted(rows) == sorted(done), (len(done), len(rows))"
+    fi
+    head -40 many.tsv > some.tsv
+    expect 0 detect --list some.tsv --output-dir out --skip-existing
+    for i in $(seq 1 39); do cmp "out/c$i.nii.gz" one_3.nii.gz; done
   done
-  head -40 many.tsv > some.tsv
-  expect 0 detect --list some.tsv --output-dir out --skip-existing
-  for i in $(seq 1 39); do cmp "out/c$i.nii.gz" one_3.nii.gz; done
 }
 
 @test "6: a full disk fails the cases that do not fit, and leaves no part of one" {
-  small_disk disk 56
-  expect 7 detect --list cases.tsv --output-dir disk/out --write mesh --no-sidecar
+  small_disk disk 72
+  expect 7 detect --list cases.tsv --output-dir disk/out --write mesh
   has err.txt "No space left on device"
   no_temporaries disk
   for file in disk/out/*.vtk; do cmp "$file" "${file/*image_/one_}"; done
@@ -450,11 +287,3 @@ open('done.txt', 'w').write(str(len(done)))"
   expect 3 detect --list empty.tsv --output-dir out
   absent out
 }
-
-@test "--dry-run writes nothing" {
-  expect 0 batch --dry-run
-  has err.txt "would write out"
-  absent out
-}
-
-# --- memory
