@@ -35,7 +35,7 @@ same_as_long() { cmp "$1" "$BATS_FILE_TMPDIR/long.pbt"; }
 
 # --- what it reads
 
-@test "a TSV and a CSV give the same model; the sidecar names every input" {
+@test "a TSV and a CSV give the same model; the record names every input" {
   expect 0 train --list train.csv --output m.pbt --report r.json
   same_as_tiny m.pbt
   absent m.pbt.ckpt
@@ -48,7 +48,8 @@ for name in ('train.csv', 'image_0.nii.gz', 'label_2.nii.gz'):
     assert inputs[name] == hashlib.sha256(open(name, 'rb').read()).hexdigest(), name
 assert s['Larch']['Status'] == 'done' and s['Larch']['Config']['features']['count'] == 300
 r = load('r.json')
-assert r['status'] == 'done' and r['outputs'] == ['m.pbt'] and r['metrics']['training_volumes'] == 3
+assert [(o['Name'], o['Role']) for o in s['Larch']['Outputs']] == [('m.pbt', 'output'), ('r.json', 'report')]
+assert r['status'] == 'done' and r['outputs'] == ['m.pbt', 'r.json'] and r['metrics']['training_volumes'] == 3
 assert r['metrics']['nodes'] >= 3, r"
 }
 
@@ -196,24 +197,20 @@ start_long() {  # until its first checkpoint is there
   same_as_long m.pbt
 }
 
-@test "--resume refuses a checkpoint of other settings, another seed or other data; so does a dry run" {
+@test "--resume refuses a checkpoint of other settings, another seed or other data" {
   start_long
   kill -TERM "$child"
   wait "$child" || true
   head -n 3 train.tsv > fewer.tsv
-  for dry in -n ""; do
-    expect 3 train_long --resume --tree.depth 6 $dry
-    has err.txt "m.pbt.ckpt"
-    has err.txt "it was written with other settings or other training data"
-    expect 3 train_long --resume --seed 1 $dry
-    expect 3 "$BIN/pbt-train" --config long.json --list fewer.tsv --output m.pbt --resume $dry
-  done
+  expect 3 train_long --resume --tree.depth 6
+  has err.txt "m.pbt.ckpt"
+  expect 3 train_long --resume --seed 1
+  expect 3 "$BIN/pbt-train" --config long.json --list fewer.tsv --output m.pbt --resume
   absent m.pbt
+  # The refusals have not touched it, and the order of the list does not count.
   { head -n 1 train.tsv; tail -n +2 train.tsv | tac; } > turned.tsv
-  expect 0 "$BIN/pbt-train" --config long.json --list turned.tsv --output m.pbt --resume -n
-  has err.txt "would go on from 'm.pbt.ckpt', which has"
-  # The refusals have not touched it.
-  expect 0 train_long --resume
+  expect 0 "$BIN/pbt-train" --config long.json --list turned.tsv --output m.pbt --resume
+  has err.txt "going on from 'm.pbt.ckpt'"
   same_as_long m.pbt
 }
 
@@ -223,11 +220,11 @@ start_long() {  # until its first checkpoint is there
   wait "$child" || true
   cp m.pbt.ckpt kept
   expect 6 train_long
-  has err.txt "'m.pbt.ckpt' exists"
+  has err.txt "'m.pbt.ckpt'"
   cmp m.pbt.ckpt kept
   expect 6 train_long --skip-existing
-  has err.txt "'m.pbt.ckpt' lies beside an output that is not there"
-  has err.txt "if an interrupted run left it, --resume --skip-existing goes on from it"
+  has err.txt "'m.pbt.ckpt'"
+  has err.txt "--resume"
   cmp m.pbt.ckpt kept
   expect 0 train_long --resume --skip-existing
   same_as_long m.pbt
@@ -253,14 +250,12 @@ start_long() {  # until its first checkpoint is there
 }
 
 @test "--resume refuses a checkpoint that is damaged, or a model in its place" {
-  for dry in -n ""; do
-    echo "no checkpoint" > m.pbt.ckpt
-    expect 3 train_long --resume $dry
-    has err.txt "m.pbt.ckpt"
-    cp "$BATS_FILE_TMPDIR/long.pbt" m.pbt.ckpt
-    expect 3 train_long --resume $dry
-    has err.txt "m.pbt.ckpt"
-  done
+  echo "no checkpoint" > m.pbt.ckpt
+  expect 3 train_long --resume
+  has err.txt "m.pbt.ckpt"
+  cp "$BATS_FILE_TMPDIR/long.pbt" m.pbt.ckpt
+  expect 3 train_long --resume
+  has err.txt "m.pbt.ckpt"
   absent m.pbt
 }
 
@@ -340,27 +335,18 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
 
 # --- outputs
 
-@test "6: an existing model is kept, replaced with --force, or enough with --skip-existing" {
-  echo old > m.pbt
-  expect 6 train -l train.tsv -o m.pbt
-  has err.txt "output 'm.pbt' exists"
-  expect 6 train -l train.tsv -o m.pbt --skip-existing
-  has err.txt "there is no 'm.pbt.json' to tell what made it"
-  expect 0 train -l train.tsv -o m.pbt --skip-existing=name
-  [ "$(cat m.pbt)" = old ]
-  expect 0 train -l train.tsv -o m.pbt --force
-  same_as_tiny m.pbt
-  # The order of the list and the names of its cases do not count, but which volumes are in it does.
+@test "--skip-existing: settings and which volumes are in the list count, their order does not" {
+  expect 0 train -l train.tsv -o m.pbt
   { head -1 train.tsv; tail -n +2 train.tsv | sort -r; } > reversed.tsv
   expect 0 train -l reversed.tsv -o m.pbt --skip-existing --threads 1
   has err.txt "nothing to do"
   head -n -1 train.tsv > fewer.tsv
   expect 6 train -l fewer.tsv -o m.pbt --skip-existing
-  has err.txt "1 cases of then are not in the list now"
-  expect 6 train -l train.tsv -o m.pbt --skip-existing --tree.depth 1
-  has err.txt "tree.depth: 2 there, 1 now"
-  expect 6 train -l train.tsv -o m.pbt --skip-existing --seed 9
-  has err.txt "--seed: 0 there, 9 now"
+  has err.txt "m.pbt.json"
+  has err.txt "1 cases"
+  expect 6 train -l train.tsv -o m.pbt --skip-existing --tree.depth 1 --seed 9
+  has err.txt "tree.depth"
+  has err.txt "--seed"
   same_as_tiny m.pbt
 }
 
@@ -390,20 +376,15 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
   python "
 data = open('m.png', 'rb').read()
 assert data[:8] == b'\\x89PNG\\r\\n\\x1a\\n' and data[16:24] == bytes([0, 0, 3, 32, 0, 0, 1, 244]), data[:24]
-assert load('m.png.json')['Larch']['Status'] == 'done'"
+assert [o['Role'] for o in load('m.pbt.json')['Larch']['Outputs']] == ['output', 'plot']"
+  absent m.png.json
   expect 0 train -l train.tsv -o s.pbt --plot s.png --seed 1
   ! cmp -s s.png m.png || return 1
   expect 6 train -l train.tsv -o o.pbt --plot m.png
-  has err.txt "output 'm.png' exists"
+  has err.txt "'m.png'"
   expect 2 train -l train.tsv -o o.pbt --plot o.jpg
   has err.txt "cannot write 'o.jpg': --plot writes a picture that ends in .png"
   absent o.pbt o.jpg
-}
-
-@test "--dry-run checks and writes nothing" {
-  expect 0 train -l train.tsv -o m.pbt --dry-run
-  has err.txt "would write m.pbt"
-  absent m.pbt m.pbt.json m.pbt.ckpt
 }
 
 @test "4: --device cuda where there is no GPU" {
@@ -468,6 +449,11 @@ PY
     expect 2 train --dataset "$dataset" --output m.pbt
     has err.txt "has 2 channels (0 noise, 1 MRI), and one is taken: choose it by name or number with --channel"
     expect 2 train --dataset "$dataset" --channel CT --output m.pbt
+    if [ $dataset = decathlon.json ]; then
+      # The channel is the volume.
+      expect 2 train --dataset "$dataset" --channel MRI --frame 1 --output m.pbt
+      has err.txt "--frame"
+    fi
     expect 0 train --dataset "$dataset" --channel MRI --output m.pbt
     cmp m.pbt mri.pbt
     expect 0 train --dataset "$dataset" --channel 0 --output noise.pbt --force
@@ -478,4 +464,26 @@ PY
   done
   expect 2 train --list mri.tsv --channel MRI --output m.pbt
   has err.txt "--channel goes with --dataset"
+}
+
+@test "--frame chooses a volume of the 4-D images of a list; without it, the error names the flag" {
+  python "
+import nibabel, numpy, os
+for name in sorted(n for n in os.listdir('.') if n.startswith('image_')):
+    image = nibabel.load(name)
+    data = numpy.asarray(image.dataobj)
+    noise = numpy.random.default_rng(1).integers(0, 99, data.shape).astype(data.dtype)
+    nibabel.save(nibabel.Nifti1Image(numpy.stack([noise, data], 3), image.affine), 'film_' + name[6:])
+text = open('train.tsv').read()
+open('films.tsv', 'w').write(text.replace('image_', 'film_'))"
+  expect 0 train -l films.tsv -o m.pbt --frame 2
+  same_as_tiny m.pbt
+  expect 0 train -l films.tsv -o n.pbt --frame 2 -n
+  for dry in -n ""; do
+    expect 3 train -l films.tsv -o n.pbt $dry
+    has err.txt "--frame"
+    expect 3 train -l films.tsv -o n.pbt --frame 3 $dry
+    has err.txt "film_0.nii.gz"
+  done
+  absent n.pbt
 }
