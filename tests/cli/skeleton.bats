@@ -357,7 +357,7 @@ PY
   [ "$(cat new/deep/sub/a.txt)" = hellohello ]
   [ -e new/deep/larch.json ]
   expect 6 app -i a.txt -o c.txt --folder new/deep
-  has err.txt "is not empty"
+  has err.txt "new/deep"
   expect 0 app -i a.txt -o c.txt --folder new/deep --force
 }
 
