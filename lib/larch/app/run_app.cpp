@@ -239,9 +239,6 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   if (flags.dry_run) return show_plan(start, console, context);
   NewFolders folders;
   for (const std::string& folder : start.planned.folders) folders.make(folder);
-  for (const RunInput& input : start.run.basis().inputs) {
-    if (input.text.empty()) start.run.digests.note(input.path);
-  }
   Outputs outputs = start.run.program.run(context, start.run);
   console.finish();
   if (context.stop_requested()) {
@@ -289,7 +286,9 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   if (program.listed_inputs && compares) listed = program.listed_inputs();
   InputDigests digests;
   const CheckedRun run{program, line, paths, listed, digests};
-  const EarlierCase earlier = look_at_case(planned.files, run.basis(), digests);
+  EarlierCase earlier = look_at_case(planned.files, run.basis(), digests);
+  // Of a run over a list the report alone is written here, anew each time.
+  if (program.by_case() && flags.skip_existing) earlier.state = EarlierCase::State::kCompute;
   if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
   if (earlier.state == EarlierCase::State::kSkip) return skip(earlier, console);
   check_outputs(planned);

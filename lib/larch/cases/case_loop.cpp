@@ -35,11 +35,7 @@ class Budget {
  public:
   explicit Budget(int64_t bytes) : bytes_(bytes), start_(peak_bytes()), seen_(start_) {}
 
-  struct Need {
-    int64_t guess = 0, voxels = 0;
-  };
-
-  void enter(size_t item, const Need& need) {
+  void enter(size_t item, const CaseSize& need) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return in_work_.empty() || held() + bytes_of(need) <= bytes_; });
     learn();
@@ -58,8 +54,8 @@ class Budget {
   }
 
  private:
-  int64_t bytes_of(const Need& need) const {
-    return std::max(need.guess, static_cast<int64_t>(per_voxel_ * double(need.voxels)));
+  int64_t bytes_of(const CaseSize& need) const {
+    return std::max(need.bytes, static_cast<int64_t>(per_voxel_ * double(need.voxels)));
   }
   int64_t held() const {
     int64_t sum = 0;
@@ -82,7 +78,7 @@ class Budget {
   double per_voxel_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<size_t, Need> in_work_;
+  std::map<size_t, CaseSize> in_work_;
   std::map<size_t, bool> beside_;
 };
 
@@ -131,9 +127,9 @@ class LoopRunner {
 
   bool goes_on() const { return !is_over_ && (stop_ == nullptr || stop_->load() == 0); }
 
-  Budget::Need need_of(size_t item) const {
+  CaseSize size_of(size_t item) const {
     try {
-      return {loop_.bytes(item), loop_.voxels(item)};
+      return loop_.size(item);
     } catch (const std::exception&) {
       return {};  // the work finds it again, and says what is wrong
     }
@@ -147,7 +143,7 @@ class LoopRunner {
         const std::lock_guard gate(gate_);
         if (!goes_on() || next_ == loop_.count) return;
         item = next_++;
-        budget_.enter(item, need_of(item));
+        budget_.enter(item, size_of(item));
       }
       do_case(item, side_, /*may_repeat=*/true);
     }

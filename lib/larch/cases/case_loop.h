@@ -43,13 +43,16 @@ struct CaseContext {
   std::function<Turn()> turn;
 };
 
+struct CaseSize {
+  int64_t voxels = 0;
+  int64_t bytes = 0;  ///< on the host, as far as they are known: a first guess
+};
+
 struct CaseLoop {
   size_t count = 0;
   int64_t memory_bytes = 0;  ///< 0: half of what is free
-  /// Voxels of a case, and its bytes on the host as far as they are known before it is worked on:
-  /// a first guess. What they throw is left for `work` to find again.
-  std::function<int64_t(size_t)> voxels;
-  std::function<int64_t(size_t)> bytes;
+  /// The size of a case before it is worked on. What it throws is left for `work` to find again.
+  std::function<CaseSize(size_t)> size;
   /// Does a case. What it throws is its failure; Stopped and DeviceError end the run.
   std::function<void(size_t, const CaseContext&)> work;
   /// Called for a case that failed, from its thread. False ends the run.

@@ -158,8 +158,7 @@ class ListRun {
     CaseLoop loop;
     loop.count = list_.cases.size();
     loop.memory_bytes = program_.images.memory.count;
-    loop.voxels = [this](size_t i) { return voxels(i); };
-    loop.bytes = [this](size_t i) { return bytes(i); };
+    loop.size = [this](size_t i) { return size(i); };
     loop.work = [this](size_t i, const CaseContext& context) { work(i, context); };
     loop.failed = [this](size_t i, const std::exception_ptr& error) { return fail(i, error); };
     const auto start = Clock::now();
@@ -186,21 +185,19 @@ class ListRun {
     return columns;
   }
 
-  /// The header alone, without warnings: reading says them.
-  int64_t voxels(size_t i) const {
+  /// By the header alone, without warnings: reading says them.
+  CaseSize size(size_t i) const {
     ReadOptions read = list_.read;
     read.warn = nullptr;
     const ImageInfo info = probe_image(list_.cases[i].image, read);
-    return info.grid.voxels() * std::max(1, info.frames);
-  }
-  int64_t bytes(size_t i) const {
-    if (!program_.bytes) {
-      return static_cast<int64_t>(program_.bytes_per_voxel * static_cast<double>(voxels(i)));
-    }
+    CaseSize size{info.grid.voxels() * std::max(1, info.frames)};
+    size.bytes = static_cast<int64_t>(program_.bytes_per_voxel * static_cast<double>(size.voxels));
+    if (!program_.bytes) return size;
     Context quiet = context_;
     quiet.log_sink = {};
     const CaseContext whole{quiet, [&] { return Turn(nullptr, quiet, nullptr); }};
-    return program_.bytes(list_.job(i, whole), quiet);
+    size.bytes = program_.bytes(list_.job(i, whole), quiet);
+    return size;
   }
 
   void work(size_t i, const CaseContext& context) {

@@ -42,12 +42,6 @@ Pair read_pair(const Case& c, const ReadOptions& read) {
   return pair;
 }
 
-int64_t voxels_of(const EvaluationRequest& request, const Case& c) {
-  ReadOptions read = request.read;
-  read.warn = nullptr;  // the reading itself will say it
-  return probe_image(c.image, read).grid.voxels();
-}
-
 /// What the surfaces of a case may take.
 int64_t surface_bytes(const EvaluationRequest& request, const Pair& pair) {
   if (request.memory_bytes == 0) return INT64_MAX;
@@ -98,12 +92,14 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
   cases::CaseLoop loop;
   loop.count = pairs.size();
   loop.memory_bytes = request.memory_bytes;
-  loop.voxels = [&](size_t i) { return voxels_of(request, pairs[i]); };
-  loop.bytes = [&](size_t i) {
-    const int64_t bytes = (2 * kLabelMap + kMasks + kSurfaces) * loop.voxels(i);
+  loop.size = [&](size_t i) {
+    ReadOptions read = request.read;
+    read.warn = nullptr;  // the reading itself will say it
+    const int64_t voxels = probe_image(pairs[i].image, read).grid.voxels();
+    const int64_t bytes = (2 * kLabelMap + kMasks + kSurfaces) * voxels;
     // With a promise a case whose surfaces are measured has all of it, since they are counted only
     // when its masks are there.
-    return config.surfaces ? std::max(bytes, request.memory_bytes) : bytes;
+    return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
   };
   loop.work = [&](size_t i, const cases::CaseContext& c) {
     const Pair pair = read_pair(pairs[i], request.read);

@@ -240,8 +240,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const Context& cont
   std::vector<SurveyedCase> found(files.cases.size());
   cases::CaseLoop loop;
   loop.count = found.size();
-  loop.voxels = [](size_t) { return 0; };
-  loop.bytes = [](size_t) { return 0; };
+  loop.size = [](size_t) { return cases::CaseSize{}; };
   loop.work = [&](size_t i, const cases::CaseContext&) {
     found[i] = look_at(files.cases[i], files.read);
   };

@@ -23,8 +23,7 @@ Context with_threads(int threads) {
 CaseLoop loop_of(size_t count, std::function<void(size_t, const CaseContext&)> work) {
   CaseLoop loop;
   loop.count = count;
-  loop.voxels = [](size_t) { return 1; };
-  loop.bytes = [](size_t) { return 0; };
+  loop.size = [](size_t) { return CaseSize{1, 0}; };
   loop.work = std::move(work);
   loop.failed = [](size_t, const std::exception_ptr&) { return true; };
   return loop;
@@ -66,7 +65,7 @@ TEST_CASE("cases start while the sum of their memory fits; a larger one goes alo
     held -= bytes;
   });
   loop.memory_bytes = 350;
-  loop.bytes = [](size_t i) { return i == 7 ? 900 : 100; };
+  loop.size = [](size_t i) { return CaseSize{1, i == 7 ? 900 : 100}; };
   run_case_loop(loop, with_threads(8));
   CHECK(most == 900);  // nothing stood beside it
 }
@@ -105,8 +104,7 @@ TEST_CASE("a peak of the process makes cases wait that a first guess let in toge
     --in_work;
     ++ended;
   });
-  loop.voxels = [](size_t) { return 1 << 20; };
-  loop.bytes = [](size_t) { return 1 << 20; };
+  loop.size = [](size_t) { return CaseSize{1 << 20, 1 << 20}; };
   loop.memory_bytes = 200 << 20;
   run_case_loop(loop, with_threads(4));
   CHECK(most_at_end == 1);

@@ -172,6 +172,9 @@ std::string stamp_of(const std::string& path) {
 EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis,
                          InputDigests& digests) {
   EarlierCase earlier;
+  for (const RunInput& input : basis.inputs) {
+    if (input.text.empty()) digests.note(input.path);
+  }
   earlier.seen[files.record] = stamp_of(files.record);
   for (const CaseOutput& output : files.outputs) {
     earlier.seen[output.path] = stamp_of(output.path);
