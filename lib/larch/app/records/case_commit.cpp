@@ -135,11 +135,15 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   }
   const bool force = record.basis.line.common.force;
   const auto may_replace = [&](const std::string& path) {
-    const auto seen = earlier.seen.find(path);
+    const auto seen = earlier.seen.find(resolved_name(path));
     return force || (seen != earlier.seen.end() && !seen->second.empty());
   };
   if (files.record.empty()) {
     set.commit(may_replace);
+    // Without a record of its own an output does not keep that of an earlier one.
+    for (const CaseOutput& output : files.outputs) {
+      if (read_record(record_name(output.path))) remove_output(record_name(output.path));
+    }
     return set.flush_folders();
   }
   if (!earlier.record.empty()) {
@@ -160,7 +164,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   std::vector<std::string> names{files.record};
   for (const Outputs::File& file : record.outputs.files) names.push_back(file.path);
   for (const std::string& path : names) {
-    const auto seen = earlier.seen.find(path);
+    const auto seen = earlier.seen.find(resolved_name(path));
     if (force || seen == earlier.seen.end() || stamp_of(path) == seen->second) continue;
     throw OutputAppeared("cannot write '" + path +
                          "': it appeared or was changed during the run, by another run perhaps; "

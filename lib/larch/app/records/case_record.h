@@ -31,7 +31,8 @@ struct EarlierCase {
   bool is_rejected = false;  ///< kSkip: the run that made it ended so
   std::string reason{};      ///< of the rejection
 
-  std::map<std::string, std::string> seen{};  ///< stamps of what had the names; "" of free ones
+  /// Stamps of what had the names, by resolved_name; "" of free ones.
+  std::map<std::string, std::string> seen{};
   std::string record{};                       ///< text of the record that was there
   bool has_same_basis = false;                ///< what that record names stays
 };

@@ -175,11 +175,12 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis,
   for (const RunInput& input : basis.inputs) {
     if (input.text.empty()) digests.note(input.path);
   }
-  earlier.seen[files.record] = stamp_of(files.record);
-  for (const CaseOutput& output : files.outputs) {
-    earlier.seen[output.path] = stamp_of(output.path);
-  }
-  for (const std::string& path : files.companions) earlier.seen[path] = stamp_of(path);
+  const auto see = [&](const std::string& path) {
+    earlier.seen.try_emplace(resolved_name(path), stamp_of(path));
+  };
+  see(files.record);
+  for (const CaseOutput& output : files.outputs) see(output.path);
+  for (const std::string& path : files.companions) see(path);
 
   const CommonFlags& flags = basis.line.common;
   const auto larch = read_record(files.record);
@@ -195,14 +196,16 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis,
     const std::vector<NamedFile> recorded = named_files(*larch, files.record);
     look.name(recorded);
     // Of a folder, and of files whose names are known late, the record alone tells what is there.
-    for (const NamedFile& file : recorded) earlier.seen.try_emplace(file.path, stamp_of(file.path));
+    for (const NamedFile& file : recorded) see(file.path);
     const std::string status = text_at(*larch, "Status");
     const bool is_writing = status == kWriting;
     const Differences found = is_writing ? Differences{} : differences(*larch, basis, digests);
     if (is_writing) {
       problem = look.unknown();
     } else if (!found.none()) {
-      problem = other_run(files.record, found);
+      const auto is_there = [](const NamedFile& file) { return is_taken(file.path); };
+      const bool any = std::any_of(recorded.begin(), recorded.end(), is_there);
+      problem = any ? other_run(files.record, found) : look.unknown();
     } else {
       earlier.has_same_basis = true;
       const bool whole = look.is_whole(recorded, problem);
