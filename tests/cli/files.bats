@@ -93,61 +93,24 @@ leftover() {
 # null NAME: a node like /dev/null under another name.
 null() { mknod "$1" c 1 3 2>/dev/null || skip "making a device node needs a privilege that is missing here"; }
 
-@test "a device stays a device, also behind a link, and needs no --force" {
+@test "6: pipes, devices and descriptors are no outputs, and stay; --report - is standard output" {
   text_file
+  mkfifo pipe
   null null.txt
   ln -s null.txt link.txt
-  for name in null.txt link.txt; do
-    expect 0 app -i a.txt -o b.txt --report $name --force
-    expect 0 app -i a.txt -o b.txt --report $name --force
-    expect 0 app -i a.txt -o $name --copy $name --report $name --force
-    expect 0 app -i a.txt -o $name -f
-    [ -c null.txt ]
-    [ -L link.txt ]
+  for name in pipe null.txt link.txt /dev/null /dev/stdout /dev/fd/1; do
+    for flags in "--output $name" "--output b.txt --copy $name" "--output b.txt --report $name"; do
+      expect 6 timeout 60 "$SKELETON" -i a.txt $flags
+      has err.txt "'$name'"
+      expect 6 timeout 60 "$SKELETON" -i a.txt $flags --force
+      has err.txt "'$name'"
+    done
   done
-  rm -f b.txt* null.txt.tsv
-  expect 0 app -i a.txt -o b.txt --copy null.txt --report link.txt
-  expect 0 app -i a.txt -o c.txt --no-sidecar --report null.txt
-  [ -c null.txt ]
-  absent null.txt.json link.txt.json
-}
-
-@test "a checkpoint that goes to a device leaves the device" {
-  null ckpt
-  samples s --seed 1
-  "$BIN/pbt-train" --list s/train.tsv --output m.pbt --checkpoint ckpt --labels.positive 1 \
-    --labels.border_voxels 0 --features.count 100 --tree.depth 1 --tree.min_class_samples 1 -q
-  [ -s m.pbt ]
-  [ -c ckpt ]
-}
-
-@test "pipes and /dev/stdout receive the bytes" {
-  text_file
-  mkfifo pipe
-  timeout 30 cat pipe > received.txt &
-  expect 0 app -i a.txt -o b.txt --copy pipe
-  wait $!
-  [ -p pipe ]
-  [ "$(cat received.txt)" = hellohello ]
-  [ "$(app -i a.txt -o /dev/stdout --force -q | cat)" = hellohello ]
-  app -i a.txt -o c.txt --report /dev/stdout -q > r.json
-  python "assert load('r.json')['status'] == 'done'"
-  echo first > log.txt
-  app -i a.txt -o c.txt --copy /dev/stdout -q --force >> log.txt
-  [ "$(cat log.txt)" = "first
-hellohello" ]
-  absent /dev/stdout.json
-}
-
-@test "a pipe whose reader goes away: 6, and nothing is left behind" {
-  text_file
-  mkfifo pipe
-  timeout 30 head -c 1 pipe > one.txt &
-  expect 6 app -i a.txt -o b.txt --copy pipe --megabytes 4
-  wait $! || true
-  has err.txt "cannot write 'pipe': Broken pipe"
-  absent b.txt b.txt.json
+  [ -p pipe ] && [ -c null.txt ] && [ -L link.txt ] && [ -c /dev/null ]
+  absent b.txt b.txt.json null.txt.json pipe.json
   no_temporaries
+  app -i a.txt -o b.txt --report - -q > r.json
+  python "assert load('r.json')['status'] == 'done'"
 }
 
 @test "a link keeps pointing where it points: its target is replaced or made" {
@@ -175,13 +138,14 @@ hellohello" ]
   echo '{}' > c.json
   ln -s a.txt link.txt
   ln a.txt hard.txt
-  for log in a.txt ./a.txt link.txt hard.txt b.txt b.txt.json b.txt.tsv r.json c.json new/larch.json; do
+  for log in a.txt ./a.txt link.txt hard.txt b.txt b.txt.tsv r.json c.json new/larch.json; do
     expect 2 app -i a.txt -o b.txt --report r.json --folder new -c c.json --log-file $log
     has err.txt "--log-file: '$log'"
     [ "$(cat a.txt)" = hello ]
     [ "$(cat c.json)" = '{}' ]
     absent b.txt b.txt.json r.json new
   done
+  expect 2 app -i a.txt -o b.txt --log-file b.txt.json
   expect 0 app -i a.txt -o b.txt --log-file run.log
   expect 0 app -i a.txt -o b.txt --log-file run.log --force
   [ "$(grep -c 'wrote b.txt' run.log)" -eq 2 ]

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <mutex>
 #include <set>
 
@@ -107,14 +106,11 @@ void check_carried(const ListedCases& list, const detail::AnyCaseProgram& progra
 void require_free(const std::vector<CaseFiles>& all) {
   std::string first;
   size_t count = 0;
-  std::error_code ignored;
   for (const CaseFiles& files : all) {
     std::vector<std::string> names = files.companions;
     for (const CaseOutput& output : files.outputs) names.push_back(output.path);
     for (const std::string& name : names) {
-      const bool is_free =
-          std::filesystem::symlink_status(name, ignored).type() == std::filesystem::file_type::not_found;
-      if (is_free) continue;
+      if (larch::detail::stamp_of(name).empty()) continue;
       const auto larch = larch::detail::read_record(files.record);
       if (larch && (*larch)["Status"] == larch::detail::kWriting) continue;
       if (count++ == 0) first = name;

@@ -176,7 +176,8 @@ std::vector<NamedFile> named_files(const Json& larch, const std::string& record)
   for (const Json& entry : *outputs) {
     const std::string name = text_at(entry, "Name");
     if (name.empty()) continue;
-    files.push_back({(fs::path(folder_of(record)) / name).string(), text_at(entry, "Role"), entry});
+    const fs::path path = (fs::path(folder_of(record)) / name).lexically_normal();
+    files.push_back({path.string(), text_at(entry, "Role"), entry});
   }
   return files;
 }

@@ -19,8 +19,7 @@ using config::Json;
 
 /// Tells whether the name is taken, if only by a link that leads nowhere.
 bool is_taken(const std::string& path) {
-  std::error_code ignored;
-  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+  return !stamp_of(path).empty();
 }
 
 bool has_flag(const CommandLine& line, const std::string& flag) {
