@@ -92,13 +92,15 @@ int main(int argc, char** argv) {
   info.name = "evaluate";
   info.summary = "Compare segmentations with reference segmentations.";
   info.description =
-      "Overlap: Dice, Jaccard and volume difference. Surface distance in mm: each triangle of the "
-      "marching-cubes surface of one mask is weighted by its area and measured from its centroid "
-      "to the nearest point of the other surface; both directions are pooled; mean, median, 95 % "
-      "and maximum are given.\n\nBoth masks empty: Dice 1 and distance 0. One empty: Dice 0, and "
-      "no distance (null in the report, n/a in the table). Figures over a list leave out what does "
-      "not exist and say how many cases they count; a label counts in the cases where it occurs, "
-      "or in all if --labels names it.";
+      "Measures overlap (Dice, Jaccard, difference of volumes) and the distance of surfaces in mm. "
+      "Each triangle of the marching-cubes surface of one mask counts by its area, and is measured "
+      "from its centroid to the nearest point of the other surface. Both directions are pooled, "
+      "and mean, median, 95 % and maximum are given.\n\n"
+      "Two empty masks have Dice 1 and distance 0. If one mask is empty, Dice is 0 and there is no "
+      "distance (null in the report, n/a in the table). Figures over a list leave out what is "
+      "missing and say how many cases they count. A label counts in the cases where it occurs, or "
+      "in all if --labels names it.\n\n"
+      "A list makes one result: the first case that cannot be used ends the run.";
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json"};
