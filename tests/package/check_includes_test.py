@@ -81,12 +81,14 @@ def table_differences(script):
 
 
 def missing_headers(script):
-    """Headers that README.md includes in its examples and that are not there."""
-    root = os.path.join(os.path.dirname(script), '..')
-    with open(os.path.join(root, 'README.md'), encoding='utf-8') as file:
-        names = re.findall(r'#include [<"](larch/[^>"]+)[>"]', file.read())
-    return [f'README.md includes {name}, which does not exist' for name in names
-            if not os.path.exists(os.path.join(root, 'lib', name))]
+    """Headers that lib/README.md includes in its examples and that are not there."""
+    lib = os.path.join(os.path.dirname(script), '..', 'lib')
+    with open(os.path.join(lib, 'README.md'), encoding='utf-8') as file:
+        names = re.findall(r'#include [<"](larch/[^>"`]+)[>"]', file.read())
+    if not names:
+        return ['lib/README.md has no example that includes a header']
+    return [f'lib/README.md includes {name}, which does not exist' for name in names
+            if not os.path.exists(os.path.join(lib, name))]
 
 
 def main():

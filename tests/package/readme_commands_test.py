@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines of README.md, "The programs", work as printed, one after the other in an empty folder.
+"""The command lines of README.md, apps/running.md and apps/*.intro.md work as printed, one after the other in one
+folder, which is empty at the start. A line of README.md that is no program is a script that explains itself.
 
 usage: readme_commands_test.py SOURCE_DIR FOLDER-OF-EXECUTABLES
 """
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -13,25 +15,37 @@ import tempfile
 
 PROGRAMS = ('make-samples', 'pbt-train', 'pbt-detect', 'evaluate', 'dsa-register',
             'levelset-segment')
+SETTING = 'export PATH=$PWD/build/quickstart/apps:$PATH'  # the test sets it to the other folder
+
+
+def indented_lines(page):
+    return re.findall(r'^    (\S.*)$', re.sub(r'\\\n +', '', page.read_text(encoding='utf-8')), re.M)
 
 
 def command_lines(source):
-    with open(os.path.join(source, 'README.md'), encoding='utf-8') as file:
-        section = file.read().split('\n## The programs', 1)[1].split('\n## ', 1)[0]
-    lines = re.findall(r'^    (.*)$', re.sub(r'\\\n +', '', section), re.M)
-    return [line for line in lines if line.startswith(PROGRAMS)]
+    """The lines to run; README has no others but those of scripts and the setting."""
+    readme = [line for line in indented_lines(source / 'README.md') if line != SETTING]
+    if SETTING not in indented_lines(source / 'README.md'):
+        sys.exit(f'README.md has no line {SETTING}')
+    odd = [line for line in readme if not re.match('(' + '|'.join(PROGRAMS) + '|scripts/)', line)]
+    if odd:
+        sys.exit(f'README.md has indented lines that are no command of Larch: {odd}')
+    lines = [f'{source}/{line} --help' if line.startswith('scripts/') else line for line in readme]
+    for page in [source / 'apps/running.md', *sorted((source / 'apps').glob('*.intro.md'))]:
+        lines += [line for line in indented_lines(page) if line.startswith((*PROGRAMS, 'printf'))]
+    return lines
 
 
 def main():
-    source, apps = (os.path.abspath(word) for word in sys.argv[1:3])
+    source, apps = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     environment = {name: value for name, value in os.environ.items() if not name.startswith('LARCH_')}
-    environment['PATH'] = apps + os.pathsep + environment['PATH']
+    environment['PATH'] = str(apps) + os.pathsep + environment['PATH']
     lines = command_lines(source)
-    used = {line.split()[0] for line in lines}
-    if used != set(PROGRAMS):
-        sys.exit(f'README.md has no command line of {sorted(set(PROGRAMS) - used)}')
+    unused = set(PROGRAMS) - {line.split()[0] for line in lines}
+    if unused:
+        sys.exit(f'no page has a command line of {sorted(unused)}')
     with tempfile.TemporaryDirectory() as folder:
-        os.symlink(os.path.join(source, 'configs'), os.path.join(folder, 'configs'))
+        os.symlink(source / 'configs', os.path.join(folder, 'configs'))
         for line in lines:
             print(line, flush=True)
             done = subprocess.run(['bash', '-c', line], cwd=folder, env=environment, timeout=600, text=True,

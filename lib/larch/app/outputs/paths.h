@@ -25,7 +25,7 @@ constexpr bool is_output(PathRole role) {
 }
 
 /// A file or folder name whose type says what it is for: from it come the check that inputs exist
-/// and outputs do not, the hash in the sidecar and the channel in 3D Slicer. Empty = not given.
+/// and outputs do not, the hash in the record and the channel in 3D Slicer. Empty = not given.
 template <PathRole role>
 struct Path {
   static constexpr PathRole kPathRole = role;

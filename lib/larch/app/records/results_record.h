@@ -23,7 +23,7 @@ struct ResultsBasis {
 /// The inputs that flags name, in their order, then the files of --config.
 std::vector<RunInput> flag_inputs(const std::vector<GivenPath>& paths, const CommandLine& line);
 
-/// The basis as sidecars and reports tell it: {"App", "ResultsVersion", "Options" (flags that are
+/// The basis as records tell it: {"App", "ResultsVersion", "Options" (flags that are
 /// neither files nor without effect on the results), "Config", "Seed", "Inputs"}. Reads inputs that
 /// `digests` does not know. Throws InputError.
 config::Json results_record(const ResultsBasis& basis, InputDigests& digests);

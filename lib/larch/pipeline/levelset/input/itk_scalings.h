@@ -11,7 +11,7 @@
 namespace larch::pipeline {
 
 /// The weights of ITK's ThresholdSegmentationLevelSetImageFilter in place of curvature_weight: a
-/// group of flags (larch/cases/option_groups.h).
+/// group of flags (larch/cases/images.h).
 ///
 /// A front of that filter has the speed p (eps - |I - T|) - k kappa in mm, with the propagation
 /// scaling p, the curvature scaling k, and eps half the width of the window. In units of the

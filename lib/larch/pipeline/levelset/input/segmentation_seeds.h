@@ -16,7 +16,7 @@
 namespace larch::pipeline {
 
 /// Where the structures of an image start, what moves them beside the image, and what they must
-/// leave alone: a group of flags (larch/cases/option_groups.h).
+/// leave alone: a group of flags (larch/cases/images.h).
 struct SegmentationSeeds {
   std::vector<std::vector<double>> sphere_mm{}, sphere_index{};
   InputImage init_labelmap{}, init_level_set{};
