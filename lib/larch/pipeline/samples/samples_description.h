@@ -4,7 +4,7 @@
 
 namespace larch::pipeline {
 
-/// What --help and the page of make-samples say after the summary.
+/// The description of make-samples in --help and on its page.
 inline constexpr const char* kSamplesDescription =
     "With --kind organs each image shows a body with an organ (label 1), a distractor, a bright "
     "column and a cavity, in noise and a smooth intensity field. Organ and distractor have the "
