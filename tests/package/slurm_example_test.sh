@@ -15,7 +15,7 @@ for task in 1 2; do
 done
 for case in 1 2; do
   cmp "wanted_$case.nii.gz" "out/a.$case.nii.gz"
-  for file in out/a.$case.{vtk,png,nii.gz.json}; do
+  for file in out/a.$case.{vtk,png,larch.json}; do
     [[ -s $file ]] || fail_test "$file is missing"
   done
   [[ $(cut -f 1 out/status.tsv) == *"a.$case"* ]] || fail_test "a.$case is not in status.tsv"
