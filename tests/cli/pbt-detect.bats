@@ -54,7 +54,7 @@ assert {o['Name']: o['Role'] for o in larch['Outputs']} == {
     'seg.nii.gz': 'output', 'seg.tsv': 'output', 'p.nii.gz': 'probability', 's.vtk': 'mesh', 'qc.png': 'qc',
     'c.tsv': 'candidates', 'r.json': 'report'}, larch['Outputs']
 r = load('r.json')
-assert r['status'] == 'done' and len(r['outputs']) == 7
+assert r['status'] == 'done' and len(r['outputs']) == 6
 assert r['metrics']['voxels'] == (labels > 0).sum()
 assert abs(r['metrics']['volume_ml'] - (labels > 0).sum() * 12 / 1000) < 1e-9"
   [ "$(echo *.json)" = "m.pbt.json r.json ref.nii.gz.json seg.nii.gz.json tiny.json" ]
