@@ -121,8 +121,11 @@ assert load('r.json')['status'] == 'rejected' and load('r.json')['metrics']['rej
     python "
 m = load('r.json')['metrics']
 assert (m['ok'], m['skipped'], m['rejected']) == ((0, 4, 0), (0, 0, 4))[$code == 7], m"
-    rm r.json
   done
+  # The report of a list has no record: one of this program is replaced, nothing else is.
+  echo mine > mine.json
+  expect 6 batch --skip-existing --report mine.json
+  [ "$(cat mine.json)" = mine ]
 }
 
 @test "--skip-existing: a label table that is missing is made again" {

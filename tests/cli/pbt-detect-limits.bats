@@ -50,27 +50,29 @@ nibabel.save(nibabel.Nifti1Image(tall, image.affine), 'tall.nii.gz')"
 }
 
 @test "a list: a case that memory does not hold fails alone, with 5 if no other kind of failure is beside it" {
+  [ -z "${LARCH_SANITIZE:-}" ] || skip "the address space of a sanitizer is larger than any limit"
   python "
 import struct
 header = bytearray(352)
 struct.pack_into('<i', header, 0, 348)
-struct.pack_into('<8h', header, 40, 3, 4000, 4000, 4000, 1, 1, 1, 1)
+struct.pack_into('<8h', header, 40, 3, 800, 800, 800, 1, 1, 1, 1)
 struct.pack_into('<2h', header, 70, 2, 8)
 struct.pack_into('<8f', header, 76, 1, 1, 1, 1, 1, 1, 1, 1)
 struct.pack_into('<f', header, 108, 352)
 header[344:348] = b'n+1\0'
 with open('huge.nii', 'wb') as file:
     file.write(header)
-    file.truncate(352 + 4000 ** 3)" || skip "no file of this size can be made here"
+    file.truncate(352 + 800 ** 3)"
   printf 'image\nimage_0.nii.gz\nhuge.nii\nimage_1.nii.gz\n' > some.tsv
-  expect 5 detect --list some.tsv --output-dir out --threads 3
+  limited() { (ulimit -v 1500000; detect --list some.tsv --output-dir out --threads 3 "$@"); }
+  expect 5 limited
   cmp out/image_0.nii.gz one_0.nii.gz
   cmp out/image_1.nii.gz one_1.nii.gz
   status "
 assert {i: r['status'] for i, r in rows.items()} == {'huge': 'failed', 'image_0': 'ok', 'image_1': 'ok'}, rows
 assert 'huge.nii' in rows['huge']['message'], rows"
   echo missing.nii.gz >> some.tsv
-  expect 7 detect --list some.tsv --output-dir out --threads 3 --skip-existing
+  expect 7 limited --skip-existing
   has err.txt "skipped 2"
 }
 

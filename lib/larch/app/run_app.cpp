@@ -24,6 +24,7 @@
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
 #include "larch/core/parallel.h"
+#include "larch/files/file.h"
 
 namespace larch::detail {
 namespace {
@@ -267,6 +268,18 @@ PlannedOutputs planned_of(const Program& program, const CommandLine& line,
   return planned_outputs(line, paths, companions, program.by_case());
 }
 
+/// The report of a list has no record: that of a run which goes on replaces one of the same program.
+bool is_own_report(const std::string& path, const std::string& app) {
+  const auto text = read_untrusted(path, kMostRecordBytes);
+  if (!text) return false;
+  try {
+    const config::Json json = config::parse(*text, path);
+    return json.is_object() && json.value("app", config::Json()) == app;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
 int run_checked(const Program& program, const CommandLine& line, Console& console,
                 const std::atomic<int>* stop) {
   const CommonFlags& flags = line.common;
@@ -288,7 +301,9 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   const CheckedRun run{program, line, paths, listed, digests};
   EarlierCase earlier = look_at_case(planned.files, run.basis(), digests);
   // Of a run over a list the report alone is written here, anew each time.
-  if (program.by_case() && flags.skip_existing) earlier.state = EarlierCase::State::kCompute;
+  if (program.by_case() && flags.skip_existing && is_own_report(flags.report, program.info.name)) {
+    earlier.state = EarlierCase::State::kCompute;
+  }
   if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
   if (earlier.state == EarlierCase::State::kSkip) return skip(earlier, console);
   check_outputs(planned);
