@@ -3,9 +3,11 @@
 """What the steps of scripts/faults share: arguments, chosen moments, comparing, and the row of the table."""
 import argparse
 import collections
+import gzip
 import hashlib
 import json
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -106,43 +108,77 @@ def is_record(name):
     return name.endswith('.json') or name == 'status.tsv'
 
 
-def broken_record(path):
-    """What is wrong with JSON or a status table, which are whole whenever they have their names, or ''."""
+def record_of(path):
+    """What Larch tells of the files beside it; nothing in other JSON."""
     with open(path, encoding='utf-8') as file:
-        text = file.read()
-    if path.endswith('.json'):
-        try:
-            json.loads(text)
-            return ''
-        except ValueError:
-            return ' is not JSON'
-    rows = [line.split('\t') for line in text.split('\n')]
-    whole = rows.pop() == [''] and all(len(row) == len(rows[0]) for row in rows)
-    return '' if whole else ' has a broken row'
+        return json.load(file).get('Larch', {'Status': 'done', 'Outputs': []})
+
+
+def broken_record(path, may_be_writing):
+    """How a record or a status table, which are whole whenever they have their names, is not, or ''.
+
+    A record that does not say "writing" tells size and digest of each file that it names.
+    """
+    if not path.endswith('.json'):
+        rows = [line.split('\t') for line in content(path).decode().split('\n')]
+        whole = rows.pop() == [''] and all(len(row) == len(rows[0]) for row in rows)
+        return '' if whole else ' has a broken row'
+    try:
+        record = record_of(path)
+    except ValueError:
+        return ' is not JSON'
+    if record['Status'] == 'writing':
+        return '' if may_be_writing else ' says "writing"'
+    for entry in record['Outputs']:
+        bytes_there = content(os.path.join(os.path.dirname(path), entry['Name']))
+        if (len(bytes_there), hashlib.sha256(bytes_there).hexdigest()) != (entry['Bytes'], entry['SHA256']):
+            return f' tells other bytes of {entry["Name"]}'
+    return ''
+
+
+def rows_of(folder):
+    """Id and status of each row of the table, in its order."""
+    lines = content(f'{folder}/status.tsv').decode().splitlines()
+    return [tuple(line.split('\t')[:2]) for line in lines[1:]]
 
 
 def files_below(folder):
-    return {os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names}
+    """All but temporaries."""
+    return {os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder)
+            for name in names if not name.startswith('.larch-')}
 
 
-def different(folder, reference, all_of_them):
-    """Files of `folder` that differ from those of `reference`, are missing there, or are not whole."""
-    there, found = files_below(folder), []
+def different(folder, reference, is_over):
+    """How the files of `folder` differ from those of an undisturbed run, or are not whole.
+
+    While the run is not over, files may be missing, and others, such as checkpoints, be there.
+    """
+    there, wanted, found = files_below(folder), files_below(reference), []
     for name in sorted(there):
-        if is_record(name) and not name.startswith('.larch/'):
-            problem = broken_record(os.path.join(folder, name))
+        if is_record(name):
+            problem = broken_record(os.path.join(folder, name), not is_over)
             found += [name + problem] if problem else []
-    for name in sorted(files_below(reference)):
-        if name not in there:
-            found += [name + ' is missing'] if all_of_them else []
-        elif not is_record(name) and content(os.path.join(folder, name)) != content(os.path.join(reference, name)):
+        elif name in wanted and content(os.path.join(folder, name)) != content(os.path.join(reference, name)):
             found.append(name + ' differs')
+    if is_over:
+        found += [name + ' is missing' for name in sorted(wanted - there)]
+        found += [name + ' is left' for name in sorted(there - wanted)]
+        if 'status.tsv' in wanted & there and rows_of(folder) != rows_of(reference):
+            found.append(f'status.tsv has the rows {rows_of(folder)}')
     return found
 
 
-def left_over(folder, reference):
-    """Files of `folder` that an undisturbed run does not leave: checkpoints, parts, what was put aside."""
-    return sorted(files_below(folder) - files_below(reference))
+def write_volume(path, edge, value):
+    """A NIfTI volume of edge^3 voxels of one byte, 1 mm, all of one value."""
+    header = struct.pack('<i36x8h12x', 348, 3, edge, edge, edge, 1, 1, 1, 1)
+    header += struct.pack('<4h', 0, 2, 8, 0) + struct.pack('<8f', 1, 1, 1, 1, 1, 1, 1, 1)
+    header += struct.pack('<f', 352) + bytes(252 - 112)
+    header += struct.pack('<2h', 0, 1) + bytes(24) + struct.pack('<12f', 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0)
+    header += bytes(16) + b'n+1\0' + bytes(4)
+    with gzip.open(path, 'wb', compresslevel=1) as file:
+        file.write(header)
+        for _ in range(edge):
+            file.write(bytes([value]) * (edge * edge))
 
 
 def write_list(path, column, images, ids):

@@ -69,7 +69,7 @@ def least(low, high, works):
 def check(step, what, done, folder, reference):
     step.count(f'{" ".join(what.split()[:2])} exit {done.returncode}')
     if done.returncode == 0:
-        for name in different(folder, reference, True):
+        for name in different(folder, reference, is_over=True):
             step.violation(f'{what}: {name}')
     elif done.returncode != 5:
         step.violation(f'{what}: exit code {done.returncode}: {done.stdout[-500:]}')

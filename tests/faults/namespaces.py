@@ -1,24 +1,23 @@
 #!/usr/bin/python3
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-"""Lets four processes write into one folder, each number 1 of a process namespace of its own.
+"""Lets processes write into one folder, each number 1 of a process namespace of its own.
 
-That is how tasks in containers share a folder. In every round each output has to be that of its own
-case. In every second round one of the four is killed (SIGKILL) on its way and run again; after that
-no temporary may be left. In every fifth round the four are batches into one output folder, whose
-status table has to list all of their cases. In every other fifth round they are batches with the
-same ids for different images: whoever is the last to write a case, all of its files are his.
+That is how tasks in containers share a folder. `single`: four runs over an image each. `halves`: two
+runs over halves of a list. One of the runs is killed (SIGKILL) on its way and at once run again with
+--skip-existing, beside the others: each output is that of its case, and status.tsv has all rows.
+`equal`: four lists with the same ids for different images, at the same time: all files of a case are
+of one image, as its record tells.
 """
-import json
 import os
 import shutil
 import subprocess
 import time
 
-from faults import Step, age, content, different, left_over, run, share, temporaries, write_list
+from faults import Step, age, content, different, record_of, rows_of, run, share, temporaries, write_list
 
-PROCESSES = 4
-EQUAL_IDS = 12
+PROCESSES, IDS = 4, 12
+WRITE = ['--write', 'labels,probability,mesh']
 ENDINGS = ['.nii.gz', '.probability.nii.gz', '.vtk']
 
 
@@ -34,17 +33,27 @@ def namespace():
     return None
 
 
-def command(step, case, folder, batch):
-    start = [step.app('pbt-detect'), '--model', step.model, '--threads', '1', '--quiet', '--force']
-    if batch:
-        return start + ['--list', f'{step.work}/list-{case}.tsv', '--output-dir', folder]
-    return start + ['--input', image(step, case), '--output', f'{folder}/{case}.nii.gz',
-                    '--probability', f'{folder}/{case}.p.nii.gz', '--mesh', f'{folder}/{case}.vtk',
-                    '--qc', f'{folder}/{case}.png']
-
-
 def image(step, case):
-    return f'{step.samples}/images/case_{case:03d}.nii.gz'
+    return f'{step.samples}/images/case_{case % PROCESSES:03d}.nii.gz'
+
+
+def commands(step, kind, folder):
+    start = [step.app('pbt-detect'), '--model', step.model, '--threads', '1', '--quiet']
+    if kind == 'single':
+        return [start + ['--input', image(step, case), '--output', f'{folder}/{case}.nii.gz',
+                         '--probability', f'{folder}/{case}.p.nii.gz', '--mesh', f'{folder}/{case}.vtk',
+                         '--qc', f'{folder}/{case}.png'] for case in range(PROCESSES)]
+    start += ['--output-dir', folder, *WRITE]
+    if kind == 'halves':
+        lists = [list_of(step, f'half-{half}', range(half, IDS, 2)) for half in range(2)]
+    else:
+        lists = [list_of(step, f'equal-{process}', range(IDS), process) for process in range(PROCESSES)]
+        start.append('--force')
+    return [start + ['--list', cases] for cases in lists]
+
+
+def list_of(step, name, ids, shift=0):
+    return write_list(f'{step.work}/{name}.tsv', 'image', [image(step, case + shift) for case in ids], ids)
 
 
 def kill_at(process, moment):
@@ -64,89 +73,59 @@ def kill_at(process, moment):
     return False
 
 
-def start_all(commands):
-    return [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for words in commands]
+def start_all(all_commands):
+    return [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for words in all_commands]
 
 
-def products(folder, name):
-    return {ending: content(f'{folder}/{name}{ending}') for ending in ENDINGS}
-
-
-def equal_ids_round(step, number, unshare):
-    folder, ids = step.folder(f'round-{number}'), range(EQUAL_IDS)
-    commands = []
-    for process in range(PROCESSES):
-        images = [image(step, (case + process) % PROCESSES) for case in ids]
-        cases = write_list(f'{step.work}/equal-{process}.tsv', 'image', images, ids)
-        commands.append(unshare + equal_ids_command(step, cases, folder))
-    for process, running in enumerate(start_all(commands)):
-        text, _ = running.communicate(timeout=300)
-        if running.returncode != 0:
-            step.violation(f'round {number}, process {process}: exit code {running.returncode}: {text}')
-    wanted = {image(step, case): products(f'{step.work}/reference-ids', case) for case in range(PROCESSES)}
-    for case in ids:
-        found, sources = products(folder, case), set()
-        for ending in ENDINGS:
-            with open(f'{folder}/{case}{ending}.json', encoding='utf-8') as file:
-                named = json.load(file).get('Sources', [])
-            sources.add(' '.join(name for name in named if name in wanted))
-        if len(sources) != 1 or found != wanted.get(sources.pop()):
-            step.violation(f'round {number}, case {case}: files or sidecars of different images')
-    if temporaries(folder):
-        step.violation(f'round {number}: left {temporaries(folder)}')
-    step.count('rounds of equal ids')
-    shutil.rmtree(folder)
-
-
-def equal_ids_command(step, cases, folder):
-    return [step.app('pbt-detect'), '--model', step.model, '--threads', '1', '--quiet', '--force', '--list', cases,
-            '--output-dir', folder, '--write', 'labels,probability,mesh']
-
-
-def seconds_of_first(step, unshare, batch):
-    """How long the first of four takes that nobody disturbs: the moments of the kills lie within."""
-    folder, start = step.folder('measured'), time.monotonic()
-    running = start_all([unshare + command(step, case, folder, batch) for case in range(PROCESSES)])
-    running[0].communicate(timeout=300)
-    seconds = time.monotonic() - start
+def wait_for(step, name, running):
     for process in running:
-        process.communicate(timeout=300)
-    shutil.rmtree(folder)
-    return seconds
-
-
-def one_round(step, number, unshare, reference, seconds):
-    folder = step.folder(f'round-{number}')
-    batch, killed = number % 5 == 4, number % 2 == 1
-    commands = [unshare + command(step, case, folder, batch) for case in range(PROCESSES)]
-    running = start_all(commands)
-    was_sent = killed and kill_at(running[0], share('namespace', number) * seconds[batch])
-    if killed and not was_sent:
-        seconds[batch] *= 0.8  # the machine is faster than it was
-    for case, process in enumerate(running):
         text, _ = process.communicate(timeout=300)
-        # With which code unshare tells of a killed child depends on its version.
-        if process.returncode != 0 and not (was_sent and case == 0):
-            step.violation(f'round {number}, process {case}: exit code {process.returncode}: {text}')
-    if killed:
-        step.count('rounds with a kill' if was_sent else 'rounds over before the kill')
-        left = temporaries(folder)
-        age(left)
-        if left:
-            step.count('kills that left temporaries')
-        again = run(commands[0])
-        if again.returncode != 0:
-            step.violation(f'round {number}: the run after the kill ended with {again.returncode}: {again.stdout}')
-    for what in different(folder, reference[batch], all_of_them=True):
-        step.violation(f'round {number}: {what}')
-    for name in left_over(folder, reference[batch]):
-        step.violation(f'round {number}: {name} is left')
-    if batch:
-        with open(f'{folder}/status.tsv', encoding='utf-8') as file:
-            rows = [line.split('\t')[:2] for line in file][1:]
-        if sorted(rows) != [[str(case), 'ok'] for case in range(PROCESSES)]:
-            step.violation(f'round {number}: status.tsv has the rows {rows}')
-    step.count('rounds of batches' if batch else 'rounds of single runs')
+        if process.returncode != 0:
+            step.violation(f'{name}: exit code {process.returncode}: {text}')
+
+
+def equal_round(step, name, folder, reference):
+    """Case i of the reference is of image i."""
+    wanted = {image(step, case): [content(f'{reference}/{case}{ending}') for ending in ENDINGS]
+              for case in range(PROCESSES)}
+    # Their bytes are those of one of four images, so that nothing is compared but the records.
+    for what in different(folder, folder, is_over=True) + temporaries(folder):
+        step.violation(f'{name}: {what}')
+    if rows_of(folder) != rows_of(reference):
+        step.violation(f'{name}: status.tsv has the rows {rows_of(folder)}')
+    for case in range(IDS):
+        inputs = record_of(f'{folder}/{case}.larch.json')['Inputs']
+        source = next(entry['Path'] for entry in inputs if entry['Role'] == 'input')
+        if [content(f'{folder}/{case}{ending}') for ending in ENDINGS] != wanted[source]:
+            step.violation(f'{name}: the files of case {case} are not those of {source}')
+
+
+def one_round(step, kind, number, unshare, reference, seconds):
+    """Kills the first run in every second round of those whose runs have cases of their own."""
+    name = f'{kind} {number}'
+    folder = step.folder(f'{kind}-{number}')
+    all_commands = commands(step, kind, folder)
+    running = start_all(unshare + words for words in all_commands)
+    if kind == 'halves' or kind == 'single' and number % 2 == 1:
+        hit = kill_at(running[0], share('namespace', name) * seconds[kind])
+        step.count(f'{kind} {"killed" if hit else "over before the kill"}')
+        if hit:
+            running.pop(0).communicate()
+            running += start_all([unshare + all_commands[0] + ['--skip-existing']])
+        else:
+            seconds[kind] *= 0.8  # the machine is faster than it was
+    wait_for(step, name, running)
+    if kind == 'equal':
+        equal_round(step, name, folder, reference)
+    else:
+        for what in different(folder, reference, is_over=True):
+            step.violation(f'{name}: {what}')
+        age(temporaries(folder))
+        wait_for(step, name, start_all([unshare + all_commands[0] + ['--force']]))
+        for what in different(folder, reference, is_over=True) + temporaries(folder):
+            step.violation(f'{name}, written again: {what}')
+    step.count(f'{kind} rounds')
     shutil.rmtree(folder)
 
 
@@ -155,32 +134,26 @@ def main():
     unshare = namespace()
     if unshare is None:
         step.skip('process namespaces need a privilege that is missing here')
-    reference = {batch: step.folder(f'reference-{batch}') for batch in (False, True)}
-    for batch, folder in reference.items():
-        for case in range(PROCESSES):
-            write_list(f'{step.work}/list-{case}.tsv', 'image', [image(step, case)], [case])
-            done = run(command(step, case, folder, batch))
-            if done.returncode != 0:
-                raise SystemExit(f'the undisturbed run failed:\n{done.stdout}')
-    all_images = write_list(f'{step.work}/all.tsv', 'image', [image(step, case) for case in range(PROCESSES)],
-                            range(PROCESSES))
-    done = run(equal_ids_command(step, all_images, step.folder('reference-ids')))
-    if done.returncode != 0:
-        raise SystemExit(f'the undisturbed run over all images failed:\n{done.stdout}')
-    seconds = {batch: seconds_of_first(step, unshare, batch) for batch in reference}
-    rounds = 5 if step.quick else 50
-    for number in range(rounds):
-        if not step.in_time():
-            step.violation(f'only {number} rounds in the time given')
-            break
-        if number % 5 == 2:
-            equal_ids_round(step, number, unshare)
-        else:
-            one_round(step, number, unshare, reference, seconds)
-    kills, missed = (step.outcomes[f'rounds {what}'] for what in ('with a kill', 'over before the kill'))
-    if kills < missed and not step.quick:  # a few may all come too late on a busy machine
-        step.violation(f'only {kills} of {kills + missed} kills hit a run')
-    step.finish(rounds)
+    reference, seconds = {}, {}
+    for kind in ('single', 'halves', 'equal'):
+        reference[kind], start = step.folder(f'reference-{kind}'), time.monotonic()
+        # What nobody disturbs; the first of equal lists is the reference, with image i for case i.
+        all_commands = commands(step, kind, reference[kind])
+        wait_for(step, f'undisturbed {kind}', start_all(all_commands[:1] if kind == 'equal' else all_commands))
+        seconds[kind] = time.monotonic() - start
+    rounds = {'single': 4, 'halves': 2, 'equal': 1} if step.quick else {'single': 20, 'halves': 20, 'equal': 10}
+    done = 0
+    for kind, count in rounds.items():
+        for number in range(count):
+            if not step.in_time():
+                step.violation(f'only {number} rounds of {kind} in the time given')
+                break
+            one_round(step, kind, number, unshare, reference[kind], seconds)
+            done += 1
+        hit, missed = (step.outcomes[f'{kind} {what}'] for what in ('killed', 'over before the kill'))
+        if hit < missed and not step.quick:  # a few may all come too late on a busy machine
+            step.violation(f'only {hit} of {hit + missed} kills of {kind} hit a run')
+    step.finish(done)
 
 
 if __name__ == '__main__':

@@ -4,18 +4,17 @@
 """SIGTERM at many moments of a detection on a large volume: answered within ten seconds.
 
 The volume is one that keeps this machine busy for about half a minute, of half a gigavoxel at most
-and of what a third of the free memory can take. Whatever stage the signal meets, the process ends with 143 in time and leaves neither outputs nor temporaries; a run
-that is over before its moment has all outputs.
+and of what a third of the free memory can take. Whatever stage the signal meets, the process ends
+with 143 in time and leaves neither outputs nor temporaries; a run that is over before its moment has
+all outputs.
 """
-import gzip
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import time
 
-from faults import Step, temporaries
+from faults import Step, temporaries, write_volume
 
 ANSWER_SECONDS = 10
 # The moments, as parts of an undisturbed run.
@@ -31,19 +30,6 @@ OUTPUTS = ['s.nii.gz', 'p.nii.gz', 's.vtk', 's.png']
 def free_bytes():
     with open('/proc/meminfo', encoding='ascii') as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith('MemAvailable'))
-
-
-def write_zeros(path, edge):
-    """A NIfTI volume of edge^3 zeros of one byte, 1 mm."""
-    header = struct.pack('<i36x8h12x', 348, 3, edge, edge, edge, 1, 1, 1, 1)
-    header += struct.pack('<4h', 0, 2, 8, 0) + struct.pack('<8f', 1, 1, 1, 1, 1, 1, 1, 1)
-    header += struct.pack('<f', 352) + bytes(252 - 112)
-    header += struct.pack('<2h', 0, 1) + bytes(24) + struct.pack('<12f', 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0)
-    header += bytes(16) + b'n+1\0' + bytes(4)
-    with gzip.open(path, 'wb', compresslevel=1) as file:
-        file.write(header)
-        for _ in range(edge):
-            file.write(bytes(edge * edge))
 
 
 def detect(step, image, folder):
@@ -110,11 +96,11 @@ def main():
     fits = int((free_bytes() / 3 / BYTES_PER_VOXEL) ** (1 / 3))
     edge = min(SMALL_EDGE, fits)
     image = f'{step.work}/zeros.nii.gz'
-    write_zeros(image, edge)
+    write_volume(image, edge, 0)
     seconds, parts = undisturbed(step, image), QUICK_PARTS
     if not step.quick:
         edge = max(edge, min(MOST_EDGE, fits, int(edge * (RUN_SECONDS / seconds) ** (1 / 3))))
-        write_zeros(image, edge)
+        write_volume(image, edge, 0)
         seconds, parts = undisturbed(step, image), PARTS
     print(f'signals: {edge}^3 voxels, {seconds:.1f} s', flush=True)
     done = 0
