@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "larch/app/records/case_record.h"
 #include "larch/app/records/record_parts.h"
+#include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/files/folder_lock.h"
@@ -51,6 +53,26 @@ bool is_status_table(const std::string& path) {
   const auto text = read_untrusted(path, size_t{1} << 30);
   return text && text->starts_with("id\tstatus\tmessage\tseconds\t") &&
          text->substr(0, text->find('\n')).find("\tended") != std::string::npos;
+}
+
+/// The row of a record, which begins and ends on lines of its own: to parse the rest too would take
+/// most of the time of the table.
+CaseCells row_of(const std::string& path) {
+  constexpr std::string_view kBegin = "\n    \"Row\": ", kEnd = "\n    }";
+  CaseCells row;
+  const std::string text =
+      read_untrusted(path, larch::detail::kMostRecordBytes).value_or(std::string());
+  const size_t begin = text.find(kBegin), end = text.find(kEnd, begin);
+  if (begin == std::string::npos || end == std::string::npos) return row;
+  try {
+    const size_t from = begin + kBegin.size();
+    const config::Json cells = config::parse(text.substr(from, end + kEnd.size() - from), path);
+    for (const auto& [column, cell] : cells.items()) {
+      if (cell.is_string()) row.emplace_back(column, cell.get<std::string>());
+    }
+  } catch (const UsageError&) {  // NOLINT(bugprone-empty-catch): it is no record
+  }
+  return row;
 }
 
 }  // namespace
@@ -101,15 +123,10 @@ bool StatusTable::look() {
     const std::string stamp = stamp_of(at->path().string());
     if (known.stamp == stamp) continue;
     is_new = true;
-    known = {stamp, {}};
-    const auto larch = larch::detail::read_record(at->path().string());
-    if (!larch || !larch->contains("Row") || !(*larch)["Row"].is_object()) continue;
-    for (const auto& [column, text] : (*larch)["Row"].items()) {
-      if (text.is_string()) known.row.emplace_back(column, text.get<std::string>());
-    }
+    known = {stamp, row_of(at->path().string())};
   }
-  const size_t gone = std::erase_if(
-      records_, [&](const auto& record) { return !there.contains(record.first); });
+  const size_t gone =
+      std::erase_if(records_, [&](const auto& record) { return !there.contains(record.first); });
   return is_new || gone > 0;
 }
 
@@ -154,8 +171,7 @@ void StatusTable::write_now_and_then() {
   } catch (const OutputError&) {
     // The end of the run tries again, and says why if it fails.
   }
-  next_ = Clock::now() +
-          std::max<Clock::duration>(kPause, kPausePerWrite * (Clock::now() - start));
+  next_ = Clock::now() + std::max<Clock::duration>(kPause, kPausePerWrite * (Clock::now() - start));
 }
 
 void StatusTable::finish() {

@@ -6,10 +6,9 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "larch/core/context.h"
+#include "larch/app/records/case_record.h"
 
 namespace larch::cases {
 
@@ -26,12 +25,12 @@ std::string status_table(const std::string& folder);
 
 /// The table of a folder into which runs over lists write, perhaps several at the same time. It is
 /// derived from the records of the folder: a row for each <id>.larch.json, and for each
-/// <id>.failed.larch.json in place of it, in natural order of the ids. The columns are those of this
-/// run, then those that other records have; "n/a" stands where a cell is not known.
+/// <id>.failed.larch.json in place of it, in natural order of the ids. The columns are those of
+/// this run, then those that other records have; "n/a" stands where a cell is not known.
 class StatusTable {
  public:
-  /// `columns`: those of this run, id first. Throws OutputError if there is a status.tsv that is not
-  /// such a table.
+  /// `columns`: those of this run, id first. Throws OutputError if there is a status.tsv that is
+  /// not such a table.
   StatusTable(const std::string& folder, std::vector<std::string> columns);
 
   /// Writes the table if that is due: at most every 30 seconds, and for at most a hundredth of the
@@ -42,10 +41,9 @@ class StatusTable {
   void finish();
 
  private:
-  using Row = std::vector<std::pair<std::string, std::string>>;
   struct Record {
     std::string stamp;
-    Row row;
+    CaseCells row;
   };
   /// Reads records that are new or have changed; tells whether there were any.
   bool look();

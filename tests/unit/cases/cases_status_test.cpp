@@ -37,8 +37,9 @@ const std::vector<std::string> kColumns{"id", "status", "message", "seconds", "v
 void put_record(const Folder& folder, const std::string& id, const std::string& status,
                 const std::string& further = "", const std::string& ending = "") {
   std::ofstream(folder / (id + ending + ".larch.json"))
-      << R"({"Larch": {"Status": "done", "Row": {"id": ")" << id << R"(", "status": ")" << status
-      << R"(", "message": "", "seconds": "1.000")" << further << R"(, "ended": "now"}}})";
+      << "{\n  \"Larch\": {\n    \"Status\": \"done\",\n    \"Row\": {\n      \"id\": \"" << id
+      << R"(", "status": ")" << status << R"(", "message": "", "seconds": "1.000")" << further
+      << ", \"ended\": \"now\"\n    }\n  }\n}\n";
 }
 
 std::string table_of(const Folder& folder) {
