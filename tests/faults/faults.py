@@ -84,6 +84,8 @@ def run(command, timeout=300, **options):
                               errors='replace', timeout=timeout, **options)
     except subprocess.TimeoutExpired as expired:
         return subprocess.CompletedProcess(command, 'hang', str(expired.stdout or ''))
+    except FileNotFoundError as missing:
+        return subprocess.CompletedProcess(command, 'missing', str(missing))
 
 
 def content(path):

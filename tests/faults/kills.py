@@ -20,6 +20,7 @@ from faults import Step, age, different, record_of, run, share, temporaries, wri
 
 TRAINING = ['--labels.positive', '1', '--labels.border_voxels', '0', '--features.count', '1500',
             '--tree.depth', '3', '--tree.min_class_samples', '1', '--threads', '1', '--quiet']
+RENAMES = 'rename,renameat,renameat2'
 PRODUCTS = 'labels,probability,mesh,qc,candidates'
 
 
@@ -89,6 +90,21 @@ class Work:
         for what in different(folder, self.reference, is_over=True) + temporaries(folder):
             self.step.violation(f'{self.name} {number}: {what} after going on')
 
+    def kill_at_names(self):
+        """SIGKILL when a file gets its name, at each name in turn: the moments that chance seldom hits."""
+        for number in range(1, 1000):
+            folder = self.step.folder(self.name, f'name-{number}')
+            done = run(['strace', '-f', '-qq', '-o', '/dev/null', '-e', f'trace={RENAMES}', '-e',
+                        f'inject={RENAMES}:signal=KILL:when={number}', *self.command(self.step, folder)])
+            self.check_what_is_left(f'name {number}', folder, done.returncode)
+            self.go_on_and_compare(f'name {number}', folder)
+            shutil.rmtree(folder)
+            if done.returncode == 0 or not self.step.in_time():
+                break
+            self.step.count(f'{self.name} killed at a name')
+        if number == 1:
+            self.step.violation(f'{self.name}: strace killed nothing')
+
     def kill(self, number):
         """One kill that hits, at moments that are tried one after the other."""
         if not self.step.in_time():
@@ -108,10 +124,15 @@ def main():
     write_list(f'{step.work}/cases.tsv', 'image', images, range(len(images)))
     works = [Work(step, 'train', train_command, ['--resume', '--force']),
              Work(step, 'batch', batch_command, ['--skip-existing'])]
-    each = 2 if step.quick else 100
+    each = 2 if step.quick else 50
     with ThreadPoolExecutor(max(2, min(8, len(os.sched_getaffinity(0)) // 4))) as pool:
         list(pool.map(lambda job: job[0].kill(job[1]), [(work, i) for i in range(each) for work in works]))
-    hits = sum(count for what, count in step.outcomes.items() if 'killed by' in what)
+    if run(['strace', '-qq', '-o', '/dev/null', 'true']).returncode == 0:
+        for work in works:
+            work.kill_at_names()
+    else:
+        step.count('kills at names skipped: strace is missing, or not allowed')
+    hits = sum(count for what, count in step.outcomes.items() if ' killed by ' in what)
     if hits < len(works) * each and not step.violations:
         step.violation(f'only {hits} of {len(works) * each} kills in the time given')
     step.finish(hits)

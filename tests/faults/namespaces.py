@@ -25,11 +25,8 @@ def namespace():
     """The command that gives a process namespaces of its own, or None where that is not allowed."""
     for words in (['unshare', '--pid', '--fork', '--kill-child'],
                   ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--kill-child']):
-        try:
-            if run(words + ['true']).returncode == 0:
-                return words
-        except FileNotFoundError:
-            return None
+        if run(words + ['true']).returncode == 0:
+            return words
     return None
 
 
