@@ -74,7 +74,7 @@ import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.g
   expect 7 list --skip-existing
   [ "$(rows)" = "a ok;b rejected;c failed;" ]
   mv kept.nii c.nii
-  echo '{}' > r.json
+  echo '{"app": "smooth-app"}' > r.json
   expect 7 list --skip-existing --report r.json
   [ "$(rows)" = "a ok;b rejected;c ok;" ]
   absent out/c.failed.larch.json
