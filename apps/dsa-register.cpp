@@ -51,8 +51,10 @@ void check(const Options& options, const GivenFlags&) {
 
 constexpr const char* kDescription =
     "Finds the motion between the mask (frames without contrast agent) and every contrast frame of "
-    "an X-ray angiogram, moves the mask along and subtracts it. Motion is found block by block: the "
-    "displacement whose histogram of differences is the most peaked, which vessels that fill do not "
+    "an X-ray angiogram, moves the mask along and subtracts it. Motion is found block by block: "
+    "the "
+    "displacement whose histogram of differences is the most peaked, which vessels that fill do "
+    "not "
     "mislead. The results do not depend on the device, the number of threads, or how many frames "
     "are worked on at a time.\n\n"
     "The mask is what --mask-frames names; or what a DICOM file says; or the first frame; or with "
@@ -61,7 +63,8 @@ constexpr const char* kDescription =
     "new derived series. --validity tells saturated and covered pixels apart.\n\n"
     "With --list each sequence is a case: <id>.dcm (difference), <id>.field.mha, "
     "<id>.validity.mha, <id>.csv (grid), <id>.png (preview), <id>.gif (animation) and "
-    "<id>.native.dcm (native), as --write says, a record <id>.larch.json, and status.tsv with a row "
+    "<id>.native.dcm (native), as --write says, a record <id>.larch.json, and status.tsv with a "
+    "row "
     "for each; a case that fails does not stop the others.";
 
 }  // namespace
@@ -100,8 +103,11 @@ int main(int argc, char** argv) {
   program.bytes = [](const cases::CaseJob& c, const Options& o, const Context&) {
     return pipeline::look_at_angiography(c, o.request()).bytes;
   };
-  program.figures = {{"frames", /*is_count=*/true},     {"unreliable", /*is_count=*/true},
-                     {"edge_hits", /*is_count=*/true},  {"rms_uncorrected"},
-                     {"rms_shift"},                     {"rms_corrected"}};
+  program.figures = {{"frames", /*is_count=*/true},
+                     {"unreliable", /*is_count=*/true},
+                     {"edge_hits", /*is_count=*/true},
+                     {"rms_uncorrected"},
+                     {"rms_shift"},
+                     {"rms_corrected"}};
   return cases::run_case_app(info, argc, argv, program);
 }

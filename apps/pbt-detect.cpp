@@ -10,8 +10,9 @@ using namespace larch;
 struct Options {
   InputFile model;
   cases::Images images{.products = pipeline::kDetectionProducts,
-                       .memory_help = "memory of the images in work and of the evaluation, such as "
-                                      "4G or 500M (default: most of what is free)"};
+                       .memory_help =
+                           "memory of the images in work and of the evaluation, such as "
+                           "4G or 500M (default: most of what is free)"};
   InputImage roi;
   pipeline::DetectConfig config;
 
@@ -32,8 +33,10 @@ void check(const Options& options, const GivenFlags&) {
 
 constexpr const char* kDescription =
     "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
-    "asked for. All is on the grid of the input or in LPS mm, whatever the space of the model; only "
-    "GIFTI meshes (.gii) are RAS mm, as that format has it. The results do not depend on the device "
+    "asked for. All is on the grid of the input or in LPS mm, whatever the space of the model; "
+    "only "
+    "GIFTI meshes (.gii) are RAS mm, as that format has it. The results do not depend on the "
+    "device "
     "or the number of threads. If nothing is found, the outputs are written with the status "
     "'rejected' and the exit code is 7.\n\n"
     "With --list or --dataset and --output-dir the model is loaded once. The folder gets what "
@@ -42,7 +45,8 @@ constexpr const char* kDescription =
     "record <id>.larch.json of each case, and status.tsv with a row for each. A case that fails "
     "does not stop the others; the exit code is then 7, or 5 if memory is all that was lacking. "
     "--skip-existing goes on with an interrupted run.\n\n"
-    "--memory bounds what the evaluation takes on its device: a volume that needs more is evaluated "
+    "--memory bounds what the evaluation takes on its device: a volume that needs more is "
+    "evaluated "
     "in slabs, with the same result. With --list it also bounds, roughly, the images that are in "
     "work at a time.";
 

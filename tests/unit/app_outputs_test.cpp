@@ -172,7 +172,8 @@ struct Run {
     }
   };
 
-  explicit Run(const Folder& folder, int rounds = 1, const char* flag = nullptr) : input(folder / "in") {
+  explicit Run(const Folder& folder, int rounds = 1, const char* flag = nullptr)
+      : input(folder / "in") {
     if (!fs::exists(input)) std::ofstream(input) << "content";
     options.rounds = rounds;
     program.info = {"copy", "Copies a text."};
@@ -233,7 +234,8 @@ TEST_CASE("a record tells other settings, and outputs that changed or are missin
   CHECK(Run(folder, 1, "--skip-existing").look().state == State::kOther);
 }
 
-TEST_CASE("what appeared after a case was looked at is not replaced, and nothing of the case is left") {
+TEST_CASE(
+    "what appeared after a case was looked at is not replaced, and nothing of the case is left") {
   const Folder folder;
   Run run(folder);
   const EarlierCase earlier = run.look();

@@ -20,7 +20,6 @@
 namespace larch::pipeline {
 namespace {
 
-
 TEST_CASE("labels to start from are found, whatever their values and wherever they come from") {
   levelset::SegmentRequest request;
   CHECK(labels_of(request).empty());

@@ -131,8 +131,7 @@ void write_all(const Start& start, const Context& context, Outputs& outputs,
   };
   const auto report_text = [&] { return json_text(report(record()), 2) + "\n"; };
   if (report_name != "-") {
-    outputs.add(report_name,
-                [&](const std::string& path) { text_writer(report_text())(path); });
+    outputs.add(report_name, [&](const std::string& path) { text_writer(report_text())(path); });
   }
   NewFolders folders;
   for (const Outputs::File& file : outputs.files) {
@@ -268,7 +267,8 @@ PlannedOutputs planned_of(const Program& program, const CommandLine& line,
   return planned_outputs(line, paths, companions, program.by_case());
 }
 
-/// The report of a list has no record: that of a run which goes on replaces one of the same program.
+/// The report of a list has no record: that of a run which goes on replaces one of the same
+/// program.
 bool is_own_report(const std::string& path, const std::string& app) {
   const auto text = read_untrusted(path, kMostRecordBytes);
   if (!text) return false;

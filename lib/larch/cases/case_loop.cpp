@@ -70,7 +70,8 @@ class Budget {
     int64_t voxels = 0;
     for (const auto& [item, need] : in_work_) voxels += need.voxels;
     const int64_t gained = peak - start_ - kOfNoCase;
-    if (voxels > 0 && gained > 0) per_voxel_ = std::max(per_voxel_, double(gained) / double(voxels));
+    if (voxels > 0 && gained > 0)
+      per_voxel_ = std::max(per_voxel_, double(gained) / double(voxels));
   }
 
   const int64_t bytes_, start_;

@@ -51,8 +51,8 @@ void add_case(const detail::AnyCaseProgram& program, const CaseJob& job, Plan& p
   plan.memory_bytes = std::max(plan.memory_bytes, found.bytes);
 }
 
-/// Tells whether nothing would be computed for a case, because an earlier run did it. Throws if that
-/// is why the case would fail or be rejected.
+/// Tells whether nothing would be computed for a case, because an earlier run did it. Throws if
+/// that is why the case would fail or be rejected.
 bool is_over(const ListedCases& list, const CheckedRun& run, size_t i) {
   const EarlierCase earlier =
       larch::detail::look_at_case(list.files[i], run.basis(list.inputs(i)), run.digests);

@@ -130,8 +130,17 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   Options options;
   const Images& images = options.images;
   std::optional<Prepared> prepared;
-  detail::AnyCaseProgram any{info, images, {}, {}, {}, {}, {}, cases.columns, cases.figures,
-                             cases.rejection, cases.bytes_per_voxel};
+  detail::AnyCaseProgram any{info,
+                             images,
+                             {},
+                             {},
+                             {},
+                             {},
+                             {},
+                             cases.columns,
+                             cases.figures,
+                             cases.rejection,
+                             cases.bytes_per_voxel};
   any.prepare = [&](const Context& context) {
     prepared.emplace(cases.prepare ? cases.prepare(options, context) : Prepared{});
   };
@@ -169,7 +178,8 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
     for (const auto& [role, path] : all) {
       const std::vector<RunInput> inputs = image_inputs(role, path);
       // The image itself is recorded as the input of its flag.
-      if (!inputs.empty()) listed.inputs.insert(listed.inputs.end(), inputs.begin() + 1, inputs.end());
+      if (!inputs.empty())
+        listed.inputs.insert(listed.inputs.end(), inputs.begin() + 1, inputs.end());
     }
     return listed;
   };

@@ -183,8 +183,7 @@ std::map<std::string, std::string> Images::files_of(const std::string& id) const
   return files;
 }
 
-std::vector<std::string> Images::companions(
-    const std::map<std::string, std::string>& files) const {
+std::vector<std::string> Images::companions(const std::map<std::string, std::string>& files) const {
   std::vector<std::string> companions;
   for (const Product& product : products) {
     const auto file = files.find(flag_name(product));

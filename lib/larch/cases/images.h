@@ -84,8 +84,9 @@ struct Images {
   /// the endings of images itself.
   bool are_sequences = false;
   std::string format = "nii.gz", mesh_format = "vtk";
-  const char* memory_help = "memory of the images in work, such as 4G or 500M (default: half of "
-                            "what is free)";
+  const char* memory_help =
+      "memory of the images in work, such as 4G or 500M (default: half of "
+      "what is free)";
 
   InputImage input{};
   std::string series{};

@@ -166,8 +166,8 @@ class ListRun {
     }
     table_.finish();
     if (context_.stop_requested()) {
-      throw Stopped("stopped after " + std::to_string(over_) + " of " +
-                        std::to_string(loop.count) + " cases; --skip-existing goes on from there",
+      throw Stopped("stopped after " + std::to_string(over_) + " of " + std::to_string(loop.count) +
+                        " cases; --skip-existing goes on from there",
                     static_cast<ExitCode>(context_.stop->load()));
     }
     return outcome(seconds_since(start));
@@ -206,8 +206,7 @@ class ListRun {
       const CaseCells cells = cells_of(i, outputs, seconds_since(start));
       try {
         larch::detail::write_case(
-            files, earlier,
-            {basis, context_, outputs, seconds_since(start), run_.digests, &cells},
+            files, earlier, {basis, context_, outputs, seconds_since(start), run_.digests, &cells},
             context.side);
         return over(i, outputs.status_word == "rejected" ? kRejected : kOk);
       } catch (const larch::detail::OutputAppeared&) {

@@ -9,8 +9,8 @@
 
 namespace larch {
 
-/// The file that is made or replaced for an output of this name: links are followed, also those that
-/// lead nowhere. Throws OutputError for a folder, a pipe, a device, a descriptor of a process
+/// The file that is made or replaced for an output of this name: links are followed, also those
+/// that lead nowhere. Throws OutputError for a folder, a pipe, a device, a descriptor of a process
 /// (/dev/stdout), a loop of links and names that the file system refuses.
 std::string output_target(const std::string& path);
 

@@ -95,8 +95,7 @@ void read_record(bool is_folder, std::string_view bytes) {
   fs::create_directories(folder);
   fuzz::file_of("runs/case.txt", "result");
   CaseFiles files;
-  files.record =
-      fuzz::file_of(is_folder ? "runs/larch.json" : "runs/case.txt.json", bytes);
+  files.record = fuzz::file_of(is_folder ? "runs/larch.json" : "runs/case.txt.json", bytes);
   if (is_folder) files.folder = folder;
   if (!is_folder) files.outputs = {{folder + "/case.txt", "output"}};
   EarlierCase earlier;

@@ -39,8 +39,8 @@ struct PlannedOutputs {
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions, bool by_case);
 
-/// Throws UsageError if an output, the record or a companion is also an input, or if two of them are
-/// one file: --force would let the later one replace the earlier.
+/// Throws UsageError if an output, the record or a companion is also an input, or if two of them
+/// are one file: --force would let the later one replace the earlier.
 void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned);
 
 /// Throws UsageError if the log of --log-file would be appended to an input, to an output, or to a
@@ -49,8 +49,8 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,
                     const PlannedOutputs& planned);
 
-/// Throws OutputError if a name is that of a folder, a pipe or a device, or if its folder is missing
-/// or cannot be written to.
+/// Throws OutputError if a name is that of a folder, a pipe or a device, or if its folder is
+/// missing or cannot be written to.
 void check_outputs(const PlannedOutputs& planned);
 
 }  // namespace larch::detail

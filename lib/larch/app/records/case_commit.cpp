@@ -61,7 +61,8 @@ Json write_outputs(const CaseFiles& files, const RunRecord& record, FileSet& set
   return entries;
 }
 
-/// What the record keeps of an earlier one of the same basis: the outputs that were not written now.
+/// What the record keeps of an earlier one of the same basis: the outputs that were not written
+/// now.
 Json kept_entries(const Json& earlier, const Json& entries) {
   Json kept = Json::array();
   std::set<std::string> roles;

@@ -33,8 +33,8 @@ struct EarlierCase {
 
   /// Stamps of what had the names, by resolved_name; "" of free ones.
   std::map<std::string, std::string> seen{};
-  std::string record{};                       ///< text of the record that was there
-  bool has_same_basis = false;                ///< what that record names stays
+  std::string record{};         ///< text of the record that was there
+  bool has_same_basis = false;  ///< what that record names stays
 };
 
 /// The end of a case of a list, as its row of status.tsv tells it: cells by column.

@@ -168,8 +168,7 @@ std::string stamp_of(const std::string& path) {
   return stamp;
 }
 
-EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis,
-                         InputDigests& digests) {
+EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, InputDigests& digests) {
   EarlierCase earlier;
   for (const RunInput& input : basis.inputs) {
     if (input.text.empty()) digests.note(input.path);

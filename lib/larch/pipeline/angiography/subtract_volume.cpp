@@ -153,30 +153,22 @@ Volume<T> on_grid(const Grid& grid, const std::vector<T>& values) {
 void add_files(const AngiographyFiles& files, FieldUnits units, const dsa::BlockGrid& grid,
                dsa::Metric metric, const std::shared_ptr<const SubtractedVolume>& volume,
                int threads, Outputs& outputs) {
-  outputs.add(
-      files.difference,
-      [=](const std::string& path) {
-        write_volume(path, on_grid(volume->grid, volume->result.difference), threads);
-      });
-  outputs.add(
-      files.field,
-      [=](const std::string& path) { write_vector_field(path, field_of(*volume, units), threads); });
-  outputs.add(
-      files.validity,
-      [=](const std::string& path) {
-        write_volume(path, on_grid(volume->grid, volume->result.validity), threads);
-      });
-  outputs.add(
-      files.grid,
-      [=](const std::string& path) {
-        write_file(path, grid_header(/*is_volume=*/true) +
-                             grid_rows(0, grid, volume->result.matches, metric));
-      });
-  outputs.add(
-      files.preview,
-      [=](const std::string& path) {
-        write_png(path, preview_picture(middle_slice(*volume), grid));
-      });
+  outputs.add(files.difference, [=](const std::string& path) {
+    write_volume(path, on_grid(volume->grid, volume->result.difference), threads);
+  });
+  outputs.add(files.field, [=](const std::string& path) {
+    write_vector_field(path, field_of(*volume, units), threads);
+  });
+  outputs.add(files.validity, [=](const std::string& path) {
+    write_volume(path, on_grid(volume->grid, volume->result.validity), threads);
+  });
+  outputs.add(files.grid, [=](const std::string& path) {
+    write_file(
+        path, grid_header(/*is_volume=*/true) + grid_rows(0, grid, volume->result.matches, metric));
+  });
+  outputs.add(files.preview, [=](const std::string& path) {
+    write_png(path, preview_picture(middle_slice(*volume), grid));
+  });
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ void check_detection_fits(const cases::CaseJob& c, const Grid& grid) {
 }
 
 void require_roi_on_grid(const std::string& roi, const Grid& grid, const std::string& image,
-                       const Grid& image_grid) {
+                         const Grid& image_grid) {
   const std::string difference = describe_difference(grid, image_grid, 1e-2);
   if (difference.empty()) return;
   throw InputError("'" + roi + "' is not on the grid of '" + image + "': " + difference +
@@ -57,10 +57,9 @@ void add_files(const cases::CaseJob& c, const Job& job, const LabelTable& table,
     outputs.add_companion(labels.substr(0, stem) + ".tsv",
                           [=](const std::string& path) { write_label_table(path, table); });
   }
-  outputs.add(c.file("probability"),
-              [=, type = config.probability_type](const std::string& path) {
-                write_probability(path, job->found.probability, type, threads);
-              });
+  outputs.add(c.file("probability"), [=, type = config.probability_type](const std::string& path) {
+    write_probability(path, job->found.probability, type, threads);
+  });
   outputs.add(c.file("mesh"),
               [=](const std::string& path) { write_mesh(path, job->found.surface); });
   outputs.add(c.file("qc"), [=](const std::string& path) {

@@ -29,8 +29,8 @@ struct DetectionRequest {
   int64_t memory_bytes = 0;  ///< of the evaluation; 0: most of what is free
 };
 
-/// Reads the image of a case and detects on it: the files that are wanted, with figures. Rejected if
-/// fewer than structure.min_voxels voxels are found. Throws InputError; also if the region of
+/// Reads the image of a case and detects on it: the files that are wanted, with figures. Rejected
+/// if fewer than structure.min_voxels voxels are found. Throws InputError; also if the region of
 /// interest is on another grid.
 Outputs detect_case(const cases::CaseJob& c, const DetectionRequest& request,
                     const pbt::Model& model);

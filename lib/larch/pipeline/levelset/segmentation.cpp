@@ -112,10 +112,11 @@ void check_segmentation_names(const cases::CaseJob& c, const SegmentationRequest
                               const std::set<std::string>& names) {
   const SegmentationSeeds seeds = seeds_of_case(request.seeds, c.row);
   if (!seeds.has_start()) {
-    throw InputError("'" + c.row.image +
-                     "' has nothing to start from: give the list a column 'sphere_mm' with seeds or "
-                     "'label' with a label map to start from, or seeds of all images by "
-                     "--sphere-mm");
+    throw InputError(
+        "'" + c.row.image +
+        "' has nothing to start from: give the list a column 'sphere_mm' with seeds or "
+        "'label' with a label map to start from, or seeds of all images by "
+        "--sphere-mm");
   }
   if (request.is_series) check_series(c);
   if (!request.by_label) return;
@@ -141,8 +142,8 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
     quiet.warn = nullptr;  // the reading itself will say it
     check_segmentation_fits(c, probe_image(c.row.image, quiet).grid);
     job->image = c.row.image;
-    job->request = read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row),
-                                     request.config, c.read);
+    job->request =
+        read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row), request.config, c.read);
     c.context().info(describe(job->request.image.grid()));
   }
   {
@@ -153,14 +154,14 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
 }
 
 cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const SegmentationRequest& request) {
-  const ImageInfo info =
-      request.is_series ? probe_image(c.row.image, c.read)
-                        : cases::probe_one_volume(c.row.image, c.read);
+  const ImageInfo info = request.is_series ? probe_image(c.row.image, c.read)
+                                           : cases::probe_one_volume(c.row.image, c.read);
   check_segmentation_fits(c, info.grid);
-  check_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid, c.read);
+  check_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid,
+                c.read);
   if (request.is_series) frames_of_series(c);
-  return {{{"voxels", cases::size_cell(info.grid)},
-           {"spacing_mm", cases::spacing_cell(info.grid)}}};
+  return {
+      {{"voxels", cases::size_cell(info.grid)}, {"spacing_mm", cases::spacing_cell(info.grid)}}};
 }
 
 void solve(SegmentationJob& job, const Context& context) {

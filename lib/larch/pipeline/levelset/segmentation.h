@@ -60,8 +60,8 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
 /// What the headers tell: seeds outside of the image, images on other grids, the time step.
 cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const SegmentationRequest& request);
 
-/// Speeds and first surfaces, steps until the surface is at rest, and labels, with progress; what is
-/// odd is logged. Throws as start_segmentation, and Stopped.
+/// Speeds and first surfaces, steps until the surface is at rest, and labels, with progress; what
+/// is odd is logged. Throws as start_segmentation, and Stopped.
 void solve(SegmentationJob& job, const Context& context);
 
 /// The file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".

@@ -87,11 +87,10 @@ class Series {
         .metric("mean_volume_ml", volume_ml_ / frames_)
         .metric("iterations", iterations_);
     outputs.report("frames", reports_);
-    outputs.add(
-        case_.file("output"),
-        [labels, threads = context_.threads](const std::string& path) {
-          write_labelmap_series(path, *labels, threads);
-        });
+    outputs.add(case_.file("output"),
+                [labels, threads = context_.threads](const std::string& path) {
+                  write_labelmap_series(path, *labels, threads);
+                });
     if (!gone_.empty()) {
       outputs.status("rejected", config::join(gone_, "; ") +
                                      "; it is missing from there on: segment the frames before it "

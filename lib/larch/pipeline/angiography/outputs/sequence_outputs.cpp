@@ -251,11 +251,10 @@ Outputs SequenceOutputs::finish() {
   for (const std::string& note : open_.notes) outputs.note(note);
   outputs.add(difference_.output).add(field_.output);
   outputs.add(validity_.output).add(grid_csv_);
-  outputs.add(
-      request_.files.preview,
-      [preview = preview_, grid = correction_grid_](const std::string& path) {
-        write_png(path, preview_picture(*preview, grid));
-      });
+  outputs.add(request_.files.preview,
+              [preview = preview_, grid = correction_grid_](const std::string& path) {
+                write_png(path, preview_picture(*preview, grid));
+              });
   outputs.add(animation_);
   add_figures(outputs);
   return outputs;

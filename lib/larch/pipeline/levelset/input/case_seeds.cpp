@@ -19,7 +19,7 @@ struct SphereColumn {
   bool is_index;
 };
 constexpr SphereColumn kSphereColumns[] = {{"sphere_mm", "sphere-mm", false},
-                                     {"sphere_index", "sphere-index", true}};
+                                           {"sphere_index", "sphere-index", true}};
 
 /// The cell of a case, without what stands for nothing.
 std::string cell_of(const Case& c, const char* name) {

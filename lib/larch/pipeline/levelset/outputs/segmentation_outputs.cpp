@@ -119,21 +119,17 @@ namespace {
 void add_surfaces(const cases::CaseJob& c, bool by_label, const Job& job, Outputs& outputs) {
   const Context& context = c.context();
   const auto divided = [&](const char* flag) { return by_label ? c.file(flag) : ""; };
-  outputs.add(
-      c.file("level-set"),
-      [=, threads = context.threads](const std::string& path) {
-        write_volume(path, level_set_of_all(job->result), threads, kLevelSetText);
-      });
+  outputs.add(c.file("level-set"), [=, threads = context.threads](const std::string& path) {
+    write_volume(path, level_set_of_all(job->result), threads, kLevelSetText);
+  });
   add_labels(
       divided("level-set"), job, outputs,
       [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
         write_volume(path, label.phi_mm, threads, kLevelSetText);
       });
-  outputs.add(
-      c.file("distance"),
-      [=, threads = context.threads](const std::string& path) {
-        write_volume(path, distance_of_all(job->result, threads), threads, kDistanceText);
-      });
+  outputs.add(c.file("distance"), [=, threads = context.threads](const std::string& path) {
+    write_volume(path, distance_of_all(job->result, threads), threads, kDistanceText);
+  });
   add_labels(
       divided("distance"), job, outputs,
       [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
@@ -142,8 +138,7 @@ void add_surfaces(const cases::CaseJob& c, bool by_label, const Job& job, Output
   if (c.wants("mesh")) {
     auto surface = std::make_shared<Mesh>(surface_of_all(job->result, context));
     outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
-    outputs.add(
-        c.file("mesh"), [=](const std::string& path) { write_mesh(path, *surface); });
+    outputs.add(c.file("mesh"), [=](const std::string& path) { write_mesh(path, *surface); });
     add_labels(
         divided("mesh"), job, outputs,
         [threads = context.threads](const std::string& path, const levelset::LabelResult& label) {
@@ -165,23 +160,17 @@ Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
   for (const auto& [step, seconds] : job->seconds) outputs.metric("seconds: " + step, seconds);
   outputs.report("segmentation", segmentation_report(job->result, job->request.config));
   for (const std::string& warning : job->result.warnings) outputs.note(warning);
-  outputs.add(
-      c.file("output"),
-      [=, threads = c.context().threads](const std::string& path) {
-        write_labelmap(path, job->result.labels, {}, threads);
-      });
+  outputs.add(c.file("output"), [=, threads = c.context().threads](const std::string& path) {
+    write_labelmap(path, job->result.labels, {}, threads);
+  });
   add_surfaces(c, by_label, job, outputs);
-  outputs.add(
-      c.file("qc"),
-      [=](const std::string& path) {
-        write_png(path, picture::qc_picture(job->request.image, job->result.labels));
-      });
-  outputs.add(
-      c.file("plot"),
-      [=](const std::string& path) {
-        const std::string name = std::filesystem::path(job->image).filename().string();
-        write_png(path, segmentation_plot(job->result, tracker, name));
-      });
+  outputs.add(c.file("qc"), [=](const std::string& path) {
+    write_png(path, picture::qc_picture(job->request.image, job->result.labels));
+  });
+  outputs.add(c.file("plot"), [=](const std::string& path) {
+    const std::string name = std::filesystem::path(job->image).filename().string();
+    write_png(path, segmentation_plot(job->result, tracker, name));
+  });
   const bool is_empty =
       std::all_of(job->result.by_label.begin(), job->result.by_label.end(),
                   [](const levelset::LabelResult& label) { return label.voxels == 0; });

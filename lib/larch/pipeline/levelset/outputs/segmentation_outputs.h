@@ -22,8 +22,8 @@ Volume<float> distance_of_all(const levelset::SegmentResult& result, int threads
 /// is made, if it takes more than is free.
 Mesh surface_of_all(const levelset::SegmentResult& result, const Context& context);
 
-/// The files and figures of a finished job; `by_label`: those of each label too. Rejected if no voxel
-/// is inside.
+/// The files and figures of a finished job; `by_label`: those of each label too. Rejected if no
+/// voxel is inside.
 Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
                              const std::shared_ptr<const SegmentationJob>& job);
 
