@@ -3,10 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "larch/app/given_flags.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/plan.h"
 #include "larch/config/node.h"
@@ -14,6 +14,14 @@
 #include "larch/core/error.h"
 
 namespace larch {
+
+/// The flags that stand on a command line, whatever their values: "--curvature_weight", as
+/// --help-config has it. What a configuration file says is not among them, since a file that
+/// --print-config wrote holds every key.
+struct GivenFlags {
+  std::set<std::string> names{};
+  bool has(const std::string& flag) const { return names.contains(flag); }
+};
 
 struct AppInfo {
   std::string name;                     ///< "pbt-detect"

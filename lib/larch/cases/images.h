@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "larch/app/given_flags.h"
+#include "larch/app/program.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/outputs/paths.h"
 #include "larch/config/bytes.h"

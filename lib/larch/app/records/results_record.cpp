@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -193,41 +194,31 @@ void compare_in_order(const std::vector<Content>& there, const std::vector<Conte
   }
 }
 
-/// Cases as sets of contents: neither their order nor their ids count.
-using CaseContents = std::map<std::string, std::multiset<std::string>>;
-CaseContents take_cases(std::vector<Content>& contents) {
-  CaseContents cases;
-  std::vector<Content> others;
-  for (Content& one : contents) {
-    if (one.of_case.empty()) {
-      others.push_back(std::move(one));
-    } else {
+/// Compares what the cases of both sides hold, whatever their order and ids.
+void compare_cases(std::vector<Content>& there, std::vector<Content>& now,
+                   std::vector<std::string>& found) {
+  using Contents = std::multiset<std::string>;
+  const auto take = [](std::vector<Content>& contents) {
+    std::map<std::string, Contents> by_case;
+    for (const Content& one : contents) {
       // An unknown content is like no other.
       const std::string digest = one.digest.empty() ? "unknown: " + one.path : one.digest;
-      cases[one.of_case].insert(one.role + " " + digest);
+      if (!one.of_case.empty()) by_case[one.of_case].insert(one.role + " " + digest);
     }
-  }
-  contents = std::move(others);
-  return cases;
-}
-
-void compare_cases(const CaseContents& there, const CaseContents& now,
-                   std::vector<std::string>& found) {
-  std::multiset<std::multiset<std::string>> left;
-  for (const auto& [id, contents] : there) left.insert(contents);
-  size_t news = 0;
-  for (const auto& [id, contents] : now) {
-    const auto same = left.find(contents);
-    if (same != left.end()) {
-      left.erase(same);
-    } else if (news++ == 0) {
-      found.push_back("case '" + id + "': not among those of then, or with other content");
-    }
-  }
-  if (news > 1) found.push_back(std::to_string(news - 1) + " further cases likewise");
-  if (left.size() > news) {
-    found.push_back(std::to_string(left.size() - news) + " cases of then are not in the list now");
-  }
+    std::erase_if(contents, [](const Content& one) { return !one.of_case.empty(); });
+    std::multiset<Contents> cases;
+    for (auto& [id, held] : by_case) cases.insert(std::move(held));
+    return cases;
+  };
+  const std::multiset<Contents> old_cases = take(there), new_cases = take(now);
+  std::vector<Contents> fresh, gone;
+  std::set_difference(new_cases.begin(), new_cases.end(), old_cases.begin(), old_cases.end(),
+                      std::back_inserter(fresh));
+  std::set_difference(old_cases.begin(), old_cases.end(), new_cases.begin(), new_cases.end(),
+                      std::back_inserter(gone));
+  if (fresh.empty() && gone.empty()) return;
+  found.push_back("cases of the list: " + std::to_string(fresh.size()) + " are new or changed, " +
+                  std::to_string(gone.size()) + " of then are not there now");
 }
 
 }  // namespace
@@ -294,10 +285,7 @@ Differences differences(const Json& there, const ResultsBasis& now, InputDigests
   const Json inputs = at("Inputs").is_array() ? at("Inputs") : Json::array();
   std::vector<Content> old_ones = contents_there(inputs, roles);
   std::vector<Content> new_ones = contents_now(now, inputs, roles, digests);
-  if (!now.order_matters) {
-    const CaseContents old_cases = take_cases(old_ones), new_cases = take_cases(new_ones);
-    compare_cases(old_cases, new_cases, found.subject);
-  }
+  if (!now.order_matters) compare_cases(old_ones, new_ones, found.subject);
   compare_in_order(old_ones, new_ones, found.subject);
   return found;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "larch/app/given_flags.h"
+#include "larch/app/program.h"
 #include "larch/app/outputs/paths.h"
 #include "larch/config/fields.h"
 #include "larch/io/image/image.h"
