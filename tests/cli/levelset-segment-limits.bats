@@ -295,24 +295,6 @@ with open('huge.nii', 'wb') as file:
   nothing_written
 }
 
-@test "nothing to write, and names that cannot be: 2" {
-  expect 2 "$BIN/levelset-segment" -i image.nii.gz --sphere-index 12,11,10,3
-  has err.txt "nothing to write"
-  expect 2 ball --mesh out.foo
-  expect 2 ball --qc out.jpg
-  expect 2 ball --plot out.jpg
-  expect 2 ball --level-set out.foo
-  nothing_written
-}
-
-@test "a disk that is full: 6 and no partial output" {
-  small_disk disk 8
-  expect 6 timeout 60 "$BIN/levelset-segment" -i image.nii.gz --sphere-index 12,11,10,3 --distance disk/d.nii.gz \
-    --output disk/out.nii.gz --no-sidecar
-  has err.txt "disk"
-  [ -z "$(ls -A disk)" ]
-}
-
 @test "SIGTERM while the surface moves, also in a series: 143 and nothing written" {
   # A short time step makes the way to rest long.
   flags=(--sphere-index 70,70,70,5 --lower 60 --upper 140 -o out.nii.gz --time_step 0.022)

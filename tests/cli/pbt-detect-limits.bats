@@ -9,15 +9,6 @@ setup_file() { make_detect_cases; }
 
 on_case() { detect --input image_3.nii.gz "$@"; }
 
-@test "6: a full disk leaves none of the outputs and no part of one" {
-  small_disk disk 40
-  expect 6 on_case -o seg.nii.gz --probability disk/p.nii.gz --mesh disk/s.vtk --qc disk/qc.png
-  has err.txt "No space left on device"
-  [ -z "$(ls -A disk)" ]
-  absent seg.nii.gz seg.tsv seg.nii.gz.json
-  no_temporaries
-}
-
 @test "6: a limit on file sizes, for each kind of output" {
   for flag in "--probability p.nii.gz" "--probability p.nrrd" "--mesh s.vtk" "--mesh s.gii" \
       "--qc qc.png"; do

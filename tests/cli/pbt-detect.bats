@@ -347,14 +347,6 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros(image.shape, numpy.uint8), image.af
   absent seg.nii.gz seg.tsv seg.nii.gz.json
 }
 
-@test "4: --device cuda where there is no GPU names the remedy" {
-  if nvidia-smi -L >/dev/null 2>&1; then skip "there is a GPU"; fi
-  expect 4 on_case -o seg.nii.gz --device cuda
-  has err.txt "use --device cpu"
-  expect 4 env LARCH_DEVICE=cuda "$BIN/pbt-detect" -m m.pbt -i image_3.nii.gz -o seg.nii.gz
-  absent seg.nii.gz
-}
-
 @test "2: neighbours and tile are refused by flags, files and the schema, with --dry-run as without" {
   for run in "" --dry-run; do
     expect 2 on_case -o seg.nii.gz --structure.graph_cut.neighbours 7 $run
@@ -445,19 +437,6 @@ open('pair.img.gz', 'wb').write(gzip.compress(b'\0\0\0\x41' + bytes[4:]))"
   done
   expect 6 detect pair.hdr
   has err.txt "input data 'pair.img.gz': other content"
-}
-
-@test "6: a missing folder, and one that cannot be written to" {
-  expect 6 on_case -o no/seg.nii.gz
-  has err.txt "folder 'no' does not exist"
-  absent no
-  expect 6 on_case --mesh s.vtk -o /proc/seg.nii.gz
-  has err.txt "/proc/seg."
-  absent s.vtk
-  small_disk disk 1024
-  mount -o remount,ro disk
-  expect 6 on_case -o disk/seg.nii.gz
-  has err.txt "Read-only file system"
 }
 
 @test "a volume does not become a 2-D picture: said before the work" {

@@ -350,21 +350,6 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
   same_as_tiny m.pbt
 }
 
-@test "6: folders that are missing or cannot be written to are found before the training" {
-  expect 6 train -l train.tsv -o no/m.pbt
-  has err.txt "folder 'no' does not exist"
-  expect 6 train -l train.tsv -o /proc/m.pbt
-  has err.txt "/proc/m.pbt"
-}
-
-@test "6: a full disk leaves neither a model nor a part of it" {
-  small_disk disk 24
-  expect 6 train -l train.tsv -o disk/m.pbt --checkpoint m.ckpt
-  has err.txt "disk/m.pbt"
-  has err.txt "No space left on device"
-  [ -z "$(ls -A disk)" ]
-}
-
 @test "--plot draws the history: the same picture for any threads and from the model itself" {
   expect 0 train -l train.tsv -o m.pbt --plot m.png --threads 1
   same_as_tiny m.pbt
@@ -385,13 +370,6 @@ assert [o['Role'] for o in load('m.pbt.json')['Larch']['Outputs']] == ['output',
   expect 2 train -l train.tsv -o o.pbt --plot o.jpg
   has err.txt "cannot write 'o.jpg': --plot writes a picture that ends in .png"
   absent o.pbt o.jpg
-}
-
-@test "4: --device cuda where there is no GPU" {
-  if nvidia-smi -L >/dev/null 2>&1; then skip "there is a GPU"; fi
-  expect 4 train -l train.tsv -o m.pbt --device cuda
-  has err.txt "use --device cpu"
-  absent m.pbt
 }
 
 # --- ensembles
