@@ -248,11 +248,9 @@ class ListRun {
     context_.log(LogLevel::kError, "case '" + id + "' failed: " + message);
     Outputs outputs;
     outputs.status("failed", message);
-    const CaseCells cells = cells_of(i, outputs, 0);
-    const larch::detail::ResultsBasis basis = run_.basis(list_.inputs(i));
-    const std::string path = failed_record(i);
     try {
-      larch::detail::write_failure(path, {basis, context_, outputs, 0, run_.digests, &cells});
+      larch::detail::write_failure(failed_record(i), run_.basis(list_.inputs(i)), message,
+                                   cells_of(i, outputs, 0));
     } catch (const Error& second) {
       context_.warn(second.what());
     }

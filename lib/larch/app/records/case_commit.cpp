@@ -183,8 +183,16 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   last.flush_folders();
 }
 
-void write_failure(const std::string& path, const RunRecord& record) {
-  write_file(path, text_of(record_json(record, Json::array())));
+void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
+                   const CaseCells& cells) {
+  const std::string ended = utc_with_milliseconds();
+  const Json larch{{"App", basis.program.info.name},
+                   {"CommandLine", basis.line.text},
+                   {"Ended", ended},
+                   {"Status", "failed"},
+                   {"Reason", reason},
+                   {"Row", row_json(cells, ended)}};
+  write_file(path, text_of(Json{{"Larch", larch}}));
 }
 
 }  // namespace larch::detail

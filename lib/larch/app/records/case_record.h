@@ -90,8 +90,9 @@ struct OutputAppeared : OutputError {
 void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRecord& record,
                 const Context& context);
 
-/// Replaces the record of a failure of a case. Throws OutputError.
-void write_failure(const std::string& path, const RunRecord& record);
+/// Replaces the record of a failure of a case, whose inputs are not read for it. Throws OutputError.
+void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
+                   const CaseCells& cells);
 
 /// What --report writes.
 config::Json report(const RunRecord& record);
