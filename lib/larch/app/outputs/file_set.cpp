@@ -61,7 +61,7 @@ void FileSet::commit(const std::function<bool(const std::string& path)>& may_rep
       continue;
     }
     for (const auto& earlier : files_) earlier->take_back();
-    const std::string hint = error == EEXIST ? "; it appeared during the run" : "";
+    const std::string hint = error == EEXIST ? "; --force replaces it" : "";
     throw OutputError("cannot write '" + file->path() + "': " + describe_write_error(error) + hint);
   }
   files_.clear();

@@ -122,7 +122,7 @@ cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionReques
   check_detection_fits(c, grid);
   check_structure(request.config, wanted_of(c), grid);
   if (!request.roi.empty()) {
-    const Grid of_roi = read_volume<uint8_t>(request.roi, label_options(c.read)).grid();
+    const Grid of_roi = probe_image(request.roi, label_options(c.read)).grid;
     require_roi_on_grid(request.roi, of_roi, c.row.image, grid);
   }
   const Device& device = c.context().device;
