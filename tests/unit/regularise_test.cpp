@@ -8,9 +8,6 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/edmonds_karp_max_flow.hpp>
 #include <catch2/catch.hpp>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
@@ -173,31 +170,6 @@ TEST_CASE("among several minimum cuts it is the one with the least foreground") 
   }
   CHECK(mixed > 20);
 }
-
-#ifndef __SANITIZE_ADDRESS__  // which takes memory, and address space, of its own
-TEST_CASE("the cut takes no more memory than is said before it") {
-  const bool contrast = GENERATE(false, true);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const Volume<float> p = blob(grid_of({80, 80, 80}), 0.3);
-    GraphCutConfig config = everything_free(0.5, 26);
-    if (contrast) config.weights = EdgeCost::kContrast;
-    const int64_t promised = graph_cut_bytes(p, config, Context{});
-    rusage before{}, after{};
-    ::getrusage(RUSAGE_SELF, &before);
-    graph_cut(p, &p, config, Context{});
-    ::getrusage(RUSAGE_SELF, &after);
-    const int64_t took = 1024 * (after.ru_maxrss - before.ru_maxrss);
-    const int64_t of_volume = 4 * p.voxels();
-    const bool kept = took <= promised + of_volume + (8 << 20);
-    ::_exit(kept && promised <= (contrast ? 150 : 100) * p.voxels() && promised > 0 ? 0 : 1);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-}
-#endif
 
 TEST_CASE("lambda 0 is the threshold at one half") {
   Volume<float> p = random_volume(grid_of({9, 8, 7}), 5);

@@ -66,13 +66,6 @@ struct Field {
     copy.has_effect = false;
     return copy;
   }
-  /// For the flags of an executable: the value may be left out ("--flag" beside "--flag=word"), and
-  /// then it is `word`.
-  Field bare_means(const char* word) const {
-    Field copy = *this;
-    copy.bare_word = word;
-    return copy;
-  }
 
   const char* key;
   T& value;
@@ -85,7 +78,6 @@ struct Field {
   std::vector<size_t> allowed_lengths{};  ///< empty: all
   bool is_not_empty = false;
   bool has_effect = true;
-  const char* bare_word = "";
 };
 
 /// A value of an enum and its name in files and flags. Beside the enum, in its namespace:

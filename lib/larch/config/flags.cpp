@@ -136,7 +136,7 @@ void add_flags(CLI::App& parser, std::vector<Leaf>& items, BoolStyle style) {
     std::string names = (leaf.short_flag.empty() ? "" : leaf.short_flag + ",") + leaf.flag;
     if (with_dashes(leaf.flag) != leaf.flag) names += "," + with_dashes(leaf.flag);
     const bool is_bool = leaf.node.kind == Kind::kBool;
-    if ((is_bool && style == BoolStyle::kBare) || !leaf.node.bare_word.empty()) {
+    if (is_bool && style == BoolStyle::kBare) {
       parser.add_flag(names, leaf.given);
       continue;
     }
@@ -162,14 +162,10 @@ void apply_flags(const std::vector<Leaf>& items) {
       from_json(leaf.node, lists_from_words(leaf.node, leaf.given, leaf.flag), leaf.flag);
       continue;
     }
-    const bool is_bare = !leaf.node.bare_word.empty();
-    if (leaf.given.size() > 1 && leaf.node.kind != Kind::kBool && !is_bare) {
+    if (leaf.given.size() > 1 && leaf.node.kind != Kind::kBool) {
       throw UsageError(leaf.flag + ": given more than once");
     }
-    // CLI11 hands a flag without its value over as "true".
-    const bool use_bare_word = is_bare && leaf.given.back() == "true";
-    const std::string& word = use_bare_word ? leaf.node.bare_word : leaf.given.back();
-    from_json(leaf.node, value_from_text(leaf.node, word, leaf.flag), leaf.flag);
+    from_json(leaf.node, value_from_text(leaf.node, leaf.given.back(), leaf.flag), leaf.flag);
   }
 }
 

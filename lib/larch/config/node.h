@@ -42,7 +42,6 @@ struct Node {
   std::vector<size_t> allowed_lengths{};  ///< of a vector; empty: all
   bool not_empty = false;                 ///< of a vector
   bool has_effect = true;                 ///< on the results
-  std::string bare_word{};  ///< the value of a flag that stands without one; empty: it needs one
 
   // Scalars. Integers are passed as int64_t, or uint64_t where unsigned; enums by name.
   std::function<Scalar()> get{};
@@ -200,7 +199,6 @@ Node describe_field(const Field<T>& field) {
   n.allowed_lengths = field.allowed_lengths;
   n.not_empty = field.is_not_empty;
   n.has_effect = field.has_effect;
-  n.bare_word = field.bare_word;
   if (field.min > n.min) n.min = field.min;
   if (field.max < n.max) n.max = field.max;
   return n;

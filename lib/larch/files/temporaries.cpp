@@ -65,6 +65,27 @@ Index& index() {
   return *only;
 }
 
+/// 128 random bits of the system.
+std::string random_hex() {
+  std::array<uint8_t, kRandomDigits / 2> random{};
+  size_t got = 0;
+  while (got < random.size()) {
+    const ssize_t more = ::getrandom(random.data() + got, random.size() - got, 0);
+    if (more < 0 && errno == EINTR) continue;
+    if (more <= 0) {
+      throw OutputError(std::string("no random bits for the name of a temporary file: ") +
+                        std::strerror(errno));
+    }
+    got += static_cast<size_t>(more);
+  }
+  return hex(random);
+}
+
+bool is_random_hex(std::string_view text) {
+  return text.size() == kRandomDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 /// Whether new_temporary_name made the name under the kernel that is running.
 bool made_on_this_host(std::string_view name) {
   if (host_digest().empty()) return false;
@@ -126,26 +147,6 @@ std::string names(const std::vector<std::string>& paths) {
 }
 
 }  // namespace
-
-std::string random_hex() {
-  std::array<uint8_t, kRandomDigits / 2> random{};
-  size_t got = 0;
-  while (got < random.size()) {
-    const ssize_t more = ::getrandom(random.data() + got, random.size() - got, 0);
-    if (more < 0 && errno == EINTR) continue;
-    if (more <= 0) {
-      throw OutputError(std::string("no random bits for the name of a temporary file: ") +
-                        std::strerror(errno));
-    }
-    got += static_cast<size_t>(more);
-  }
-  return hex(random);
-}
-
-bool is_random_hex(std::string_view text) {
-  return text.size() == kRandomDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 std::string new_temporary_name(std::string_view ending) {
   return std::string(kPrefix) + (host_digest().empty() ? "unknown" : host_digest()) + "-" +

@@ -10,13 +10,6 @@
 
 namespace larch {
 
-/// 32 hexadecimal digits, 128 random bits of the system: a name that no other process has. Throws
-/// OutputError if the system has none.
-std::string random_hex();
-
-/// Whether `text` is what random_hex() may give.
-bool is_random_hex(std::string_view text);
-
 /// A name that no file has: ".larch-<host>-<32 hexadecimal digits><ending>". The digits are 128
 /// random bits of the system, because processes in containers share folders and even their process
 /// numbers. <host> tells which running kernel made the file (a digest of its boot id), since a lock

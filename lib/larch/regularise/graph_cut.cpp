@@ -31,6 +31,12 @@ double exp_of_minus(double x) {
   return std::ldexp(sum, -static_cast<int>(halvings));
 }
 
+/// Upper bound for the bytes that each voxel of the band takes while the cut is computed.
+int64_t bytes_per_voxel(const GraphCutConfig& config) {
+  // Beside the graph and the search 4 for the members of components, and 8 that a component takes.
+  return MaxFlow::bytes_per_vertex(config.neighbours, config.weights == EdgeCost::kContrast) + 12;
+}
+
 void check_lambda(const GraphCutConfig& config, const Grid& grid,
                   const std::vector<EdgeWeight>& edges) {
   double dearest_mm2 = 0;
@@ -173,7 +179,7 @@ std::pair<VoxelSet, int64_t> choose_band(const Volume<float>& probability,
       throw MemoryError(
           "graph cut: even a band of 1 voxel around the surface has " + std::to_string(count) +
           " voxels, more than max_band_voxels = " + std::to_string(config.max_band_voxels) +
-          "; raise it (" + std::to_string(graph_cut_bytes_per_voxel(config)) +
+          "; raise it (" + std::to_string(bytes_per_voxel(config)) +
           " bytes per voxel) or regularise at a larger voxel size");
     }
     if (rule.by_probability) {
@@ -271,23 +277,6 @@ void check_lambda(const GraphCutConfig& config, const Grid& grid) {
   check_lambda(config, grid, crofton_weights(grid, config.neighbours));
 }
 
-int64_t graph_cut_bytes_per_voxel(const GraphCutConfig& config) {
-  // Beside the graph and the search 4 for the members of components, and 8 that a component takes.
-  return MaxFlow::bytes_per_vertex(config.neighbours, config.weights == EdgeCost::kContrast) + 12;
-}
-
-int64_t graph_cut_bytes(const Volume<float>& probability, const GraphCutConfig& config,
-                        const Context& context) {
-  check_probability(probability);
-  const Energy energy(probability, nullptr, config);
-  if (energy.sum_of_costs() == 0) return 0;
-  Context quiet = context;
-  quiet.log_sink = {};
-  const Volume<uint8_t> labels = labels_by_threshold(probability);
-  const int64_t count = choose_band(probability, labels, config, energy, quiet).second;
-  return count * graph_cut_bytes_per_voxel(config);
-}
-
 Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>* image,
                           const GraphCutConfig& config, const Context& context) {
   check_image(probability, image, config);
@@ -297,7 +286,7 @@ Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>*
   if (energy.sum_of_costs() == 0) return labels;
 
   auto [set, count] = choose_band(probability, labels, config, energy, context);
-  const int64_t bytes = count * graph_cut_bytes_per_voxel(config);
+  const int64_t bytes = count * bytes_per_voxel(config);
   const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
   if (bytes > free_bytes) {
     throw MemoryError("graph cut: needs " + std::to_string(bytes >> 20) + " MiB for " +

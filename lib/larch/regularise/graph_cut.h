@@ -83,11 +83,10 @@ struct GraphCutConfig {
 /// A voxel of the band whose own term outweighs all of its edges together keeps its threshold label
 /// in every minimiser and is not part of the graph either.
 ///
-/// Memory: at most graph_cut_bytes_per_voxel bytes for each free voxel, beside 4 bytes for each
-/// voxel of the volume. 26 neighbours take 97, with contrast 149; 6 take 57 and 69. The log (debug)
-/// says how many. Above max_band_voxels the probability criterion is dropped and band_voxels is
-/// lowered until the band fits, with a warning; if it does not fit at 1, or the memory is not
-/// there, MemoryError.
+/// Memory: 4 bytes for each voxel of the volume, and for each free voxel with 26 neighbours at most
+/// 97, with contrast 149; with 6 neighbours 57 and 69. The log (debug) says how many. Above
+/// max_band_voxels the probability criterion is dropped and band_voxels is lowered until the band
+/// fits, with a warning; if it does not fit at 1, or the memory is not there, MemoryError.
 ///
 /// `image` is on the same grid and needed for contrast only; may be null otherwise. Throws
 /// UsageError (contrast without image, neighbours other than 6 or 26, lambda_mm too large for the
@@ -98,14 +97,6 @@ Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>*
 /// Throws UsageError, as graph_cut does, if config.lambda_mm is too large for voxels of this grid:
 /// the costs of their edges would not fit into integers.
 void check_lambda(const GraphCutConfig& config, const Grid& grid);
-
-/// Upper bound for the bytes that each voxel of the band takes while the cut is computed.
-int64_t graph_cut_bytes_per_voxel(const GraphCutConfig& config);
-
-/// Upper bound for the bytes that graph_cut takes for the band of these probabilities, known before
-/// it starts. Throws as graph_cut does, but for contrast without an image.
-int64_t graph_cut_bytes(const Volume<float>& probability, const GraphCutConfig& config,
-                        const Context& context);
 
 /// An edge direction of the grid graph; its opposite is the same direction.
 struct EdgeWeight {

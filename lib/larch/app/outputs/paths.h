@@ -11,7 +11,6 @@ enum class PathRole : int {
   kInputImage,  ///< an image file or a DICOM folder
   kInputMesh,
   kInputFile,
-  kInputDir,
   kOutputImage,
   kOutputLabelmap,
   kOutputMesh,
@@ -41,7 +40,6 @@ struct Path {
 using InputImage = Path<PathRole::kInputImage>;
 using InputMesh = Path<PathRole::kInputMesh>;
 using InputFile = Path<PathRole::kInputFile>;
-using InputDir = Path<PathRole::kInputDir>;
 using OutputImage = Path<PathRole::kOutputImage>;
 using OutputLabelmap = Path<PathRole::kOutputLabelmap>;
 using OutputMesh = Path<PathRole::kOutputMesh>;

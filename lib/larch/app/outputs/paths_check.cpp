@@ -59,7 +59,6 @@ void check_input(const GivenPath& given) {
   }
   if (error) throw InputError(name + " cannot be read: " + error.message());
   const bool folder = status.type() == fs::file_type::directory;
-  if (given.role == PathRole::kInputDir && !folder) throw InputError(name + " is not a folder");
   if (folder && (given.role == PathRole::kInputMesh || given.role == PathRole::kInputFile)) {
     throw InputError(name + " is a folder; a file is needed");
   }

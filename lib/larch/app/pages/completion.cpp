@@ -8,7 +8,6 @@ namespace {
 
 /// Words that may follow a flag; nothing for free text, numbers and files.
 std::string words_of(const config::Leaf& leaf) {
-  if (!leaf.node.bare_word.empty()) return "";  // its value does not stand in a word of its own
   if (leaf.flag == "--device") return "auto cpu cuda cuda:0";
   const config::Node node =
       leaf.node.kind == config::Kind::kOptional ? leaf.node.prototype() : leaf.node;

@@ -58,8 +58,10 @@ struct ValueWords {
 ValueWords value_words(const config::Node& node) {
   constexpr size_t kLongestChoices = 28;
   if (const auto role = role_of(node)) {
-    const bool folder = *role == PathRole::kInputDir || *role == PathRole::kOutputDir;
-    return {folder ? "FOLDER" : *role == PathRole::kInputImage ? "IMAGE" : "FILE", ""};
+    return {*role == PathRole::kOutputDir    ? "FOLDER"
+            : *role == PathRole::kInputImage ? "IMAGE"
+                                             : "FILE",
+            ""};
   }
   if (node.kind == config::Kind::kBool) return {};
   if (node.kind == config::Kind::kOptional) {
@@ -103,11 +105,7 @@ std::string flag_row(const config::Leaf& leaf) {
   const ValueWords value = value_words(leaf.node);
   std::string left = leaf.short_flag.empty() ? "    " : leaf.short_flag + ", ";
   left += leaf.flag;
-  if (!leaf.node.bare_word.empty()) {
-    left += "[=" + value.type + "]";
-  } else if (!value.type.empty()) {
-    left += " " + value.type;
-  }
+  if (!value.type.empty()) left += " " + value.type;
   std::vector<std::string> remarks;
   if (leaf.node.required) remarks.emplace_back("required");
   if (!value.range.empty()) remarks.push_back(value.range);

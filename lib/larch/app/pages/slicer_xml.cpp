@@ -69,7 +69,6 @@ Element path_element(PathRole role) {
     case PathRole::kInputMesh:
     case PathRole::kOutputMesh:
       return {"geometry", ""};
-    case PathRole::kInputDir:
     case PathRole::kOutputDir:
       return {"directory", ""};
     default:

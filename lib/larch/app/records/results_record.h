@@ -37,7 +37,6 @@ struct Differences {
   std::vector<std::string> subject;   ///< the program and the inputs: what was computed
 
   bool none() const { return settings.empty() && subject.empty(); }
-  bool only_settings() const { return !settings.empty() && subject.empty(); }
 };
 
 /// What tells the run of `there`, a record as results_record writes it but from a file that nobody

@@ -151,13 +151,11 @@ struct MeshFormat {
   const char* extension;
   Mesh (*parse)(const std::string& path, std::string_view bytes);
   std::string (*format)(const Mesh& mesh);
-  // Of the file, at most; GIFTI's are those of the arrays as well, before and after base64.
-  int64_t vertex_bytes, triangle_bytes;
 };
 constexpr MeshFormat kMeshFormats[] = {
-    {".vtk", parse_vtk, format_vtk, 12, 16},     {".obj", parse_obj, format_obj, 50, 35},
-    {".gii", parse_gifti, format_gifti, 44, 44}, {".ply", parse_ply, format_ply, 12, 13},
-    {".stl", parse_stl, format_stl, 0, 50},
+    {".vtk", parse_vtk, format_vtk},     {".obj", parse_obj, format_obj},
+    {".gii", parse_gifti, format_gifti}, {".ply", parse_ply, format_ply},
+    {".stl", parse_stl, format_stl},
 };
 
 const MeshFormat* find_format(const std::string& path) {
@@ -193,13 +191,6 @@ Mesh read_mesh(const std::string& path) {
 
 void write_mesh(const std::string& path, const Mesh& mesh) {
   write_file(path, io::format_for_writing(path).format(mesh));
-}
-
-int64_t mesh_writing_bytes(const std::string& path, int64_t vertices, int64_t triangles) {
-  const io::MeshFormat& format = io::format_for_writing(path);
-  // A text that grows doubles, and for a moment it is there twice.
-  constexpr int64_t kGrowth = 3, kHeader = 4096;
-  return kGrowth * (kHeader + format.vertex_bytes * vertices + format.triangle_bytes * triangles);
 }
 
 void require_mesh_extension(const std::string& path) {

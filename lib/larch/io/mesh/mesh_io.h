@@ -30,9 +30,6 @@ Mesh read_mesh(const std::string& path);
 /// Throws UsageError (unknown ending), OutputError.
 void write_mesh(const std::string& path, const Mesh& mesh);
 
-/// Upper bound for the bytes that write_mesh takes beside the mesh. Throws UsageError as it does.
-int64_t mesh_writing_bytes(const std::string& path, int64_t vertices, int64_t triangles);
-
 /// Throws UsageError with the list of known endings unless write_mesh knows the ending of `path`.
 void require_mesh_extension(const std::string& path);
 

@@ -32,6 +32,41 @@ Volume<uint8_t> roi_in_model_space(const Volume<uint8_t>& roi, const Grid& grid,
   return out;
 }
 
+/// Tells whether a graph is cut.
+bool cuts(const DetectConfig& config, const Wanted& wanted) {
+  return wanted.structure && config.structure.regularise;
+}
+
+/// Tells whether the image is used after the evaluation.
+bool needs_image(const DetectConfig& config, const Wanted& wanted) {
+  return wanted.image || (cuts(config, wanted) &&
+                          config.structure.graph_cut.weights == regularise::EdgeCost::kContrast);
+}
+
+/// Moves the threshold to 1/2 on the logit scale, so that the energy of the graph cut, which knows
+/// only 1/2, respects it.
+Volume<float> centred(const Volume<float>& probability, double threshold) {
+  Volume<float> out = probability;
+  for (float& p : out) {
+    const double on = p * (1 - threshold), off = (1 - p) * threshold;
+    p = static_cast<float>(on / (on + off));
+  }
+  return out;
+}
+
+/// The posterior becomes the probability on the grid of the image, 0 outside of the region of
+/// interest.
+void to_input_grid(DetectionJob& job, const Context& context) {
+  Volume<float>& probability = job.found.probability;
+  const bool same = describe_difference(job.posterior.grid(), job.grid, 1e-6).empty();
+  probability = same ? std::move(job.posterior) : image::resample(job.posterior, job.grid, context);
+  probability.set_geometry(job.grid);  // a single slice agrees whatever the spacing across it is
+  job.posterior = {};
+  for (int64_t i = 0; i < job.roi.voxels(); ++i) {
+    if (job.roi[i] == 0) probability[i] = 0;
+  }
+}
+
 /// `image` is empty unless the weights of the graph need it.
 Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& image,
                         const StructureConfig& config, const Context& context) {
@@ -64,39 +99,8 @@ Volume<T> scaled(const Volume<float>& probability) {
 
 }  // namespace
 
-bool cuts(const DetectConfig& config, const Wanted& wanted) {
-  return wanted.structure && config.structure.regularise;
-}
-
-bool needs_image(const DetectConfig& config, const Wanted& wanted) {
-  return wanted.image || (cuts(config, wanted) &&
-                          config.structure.graph_cut.weights == regularise::EdgeCost::kContrast);
-}
-
 void check_structure(const DetectConfig& config, const Wanted& wanted, const Grid& grid) {
   if (cuts(config, wanted)) regularise::check_lambda(config.structure.graph_cut, grid);
-}
-
-Volume<float> centred(const Volume<float>& probability, double threshold) {
-  Volume<float> out = probability;
-  if (threshold == 0.5) return out;
-  for (float& p : out) {
-    const double on = p * (1 - threshold), off = (1 - p) * threshold;
-    p = static_cast<float>(on / (on + off));
-  }
-  return out;
-}
-
-void to_input_grid(DetectionJob& job, const Context& context) {
-  if (job.posterior.empty()) return;
-  Volume<float>& probability = job.found.probability;
-  const bool same = describe_difference(job.posterior.grid(), job.grid, 1e-6).empty();
-  probability = same ? std::move(job.posterior) : image::resample(job.posterior, job.grid, context);
-  probability.set_geometry(job.grid);  // a single slice agrees whatever the spacing across it is
-  job.posterior = {};
-  for (int64_t i = 0; i < job.roi.voxels(); ++i) {
-    if (job.roi[i] == 0) probability[i] = 0;
-  }
 }
 
 void prepare(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
@@ -141,15 +145,12 @@ void find_structure(const pbt::Model& model, const DetectConfig& config, Detecti
   found.volume_mm3 = static_cast<double>(found.voxels) * job.grid.voxel_volume_mm3();
 }
 
-int64_t surface_bytes(const DetectConfig& config, const DetectionJob& job, const Context& context) {
-  return std::max(mesh::marching_cubes_bytes(job.surface_size, job.grid.size, context.threads),
-                  mesh::smooth_bytes(job.surface_size, config.smooth));
-}
-
 void find_surface(const DetectConfig& config, DetectionJob& job, const Context& context) {
   if (!job.wanted.surface) return;
   const cases::Step step(job.found.seconds, "surface", 0.9, context);
-  const int64_t bytes = surface_bytes(config, job, context);
+  const int64_t bytes =
+      std::max(mesh::marching_cubes_bytes(job.surface_size, job.grid.size, context.threads),
+               mesh::smooth_bytes(job.surface_size, config.smooth));
   const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
   if (bytes > free_bytes) {
     throw MemoryError("surface mesh: needs " + std::to_string(bytes) + " bytes for " +
@@ -159,19 +160,6 @@ void find_surface(const DetectConfig& config, DetectionJob& job, const Context& 
   Mesh surface = mesh::marching_cubes(job.mask, context);
   job.mask = {};
   job.found.surface = mesh::smooth(std::move(surface), config.smooth, context);
-}
-
-void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
-            const Context& context) {
-  // The image, resampled and quantised as the model wants it.
-  prepare(model, config, job, context);
-  // Channels, integrated, and the trees at every voxel: the posterior in the model's space.
-  evaluate(model, config, job, context);
-  // The probability on the grid of the image; graph cut, components, holes; the labels.
-  find_structure(model, config, job, context);
-  // Marching cubes and smoothing.
-  find_surface(config, job, context);
-  context.progress(1, "done");
 }
 
 void write_probability(const std::string& path, const Volume<float>& probability,

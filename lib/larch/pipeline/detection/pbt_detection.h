@@ -95,9 +95,6 @@ struct DetectionJob {
   Detection found;
 };
 
-/// Whether a graph is cut.
-bool cuts(const DetectConfig& config, const Wanted& wanted);
-
 /// Throws UsageError if the structure cannot be regularised on this grid of an image.
 void check_structure(const DetectConfig& config, const Wanted& wanted, const Grid& grid);
 
@@ -115,25 +112,6 @@ void find_structure(const pbt::Model& model, const DetectConfig& config, Detecti
 /// The smoothed surface, if it is wanted. On the host. Throws MemoryError, before it is made, if it
 /// takes more than is free.
 void find_surface(const DetectConfig& config, DetectionJob& job, const Context& context);
-
-/// Upper bound for the bytes that find_surface takes, the mesh included.
-int64_t surface_bytes(const DetectConfig& config, const DetectionJob& job, const Context& context);
-
-/// The posterior becomes the probability on the grid of the image, 0 outside of the region of
-/// interest: the start of find_structure, which does nothing if it was done before.
-void to_input_grid(DetectionJob& job, const Context& context);
-
-/// Moves the threshold to 1/2 on the logit scale, so that the energy of the graph cut, which knows
-/// only 1/2, respects it.
-Volume<float> centred(const Volume<float>& probability, double threshold);
-
-/// Whether the image is used after the evaluation.
-bool needs_image(const DetectConfig& config, const Wanted& wanted);
-
-/// The four steps with progress between them. Throws Stopped before a step if the stop flag of
-/// `context` is set.
-void detect(const pbt::Model& model, const DetectConfig& config, DetectionJob& job,
-            const Context& context);
 
 /// Writes the probabilities as an image of the wanted type, in the format of the path's ending.
 /// Throws OutputError.

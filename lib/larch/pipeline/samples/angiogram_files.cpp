@@ -20,7 +20,7 @@
 #include "larch/io/sequence/sequence_reader.h"
 #include "larch/io/sequence/sequence_writer.h"
 #include "larch/phantom/portable_math.h"
-#include "larch/pipeline/samples/sample_folder.h"
+#include "larch/pipeline/samples/sample_files.h"
 
 namespace larch::pipeline {
 namespace {

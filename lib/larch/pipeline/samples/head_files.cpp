@@ -7,7 +7,7 @@
 
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/pipeline/samples/sample_folder.h"
+#include "larch/pipeline/samples/sample_files.h"
 
 namespace larch::pipeline {
 namespace {

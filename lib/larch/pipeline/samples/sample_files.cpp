@@ -3,6 +3,7 @@
 #include "larch/pipeline/samples/sample_files.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,7 +17,6 @@
 #include "larch/files/file.h"
 #include "larch/io/dicom/dicom_write.h"
 #include "larch/io/image/image.h"
-#include "larch/pipeline/samples/sample_folder.h"
 
 namespace larch::pipeline {
 namespace {
@@ -150,6 +150,31 @@ Outputs make_samples(const SampleRequest& request, const Context& context) {
     write_label_table(path, phantom::organs_label_table());
   });
   return outputs.metric("cases", cases);
+}
+
+std::string sample_case_name(int number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "case_%03d", number);
+  return text;
+}
+
+std::string in_folder(const std::string& folder, const std::string& name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+std::shared_ptr<void> make_folders(const std::vector<std::string>& folders) {
+  const auto remove_empty = [folders](void*) {
+    std::error_code ignored;
+    for (auto it = folders.rbegin(); it != folders.rend(); ++it)
+      std::filesystem::remove(*it, ignored);
+  };
+  std::shared_ptr<void> owner(nullptr, remove_empty);
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) throw OutputError("cannot make folder '" + folder + "': " + error.message());
+  }
+  return owner;
 }
 
 }  // namespace larch::pipeline

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
@@ -31,5 +33,15 @@ void check(const SampleRequest& request);
 /// memory holds only one. Folders that are still empty when the outputs go are taken away again.
 /// Throws OutputError.
 Outputs make_samples(const SampleRequest& request, const Context& context);
+
+/// "case_007".
+std::string sample_case_name(int number);
+
+/// A name below a folder: "samples" and "samples/" give the same.
+std::string in_folder(const std::string& folder, const std::string& name);
+
+/// Makes folders; when the last owner goes, those that are still empty are taken away again, the
+/// last of them first. Throws OutputError.
+std::shared_ptr<void> make_folders(const std::vector<std::string>& folders);
 
 }  // namespace larch::pipeline

@@ -93,6 +93,46 @@ std::vector<int> wanted_frames(const AngiographyInput& input, int64_t count) {
   return frames;
 }
 
+/// The frame before contrast agent arrives, counted from 0: the 1st percentile of the difference of
+/// each frame to the one before falls most from this frame to the next. `raises`: contrast agent
+/// raises the stored values. Of the frames `wanted`, at least one.
+int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
+                          const Context& context) {
+  constexpr int64_t kMost = 65535;
+  std::vector<uint16_t> before(static_cast<size_t>(reader.frame_pixels())), frame(before.size());
+  std::vector<int64_t> histogram(2 * static_cast<size_t>(kMost) + 1);
+  int best = wanted.front();
+  int64_t last = 0, largest = -1;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (context.stop_requested()) {
+      throw Stopped("stopped while the mask was looked for",
+                    static_cast<ExitCode>(context.stop->load()));
+    }
+    reader.read(wanted[i], 1, frame);
+    if (i > 0) {
+      std::fill(histogram.begin(), histogram.end(), 0);
+      for (size_t p = 0; p < frame.size(); ++p) {
+        const int64_t change = int64_t{frame[p]} - before[p];
+        ++histogram[static_cast<size_t>((raises ? -change : change) + kMost)];
+      }
+      const auto share = static_cast<int64_t>(frame.size()) / 100;
+      int64_t below = 0;
+      int64_t percentile = -kMost;
+      while ((below += histogram[static_cast<size_t>(percentile + kMost)]) <= share) ++percentile;
+      const int64_t jump = last - percentile;
+      // The change to the second frame has none before it to be compared with.
+      if (i > 1 && jump > largest) {
+        largest = jump;
+        best = wanted[i - 1];
+      }
+      last = percentile;
+    }
+    std::swap(before, frame);
+  }
+  context.info("mask: frame " + std::to_string(best + 1) + ", before contrast agent arrives");
+  return best;
+}
+
 MaskPlan plan_masks(const AngiographyInput& input, SequenceReader& reader, const Context& context) {
   const Angiogram& about = reader.about();
   const std::vector<int> wanted = wanted_frames(input, about.frames);
@@ -208,43 +248,6 @@ void check_angiography_input(const AngiographyInput& input) {
   if (numbers % 2 != 0 || (numbers > 0 && numbers < 6)) {
     throw UsageError("--roi-polygon takes x,y of three corners or more: x,y,x,y,x,y");
   }
-}
-
-int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
-                          const Context& context) {
-  constexpr int64_t kMost = 65535;
-  std::vector<uint16_t> before(static_cast<size_t>(reader.frame_pixels())), frame(before.size());
-  std::vector<int64_t> histogram(2 * static_cast<size_t>(kMost) + 1);
-  int best = wanted.front();
-  int64_t last = 0, largest = -1;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (context.stop_requested()) {
-      throw Stopped("stopped while the mask was looked for",
-                    static_cast<ExitCode>(context.stop->load()));
-    }
-    reader.read(wanted[i], 1, frame);
-    if (i > 0) {
-      std::fill(histogram.begin(), histogram.end(), 0);
-      for (size_t p = 0; p < frame.size(); ++p) {
-        const int64_t change = int64_t{frame[p]} - before[p];
-        ++histogram[static_cast<size_t>((raises ? -change : change) + kMost)];
-      }
-      const auto share = static_cast<int64_t>(frame.size()) / 100;
-      int64_t below = 0;
-      int64_t percentile = -kMost;
-      while ((below += histogram[static_cast<size_t>(percentile + kMost)]) <= share) ++percentile;
-      const int64_t jump = last - percentile;
-      // The change to the second frame has none before it to be compared with.
-      if (i > 1 && jump > largest) {
-        largest = jump;
-        best = wanted[i - 1];
-      }
-      last = percentile;
-    }
-    std::swap(before, frame);
-  }
-  context.info("mask: frame " + std::to_string(best + 1) + ", before contrast agent arrives");
-  return best;
 }
 
 OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig& config,

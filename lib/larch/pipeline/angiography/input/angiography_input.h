@@ -80,10 +80,4 @@ OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig
 /// Throws InputError: a mask that cannot be read or has another size; no pixel is left.
 void find_region(const AngiographyInput& input, OpenAngiogram& open, const Context& context);
 
-/// The frame before contrast agent arrives, counted from 0: the 1st percentile of the difference of
-/// each frame to the one before falls most from this frame to the next. `raises`: contrast agent
-/// raises the stored values. Of the frames `wanted`, at least one.
-int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
-                          const Context& context);
-
 }  // namespace larch::pipeline

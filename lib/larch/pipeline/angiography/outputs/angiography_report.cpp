@@ -58,6 +58,20 @@ void add_scores(Json& json, const dsa::FrameScores& scores) {
   json["vessel_pixels"] = scores.vessel_pixels;
 }
 
+BlockCounts count_blocks(std::span<const dsa::BlockMatch> matches) {
+  BlockCounts counts;
+  counts.all = static_cast<int64_t>(matches.size());
+  for (const dsa::BlockMatch& match : matches) {
+    const auto has = [&](dsa::BlockFlag flag) { return (match.flags & flag) != 0 ? 1 : 0; };
+    counts.outside += has(dsa::kBlockOutside);
+    if (has(dsa::kBlockOutside) != 0) continue;
+    counts.unreliable += has(dsa::kBlockUnreliable);
+    counts.at_edge += has(dsa::kBlockAtEdge);
+    if (has(dsa::kBlockUnreliable) == 0) counts.replaced += has(dsa::kBlockReplaced);
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::string grid_header(bool is_volume) {
@@ -96,20 +110,6 @@ std::string grid_rows(int frame, const dsa::BlockGrid& grid,
     text += '\n';
   }
   return text;
-}
-
-BlockCounts count_blocks(std::span<const dsa::BlockMatch> matches) {
-  BlockCounts counts;
-  counts.all = static_cast<int64_t>(matches.size());
-  for (const dsa::BlockMatch& match : matches) {
-    const auto has = [&](dsa::BlockFlag flag) { return (match.flags & flag) != 0 ? 1 : 0; };
-    counts.outside += has(dsa::kBlockOutside);
-    if (has(dsa::kBlockOutside) != 0) continue;
-    counts.unreliable += has(dsa::kBlockUnreliable);
-    counts.at_edge += has(dsa::kBlockAtEdge);
-    if (has(dsa::kBlockUnreliable) == 0) counts.replaced += has(dsa::kBlockReplaced);
-  }
-  return counts;
 }
 
 FrameRecord record_of(int frame, std::span<const dsa::BlockMatch> matches,

@@ -31,7 +31,6 @@ std::string grid_rows(int frame, const dsa::BlockGrid& grid,
 struct BlockCounts {
   int64_t all = 0, replaced = 0, unreliable = 0, outside = 0, at_edge = 0;
 };
-BlockCounts count_blocks(std::span<const dsa::BlockMatch> matches);
 
 /// Figures of a frame that is subtracted.
 struct FrameRecord {

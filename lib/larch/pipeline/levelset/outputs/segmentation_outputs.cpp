@@ -109,10 +109,6 @@ Volume<float> distance_of_all(const levelset::SegmentResult& result, int threads
   return distance_of(mask_of(result.labels), threads);
 }
 
-Mesh surface_of_all(const levelset::SegmentResult& result, const Context& context) {
-  return surface_of(level_set_of_all(result), context);
-}
-
 namespace {
 
 /// Level set, distance and mesh, of all and of each label.
@@ -136,7 +132,7 @@ void add_surfaces(const cases::CaseJob& c, bool by_label, const Job& job, Output
         write_volume(path, distance_of(inside_of(label.phi_mm), threads), threads, kDistanceText);
       });
   if (c.wants("mesh")) {
-    auto surface = std::make_shared<Mesh>(surface_of_all(job->result, context));
+    auto surface = std::make_shared<Mesh>(surface_of(level_set_of_all(job->result), context));
     outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
     outputs.add(c.file("mesh"), [=](const std::string& path) { write_mesh(path, *surface); });
     add_labels(

@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "larch/data/mesh.h"
 #include "larch/levelset/segment.h"
 #include "larch/pipeline/levelset/segmentation.h"
 
@@ -17,10 +16,6 @@ Volume<float> level_set_of_all(const levelset::SegmentResult& result);
 /// (larch/filters/distance.h); the diagonal of the image where there is no such voxel, negative if
 /// all is inside.
 Volume<float> distance_of_all(const levelset::SegmentResult& result, int threads);
-
-/// The surface of all structures together where the level set is 0. Throws MemoryError, before it
-/// is made, if it takes more than is free.
-Mesh surface_of_all(const levelset::SegmentResult& result, const Context& context);
 
 /// The files and figures of a finished job; `by_label`: those of each label too. Rejected if no
 /// voxel is inside.

@@ -55,6 +55,26 @@ Json history_of(const std::vector<StepCount>& history, int64_t inside_at_end) {
   return rows;
 }
 
+const char* stop_text(levelset::Stop stop) {
+  switch (stop) {
+    case levelset::Stop::kNone:
+      return "not at its end";
+    case levelset::Stop::kAtRest:
+      return "at rest: no voxel changed";
+    case levelset::Stop::kLabels:
+      return "labels unchanged";
+    case levelset::Stop::kChanged:
+      return "few voxels changed";
+    case levelset::Stop::kRms:
+      return "small changes";
+    case levelset::Stop::kVolume:
+      return "largest volume";
+    case levelset::Stop::kIterations:
+      return "most iterations";
+  }
+  return "";
+}
+
 Json number_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
@@ -85,26 +105,6 @@ Json label_report(const levelset::LabelResult& label, const levelset::ResolvedLa
 }
 
 }  // namespace
-
-const char* stop_text(levelset::Stop stop) {
-  switch (stop) {
-    case levelset::Stop::kNone:
-      return "not at its end";
-    case levelset::Stop::kAtRest:
-      return "at rest: no voxel changed";
-    case levelset::Stop::kLabels:
-      return "labels unchanged";
-    case levelset::Stop::kChanged:
-      return "few voxels changed";
-    case levelset::Stop::kRms:
-      return "small changes";
-    case levelset::Stop::kVolume:
-      return "largest volume";
-    case levelset::Stop::kIterations:
-      return "most iterations";
-  }
-  return "";
-}
 
 Json segmentation_report(const levelset::SegmentResult& result,
                          const levelset::LevelsetConfig& config) {

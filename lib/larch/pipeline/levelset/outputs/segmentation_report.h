@@ -9,9 +9,6 @@
 
 namespace larch::pipeline {
 
-/// Why a field stopped, in words.
-const char* stop_text(levelset::Stop stop);
-
 /// Parameters as they were used (`config`: of the request), what became of each label, and what its
 /// iterations did.
 nlohmann::ordered_json segmentation_report(const levelset::SegmentResult& result,
