@@ -249,17 +249,6 @@ peak() {
   [ "$many" -lt $((few + (16 << 20))) ]
 }
 
-@test "a full disk: 6, and nothing is left" {
-  small_disk disk 96
-  expect 6 timeout 60 "$BIN/dsa-register" -i cine.dcm -o disk/out.dcm
-  has err.txt "cannot write 'disk/out.dcm'"
-  has err.txt "No space left"
-  [ -z "$(ls -A disk)" ]
-}
-
-# long NAME: a sequence of 24 frames of noise, which does not become smaller when it is compressed.
-long() { frames $1 "a = random.integers(100, 4000, (24, 96, 96)).astype('uint16')"; }
-
 @test "a stage that fails while other batches are on their way ends the run: 3 and 6" {
   long long.mha
   python "

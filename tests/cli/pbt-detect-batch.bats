@@ -100,16 +100,6 @@ json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'training': [{'image': 'both.n
   absent out2
 }
 
-@test "7: cases in which nothing is found are written and say rejected" {
-  expect 7 batch --structure.min_voxels 100000 --report r.json
-  status "
-assert all(r['status'] == 'rejected' and 'nothing was detected' in r['message'] for r in table)"
-  same_as_single .nii.gz
-  python "
-assert load('out/image_0.larch.json')['Larch']['Status'] == 'rejected'
-assert load('r.json')['status'] == 'rejected' and load('r.json')['metrics']['rejected'] == 4"
-}
-
 @test "--skip-existing: figures of status.tsv, of rejected cases too, are those of their records" {
   local code flags
   for code in 0 7; do
@@ -134,24 +124,6 @@ assert (m['ok'], m['skipped'], m['rejected']) == ((0, 4, 0), (0, 0, 4))[$code ==
   expect 0 batch --skip-existing
   has err.txt "skipped 3"
   same_as_single .nii.gz .tsv
-}
-
-@test "--dry-run: nothing is written or shown of an image that cannot be read" {
-  printf 'image\nimage_0.nii.gz\nbroken.nii.gz\n' > list.tsv
-  echo garbage > broken.nii.gz
-  expect 7 detect --list list.tsv --output-dir out --dry-run
-  has err.txt "broken.nii.gz"
-  [ "$(sed 's/  */ /g' out.txt)" = "id voxels spacing_mm image
-image_0 22x20x16 2x2x3 image_0.nii.gz" ]
-  absent out
-}
-
-@test "6: a full disk fails the cases that do not fit, and leaves no part of one" {
-  small_disk disk 72
-  expect 7 detect --list cases.tsv --output-dir disk/out --write mesh
-  has err.txt "No space left on device"
-  no_temporaries disk
-  for file in disk/out/*.vtk; do cmp "$file" "${file/*image_/one_}"; done
 }
 
 @test "2 and 3: lists whose results cannot be named, or that cannot be read" {
