@@ -156,7 +156,7 @@ void take_outcome(const Json& larch, EarlierCase& to) {
 
 std::string stamp_of(const std::string& path) {
   struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) return "";
+  if (stat(path.c_str(), &status) != 0 && lstat(path.c_str(), &status) != 0) return "";
   std::string stamp;
   for (const auto number :
        {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
