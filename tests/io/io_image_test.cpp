@@ -194,7 +194,7 @@ TEST_CASE("the code of a NIfTI transform is kept, and no code is a warning") {
   }
   // Once for the image and once for the labels of code 0.
   REQUIRE(warnings.size() == 2);
-  CHECK_THAT(warnings[0], Catch::Contains("in.nii") && Catch::Contains("codes are 0") ||
+  CHECK_THAT(warnings[0], (Catch::Contains("in.nii") && Catch::Contains("codes are 0")) ||
                               Catch::Contains("qform_code are 0"));
   // An sform to MNI beside a qform to the scanner: two worlds. One code and two places: a mistake.
   const std::string moved = with(sound, 268, 99.0F);
