@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "larch/app/program.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/outputs/paths.h"
+#include "larch/app/program.h"
 #include "larch/config/bytes.h"
 #include "larch/config/fields.h"
 #include "larch/config/node.h"

@@ -90,7 +90,8 @@ struct OutputAppeared : OutputError {
 void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRecord& record,
                 const Context& context);
 
-/// Replaces the record of a failure of a case, whose inputs are not read for it. Throws OutputError.
+/// Replaces the record of a failure of a case, whose inputs are not read for it. Throws
+/// OutputError.
 void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
                    const CaseCells& cells);
 

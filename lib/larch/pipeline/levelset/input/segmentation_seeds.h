@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "larch/app/program.h"
 #include "larch/app/outputs/paths.h"
+#include "larch/app/program.h"
 #include "larch/config/fields.h"
 #include "larch/io/image/image.h"
 #include "larch/levelset/segment.h"
