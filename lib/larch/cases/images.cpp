@@ -204,7 +204,7 @@ ReadOptions Images::read_options(const Context& context) const {
 }
 
 ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read) {
-  const ImageInfo info = probe_image(path, read);
+  ImageInfo info = probe_image(path, read);
   if (info.frames > 1) {
     throw InputError("'" + path + "' has " + std::to_string(info.frames) +
                      " volumes along a fourth dimension, of which one is needed; " +
