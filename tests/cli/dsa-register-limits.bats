@@ -249,6 +249,8 @@ peak() {
   [ "$many" -lt $((few + (16 << 20))) ]
 }
 
+long() { frames $1 "a = random.integers(100, 4000, (24, 96, 96)).astype('uint16')"; }
+
 @test "a stage that fails while other batches are on their way ends the run: 3 and 6" {
   long long.mha
   python "

@@ -343,7 +343,7 @@ assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
   head -n -1 train.tsv > fewer.tsv
   expect 6 train -l fewer.tsv -o m.pbt --skip-existing
   has err.txt "m.pbt.json"
-  has err.txt "1 cases"
+  has err.txt "cases of the list"
   expect 6 train -l train.tsv -o m.pbt --skip-existing --tree.depth 1 --seed 9
   has err.txt "tree.depth"
   has err.txt "--seed"

@@ -131,7 +131,7 @@ def broken_record(path, may_be_writing):
         return ' is not JSON'
     if record['Status'] == 'writing':
         return '' if may_be_writing else ' says "writing"'
-    for entry in record['Outputs']:
+    for entry in record.get('Outputs', []):
         bytes_there = content(os.path.join(os.path.dirname(path), entry['Name']))
         if (len(bytes_there), hashlib.sha256(bytes_there).hexdigest()) != (entry['Bytes'], entry['SHA256']):
             return f' tells other bytes of {entry["Name"]}'

@@ -32,6 +32,7 @@ class Series {
       : case_(c), context_(context), frames_(frames_of_series(c)), job_(read_frame(c, request)) {}
 
   Outputs run() {
+    context_.info(describe(job_.request.image.grid()));
     for (const int32_t label : labels_of(job_.request)) left_.insert(label);
     while (finished() < frames_ && !left_.empty()) do_frame();
     leave_rest_empty();
