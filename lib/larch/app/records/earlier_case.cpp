@@ -147,11 +147,6 @@ class Look {
   bool named_at_all_ = false;
 };
 
-void take_outcome(const Json& larch, EarlierCase& to) {
-  to.is_rejected = larch["Status"] == "rejected";
-  to.reason = text_at(larch, "Reason");
-}
-
 }  // namespace
 
 std::string stamp_of(const std::string& path) {
@@ -213,7 +208,8 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, Inpu
       if (problem.empty() && whole && flags.skip_existing) {
         earlier.state = EarlierCase::State::kSkip;
         earlier.what = "all outputs are there, from the same inputs and configuration";
-        take_outcome(*larch, earlier);
+        earlier.is_rejected = status == "rejected";
+        earlier.reason = text_at(*larch, "Reason");
         return earlier;
       }
     }
