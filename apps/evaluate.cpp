@@ -62,9 +62,7 @@ ListedInputs Options::listed_inputs() const {
   ListedInputs listed;
   for (const auto& [role, path] :
        {std::pair("prediction", prediction), std::pair("reference", reference)}) {
-    const std::vector<RunInput> inputs = cases::image_inputs(role, path);
-    // The map itself is recorded as the input of its flag.
-    listed.inputs.insert(listed.inputs.end(), inputs.begin() + 1, inputs.end());
+    for (const RunInput& data : cases::detached_inputs(role, path)) listed.inputs.push_back(data);
   }
   return listed;
 }

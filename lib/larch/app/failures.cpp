@@ -64,4 +64,10 @@ Failure failure_of(std::exception_ptr error) {
   return failure;
 }
 
+std::string in_one_line(const Failure& failure) {
+  std::string text;
+  for (const std::string& part : failure.chain) text += (text.empty() ? "" : ": ") + part;
+  return text;
+}
+
 }  // namespace larch::detail

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -41,7 +42,7 @@ class Budget {
     learn();
     in_work_[item] = need;
     if (in_work_.size() > 1) {
-      for (const auto& [other, theirs] : in_work_) beside_[other] = true;
+      for (const auto& [other, theirs] : in_work_) beside_.insert(other);
     }
   }
   /// Tells whether the case had others beside it.
@@ -80,7 +81,7 @@ class Budget {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<size_t, CaseSize> in_work_;
-  std::map<size_t, bool> beside_;
+  std::set<size_t> beside_;
 };
 
 class LoopRunner {

@@ -19,23 +19,32 @@ using larch::detail::CheckedRun;
 std::string problem_of(const std::string& id, const std::exception_ptr& error, ExitCode& code) {
   const larch::detail::Failure failure = larch::detail::failure_of(error);
   code = failure.code;
-  std::string text = "case '" + id + "'";
-  for (const std::string& part : failure.chain) text += ": " + part;
-  return text;
+  return "case '" + id + "': " + larch::detail::in_one_line(failure);
 }
 
-Case one_case(const Images& images) {
-  return {std::filesystem::path(images.input.path).filename().string(), images.input, ""};
-}
+/// The one image, whose inputs and outputs are those of the flags.
+struct OneCase {
+  const Case row;
+  const std::map<std::string, std::string> files;
+  const ReadOptions read;
+  const CaseJob job;
 
-/// Of one image, whose inputs and outputs are those of the flags.
-void check_names(const detail::AnyCaseProgram& program, const CheckedRun& run, const CaseJob& job) {
-  if (!program.check_names) return;
-  std::set<std::string> names;
-  for (const RunInput& input : run.basis().inputs) names.insert(resolved_name(input.path));
-  for (const auto& [flag, path] : job.files) names.insert(resolved_name(path));
-  program.check_names(job, names);
-}
+  OneCase(const OneCase&) = delete;  // the job refers to the other members
+  OneCase& operator=(const OneCase&) = delete;
+  /// Checks its names.
+  OneCase(const detail::AnyCaseProgram& program, const CheckedRun& run, const CaseContext& whole)
+      : row{std::filesystem::path(program.images.input.path).filename().string(),
+            program.images.input, ""},
+        files(program.images.files()),
+        read(program.images.read_options(whole.side)),
+        job(row, files, read, whole, /*is_of_list=*/false) {
+    if (!program.check_names) return;
+    std::set<std::string> names;
+    for (const RunInput& input : run.basis().inputs) names.insert(resolved_name(input.path));
+    for (const auto& [flag, path] : files) names.insert(resolved_name(path));
+    program.check_names(job, names);
+  }
+};
 
 /// Looks at one case and adds it to the plan.
 void add_case(const detail::AnyCaseProgram& program, const CaseJob& job, Plan& plan) {
@@ -93,9 +102,12 @@ Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run,
 
 }  // namespace
 
-CaseLook look_at_image(const CaseJob& job) {
-  const Grid grid = probe_one_volume(job.row.image, job.read).grid;
+CaseLook look_of(const Grid& grid) {
   return {{{"voxels", size_cell(grid)}, {"spacing_mm", spacing_cell(grid)}}};
+}
+
+CaseLook look_at_image(const CaseJob& job) {
+  return look_of(probe_one_volume(job.row.image, job.read).grid);
 }
 
 Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, Context& context) {
@@ -107,28 +119,18 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
     program.prepare(context);
     return run_listed_cases(list, program, run, context);
   }
-  const Case c = one_case(images);
-  const auto files = images.files();
-  const ReadOptions read = images.read_options(context);
-  const CaseJob job(c, files, read, whole, /*is_of_list=*/false);
-  check_names(program, run, job);
+  const OneCase one(program, run, whole);
   program.prepare(context);
-  return program.process(job);
+  return program.process(one.job);
 }
 
 Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,
                         const Context& context) {
-  const Images& images = program.images;
   const CaseContext whole{context, [&] { return Turn(nullptr, context, nullptr); }};
   program.prepare(context);
-  if (images.is_list()) return plan_list(program, run, whole);
-  const Case c = one_case(images);
-  const auto files = images.files();
-  const ReadOptions read = images.read_options(context);
-  const CaseJob job(c, files, read, whole, /*is_of_list=*/false);
-  check_names(program, run, job);
+  if (program.images.is_list()) return plan_list(program, run, whole);
   Plan plan;
-  add_case(program, job, plan);
+  add_case(program, OneCase(program, run, whole).job, plan);
   return plan;
 }
 

@@ -54,7 +54,9 @@ struct CaseLook {
   std::vector<std::pair<std::string, std::string>> cells;  ///< by column
   int64_t bytes = 0;                                       ///< of a planner; 0: none
 };
-/// The size and spacing of the image, by its header. Throws InputError.
+/// Says the size and spacing of an image.
+CaseLook look_of(const Grid& grid);
+/// The same by the header of the image. Throws InputError.
 CaseLook look_at_image(const CaseJob& job);
 
 /// A column of status.tsv: the figure that the outputs of a case have under this name
@@ -86,8 +88,6 @@ struct CaseProgram {
   /// Images of flags beside those of products, of the one image, such as a mask; their detached
   /// files are recorded. By role.
   std::function<std::vector<std::pair<std::string, std::string>>(const Options&)> images{};
-  /// Companions of the one image beside those of the products.
-  std::function<std::vector<std::string>(const Options&)> companions{};
 
   std::vector<CaseColumn> columns{};    ///< of the list, beside image and id; they are inputs
   std::vector<FigureColumn> figures{};  ///< of status.tsv
@@ -102,7 +102,6 @@ struct CaseProgram {
 namespace detail {
 /// A program without the types of its options and what it prepares.
 struct AnyCaseProgram {
-  const AppInfo& info;
   const Images& images;
   std::function<void(const Context&)> prepare;
   std::function<Outputs(const CaseJob&)> process;
@@ -130,8 +129,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   Options options;
   const Images& images = options.images;
   std::optional<Prepared> prepared;
-  detail::AnyCaseProgram any{info,
-                             images,
+  detail::AnyCaseProgram any{images,
                              {},
                              {},
                              {},
@@ -164,10 +162,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   program.by_case = [&] { return images.is_list(); };
   program.companions = [&] {
     if (images.is_list()) return std::vector<std::string>{};
-    std::vector<std::string> all = images.companions(images.files());
-    if (!cases.companions) return all;
-    for (const std::string& path : cases.companions(options)) all.push_back(path);
-    return all;
+    return images.companions(images.files());
   };
   program.listed_inputs = [&] {
     ListedInputs listed;
@@ -176,10 +171,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
       for (const auto& image : cases.images(options)) all.push_back(image);
     }
     for (const auto& [role, path] : all) {
-      const std::vector<RunInput> inputs = image_inputs(role, path);
-      // The image itself is recorded as the input of its flag.
-      if (!inputs.empty())
-        listed.inputs.insert(listed.inputs.end(), inputs.begin() + 1, inputs.end());
+      for (const RunInput& data : detached_inputs(role, path)) listed.inputs.push_back(data);
     }
     return listed;
   };

@@ -188,9 +188,7 @@ std::vector<std::string> Images::companions(const std::map<std::string, std::str
   for (const Product& product : products) {
     const auto file = files.find(flag_name(product));
     if (product.companion == nullptr || file == files.end()) continue;
-    const std::string& path = file->second;
-    companions.push_back(path.substr(0, path.size() - file_extension(path).size()) +
-                         product.companion);
+    companions.push_back(companion_of(file->second, product.companion));
   }
   return companions;
 }
@@ -221,15 +219,25 @@ ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read) {
   return info;
 }
 
-std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
-                                   const std::string& of_case) {
+std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
+                                      const std::string& of_case) {
   std::vector<RunInput> inputs;
   if (image.empty()) return inputs;
-  inputs.push_back({role, image, of_case});
   for (const std::string& file : detached_files(image)) {
     inputs.push_back({role + " data", file, of_case});
   }
   return inputs;
+}
+
+std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
+                                   const std::string& of_case) {
+  std::vector<RunInput> inputs = detached_inputs(role, image, of_case);
+  if (!image.empty()) inputs.insert(inputs.begin(), {role, image, of_case});
+  return inputs;
+}
+
+std::string companion_of(const std::string& path, const std::string& ending) {
+  return path.substr(0, path.size() - file_extension(path).size()) + ending;
 }
 
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,

@@ -150,12 +150,18 @@ struct Images {
 /// cannot be read.
 ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read);
 
+/// The files beside an image that hold its voxels, for records.
+std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
+                                      const std::string& of_case = "");
 /// An image of a role, with the files beside it that hold its voxels, for records.
 std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
                                    const std::string& of_case = "");
 /// Images and labels of a list, under the names of their columns.
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters);
+
+/// The file beside a product that has `ending` in place of its own: "seg.tsv" of "seg.nii.gz".
+std::string companion_of(const std::string& path, const std::string& ending);
 
 /// "512x512x60" and "0.5x0.5x2" for tables of a dry run.
 std::string size_cell(const Grid& grid);

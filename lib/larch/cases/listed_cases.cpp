@@ -8,12 +8,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <set>
 
 #include "larch/app/failures.h"
 #include "larch/app/records/record_parts.h"
 #include "larch/cases/status_table.h"
+#include "larch/cases/step.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
@@ -23,10 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using larch::detail::CheckedRun;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void check_id(const std::string& id) {
   const bool bad = id.empty() || id.front() == '.' || id.find('/') != std::string::npos ||
@@ -109,12 +105,12 @@ void require_free(const std::vector<CaseFiles>& all) {
   for (const CaseFiles& files : all) {
     std::vector<std::string> names = files.companions;
     for (const CaseOutput& output : files.outputs) names.push_back(output.path);
-    for (const std::string& name : names) {
-      if (larch::detail::stamp_of(name).empty()) continue;
-      const auto larch = larch::detail::read_record(files.record);
-      if (larch && (*larch)["Status"] == larch::detail::kWriting) continue;
-      if (count++ == 0) first = name;
-    }
+    std::erase_if(names, [](const auto& name) { return larch::detail::stamp_of(name).empty(); });
+    if (names.empty()) continue;
+    const auto larch = larch::detail::read_record(files.record);
+    if (larch && (*larch)["Status"] == larch::detail::kWriting) continue;
+    if (count == 0) first = names.front();
+    count += names.size();
   }
   if (count == 0) return;
   const std::string others =
@@ -239,10 +235,8 @@ class ListRun {
 
   bool fail(size_t i, const std::exception_ptr& error) {
     const larch::detail::Failure failure = larch::detail::failure_of(error);
-    std::string message = failure.expected ? "" : "unexpected: ";
-    for (const std::string& part : failure.chain) {
-      message += (&part == &failure.chain.front() ? "" : ": ") + part;
-    }
+    const std::string message =
+        (failure.expected ? "" : "unexpected: ") + larch::detail::in_one_line(failure);
     if (failure.code == ExitCode::kMemory) ++lacked_memory_;
     const std::string& id = list_.cases[i].id;
     context_.log(LogLevel::kError, "case '" + id + "' failed: " + message);

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "larch/cases/step.h"
+
 namespace larch::cases {
 namespace {
 
@@ -15,10 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Items between two stages at most.
 constexpr size_t kBetween = 2;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// How far the three stages are, which wait for each other.
 class Progress {

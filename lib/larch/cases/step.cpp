@@ -15,8 +15,7 @@ Step::Step(StepSeconds& seconds, std::string name, double part, const Context& c
 }
 
 Step::~Step() {
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
-  seconds_.emplace_back(name_, took.count());
+  seconds_.emplace_back(name_, seconds_since(start_));
 }
 
 }  // namespace larch::cases

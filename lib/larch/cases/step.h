@@ -11,6 +11,10 @@
 
 namespace larch::cases {
 
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// The steps of a job with their seconds, in the order in which they ended.
 using StepSeconds = std::vector<std::pair<std::string, double>>;
 
@@ -20,9 +24,7 @@ class Stopwatch {
  public:
   explicit Stopwatch(double& seconds)
       : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() {
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  ~Stopwatch() { seconds_ += seconds_since(start_); }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 

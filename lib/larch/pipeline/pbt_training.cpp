@@ -247,9 +247,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const Context& cont
   loop.failed = [&](size_t i, const std::exception_ptr& error) {
     const detail::Failure failure = detail::failure_of(error);
     found[i].code = failure.code;
-    for (const std::string& part : failure.chain) {
-      found[i].problem += (found[i].problem.empty() ? "" : ": ") + part;
-    }
+    found[i].problem = detail::in_one_line(failure);
     return true;
   };
   cases::run_case_loop(loop, context);

@@ -23,10 +23,7 @@ namespace detail {
 void rethrow_for(const AtomicFile& file) {
   const Failure failure = failure_of(std::current_exception());
   if (failure.stopped || failure.code == ExitCode::kMemory) throw;
-  std::string cause;
-  for (const std::string& message : failure.chain) {
-    cause += (cause.empty() ? "" : ": ") + replaced(message, file.temporary(), file.path());
-  }
+  const std::string cause = replaced(in_one_line(failure), file.temporary(), file.path());
   std::string outer = "cannot write '" + file.path() + "'";
   if (const int error = file.why_short()) outer += ": " + describe_write_error(error);
   const bool of_output = !failure.expected || failure.code == ExitCode::kOutput;

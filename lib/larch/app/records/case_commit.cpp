@@ -147,13 +147,10 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
     }
     return set.flush_folders();
   }
-  if (!earlier.record.empty()) {
-    const Json larch = config::parse(earlier.record, files.record).value("Larch", Json::object());
-    if (earlier.has_same_basis) {
-      for (const Json& entry : kept_entries(larch, entries)) entries.push_back(entry);
-    } else {
-      name_left_files(files, larch, record);
-    }
+  if (earlier.has_same_basis) {
+    for (const Json& entry : kept_entries(earlier.larch, entries)) entries.push_back(entry);
+  } else if (!earlier.larch.is_null()) {
+    name_left_files(files, earlier.larch, record);
   }
   FileSet first(to_the_end), last(to_the_end);
   first.write(files.record, text_writer(writing_record(record, entries)));

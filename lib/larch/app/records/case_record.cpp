@@ -97,11 +97,9 @@ std::string utc_with_milliseconds() {
   return all;
 }
 
-std::optional<Json> read_record(const std::string& path) {
-  const auto text = read_untrusted(path, kMostRecordBytes);
-  if (!text) return std::nullopt;
+std::optional<Json> parse_record(const std::string& text, const std::string& path) {
   try {
-    Json json = config::parse(*text, path);
+    Json json = config::parse(text, path);
     if (!json.is_object() || !json.contains("Larch") || !json["Larch"].is_object()) return {};
     Json larch = std::move(json["Larch"]);
     if (!larch.contains("Status") || !larch["Status"].is_string()) return std::nullopt;
@@ -109,6 +107,11 @@ std::optional<Json> read_record(const std::string& path) {
   } catch (const UsageError&) {
     return std::nullopt;
   }
+}
+
+std::optional<Json> read_record(const std::string& path) {
+  const auto text = read_untrusted(path, kMostRecordBytes);
+  return text ? parse_record(*text, path) : std::nullopt;
 }
 
 Json record_json(const RunRecord& record, const Json& entries) {

@@ -34,6 +34,7 @@ struct EarlierCase {
   /// Stamps of what had the names, by resolved_name; "" of free ones.
   std::map<std::string, std::string> seen{};
   std::string record{};         ///< text of the record that was there
+  config::Json larch{};         ///< its object "Larch"; null without one
   bool has_same_basis = false;  ///< what that record names stays
 };
 

@@ -176,7 +176,8 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, Inpu
   for (const std::string& path : files.companions) see(path);
 
   const CommonFlags& flags = basis.line.common;
-  const auto larch = read_record(files.record);
+  const auto text = read_untrusted(files.record, kMostRecordBytes);
+  const auto larch = text ? parse_record(*text, files.record) : std::nullopt;
   Look look(files, basis.line);
   std::string problem;
   if (!larch) {
@@ -185,7 +186,8 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, Inpu
       problem = "'" + files.record + "' is no record of Larch; move it away";
     }
   } else {
-    earlier.record = read_untrusted(files.record, kMostRecordBytes).value_or("");
+    earlier.record = *text;
+    earlier.larch = *larch;
     const std::vector<NamedFile> recorded = named_files(*larch, files.record);
     look.name(recorded);
     // Of a folder, and of files whose names are known late, the record alone tells what is there.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 
 // The parts of a record that reading and writing share.
 namespace larch::detail {
+
+/// The object "Larch" of the text of a record; none if it is no record.
+std::optional<config::Json> parse_record(const std::string& text, const std::string& path);
 
 /// The record as it is written: BIDS keys and the object "Larch", whose "Outputs" are `entries`.
 /// Reads the inputs to hash them.

@@ -53,8 +53,7 @@ void add_files(const cases::CaseJob& c, const Job& job, const LabelTable& table,
     write_labelmap(path, job->found.labels, table, threads);
   });
   if (!labels.empty()) {
-    const size_t stem = labels.size() - file_extension(labels).size();
-    outputs.add_companion(labels.substr(0, stem) + ".tsv",
+    outputs.add_companion(cases::companion_of(labels, ".tsv"),
                           [=](const std::string& path) { write_label_table(path, table); });
   }
   outputs.add(c.file("probability"), [=, type = config.probability_type](const std::string& path) {
@@ -117,8 +116,8 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionRequest& request,
 cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionRequest& request,
                                   const pbt::Model& model) {
   pbt::check_config(request.config.evaluate);
-  cases::CaseLook look = look_at_image(c);
   const Grid grid = cases::probe_one_volume(c.row.image, c.read).grid;
+  cases::CaseLook look = cases::look_of(grid);
   check_detection_fits(c, grid);
   check_structure(request.config, wanted_of(c), grid);
   if (!request.roi.empty()) {

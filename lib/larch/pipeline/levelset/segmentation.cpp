@@ -23,10 +23,6 @@ constexpr double kPauseSeconds = 0.5;
 /// Iterations between two looks: at first, and at most.
 constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 /// How far a run is: the least of all fields, of which each is at its end when its labels have not
 /// changed for long enough or it has made all of its iterations.
 double fraction_done(const levelset::SegmentRun& run) {
@@ -93,7 +89,7 @@ void move(SegmentationJob& job, const Context& context) {
   while (!levelset::is_done(job.run)) {
     const Clock::time_point before = Clock::now();
     levelset::advance(runs, steps, context);
-    const double seconds = seconds_since(before);
+    const double seconds = cases::seconds_since(before);
     if (context.stop_requested()) {
       throw Stopped("stopped while the surface moved", static_cast<ExitCode>(context.stop->load()));
     }
@@ -103,7 +99,7 @@ void move(SegmentationJob& job, const Context& context) {
     steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
                        kMostSteps);
   }
-  job.seconds.emplace_back("solver", seconds_since(start));
+  job.seconds.emplace_back("solver", cases::seconds_since(start));
 }
 
 }  // namespace
@@ -160,8 +156,7 @@ cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const Segmentation
   check_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid,
                 c.read);
   if (request.is_series) frames_of_series(c);
-  return {
-      {{"voxels", cases::size_cell(info.grid)}, {"spacing_mm", cases::spacing_cell(info.grid)}}};
+  return cases::look_of(info.grid);
 }
 
 void solve(SegmentationJob& job, const Context& context) {
