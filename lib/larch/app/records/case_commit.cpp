@@ -148,9 +148,9 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
     return set.flush_folders();
   }
   if (earlier.has_same_basis) {
-    for (const Json& entry : kept_entries(earlier.larch, entries)) entries.push_back(entry);
-  } else if (!earlier.larch.is_null()) {
-    name_left_files(files, earlier.larch, record);
+    for (const Json& entry : kept_entries(*earlier.larch, entries)) entries.push_back(entry);
+  } else if (earlier.larch) {
+    name_left_files(files, *earlier.larch, record);
   }
   FileSet first(to_the_end), last(to_the_end);
   first.write(files.record, text_writer(writing_record(record, entries)));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,9 +34,9 @@ struct EarlierCase {
 
   /// Stamps of what had the names, by resolved_name; "" of free ones.
   std::map<std::string, std::string> seen{};
-  std::string record{};         ///< text of the record that was there
-  config::Json larch{};         ///< its object "Larch"; null without one
-  bool has_same_basis = false;  ///< what that record names stays
+  std::string record{};                         ///< text of the record that was there
+  std::shared_ptr<const config::Json> larch{};  ///< its object "Larch", if it has one
+  bool has_same_basis = false;                  ///< what that record names stays
 };
 
 /// The end of a case of a list, as its row of status.tsv tells it: cells by column.

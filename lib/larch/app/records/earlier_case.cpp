@@ -187,7 +187,7 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, Inpu
     }
   } else {
     earlier.record = *text;
-    earlier.larch = *larch;
+    earlier.larch = std::make_shared<const Json>(*larch);
     const std::vector<NamedFile> recorded = named_files(*larch, files.record);
     look.name(recorded);
     // Of a folder, and of files whose names are known late, the record alone tells what is there.
