@@ -19,11 +19,8 @@
 #include "larch/core/stream.h"
 #include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
-#include "larch/pipeline/angiography/angiography_identity.h"
-#include "larch/pipeline/angiography/input/frame_mean.h"
 #include "larch/pipeline/angiography/outputs/native_output.h"
 #include "larch/pipeline/angiography/outputs/sequence_outputs.h"
-#include "larch/pipeline/angiography/outputs/sequence_times.h"
 
 namespace larch::pipeline {
 namespace {
@@ -173,13 +170,13 @@ class SequenceRun {
   }
 
   void read_mean(int first, int count, std::span<uint16_t> to) {
-    if (stored_of_.empty()) stored_of_ = stored_of_samples(open_.table);
-    FrameSum sum;
+    if (stored_of_.empty()) stored_of_ = dsa::stored_of_samples(open_.table);
+    dsa::FrameSum sum;
     for (int i = 0; i < count; ++i) {
       open_.reader.read(first + i, 1, to);
-      add_frame(to, open_.table, sum);
+      dsa::add_frame(to, open_.table, sum);
     }
-    mean_frame(sum, stored_of_, to);
+    dsa::mean_frame(sum, stored_of_, to);
   }
 
   void compute(size_t i) {

@@ -9,7 +9,6 @@
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/pipeline/levelset/input/case_seeds.h"
 #include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
 #include "larch/pipeline/levelset/segmentation_series.h"
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "larch/core/context.h"
+#include "larch/dsa/dsa_config.h"
 #include "larch/dsa/region.h"
 #include "larch/dsa/samples.h"
 #include "larch/io/sequence/sequence_reader.h"
@@ -79,5 +80,12 @@ OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig
 /// Fills OpenAngiogram::region: region of interest and shutter, for which some frames are read.
 /// Throws InputError: a mask that cannot be read or has another size; no pixel is left.
 void find_region(const AngiographyInput& input, OpenAngiogram& open, const Context& context);
+
+/// The sha256, as text, of all that decides the pixels of a subtraction: the bytes of the file
+/// `path` and of those that its header names, configuration, masks, region and collimator, and the
+/// version of Larch. UIDs are made of it, so that the same run gives the same file, and no other
+/// run one with the same UIDs. Throws InputError if a file cannot be read.
+std::string angiography_identity(const std::string& path, const dsa::DsaConfig& config,
+                                 const OpenAngiogram& open);
 
 }  // namespace larch::pipeline

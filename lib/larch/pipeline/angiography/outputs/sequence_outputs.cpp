@@ -10,7 +10,6 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/pipeline/angiography/angiography_identity.h"
 
 namespace larch::pipeline {
 namespace {

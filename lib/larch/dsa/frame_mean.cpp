@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/angiography/input/frame_mean.h"
+#include "larch/dsa/frame_mean.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace larch::pipeline {
+namespace larch::dsa {
 
-std::vector<uint16_t> stored_of_samples(const dsa::SampleTable& table) {
+std::vector<uint16_t> stored_of_samples(const SampleTable& table) {
   std::vector<std::pair<int32_t, int32_t>> known;  // sample, stored value
   for (int32_t p = std::max(table.least_counted, 0); p <= table.most_counted; ++p) {
     known.emplace_back(table.of_stored[static_cast<size_t>(p)], p);
@@ -16,7 +16,7 @@ std::vector<uint16_t> stored_of_samples(const dsa::SampleTable& table) {
   std::sort(known.begin(), known.end());
   std::vector<uint16_t> stored;
   size_t at = 0;
-  for (int32_t sample = 0; sample <= dsa::kNoSample; ++sample) {
+  for (int32_t sample = 0; sample <= kNoSample; ++sample) {
     while (at + 1 < known.size() &&
            known[at + 1].first - sample < std::abs(sample - known[at].first)) {
       ++at;
@@ -26,7 +26,7 @@ std::vector<uint16_t> stored_of_samples(const dsa::SampleTable& table) {
   return stored;
 }
 
-void add_frame(std::span<const uint16_t> stored, const dsa::SampleTable& table, FrameSum& sum) {
+void add_frame(std::span<const uint16_t> stored, const SampleTable& table, FrameSum& sum) {
   sum.samples.resize(stored.size());
   sum.saturated.resize(stored.size(), -1);
   const size_t entries = table.of_stored.size();
@@ -49,4 +49,4 @@ void mean_frame(const FrameSum& sum, std::span<const uint16_t> stored_of,
   }
 }
 
-}  // namespace larch::pipeline
+}  // namespace larch::dsa
