@@ -15,7 +15,7 @@
 namespace larch::pipeline {
 namespace {
 
-using Job = std::shared_ptr<DetectionJob>;
+using DetectionPtr = std::shared_ptr<DetectionJob>;
 
 Wanted wanted_of(const cases::CaseJob& c) {
   return {c.wants("output") || c.wants("mesh") || c.wants("qc"), c.wants("mesh"), c.wants("qc")};
@@ -45,7 +45,7 @@ void read_input(const cases::CaseJob& c, const std::string& roi, DetectionJob& j
   require_roi_on_grid(roi, job.roi.grid(), c.row.image, job.image.grid());
 }
 
-void add_files(const cases::CaseJob& c, const Job& job, const LabelTable& table,
+void add_files(const cases::CaseJob& c, const DetectionPtr& job, const LabelTable& table,
                const DetectConfig& config, Outputs& outputs) {
   const std::string labels = c.file("output");
   const int threads = c.context().threads;
@@ -72,7 +72,7 @@ void add_files(const cases::CaseJob& c, const Job& job, const LabelTable& table,
 }
 
 Outputs outputs_of(const cases::CaseJob& c, const DetectConfig& config, const pbt::Model& model,
-                   const Job& job) {
+                   const DetectionPtr& job) {
   const Detection& found = job->found;
   Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));

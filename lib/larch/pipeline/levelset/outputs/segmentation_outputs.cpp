@@ -66,11 +66,12 @@ Mesh surface_of(Volume<float> phi, const Context& context) {
   return mesh::marching_cubes(phi, 0, context);
 }
 
-using Job = std::shared_ptr<const SegmentationJob>;
+using SegmentationPtr = std::shared_ptr<const SegmentationJob>;
 
 /// Adds the files of each label beside `path`, that of all. `write`: a label to a file.
 template <class F>
-void add_labels(const std::string& path, const Job& job, Outputs& outputs, const F& write) {
+void add_labels(const std::string& path, const SegmentationPtr& job, Outputs& outputs,
+                const F& write) {
   if (path.empty()) return;
   for (size_t f = 0; f < job->result.by_label.size(); ++f) {
     outputs.add_companion(name_of_label(path, job->result.by_label[f].label),
@@ -112,7 +113,8 @@ Volume<float> distance_of_all(const levelset::SegmentResult& result, int threads
 namespace {
 
 /// Level set, distance and mesh, of all and of each label.
-void add_surfaces(const cases::CaseJob& c, bool by_label, const Job& job, Outputs& outputs) {
+void add_surfaces(const cases::CaseJob& c, bool by_label, const SegmentationPtr& job,
+                  Outputs& outputs) {
   const Context& context = c.context();
   const auto divided = [&](const char* flag) { return by_label ? c.file(flag) : ""; };
   outputs.add(c.file("level-set"), [=, threads = context.threads](const std::string& path) {
@@ -147,8 +149,7 @@ void add_surfaces(const cases::CaseJob& c, bool by_label, const Job& job, Output
 
 }  // namespace
 
-Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
-                             const std::shared_ptr<const SegmentationJob>& job) {
+Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label, const SegmentationPtr& job) {
   const levelset::Tracker tracker = job->request.config.tracker;
   Outputs outputs;
   outputs.grid(job->image, describe(job->request.image.grid()));
