@@ -17,6 +17,7 @@
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
 #include "larch/core/stream.h"
+#include "larch/dsa/frame_mean.h"
 #include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
 #include "larch/pipeline/angiography/outputs/native_output.h"
