@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "larch/core/device.h"
+#include "larch/core/error.h"
 
 namespace larch {
 
@@ -36,6 +37,10 @@ struct Context {
     if (progress_sink) progress_sink(fraction, phrase);
   }
   bool stop_requested() const { return stop != nullptr && stop->load() != 0; }
+  /// Throws Stopped("stopped" + where) with the exit code of the signal, once there was one.
+  void throw_if_stopped(const std::string& where) const {
+    if (stop_requested()) throw Stopped("stopped" + where, static_cast<ExitCode>(stop->load()));
+  }
 };
 
 }  // namespace larch

@@ -99,6 +99,12 @@ std::string hex(std::span<const uint8_t> bytes) {
   return text;
 }
 
+std::string sha256_of(std::string_view bytes) {
+  Sha256 sha;
+  sha.update(bytes.data(), bytes.size());
+  return hex(sha.digest());
+}
+
 std::string sha256_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError("cannot read '" + path + "'");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace larch {
 
@@ -26,6 +27,9 @@ class Sha256 {
 
 /// Lower-case hexadecimal.
 std::string hex(std::span<const uint8_t> bytes);
+
+/// SHA-256 of bytes in memory as hexadecimal.
+std::string sha256_of(std::string_view bytes);
 
 /// SHA-256 of a file's bytes as hexadecimal; throws InputError if it cannot be read.
 std::string sha256_of_file(const std::string& path);
