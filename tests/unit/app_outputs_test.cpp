@@ -17,11 +17,9 @@
 
 #include "larch/app/command_line.h"
 #include "larch/app/outputs/file_set.h"
-#include "larch/app/outputs/growing_output.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/records/case_record.h"
 #include "larch/files/atomic_file.h"
-#include "larch/files/folder_lock.h"
 #include "larch/files/temporaries.h"
 #include "tests/unit/failure.h"
 #include "tests/unit/folder.h"
@@ -268,7 +266,7 @@ TEST_CASE("outputs get their names while no other run gives names in the folder"
   Run run(folder);
   const EarlierCase earlier = run.look();
   std::optional<FolderLock> held(std::in_place, folder.path, 0);
-  REQUIRE(held->state() == FolderLock::State::kTaken);
+  REQUIRE_FALSE(held->is_busy());
   std::atomic<bool> is_released = false;
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

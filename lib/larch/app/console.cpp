@@ -5,43 +5,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "larch/app/resources.h"
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
-#include "larch/files/atomic_file.h"
+#include "larch/core/error.h"
 
 namespace larch::detail {
 namespace {
 
 constexpr double kSecondsPerBar = 0.1;
-
-spdlog::level::level_enum spdlog_level(LogLevel level) {
-  switch (level) {
-    case LogLevel::kError:
-      return spdlog::level::err;
-    case LogLevel::kWarning:
-      return spdlog::level::warn;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-  }
-  return spdlog::level::info;
-}
+constexpr const char* kLevels[] = {"error", "warning", "info", "debug"};  // by LogLevel
 
 std::string level_name(LogLevel level) {
-  const char* names[] = {"error", "warning", "info", "debug"};
-  return names[static_cast<int>(level)];
-}
-
-std::string prefix(LogLevel level) {
-  return level == LogLevel::kInfo ? "" : level_name(level) + ": ";
+  return kLevels[static_cast<int>(level)];
 }
 
 std::string coloured(LogLevel level, const std::string& text) {
@@ -50,42 +29,20 @@ std::string coloured(LogLevel level, const std::string& text) {
   return text;
 }
 
-bool variable_is_set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
-
 }  // namespace
 
 Console::Console(const ConsoleSettings& settings)
     : settings_(settings), last_shown_(std::chrono::steady_clock::now()) {
-  is_terminal_ = isatty(STDERR_FILENO) == 1;
-  colour_ = is_terminal_ && !variable_is_set("NO_COLOR") && settings_.format == LogFormat::kText;
+  const bool is_for_people = isatty(STDERR_FILENO) == 1 && settings_.format == LogFormat::kText;
+  colour_ = is_for_people && variable("NO_COLOR") == nullptr;
   if (settings_.progress == ProgressMode::kAuto) {
-    const bool bar = is_terminal_ && settings_.format == LogFormat::kText;
-    settings_.progress = bar ? ProgressMode::kBar : ProgressMode::kLines;
+    settings_.progress = is_for_people ? ProgressMode::kBar : ProgressMode::kLines;
   }
-  const bool json = settings_.format == LogFormat::kJson;
-  terminal_ = std::make_shared<spdlog::logger>(settings_.app,
-                                               std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  terminal_->set_pattern("%v");
-  if (!settings_.log_file.empty()) {
-    try {
-      // spdlog would make the folder; a name that is mistyped should not.
-      if (access(folder_of(settings_.log_file).c_str(), F_OK) != 0) {
-        throw spdlog::spdlog_ex("no folder");
-      }
-      file_ = std::make_shared<spdlog::logger>(
-          settings_.app, std::make_shared<spdlog::sinks::basic_file_sink_mt>(settings_.log_file));
-    } catch (const spdlog::spdlog_ex&) {
-      throw OutputError("log file '" + settings_.log_file +
-                        "' cannot be written; is its folder there, and writable?");
-    }
-    file_->set_pattern(json ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
-    file_->flush_on(spdlog::level::debug);
-  }
-  for (const auto& logger : {terminal_, file_}) {
-    if (logger) logger->set_level(spdlog_level(settings_.level));
+  if (settings_.log_file.empty()) return;
+  file_.open(settings_.log_file, std::ios::binary | std::ios::app);
+  if (!file_) {
+    throw OutputError("log file '" + settings_.log_file +
+                      "' cannot be written; is its folder there, and writable?");
   }
 }
 
@@ -105,24 +62,24 @@ void Console::error(const std::vector<std::string>& chain) {
 
 void Console::line(LogLevel level, const std::string& text,
                    const std::vector<std::string>& causes) {
-  const spdlog::level::level_enum spdlog_kind = spdlog_level(level);
-  if (!terminal_->should_log(spdlog_kind)) return;
+  if (level > settings_.level) return;
   clear_bar();
+  std::string shown, kept;
   if (settings_.format == LogFormat::kJson) {
     config::Json json{{"time", utc_now()}, {"level", level_name(level)}, {"app", settings_.app}};
     json["message"] = text;
     if (!causes.empty()) json["caused_by"] = causes;
-    const std::string dumped = json_text(json);
-    terminal_->log(spdlog_kind, "{}", dumped);
-    if (file_) file_->log(spdlog_kind, "{}", dumped);
-    return;
+    shown = kept = json_text(json) + "\n";
+  } else {
+    const std::string start = settings_.app + ": ";
+    const std::string word = level == LogLevel::kInfo ? "" : level_name(level) + ": ";
+    std::string tail = text + "\n";
+    for (const std::string& cause : causes) tail += "caused by: " + cause + "\n";
+    shown = start + (colour_ ? coloured(level, word) : word) + tail;
+    kept = utc_now() + " " + start + word + tail;
   }
-  std::string tail = text;
-  for (const std::string& cause : causes) tail += "\ncaused by: " + cause;
-  const std::string word = prefix(level);
-  terminal_->log(spdlog_kind, "{}: {}{}", settings_.app, colour_ ? coloured(level, word) : word,
-                 tail);
-  if (file_) file_->log(spdlog_kind, "{}: {}{}", settings_.app, word, tail);
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
+  if (file_.is_open()) file_ << kept << std::flush;
 }
 
 void Console::progress(double fraction, std::string_view phrase) {
@@ -178,15 +135,15 @@ LogLevel choose_log_level(bool quiet, int verbosity) {
   if (quiet && verbosity > 0) throw UsageError("--quiet and --verbose exclude each other");
   if (quiet) return LogLevel::kWarning;
   if (verbosity > 0) return LogLevel::kDebug;
-  const char* wanted = std::getenv("LARCH_LOGLEVEL");
-  if (wanted == nullptr || *wanted == '\0') return LogLevel::kInfo;
+  const char* wanted = variable("LARCH_LOGLEVEL");
+  if (wanted == nullptr) return LogLevel::kInfo;
   const std::string word = wanted;
   for (const LogLevel level :
        {LogLevel::kError, LogLevel::kWarning, LogLevel::kInfo, LogLevel::kDebug}) {
     if (word == level_name(level)) return level;
   }
   throw UsageError("LARCH_LOGLEVEL: '" + word + "' is not a level" +
-                   config::not_allowed(word, {"error", "warning", "info", "debug"}));
+                   config::not_allowed(word, {std::begin(kLevels), std::end(kLevels)}));
 }
 
 }  // namespace larch::detail

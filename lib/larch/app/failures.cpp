@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "larch/core/host_memory.h"
 #include "larch/core/parallel.h"
@@ -13,54 +15,46 @@ namespace larch::detail {
 namespace {
 
 /// What the standard library throws for a thread that could not be started.
-bool is_thread_failure(const std::system_error& error) {
-  return error.code() == std::errc::resource_unavailable_try_again &&
-         dynamic_cast<const std::filesystem::filesystem_error*>(&error) == nullptr;
+bool is_thread_failure(const std::exception& e) {
+  const auto* error = dynamic_cast<const std::system_error*>(&e);
+  return error != nullptr && error->code() == std::errc::resource_unavailable_try_again &&
+         dynamic_cast<const std::filesystem::filesystem_error*>(&e) == nullptr;
 }
 
-void add(std::exception_ptr error, Failure& failure, bool& decided) {
-  const auto decide = [&](ExitCode code) {
-    if (!decided) failure.code = code;
-    decided = true;
-  };
-  const auto descend = [&](const std::exception& e) {
-    try {
-      std::rethrow_if_nested(e);
-    } catch (...) {
-      add(std::current_exception(), failure, decided);
-    }
-  };
-  try {
-    std::rethrow_exception(std::move(error));
-  } catch (const Error& e) {
+void add(const std::exception& e, Failure& failure) {
+  std::string text = e.what();
+  std::optional<ExitCode> code;
+  if (const auto* error = dynamic_cast<const Error*>(&e)) {
+    code = error->code();
     if (dynamic_cast<const Stopped*>(&e) != nullptr) failure.stopped = true;
-    decide(e.code());
-    failure.chain.emplace_back(e.what());
-    descend(e);
-  } catch (const std::bad_alloc& e) {
-    decide(ExitCode::kMemory);
+  } else if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
+    code = ExitCode::kMemory;
     const auto* known = dynamic_cast<const OutOfMemory*>(&e);
-    failure.chain.push_back(out_of_memory_text(known != nullptr ? known->needed_bytes() : 0));
-    descend(e);
-  } catch (const std::system_error& e) {
-    if (is_thread_failure(e)) decide(ExitCode::kMemory);
-    failure.chain.push_back(is_thread_failure(e) ? out_of_threads_text(0, 0) : e.what());
-    descend(e);
-  } catch (const std::exception& e) {
-    failure.chain.emplace_back(e.what());
-    descend(e);
-  } catch (...) {
-    failure.chain.emplace_back("an exception of an unknown type");
+    text = out_of_memory_text(known != nullptr ? known->needed_bytes() : 0);
+  } else if (is_thread_failure(e)) {
+    code = ExitCode::kMemory;
+    text = out_of_threads_text(0, 0);
   }
+  if (code && !failure.expected) failure.code = *code;
+  failure.expected = failure.expected || code;
+  failure.chain.push_back(text);
 }
 
 }  // namespace
 
 Failure failure_of(std::exception_ptr error) {
   Failure failure;
-  bool decided = false;
-  add(std::move(error), failure, decided);
-  failure.expected = decided;
+  while (error) {
+    try {
+      std::rethrow_exception(std::exchange(error, nullptr));
+    } catch (const std::exception& e) {
+      add(e, failure);
+      const auto* nested = dynamic_cast<const std::nested_exception*>(&e);
+      if (nested != nullptr) error = nested->nested_ptr();
+    } catch (...) {
+      failure.chain.emplace_back("an exception of an unknown type");
+    }
+  }
   return failure;
 }
 

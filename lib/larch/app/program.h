@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/app/plan.h"
 #include "larch/config/node.h"
 #include "larch/core/context.h"
 #include "larch/core/error.h"

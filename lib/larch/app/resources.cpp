@@ -18,12 +18,6 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 
-/// A variable that is empty counts as not set.
-const char* variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? nullptr : value;
-}
-
 std::optional<int> thread_number(const char* text) {
   int number = 0;
   const char* last = text + std::strlen(text);
@@ -48,6 +42,11 @@ void touch_stack() {
 }
 
 }  // namespace
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
 
 int choose_threads(const std::optional<int>& flag) {
   if (flag) return *flag;

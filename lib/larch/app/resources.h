@@ -9,6 +9,9 @@
 
 namespace larch::detail {
 
+/// The value of an environment variable; null if it is not set or empty.
+const char* variable(const char* name);
+
 /// The flag > LARCH_THREADS > SLURM_CPUS_PER_TASK > the processors this process may use. Throws
 /// UsageError if LARCH_THREADS is not a number from 1 to 4096; what Slurm sets is taken if it is
 /// one.

@@ -284,7 +284,7 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
                 const std::atomic<int>* stop) {
   const CommonFlags& flags = line.common;
   const std::vector<GivenPath> paths = given_paths(line);
-  check_usage(line, paths);
+  check_usage(line);
   if (program.check) program.check(given_flags(line));
   if (flags.no_sidecar && (program.by_case() || flags.skip_existing)) {
     throw UsageError(
@@ -294,7 +294,7 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
   const PlannedOutputs planned = planned_of(program, line, paths);
   check_inputs(paths);
   check_distinct(paths, planned);
-  const bool compares = !flags.dry_run || path_exists(planned.files.record);
+  const bool compares = !flags.dry_run || is_file(planned.files.record);
   ListedInputs listed;
   if (program.listed_inputs && compares) listed = program.listed_inputs();
   InputDigests digests;

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "larch/app/failures.h"
-#include "larch/app/records/record_parts.h"
 #include "larch/cases/status_table.h"
 #include "larch/cases/step.h"
 #include "larch/core/error.h"

@@ -9,11 +9,9 @@
 #include <string_view>
 
 #include "larch/app/records/case_record.h"
-#include "larch/app/records/record_parts.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/files/folder_lock.h"
 
 namespace larch::cases {
 namespace {
@@ -165,7 +163,7 @@ void StatusTable::write_now_and_then() {
   try {
     look();
     const FolderLock names(folder_, 0);
-    if (names.state() == FolderLock::State::kBusy) return;
+    if (names.is_busy()) return;
     look();
     write_file(path_, text());
   } catch (const OutputError&) {

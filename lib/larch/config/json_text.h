@@ -15,14 +15,16 @@ inline std::string json_text(const config::Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, config::Json::error_handler_t::replace);
 }
 
-/// "2024-05-17T09:41:00Z".
+/// "2024-05-17T09:41:00.123Z".
 inline std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const std::time_t seconds = milliseconds / 1000;
   std::tm parts{};
-  gmtime_r(&now, &parts);
+  gmtime_r(&seconds, &parts);
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.", &parts);
+  return text + std::to_string(1000 + milliseconds % 1000).substr(1) + "Z";
 }
 
 }  // namespace larch::detail

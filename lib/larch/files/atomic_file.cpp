@@ -4,10 +4,11 @@
 
 #include <array>
 #include <cerrno>
-#include <climits>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -153,10 +154,10 @@ AtomicFile::~AtomicFile() {
   if (file_ >= 0) ::close(file_);
 }
 
-bool AtomicFile::is_still_there() const {
+/// Nobody put another file in its place.
+bool AtomicFile::has_name(const std::string& name) const {
   struct stat status {};
-  return ::lstat(temporary_.c_str(), &status) == 0 && status.st_dev == device_ &&
-         status.st_ino == inode_;
+  return ::lstat(name.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
 }
 
 int AtomicFile::why_short() const {
@@ -177,7 +178,7 @@ int AtomicFile::why_short() const {
 }
 
 void AtomicFile::flush(bool may_be_empty) {
-  if (!is_still_there()) {
+  if (!has_name(temporary_)) {
     throw OutputError("cannot write '" + path_ + "': its temporary file '" + temporary_ +
                       "' was removed or replaced while it was written; look for a program that "
                       "cleans the folder");
@@ -213,12 +214,7 @@ int AtomicFile::commit(bool replace) {
 }
 
 void AtomicFile::take_back() const {
-  if (!committed_ || !was_free_) return;
-  struct stat status {};
-  if (::lstat(target_.c_str(), &status) == 0 && status.st_dev == device_ &&
-      status.st_ino == inode_) {
-    ::unlink(target_.c_str());
-  }
+  if (committed_ && was_free_ && has_name(target_)) ::unlink(target_.c_str());
 }
 
 void flush_folder(const std::string& folder) {
@@ -253,21 +249,23 @@ void remove_output(const std::string& path) noexcept try {
 } catch (...) {
 }
 
-std::string why_not_writable(const std::string& folder) {
-  const std::string name = (fs::path(folder) / new_temporary_name("")).string();
-  const int file = open_new(name);
-  if (file < 0) return describe_write_error(errno);
-  remember_temporary(name);
-  constexpr std::array<char, 4096> kBlock{};
-  const ssize_t written = ::write(file, kBlock.data(), kBlock.size());
-  int error = written < 0 ? errno : ENOSPC;
-  if (written == static_cast<ssize_t>(kBlock.size())) {
-    error = ::fsync(file) != 0 && errno != EINVAL ? errno : 0;  // quotas may show only here
+FolderLock::FolderLock(const std::string& folder, double seconds)
+    : file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  // It is tried again and again, since a waiting flock could not be given up.
+  while (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    is_busy_ = errno == EWOULDBLOCK;
+    const bool is_over = std::chrono::duration<double>(Clock::now() - start).count() >= seconds;
+    if (!is_busy_ || is_over) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  ::unlink(name.c_str());
-  ::close(file);
-  forget_temporary(name);
-  return error == 0 ? "" : describe_write_error(error);
+  is_busy_ = false;
+}
+
+FolderLock::~FolderLock() {
+  if (file_ >= 0) ::close(file_);
 }
 
 }  // namespace larch

@@ -55,14 +55,14 @@ class AtomicFile {
   /// Marks a released file as in use, by its time of modification.
   void refresh() const;
 
-  /// Gives the file its name. An errno value, or 0; EEXIST if the name
-  /// is taken and `replace` is not set, which holds also if it was taken a moment ago.
+  /// Gives the file its name. An errno value, or 0; EEXIST if the name is taken, be it since a
+  /// moment, and `replace` is not set.
   int commit(bool replace);
   /// Removes a file that commit() gave a free name, if it is still the same file.
   void take_back() const;
 
  private:
-  bool is_still_there() const;
+  bool has_name(const std::string& name) const;
 
   std::string path_, target_, temporary_;
   int file_ = -1;
@@ -76,17 +76,35 @@ void flush_folder(const std::string& folder);
 
 /// Puts what `write` writes under the name `path`, whole or not at all: calls write(temporary) with
 /// a temporary name of the same ending, flushes file and folder once each, and renames; a file that
-/// is there is replaced. If `path` is itself such a temporary of
-/// this process, it is written directly: whoever made it flushes and renames. Throws OutputError
-/// that names `path`, or what `write` throws.
+/// is there is replaced. A `path` that is itself such a temporary of this process is written
+/// directly: whoever made it flushes and renames. Throws OutputError that names `path`, or what
+/// `write` throws.
 void write_atomically(const std::string& path,
                       const std::function<void(const std::string& temporary)>& write);
 
-/// Removes a file that write_atomically made, behind a link too. Never
-/// fails: what cannot be removed stays.
+/// Removes a file that write_atomically made, behind a link too. Never fails: what cannot be
+/// removed stays.
 void remove_output(const std::string& path) noexcept;
 
-/// Why no file can be written in `folder`, in words; empty if one can. Tries it.
-std::string why_not_writable(const std::string& folder);
+/// The right to give names to files in a folder, held until the object ends. It is an flock on the
+/// folder itself, in which nothing is made for it; NFS has none on folders.
+class FolderLock {
+ public:
+  /// Tries for `seconds`, at least once.
+  FolderLock(const std::string& folder, double seconds);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  /// Another run held the lock all the time; it may be stopped. A folder without locks is free.
+  bool is_busy() const { return is_busy_; }
+
+ private:
+  int file_ = -1;
+  bool is_busy_ = false;
+};
+
+/// How long a run waits for a lock. Giving names takes milliseconds.
+constexpr double kLockSeconds = 10;
 
 }  // namespace larch

@@ -27,10 +27,6 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-[[noreturn]] void fail_to_write(const std::string& path, int error) {
-  throw OutputError("cannot write '" + path + "': " + describe_write_error(error));
-}
-
 }  // namespace
 
 std::optional<std::string> read_untrusted(const std::string& path, size_t most) {
@@ -117,11 +113,12 @@ std::string read_file(const std::string& path) {
 void write_file(const std::string& path, std::string_view bytes) {
   write_atomically(path, [&](const std::string& temporary) {
     File file(std::fopen(temporary.c_str(), "wb"));
-    if (!file) fail_to_write(temporary, errno);
-    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
-    const int write_error = errno;
-    if (!written) fail_to_write(temporary, write_error);
-    if (std::fclose(file.release()) != 0) fail_to_write(temporary, errno);
+    const bool written = file &&
+                         std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size() &&
+                         std::fclose(file.release()) == 0;
+    if (!written) {
+      throw OutputError("cannot write '" + temporary + "': " + describe_write_error(errno));
+    }
   });
 }
 

@@ -8,15 +8,14 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
 #include <unordered_map>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,9 +36,7 @@ const std::string& host_digest() {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
     std::string id;
     if (!std::getline(file, id) || id.empty()) return std::string();
-    Sha256 sum;
-    sum.update(id.data(), id.size());
-    return hex(sum.digest()).substr(0, 16);
+    return sha256_of(id).substr(0, 16);
   }();
   return digest;
 }
@@ -68,34 +65,20 @@ Index& index() {
 /// 128 random bits of the system.
 std::string random_hex() {
   std::array<uint8_t, kRandomDigits / 2> random{};
-  size_t got = 0;
-  while (got < random.size()) {
-    const ssize_t more = ::getrandom(random.data() + got, random.size() - got, 0);
-    if (more < 0 && errno == EINTR) continue;
-    if (more <= 0) {
-      throw OutputError(std::string("no random bits for the name of a temporary file: ") +
-                        std::strerror(errno));
-    }
-    got += static_cast<size_t>(more);
+  if (::getentropy(random.data(), random.size()) != 0) {
+    throw OutputError(std::string("no random bits for the name of a temporary file: ") +
+                      std::strerror(errno));
   }
   return hex(random);
 }
 
-bool is_random_hex(std::string_view text) {
-  return text.size() == kRandomDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-/// Whether new_temporary_name made the name under the kernel that is running.
+/// new_temporary_name made the name under the kernel that is running.
 bool made_on_this_host(std::string_view name) {
-  if (host_digest().empty()) return false;
   const std::string start = std::string(kPrefix) + host_digest() + "-";
-  if (name.substr(0, start.size()) != start) return false;
-  return is_random_hex(name.substr(start.size(), kRandomDigits));
-}
-
-bool same_file(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  if (host_digest().empty() || !name.starts_with(start)) return false;
+  const std::string_view digits = name.substr(start.size(), kRandomDigits);
+  return digits.size() == kRandomDigits &&
+         digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 bool is_old(const struct stat& status) {
@@ -116,7 +99,8 @@ Fate remove_if_abandoned(const std::string& path) {
     if (errno == EWOULDBLOCK) fate = Fate::kKept;
   } else if (::fstat(file, &opened) == 0 && ::lstat(path.c_str(), &named) == 0) {
     // Until the lock was taken its writer may have finished, and given the name up.
-    if (!same_file(opened, named) || !is_old(opened)) {
+    const bool is_same = opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+    if (!is_same || !is_old(opened)) {
       fate = Fate::kKept;
     } else if (::unlink(path.c_str()) == 0) {
       fate = Fate::kRemoved;
@@ -128,8 +112,7 @@ Fate remove_if_abandoned(const std::string& path) {
   return fate;
 }
 
-Fate fate_of(const std::string& folder, const std::string& name) {
-  const std::string path = folder + "/" + name;
+Fate fate_of(const std::string& path, const std::string& name) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !is_old(status)) return Fate::kKept;
   if (!S_ISREG(status.st_mode) || !made_on_this_host(name)) return Fate::kDoubtful;
@@ -154,7 +137,7 @@ std::string new_temporary_name(std::string_view ending) {
 }
 
 bool is_temporary_name(std::string_view name) {
-  return name.substr(0, kPrefix.size()) == kPrefix;
+  return name.starts_with(kPrefix);
 }
 
 void remember_temporary(const std::string& path) {
@@ -185,18 +168,14 @@ void remove_own_temporaries() noexcept {
 }
 
 Leftovers remove_leftovers(const std::string& folder) noexcept try {
+  namespace fs = std::filesystem;
   Leftovers found;
-  DIR* const entries = ::opendir(folder.c_str());
-  if (entries == nullptr) return found;
-  std::vector<std::string> candidates;
-  while (const dirent* entry = ::readdir(entries)) {
-    if (is_temporary_name(entry->d_name)) candidates.emplace_back(entry->d_name);
-  }
-  ::closedir(entries);
-  for (const std::string& name : candidates) {
-    const Fate fate = fate_of(folder, name);
-    if (fate == Fate::kRemoved) found.removed.push_back(folder + "/" + name);
-    if (fate == Fate::kDoubtful) found.doubtful.push_back(folder + "/" + name);
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string path = at->path().string(), name = at->path().filename().string();
+    const Fate fate = is_temporary_name(name) ? fate_of(path, name) : Fate::kKept;
+    if (fate == Fate::kRemoved) found.removed.push_back(path);
+    if (fate == Fate::kDoubtful) found.doubtful.push_back(path);
   }
   return found;
 } catch (...) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/app/plan.h"
 #include "larch/core/context.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"

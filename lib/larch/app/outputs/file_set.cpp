@@ -3,11 +3,10 @@
 #include "larch/app/outputs/file_set.h"
 
 #include <cerrno>
-#include <fstream>
 
-#include "larch/app/outputs/growing_output.h"
 #include "larch/app/signals.h"
 #include "larch/core/error.h"
+#include "larch/files/file.h"
 
 namespace larch::detail {
 namespace {
@@ -19,19 +18,11 @@ constexpr std::chrono::minutes kRefreshEvery{10};
 }  // namespace
 
 Writer text_writer(const std::string& text) {
-  return [text](const std::string& path) {
-    std::ofstream file(path, std::ios::binary);
-    file.write(text.data(), static_cast<std::streamsize>(text.size()));
-    file.close();
-    if (!file) throw OutputError("cannot write '" + path + "'");
-  };
+  return [text](const std::string& path) { write_file(path, text); };
 }
 
 void FileSet::write(const std::string& path, const Writer& writer) {
-  if (context_.stop_requested()) {
-    throw Stopped("stopped before '" + path + "' was written",
-                  static_cast<ExitCode>(context_.stop->load()));
-  }
+  context_.throw_if_stopped(" before '" + path + "' was written");
   const GrowingOutput output(path, context_);
   output.fill([&] { writer(output.temporary()); });
   take(output.file());

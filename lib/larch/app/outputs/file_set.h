@@ -29,7 +29,7 @@ class FileSet {
   /// Throws OutputError that names `path`, or what the writer throws, with the name of the
   /// temporary replaced by `path`; Stopped if a stop is requested.
   void write(const std::string& path, const Writer& writer);
-  /// A file that is filled already (growing_output.h). Throws OutputError.
+  /// A file that is filled already (GrowingOutput). Throws OutputError.
   void take(const std::shared_ptr<AtomicFile>& file);
   /// Gives the files their names. One that is there is replaced if `may_replace` says so. Throws
   /// OutputError; files that got a free name are then gone again.

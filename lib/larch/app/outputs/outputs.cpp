@@ -2,18 +2,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/outputs/outputs.h"
 
-#include <nlohmann/json.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
-#include "larch/app/outputs/growing_output.h"
+#include "larch/app/failures.h"
+#include "larch/config/json_text.h"
+#include "larch/files/temporaries.h"
 
 namespace larch {
 namespace {
 
-std::string dumped(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+using detail::json_text;
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// Throws what the writer of `file` threw, in terms of the final name. Called in a catch block.
+[[noreturn]] void rethrow_for(const AtomicFile& file) {
+  const detail::Failure failure = detail::failure_of(std::current_exception());
+  if (failure.stopped || failure.code == ExitCode::kMemory) throw;
+  const std::string cause = replaced(in_one_line(failure), file.temporary(), file.path());
+  std::string outer = "cannot write '" + file.path() + "'";
+  if (const int error = file.why_short()) outer += ": " + describe_write_error(error);
+  const bool of_output = !failure.expected || failure.code == ExitCode::kOutput;
+  try {
+    throw std::runtime_error(cause);
+  } catch (...) {
+    if (of_output) std::throw_with_nested(OutputError(outer));
+    std::throw_with_nested(Error(failure.code, outer));
+  }
 }
 
 }  // namespace
+
+GrowingOutput::GrowingOutput(const std::string& path, const Context& context) {
+  if (path.empty()) return;
+  file_ = std::make_shared<AtomicFile>(path);
+  remove_leftovers_once(folder_of(file_->temporary()), context);
+}
+
+void GrowingOutput::fill(const std::function<void()>& step) const {
+  if (!file_) return;
+  try {
+    step();
+  } catch (...) {
+    rethrow_for(*file_);
+  }
+}
 
 Outputs& Outputs::add(const std::string& path, Writer writer) {
   if (!path.empty()) files.push_back({path, std::move(writer)});
@@ -31,17 +71,13 @@ Outputs& Outputs::add_companion(const std::string& path, Writer writer) {
 }
 
 Outputs& Outputs::metric(const std::string& name, double value) {
-  metrics.push_back({name, dumped(value)});
+  metrics.push_back({name, json_text(value)});
   return *this;
 }
 
 Outputs& Outputs::report(const std::string& key, const nlohmann::ordered_json& value) {
-  reports.push_back({key, dumped(value)});
+  reports.push_back({key, json_text(value)});
   return *this;
-}
-
-Outputs& Outputs::report_text(const std::string& key, const std::string& json_text) {
-  return report(key, nlohmann::ordered_json::parse(json_text));
 }
 
 Outputs& Outputs::note(const std::string& text) {
@@ -59,6 +95,20 @@ Outputs& Outputs::status(const std::string& word, const std::string& reason, Exi
   status_reason = reason;
   rejected_code = code;
   return *this;
+}
+
+std::string Outputs::figure(const std::string& name) const {
+  for (const Text& metric : metrics) {
+    if (metric.name != name) continue;
+    char* end = nullptr;
+    const double value = std::strtod(metric.text.c_str(), &end);
+    if (end == metric.text.c_str() || !std::isfinite(value)) return "";  // "null"
+    char text[32];
+    const bool is_whole = std::round(value) == value && std::abs(value) < 1e15;
+    std::snprintf(text, sizeof text, is_whole ? "%.0f" : "%.6g", value);
+    return text;
+  }
+  return "";
 }
 
 }  // namespace larch

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,12 +11,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "larch/core/context.h"
 #include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
 
 namespace larch {
-
-class AtomicFile;
-class GrowingOutput;
 
 /// An input of a run, and what it is to the run: a file, or what a cell of a list says.
 struct RunInput {
@@ -34,6 +34,28 @@ struct ListedInputs {
 
 /// Writes one file under the name it is given.
 using Writer = std::function<void(const std::string& temporary_path)>;
+
+/// An output that is filled while the run goes on, for what is too large to be kept until its end:
+/// the run fills the file under its temporary name and hands it over with Outputs::add. If the run
+/// fails the file is removed.
+class GrowingOutput {
+ public:
+  /// None is wanted: nothing is filled and nothing added.
+  GrowingOutput() = default;
+  /// Makes the empty temporary; none for an empty path. Throws OutputError that names `path`.
+  GrowingOutput(const std::string& path, const Context& context);
+
+  explicit operator bool() const { return file_ != nullptr; }
+  const std::string& temporary() const { return file_->temporary(); }
+  const std::shared_ptr<AtomicFile>& file() const { return file_; }
+
+  /// Calls `step`, which fills a part of the file, unless none is wanted. What it throws is thrown
+  /// in terms of the final name, as for a Writer.
+  void fill(const std::function<void()>& step) const;
+
+ private:
+  std::shared_ptr<AtomicFile> file_{};
+};
 
 /// What a run hands back: files to write, and what goes to the record and the report.
 ///
@@ -57,8 +79,6 @@ class Outputs {
   Outputs& metric(const std::string& name, double value);
   /// Anything else for the report, under its own key; include <nlohmann/json.hpp> to make one.
   Outputs& report(const std::string& key, const nlohmann::ordered_json& value);
-  /// The same from JSON text.
-  Outputs& report_text(const std::string& key, const std::string& json_text);
   /// A sentence for the record and the report.
   Outputs& note(const std::string& text);
   /// The grid of an input in words (describe(Grid)), for the record.
@@ -77,6 +97,10 @@ class Outputs {
   struct Text {
     std::string name, text;  ///< for metrics and report: JSON text
   };
+
+  /// The figure for people: whole numbers as they are, others with six digits; empty if there is
+  /// none that is finite.
+  std::string figure(const std::string& name) const;
 
   std::vector<File> files;
   std::vector<Text> metrics, reports, grids;
@@ -97,6 +121,15 @@ struct CaseFiles {
   std::vector<CaseOutput> outputs{};
   std::vector<std::string> companions{};  ///< those that are known before the case is computed
   std::string folder{};  ///< instead of outputs: all of this folder belongs to the case
+};
+
+/// What a run would do, found without doing it. --dry-run prints it.
+struct Plan {
+  std::vector<std::vector<std::string>> table{};  ///< of the cases; the first row names the columns
+  int64_t memory_bytes = 0;             ///< of the largest case, by its planner; 0: it has none
+  std::vector<std::string> notes{};     ///< further lines for the log
+  std::vector<std::string> problems{};  ///< each would end the run, or a case of it
+  ExitCode code = ExitCode::kDone;      ///< with which the run would end because of them
 };
 
 }  // namespace larch

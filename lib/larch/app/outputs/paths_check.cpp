@@ -31,11 +31,6 @@ void collect(const std::string& flag, const config::Node& node, std::vector<Give
   }
 }
 
-bool is_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   return fs::equivalent(a, b, error) || resolved_name(a) == resolved_name(b);
@@ -67,57 +62,21 @@ void check_input(const GivenPath& given) {
   }
 }
 
-/// Of the file behind a link; `path` is the name that was given.
-void check_folder_of(const std::string& target, const std::string& path) {
-  const std::string folder = folder_of(target);
-  if (!path_exists(folder)) {
-    throw OutputError("cannot write '" + path + "': folder '" + folder +
-                      "' does not exist; make it first, or correct the name");
-  }
-  if (!is_folder(folder)) {
-    throw OutputError("cannot write '" + path + "': '" + folder + "' is not a folder");
-  }
-  const std::string why = why_not_writable(folder);
-  if (!why.empty()) throw OutputError("cannot write '" + path + "': " + why);
-}
-
-void check_file(const std::string& path) {
-  if (path.back() == '/' || is_folder(path)) {
-    throw OutputError("output '" + path + "' is a folder; a file name is needed");
-  }
-  check_folder_of(output_target(path), path);
-}
-
+/// A folder that is missing is made later, below the nearest one that exists.
 void check_output_folder(const std::string& path) {
   std::error_code error;
-  const bool there = fs::exists(fs::status(path, error));
-  if (error && error != std::errc::no_such_file_or_directory) {
-    throw OutputError("output folder '" + path + "': " + error.message() + "; correct the name");
+  fs::path there = fs::absolute(path, error);
+  while (!error && there.has_relative_path() && !fs::exists(there, error)) {
+    there = there.parent_path();
   }
-  if (there && !is_folder(path)) {
-    throw OutputError("output folder '" + path + "' exists and is not a folder");
+  if (error) {
+    throw OutputError("output folder '" + path + "': " + error.message() +
+                      "; correct the name, or change into a folder that exists");
   }
-  if (!there) {  // it is made later, below the nearest folder that exists
-    fs::path above = fs::absolute(path, error);
-    if (error) {
-      throw OutputError("cannot make folder '" + path + "': the current folder: " +
-                        error.message() + "; change into a folder that exists");
-    }
-    while (above.has_relative_path() && !path_exists(above.string())) above = above.parent_path();
-    const std::string why = why_not_writable(above.string());
-    if (!why.empty()) throw OutputError("cannot make folder '" + path + "': " + why);
-    return;
-  }
-  const std::string why = why_not_writable(path);
-  if (!why.empty()) throw OutputError("cannot write to folder '" + path + "': " + why);
+  AtomicFile((there / "new file").string()).flush(/*may_be_empty=*/true);
 }
 
 }  // namespace
-
-bool path_exists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 std::vector<GivenPath> given_paths(const CommandLine& line) {
   std::vector<GivenPath> found;
@@ -127,7 +86,7 @@ std::vector<GivenPath> given_paths(const CommandLine& line) {
   return found;
 }
 
-void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths) {
+void check_usage(const CommandLine& line) {
   for (const config::Leaf& leaf : line.app) {
     if (leaf.node.required && leaf.given.empty()) {
       throw UsageError(leaf.flag + " is missing (" + leaf.node.help + "); see --help");
@@ -136,16 +95,6 @@ void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths) {
       if (word.empty()) throw UsageError(leaf.flag + ": the value is empty");
     }
   }
-  std::set<std::string> names;
-  const auto add = [&names](const std::string& flag, const std::string& path) {
-    if (!names.insert(fs::path(path).lexically_normal().string()).second) {
-      throw UsageError(flag + ": '" + path + "' is named for two outputs");
-    }
-  };
-  for (const GivenPath& given : paths) {
-    if (is_output(given.role)) add(given.flag, given.path);
-  }
-  if (!line.common.report.empty() && line.common.report != "-") add("--report", line.common.report);
 }
 
 void check_inputs(const std::vector<GivenPath>& paths) {
@@ -188,10 +137,10 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
 
 void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned) {
   std::set<std::string> names;
+  for (const std::string& folder : planned.folders) names.insert(resolved_name(folder));
   for (const std::string& output : planned.all()) {
     if (!names.insert(resolved_name(output)).second) {
-      throw UsageError("'" + output +
-                       "' would be written twice, once beside another output; give other names");
+      throw UsageError("'" + output + "' would be written twice; give other names");
     }
     for (const GivenPath& given : paths) {
       if (is_output(given.role)) continue;
@@ -234,7 +183,8 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
 
 void check_outputs(const PlannedOutputs& planned) {
   for (const std::string& path : planned.all()) {
-    if (planned.files.folder.empty() || path != planned.files.record) check_file(path);
+    const bool is_in_folder = !planned.files.folder.empty() && path == planned.files.record;
+    if (!is_in_folder) AtomicFile(path).flush(/*may_be_empty=*/true);
   }
   for (const std::string& path : planned.folders) check_output_folder(path);
 }

@@ -11,9 +11,6 @@
 
 namespace larch::detail {
 
-/// Tells whether there is something under the name, behind links; false where that cannot be known.
-bool path_exists(const std::string& path);
-
 /// A path that a flag or the configuration gives.
 struct GivenPath {
   std::string flag;  ///< "--input"
@@ -23,8 +20,8 @@ struct GivenPath {
 
 std::vector<GivenPath> given_paths(const CommandLine& line);
 
-/// Throws UsageError for a required flag that is missing or an output that is named twice.
-void check_usage(const CommandLine& line, const std::vector<GivenPath>& paths);
+/// Throws UsageError for a required flag that is missing, and for one with an empty value.
+void check_usage(const CommandLine& line);
 
 /// Throws InputError for a file or folder that is missing, of the wrong kind or may not be read.
 void check_inputs(const std::vector<GivenPath>& paths);
@@ -39,8 +36,8 @@ struct PlannedOutputs {
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions, bool by_case);
 
-/// Throws UsageError if an output, the record or a companion is also an input, or if two of them
-/// are one file: --force would let the later one replace the earlier.
+/// Throws UsageError if an output, the record or a companion is also an input or an output folder,
+/// or if two of them are one file: --force would let the later one replace the earlier.
 void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned);
 
 /// Throws UsageError if the log of --log-file would be appended to an input, to an output, or to a
@@ -50,7 +47,7 @@ void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths
                     const PlannedOutputs& planned);
 
 /// Throws OutputError if a name is that of a folder, a pipe or a device, or if its folder is
-/// missing or cannot be written to.
+/// missing or cannot be written to. Tries it.
 void check_outputs(const PlannedOutputs& planned);
 
 }  // namespace larch::detail

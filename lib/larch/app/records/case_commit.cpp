@@ -1,16 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <filesystem>
 #include <future>
 #include <set>
 
 #include "larch/app/outputs/file_set.h"
-#include "larch/app/records/record_parts.h"
+#include "larch/app/records/case_record.h"
 #include "larch/config/json_text.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/files/folder_lock.h"
 
 namespace larch::detail {
 namespace {
@@ -61,18 +58,13 @@ Json write_outputs(const CaseFiles& files, const RunRecord& record, FileSet& set
   return entries;
 }
 
-/// What the record keeps of an earlier one of the same basis: the outputs that were not written
-/// now.
-Json kept_entries(const Json& earlier, const Json& entries) {
-  Json kept = Json::array();
+/// Adds what the earlier record of the same basis names and this run does not write.
+void keep_entries(const CaseFiles& files, const Json& earlier, Json& entries) {
   std::set<std::string> roles;
   for (const Json& entry : entries) roles.insert(text_at(entry, "Role"));
-  const auto outputs = earlier.find("Outputs");
-  if (outputs == earlier.end() || !outputs->is_array()) return kept;
-  for (const Json& entry : *outputs) {
-    if (!roles.contains(text_at(entry, "Role"))) kept.push_back(entry);
+  for (const NamedFile& file : named_files(earlier, files.record)) {
+    if (!roles.contains(file.role)) entries.push_back(file.entry);
   }
-  return kept;
 }
 
 /// Says which files of an earlier run with another basis stay beside the new ones.
@@ -88,23 +80,16 @@ void name_left_files(const CaseFiles& files, const Json& earlier, const RunRecor
 }
 
 std::string writing_record(const RunRecord& record, const Json& entries) {
-  Json names = Json::array();
-  for (const Json& entry : entries) {
-    names.push_back({{"Name", entry["Name"]}, {"Role", text_at(entry, "Role")}});
-  }
   const Json larch{
-      {"App", record.basis.program.info.name}, {"Status", kWriting}, {"Outputs", names}};
+      {"App", record.basis.program.info.name}, {"Status", kWriting}, {"Outputs", entries}};
   return text_of(Json{{"Larch", larch}});
 }
 
 void require_lock(const FolderLock& lock, const std::string& folder) {
-  if (lock.state() != FolderLock::State::kBusy) return;
-  char waited[32];
-  std::snprintf(waited, sizeof waited, "%.3g s", kLockSeconds);
+  if (!lock.is_busy()) return;
   throw OutputError("cannot give the outputs in '" + folder +
-                    "' their names: another run holds the lock of the folder and did not let it "
-                    "go for " +
-                    waited + "; look whether it is stopped, then run again");
+                    "' their names: another run holds the lock of the folder and does not let it "
+                    "go; look whether it is stopped, then run again");
 }
 
 /// Puts back the record that was there, or none, after outputs could not get their names.
@@ -130,10 +115,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   Context to_the_end = context;
   to_the_end.stop = nullptr;
   if (digests.valid()) digests.wait();
-  if (context.stop_requested()) {
-    throw Stopped("stopped before the outputs got their names",
-                  static_cast<ExitCode>(context.stop->load()));
-  }
+  context.throw_if_stopped(" before the outputs got their names");
   const bool force = record.basis.line.common.force;
   const auto may_replace = [&](const std::string& path) {
     const auto seen = earlier.seen.find(resolved_name(path));
@@ -148,7 +130,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
     return set.flush_folders();
   }
   if (earlier.has_same_basis) {
-    for (const Json& entry : kept_entries(*earlier.larch, entries)) entries.push_back(entry);
+    keep_entries(files, *earlier.larch, entries);
   } else if (earlier.larch) {
     name_left_files(files, *earlier.larch, record);
   }
@@ -182,7 +164,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
 
 void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
                    const CaseCells& cells) {
-  const std::string ended = utc_with_milliseconds();
+  const std::string ended = utc_now();
   const Json larch{{"App", basis.program.info.name},
                    {"CommandLine", basis.line.text},
                    {"Ended", ended},

@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/records/case_record.h"
 
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <set>
 
 #include "larch/app/build_info.h"
-#include "larch/app/records/record_parts.h"
 #include "larch/config/json_text.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
@@ -85,18 +82,6 @@ std::string failed_record_name(const std::string& folder, const std::string& id)
   return (fs::path(folder) / (id + ".failed.larch.json")).string();
 }
 
-std::string utc_with_milliseconds() {
-  const auto now = std::chrono::system_clock::now();
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32], all[48];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(all, sizeof all, "%s.%03dZ", text, static_cast<int>(whole.count() % 1000));
-  return all;
-}
-
 std::optional<Json> parse_record(const std::string& text, const std::string& path) {
   try {
     Json json = config::parse(text, path);
@@ -130,7 +115,7 @@ Json record_json(const RunRecord& record, const Json& entries) {
              {"Metrics", metrics_of(record.outputs)}};
   if (!record.outputs.notes.empty()) larch["Notes"] = record.outputs.notes;
   larch["Seconds"] = milliseconds_only(record.seconds);
-  larch["Ended"] = utc_with_milliseconds();
+  larch["Ended"] = utc_now();
   larch["Status"] = record.outputs.status_word;
   if (!record.outputs.status_reason.empty()) larch["Reason"] = record.outputs.status_reason;
   if (record.cells != nullptr) larch["Row"] = row_json(*record.cells, larch["Ended"]);

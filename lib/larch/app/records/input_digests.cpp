@@ -10,6 +10,7 @@
 
 #include <sys/stat.h>
 
+#include "larch/config/suggest.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 
@@ -25,9 +26,7 @@ int64_t nanoseconds(const timespec& time) {
 
 std::string digest_of(std::vector<std::string> lines) {
   std::sort(lines.begin(), lines.end());
-  Sha256 sum;
-  for (const std::string& line : lines) sum.update(line.data(), line.size());
-  return hex(sum.digest());
+  return sha256_of(config::join(lines, ""));
 }
 
 Json folder_stamp(const std::string& path) {
@@ -67,12 +66,11 @@ std::string input_digest(const std::string& path) {
                      ": check the permissions of the folders below");
   }
   std::sort(files.begin(), files.end());
-  Sha256 sum;
+  std::string rows;
   for (const std::string& file : files) {
-    const std::string row = sha256_of_file((fs::path(path) / file).string()) + "  " + file + "\n";
-    sum.update(row.data(), row.size());
+    rows += sha256_of_file((fs::path(path) / file).string()) + "  " + file + "\n";
   }
-  return hex(sum.digest());
+  return sha256_of(rows);
 }
 
 }  // namespace

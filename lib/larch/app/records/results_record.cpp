@@ -3,7 +3,6 @@
 #include "larch/app/records/results_record.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 #include "larch/config/json_text.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/files/file.h"
 
 namespace larch::detail {
 namespace {
@@ -117,24 +117,12 @@ std::map<std::string, std::string> known_digests(const Json& inputs) {
   for (const Json& input : inputs) {
     if (!input.is_object()) continue;
     Json stamp = Json::object();
-    for (const char* key : {"Bytes", "Modified", "Changed", "Inode"}) {
+    for (const char* key : {"Files", "Bytes", "Modified", "Listing", "Changed", "Inode"}) {
       if (input.contains(key)) stamp[key] = input[key];
-    }
-    if (input.contains("Listing")) {
-      stamp = Json::object();
-      for (const char* key : {"Files", "Bytes", "Listing", "Changed"}) {
-        stamp[key] = input.value(key, Json());
-      }
     }
     known[stamp.dump(-1, ' ', false, Json::error_handler_t::replace)] = text_at(input, "SHA256");
   }
   return known;
-}
-
-std::string digest_of(const std::string& text) {
-  Sha256 sha;
-  sha.update(text.data(), text.size());
-  return hex(sha.digest());
 }
 
 std::vector<Content> contents_now(const ResultsBasis& now, const Json& inputs_there,
@@ -144,14 +132,14 @@ std::vector<Content> contents_now(const ResultsBasis& now, const Json& inputs_th
   for (const RunInput& input : now.inputs) {
     if (ignored.contains(input.role)) continue;
     if (!input.text.empty()) {
-      contents.push_back({input.role, input.of_case, input.text, digest_of(input.text)});
+      contents.push_back({input.role, input.of_case, input.text, sha256_of(input.text)});
       continue;
     }
     const Json stamp = input_stamp(input.path);
-    std::error_code ignored;
-    if (stamp.is_null() && !std::filesystem::exists(input.path, ignored)) {
-      throw InputError(input.role + " '" + input.path +
-                       "' does not exist; check the name and the current folder");
+    const std::string why = stamp.is_null() ? why_missing(input.path) : "";
+    if (!why.empty()) {
+      throw InputError(input.role + " '" + input.path + "' " + why +
+                       "; check the name and the current folder");
     }
     const auto found = stamp.is_null() ? known.end() : known.find(stamp.dump());
     const bool is_known = found != known.end() && !found->second.empty();
@@ -168,27 +156,26 @@ std::string described(const Content& content) {
 
 void compare_in_order(const std::vector<Content>& there, const std::vector<Content>& now,
                       std::vector<std::string>& found) {
-  std::map<std::string, std::vector<const Content*>> old_ones, new_ones;
-  for (const Content& one : there) old_ones[one.role].push_back(&one);
-  for (const Content& one : now) new_ones[one.role].push_back(&one);
-  for (const auto& [role, ones] : new_ones) old_ones[role];  // those that are new altogether
-  for (const auto& [role, olds] : old_ones) {
-    const auto& news = new_ones[role];
-    if (olds.size() != news.size()) {
-      const auto count = [](size_t n) { return n == 0 ? "none" : std::to_string(n); };
-      found.push_back(role + ": " + count(olds.size()) + " there, " + count(news.size()) + " now");
+  struct OfRole {
+    std::vector<const Content*> there, now;
+  };
+  std::map<std::string, OfRole> roles;
+  for (const Content& one : there) roles[one.role].there.push_back(&one);
+  for (const Content& one : now) roles[one.role].now.push_back(&one);
+  for (const auto& [role, both] : roles) {
+    if (both.there.size() != both.now.size()) {
+      found.push_back(role + ": " + std::to_string(both.there.size()) + " there, " +
+                      std::to_string(both.now.size()) + " now");
       continue;
     }
-    for (size_t i = 0; i < news.size(); ++i) {
-      if (olds[i]->of_case != news[i]->of_case) {
-        found.push_back(role + " " + std::to_string(i + 1) + ": case '" + olds[i]->of_case +
-                        "' there, '" + news[i]->of_case + "' now");
-      } else if (news[i]->digest.empty()) {
-        found.push_back(described(*news[i]) + ": cannot be read twice to compare it");
-      } else if (olds[i]->digest != news[i]->digest) {
-        found.push_back(described(*news[i]) + (olds[i]->digest.empty()
-                                                   ? ": its content was not recorded"
-                                                   : ": other content"));
+    for (size_t i = 0; i < both.now.size(); ++i) {
+      const Content &then = *both.there[i], &one = *both.now[i];
+      if (then.of_case != one.of_case) {
+        found.push_back(described(one) + ": of case '" + then.of_case + "' there");
+      } else if (then.digest.empty() || one.digest.empty()) {
+        found.push_back(described(one) + ": its content is not known, there or now");
+      } else if (then.digest != one.digest) {
+        found.push_back(described(one) + ": other content");
       }
     }
   }
@@ -249,7 +236,7 @@ Json results_record(const ResultsBasis& basis, InputDigests& digests) {
       one.update(digests.record(input.path));
     } else {
       one["Text"] = input.text;
-      one["SHA256"] = digest_of(input.text);
+      one["SHA256"] = sha256_of(input.text);
     }
     inputs.push_back(one);
   }
@@ -259,34 +246,35 @@ Json results_record(const ResultsBasis& basis, InputDigests& digests) {
       {"Seed", basis.line.common.seed},    {"Inputs", inputs}};
 }
 
-Differences differences(const Json& there, const ResultsBasis& now, InputDigests& digests) {
-  Differences found;
+std::vector<std::string> differences(const Json& there, const ResultsBasis& now,
+                                     InputDigests& digests) {
+  std::vector<std::string> found;
   const AppInfo& info = now.program.info;
   const auto at = [&there](const char* key) {
     const auto value = there.find(key);
     return value == there.end() ? Json() : *value;
   };
   if (at("App") != info.name) {
-    return {{}, {"made by " + shown(at("App")) + ", not by " + info.name}};
+    return {"made by " + shown(at("App")) + ", not by " + info.name};
   }
   if (at("ResultsVersion") != info.results_version) {
-    found.settings.push_back("version of the results: " + shown(at("ResultsVersion")) + " there, " +
-                             std::to_string(info.results_version) + " now");
+    found.push_back("version of the results: " + shown(at("ResultsVersion")) + " there, " +
+                    std::to_string(info.results_version) + " now");
   }
   if (info.uses_seed && at("Seed") != now.line.common.seed) {
-    found.settings.push_back("--seed: " + shown(at("Seed")) + " there, " +
-                             std::to_string(now.line.common.seed) + " now");
+    found.push_back("--seed: " + shown(at("Seed")) + " there, " +
+                    std::to_string(now.line.common.seed) + " now");
   }
-  compare_values(at("Options"), options_of(now.line), "--", {}, found.settings);
+  compare_values(at("Options"), options_of(now.line), "--", {}, found);
   std::set<std::string> ignored;
   collect_without_effect(now.program.config, "", ignored);
-  compare_values(at("Config"), config::to_json(now.program.config), "", ignored, found.settings);
+  compare_values(at("Config"), config::to_json(now.program.config), "", ignored, found);
   const std::set<std::string> roles = roles_without_effect(now.line);
   const Json inputs = at("Inputs").is_array() ? at("Inputs") : Json::array();
   std::vector<Content> old_ones = contents_there(inputs, roles);
   std::vector<Content> new_ones = contents_now(now, inputs, roles, digests);
-  if (!now.order_matters) compare_cases(old_ones, new_ones, found.subject);
-  compare_in_order(old_ones, new_ones, found.subject);
+  if (!now.order_matters) compare_cases(old_ones, new_ones, found);
+  compare_in_order(old_ones, new_ones, found);
   return found;
 }
 

@@ -31,17 +31,11 @@ config::Json results_record(const ResultsBasis& basis, InputDigests& digests);
 /// The text under a key of an object; empty if there is none.
 std::string text_at(const config::Json& object, const char* key);
 
-/// What tells one run from another, for people: "structure.threshold: 0.5 there, 0.6 now".
-struct Differences {
-  std::vector<std::string> settings;  ///< versions, options, configuration
-  std::vector<std::string> subject;   ///< the program and the inputs: what was computed
-
-  bool none() const { return settings.empty() && subject.empty(); }
-};
-
 /// What tells the run of `there`, a record as results_record writes it but from a file that nobody
-/// vouches for, from the run of `now`. None: their results are the same. Inputs are read only if
-/// their stamps differ. Throws InputError, also for an input that is not there.
-Differences differences(const config::Json& there, const ResultsBasis& now, InputDigests& digests);
+/// vouches for, from the run of `now`, for people: "structure.threshold: 0.5 there, 0.6 now". None:
+/// their results are the same. Inputs are read only if their stamps differ. Throws InputError, also
+/// for an input that is not there.
+std::vector<std::string> differences(const config::Json& there, const ResultsBasis& now,
+                                     InputDigests& digests);
 
 }  // namespace larch::detail

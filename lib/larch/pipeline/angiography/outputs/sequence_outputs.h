@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "larch/app/outputs/growing_output.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/dsa/sequence.h"
 #include "larch/io/sequence/sequence_writer.h"
