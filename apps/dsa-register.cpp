@@ -100,14 +100,8 @@ int main(int argc, char** argv) {
     return std::vector<std::pair<std::string, std::string>>{{"roi", o.roi},
                                                             {"mask-volume", o.mask_volume}};
   };
-  program.bytes = [](const cases::CaseJob& c, const Options& o, const Context&) {
-    return pipeline::look_at_angiography(c, o.request()).bytes;
-  };
-  program.figures = {{"frames", /*is_count=*/true},
-                     {"unreliable", /*is_count=*/true},
-                     {"edge_hits", /*is_count=*/true},
-                     {"rms_uncorrected"},
-                     {"rms_shift"},
-                     {"rms_corrected"}};
+  program.bytes_per_voxel = 0;
+  program.figures = {"frames",          "unreliable", "edge_hits",
+                     "rms_uncorrected", "rms_shift",  "rms_corrected"};
   return cases::run_case_app(info, argc, argv, program);
 }

@@ -89,10 +89,7 @@ int main(int argc, char** argv) {
                      {"sphere-mm"},
                      {"sphere_index"},
                      {"sphere-index"}};
-  program.figures = {{"voxels", /*is_count=*/true},
-                     {"volume_ml"},
-                     {"iterations", /*is_count=*/true},
-                     {"touches_border", /*is_count=*/true}};
+  program.figures = {"voxels", "volume_ml", "iterations", "touches_border"};
   program.rejection = "nothing is left of the structure";
   program.bytes_per_voxel = 48;
   return cases::run_case_app(info, argc, argv, program);

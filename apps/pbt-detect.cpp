@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   program.images = [](const Options& o) {
     return std::vector{std::pair<std::string, std::string>("roi", o.roi)};
   };
-  program.figures = {{"voxels", /*is_count=*/true}, {"volume_ml"}};
+  program.figures = {"voxels", "volume_ml"};
   program.rejection = "nothing was detected";
   program.bytes_per_voxel = 64;
   return cases::run_case_app(info, argc, argv, program);

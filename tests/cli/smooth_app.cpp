@@ -54,6 +54,6 @@ Outputs smooth(const cases::CaseJob& c, const Options& o, const cases::Nothing&)
 int main(int argc, char** argv) {
   cases::CaseProgram<Options> program;
   program.process = smooth;
-  program.figures = {{"corner"}};
+  program.figures = {"corner"};
   return cases::run_case_app({"smooth-app", "Smooth an image."}, argc, argv, program);
 }

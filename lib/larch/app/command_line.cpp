@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/app/command_line.h"
 
-#include <set>
-
 #include <CLI/CLI.hpp>
 
 #include "larch/config/config.h"
@@ -18,17 +16,6 @@ std::string quoted_for_shell(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
-}
-
-void check_names(const CommandLine& line) {
-  std::set<std::string> seen;
-  for (const auto* group : {&line.app, &line.config, &line.shared}) {
-    for (const config::Leaf& leaf : *group) {
-      const bool twice = !seen.insert(leaf.flag).second ||
-                         (!leaf.short_flag.empty() && !seen.insert(leaf.short_flag).second);
-      if (twice) throw std::logic_error("flag " + leaf.flag + " is declared twice");
-    }
-  }
 }
 
 [[noreturn]] void refuse(const std::string& word, const CommandLine& line) {
@@ -52,7 +39,6 @@ void parse_command_line(const Program& program, int argc, char** argv, CommandLi
   line.app = config::leaves(program.flags);
   line.config = config::leaves(program.config);
   line.shared = config::leaves(shared);
-  check_names(line);
 
   CLI::App parser(program.info.summary, program.info.name);
   parser.set_help_flag("");

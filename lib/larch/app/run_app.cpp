@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -142,22 +140,13 @@ void write_all(const Start& start, const Context& context, Outputs& outputs,
   if (report_name == "-") print(report_text());
 }
 
-/// A figure for people, from JSON: whole numbers as they are, others with six digits.
-std::string rounded_figure(const std::string& json) {
-  char* end = nullptr;
-  const double value = std::strtod(json.c_str(), &end);
-  if (json.empty() || *end != '\0' || !std::isfinite(value)) return json;
-  char text[32];
-  const bool is_whole = std::round(value) == value && std::abs(value) < 1e15;
-  std::snprintf(text, sizeof text, is_whole ? "%.0f" : "%.6g", value);
-  return text;
-}
-
 void log_end(Console& console, const Outputs& outputs, double seconds) {
   std::vector<std::string> names, metrics;
   for (const Outputs::File& file : outputs.files) names.push_back(file.path);
-  for (const Outputs::Text& metric : outputs.metrics)
-    metrics.push_back(metric.name + " " + rounded_figure(metric.text));
+  for (const Outputs::Text& metric : outputs.metrics) {
+    const std::string figure = outputs.figure(metric.name);
+    metrics.push_back(metric.name + " " + (figure.empty() ? "n/a" : figure));
+  }
   if (!metrics.empty()) console.log(LogLevel::kInfo, config::join(metrics));
   char time[32];
   std::snprintf(time, sizeof time, "%.1f s", seconds);
@@ -241,10 +230,7 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   for (const std::string& folder : start.planned.folders) folders.make(folder);
   Outputs outputs = start.run.program.run(context, start.run);
   console.finish();
-  if (context.stop_requested()) {
-    throw Stopped("stopped by a signal; no output was written",
-                  static_cast<ExitCode>(stop->load()));
-  }
+  context.throw_if_stopped(" by a signal; no output was written");
   write_all(start, context, outputs, began);
   log_end(console, outputs, seconds_since(began));
   if (outputs.status_word != "rejected") return 0;

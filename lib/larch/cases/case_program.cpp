@@ -15,17 +15,10 @@ namespace {
 
 using larch::detail::CheckedRun;
 
-/// Why a case would fail, for people; `code` receives the exit code that it has by itself.
-std::string problem_of(const std::string& id, const std::exception_ptr& error, ExitCode& code) {
-  const larch::detail::Failure failure = larch::detail::failure_of(error);
-  code = failure.code;
-  return "case '" + id + "': " + larch::detail::in_one_line(failure);
-}
-
 /// The one image, whose inputs and outputs are those of the flags.
 struct OneCase {
   const Case row;
-  const std::map<std::string, std::string> files;
+  const std::vector<CaseOutput> files;
   const ReadOptions read;
   const CaseJob job;
 
@@ -41,7 +34,7 @@ struct OneCase {
     if (!program.check_names) return;
     std::set<std::string> names;
     for (const RunInput& input : run.basis().inputs) names.insert(resolved_name(input.path));
-    for (const auto& [flag, path] : files) names.insert(resolved_name(path));
+    for (const CaseOutput& file : files) names.insert(resolved_name(file.path));
     program.check_names(job, names);
   }
 };
@@ -73,25 +66,20 @@ bool is_over(const ListedCases& list, const CheckedRun& run, size_t i) {
 
 Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run,
                const CaseContext& whole) {
-  const Context& context = whole.side;
   const ListedCases list(program, run, whole);
   Plan plan;
   bool lack_memory = true;
   for (size_t i = 0; i < list.cases.size(); ++i) {
-    const Case& c = list.cases[i];
-    if (context.stop_requested()) {
-      throw Stopped("stopped after " + std::to_string(i) + " of " +
-                        std::to_string(list.cases.size()) + " cases were looked at",
-                    static_cast<ExitCode>(context.stop->load()));
-    }
+    whole.side.throw_if_stopped(" after " + std::to_string(i) + " of " +
+                                std::to_string(list.cases.size()) + " cases were looked at");
     try {
       if (!is_over(list, run, i)) add_case(program, list.job(i, whole), plan);
     } catch (const DeviceError&) {
       throw;
     } catch (...) {
-      ExitCode code = ExitCode::kDone;
-      plan.problems.push_back(problem_of(c.id, std::current_exception(), code));
-      lack_memory = lack_memory && code == ExitCode::kMemory;
+      const larch::detail::Failure failure = larch::detail::failure_of(std::current_exception());
+      plan.problems.push_back("case '" + list.cases[i].id + "': " + in_one_line(failure));
+      lack_memory = lack_memory && failure.code == ExitCode::kMemory;
     }
   }
   plan.notes = program.images.list.notes();

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -25,21 +24,18 @@ namespace larch::cases {
 /// One image, or one row of a list, on its way.
 class CaseJob {
  public:
-  CaseJob(const Case& row, const std::map<std::string, std::string>& files, const ReadOptions& read,
+  CaseJob(const Case& row, const std::vector<CaseOutput>& files, const ReadOptions& read,
           const CaseContext& context, bool is_of_list)
       : row(row), files(files), read(read), is_of_list(is_of_list), context_(context) {}
 
   const Case& row;  ///< of one image: its file name as id, and no further cells
-  const std::map<std::string, std::string>& files;  ///< by flag; those that are wanted
-  const ReadOptions& read;                          ///< how images are read
+  const std::vector<CaseOutput>& files;  ///< the products that are wanted
+  const ReadOptions& read;               ///< how images are read
   const bool is_of_list;
 
   /// The file of a product, by the name of its flag; empty: it is not wanted.
-  std::string file(const std::string& flag) const {
-    const auto found = files.find(flag);
-    return found == files.end() ? std::string() : found->second;
-  }
-  bool wants(const std::string& flag) const { return files.contains(flag); }
+  std::string file(const std::string& flag) const { return file_of(files, flag); }
+  bool wants(const std::string& flag) const { return !file(flag).empty(); }
   /// The own thread of the case, with its share of the threads.
   const Context& context() const { return context_.side; }
   /// The device and all threads, for one case at a time.
@@ -58,13 +54,6 @@ struct CaseLook {
 CaseLook look_of(const Grid& grid);
 /// The same by the header of the image. Throws InputError.
 CaseLook look_at_image(const CaseJob& job);
-
-/// A column of status.tsv: the figure that the outputs of a case have under this name
-/// (Outputs::metric).
-struct FigureColumn {
-  std::string name;
-  bool is_count = false;  ///< a whole number; else six digits are written
-};
 
 /// For programs that prepare nothing.
 struct Nothing {};
@@ -89,29 +78,27 @@ struct CaseProgram {
   /// files are recorded. By role.
   std::function<std::vector<std::pair<std::string, std::string>>(const Options&)> images{};
 
-  std::vector<CaseColumn> columns{};    ///< of the list, beside image and id; they are inputs
-  std::vector<FigureColumn> figures{};  ///< of status.tsv
+  std::vector<CaseColumn> columns{};   ///< of the list, beside image and id; they are inputs
+  std::vector<std::string> figures{};  ///< Outputs::metric that are columns of status.tsv
   /// Ends the sentence about rejected cases, "in 2 ...".
   std::string rejection = "the result was rejected";
-  /// Bytes on the host per voxel of a case: the first guess of what it takes.
+  /// Bytes on the host per voxel of a case: the first guess of what it takes. 0: it is what `look`
+  /// says.
   double bytes_per_voxel = 32;
-  /// The bytes of a planner, instead.
-  std::function<int64_t(const CaseJob&, const Options&, const Context&)> bytes{};
 };
 
 namespace detail {
 /// A program without the types of its options and what it prepares.
 struct AnyCaseProgram {
   const Images& images;
-  std::function<void(const Context&)> prepare;
-  std::function<Outputs(const CaseJob&)> process;
-  std::function<void(const CaseJob&, const std::set<std::string>&)> check_names;
-  std::function<CaseLook(const CaseJob&)> look;
-  std::function<int64_t(const CaseJob&, const Context&)> bytes;
   const std::vector<CaseColumn>& columns;
-  const std::vector<FigureColumn>& figures;
+  const std::vector<std::string>& figures;
   const std::string& rejection;
   double bytes_per_voxel;
+  std::function<void(const Context&)> prepare{};
+  std::function<Outputs(const CaseJob&)> process{};
+  std::function<void(const CaseJob&, const std::set<std::string>&)> check_names{};
+  std::function<CaseLook(const CaseJob&)> look{};
 };
 Outputs run_cases(const AnyCaseProgram& program, const larch::detail::CheckedRun& run,
                   Context& context);
@@ -129,15 +116,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   Options options;
   const Images& images = options.images;
   std::optional<Prepared> prepared;
-  detail::AnyCaseProgram any{images,
-                             {},
-                             {},
-                             {},
-                             {},
-                             {},
-                             cases.columns,
-                             cases.figures,
-                             cases.rejection,
+  detail::AnyCaseProgram any{images, cases.columns, cases.figures, cases.rejection,
                              cases.bytes_per_voxel};
   any.prepare = [&](const Context& context) {
     prepared.emplace(cases.prepare ? cases.prepare(options, context) : Prepared{});
@@ -149,21 +128,13 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
       cases.check_names(job, options, names);
     };
   }
-  if (cases.bytes) {
-    any.bytes = [&](const CaseJob& job, const Context& context) {
-      return cases.bytes(job, options, context);
-    };
-  }
   larch::detail::Program program = larch::detail::describe_program(info, options);
   program.check = [&](const GivenFlags& given) {
     images.check(given);
     if (cases.check) cases.check(options, given);
   };
   program.by_case = [&] { return images.is_list(); };
-  program.companions = [&] {
-    if (images.is_list()) return std::vector<std::string>{};
-    return images.companions(images.files());
-  };
+  program.companions = [&] { return images.companions(images.files()); };
   program.listed_inputs = [&] {
     ListedInputs listed;
     std::vector<std::pair<std::string, std::string>> all{{"input", images.input}};

@@ -142,35 +142,33 @@ void Images::check(const GivenFlags& given) const {
   check_files(files_of("case"));
 }
 
-void Images::check_files(const std::map<std::string, std::string>& files) const {
+void Images::check_files(const std::vector<CaseOutput>& files) const {
   if (files.empty()) {
     std::string flags;
     for (const Product& product : products) flags += " --" + flag_name(product);
     throw UsageError("nothing to write: give at least one of" + flags);
   }
   for (const Product& product : products) {
-    const auto file = files.find(flag_name(product));
-    if (file == files.end()) continue;
-    if (is_image(product.kind) && !are_sequences) require_image_extension(file->second);
-    if (product.kind == PathRole::kOutputMesh) require_mesh_extension(file->second);
-    if (product.kind == PathRole::kOutputPicture) {
-      require_png_extension(file->second, "--" + file->first);
-    }
+    const std::string flag = flag_name(product), file = file_of(files, flag);
+    if (file.empty()) continue;
+    if (is_image(product.kind) && !are_sequences) require_image_extension(file);
+    if (product.kind == PathRole::kOutputMesh) require_mesh_extension(file);
+    if (product.kind == PathRole::kOutputPicture) require_png_extension(file, "--" + flag);
   }
 }
 
-std::map<std::string, std::string> Images::files() const {
-  std::map<std::string, std::string> files;
+std::vector<CaseOutput> Images::files() const {
+  std::vector<CaseOutput> files;
   for (size_t i = 0; i < products.size(); ++i) {
-    if (!paths[i].empty()) files[flag_name(products[i])] = paths[i];
+    if (!paths[i].empty()) files.push_back({paths[i], flag_name(products[i])});
   }
   return files;
 }
 
-std::map<std::string, std::string> Images::files_of(const std::string& id) const {
+std::vector<CaseOutput> Images::files_of(const std::string& id) const {
   const std::string folder = output_dir.path;
   const std::string stem = folder + (folder.ends_with('/') ? "" : "/") + id;
-  std::map<std::string, std::string> files;
+  std::vector<CaseOutput> files;
   for (const Product& product : products) {
     if (std::find(write.begin(), write.end(), product.write) == write.end()) continue;
     std::string ending = product.ending;
@@ -178,17 +176,17 @@ std::map<std::string, std::string> Images::files_of(const std::string& id) const
     if (product.kind == PathRole::kOutputMesh) {
       ending = with_format(ending, default_mesh_format, mesh_format);
     }
-    files[flag_name(product)] = stem + ending;
+    files.push_back({stem + ending, flag_name(product)});
   }
   return files;
 }
 
-std::vector<std::string> Images::companions(const std::map<std::string, std::string>& files) const {
+std::vector<std::string> Images::companions(const std::vector<CaseOutput>& files) const {
   std::vector<std::string> companions;
   for (const Product& product : products) {
-    const auto file = files.find(flag_name(product));
-    if (product.companion == nullptr || file == files.end()) continue;
-    companions.push_back(companion_of(file->second, product.companion));
+    const std::string file = file_of(files, flag_name(product));
+    if (product.companion == nullptr || file.empty()) continue;
+    companions.push_back(companion_of(file, product.companion));
   }
   return companions;
 }
@@ -199,6 +197,12 @@ ReadOptions Images::read_options(const Context& context) const {
   read.frame = frame;
   read.has_frame_flag = !are_sequences;
   return read;
+}
+
+std::string file_of(const std::vector<CaseOutput>& files, const std::string& flag) {
+  const auto of_flag = [&](const CaseOutput& file) { return file.role == flag; };
+  const auto found = std::find_if(files.begin(), files.end(), of_flag);
+  return found == files.end() ? "" : found->path;
 }
 
 ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -128,12 +127,12 @@ struct Images {
   /// Throws UsageError for a list without a folder, flags of one image beside a list and the other
   /// way round, no product at all, and endings that cannot be written.
   void check(const GivenFlags& given) const;
-  /// Names of the products of one image, or of a case of the list: by the name of the flag; those
-  /// that are not wanted are missing.
-  std::map<std::string, std::string> files() const;
-  std::map<std::string, std::string> files_of(const std::string& id) const;
+  /// Names of the products of one image, or of a case of the list: those that are wanted, each with
+  /// the name of its flag.
+  std::vector<CaseOutput> files() const;
+  std::vector<CaseOutput> files_of(const std::string& id) const;
   /// The companions of such files.
-  std::vector<std::string> companions(const std::map<std::string, std::string>& files) const;
+  std::vector<std::string> companions(const std::vector<CaseOutput>& files) const;
   /// How the one image is read; of a list, how all are.
   ReadOptions read_options(const Context& context) const;
   /// The name of a product's flag: "output" of "output,o".
@@ -143,8 +142,11 @@ struct Images {
   bool has(PathRole kind) const;
   config::Node product_flag(size_t i);
   config::Node write_flag();
-  void check_files(const std::map<std::string, std::string>& files) const;
+  void check_files(const std::vector<CaseOutput>& files) const;
 };
+
+/// The file of a product by the name of its flag; empty if it is not wanted.
+std::string file_of(const std::vector<CaseOutput>& files, const std::string& flag);
 
 /// The image of a header. Throws InputError if it has several volumes or values per voxel, or
 /// cannot be read.

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 
 #include "larch/app/failures.h"
@@ -70,23 +68,19 @@ std::set<std::string> check_names(const ListedCases& list, const std::string& fo
   return outputs;
 }
 
-/// The columns of status.tsv but the last one, "ended".
+/// The columns of status.tsv.
 std::vector<std::string> columns_of(const detail::AnyCaseProgram& program) {
   std::vector<std::string> columns{"id", "status", "message", "seconds"};
-  for (const FigureColumn& column : program.figures) columns.push_back(column.name);
+  columns.insert(columns.end(), program.figures.begin(), program.figures.end());
+  columns.insert(columns.end(), program.images.carry.begin(), program.images.carry.end());
+  columns.push_back("ended");
   return columns;
 }
 
 void check_carried(const ListedCases& list, const detail::AnyCaseProgram& program) {
-  const std::vector<std::string> known = columns_of(program);
-  std::set<std::string> taken(known.begin(), known.end());
-  taken.insert("ended");
-  if (taken.size() + program.images.carry.size() > kMostStatusColumns) {
-    throw UsageError("--carry: status.tsv would have more than " +
-                     std::to_string(kMostStatusColumns) + " columns; name fewer");
-  }
+  const std::vector<std::string> all = columns_of(program);
   for (const std::string& column : program.images.carry) {
-    if (!taken.insert(column).second) {
+    if (std::count(all.begin(), all.end(), column) > 1) {
       throw UsageError("--carry: status.tsv has a column '" + column + "' already");
     }
     const auto lacks = [&](const Case& c) { return !c.further.contains(column); };
@@ -118,22 +112,6 @@ void require_free(const std::vector<CaseFiles>& all) {
                     "; use --force to replace them or --skip-existing to keep them");
 }
 
-std::string figure_text(const FigureColumn& column, const Outputs& outputs) {
-  for (const Outputs::Text& metric : outputs.metrics) {
-    if (metric.name != column.name) continue;
-    char* end = nullptr;
-    const double value = std::strtod(metric.text.c_str(), &end);
-    if (end == metric.text.c_str() || !std::isfinite(value)) return "";  // "null" is no figure
-    if (column.is_count) {
-      return std::to_string(static_cast<int64_t>(std::clamp(value, -1e15, 1e15)));
-    }
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    return text;
-  }
-  return "";
-}
-
 /// The run over the cases; its members are called from the threads of cases.
 class ListRun {
  public:
@@ -143,7 +121,7 @@ class ListRun {
         program_(program),
         run_(run),
         context_(context),
-        table_(program.images.output_dir, table_columns(program)) {}
+        table_(program.images.output_dir, columns_of(program)) {}
 
   Outputs all() {
     CaseLoop loop;
@@ -156,26 +134,21 @@ class ListRun {
     try {
       run_case_loop(loop, context_);
     } catch (...) {
-      finish_table_after_failure();
+      try {
+        table_.finish();
+      } catch (const OutputError& second) {
+        context_.warn(second.what());
+      }
       throw;
     }
     table_.finish();
-    if (context_.stop_requested()) {
-      throw Stopped("stopped after " + std::to_string(over_) + " of " + std::to_string(loop.count) +
-                        " cases; --skip-existing goes on from there",
-                    static_cast<ExitCode>(context_.stop->load()));
-    }
+    context_.throw_if_stopped(" after " + std::to_string(over_) + " of " +
+                              std::to_string(loop.count) +
+                              " cases; --skip-existing goes on from there");
     return outcome(seconds_since(start));
   }
 
  private:
-  static std::vector<std::string> table_columns(const detail::AnyCaseProgram& program) {
-    std::vector<std::string> columns = columns_of(program);
-    columns.insert(columns.end(), program.images.carry.begin(), program.images.carry.end());
-    columns.push_back("ended");
-    return columns;
-  }
-
   /// By the header alone, without warnings: reading says them.
   CaseSize size(size_t i) const {
     ReadOptions read = list_.read;
@@ -183,11 +156,11 @@ class ListRun {
     const ImageInfo info = probe_image(list_.cases[i].image, read);
     CaseSize size{info.grid.voxels() * std::max(1, info.frames)};
     size.bytes = static_cast<int64_t>(program_.bytes_per_voxel * static_cast<double>(size.voxels));
-    if (!program_.bytes) return size;
+    if (program_.bytes_per_voxel > 0) return size;
     Context quiet = context_;
     quiet.log_sink = {};
     const CaseContext whole{quiet, [&] { return Turn(nullptr, quiet, nullptr); }};
-    size.bytes = program_.bytes(list_.job(i, whole), quiet);
+    size.bytes = program_.look(list_.job(i, whole)).bytes;
     return size;
   }
 
@@ -223,9 +196,7 @@ class ListRun {
                     {"status", is_done ? "ok" : outputs.status_word},
                     {"message", outputs.status_reason},
                     {"seconds", time}};
-    for (const FigureColumn& column : program_.figures) {
-      cells.emplace_back(column.name, figure_text(column, outputs));
-    }
+    for (const std::string& name : program_.figures) cells.emplace_back(name, outputs.figure(name));
     for (const std::string& column : program_.images.carry) {
       cells.emplace_back(column, list_.cases[i].further.at(column));
     }
@@ -271,14 +242,6 @@ class ListRun {
     context_.progress(static_cast<double>(done) / static_cast<double>(list_.cases.size()),
                       "case '" + list_.cases[i].id + "' " + kWords[ending]);
     table_.write_now_and_then();
-  }
-
-  void finish_table_after_failure() {
-    try {
-      table_.finish();
-    } catch (const OutputError& second) {
-      context_.warn(second.what());
-    }
   }
 
   Outputs outcome(double seconds) const {
@@ -329,11 +292,9 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
   cases = images.list.select(wanted, read);
   for (const Case& c : cases) {
     check_id(c.id);
-    names.push_back(images.files_of(c.id));
-    CaseFiles of_case{larch::detail::case_record_name(images.output_dir, c.id)};
-    for (const auto& [role, path] : names.back()) of_case.outputs.push_back({path, role});
-    of_case.companions = images.companions(names.back());
-    files.push_back(std::move(of_case));
+    const std::vector<CaseOutput> outputs = images.files_of(c.id);
+    files.push_back({larch::detail::case_record_name(images.output_dir, c.id), outputs,
+                     images.companions(outputs)});
   }
   const std::set<std::string> all = check_names(*this, images.output_dir);
   check_carried(*this, program);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -14,8 +13,7 @@ namespace larch::cases {
 /// The cases of a list with the names of their files.
 struct ListedCases {
   std::vector<Case> cases;
-  std::vector<std::map<std::string, std::string>> names;  ///< of the products of each case
-  std::vector<CaseFiles> files;                           ///< the same, for its record
+  std::vector<CaseFiles> files;  ///< of each case
   ReadOptions read;
   const std::vector<CaseColumn>& columns;
 
@@ -29,7 +27,7 @@ struct ListedCases {
   /// What case `i` is made from, for its record.
   std::vector<RunInput> inputs(size_t i) const;
   CaseJob job(size_t i, const CaseContext& context) const {
-    return {cases[i], names[i], read, context, /*is_of_list=*/true};
+    return {cases[i], files[i].outputs, read, context, /*is_of_list=*/true};
   }
 };
 

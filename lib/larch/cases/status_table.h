@@ -17,9 +17,6 @@ struct NaturalOrder {
   bool operator()(const std::string& a, const std::string& b) const;
 };
 
-/// More columns than these are not written.
-constexpr size_t kMostStatusColumns = 64;
-
 /// The name of the table of all runs into `folder`: status.tsv.
 std::string status_table(const std::string& folder);
 

@@ -39,8 +39,12 @@ class Step {
  public:
   /// `part`: the share of the job that is done before, for the progress. Throws Stopped if the stop
   /// flag of `context` is set.
-  Step(StepSeconds& seconds, std::string name, double part, const Context& context);
-  ~Step();
+  Step(StepSeconds& seconds, std::string name, double part, const Context& context)
+      : seconds_(seconds), name_(std::move(name)), start_(std::chrono::steady_clock::now()) {
+    context.progress(part, name_);
+    context.throw_if_stopped(" before " + name_);
+  }
+  ~Step() { seconds_.emplace_back(name_, seconds_since(start_)); }
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 

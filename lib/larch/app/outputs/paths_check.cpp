@@ -14,6 +14,7 @@
 
 #include "larch/app/records/case_record.h"
 #include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
 
 namespace larch::detail {
 namespace {
@@ -47,13 +48,9 @@ bool holds_text(const std::string& path) {
 
 void check_input(const GivenPath& given) {
   const std::string name = given.flag + ": '" + given.path + "'";
-  std::error_code error;
-  const fs::file_status status = fs::status(given.path, error);
-  if (status.type() == fs::file_type::not_found) {
-    throw InputError(name + " does not exist; check the name and the current folder");
-  }
-  if (error) throw InputError(name + " cannot be read: " + error.message());
-  const bool folder = status.type() == fs::file_type::directory;
+  const std::string why = why_missing(given.path);
+  if (!why.empty()) throw InputError(name + " " + why + "; check the name and the current folder");
+  const bool folder = is_folder(given.path);
   if (folder && (given.role == PathRole::kInputMesh || given.role == PathRole::kInputFile)) {
     throw InputError(name + " is a folder; a file is needed");
   }

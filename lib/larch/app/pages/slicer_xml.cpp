@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cctype>
 #include <cmath>
+#include <map>
 
 #include "larch/app/build_info.h"
 #include "larch/app/pages/pages.h"
@@ -11,24 +12,12 @@ namespace larch::detail {
 namespace {
 
 std::string escaped(const std::string& text) {
+  static const std::map<char, std::string> kNames{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
   std::string result;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
+    const auto named = kNames.find(c);
+    result += named == kNames.end() ? std::string(1, c) : named->second;
   }
   return result;
 }
@@ -54,44 +43,38 @@ std::string label(const config::Leaf& leaf) {
   return text;
 }
 
-struct Element {
-  std::string name;        ///< empty: Slicer has no widget for it
-  std::string attributes;  ///< with a space in front
-};
-
-Element path_element(PathRole role) {
-  switch (role) {
-    case PathRole::kInputImage:
-    case PathRole::kOutputImage:
-      return {"image", ""};
-    case PathRole::kOutputLabelmap:
-      return {"image", " type=\"label\""};
-    case PathRole::kInputMesh:
-    case PathRole::kOutputMesh:
-      return {"geometry", ""};
-    case PathRole::kOutputDir:
-      return {"directory", ""};
-    default:
-      return {"file", ""};
-  }
-}
-
-Element element_of(const config::Node& node) {
+/// The tag of a parameter with its attributes; empty if Slicer has no widget for it.
+std::string element_of(const config::Node& node) {
   switch (node.kind) {
     case config::Kind::kBool:
-      return {"boolean", ""};
+      return "boolean";
     case config::Kind::kInteger:
-      return {node.allowed.empty() ? "integer" : "integer-enumeration", ""};
+      return node.allowed.empty() ? "integer" : "integer-enumeration";
     case config::Kind::kNumber:
-      return {"double", ""};
+      return "double";
     case config::Kind::kEnum:
-      return {"string-enumeration", ""};
+      return "string-enumeration";
     case config::Kind::kBytes:
-      return {"string", ""};
+      return "string";
     case config::Kind::kString:
-      return node.path ? path_element(*node.path) : Element{"string", ""};
+      break;
     default:
-      return {};
+      return "";
+  }
+  if (!node.path) return "string";
+  switch (*node.path) {
+    case PathRole::kInputImage:
+    case PathRole::kOutputImage:
+      return "image";
+    case PathRole::kOutputLabelmap:
+      return "image type=\"label\"";
+    case PathRole::kInputMesh:
+    case PathRole::kOutputMesh:
+      return "geometry";
+    case PathRole::kOutputDir:
+      return "directory";
+    default:
+      return "file";
   }
 }
 
@@ -108,9 +91,9 @@ std::string constraints(const config::Node& node) {
 
 std::string parameter(const config::Leaf& leaf) {
   const config::Node& node = leaf.node;
-  const Element element = element_of(node);
-  if (element.name.empty()) return "";
-  std::string text = "    <" + element.name + element.attributes + ">\n";
+  const std::string element = element_of(node);
+  if (element.empty()) return "";
+  std::string text = "    <" + element + ">\n";
   text += tag("name", identifier(leaf), 6);
   if (!leaf.short_flag.empty()) text += tag("flag", leaf.short_flag, 6);
   text += tag("longflag", leaf.flag, 6);
@@ -124,7 +107,7 @@ std::string parameter(const config::Leaf& leaf) {
   }
   for (const std::string& choice : node.choices) text += tag("element", choice, 6);
   for (const int64_t value : node.allowed) text += tag("element", std::to_string(value), 6);
-  return text + constraints(node) + "    </" + element.name + ">\n";
+  return text + constraints(node) + "    </" + element.substr(0, element.find(' ')) + ">\n";
 }
 
 std::string group(const std::string& name, const std::string& content, bool advanced) {
