@@ -263,7 +263,7 @@ start_long() {  # until its first checkpoint is there
   expect 0 train --list train.tsv --output m.pbt --resume
   has err.txt "warning: --resume: there is no checkpoint 'm.pbt.ckpt': starting from the root"
   expect 6 train --list train.tsv --output n.pbt --resume --checkpoint no-folder/n.ckpt
-  has err.txt "folder 'no-folder' does not exist"
+  has err.txt "'no-folder/n.ckpt'"
   same_as_tiny m.pbt
 }
 

@@ -59,7 +59,7 @@ text_file() { printf 'hello' > a.txt; }
   has err.txt "allowed: text, json"
   expect 2 app -i a.txt -o b.txt --quiet --verbose
   expect 2 app -i a.txt -o b.txt --copy ./b.txt
-  has err.txt "named for two outputs"
+  has err.txt "b.txt"
   expect 2 app -i a.txt -o b.txt --json
   expect 2 app -i "" -o b.txt
   expect 2 env LARCH_THREADS=many "$SKELETON" -i a.txt -o b.txt
@@ -347,7 +347,7 @@ PY
 @test "a missing folder is an error, except for an output folder" {
   text_file
   expect 6 app -i a.txt -o no/b.txt
-  has err.txt "folder 'no' does not exist"
+  has err.txt "'no/b.txt'"
   absent no
   expect 6 app -i a.txt -o a.txt/b.txt
   expect 6 app -i a.txt -o .

@@ -102,16 +102,6 @@ class NewFolders {
   std::vector<fs::path> made_;
 };
 
-/// Folders below an OutputDir are made as they are needed; others must exist.
-void make_folder_for(const std::string& file, const std::vector<std::string>& output_folders,
-                     NewFolders& folders) {
-  for (const std::string& folder : output_folders) {
-    const fs::path below =
-        fs::path(file).lexically_normal().lexically_relative(fs::path(folder).lexically_normal());
-    if (!below.empty() && *below.begin() != "..") folders.make(fs::path(file).parent_path());
-  }
-}
-
 /// What a run has found out before it starts.
 struct Start {
   const CheckedRun& run;
@@ -132,9 +122,8 @@ void write_all(const Start& start, const Context& context, Outputs& outputs,
     outputs.add(report_name, [&](const std::string& path) { text_writer(report_text())(path); });
   }
   NewFolders folders;
-  for (const Outputs::File& file : outputs.files) {
-    make_folder_for(file.path, start.planned.folders, folders);
-  }
+  // Of what flags name the folders are there; those below an output folder are made here.
+  for (const Outputs::File& file : outputs.files) folders.make(fs::path(file.path).parent_path());
   write_case(start.planned.files, start.earlier, record(), context);
   if (start.run.program.committed) start.run.program.committed();
   if (report_name == "-") print(report_text());

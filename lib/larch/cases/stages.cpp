@@ -18,47 +18,6 @@ using Clock = std::chrono::steady_clock;
 /// Items between two stages at most.
 constexpr size_t kBetween = 2;
 
-/// How far the three stages are, which wait for each other.
-class Progress {
- public:
-  /// Waits until `ready` holds; false if the queue has ended before.
-  template <class Ready>
-  bool wait(Ready&& ready) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ || ready(); });
-    return !ended_;
-  }
-  void advance(size_t& stage) {
-    const std::lock_guard lock(mutex_);
-    ++stage;
-    changed_.notify_all();
-  }
-  /// The computing stage ends after the items that it has done.
-  void stop_computing() {
-    const std::lock_guard lock(mutex_);
-    no_more = true;
-    changed_.notify_all();
-  }
-  void fail(const std::exception_ptr& error) {
-    const std::lock_guard lock(mutex_);
-    if (!error_) error_ = error;
-    ended_ = true;
-    changed_.notify_all();
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
-  size_t read = 0, computed = 0, finished = 0;  // guarded by the lock that wait() holds
-  bool no_more = false;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-  std::exception_ptr error_;
-};
-
 class StageRunner {
  public:
   StageRunner(size_t count, const Stages& stages, const std::function<bool()>& stop)
@@ -73,10 +32,10 @@ class StageRunner {
       compute_all();
     });
     const auto computed = Clock::now();
-    at_.stop_computing();
+    change([this] { is_computing_ = false; });
     if (reader.joinable()) reader.join();
     if (finisher.joinable()) finisher.join();
-    at_.rethrow();
+    if (error_) std::rethrow_exception(error_);
     times_.waited_for_finishing += seconds_since(computed);
     times_.seconds = seconds_since(start);
     return times_;
@@ -84,50 +43,68 @@ class StageRunner {
 
  private:
   template <class F>
+  void change(F&& what) {
+    const std::lock_guard lock(mutex_);
+    what();
+    changed_.notify_all();
+  }
+  /// Waits until `ready` holds; false if a stage has failed before.
+  template <class F>
+  bool wait(F&& ready) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return error_ != nullptr || ready(); });
+    return !error_;
+  }
+  template <class F>
   void guarded(F&& body) {
     try {
       body();
     } catch (...) {
-      at_.fail(std::current_exception());
+      change([&] { error_ = error_ ? error_ : std::current_exception(); });
     }
   }
   void read_all() {
     for (size_t i = 0; i < count_; ++i) {
-      bool over = false;
-      const auto ready = [&] { return (over = at_.no_more) || i < at_.computed + kBetween; };
-      if (!at_.wait(ready) || over) return;
+      bool is_over = false;
+      const auto ready = [&] { return (is_over = !is_computing_) || i < computed_ + kBetween; };
+      if (!wait(ready) || is_over) return;
       stages_.read(i);
-      at_.advance(at_.read);
+      change([this] { ++read_; });
     }
   }
   void compute_all() {
     for (size_t i = 0; i < count_; ++i) {
       auto start = Clock::now();
-      if (!at_.wait([&] { return at_.read > i; })) return;
+      if (!wait([&] { return read_ > i; })) return;
       times_.waited_for_reading += seconds_since(start);
       start = Clock::now();
-      if (!at_.wait([&] { return i < at_.finished + kBetween; })) return;
+      if (!wait([&] { return i < finished_ + kBetween; })) return;
       times_.waited_for_finishing += seconds_since(start);
       if (stop_()) return;
       stages_.compute(i);
-      at_.advance(at_.computed);
+      change([this] { ++computed_; });
     }
   }
   void finish_all() {
     for (size_t i = 0; i < count_; ++i) {
       bool is_computed = false;
-      const auto ready = [&] { return (is_computed = at_.computed > i) || at_.no_more; };
-      if (!at_.wait(ready) || !is_computed) return;
+      const auto ready = [&] { return (is_computed = computed_ > i) || !is_computing_; };
+      if (!wait(ready) || !is_computed) return;
       stages_.finish(i);
-      at_.advance(at_.finished);
+      change([this] { ++finished_; });
     }
   }
 
   const size_t count_;
   const Stages& stages_;
   const std::function<bool()>& stop_;
-  Progress at_;
   StageTimes times_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // How far the stages are, which wait for each other; guarded by the mutex.
+  size_t read_ = 0, computed_ = 0, finished_ = 0;
+  bool is_computing_ = true;
+  std::exception_ptr error_;
 };
 
 StageTimes run_alone(size_t count, const Stages& stages, const std::function<bool()>& stop) {

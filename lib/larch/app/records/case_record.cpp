@@ -101,18 +101,11 @@ std::optional<Json> read_record(const std::string& path) {
 
 Json record_json(const RunRecord& record, const Json& entries) {
   const AppInfo& info = record.basis.program.info;
-  const Json basis = basis_of(record);
-  Json larch{{"App", info.name},
-             {"Build", build_info()},
-             {"CommandLine", record.basis.line.text},
-             {"ResultsVersion", basis["ResultsVersion"]},
-             {"Options", basis["Options"]},
-             {"Config", basis["Config"]},
-             {"Seed", basis["Seed"]},
-             {"Device", describe(record.context.device, record.context.threads)},
-             {"Threads", record.context.threads},
-             {"Inputs", basis["Inputs"]},
-             {"Metrics", metrics_of(record.outputs)}};
+  Json larch{{"App", info.name}, {"Build", build_info()}, {"CommandLine", record.basis.line.text}};
+  larch.update(basis_of(record));
+  larch["Device"] = describe(record.context.device, record.context.threads);
+  larch["Threads"] = record.context.threads;
+  larch["Metrics"] = metrics_of(record.outputs);
   if (!record.outputs.notes.empty()) larch["Notes"] = record.outputs.notes;
   larch["Seconds"] = milliseconds_only(record.seconds);
   larch["Ended"] = utc_now();
