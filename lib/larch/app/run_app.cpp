@@ -165,17 +165,6 @@ std::string aligned(const std::vector<std::vector<std::string>>& table) {
   return text;
 }
 
-/// Logs what `plan` says, with a warning if the memory is not free now.
-void log_plan(const Plan& plan, const Context& context) {
-  for (const std::string& note : plan.notes) context.info(note);
-  if (plan.memory_bytes > 0) {
-    const auto free = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
-    context.log(plan.memory_bytes > free ? LogLevel::kWarning : LogLevel::kInfo,
-                "memory: " + bytes_text(plan.memory_bytes) + " for the largest case, " +
-                    bytes_text(free) + " are free");
-  }
-}
-
 /// --dry-run: the names of the outputs, what the program says of its cases, and the exit code that
 /// the run would have.
 int show_plan(const Start& start, Console& console, const Context& context) {
@@ -195,7 +184,13 @@ int show_plan(const Start& start, Console& console, const Context& context) {
                 "the run would end with this exit code: " + std::to_string(plan.problems.size()) +
                     (plan.problems.size() == 1 ? " problem" : " problems") + ", named above");
   }
-  log_plan(plan, context);
+  for (const std::string& note : plan.notes) context.info(note);
+  const auto free = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+  if (plan.memory_bytes > 0) {
+    context.log(plan.memory_bytes > free ? LogLevel::kWarning : LogLevel::kInfo,
+                "memory: " + bytes_text(plan.memory_bytes) + " for the largest case, " +
+                    bytes_text(free) + " are free");
+  }
   return 0;
 }
 

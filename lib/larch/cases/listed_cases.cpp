@@ -93,8 +93,6 @@ void check_carried(const ListedCases& list, const detail::AnyCaseProgram& progra
 
 /// Refuses the whole list if an output of a case is there; what a killed run was naming may be.
 void require_free(const std::vector<CaseFiles>& all) {
-  std::string first;
-  size_t count = 0;
   for (const CaseFiles& files : all) {
     std::vector<std::string> names = files.companions;
     for (const CaseOutput& output : files.outputs) names.push_back(output.path);
@@ -102,14 +100,10 @@ void require_free(const std::vector<CaseFiles>& all) {
     if (names.empty()) continue;
     const auto larch = larch::detail::read_record(files.record);
     if (larch && (*larch)["Status"] == larch::detail::kWriting) continue;
-    if (count == 0) first = names.front();
-    count += names.size();
+    throw OutputError("output '" + names.front() +
+                      "' exists; use --force to replace what is there or --skip-existing to keep "
+                      "it");
   }
-  if (count == 0) return;
-  const std::string others =
-      count > 1 ? " and so do " + std::to_string(count - 1) + " more files of this list" : "";
-  throw OutputError("output '" + first + "' exists" + others +
-                    "; use --force to replace them or --skip-existing to keep them");
 }
 
 /// The run over the cases; its members are called from the threads of cases.
