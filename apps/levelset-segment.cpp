@@ -26,10 +26,13 @@ struct Options {
 };
 
 void check(const Options& options, const GivenFlags& given) {
-  options.seeds.check();
-  pipeline::check_levelset_config(options.config, options.seeds, given);
-  if (!options.images.is_list()) return options.seeds.require_start();
-  if (options.seeds.has_files() || options.time_series) {
+  options.seeds.check(options.config, given);
+  if (!options.images.is_list() && !options.seeds.has_start()) {
+    throw UsageError(
+        "there is no seed: give --sphere-mm x,y,z,r or --sphere-index i,j,k,r with a place in the "
+        "structure and a radius, --init-labelmap or --init-level-set");
+  }
+  if (options.images.is_list() && (!options.seeds.images().empty() || options.time_series)) {
     throw UsageError(
         "--time-series and images beside the input are for one image; with --list give seeds in "
         "columns of the list");

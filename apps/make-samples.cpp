@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -7,10 +8,7 @@
 
 #include "larch/app/run_app.h"
 #include "larch/config/config.h"
-#include "larch/pipeline/samples/angiogram_files.h"
-#include "larch/pipeline/samples/head_files.h"
-#include "larch/pipeline/samples/sample_files.h"
-#include "larch/pipeline/samples/samples_description.h"
+#include "larch/pipeline/samples/samples.h"
 
 namespace {
 
@@ -73,17 +71,20 @@ struct Options {
             "moves instead of a drawn one"},
       Field{"truth", truth, "angiography: write true motion and vessels too"});
   }
-  pipeline::SampleRequest organs() const {
-    return {output_dir, training.value_or(12), test.value_or(4), format.value_or("nii.gz"),
-            config.organs};
-  }
-  pipeline::AngiogramRequest angiograms() const {
-    const std::string ending = format.value_or("dicom");
-    return {output_dir, cases.value_or(1), ending == "dicom" ? "dcm" : ending, picture,
-            truth,      config.angiography};
-  }
-  pipeline::HeadRequest heads() const {
-    return {output_dir, cases.value_or(1), format.value_or("nii.gz"), config.phantom};
+  /// Calls f with the request of the kind.
+  template <class F>
+  auto with_request(const F& f) const {
+    if (kind == Kind::kAngiography) {
+      const std::string ending = format.value_or("dicom");
+      return f(pipeline::AngiogramsRequest{cases.value_or(1), ending == "dicom" ? "dcm" : ending,
+                                           picture, truth, config.angiography});
+    }
+    const std::string ending = format.value_or("nii.gz");
+    if (kind == Kind::kPhantom) {
+      return f(pipeline::HeadsRequest{cases.value_or(1), ending, config.phantom});
+    }
+    return f(
+        pipeline::OrgansRequest{training.value_or(12), test.value_or(4), ending, config.organs});
   }
   void check() const {
     const bool is_organs = kind == Kind::kOrgans;
@@ -97,31 +98,34 @@ struct Options {
     }
     if (kind != Kind::kPhantom) require_default(config.phantom, "phantom.", "phantom");
     if (!is_organs) require_default(config.organs, "", "organs");
-    switch (kind) {
-      case Kind::kOrgans:
-        return pipeline::check(organs());
-      case Kind::kAngiography:
-        return pipeline::check(angiograms());
-      case Kind::kPhantom:
-        return pipeline::check(heads());
-    }
+    with_request([](const auto& request) { pipeline::check(request); });
   }
 };
 
-void check(const Options& options, const GivenFlags&) {
-  options.check();
+Outputs run(const Options& options, Context& context) {
+  Outputs outputs = options.with_request(
+      [&](const auto& request) { return pipeline::make_samples(request, context); });
+  for (Outputs::File& file : outputs.files) {
+    file.path = (std::filesystem::path(options.output_dir.path) / file.path).string();
+  }
+  return outputs;
 }
 
-Outputs run(const Options& options, Context& context) {
-  switch (options.kind) {
-    case Kind::kAngiography:
-      return pipeline::make_angiograms(options.angiograms(), context);
-    case Kind::kPhantom:
-      return pipeline::make_heads(options.heads(), context);
-    default:
-      return pipeline::make_samples(options.organs(), context);
-  }
-}
+constexpr const char* kDescription =
+    "With --kind organs each image shows a body with an organ (label 1), a distractor, a bright "
+    "column and a cavity, in noise and a smooth intensity field. Organ and distractor have the "
+    "same mean intensity, so that no threshold finds the organ. The folder gets images/, labels/, "
+    "train.tsv, test.tsv, dataset.json and labels.tsv. With --format dicom, images/ has a folder "
+    "per case, and label maps are NIfTI.\n\n"
+    "With --kind angiography each sequence shows a body at rest (the mask frames), then moving "
+    "while a contrast agent passes through vessels, with the noise of X-ray photons. The folder "
+    "gets images/ (DICOM files name their mask frames), labels/ (vessels), fields/, truth/ and "
+    "cases.tsv. In fields/ is the true motion in mm of every pixel and frame, by which the mask is "
+    "read, in truth/ the same as formulas (JSON). --truth=false leaves out all but images.\n\n"
+    "With --kind phantom each image is a head as in T1-weighted MR, with white matter (label 1), "
+    "folded grey matter (2) and fluid (3), a smooth intensity field and Rician noise. The folder "
+    "gets images/, labels/, cases.tsv and labels.tsv.\n\n"
+    "The same seed gives the same files, and with other --axes the same voxels in another order.";
 
 }  // namespace
 
@@ -129,11 +133,12 @@ int main(int argc, char** argv) {
   AppInfo info;
   info.name = "make-samples";
   info.summary = "Make sample volumes and sequences with known truth.";
-  info.description = pipeline::kSamplesDescription;
+  info.description = kDescription;
   info.examples = {"make-samples --output-dir samples",
                    "make-samples --output-dir large --size 128,128,80 --training 40 --seed 7",
                    "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15",
                    "make-samples --output-dir cine --kind angiography --angiography.frames 12",
                    "make-samples --output-dir heads --kind phantom --phantom.snr 11"};
+  const auto check = [](const Options& options, const GivenFlags&) { options.check(); };
   return run_app<Options>(info, argc, argv, {.run = run, .check = check});
 }

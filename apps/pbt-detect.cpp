@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/models/pbt_file.h"
-#include "larch/pipeline/detection/detection_case.h"
+#include "larch/pipeline/pbt_detection.h"
 
 namespace {
 
@@ -34,10 +34,8 @@ void check(const Options& options, const GivenFlags&) {
 constexpr const char* kDescription =
     "Evaluates the boosting tree at every voxel, regularises the probabilities, and writes what is "
     "asked for. All is on the grid of the input or in LPS mm, whatever the space of the model; "
-    "only "
-    "GIFTI meshes (.gii) are RAS mm, as that format has it. The results do not depend on the "
-    "device "
-    "or the number of threads. If nothing is found, the outputs are written with the status "
+    "only GIFTI meshes (.gii) are RAS mm, as that format has it. The results do not depend on the "
+    "device or the number of threads. If nothing is found, the outputs are written with the status "
     "'rejected' and the exit code is 7.\n\n"
     "With --list or --dataset and --output-dir the model is loaded once. The folder gets what "
     "--write says, with the bytes that each image by itself would give: <id>.nii.gz and <id>.tsv "
@@ -46,9 +44,8 @@ constexpr const char* kDescription =
     "does not stop the others; the exit code is then 7, or 5 if memory is all that was lacking. "
     "--skip-existing goes on with an interrupted run.\n\n"
     "--memory bounds what the evaluation takes on its device: a volume that needs more is "
-    "evaluated "
-    "in slabs, with the same result. With --list it also bounds, roughly, the images that are in "
-    "work at a time.";
+    "evaluated in slabs, with the same result. With --list it also bounds, roughly, the images "
+    "that are in work at a time.";
 
 }  // namespace
 

@@ -18,6 +18,8 @@ namespace {
 
 using namespace larch;
 
+const CaseColumns kVolumes{.label_required = true};
+
 struct Options {
   cases::ImageList images{.list_help = "TSV or CSV with the columns image and label",
                           .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
@@ -66,7 +68,8 @@ struct Options {
   ListedInputs listed_inputs() const {
     if (inspect) return {};
     ReadOptions read;
-    return cases::inputs_of_cases(images.select({}, read), {}, /*order_matters=*/false);
+    return cases::inputs_of_cases(images.select(kVolumes, read), kVolumes,
+                                  /*order_matters=*/false);
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -95,12 +98,13 @@ Outputs inspect(const Options& options) {
 pipeline::TrainingFiles files_of(const Options& options, const Context& context) {
   pipeline::TrainingFiles files;
   files.output = options.output;
+  files.plot = options.plot;
   files.checkpoint = options.checkpoint_path();
   files.resume = options.resume;
   files.read = options.reading.read_options(context);
   files.read.frame = options.frame;
   files.read.has_frame_flag = true;
-  files.cases = options.images.select({}, files.read);
+  files.cases = options.images.select(kVolumes, files.read);
   return files;
 }
 
@@ -116,12 +120,7 @@ Plan plan(const Options& options, const Context& context) {
 
 Outputs run(const Options& options, Context& context) {
   if (options.inspect) return inspect(options);
-  const pipeline::TrainingFiles files = files_of(options, context);
-  pbt::TrainReport report;
-  const pbt::Model model = pipeline::train_pbt(files, options.config, &report, context);
-  Outputs outputs = pipeline::training_outputs(options.output, model, report);
-  pipeline::add_plot(options.plot, model, outputs);
-  return outputs;
+  return pipeline::train_pbt(files_of(options, context), options.config, context);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ for id, voxels, spacing, positive, other, ignored, labels in rows[1:]:
 @test "3: pbt-train names every case of the list that it cannot use" {
   for threads in 1 3; do
     expect 3 "$BIN/pbt-train" -l some.tsv -o new.pbt -n -t "$threads"
-    has err.txt "case 'short': 'cut.nii.gz' and 's/labels/case_001.nii.gz'"
+    has err.txt "case 'short': 's/labels/case_001.nii.gz' is not on the grid of 'cut.nii.gz'"
     has err.txt "case 'broken':"
     has err.txt "case 'film': 'film.nii.gz'"
     has err.txt "--frame"
@@ -144,7 +144,7 @@ nibabel.save(nibabel.Nifti1Image(numpy.zeros((8, 8, 8), 'i2'), numpy.diag([5, 5,
 @test "3: evaluate looks at every pair" {
   printf 'id\tprediction\treference\na\ts/labels/case_000.nii.gz\ts/labels/case_001.nii.gz\nb\tcut.nii.gz\ts/labels/case_001.nii.gz\n' > pairs.tsv
   expect 3 "$BIN/evaluate" --list pairs.tsv --table t.tsv -n
-  has err.txt "case 'b': 'cut.nii.gz' and 's/labels/case_001.nii.gz'"
+  has err.txt "case 'b': 'cut.nii.gz' is not on the grid of 's/labels/case_001.nii.gz'"
   expect 3 "$BIN/evaluate" --list pairs.tsv --table t.tsv
   sed -i '$d' pairs.tsv
   expect 0 "$BIN/evaluate" --list pairs.tsv --table t.tsv -n

@@ -13,9 +13,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/pipeline/levelset/input/itk_scalings.h"
-#include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
-#include "larch/pipeline/levelset/outputs/segmentation_report.h"
+#include "larch/pipeline/levelset/segmentation_outputs.h"
 
 namespace larch::pipeline {
 namespace {
@@ -33,12 +31,17 @@ TEST_CASE("labels to start from are found, whatever their values and wherever th
 }
 
 TEST_CASE("ITK's scalings stand for a curvature weight, by the window and the spacing") {
-  const ItkScalings scalings{.propagation = 1, .curvature = 0.2};
+  const auto scaled = [](double propagation, double curvature) {
+    SegmentationSeeds seeds;
+    seeds.propagation = propagation;
+    seeds.curvature = curvature;
+    return seeds;
+  };
   levelset::LevelsetConfig config;
   config.lower = 87;
   config.upper = 130;
   Grid grid{{10, 10, 10}};
-  const auto weight = [&] { return scalings.applied(config, grid).curvature_weight; };
+  const auto weight = [&] { return scaled(1, 0.2).weighted(config, grid).curvature_weight; };
   CHECK(weight() == Approx(0.2 / 21.7));  // 0.0092
   // Fronts in mm: p (eps - |I - T|) - k kappa, and a unit h of ours: D eps - k kappa h, the s-th
   // part of which is (1 - a) D - a (kappa h), with kappa h in units of 1 / h.
@@ -47,9 +50,9 @@ TEST_CASE("ITK's scalings stand for a curvature weight, by the window and the sp
   CHECK(a / (1 - a) == Approx(0.2 / (1 * 21.5 * 0.5)));
   grid.size.y = 1;  // an axis that does not count
   CHECK(weight() == Approx(0.2 / (0.2 + 21.5)));
-  CHECK(ItkScalings{.propagation = 0, .curvature = 3}.applied(config, grid).curvature_weight == 1);
-  CHECK(ItkScalings{.propagation = 2, .curvature = 0}.applied(config, grid).curvature_weight == 0);
-  CHECK(ItkScalings{}.applied(config, grid).curvature_weight == 0.03);
+  CHECK(scaled(0, 3).weighted(config, grid).curvature_weight == 1);
+  CHECK(scaled(2, 0).weighted(config, grid).curvature_weight == 0);
+  CHECK(SegmentationSeeds{}.weighted(config, grid).curvature_weight == 0.03);
 }
 
 levelset::SegmentResult result_of(size_t steps) {
@@ -82,10 +85,9 @@ TEST_CASE("a long history is thinned out, to the last iteration, without losing 
 }
 
 TEST_CASE("a distance where nothing or all is inside is the diagonal of the image") {
-  levelset::SegmentResult result = result_of(1);
-  CHECK(distance_of_all(result, 1)[0] == Approx(std::sqrt(48.0)));
-  for (int32_t& label : result.labels) label = 1;
-  CHECK(distance_of_all(result, 1)[0] == Approx(-std::sqrt(48.0)));
+  const Grid grid{{4, 4, 4}};
+  CHECK(distance_of(Volume<float>(grid, 3), 1)[0] == Approx(std::sqrt(48.0)));
+  CHECK(distance_of(Volume<float>(grid, -3), 1)[0] == Approx(-std::sqrt(48.0)));
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ int run_and_write(const Start& start, Console& console, const std::atomic<int>* 
   for (const std::string& folder : start.planned.folders) folders.make(folder);
   Outputs outputs = start.run.program.run(context, start.run);
   console.finish();
-  context.throw_if_stopped(" by a signal; no output was written");
+  context.throw_if_stopped("stopped by a signal; no output was written");
   write_all(start, context, outputs, began);
   log_end(console, outputs, seconds_since(began));
   if (outputs.status_word != "rejected") return 0;

@@ -70,7 +70,7 @@ Plan plan_list(const detail::AnyCaseProgram& program, const CheckedRun& run,
   Plan plan;
   bool lack_memory = true;
   for (size_t i = 0; i < list.cases.size(); ++i) {
-    whole.side.throw_if_stopped(" after " + std::to_string(i) + " of " +
+    whole.side.throw_if_stopped("stopped after " + std::to_string(i) + " of " +
                                 std::to_string(list.cases.size()) + " cases were looked at");
     try {
       if (!is_over(list, run, i)) add_case(program, list.job(i, whole), plan);

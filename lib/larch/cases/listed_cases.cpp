@@ -136,7 +136,7 @@ class ListRun {
       throw;
     }
     table_.finish();
-    context_.throw_if_stopped(" after " + std::to_string(over_) + " of " +
+    context_.throw_if_stopped("stopped after " + std::to_string(over_) + " of " +
                               std::to_string(loop.count) +
                               " cases; --skip-existing goes on from there");
     return outcome(seconds_since(start));

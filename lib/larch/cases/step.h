@@ -42,7 +42,7 @@ class Step {
   Step(StepSeconds& seconds, std::string name, double part, const Context& context)
       : seconds_(seconds), name_(std::move(name)), start_(std::chrono::steady_clock::now()) {
     context.progress(part, name_);
-    context.throw_if_stopped(" before " + name_);
+    context.throw_if_stopped("stopped before " + name_);
   }
   ~Step() { seconds_.emplace_back(name_, seconds_since(start_)); }
   Step(const Step&) = delete;

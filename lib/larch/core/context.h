@@ -37,9 +37,9 @@ struct Context {
     if (progress_sink) progress_sink(fraction, phrase);
   }
   bool stop_requested() const { return stop != nullptr && stop->load() != 0; }
-  /// Throws Stopped("stopped" + where) with the exit code of the signal, once there was one.
-  void throw_if_stopped(const std::string& where) const {
-    if (stop_requested()) throw Stopped("stopped" + where, static_cast<ExitCode>(stop->load()));
+  /// Throws Stopped with this message if a stop is requested.
+  void throw_if_stopped(const std::string& message) const {
+    if (stop_requested()) throw Stopped(message, static_cast<ExitCode>(stop->load()));
   }
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "larch/core/error.h"
+
 namespace larch {
 namespace {
 
@@ -44,6 +46,13 @@ std::string describe_difference(const Grid& a, const Grid& b, double tolerance_m
            format(", the far corner by %g mm", worst_mm, 0, 0);
   }
   return "direction differs, the far corner by " + format("%g mm", worst_mm, 0, 0);
+}
+
+void require_on_grid(const std::string& a, const Grid& grid_of_a, const std::string& b,
+                     const Grid& grid_of_b, double tolerance_mm) {
+  const std::string difference = describe_difference(grid_of_a, grid_of_b, tolerance_mm);
+  if (difference.empty()) return;
+  throw InputError(a + " is not on the grid of " + b + ": " + difference + "; resample it");
 }
 
 }  // namespace larch

@@ -70,6 +70,11 @@ LARCH_HD Vec3d index_from_world(const Grid& grid, const Vec3d& world_mm) {
 /// `tolerance_mm` at every corner.
 std::string describe_difference(const Grid& a, const Grid& b, double tolerance_mm = 1e-3);
 
+/// Throws InputError, which says what differs, unless `a` lies on the grid of `b`, within
+/// `tolerance_mm`. Names in messages are as they are given.
+void require_on_grid(const std::string& a, const Grid& grid_of_a, const std::string& b,
+                     const Grid& grid_of_b, double tolerance_mm = 1e-3);
+
 /// "35x50x36 voxels of 1x1x1 mm".
 std::string describe(const Grid& grid);
 

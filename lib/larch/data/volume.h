@@ -99,6 +99,14 @@ class Volume {
   std::vector<T, Unfilled<T>> voxels_;
 };
 
+/// The values f(voxel) on the grid of a volume.
+template <class To, class From, class F>
+Volume<To> mapped(const Volume<From>& volume, const F& f) {
+  Volume<To> out = Volume<To>::unfilled(volume.grid());
+  for (int64_t i = 0; i < volume.voxels(); ++i) out[i] = static_cast<To>(f(volume[i]));
+  return out;
+}
+
 /// Labels of a segmentation; 0 is background.
 using LabelVolume = Volume<int32_t>;
 

@@ -20,23 +20,15 @@
 namespace larch::levelset {
 namespace {
 
-void check_grid(const Grid& grid, const Grid& image, const char* what) {
-  const std::string difference = describe_difference(grid, image);
-  if (!difference.empty()) {
-    throw InputError(std::string(what) + " is not on the grid of the image: " + difference +
-                     "; resample it first");
-  }
-}
-
 void check_request(const SegmentRequest& request) {
   const Grid& grid = request.image.grid();
   if (request.image.empty()) throw InputError("the image has no voxels");
   const auto check = [&](const auto& volume, const char* what) {
-    if (!volume.empty()) check_grid(volume.grid(), grid, what);
+    if (!volume.empty()) require_on_grid(what, volume.grid(), "the image", grid);
   };
   check(request.initial_labels, "the labelmap to start from");
   for (const InitialPhi& phi : request.initial_phi) {
-    check_grid(phi.phi_mm.grid(), grid, "the level-set function to start from");
+    check(phi.phi_mm, "the level-set function to start from");
   }
   check(request.speed, "the speed image");
   check(request.mask, "the mask");
@@ -215,8 +207,7 @@ void finish_surface(const SegmentRequest& request, const Volume<uint8_t>& pinned
   pin();
   if (!(request.arrival_mm > 0)) return;
   const Volume<float> times = arrival_times(phi_mm, speed, request.arrival_mm);
-  Volume<uint8_t> reached(times.grid());
-  for (int64_t i = 0; i < times.voxels(); ++i) reached[i] = std::isfinite(times[i]) ? 1 : 0;
+  const auto reached = mapped<uint8_t>(times, [](float time) { return std::isfinite(time); });
   phi_mm = distance_to_faces(reached, most_mm, threads);
   pin();
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "larch/core/device.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/mesh/cell_cases.h"
@@ -285,6 +286,14 @@ int64_t marching_cubes_bytes(const SurfaceSize& size, const Vec3i& volume, int t
   const int64_t layers = volume.z + int64_t{1};
   return size.bytes() + per_point * points * std::min<int64_t>(threads, layers) +
          layers * static_cast<int64_t>(sizeof(LayerCounts));
+}
+
+void require_memory(const SurfaceSize& size, int64_t bytes) {
+  const auto free_bytes = static_cast<int64_t>(free_memory_bytes(Device::cpu()));
+  if (bytes <= free_bytes) return;
+  throw MemoryError("surface mesh: needs " + std::to_string(bytes) + " bytes for " +
+                    describe(size) + ", free are " + std::to_string(free_bytes) +
+                    "; leave the mesh out, or run where more is free");
 }
 
 }  // namespace larch::mesh

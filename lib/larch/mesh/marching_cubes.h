@@ -50,4 +50,7 @@ SurfaceSize surface_size(const Volume<uint8_t>& mask, const Context& context);
 /// `volume` voxels, the mesh included.
 int64_t marching_cubes_bytes(const SurfaceSize& size, const Vec3i& volume, int threads);
 
+/// Throws MemoryError if less than the `bytes` that it takes to make such a surface are free.
+void require_memory(const SurfaceSize& size, int64_t bytes);
+
 }  // namespace larch::mesh

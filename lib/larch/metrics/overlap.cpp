@@ -11,14 +11,6 @@
 namespace larch::metrics {
 namespace {
 
-void require_same_grid(const Grid& prediction, const Grid& reference) {
-  const std::string difference = describe_difference(prediction, reference);
-  if (!difference.empty()) {
-    throw InputError("prediction and reference are on different grids: " + difference +
-                     "; resample one of them to the grid of the other");
-  }
-}
-
 struct Counts {
   int64_t prediction = 0, reference = 0, common = 0;
 };
@@ -61,15 +53,13 @@ std::vector<int32_t> labels_in(const LabelVolume& a, const LabelVolume& b) {
 }
 
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values) {
-  Volume<uint8_t> mask(labels.grid(), 0);
-  for (int64_t i = 0; i < labels.voxels(); ++i) {
-    mask[i] = std::find(values.begin(), values.end(), labels[i]) != values.end() ? 1 : 0;
-  }
-  return mask;
+  return mapped<uint8_t>(labels, [&](int32_t label) {
+    return std::find(values.begin(), values.end(), label) != values.end();
+  });
 }
 
 Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& reference) {
-  require_same_grid(prediction.grid(), reference.grid());
+  require_on_grid("the prediction", prediction.grid(), "the reference", reference.grid());
   Counts counts;
   for (int64_t i = 0; i < prediction.voxels(); ++i) {
     const bool a = prediction[i] != 0, b = reference[i] != 0;

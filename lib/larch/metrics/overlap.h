@@ -30,7 +30,7 @@ std::vector<int32_t> labels_in(const LabelVolume& a, const LabelVolume& b);
 /// 1 where the label is one of `values`.
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);
 
-/// Throws InputError, which says what differs, if the grids are not the same (describe_difference).
+/// Throws InputError, which says what differs, if the grids are not the same (require_on_grid).
 Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& reference);
 
 }  // namespace larch::metrics

@@ -62,22 +62,14 @@ std::array<double, 2> window(const Volume<float>& image, const QcOptions& option
   return {low, high > low ? high : low + 1};
 }
 
-void require_same_grid(const Grid& image, const Grid& other, const char* name) {
-  const std::string difference = describe_difference(image, other);
-  if (!difference.empty()) {
-    throw InputError("picture: the image and the " + std::string(name) +
-                     " are on different grids: " + difference);
-  }
-}
-
 }  // namespace
 
 RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
                     const QcOptions& options) {
   if (image.empty()) throw InputError("picture: the image has no voxels");
-  require_same_grid(image.grid(), labels.grid(), "labels");
+  require_on_grid("picture: the label map", labels.grid(), "the image", image.grid());
   if (options.reference != nullptr) {
-    require_same_grid(image.grid(), options.reference->grid(), "reference");
+    require_on_grid("picture: the reference", options.reference->grid(), "the image", image.grid());
   }
   const std::array<double, 2> shown = window(image, options);
   std::vector<SliceView> views =

@@ -24,28 +24,14 @@ using Json = nlohmann::ordered_json;
 /// Bytes per voxel of a label map, and of the masks and mostly the surfaces of a structure.
 constexpr int64_t kLabelMap = 4, kMasks = 2, kSurfaces = 2;
 
-/// The two label maps of a case.
-struct Pair {
-  LabelVolume prediction, reference;
-};
-
 void require_same_grid(const Case& c, const Grid& prediction, const Grid& reference) {
-  const std::string difference = describe_difference(prediction, reference);
-  if (difference.empty()) return;
-  throw InputError("'" + c.image + "' and '" + c.label + "' are on different grids: " + difference +
-                   "; resample one to the grid of the other");
-}
-
-Pair read_pair(const Case& c, const ReadOptions& read) {
-  Pair pair{read_labels(c.image, read), read_labels(c.label, read)};
-  require_same_grid(c, pair.prediction.grid(), pair.reference.grid());
-  return pair;
+  require_on_grid("'" + c.image + "'", prediction, "'" + c.label + "'", reference);
 }
 
 /// What the surfaces of a case may take.
-int64_t surface_bytes(const EvaluationRequest& request, const Pair& pair) {
+int64_t surface_bytes(const EvaluationRequest& request, int64_t voxels) {
   if (request.memory_bytes == 0) return INT64_MAX;
-  return request.memory_bytes - (2 * kLabelMap + kMasks) * pair.prediction.voxels();
+  return request.memory_bytes - (2 * kLabelMap + kMasks) * voxels;
 }
 
 Json to_json(const Case& c, const metrics::CaseScores& scored) {
@@ -102,10 +88,12 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
     return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
   };
   loop.work = [&](size_t i, const cases::CaseContext& c) {
-    const Pair pair = read_pair(pairs[i], request.read);
+    const LabelVolume prediction = read_labels(pairs[i].image, request.read);
+    const LabelVolume reference = read_labels(pairs[i].label, request.read);
+    require_same_grid(pairs[i], prediction.grid(), reference.grid());
     const cases::Turn turn = c.turn();
-    scored[i] = {pairs[i].id, metrics::score_labels(pair.prediction, pair.reference, config,
-                                                    turn.context(), surface_bytes(request, pair))};
+    scored[i] = {pairs[i].id, metrics::score_labels(prediction, reference, config, turn.context(),
+                                                    surface_bytes(request, prediction.voxels()))};
     const size_t done = ++over;
     context.progress(double(done) / double(pairs.size()), "case '" + pairs[i].id + "'");
   };
@@ -117,9 +105,7 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
   cases::give_memory_back(request.memory_bytes);
   cases::run_case_loop(loop, context);
   if (!failures.empty()) rethrow_first(failures, pairs);
-  if (context.stop_requested()) {
-    throw Stopped("stopped; no output was written", static_cast<ExitCode>(context.stop->load()));
-  }
+  context.throw_if_stopped("stopped; no output was written");
   Outputs outputs;
   add_summary(scored, outputs);
   Json rows = Json::array();
@@ -143,9 +129,7 @@ Plan plan_evaluation(const EvaluationRequest& request, const Context& context) {
       if (plan.problems.empty()) plan.code = error.code();
       plan.problems.push_back("case '" + c.id + "': " + error.what());
     }
-    if (context.stop_requested()) {
-      throw Stopped("stopped", static_cast<ExitCode>(context.stop->load()));
-    }
+    context.throw_if_stopped("stopped");
   }
   return plan;
 }

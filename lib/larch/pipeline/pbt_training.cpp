@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -30,22 +32,15 @@ namespace larch::pipeline {
 namespace {
 
 /// The model and the checkpoint must not replace what they are made from.
-void check_not_a_case(const Case& c, const std::string& output) {
-  for (const std::string& input : {c.image, c.label}) {
-    std::error_code ignored;
-    if (output.empty() || !std::filesystem::equivalent(input, output, ignored)) continue;
-    throw UsageError("'" + output + "' is one of the training volumes; give another name");
-  }
-}
-
-void check_cases(const TrainingFiles& files) {
-  if (files.cases.empty()) throw InputError("the list of training volumes is empty");
+void check_names(const TrainingFiles& files) {
   for (const Case& c : files.cases) {
-    if (c.label.empty()) {
-      throw InputError("'" + c.image + "' has no label file: training needs the column 'label'");
+    for (const std::string& input : {c.image, c.label}) {
+      for (const std::string& output : {files.output, files.checkpoint}) {
+        std::error_code ignored;
+        if (!std::filesystem::equivalent(input, output, ignored)) continue;
+        throw UsageError("'" + output + "' is one of the training volumes; give another name");
+      }
     }
-    check_not_a_case(c, files.output);
-    check_not_a_case(c, files.checkpoint);
   }
 }
 
@@ -66,9 +61,7 @@ image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceCo
     grid.size = {1, 1, 1};
     as_stored.spacing_mm = grid.spacing_mm;
     const Grid turned = image::model_grid(grid, as_stored);
-    for (int axis = 0; axis < 3; ++axis) {
-      along[axis].push_back(turned.spacing_mm[axis]);
-    }
+    for (int axis = 0; axis < 3; ++axis) along[axis].push_back(turned.spacing_mm[axis]);
   }
   for (int axis = 0; axis < 3; ++axis) {
     std::sort(along[axis].begin(), along[axis].end());
@@ -102,27 +95,21 @@ void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, con
   }
 }
 
-/// Identifies all that the result depends on. `digests`: of the volumes, in any order.
-std::string fingerprint(std::vector<std::string> digests, const pbt::TrainConfig& config,
-                        const Context& context) {
-  std::sort(digests.begin(), digests.end());
+/// Identifies all that the result depends on.
+std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes,
+                        const pbt::TrainConfig& config, const Context& context) {
   std::string text = config::to_json(config).dump() + "\nseed " + std::to_string(context.seed);
-  for (const std::string& digest : digests) text += "\n" + digest;
+  for (const pbt::TrainingVolume& volume : volumes) text += "\n" + volume.digest;
   Sha256 sha;
   sha.update(text.data(), text.size());
   return hex(sha.digest());
-}
-
-void throw_if_stopped(const Context& context) {
-  if (!context.stop_requested()) return;
-  throw Stopped("stopped while reading", static_cast<ExitCode>(context.stop->load()));
 }
 
 /// Where the checkpoint that --resume asks for is not there the run begins at the root, with a
 /// warning: jobs that are started again and again give --resume from their first run on, but a name
 /// that is mistyped must not pass unseen.
 bool has_checkpoint(const TrainingFiles& files, const Context& context) {
-  if (!files.resume || files.checkpoint.empty()) return false;
+  if (!files.resume) return false;
   if (is_file(files.checkpoint)) return true;
   context.warn("--resume: there is no checkpoint '" + files.checkpoint +
                "': starting from the root; unless this is the first run, see whether --checkpoint "
@@ -130,11 +117,33 @@ bool has_checkpoint(const TrainingFiles& files, const Context& context) {
   return false;
 }
 
+/// The model, with the figures and the picture of its training.
+Outputs training_outputs(const TrainingFiles& files, const pbt::Model& model,
+                         const pbt::TrainReport& report) {
+  Outputs outputs;
+  outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
+      .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
+      .metric("positive_samples", static_cast<double>(report.positive_samples))
+      .metric("negative_samples", static_cast<double>(report.negative_samples))
+      .metric("features", static_cast<double>(report.pool_features))
+      .metric("trees", static_cast<double>(report.trees))
+      .metric("nodes", static_cast<double>(report.nodes))
+      .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
+  if (report.held_out_volumes > 0) {
+    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes))
+        .metric("held_out_log_loss", report.held_out_log_loss)
+        .metric("held_out_auc", report.held_out_auc);
+  }
+  outputs.add(files.output, [model](const std::string& path) { models::write_model(path, model); });
+  add_plot(files.plot, model, outputs);
+  return outputs;
+}
+
 }  // namespace
 
-pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
-                     pbt::TrainReport* report, const Context& context) {
-  check_cases(files);
+Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
+                  const Context& context) {
+  check_names(files);
   pbt::check_config(config, context.seed);
   std::vector<Grid> grids;
   if (config.space.spacing_mm.empty()) {
@@ -148,15 +157,12 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   for (const Case& c : files.cases) {
     context.progress(0, "reading " + c.id);
     volumes.push_back(read_case(c, files, space, config.labels, seen, context));
-    throw_if_stopped(context);
+    context.throw_if_stopped("stopped while reading");
   }
   check_labels(config.labels.positive, seen, "labels/positive");
   pbt::sort_by_digest(volumes);
 
-  std::vector<std::string> digests;
-  digests.reserve(volumes.size());
-  for (const pbt::TrainingVolume& volume : volumes) digests.push_back(volume.digest);
-  const std::string print = fingerprint(digests, config, context);
+  const std::string print = fingerprint(volumes, config, context);
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
   if (has_checkpoint(files, context)) {
@@ -165,25 +171,22 @@ pbt::Model train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
     context.info("going on from '" + files.checkpoint + "', which has " +
                  std::to_string(resumed.finished) + " nodes");
   }
-  if (!files.checkpoint.empty()) {
-    hooks.seconds = 5;
-    remove_leftovers_once(folder_of(files.checkpoint), context);
-    hooks.after_node = [&](const pbt::PartialModel& partial) {
-      write_atomically(files.checkpoint, [&](const std::string& temporary) {
-        models::write_partial(temporary, partial, print);
-      });
-    };
-  }
-  pbt::TrainReport own_report;
-  if (report == nullptr) report = &own_report;
-  pbt::Model model = pbt::train(volumes, space, config, hooks, report, context);
-  if (config.validation.fraction > 0 && report->held_out_volumes == 0) {
+  hooks.seconds = 5;
+  remove_leftovers_once(folder_of(files.checkpoint), context);
+  hooks.after_node = [&](const pbt::PartialModel& partial) {
+    write_atomically(files.checkpoint, [&](const std::string& temporary) {
+      models::write_partial(temporary, partial, print);
+    });
+  };
+  pbt::TrainReport report;
+  pbt::Model model = pbt::train(volumes, space, config, hooks, &report, context);
+  if (config.validation.fraction > 0 && report.held_out_volumes == 0) {
     context.warn("validation/fraction: " + std::to_string(volumes.size()) +
                  " volumes are too few to hold one out; the model is not validated or pruned");
   }
   model.info.tool_version = version();
   model.info.training_config_json = config::to_json(config).dump();
-  return model;
+  return training_outputs(files, model, report);
 }
 
 void remove_checkpoint(const std::string& path) {
@@ -217,50 +220,39 @@ ClassCounts classes_of(const std::map<int32_t, int64_t>& counts, const pbt::Labe
 /// A case as its header and its label map tell it.
 struct SurveyedCase {
   Grid grid{};
-  std::map<int32_t, int64_t> labels{};  ///< voxels by label
-  std::string problem{};                ///< why the case cannot be used; empty: it can
-  ExitCode code = ExitCode::kDone;
+  std::map<int32_t, int64_t> labels{};       ///< voxels by label
+  std::optional<detail::Failure> failure{};  ///< why the case cannot be used
 };
 
-SurveyedCase look_at(const Case& c, const ReadOptions& read) {
-  SurveyedCase found;
-  found.grid = cases::probe_one_volume(c.image, read).grid;
-  const LabelVolume labels = read_labels(c.label, label_options(read));
-  for (const int32_t label : labels) ++found.labels[label];
-  const std::string difference = describe_difference(found.grid, labels.grid(), 1e-2);
-  if (!difference.empty()) {
-    throw InputError("'" + c.image + "' and '" + c.label +
-                     "' are not on the same grid: " + difference + "; resample one of them");
-  }
-  return found;
-}
-
-/// Looks at all cases, several at a time. What is wrong with one stands in it.
+/// Looks at all cases, several at a time.
 std::vector<SurveyedCase> survey(const TrainingFiles& files, const Context& context) {
   std::vector<SurveyedCase> found(files.cases.size());
   cases::CaseLoop loop;
   loop.count = found.size();
   loop.size = [](size_t) { return cases::CaseSize{}; };
   loop.work = [&](size_t i, const cases::CaseContext&) {
-    found[i] = look_at(files.cases[i], files.read);
+    const Case& c = files.cases[i];
+    const Grid grid = cases::probe_one_volume(c.image, files.read).grid;
+    const LabelVolume labels = read_labels(c.label, label_options(files.read));
+    require_on_grid("'" + c.label + "'", labels.grid(), "'" + c.image + "'", grid, 1e-2);
+    found[i].grid = grid;
+    for (const int32_t label : labels) ++found[i].labels[label];
   };
   loop.failed = [&](size_t i, const std::exception_ptr& error) {
-    const detail::Failure failure = detail::failure_of(error);
-    found[i].code = failure.code;
-    found[i].problem = detail::in_one_line(failure);
+    found[i].failure = detail::failure_of(error);
     return true;
   };
   cases::run_case_loop(loop, context);
-  throw_if_stopped(context);
+  context.throw_if_stopped("stopped while reading");
   return found;
 }
 
+/// The first labels of a case, for the table.
 std::string labels_cell(const std::map<int32_t, int64_t>& counts) {
-  constexpr int kMost = 8;
   std::string text;
   int shown = 0;
   for (const auto& [label, voxels] : counts) {
-    if (shown++ == kMost) return text + ",...";
+    if (shown++ == 8) return text + ",...";
     text += (text.empty() ? "" : ",") + std::to_string(label);
   }
   return text.empty() ? "-" : text;
@@ -274,9 +266,9 @@ void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCa
   std::set<int> seen;
   for (size_t i = 0; i < cases.size(); ++i) {
     const SurveyedCase& s = surveyed[i];
-    if (!s.problem.empty()) {
-      if (plan.problems.empty()) plan.code = s.code;
-      plan.problems.push_back("case '" + cases[i].id + "': " + s.problem);
+    if (s.failure) {
+      if (plan.problems.empty()) plan.code = s.failure->code;
+      plan.problems.push_back("case '" + cases[i].id + "': " + detail::in_one_line(*s.failure));
     }
     const ClassCounts classes = classes_of(s.labels, config.labels);
     all.positive += classes.positive;
@@ -305,7 +297,7 @@ void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCa
 
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                    const Context& context) {
-  check_cases(files);
+  check_names(files);
   pbt::check_config(config, context.seed);
   const std::vector<SurveyedCase> surveyed = survey(files, context);
   Plan plan;
@@ -320,26 +312,6 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                 space.spacing_mm.y, space.spacing_mm.z);
   plan.notes.emplace_back(text);
   return plan;
-}
-
-Outputs training_outputs(const std::string& output, const pbt::Model& model,
-                         const pbt::TrainReport& report) {
-  Outputs outputs;
-  outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
-      .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
-      .metric("positive_samples", static_cast<double>(report.positive_samples))
-      .metric("negative_samples", static_cast<double>(report.negative_samples))
-      .metric("features", static_cast<double>(report.pool_features))
-      .metric("trees", static_cast<double>(report.trees))
-      .metric("nodes", static_cast<double>(report.nodes))
-      .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
-  if (report.held_out_volumes > 0) {
-    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes))
-        .metric("held_out_log_loss", report.held_out_log_loss)
-        .metric("held_out_auc", report.held_out_auc);
-  }
-  outputs.add(output, [model](const std::string& path) { models::write_model(path, model); });
-  return outputs;
 }
 
 void add_plot(const std::string& path, const pbt::Model& model, Outputs& outputs) {

@@ -114,13 +114,9 @@ class Energy {
 
 void check_image(const Volume<float>& probability, const Volume<float>* image,
                  const GraphCutConfig& config) {
-  if (config.weights == EdgeCost::kContrast) {
-    if (image == nullptr) throw UsageError("graph cut: contrast weights need the image");
-    const std::string difference = describe_difference(image->grid(), probability.grid());
-    if (!difference.empty()) {
-      throw InputError("graph cut: image and probability are on different grids: " + difference);
-    }
-  }
+  if (config.weights != EdgeCost::kContrast) return;
+  if (image == nullptr) throw UsageError("graph cut: contrast weights need the image");
+  require_on_grid("graph cut: the image", image->grid(), "the probability", probability.grid());
 }
 
 void check_probability(const Volume<float>& probability) {
@@ -257,18 +253,10 @@ void solve(CutGraph& graph, Volume<uint8_t>& labels, const Context& context) {
       for (const uint32_t v : members) labels[graph.voxels[v]] = flow.on_source_side(v) ? 1 : 0;
     }
   });
-  if (context.stop_requested()) {
-    throw Stopped("graph cut: stopped", static_cast<ExitCode>(context.stop->load()));
-  }
+  context.throw_if_stopped("graph cut: stopped");
   context.debug("graph cut: " + std::to_string(components.count()) +
                 " components, the largest with " +
                 std::to_string(components.count() == 0 ? 0 : components.first[1]) + " voxels");
-}
-
-Volume<uint8_t> labels_by_threshold(const Volume<float>& probability) {
-  Volume<uint8_t> labels(probability.grid());
-  for (int64_t i = 0; i < labels.voxels(); ++i) labels[i] = probability[i] > 0.5f ? 1 : 0;
-  return labels;
 }
 
 }  // namespace
@@ -282,7 +270,7 @@ Volume<uint8_t> graph_cut(const Volume<float>& probability, const Volume<float>*
   check_image(probability, image, config);
   check_probability(probability);
   Energy energy(probability, image, config);
-  Volume<uint8_t> labels = labels_by_threshold(probability);
+  Volume<uint8_t> labels = mapped<uint8_t>(probability, [](float p) { return p > 0.5F; });
   if (energy.sum_of_costs() == 0) return labels;
 
   auto [set, count] = choose_band(probability, labels, config, energy, context);

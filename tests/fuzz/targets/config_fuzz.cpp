@@ -4,7 +4,7 @@
 // printed and read again.
 #include "larch/config/config.h"
 #include "larch/pbt/train_config.h"
-#include "larch/pipeline/detection/pbt_detection.h"
+#include "larch/pipeline/pbt_detection.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

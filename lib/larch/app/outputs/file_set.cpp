@@ -22,7 +22,7 @@ Writer text_writer(const std::string& text) {
 }
 
 void FileSet::write(const std::string& path, const Writer& writer) {
-  context_.throw_if_stopped(" before '" + path + "' was written");
+  context_.throw_if_stopped("stopped before '" + path + "' was written");
   const GrowingOutput output(path, context_);
   output.fill([&] { writer(output.temporary()); });
   take(output.file());

@@ -115,7 +115,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   Context to_the_end = context;
   to_the_end.stop = nullptr;
   if (digests.valid()) digests.wait();
-  context.throw_if_stopped(" before the outputs got their names");
+  context.throw_if_stopped("stopped before the outputs got their names");
   const bool force = record.basis.line.common.force;
   const auto may_replace = [&](const std::string& path) {
     const auto seen = earlier.seen.find(resolved_name(path));

@@ -17,9 +17,7 @@ namespace {
 
 template <class T>
 void write_as(const std::string& path, const LabelVolume& labels, int threads) {
-  Volume<T> small(labels.grid());
-  std::transform(labels.begin(), labels.end(), small.begin(),
-                 [](int32_t label) { return static_cast<T>(label); });
+  const auto small = mapped<T>(labels, [](int32_t label) { return label; });
   io::write_pixels(path, {labels.grid(), io::component_of<T>(), small.data(), true, threads});
 }
 

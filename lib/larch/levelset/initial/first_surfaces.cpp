@@ -66,8 +66,7 @@ void add_labels(std::map<int32_t, FirstSurface>& surfaces, const LabelVolume& la
         "structure's labels, or a sphere");
   }
   for (const auto& [label, voxels] : found) {
-    Volume<uint8_t> mask(labels.grid());
-    for (int64_t i = 0; i < labels.voxels(); ++i) mask[i] = labels[i] == label ? 1 : 0;
+    const auto mask = mapped<uint8_t>(labels, [&](int32_t other) { return other == label; });
     unite(surfaces, label, distance_to_faces(mask, most_mm, threads), false);
   }
 }

@@ -182,9 +182,7 @@ Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
                " on both sides, " + gibibytes(plan.bytes) + " each");
   Volume<T> out(voxels.grid());
   for (int32_t begin = 0; begin < voxels.size().z; begin += plan.core) {
-    if (context.stop_requested()) {
-      throw Stopped("stopped between slabs", static_cast<ExitCode>(context.stop->load()));
-    }
+    context.throw_if_stopped("stopped between slabs");
     const Slices core{begin, std::min(begin + plan.core, voxels.size().z)};
     const Grid grid = grid_of(voxels.grid(), core);
     Volume<uint8_t> slab_roi;

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <utility>
+#include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "larch/config/suggest.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/pipeline/levelset/outputs/segmentation_outputs.h"
-#include "larch/pipeline/levelset/segmentation_series.h"
+#include "larch/pipeline/levelset/segmentation_outputs.h"
 
 namespace larch::pipeline {
 namespace {
@@ -37,7 +40,7 @@ double fraction_done(const levelset::SegmentRun& run) {
   return least;
 }
 
-std::string progress_text(const levelset::SegmentRun& run, levelset::Tracker tracker) {
+std::string progress_text(const levelset::SegmentRun& run) {
   int64_t iteration = 0, active = 0, changed = 0;
   for (size_t f = 0; f < run.history.size(); ++f) {
     iteration = std::max(iteration, run.progress[f].iterations);
@@ -45,18 +48,48 @@ std::string progress_text(const levelset::SegmentRun& run, levelset::Tracker tra
     active += run.history[f].back().active;
     changed += run.history[f].back().changed;
   }
-  const bool bricks = tracker == levelset::Tracker::kBrick;
+  const bool bricks = run.request->config.tracker == levelset::Tracker::kBrick;
   return "iteration " + std::to_string(iteration) + ", " + std::to_string(active) +
          (bricks ? " active bricks, " : " active voxels, ") + std::to_string(changed) +
          " voxels changed";
 }
 
-/// Logs the warnings from number `first` on.
-void warn_from(const SegmentationJob& job, const std::vector<std::string>& warnings, size_t first,
-               const Context& context) {
-  for (size_t i = first; i < warnings.size(); ++i) {
-    context.warn("'" + job.image + "': " + warnings[i]);
+/// Moves the surface until it is at rest.
+void move(levelset::SegmentRun& run, const Context& context) {
+  int64_t steps = kFirstSteps;
+  double most = 0;
+  while (!levelset::is_done(run)) {
+    const Clock::time_point before = Clock::now();
+    levelset::advance(run, steps, context);
+    const double seconds = cases::seconds_since(before);
+    context.throw_if_stopped("stopped while the surface moved");
+    most = std::max(most, fraction_done(run));
+    context.progress(0.02 + 0.93 * most, progress_text(run));
+    const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
+    steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
+                       kMostSteps);
   }
+}
+
+/// Speeds and first surfaces, steps until the surface is at rest, and labels, with progress; what
+/// is odd is logged. Throws as start_segmentation, and Stopped.
+void solve(SegmentationJob& job, const Context& context) {
+  size_t told = 0;
+  const auto warn = [&](const std::vector<std::string>& warnings) {
+    for (; told < warnings.size(); ++told) context.warn("'" + job.image + "': " + warnings[told]);
+  };
+  levelset::SegmentRun run;
+  {
+    const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
+    run = levelset::start_segmentation(job.request, context);
+    warn(run.warnings);
+  }
+  const Clock::time_point start = Clock::now();
+  move(run, context);
+  job.seconds.emplace_back("solver", cases::seconds_since(start));
+  const cases::Step step(job.seconds, "labels", 0.95, context);
+  job.result = levelset::finish_segmentation(std::move(run), context);
+  warn(job.result.warnings);
 }
 
 /// Throws UsageError if an image on this grid does not fit the format of its file.
@@ -80,33 +113,104 @@ std::string file_of_label(const std::string& path, const std::set<std::string>& 
   return "";
 }
 
-void move(SegmentationJob& job, const Context& context) {
-  levelset::SegmentRun* const runs[] = {&job.run};
-  const Clock::time_point start = Clock::now();
-  int64_t steps = kFirstSteps;
-  double most = 0;
-  while (!levelset::is_done(job.run)) {
-    const Clock::time_point before = Clock::now();
-    levelset::advance(runs, steps, context);
-    const double seconds = cases::seconds_since(before);
-    if (context.stop_requested()) {
-      throw Stopped("stopped while the surface moved", static_cast<ExitCode>(context.stop->load()));
-    }
-    most = std::max(most, fraction_done(job.run));
-    context.progress(0.02 + 0.93 * most, progress_text(job.run, job.request.config.tracker));
-    const double factor = std::clamp(kPauseSeconds / std::max(seconds, 1e-3), 0.25, 4.0);
-    steps = std::clamp(static_cast<int64_t>(static_cast<double>(steps) * factor), int64_t{1},
-                       kMostSteps);
+/// The header of the image; what is odd in it is said when the image is read.
+ImageInfo probe_quietly(const cases::CaseJob& c) {
+  ReadOptions read = c.read;
+  read.warn = nullptr;
+  return probe_image(c.row.image, read);
+}
+
+/// The frames of the 4-D image of a case. Throws InputError if there is but one.
+int frames_of_series(const cases::CaseJob& c) {
+  const int frames = probe_quietly(c).frames;
+  if (frames > 1) return frames;
+  throw InputError("'" + c.row.image + "' has one frame; leave --time-series out");
+}
+
+/// Throws UsageError unless the case writes a label map that can have four axes, and nothing else.
+void check_series(const cases::CaseJob& c) {
+  if (!c.wants("output") || c.files.size() != 1) {
+    throw UsageError("--time-series writes --output, a label map of four axes, and nothing else");
   }
-  job.seconds.emplace_back("solver", cases::seconds_since(start));
+  const std::string ending = file_extension(c.file("output"));
+  if (ending != ".nii" && ending != ".nii.gz") {
+    throw UsageError("--time-series writes .nii or .nii.gz, not '" + c.file("output") + "'");
+  }
+  if (c.read.frame) throw UsageError("--time-series takes all frames; leave --frame out");
+}
+
+/// The finished frames of a series.
+struct Frames {
+  std::vector<LabelVolume> labels{};
+  nlohmann::ordered_json reports = nlohmann::ordered_json::array();
+  double volume_ml = 0, iterations = 0;
+  std::vector<int32_t> left{};      ///< labels that are there in all of them
+  std::vector<std::string> gone{};  ///< says of each of the others in which frame it vanished
+
+  /// Takes the labels of the result.
+  void add(levelset::SegmentResult& result, const levelset::LevelsetConfig& config) {
+    for (const levelset::LabelResult& label : result.by_label) volume_ml += label.volume_ml;
+    iterations += static_cast<double>(result.by_label[0].progress.iterations);
+    reports.push_back(segmentation_report(result, config));
+    labels.push_back(std::move(result.labels));
+    const std::set<int32_t> there(labels.back().begin(), labels.back().end());
+    std::erase_if(left, [&](int32_t label) {
+      if (there.contains(label)) return false;
+      gone.push_back("frame " + std::to_string(labels.size()) + ": nothing is left of label " +
+                     std::to_string(label));
+      return true;
+    });
+  }
+};
+
+Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& request) {
+  const cases::Turn turn = c.turn();
+  const Context& context = turn.context();
+  const int count = frames_of_series(c);
+  ReadOptions read = c.read;
+  read.frame = 1;
+  SegmentationJob job{c.row.image,
+                      read_segmentation(c.row.image, request.seeds, request.config, read)};
+  const Grid grid = job.request.image.grid();
+  context.info(describe(grid));
+  const auto frames = std::make_shared<Frames>();
+  frames->left = labels_of(job.request);
+  while (true) {
+    context.info("frame " + std::to_string(*read.frame) + " of " + std::to_string(count));
+    solve(job, context);
+    frames->add(job.result, job.request.config);
+    if (*read.frame == count || frames->left.empty()) break;
+    ++*read.frame;
+    job.request =
+        levelset::next_frame(std::move(job.request), job.result, read_image(c.row.image, read));
+  }
+  for (int frame = *read.frame; frame < count; ++frame) {  // nothing is left for these
+    frames->labels.emplace_back(grid);
+    frames->reports.push_back({{"labels", nlohmann::ordered_json::array()}});
+  }
+  Outputs outputs;
+  outputs.grid(c.row.image, describe(grid));
+  outputs.metric("frames", count)
+      .metric("mean_volume_ml", frames->volume_ml / count)
+      .metric("iterations", frames->iterations);
+  outputs.report("frames", frames->reports);
+  outputs.add(c.file("output"), [frames, threads = context.threads](const std::string& path) {
+    write_labelmap_series(path, frames->labels, threads);
+  });
+  if (!frames->gone.empty()) {
+    outputs.status("rejected", config::join(frames->gone, "; ") +
+                                   "; it is missing from there on: segment the frames before it "
+                                   "alone (--frame), or choose --lower and --upper that fit all "
+                                   "of them");
+  }
+  return outputs;
 }
 
 }  // namespace
 
 void check_segmentation_names(const cases::CaseJob& c, const SegmentationRequest& request,
                               const std::set<std::string>& names) {
-  const SegmentationSeeds seeds = seeds_of_case(request.seeds, c.row);
-  if (!seeds.has_start()) {
+  if (!seeds_of_case(request.seeds, c.row).has_start()) {
     throw InputError(
         "'" + c.row.image +
         "' has nothing to start from: give the list a column 'sphere_mm' with seeds or "
@@ -133,9 +237,7 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
   const auto job = std::make_shared<SegmentationJob>();
   {
     const cases::Step step(job->seconds, "reading", 0, c.context());
-    ReadOptions quiet = c.read;
-    quiet.warn = nullptr;  // the reading itself will say it
-    check_segmentation_fits(c, probe_image(c.row.image, quiet).grid);
+    check_segmentation_fits(c, probe_quietly(c).grid);
     job->image = c.row.image;
     job->request =
         read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row), request.config, c.read);
@@ -156,24 +258,6 @@ cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const Segmentation
                 c.read);
   if (request.is_series) frames_of_series(c);
   return cases::look_of(info.grid);
-}
-
-void solve(SegmentationJob& job, const Context& context) {
-  {
-    const cases::Step step(job.seconds, "speed and seeds", 0.01, context);
-    job.run = levelset::start_segmentation(job.request, context);
-    warn_from(job, job.run.warnings, 0, context);
-  }
-  move(job, context);
-  const cases::Step step(job.seconds, "labels", 0.95, context);
-  const size_t told = job.run.warnings.size();
-  job.result = levelset::finish_segmentation(std::move(job.run), context);
-  warn_from(job, job.result.warnings, told, context);
-}
-
-std::string name_of_label(const std::string& path, int32_t label) {
-  const std::string ending = file_extension(path);
-  return path.substr(0, path.size() - ending.size()) + ".label" + std::to_string(label) + ending;
 }
 
 }  // namespace larch::pipeline

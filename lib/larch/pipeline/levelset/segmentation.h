@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string>
 
 #include "larch/cases/case_program.h"
 #include "larch/cases/step.h"
 #include "larch/levelset/segment.h"
-#include "larch/pipeline/levelset/input/segmentation_seeds.h"
+#include "larch/pipeline/levelset/segmentation_seeds.h"
 
 namespace larch::pipeline {
 
@@ -32,7 +31,7 @@ inline constexpr cases::Product kSegmentationProducts[] = {
 struct SegmentationRequest {
   const SegmentationSeeds& seeds;  ///< of all images; a row of a list adds its own
   const levelset::LevelsetConfig& config;
-  /// Level set, distance and mesh are written for each label as well: name_of_label.
+  /// Level set, distance and mesh are written for each label as well, as <name>.label2<ending>.
   bool by_label = false;
   /// All frames of a 4-D image are segmented, each from the surfaces of the last.
   bool is_series = false;
@@ -42,7 +41,6 @@ struct SegmentationRequest {
 struct SegmentationJob {
   std::string image;
   levelset::SegmentRequest request{};
-  levelset::SegmentRun run{};
   levelset::SegmentResult result{};
   cases::StepSeconds seconds{};
 };
@@ -53,18 +51,12 @@ struct SegmentationJob {
 void check_segmentation_names(const cases::CaseJob& c, const SegmentationRequest& request,
                               const std::set<std::string>& names);
 
-/// Reads and segments the image of a case: the files that are wanted, with figures. Rejected if no
-/// voxel is inside.
+/// Reads and segments the image of a case, or all frames of a series, each from the surfaces and
+/// with the windows of the one before it: the files that are wanted, with figures. Rejected if no
+/// voxel is inside; of a series, if a label vanishes, which then stays away.
 Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request);
 
 /// What the headers tell: seeds outside of the image, images on other grids, the time step.
 cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const SegmentationRequest& request);
-
-/// Speeds and first surfaces, steps until the surface is at rest, and labels, with progress; what
-/// is odd is logged. Throws as start_segmentation, and Stopped.
-void solve(SegmentationJob& job, const Context& context);
-
-/// The file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
-std::string name_of_label(const std::string& path, int32_t label);
 
 }  // namespace larch::pipeline

@@ -104,11 +104,8 @@ void finish_node(Growth& g, size_t n, const Context& context) {
   if (n < g.partial.finished) return;  // a resumed run knew it
   g.partial.finished = n + 1;
   if (g.task.after_node) g.task.after_node(g.partial);
-  if (context.stop_requested()) {
-    throw Stopped(
-        "stopped after node " + std::to_string(n) + g.task.name + "; continue with --resume",
-        static_cast<ExitCode>(context.stop->load()));
-  }
+  context.throw_if_stopped("stopped after node " + std::to_string(n) + g.task.name +
+                           "; continue with --resume");
 }
 
 void report_node(const Growth& g, size_t n, const Context& context) {

@@ -2,12 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "larch/data/rgb_image.h"
-#include "larch/levelset/segment.h"
+#include "larch/pipeline/levelset/segmentation.h"
 
 namespace larch::pipeline {
+
+/// The distance of every voxel from the outermost voxels inside (phi < 0) in mm, negative inside
+/// (larch/filters/distance.h); the diagonal of the image where there is no such voxel, negative if
+/// all is inside.
+Volume<float> distance_of(Volume<float> phi, int threads);
 
 /// Parameters as they were used (`config`: of the request), what became of each label, and what its
 /// iterations did.
@@ -17,5 +25,10 @@ nlohmann::ordered_json segmentation_report(const levelset::SegmentResult& result
 /// Active and changed voxels of all labels over the iterations. A brick counts as its voxels.
 RgbImage segmentation_plot(const levelset::SegmentResult& result, levelset::Tracker tracker,
                            const std::string& name);
+
+/// The files and figures of a finished job; `by_label`: those of each label too. Rejected if no
+/// voxel is inside.
+Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
+                             const std::shared_ptr<const SegmentationJob>& job);
 
 }  // namespace larch::pipeline

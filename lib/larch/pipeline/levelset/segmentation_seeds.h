@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "larch/app/outputs/paths.h"
@@ -12,7 +14,6 @@
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/levelset/segment.h"
-#include "larch/pipeline/levelset/input/itk_scalings.h"
 
 namespace larch::pipeline {
 
@@ -23,7 +24,7 @@ struct SegmentationSeeds {
   InputImage init_labelmap{}, init_level_set{};
   double init_level_mm = 0, init_arrival_mm = 0;
   std::vector<std::vector<double>> window{};
-  ItkScalings itk{};
+  std::optional<double> propagation{}, curvature{};  ///< see `weighted`
   InputImage speed{}, mask{}, frozen{};
 
   template <class F>
@@ -38,36 +39,43 @@ struct SegmentationSeeds {
       Field{"init-arrival-mm", init_arrival_mm,
             "start from all that a front at the data's speed reaches within this path; 0: no front",
             0.0, 1e6},
-      Field{"window", window, "label,lower,upper: intensities of one label of several"});
-    itk.fields(f);
-    f(Field{"speed-image", speed, "speed in place of that of the intensities, positive: outwards"},
+      Field{"window", window, "label,lower,upper: intensities of one label of several"},
+      Field{"propagation", propagation,
+            "with --curvature, lower and upper: propagation scaling of ITK's threshold level set",
+            0.0, 1e6},
+      Field{"curvature", curvature,
+            "with --propagation: curvature scaling of ITK's; both stand for curvature_weight", 0.0,
+            1e6},
+      Field{"speed-image", speed, "speed in place of that of the intensities, positive: outwards"},
       Field{"mask", mask, "the structures stay where it is not 0"},
       Field{"frozen", frozen, "label map of structures that are left as they are"});
   }
-  /// Throws UsageError for lists of the wrong length, values that cannot be, and a level without
-  /// its level set.
-  void check() const;
-  /// Whether anything to start from is given.
+  /// Throws UsageError for lists of the wrong length, values that cannot be, settings that
+  /// contradict each other, and flags that were given and would be passed over.
+  void check(const levelset::LevelsetConfig& config, const GivenFlags& given) const;
+  /// Tells whether there is anything to start from.
   bool has_start() const;
-  /// Throws UsageError unless there is.
-  void require_start() const;
-  /// Whether a file is given: of one image, not of many.
-  bool has_files() const;
   std::vector<levelset::Sphere> spheres() const;
   /// The images that are given, with the flags that name them.
   std::vector<std::pair<std::string, std::string>> images() const;
+
+  /// The configuration with the curvature_weight that the scalings of ITK's
+  /// ThresholdSegmentationLevelSetImageFilter stand for, if they are given.
+  ///
+  /// A front of that filter has the speed p (eps - |I - T|) - k kappa in mm, with the propagation
+  /// scaling p, the curvature scaling k, and eps half the width of the window. In units of the
+  /// smallest spacing h that is s times (1 - a) D - a kappa, with s = p eps / h + k / h^2 and
+  ///
+  ///     a = k / (k + p eps h),
+  ///
+  /// so that a surface at rest is the same, and a unit of ITK's time is s of ours. On the way there
+  /// the two differ: the time step is another, and the field is another's distance.
+  levelset::LevelsetConfig weighted(levelset::LevelsetConfig config, const Grid& grid) const;
 };
 
-/// Throws UsageError unless the numbers are those of one sphere.
-void check_sphere(const std::vector<double>& numbers, bool is_index);
-
-/// Throws UsageError for settings that contradict each other, whatever the image, and for flags
-/// that were given and would be passed over.
-void check_levelset_config(const levelset::LevelsetConfig& config, const SegmentationSeeds& seeds,
-                           const GivenFlags& given);
-
-/// What is known of the seeds before voxels are read: spheres in the image, images on its grid,
-/// the time step unless a speed image decides on it. Throws what the segmentation would throw.
+/// Checks the seeds without reading voxels: spheres lie in the image, images on its grid, and the
+/// time step is stable unless a speed image decides on it. Throws what the segmentation would
+/// throw.
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                    const std::string& image, const Grid& grid, const ReadOptions& read);
 
@@ -88,6 +96,6 @@ std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);
 /// spheres in the columns `sphere_mm` and `sphere_index`, each "x,y,z,radius" with a label as 5th
 /// number if it is not 1, several parted by semicolons. Cells that are empty or "n/a" hold none.
 /// Throws InputError, which names the case and the column, for what is no such list.
-SegmentationSeeds seeds_of_case(SegmentationSeeds for_all, const Case& c);
+SegmentationSeeds seeds_of_case(const SegmentationSeeds& for_all, const Case& c);
 
 }  // namespace larch::pipeline

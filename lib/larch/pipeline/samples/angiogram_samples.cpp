@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/samples/angiogram_files.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -20,7 +18,7 @@
 #include "larch/io/sequence/sequence_reader.h"
 #include "larch/io/sequence/sequence_writer.h"
 #include "larch/phantom/portable_math.h"
-#include "larch/pipeline/samples/sample_files.h"
+#include "larch/pipeline/samples/samples.h"
 
 namespace larch::pipeline {
 namespace {
@@ -30,17 +28,9 @@ using Json = nlohmann::ordered_json;
 /// Vessels count as seen from here on: twice the noise of 10 000 photons.
 constexpr double kVisible = 0.02;  // nepers
 
-std::string image_name(const AngiogramRequest& request, int number) {
-  return "images/" + sample_case_name(number) + "." + request.format;
-}
-std::string field_name(int number) {
-  return "fields/" + sample_case_name(number) + ".mha";
-}
-std::string label_name(int number) {
-  return "labels/" + sample_case_name(number) + ".mha";
-}
-std::string truth_name(int number) {
-  return "truth/" + sample_case_name(number) + ".json";
+/// "fields/case_007.mha".
+std::string name_in(const std::string& folder, int number, const std::string& ending) {
+  return folder + "/" + sample_case_name(number) + "." + ending;
 }
 
 /// The first picture of a file in nepers. Values of which the file does not say that they are
@@ -151,8 +141,6 @@ std::string truth_text(const phantom::Angiogram& a) {
     const phantom::MotionShares share = phantom::motion_shares(config, frame);
     shares.push_back({{"breathing", share.breathing}, {"swallow", share.swallow}});
   }
-  Json settings;
-  settings = Json::parse(config::to_json(config).dump());
   const Json json{
       {"about", "motion pulls: what is at x in a frame is at x + d(x) in the mask; pixels"},
       {"seed", a.seed},
@@ -163,61 +151,55 @@ std::string truth_text(const phantom::Angiogram& a) {
       {"waves", waves_json(a.waves)},
       {"swallow", waves_json(a.swallow)},
       {"shares", shares},
-      {"settings", settings}};
+      {"settings", config::to_json(config)}};
   return json.dump(2) + "\n";
 }
 
-std::string cases_tsv(const AngiogramRequest& request) {
+std::string cases_tsv(const AngiogramsRequest& request) {
   std::string text = "image\tfield\tlabel\ttruth\n";
   for (int i = 0; i < request.cases; ++i) {
-    text += image_name(request, i) + "\t" + field_name(i) + "\t" + label_name(i) + "\t" +
-            truth_name(i) + "\n";
+    text += name_in("images", i, request.format) + "\t" + name_in("fields", i, "mha") + "\t" +
+            name_in("labels", i, "mha") + "\t" + name_in("truth", i, "json") + "\n";
   }
   return text;
 }
 
-phantom::Angiogram make_case(const AngiogramRequest& request, uint64_t seed, int number,
-                             int threads) {
-  if (request.picture.empty()) {
-    return phantom::make_angiogram(request.config, seed, number, threads);
-  }
-  return phantom::make_angiogram(request.config, read_body(request.picture, request.config), seed,
-                                 number, threads);
-}
-
 /// The files of a case, which is made with the first of them and kept for all.
-void add_case(const AngiogramRequest& request, int number, const Context& context,
+void add_case(const AngiogramsRequest& request, int number, const Context& context,
               Outputs& outputs) {
-  const auto made = std::make_shared<phantom::Angiogram>();
   const int threads = context.threads;
-  const auto add = [&](const std::string& name, auto write) {
-    outputs.add(in_folder(request.folder, name), [=, seed = context.seed](const std::string& path) {
-      if (made->anatomy.coefficients.empty()) {
-        *made = make_case(request, seed, number, threads);
-      }
-      write(path, *made, threads);
-    });
+  const auto made = [
+    =, config = request.config, picture = request.picture, seed = context.seed,
+    kept = std::make_shared<phantom::Angiogram>()
+  ]() -> const auto& {
+    if (!kept->anatomy.coefficients.empty()) return *kept;
+    *kept = picture.empty() ? phantom::make_angiogram(config, seed, number, threads)
+                            : phantom::make_angiogram(config, read_body(picture, config), seed,
+                                                      number, threads);
+    return *kept;
   };
-  add(image_name(request, number),
-      [picture = request.picture](const std::string& path, const phantom::Angiogram& a, int count) {
-        write_frames(path, a, picture.empty() ? "" : " " + sha256_of_file(picture), count);
-      });
-  if (!request.has_truth) return;
-  add(field_name(number), write_fields);
-  add(label_name(number), write_vessels);
-  add(truth_name(number), [](const std::string& path, const phantom::Angiogram& a, int) {
-    write_file(path, truth_text(a));
+  outputs.add(name_in("images", number, request.format), [=, picture = request.picture](
+                                                             const std::string& path) {
+    const phantom::Angiogram& a = made();
+    write_frames(path, a, picture.empty() ? "" : " " + sha256_of_file(picture), threads);
   });
+  if (!request.has_truth) return;
+  outputs.add(name_in("fields", number, "mha"),
+              [=](const std::string& path) { write_fields(path, made(), threads); });
+  outputs.add(name_in("labels", number, "mha"),
+              [=](const std::string& path) { write_vessels(path, made(), threads); });
+  outputs.add(name_in("truth", number, "json"),
+              [=](const std::string& path) { write_file(path, truth_text(made())); });
 }
 
 }  // namespace
 
-void check(const AngiogramRequest& request) {
+void check(const AngiogramsRequest& request) {
   phantom::check(request.config);
   require_sequence_path("case." + request.format, frame_grid(request.config),
                         request.config.frames);
-  if (request.picture.empty() || !is_file(request.picture))
-    return;  // run_app tells of a missing one
+  // run_app tells of a picture that is missing.
+  if (request.picture.empty() || !is_file(request.picture)) return;
   const Vec3i size = SequenceReader(request.picture).about().grid.size;
   if (size.x != request.config.size[0] || size.y != request.config.size[1]) {
     throw UsageError("'" + request.picture + "' has " + std::to_string(size.x) + "x" +
@@ -226,18 +208,12 @@ void check(const AngiogramRequest& request) {
   }
 }
 
-Outputs make_angiograms(const AngiogramRequest& request, const Context& context) {
-  std::vector<std::string> names{"images"};
-  if (request.has_truth) names.insert(names.end(), {"fields", "labels", "truth"});
-  for (std::string& name : names) name = in_folder(request.folder, name);
-  const auto folders = make_folders(names);
+Outputs make_samples(const AngiogramsRequest& request, const Context& context) {
   Outputs outputs;
   for (int i = 0; i < request.cases; ++i) add_case(request, i, context, outputs);
   if (request.has_truth) {
-    // The writers hold the folders, so that these outlive the run.
-    outputs.add(
-        in_folder(request.folder, "cases.tsv"),
-        [text = cases_tsv(request), folders](const std::string& path) { write_file(path, text); });
+    outputs.add("cases.tsv",
+                [text = cases_tsv(request)](const std::string& path) { write_file(path, text); });
   }
   return outputs.metric("cases", request.cases);
 }

@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/segmentation_outputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/core/error.h"
+#include "larch/filters/distance.h"
+#include "larch/io/image/image.h"
+#include "larch/io/mesh/mesh_io.h"
+#include "larch/levelset/brick_layout.h"
+#include "larch/mesh/marching_cubes.h"
+#include "larch/picture/plot.h"
+#include "larch/picture/qc.h"
+
+namespace larch::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using levelset::LabelResult;
+using levelset::StepCount;
+
+/// Rows of the history in the report, and points of the picture, at most.
+constexpr size_t kMostRows = 2000;
+
+/// Every how many iterations there is a row: 1, 2, 5, 10, ...
+size_t stride_of(size_t iterations) {
+  size_t stride = 1;
+  for (int i = 0; iterations / stride > kMostRows; ++i) stride = stride * (i % 3 == 1 ? 5 : 4) / 2;
+  return stride;
+}
+
+int64_t voxels_of(levelset::Tracker tracker) {
+  return tracker == levelset::Tracker::kBrick ? levelset::kBrickVoxels : 1;
+}
+
+/// What every iteration at a multiple of the stride, and the last one, did. `flipped`: of all
+/// iterations since the row before.
+Json history_of(const std::vector<StepCount>& history, int64_t inside_at_end) {
+  const size_t stride = stride_of(history.size());
+  Json rows = {{"every", stride},          {"iteration", Json::array()}, {"active", Json::array()},
+               {"changed", Json::array()}, {"flipped", Json::array()},   {"inside", Json::array()}};
+  int64_t inside = inside_at_end;
+  for (const StepCount& step : history) inside -= step.grown;
+  int64_t flipped = 0;
+  for (size_t i = 0; i < history.size(); ++i) {
+    inside += history[i].grown;
+    flipped += history[i].flipped;
+    if ((i + 1) % stride != 0 && i + 1 != history.size()) continue;
+    rows["iteration"].push_back(i + 1);
+    rows["active"].push_back(history[i].active);
+    rows["changed"].push_back(history[i].changed);
+    rows["flipped"].push_back(flipped);
+    rows["inside"].push_back(inside);
+    flipped = 0;
+  }
+  return rows;
+}
+
+/// In the order of levelset::Stop.
+constexpr const char* kStopTexts[] = {"not at its end",   "at rest: no voxel changed",
+                                      "labels unchanged", "few voxels changed",
+                                      "small changes",    "largest volume",
+                                      "most iterations"};
+
+Json label_report(const LabelResult& label, const levelset::ResolvedLabel& used,
+                  const std::vector<StepCount>& history) {
+  uint64_t active = 0;
+  for (const StepCount& step : history) active += step.active;
+  Json json = {{"label", label.label},
+               {"voxels", label.voxels},
+               {"volume_ml", label.volume_ml},
+               {"iterations", label.progress.iterations},
+               {"stopped_by", kStopTexts[static_cast<int>(label.progress.stop)]},
+               {"touches_border", label.touches_border},
+               {"median_gradient", label.median_gradient},
+               {"seed_voxels", used.seed_voxels},
+               {"seed_not_a_number", used.seed_not_a_number},
+               {"seed_mean", used.seed_mean},
+               {"seed_fraction_in_window", used.seed_fraction}};
+  if (used.window) {
+    json["window"] = {{"lower", used.window->lower},
+                      {"upper", used.window->upper},
+                      {"is_automatic", used.window->is_automatic}};
+  }
+  json["computed_elements"] = active;
+  json["history"] = history_of(history, label.progress.inside);
+  return json;
+}
+
+/// The level set of all structures together, in mm: negative inside of any.
+Volume<float> level_set_of_all(const levelset::SegmentResult& result) {
+  Volume<float> phi = result.by_label.at(0).phi_mm;
+  for (size_t f = 1; f < result.by_label.size(); ++f) {
+    const Volume<float>& other = result.by_label[f].phi_mm;
+    for (int64_t i = 0; i < phi.voxels(); ++i) phi[i] = std::min(phi[i], other[i]);
+  }
+  return phi;
+}
+
+Volume<uint8_t> inside_of(const Volume<float>& phi) {
+  return mapped<uint8_t>(phi, [](float value) { return value < 0; });
+}
+
+/// The surface where a level set is 0. Throws MemoryError, before it is made, if it takes more than
+/// is free.
+Mesh surface_of(Volume<float> phi, int threads) {
+  Context context;
+  context.threads = threads;
+  const mesh::SurfaceSize size = mesh::surface_size(inside_of(phi), context);
+  mesh::require_memory(size, mesh::marching_cubes_bytes(size, phi.size(), threads));
+  for (float& value : phi) value = -value;  // positive inside, as the surface wants it
+  return mesh::marching_cubes(phi, 0, context);
+}
+
+void add_figures(const SegmentationJob& job, Outputs& outputs) {
+  int64_t voxels = 0, iterations = 0;
+  double volume_ml = 0;
+  bool touches_border = false;
+  for (const LabelResult& label : job.result.by_label) {
+    voxels += label.voxels;
+    volume_ml += label.volume_ml;
+    iterations = std::max(iterations, label.progress.iterations);
+    touches_border = touches_border || label.touches_border;
+  }
+  outputs.metric("voxels", static_cast<double>(voxels))
+      .metric("volume_ml", volume_ml)
+      .metric("iterations", static_cast<double>(iterations))
+      .metric("touches_border", touches_border ? 1 : 0);
+  for (const auto& [step, seconds] : job.seconds) outputs.metric("seconds: " + step, seconds);
+  if (voxels > 0) return;
+  outputs.status("rejected",
+                 "nothing is left: the surface has vanished; place the seed in the structure, make "
+                 "it larger, or choose --lower and --upper around its intensities");
+}
+
+/// The file of one label beside that of all: "wm.label2.vtk" of "wm.vtk".
+std::string name_of_label(const std::string& path, int32_t label) {
+  return cases::companion_of(path, ".label" + std::to_string(label) + file_extension(path));
+}
+
+/// Level set, distance and mesh, of all labels together and, with `by_label`, of each beside them.
+void add_surfaces(const cases::CaseJob& c, bool by_label,
+                  const std::shared_ptr<const SegmentationJob>& job, Outputs& outputs) {
+  const int threads = c.context().threads;
+  const auto add = [&](const char* flag, const Writer& write_all, const auto& write) {
+    outputs.add(c.file(flag), write_all);
+    if (!by_label || !c.wants(flag)) return;
+    for (size_t f = 0; f < job->result.by_label.size(); ++f) {
+      const std::string name = name_of_label(c.file(flag), job->result.by_label[f].label);
+      outputs.add_companion(
+          name, [=](const std::string& path) { write(path, job->result.by_label[f].phi_mm); });
+    }
+  };
+  const auto write_phi = [=](const std::string& path, const Volume<float>& phi) {
+    write_volume(path, phi, threads, "Larch level set in mm, phi < 0 inside, clamped");
+  };
+  const auto write_distance = [=](const std::string& path, Volume<float> phi) {
+    write_volume(path, distance_of(std::move(phi), threads), threads,
+                 "Larch signed distance in mm, negative inside");
+  };
+  add(
+      "level-set", [=](const std::string& path) { write_phi(path, level_set_of_all(job->result)); },
+      write_phi);
+  add(
+      "distance",
+      [=](const std::string& path) { write_distance(path, level_set_of_all(job->result)); },
+      write_distance);
+  if (!c.wants("mesh")) return;
+  const auto surface = std::make_shared<Mesh>(surface_of(level_set_of_all(job->result), threads));
+  outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
+  add(
+      "mesh", [=](const std::string& path) { write_mesh(path, *surface); },
+      [=](const std::string& path, const Volume<float>& phi) {
+        write_mesh(path, surface_of(phi, threads));
+      });
+}
+
+}  // namespace
+
+Volume<float> distance_of(Volume<float> phi, int threads) {
+  const Volume<uint8_t> mask = inside_of(std::exchange(phi, {}));
+  const int64_t inside = std::count(mask.begin(), mask.end(), uint8_t{1});
+  if (inside > 0 && inside < mask.voxels()) return filters::signed_distance_mm(mask, threads);
+  const Grid& grid = mask.grid();
+  double squares = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    const double side = grid.size[axis] * grid.spacing_mm[axis];
+    squares += side * side;
+  }
+  return Volume<float>(grid, static_cast<float>(std::sqrt(squares) * (inside == 0 ? 1 : -1)));
+}
+
+Json segmentation_report(const levelset::SegmentResult& result,
+                         const levelset::LevelsetConfig& config) {
+  const levelset::Resolved& used = result.resolved;
+  const double largest = used.largest_stable_step;
+  Json json = {{"curvature_weight", config.curvature_weight},
+               {"time_step", used.time_step},
+               {"largest_stable_step", std::isfinite(largest) ? Json(largest) : Json()},
+               {"slowest_front", used.slowest_front},
+               {"unit_mm", used.unit_mm},
+               {"largest_data_speed", used.bounds.data},
+               {"speed_scale", used.speed_scale},
+               {"edge_contrast_per_mm", used.edge_contrast},
+               {"voxels_not_a_number", used.voxels_not_a_number},
+               {"pinned_voxels", used.pinned_voxels},
+               {"voxels_per_active_element", voxels_of(config.tracker)},
+               {"labels", Json::array()}};
+  for (size_t f = 0; f < result.by_label.size(); ++f) {
+    json["labels"].push_back(
+        label_report(result.by_label[f], used.labels.at(f), result.history.at(f)));
+  }
+  return json;
+}
+
+RgbImage segmentation_plot(const levelset::SegmentResult& result, levelset::Tracker tracker,
+                           const std::string& name) {
+  size_t iterations = 0;
+  for (const auto& history : result.history) iterations = std::max(iterations, history.size());
+  const size_t stride = stride_of(iterations);
+  picture::Curve active{"active voxels"}, changed{"changed voxels"};
+  for (size_t i = 0; i < iterations; i += stride) {
+    int64_t computed = 0, moved = 0;
+    for (const auto& history : result.history) {
+      if (i >= history.size()) continue;
+      computed += history[i].active * voxels_of(tracker);
+      moved += history[i].changed;
+    }
+    active.x.push_back(static_cast<double>(i + 1));
+    active.y.push_back(static_cast<double>(computed));
+    changed.y.push_back(static_cast<double>(moved));
+  }
+  changed.x = active.x;
+  picture::PlotOptions options{.title = name + ": " + std::to_string(iterations) + " iterations",
+                               .x_label = "iteration",
+                               .y_label = "voxels"};
+  return picture::plot(std::vector{active, changed}, options);
+}
+
+Outputs segmentation_outputs(const cases::CaseJob& c, bool by_label,
+                             const std::shared_ptr<const SegmentationJob>& job) {
+  const levelset::LevelsetConfig& config = job->request.config;
+  Outputs outputs;
+  outputs.grid(job->image, describe(job->request.image.grid()));
+  add_figures(*job, outputs);
+  outputs.report("segmentation", segmentation_report(job->result, config));
+  for (const std::string& warning : job->result.warnings) outputs.note(warning);
+  outputs.add(c.file("output"), [=, threads = c.context().threads](const std::string& path) {
+    write_labelmap(path, job->result.labels, {}, threads);
+  });
+  add_surfaces(c, by_label, job, outputs);
+  outputs.add(c.file("qc"), [=](const std::string& path) {
+    write_png(path, picture::qc_picture(job->request.image, job->result.labels));
+  });
+  outputs.add(c.file("plot"), [=](const std::string& path) {
+    const std::string name = std::filesystem::path(job->image).filename().string();
+    write_png(path, segmentation_plot(job->result, job->request.config.tracker, name));
+  });
+  return outputs;
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,301 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/levelset/segmentation_seeds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "larch/config/flags.h"
+#include "larch/core/error.h"
+#include "larch/levelset/step/time_step.h"
+
+namespace larch::pipeline {
+namespace {
+
+using levelset::Sphere;
+
+/// Labels fit into the files that hold them.
+constexpr double kMostLabel = 65535;
+/// Grids of images that are stored in single precision agree within this.
+constexpr double kToleranceMm = 1e-2;
+
+int32_t label_of(double value, const std::string& flag) {
+  if (!(value >= 1 && value <= kMostLabel) || value != std::floor(value)) {
+    throw UsageError(flag + ": a label is a whole number from 1 to 65535");
+  }
+  return static_cast<int32_t>(value);
+}
+
+Sphere sphere_of(const std::vector<double>& numbers, bool is_index, const std::string& flag) {
+  if (numbers.size() != 4 && numbers.size() != 5) {
+    throw UsageError(flag + ": takes " + (is_index ? "i,j,k" : "x,y,z") +
+                     ",radius or one number more, the label; found " +
+                     std::to_string(numbers.size()) + " numbers");
+  }
+  if (!(numbers[3] > 0)) throw UsageError(flag + ": the radius, its 4th number, is not above 0");
+  return {{numbers[0], numbers[1], numbers[2]},
+          numbers[3],
+          is_index,
+          numbers.size() == 5 ? label_of(numbers[4], flag) : 1};
+}
+
+levelset::LabelWindow window_of(const std::vector<double>& numbers) {
+  if (numbers.size() != 3) {
+    throw UsageError("--window: takes label,lower,upper; found " + std::to_string(numbers.size()) +
+                     " numbers");
+  }
+  if (!(numbers[1] < numbers[2])) {
+    throw UsageError("--window: the lower end has to be less than the upper one");
+  }
+  return {label_of(numbers[0], "--window"), numbers[1], numbers[2]};
+}
+
+std::string quoted(const std::string& path) {
+  return "'" + path + "'";
+}
+
+/// Reads what lies beside the image; of floats, voxels that are not finite are kept.
+template <class T>
+Volume<T> read_beside(const std::string& path, const std::string& image, const Grid& grid,
+                      const ReadOptions& read) {
+  ReadOptions options = label_options(read);
+  options.keeps_not_finite = true;
+  Volume<T> volume;
+  if constexpr (std::is_same_v<T, float>) {
+    volume = read_volume<float>(path, options);
+  } else {
+    volume = read_labels(path, options);
+  }
+  require_on_grid(quoted(path), volume.grid(), quoted(image), grid, kToleranceMm);
+  volume.set_geometry(grid);
+  return volume;
+}
+
+/// An infinite distance is a distance.
+void check_level_set(const std::string& path, const Volume<float>& phi_mm) {
+  const auto bad =
+      std::count_if(phi_mm.begin(), phi_mm.end(), [](float value) { return std::isnan(value); });
+  if (bad == 0) return;
+  throw InputError("'" + path + "': " + std::to_string(bad) +
+                   " voxels are NaN; every voxel of a level set has a distance: write it again");
+}
+
+void check_initial_labels(const std::string& path, const LabelVolume& labels) {
+  const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
+  if (*least < 0 || *most > kMostLabel) {
+    throw InputError("'" + path + "' has the label " + std::to_string(*least < 0 ? *least : *most) +
+                     "; labels to start from are 0 to 65535");
+  }
+  if (*most > 0) return;
+  throw InputError("'" + path +
+                   "' is empty: there is nothing to start from; give a label map with voxels that "
+                   "are not 0, or seeds by --sphere-mm");
+}
+
+/// ITK's scalings take the place of curvature_weight, for one window of intensities.
+void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
+                    const GivenFlags& given) {
+  if (!seeds.propagation && !seeds.curvature) return;
+  if (seeds.speed || !seeds.window.empty()) {
+    throw UsageError(
+        "--propagation and --curvature are weights for one window of intensities; leave --window "
+        "and --speed-image out");
+  }
+  if (!seeds.propagation || !seeds.curvature) {
+    throw UsageError("--propagation and --curvature go together; --curvature-weight stands alone");
+  }
+  if (*seeds.propagation == 0 && *seeds.curvature == 0) {
+    throw UsageError("--propagation and --curvature are both 0: nothing would move");
+  }
+  if (!config.lower || !config.upper) {
+    throw UsageError(
+        "--propagation and --curvature need --lower and --upper: ITK's speed is in units of the "
+        "intensity");
+  }
+  // A file of the configuration may hold the default, as one that --print-config wrote does.
+  if (given.has("--curvature_weight") ||
+      config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight) {
+    throw UsageError(
+        "give either --curvature-weight or --propagation and --curvature, which stand for one: "
+        "leave --curvature-weight out for ITK's scalings, or --propagation and --curvature");
+  }
+}
+
+/// 3D Slicer gives every flag, so that one with its default asks for nothing.
+void check_effects(const levelset::LevelsetConfig& config, const GivenFlags& given) {
+  const levelset::LevelsetConfig usual;
+  const bool has_edges = config.edge_stop || config.advection_weight > 0;
+  const bool has_regions = config.region_weight > 0;
+  const char *edges = "--edge_stop or --advection_weight", *regions = "--region_weight";
+  for (const auto& [flag, is_usual, has_effect, what] :
+       {std::tuple("--edge_scale_mm", config.edge_scale_mm == usual.edge_scale_mm, has_edges,
+                   edges),
+        std::tuple("--edge_contrast", config.edge_contrast == usual.edge_contrast, has_edges,
+                   edges),
+        std::tuple("--region_every", config.region_every == usual.region_every, has_regions,
+                   regions),
+        std::tuple("--region_band_mm", config.region_band_mm == usual.region_band_mm, has_regions,
+                   regions)}) {
+    if (has_effect || is_usual || !given.has(flag)) continue;
+    throw UsageError(std::string(flag) + " has no effect without " + what +
+                     "; give that too, or leave it out");
+  }
+}
+
+}  // namespace
+
+void SegmentationSeeds::check(const levelset::LevelsetConfig& config,
+                              const GivenFlags& given) const {
+  spheres();
+  for (const std::vector<double>& numbers : window) window_of(numbers);
+  if (init_level_mm != 0 && !init_level_set) {
+    throw UsageError("--init-level-mm goes with --init-level-set");
+  }
+  if (speed && (!window.empty() || config.lower || config.upper)) {
+    throw UsageError(
+        "--speed-image stands in place of the intensities; leave --lower and --upper out, and "
+        "--window");
+  }
+  if (config.lower && config.upper && !(*config.lower < *config.upper)) {
+    throw UsageError("lower " + std::to_string(*config.lower) + " is not less than upper " +
+                     std::to_string(*config.upper) +
+                     ": they are the lowest and the highest intensity of the structure");
+  }
+  check_scalings(*this, config, given);
+  check_effects(config, given);
+}
+
+bool SegmentationSeeds::has_start() const {
+  return !sphere_mm.empty() || !sphere_index.empty() || init_labelmap || init_level_set;
+}
+
+std::vector<Sphere> SegmentationSeeds::spheres() const {
+  std::vector<Sphere> all;
+  for (const auto& numbers : sphere_mm) all.push_back(sphere_of(numbers, false, "--sphere-mm"));
+  for (const auto& numbers : sphere_index) {
+    all.push_back(sphere_of(numbers, true, "--sphere-index"));
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& [flag, path] :
+       {std::pair("init-labelmap", init_labelmap), std::pair("init-level-set", init_level_set),
+        std::pair("speed-image", speed), std::pair("mask", mask), std::pair("frozen", frozen)}) {
+    if (path) all.emplace_back(flag, path.path);
+  }
+  return all;
+}
+
+levelset::LevelsetConfig SegmentationSeeds::weighted(levelset::LevelsetConfig config,
+                                                     const Grid& grid) const {
+  if (!propagation || !curvature) return config;
+  const double half_width = (config.upper.value() - config.lower.value()) / 2;
+  const double unit_mm = levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
+  const double whole = *curvature + *propagation * half_width * unit_mm;
+  if (!(whole > 0) || !std::isfinite(whole)) {
+    throw UsageError(
+        "--propagation and --curvature with this window are too small or too large to be one "
+        "weight; give --curvature-weight");
+  }
+  config.curvature_weight = *curvature / whole;
+  return config;
+}
+
+void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
+                   const std::string& image, const Grid& grid, const ReadOptions& read) {
+  int number = 0;
+  for (const Sphere& sphere : seeds.spheres()) {
+    levelset::ball_of(sphere, grid, "seed " + std::to_string(++number));
+  }
+  ReadOptions options = label_options(read);
+  options.warn = nullptr;  // the reading itself will say it
+  for (const auto& [flag, path] : seeds.images()) {
+    require_on_grid(quoted(path), probe_image(path, options).grid, quoted(image), grid,
+                    kToleranceMm);
+  }
+  // How fast a speed image is, is known when it is read: the run checks its time step then.
+  if (seeds.speed) return;
+  levelset::make_step(seeds.weighted(config, grid), {}, grid.spacing_mm, grid.size);
+}
+
+Volume<float> read_image(const std::string& image, ReadOptions read) {
+  read.keeps_not_finite = true;
+  return read_volume<float>(image, read);
+}
+
+levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
+                                           const levelset::LevelsetConfig& config,
+                                           const ReadOptions& read) {
+  levelset::SegmentRequest request;
+  request.image = read_image(image, read);
+  const Grid& grid = request.image.grid();
+  request.config = seeds.weighted(config, grid);
+  check_on_grid(seeds, config, image, grid, read);
+  request.spheres = seeds.spheres();
+  for (const auto& numbers : seeds.window) request.windows.push_back(window_of(numbers));
+  request.initial_level_mm = seeds.init_level_mm;
+  request.arrival_mm = seeds.init_arrival_mm;
+  if (seeds.init_labelmap) {
+    request.initial_labels = read_beside<int32_t>(seeds.init_labelmap, image, grid, read);
+    check_initial_labels(seeds.init_labelmap, request.initial_labels);
+  }
+  if (seeds.init_level_set) {
+    request.initial_phi.push_back({1, read_beside<float>(seeds.init_level_set, image, grid, read)});
+    check_level_set(seeds.init_level_set, request.initial_phi[0].phi_mm);
+  }
+  if (seeds.speed) request.speed = read_beside<float>(seeds.speed, image, grid, read);
+  if (seeds.mask) {
+    request.mask = mapped<uint8_t>(read_beside<int32_t>(seeds.mask, image, grid, read),
+                                   [](int32_t label) { return label != 0; });
+  }
+  if (seeds.frozen) request.frozen = read_beside<int32_t>(seeds.frozen, image, grid, read);
+  return request;
+}
+
+std::vector<int32_t> labels_of(const levelset::SegmentRequest& request) {
+  std::set<int32_t> labels;
+  int32_t last = 0;
+  for (const int32_t label : request.initial_labels) {
+    if (label != 0 && label != last) labels.insert(label);  // most are as the one before
+    last = label;
+  }
+  for (const Sphere& sphere : request.spheres) labels.insert(sphere.label);
+  for (const levelset::InitialPhi& phi : request.initial_phi) labels.insert(phi.label);
+  return {labels.begin(), labels.end()};
+}
+
+SegmentationSeeds seeds_of_case(const SegmentationSeeds& for_all, const Case& c) {
+  SegmentationSeeds seeds = for_all;
+  if (!c.label.empty()) seeds.init_labelmap = c.label;
+  for (const char* column : {"sphere_mm", "sphere-mm", "sphere_index", "sphere-index"}) {
+    const auto found = c.further.find(column);
+    if (found == c.further.end() || found->second.empty() || found->second == "n/a") continue;
+    const std::string& cell = found->second;
+    const bool is_index = std::string_view(column).ends_with("index");
+    // Parts of the cell are read as repetitions of its flag are.
+    std::vector<std::vector<double>> spheres;
+    config::Leaf leaf{config::describe(spheres), quoted(cell)};
+    for (size_t begin = 0; begin <= cell.size();) {
+      const size_t end = std::min(cell.find(';', begin), cell.size());
+      leaf.given.push_back(cell.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    try {
+      config::apply_flags({leaf});
+      for (const auto& sphere : spheres) sphere_of(sphere, is_index, quoted(cell));
+    } catch (const UsageError& error) {
+      throw InputError("case '" + c.id + "', column '" + column + "', " + error.what() +
+                       "; several spheres are parted by semicolons");
+    }
+    auto& all = is_index ? seeds.sphere_index : seeds.sphere_mm;
+    all.insert(all.end(), spheres.begin(), spheres.end());
+  }
+  return seeds;
+}
+
+}  // namespace larch::pipeline

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/config/config.h"
+#include "larch/config/json_text.h"
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/io/dicom/dicom_write.h"
+#include "larch/io/image/image.h"
+#include "larch/pipeline/samples/samples.h"
+
+namespace larch::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The image of a case: a file, or the folder of a DICOM series.
+std::string image_name(const std::string& format, int number) {
+  return "images/" + sample_case_name(number) + (format == "dicom" ? "" : "." + format);
+}
+
+std::string label_name(const std::string& format, int number) {
+  return "labels/" + sample_case_name(number) + "." + (format == "dicom" ? "nii.gz" : format);
+}
+
+/// The list of the cases [begin, end); `label`: the name of this column.
+std::string list_of(const std::string& label, const std::string& format, int begin, int end) {
+  std::string text = "image\t" + label + "\n";
+  for (int i = begin; i < end; ++i) {
+    text += image_name(format, i) + "\t" + label_name(format, i) + "\n";
+  }
+  return text;
+}
+
+/// A Decathlon dataset.json.
+std::string dataset_json(const OrgansRequest& request) {
+  Json json{{"name", "Larch samples"},
+            {"description", "Procedural volumes with known truth"},
+            {"tensorImageSize", request.config.size[2] == 1 ? "2D" : "3D"},
+            {"modality", {{"0", "synthetic"}}},
+            {"labels", {{"0", "background"}}},
+            {"numTraining", request.training},
+            {"numTest", request.test}};
+  for (const LabelEntry& entry : phantom::organs_label_table()) {
+    json["labels"][std::to_string(entry.value)] = entry.name;
+  }
+  json["training"] = json["test"] = Json::array();
+  for (int i = 0; i < request.training + request.test; ++i) {
+    const std::string image = "./" + image_name(request.format, i);
+    if (i < request.training) {
+      const std::string label = "./" + label_name(request.format, i);
+      json["training"].push_back({{"image", image}, {"label", label}});
+    } else {
+      json["test"].push_back(image);
+    }
+  }
+  return json.dump(2) + "\n";
+}
+
+void add_text(const std::string& name, const std::string& text, Outputs& outputs) {
+  outputs.add(name, [text](const std::string& path) { write_file(path, text); });
+}
+
+/// A case (phantom::OrgansCase or HeadCase) that is made when it is first asked for.
+template <class Made>
+std::function<Made&()> lazily(const std::function<Made()>& make) {
+  return [make, made = std::make_shared<Made>()]() -> Made& {
+    if (made->image.empty()) *made = make();
+    return *made;
+  };
+}
+
+template <class Made>
+void add_image(const std::string& name, const std::function<Made&()>& made, int threads,
+               Outputs& outputs) {
+  outputs.add(name, [=](const std::string& path) { write_volume(path, made().image, threads); });
+}
+
+/// The last file of a case, which is let go then.
+template <class Made>
+void add_labels(const std::string& name, const std::function<Made&()>& made,
+                const LabelTable& table, int threads, Outputs& outputs) {
+  outputs.add(name, [=](const std::string& path) {
+    write_labelmap(path, made().labels, table, threads);
+    made() = {};
+  });
+}
+
+/// The files of a series, one per slice. The text that the identifiers come from tells the series
+/// apart from every other one.
+void add_dicom_series(const OrgansRequest& request, int number, uint64_t seed,
+                      const std::function<phantom::OrgansCase&()>& made, Outputs& outputs) {
+  const std::string text = "make-samples " + std::to_string(seed) + " " + std::to_string(number) +
+                           " " + detail::json_text(config::to_json(request.config));
+  const DicomSeriesNames names{"Larch^Sample",
+                               sample_case_name(number),
+                               "make-samples, seed " + std::to_string(seed),
+                               dicom_uid(text + " study"),
+                               dicom_uid(text + " series"),
+                               dicom_uid(text + " frame")};
+  for (int slice = 0; slice < request.config.size[2]; ++slice) {
+    char name[32];
+    std::snprintf(name, sizeof name, "/%04d.dcm", slice + 1);
+    outputs.add(image_name(request.format, number) + name, [=](const std::string& path) {
+      write_dicom_slice(path, made().image, slice, names);
+    });
+  }
+}
+
+}  // namespace
+
+void check(const OrgansRequest& request) {
+  phantom::check(request.config);
+  if (!request.is_dicom()) {
+    require_image_extension("case." + request.format);
+  } else if (phantom::is_left_handed(request.config)) {
+    throw UsageError("axes '" + request.config.axes +
+                     "' are left-handed, which a DICOM series cannot hold; turn one of them round, "
+                     "or give another --format");
+  }
+}
+
+void check(const HeadsRequest& request) {
+  require_image_extension("case." + request.format);
+}
+
+Outputs make_samples(const OrgansRequest& request, const Context& context) {
+  const int cases = request.training + request.test, threads = context.threads;
+  const LabelTable table = phantom::organs_label_table();
+  Outputs outputs;
+  for (int i = 0; i < cases; ++i) {
+    const auto made =
+        lazily<phantom::OrgansCase>([=, config = request.config, seed = context.seed] {
+          return phantom::make_organs(config, seed, i, threads);
+        });
+    if (request.is_dicom()) {
+      add_dicom_series(request, i, context.seed, made, outputs);
+    } else {
+      add_image(image_name(request.format, i), made, threads, outputs);
+    }
+    add_labels(label_name(request.format, i), made, table, threads, outputs);
+  }
+  add_text("train.tsv", list_of("label", request.format, 0, request.training), outputs);
+  if (request.test > 0) {
+    add_text("test.tsv", list_of("label", request.format, request.training, cases), outputs);
+  }
+  add_text("dataset.json", dataset_json(request), outputs);
+  outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
+  return outputs.metric("cases", cases);
+}
+
+Outputs make_samples(const HeadsRequest& request, const Context& context) {
+  const int threads = context.threads;
+  const LabelTable table = phantom::head_label_table();
+  Outputs outputs;
+  for (int i = 0; i < request.cases; ++i) {
+    const auto made = lazily<phantom::HeadCase>([=, config = request.config, seed = context.seed] {
+      return phantom::make_head(config, seed, i, threads);
+    });
+    add_image(image_name(request.format, i), made, threads, outputs);
+    add_labels(label_name(request.format, i), made, table, threads, outputs);
+  }
+  add_text("cases.tsv", list_of("reference", request.format, 0, request.cases), outputs);
+  outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
+  return outputs.metric("cases", request.cases);
+}
+
+std::string sample_case_name(int number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "case_%03d", number);
+  return text;
+}
+
+}  // namespace larch::pipeline
