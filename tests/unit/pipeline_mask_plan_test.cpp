@@ -96,7 +96,6 @@ TEST_CASE("TID: the frame some frames before, also later ones") {
 TEST_CASE("REV_TID: the mask runs backwards") {
   MaskItem item;
   item.operation = MaskOperation::kReverseTid;
-  CHECK_THROWS_AS(plan_of(10, item), InputError);
   item.ranges = {{5, 7}};
   item.tid_offset = 1;
   const MaskPlan plan = plan_of(10, item);
@@ -125,16 +124,11 @@ TEST_CASE("a sequence for other frames than those that are asked for is no missi
   CHECK_THROWS_AS(plan_by_file(about, {1, 4}), UsageError);
 }
 
-TEST_CASE("what contradicts the file is refused; NONE subtracts nothing; the first item counts") {
+TEST_CASE("a problem of the file is told; NONE subtracts nothing; the first item counts") {
   MaskItem item;
   CHECK(plan_of(4, item).groups.empty());
   item.operation = MaskOperation::kAverage;
-  CHECK_THROWS_WITH(plan_of(4, item), Catch::Contains("without Mask Frame Numbers"));
-  item.mask_frames = {4};
-  CHECK_THROWS_WITH(plan_of(4, item), Catch::Contains("frame 5 of 4"));
   item.mask_frames = {0};
-  item.ranges = {{1, 4}};
-  CHECK_THROWS_WITH(plan_of(4, item), Catch::Contains("frames 2 to 5 of 4"));
   item.ranges = {{1, 2}};
   Angiogram two = with_item(4, item);
   MaskItem second = item;

@@ -8,28 +8,13 @@
 
 #include "larch/config/config.h"
 #include "larch/core/error.h"
-#include "larch/pipeline/angiography/outputs/native_output.h"
+#include "larch/files/file.h"
+#include "larch/io/sequence/sequence_writer.h"
+#include "larch/pipeline/angiography/input/mask_plan.h"
+#include "larch/pipeline/angiography/outputs/sequence_outputs.h"
 
 namespace larch::pipeline {
 namespace {
-
-AngiographyFiles files_of(const cases::CaseJob& c) {
-  return {c.file("output"),  c.file("field"),     c.file("validity"), c.file("grid"),
-          c.file("preview"), c.file("animation"), c.file("native")};
-}
-
-SequenceRequest sequence_of(const cases::CaseJob& c, const AngiographyRequest& request) {
-  SequenceRequest sequence = request.sequence;
-  sequence.files = files_of(c);
-  sequence.input.path = c.row.image;
-  sequence.input.read = c.read;
-  return sequence;
-}
-
-VolumeRequest volume_of(const cases::CaseJob& c, const AngiographyRequest& request) {
-  return {c.row.image, request.mask_volume,          request.sequence.input.region.roi,
-          files_of(c), request.sequence.field_units, c.read};
-}
 
 /// Throws UsageError for settings that the literal method sets to other values.
 void check_literal(const dsa::DsaConfig& given) {
@@ -43,22 +28,20 @@ void check_literal(const dsa::DsaConfig& given) {
 }
 
 /// Throws UsageError for settings that are of sequences of pictures alone.
-void check_volume_options(const SequenceRequest& request, const dsa::DsaConfig& config) {
-  const AngiographyInput& input = request.input;
+void check_volume_options(const AngiographyOptions& o) {
   const dsa::DsaConfig usual;
-  for (const auto& [is_said, flag] :
-       {std::pair(!input.frames.empty(), "--frames"),
-        std::pair(!input.mask_frames.empty(), "--mask-frames"),
-        std::pair(input.mask != MaskChoice::kFile, "--mask"),
-        std::pair(!input.region.rectangle.empty(), "--roi-rectangle"),
-        std::pair(!input.region.polygon.empty(), "--roi-polygon"),
-        std::pair(input.region.shutter != ShutterChoice::kAuto, "--shutter"),
-        std::pair(request.batch_frames != 0, "--batch-frames"),
-        std::pair(request.memory_bytes != 0, "--memory"),
-        std::pair(config.init != usual.init, "--init"),
-        std::pair(config.domain != usual.domain, "--domain"),
-        std::pair(config.stored != usual.stored, "--stored"),
-        std::pair(config.dark != usual.dark, "--dark")}) {
+  for (const auto& [is_said, flag] : {std::pair(!o.frames.empty(), "--frames"),
+                                      std::pair(!o.mask_frames.empty(), "--mask-frames"),
+                                      std::pair(o.mask != MaskChoice::kFile, "--mask"),
+                                      std::pair(!o.roi_rectangle.empty(), "--roi-rectangle"),
+                                      std::pair(!o.roi_polygon.empty(), "--roi-polygon"),
+                                      std::pair(o.shutter != ShutterChoice::kAuto, "--shutter"),
+                                      std::pair(o.batch_frames != 0, "--batch-frames"),
+                                      std::pair(o.images.memory.count != 0, "--memory"),
+                                      std::pair(o.config.init != usual.init, "--init"),
+                                      std::pair(o.config.domain != usual.domain, "--domain"),
+                                      std::pair(o.config.stored != usual.stored, "--stored"),
+                                      std::pair(o.config.dark != usual.dark, "--dark")}) {
     if (!is_said) continue;
     throw UsageError(std::string(flag) +
                      " is for sequences of pictures and has no effect on volumes (--mask-volume); "
@@ -66,56 +49,73 @@ void check_volume_options(const SequenceRequest& request, const dsa::DsaConfig& 
   }
 }
 
+AngiographyOptions with_literal_config(AngiographyOptions o) {
+  if (o.literal) o.config = dsa::literal_config(o.config);
+  return o;
+}
+
 }  // namespace
 
-dsa::DsaConfig AngiographyRequest::settings() const {
-  return is_literal ? dsa::literal_config(config) : config;
+Grid AngiographyOptions::field_grid(const Grid& grid) const {
+  if (field_units == FieldUnits::kMm) return grid;
+  return {.size = grid.size};
 }
 
-void check_angiography(const AngiographyRequest& request) {
-  const bool is_volume = !request.mask_volume.empty();
-  check_angiography_input(request.sequence.input);
-  if (request.is_literal) check_literal(request.config);
-  dsa::passes_of(request.settings(), is_volume);
-  if (is_volume) check_volume_options(request.sequence, request.config);
+void check_angiography(const AngiographyOptions& o, const GivenFlags&) {
+  if (!o.frames.empty()) parse_frames(o.frames, 0, "--frames");
+  if (!o.mask_frames.empty()) {
+    parse_frames(o.mask_frames, 0, "--mask-frames");
+    if (o.mask != MaskChoice::kFile) throw UsageError("give either --mask-frames or --mask");
+  }
+  const size_t numbers = o.roi_polygon.size();
+  if (numbers % 2 != 0 || (numbers > 0 && numbers < 6)) {
+    throw UsageError("--roi-polygon takes x,y of three corners or more: x,y,x,y,x,y");
+  }
+  if (o.literal) check_literal(o.config);
+  dsa::passes_of(with_literal_config(o).config, static_cast<bool>(o.mask_volume));
+  if (o.mask_volume) check_volume_options(o);
+  if (o.images.is_list() && (o.roi || o.mask_volume)) {
+    throw UsageError("--roi and --mask-volume are for one image; leave them out beside --list");
+  }
 }
 
-void check_angiography_names(const cases::CaseJob& c, const AngiographyRequest& request) {
-  check_angiography_files(files_of(c), !request.mask_volume.empty());
+void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& o,
+                             const std::set<std::string>&) {
+  for (const auto& [flag, ending] :
+       {std::pair("grid", ".csv"), std::pair("animation", ".gif"), std::pair("native", ".dcm")}) {
+    if (!c.wants(flag) || file_extension(c.file(flag)) == ending) continue;
+    throw UsageError("cannot write '" + c.file(flag) + "': --" + flag +
+                     " writes a file that ends in " + ending);
+  }
+  if (file_extension(c.file("validity")) == ".dcm") {
+    throw UsageError("cannot write '" + c.file("validity") +
+                     "': --validity writes labels: .mha .nrrd .nii.gz");
+  }
+  Angiogram smallest;
+  smallest.grid.size = {1, 1, 1};
+  if (!o.mask_volume) return check_sequence_files(c, smallest, 1);
+  for (const char* flag : {"animation", "native"}) {
+    if (!c.wants(flag)) continue;
+    throw UsageError(std::string("--") + flag + " is for sequences, not for volumes");
+  }
+  for (const char* flag : {"output", "validity"}) {
+    if (c.wants(flag)) require_image_extension(c.file(flag));
+  }
+  if (c.wants("field")) require_sequence_path(c.file("field"), smallest.grid, 1, /*vectors=*/true);
 }
 
-Outputs subtract_case(const cases::CaseJob& c, const AngiographyRequest& request) {
+Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& given,
+                      const cases::Nothing&) {
+  const AngiographyOptions o = with_literal_config(given);
   const cases::Turn turn = c.turn();
-  if (!request.mask_volume.empty()) {
-    return subtract_volume(volume_of(c, request), request.settings(), turn.context());
-  }
-  return subtract_sequence(sequence_of(c, request), request.settings(), turn.context());
+  return o.mask_volume ? subtract_volume(c, o, turn.context())
+                       : subtract_sequence(c, o, turn.context());
 }
 
-cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyRequest& request) {
-  const dsa::DsaConfig config = request.settings();
-  if (!request.mask_volume.empty()) {
-    check_volume(volume_of(c, request), config, c.context());
-    return look_at_image(c);
-  }
-  const SequenceRequest sequence = sequence_of(c, request);
-  AngiographyInput input = sequence.input;
-  const bool is_auto = input.mask_frames.empty() && input.mask == MaskChoice::kAuto;
-  if (is_auto) input.mask = MaskChoice::kFirst;  // the frames are not read now
-  OpenAngiogram open = open_angiogram(input, config, c.context());
-  const Angiogram& about = open.reader.about();
-  const Vec3i size = about.grid.size;
-  const auto subtracted = static_cast<int64_t>(open.plan.frames().size());
-  check_angiography_files_hold(sequence.files, about.grid, subtracted);
-  check_native(about, sequence.files.native);
-  require_masks_fit(sequence, open.plan, about.grid);
-  cases::CaseLook look;
-  look.bytes = plan_batches(sequence, config, size, subtracted, c.context()).bytes;
-  look.cells = {{"pixels", std::to_string(size.x) + "x" + std::to_string(size.y)},
-                {"frames", std::to_string(about.frames)},
-                {"subtracted", std::to_string(subtracted)},
-                {"mask", is_auto ? "auto" : open.plan.source}};
-  return look;
+cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& given,
+                                    const cases::Nothing&) {
+  const AngiographyOptions o = with_literal_config(given);
+  return o.mask_volume ? look_at_volume(c, o) : look_at_sequence(c, o);
 }
 
 }  // namespace larch::pipeline

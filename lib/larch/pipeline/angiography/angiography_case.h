@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "larch/cases/case_program.h"
-#include "larch/pipeline/angiography/subtract_sequence.h"
-#include "larch/pipeline/angiography/subtract_volume.h"
+#include "larch/dsa/dsa_config.h"
 
+// What a subtraction is asked for and can write, and what is done with a case.
 namespace larch::pipeline {
 
-/// What a subtraction can write.
 inline constexpr cases::Product kAngiographyProducts[] = {
     {"output,o", "difference", ".dcm", PathRole::kOutputImage,
      "subtracted frames: .dcm .mha .nrrd .nii.gz"},
@@ -26,26 +28,114 @@ inline constexpr cases::Product kAngiographyProducts[] = {
     {"native", "native", ".native.dcm", PathRole::kOutputFile,
      "all frames as they are, with masks and shifts for viewers that subtract (.dcm)"}};
 
-/// What a subtraction is asked for, whatever the case: its files and image are those of the job.
-struct AngiographyRequest {
-  SequenceRequest sequence{};  ///< also of volumes, as far as it concerns them
-  std::string mask_volume{};   ///< the image is a volume, and this one has no contrast agent
-  bool is_literal = false;     ///< the method of US 2008/0037845 to the letter
-  const dsa::DsaConfig& config;
+/// Where the mask comes from unless frames are named.
+enum class MaskChoice {
+  kFile,   ///< the Mask Subtraction Sequence of the file; without one the first frame
+  kFirst,  ///< the first frame
+  kAuto,   ///< the frame before the contrast agent arrives, by the values
+};
+constexpr auto enum_names(MaskChoice*) {
+  return std::to_array<EnumName<MaskChoice>>(
+      {{MaskChoice::kFile, "file"}, {MaskChoice::kFirst, "first"}, {MaskChoice::kAuto, "auto"}});
+}
 
-  dsa::DsaConfig settings() const;
+/// Where the part that the collimator leaves comes from.
+enum class ShutterChoice {
+  kAuto,  ///< the shutter of the DICOM file; without one it is looked for in the frames
+  kFile,  ///< that of the file alone
+  kNone,  ///< all of the picture counts
+};
+constexpr auto enum_names(ShutterChoice*) {
+  return std::to_array<EnumName<ShutterChoice>>({{ShutterChoice::kAuto, "auto"},
+                                                 {ShutterChoice::kFile, "file"},
+                                                 {ShutterChoice::kNone, "none"}});
+}
+
+/// What a field of motion is written in.
+enum class FieldUnits {
+  kMm,      ///< mm along LPS, on the grid of the frames
+  kPixels,  ///< pixels along columns and rows, on a grid of spacing 1
+};
+constexpr auto enum_names(FieldUnits*) {
+  return std::to_array<EnumName<FieldUnits>>(
+      {{FieldUnits::kMm, "mm"}, {FieldUnits::kPixels, "px"}});
+}
+
+/// The options of a run over sequences, or over one volume.
+struct AngiographyOptions {
+  cases::Images images{
+      .products = kAngiographyProducts,
+      .input_help = "angiogram: DICOM, or frames as .mha .nrrd .nii.gz",
+      .are_sequences = true,
+      .format = "dcm",
+      .memory_help = "memory of the frames in work, such as 4G or 500M (default 1G)"};
+  InputImage mask_volume, roi;
+  std::string frames, mask_frames;  // empty: all, and by `mask`
+  MaskChoice mask = MaskChoice::kFile;
+  std::vector<int> roi_rectangle;
+  std::vector<double> roi_polygon;
+  ShutterChoice shutter = ShutterChoice::kAuto;
+  FieldUnits field_units = FieldUnits::kMm;
+  bool literal = false, scores = true;
+  int batch_frames = 0;
+  dsa::DsaConfig config;
+
+  template <class F>
+  void fields(F&& f) {
+    images.fields(f);
+    f(Field{"mask-volume", mask_volume,
+            "the input is a volume, and this one has no contrast agent"},
+      Field{"frames", frames, "frames to subtract, from 1, such as 1-40 (default: all)"},
+      Field{"mask-frames", mask_frames, "frames of the mask, from 1, such as 1-3,7"},
+      Field{"mask", mask, "without --mask-frames: file (what it says, or first), first, auto"},
+      Field{"roi-rectangle", roi_rectangle,
+            "only there motion is looked for: x,y,width,height in pixels"}
+          .lengths({0, 4}),
+      Field{"roi-polygon", roi_polygon, "the same: x,y of the corners in pixels"},
+      Field{"shutter", shutter, "what the collimator covers: auto, file or none"},
+      Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
+      Field{"field-units", field_units, "of --field: mm, or px (then its spacing is 1 too)"},
+      Field{"literal", literal, "the method of US 2008/0037845 to the letter"},
+      Field{"scores", scores,
+            "measure how well each frame was corrected, beside its best shift as a whole"},
+      Field{"batch-frames", batch_frames, "frames worked on at a time; 0: by memory", 0, 4096}
+          .no_effect_on_results());
+  }
+  /// The grid that a field of motion over `grid` is written on.
+  Grid field_grid(const Grid& grid) const;
 };
 
 /// Throws UsageError for settings that contradict each other, whatever the image.
-void check_angiography(const AngiographyRequest& request);
+void check_angiography(const AngiographyOptions& o, const GivenFlags& given);
 /// Throws UsageError for endings of files that cannot hold what they are for.
-void check_angiography_names(const cases::CaseJob& c, const AngiographyRequest& request);
+void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& o,
+                             const std::set<std::string>& names);
 
 /// Subtracts a sequence or a volume: the files that are wanted, with figures. All of it is the turn
 /// of the case, since frames are read while others are computed.
-Outputs subtract_case(const cases::CaseJob& c, const AngiographyRequest& request);
-
+Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& o, const cases::Nothing&);
 /// What the header tells of a sequence or a volume. Throws what would be the failure of the case.
-cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyRequest& request);
+cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& o,
+                                    const cases::Nothing&);
+
+// The two kinds of cases; `o.config` is what is computed with, the literal method if it is asked
+// for.
+
+/// Reads a sequence, registers its mask to every contrast frame and writes what is asked for, in
+/// batches: while one is computed the next is read and uploaded, and the one before downloaded,
+/// scored and written. The report says how long each of that took (stages_ms); they overlap. The
+/// files are filled when this returns and get their names with the Outputs. Results do not depend
+/// on the batches, nor on device and threads. Throws InputError, UsageError, OutputError,
+/// MemoryError; Stopped when the stop flag of `context` is set.
+Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
+                          const Context& context);
+cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptions& o);
+
+/// Registers the mask volume to the fill volume and subtracts it: US 2008/0037845, claims 11 and
+/// 15. Contrast agent raises the values of volumes. Both are on one grid, of whole numbers whose
+/// range fits 16 bits. Throws InputError, UsageError, MemoryError.
+Outputs subtract_volume(const cases::CaseJob& c, const AngiographyOptions& o,
+                        const Context& context);
+cases::CaseLook look_at_volume(const cases::CaseJob& c, const AngiographyOptions& o);
 
 }  // namespace larch::pipeline

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/pipeline/angiography/subtract_sequence.h"
-
 #include <algorithm>
 #include <cmath>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -18,9 +16,11 @@
 #include "larch/core/error.h"
 #include "larch/core/stream.h"
 #include "larch/dsa/frame_mean.h"
+#include "larch/dsa/region.h"
 #include "larch/dsa/scores.h"
 #include "larch/dsa/sequence.h"
-#include "larch/pipeline/angiography/outputs/native_output.h"
+#include "larch/pipeline/angiography/angiography_case.h"
+#include "larch/pipeline/angiography/input/angiography_input.h"
 #include "larch/pipeline/angiography/outputs/sequence_outputs.h"
 
 namespace larch::pipeline {
@@ -36,10 +36,8 @@ constexpr int64_t kScoreBytes = 8;
 constexpr int64_t kMaskBytes = 3;
 /// What batches take where no promise is made.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
-
-int64_t pixels_of(const Vec3i& size) {
-  return static_cast<int64_t>(size.x) * size.y;
-}
+/// Sequences of more batches give the memory of each back.
+constexpr size_t kBatchesOfShortSequence = 8;
 
 /// Contrast frames that follow each other in the sequence of all contrast frames and have one mask.
 struct Batch {
@@ -48,13 +46,12 @@ struct Batch {
 };
 
 std::vector<Batch> make_batches(const MaskPlan& plan, int most) {
-  std::vector<std::pair<int, size_t>> all;
+  std::map<int, size_t> group_of;  // by frame
   for (size_t g = 0; g < plan.groups.size(); ++g) {
-    for (const int frame : plan.groups[g].frames) all.emplace_back(frame, g);
+    for (const int frame : plan.groups[g].frames) group_of[frame] = g;
   }
-  std::sort(all.begin(), all.end());
   std::vector<Batch> batches;
-  for (const auto& [frame, group] : all) {
+  for (const auto& [frame, group] : group_of) {
     if (batches.empty() || batches.back().group != group ||
         batches.back().frames.size() >= static_cast<size_t>(most)) {
       batches.push_back({group, {}});
@@ -64,9 +61,102 @@ std::vector<Batch> make_batches(const MaskPlan& plan, int most) {
   return batches;
 }
 
-/// Q16, as vectors are.
-int32_t dsa_vector(double px) {
-  return static_cast<int32_t>(std::lround(std::ldexp(px, dsa::kVectorBits)));
+/// Seconds that the stages of a sequence took. From `read` on they overlap: each is the time of the
+/// thread that does it, until its work on the device is done.
+struct SequenceTimes {
+  double device = 0;  ///< until the device can be used, beside `open`
+  double open = 0;    ///< header, collimator, mask chosen, outputs begun
+  double read = 0, upload = 0, compute = 0, download = 0, score = 0, write = 0;
+  cases::StageTimes streaming{};  ///< all of these but `open`, side by side
+};
+
+/// In milliseconds, for the report. On the CPU nothing is uploaded and downloaded.
+nlohmann::ordered_json to_json(const SequenceTimes& times, bool is_cuda) {
+  nlohmann::ordered_json json;
+  const auto add = [&](const char* name, double seconds) {
+    json[name] = std::round(1e6 * seconds) / 1e3;
+  };
+  if (is_cuda) add("device", times.device);
+  add("open", times.open);
+  add("read", times.read);
+  if (is_cuda) add("upload", times.upload);
+  add("compute", times.compute);
+  if (is_cuda) add("download", times.download);
+  add("score", times.score);
+  add("write", times.write);
+  add("streaming", times.streaming.seconds);
+  add("waited_for_reading", times.streaming.waited_for_reading);
+  add("waited_for_writing", times.streaming.waited_for_finishing);
+  return json;
+}
+
+/// Frames of a batch and the bytes that the batches in flight take on the host.
+struct BatchPlan {
+  int frames = 1;
+  bool overlaps = true;  ///< a batch is read and one is finished while another is computed
+  int64_t bytes = 0;
+};
+
+/// What the frames in work may take.
+int64_t budget_of(const AngiographyOptions& o) {
+  if (o.images.memory) return o.images.memory.count;
+  return std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
+}
+
+/// The device, and what is wanted of the frames, decide. Throws MemoryError if batches of one frame
+/// take more than --memory.
+BatchPlan plan_batches(const cases::CaseJob& c, const AngiographyOptions& o,
+                       const OpenAngiogram& open, const Context& context) {
+  const dsa::FrameBytes work =
+      dsa::bytes_per_frame(o.config, open.reader.about().grid.size, outputs_wants(c, o));
+  const bool is_cuda = context.device.is_cuda();
+  const int64_t stored = 2 * open.reader.frame_pixels();
+  const int64_t uploaded = is_cuda ? 0 : stored, images = is_cuda ? 0 : work.images;
+  // Bytes of one frame; what is on the device counts on the CPU alone.
+  const int64_t reading = stored + uploaded;
+  const int64_t computing = stored + work.figures + (is_cuda ? 0 : work.on_device);
+  const int64_t resting = stored + work.figures + std::max(uploaded, images);
+  const int64_t finishing = resting + work.images + (o.scores ? kScoreBytes * stored : 0);
+  // A batch is read, one computed, one written, and one waits. Where that is too much, they follow
+  // each other.
+  const int64_t all = reading + computing + resting + finishing;
+  const int64_t alone = std::max({reading, computing, finishing});
+  const int64_t budget = budget_of(o);
+  if (o.images.memory && o.batch_frames == 0 && alone > budget) {
+    throw MemoryError("a frame of '" + c.row.image + "' takes " + bytes_text(alone) +
+                      " while it is worked on, --memory allows " + bytes_text(budget));
+  }
+  const int64_t most =
+      is_cuda ? kDeviceBatch : std::clamp(context.threads, kDeviceBatch, kMostBatch);
+  const int64_t wanted =
+      o.batch_frames > 0 ? o.batch_frames : std::min(most, std::max<int64_t>(1, budget / all));
+  BatchPlan plan;
+  plan.frames = static_cast<int>(std::min(wanted, static_cast<int64_t>(open.frames.size())));
+  plan.overlaps = o.batch_frames > 0 || all <= budget;
+  plan.bytes = plan.frames * (plan.overlaps ? all : alone);
+  return plan;
+}
+
+/// Throws MemoryError if the frames of a mask, which are held together while their mean is made,
+/// take more than is allowed.
+void require_masks_fit(const AngiographyOptions& o, const OpenAngiogram& open) {
+  size_t most = 0;
+  for (const MaskGroup& group : open.plan.groups) most = std::max(most, group.mask_frames.size());
+  const int64_t bytes = static_cast<int64_t>(most) * 2 * kMaskBytes * open.reader.frame_pixels();
+  const int64_t budget = budget_of(o);
+  if (most <= 1 || bytes <= budget) return;
+  throw MemoryError("the " + std::to_string(most) + " frames of the mask of '" +
+                    open.reader.about().path + "' take " + bytes_text(bytes) +
+                    " while their mean is made, " + bytes_text(budget) +
+                    " are allowed; name fewer with --mask-frames, or give more --memory");
+}
+
+/// Checks what the header decides: files that cannot hold the frames, and memory.
+BatchPlan check_and_plan(const cases::CaseJob& c, const AngiographyOptions& o,
+                         const OpenAngiogram& open, const Context& context) {
+  check_sequence_files(c, open.reader.about(), static_cast<int64_t>(open.frames.size()));
+  require_masks_fit(o, open);
+  return plan_batches(c, o, open, context);
 }
 
 /// A batch on its way.
@@ -83,63 +173,48 @@ struct StageQueues {
   explicit StageQueues(const Device& device) : up(device), work(device), down(device) {}
 };
 
-Context on_device(const Device& device, Context context) {
-  context.device = device;
-  return context;
-}
-
 /// The stages of a sequence; each is called for the batches in their order, by one thread.
 class SequenceRun {
  public:
-  SequenceRun(const SequenceRequest& request, const dsa::DsaConfig& config, OpenAngiogram& open,
-              const std::vector<Batch>& batches, SequenceOutputs& outputs,
+  SequenceRun(const AngiographyOptions& options, OpenAngiogram& open, SequenceOutputs& outputs,
               const StageQueues& queues, const Context& context, SequenceTimes& times)
-      : config_(config),
+      : options_(options),
         open_(open),
-        batches_(batches),
         outputs_(outputs),
-        times_(times),
         queues_(queues),
-        context_(on_device(queues_.work.device(), context)),
-        pixels_(static_cast<size_t>(open.reader.frame_pixels())),
-        has_scores_(request.has_scores),
-        data_(batches.size()) {
-    wants_ = outputs_wants(request);
-    for (const Batch& batch : batches) frames_ += static_cast<int64_t>(batch.frames.size());
+        context_(context),
+        times_(times),
+        pixels_(static_cast<size_t>(open.reader.frame_pixels())) {
+    context_.device = queues.work.device();
   }
 
-  void run(const BatchPlan& plan) {
-    cases::Stages stages;
-    stages.read = [this](size_t i) { read(i); };
-    stages.compute = [this](size_t i) { compute(i); };
-    stages.finish = [this](size_t i) { finish(i); };
-    const cases::StageTimes waited =
-        cases::run_stages(batches_.size(), stages, plan.overlaps && works_beside(),
-                          [this] { return context_.stop_requested(); });
-    times_.streaming = waited.seconds;
-    times_.waited_for_reading = waited.waited_for_reading;
-    times_.waited_for_writing = waited.waited_for_finishing;
-    if (context_.stop_requested()) {
-      throw Stopped("stopped after " + std::to_string(done_) + " of " + std::to_string(frames_) +
-                        " frames; no output was written",
-                    static_cast<ExitCode>(context_.stop->load()));
-    }
+  void run(std::vector<Batch> batches, bool overlaps) {
+    batches_ = std::move(batches);
+    data_.resize(batches_.size());
+    const cases::Stages stages{[this](size_t i) { read(i); }, [this](size_t i) { compute(i); },
+                               [this](size_t i) { finish(i); }};
+    times_.streaming = cases::run_stages(batches_.size(), stages, overlaps && works_beside(),
+                                         [this] { return context_.stop_requested(); });
+    if (!context_.stop_requested()) return;
+    throw Stopped("stopped after " + std::to_string(done_) + " of " +
+                      std::to_string(open_.frames.size()) + " frames; no output was written",
+                  static_cast<ExitCode>(context_.stop->load()));
   }
 
  private:
   /// Whether other threads than that of the computation may be used.
   bool works_beside() const { return context_.threads > 1 || context_.device.is_cuda(); }
+  const MaskGroup& group_of(size_t i) const { return open_.plan.groups[batches_[i].group]; }
 
   void read(size_t i) {
-    const Batch& batch = batches_[i];
-    const MaskGroup& group = open_.plan.groups[batch.group];
+    const MaskGroup& group = group_of(i);
     auto data = std::make_unique<BatchData>();
     {
       const cases::Stopwatch watch(times_.read);
-      if (i == 0 || batches_[i - 1].group != batch.group) {
+      if (i == 0 || batches_[i - 1].group != batches_[i].group) {
         data->mask = read_frames(group.mask_frames, 1);
       }
-      data->stored = read_frames(batch.frames, group.averaging);
+      data->stored = read_frames(batches_[i].frames, group.averaging);
     }
     const cases::Stopwatch watch(times_.upload);
     data->uploaded = Buffer<uint16_t>(queues_.up.device(), data->stored);
@@ -147,25 +222,16 @@ class SequenceRun {
     data_[i] = std::move(data);
   }
 
-  /// Frames that follow each other are read at once.
+  /// Each is the mean of `averaging` frames from it on.
   std::vector<uint16_t> read_frames(const std::vector<int>& frames, int averaging) {
     std::vector<uint16_t> pixels(frames.size() * pixels_);
-    const std::span all(pixels);
-    if (averaging > 1) {
-      for (size_t i = 0; i < frames.size(); ++i) {
-        read_mean(frames[i], averaging, all.subspan(i * pixels_, pixels_));
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const auto to = std::span(pixels).subspan(i * pixels_, pixels_);
+      if (averaging > 1) {
+        read_mean(frames[i], averaging, to);
+      } else {
+        open_.reader.read(frames[i], 1, to);
       }
-      return pixels;
-    }
-    for (size_t i = 0; i < frames.size();) {
-      size_t count = 1;
-      while (i + count < frames.size() &&
-             frames[i + count] == frames[i] + static_cast<int>(count)) {
-        ++count;
-      }
-      open_.reader.read(frames[i], static_cast<int64_t>(count),
-                        all.subspan(i * pixels_, count * pixels_));
-      i += count;
     }
     return pixels;
   }
@@ -183,16 +249,16 @@ class SequenceRun {
   void compute(size_t i) {
     const cases::Stopwatch watch(times_.compute);
     BatchData& data = *data_[i];
-    const Batch& batch = batches_[i];
-    context_.progress(static_cast<double>(done_) / static_cast<double>(frames_),
-                      "frame " + std::to_string(batch.frames.front() + 1));
-    if (!data.mask.empty()) make_mask(batch, data.mask);
-    data.result =
-        dsa::subtract_on_device(mask_, data.uploaded, config_, wants_, previous_, context_);
+    const std::vector<int>& frames = batches_[i].frames;
+    context_.progress(static_cast<double>(done_) / static_cast<double>(open_.frames.size()),
+                      "frame " + std::to_string(frames.front() + 1));
+    if (!data.mask.empty()) make_mask(group_of(i), data.mask);
+    data.result = dsa::subtract_on_device(mask_, data.uploaded, options_.config, outputs_.wants(),
+                                          previous_, context_);
     wait_for(context_.device);
     data.uploaded = {};
-    if (!has_scores_) data.mask = data.stored = {};
-    done_ += static_cast<int64_t>(batch.frames.size());
+    if (!options_.scores) data.mask = data.stored = {};
+    done_ += frames.size();
   }
 
   /// `stored`: frames of a mask.
@@ -206,20 +272,30 @@ class SequenceRun {
       input.stored.push_back(stored.subspan(at, pixels_));
     }
     // The file tells by how much the mask is moved; vectors pull.
-    input.start = {dsa_vector(-group.shift_px.x), dsa_vector(-group.shift_px.y), 0};
+    const auto q16 = [](double px) {
+      return static_cast<int32_t>(std::lround(std::ldexp(px, dsa::kVectorBits)));
+    };
+    input.start = {q16(-group.shift_px.x), q16(-group.shift_px.y), 0};
     return input;
   }
 
-  void make_mask(const Batch& batch, std::span<uint16_t> stored) {
-    const MaskGroup& group = open_.plan.groups[batch.group];
+  void make_mask(const MaskGroup& group, std::span<uint16_t> stored) {
+    const Angiogram& about = open_.reader.about();
     for (size_t at = 0; at < stored.size() && !open_.unshuttered.empty(); at += pixels_) {
-      dsa::fill_covered(stored.subspan(at, pixels_), open_.reader.about().grid.size,
-                        open_.unshuttered);
+      dsa::fill_covered(stored.subspan(at, pixels_), about.grid.size, open_.unshuttered);
     }
     mask_ = {};
-    mask_ = dsa::make_mask(mask_input(group, stored), config_, context_);
-    require_samples(group);
+    mask_ = dsa::make_mask(mask_input(group, stored), options_.config, context_);
     previous_.clear();
+    const std::vector<uint16_t> samples = mask_.samples.to_vector();
+    if (std::any_of(samples.begin(), samples.end(),
+                    [](uint16_t sample) { return sample != dsa::kNoSample; })) {
+      return;
+    }
+    throw InputError("'" + about.path + "': no pixel of the mask (" +
+                     frame_words(group.mask_frames) +
+                     ") counts: all are black, saturated or behind the collimator; name other "
+                     "frames with --mask-frames");
   }
 
   /// Behind the collimator there is nothing to be seen.
@@ -234,31 +310,16 @@ class SequenceRun {
     }
   }
 
-  void require_samples(const MaskGroup& group) const {
-    const std::vector<uint16_t> samples = mask_.samples.to_vector();
-    if (std::any_of(samples.begin(), samples.end(),
-                    [](uint16_t sample) { return sample != dsa::kNoSample; })) {
-      return;
-    }
-    const bool is_one = group.mask_frames.size() == 1;
-    throw InputError("'" + open_.reader.about().path + "': no pixel of the mask (frame" +
-                     (is_one ? " " : "s ") + frames_text(group.mask_frames) +
-                     ") counts: all are black, saturated or behind the collimator; name other "
-                     "frames with --mask-frames");
-  }
-
   void finish(size_t i) {
-    if (i != written_++) throw std::logic_error("batches of a sequence came out of order");
-    BatchData& data = *data_[i];
     {
       const cases::Stopwatch watch(times_.download);
-      dsa::download(data.result, result_, queues_.down.device());
+      dsa::download(data_[i]->result, result_, queues_.down.device());
     }
     blank_covered(result_);
     // Scores take all threads; files, which wait for the storage, are written beside them.
     const auto how =
         works_beside() ? std::launch::async | std::launch::deferred : std::launch::deferred;
-    auto scoring = std::async(how, [&] { return scores_of(i, data); });
+    auto scoring = std::async(how, [&] { return scores_of(i); });
     {
       const cases::Stopwatch watch(times_.write);
       outputs_.write(result_);
@@ -269,135 +330,81 @@ class SequenceRun {
     data_[i].reset();
   }
 
-  std::vector<dsa::FrameScores> scores_of(size_t i, const BatchData& data) {
-    if (!has_scores_) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
+  std::vector<dsa::FrameScores> scores_of(size_t i) {
+    if (!options_.scores) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
     const cases::Stopwatch watch(times_.score);
+    const BatchData& data = *data_[i];
     if (!data.mask.empty()) {
-      const MaskGroup& group = open_.plan.groups[batches_[i].group];
-      basis_ = dsa::make_score_basis(mask_input(group, data.mask), config_, context_);
+      basis_ = dsa::make_score_basis(mask_input(group_of(i), data.mask), options_.config, context_);
     }
-    return dsa::score_frames(basis_, data.stored, result_, config_, context_);
+    return dsa::score_frames(basis_, data.stored, result_, options_.config, context_);
   }
 
-  const dsa::DsaConfig& config_;
+  const AngiographyOptions& options_;
   OpenAngiogram& open_;
-  const std::vector<Batch>& batches_;
   SequenceOutputs& outputs_;
-  SequenceTimes& times_;
   const StageQueues& queues_;
-  const Context context_;
+  Context context_;  // on the queue of the computation
+  SequenceTimes& times_;
   const size_t pixels_;
-  dsa::SequenceWants wants_{};
   dsa::SequenceMask mask_{};
   dsa::ScoreBasis basis_{};  // of the mask of the frames that are scored
-  const bool has_scores_;
   std::vector<Vec3i> previous_{};
-  std::vector<uint16_t> stored_of_{};  ///< by sample; made where frames are averaged
+  std::vector<uint16_t> stored_of_{};  // by sample; made where frames are averaged
   dsa::SubtractedFrames result_{};     // what finish() works on; its memory serves all batches
-  std::vector<std::unique_ptr<BatchData>> data_;
-  int64_t frames_ = 0, done_ = 0;
-  size_t written_ = 0;
+  std::vector<Batch> batches_{};
+  std::vector<std::unique_ptr<BatchData>> data_{};
+  size_t done_ = 0;  // frames that are computed
 };
-
-/// Sequences of more batches give the memory of each back.
-constexpr size_t kBatchesOfShortSequence = 8;
-
-/// What the frames in work may take.
-int64_t budget_of(const SequenceRequest& request) {
-  if (request.memory_bytes > 0) return request.memory_bytes;
-  return std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
-}
-
-/// Starts the device beside what is done on the host meanwhile, which takes as long.
-std::future<std::unique_ptr<const StageQueues>> start_device(const Device& device,
-                                                             SequenceTimes& times) {
-  const auto how =
-      device.is_cuda() ? std::launch::async | std::launch::deferred : std::launch::deferred;
-  return std::async(how, [device, &times] {
-    const cases::Stopwatch watch(times.device);
-    return std::make_unique<const StageQueues>(device);
-  });
-}
 
 }  // namespace
 
-BatchPlan plan_batches(const SequenceRequest& request, const dsa::DsaConfig& config,
-                       const Vec3i& size, int64_t frames, const Context& context) {
-  const dsa::FrameBytes work = dsa::bytes_per_frame(config, size, outputs_wants(request));
-  const bool is_cuda = context.device.is_cuda();
-  const int64_t stored = 2 * pixels_of(size);
-  const int64_t uploaded = is_cuda ? 0 : stored, images = is_cuda ? 0 : work.images;
-  // Bytes of one frame; what is on the device counts on the CPU alone.
-  const int64_t reading = stored + uploaded;
-  const int64_t computing = stored + work.figures + (is_cuda ? 0 : work.on_device);
-  const int64_t resting = stored + work.figures + std::max(uploaded, images);
-  const int64_t finishing = resting + work.images + (request.has_scores ? kScoreBytes * stored : 0);
-  // A batch is read, one computed, one written, and one waits. Where that is too much, they follow
-  // each other.
-  const int64_t all = reading + computing + resting + finishing;
-  const int64_t alone = std::max({reading, computing, finishing});
-  const int64_t budget = budget_of(request);
-  if (request.memory_bytes > 0 && request.batch_frames == 0 && alone > budget) {
-    throw MemoryError("a frame of '" + request.input.path + "' takes " + bytes_text(alone) +
-                      " while it is worked on, --memory allows " + bytes_text(budget));
-  }
-  const int64_t most =
-      is_cuda ? kDeviceBatch : std::clamp(context.threads, kDeviceBatch, kMostBatch);
-  BatchPlan plan;
-  const int64_t wanted = request.batch_frames > 0
-                             ? request.batch_frames
-                             : std::min(most, std::max<int64_t>(1, budget / all));
-  plan.frames = static_cast<int>(std::min(wanted, frames));
-  plan.overlaps = request.batch_frames > 0 || all <= budget;
-  plan.bytes = plan.frames * (plan.overlaps ? all : alone);
-  return plan;
-}
-
-void require_masks_fit(const SequenceRequest& request, const MaskPlan& plan, const Grid& grid) {
-  size_t most = 0;
-  for (const MaskGroup& group : plan.groups) most = std::max(most, group.mask_frames.size());
-  const int64_t bytes = static_cast<int64_t>(most) * 2 * kMaskBytes * grid.voxels();
-  const int64_t budget = budget_of(request);
-  if (most <= 1 || bytes <= budget) return;
-  throw MemoryError("the " + std::to_string(most) + " frames of the mask of '" +
-                    request.input.path + "' take " + bytes_text(bytes) +
-                    " while their mean is made, " + bytes_text(budget) +
-                    " are allowed; name fewer with --mask-frames, or give more --memory");
-}
-
-Outputs subtract_sequence(const SequenceRequest& request, const dsa::DsaConfig& config,
-                          const Context& context) {
-  cases::give_memory_back(request.memory_bytes);
-  SequenceTimes times;
-  auto starting = start_device(context.device, times);
-  std::optional<cases::Stopwatch> opening(times.open);
-  OpenAngiogram open = open_angiogram(request.input, config, context);
-  find_region(request.input, open, context);
+cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptions& given) {
+  AngiographyOptions o = given;
+  const bool is_auto = o.mask_frames.empty() && o.mask == MaskChoice::kAuto;
+  if (is_auto) o.mask = MaskChoice::kFirst;  // the frames are not read now
+  const OpenAngiogram open = open_angiogram(c, o, c.context());
   const Angiogram& about = open.reader.about();
-  const auto frames = static_cast<int64_t>(open.plan.frames().size());
-  check_angiography_files_hold(request.files, about.grid, frames);
-  check_native(about, request.files.native);
-  require_masks_fit(request, open.plan, about.grid);
-  const BatchPlan plan = plan_batches(request, config, about.grid.size, frames, context);
-  context.info(std::to_string(frames) + " of " + std::to_string(about.frames) + " frames of " +
-               std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y) + ", " +
-               std::to_string(plan.frames) + " at a time; mask: " + open.plan.source);
-  const std::vector<Batch> batches = make_batches(open.plan, plan.frames);
+  cases::CaseLook look;
+  look.bytes = check_and_plan(c, o, open, c.context()).bytes;
+  look.cells = {
+      {"pixels", std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y)},
+      {"frames", std::to_string(about.frames)},
+      {"subtracted", std::to_string(open.frames.size())},
+      {"mask", is_auto ? "auto" : open.plan.source}};
+  return look;
+}
+
+Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
+                          const Context& context) {
+  SequenceTimes times;
+  const bool is_cuda = context.device.is_cuda();
+  // The device starts beside what is done on the host meanwhile, which takes as long.
+  auto starting =
+      std::async(is_cuda ? std::launch::async | std::launch::deferred : std::launch::deferred, [&] {
+        const cases::Stopwatch watch(times.device);
+        return std::make_unique<const StageQueues>(context.device);
+      });
+  std::optional<cases::Stopwatch> opening(times.open);
+  OpenAngiogram open = open_angiogram(c, o, context);
+  find_region(c, o, open, context);
+  const Angiogram& about = open.reader.about();
+  const BatchPlan plan = check_and_plan(c, o, open, context);
+  context.info(std::to_string(open.frames.size()) + " of " + std::to_string(about.frames) +
+               " frames of " + std::to_string(about.grid.size.x) + "x" +
+               std::to_string(about.grid.size.y) + ", " + std::to_string(plan.frames) +
+               " at a time; mask: " + open.plan.source);
+  std::vector<Batch> batches = make_batches(open.plan, plan.frames);
   // Buffers that come and go in several threads would stay with the allocator, more of them the
   // longer the sequence. In a short one it is faster to keep them.
   if (batches.size() > kBatchesOfShortSequence) cases::give_memory_back(plan.bytes);
-  SequenceOutputs outputs(request, config, open, context);
-  const GrowingOutput native(request.files.native, context);
+  SequenceOutputs outputs(c, o, open, context);
   opening.reset();
   const auto queues = starting.get();
-  SequenceRun(request, config, open, batches, outputs, *queues, context, times).run(plan);
-  native.fill([&] {
-    write_native(native.temporary(), outputs.records(),
-                 angiography_identity(request.input.path, config, open), open, context);
-  });
-  context.progress(1, "done");
+  SequenceRun(o, open, outputs, *queues, context, times).run(std::move(batches), plan.overlaps);
   Outputs files = outputs.finish();
-  files.add(native).report("stages_ms", to_json(times, context.device));
+  files.report("stages_ms", to_json(times, is_cuda));
+  context.progress(1, "done");
   return files;
 }
 

@@ -3,11 +3,9 @@
 #include "larch/pipeline/angiography/input/angiography_input.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
-#include <string_view>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +13,7 @@
 #include "larch/config/config.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/dsa/region.h"
 #include "larch/io/image/image.h"
 #include "larch/io/image/message.h"
 
@@ -31,21 +30,6 @@ constexpr double kLeastDeviationOfAll = 0.5;  ///< grey values, whatever the bit
 /// Grey values of 12 bits: what is brighter does not lie behind the collimator.
 constexpr double kDark = 256;
 
-dsa::StoredValues stored_values(const Angiogram& about) {
-  dsa::StoredValues stored;
-  stored.bits = about.bits;
-  stored.is_inverted = contrast_raises(about);
-  if (about.intensity == PixelIntensity::kLinear) stored.holds = dsa::Domain::kLinear;
-  if (about.intensity == PixelIntensity::kLog) stored.holds = dsa::Domain::kLog;
-  return stored;
-}
-
-/// Modalities whose pictures X-rays make; a file that does not say its own is believed.
-bool is_of_xrays(const std::string& modality) {
-  constexpr std::array<std::string_view, 8> kOfXrays{"", "XA", "RF", "DX", "CR", "DS", "RG", "OT"};
-  return std::find(kOfXrays.begin(), kOfXrays.end(), modality) != kOfXrays.end();
-}
-
 /// Whether what the file holds is to be read through its Modality LUT or rescaling. From logarithms
 /// that leads back to the intensity, and differences are of the logarithms.
 bool takes_modality(const Angiogram& about, const dsa::DsaConfig& config) {
@@ -57,11 +41,14 @@ bool takes_modality(const Angiogram& about, const dsa::DsaConfig& config) {
 
 /// The reader's pixels begin at 0 whatever the sign of the file's.
 dsa::SampleTable table_of(const Angiogram& about, dsa::DsaConfig config, const Context& context) {
-  dsa::StoredValues stored = stored_values(about);
+  dsa::StoredValues stored;
+  stored.bits = about.bits;
+  stored.is_inverted = contrast_raises(about);
+  if (about.intensity == PixelIntensity::kLinear) stored.holds = dsa::Domain::kLinear;
+  if (about.intensity == PixelIntensity::kLog) stored.holds = dsa::Domain::kLog;
   if (takes_modality(about, config)) {
     // In steps of stored values differences are as fine as these, whatever the unit is.
-    const auto rescaling = rescaling_of(about);
-    const double step = rescaling ? std::abs(rescaling->slope) : 1;
+    const double step = std::abs(rescaling_of(about).value_or(PixelRescaling{}).slope);
     config.dark /= step;
     for (const float value : about.modality) stored.values.push_back(value / step);
   } else {
@@ -92,23 +79,16 @@ void warn_of_small_blocks(const dsa::DsaConfig& config, const Context& context) 
                "below " + std::to_string(kSmallBlock) + " pixels many vectors are wrong");
 }
 
-std::vector<int> wanted_frames(const AngiographyInput& input, int64_t count) {
-  if (!input.frames.empty()) return parse_frames(input.frames, count, "--frames");
-  std::vector<int> frames(static_cast<size_t>(count));
-  std::iota(frames.begin(), frames.end(), 0);
-  return frames;
-}
-
 /// The frame before contrast agent arrives, counted from 0: the 1st percentile of the difference of
 /// each frame to the one before falls most from this frame to the next. `raises`: contrast agent
 /// raises the stored values. Of the frames `wanted`, at least one.
 int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
                           const Context& context) {
-  constexpr int64_t kMost = 65535;
   std::vector<uint16_t> before(static_cast<size_t>(reader.frame_pixels())), frame(before.size());
-  std::vector<int64_t> histogram(2 * static_cast<size_t>(kMost) + 1);
+  std::vector<int32_t> change(frame.size());
+  const auto percentile = change.begin() + static_cast<ptrdiff_t>(change.size() / 100);
   int best = wanted.front();
-  int64_t last = 0, largest = -1;
+  int32_t last = 0, largest = -1;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (context.stop_requested()) {
       throw Stopped("stopped while the mask was looked for",
@@ -116,22 +96,16 @@ int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted
     }
     reader.read(wanted[i], 1, frame);
     if (i > 0) {
-      std::fill(histogram.begin(), histogram.end(), 0);
-      for (size_t p = 0; p < frame.size(); ++p) {
-        const int64_t change = int64_t{frame[p]} - before[p];
-        ++histogram[static_cast<size_t>((raises ? -change : change) + kMost)];
-      }
-      const auto share = static_cast<int64_t>(frame.size()) / 100;
-      int64_t below = 0;
-      int64_t percentile = -kMost;
-      while ((below += histogram[static_cast<size_t>(percentile + kMost)]) <= share) ++percentile;
-      const int64_t jump = last - percentile;
+      std::transform(frame.begin(), frame.end(), before.begin(), change.begin(),
+                     [&](int32_t now, int32_t then) { return raises ? then - now : now - then; });
+      std::nth_element(change.begin(), percentile, change.end());
+      const int32_t jump = last - *percentile;
       // The change to the second frame has none before it to be compared with.
       if (i > 1 && jump > largest) {
         largest = jump;
         best = wanted[i - 1];
       }
-      last = percentile;
+      last = *percentile;
     }
     std::swap(before, frame);
   }
@@ -139,21 +113,22 @@ int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted
   return best;
 }
 
-MaskPlan plan_masks(const AngiographyInput& input, SequenceReader& reader, const Context& context) {
+MaskPlan plan_masks(const AngiographyOptions& o, SequenceReader& reader, const Context& context) {
   const Angiogram& about = reader.about();
-  const std::vector<int> wanted = wanted_frames(input, about.frames);
-  if (!input.mask_frames.empty()) {
-    return plan_by_frames(parse_frames(input.mask_frames, about.frames, "--mask-frames"), wanted,
+  const std::vector<int> wanted = parse_frames(
+      o.frames.empty() ? "1-" + std::to_string(about.frames) : o.frames, about.frames, "--frames");
+  if (!o.mask_frames.empty()) {
+    return plan_by_frames(parse_frames(o.mask_frames, about.frames, "--mask-frames"), wanted,
                           "--mask-frames");
   }
-  if (input.mask == MaskChoice::kAuto) {
+  if (o.mask == MaskChoice::kAuto) {
     const int mask = frame_before_contrast(reader, wanted, contrast_raises(about), context);
     return plan_by_frames({mask}, wanted, "--mask auto");
   }
-  if (input.mask == MaskChoice::kFile) {
+  if (o.mask == MaskChoice::kFile) {
     MaskPlan plan = plan_by_file(about, wanted);
     const size_t left_out = wanted.size() - plan.frames().size();
-    if (!plan.groups.empty() && !input.frames.empty() && left_out > 0) {
+    if (!plan.groups.empty() && !o.frames.empty() && left_out > 0) {
       plan.warnings.push_back("'" + about.path + "': " + std::to_string(left_out) + " of the " +
                               std::to_string(wanted.size()) +
                               " frames that --frames names are in no item of its Mask Subtraction "
@@ -165,35 +140,10 @@ MaskPlan plan_masks(const AngiographyInput& input, SequenceReader& reader, const
   return plan_by_frames({0}, wanted, "the first frame");
 }
 
-/// The sum of some of the frames, evenly spread, and how many these are.
-std::pair<std::vector<uint32_t>, int32_t> sum_of_frames(SequenceReader& reader) {
-  const int64_t count = reader.about().frames, taken = std::min(count, kShutterFrames);
-  std::vector<uint16_t> frame(static_cast<size_t>(reader.frame_pixels()));
-  std::vector<uint32_t> sum(frame.size());
-  for (int64_t i = 0; i < taken; ++i) {
-    reader.read(i * count / taken, 1, frame);
-    for (size_t p = 0; p < sum.size(); ++p) sum[p] += frame[p];
-  }
-  return {sum, static_cast<int32_t>(taken)};
-}
-
-/// What the file says that its shutter shows.
-std::vector<uint8_t> shown_by_file(const Angiogram& about) {
-  const Vec3i size = about.grid.size;
-  std::vector<uint8_t> open = dsa::whole_region(size);
-  size_t at = 0;
-  for (int32_t y = 0; y < size.y; ++y) {
-    for (int32_t x = 0; x < size.x; ++x, ++at) {
-      if (!about.shutter.shows(x, y)) open[at] = 0;
-    }
-  }
-  return open;
-}
-
-dsa::ShutterRule shutter_rule(const Angiogram& about, int32_t frames) {
+dsa::ShutterRule shutter_rule(const Angiogram& about, int64_t frames) {
   const double grey = std::ldexp(1, about.bits - 12);  // of 12 bits
   dsa::ShutterRule rule;
-  rule.frames = frames;
+  rule.frames = static_cast<int32_t>(frames);
   rule.flat = std::max(kLeastDeviationOfAll, kLeastDeviation * grey);
   rule.flat_where_dark = std::max(kLeastDeviation, kLeastDeviation * grey);
   rule.dark = kDark * grey;
@@ -202,16 +152,26 @@ dsa::ShutterRule shutter_rule(const Angiogram& about, int32_t frames) {
 }
 
 /// Fills OpenAngiogram::unshuttered.
-void find_shutter(const RegionRequest& request, OpenAngiogram& open, const Context& context) {
+void find_shutter(ShutterChoice choice, OpenAngiogram& open, const Context& context) {
   const Angiogram& about = open.reader.about();
   const Vec3i size = about.grid.size;
   const bool is_small = std::min(size.x, size.y) < kLeastForShutter;
   const bool is_given = about.shutter.is_given();
-  if (request.shutter == ShutterChoice::kNone) return;
-  if (!is_given && (request.shutter == ShutterChoice::kFile || is_small)) return;
-  const auto [sum, frames] = sum_of_frames(open.reader);
-  std::vector<uint8_t> region =
-      is_given ? shown_by_file(about) : dsa::find_shutter(sum, size, shutter_rule(about, frames));
+  if (choice == ShutterChoice::kNone) return;
+  if (!is_given && (choice == ShutterChoice::kFile || is_small)) return;
+  const int64_t taken = std::min(about.frames, kShutterFrames);
+  std::vector<uint16_t> frame(static_cast<size_t>(open.reader.frame_pixels()));
+  std::vector<uint32_t> sum(frame.size());
+  for (int64_t i = 0; i < taken; ++i) {
+    open.reader.read(i * about.frames / taken, 1, frame);
+    for (size_t p = 0; p < sum.size(); ++p) sum[p] += frame[p];
+  }
+  std::vector<uint8_t> region(sum.size());
+  for (int64_t p = 0; is_given && p < about.grid.voxels(); ++p) {
+    const Vec3i at = about.grid.voxel(p);
+    region[static_cast<size_t>(p)] = about.shutter.shows(at.x, at.y) ? 1 : 0;
+  }
+  if (!is_given) region = dsa::find_shutter(sum, size, shutter_rule(about, taken));
   const int32_t blurred = dsa::blurred_edge(sum, size, region);
   dsa::narrow_open(region, size, blurred);
   const int64_t all = about.grid.voxels(), covered = all - dsa::count_inside(region);
@@ -226,22 +186,6 @@ void find_shutter(const RegionRequest& request, OpenAngiogram& open, const Conte
   open.unshuttered = std::move(region);
 }
 
-void keep_roi_file(const AngiographyInput& input, const Vec3i& size, std::vector<uint8_t>& region) {
-  if (input.region.roi.empty()) return;
-  const LabelVolume roi = read_labels(input.region.roi, label_options(input.read));
-  if (roi.grid().size != size) {
-    const Vec3i other = roi.grid().size;
-    throw InputError(
-        "'" + input.region.roi + "' is not of the frame's size: " + std::to_string(other.x) + "x" +
-        std::to_string(other.y) + "x" + std::to_string(other.z) + " pixels against " +
-        std::to_string(size.x) + "x" + std::to_string(size.y) + "x" + std::to_string(size.z));
-  }
-  std::vector<uint8_t> inside(region.size());
-  std::transform(roi.begin(), roi.end(), inside.begin(),
-                 [](int32_t label) { return static_cast<uint8_t>(label != 0); });
-  dsa::keep_common(region, inside);
-}
-
 std::string words_of(const MaskGroup& group) {
   std::string text = "|" + std::to_string(group.averaging) + " " +
                      std::to_string(group.shift_px.x) + " " + std::to_string(group.shift_px.y);
@@ -253,77 +197,83 @@ std::string words_of(const MaskGroup& group) {
 
 }  // namespace
 
-void check_angiography_input(const AngiographyInput& input) {
-  if (!input.frames.empty()) parse_frames(input.frames, 0, "--frames");
-  if (!input.mask_frames.empty()) {
-    parse_frames(input.mask_frames, 0, "--mask-frames");
-    if (input.mask != MaskChoice::kFile) throw UsageError("give either --mask-frames or --mask");
-  }
-  const size_t numbers = input.region.polygon.size();
-  if (numbers % 2 != 0 || (numbers > 0 && numbers < 6)) {
-    throw UsageError("--roi-polygon takes x,y of three corners or more: x,y,x,y,x,y");
-  }
-}
-
-OpenAngiogram open_angiogram(const AngiographyInput& input, const dsa::DsaConfig& config,
+OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& o,
                              const Context& context) {
-  SequenceReader reader(input.path, input.read);
+  SequenceReader reader(c.row.image, c.read);
   const Angiogram& about = reader.about();
   for (const std::string& warning : about.warnings) context.warn(warning);
-  if (about.is_dicom && !is_of_xrays(about.modality_name)) {
-    context.warn("'" + input.path + "': its modality is " + io::shown(about.modality_name) +
+  // Modalities whose pictures X-rays make; a file that does not say its own is believed.
+  static const std::set<std::string> kOfXrays{"", "XA", "RF", "DX", "CR", "DS", "RG", "OT"};
+  if (about.is_dicom && !kOfXrays.contains(about.modality_name)) {
+    context.warn("'" + about.path + "': its modality is " + io::shown(about.modality_name) +
                  ", not that of X-ray pictures; it is subtracted as if it were an angiogram");
   }
   if (about.frames < 2) {
-    throw InputError("'" + input.path +
+    throw InputError("'" + about.path +
                      "' has one frame; a mask and a contrast frame are needed. Two volumes: give "
                      "the other one with --mask-volume");
   }
-  warn_of_small_blocks(config, context);
-  dsa::SampleTable table = table_of(about, config, context);
-  MaskPlan plan = plan_masks(input, reader, context);
+  warn_of_small_blocks(o.config, context);
+  dsa::SampleTable table = table_of(about, o.config, context);
+  MaskPlan plan = plan_masks(o, reader, context);
   for (const std::string& warning : plan.warnings) context.warn(warning);
-  OpenAngiogram open{std::move(reader), std::move(plan), std::move(table), {}, {}, {}};
-  std::string masks;
-  for (const MaskGroup& group : open.plan.groups) {
-    if (open.plan.groups.size() == 1) masks = " (frames " + frames_text(group.mask_frames) + ")";
-  }
-  open.notes.push_back("mask: " + open.plan.source + masks);
-  const bool modality = takes_modality(open.reader.about(), config);
-  open.notes.push_back(std::string("differences: ") + (open.table.is_log ? "log" : "linear") +
-                       (modality ? ", by the Modality LUT of the file" : ""));
-  return open;
+  const std::string masks =
+      plan.groups.size() == 1 ? " (frames " + frames_text(plan.groups[0].mask_frames) + ")" : "";
+  std::vector<std::string> notes{
+      "mask: " + plan.source + masks,
+      std::string("differences: ") + (table.is_log ? "log" : "linear") +
+          (takes_modality(about, o.config) ? ", by the Modality LUT of the file" : "")};
+  std::vector<int> frames = plan.frames();
+  return {.reader = std::move(reader),
+          .plan = std::move(plan),
+          .frames = std::move(frames),
+          .table = std::move(table),
+          .notes = std::move(notes)};
 }
 
-void find_region(const AngiographyInput& input, OpenAngiogram& open, const Context& context) {
-  const Vec3i size = open.reader.about().grid.size;
-  std::vector<uint8_t> region = dsa::whole_region(size);
-  const RegionRequest& request = input.region;
-  if (!request.rectangle.empty()) {
-    const auto& r = request.rectangle;
-    dsa::keep_rectangle(region, size, {r[0], r[1], r[2], r[3]});
+void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngiogram& open,
+                 const Context& context) {
+  const Grid& grid = open.reader.about().grid;
+  std::vector<uint8_t> region = dsa::whole_region(grid.size);
+  if (!o.roi_rectangle.empty()) {
+    const auto& r = o.roi_rectangle;
+    dsa::keep_rectangle(region, grid.size, {r[0], r[1], r[2], r[3]});
   }
-  if (!request.polygon.empty()) {
+  if (!o.roi_polygon.empty()) {
     std::vector<dsa::Corner> corners;
-    for (size_t i = 0; i + 1 < request.polygon.size(); i += 2) {
-      corners.push_back({request.polygon[i], request.polygon[i + 1]});
+    for (size_t i = 0; i + 1 < o.roi_polygon.size(); i += 2) {
+      corners.push_back({o.roi_polygon[i], o.roi_polygon[i + 1]});
     }
-    dsa::keep_polygon(region, size, corners);
+    dsa::keep_polygon(region, grid.size, corners);
   }
-  keep_roi_file(input, size, region);
-  find_shutter(request, open, context);
+  if (o.roi) {
+    const LabelVolume roi = read_labels(o.roi, label_options(c.read));
+    if (roi.size() != grid.size) {
+      throw InputError("'" + o.roi.path + "' is not of the frame's size: " +
+                       cases::size_cell(roi.grid()) + " pixels against " + cases::size_cell(grid));
+    }
+    dsa::keep_common(region, region_of_labels(roi));
+  }
+  find_shutter(o.shutter, open, context);
   if (!open.unshuttered.empty()) dsa::keep_common(region, open.unshuttered);
   const int64_t inside = dsa::count_inside(region);
   if (inside == 0) {
-    throw InputError("'" + input.path +
+    throw InputError("'" + c.row.image +
                      "': no pixel is left inside of region and shutter; give another region, or "
                      "--shutter none");
   }
-  if (inside < static_cast<int64_t>(region.size())) open.region = std::move(region);
+  if (inside < grid.voxels()) open.region = std::move(region);
 }
 
-std::string angiography_identity(const std::string& path, const dsa::DsaConfig& config,
-                                 const OpenAngiogram& open) {
+std::vector<uint8_t> region_of_labels(const LabelVolume& labels) {
+  std::vector<uint8_t> inside(static_cast<size_t>(labels.voxels()));
+  std::transform(labels.begin(), labels.end(), inside.begin(),
+                 [](int32_t label) { return static_cast<uint8_t>(label != 0); });
+  return inside;
+}
+
+std::string angiography_identity(const dsa::DsaConfig& config, const OpenAngiogram& open) {
+  const std::string& path = open.reader.about().path;
   std::string text = version() + " " + sha256_of_file(path);
   for (const std::string& file : detached_files(path)) text += sha256_of_file(file);
   text += config::to_json(config).dump();

@@ -27,69 +27,37 @@ int parse_number(const std::string& text, const std::string& whole, const std::s
   return number;
 }
 
-std::string frame_text(int frame) {
-  return "frame " + std::to_string(frame + 1);
-}
-
 [[noreturn]] void contradict(const Angiogram& about, const std::string& what) {
   throw InputError("'" + about.path + "': its Mask Subtraction Sequence contradicts the file: " +
                    what + "; name the mask with --mask-frames");
 }
 
-/// The frames that the ranges of an item name, in their order.
-std::vector<int> frames_of_ranges(const Angiogram& about, const MaskItem& item) {
-  std::vector<int> frames;
-  for (const FrameSpan& span : item.ranges) {
-    if (span.first < 0 || span.last < span.first || span.last >= about.frames) {
-      contradict(about, "it names frames " + std::to_string(span.first + 1) + " to " +
-                            std::to_string(span.last + 1) + " of " + std::to_string(about.frames));
-    }
-    for (int frame = span.first; frame <= span.last; ++frame) frames.push_back(frame);
-  }
-  return frames;
-}
-
-void require_mask(const Angiogram& about, int mask, int frame) {
-  if (mask >= 0 && mask < about.frames) return;
-  contradict(about, "the mask of " + frame_text(frame) + " would be " + frame_text(mask) + " of " +
-                        std::to_string(about.frames));
-}
-
 /// The contrast frames of an item with their mask frames.
 std::map<int, std::vector<int>> masks_of_item(const Angiogram& about, const MaskItem& item) {
-  std::vector<int> frames = frames_of_ranges(about, item);
-  const bool is_open = frames.empty();
-  const auto last = static_cast<int>(about.frames) - 1;
-  if (is_open) {
-    if (item.operation == MaskOperation::kReverseTid) {
-      contradict(about, "REV_TID without Applicable Frame Range");
-    }
-    for (int frame = 0; frame <= last; ++frame) frames.push_back(frame);
-  }
   std::map<int, std::vector<int>> masks;
-  const int first = frames.front();
-  for (const int frame : frames) {
-    switch (item.operation) {
-      case MaskOperation::kNone:
-        break;
-      case MaskOperation::kAverage:
-        if (item.mask_frames.empty()) contradict(about, "AVG_SUB without Mask Frame Numbers");
-        for (const int mask : item.mask_frames) require_mask(about, mask, frame);
+  if (item.operation == MaskOperation::kNone) return masks;
+  const auto last = static_cast<int>(about.frames) - 1;
+  const bool is_open = item.ranges.empty();
+  const auto ranges = is_open ? std::vector<FrameSpan>{{0, last}} : item.ranges;
+  for (const FrameSpan& span : ranges) {
+    for (int frame = span.first; frame <= span.last; ++frame) {
+      if (item.operation == MaskOperation::kAverage) {
         if (frame + item.contrast_averaging - 1 <= last) {
           masks[frame] = item.mask_frames;
         } else if (!is_open) {
           contradict(about, "Contrast Frame Averaging goes beyond the last frame");
         }
-        break;
-      case MaskOperation::kTid:
-      case MaskOperation::kReverseTid: {
-        // Backwards from the first frame of the first range on, whatever the ranges leave out.
-        const bool is_reverse = item.operation == MaskOperation::kReverseTid;
-        const int mask = frame - item.tid_offset - (is_reverse ? 2 * (frame - first) : 0);
-        if (is_open && (mask < 0 || mask > last)) break;
-        require_mask(about, mask, frame);
+        continue;
+      }
+      // Backwards from the first frame of the first range on, whatever the ranges leave out.
+      const bool is_reverse = item.operation == MaskOperation::kReverseTid;
+      const int back = is_reverse ? 2 * (frame - ranges.front().first) : 0;
+      const int mask = frame - item.tid_offset - back;
+      if (mask >= 0 && mask <= last) {
         masks[frame] = {mask};
-        break;
+      } else if (!is_open) {
+        contradict(about, "the mask of frame " + std::to_string(frame + 1) + " would be frame " +
+                              std::to_string(mask + 1) + " of " + std::to_string(about.frames));
       }
     }
   }
@@ -139,12 +107,13 @@ std::string frames_text(const std::vector<int>& frames) {
   return text;
 }
 
+std::string frame_words(const std::vector<int>& frames) {
+  return (frames.size() == 1 ? "frame " : "frames ") + frames_text(frames);
+}
+
 MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<int>& wanted,
                         const std::string& source) {
-  MaskPlan plan;
-  plan.source = source;
-  MaskGroup group;
-  group.mask_frames = mask_frames;
+  MaskGroup group{.mask_frames = mask_frames};
   const std::set<int> masks(mask_frames.begin(), mask_frames.end());
   std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(group.frames),
                [&](int frame) { return !masks.contains(frame); });
@@ -153,13 +122,11 @@ MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<i
         "no contrast frame is left: the mask takes all frames; a sequence needs a mask frame and "
         "at least one more");
   }
-  plan.groups.push_back(group);
-  return plan;
+  return {.groups = {group}, .source = source};
 }
 
 MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
-  MaskPlan plan;
-  plan.source = "the Mask Subtraction Sequence of the file";
+  MaskPlan plan{.source = "the Mask Subtraction Sequence of the file"};
   if (!about.mask_problem.empty()) throw InputError(about.mask_problem);
   const std::set<int> asked(wanted.begin(), wanted.end());
   std::map<int, MaskGroup> by_frame;  // of each contrast frame, without its frames
@@ -167,11 +134,11 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
   bool overlap = false;
   for (const MaskItem& item : about.masks) {
     for (const auto& [frame, mask] : masks_of_item(about, item)) {
-      MaskGroup group;
-      group.mask_frames = mask;
+      const bool is_mean = item.operation == MaskOperation::kAverage;
+      MaskGroup group{.mask_frames = mask,
+                      .averaging = is_mean ? item.contrast_averaging : 1,
+                      .shift_px = item.shift_px};
       std::sort(group.mask_frames.begin(), group.mask_frames.end());
-      group.averaging = item.operation == MaskOperation::kAverage ? item.contrast_averaging : 1;
-      group.shift_px = item.shift_px;
       named.insert(frame);
       if (asked.contains(frame)) overlap |= !by_frame.emplace(frame, group).second;
     }
@@ -181,14 +148,14 @@ MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted) {
                      frames_text({named.begin(), named.end()}) +
                      ", none of which --frames names; name the mask with --mask-frames");
   }
-  for (const auto& entry : by_frame) {
-    const MaskGroup& group = entry.second;
-    const auto same = std::find_if(plan.groups.begin(), plan.groups.end(), [&](const auto& other) {
-      return other.mask_frames == group.mask_frames && other.averaging == group.averaging &&
-             other.shift_px == group.shift_px;
-    });
+  for (const auto& [frame, group] : by_frame) {
+    const auto same =
+        std::find_if(plan.groups.begin(), plan.groups.end(), [&group = group](const auto& other) {
+          return other.mask_frames == group.mask_frames && other.averaging == group.averaging &&
+                 other.shift_px == group.shift_px;
+        });
     MaskGroup& to = same != plan.groups.end() ? *same : plan.groups.emplace_back(group);
-    to.frames.push_back(entry.first);
+    to.frames.push_back(frame);
   }
   if (overlap) {
     plan.warnings.push_back(

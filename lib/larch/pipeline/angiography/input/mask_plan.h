@@ -2,26 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
-#include "larch/config/fields.h"
 #include "larch/io/xa/angiogram.h"
 
 // Which frames of an angiogram are subtracted from which: PS3.3, C.7.6.10, or what the user says.
 namespace larch::pipeline {
-
-/// Where the mask comes from unless frames are named.
-enum class MaskChoice {
-  kFile,   ///< the Mask Subtraction Sequence of the file; without one the first frame
-  kFirst,  ///< the first frame
-  kAuto,   ///< the frame before contrast agent arrives, by the values
-};
-constexpr auto enum_names(MaskChoice*) {
-  return std::to_array<EnumName<MaskChoice>>(
-      {{MaskChoice::kFile, "file"}, {MaskChoice::kFirst, "first"}, {MaskChoice::kAuto, "auto"}});
-}
 
 /// Contrast frames that share a mask, all frames counted from 0.
 struct MaskGroup {
@@ -29,8 +16,6 @@ struct MaskGroup {
   std::vector<int> frames{};       ///< rising
   int averaging = 1;               ///< frames from each contrast frame on whose mean stands for it
   Vec3d shift_px{};                ///< MaskItem::shift_px
-
-  friend bool operator==(const MaskGroup&, const MaskGroup&) = default;
 };
 
 /// The groups in the order of their first frames; no frame is in two of them.
@@ -49,6 +34,8 @@ std::vector<int> parse_frames(const std::string& text, int64_t count, const std:
 
 /// "1-3,7" of the frames 0, 1, 2 and 6, which rise.
 std::string frames_text(const std::vector<int>& frames);
+/// "frame 7" or "frames 1-3,7".
+std::string frame_words(const std::vector<int>& frames);
 
 /// The mask is the mean of some frames; all others of `wanted` are contrast frames. Throws
 /// InputError if none are left.
@@ -61,8 +48,9 @@ MaskPlan plan_by_frames(const std::vector<int>& mask_frames, const std::vector<i
 /// - REV_TID: the mask of frame f is 2 first - tid_offset - f, where `first` is that of the first
 ///   range.
 /// A frame that several items name belongs to the first of them, with a warning. Empty if no item
-/// subtracts anything. Throws InputError where the sequence contradicts the file, UsageError if it
-/// is for other frames than those of `wanted` alone.
+/// subtracts anything. Each item agrees with the file, as its reader has checked. Throws InputError
+/// for Angiogram::mask_problem and for frames whose masks the file does not have, UsageError if the
+/// sequence is for other frames than those of `wanted` alone.
 MaskPlan plan_by_file(const Angiogram& about, const std::vector<int>& wanted);
 
 }  // namespace larch::pipeline

@@ -9,6 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/picture/animation.h"
 #include "larch/picture/montage.h"
+#include "larch/pipeline/angiography/outputs/angiography_report.h"
 
 namespace larch::pipeline {
 namespace {
@@ -22,13 +23,9 @@ std::vector<picture::Arrow> arrows_of(const PreviewFrame& frame, const dsa::Bloc
   std::vector<picture::Arrow> arrows;
   if (frame.vectors.size() != static_cast<size_t>(grid.blocks())) return arrows;
   for (int32_t i = 0; i < grid.blocks(); ++i) {
-    const Vec3i centre = grid.twice_centre(i), v = frame.vectors[static_cast<size_t>(i)];
-    picture::Arrow arrow;
-    arrow.x = centre.x / 2.0;
-    arrow.y = centre.y / 2.0;
-    arrow.dx = v.x / 65536.0;
-    arrow.dy = v.y / 65536.0;
-    arrows.push_back(arrow);
+    const Vec3d centre = grid.twice_centre(i).cast<double>() / 2;
+    const Vec3d v = pixels_of_q16(frame.vectors[static_cast<size_t>(i)]);
+    arrows.push_back({centre.x, centre.y, v.x, v.y});
   }
   return arrows;
 }
@@ -43,58 +40,73 @@ std::vector<picture::Panel> panels_of(std::span<const int16_t> uncorrected,
   return panels;
 }
 
-/// Panels whose longer side is at most `side` pixels, or one shrunk pixel wide.
-int panel_width(const Vec3i& size, int side) {
-  if (size.y <= size.x) return side;
-  return std::max<int>(1, static_cast<int>(int64_t{side} * size.x / size.y));
+/// Panels whose longer side is at most `side` pixels, or one shrunk pixel wide. The window is that
+/// of the pixels `corrected`.
+picture::MontageOptions montage_of(const Vec3i& size, std::span<const int16_t> corrected,
+                                   int side) {
+  const int64_t width = size.y <= size.x ? side : int64_t{side} * size.x / size.y;
+  return {.width = size.x,
+          .height = size.y,
+          .window = picture::percentile_window(corrected, kLow, kHigh, /*is_difference=*/true),
+          .most_panel_width = static_cast<int>(std::max<int64_t>(1, width)),
+          .arrow_scale = kArrowScale};
+}
+
+size_t pixels_of(const Vec3i& size) {
+  return static_cast<size_t>(size.x) * static_cast<size_t>(size.y);
 }
 
 }  // namespace
+
+PreviewFrame preview_frame(int frame, const dsa::SubtractedFrames& result, size_t at,
+                           const Vec3i& size, std::span<const Vec3i> vectors) {
+  const auto copy = [&](const std::vector<int16_t>& all) {
+    const auto part = part_of(all, at, pixels_of(size));
+    return std::vector<int16_t>(part.begin(), part.end());
+  };
+  return {frame,
+          size,
+          copy(result.uncorrected),
+          copy(result.difference),
+          copy(result.shifted),
+          {vectors.begin(), vectors.end()}};
+}
 
 RgbImage preview_picture(const PreviewFrame& frame, const dsa::BlockGrid& grid) {
   auto panels = panels_of(frame.uncorrected, frame.shifted, frame.corrected);
   panels.back().title += ", frame " + std::to_string(frame.frame + 1);
   panels.back().arrows = arrows_of(frame, grid);
-  picture::MontageOptions options;
-  options.width = frame.size.x;
-  options.height = frame.size.y;
-  options.window = picture::percentile_window(frame.corrected, kLow, kHigh, true);
-  options.most_panel_width = panel_width(frame.size, kPanelSide);
-  options.arrow_scale = kArrowScale;
-  return picture::montage(panels, options);
+  return picture::montage(panels, montage_of(frame.size, frame.corrected, kPanelSide));
 }
 
 AnimationFrames::AnimationFrames(const Vec3i& size, int64_t count)
-    : size_(size),
-      rows_(size.y),
+    : whole_(size),
       stride_((count + kMostFrames - 1) / kMostFrames),
-      shrink_((std::max(size.x, size.y) + kMostPixels - 1) / kMostPixels) {
-  size_ = {std::max(1, size.x / shrink_), std::max(1, size.y / shrink_), 1};
-}
+      shrink_((std::max(size.x, size.y) + kMostPixels - 1) / kMostPixels),
+      size_{std::max(1, size.x / shrink_), std::max(1, size.y / shrink_), 1} {}
 
 std::vector<int16_t> AnimationFrames::shrunk(std::span<const int16_t> frame) const {
-  const size_t width = frame.size() / static_cast<size_t>(rows_);
   std::vector<int16_t> out;
-  out.reserve(static_cast<size_t>(size_.x) * static_cast<size_t>(size_.y));
   for (int y = 0; y < size_.y; ++y) {
     for (int x = 0; x < size_.x; ++x) {
       int32_t sum = 0, count = 0;
-      for (int v = y * shrink_; v < std::min((y + 1) * shrink_, rows_); ++v) {
-        for (int u = x * shrink_; u < std::min((x + 1) * shrink_, static_cast<int>(width)); ++u) {
-          sum += frame[static_cast<size_t>(v) * width + static_cast<size_t>(u)];
-          ++count;
+      for (int v = y * shrink_; v < std::min((y + 1) * shrink_, whole_.y); ++v) {
+        for (int u = x * shrink_; u < std::min((x + 1) * shrink_, whole_.x); ++u, ++count) {
+          sum += frame[static_cast<size_t>(v) * static_cast<size_t>(whole_.x) +
+                       static_cast<size_t>(u)];
         }
       }
-      out.push_back(static_cast<int16_t>(sum / std::max(count, 1)));
+      out.push_back(static_cast<int16_t>(sum / count));
     }
   }
   return out;
 }
 
-void AnimationFrames::add(int64_t number, std::span<const int16_t> uncorrected,
-                          std::span<const int16_t> shifted, std::span<const int16_t> corrected) {
-  if (number % stride_ != 0) return;
-  for (const auto& frame : {uncorrected, shifted, corrected}) frames_.push_back(shrunk(frame));
+void AnimationFrames::add(const dsa::SubtractedFrames& result, size_t at) {
+  if (added_++ % stride_ != 0) return;
+  for (const auto* all : {&result.uncorrected, &result.shifted, &result.difference}) {
+    frames_.push_back(shrunk(part_of(*all, at, pixels_of(whole_))));
+  }
 }
 
 void AnimationFrames::write(const std::string& path, double frame_ms) const {
@@ -102,11 +114,7 @@ void AnimationFrames::write(const std::string& path, double frame_ms) const {
   for (size_t i = 2; i < frames_.size(); i += 3) {
     all.insert(all.end(), frames_[i].begin(), frames_[i].end());
   }
-  picture::MontageOptions options;
-  options.width = size_.x;
-  options.height = size_.y;
-  options.most_panel_width = panel_width(size_, kMostPixels);
-  options.window = picture::percentile_window(all, kLow, kHigh, true);
+  const picture::MontageOptions options = montage_of(size_, all, kMostPixels);
   const double delay = std::max(frame_ms * static_cast<double>(stride_), kLeastDelayMs);
   std::ofstream file(path, std::ios::binary);
   for (size_t i = 0; i + 2 < frames_.size(); i += 3) {

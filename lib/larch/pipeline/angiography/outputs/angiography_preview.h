@@ -13,14 +13,24 @@
 // Pictures of a subtraction: without correction, after the rigid shift, and corrected.
 namespace larch::pipeline {
 
+/// The part number `at` of parts of `count` values; nothing if there is no such part.
+template <class T>
+std::span<const T> part_of(const std::vector<T>& all, size_t at, size_t count) {
+  if (all.size() < (at + 1) * count) return {};
+  return std::span(all).subspan(at * count, count);
+}
+
 /// One frame in three ways.
 struct PreviewFrame {
-  int frame = -1;  ///< in the file, counted from 0; below 0: none yet
+  int frame = 0;  ///< in the file, counted from 0
   Vec3i size{};
   std::vector<int16_t> uncorrected{}, corrected{};
   std::vector<int16_t> shifted{};  ///< may be empty: of volumes
   std::vector<Vec3i> vectors{};    ///< Q16, by block; may be empty
 };
+/// A copy of frame `at` of a batch, or of a slice of a volume. `size`: of a frame.
+PreviewFrame preview_frame(int frame, const dsa::SubtractedFrames& result, size_t at,
+                           const Vec3i& size, std::span<const Vec3i> vectors);
 
 /// They side by side in one window, which holds 99 of 100 pixels of the corrected one about
 /// its middle, with the vectors over the corrected one, three times as long as they are.
@@ -31,9 +41,8 @@ class AnimationFrames {
  public:
   /// `count`: of all frames; of more than kMostFrames every second, third... is kept.
   AnimationFrames(const Vec3i& size, int64_t count);
-  /// The next frame; `number` counts the frames of the sequence from 0.
-  void add(int64_t number, std::span<const int16_t> uncorrected, std::span<const int16_t> shifted,
-           std::span<const int16_t> corrected);
+  /// The next frame of the sequence, which is frame `at` of a batch.
+  void add(const dsa::SubtractedFrames& result, size_t at);
   /// The animation as GIF; frames follow each other after `frame_ms`.
   void write(const std::string& path, double frame_ms) const;
 
@@ -42,10 +51,11 @@ class AnimationFrames {
 
  private:
   std::vector<int16_t> shrunk(std::span<const int16_t> frame) const;
-  Vec3i size_;  // of a panel
-  int rows_;    // of a frame
-  int64_t stride_ = 1;
-  int shrink_ = 1;
+  Vec3i whole_;  // size of a frame
+  int64_t stride_;
+  int shrink_;
+  Vec3i size_;                                  // of a panel
+  int64_t added_ = 0;                           // frames
   std::vector<std::vector<int16_t>> frames_{};  // three per picture
 };
 

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include <nlohmann/json.hpp>
+#include <limits>
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
@@ -18,12 +17,8 @@ using Json = nlohmann::ordered_json;
 
 /// A sequence without times is shown at this pace.
 constexpr double kUsualFrameMs = 133;
-
-std::string mask_words(const MaskPlan& plan) {
-  if (plan.groups.size() != 1) return "masks by frame";
-  const std::vector<int>& frames = plan.groups.front().mask_frames;
-  return std::string("mask of frame") + (frames.size() > 1 ? "s " : " ") + frames_text(frames);
-}
+/// Frames of --native are copied in batches of so many bytes.
+constexpr int64_t kNativeBytes = int64_t{1} << 24;
 
 /// What was done, for the header of a derived file.
 std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& config) {
@@ -31,14 +26,18 @@ std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& confi
   if (config.method == dsa::Method::kBlock) how = "motion corrected by histogram block matching";
   if (config.method == dsa::Method::kFlex) how = "motion corrected by flexible pixel shift";
   if (config.method == dsa::Method::kShift) how = "motion corrected by one shift per frame";
-  return "Digital subtraction angiography, " + mask_words(open.plan) + ", " + how + ", " +
+  const std::vector<MaskGroup>& groups = open.plan.groups;
+  return "Digital subtraction angiography, " +
+         (groups.size() == 1 ? "mask of " + frame_words(groups[0].mask_frames) : "masks by frame") +
+         ", " + how + ", " +
          (open.table.is_log ? "differences of logarithms" : "differences of linear values");
 }
 
-std::vector<double> times_of(const Angiogram& about, const std::vector<int>& frames) {
+std::vector<double> times_of(const OpenAngiogram& open) {
+  const Angiogram& about = open.reader.about();
   std::vector<double> times;
   if (about.times_ms.size() < static_cast<size_t>(about.frames)) return times;
-  for (const int frame : frames) times.push_back(about.times_ms[static_cast<size_t>(frame)]);
+  for (const int frame : open.frames) times.push_back(about.times_ms[static_cast<size_t>(frame)]);
   return times;
 }
 
@@ -47,73 +46,155 @@ double frame_ms_of(const std::vector<double>& times) {
   return (times.back() - times.front()) / static_cast<double>(times.size() - 1);
 }
 
-template <class T>
-std::span<const T> part(const std::vector<T>& all, size_t at, size_t count) {
-  if (all.size() < (at + 1) * count) return {};
-  return std::span(all).subspan(at * count, count);
-}
-
-std::vector<int16_t> copy_of(std::span<const int16_t> values) {
-  return {values.begin(), values.end()};
-}
-
 std::string of_frames(int64_t frames) {
   return std::to_string(frames) + (frames == 1 ? " frame" : " frames");
 }
 
-}  // namespace
-
-dsa::SequenceWants outputs_wants(const SequenceRequest& request) {
-  const AngiographyFiles& files = request.files;
-  const bool compares = request.has_scores || !files.preview.empty() || !files.animation.empty();
-  return {.field = !files.field.empty(),
-          .shifted = compares,
-          .uncorrected = compares,
-          .shift = compares || !files.native.empty()};
+/// Rounded to six digits behind the point: what is measured has fewer, and the text is shorter.
+double rounded(double value) {
+  return std::round(value * 1e6) / 1e6;
 }
 
-SequenceOutputs::SequenceOutputs(const SequenceRequest& request, const dsa::DsaConfig& config,
-                                 const OpenAngiogram& open, const Context& context)
-    : request_(request),
-      config_(config),
+/// The mean similarity of the blocks that were searched, before and after.
+void add_similarity(Json& json, std::span<const dsa::BlockMatch> matches, dsa::Metric metric,
+                    double bin_width) {
+  double before = 0, after = 0;
+  int64_t searched = 0;
+  for (const dsa::BlockMatch& match : matches) {
+    if ((match.flags & dsa::kBlockOutside) != 0 || match.best.count == 0) continue;
+    before += similarity_of(match.before, metric);
+    after += similarity_of(match.best, metric);
+    ++searched;
+  }
+  if (searched == 0) return;
+  json["similarity_before"] = rounded(before / static_cast<double>(searched));
+  json["similarity_after"] = rounded(after / static_cast<double>(searched));
+  json["bin_width"] = bin_width;
+}
+
+void add_scores(Json& json, const dsa::FrameScores& scores) {
+  const auto add = [&](const char* key, double dsa::ImageScores::*figure) {
+    json[key] = {{"uncorrected", rounded(scores.uncorrected.*figure)},
+                 {"shift", rounded(scores.shifted.*figure)},
+                 {"corrected", rounded(scores.corrected.*figure)}};
+  };
+  add("ehd", &dsa::ImageScores::ehd);
+  add("entropy", &dsa::ImageScores::entropy);
+  add("rms_nonvessel", &dsa::ImageScores::rms);
+  add("mad_nonvessel", &dsa::ImageScores::mad);
+  add("edge_index", &dsa::ImageScores::edge_index);
+  add("vessel_cnr", &dsa::ImageScores::vessel_cnr);
+  json["counted_pixels"] = scores.counted_pixels;
+  json["vessel_pixels"] = scores.vessel_pixels;
+}
+
+/// The lower median of those that are numbers; NaN of none.
+double median_of(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// One item for each frame, because each has a shift of its own.
+std::vector<MaskItem> items_of(const MaskPlan& plan, const std::map<int, Vec3i>& shifts) {
+  std::map<int, MaskItem> items;
+  for (const MaskGroup& group : plan.groups) {
+    for (const int frame : group.frames) {
+      MaskItem& item = items[frame];
+      item.operation = MaskOperation::kAverage;
+      item.ranges = {{frame, frame}};
+      item.mask_frames = group.mask_frames;
+      item.contrast_averaging = group.averaging;
+      // Vectors pull: the mask is moved the other way.
+      item.shift_px = shifts.at(frame).cast<double>() * -std::ldexp(1, -dsa::kVectorBits);
+    }
+  }
+  std::vector<MaskItem> all;
+  for (const auto& [frame, item] : items) all.push_back(item);
+  return all;
+}
+
+XaHeader native_header(const OpenAngiogram& open, const std::map<int, Vec3i>& shifts,
+                       const dsa::DsaConfig& config) {
+  const Angiogram& about = open.reader.about();
+  XaHeader header = derived_xa_header(
+      about, angiography_identity(config, open) + " native",
+      "Pixels of the source, with a mask operation for each frame: its best shift as a whole by "
+      "histograms of differences",
+      about.intensity == PixelIntensity::kLog);
+  header.series_description =
+      "With shifts" + (about.series_description.empty() ? "" : ": " + about.series_description);
+  header.bits = about.bits;
+  header.intensity = about.intensity;
+  header.intensity_sign = about.intensity_sign;
+  header.is_monochrome1 = about.is_monochrome1;
+  header.rescaling = rescaling_of(about);
+  header.masks = items_of(open.plan, shifts);
+  return header;
+}
+
+}  // namespace
+
+dsa::SequenceWants outputs_wants(const cases::CaseJob& c, const AngiographyOptions& o) {
+  const bool compares = o.scores || c.wants("preview") || c.wants("animation");
+  return {.field = c.wants("field"),
+          .shifted = compares,
+          .uncorrected = compares,
+          .shift = compares || c.wants("native")};
+}
+
+void check_sequence_files(const cases::CaseJob& c, const Angiogram& about, int64_t frames) {
+  for (const char* flag : {"output", "validity"}) {
+    if (c.wants(flag)) require_sequence_path(c.file(flag), about.grid, frames);
+  }
+  if (c.wants("field")) {
+    require_sequence_path(c.file("field"), about.grid, frames, /*vectors=*/true);
+  }
+  if (!c.wants("native")) return;
+  require_sequence_path(c.file("native"), about.grid, about.frames);
+  if (rescaling_of(about)) return;
+  throw InputError("'" + about.path +
+                   "': its Modality LUT is no straight line, which --native cannot keep; leave "
+                   "--native out");
+}
+
+SequenceOutputs::SequenceOutputs(const cases::CaseJob& c, const AngiographyOptions& o,
+                                 OpenAngiogram& open, const Context& context)
+    : case_(c),
+      options_(o),
       open_(open),
       context_(context),
-      frames_(open.plan.frames()),
-      pixels_(static_cast<size_t>(open.reader.frame_pixels())),
-      grid_(dsa::last_grid(config, open.reader.about().grid.size)),
-      correction_grid_(dsa::correction_grid(config, open.reader.about().grid.size)),
-      difference_(open_file(request.files.difference, /*is_difference=*/true)),
-      field_(open_file(request.files.field, /*is_difference=*/false)),
-      validity_(open_file(request.files.validity, /*is_difference=*/false)),
-      grid_csv_(request.files.grid, context),
-      animation_(request.files.animation, context) {
+      wants_(outputs_wants(c, o)),
+      size_(open.reader.about().grid.size),
+      grid_(dsa::last_grid(o.config, size_)),
+      correction_grid_(dsa::correction_grid(o.config, size_)),
+      difference_(open_file("output")),
+      field_(open_file("field")),
+      validity_(open_file("validity")),
+      grid_csv_(c.file("grid"), context),
+      animation_(c.file("animation"), context),
+      native_(c.file("native"), context) {
   grid_csv_.fill([&] {
     csv_.open(grid_csv_.temporary(), std::ios::binary);
     csv_ << grid_header(/*is_volume=*/false);
   });
-  if (animation_) {
-    shown_ = std::make_unique<AnimationFrames>(open.reader.about().grid.size,
-                                               static_cast<int64_t>(frames_.size()));
-  }
+  if (animation_) shown_.emplace(size_, static_cast<int64_t>(open.frames.size()));
 }
 
-SequenceOutputs::~SequenceOutputs() = default;
-
-SequenceOutputs::File SequenceOutputs::open_file(const std::string& path,
-                                                 bool is_difference) const {
+SequenceOutputs::File SequenceOutputs::open_file(const std::string& flag) const {
   File file;
-  file.output = GrowingOutput(path, context_);
+  file.output = GrowingOutput(case_.file(flag), context_);
   file.output.fill([&] {
     const Angiogram& about = open_.reader.about();
     SequenceHeader header;
-    const bool is_field = path == request_.files.field;
-    header.grid = is_field ? field_grid(about.grid, request_.field_units) : about.grid;
-    header.frames = static_cast<int64_t>(frames_.size());
-    header.times_ms = times_of(about, frames_);
-    if (is_difference && file_extension(path) == ".dcm") {
-      header.xa =
-          derived_xa_header(about, angiography_identity(request_.input.path, config_, open_),
-                            derivation_of(open_, config_), open_.table.is_log);
+    header.grid = flag == "field" ? options_.field_grid(about.grid) : about.grid;
+    header.frames = static_cast<int64_t>(open_.frames.size());
+    header.times_ms = times_of(open_);
+    if (file_extension(case_.file(flag)) == ".dcm") {
+      header.xa = derived_xa_header(about, angiography_identity(options_.config, open_),
+                                    derivation_of(open_, options_.config), open_.table.is_log);
     }
     file.writer.emplace(file.output.temporary(), header, context_.threads);
   });
@@ -130,107 +211,120 @@ void SequenceOutputs::write(const dsa::SubtractedFrames& result) {
 void SequenceOutputs::add(const std::vector<int>& frames, const dsa::SubtractedFrames& result,
                           const std::vector<dsa::FrameScores>& scores) {
   for (size_t at = 0; at < frames.size(); ++at) add_frame(frames[at], at, result, scores[at]);
-  grid_csv_.fill([&] {
-    if (!csv_.flush()) throw OutputError("cannot write '" + grid_csv_.temporary() + "'");
-  });
 }
 
 void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrames& result,
                                 const dsa::FrameScores& scores) {
-  const auto blocks = static_cast<size_t>(grid_.blocks());
-  const auto matches = part(result.matches, at, blocks);
-  FrameRecord record =
-      record_of(frame, matches, result.figures[at], result.shift[at], config_.metric);
-  const auto uncorrected = part(result.uncorrected, at, pixels_);
-  const auto shifted = part(result.shifted, at, pixels_);
-  const auto corrected = part(result.difference, at, pixels_);
-  if (grid_csv_) csv_ << grid_rows(frame, grid_, matches, config_.metric);
-  if (shown_) {
-    shown_->add(static_cast<int64_t>(records_.size()), uncorrected, shifted, corrected);
-  }
-  if (!request_.files.preview.empty() && scores.vessel_pixels > most_vessels_) {
+  const auto matches = part_of(result.matches, at, static_cast<size_t>(grid_.blocks()));
+  if (grid_csv_) csv_ << grid_rows(frame, grid_, matches, options_.config.metric);
+  if (shown_) shown_->add(result, at);
+  if (case_.wants("preview") && scores.vessel_pixels > most_vessels_) {
     most_vessels_ = scores.vessel_pixels;
-    keep_preview(frame, at, result);
+    const auto blocks = static_cast<size_t>(correction_grid_.blocks());
+    preview_ = preview_frame(frame, result, at, size_, part_of(result.vectors, at, blocks));
   }
-  record.scores = scores;
-  record.has_scores = request_.has_scores;
-  record.has_shift = !shifted.empty() || !request_.files.native.empty();
-  records_.push_back(record);
+  BlockCounts blocks;
+  count_blocks(matches, blocks);
+  count_blocks(matches, blocks_);
+  frames_.push_back(frame_json(frame, at, result, scores, blocks));
+  shifts_[frame] = result.shift[at];
+  const bool is_searched = blocks.all > blocks.outside;
+  at_edge_ += blocks.at_edge > 0 ? 1 : 0;
+  folded_ += result.figures[at].field.least_jacobian <= 0 ? 1 : 0;
+  lost_ += is_searched && blocks.unreliable + blocks.outside == blocks.all ? 1 : 0;
+  empty_ += blocks.all > 0 && !is_searched ? 1 : 0;
+  longest_px_ = std::max(longest_px_, result.figures[at].field.longest_px);
+  rms_[0].push_back(scores.uncorrected.rms);
+  rms_[1].push_back(scores.shifted.rms);
+  rms_[2].push_back(scores.corrected.rms);
 }
 
-void SequenceOutputs::keep_preview(int frame, size_t at, const dsa::SubtractedFrames& result) {
-  preview_->frame = frame;
-  preview_->size = open_.reader.about().grid.size;
-  preview_->uncorrected = copy_of(part(result.uncorrected, at, pixels_));
-  preview_->shifted = copy_of(part(result.shifted, at, pixels_));
-  preview_->corrected = copy_of(part(result.difference, at, pixels_));
-  const auto vectors = part(result.vectors, at, static_cast<size_t>(correction_grid_.blocks()));
-  preview_->vectors = {vectors.begin(), vectors.end()};
+/// The figures of a frame, for the report.
+Json SequenceOutputs::frame_json(int frame, size_t at, const dsa::SubtractedFrames& result,
+                                 const dsa::FrameScores& scores, const BlockCounts& blocks) const {
+  const dsa::FrameFigures& figures = result.figures[at];
+  const double step = std::ldexp(1, -open_.table.fraction_bits);  // grey values
+  Json json{{"frame", frame}};
+  blocks.each([&](const char* key, int64_t count) { json[key] = count; });
+  add_similarity(json, part_of(result.matches, at, static_cast<size_t>(grid_.blocks())),
+                 options_.config.metric, std::ldexp(step, figures.bin_shift));
+  if (options_.scores) add_scores(json, scores);
+  if (wants_.shift) {
+    const Vec3d shift = pixels_of_q16(result.shift[at]);
+    json["shift_px"] = {rounded(shift.x), rounded(shift.y)};
+  }
+  json["mean_motion_px"] = rounded(figures.field.mean_px);
+  json["longest_motion_px"] = rounded(figures.field.longest_px);
+  json["least_jacobian"] = rounded(figures.field.least_jacobian);
+  json["mode"] = rounded(figures.subtracted.mode / 16.0 * step);
+  const uint32_t* pixels_by = figures.subtracted.pixels;
+  json["pixels"] = {{"valid", pixels_by[0]},
+                    {"beyond_mask", pixels_by[1]},
+                    {"saturated", pixels_by[2]},
+                    {"outside", pixels_by[3]},
+                    {"clipped", figures.subtracted.clipped}};
+  return json;
+}
+
+/// All frames, pixel by pixel those of the file, with a Mask Subtraction Sequence that has an item
+/// for each subtracted frame: its mask frames and its best shift as a whole.
+void SequenceOutputs::write_native() const {
+  const Angiogram& about = open_.reader.about();
+  SequenceWriter writer(
+      native_.temporary(),
+      {about.grid, about.frames, about.times_ms, native_header(open_, shifts_, options_.config)},
+      context_.threads);
+  const int64_t pixels = about.grid.voxels();
+  const int64_t most = std::max<int64_t>(1, kNativeBytes / (2 * pixels));
+  std::vector<uint16_t> batch;
+  for (int64_t first = 0; first < about.frames; first += most) {
+    if (context_.stop_requested()) {
+      throw Stopped("stopped while frames were copied; no output was written",
+                    static_cast<ExitCode>(context_.stop->load()));
+    }
+    const int64_t count = std::min(most, about.frames - first);
+    batch.resize(static_cast<size_t>(count * pixels));
+    open_.reader.read(first, count, batch);
+    writer.write(std::span<const uint16_t>(batch));
+  }
+  writer.finish();
 }
 
 void SequenceOutputs::warn_of_frames() const {
-  int64_t edge_blocks = 0, edge_frames = 0, folded = 0, lost = 0, empty = 0;
-  for (const FrameRecord& record : records_) {
-    edge_blocks += record.blocks.at_edge;
-    edge_frames += record.blocks.at_edge > 0 ? 1 : 0;
-    folded += record.figures.field.least_jacobian <= 0 ? 1 : 0;
-    const bool is_searched = record.blocks.all > record.blocks.outside;
-    lost += is_searched && record.blocks.unreliable + record.blocks.outside == record.blocks.all;
-    empty += record.blocks.all > 0 && !is_searched ? 1 : 0;
-  }
-  const std::string name = "'" + request_.input.path + "': ";
-  if (edge_blocks > 0) {
-    context_.warn(name + "the motion of " + std::to_string(edge_blocks) +
-                  (edge_blocks == 1 ? " block in " : " blocks in ") + of_frames(edge_frames) +
-                  " may exceed the search range of " + std::to_string(config_.range) +
+  const std::string name = "'" + case_.row.image + "': ";
+  if (blocks_.at_edge > 0) {
+    context_.warn(name + "the motion of " + std::to_string(blocks_.at_edge) +
+                  (blocks_.at_edge == 1 ? " block in " : " blocks in ") + of_frames(at_edge_) +
+                  " may exceed the search range of " + std::to_string(options_.config.range) +
                   " pixels; they count as unreliable; give a larger --range or --init global");
   }
-  if (empty > 0) {
-    context_.warn(name + of_frames(empty) +
+  if (empty_ > 0) {
+    context_.warn(name + of_frames(empty_) +
                   " hold no block with enough pixels that count (black, saturated or outside of "
                   "the region); they are subtracted without correction");
   }
-  if (lost > 0) {
-    context_.warn(name + "no block of " + of_frames(lost) + " could be matched reliably; " +
-                  (config_.outlier_unreliable ? "they are subtracted without correction"
-                                              : "their vectors are used all the same"));
+  if (lost_ > 0) {
+    context_.warn(name + "no block of " + of_frames(lost_) + " could be matched reliably; " +
+                  (options_.config.outlier_unreliable ? "they are subtracted without correction"
+                                                      : "their vectors are used all the same"));
   }
-  if (folded > 0) {
-    context_.warn(name + "the motion of " + of_frames(folded) +
+  if (folded_ > 0) {
+    context_.warn(name + "the motion of " + of_frames(folded_) +
                   " folds (least_jacobian in the report); use larger blocks or --smooth_field");
   }
 }
 
 void SequenceOutputs::add_figures(Outputs& outputs) const {
-  BlockCounts blocks;
-  std::vector<double> uncorrected, shifted, corrected;
-  double longest = 0;
-  Json frames = Json::array();
-  for (const FrameRecord& record : records_) {
-    blocks.all += record.blocks.all;
-    blocks.unreliable += record.blocks.unreliable;
-    blocks.replaced += record.blocks.replaced;
-    blocks.outside += record.blocks.outside;
-    blocks.at_edge += record.blocks.at_edge;
-    longest = std::max(longest, record.figures.field.longest_px);
-    uncorrected.push_back(record.scores.uncorrected.rms);
-    shifted.push_back(record.scores.shifted.rms);
-    corrected.push_back(record.scores.corrected.rms);
-    frames.push_back(to_json(record, open_.table.fraction_bits));
+  outputs.metric("frames", static_cast<double>(frames_.size()));
+  blocks_.each(
+      [&](const char* name, int64_t count) { outputs.metric(name, static_cast<double>(count)); });
+  outputs.metric("longest_motion_px", longest_px_);
+  if (options_.scores) {
+    outputs.metric("rms_uncorrected", median_of(rms_[0]))
+        .metric("rms_shift", median_of(rms_[1]))
+        .metric("rms_corrected", median_of(rms_[2]));
   }
-  outputs.metric("frames", static_cast<double>(records_.size()))
-      .metric("blocks", static_cast<double>(blocks.all))
-      .metric("replaced", static_cast<double>(blocks.replaced))
-      .metric("unreliable", static_cast<double>(blocks.unreliable))
-      .metric("outside", static_cast<double>(blocks.outside))
-      .metric("edge_hits", static_cast<double>(blocks.at_edge))
-      .metric("longest_motion_px", longest);
-  if (request_.has_scores) {
-    outputs.metric("rms_uncorrected", median_of(uncorrected))
-        .metric("rms_shift", median_of(shifted))
-        .metric("rms_corrected", median_of(corrected));
-  }
-  outputs.report("frames", frames);
+  outputs.report("frames", frames_);
 }
 
 Outputs SequenceOutputs::finish() {
@@ -241,20 +335,20 @@ Outputs SequenceOutputs::finish() {
     csv_.close();
     if (!csv_) throw OutputError("cannot write '" + grid_csv_.temporary() + "'");
   });
-  const Angiogram& about = open_.reader.about();
-  animation_.fill(
-      [&] { shown_->write(animation_.temporary(), frame_ms_of(times_of(about, frames_))); });
+  animation_.fill([&] { shown_->write(animation_.temporary(), frame_ms_of(times_of(open_))); });
+  native_.fill([&] { write_native(); });
   warn_of_frames();
+  const Angiogram& about = open_.reader.about();
   Outputs outputs;
-  outputs.grid(request_.input.path, describe(about.grid) + ", " + of_frames(about.frames));
+  outputs.grid(case_.row.image, describe(about.grid) + ", " + of_frames(about.frames));
   for (const std::string& note : open_.notes) outputs.note(note);
   outputs.add(difference_.output).add(field_.output);
   outputs.add(validity_.output).add(grid_csv_);
-  outputs.add(request_.files.preview,
-              [preview = preview_, grid = correction_grid_](const std::string& path) {
-                write_png(path, preview_picture(*preview, grid));
+  outputs.add(case_.file("preview"),
+              [preview = std::move(preview_), grid = correction_grid_](const std::string& path) {
+                write_png(path, preview_picture(preview, grid));
               });
-  outputs.add(animation_);
+  outputs.add(animation_).add(native_);
   add_figures(outputs);
   return outputs;
 }
