@@ -6,12 +6,16 @@
 #include <cmath>
 #include <cstdio>
 
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "larch/app/resources.h"
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
+#include "larch/files/atomic_file.h"
 
 namespace larch::detail {
 namespace {
@@ -38,12 +42,24 @@ Console::Console(const ConsoleSettings& settings)
   if (settings_.progress == ProgressMode::kAuto) {
     settings_.progress = is_for_people ? ProgressMode::kBar : ProgressMode::kLines;
   }
+  terminal_ = std::make_shared<spdlog::logger>(settings_.app,
+                                               std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  terminal_->set_pattern("%v");
   if (settings_.log_file.empty()) return;
-  file_.open(settings_.log_file, std::ios::binary | std::ios::app);
-  if (!file_) {
+  try {
+    // spdlog would make the folder; a name that is mistyped should not.
+    if (access(folder_of(settings_.log_file).c_str(), F_OK) != 0) {
+      throw spdlog::spdlog_ex("no folder");
+    }
+    file_ = std::make_shared<spdlog::logger>(
+        settings_.app, std::make_shared<spdlog::sinks::basic_file_sink_mt>(settings_.log_file));
+  } catch (const spdlog::spdlog_ex&) {
     throw OutputError("log file '" + settings_.log_file +
                       "' cannot be written; is its folder there, and writable?");
   }
+  const bool json = settings_.format == LogFormat::kJson;
+  file_->set_pattern(json ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
+  file_->flush_on(spdlog::level::info);
 }
 
 Console::~Console() {
@@ -69,17 +85,17 @@ void Console::line(LogLevel level, const std::string& text,
     config::Json json{{"time", utc_now()}, {"level", level_name(level)}, {"app", settings_.app}};
     json["message"] = text;
     if (!causes.empty()) json["caused_by"] = causes;
-    shown = kept = json_text(json) + "\n";
+    shown = kept = json_text(json);
   } else {
     const std::string start = settings_.app + ": ";
     const std::string word = level == LogLevel::kInfo ? "" : level_name(level) + ": ";
-    std::string tail = text + "\n";
-    for (const std::string& cause : causes) tail += "caused by: " + cause + "\n";
+    std::string tail = text;
+    for (const std::string& cause : causes) tail += "\ncaused by: " + cause;
     shown = start + (colour_ ? coloured(level, word) : word) + tail;
-    kept = utc_now() + " " + start + word + tail;
+    kept = start + word + tail;
   }
-  std::fwrite(shown.data(), 1, shown.size(), stderr);
-  if (file_.is_open()) file_ << kept << std::flush;
+  terminal_->info("{}", shown);
+  if (file_) file_->info("{}", kept);
 }
 
 void Console::progress(double fraction, std::string_view phrase) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <fstream>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -11,6 +11,10 @@
 
 #include "larch/app/command_line.h"
 #include "larch/core/context.h"
+
+namespace spdlog {
+class logger;
+}
 
 namespace larch::detail {
 
@@ -46,7 +50,7 @@ class Console {
 
   ConsoleSettings settings_;
   std::mutex mutex_;
-  std::ofstream file_;
+  std::shared_ptr<spdlog::logger> terminal_, file_;
   bool colour_ = false, bar_shown_ = false;
   double last_fraction_ = 0;
   std::chrono::steady_clock::time_point last_shown_;
