@@ -52,7 +52,7 @@ for id, voxels, spacing, positive, other, ignored, labels in rows[1:]:
 @test "3: pbt-train names every case of the list that it cannot use" {
   for threads in 1 3; do
     expect 3 "$BIN/pbt-train" -l some.tsv -o new.pbt -n -t "$threads"
-    has err.txt "case 'short': 's/labels/case_001.nii.gz' is not on the grid of 'cut.nii.gz'"
+    has err.txt "case 'short': 'cut.nii.gz' is not on the grid of 's/labels/case_001.nii.gz'"
     has err.txt "case 'broken':"
     has err.txt "case 'film': 'film.nii.gz'"
     has err.txt "--frame"

@@ -196,7 +196,7 @@ open('disagree.nii', 'wb').write(raw)"
   has err.txt "label"
   printf 'image\tlabel\nimage.nii.gz\t\n' > gap.tsv
   expect 3 list gap.tsv
-  has err.txt "image.nii.gz"
+  has err.txt "'gap.tsv', line 2: the label is empty"
   printf 'picture\tlabel\nimage.nii.gz\tlabel.nii.gz\n' > column.tsv
   expect 3 list column.tsv
   has err.txt "'image'"

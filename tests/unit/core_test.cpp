@@ -85,6 +85,9 @@ TEST_CASE("two grids that differ are described by what differs") {
   b = a;
   b.size.z = 9;
   CHECK(describe_difference(a, b) == "size 10x10x10 against 10x10x9");
+  CHECK_NOTHROW(require_on_grid("'a'", a, "'b'", a));
+  CHECK_THROWS_WITH(require_on_grid("'a'", a, "'b'", b),
+                    Catch::StartsWith("'a' is not on the grid of 'b': size 10x10x10"));
 }
 
 TEST_CASE("parallel_for covers each index once for any number of threads") {

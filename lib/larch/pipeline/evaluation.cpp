@@ -28,7 +28,7 @@ void require_same_grid(const Case& c, const Grid& prediction, const Grid& refere
   require_on_grid("'" + c.image + "'", prediction, "'" + c.label + "'", reference);
 }
 
-/// What the surfaces of a case may take.
+/// The bytes that the surfaces of a case may take.
 int64_t surface_bytes(const EvaluationRequest& request, int64_t voxels) {
   if (request.memory_bytes == 0) return INT64_MAX;
   return request.memory_bytes - (2 * kLabelMap + kMasks) * voxels;

@@ -18,7 +18,7 @@ struct EvaluationRequest {
   std::vector<Case> cases;
   ReadOptions read;
   std::string table;  ///< TSV of the scores; empty: none
-  /// What label maps and surfaces may take on the host together; 0: no promise is made.
+  /// Label maps and surfaces take so much on the host together at most; 0: no promise is made.
   int64_t memory_bytes = 0;
 };
 
@@ -28,9 +28,8 @@ struct EvaluationRequest {
 Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
                        const Context& context);
 
-/// What evaluate_cases would do: both maps of each case are read, have to be label maps on one
-/// grid, and are described in a table; what they take is compared with the promise, but surfaces
-/// are not counted. Problems are in the plan.
+/// Looks at the headers of both maps of each case, which have to be on one grid, and describes them
+/// in a table. Problems are in the plan.
 Plan plan_evaluation(const EvaluationRequest& request, const Context& context);
 
 }  // namespace larch::pipeline

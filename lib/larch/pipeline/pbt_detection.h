@@ -13,7 +13,7 @@
 
 namespace larch::pipeline {
 
-/// What a detection can write.
+/// The files that a detection can write.
 inline constexpr cases::Product kDetectionProducts[] = {
     {"output,o", "labels", ".nii.gz", PathRole::kOutputLabelmap,
      "label map on the grid of the input", ".tsv"},
@@ -66,7 +66,7 @@ struct DetectConfig {
   }
 };
 
-/// What one detection is asked for.
+/// The request for one detection.
 struct DetectionRequest {
   const DetectConfig& config;
   std::string roi{};         ///< mask on the grid of the image; empty: everywhere

@@ -234,7 +234,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const Context& cont
     const Case& c = files.cases[i];
     const Grid grid = cases::probe_one_volume(c.image, files.read).grid;
     const LabelVolume labels = read_labels(c.label, label_options(files.read));
-    require_on_grid("'" + c.label + "'", labels.grid(), "'" + c.image + "'", grid, 1e-2);
+    require_on_grid("'" + c.image + "'", grid, "'" + c.label + "'", labels.grid(), 1e-2);
     found[i].grid = grid;
     for (const int32_t label : labels) ++found[i].labels[label];
   };

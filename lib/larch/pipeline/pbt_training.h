@@ -38,9 +38,9 @@ void remove_checkpoint(const std::string& path);
 /// The picture of the training of a model, to be written to `path`; none if that is empty.
 void add_plot(const std::string& path, const pbt::Model& model, Outputs& outputs);
 
-/// What train_pbt would refuse before the training begins, found by the label maps and the headers
-/// of the images, and a table of the cases. Problems of single cases are in the plan; throws the
-/// rest.
+/// Finds by the label maps and the headers of the images what train_pbt would refuse before the
+/// training begins, and makes a table of the cases. Problems of single cases are in the plan;
+/// throws the rest.
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                    const Context& context);
 

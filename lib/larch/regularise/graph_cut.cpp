@@ -253,7 +253,7 @@ void solve(CutGraph& graph, Volume<uint8_t>& labels, const Context& context) {
       for (const uint32_t v : members) labels[graph.voxels[v]] = flow.on_source_side(v) ? 1 : 0;
     }
   });
-  context.throw_if_stopped("graph cut: stopped");
+  context.throw_if_stopped("stopped in the graph cut");
   context.debug("graph cut: " + std::to_string(components.count()) +
                 " components, the largest with " +
                 std::to_string(components.count() == 0 ? 0 : components.first[1]) + " voxels");

@@ -147,8 +147,7 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
 TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
                                     const LabelVolume& labels, const image::ModelSpace& space,
                                     const LabelConfig& config, const Context& context) {
-  require_on_grid("the label map of '" + name + "'", labels.grid(), "the image", image.grid(),
-                  1e-2);
+  require_on_grid("the image '" + name + "'", image.grid(), "its label map", labels.grid(), 1e-2);
   TrainingVolume volume;
   volume.name = name;
   volume.voxels = image::to_model_space(image, space, context, "'" + name + "'");

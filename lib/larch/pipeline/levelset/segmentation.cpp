@@ -25,7 +25,7 @@ constexpr double kPauseSeconds = 0.5;
 /// Iterations between two looks: at first, and at most.
 constexpr int64_t kFirstSteps = 64, kMostSteps = 2000;
 
-/// How far a run is: the least of all fields, of which each is at its end when its labels have not
+/// The progress of a run: that of the slowest field. A field is at its end when its labels have not
 /// changed for long enough or it has made all of its iterations.
 double fraction_done(const levelset::SegmentRun& run) {
   double least = 1;

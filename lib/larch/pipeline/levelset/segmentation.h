@@ -12,7 +12,7 @@
 
 namespace larch::pipeline {
 
-/// What a segmentation can write.
+/// The files that a segmentation can write.
 inline constexpr cases::Product kSegmentationProducts[] = {
     {"output,o", "labels", ".nii.gz", PathRole::kOutputLabelmap,
      "label map on the grid of the input"},
@@ -27,7 +27,7 @@ inline constexpr cases::Product kSegmentationProducts[] = {
     {"plot", "plot", ".plot.png", PathRole::kOutputPicture,
      "picture of active and changed voxels over the iterations (.png)"}};
 
-/// What a segmentation is asked for, whatever the case.
+/// The request for a segmentation, whatever the case.
 struct SegmentationRequest {
   const SegmentationSeeds& seeds;  ///< of all images; a row of a list adds its own
   const levelset::LevelsetConfig& config;
@@ -56,7 +56,8 @@ void check_segmentation_names(const cases::CaseJob& c, const SegmentationRequest
 /// voxel is inside; of a series, if a label vanishes, which then stays away.
 Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request);
 
-/// What the headers tell: seeds outside of the image, images on other grids, the time step.
+/// Checks by the headers that seeds lie in the image, images on its grid, and the time step is
+/// stable. Throws what segment_case would throw.
 cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const SegmentationRequest& request);
 
 }  // namespace larch::pipeline

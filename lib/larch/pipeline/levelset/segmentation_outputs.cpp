@@ -28,7 +28,7 @@ using levelset::StepCount;
 /// Rows of the history in the report, and points of the picture, at most.
 constexpr size_t kMostRows = 2000;
 
-/// Every how many iterations there is a row: 1, 2, 5, 10, ...
+/// The iterations from one row to the next: 1, 2, 5, 10, ...
 size_t stride_of(size_t iterations) {
   size_t stride = 1;
   for (int i = 0; iterations / stride > kMostRows; ++i) stride = stride * (i % 3 == 1 ? 5 : 4) / 2;
@@ -39,7 +39,7 @@ int64_t voxels_of(levelset::Tracker tracker) {
   return tracker == levelset::Tracker::kBrick ? levelset::kBrickVoxels : 1;
 }
 
-/// What every iteration at a multiple of the stride, and the last one, did. `flipped`: of all
+/// A row for each iteration at a multiple of the stride, and for the last one. `flipped`: of all
 /// iterations since the row before.
 Json history_of(const std::vector<StepCount>& history, int64_t inside_at_end) {
   const size_t stride = stride_of(history.size());

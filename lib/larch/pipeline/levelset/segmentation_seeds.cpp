@@ -218,7 +218,7 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
     require_on_grid(quoted(path), probe_image(path, options).grid, quoted(image), grid,
                     kToleranceMm);
   }
-  // How fast a speed image is, is known when it is read: the run checks its time step then.
+  // The speeds of an image are known when it is read: the run checks its time step then.
   if (seeds.speed) return;
   levelset::make_step(seeds.weighted(config, grid), {}, grid.spacing_mm, grid.size);
 }

@@ -92,7 +92,7 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
 /// The labels that a segmentation starts with, ascending.
 std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);
 
-/// What a case of a list starts from: `for_all`, the label map in the column `label`, and the
+/// The seeds of a case of a list: `for_all`, the label map in the column `label`, and the
 /// spheres in the columns `sphere_mm` and `sphere_index`, each "x,y,z,radius" with a label as 5th
 /// number if it is not 1, several parted by semicolons. Cells that are empty or "n/a" hold none.
 /// Throws InputError, which names the case and the column, for what is no such list.

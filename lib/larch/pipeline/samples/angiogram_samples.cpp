@@ -69,8 +69,8 @@ SequenceHeader sequence_header(const phantom::AngiogramConfig& config) {
   return header;
 }
 
-/// What a DICOM file says of a sequence: also which frames are the mask of the others. `body`: the
-/// digest of the picture whose body it has; may be empty.
+/// The header of a DICOM file, which tells also which frames are the mask of the others. `body`:
+/// the digest of the picture whose body it has; may be empty.
 XaHeader xa_header(const phantom::Angiogram& a, const std::string& body) {
   const phantom::AngiogramConfig& config = a.config;
   XaHeader header;

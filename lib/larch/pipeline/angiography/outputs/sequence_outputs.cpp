@@ -17,8 +17,6 @@ using Json = nlohmann::ordered_json;
 
 /// A sequence without times is shown at this pace.
 constexpr double kUsualFrameMs = 133;
-/// Frames of --native are copied in batches of so many bytes.
-constexpr int64_t kNativeBytes = int64_t{1} << 24;
 
 /// What was done, for the header of a derived file.
 std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& config) {
@@ -274,18 +272,14 @@ void SequenceOutputs::write_native() const {
       native_.temporary(),
       {about.grid, about.frames, about.times_ms, native_header(open_, shifts_, options_.config)},
       context_.threads);
-  const int64_t pixels = about.grid.voxels();
-  const int64_t most = std::max<int64_t>(1, kNativeBytes / (2 * pixels));
-  std::vector<uint16_t> batch;
-  for (int64_t first = 0; first < about.frames; first += most) {
+  std::vector<uint16_t> pixels(static_cast<size_t>(about.grid.voxels()));
+  for (int64_t frame = 0; frame < about.frames; ++frame) {
     if (context_.stop_requested()) {
       throw Stopped("stopped while frames were copied; no output was written",
                     static_cast<ExitCode>(context_.stop->load()));
     }
-    const int64_t count = std::min(most, about.frames - first);
-    batch.resize(static_cast<size_t>(count * pixels));
-    open_.reader.read(first, count, batch);
-    writer.write(std::span<const uint16_t>(batch));
+    open_.reader.read(frame, 1, pixels);
+    writer.write(std::span<const uint16_t>(pixels));
   }
   writer.finish();
 }
