@@ -70,7 +70,11 @@ void check_output_folder(const std::string& path) {
     throw OutputError("output folder '" + path + "': " + error.message() +
                       "; correct the name, or change into a folder that exists");
   }
-  AtomicFile((there / "new file").string()).flush(/*may_be_empty=*/true);
+  try {
+    AtomicFile((there / "new file").string()).flush(/*may_be_empty=*/true);
+  } catch (const OutputError& why) {
+    throw OutputError("output folder '" + path + "': " + why.what());
+  }
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ bool holds_files(const std::string& folder) {
 /// A case, what its record names, and what is said of what is there.
 class Look {
  public:
-  Look(const CaseFiles& files, const CommonFlags& flags) : files_(files), flags_(flags) {}
+  Look(const CaseFiles& files, const CommandLine& line) : files_(files), line_(line) {}
 
   void name(const std::vector<NamedFile>& files) {
     has_record_ = true;
@@ -52,15 +52,18 @@ class Look {
   std::string unknown() const {
     for (const CaseOutput& output : files_.outputs) {
       if (!is_taken(output.path) || is_named(output.path)) continue;
-      if (!flags_.skip_existing) return exists(output.path);
+      if (!line_.common.skip_existing) return exists(output.path);
       return "output '" + output.path + "' exists, but '" + files_.record +
              "' does not tell what made it; move it away, or --force replaces it";
     }
     for (const std::string& path : files_.companions) {
       if (!is_taken(path) || is_named(path)) continue;
-      return "'" + path +
-             "' exists, and no record tells that it belongs to the outputs; move it away, or "
-             "--force replaces it (from a checkpoint --resume goes on)";
+      const auto resumes = [](const config::Leaf& leaf) { return leaf.flag == "--resume"; };
+      const bool may_go_on = std::any_of(line_.app.begin(), line_.app.end(), resumes);
+      return "'" + path + "' exists, and no record tells that it belongs to the outputs; " +
+             (may_go_on ? "if a run that was stopped left it, --resume goes on from it; else "
+                        : "") +
+             "move it away, or --force replaces it";
     }
     if (files_.folder.empty() || has_record_ || !holds_files(files_.folder)) return "";
     return "output folder '" + files_.folder +
@@ -113,7 +116,7 @@ class Look {
   bool is_named(const std::string& path) const { return roles_.contains(resolved_name(path)); }
 
   const CaseFiles& files_;
-  const CommonFlags& flags_;
+  const CommandLine& line_;
   std::map<std::string, std::string> roles_;  // of what the record names, by resolved_name
   bool has_record_ = false;
 };
@@ -144,7 +147,7 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, Inpu
   const CommonFlags& flags = basis.line.common;
   const auto text = read_untrusted(files.record, kMostRecordBytes);
   const auto larch = text ? parse_record(*text, files.record) : std::nullopt;
-  Look look(files, flags);
+  Look look(files, basis.line);
   std::string problem;
   if (!larch) {
     problem = look.unknown();
