@@ -14,7 +14,7 @@
 namespace larch::detail {
 namespace {
 
-/// What the standard library throws for a thread that could not be started.
+/// Tells whether the standard library could not start a thread.
 bool is_thread_failure(const std::exception& e) {
   const auto* error = dynamic_cast<const std::system_error*>(&e);
   return error != nullptr && error->code() == std::errc::resource_unavailable_try_again &&

@@ -17,9 +17,9 @@ struct Failure {
   std::vector<std::string> chain;  ///< the outermost message first
 };
 
-/// What an exception and those nested in it say. The code is that of the first larch::Error from
-/// the outside; std::bad_alloc and a thread that could not be started count as MemoryError;
-/// anything else is a bug.
+/// Takes the messages of an exception and those nested in it. The code is that of the first
+/// larch::Error from the outside; std::bad_alloc and a thread that could not be started count as
+/// MemoryError; anything else is a bug.
 Failure failure_of(std::exception_ptr error);
 
 /// The chain in one line: "cannot read start mesh 'a.gii': no triangles in data array 2".

@@ -49,7 +49,7 @@ struct CheckedRun {
   const ListedInputs& listed;
   InputDigests& digests;
 
-  /// What decides the bytes of a result that has these inputs beside those of the flags.
+  /// All that decides the bytes of a result with these inputs beside those of the flags.
   ResultsBasis basis(const std::vector<RunInput>& further = {}) const;
 };
 

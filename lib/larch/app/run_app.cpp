@@ -102,7 +102,7 @@ class NewFolders {
   std::vector<fs::path> made_;
 };
 
-/// What a run has found out before it starts.
+/// All that is known before a run starts.
 struct Start {
   const CheckedRun& run;
   const PlannedOutputs& planned;

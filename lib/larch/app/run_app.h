@@ -10,7 +10,7 @@
 #include "larch/app/outputs/paths.h"
 #include "larch/app/program.h"
 
-// What every executable has. A whole one, that copies a text with repetitions:
+// The frame of every executable. A whole one, which copies a text with repetitions:
 //
 //     struct RepeatConfig {
 //       int times = 2;
@@ -39,7 +39,7 @@
 
 namespace larch {
 
-/// What a program with one result does. All but `run` may be left out.
+/// A program with one result. All but `run` may be left out.
 template <class Options>
 struct Hooks {
   /// The result. Throws Stopped when it sees Context::stop; nothing is written once that is set.

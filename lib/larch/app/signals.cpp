@@ -24,7 +24,7 @@ std::atomic<int> committing{0};
 std::atomic<bool> ending{false}, waited_for_commit{false};
 
 void say(const char* text) {
-  // What cannot be said is not: the process ends in any case.
+  // A write that fails is passed over: the process ends in any case.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
 }
 

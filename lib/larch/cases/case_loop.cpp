@@ -19,7 +19,7 @@
 namespace larch::cases {
 namespace {
 
-/// What a process gains whatever the size of its images: buffers of files, stacks.
+/// A process takes this much whatever the size of its images: buffers of files, stacks.
 constexpr int64_t kOfNoCase = int64_t{32} << 20;
 
 /// The largest memory that the process had, in bytes; 0 if the system does not tell.

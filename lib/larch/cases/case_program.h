@@ -45,7 +45,7 @@ class CaseJob {
   const CaseContext& context_;
 };
 
-/// What --dry-run says of a case.
+/// A case as --dry-run tells it.
 struct CaseLook {
   std::vector<std::pair<std::string, std::string>> cells;  ///< by column
   int64_t bytes = 0;                                       ///< of a planner; 0: none

@@ -61,7 +61,7 @@ struct ImageList {
   /// The cases; `read` gets the frame that holds the chosen channel. Throws InputError, and
   /// UsageError for a channel, or if both a frame and a channel choose a volume of the files.
   std::vector<Case> select(const CaseColumns& columns, ReadOptions& read) const;
-  /// What a data set tells of its channels and labels, for people.
+  /// Lines for people about the channels and labels of a data set.
   std::vector<std::string> notes() const;
 };
 

@@ -24,7 +24,7 @@ struct ListedCases {
   ListedCases(const detail::AnyCaseProgram& program, const larch::detail::CheckedRun& run,
               const CaseContext& whole);
 
-  /// What case `i` is made from, for its record.
+  /// The inputs of case `i`, for its record.
   std::vector<RunInput> inputs(size_t i) const;
   CaseJob job(size_t i, const CaseContext& context) const {
     return {cases[i], files[i].outputs, read, context, /*is_of_list=*/true};

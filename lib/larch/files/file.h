@@ -18,8 +18,8 @@ std::string read_file(const std::string& path);
 /// pipe is not waited for), cannot be read or has more bytes than `most`.
 std::optional<std::string> read_untrusted(const std::string& path, size_t most);
 
-/// Whether there is a folder or a regular file of that name. Never throws: a name that is too long,
-/// goes round in links or lies in a closed folder is neither.
+/// Tells whether there is a folder or a regular file of that name. Never throws: a name that is too
+/// long, goes round in links or lies in a closed folder is neither.
 bool is_folder(const std::string& path) noexcept;
 bool is_file(const std::string& path) noexcept;
 

@@ -30,7 +30,7 @@ bool is_own_temporary(const std::string& path);
 /// nothing that a signal handler may not call, from any thread and at any number.
 void remove_own_temporaries() noexcept;
 
-/// What killed runs left in a folder.
+/// Temporaries that killed runs left in a folder.
 struct Leftovers {
   std::vector<std::string> removed;   ///< paths of the temporaries that were removed
   std::vector<std::string> doubtful;  ///< old ones that may belong to another host, or stay

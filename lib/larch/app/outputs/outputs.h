@@ -57,7 +57,7 @@ class GrowingOutput {
   std::shared_ptr<AtomicFile> file_{};
 };
 
-/// What a run hands back: files to write, and what goes to the record and the report.
+/// The result of a run: files to write, and entries of the record and the report.
 ///
 /// run_app calls each writer with a temporary name in the folder of the final one and with its
 /// extension (.nii.gz is kept), and renames all files after every writer succeeded. The temporary
@@ -123,7 +123,7 @@ struct CaseFiles {
   std::string folder{};  ///< instead of outputs: all of this folder belongs to the case
 };
 
-/// What a run would do, found without doing it. --dry-run prints it.
+/// The plan of a run, which --dry-run prints.
 struct Plan {
   std::vector<std::vector<std::string>> table{};  ///< of the cases; the first row names the columns
   int64_t memory_bytes = 0;             ///< of the largest case, by its planner; 0: it has none

@@ -20,7 +20,7 @@
 // became of the case.
 namespace larch {
 
-/// What is known of a case before it is computed.
+/// The files of a case as they are before it is computed.
 struct EarlierCase {
   enum class State {
     kCompute,  ///< nothing is there, or something that may be replaced
@@ -44,7 +44,7 @@ using CaseCells = std::vector<std::pair<std::string, std::string>>;
 
 namespace detail {
 
-/// What claims to be a record is read up to this size.
+/// A record is read up to this size.
 constexpr size_t kMostRecordBytes = size_t{256} << 20;
 
 /// "seg.nii.gz.json": the whole name is kept, since a run may write p.png and p.nii.gz.
@@ -55,7 +55,7 @@ std::string folder_record_name(const std::string& folder);
 std::string case_record_name(const std::string& folder, const std::string& id);
 std::string failed_record_name(const std::string& folder, const std::string& id);
 
-/// What a run tells of itself, beside what it computed.
+/// The run that a record tells of, beside its results.
 struct RunRecord {
   const ResultsBasis& basis;  ///< with all inputs
   const Context& context;
@@ -68,8 +68,8 @@ struct RunRecord {
 /// The object "Larch" of a record; none if the file is missing or is no record.
 std::optional<config::Json> read_record(const std::string& path);
 
-/// What is to be done about a case, according to --skip-existing and --force, by its record and
-/// what is there. An output counts as that of its record if it has the role, the size and the
+/// Decides what is to be done about a case, according to --skip-existing and --force, by its record
+/// and what is there. An output counts as that of its record if it has the role, the size and the
 /// content that the record tells; it is read only where its time or inode is another. To be called
 /// before the inputs are read. Several threads may call it for different cases. Throws InputError.
 EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, InputDigests& digests);
@@ -97,7 +97,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
 void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
                    const CaseCells& cells);
 
-/// What --report writes.
+/// The text of --report.
 config::Json report(const RunRecord& record);
 
 // The parts of a record that reading and writing share.
@@ -126,7 +126,7 @@ struct NamedFile {
   config::Json entry;
 };
 
-/// What "Outputs" of the object "Larch" of `record` names.
+/// The files that "Outputs" of the object "Larch" of `record` names.
 std::vector<NamedFile> named_files(const config::Json& larch, const std::string& record);
 
 /// Why a file that is there is not the one that was written, to follow "it "; empty if it is. It is

@@ -12,7 +12,7 @@
 
 namespace larch::detail {
 
-/// What decides the bytes of a run's results.
+/// All that decides the bytes of the results of a run.
 struct ResultsBasis {
   const Program& program;
   const CommandLine& line;
@@ -31,10 +31,10 @@ config::Json results_record(const ResultsBasis& basis, InputDigests& digests);
 /// The text under a key of an object; empty if there is none.
 std::string text_at(const config::Json& object, const char* key);
 
-/// What tells the run of `there`, a record as results_record writes it but from a file that nobody
-/// vouches for, from the run of `now`, for people: "structure.threshold: 0.5 there, 0.6 now". None:
-/// their results are the same. Inputs are read only if their stamps differ. Throws InputError, also
-/// for an input that is not there.
+/// Tells, for people, how the run of `there`, a record as results_record writes it but from a file
+/// that nobody vouches for, differs from that of `now`: "structure.threshold: 0.5 there, 0.6 now".
+/// None: their results are the same. Inputs are read only if their stamps differ. Throws
+/// InputError, also for an input that is not there.
 std::vector<std::string> differences(const config::Json& there, const ResultsBasis& now,
                                      InputDigests& digests);
 

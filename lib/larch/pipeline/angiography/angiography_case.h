@@ -10,7 +10,7 @@
 #include "larch/cases/case_program.h"
 #include "larch/dsa/dsa_config.h"
 
-// What a subtraction is asked for and can write, and what is done with a case.
+// The options and products of a subtraction, and the work on a case.
 namespace larch::pipeline {
 
 inline constexpr cases::Product kAngiographyProducts[] = {
@@ -51,7 +51,7 @@ constexpr auto enum_names(ShutterChoice*) {
                                                  {ShutterChoice::kNone, "none"}});
 }
 
-/// What a field of motion is written in.
+/// The unit of a field of motion that is written.
 enum class FieldUnits {
   kMm,      ///< mm along LPS, on the grid of the frames
   kPixels,  ///< pixels along columns and rows, on a grid of spacing 1
@@ -114,7 +114,7 @@ void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& 
 /// Subtracts a sequence or a volume: the files that are wanted, with figures. All of it is the turn
 /// of the case, since frames are read while others are computed.
 Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& o, const cases::Nothing&);
-/// What the header tells of a sequence or a volume. Throws what would be the failure of the case.
+/// Looks at the header of a sequence or a volume. Throws what would be the failure of the case.
 cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& o,
                                     const cases::Nothing&);
 

@@ -34,7 +34,7 @@ constexpr int kDeviceBatch = 8, kMostBatch = 64;
 constexpr int64_t kScoreBytes = 8;
 /// The mean of a mask takes so many times the bytes of its stored pixels: samples and values.
 constexpr int64_t kMaskBytes = 3;
-/// What batches take where no promise is made.
+/// Batches take this much where no promise is made.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 /// Sequences of more batches give the memory of each back.
 constexpr size_t kBatchesOfShortSequence = 8;
@@ -97,7 +97,7 @@ struct BatchPlan {
   int64_t bytes = 0;
 };
 
-/// What the frames in work may take.
+/// The bytes that the frames in work may take.
 int64_t budget_of(const AngiographyOptions& o) {
   if (o.images.memory) return o.images.memory.count;
   return std::min(kUsualBytes, static_cast<int64_t>(free_memory_bytes(Device::cpu()) / 2));
@@ -202,7 +202,7 @@ class SequenceRun {
   }
 
  private:
-  /// Whether other threads than that of the computation may be used.
+  /// Tells whether other threads than that of the computation may be used.
   bool works_beside() const { return context_.threads > 1 || context_.device.is_cuda(); }
   const MaskGroup& group_of(size_t i) const { return open_.plan.groups[batches_[i].group]; }
 

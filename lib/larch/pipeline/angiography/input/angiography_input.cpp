@@ -30,8 +30,8 @@ constexpr double kLeastDeviationOfAll = 0.5;  ///< grey values, whatever the bit
 /// Grey values of 12 bits: what is brighter does not lie behind the collimator.
 constexpr double kDark = 256;
 
-/// Whether what the file holds is to be read through its Modality LUT or rescaling. From logarithms
-/// that leads back to the intensity, and differences are of the logarithms.
+/// Tells whether the values of the file are to be read through its Modality LUT or rescaling. From
+/// logarithms that leads back to the intensity, and differences are of the logarithms.
 bool takes_modality(const Angiogram& about, const dsa::DsaConfig& config) {
   const bool is_log =
       about.intensity == PixelIntensity::kLog ||

@@ -23,8 +23,8 @@ struct OpenAngiogram {
   std::vector<std::string> notes{};    ///< what was decided, for the report
 };
 
-/// What the header decides: the frames, their masks and the table of samples. `mask` kAuto reads
-/// all frames. Throws InputError and UsageError; warns through `context`.
+/// Reads what the header decides: the frames, their masks and the table of samples. `mask` kAuto
+/// reads all frames. Throws InputError and UsageError; warns through `context`.
 OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& o,
                              const Context& context);
 

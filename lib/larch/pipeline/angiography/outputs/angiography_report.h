@@ -8,7 +8,7 @@
 
 #include "larch/dsa/match/match.h"
 
-// What is told of the blocks of a subtraction: their numbers, and the grid of vectors as CSV.
+// The blocks of a subtraction in reports: their numbers, and the grid of vectors as CSV.
 namespace larch::pipeline {
 
 /// The first line of the grid: frame (as in the file, counted from 0), block (i, j, of volumes k),

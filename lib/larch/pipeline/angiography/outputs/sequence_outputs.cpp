@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 /// A sequence without times is shown at this pace.
 constexpr double kUsualFrameMs = 133;
 
-/// What was done, for the header of a derived file.
+/// The derivation, for the header of a derived file.
 std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& config) {
   std::string how = "not corrected for motion";
   if (config.method == dsa::Method::kBlock) how = "motion corrected by histogram block matching";
