@@ -222,16 +222,18 @@ class SequenceRun {
     data_[i] = std::move(data);
   }
 
-  /// Each is the mean of `averaging` frames from it on.
+  /// Each is the mean of `averaging` frames from it on. Frames that follow each other are read at
+  /// once.
   std::vector<uint16_t> read_frames(const std::vector<int>& frames, int averaging) {
     std::vector<uint16_t> pixels(frames.size() * pixels_);
-    for (size_t i = 0; i < frames.size(); ++i) {
-      const auto to = std::span(pixels).subspan(i * pixels_, pixels_);
+    for (size_t i = 0, count = 1; i < frames.size(); i += count, count = 1) {
       if (averaging > 1) {
-        read_mean(frames[i], averaging, to);
-      } else {
-        open_.reader.read(frames[i], 1, to);
+        read_mean(frames[i], averaging, std::span(pixels).subspan(i * pixels_, pixels_));
+        continue;
       }
+      while (i + count < frames.size() && frames[i + count] == frames[i + count - 1] + 1) ++count;
+      open_.reader.read(frames[i], static_cast<int64_t>(count),
+                        std::span(pixels).subspan(i * pixels_, count * pixels_));
     }
     return pixels;
   }

@@ -110,6 +110,7 @@ std::vector<MaskItem> items_of(const MaskPlan& plan, const std::map<int, Vec3i>&
     }
   }
   std::vector<MaskItem> all;
+  all.reserve(items.size());
   for (const auto& [frame, item] : items) all.push_back(item);
   return all;
 }
