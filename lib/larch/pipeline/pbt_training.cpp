@@ -100,9 +100,7 @@ std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes,
                         const pbt::TrainConfig& config, const Context& context) {
   std::string text = config::to_json(config).dump() + "\nseed " + std::to_string(context.seed);
   for (const pbt::TrainingVolume& volume : volumes) text += "\n" + volume.digest;
-  Sha256 sha;
-  sha.update(text.data(), text.size());
-  return hex(sha.digest());
+  return sha256_of(text);
 }
 
 /// Where the checkpoint that --resume asks for is not there the run begins at the root, with a

@@ -195,10 +195,9 @@ class SequenceRun {
                                [this](size_t i) { finish(i); }};
     times_.streaming = cases::run_stages(batches_.size(), stages, overlaps && works_beside(),
                                          [this] { return context_.stop_requested(); });
-    if (!context_.stop_requested()) return;
-    throw Stopped("stopped after " + std::to_string(done_) + " of " +
-                      std::to_string(open_.frames.size()) + " frames; no output was written",
-                  static_cast<ExitCode>(context_.stop->load()));
+    context_.throw_if_stopped("stopped after " + std::to_string(done_) + " of " +
+                              std::to_string(open_.frames.size()) +
+                              " frames; no output was written");
   }
 
  private:

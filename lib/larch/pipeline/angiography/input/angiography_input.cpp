@@ -90,10 +90,7 @@ int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted
   int best = wanted.front();
   int32_t last = 0, largest = -1;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (context.stop_requested()) {
-      throw Stopped("stopped while the mask was looked for",
-                    static_cast<ExitCode>(context.stop->load()));
-    }
+    context.throw_if_stopped("stopped while the mask was looked for");
     reader.read(wanted[i], 1, frame);
     if (i > 0) {
       std::transform(frame.begin(), frame.end(), before.begin(), change.begin(),

@@ -275,10 +275,7 @@ void SequenceOutputs::write_native() const {
       context_.threads);
   std::vector<uint16_t> pixels(static_cast<size_t>(about.grid.voxels()));
   for (int64_t frame = 0; frame < about.frames; ++frame) {
-    if (context_.stop_requested()) {
-      throw Stopped("stopped while frames were copied; no output was written",
-                    static_cast<ExitCode>(context_.stop->load()));
-    }
+    context_.throw_if_stopped("stopped while frames were copied; no output was written");
     open_.reader.read(frame, 1, pixels);
     writer.write(std::span<const uint16_t>(pixels));
   }
