@@ -364,3 +364,14 @@ assert (least == all_phi).all()"
   has err.txt "label7.vtk'"
   absent named/a.label7.vtk
 }
+
+@test "--skip-existing: a name belongs to the product that wrote it last" {
+  grow() {
+    segment --input image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 --max_iterations 2 -o swap.nii.gz "$@"
+  }
+  expect 0 grow --level-set p.nii.gz
+  expect 0 grow --distance p.nii.gz --force
+  expect 0 grow --distance p.nii.gz --skip-existing
+  has err.txt "nothing to do"
+  expect 6 grow --level-set p.nii.gz --skip-existing
+}

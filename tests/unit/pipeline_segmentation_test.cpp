@@ -86,8 +86,8 @@ TEST_CASE("a long history is thinned out, to the last iteration, without losing 
 
 TEST_CASE("a distance where nothing or all is inside is the diagonal of the image") {
   const Grid grid{{4, 4, 4}};
-  CHECK(distance_of(Volume<float>(grid, 3), 1)[0] == Approx(std::sqrt(48.0)));
-  CHECK(distance_of(Volume<float>(grid, -3), 1)[0] == Approx(-std::sqrt(48.0)));
+  CHECK(distance_of(Volume<uint8_t>(grid, 0), 1)[0] == Approx(std::sqrt(48.0)));
+  CHECK(distance_of(Volume<uint8_t>(grid, 1), 1)[0] == Approx(-std::sqrt(48.0)));
 }
 
 }  // namespace

@@ -122,8 +122,13 @@ void write_all(const Start& start, const Context& context, Outputs& outputs,
     outputs.add(report_name, [&](const std::string& path) { text_writer(report_text())(path); });
   }
   NewFolders folders;
-  // Of what flags name the folders are there; those below an output folder are made here.
-  for (const Outputs::File& file : outputs.files) folders.make(fs::path(file.path).parent_path());
+  for (const Outputs::File& file : outputs.files) {
+    const fs::path path = fs::path(file.path).lexically_normal();
+    for (const std::string& folder : start.planned.folders) {
+      const fs::path below = path.lexically_relative(fs::path(folder).lexically_normal());
+      if (!below.empty() && *below.begin() != "..") folders.make(path.parent_path());
+    }
+  }
   write_case(start.planned.files, start.earlier, record(), context);
   if (start.run.program.committed) start.run.program.committed();
   if (report_name == "-") print(report_text());

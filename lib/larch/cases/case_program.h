@@ -48,7 +48,7 @@ class CaseJob {
 /// A case as --dry-run tells it.
 struct CaseLook {
   std::vector<std::pair<std::string, std::string>> cells;  ///< by column
-  int64_t bytes = 0;                                       ///< of a planner; 0: none
+  int64_t bytes = 0;                                       ///< on the host; 0: not known
 };
 /// Says the size and spacing of an image.
 CaseLook look_of(const Grid& grid);

@@ -28,7 +28,7 @@
 //     };
 namespace larch::cases {
 
-/// How images are read, whatever names them: --nan-value and --allow.
+/// The flags by which images are read, whatever names them: --nan-value and --allow.
 struct Reading {
   std::optional<double> nan_value{};
   std::vector<Allow> allow{};
@@ -133,7 +133,7 @@ struct Images {
   std::vector<CaseOutput> files_of(const std::string& id) const;
   /// The companions of such files.
   std::vector<std::string> companions(const std::vector<CaseOutput>& files) const;
-  /// How the one image is read; of a list, how all are.
+  /// The options by which the one image is read, or all of a list.
   ReadOptions read_options(const Context& context) const;
   /// The name of a product's flag: "output" of "output,o".
   static std::string flag_name(const Product& product);

@@ -13,7 +13,7 @@ struct Stages {
   std::function<void(size_t)> read, compute, finish;
 };
 
-/// Where the time of the computing thread went.
+/// The time of the computing thread, and its parts in which it waited.
 struct StageTimes {
   double seconds = 0;
   double waited_for_reading = 0;

@@ -25,7 +25,7 @@ constexpr int kPausePerWrite = 100;
 constexpr const char* kRecordEnding = ".larch.json";
 constexpr const char* kFailedEnding = ".failed.larch.json";
 constexpr const char* kUnknown = "n/a";
-constexpr size_t kMostColumns = 64;  // with those of other records
+constexpr size_t kMostOthers = 64;  // columns of other records that the table takes
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -139,7 +139,7 @@ std::string StatusTable::text() const {
       for (const auto& [column, text] : record.row) {
         cells[column] = text;
         const bool is_known = std::find(columns.begin(), columns.end(), column) != columns.end();
-        if (!is_known && columns.size() < kMostColumns) columns.push_back(column);
+        if (!is_known && columns.size() < columns_.size() + kMostOthers) columns.push_back(column);
       }
       const std::string id = cells["id"];
       rows[id] = std::move(cells);

@@ -15,7 +15,9 @@
 namespace larch::config {
 namespace {
 
-Json number_from_text(const std::string& text) {
+Json number_from_text(std::string text) {
+  text.erase(0, text.find_first_not_of(" \t"));
+  text.erase(text.find_last_not_of(" \t") + 1);
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_number()) return json;
   // Not JSON, but people write these too: +5, .5, 1.

@@ -154,7 +154,7 @@ AtomicFile::~AtomicFile() {
   if (file_ >= 0) ::close(file_);
 }
 
-/// Nobody put another file in its place.
+/// Tells whether the name leads to this file.
 bool AtomicFile::has_name(const std::string& name) const {
   struct stat status {};
   return ::lstat(name.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
@@ -249,10 +249,15 @@ void remove_output(const std::string& path) noexcept try {
 } catch (...) {
 }
 
-FolderLock::FolderLock(const std::string& folder, double seconds)
-    : file_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+FolderLock::FolderLock(const std::string& folder, double seconds) {
   using Clock = std::chrono::steady_clock;
+  static std::timed_mutex one_at_a_time;
   const auto start = Clock::now();
+  // Threads of one process wait here, and go on at once when it is their turn.
+  in_process_ = std::unique_lock(one_at_a_time, std::chrono::duration<double>(seconds));
+  is_busy_ = !in_process_.owns_lock();
+  if (is_busy_) return;
+  file_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // It is tried again and again, since a waiting flock could not be given up.
   while (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;

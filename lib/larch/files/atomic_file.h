@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 
 #include <sys/types.h>
@@ -55,8 +56,8 @@ class AtomicFile {
   /// Marks a released file as in use, by its time of modification.
   void refresh() const;
 
-  /// Gives the file its name. An errno value, or 0; EEXIST if the name is taken, be it since a
-  /// moment, and `replace` is not set.
+  /// Gives the file its name. An errno value, or 0; EEXIST if the name is taken and
+  /// `replace` is not set, even if it was taken a moment ago.
   int commit(bool replace);
   /// Removes a file that commit() gave a free name, if it is still the same file.
   void take_back() const;
@@ -87,7 +88,8 @@ void write_atomically(const std::string& path,
 void remove_output(const std::string& path) noexcept;
 
 /// The right to give names to files in a folder, held until the object ends. It is an flock on the
-/// folder itself, in which nothing is made for it; NFS has none on folders.
+/// folder itself, in which nothing is made for it; NFS has none on folders. A thread has one at a
+/// time, a process too, whatever the folder.
 class FolderLock {
  public:
   /// Tries for `seconds`, at least once.
@@ -96,15 +98,17 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  /// Another run held the lock all the time; it may be stopped. A folder without locks is free.
+  /// Tells whether another run, which may be stopped, held the lock all the time. Never true where
+  /// the file system has no locks.
   bool is_busy() const { return is_busy_; }
 
  private:
+  std::unique_lock<std::timed_mutex> in_process_;
   int file_ = -1;
   bool is_busy_ = false;
 };
 
-/// How long a run waits for a lock. Giving names takes milliseconds.
+/// A run waits so long for a lock. Giving names takes milliseconds.
 constexpr double kLockSeconds = 10;
 
 }  // namespace larch

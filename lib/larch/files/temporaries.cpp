@@ -72,7 +72,7 @@ std::string random_hex() {
   return hex(random);
 }
 
-/// new_temporary_name made the name under the kernel that is running.
+/// Tells whether new_temporary_name made the name under the kernel that is running.
 bool made_on_this_host(std::string_view name) {
   const std::string start = std::string(kPrefix) + host_digest() + "-";
   if (host_digest().empty() || !name.starts_with(start)) return false;
@@ -170,10 +170,16 @@ void remove_own_temporaries() noexcept {
 Leftovers remove_leftovers(const std::string& folder) noexcept try {
   namespace fs = std::filesystem;
   Leftovers found;
+  // Removal while a folder is listed would hide files on some file systems.
+  std::vector<std::string> candidates;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string path = at->path().string(), name = at->path().filename().string();
-    const Fate fate = is_temporary_name(name) ? fate_of(path, name) : Fate::kKept;
+    const std::string name = at->path().filename().string();
+    if (is_temporary_name(name)) candidates.push_back(name);
+  }
+  for (const std::string& name : candidates) {
+    const std::string path = folder + "/" + name;
+    const Fate fate = fate_of(path, name);
     if (fate == Fate::kRemoved) found.removed.push_back(path);
     if (fate == Fate::kDoubtful) found.doubtful.push_back(path);
   }

@@ -17,7 +17,7 @@ namespace larch {
 /// not tell. Throws OutputError if the system has no random bits.
 std::string new_temporary_name(std::string_view ending);
 
-/// A file name (without folder) is one that a temporary of Larch may have.
+/// Tells whether a file name (without folder) is one of a temporary of Larch.
 bool is_temporary_name(std::string_view name);
 
 /// The temporaries of this process that are being written. The names of all files that a process

@@ -28,7 +28,7 @@ void check_request(const SegmentRequest& request) {
   };
   check(request.initial_labels, "the labelmap to start from");
   for (const InitialPhi& phi : request.initial_phi) {
-    check(phi.phi_mm, "the level-set function to start from");
+    require_on_grid("the level-set function to start from", phi.phi_mm.grid(), "the image", grid);
   }
   check(request.speed, "the speed image");
   check(request.mask, "the mask");

@@ -79,7 +79,7 @@ struct DetectionRequest {
 Outputs detect_case(const cases::CaseJob& c, const DetectionRequest& request,
                     const pbt::Model& model);
 
-/// The header of the image, and what the evaluation takes.
+/// Looks at the header of the image, and says what memory the evaluation takes.
 cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionRequest& request,
                                   const pbt::Model& model);
 

@@ -58,8 +58,10 @@ void FileSet::commit(const std::function<bool(const std::string& path)>& may_rep
   files_.clear();
 }
 
-void FileSet::flush_folders() const {
-  for (const std::string& folder : folders_) flush_folder(folder);
+void FileSet::flush_folders(const FileSet* other) const {
+  std::set<std::string> folders = folders_;
+  if (other != nullptr) folders.insert(other->folders_.begin(), other->folders_.end());
+  for (const std::string& folder : folders) flush_folder(folder);
 }
 
 }  // namespace larch::detail

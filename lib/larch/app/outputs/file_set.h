@@ -37,8 +37,8 @@ class FileSet {
   void commit() {
     commit([](const std::string&) { return true; });
   }
-  /// Flushes the folders of the files that have their names.
-  void flush_folders() const;
+  /// Flushes the folders of the files that have their names, and those of `other`.
+  void flush_folders(const FileSet* other = nullptr) const;
 
  private:
   void hold_few_open();

@@ -115,7 +115,7 @@ struct CaseOutput {
   std::string path, role;
 };
 
-/// Where the files of a case are.
+/// The names of the files of a case.
 struct CaseFiles {
   std::string record;  ///< the file of the record
   std::vector<CaseOutput> outputs{};

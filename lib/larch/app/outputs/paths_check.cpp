@@ -15,6 +15,7 @@
 #include "larch/app/records/case_record.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
+#include "larch/files/temporaries.h"
 
 namespace larch::detail {
 namespace {
@@ -71,7 +72,7 @@ void check_output_folder(const std::string& path) {
                       "; correct the name, or change into a folder that exists");
   }
   try {
-    AtomicFile((there / "new file").string()).flush(/*may_be_empty=*/true);
+    AtomicFile((there / new_temporary_name("")).string()).flush(/*may_be_empty=*/true);
   } catch (const OutputError& why) {
     throw OutputError("output folder '" + path + "': " + why.what());
   }
@@ -138,11 +139,14 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
 
 void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned) {
   std::set<std::string> names;
-  for (const std::string& folder : planned.folders) names.insert(resolved_name(folder));
-  for (const std::string& output : planned.all()) {
-    if (!names.insert(resolved_name(output)).second) {
-      throw UsageError("'" + output + "' would be written twice; give other names");
+  std::vector<std::string> all = planned.folders;
+  for (const std::string& output : planned.all()) all.push_back(output);
+  for (const std::string& name : all) {
+    if (!names.insert(resolved_name(name)).second) {
+      throw UsageError("'" + name + "' would be written twice; give other names");
     }
+  }
+  for (const std::string& output : planned.all()) {
     for (const GivenPath& given : paths) {
       if (is_output(given.role)) continue;
       if (is_same_file(given.path, output)) {

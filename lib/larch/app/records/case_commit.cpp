@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <future>
+#include <optional>
 #include <set>
 
 #include "larch/app/outputs/file_set.h"
@@ -58,19 +59,27 @@ Json write_outputs(const CaseFiles& files, const RunRecord& record, FileSet& set
   return entries;
 }
 
+std::set<std::string> written_by(const RunRecord& record) {
+  std::set<std::string> written;
+  for (const Outputs::File& file : record.outputs.files) written.insert(resolved_name(file.path));
+  return written;
+}
+
 /// Adds what the earlier record of the same basis names and this run does not write.
-void keep_entries(const CaseFiles& files, const Json& earlier, Json& entries) {
+void keep_entries(const CaseFiles& files, const Json& earlier, const RunRecord& record,
+                  Json& entries) {
+  const std::set<std::string> written = written_by(record);
   std::set<std::string> roles;
   for (const Json& entry : entries) roles.insert(text_at(entry, "Role"));
   for (const NamedFile& file : named_files(earlier, files.record)) {
-    if (!roles.contains(file.role)) entries.push_back(file.entry);
+    const bool is_new = roles.contains(file.role) || written.contains(resolved_name(file.path));
+    if (!is_new) entries.push_back(file.entry);
   }
 }
 
 /// Says which files of an earlier run with another basis stay beside the new ones.
 void name_left_files(const CaseFiles& files, const Json& earlier, const RunRecord& record) {
-  std::set<std::string> written;
-  for (const Outputs::File& file : record.outputs.files) written.insert(resolved_name(file.path));
+  const std::set<std::string> written = written_by(record);
   for (const NamedFile& file : named_files(earlier, files.record)) {
     if (written.contains(resolved_name(file.path)) || !is_file(file.path)) continue;
     record.context.warn("'" + file.path +
@@ -130,7 +139,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
     return set.flush_folders();
   }
   if (earlier.has_same_basis) {
-    keep_entries(files, *earlier.larch, entries);
+    keep_entries(files, *earlier.larch, record, entries);
   } else if (earlier.larch) {
     name_left_files(files, *earlier.larch, record);
   }
@@ -139,8 +148,8 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   last.write(files.record, text_writer(text_of(record_json(record, entries))));
 
   const std::string folder = folder_of(files.record);
-  const FolderLock lock(folder, kLockSeconds);
-  require_lock(lock, folder);
+  std::optional<FolderLock> lock(std::in_place, folder, kLockSeconds);
+  require_lock(*lock, folder);
   std::vector<std::string> names{files.record};
   for (const Outputs::File& file : record.outputs.files) names.push_back(file.path);
   for (const std::string& path : names) {
@@ -158,8 +167,8 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
     throw;
   }
   last.commit();
-  set.flush_folders();
-  last.flush_folders();
+  lock.reset();
+  set.flush_folders(&last);
 }
 
 void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,

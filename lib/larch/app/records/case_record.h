@@ -129,11 +129,11 @@ struct NamedFile {
 /// The files that "Outputs" of the object "Larch" of `record` names.
 std::vector<NamedFile> named_files(const config::Json& larch, const std::string& record);
 
-/// Why a file that is there is not the one that was written, to follow "it "; empty if it is. It is
-/// read only if its size is that of then, and its time or inode is not.
+/// Says why a file that is there is not the one that was written, to follow "it "; empty if it is.
+/// It is read only if its size is that of then, and its time or inode is not.
 std::string why_not_as_written(const NamedFile& file);
 
-/// By what a file is known again, as a text; empty if there is none.
+/// The stamp by which a file is known again, as a text; empty if there is none.
 std::string stamp_of(const std::string& path);
 
 constexpr const char* kWriting = "writing";  ///< the status while files get their names

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <set>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -45,10 +46,10 @@ class Look {
 
   void name(const std::vector<NamedFile>& files) {
     has_record_ = true;
-    for (const NamedFile& file : files) roles_[resolved_name(file.path)] = file.role;
+    for (const NamedFile& file : files) named_.emplace(resolved_name(file.path), file.role);
   }
 
-  /// Something is there although no record tells that it may be replaced.
+  /// Names a file that is there although no record tells that it may be replaced; empty: none.
   std::string unknown() const {
     for (const CaseOutput& output : files_.outputs) {
       if (!is_taken(output.path) || is_named(output.path)) continue;
@@ -86,8 +87,7 @@ class Look {
                 "; move it away, or --force replaces it";
     }
     for (const CaseOutput& output : files_.outputs) {
-      const auto named = roles_.find(resolved_name(output.path));
-      if (named != roles_.end() && named->second == output.role) continue;
+      if (named_.contains({resolved_name(output.path), output.role})) continue;
       whole = false;
       if (!problem.empty() || !is_taken(output.path)) continue;
       problem = "'" + files_.record + "' does not name output '" + output.path + "' as --" +
@@ -96,7 +96,8 @@ class Look {
     return whole;
   }
 
-  /// Something that a run without --skip-existing would replace; empty if there is nothing.
+  /// Names a file that only --force or --skip-existing allow to be there; empty: none. A folder
+  /// with a record is never free.
   std::string in_the_way() const {
     if (!files_.folder.empty()) return exists(files_.folder);
     for (const CaseOutput& output : files_.outputs) {
@@ -113,11 +114,15 @@ class Look {
     return std::any_of(files_.outputs.begin(), files_.outputs.end(),
                        [&](const CaseOutput& output) { return output.role == role; });
   }
-  bool is_named(const std::string& path) const { return roles_.contains(resolved_name(path)); }
+  bool is_named(const std::string& path) const {
+    const std::string name = resolved_name(path);
+    const auto found = named_.lower_bound({name, ""});
+    return found != named_.end() && found->first == name;
+  }
 
   const CaseFiles& files_;
   const CommandLine& line_;
-  std::map<std::string, std::string> roles_;  // of what the record names, by resolved_name
+  std::set<std::pair<std::string, std::string>> named_;  // by the record: resolved name and role
   bool has_record_ = false;
 };
 

@@ -10,11 +10,11 @@
 
 namespace larch::detail {
 
-/// By what an input is known again without reading it: {"Bytes", "Modified", "Changed", "Inode"},
-/// times in nanoseconds since 1970; of a folder {"Files", "Bytes", "Listing", "Changed"}, the
-/// SHA-256 of the names, sizes, times of modification and inodes of its files, and that of their
-/// names and times of change: a copy that keeps the time of modification has those of its own. null
-/// for what is neither.
+/// The stamp by which an input is known again without reading it: {"Bytes", "Modified", "Changed",
+/// "Inode"}, times in nanoseconds since 1970; of a folder {"Files", "Bytes", "Listing", "Changed"},
+/// the SHA-256 of the names, sizes, times of modification and inodes of its files, and that of
+/// their names and times of change: a copy that keeps the time of modification has those of its
+/// own. null for what is neither.
 config::Json input_stamp(const std::string& path);
 
 /// Stamps and digests of the inputs of a process; each content is read once. Several threads may

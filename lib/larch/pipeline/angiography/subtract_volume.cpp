@@ -101,7 +101,7 @@ Volume<T> on_grid(const Grid& grid, const std::vector<T>& values) {
   return volume;
 }
 
-/// `grid`: that it is written on.
+/// `grid`: the one that the field is written on.
 VectorField field_of(const dsa::SubtractedFrames& result, const Grid& grid) {
   VectorField field = on_grid(grid, result.field_px);
   for (Vec3f& v : field) {

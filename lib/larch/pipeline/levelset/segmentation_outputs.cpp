@@ -160,8 +160,8 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
   const auto write_phi = [=](const std::string& path, const Volume<float>& phi) {
     write_volume(path, phi, threads, "Larch level set in mm, phi < 0 inside, clamped");
   };
-  const auto write_distance = [=](const std::string& path, Volume<float> phi) {
-    write_volume(path, distance_of(std::move(phi), threads), threads,
+  const auto write_distance = [=](const std::string& path, const Volume<uint8_t>& inside) {
+    write_volume(path, distance_of(inside, threads), threads,
                  "Larch signed distance in mm, negative inside");
   };
   add(
@@ -169,8 +169,12 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
       write_phi);
   add(
       "distance",
-      [=](const std::string& path) { write_distance(path, level_set_of_all(job->result)); },
-      write_distance);
+      [=](const std::string& path) {
+        write_distance(path, mapped<uint8_t>(job->result.labels, [](int32_t l) { return l != 0; }));
+      },
+      [=](const std::string& path, const Volume<float>& phi) {
+        write_distance(path, inside_of(phi));
+      });
   if (!c.wants("mesh")) return;
   const auto surface = std::make_shared<Mesh>(surface_of(level_set_of_all(job->result), threads));
   outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
@@ -183,8 +187,7 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
 
 }  // namespace
 
-Volume<float> distance_of(Volume<float> phi, int threads) {
-  const Volume<uint8_t> mask = inside_of(std::exchange(phi, {}));
+Volume<float> distance_of(const Volume<uint8_t>& mask, int threads) {
   const int64_t inside = std::count(mask.begin(), mask.end(), uint8_t{1});
   if (inside > 0 && inside < mask.voxels()) return filters::signed_distance_mm(mask, threads);
   const Grid& grid = mask.grid();

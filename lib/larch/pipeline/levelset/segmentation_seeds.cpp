@@ -62,9 +62,9 @@ template <class T>
 Volume<T> read_beside(const std::string& path, const std::string& image, const Grid& grid,
                       const ReadOptions& read) {
   ReadOptions options = label_options(read);
-  options.keeps_not_finite = true;
   Volume<T> volume;
   if constexpr (std::is_same_v<T, float>) {
+    options.keeps_not_finite = true;
     volume = read_volume<float>(path, options);
   } else {
     volume = read_labels(path, options);

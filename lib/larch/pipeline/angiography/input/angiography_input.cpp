@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -85,24 +86,30 @@ void warn_of_small_blocks(const dsa::DsaConfig& config, const Context& context) 
 int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
                           const Context& context) {
   std::vector<uint16_t> before(static_cast<size_t>(reader.frame_pixels())), frame(before.size());
-  std::vector<int32_t> change(frame.size());
-  const auto percentile = change.begin() + static_cast<ptrdiff_t>(change.size() / 100);
+  constexpr int kMost = 65535;
+  std::vector<int64_t> histogram(2 * kMost + 1);
   int best = wanted.front();
-  int32_t last = 0, largest = -1;
+  int last = 0, largest = -1;
   for (size_t i = 0; i < wanted.size(); ++i) {
     context.throw_if_stopped("stopped while the mask was looked for");
     reader.read(wanted[i], 1, frame);
     if (i > 0) {
-      std::transform(frame.begin(), frame.end(), before.begin(), change.begin(),
-                     [&](int32_t now, int32_t then) { return raises ? then - now : now - then; });
-      std::nth_element(change.begin(), percentile, change.end());
-      const int32_t jump = last - *percentile;
+      std::fill(histogram.begin(), histogram.end(), 0);
+      for (size_t p = 0; p < frame.size(); ++p) {
+        const int change = int{frame[p]} - int{before[p]};
+        ++histogram[static_cast<size_t>((raises ? -change : change) + kMost)];
+      }
+      const auto share = static_cast<int64_t>(frame.size()) / 100;
+      int64_t below = 0;
+      int percentile = -kMost;
+      while ((below += histogram[static_cast<size_t>(percentile + kMost)]) <= share) ++percentile;
+      const int jump = last - percentile;
       // The change to the second frame has none before it to be compared with.
       if (i > 1 && jump > largest) {
         largest = jump;
         best = wanted[i - 1];
       }
-      last = *percentile;
+      last = percentile;
     }
     std::swap(before, frame);
   }
@@ -112,8 +119,9 @@ int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted
 
 MaskPlan plan_masks(const AngiographyOptions& o, SequenceReader& reader, const Context& context) {
   const Angiogram& about = reader.about();
-  const std::vector<int> wanted = parse_frames(
-      o.frames.empty() ? "1-" + std::to_string(about.frames) : o.frames, about.frames, "--frames");
+  std::vector<int> wanted(static_cast<size_t>(about.frames));
+  std::iota(wanted.begin(), wanted.end(), 0);
+  if (!o.frames.empty()) wanted = parse_frames(o.frames, about.frames, "--frames");
   if (!o.mask_frames.empty()) {
     return plan_by_frames(parse_frames(o.mask_frames, about.frames, "--mask-frames"), wanted,
                           "--mask-frames");

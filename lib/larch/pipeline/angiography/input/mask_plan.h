@@ -7,7 +7,7 @@
 
 #include "larch/io/xa/angiogram.h"
 
-// Which frames of an angiogram are subtracted from which: PS3.3, C.7.6.10, or what the user says.
+// The mask of each frame of an angiogram: that of the file (PS3.3, C.7.6.10) or of the user.
 namespace larch::pipeline {
 
 /// Contrast frames that share a mask, all frames counted from 0.

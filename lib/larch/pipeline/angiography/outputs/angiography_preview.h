@@ -32,8 +32,9 @@ struct PreviewFrame {
 PreviewFrame preview_frame(int frame, const dsa::SubtractedFrames& result, size_t at,
                            const Vec3i& size, std::span<const Vec3i> vectors);
 
-/// They side by side in one window, which holds 99 of 100 pixels of the corrected one about
-/// its middle, with the vectors over the corrected one, three times as long as they are.
+/// Draws the panels of a frame side by side in one window, which holds 99 of 100 pixels of the
+/// corrected one about its middle, with the vectors over the corrected one, three times as long as
+/// they are.
 RgbImage preview_picture(const PreviewFrame& frame, const dsa::BlockGrid& grid);
 
 /// Frames of an animation, made smaller as they come, so that a long sequence takes little memory.

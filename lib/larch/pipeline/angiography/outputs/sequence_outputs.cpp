@@ -210,6 +210,9 @@ void SequenceOutputs::write(const dsa::SubtractedFrames& result) {
 void SequenceOutputs::add(const std::vector<int>& frames, const dsa::SubtractedFrames& result,
                           const std::vector<dsa::FrameScores>& scores) {
   for (size_t at = 0; at < frames.size(); ++at) add_frame(frames[at], at, result, scores[at]);
+  grid_csv_.fill([&] {
+    if (!csv_.flush()) throw OutputError("cannot write '" + grid_csv_.temporary() + "'");
+  });
 }
 
 void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrames& result,
