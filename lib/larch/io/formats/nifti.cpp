@@ -400,7 +400,7 @@ bool has_mark(const std::array<char, kBytes2>& bytes, bool version2) {
 
 NiftiHeader read_nifti_header(const std::string& given_path) {
   const std::string path = header_path_of(given_path);
-  ZReader in(path);
+  ZReader in(path, 0, 4096);
   std::array<char, kBytes2> bytes{};
   if (in.read(bytes.data(), kBytes1) < kBytes1) {
     bad(path, "not a NIfTI file: shorter than its header of 348 bytes; truncated?");

@@ -26,7 +26,7 @@ constexpr int64_t kBlock = int64_t{1} << 24;  // zlib counts in 32 bits
 constexpr int64_t kSeekFrom = 1 << 20;
 }  // namespace
 
-ZReader::ZReader(const std::string& path, int64_t start) : path_(path) {
+ZReader::ZReader(const std::string& path, int64_t start, unsigned buffer_bytes) : path_(path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     throw InputError("cannot read '" + path + "': no such file; check the path");
@@ -48,7 +48,7 @@ ZReader::ZReader(const std::string& path, int64_t start) : path_(path) {
     if (descriptor >= 0) ::close(descriptor);
     throw InputError("cannot read '" + path + "': " + reason);
   }
-  gzbuffer(file_, 1 << 18);
+  gzbuffer(file_, buffer_bytes);
 }
 
 ZReader::~ZReader() {

@@ -13,8 +13,9 @@ namespace larch::io {
 /// Reads a file that may or may not be gzip-compressed. Throws InputError.
 class ZReader {
  public:
-  /// The file from byte `start` on.
-  explicit ZReader(const std::string& path, int64_t start = 0);
+  /// The file from byte `start` on. As many bytes as the buffer holds, and twice that uncompressed,
+  /// are read ahead: few for a header alone.
+  explicit ZReader(const std::string& path, int64_t start = 0, unsigned buffer_bytes = 1 << 18);
   ~ZReader();
   ZReader(const ZReader&) = delete;
   ZReader& operator=(const ZReader&) = delete;
