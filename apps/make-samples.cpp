@@ -102,6 +102,10 @@ struct Options {
   }
 };
 
+void check(const Options& options, const GivenFlags&) {
+  options.check();
+}
+
 Outputs run(const Options& options, Context& context) {
   Outputs outputs = options.with_request(
       [&](const auto& request) { return pipeline::make_samples(request, context); });
@@ -139,6 +143,5 @@ int main(int argc, char** argv) {
                    "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15",
                    "make-samples --output-dir cine --kind angiography --angiography.frames 12",
                    "make-samples --output-dir heads --kind phantom --phantom.snr 11"};
-  const auto check = [](const Options& options, const GivenFlags&) { options.check(); };
   return run_app<Options>(info, argc, argv, {.run = run, .check = check});
 }

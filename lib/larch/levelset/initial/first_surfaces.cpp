@@ -66,7 +66,8 @@ void add_labels(std::map<int32_t, FirstSurface>& surfaces, const LabelVolume& la
         "structure's labels, or a sphere");
   }
   for (const auto& [label, voxels] : found) {
-    const auto mask = mapped<uint8_t>(labels, [&](int32_t other) { return other == label; });
+    const auto mask =
+        mapped<uint8_t>(labels, [wanted = label](int32_t other) { return other == wanted; });
     unite(surfaces, label, distance_to_faces(mask, most_mm, threads), false);
   }
 }

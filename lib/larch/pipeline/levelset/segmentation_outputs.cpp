@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/core/error.h"
+#include "larch/files/file.h"
 #include "larch/filters/distance.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"

@@ -86,24 +86,24 @@ void warn_of_small_blocks(const dsa::DsaConfig& config, const Context& context) 
 int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
                           const Context& context) {
   std::vector<uint16_t> before(static_cast<size_t>(reader.frame_pixels())), frame(before.size());
-  constexpr int kMost = 65535;
+  constexpr int64_t kMost = 65535;
   std::vector<int64_t> histogram(2 * kMost + 1);
   int best = wanted.front();
-  int last = 0, largest = -1;
+  int64_t last = 0, largest = -1;
   for (size_t i = 0; i < wanted.size(); ++i) {
     context.throw_if_stopped("stopped while the mask was looked for");
     reader.read(wanted[i], 1, frame);
     if (i > 0) {
       std::fill(histogram.begin(), histogram.end(), 0);
       for (size_t p = 0; p < frame.size(); ++p) {
-        const int change = int{frame[p]} - int{before[p]};
+        const int64_t change = int64_t{frame[p]} - before[p];
         ++histogram[static_cast<size_t>((raises ? -change : change) + kMost)];
       }
       const auto share = static_cast<int64_t>(frame.size()) / 100;
       int64_t below = 0;
-      int percentile = -kMost;
+      int64_t percentile = -kMost;
       while ((below += histogram[static_cast<size_t>(percentile + kMost)]) <= share) ++percentile;
-      const int jump = last - percentile;
+      const int64_t jump = last - percentile;
       // The change to the second frame has none before it to be compared with.
       if (i > 1 && jump > largest) {
         largest = jump;
