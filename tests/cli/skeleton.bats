@@ -59,7 +59,7 @@ text_file() { printf 'hello' > a.txt; }
   has err.txt "allowed: text, json"
   expect 2 app -i a.txt -o b.txt --quiet --verbose
   expect 2 app -i a.txt -o b.txt --copy ./b.txt
-  has err.txt "b.txt"
+  has err.txt "'./b.txt' would be written twice"
   expect 2 app -i a.txt -o b.txt --json
   expect 2 app -i "" -o b.txt
   expect 2 env LARCH_THREADS=many "$SKELETON" -i a.txt -o b.txt

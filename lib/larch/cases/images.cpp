@@ -223,6 +223,11 @@ ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read) {
   return info;
 }
 
+void require_same_grid(const std::string& path, const Grid& grid, const std::string& other,
+                       const Grid& grid_of_other) {
+  require_on_grid("'" + path + "'", grid, "'" + other + "'", grid_of_other, 1e-2);
+}
+
 std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,
                                       const std::string& of_case) {
   std::vector<RunInput> inputs;

@@ -55,18 +55,13 @@ void check_fits(const cases::CaseJob& c, const DetectConfig& config, const Grid&
   if (cuts_graph(c, config)) regularise::check_lambda(config.structure.graph_cut, grid);
 }
 
-void require_roi_on_grid(const cases::CaseJob& c, const std::string& roi, const Grid& grid,
-                         const Grid& of_image) {
-  require_on_grid("'" + roi + "'", grid, "'" + c.row.image + "'", of_image, 1e-2);
-}
-
 void read_input(const cases::CaseJob& c, const DetectionRequest& request, DetectionJob& job) {
   job.image = read_volume<float>(c.row.image, c.read);
   job.grid = job.image.grid();
   check_fits(c, request.config, job.grid);
   if (request.roi.empty()) return;
   job.roi = read_volume<uint8_t>(request.roi, label_options(c.read));
-  require_roi_on_grid(c, request.roi, job.roi.grid(), job.grid);
+  cases::require_same_grid(request.roi, job.roi.grid(), c.row.image, job.grid);
 }
 
 /// The region of interest in model space: voxels whose nearest input voxel is set.
@@ -261,7 +256,8 @@ cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionReques
   cases::CaseLook look = cases::look_of(grid);
   check_fits(c, request.config, grid);
   if (!request.roi.empty()) {
-    require_roi_on_grid(c, request.roi, probe_image(request.roi, label_options(c.read)).grid, grid);
+    cases::require_same_grid(request.roi, probe_image(request.roi, label_options(c.read)).grid,
+                             c.row.image, grid);
   }
   const Device& device = c.context().device;
   pbt::SlabProblem problem{image::model_grid(grid, model.space).size};

@@ -232,7 +232,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const Context& cont
     const Case& c = files.cases[i];
     const Grid grid = cases::probe_one_volume(c.image, files.read).grid;
     const LabelVolume labels = read_labels(c.label, label_options(files.read));
-    require_on_grid("'" + c.image + "'", grid, "'" + c.label + "'", labels.grid(), 1e-2);
+    cases::require_same_grid(c.image, grid, c.label, labels.grid());
     found[i].grid = grid;
     for (const int32_t label : labels) ++found[i].labels[label];
   };

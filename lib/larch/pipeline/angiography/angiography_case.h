@@ -28,7 +28,7 @@ inline constexpr cases::Product kAngiographyProducts[] = {
     {"native", "native", ".native.dcm", PathRole::kOutputFile,
      "all frames as they are, with masks and shifts for viewers that subtract (.dcm)"}};
 
-/// Where the mask comes from unless frames are named.
+/// Says where the mask comes from unless frames are named.
 enum class MaskChoice {
   kFile,   ///< the Mask Subtraction Sequence of the file; without one the first frame
   kFirst,  ///< the first frame
@@ -39,7 +39,7 @@ constexpr auto enum_names(MaskChoice*) {
       {{MaskChoice::kFile, "file"}, {MaskChoice::kFirst, "first"}, {MaskChoice::kAuto, "auto"}});
 }
 
-/// Where the part that the collimator leaves comes from.
+/// Says where the part that the collimator leaves is known from.
 enum class ShutterChoice {
   kAuto,  ///< the shutter of the DICOM file; without one it is looked for in the frames
   kFile,  ///< that of the file alone

@@ -52,16 +52,11 @@ StoredVolumes stored_of(const Volume<int32_t>& fill, const Volume<int32_t>& mask
   return stored;
 }
 
-void require_grid_of(const cases::CaseJob& c, const Grid& grid, const std::string& other,
-                     const Grid& of_other) {
-  require_on_grid("'" + other + "'", of_other, "'" + c.row.image + "'", grid, 1e-2);
-}
-
 std::vector<uint8_t> volume_region(const cases::CaseJob& c, const std::string& name,
                                    const Grid& grid) {
   if (name.empty()) return {};
   const LabelVolume roi = read_labels(name, label_options(c.read));
-  require_grid_of(c, grid, name, roi.grid());
+  cases::require_same_grid(name, roi.grid(), c.row.image, grid);
   std::vector<uint8_t> inside = region_of_labels(roi);
   if (dsa::count_inside(inside) == 0) {
     throw InputError("'" + name + "': no voxel is left inside of the region");
@@ -141,7 +136,8 @@ void add_volume_files(const cases::CaseJob& c, const AngiographyOptions& o, cons
 
 cases::CaseLook look_at_volume(const cases::CaseJob& c, const AngiographyOptions& o) {
   const Grid fill = probe_image(c.row.image, c.read).grid;
-  require_grid_of(c, fill, o.mask_volume, probe_image(o.mask_volume, c.read).grid);
+  cases::require_same_grid(o.mask_volume, probe_image(o.mask_volume, c.read).grid, c.row.image,
+                           fill);
   check_volume_config(o.config, fill.size, c.context());
   return look_at_image(c);
 }
@@ -152,7 +148,7 @@ Outputs subtract_volume(const cases::CaseJob& c, const AngiographyOptions& o,
   const auto fill = read_volume<int32_t>(c.row.image, c.read);
   const auto mask = read_volume<int32_t>(o.mask_volume, c.read);
   const Grid grid = fill.grid();
-  require_grid_of(c, grid, o.mask_volume, mask.grid());
+  cases::require_same_grid(o.mask_volume, mask.grid(), c.row.image, grid);
   if (grid.size.z < 2) {
     throw InputError("'" + c.row.image +
                      "' is no volume; frames of a sequence are subtracted without --mask-volume");

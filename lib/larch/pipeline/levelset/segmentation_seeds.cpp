@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "larch/cases/images.h"
 #include "larch/config/flags.h"
 #include "larch/core/error.h"
 #include "larch/levelset/step/time_step.h"
@@ -19,8 +20,6 @@ using levelset::Sphere;
 
 /// Labels fit into the files that hold them.
 constexpr double kMostLabel = 65535;
-/// Grids of images that are stored in single precision agree within this.
-constexpr double kToleranceMm = 1e-2;
 
 int32_t label_of(double value, const std::string& flag) {
   if (!(value >= 1 && value <= kMostLabel) || value != std::floor(value)) {
@@ -69,7 +68,7 @@ Volume<T> read_beside(const std::string& path, const std::string& image, const G
   } else {
     volume = read_labels(path, options);
   }
-  require_on_grid(quoted(path), volume.grid(), quoted(image), grid, kToleranceMm);
+  cases::require_same_grid(path, volume.grid(), image, grid);
   volume.set_geometry(grid);
   return volume;
 }
@@ -215,8 +214,7 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
   ReadOptions options = label_options(read);
   options.warn = nullptr;  // the reading itself will say it
   for (const auto& [flag, path] : seeds.images()) {
-    require_on_grid(quoted(path), probe_image(path, options).grid, quoted(image), grid,
-                    kToleranceMm);
+    cases::require_same_grid(path, probe_image(path, options).grid, image, grid);
   }
   // The speeds of an image are known when it is read: the run checks its time step then.
   if (seeds.speed) return;

@@ -75,7 +75,7 @@ class SequenceOutputs {
   PreviewFrame preview_{};
   int64_t most_vessels_ = -1;
 
-  // Of the frames that were added.
+  // These are sums and lists over the frames that were added.
   nlohmann::ordered_json frames_ = nlohmann::ordered_json::array();
   std::map<int, Vec3i> shifts_{};  // Q16, by frame
   BlockCounts blocks_{};
