@@ -11,7 +11,7 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/phantom/angiogram.h"
-#include "larch/phantom/portable_math.h"
+#include "larch/core/portable_math.h"
 
 namespace {
 

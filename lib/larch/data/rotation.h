@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+
+#include "larch/core/portable_math.h"
 #include "larch/data/mat.h"
 
 namespace larch {
@@ -58,15 +61,51 @@ LARCH_HD Vec3d rotate(const Quaternion& q, const Vec3d& v) {
 /// The unit quaternion of a rotation matrix, with w >= 0. It is computed from its largest
 /// component, so that no difference of nearly equal numbers is divided by a small one. The caller
 /// checks that the matrix is orthonormal with determinant 1.
-Quaternion quaternion_of(const Mat3& rotation);
+LARCH_HD Quaternion quaternion_of(const Mat3& rotation) {
+  const auto& m = rotation.m;
+  const double squares[4] = {1 + m[0][0] + m[1][1] + m[2][2], 1 + m[0][0] - m[1][1] - m[2][2],
+                             1 - m[0][0] + m[1][1] - m[2][2], 1 - m[0][0] - m[1][1] + m[2][2]};
+  int largest = 0;
+  for (int i = 1; i < 4; ++i)
+    if (squares[i] > squares[largest]) largest = i;
+  // Products of pairs of components, times four; products[i][i] is their square.
+  const double wx = m[2][1] - m[1][2], wy = m[0][2] - m[2][0], wz = m[1][0] - m[0][1];
+  const double xy = m[1][0] + m[0][1], xz = m[0][2] + m[2][0], yz = m[2][1] + m[1][2];
+  const double products[4][4] = {{squares[0], wx, wy, wz},
+                                 {wx, squares[1], xy, xz},
+                                 {wy, xy, squares[2], yz},
+                                 {wz, xz, yz, squares[3]}};
+  const double scale = 2 * sqrt(squares[largest]);
+  const double* row = products[largest];
+  Quaternion q{row[0] / scale, row[1] / scale, row[2] / scale, row[3] / scale};
+  if (q.w < 0) q = {-q.w, -q.x, -q.y, -q.z};
+  return q;
+}
 
 /// The angle of the rotation that leads from one unit quaternion to another, in radians from 0 to
 /// pi: 2 acos(|a . b|), computed so that small angles keep their digits.
-double angle_between(const Quaternion& a, const Quaternion& b);
+LARCH_HD double angle_between(const Quaternion& a, const Quaternion& b) {
+  const Quaternion between = conjugate(a) * b;
+  return 2 * atan2_of(norm(Vec3d{between.x, between.y, between.z}),
+                      between.w < 0 ? -between.w : between.w);
+}
 
 /// The rotation vector (axis times angle in radians, of length at most pi) of a unit quaternion,
 /// and back.
-Vec3d rotation_vector(const Quaternion& q);
-Quaternion from_rotation_vector(const Vec3d& vector);
+LARCH_HD Vec3d rotation_vector(const Quaternion& q) {
+  const Quaternion unit = canonical(q);
+  const Vec3d axis{unit.x, unit.y, unit.z};
+  const double sine = norm(axis);
+  if (sine == 0) return {0, 0, 0};
+  return axis * (2 * atan2_of(sine, unit.w) / sine);
+}
+LARCH_HD Quaternion from_rotation_vector(const Vec3d& vector) {
+  constexpr double kTurnsOfHalf = 0.079577471545947668;  // 1 / (4 pi)
+  const double angle = norm(vector);
+  // sin(angle / 2) / angle, whose limit at 0 is a half.
+  const double share = angle > 0 ? sine_of_turns(angle * kTurnsOfHalf) / angle : 0.5;
+  return canonical({cosine_of_turns(angle * kTurnsOfHalf), vector.x * share, vector.y * share,
+                    vector.z * share});
+}
 
 }  // namespace larch

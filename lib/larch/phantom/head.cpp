@@ -12,7 +12,7 @@
 #include "larch/core/parallel.h"
 #include "larch/phantom/noise_math.h"
 #include "larch/phantom/partial_volume.h"
-#include "larch/phantom/portable_math.h"
+#include "larch/core/portable_math.h"
 
 namespace larch::phantom {
 namespace {

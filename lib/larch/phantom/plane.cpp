@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "larch/core/parallel.h"
-#include "larch/phantom/portable_math.h"
+#include "larch/core/portable_math.h"
 
 namespace larch::phantom {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "larch/phantom/noise_math.h"
-#include "larch/phantom/portable_math.h"
+#include "larch/core/portable_math.h"
 
 namespace larch::phantom {
 namespace {

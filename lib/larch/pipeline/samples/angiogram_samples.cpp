@@ -17,7 +17,7 @@
 #include "larch/io/image/image.h"
 #include "larch/io/sequence/sequence_reader.h"
 #include "larch/io/sequence/sequence_writer.h"
-#include "larch/phantom/portable_math.h"
+#include "larch/core/portable_math.h"
 #include "larch/pipeline/samples/samples.h"
 
 namespace larch::pipeline {
@@ -48,7 +48,7 @@ phantom::Plane read_body(const std::string& path, const phantom::AngiogramConfig
     const int value = is_inverted ? most - pixel : pixel;
     plane.values.push_back(about.intensity == PixelIntensity::kLog
                                ? -value / (config.log_scale * (most + 1) / 4096)
-                               : -phantom::log_of(std::max(value, 1)));
+                               : -log_of(std::max(value, 1)));
   }
   return plane;
 }
