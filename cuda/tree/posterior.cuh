@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -31,26 +30,12 @@ std::vector<float> posterior(const std::vector<FlatTree>& trees, const Response&
   const Device& device = context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   if (count == 0) return {};
-  std::vector<Buffer<FlatNode>> nodes;
-  std::vector<Buffer<FlatWeak>> weaks;
-  std::vector<Buffer<uint32_t>> tables;
-  std::vector<TreeView> views;
-  for (const FlatTree& tree : trees) {
-    nodes.emplace_back(device, std::span<const FlatNode>(tree.nodes));
-    weaks.emplace_back(device, std::span<const FlatWeak>(tree.weaks));
-    tables.emplace_back(device, std::span<const uint32_t>(tree.logistic));
-    TreeView view = tree.view();
-    view.nodes = nodes.back().data();
-    view.weaks = weaks.back().data();
-    view.logistic = tables.back().data();
-    views.push_back(view);
-  }
-  const Buffer<TreeView> views_there(device, std::span<const TreeView>(views));
+  const ResidentTrees resident = make_resident(trees, device);
   Buffer<float> out(device, count);
   constexpr unsigned kThreads = 128;
   const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
   posterior_kernel<<<blocks, kThreads, 0, larch::cuda::stream_of(device)>>>(
-      views_there.data(), views.size(), response, count, out.data());
+      resident.views.data(), resident.views.size(), response, count, out.data());
   larch::cuda::check_launch("posterior_kernel");
   return out.to_vector();
 }

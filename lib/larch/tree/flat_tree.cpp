@@ -68,4 +68,21 @@ std::vector<FlatTree> flatten(const Ensemble& trees, const EvaluationRule& rule)
   return flat;
 }
 
+ResidentTrees make_resident(const std::vector<FlatTree>& trees, const Device& device) {
+  ResidentTrees resident;
+  std::vector<TreeView> views;
+  for (const FlatTree& tree : trees) {
+    resident.nodes.emplace_back(device, std::span<const FlatNode>(tree.nodes));
+    resident.weaks.emplace_back(device, std::span<const FlatWeak>(tree.weaks));
+    resident.logistic.emplace_back(device, std::span<const uint32_t>(tree.logistic));
+    TreeView view = tree.view();
+    view.nodes = resident.nodes.back().data();
+    view.weaks = resident.weaks.back().data();
+    view.logistic = resident.logistic.back().data();
+    views.push_back(view);
+  }
+  resident.views = Buffer<TreeView>(device, std::span<const TreeView>(views));
+  return resident;
+}
+
 }  // namespace larch::tree

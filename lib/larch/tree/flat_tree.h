@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "larch/core/buffer.h"
 #include "larch/tree/ensemble.h"
 #include "larch/tree/traversal_math.h"
 
@@ -27,5 +28,14 @@ struct FlatTree {
 
 /// The trees of an ensemble that check_ensemble accepts.
 std::vector<FlatTree> flatten(const Ensemble& trees, const EvaluationRule& rule);
+
+/// Trees on one device, for as many launches as wanted.
+struct ResidentTrees {
+  std::vector<Buffer<FlatNode>> nodes;
+  std::vector<Buffer<FlatWeak>> weaks;
+  std::vector<Buffer<uint32_t>> logistic;
+  Buffer<TreeView> views;  ///< of the trees, with pointers into the other buffers
+};
+ResidentTrees make_resident(const std::vector<FlatTree>& trees, const Device& device);
 
 }  // namespace larch::tree

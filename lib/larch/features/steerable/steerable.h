@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "larch/config/fields.h"
+#include "larch/core/buffer.h"
+#include "larch/features/steerable/steerable_math.h"
+#include "larch/learning/feature_source.h"
+
+namespace larch::features {
+
+/// Which features a stage chooses from.
+enum class SteerableSet : uint8_t {
+  kBase9 = 0,   ///< those that bins do not make equal to one another
+  kSeed21 = 1,  ///< the table of the patent
+};
+constexpr auto enum_names(SteerableSet*) {
+  return std::to_array<EnumName<SteerableSet>>(
+      {{SteerableSet::kBase9, "base9"}, {SteerableSet::kSeed21, "seed21"}});
+}
+
+const char* to_string(SteerableType type);
+
+/// All features of a set: at each level each type at each point.
+std::vector<SteerableFeature> steerable_pool(SteerableSet set);
+
+/// Images of levels `level` to `level` + kSteerableLevels - 1, all of which are there, as features
+/// see them; `unit`: the largest integer of the intensity rule.
+SteerableImages steerable_images(const std::vector<image::LevelImage>& levels, int level, int unit);
+
+/// The feature source of a functor's columns at samples; where `response` points to lies on
+/// `device`. The CPU's is learning::ResponseSource.
+std::unique_ptr<learning::FeatureSource> make_steerable_source(const SteerableResponse& response,
+                                                               size_t columns,
+                                                               const Device& device);
+namespace cpu {
+std::unique_ptr<learning::FeatureSource> steerable_source(const SteerableResponse& response,
+                                                          size_t columns, const Device& device);
+}
+namespace cuda {
+std::unique_ptr<learning::FeatureSource> steerable_source(const SteerableResponse& response,
+                                                          size_t columns, const Device& device);
+}
+
+}  // namespace larch::features

@@ -1,0 +1,296 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/hdn/detect.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "larch/core/error.h"
+#include "larch/hdn/launch.h"
+
+namespace larch::hdn {
+namespace {
+
+constexpr double kDegree = 3.141592653589793 / 180;
+constexpr size_t kMostStages = size_t{3} * kMostLevels;
+
+/// What is read back of a structure.
+struct Outcome {
+  int32_t kept[kMostStages] = {};  ///< candidates after each of its detectors
+  int32_t clusters = 0;
+  int32_t unused = 0;
+  Cluster cluster[pose::kMostClusters];
+};
+
+/// A launch, or with `clusters` the end of a level for some structures.
+struct Launch {
+  StageView view;
+  size_t first_segment = 0;
+  Buffer<ClusterJob> clusters;
+  Buffer<SeedJob> seeds;
+};
+
+/// One pass over some structures.
+class Pass {
+ public:
+  Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels,
+       const Context& context);
+  /// `is_root`: searched everywhere, whether it has a parent or not.
+  void add(size_t structure, bool is_root) { members_.push_back({structure, is_root}); }
+  std::vector<Outcome> run(const Grid& grid);
+
+ private:
+  struct Member {
+    size_t structure;
+    bool is_root;
+  };
+  const Structure& structure(size_t s) const { return resident_.model.structures[s]; }
+  Outcome* outcome(size_t s) { return outcomes_.data() + s; }
+  Candidate* candidates(size_t s, size_t side) {
+    return candidates_.data() + (2 * s + side) * pose::kMostCandidates;
+  }
+  size_t depth(const Member& m) const;
+  void plan_level(int level, const std::vector<Member>& members, const Grid& grid);
+  Segment segment(const Member& m, size_t k, const Grid& grid);
+  void end_level(int level, const std::vector<Member>& members);
+
+  const ResidentModel& resident_;
+  const std::vector<LevelImages>& levels_;
+  const Context& context_;
+  std::vector<Member> members_;
+  Buffer<Outcome> outcomes_;
+  Buffer<Candidate> candidates_;
+  Buffer<Seed> seeds_;
+  std::vector<Segment> segments_;
+  std::vector<Launch> launches_;
+};
+
+Pass::Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels,
+           const Context& context)
+    : resident_(resident),
+      levels_(levels),
+      context_(context),
+      outcomes_(context.device, resident.model.structures.size()),
+      candidates_(context.device, 2 * resident.model.structures.size() * pose::kMostCandidates),
+      seeds_(context.device, resident.model.structures.size() * pose::kMostClusters) {
+  outcomes_.set_zero();
+}
+
+size_t Pass::depth(const Member& m) const {
+  if (m.is_root) return 0;
+  for (const Member& other : members_) {
+    if (static_cast<int32_t>(other.structure) == structure(m.structure).parent) {
+      return depth(other) + 1;
+    }
+  }
+  return 0;
+}
+
+/// The segment of a structure's detector number k.
+Segment Pass::segment(const Member& m, size_t k, const Grid& grid) {
+  const size_t s = m.structure;
+  const Structure& own = structure(s);
+  const ResidentDetector& detector = resident_.detectors[s][k];
+  const Stage& stage = detector.stage;
+  const Seed* seeds = seeds_.data() + s * pose::kMostClusters;
+  Segment segment;
+  if (stage.kind != StageKind::kPosition) {
+    segment = pose_segment(detector, candidates(s, (k + 1) % 2), &outcome(s)->kept[k - 1],
+                           resident_.detectors[s][k - 1].stage.keep);
+  } else if (stage.level > 0) {
+    segment = around_segment(detector, seeds, &outcome(s)->clusters);
+  } else if (own.parent < 0 || m.is_root) {
+    const ResidentDetector& root = own.parent < 0 ? detector : resident_.root_position[s][0];
+    segment = root_segment(root, levels_[0].views.size,
+                           {{}, grid_from_world(grid, own.mean).rotation, own.mean.edges_mm});
+  } else {
+    segment =
+        prior_segment(detector, seeds, &outcome(static_cast<size_t>(own.parent))->clusters,
+                      own.to_parent, resident_.model.prior_weight, resident_.model.spacing_mm(0));
+  }
+  segment.out = candidates(s, k % 2);
+  segment.out_count = &outcome(s)->kept[k];
+  return segment;
+}
+
+/// The launches of a level for structures that do not wait for each other.
+void Pass::plan_level(int level, const std::vector<Member>& members, const Grid& grid) {
+  for (const StageKind kind : {StageKind::kPosition, StageKind::kOrientation, StageKind::kScale}) {
+    const size_t first = segments_.size();
+    for (const Member& m : members) {
+      const std::vector<ResidentDetector>& all = resident_.detectors[m.structure];
+      for (size_t k = 0; k < all.size(); ++k) {
+        if (all[k].stage.level == level && all[k].stage.kind == kind) {
+          segments_.push_back(segment(m, k, grid));
+        }
+      }
+    }
+    if (segments_.size() == first) continue;
+    Launch& launch = launches_.emplace_back();
+    launch.view = plan_launch(kind, std::span(segments_).subspan(first));
+    launch.view.level = levels_[static_cast<size_t>(level)].views;
+    launch.first_segment = first;
+  }
+  end_level(level, members);
+}
+
+void Pass::end_level(int level, const std::vector<Member>& members) {
+  std::vector<ClusterJob> clusters;
+  std::vector<SeedJob> seeds;
+  for (const Member& m : members) {
+    const size_t s = m.structure;
+    const std::vector<ResidentDetector>& all = resident_.detectors[s];
+    size_t last = all.size();
+    for (size_t k = 0; k < all.size(); ++k) {
+      if (all[k].stage.level == level) last = k;
+    }
+    if (last == all.size()) continue;
+    const double angle = structure(s).agreement_rad[static_cast<size_t>(level)];
+    const pose::ClusterRule rule = cluster_rule(resident_.model, level, angle);
+    Outcome* own = outcome(s);
+    clusters.push_back(
+        {candidates(s, last % 2), &own->kept[last], rule, own->cluster, &own->clusters});
+    seeds.push_back({own->cluster, &own->clusters, seeds_.data() + s * pose::kMostClusters});
+    for (const Member& child : members_) {
+      const Structure& other = structure(child.structure);
+      if (level > 0 || child.is_root || other.parent != static_cast<int32_t>(s)) continue;
+      seeds.push_back({own->cluster, &own->clusters,
+                       seeds_.data() + child.structure * pose::kMostClusters, 1,
+                       other.to_parent.mean});
+    }
+  }
+  if (clusters.empty()) return;
+  Launch& launch = launches_.emplace_back();
+  launch.clusters = Buffer<ClusterJob>(context_.device, std::span<const ClusterJob>(clusters));
+  launch.seeds = Buffer<SeedJob>(context_.device, std::span<const SeedJob>(seeds));
+}
+
+std::vector<Outcome> Pass::run(const Grid& grid) {
+  for (int level = 0; level < resident_.model.levels(); ++level) {
+    if (level > 0) {
+      plan_level(level, members_, grid);
+      continue;
+    }
+    for (size_t d = 0; d < kMostStructures; ++d) {
+      std::vector<Member> siblings;
+      for (const Member& m : members_) {
+        if (depth(m) == d) siblings.push_back(m);
+      }
+      if (!siblings.empty()) plan_level(level, siblings, grid);
+    }
+  }
+  uint64_t most = 0;
+  for (const Launch& launch : launches_) most = std::max(most, launch.view.slots);
+  const Buffer<Segment> segments(context_.device, std::span<const Segment>(segments_));
+  Buffer<uint64_t> keys(context_.device, most);
+  Buffer<float> probabilities(context_.device, most);
+  for (Launch& launch : launches_) {
+    if (!launch.clusters.empty()) {
+      make_clusters(launch.clusters, context_);
+      make_seeds(launch.seeds, context_);
+      continue;
+    }
+    launch.view.segments = segments.data() + launch.first_segment;
+    launch.view.keys = keys.data();
+    launch.view.probabilities = probabilities.data();
+    run_stage(launch.view, context_);
+  }
+  return outcomes_.to_vector();
+}
+
+bool leaves_image(const Pose& pose, const Grid& grid) {
+  for (int k = 0; k < 8; ++k) {
+    const Vec3d at = index_from_world(grid, corner(pose, k));
+    for (int axis = 0; axis < 3; ++axis) {
+      if (at[axis] < -0.5 || at[axis] > grid.size[axis] - 0.5) return true;
+    }
+  }
+  return false;
+}
+
+FoundStructure found_of(const Outcome& outcome, const Structure& structure, size_t detectors,
+                        const Grid& grid) {
+  FoundStructure found;
+  found.kept.assign(outcome.kept, outcome.kept + detectors);
+  if (outcome.clusters == 0) return found;
+  const Cluster& best = outcome.cluster[0];
+  found.has_pose = true;
+  found.pose = world_from_grid(grid, best.pose);
+  found.confidence = best.confidence;
+  found.support = best.members / static_cast<double>(std::max(found.kept.back(), 1));
+  found.spread_mm = best.spread_mm;
+  found.spread_deg = best.spread_rad / kDegree;
+  found.truncated = leaves_image(found.pose, grid);
+  found.status = best.confidence < structure.least_confidence   ? FoundStatus::kNotFound
+                 : best.confidence < structure.found_confidence ? FoundStatus::kUncertain
+                                                                : FoundStatus::kFound;
+  return found;
+}
+
+}  // namespace
+
+ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device) {
+  ResidentModel resident;
+  resident.device = device;
+  resident.reach = model.reach();
+  const auto move_there = [&](std::vector<Detector>& detectors) {
+    std::vector<ResidentDetector> there;
+    for (Detector& d : detectors) there.push_back(make_resident(d, rule, device));
+    detectors.clear();
+    return there;
+  };
+  for (Structure& s : model.structures) {
+    resident.detectors.push_back(move_there(s.detectors));
+    resident.root_position.push_back(move_there(s.root_position));
+  }
+  resident.model = std::move(model);
+  return resident;
+}
+
+std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
+                                   const Context& context) {
+  const Model& model = resident.model;
+  const std::vector<image::LevelImage> pyramid = image::make_levels(
+      voxels.view(), model.halvings + features::kSteerableLevels - 1, 0, context);
+  const LevelSpec spec{model.channels, model.padding, resident.reach, model.space.intensity.steps};
+  std::vector<LevelImages> levels;
+  for (int l = 0; l < model.levels(); ++l) {
+    levels.push_back(make_level_images(pyramid, model.halvings - l, model.scale(l), spec, context));
+  }
+  const size_t count = model.structures.size();
+  Pass all(resident, levels, context);
+  for (size_t s = 0; s < count; ++s) all.add(s, model.structures[s].parent < 0);
+  const std::vector<Outcome> outcomes = all.run(voxels.grid());
+  std::vector<FoundStructure> found;
+  for (size_t s = 0; s < count; ++s) {
+    found.push_back(
+        found_of(outcomes[s], model.structures[s], resident.detectors[s].size(), voxels.grid()));
+  }
+  // Children of what was not found are searched everywhere, or not at all.
+  Pass alone(resident, levels, context);
+  std::vector<size_t> again;
+  for (size_t s = 0; s < count; ++s) {
+    const int32_t parent = model.structures[s].parent;
+    if (parent < 0 || found[static_cast<size_t>(parent)].status == FoundStatus::kFound ||
+        found[static_cast<size_t>(parent)].status == FoundStatus::kUncertain) {
+      continue;
+    }
+    if (resident.root_position[s].empty()) {
+      found[s] = {};
+      found[s].status = FoundStatus::kSkipped;
+    } else {
+      again.push_back(s);
+      alone.add(s, true);
+    }
+  }
+  if (again.empty()) return found;
+  const std::vector<Outcome> second = alone.run(voxels.grid());
+  for (const size_t s : again) {
+    found[s] =
+        found_of(second[s], model.structures[s], resident.detectors[s].size(), voxels.grid());
+    found[s].is_fallback = true;
+  }
+  return found;
+}
+
+}  // namespace larch::hdn

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/hdn/stages.h"
+
+namespace larch::hdn {
+
+/// A model on one device, for as many images as wanted.
+struct ResidentModel {
+  Model model;  ///< without the classifiers
+  Device device{};
+  Vec3i reach{};
+  std::vector<std::vector<ResidentDetector>> detectors{};      ///< by structure
+  std::vector<std::vector<ResidentDetector>> root_position{};  ///< by structure, at most one
+};
+ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device);
+
+enum class FoundStatus : uint8_t {
+  kFound = 0,
+  kUncertain,  ///< less sure than nineteen of twenty true detections in training
+  kNotFound,   ///< no candidate, or none that is half as sure as any true detection in training
+  kSkipped,    ///< its parent was not found, and it was not trained to be found without
+};
+
+/// A structure in an image.
+struct FoundStructure {
+  FoundStatus status = FoundStatus::kNotFound;
+  Pose pose{};  ///< world, LPS mm; of no meaning where there was no candidate
+  bool has_pose = false;
+  double confidence = 0;  ///< mean probability of the candidates that agree
+  double support = 0;     ///< their share of those that were kept
+  double spread_mm = 0, spread_deg = 0;
+  bool truncated = false;       ///< its box leaves the image
+  bool is_fallback = false;     ///< searched everywhere, since the parent was not found
+  std::vector<int32_t> kept{};  ///< candidates after each stage
+};
+
+/// Finds all structures of a model in an image that is in its space: level by level, all structures
+/// of a level before the next one, those with the same depth in the network in one launch. On a GPU
+/// there is one upload of the image and one read-back; a second pass follows only where a parent
+/// was not found. The same bytes on every device. Throws InputError for an image that is too large
+/// for the coarsest level, and MemoryError.
+std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
+                                   const Context& context);
+
+}  // namespace larch::hdn

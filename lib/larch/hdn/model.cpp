@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/hdn/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "larch/core/error.h"
+#include "larch/pose/hypotheses.h"
+#include "larch/tree/check.h"
+
+namespace larch::hdn {
+namespace {
+
+using tree::refuse_model;
+
+void check_detector(const Detector& d, const Model& model, const std::string& where) {
+  const Stage& s = d.stage;
+  if (s.level < 0 || s.level >= model.levels()) refuse_model(where + " is of a level that is none");
+  if (s.keep < 1 || s.keep > pose::kMostCandidates) {
+    refuse_model(where + " keeps " + std::to_string(s.keep) + " candidates");
+  }
+  const bool is_position = s.kind == StageKind::kPosition;
+  if (is_position != d.steerable.empty() && !d.trees.weaks.empty()) {
+    refuse_model(where + " has features of another kind of stage");
+  }
+  if (s.rotations.empty() == (s.kind == StageKind::kOrientation) ||
+      s.log_scales.empty() == (s.kind == StageKind::kScale) ||
+      s.rotations.size() > pose::kMostRotations || s.log_scales.size() > pose::kMostScales) {
+    refuse_model(where + " has hypotheses of another kind of stage, none, or too many");
+  }
+  for (const Quaternion& q : s.rotations) {
+    if (!(std::abs(dot(q, q) - 1) < 1e-6)) refuse_model(where + " has a rotation that is none");
+  }
+  for (const Vec3d& v : s.log_scales) {
+    if (!(std::abs(v.x) < 5 && std::abs(v.y) < 5 && std::abs(v.z) < 5)) {
+      refuse_model(where + " has a scale out of range");
+    }
+  }
+  for (const features::SteerableFeature& f : d.steerable) {
+    if (f.type >= features::SteerableType::kCount || f.level >= features::kSteerableLevels ||
+        f.point >= features::kPatternPoints) {
+      refuse_model(where + " has a steerable feature out of range");
+    }
+  }
+  for (const features::HaarFeature& f : d.haar) {
+    if (f.channel >= model.channels.size() || f.cuboid_count < 1 || f.cuboid_count > 4 ||
+        features::corner_taps(f).empty()) {
+      refuse_model(where + " has a Haar feature out of range");
+    }
+  }
+  tree::check_ensemble(d.trees, is_position ? d.haar.size() : d.steerable.size());
+}
+
+void check_gaussian(const pose::RelativeGaussian& g, const std::string& where) {
+  bool finite = g.count >= 0;
+  for (const double v : g.mean) finite = finite && std::abs(v) < 1e5;
+  for (const double v : g.covariance) finite = finite && std::abs(v) < 1e10;
+  Mat3 centre;
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t j = 0; j < 3; ++j) centre.m[i][j] = g.covariance[9 * i + j];
+  if (!finite || (g.count > 0 && !(determinant(centre) > 1e-12))) {
+    refuse_model(where + " has a Gaussian that is none");
+  }
+}
+
+void check_structure(const Structure& s, int32_t index, const Model& model) {
+  const std::string where = "structure '" + s.name + "'";
+  if (s.name.empty() || s.name.size() > 200) refuse_model("a structure has no name, or a long one");
+  if (s.parent < -1 || s.parent >= index) refuse_model(where + " comes before its parent");
+  try {
+    check_pose(s.mean, where.c_str());
+  } catch (const InputError& error) {
+    refuse_model(error.what());
+  }
+  check_gaussian(s.to_parent, where);
+  check_gaussian(s.errors, where);
+  if (s.parent >= 0 && s.to_parent.count == 0) refuse_model(where + " knows no relative pose");
+  if (s.root_position.size() > 1) refuse_model(where + " has several root detectors");
+  if (s.agreement_rad.size() != static_cast<size_t>(model.levels())) {
+    refuse_model(where + " lacks the agreement of a level");
+  }
+  for (const double a : s.agreement_rad) {
+    if (!(a >= 0 && a <= 7)) refuse_model(where + " has an angle of agreement that is none");
+  }
+  std::pair<int, int> before{-1, -1};
+  for (const Detector& d : s.detectors) {
+    check_detector(d, model, where);
+    const std::pair<int, int> at{d.stage.level, static_cast<int>(d.stage.kind)};
+    const bool begins_level = at.first != before.first;
+    if (at <= before || begins_level != (d.stage.kind == StageKind::kPosition)) {
+      refuse_model(where + " has its stages out of order");
+    }
+    before = at;
+  }
+  if (s.detectors.empty() || s.detectors.front().stage.level != 0) {
+    refuse_model(where + " has no detector of the coarsest level");
+  }
+  for (const Detector& d : s.root_position) {
+    check_detector(d, model, where);
+    if (d.stage.kind != StageKind::kPosition || d.stage.level != 0) {
+      refuse_model(where + " has a root detector that is none");
+    }
+  }
+}
+
+}  // namespace
+
+Vec3i Model::reach() const {
+  Vec3i most{1, 1, 1};
+  const auto add = [&](const std::vector<Detector>& detectors) {
+    for (const Detector& d : detectors)
+      for (const features::HaarFeature& f : d.haar) {
+        const Vec3i r = features::reach_along(f);
+        most = {std::max(most.x, r.x), std::max(most.y, r.y), std::max(most.z, r.z)};
+      }
+  };
+  for (const Structure& s : structures) {
+    add(s.detectors);
+    add(s.root_position);
+  }
+  return most;
+}
+
+void check_model(const Model& model) {
+  const Vec3d& mm = model.space.spacing_mm;
+  if (!(mm.x >= 0.01 && mm.x <= 1000 && mm.x == mm.y && mm.x == mm.z)) {
+    refuse_model("its voxels are no cubes of 0.01 to 1000 mm");
+  }
+  if (model.halvings < 0 || model.levels() > kMostLevels) refuse_model("it has too many levels");
+  if (model.channels.empty() || model.channels.size() > 64) refuse_model("it has no channels");
+  for (const auto& c : model.channels) {
+    if (c.level < 0 || c.level > 8) refuse_model("it has a channel of a level that is none");
+  }
+  if (!(model.prior_weight >= 0 && model.prior_weight <= 1000) || model.mean_of_first < 0) {
+    refuse_model("it has a rule out of range");
+  }
+  if (model.structures.empty() || model.structures.size() > kMostStructures) {
+    refuse_model("it has no structure, or more than " + std::to_string(kMostStructures));
+  }
+  for (size_t i = 0; i < model.structures.size(); ++i) {
+    check_structure(model.structures[i], static_cast<int32_t>(i), model);
+  }
+}
+
+Pose grid_from_world(const Grid& grid, const Pose& pose) {
+  const Quaternion turn = quaternion_of(grid.direction);
+  return {rotate(conjugate(turn), pose.centre_mm - grid.origin_mm),
+          canonical(conjugate(turn) * pose.rotation), pose.edges_mm};
+}
+
+Pose world_from_grid(const Grid& grid, const Pose& pose) {
+  const Quaternion turn = quaternion_of(grid.direction);
+  return {grid.origin_mm + rotate(turn, pose.centre_mm), canonical(turn * pose.rotation),
+          pose.edges_mm};
+}
+
+}  // namespace larch::hdn

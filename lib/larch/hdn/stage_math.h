@@ -1,0 +1,315 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "larch/features/haar_math.h"
+#include "larch/features/steerable/steerable_math.h"
+#include "larch/pose/aggregate_math.h"
+#include "larch/pose/relative.h"
+#include "larch/tree/traversal_math.h"
+
+// A stage of marginal space learning on one item: from the number of a hypothesis to its pose, its
+// probability and the key that it is sorted by. Nothing of a hypothesis is stored but the key and
+// the probability. Poses are in mm along the axes of the working grid, from its first voxel.
+namespace larch::hdn {
+
+using pose::Candidate;
+using pose::Cluster;
+
+enum class StageKind : uint8_t { kPosition = 0, kOrientation = 1, kScale = 2 };
+
+/// A place that a position stage searches around: a cluster of the level before, or where the
+/// cluster of a parent lets a child be expected.
+struct Seed {
+  Pose pose;
+  Quaternion frame{};  ///< of the Gaussian: the rotation of the parent
+  double weight = 1;
+};
+
+/// What a detector brings to a launch; the pointers are of the launch's device.
+struct DetectorView {
+  const tree::TreeView* trees = nullptr;
+  uint32_t tree_count = 0;
+  const features::Tap* taps = nullptr;  ///< position: as features::HaarView has them
+  const uint32_t* first_tap = nullptr;
+  const features::SteerableFeature* features = nullptr;  ///< orientation and scale
+  const Quaternion* rotations = nullptr;                 ///< orientation: what is tried, by number
+  const Vec3d* log_scales = nullptr;                     ///< scale
+  int32_t members = 1;                                   ///< of what is tried
+};
+
+/// Where the nodes of a position stage lie.
+enum class SearchKind : uint8_t {
+  kRoot = 0,    ///< everywhere
+  kAround = 1,  ///< cubes around the seeds
+  kPrior = 2,   ///< ellipsoids of the Gaussian around the seeds
+};
+
+/// The hypotheses of one structure in a launch that several structures share.
+struct Segment {
+  DetectorView detector;
+  uint64_t first_slot = 0;  ///< of its hypotheses among those of the launch
+  uint32_t slots = 0;
+  uint32_t first_kept = 0;
+  int32_t keep = 1;
+  SearchKind search = SearchKind::kRoot;
+  Pose base;               ///< kRoot: the rotation and the edges of all nodes
+  int32_t half_width = 0;  ///< of cubes, in voxels; kPrior: of cubes that hold the ellipsoids
+  pose::CentreGaussian prior;
+  double limit = 0;  ///< largest square of the Mahalanobis distance
+  double beta = 1;   ///< weight of the logarithm of the prior
+  const Seed* seeds = nullptr;
+  const int32_t* seed_count = nullptr;
+  const Candidate* in = nullptr;  ///< orientation and scale
+  const int32_t* in_count = nullptr;
+  Candidate* out = nullptr;
+  int32_t* out_count = nullptr;
+};
+
+/// The images that a launch reads.
+struct LevelViews {
+  Vec3i size{};
+  image::LevelScale scale;
+  const image::IntegralLayout* layouts = nullptr;
+  const uint32_t* integral = nullptr;
+  features::SteerableImages steerable;
+};
+
+/// A launch.
+struct StageView {
+  StageKind kind = StageKind::kPosition;
+  LevelViews level;
+  const Segment* segments = nullptr;
+  int32_t segment_count = 0;
+  uint64_t slots = 0;  ///< of all segments
+  uint32_t kept = 0;
+  uint64_t* keys = nullptr;  ///< by slot
+  float* probabilities = nullptr;
+};
+
+constexpr uint64_t kMostSlots = uint64_t{1} << 24;  ///< of a segment
+
+/// Keys order hypotheses by segment, then by descending score, then by number, where the greatest
+/// key comes first; a score that is no number is the lowest. A slot without hypothesis has the
+/// score 0, which no number has.
+LARCH_HD uint64_t sort_key(int32_t segment, float score, uint64_t number) {
+  const auto bits = std::bit_cast<uint32_t>(score);
+  uint32_t ordered = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+  if (score != score) ordered = 1;
+  return static_cast<uint64_t>(255 - segment) << 56 | static_cast<uint64_t>(ordered) << 24 |
+         (kMostSlots - 1 - number);
+}
+LARCH_HD uint64_t empty_key(int32_t segment) {
+  return static_cast<uint64_t>(255 - segment) << 56;
+}
+LARCH_HD bool is_empty_key(uint64_t key) {
+  return (key >> 24 & 0xffffffffU) == 0;
+}
+LARCH_HD uint64_t number_of_key(uint64_t key) {
+  return kMostSlots - 1 - (key & (kMostSlots - 1));
+}
+
+LARCH_HD int32_t nearest_voxel(double voxel) {
+  return static_cast<int32_t>(floor(voxel < -1e6 ? -1e6 : voxel > 1e6 ? 1e6 : voxel + 0.5));
+}
+LARCH_HD Vec3i nearest_voxel(const Vec3d& mm, const image::LevelScale& scale) {
+  return {nearest_voxel(scale.voxel(mm.x)), nearest_voxel(scale.voxel(mm.y)),
+          nearest_voxel(scale.voxel(mm.z))};
+}
+LARCH_HD Vec3d mm_of_voxel(const Vec3i& v, const image::LevelScale& scale) {
+  return {scale.mm(v.x), scale.mm(v.y), scale.mm(v.z)};
+}
+
+/// How far a node lies from a seed: steps between voxels, or the square of the Mahalanobis
+/// distance.
+LARCH_HD double seed_distance(const Segment& s, const Seed& seed, const Vec3i& node,
+                              const image::LevelScale& scale) {
+  if (s.search == SearchKind::kPrior) {
+    const Vec3d d = mm_of_voxel(node, scale) - seed.pose.centre_mm;
+    return pose::mahalanobis_square(s.prior, rotate(conjugate(seed.frame), d));
+  }
+  const Vec3i d = node - nearest_voxel(seed.pose.centre_mm, scale);
+  int32_t most = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    const int32_t steps = d[axis] < 0 ? -d[axis] : d[axis];
+    most = steps > most ? steps : most;
+  }
+  return most;
+}
+
+/// A node of a position stage; `seed` < 0: slot without hypothesis.
+struct Node {
+  Vec3i voxel{};
+  int32_t seed = -1;
+};
+
+/// A node around a seed belongs to the nearest one, of equals to the first, so that every node is
+/// tried once.
+LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number) {
+  Node node;
+  const Vec3i& size = level.size;
+  if (s.search == SearchKind::kRoot) {
+    const auto i = static_cast<int64_t>(number);
+    node.voxel = {static_cast<int32_t>(i % size.x), static_cast<int32_t>(i / size.x % size.y),
+                  static_cast<int32_t>(i / (int64_t{size.x} * size.y))};
+    node.seed = 0;
+    return node;
+  }
+  const int32_t side = 2 * s.half_width + 1;
+  const auto cube = static_cast<uint64_t>(side) * side * side;
+  const auto k = static_cast<int32_t>(number / cube);
+  if (k >= *s.seed_count) return node;
+  const auto offset = static_cast<int32_t>(number % cube);
+  const Vec3i from{offset % side - s.half_width, offset / side % side - s.half_width,
+                   offset / (side * side) - s.half_width};
+  node.voxel = nearest_voxel(s.seeds[k].pose.centre_mm, level.scale) + from;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (node.voxel[axis] < 0 || node.voxel[axis] >= size[axis]) return node;
+  }
+  const double own = seed_distance(s, s.seeds[k], node.voxel, level.scale);
+  if (s.search == SearchKind::kPrior && own > s.limit) return node;
+  for (int32_t j = 0; j < *s.seed_count; ++j) {
+    if (j == k) continue;
+    const double other = seed_distance(s, s.seeds[j], node.voxel, level.scale);
+    if (other < own || (other == own && j < k)) return node;
+  }
+  node.seed = k;
+  return node;
+}
+
+LARCH_HD Pose pose_at_node(const Segment& s, const LevelViews& level, const Node& node) {
+  Pose pose = s.search == SearchKind::kRoot ? s.base : s.seeds[node.seed].pose;
+  pose.centre_mm = mm_of_voxel(node.voxel, level.scale);
+  return pose;
+}
+
+/// The pose of an orientation or scale hypothesis: the candidate's, turned in its own frame, or
+/// with edges times factors. False for a slot without hypothesis.
+LARCH_HD bool pose_at_candidate(const Segment& s, StageKind kind, uint64_t number, Pose& pose) {
+  const auto candidate = static_cast<int32_t>(number / static_cast<uint64_t>(s.detector.members));
+  if (candidate >= *s.in_count) return false;
+  const auto member = number % static_cast<uint64_t>(s.detector.members);
+  pose = s.in[candidate].pose;
+  if (kind == StageKind::kOrientation) {
+    pose.rotation = canonical(pose.rotation * s.detector.rotations[member]);
+  } else {
+    const Vec3d& factors = s.detector.log_scales[member];
+    for (int axis = 0; axis < 3; ++axis) pose.edges_mm[axis] *= exp_of(factors[axis]);
+  }
+  return true;
+}
+
+/// The pose of a slot that has one.
+LARCH_HD bool pose_of_slot(const StageView& stage, const Segment& s, uint64_t number, Pose& pose) {
+  if (stage.kind != StageKind::kPosition) {
+    return pose_at_candidate(s, stage.kind, number, pose);
+  }
+  const Node node = node_of(s, stage.level, number);
+  if (node.seed < 0) return false;
+  pose = pose_at_node(s, stage.level, node);
+  return true;
+}
+
+struct NodeResponse {
+  features::HaarView haar;
+  Vec3i voxel;
+  LARCH_HD int32_t operator()(uint32_t feature, size_t) const { return haar.value(feature, voxel); }
+};
+struct FrameResponse {
+  const features::SteerableFeature* features;
+  const features::SteerableImages& images;
+  features::SteerableFrame frame;
+  LARCH_HD int32_t operator()(uint32_t feature, size_t) const {
+    return features::steerable_value(features[feature], frame, images);
+  }
+};
+
+/// ln p + beta ln sum_k w_k N(centre; seed k): the score of a node with a prior.
+LARCH_HD float score_with_prior(const Segment& s, const LevelViews& level, const Node& node,
+                                float p) {
+  constexpr double kLeast = 1e-12;
+  double sum = 0, weights = 0;
+  for (int32_t k = 0; k < *s.seed_count; ++k) {
+    const double square = seed_distance(s, s.seeds[k], node.voxel, level.scale);
+    sum += s.seeds[k].weight * exp_of(-0.5 * square);
+    weights += s.seeds[k].weight;
+  }
+  const double mixed = weights > 0 ? sum / weights : 0;
+  const auto probability = static_cast<double>(p);
+  return static_cast<float>(log_of(probability > kLeast ? probability : kLeast) +
+                            s.beta *
+                                (s.prior.log_density + log_of(mixed > 1e-300 ? mixed : 1e-300)));
+}
+
+/// The segment of a slot.
+LARCH_HD int32_t segment_of_slot(const StageView& stage, uint64_t slot) {
+  int32_t i = 0;
+  while (i + 1 < stage.segment_count && slot >= stage.segments[i + 1].first_slot) ++i;
+  return i;
+}
+
+/// Evaluates the hypothesis of a slot: its key and its probability.
+template <StageKind kind>
+LARCH_HD void score_slot(const StageView& stage, uint64_t slot) {
+  const int32_t index = segment_of_slot(stage, slot);
+  const Segment& s = stage.segments[index];
+  const DetectorView& d = s.detector;
+  const uint64_t number = slot - s.first_slot;
+  stage.keys[slot] = empty_key(index);
+  stage.probabilities[slot] = 0;
+  float p = 0, score = 0;
+  if constexpr (kind == StageKind::kPosition) {
+    const Node node = node_of(s, stage.level, number);
+    if (node.seed < 0) return;
+    const NodeResponse response{{d.taps, d.first_tap, stage.level.layouts, stage.level.integral},
+                                node.voxel};
+    p = tree::probability_float(tree::ensemble_posterior(d.trees, d.tree_count, response, 0));
+    score = s.search == SearchKind::kPrior ? score_with_prior(s, stage.level, node, p) : p;
+  } else {
+    Pose pose;
+    if (!pose_at_candidate(s, kind, number, pose)) return;
+    const FrameResponse response{d.features, stage.level.steerable,
+                                 features::frame_of(pose, stage.level.scale)};
+    p = tree::probability_float(tree::ensemble_posterior(d.trees, d.tree_count, response, 0));
+    score = p;
+  }
+  stage.keys[slot] = sort_key(index, score, number);
+  stage.probabilities[slot] = p;
+}
+
+/// Writes kept candidate `kept` of the launch, of keys that are sorted from the first slot of each
+/// segment on, as far as they are kept.
+LARCH_HD void keep_candidate(const StageView& stage, const uint64_t* sorted, uint32_t kept) {
+  int32_t index = 0;
+  while (index + 1 < stage.segment_count && kept >= stage.segments[index + 1].first_kept) ++index;
+  const Segment& s = stage.segments[index];
+  const uint32_t rank = kept - s.first_kept;
+  const auto key_at = [&](uint32_t r) {
+    return r < s.slots ? sorted[s.first_slot + r] : empty_key(index);
+  };
+  const uint64_t key = key_at(rank);
+  if (is_empty_key(key)) {
+    if (rank == 0) *s.out_count = 0;
+    return;
+  }
+  const bool is_last = rank + 1 == static_cast<uint32_t>(s.keep) || is_empty_key(key_at(rank + 1));
+  if (is_last) *s.out_count = static_cast<int32_t>(rank) + 1;
+  const uint64_t number = number_of_key(key);
+  Candidate candidate;
+  pose_of_slot(stage, s, number, candidate.pose);
+  candidate.probability = stage.probabilities[s.first_slot + number];
+  const auto ordered = static_cast<uint32_t>(key >> 24);
+  candidate.score =
+      std::bit_cast<float>((ordered & 0x80000000U) != 0 ? ordered ^ 0x80000000U : ~ordered);
+  s.out[rank] = candidate;
+}
+
+/// Where a child is expected from a cluster of its parent.
+LARCH_HD Seed child_seed(const Cluster& parent, const pose::RelativePose& mean) {
+  return {pose::pose_from_relative(parent.pose, mean), parent.pose.rotation, parent.weight};
+}
+
+}  // namespace larch::hdn

@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/hdn/stages.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "larch/core/dispatch.h"
+#include "larch/core/parallel.h"
+#include "larch/features/steerable/steerable.h"
+
+namespace larch::hdn {
+namespace {
+
+constexpr Dispatch<void(const StageView&, const Context&)> kRunStage{
+    "hdn::run_stage", cpu::run_stage, LARCH_CUDA_FN(cuda::run_stage)};
+constexpr Dispatch<void(const Buffer<ClusterJob>&, const Context&)> kMakeClusters{
+    "hdn::make_clusters", cpu::make_clusters, LARCH_CUDA_FN(cuda::make_clusters)};
+constexpr Dispatch<void(const Buffer<SeedJob>&, const Context&)> kMakeSeeds{
+    "hdn::make_seeds", cpu::make_seeds, LARCH_CUDA_FN(cuda::make_seeds)};
+
+}  // namespace
+
+DetectorView ResidentDetector::view() const {
+  return {trees.views.data(), static_cast<uint32_t>(trees.views.size()),
+          taps.data(),        first_tap.data(),
+          features.data(),    rotations.data(),
+          log_scales.data(),  members()};
+}
+
+int32_t ResidentDetector::members() const {
+  if (stage.kind == StageKind::kPosition) return 1;
+  return static_cast<int32_t>(stage.kind == StageKind::kOrientation ? rotations.size()
+                                                                    : log_scales.size());
+}
+
+ResidentDetector make_resident(const Detector& detector, const tree::EvaluationRule& rule,
+                               const Device& device) {
+  ResidentDetector resident;
+  resident.stage = detector.stage;
+  resident.trees = tree::make_resident(tree::flatten(detector.trees, rule), device);
+  std::vector<features::Tap> taps;
+  std::vector<uint32_t> first{0};
+  for (const features::HaarFeature& feature : detector.haar) {
+    for (const features::Tap& tap : features::corner_taps(feature)) taps.push_back(tap);
+    first.push_back(static_cast<uint32_t>(taps.size()));
+  }
+  resident.taps = Buffer<features::Tap>(device, std::span<const features::Tap>(taps));
+  resident.first_tap = Buffer<uint32_t>(device, std::span<const uint32_t>(first));
+  resident.features = Buffer<features::SteerableFeature>(device, detector.steerable);
+  resident.rotations = Buffer<Quaternion>(device, detector.stage.rotations);
+  resident.log_scales = Buffer<Vec3d>(device, detector.stage.log_scales);
+  return resident;
+}
+
+LevelImages make_level_images(const std::vector<image::LevelImage>& pyramid, int index,
+                              const image::LevelScale& scale, const LevelSpec& spec,
+                              const Context& context) {
+  LevelImages images;
+  const image::LevelImage& own = pyramid.at(static_cast<size_t>(index));
+  images.views.size = own.size;
+  images.views.scale = scale;
+  images.views.steerable = features::steerable_images(pyramid, index, spec.unit);
+  if (spec.channels.empty()) return images;
+  const std::vector<image::IntegralLayout> layouts =
+      image::layouts_for(own.size, spec.channels, spec.reach);
+  images.layouts = Buffer<image::IntegralLayout>(context.device,
+                                                 std::span<const image::IntegralLayout>(layouts));
+  images.integral =
+      Buffer<uint32_t>(context.device, static_cast<size_t>(image::total_elements(layouts)));
+  image::integrate_resident(own.voxels, own.size, spec.channels, spec.padding, layouts,
+                            images.integral, context);
+  images.views.layouts = images.layouts.data();
+  images.views.integral = images.integral.data();
+  return images;
+}
+
+void run_stage(const StageView& stage, const Context& context) {
+  kRunStage(context.device, stage, context);
+}
+void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context) {
+  kMakeClusters(context.device, jobs, context);
+}
+void make_seeds(const Buffer<SeedJob>& jobs, const Context& context) {
+  kMakeSeeds(context.device, jobs, context);
+}
+
+namespace cpu {
+namespace {
+
+template <StageKind kind>
+void score_slots(const StageView& stage, const Context& context) {
+  constexpr int64_t kSlots = 64;  // that a thread takes at a time
+  parallel_for(context.threads, static_cast<int64_t>(stage.slots), kSlots,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t slot = begin; slot < end; ++slot) {
+                   score_slot<kind>(stage, static_cast<uint64_t>(slot));
+                 }
+               });
+}
+
+}  // namespace
+
+void run_stage(const StageView& stage, const Context& context) {
+  switch (stage.kind) {
+    case StageKind::kPosition:
+      score_slots<StageKind::kPosition>(stage, context);
+      break;
+    case StageKind::kOrientation:
+      score_slots<StageKind::kOrientation>(stage, context);
+      break;
+    case StageKind::kScale:
+      score_slots<StageKind::kScale>(stage, context);
+      break;
+  }
+  for (int32_t i = 0; i < stage.segment_count; ++i) {
+    const Segment& s = stage.segments[i];
+    uint64_t* keys = stage.keys + s.first_slot;
+    const uint32_t kept = std::min(s.slots, static_cast<uint32_t>(s.keep));
+    std::partial_sort(keys, keys + kept, keys + s.slots, std::greater<>());
+  }
+  for (uint32_t kept = 0; kept < stage.kept; ++kept) keep_candidate(stage, stage.keys, kept);
+}
+
+void make_clusters(const Buffer<ClusterJob>& jobs, const Context&) {
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const ClusterJob& job = jobs.data()[i];
+    const int32_t count = *job.count;
+    uint8_t taken[pose::kMostCandidates] = {};
+    int32_t found = 0;
+    for (; found < pose::kMostClusters; ++found) {
+      int32_t best = -1;
+      double highest = 0;
+      for (int32_t k = 0; k < count; ++k) {
+        if (taken[k] != 0) continue;
+        const double d = pose::density(job.candidates, taken, count, job.rule, k);
+        if (best < 0 || d > highest) {
+          best = k;
+          highest = d;
+        }
+      }
+      if (best < 0) break;
+      const auto mark = static_cast<uint8_t>(found + 1);
+      for (int32_t k = 0; k < count; ++k) {
+        if (pose::joins(job.candidates, taken, job.rule, found, best, k)) taken[k] = mark;
+      }
+      double sums[pose::kClusterSums];
+      for (int k = 0; k < pose::kClusterSums; ++k) {
+        sums[k] = pose::cluster_sum(job.candidates, taken, mark, count,
+                                    pose::is_plain(job.rule, found), k);
+      }
+      Cluster cluster = pose::cluster_of(sums);
+      pose::measure_spread(job.candidates, taken, mark, count, cluster);
+      job.clusters[found] = cluster;
+    }
+    *job.cluster_count = found;
+  }
+}
+
+void make_seeds(const Buffer<SeedJob>& jobs, const Context&) {
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    for (int k = 0; k < pose::kMostClusters; ++k) make_seed(jobs.data()[i], k);
+  }
+}
+
+}  // namespace cpu
+}  // namespace larch::hdn

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "larch/core/buffer.h"
+#include "larch/core/context.h"
+#include "larch/hdn/model.h"
+#include "larch/tree/flat_tree.h"
+
+namespace larch::hdn {
+
+/// A detector on one device.
+struct ResidentDetector {
+  Stage stage{};
+  tree::ResidentTrees trees;
+  Buffer<features::Tap> taps;
+  Buffer<uint32_t> first_tap;
+  Buffer<features::SteerableFeature> features;
+  Buffer<Quaternion> rotations;
+  Buffer<Vec3d> log_scales;
+
+  DetectorView view() const;
+  int32_t members() const;
+};
+ResidentDetector make_resident(const Detector& detector, const tree::EvaluationRule& rule,
+                               const Device& device);
+
+/// The images of one level on one device, with what the views point to.
+struct LevelImages {
+  Buffer<image::IntegralLayout> layouts;
+  Buffer<uint32_t> integral;
+  LevelViews views;
+};
+
+/// How the images of a level are made.
+struct LevelSpec {
+  std::span<const image::ChannelSpec> channels;
+  image::Padding padding = image::Padding::kClamp;
+  Vec3i reach{};
+  int unit = 1;  ///< largest integer of the intensity rule
+};
+/// Of pyramid[index], with pyramid[index + 1] and pyramid[index + 2] for coarser features; the
+/// pyramid outlives the result. Without channels nothing is integrated.
+LevelImages make_level_images(const std::vector<image::LevelImage>& pyramid, int index,
+                              const image::LevelScale& scale, const LevelSpec& spec,
+                              const Context& context);
+
+/// Scores all hypotheses of a launch and keeps the best of each segment. All pointers are of
+/// context.device; on a GPU the call returns before the work is done.
+void run_stage(const StageView& stage, const Context& context);
+
+/// From candidates to clusters.
+struct ClusterJob {
+  const Candidate* candidates = nullptr;
+  const int32_t* count = nullptr;
+  pose::ClusterRule rule;
+  Cluster* clusters = nullptr;  ///< room for pose::kMostClusters
+  int32_t* cluster_count = nullptr;
+};
+/// From clusters to the seeds of the next position stage: of the structure itself, or of a child.
+struct SeedJob {
+  const Cluster* clusters = nullptr;
+  const int32_t* cluster_count = nullptr;
+  Seed* seeds = nullptr;  ///< room for pose::kMostClusters
+  int32_t is_child = 0;
+  pose::RelativePose mean{};  ///< of the child
+};
+LARCH_HD void make_seed(const SeedJob& job, int32_t k) {
+  if (k >= *job.cluster_count) return;
+  const Cluster& cluster = job.clusters[k];
+  job.seeds[k] = job.is_child != 0 ? child_seed(cluster, job.mean)
+                                   : Seed{cluster.pose, cluster.pose.rotation, cluster.weight};
+}
+/// The jobs are on context.device.
+void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context);
+void make_seeds(const Buffer<SeedJob>& jobs, const Context& context);
+
+namespace cpu {
+void run_stage(const StageView& stage, const Context& context);
+void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context);
+void make_seeds(const Buffer<SeedJob>& jobs, const Context& context);
+}  // namespace cpu
+namespace cuda {
+void run_stage(const StageView& stage, const Context& context);
+void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context);
+void make_seeds(const Buffer<SeedJob>& jobs, const Context& context);
+}  // namespace cuda
+
+}  // namespace larch::hdn

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "larch/core/error.h"
+#include "larch/hdn/train/stage_training.h"
+#include "larch/pbt/train/train.h"
+
+namespace larch::hdn {
+namespace {
+
+using pbt::VoxelClass;
+
+constexpr auto kNegative = static_cast<uint8_t>(VoxelClass::kNegative);
+constexpr auto kPositive = static_cast<uint8_t>(VoxelClass::kPositive);
+constexpr auto kIgnored = static_cast<uint8_t>(VoxelClass::kIgnored);
+
+/// What a node is by its largest offset from the centre along an axis: the structure within one
+/// voxel, nothing beyond two.
+uint8_t class_of_node(const Vec3i& node, const Vec3d& centre_voxel) {
+  double most = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    most = std::max(most, std::abs(node[axis] - centre_voxel[axis]));
+  }
+  return most <= 1 ? kPositive : most > 2 ? kNegative : kIgnored;
+}
+
+/// The classes of the nodes of a case: those that are not searched are ignored, but for the ones at
+/// the truth if none of them is searched.
+Volume<uint8_t> classes_of(const StageTask& task, size_t c, StageReport& report) {
+  const TrainingCase& training = task.cases[c];
+  const Volume<int16_t>& voxels = training.levels[static_cast<size_t>(task.stage.level)];
+  const CaseSearch& search = task.searches[c];
+  const image::LevelScale scale = task.model.scale(task.stage.level);
+  const std::optional<Pose>& truth = task.truth(c);
+  Vec3d centre{-1e6, -1e6, -1e6};
+  if (truth) {
+    for (int axis = 0; axis < 3; ++axis) centre[axis] = scale.voxel(truth->centre_mm[axis]);
+  }
+  Volume<uint8_t> classes(voxels.grid(), kIgnored);
+  if (search.search != SearchKind::kRoot && (!truth || search.seeds.empty())) return classes;
+  ResidentDetector nothing;
+  nothing.stage = task.stage;
+  LevelViews level;
+  level.size = voxels.size();
+  level.scale = scale;
+  HostSegment host;
+  make_segment(search, nothing, level, host);
+  size_t positives = 0;
+  for (uint64_t number = 0; number < host.segment.slots; ++number) {
+    const Node node = node_of(host.segment, level, number);
+    if (node.seed < 0) continue;
+    const uint8_t kind = class_of_node(node.voxel, centre);
+    classes[voxels.grid().linear(node.voxel)] = kind;
+    positives += kind == kPositive ? 1 : 0;
+  }
+  if (positives > 0 || !truth) return classes;
+  ++report.added_truth;
+  for (int64_t i = 0; i < classes.voxels(); ++i) {
+    if (class_of_node(voxels.grid().voxel(i), centre) == kPositive) classes[i] = kPositive;
+  }
+  return classes;
+}
+
+/// The settings of pbt::train for a detector.
+pbt::TrainConfig voxel_config(const StageTask& task) {
+  pbt::TrainConfig config = task.shared;
+  config.samples.positives_per_volume = 27;
+  config.samples.negatives_per_volume = task.config.negatives_per_volume;
+  config.validation = {};
+  // Where little is searched, all of it is drawn.
+  const bool is_root = !task.searches.empty() && task.searches[0].search == SearchKind::kRoot;
+  config.mining.enabled = config.mining.enabled && is_root;
+  return config;
+}
+
+Detector detector_of(const StageTask& task, pbt::Model model) {
+  Detector detector;
+  detector.stage = task.stage;
+  detector.haar = std::move(model.features);
+  detector.trees = std::move(static_cast<tree::Ensemble&>(model));
+  detector.trees.history.clear();
+  return detector;
+}
+
+}  // namespace
+
+TrainedStage train_position(const StageTask& task, StageReport& report, const Context& context) {
+  std::vector<pbt::TrainingVolume> volumes(task.cases.size());
+  for (size_t c = 0; c < volumes.size(); ++c) {
+    volumes[c].name = task.cases[c].name;
+    volumes[c].voxels = task.cases[c].levels[static_cast<size_t>(task.stage.level)];
+    volumes[c].classes = classes_of(task, c, report);
+    const auto& classes = volumes[c].classes;
+    report.positives += static_cast<size_t>(std::count(classes.begin(), classes.end(), kPositive));
+    report.negatives +=
+        std::min(static_cast<size_t>(std::count(classes.begin(), classes.end(), kNegative)),
+                 static_cast<size_t>(task.config.negatives_per_volume));
+    if (task.truth(c)) ++report.cases;
+  }
+  const pbt::TrainConfig config = voxel_config(task);
+  const auto train_fold = [&](size_t fold) {
+    std::vector<pbt::TrainingVolume> learned;
+    for (size_t c = 0; c < volumes.size(); ++c) {
+      if (task.is_learned(c, fold)) learned.push_back(volumes[c]);
+    }
+    Context quiet = context;
+    quiet.log_sink = {};
+    quiet.progress_sink = {};
+    return detector_of(task, pbt::train(learned, task.model.space, config, {}, nullptr, quiet));
+  };
+  TrainedStage trained;
+  const auto folds = static_cast<size_t>(task.config.folds);
+  trained.full = train_fold(folds);
+  for (size_t fold = 0; folds > 1 && fold < folds; ++fold) {
+    trained.folds.push_back(train_fold(fold));
+  }
+  return trained;
+}
+
+}  // namespace larch::hdn

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "larch/hdn/train/case_search.h"
+
+namespace larch::hdn {
+
+/// When a hypothesis counts as the structure: within these of the truth; beyond twice as much it
+/// counts as something else, and in between it is not learned from.
+struct TruthRule {
+  double centre_voxels = 1.5;
+  double angle_rad = 0;  ///< of the rotations that are tried: no pose is farther from all of them
+  double log_scale = 0;  ///< half a step of the scales
+};
+
+/// +1, -1 or 0 (not learned from): a hypothesis of a stage by the distance from the truth. Zheng et
+/// al. 2008, section IV: within one step, beyond two.
+int truth_of(StageKind kind, const Pose& pose, const Pose& truth, double spacing_mm,
+             const TruthRule& rule);
+
+/// The training of one detector.
+struct StageTask {
+  const std::vector<TrainingCase>& cases;
+  const Model& model;
+  size_t structure = 0;
+  Stage stage;
+  TruthRule rule;
+  std::vector<CaseSearch> searches{};  ///< by case
+  const HdnConfig& config;
+  const SharedConfig& shared;
+
+  const std::optional<Pose>& truth(size_t c) const { return cases[c].truth[structure]; }
+  double spacing_mm() const { return model.spacing_mm(stage.level); }
+  /// The group of a case, whose detector does not learn from it.
+  size_t fold_of(size_t c) const { return c % static_cast<size_t>(config.folds); }
+  bool is_learned(size_t c, size_t fold) const {
+    return fold == static_cast<size_t>(config.folds) || config.folds == 1 || fold_of(c) != fold;
+  }
+};
+
+/// A detector of all cases, and those that did not learn from the cases of a fold; none of these
+/// where there is one fold.
+struct TrainedStage {
+  Detector full;
+  std::vector<Detector> folds;
+};
+
+/// Position: nodes are voxels of the level, and detectors what pbt::train makes (Haar features).
+TrainedStage train_position(const StageTask& task, StageReport& report, const Context& context);
+
+/// Orientation and scale: boxes with steerable features, whose codes are computed once for the
+/// trees of all folds.
+TrainedStage train_boxes(const StageTask& task, StageReport& report, const Context& context);
+
+}  // namespace larch::hdn

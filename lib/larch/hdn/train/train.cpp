@@ -1,0 +1,503 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/hdn/train/train.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "larch/core/digest.h"
+#include "larch/core/error.h"
+#include "larch/hdn/train/stage_training.h"
+#include "larch/pbt/train/pool.h"
+#include "larch/pose/mean_rotation.h"
+
+namespace larch::hdn {
+namespace {
+
+constexpr double kPi = 3.141592653589793, kDegree = kPi / 180;
+
+/// A detector that is trained: of a structure at a level, or the search everywhere for a child.
+struct Step {
+  size_t structure = 0;
+  int level = 0;
+  StageKind kind = StageKind::kPosition;
+  bool is_fallback = false;
+  bool ends_level = false;
+};
+
+/// The value of a list by level, whose last value holds for finer levels.
+template <class T>
+T by_level(const std::vector<T>& values, int level) {
+  return values[std::min(static_cast<size_t>(level), values.size() - 1)];
+}
+
+Vec3d log_ratio(const Vec3d& edges, const Vec3d& of) {
+  return {log_of(edges.x / of.x), log_of(edges.y / of.y), log_of(edges.z / of.z)};
+}
+
+/// A training on its way.
+class Training {
+ public:
+  Training(const std::vector<TrainingCase>& cases, const HdnConfig& config,
+           const SharedConfig& shared, const TrainHooks& hooks, const Context& context)
+      : cases_(cases), config_(config), shared_(shared), hooks_(hooks), context_(context) {}
+
+  PartialTraining run(const Model& start);
+
+ private:
+  Model& model() { return all_.model; }
+  const std::optional<Pose>& truth(size_t s, size_t c) const { return cases_[c].truth[s]; }
+  std::vector<Step> steps() const;
+  void begin(const Model& start);
+  void mean_pose(size_t s);
+  void learn_relative_pose(size_t s);
+  std::vector<CaseSearch> searches(const Step& step) const;
+  Stage stage_of(const Step& step, const std::vector<CaseSearch>& searches, TruthRule& rule);
+  void set_rotations(const Step& step, const std::vector<CaseSearch>& searches, Stage& stage);
+  void set_scales(const Step& step, const std::vector<CaseSearch>& searches, Stage& stage) const;
+  double scale_step(int level) const { return log_of(config_.scale_step) / (1 << level); }
+  void detect(const StageTask& task, const TrainedStage& trained, StageReport& report);
+  void run_step(const Step& step);
+  void finish(size_t s);
+
+  const std::vector<TrainingCase>& cases_;
+  const HdnConfig& config_;
+  const SharedConfig& shared_;
+  const TrainHooks& hooks_;
+  const Context& context_;
+  PartialTraining all_;
+};
+
+const StructureConfig& config_of(const HdnConfig& config, const std::string& name) {
+  return *std::find_if(config.structures.begin(), config.structures.end(),
+                       [&](const StructureConfig& s) { return s.name == name; });
+}
+
+std::vector<Step> Training::steps() const {
+  std::vector<Step> steps;
+  for (int level = 0; level < all_.model.levels(); ++level) {
+    for (size_t s = 0; s < all_.model.structures.size(); ++s) {
+      const Structure& structure = all_.model.structures[s];
+      for (const StageKind kind :
+           stages_of(config_of(config_, structure.name), level, config_.orientation)) {
+        steps.push_back({s, level, kind, false, false});
+      }
+      steps.back().ends_level = true;
+    }
+  }
+  for (size_t s = 0; config_.fallback && s < all_.model.structures.size(); ++s) {
+    if (all_.model.structures[s].parent >= 0) steps.push_back({s, 0, StageKind::kPosition, true});
+  }
+  return steps;
+}
+
+/// The mean rotation and the mean edges of a structure in its cases.
+void Training::mean_pose(size_t s) {
+  Structure& structure = model().structures[s];
+  pose::RotationSum turns;
+  Vec3d edges{};
+  double count = 0;
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    if (!truth(s, c)) continue;
+    turns.add(truth(s, c)->rotation, 1);
+    edges += log_ratio(truth(s, c)->edges_mm, {1, 1, 1});
+    count += 1;
+  }
+  if (count == 0) {
+    throw InputError("structure '" + structure.name +
+                     "' occurs in no training case; check its "
+                     "labels, or leave it out");
+  }
+  structure.mean.rotation = pose::mean_rotation(turns);
+  structure.mean.edges_mm = {exp_of(edges.x / count), exp_of(edges.y / count),
+                             exp_of(edges.z / count)};
+}
+
+/// The pose of a child as seen from its parent where the coarsest level finds that, errors
+/// included.
+void Training::learn_relative_pose(size_t s) {
+  Structure& structure = model().structures[s];
+  const auto parent = static_cast<size_t>(structure.parent);
+  const double near_mm = 3 * model().spacing_mm(0);
+  std::vector<pose::RelativePose> relative;
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    const std::vector<Cluster>& clusters = all_.found[parent][c].clusters;
+    if (!truth(s, c) || !truth(parent, c) || clusters.empty()) continue;
+    const Pose& found = clusters[0].pose;
+    if (norm(found.centre_mm - truth(parent, c)->centre_mm) > near_mm) continue;
+    relative.push_back(pose::relative_pose(found, *truth(s, c)));
+  }
+  if (relative.empty()) {
+    throw InputError("structure '" + structure.name +
+                     "' occurs in no training case where its "
+                     "parent '" +
+                     model().structures[parent].name +
+                     "' is found; leave the parent "
+                     "out");
+  }
+  structure.to_parent = pose::fit_gaussian(
+      relative, {model().spacing_mm(0) / 2, by_level(config_.rotation_step_deg, 0) * kDegree / 3,
+                 scale_step(0) / 2});
+}
+
+std::vector<CaseSearch> Training::searches(const Step& step) const {
+  const Structure& structure = all_.model.structures[step.structure];
+  std::vector<CaseSearch> searches(cases_.size());
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    CaseSearch& search = searches[c];
+    const CaseState& own = all_.found[step.structure][c];
+    if (step.kind != StageKind::kPosition) {
+      search.candidates = own.candidates;
+    } else if (step.level > 0) {
+      search.search = SearchKind::kAround;
+      for (const Cluster& k : own.clusters) {
+        search.seeds.push_back({k.pose, k.pose.rotation, k.weight});
+      }
+    } else if (structure.parent >= 0 && !step.is_fallback) {
+      search.search = SearchKind::kPrior;
+      search.to_parent = structure.to_parent;
+      search.prior_weight = all_.model.prior_weight;
+      for (const Cluster& k : all_.found[static_cast<size_t>(structure.parent)][c].clusters) {
+        search.seeds.push_back(child_seed(k, structure.to_parent.mean));
+      }
+    } else {
+      search.base = {
+          {}, grid_from_world(cases_[c].grid, structure.mean).rotation, structure.mean.edges_mm};
+    }
+  }
+  return searches;
+}
+
+void Training::set_rotations(const Step& step, const std::vector<CaseSearch>& searches,
+                             Stage& stage) {
+  const double wanted = by_level(config_.rotation_step_deg, step.level) * kDegree;
+  double radius = by_level(config_.rotation_radius_deg, step.level) * kDegree;
+  std::vector<Quaternion> turns;
+  std::vector<double> angles;
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    if (!truth(step.structure, c) || searches[c].candidates.empty()) continue;
+    const Quaternion& expected = searches[c].candidates[0].pose.rotation;
+    turns.push_back(canonical(conjugate(expected) * truth(step.structure, c)->rotation));
+    angles.push_back(angle_between(turns.back(), {}));
+  }
+  if (turns.empty()) return;
+  if (radius == 0) {
+    std::sort(angles.begin(), angles.end());
+    radius = 1.1 * angles[(angles.size() - 1) * 95 / 100] + 5 * kDegree;
+  }
+  double covered = wanted;
+  switch (config_.rotations) {
+    case pose::RotationSet::kBall:
+      radius = std::min(radius, kPi);
+      stage.rotations = pose::ball_of_rotations(radius, wanted);
+      covered = pose::measure_covering(stage.rotations, radius).most;
+      break;
+    case pose::RotationSet::kUniform:
+      stage.rotations = pose::uniform_rotations(static_cast<size_t>(config_.rotation_count));
+      covered = pose::measure_covering(stage.rotations, kPi).most;
+      break;
+    case pose::RotationSet::kExamples:
+      stage.rotations = pose::cover_rotations(turns, 0.75 * wanted);
+      covered = 0.75 * wanted;
+      break;
+  }
+  model().structures[step.structure].agreement_rad[static_cast<size_t>(step.level)] = 2 * covered;
+}
+
+void Training::set_scales(const Step& step, const std::vector<CaseSearch>& searches,
+                          Stage& stage) const {
+  const double width = scale_step(step.level);
+  std::vector<Vec3d> factors;
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    if (!truth(step.structure, c) || searches[c].candidates.empty()) continue;
+    factors.push_back(
+        log_ratio(truth(step.structure, c)->edges_mm, searches[c].candidates[0].pose.edges_mm));
+  }
+  if (factors.empty()) return;
+  Vec3d low = factors[0], high = factors[0];
+  for (const Vec3d& f : factors) {
+    for (int axis = 0; axis < 3; ++axis) {
+      low[axis] = std::min(low[axis], f[axis]);
+      high[axis] = std::max(high[axis], f[axis]);
+    }
+  }
+  if (step.level > 0) {
+    low = {-width, -width, -width};
+    high = {width, width, width};
+  }
+  if (config_.scales == ScaleSet::kGrid) {
+    const Vec3d margin = Vec3d{1, 1, 1} * (step.level > 0 ? 0 : width / 2);
+    stage.log_scales = pose::scale_grid(low - margin, high + margin, width);
+  }
+  for (double apart = width / 2;
+       stage.log_scales.empty() || stage.log_scales.size() > pose::kMostScales; apart *= 1.1) {
+    stage.log_scales = pose::cover_scales(factors, apart);
+  }
+}
+
+Stage Training::stage_of(const Step& step, const std::vector<CaseSearch>& searches,
+                         TruthRule& rule) {
+  Stage stage;
+  stage.kind = step.kind;
+  stage.level = step.level;
+  const auto kind = static_cast<size_t>(step.kind);
+  stage.keep = step.level == 0 ? config_.keep_first[kind] : config_.keep[kind];
+  if (step.kind == StageKind::kOrientation) set_rotations(step, searches, stage);
+  if (step.kind == StageKind::kScale) set_scales(step, searches, stage);
+  const double agreement =
+      all_.model.structures[step.structure].agreement_rad[static_cast<size_t>(step.level)];
+  rule.angle_rad = agreement / 2;
+  rule.log_scale = scale_step(step.level) / 2;
+  return stage;
+}
+
+/// Each case with the detector that has not learned from it.
+void Training::detect(const StageTask& task, const TrainedStage& trained, StageReport& report) {
+  std::vector<ResidentDetector> resident;
+  const std::vector<Detector> only{trained.full};
+  for (const Detector& d : trained.folds.empty() ? only : trained.folds) {
+    resident.push_back(make_resident(d, {}, context_.device));
+  }
+  const bool is_position = task.stage.kind == StageKind::kPosition;
+  Vec3i reach{1, 1, 1};
+  for (const Detector& d : trained.folds.empty() ? only : trained.folds) {
+    for (const auto& f : d.haar) {
+      const Vec3i r = features::reach_along(f);
+      for (int axis = 0; axis < 3; ++axis) reach[axis] = std::max(reach[axis], r[axis]);
+    }
+  }
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    CaseState& state = all_.found[task.structure][c];
+    state.candidates.clear();
+    int first = -1;
+    if (!task.searches[c].is_empty(task.stage.kind)) {
+      const CaseImages images =
+          make_case_images(cases_[c], task.model, task.stage.level,
+                           is_position ? std::span<const image::ChannelSpec>(task.model.channels)
+                                       : std::span<const image::ChannelSpec>(),
+                           reach, context_);
+      state.candidates =
+          search_case(task.searches[c], resident[trained.folds.empty() ? 0 : task.fold_of(c)],
+                      images, context_);
+    }
+    if (!task.truth(c)) continue;
+    for (size_t k = 0; k < state.candidates.size() && first < 0; ++k) {
+      if (truth_of(task.stage.kind, state.candidates[k].pose, *task.truth(c), task.spacing_mm(),
+                   task.rule) > 0) {
+        first = static_cast<int>(k);
+      }
+    }
+    report.first_positive.push_back(first);
+    context_.throw_if_stopped("stopped; continue with --resume");
+  }
+}
+
+void Training::run_step(const Step& step) {
+  const Structure& structure = model().structures[step.structure];
+  if (step.level == 0 && step.kind == StageKind::kPosition && structure.parent >= 0 &&
+      !step.is_fallback) {
+    learn_relative_pose(step.structure);
+  }
+  StageReport report;
+  report.structure = structure.name;
+  report.kind = step.kind;
+  report.level = step.level;
+  std::vector<CaseSearch> where = searches(step);
+  TruthRule rule;
+  Stage stage = stage_of(step, where, rule);
+  StageTask task{cases_, model(),          step.structure, std::move(stage),
+                 rule,   std::move(where), config_,        shared_};
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  TrainedStage trained = step.kind == StageKind::kPosition ? train_position(task, report, context_)
+                                                           : train_boxes(task, report, context_);
+  const double trained_at = seconds();
+  if (step.kind == StageKind::kPosition) report.seconds_trees = trained_at;
+  if (!step.is_fallback) {
+    detect(task, trained, report);
+    if (step.ends_level) {
+      const pose::ClusterRule rule_of_clusters = cluster_rule(
+          model(), step.level,
+          model().structures[step.structure].agreement_rad[static_cast<size_t>(step.level)]);
+      for (size_t c = 0; c < cases_.size(); ++c) {
+        CaseState& state = all_.found[step.structure][c];
+        state.clusters = cluster_candidates(state.candidates, rule_of_clusters);
+      }
+    }
+  }
+  report.seconds_detection = seconds() - trained_at;
+  Structure& grown = model().structures[step.structure];
+  (step.is_fallback ? grown.root_position : grown.detectors).push_back(std::move(trained.full));
+  all_.report.stages.push_back(std::move(report));
+}
+
+/// What cross-validation says of a structure when all its detectors are there.
+void Training::finish(size_t s) {
+  Structure& structure = model().structures[s];
+  StructureReport report{structure.name};
+  std::vector<pose::RelativePose> errors;
+  std::vector<double> confidences;
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    if (!truth(s, c)) continue;
+    ++report.cases;
+    const std::vector<Cluster>& clusters = all_.found[s][c].clusters;
+    const Vec3d& edges = truth(s, c)->edges_mm;
+    const double limit = std::min(10.0, std::min({edges.x, edges.y, edges.z}) / 2);
+    const double error =
+        clusters.empty() ? limit + 1 : norm(clusters[0].pose.centre_mm - truth(s, c)->centre_mm);
+    if (error > limit) {
+      ++report.failures;
+      continue;
+    }
+    errors.push_back(pose::relative_pose(*truth(s, c), clusters[0].pose));
+    confidences.push_back(clusters[0].confidence);
+    report.centre_mm += error;
+    report.rotation_deg +=
+        angle_between(clusters[0].pose.rotation, truth(s, c)->rotation) / kDegree;
+  }
+  const auto found = static_cast<double>(std::max<size_t>(errors.size(), 1));
+  report.centre_mm /= found;
+  report.rotation_deg /= found;
+  structure.errors = pose::fit_gaussian(errors, {});
+  std::sort(confidences.begin(), confidences.end());
+  if (!confidences.empty()) {
+    structure.found_confidence = confidences[confidences.size() / 20];
+    structure.least_confidence = confidences.front() / 2;
+  }
+  all_.report.structures.push_back(report);
+}
+
+void Training::begin(const Model& start) {
+  if (hooks_.resume != nullptr) {
+    all_ = *hooks_.resume;
+    return;
+  }
+  all_.model = start;
+  all_.found.assign(start.structures.size(), std::vector<CaseState>(cases_.size()));
+  for (size_t s = 0; s < start.structures.size(); ++s) {
+    mean_pose(s);
+    model().structures[s].agreement_rad.assign(static_cast<size_t>(model().levels()), 2 * kPi);
+  }
+}
+
+PartialTraining Training::run(const Model& start) {
+  begin(start);
+  const std::vector<Step> all = steps();
+  for (size_t k = all_.report.stages.size(); k < all.size(); ++k) {
+    const Structure& structure = model().structures[all[k].structure];
+    context_.progress(static_cast<double>(k) / static_cast<double>(all.size()),
+                      "detector " + std::to_string(k + 1) + " of " + std::to_string(all.size()) +
+                          ": " + structure.name);
+    run_step(all[k]);
+    if (hooks_.after_stage) hooks_.after_stage(all_);
+    context_.throw_if_stopped("stopped after detector " + std::to_string(k + 1) +
+                              "; continue with --resume");
+  }
+  for (size_t s = 0; s < model().structures.size(); ++s) finish(s);
+  return std::move(all_);
+}
+
+}  // namespace
+
+TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
+                                std::span<const std::optional<Pose>> poses, int halvings,
+                                const Context& context) {
+  TrainingCase c;
+  c.name = name;
+  c.grid = voxels.grid();
+  Sha256 sha;
+  const auto add = [&](const auto& value) { sha.update(&value, sizeof value); };
+  add(c.grid.size);
+  add(c.grid.spacing_mm);
+  add(c.grid.origin_mm);
+  add(c.grid.direction);
+  sha.update(voxels.data(), static_cast<size_t>(voxels.voxels()) * sizeof(int16_t));
+  for (const std::optional<Pose>& pose : poses) {
+    c.truth.emplace_back();
+    if (!pose) continue;
+    c.truth.back() = grid_from_world(c.grid, *pose);
+    add(*pose);
+  }
+  c.digest = hex(sha.digest());
+  Context host = context;
+  host.device = Device::cpu();
+  const auto levels = image::make_levels(voxels.view(), halvings, halvings + 1, host);
+  for (size_t l = levels.size(); l-- > 0;) {
+    Grid grid = c.grid;
+    grid.size = levels[l].size;
+    Volume<int16_t>& level = c.levels.emplace_back(grid);
+    std::copy_n(levels[l].voxels.data(), level.voxels(), level.data());
+  }
+  return c;
+}
+
+std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
+                                 OrientationRule orientation) {
+  const LevelStages stages =
+      structure.stages.empty() ? LevelStages::kAll : by_level(structure.stages, level);
+  std::vector<StageKind> kinds{StageKind::kPosition};
+  if (stages != LevelStages::kPosition && orientation == OrientationRule::kFit) {
+    kinds.push_back(StageKind::kOrientation);
+  }
+  if (stages == LevelStages::kAll) kinds.push_back(StageKind::kScale);
+  return kinds;
+}
+
+std::vector<size_t> check_config(const HdnConfig& config) {
+  if (config.structures.empty()) throw UsageError("hdn/structures: names no structure");
+  if (config.structures.size() > kMostStructures) {
+    throw UsageError("hdn/structures: more than " + std::to_string(kMostStructures));
+  }
+  std::set<std::string> names;
+  for (const StructureConfig& s : config.structures) {
+    if (s.name.empty()) throw UsageError("hdn/structures: a structure needs a name");
+    if (!names.insert(s.name).second) {
+      throw UsageError("hdn/structures: '" + s.name + "' stands twice");
+    }
+    if (s.stages.size() > static_cast<size_t>(config.halvings) + 1) {
+      throw UsageError("hdn/structures/" + s.name + "/stages: there are only " +
+                       std::to_string(config.halvings + 1) + " levels");
+    }
+  }
+  std::vector<size_t> order;
+  std::set<std::string> placed;
+  while (order.size() < config.structures.size()) {
+    const size_t before = order.size();
+    for (size_t i = 0; i < config.structures.size(); ++i) {
+      const StructureConfig& s = config.structures[i];
+      if (!s.parent.empty() && names.count(s.parent) == 0) {
+        throw UsageError("hdn/structures/" + s.name + "/parent: there is no structure '" +
+                         s.parent + "'");
+      }
+      if (placed.count(s.name) > 0 || (!s.parent.empty() && placed.count(s.parent) == 0)) continue;
+      placed.insert(s.name);
+      order.push_back(i);
+    }
+    if (order.size() == before) {
+      throw UsageError(
+          "hdn/structures: the parents make a cycle; every structure needs one that "
+          "is found without it");
+    }
+  }
+  return order;
+}
+
+Model train(const std::vector<TrainingCase>& cases, const Model& start, const HdnConfig& config,
+            const SharedConfig& shared, const TrainHooks& hooks, TrainReport& report,
+            const Context& context) {
+  if (cases.size() < 2) throw InputError("a network is trained on at least two cases");
+  Training training(cases, config, shared, hooks, context);
+  PartialTraining all = training.run(start);
+  report = std::move(all.report);
+  all.model.info.seed = context.seed;
+  for (const TrainingCase& c : cases) all.model.info.case_digests.push_back(c.digest);
+  check_model(all.model);
+  return std::move(all.model);
+}
+
+}  // namespace larch::hdn

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/hdn/hdn_config.h"
+#include "larch/hdn/model.h"
+#include "larch/pbt/train_config.h"
+
+namespace larch::hdn {
+
+/// One image with the poses of its structures.
+struct TrainingCase {
+  std::string name;                          ///< for messages only
+  std::string digest;                        ///< SHA-256 of voxels, grid and truth
+  Grid grid{};                               ///< of the finest level
+  std::vector<Volume<int16_t>> levels{};     ///< by level, 0 the coarsest
+  std::vector<std::optional<Pose>> truth{};  ///< by structure, in mm along the axes of the grid
+};
+
+/// Makes the levels and the digest of a case from its image in model space. `poses`: by structure,
+/// in world coordinates.
+TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
+                                std::span<const std::optional<Pose>> poses, int halvings,
+                                const Context& context);
+
+/// What a detector made of the training cases when it had not learned from them.
+struct StageReport {
+  std::string structure;
+  StageKind kind = StageKind::kPosition;
+  int level = 0;
+  size_t cases = 0, positives = 0, negatives = 0, added_truth = 0;
+  std::vector<int> first_positive{};  ///< per case, rank of the first candidate near the truth; -1
+  double seconds_features = 0, seconds_trees = 0, seconds_detection = 0;
+};
+
+/// What cross-validation says of a structure.
+struct StructureReport {
+  std::string structure;
+  size_t cases = 0, failures = 0;
+  double centre_mm = 0, rotation_deg = 0;  ///< means of those that are no failures
+};
+
+struct TrainReport {
+  std::vector<StageReport> stages;
+  std::vector<StructureReport> structures;
+  std::vector<std::string> warnings;
+};
+
+/// What detectors know of the cases so far: per structure and case.
+struct CaseState {
+  std::vector<Candidate> candidates{};
+  std::vector<Cluster> clusters{};
+};
+/// A training that is not finished: detectors and what they found.
+struct PartialTraining {
+  Model model;
+  std::vector<std::vector<CaseState>> found{};  ///< [structure][case]
+  TrainReport report;
+};
+
+struct TrainHooks {
+  std::function<void(const PartialTraining&)> after_stage{};  ///< writes the checkpoint
+  const PartialTraining* resume = nullptr;
+};
+
+/// Settings that hdn shares with other models: classifier, space, features, tree, ensemble, mining.
+using SharedConfig = pbt::TrainConfig;
+
+/// Trains a network on cases that are sorted by their digests (Zheng et al. 2008; Sofka et al.
+/// 2010; US 2012/0069003 A1, paragraphs 95 to 98): level by level and structure by structure, each
+/// detector on the candidates that those before it found in cases that they had not learned from.
+/// `start`: a model with space, halvings and structures (name, labels, parent, symmetries). The
+/// result depends on cases, configuration and context.seed alone. Throws InputError for a structure
+/// that occurs in no case, UsageError, MemoryError, and Stopped after a stage.
+Model train(const std::vector<TrainingCase>& cases, const Model& start, const HdnConfig& config,
+            const SharedConfig& shared, const TrainHooks& hooks, TrainReport& report,
+            const Context& context);
+
+/// The stages of a structure at a level.
+std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
+                                 OrientationRule orientation);
+
+/// Throws UsageError for structures without or with equal names, unknown parents or a cycle among
+/// them, stages beyond the levels, and what the tree's configuration refuses. Returns the order in
+/// which structures are found: parents before children, otherwise as given.
+std::vector<size_t> check_config(const HdnConfig& config);
+
+}  // namespace larch::hdn
