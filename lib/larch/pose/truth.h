@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "larch/config/fields.h"
+#include "larch/core/context.h"
+#include "larch/data/pose.h"
+#include "larch/data/volume.h"
+
+namespace larch::pose {
+
+/// Where the axes of a structure's box come from.
+enum class OrientationKind : uint8_t {
+  kFit = 0,   ///< the similarity that brings the case onto the mean shape of all cases
+  kNone = 1,  ///< the axes of the world: structures without an orientation of their own
+};
+constexpr auto enum_names(OrientationKind*) {
+  return std::to_array<EnumName<OrientationKind>>(
+      {{OrientationKind::kFit, "fit"}, {OrientationKind::kNone, "none"}});
+}
+
+/// The box of a structure in one case.
+struct CasePose {
+  Pose pose;
+  double residual_mm = 0;  ///< mean distance of its surface from the mean shape's; 0 with kNone
+  bool touches_border = false;  ///< of its image, so that a part may be missing
+};
+
+/// A rotation that takes a shape, nearly, onto itself.
+struct Symmetry {
+  Quaternion rotation;
+  double distance_voxels = 0;  ///< mean distance of the turned surface from the shape's
+};
+
+/// The poses of a structure in n cases.
+struct PoseTruth {
+  std::vector<CasePose> cases;
+  /// Signed distances (mm, negative inside) of the mean shape, in its own frame: an isotropic grid
+  /// along the box axes, whose size is the geometric mean of the cases'. Empty with kNone.
+  Volume<float> mean_distance_mm;
+  /// Those of the 23 rotations that permute the axes, about the middle of the mean shape's box,
+  /// that move its surface by less than a voxel of the cases: where there are any, the rotation of
+  /// a pose is one of several.
+  std::vector<Symmetry> symmetries;
+};
+
+/// The poses of the structure that the masks (each on its own grid, not 0 inside) show.
+///
+/// With kFit the surface points of each case are fitted to the mean signed distance of all cases by
+/// a similarity x = c + s R m, which minimises the squared distances in mm of the world; mean and
+/// fits take turns. After each turn the mean of the R is made the identity and that of the log s 0.
+/// Box axis k is the column k of R, and the box holds the surface points tightly; its edges and
+/// centre come from the case's own extents. The cases' orientations may differ by about 40 degrees.
+///
+/// The result does not depend on context.threads. Throws InputError for a mask of fewer than 8
+/// voxels, with its number counted from 0, and Stopped.
+PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind,
+                    const Context& context);
+
+/// The pose of one further case, by its fit to the mean shape of others; an empty mean shape stands
+/// for kNone. Throws InputError for a mask of fewer than 8 voxels.
+CasePose fit_pose(const Volume<uint8_t>& mask, const Volume<float>& mean_distance_mm);
+
+}  // namespace larch::pose
