@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "larch/core/error.h"
@@ -17,15 +16,13 @@
 namespace larch::pose {
 namespace {
 
-constexpr int kRounds = 8;          ///< of mean shape and fits
-constexpr int kSearchedRounds = 3;  ///< the first ones, in which each fit has several starts
-constexpr int kSteps = 20;          ///< of a fit
-constexpr int kSearchSteps = 6;     ///< of each of its starts
-constexpr double kSearchTurn = 25 / 57.295779513082323;  ///< radians between starts
-constexpr int64_t kMostVertices = 20000;                 ///< that decide the box
-constexpr size_t kFitVertices = 2000;                    ///< at most, that are fitted
-constexpr size_t kFitPerSearch = 8;                      ///< and of those for each one in a search
-constexpr int32_t kLongest = 96;  ///< voxels along the longest edge of a distance map
+constexpr int kRounds = 3;  ///< of mean shape and fits; more change nothing
+constexpr int kSteps = 20;  ///< of a fit, on at most so many vertices:
+constexpr size_t kPoints = 2000;
+constexpr int kSearchSteps = 6;  ///< of each of its starts, on
+constexpr size_t kSearchPoints = 250;
+constexpr double kSearchTurn = 0.436;  ///< radians between starts: 25 degrees
+constexpr int32_t kLongest = 96;       ///< voxels along the longest edge of a distance map
 
 /// x = centre_mm + scale R m takes the frame of the mean shape to the world.
 struct Similarity {
@@ -33,114 +30,96 @@ struct Similarity {
   Quaternion rotation;
   double scale = 1;
 };
-
-/// Signed distances of a shape, negative inside.
-struct DistanceField {
-  Volume<float> mm;
-  Mat3 index_from_mm;  ///< of a difference of positions
-
-  explicit DistanceField(Volume<float> distance_mm = {}) : mm(std::move(distance_mm)) {
-    const Grid& grid = mm.grid();
-    Mat3 mm_from_index = grid.direction;
-    for (auto& row : mm_from_index.m)
-      for (int axis = 0; axis < 3; ++axis) row[axis] *= grid.spacing_mm[axis];
-    index_from_mm = inverse(mm_from_index);
-  }
-};
+Vec3d mean_from_world(const Similarity& at, const Vec3d& world_mm) {
+  return rotate(conjugate(at.rotation), world_mm - at.centre_mm) / at.scale;
+}
 
 struct Sample {
   double mm;
-  Vec3d gradient;
+  Vec3d gradient;  ///< along the axes of the grid
 };
 
 /// Linear interpolation; beyond the grid, the distance to the grid is added to the value there.
-Sample sample(const DistanceField& field, const Vec3d& at_mm) {
-  const Grid& grid = field.mm.grid();
-  const Vec3d wanted = field.index_from_mm * (at_mm - grid.origin_mm);
-  Vec3d index, slope;
+Sample sample(const Volume<float>& distance_mm, const Vec3d& at_mm) {
+  const Grid& grid = distance_mm.grid();
+  const Vec3d wanted = index_from_world(grid, at_mm);
+  Vec3d up, down, beyond_mm;
   Vec3i low;
   for (int axis = 0; axis < 3; ++axis) {
-    index[axis] = std::clamp(wanted[axis], 0.0, grid.size[axis] - 1.0);
-    low[axis] = std::min(static_cast<int32_t>(index[axis]), grid.size[axis] - 2);
+    const double index = std::clamp(wanted[axis], 0.0, grid.size[axis] - 1.0);
+    low[axis] = index > 0 ? std::min(static_cast<int32_t>(index), grid.size[axis] - 2) : 0;
+    up[axis] = index - low[axis];
+    down[axis] = 1 - up[axis];
+    beyond_mm[axis] = (wanted[axis] - index) * grid.spacing_mm[axis];
   }
-  const Vec3d up = index - low.cast<double>(), down = Vec3d{1, 1, 1} - up;
-  double mm = 0;
+  Sample out{};
   for (int corner = 0; corner < 8; ++corner) {
     const Vec3i bit{corner & 1, corner >> 1 & 1, corner >> 2};
-    const double value = field.mm(low + bit);
+    const double value = distance_mm(low + bit);
     const Vec3d weight{bit.x ? up.x : down.x, bit.y ? up.y : down.y, bit.z ? up.z : down.z};
-    mm += weight.x * weight.y * weight.z * value;
-    slope.x += weight.y * weight.z * (bit.x ? value : -value);
-    slope.y += weight.x * weight.z * (bit.y ? value : -value);
-    slope.z += weight.x * weight.y * (bit.z ? value : -value);
+    out.mm += weight.x * weight.y * weight.z * value;
+    out.gradient.x += weight.y * weight.z * (bit.x ? value : -value) / grid.spacing_mm.x;
+    out.gradient.y += weight.x * weight.z * (bit.y ? value : -value) / grid.spacing_mm.y;
+    out.gradient.z += weight.x * weight.y * (bit.z ? value : -value) / grid.spacing_mm.z;
   }
-  Vec3d gradient{0, 0, 0};
-  for (int axis = 0; axis < 3; ++axis) {
-    const double share = wanted[axis] == index[axis] ? slope[axis] : 0;
-    const auto& row = field.index_from_mm.m[axis];
-    gradient += Vec3d{row[0], row[1], row[2]} * share;
-  }
-  if (wanted == index) return {mm, gradient};
-  const Vec3d beyond = at_mm - world_from_index(grid, index);
-  const double far = norm(beyond);
-  return {mm + far, gradient + beyond / far};
+  const double far_mm = norm(beyond_mm);
+  if (far_mm == 0) return out;
+  for (int axis = 0; axis < 3; ++axis)
+    if (beyond_mm[axis] != 0) out.gradient[axis] = beyond_mm[axis] / far_mm;
+  return {out.mm + far_mm, out.gradient};
 }
 
-/// Where a shape is and how large: the cube root of its volume.
-struct Moments {
-  Vec3d centroid_mm;
-  double size_mm;
-};
-Moments moments_of(const DistanceField& field) {
-  const Grid& grid = field.mm.grid();
-  Vec3d sum;
-  double inside = 0;
-  for (int64_t i = 0; i < field.mm.voxels(); ++i) {
-    if (field.mm[i] >= 0) continue;
-    sum += grid.voxel(i).cast<double>();
-    inside += 1;
-  }
-  const double volume_mm3 = inside * grid.voxel_volume_mm3();
-  return {world_from_index(grid, sum / inside), exp_of(log_of(volume_mm3) / 3)};
-}
-
-/// A structure of one case.
+/// A structure of one case, or the mean shape, whose surface is not needed.
 struct Shape {
-  std::vector<Vec3d> surface_mm;  ///< vertices, evenly chosen
-  DistanceField distance;
+  Volume<float> distance_mm;
+  std::vector<Vec3d> surface_mm;  ///< vertices
   bool touches_border = false;
-  double voxel_mm = 0;  ///< cube root of a voxel's volume
+  Vec3d centroid_mm;
+  double size_mm = 0;  ///< cube root of the volume
+
+  explicit Shape(Volume<float> distances = {}) : distance_mm(std::move(distances)) {
+    const Grid& grid = distance_mm.grid();
+    double inside = 0;
+    for (int64_t i = 0; i < distance_mm.voxels(); ++i) {
+      if (distance_mm[i] >= 0) continue;
+      centroid_mm += grid.voxel(i).cast<double>();
+      inside += 1;
+    }
+    if (inside == 0) return;
+    centroid_mm = world_from_index(grid, centroid_mm / inside);
+    size_mm = exp_of(log_of(inside * grid.voxel_volume_mm3()) / 3);
+  }
 };
 
-/// The signed distances of the voxels from `low` to `high` of a mask and of a margin around them,
-/// of which every stride-th is looked at.
+/// The signed distances of the voxels from `low` to `high` of a mask and of a margin around them;
+/// in a large one some voxels are passed over.
 Volume<float> signed_distance(const Volume<uint8_t>& mask, const Vec3i& low, const Vec3i& high) {
   const Vec3i extent = high - low + Vec3i{1, 1, 1};
   const int32_t margin = 3 + std::min(std::max({extent.x, extent.y, extent.z}), kLongest) / 6;
   Grid grid = mask.grid();
-  Vec3i stride;
+  Vec3i stride, first;
   for (int axis = 0; axis < 3; ++axis) {
     stride[axis] = (extent[axis] + kLongest - 1) / kLongest;
+    first[axis] = low[axis] - margin * stride[axis];
     grid.size[axis] = (extent[axis] - 1) / stride[axis] + 1 + 2 * margin;
     grid.spacing_mm[axis] *= stride[axis];
   }
-  grid.origin_mm = world_from_index(mask.grid(), (low - stride * margin).cast<double>());
-  Volume<uint8_t> inside(grid), outside(grid);
+  grid.origin_mm = world_from_index(mask.grid(), first.cast<double>());
+  Volume<uint8_t> inside(grid);
   for (int64_t i = 0; i < inside.voxels(); ++i) {
-    Vec3i at = grid.voxel(i) - Vec3i{margin, margin, margin};
-    for (int axis = 0; axis < 3; ++axis) at[axis] = low[axis] + at[axis] * stride[axis];
+    Vec3i at = grid.voxel(i);
+    for (int axis = 0; axis < 3; ++axis) at[axis] = first[axis] + at[axis] * stride[axis];
     inside[i] = mask.grid().contains(at) && mask(at) != 0;
-    outside[i] = inside[i] == 0;
   }
-  // Each of the two is zero half a voxel off the surface, on its own side.
+  // The distance of a mask is 0 in the centres of voxels half a voxel inside of the surface, and
+  // that of its complement half a voxel outside: half their difference is 0 at the surface.
   Volume<float> distance = filters::signed_distance_mm(inside);
-  const Volume<float> complement = filters::signed_distance_mm(outside);
-  for (int64_t i = 0; i < distance.voxels(); ++i)
-    distance[i] = 0.5F * (distance[i] - complement[i]);
+  const Volume<float> complement = filters::signed_distance_mm(
+      mapped<uint8_t>(inside, [](uint8_t is_inside) { return is_inside == 0; }));
+  for (int64_t i = 0; i < distance.voxels(); ++i) distance[i] = (distance[i] - complement[i]) / 2;
   return distance;
 }
 
-/// Throws InputError for a mask of fewer than 8 voxels.
 Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
   Vec3i low = mask.size(), high{-1, -1, -1};
   int64_t count = 0;
@@ -155,25 +134,18 @@ Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
   }
   if (count < 8) {
     throw InputError(name + " has " + std::to_string(count) +
-                     " voxels, and a pose needs 8 or more: leave the case out");
+                     " voxels of the structure, and a pose takes 8: leave the case out");
   }
-  Shape shape;
-  for (int axis = 0; axis < 3; ++axis) {
+  Shape shape(signed_distance(mask, low, high));
+  shape.surface_mm = mesh::marching_cubes(mask, Context{}).vertices_mm;
+  for (int axis = 0; axis < 3; ++axis)
     shape.touches_border |= low[axis] == 0 || high[axis] == mask.size()[axis] - 1;
-  }
-  shape.voxel_mm = exp_of(log_of(mask.grid().voxel_volume_mm3()) / 3);
-  shape.distance = DistanceField(signed_distance(mask, low, high));
-  const std::vector<Vec3d> vertices = mesh::marching_cubes(mask, Context{}).vertices_mm;
-  const auto all = static_cast<int64_t>(vertices.size()), used = std::min(all, kMostVertices);
-  for (int64_t i = 0; i < used; ++i)
-    shape.surface_mm.push_back(vertices[static_cast<size_t>(i * all / used)]);
   return shape;
 }
 
-/// The extents of points along axes, as a box.
+/// The box along `axes` that holds the points.
 Pose box_of(std::span<const Vec3d> points_mm, const Quaternion& axes) {
-  constexpr double kFar = std::numeric_limits<double>::infinity();
-  Vec3d low{kFar, kFar, kFar}, high{-kFar, -kFar, -kFar};
+  Vec3d low{1e300, 1e300, 1e300}, high = low * -1;
   for (const Vec3d& point : points_mm) {
     const Vec3d at = rotate(conjugate(axes), point);
     for (int axis = 0; axis < 3; ++axis) {
@@ -184,162 +156,120 @@ Pose box_of(std::span<const Vec3d> points_mm, const Quaternion& axes) {
   return {rotate(axes, (low + high) * 0.5), axes, high - low};
 }
 
-// A change of a similarity has seven parts: translation and rotation vector in the frame of the
+// A change of a similarity has seven parts: a translation and a rotation vector in the frame of the
 // mean shape, and the logarithm of the scale.
 constexpr int kParts = 7;
 
-/// The squared residuals (mm of the world) of points, and the parabola that they have for small
-/// changes of the similarity.
-struct Parabola {
-  double cost = 0;
-  double slope[kParts] = {}, curve[kParts][kParts] = {};
-  double radius_square_mm2 = 0;  ///< summed, in the frame of the mean shape
-};
-
-Parabola parabola_at(const Similarity& at, const DistanceField& mean,
-                     std::span<const Vec3d> surface_mm, size_t every) {
-  Parabola sum;
-  const Mat3 turn = rotation_matrix(conjugate(at.rotation));
-  for (size_t i = 0; i < surface_mm.size(); i += every) {
-    const Vec3d m = turn * (surface_mm[i] - at.centre_mm) / at.scale;
-    const Sample phi = sample(mean, m);
-    const Vec3d g = phi.gradient * -at.scale, h = cross(m, g);
-    const double residual = at.scale * phi.mm;
-    const double part[kParts] = {g.x, g.y, g.z, h.x, h.y, h.z, residual + dot(g, m)};
-    sum.cost += residual * residual;
-    sum.radius_square_mm2 += dot(m, m);
-    for (int a = 0; a < kParts; ++a) {
-      sum.slope[a] += part[a] * residual;
-      for (int b = 0; b <= a; ++b) sum.curve[a][b] += part[a] * part[b];
-    }
-  }
-  return sum;
-}
-
-/// Where the parabola, damped, has its minimum: Cholesky's factors of its matrix.
-Similarity stepped(const Similarity& from, Parabola p, double damping, double points) {
-  double step[kParts];
-  for (int a = 0; a < kParts; ++a) {
-    p.curve[a][a] += damping * from.scale * from.scale * (a < 3 ? points : p.radius_square_mm2);
-    for (int b = 0; b <= a; ++b) {
-      for (int k = 0; k < b; ++k) p.curve[a][b] -= p.curve[a][k] * p.curve[b][k];
-      p.curve[a][b] = a == b ? std::sqrt(p.curve[a][a]) : p.curve[a][b] / p.curve[b][b];
-    }
-    step[a] = -p.slope[a];
-    for (int k = 0; k < a; ++k) step[a] -= p.curve[a][k] * step[k];
-    step[a] /= p.curve[a][a];
-  }
-  for (int a = kParts; a-- > 0;) {
-    for (int k = a + 1; k < kParts; ++k) step[a] -= p.curve[k][a] * step[k];
-    step[a] /= p.curve[a][a];
-  }
-  const Vec3d move = rotate(from.rotation, {step[0], step[1], step[2]}) * from.scale;
-  return {from.centre_mm + move, from.rotation * from_rotation_vector({step[3], step[4], step[5]}),
-          from.scale * exp_of(step[6])};
-}
-
+/// A similarity and, summed over vertices, the products of the derivatives of the residual by the
+/// seven parts and of the residual itself, in mm of the world.
 struct Fit {
   Similarity at;
-  double cost;
+  double sums[kParts + 1][kParts + 1] = {};
+  double cost() const { return sums[kParts][kParts]; }
 };
-/// Levenberg's method with a fixed number of steps, on every `every`-th point.
-Fit descend(Similarity at, const DistanceField& mean, std::span<const Vec3d> surface_mm,
-            size_t every, int steps) {
-  const auto points = static_cast<double>((surface_mm.size() - 1) / every + 1);
-  double damping = 1e-3;
-  Parabola here = parabola_at(at, mean, surface_mm, every);
-  for (int i = 0; i < steps; ++i) {
-    const Similarity next = stepped(at, here, damping, points);
-    const Parabola there = parabola_at(next, mean, surface_mm, every);
-    const bool is_lower = there.cost < here.cost;
-    damping = is_lower ? std::max(damping * 0.2, 1e-6) : damping * 10;
-    if (!is_lower) continue;
-    at = next;
-    here = there;
+
+Fit fit_at(const Similarity& at, const Shape& shape, const Volume<float>& mean_mm, size_t every) {
+  Fit fit{at};
+  for (size_t i = 0; i < shape.surface_mm.size(); i += every) {
+    const Vec3d m = mean_from_world(at, shape.surface_mm[i]);
+    const Sample phi = sample(mean_mm, m);
+    // In mm of the mean shape a large scale would win.
+    const double residual = at.scale * phi.mm;
+    const Vec3d g = phi.gradient * -at.scale, h = cross(m, g);
+    const double part[kParts + 1] = {g.x, g.y, g.z, h.x, h.y, h.z, residual + dot(g, m), residual};
+    for (int a = 0; a <= kParts; ++a)
+      for (int b = 0; b <= kParts; ++b) fit.sums[a][b] += part[a] * part[b];
   }
-  return {at, here.cost};
+  return fit;
 }
 
-/// The fit of a case to the mean shape, from the fit so far. The search starts from turns of that,
-/// with centroids and volumes made to agree, and goes on from the best.
-Similarity fit(const Shape& shape, Similarity at, const DistanceField& mean, bool search) {
-  const size_t every = (shape.surface_mm.size() + kFitVertices - 1) / kFitVertices;
-  if (search) {
-    const Moments to = moments_of(mean), own = moments_of(shape.distance);
-    double lowest = std::numeric_limits<double>::infinity();
-    const Quaternion before = at.rotation;
-    for (int i = 0; i < 27; ++i) {
-      const Vec3d turn = Vec3i{i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1}.cast<double>() * kSearchTurn;
-      Similarity start{{}, before * from_rotation_vector(turn), own.size_mm / to.size_mm};
-      start.centre_mm = own.centroid_mm - rotate(start.rotation, to.centroid_mm) * start.scale;
-      const Fit found = descend(start, mean, shape.surface_mm, every * kFitPerSearch, kSearchSteps);
-      if (found.cost >= lowest) continue;
-      lowest = found.cost;
-      at = found.at;
+/// The minimum of the parabola of squared residuals, damped, by Gauss and Jordan. Rotations are
+/// damped like the scale, so that those that change nothing stay as they are.
+Similarity minimum_of(Fit fit, double damping) {
+  const double scale_sum = fit.sums[kParts - 1][kParts - 1];
+  for (int a = 0; a < kParts; ++a) fit.sums[a][a] += damping * (a < 3 ? fit.sums[a][a] : scale_sum);
+  for (int pivot = 0; pivot < kParts; ++pivot) {
+    for (int row = 0; row < kParts; ++row) {
+      const double share = fit.sums[row][pivot] / fit.sums[pivot][pivot];
+      for (int c = pivot; row != pivot && c <= kParts; ++c)
+        fit.sums[row][c] -= share * fit.sums[pivot][c];
     }
   }
-  at = descend(at, mean, shape.surface_mm, every, kSteps).at;
-  return {at.centre_mm, canonical(at.rotation), at.scale};
+  double step[kParts];
+  for (int a = 0; a < kParts; ++a) step[a] = -fit.sums[a][kParts] / fit.sums[a][a];
+  const Similarity& at = fit.at;
+  return {at.centre_mm + rotate(at.rotation, {step[0], step[1], step[2]}) * at.scale,
+          canonical(at.rotation * from_rotation_vector({step[3], step[4], step[5]})),
+          at.scale * exp_of(step[6])};
 }
 
-/// The box of a case along the axes of its fit, and its residual unless the mean is empty.
-CasePose pose_of(const Shape& shape, const Similarity& at, const DistanceField& mean) {
-  const Pose box = box_of(shape.surface_mm, at.rotation);
-  double sum = 0;
-  for (const Vec3d& p : shape.surface_mm) {
-    if (mean.mm.empty()) break;
-    const Vec3d m = rotate(conjugate(at.rotation), p - at.centre_mm) / at.scale;
-    sum += std::abs(sample(mean, m).mm) * at.scale;
+/// Steps of Levenberg and Marquardt on about `points` vertices.
+Fit descend(const Similarity& from, const Shape& shape, const Volume<float>& mean_mm, size_t points,
+            int steps) {
+  const size_t every = (shape.surface_mm.size() + points - 1) / points;
+  Fit here = fit_at(from, shape, mean_mm, every);
+  double damping = 1e-3;
+  for (int i = 0; i < steps; ++i) {
+    const Fit there = fit_at(minimum_of(here, damping), shape, mean_mm, every);
+    const bool is_better = there.cost() < here.cost();
+    damping = is_better ? std::max(damping * 0.2, 1e-6) : damping * 10;
+    if (is_better) here = there;
   }
-  return {box, sum / static_cast<double>(shape.surface_mm.size()), shape.touches_border};
+  return here;
 }
 
-double mean_voxel_mm(std::span<const Shape> shapes) {
-  double sum = 0;
-  for (const Shape& shape : shapes) sum += shape.voxel_mm;
-  return sum / static_cast<double>(shapes.size());
+/// The fit of a case to the mean shape. It starts from turns of the rotation `near`, with centroids
+/// and volumes made to agree, and goes on from where the best of these leads.
+Similarity fit_to(const Shape& mean, const Shape& shape, const Quaternion& near) {
+  if (mean.size_mm == 0) {
+    throw InputError(
+        "the mean shape has no inside, since the structure is thin and differs much "
+        "between the cases: give it no orientation of its own");
+  }
+  Fit best;
+  for (int i = 0; i < 27; ++i) {
+    const Vec3d turn = Vec3i{i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1}.cast<double>() * kSearchTurn;
+    Similarity start{{}, near * from_rotation_vector(turn), shape.size_mm / mean.size_mm};
+    start.centre_mm = shape.centroid_mm - rotate(start.rotation, mean.centroid_mm) * start.scale;
+    const Fit found = descend(start, shape, mean.distance_mm, kSearchPoints, kSearchSteps);
+    if (i == 0 || found.cost() < best.cost()) best = found;
+  }
+  return descend(best.at, shape, mean.distance_mm, kPoints, kSteps).at;
 }
 
-/// An isotropic grid in the frame of the mean shape that holds the cases as they are fitted.
-Grid mean_grid(std::span<const Shape> shapes, std::span<const Similarity> fits) {
+/// The mean signed distance of the cases, on a grid that holds them as they are fitted.
+Volume<float> mean_distance(std::span<const Shape> shapes, std::span<const Similarity> fits,
+                            double voxel_mm, const Context& context) {
   std::vector<Vec3d> corners;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const Similarity& at = fits[i];
-    const Pose box = box_of(shapes[i].surface_mm, at.rotation);
-    for (int c = 0; c < 8; ++c)
-      corners.push_back(rotate(conjugate(at.rotation), corner(box, c) - at.centre_mm) / at.scale);
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    const Pose box = box_of(shapes[k].surface_mm, fits[k].rotation);
+    for (int c = 0; c < 8; ++c) corners.push_back(mean_from_world(fits[k], corner(box, c)));
   }
   const Pose all = box_of(corners, Quaternion{});
-  const Vec3d& edges = all.edges_mm;
-  const double longest = std::max({edges.x, edges.y, edges.z});
-  const double spacing = std::max(mean_voxel_mm(shapes), longest / kLongest), margin = longest / 8;
+  const double longest = std::max({all.edges_mm.x, all.edges_mm.y, all.edges_mm.z});
+  const double spacing = std::max(voxel_mm, longest / kLongest);
   Grid grid;
   grid.spacing_mm = {spacing, spacing, spacing};
   for (int axis = 0; axis < 3; ++axis)
-    grid.size[axis] = 2 + static_cast<int32_t>(std::ceil((edges[axis] + 2 * margin) / spacing));
+    grid.size[axis] = 2 + static_cast<int32_t>((all.edges_mm[axis] + longest / 4) / spacing);
   grid.origin_mm = all.centre_mm - (grid.size.cast<double>() - Vec3d{1, 1, 1}) * (spacing / 2);
-  return grid;
-}
-
-DistanceField mean_distance(std::span<const Shape> shapes, std::span<const Similarity> fits,
-                            const Context& context) {
-  auto mean = Volume<float>::unfilled(mean_grid(shapes, fits));
-  parallel_for(context.threads, mean.voxels(), 256, [&](int64_t begin, int64_t end) {
+  auto mean_mm = Volume<float>::unfilled(grid);
+  parallel_for(context.threads, grid.voxels(), 256, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Vec3d m = world_from_index(mean.grid(), mean.grid().voxel(i).cast<double>());
+      const Vec3d m = world_from_index(grid, grid.voxel(i).cast<double>());
       double sum = 0;
       for (size_t k = 0; k < shapes.size(); ++k) {
         const Vec3d world_mm = fits[k].centre_mm + rotate(fits[k].rotation, m) * fits[k].scale;
-        sum += sample(shapes[k].distance, world_mm).mm / fits[k].scale;
+        sum += sample(shapes[k].distance_mm, world_mm).mm / fits[k].scale;
       }
-      mean[i] = static_cast<float>(sum / static_cast<double>(shapes.size()));
+      mean_mm[i] = static_cast<float>(sum / static_cast<double>(shapes.size()));
     }
   });
-  return DistanceField(std::move(mean));
+  return mean_mm;
 }
 
-/// Turns and scales the frame of the mean shape, to which `fits` lead, so that their mean rotation
-/// becomes the identity and their mean logarithm of the scale 0; `before` stay fits to that frame.
+/// Turns and scales the frame of the mean shape so that the mean rotation of the fits to it becomes
+/// the identity and their mean logarithm of the scale 0; `before` remain fits to that frame.
 void fix_gauge(std::span<Similarity> fits, std::span<Similarity> before) {
   RotationSum rotations;
   double log_scale = 0;
@@ -348,31 +278,44 @@ void fix_gauge(std::span<Similarity> fits, std::span<Similarity> before) {
     log_scale += log_of(fit.scale) / static_cast<double>(fits.size());
   }
   const Quaternion back = conjugate(mean_rotation(rotations));
-  for (const std::span<Similarity> turned : {fits, before}) {
-    for (Similarity& fit : turned) {
+  for (const std::span<Similarity> some : {fits, before}) {
+    for (Similarity& fit : some) {
       fit.rotation = canonical(fit.rotation * back);
       fit.scale *= exp_of(-log_scale);
     }
   }
 }
 
-std::vector<Symmetry> symmetries_of(const DistanceField& mean, double voxel_mm) {
-  const auto inside_up = mapped<float>(mean.mm, [](float mm) { return -mm; });
-  const std::vector<Vec3d> surface = mesh::marching_cubes(inside_up, 0, Context{}).vertices_mm;
+std::vector<Symmetry> symmetries_of(const Volume<float>& mean_mm, double voxel_mm) {
+  const auto depth_mm = mapped<float>(mean_mm, [](float mm) { return -mm; });
+  const std::vector<Vec3d> surface = mesh::marching_cubes(depth_mm, 0, Context{}).vertices_mm;
   const Vec3d middle = box_of(surface, Quaternion{}).centre_mm;
   std::vector<Symmetry> found;
-  for (int i = 1; i < 6 * 8; ++i) {
-    constexpr int kOrders[6][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1},
-                                   {0, 2, 1}, {2, 1, 0}, {1, 0, 2}};
+  for (int i = 1; i < 48; ++i) {
+    // Row r of the matrix is plus or minus the axis `along` it.
     Mat3 turn{{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
-    for (int row = 0; row < 3; ++row) turn.m[row][kOrders[i / 8][row]] = i >> row & 1 ? -1 : 1;
+    for (int row = 0; row < 3; ++row) {
+      const int along = ((i < 24 ? row : 2 * row) + i / 8) % 3;
+      turn.m[row][along] = i >> row & 1 ? -1 : 1;
+    }
     if (determinant(turn) < 0) continue;
-    double sum = 0;
-    for (const Vec3d& p : surface) sum += std::abs(sample(mean, middle + turn * (p - middle)).mm);
-    const double voxels = sum / static_cast<double>(surface.size()) / voxel_mm;
+    double sum_mm = 0;
+    for (const Vec3d& p : surface)
+      sum_mm += std::abs(sample(mean_mm, middle + turn * (p - middle)).mm);
+    const double voxels = sum_mm / static_cast<double>(surface.size()) / voxel_mm;
     if (voxels < 1) found.push_back({canonical(quaternion_of(turn)), voxels});
   }
   return found;
+}
+
+/// The box of a case along the axes of its fit, and its residual if there is a mean shape.
+CasePose pose_of(const Shape& shape, const Similarity& at, const Shape& mean) {
+  CasePose out{box_of(shape.surface_mm, at.rotation), 0, shape.touches_border};
+  if (mean.distance_mm.empty()) return out;
+  for (const Vec3d& p : shape.surface_mm)
+    out.residual_mm += at.scale * std::abs(sample(mean.distance_mm, mean_from_world(at, p)).mm);
+  out.residual_mm /= static_cast<double>(shape.surface_mm.size());
+  return out;
 }
 
 }  // namespace
@@ -380,49 +323,46 @@ std::vector<Symmetry> symmetries_of(const DistanceField& mean, double voxel_mm) 
 PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind,
                     const Context& context) {
   std::vector<Shape> shapes(masks.size());
+  std::vector<Similarity> fits(masks.size());
+  double voxel_mm = 0;
+  for (const auto& mask : masks)
+    voxel_mm +=
+        exp_of(log_of(mask.grid().voxel_volume_mm3()) / 3) / static_cast<double>(masks.size());
   const auto for_all = [&](const auto& body) {
     context.throw_if_stopped("stopped while poses were fitted to label maps");
-    parallel_for(context.threads, static_cast<int64_t>(shapes.size()), 1,
+    parallel_for(context.threads, static_cast<int64_t>(masks.size()), 1,
                  [&](int64_t begin, int64_t end) {
-                   for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-                     body(i);
+                   for (int64_t i = begin; i < end; ++i) body(static_cast<size_t>(i));
                  });
   };
-  for_all([&](size_t i) { shapes[i] = shape_of(masks[i], "mask " + std::to_string(i)); });
-  std::vector<Similarity> fits(shapes.size());
+  for_all([&](size_t i) {
+    shapes[i] = shape_of(masks[i], "mask " + std::to_string(i));
+    fits[i] = {shapes[i].centroid_mm, {}, shapes[i].size_mm};
+  });
+  Shape mean;
   PoseTruth truth;
-  truth.cases.resize(shapes.size());
-  DistanceField mean;
   if (kind == OrientationKind::kFit) {
-    for_all([&](size_t i) {
-      const Moments moments = moments_of(shapes[i].distance);
-      fits[i] = {moments.centroid_mm, Quaternion{}, moments.size_mm};
-    });
-    fix_gauge(fits, {});
-    // The mean shape is that of the fits before the last, so that another fit to it, of one of the
-    // cases or of a new one, finds the same frame.
+    // The mean shape is made of the fits before the last, so that other fits to it find its frame.
     std::vector<Similarity> before;
+    fix_gauge(fits, {});
     for (int round = 0; round < kRounds; ++round) {
       before = fits;
-      mean = mean_distance(shapes, before, context);
-      for_all(
-          [&](size_t i) { fits[i] = fit(shapes[i], before[i], mean, round < kSearchedRounds); });
+      mean = Shape(mean_distance(shapes, before, voxel_mm, context));
+      for_all([&](size_t i) { fits[i] = fit_to(mean, shapes[i], before[i].rotation); });
       fix_gauge(fits, before);
     }
-    mean = mean_distance(shapes, before, context);
-    truth.symmetries = symmetries_of(mean, mean_voxel_mm(shapes));
+    mean = Shape(mean_distance(shapes, before, voxel_mm, context));
+    truth.symmetries = symmetries_of(mean.distance_mm, voxel_mm);
   }
-  for_all([&](size_t i) { truth.cases[i] = pose_of(shapes[i], fits[i], mean); });
-  truth.mean_distance_mm = std::move(mean.mm);
+  for (size_t i = 0; i < shapes.size(); ++i)
+    truth.cases.push_back(pose_of(shapes[i], fits[i], mean));
+  truth.mean_distance_mm = std::move(mean.distance_mm);
   return truth;
 }
 
 CasePose fit_pose(const Volume<uint8_t>& mask, const Volume<float>& mean_distance_mm) {
-  const Shape shape = shape_of(mask, "the mask");
-  const DistanceField mean(mean_distance_mm);
-  Similarity at;
-  if (!mean.mm.empty()) at = fit(shape, at, mean, true);
-  return pose_of(shape, at, mean);
+  const Shape mean(mean_distance_mm), shape = shape_of(mask, "the mask");
+  return pose_of(shape, mean_distance_mm.empty() ? Similarity{} : fit_to(mean, shape, {}), mean);
 }
 
 }  // namespace larch::pose
