@@ -3,22 +3,30 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
+#include "larch/cases/images.h"
 #include "larch/config/config.h"
+#include "larch/io/table/case_list.h"
 #include "larch/pipeline/samples/samples.h"
 
 namespace {
 
 using namespace larch;
 
-enum class Kind { kOrgans, kAngiography, kPhantom };
+const CaseColumns kVolumes{.label_required = true};
+
+enum class Kind { kOrgans, kAngiography, kPhantom, kPoses, kWarped };
 constexpr auto enum_names(Kind*) {
   return std::to_array<EnumName<Kind>>({{Kind::kOrgans, "organs"},
                                         {Kind::kAngiography, "angiography"},
-                                        {Kind::kPhantom, "phantom"}});
+                                        {Kind::kPhantom, "phantom"},
+                                        {Kind::kPoses, "poses"},
+                                        {Kind::kWarped, "warped"}});
 }
 
 /// The keys of organs stand at the top, where they have been before there was another kind.
@@ -26,11 +34,14 @@ struct SamplesConfig {
   phantom::OrgansConfig organs;
   phantom::AngiogramConfig angiography;
   phantom::HeadConfig phantom;
+  phantom::PosesConfig poses;
+  phantom::WarpedConfig warped;
   template <class F>
   void fields(F&& f) {
     organs.fields(f);
     f(Field{"angiography", angiography, "of --kind angiography; the other keys are of organs"},
-      Field{"phantom", phantom, "of --kind phantom"});
+      Field{"phantom", phantom, "of --kind phantom"}, Field{"poses", poses, "of --kind poses"},
+      Field{"warped", warped, "of --kind warped"});
   }
 };
 
@@ -50,7 +61,8 @@ struct Options {
   std::optional<int> test;
   std::optional<int> cases;
   std::optional<std::string> format;
-  InputImage picture;
+  InputImage picture, image, labels;
+  InputFile list;
   bool truth = true;
   SamplesConfig config;
 
@@ -59,17 +71,29 @@ struct Options {
     f(Field{"output-dir,o", output_dir, "folder for images, labels and lists"}.required(),
       Field{"kind", kind,
             "organs: volumes to train on; angiography: X-ray sequences that move; phantom: heads "
-            "with known tissues"},
-      Field{"training", training, "organs: number of cases in train.tsv; default 12", 1, 10000},
-      Field{"test", test, "organs: number of cases in test.tsv; default 4", 0, 10000},
-      Field{"cases", cases, "angiography, phantom: number of cases; default 1", 1, 10000},
+            "with known tissues; poses: objects in known poses; warped: copies of an image and its "
+            "labels"},
+      Field{"training", training, "organs, poses: number of cases in train.tsv; default 12", 1,
+            10000},
+      Field{"test", test, "organs, poses: number of cases in test.tsv; default 4", 0, 10000},
+      Field{"cases", cases, "angiography, phantom: number of cases; warped: of copies; default 1",
+            1, 10000},
       Field{"format", format,
             "ending of the image files, such as nii.gz (default of organs), nrrd or mha; or dicom: "
             "series of slices, or a file per sequence (default of angiography)"},
       Field{"picture", picture,
             "angiography: X-ray picture, or sequence of which the first frame is taken, whose body "
             "moves instead of a drawn one"},
-      Field{"truth", truth, "angiography: write true motion and vessels too"});
+      Field{"truth", truth, "angiography: write true motion and vessels too"},
+      Field{"image", image, "warped: image of which copies are made"},
+      Field{"labels", labels, "warped: label map on the grid of --image"},
+      Field{"list", list, "warped: instead of both: TSV or CSV with the columns image and label"}
+          .no_effect_on_results());
+  }
+  /// The image without an id, or the cases of the list.
+  std::vector<Case> inputs() const {
+    if (list) return read_case_list(list, kVolumes);
+    return {{"", image, labels}};
   }
   /// Calls f with the request of the kind.
   template <class F>
@@ -83,20 +107,34 @@ struct Options {
     if (kind == Kind::kPhantom) {
       return f(pipeline::HeadsRequest{cases.value_or(1), ending, config.phantom});
     }
-    return f(
-        pipeline::OrgansRequest{training.value_or(12), test.value_or(4), ending, config.organs});
+    if (kind == Kind::kWarped) {
+      return f(pipeline::WarpedRequest{inputs(), cases.value_or(1), ending, config.warped});
+    }
+    const int train = training.value_or(12), rest = test.value_or(4);
+    if (kind == Kind::kPoses) return f(pipeline::PosesRequest{train, rest, ending, config.poses});
+    return f(pipeline::OrgansRequest{train, rest, ending, config.organs});
   }
   void check() const {
     const bool is_organs = kind == Kind::kOrgans;
-    if (is_organs ? cases.has_value() : training || test) {
-      throw UsageError(is_organs ? "--cases is of the other kinds; give --training and --test"
-                                 : "--training and --test are of --kind organs; give --cases");
+    if (is_organs || kind == Kind::kPoses ? cases.has_value() : training || test) {
+      throw UsageError(cases
+                           ? "--cases is of the other kinds; give --training and --test"
+                           : "--training and --test are of --kind organs and poses; give --cases");
     }
     if (kind != Kind::kAngiography) {
       if (picture) throw UsageError("--picture is of --kind angiography");
       require_default(config.angiography, "angiography.", "angiography");
     }
     if (kind != Kind::kPhantom) require_default(config.phantom, "phantom.", "phantom");
+    if (kind != Kind::kPoses) require_default(config.poses, "poses.", "poses");
+    if (kind != Kind::kWarped) {
+      if (image || labels || list) {
+        throw UsageError("--image, --labels and --list are of --kind warped");
+      }
+      require_default(config.warped, "warped.", "warped");
+    } else if (list ? image || labels : !(image && labels)) {
+      throw UsageError("--kind warped: give either --image and --labels, or --list");
+    }
     if (!is_organs) require_default(config.organs, "", "organs");
     with_request([](const auto& request) { pipeline::check(request); });
   }
@@ -104,6 +142,18 @@ struct Options {
 
 void check(const Options& options, const GivenFlags&) {
   options.check();
+}
+
+/// The numbers of the cases of a list, by which they are warped, are their places in it.
+ListedInputs listed_inputs(const Options& options) {
+  if (options.list) {
+    return cases::inputs_of_cases(options.inputs(), kVolumes, /*order_matters=*/true);
+  }
+  ListedInputs listed{cases::detached_inputs("image", options.image)};
+  for (const RunInput& data : cases::detached_inputs("labels", options.labels)) {
+    listed.inputs.push_back(data);
+  }
+  return listed;
 }
 
 Outputs run(const Options& options, Context& context) {
@@ -129,6 +179,13 @@ constexpr const char* kDescription =
     "With --kind phantom each image is a head as in T1-weighted MR, with white matter (label 1), "
     "folded grey matter (2) and fluid (3), a smooth intensity field and Rician noise. The folder "
     "gets images/, labels/, cases.tsv and labels.tsv.\n\n"
+    "With --kind poses each image shows bright ellipsoids with balls at two ends in noise. The "
+    "folder gets images/, labels/ (ellipsoids), poses/ (boxes around the ellipsoids, which 3D "
+    "Slicer shows), train.tsv, test.tsv and labels.tsv. Objects after the first go with it.\n\n"
+    "With --kind warped each image is a copy of --image, or of each image of --list, that is "
+    "turned, shifted, scaled, if wanted bent, and on a canvas of its own filled up with noise "
+    "where the image ends; its labels go with it. The folder gets images/, labels/, truth/ (JSON: "
+    "where points of the input lie in the copy) and cases.tsv.\n\n"
     "The same seed gives the same files, and with other --axes the same voxels in another order.";
 
 }  // namespace
@@ -142,6 +199,10 @@ int main(int argc, char** argv) {
                    "make-samples --output-dir large --size 128,128,80 --training 40 --seed 7",
                    "make-samples --output-dir series --format dicom --rotation_deg 10,-20,15",
                    "make-samples --output-dir cine --kind angiography --angiography.frames 12",
-                   "make-samples --output-dir heads --kind phantom --phantom.snr 11"};
-  return run_app<Options>(info, argc, argv, {.run = run, .check = check});
+                   "make-samples --output-dir heads --kind phantom --phantom.snr 11",
+                   "make-samples --output-dir objects --kind poses --poses.structures 3",
+                   "make-samples --output-dir copies --kind warped --list cases.tsv --cases 4 "
+                   "--warped.canvas 96,96,96"};
+  return run_app<Options>(info, argc, argv,
+                          {.run = run, .check = check, .listed_inputs = listed_inputs});
 }

@@ -21,16 +21,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using larch::detail::CheckedRun;
 
-void check_id(const std::string& id) {
-  const bool bad = id.empty() || id.front() == '.' || id.find('/') != std::string::npos ||
-                   std::any_of(id.begin(), id.end(), [](unsigned char c) { return c < 32; });
-  if (bad) {
-    throw InputError("the id '" + id +
-                     "' cannot be a file name (it starts with a dot, or holds a slash or a control "
-                     "character); give a column 'id' with other names");
-  }
-}
-
 /// The cell of a column that the program knows.
 std::string cell_of(const Case& c, const std::string& column) {
   if (column == "label") return c.label;
@@ -273,6 +263,16 @@ class ListRun {
 };
 
 }  // namespace
+
+void check_id(const std::string& id) {
+  const bool bad = id.empty() || id.front() == '.' || id.find('/') != std::string::npos ||
+                   std::any_of(id.begin(), id.end(), [](unsigned char c) { return c < 32; });
+  if (bad) {
+    throw InputError("the id '" + id +
+                     "' cannot be a file name (it starts with a dot, or holds a slash or a control "
+                     "character); give a column 'id' with other names");
+  }
+}
 
 ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun& run,
                          const CaseContext& whole)

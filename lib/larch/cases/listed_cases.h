@@ -10,6 +10,9 @@
 
 namespace larch::cases {
 
+/// Throws InputError for an id that cannot be a file name.
+void check_id(const std::string& id);
+
 /// The cases of a list with the names of their files.
 struct ListedCases {
   std::vector<Case> cases;

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <new>
-#include <string>
 
-#include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/portable_math.h"
 #include "larch/phantom/noise_math.h"
 #include "larch/phantom/partial_volume.h"
-#include "larch/core/portable_math.h"
+#include "larch/phantom/sample_volumes.h"
 
 namespace larch::phantom {
 namespace {
@@ -143,20 +141,8 @@ Seen tissue_at(const Head& head, const Vec3d& p) {
 }  // namespace
 
 HeadCase make_head(const HeadConfig& config, uint64_t seed, int number, int threads) {
-  Grid grid;
-  for (int axis = 0; axis < 3; ++axis) {
-    const auto k = static_cast<size_t>(axis);
-    grid.size[axis] = config.size[k];
-    grid.spacing_mm[axis] = config.spacing_mm[k];
-    grid.origin_mm[axis] = -0.5 * (config.size[k] - 1) * config.spacing_mm[k];
-  }
-  HeadCase out;
-  try {
-    out = {Volume<int16_t>(grid), LabelVolume(grid)};
-  } catch (const std::bad_alloc&) {
-    throw MemoryError("a sample of " + describe(grid) + " needs " +
-                      std::to_string((6 * grid.voxels()) >> 20) + " MiB; choose a smaller size");
-  }
+  const Grid grid = centred_grid(config.size, config.spacing_mm);
+  HeadCase out = blank_case<HeadCase>(grid);
   const Head head = make_anatomy(config, {seed, static_cast<uint64_t>(number)});
   const double deviation = config.snr > 0 ? kWhite / config.snr : 0;
   parallel_for(threads, grid.voxels(), 8192, [&](int64_t begin, int64_t end) {

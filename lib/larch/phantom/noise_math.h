@@ -24,6 +24,13 @@ inline double hash_normal(uint64_t seed, uint64_t stream, uint64_t index) {
   return sum * 1.7320508075688772;  // sqrt(12 / 4)
 }
 
+/// The index of the draws at a point of a lattice.
+inline uint64_t lattice_point(int64_t x, int64_t y, int64_t z) {
+  return static_cast<uint64_t>(x) * 0x9e3779b97f4a7c15ULL +
+         static_cast<uint64_t>(y) * 0xc2b2ae3d27d4eb4fULL +
+         static_cast<uint64_t>(z) * 0x165667b19e3779f9ULL;
+}
+
 /// Value noise: random values in [-1, 1) on a lattice with unit cells, smoothly interpolated.
 /// Standard deviation about 0.37.
 inline double value_noise(uint64_t seed, uint64_t stream, const Vec3d& at) {
@@ -39,13 +46,33 @@ inline double value_noise(uint64_t seed, uint64_t stream, const Vec3d& at) {
     const int64_t x = static_cast<int64_t>(low.x) + (corner & 1);
     const int64_t y = static_cast<int64_t>(low.y) + (corner >> 1 & 1);
     const int64_t z = static_cast<int64_t>(low.z) + (corner >> 2 & 1);
-    const uint64_t cell = static_cast<uint64_t>(x) * 0x9e3779b97f4a7c15ULL +
-                          static_cast<uint64_t>(y) * 0xc2b2ae3d27d4eb4fULL +
-                          static_cast<uint64_t>(z) * 0x165667b19e3779f9ULL;
     sum += weight[0][corner & 1] * weight[1][corner >> 1 & 1] * weight[2][corner >> 2 & 1] *
-           hash_signed(seed, stream, cell);
+           hash_signed(seed, stream, lattice_point(x, y, z));
   }
   return sum;
+}
+
+/// A cubic B-spline over independent normal numbers at the points of a lattice with unit cells:
+/// smooth noise of mean 0 and, over all places, standard deviation 1.
+inline double spline_noise(uint64_t seed, uint64_t stream, const Vec3d& at) {
+  constexpr double kDeviation = 0.33190;  // sqrt((151 / 315)^3)
+  double weight[3][4];
+  int64_t low[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    const double floor = std::floor(at[axis]), t = at[axis] - floor, s = 1 - t;
+    low[axis] = static_cast<int64_t>(floor) - 1;
+    weight[axis][0] = s * s * s / 6;
+    weight[axis][1] = (3 * t * t * t - 6 * t * t + 4) / 6;
+    weight[axis][2] = (3 * s * s * s - 6 * s * s + 4) / 6;
+    weight[axis][3] = t * t * t / 6;
+  }
+  double sum = 0;
+  for (int k = 0; k < 64; ++k) {
+    const int x = k & 3, y = k >> 2 & 3, z = k >> 4;
+    sum += weight[0][x] * weight[1][y] * weight[2][z] *
+           hash_normal(seed, stream, lattice_point(low[0] + x, low[1] + y, low[2] + z));
+  }
+  return sum / kDeviation;
 }
 
 }  // namespace larch::phantom

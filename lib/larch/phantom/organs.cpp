@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "larch/core/parallel.h"
 #include "larch/phantom/noise_math.h"
 #include "larch/phantom/partial_volume.h"
+#include "larch/phantom/sample_volumes.h"
 
 namespace larch::phantom {
 namespace {
@@ -230,13 +230,7 @@ OrgansCase make_organs(const OrgansConfig& config, uint64_t seed, int number, in
   check(config);
   const Lattice lattice = make_lattice(config);
   const Grid& grid = lattice.file;
-  OrgansCase out;
-  try {
-    out = {Volume<int16_t>(grid), LabelVolume(grid)};
-  } catch (const std::bad_alloc&) {
-    throw MemoryError("a sample of " + describe(grid) + " needs " +
-                      std::to_string((6 * grid.voxels()) >> 20) + " MiB; choose a smaller size");
-  }
+  OrgansCase out = blank_case<OrgansCase>(grid);
   const Anatomy anatomy = make_anatomy(lattice.patient, {seed, static_cast<uint64_t>(number)});
   const uint64_t noise_stream = anatomy.draw.number * 1000 + 30;
   parallel_for(threads, grid.voxels(), 8192, [&](int64_t begin, int64_t end) {

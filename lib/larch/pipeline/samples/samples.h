@@ -3,12 +3,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
+#include "larch/io/table/case_list.h"
 #include "larch/phantom/angiogram.h"
 #include "larch/phantom/head.h"
 #include "larch/phantom/organs.h"
+#include "larch/phantom/poses.h"
+#include "larch/phantom/warped.h"
 
 // Samples with known truth. Names of outputs are below the folder of the samples; what they hold is
 // made when they are written, one case at a time, so that memory holds only one.
@@ -40,9 +44,28 @@ struct AngiogramsRequest {
   phantom::AngiogramConfig config;
 };
 
+/// Objects in known poses, before they are made.
+struct PosesRequest {
+  int training = 0, test = 0;  ///< cases in train.tsv and test.tsv
+  std::string format;          ///< ending of the image files, without the dot
+  phantom::PosesConfig config;
+};
+
+/// Warped copies of images and their label maps, before they are made.
+struct WarpedRequest {
+  /// Images and label maps. One without an id makes case_000 and so on; others keep their ids, or
+  /// get id_0 and so on if there are several copies.
+  std::vector<Case> inputs;
+  int copies = 1;      ///< of each
+  std::string format;  ///< ending of the image files, without the dot
+  phantom::WarpedConfig config;
+};
+
 /// Throws UsageError if there are no such samples, or the format cannot hold them.
 void check(const OrgansRequest& request);
 void check(const HeadsRequest& request);
+void check(const PosesRequest& request);
+void check(const WarpedRequest& request);
 void check(const AngiogramsRequest& request);
 
 /// images/, labels/, train.tsv, test.tsv, dataset.json and labels.tsv. A DICOM series is a folder
@@ -51,6 +74,16 @@ Outputs make_samples(const OrgansRequest& request, const Context& context);
 
 /// images/, labels/, cases.tsv and labels.tsv.
 Outputs make_samples(const HeadsRequest& request, const Context& context);
+
+/// images/, labels/, poses/ (markups with the boxes of the objects), train.tsv, test.tsv and
+/// labels.tsv. Throws UsageError if the objects of a case have no room.
+Outputs make_samples(const PosesRequest& request, const Context& context);
+
+/// images/ (float), labels/, truth/ (JSON: the similarity and what else was done) and cases.tsv.
+/// The draws of a copy depend on its number in cases.tsv. Throws InputError for an id that cannot
+/// be a file name, or an image and a label map that are not on one grid of at least 2 voxels along
+/// each axis, before anything is made.
+Outputs make_samples(const WarpedRequest& request, const Context& context);
 
 /// images/ (sequences), and with the truth fields/ (true motion of every frame in mm, ITK vector
 /// images of two components over the frames), labels/ (vessels of every frame), truth/ (JSON: the

@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <functional>
-#include <memory>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "larch/config/config.h"
 #include "larch/config/json_text.h"
 #include "larch/core/error.h"
-#include "larch/files/file.h"
 #include "larch/io/dicom/dicom_write.h"
 #include "larch/io/image/image.h"
+#include "larch/io/markups/markups.h"
+#include "larch/pipeline/samples/sample_files.h"
 #include "larch/pipeline/samples/samples.h"
 
 namespace larch::pipeline {
@@ -28,11 +29,17 @@ std::string label_name(const std::string& format, int number) {
   return "labels/" + sample_case_name(number) + "." + (format == "dicom" ? "nii.gz" : format);
 }
 
+std::string poses_name(int number) {
+  return "poses/" + sample_case_name(number) + ".mrk.json";
+}
+
 /// The list of the cases [begin, end); `label`: the name of this column.
-std::string list_of(const std::string& label, const std::string& format, int begin, int end) {
-  std::string text = "image\t" + label + "\n";
+std::string list_of(const std::string& label, const std::string& format, int begin, int end,
+                    bool has_poses = false) {
+  std::string text = "image\t" + label + (has_poses ? "\tposes\n" : "\n");
   for (int i = begin; i < end; ++i) {
-    text += image_name(format, i) + "\t" + label_name(format, i) + "\n";
+    text += image_name(format, i) + "\t" + label_name(format, i) +
+            (has_poses ? "\t" + poses_name(i) + "\n" : "\n");
   }
   return text;
 }
@@ -60,35 +67,6 @@ std::string dataset_json(const OrgansRequest& request) {
     }
   }
   return json.dump(2) + "\n";
-}
-
-void add_text(const std::string& name, const std::string& text, Outputs& outputs) {
-  outputs.add(name, [text](const std::string& path) { write_file(path, text); });
-}
-
-/// A case (phantom::OrgansCase or HeadCase) that is made when it is first asked for.
-template <class Made>
-std::function<Made&()> lazily(const std::function<Made()>& make) {
-  return [make, made = std::make_shared<Made>()]() -> Made& {
-    if (made->image.empty()) *made = make();
-    return *made;
-  };
-}
-
-template <class Made>
-void add_image(const std::string& name, const std::function<Made&()>& made, int threads,
-               Outputs& outputs) {
-  outputs.add(name, [=](const std::string& path) { write_volume(path, made().image, threads); });
-}
-
-/// The last file of a case, which is let go then.
-template <class Made>
-void add_labels(const std::string& name, const std::function<Made&()>& made,
-                const LabelTable& table, int threads, Outputs& outputs) {
-  outputs.add(name, [=](const std::string& path) {
-    write_labelmap(path, made().labels, table, threads);
-    made() = {};
-  });
 }
 
 /// The files of a series, one per slice. The text that the identifiers come from tells the series
@@ -126,6 +104,11 @@ void check(const OrgansRequest& request) {
 }
 
 void check(const HeadsRequest& request) {
+  require_image_extension("case." + request.format);
+}
+
+void check(const PosesRequest& request) {
+  phantom::check(request.config);
   require_image_extension("case." + request.format);
 }
 
@@ -168,6 +151,32 @@ Outputs make_samples(const HeadsRequest& request, const Context& context) {
   add_text("cases.tsv", list_of("reference", request.format, 0, request.cases), outputs);
   outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
   return outputs.metric("cases", request.cases);
+}
+
+Outputs make_samples(const PosesRequest& request, const Context& context) {
+  const int cases = request.training + request.test, threads = context.threads;
+  const phantom::PosesConfig& config = request.config;
+  const LabelTable table = phantom::poses_label_table(config.structures);
+  Outputs outputs;
+  for (int i = 0; i < cases; ++i) {
+    // Places are found before anything is made, so that a volume without room is told at once.
+    std::vector<NamedPose> poses;
+    for (const phantom::PlacedObject& object : phantom::place_objects(config, context.seed, i)) {
+      if (object.label == 0) break;
+      poses.push_back({table[static_cast<size_t>(object.label) - 1].name, object.pose});
+    }
+    const auto made = lazily<phantom::PosesCase>(
+        [=, seed = context.seed] { return phantom::make_poses(config, seed, i, threads); });
+    add_image(image_name(request.format, i), made, threads, outputs);
+    outputs.add(poses_name(i), [=](const std::string& path) { write_poses(path, poses); });
+    add_labels(label_name(request.format, i), made, table, threads, outputs);
+  }
+  add_text("train.tsv", list_of("label", request.format, 0, request.training, true), outputs);
+  if (request.test > 0) {
+    add_text("test.tsv", list_of("label", request.format, request.training, cases, true), outputs);
+  }
+  outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
+  return outputs.metric("cases", cases);
 }
 
 std::string sample_case_name(int number) {

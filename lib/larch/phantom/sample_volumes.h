@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <new>
+#include <string>
+
+#include "larch/core/error.h"
+#include "larch/data/volume.h"
+
+namespace larch::phantom {
+
+/// The grid of these voxels with axes LPS whose centre is the world's origin.
+inline Grid centred_grid(const std::array<int, 3>& size, const std::array<double, 3>& spacing_mm) {
+  Grid grid;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto k = static_cast<size_t>(axis);
+    grid.size[axis] = size[k];
+    grid.spacing_mm[axis] = spacing_mm[k];
+    grid.origin_mm[axis] = -0.5 * (size[k] - 1) * spacing_mm[k];
+  }
+  return grid;
+}
+
+/// A case whose image and labels lie on this grid and hold 0. Throws MemoryError if they do not
+/// fit.
+template <class Made>
+Made blank_case(const Grid& grid) {
+  Made made;
+  try {
+    made.image = decltype(made.image)(grid);
+    made.labels = LabelVolume(grid);
+  } catch (const std::bad_alloc&) {
+    const int64_t bytes = sizeof(*made.image.data()) + sizeof(int32_t);
+    throw MemoryError("a sample of " + describe(grid) + " needs " +
+                      std::to_string((bytes * grid.voxels()) >> 20) +
+                      " MiB; choose a smaller size");
+  }
+  return made;
+}
+
+}  // namespace larch::phantom

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/phantom/warped.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::phantom;
+
+/// Labels 1 and 2 are two boxes; the image is a ramp, with stripes of 8 voxels.
+struct Input {
+  Volume<float> image;
+  LabelVolume labels;
+};
+Input make_input() {
+  Grid grid;
+  grid.size = {40, 36, 30};
+  grid.spacing_mm = {1, 1.25, 1.5};
+  grid.origin_mm = {-30, 20, 100};
+  grid.direction = {{{0, -1, 0}, {1, 0, 0}, {0, 0, 1}}};
+  Input input{Volume<float>(grid), LabelVolume(grid)};
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    input.image[i] = static_cast<float>(50 * (at.x / 8 % 2) + at.y + 0.37 * at.z);
+    const bool inner = at.y > 8 && at.y < 25 && at.z > 9 && at.z < 20;
+    if (inner && at.x > 9 && at.x < 31) input.labels[i] = at.x < 17 ? 1 : 2;
+  }
+  return input;
+}
+
+WarpedConfig still() {
+  WarpedConfig config;
+  config.rotation_deg = config.shift_mm = config.gain = config.bias = config.feather = 0;
+  config.scale = {1, 1};
+  return config;
+}
+
+Vec3d centroid(const LabelVolume& labels, int label) {
+  Vec3d sum;
+  double count = 0;
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    if (labels[i] != label) continue;
+    sum += world_from_index(labels.grid(), labels.grid().voxel(i).cast<double>());
+    count += 1;
+  }
+  return sum / count;
+}
+
+}  // namespace
+
+TEST_CASE("a copy without any change is the input, voxel by voxel, also within a larger canvas") {
+  const Input input = make_input();
+  WarpedConfig config = still();
+  const WarpedCase same = make_warped(input.image, input.labels, config, 0, 0, 2);
+  REQUIRE(describe_difference(same.image.grid(), input.image.grid(), 1e-9).empty());
+  config.canvas = {50, 40, 34};
+  const WarpedCase larger = make_warped(input.image, input.labels, config, 0, 0, 2);
+  int64_t other = 0, labelled = 0;
+  for (int64_t i = 0; i < input.image.voxels(); ++i) {
+    const Vec3i at = input.image.grid().voxel(i) + Vec3i{5, 2, 2};
+    other += same.image[i] != input.image[i] || same.labels[i] != input.labels[i];
+    other += larger.image(at) != input.image[i] || larger.labels(at) != input.labels[i];
+    labelled += input.labels[i] != 0;
+  }
+  CHECK(other == 0);
+  for (const int32_t label : larger.labels) labelled -= label != 0;
+  CHECK(labelled == 0);
+}
+
+TEST_CASE("a copy depends on seed and number, not on the threads") {
+  const Input input = make_input();
+  WarpedConfig config;
+  config.field_mm = 2;
+  config.noise = 0.1;
+  const auto copy = [&](uint64_t seed, int number, int threads) {
+    const WarpedCase made = make_warped(input.image, input.labels, config, seed, number, threads);
+    return std::vector<float>(made.image.begin(), made.image.end());
+  };
+  const auto first = copy(1, 2, 1);
+  CHECK(first == copy(1, 2, 3));
+  CHECK(first != copy(2, 2, 1));
+  CHECK(first != copy(1, 3, 1));
+}
+
+TEST_CASE("labels of a copy lie where the similarity takes them, and what leaves it is counted") {
+  const Input input = make_input();
+  WarpedConfig config;
+  config.canvas = {72, 72, 72};
+  config.spacing_mm = {1.5, 1.5, 1.5};
+  for (int number = 0; number < 4; ++number) {
+    const WarpedCase copy = make_warped(input.image, input.labels, config, 5, number, 2);
+    CHECK(copy.lost == 0);
+    for (const int label : {1, 2}) {
+      const Vec3d expected =
+          copy.world_from_input * centroid(input.labels, label) + copy.translation_mm;
+      CHECK(norm(centroid(copy.labels, label) - expected) < 0.25);
+    }
+  }
+  config.canvas = {8, 8, 8};
+  CHECK(make_warped(input.image, input.labels, config, 5, 0, 2).lost > 1000);
+}
+
+TEST_CASE("displacements pull, and are as strong as they are said to be") {
+  const Input input = make_input();
+  WarpedConfig config = still();
+  config.field_mm = 2;
+  config.field_sigma_mm = 5;
+  double squares = 0;
+  constexpr int kPlaces = 20000;
+  for (int i = 0; i < kPlaces; ++i) {
+    const Vec3d at{i * 3.7, i % 100 * 1.9, i % 77 * 2.3};
+    squares += displacement_mm(config, 0, 9, at).y * displacement_mm(config, 0, 9, at).y;
+  }
+  CHECK(std::sqrt(squares / kPlaces) == Approx(2).epsilon(0.05));
+  const WarpedCase copy = make_warped(input.image, input.labels, config, 0, 0, 2);
+  const Grid& grid = input.image.grid();
+  int64_t same = 0, count = 0;
+  for (int64_t i = 0; i < copy.labels.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    const Vec3d mm{at.x * grid.spacing_mm.x, at.y * grid.spacing_mm.y, at.z * grid.spacing_mm.z};
+    const Vec3d from =
+        index_from_world(grid, world_from_index(grid, at.cast<double>()) +
+                                   displacement_mm(config, 0, copy.field_stream, mm));
+    const Vec3i voxel{static_cast<int>(std::lround(from.x)), static_cast<int>(std::lround(from.y)),
+                      static_cast<int>(std::lround(from.z))};
+    if (!grid.contains(voxel)) continue;
+    count += 1;
+    same += input.labels(voxel) == copy.labels[i];
+  }
+  CHECK(same == count);
+  CHECK(count > copy.labels.voxels() / 2);
+}
+
+TEST_CASE("beyond the input a copy has noise of the image's mean and standard deviation") {
+  const Input input = make_input();
+  const auto moments = [](const auto& volume, const auto& counts) {
+    double sum = 0, squares = 0, count = 0;
+    for (int64_t i = 0; i < volume.voxels(); ++i) {
+      if (!counts(i)) continue;
+      count += 1;
+      sum += volume[i];
+      squares += static_cast<double>(volume[i]) * volume[i];
+    }
+    return Vec3d{sum / count, std::sqrt(squares / count - sum / count * sum / count), count};
+  };
+  WarpedConfig config = still();
+  config.canvas = {80, 80, 80};
+  const WarpedCase copy = make_warped(input.image, input.labels, config, 0, 0, 2);
+  const Vec3d of_input = moments(input.image, [](int64_t) { return true; });
+  const Vec3d of_fill =
+      moments(copy.image, [&](int64_t i) { return copy.image.grid().voxel(i).z < 24; });
+  CHECK(of_fill.x == Approx(of_input.x).margin(0.1 * of_input.y));
+  CHECK(of_fill.y == Approx(of_input.y).epsilon(0.1));
+}
