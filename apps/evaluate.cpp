@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <filesystem>
 
 #include "larch/app/run_app.h"
 #include "larch/cases/images.h"
+#include "larch/config/config.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/metrics/label_scores.h"
@@ -15,7 +17,13 @@ using namespace larch;
 
 const CaseColumns kPairs{"prediction", "reference", true};
 
+enum class Kind { kLabels, kPoses };
+constexpr auto enum_names(Kind*) {
+  return std::to_array<EnumName<Kind>>({{Kind::kLabels, "labels"}, {Kind::kPoses, "poses"}});
+}
+
 struct Options {
+  Kind kind = Kind::kLabels;
   InputImage prediction, reference;
   InputFile list;
   OutputFile table;
@@ -25,8 +33,11 @@ struct Options {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"prediction,p", prediction, "segmentation to judge"},
-      Field{"reference,r", reference, "the truth, on the same grid"},
+    f(Field{"kind", kind,
+            "labels: segmentations, which are images; poses: boxes in files of poses (.json) or of "
+            "3D Slicer (.mrk.json)"},
+      Field{"prediction,p", prediction, "segmentation to judge, or file of poses"},
+      Field{"reference,r", reference, "the truth; of a segmentation on the same grid"},
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
           .no_effect_on_results(),
       Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow),
@@ -42,6 +53,10 @@ struct Options {
     }
     if (!list && !(prediction && reference)) {
       throw UsageError("give --prediction and --reference, or --list; see --help");
+    }
+    if (kind == Kind::kPoses) {
+      if (!allow.empty()) throw UsageError("--allow is of --kind labels");
+      config::require_default(config, "", "labels");
     }
     if (!config.prediction_labels.empty() && !config.merge) {
       throw UsageError("--prediction_labels needs --merge");
@@ -76,11 +91,15 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
 }
 
 Outputs run(const Options& options, Context& context) {
-  return pipeline::evaluate_cases(request_of(options, context), options.config, context);
+  const pipeline::EvaluationRequest request = request_of(options, context);
+  if (options.kind == Kind::kPoses) return pipeline::evaluate_poses(request, context);
+  return pipeline::evaluate_labels(request, options.config, context);
 }
 
 Plan plan(const Options& options, const Context& context) {
-  return pipeline::plan_evaluation(request_of(options, context), context);
+  const pipeline::EvaluationRequest request = request_of(options, context);
+  return options.kind == Kind::kPoses ? pipeline::plan_poses(request, context)
+                                      : pipeline::plan_labels(request, context);
 }
 
 }  // namespace
@@ -88,7 +107,7 @@ Plan plan(const Options& options, const Context& context) {
 int main(int argc, char** argv) {
   AppInfo info;
   info.name = "evaluate";
-  info.summary = "Compare segmentations with reference segmentations.";
+  info.summary = "Compare segmentations or poses with their references.";
   info.description =
       "Measures overlap (Dice, Jaccard, difference of volumes) and the distance of surfaces in mm. "
       "Each triangle of the marching-cubes surface of one mask counts by its area, and is measured "
@@ -98,10 +117,19 @@ int main(int argc, char** argv) {
       "distance (null in the report, n/a in the table). Figures over a list leave out what is "
       "missing and say how many cases they count. A label counts in the cases where it occurs, or "
       "in all if --labels names it.\n\n"
-      "A list makes one result: the first case that cannot be used ends the run.";
+      "With --kind poses the structures of the reference are looked for in the prediction by their "
+      "names: errors of centre, axial line (the longest axis of the true box, from face to face), "
+      "rotation and scale, and intersection over union of the boxes. It is a failure if the centre "
+      "is off by more than 10 mm or half of the smallest edge of the true box, or if there is no "
+      "pose, which has overlap 0 and no errors.\n\n"
+      "The report has mean, deviation, median, 95 % and a 95 % interval of the mean (bootstrap) of "
+      "each score over the cases. A list makes one result: the first case that cannot be used ends "
+      "the run.";
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
-      "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json"};
+      "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json",
+      "evaluate --kind poses --list cases.tsv --report metrics.json"};
+  info.results_version = 2;  // the summary has more figures than before
   info.uses_seed = false;
   Hooks<Options> hooks;
   hooks.run = run;

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "larch/app/run_app.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
@@ -44,15 +42,6 @@ struct SamplesConfig {
       Field{"warped", warped, "of --kind warped"});
   }
 };
-
-/// Throws UsageError for a key that is not as it is by default.
-template <class Config>
-void require_default(const Config& config, const std::string& prefix, const std::string& kind) {
-  const auto said = config::to_json(config), usual = config::to_json(Config{});
-  for (const auto& [key, value] : said.items()) {
-    if (value != usual[key]) throw UsageError("--" + prefix + key + " is of --kind " + kind);
-  }
-}
 
 struct Options {
   OutputDir output_dir;
@@ -123,19 +112,19 @@ struct Options {
     }
     if (kind != Kind::kAngiography) {
       if (picture) throw UsageError("--picture is of --kind angiography");
-      require_default(config.angiography, "angiography.", "angiography");
+      config::require_default(config.angiography, "angiography.", "angiography");
     }
-    if (kind != Kind::kPhantom) require_default(config.phantom, "phantom.", "phantom");
-    if (kind != Kind::kPoses) require_default(config.poses, "poses.", "poses");
+    if (kind != Kind::kPhantom) config::require_default(config.phantom, "phantom.", "phantom");
+    if (kind != Kind::kPoses) config::require_default(config.poses, "poses.", "poses");
     if (kind != Kind::kWarped) {
       if (image || labels || list) {
         throw UsageError("--image, --labels and --list are of --kind warped");
       }
-      require_default(config.warped, "warped.", "warped");
+      config::require_default(config.warped, "warped.", "warped");
     } else if (list ? image || labels : !(image && labels)) {
       throw UsageError("--kind warped: give either --image and --labels, or --list");
     }
-    if (!is_organs) require_default(config.organs, "", "organs");
+    if (!is_organs) config::require_default(config.organs, "", "organs");
     with_request([](const auto& request) { pipeline::check(request); });
   }
 };

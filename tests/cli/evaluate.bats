@@ -185,3 +185,78 @@ assert [(o['Name'], o['Role']) for o in outputs] == [('t.tsv', 'table'), ('r.jso
   [[ "$status" -eq 6 && "$output" == *b5.nii.gz* ]]
   cmp skip/t.tsv skip/before.tsv
 }
+
+poses() {  # poses frame 'name x' ...: a file of boxes of 60x30x40 mm along the axes of LPS, at x; a name alone: not found
+  /usr/bin/python3 - "$@" <<'PY'
+import json, sys
+found, turn = [], [1, 0, 0, 0] if sys.argv[1] == "LPS" else [0, 0, 0, 1]
+for words in map(str.split, sys.argv[2:]):
+    found.append({"name": words[0], "status": "uncertain" if words[1:] else "not found", "confidence": 0.5})
+    if words[1:]:
+        found[-1].update(center_mm=[float(words[1]), 0, 0], quaternion_wxyz=turn, size_mm=[60, 30, 40])
+print(json.dumps({"frame": sys.argv[1], "structures": found}))
+PY
+}
+
+@test "evaluate --kind poses: errors by structure, what is missing is a failure" {
+  mkdir -p poses && cd poses
+  poses LPS 'liver 0' 'kidney 100' 'heart -50' > truth.json
+  poses RAS 'heart 50' 'other 1' 'liver 6' 'kidney' > found.json
+  run "$BIN/evaluate" --kind poses --prediction found.json --reference truth.json --report r.json --table t.tsv
+  [ "$status" -eq 0 ]
+  /usr/bin/python3 - <<'PY'
+import json
+r = json.load(open("r.json"))
+s = r["cases"][0]["structures"]
+assert list(s) == ["liver", "kidney", "heart"], s
+assert s["liver"]["centre_error_mm"] == 6 and s["liver"]["line_error_mm"] == 6 and s["liver"]["failure"] == 0
+assert abs(s["liver"]["box_iou"] - 54 / 66) < 1e-9 and s["liver"]["scale_error"] == 0
+assert s["kidney"] == {"centre_error_mm": None, "line_error_mm": None, "rotation_error_deg": None,
+                       "scale_error": None, "box_iou": 0, "failure": 1}, s
+assert s["heart"]["centre_error_mm"] == 0 and s["heart"]["rotation_error_deg"] == 0
+assert r["summary"]["kidney"]["failure"]["cases"] == 1 and r["summary"]["kidney"]["line_error_mm"]["cases"] == 0
+assert abs(r["metrics"]["failure"] - 1 / 3) < 1e-12 and r["metrics"]["centre_error_mm"] == 3
+PY
+  [ "$(head -n 1 t.tsv | cut -f 1-3)" = "$(printf 'id\tstructure\tcentre_error_mm')" ]
+  [ "$(sed -n 3p t.tsv)" = "$(printf 'found.json\tkidney\tn/a\tn/a\tn/a\tn/a\t0\t1')" ]
+}
+
+@test "evaluate --kind poses over a list: percentile, interval of the mean, boxes of Slicer; dry runs" {
+  mkdir -p pose_list && cd pose_list
+  printf 'id\tprediction\treference\n' > list.tsv
+  for i in 1 2 3 4 5 6 7 8; do
+    poses LPS "liver $i" > $i.json
+    printf 'c%s\t%s.json\ttruth.mrk.json\n' $i $i >> list.tsv
+  done
+  printf '%s' '{"markups": [{"type": "ROI", "name": "liver", "coordinateSystem": "LPS", "center": [0, 0, 0],
+    "size": [60, 30, 40]}]}' > truth.mrk.json
+  "$BIN/evaluate" --kind poses --list list.tsv --report r.json --table t1.tsv --threads 1
+  "$BIN/evaluate" --kind poses --list list.tsv --table t2.tsv --threads 2
+  cmp t1.tsv t2.tsv
+  /usr/bin/python3 - <<'PY'
+import json
+s = json.load(open("r.json"))["summary"]["liver"]["centre_error_mm"]
+assert list(s) == ["cases", "mean", "sd", "median", "p95", "mean_ci_low", "mean_ci_high"], s
+assert (s["cases"], s["mean"], s["median"]) == (8, 4.5, 4.5) and abs(s["p95"] - 7.65) < 1e-12
+# Normal: 4.5 -+ 1.96 * 2.2913 / sqrt(8)
+assert abs(s["mean_ci_low"] - 2.91) < 0.2 and abs(s["mean_ci_high"] - 6.09) < 0.2, s
+PY
+  run "$BIN/evaluate" --kind poses --list list.tsv --dry-run
+  [[ "$status" -eq 0 && "$output" == *structures*found* ]]
+  poses LPS liver > truth.json
+  run "$BIN/evaluate" --kind poses --prediction 1.json --reference truth.json --dry-run
+  [[ "$status" -eq 3 && "$output" == *"truth.json': no structure has a pose"* ]]
+}
+
+@test "evaluate --kind poses refuses keys of labels, damaged files and images" {
+  poses LPS 'liver 0' > p.json
+  run "$BIN/evaluate" --kind poses --prediction p.json --reference p.json --surfaces=false
+  [[ "$status" -eq 2 && "$output" == *"--surfaces is of --kind labels"* ]]
+  run "$BIN/evaluate" --kind poses --prediction p.json --reference p.json --allow slice-spacing
+  [[ "$status" -eq 2 && "$output" == *"--allow is of --kind labels"* ]]
+  sed 's/60, 30/60, -30/' p.json > damaged.json
+  run "$BIN/evaluate" --kind poses --prediction damaged.json --reference p.json --report damaged-report.json
+  [[ "$status" -eq 3 && "$output" == *damaged.json*liver* && ! -e damaged-report.json ]]
+  run "$BIN/evaluate" --kind poses --prediction a.nii.gz --reference p.json
+  [[ "$status" -eq 3 && "$output" == *"a.nii.gz': no JSON"* ]]
+}

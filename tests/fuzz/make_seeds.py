@@ -18,7 +18,7 @@ import more_headers as more  # noqa: E402
 from dicom_elements import dicom, element, fragments, sequence, us  # noqa: E402
 from nifti_headers import nifti1, nifti2  # noqa: E402
 from seed_files import VOXELS, seed  # noqa: E402
-from text_seeds import config_seeds, records_seeds, tables_seeds  # noqa: E402
+from text_seeds import config_seeds, pose_file_seeds, records_seeds, tables_seeds  # noqa: E402
 
 
 # NIfTI
@@ -416,7 +416,7 @@ def strip_model(path):
 
 
 def main():
-    for make in (itk_seeds, sequence_seeds, markups_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
+    for make in (itk_seeds, sequence_seeds, markups_seeds, pose_file_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
                  meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, config_seeds,
                  tables_seeds, records_seeds):
         make()

@@ -34,6 +34,16 @@ def tables_seeds():
          '"both":[1,2]},"dataset":{"x":{"images":["case_0000.nii","label.nii"],"label":"label.nii"}}}')
 
 
+def pose_file_seeds():
+    pose = {'center_mm': [1, -2.5, 3e2], 'quaternion_wxyz': [0.5, 0.5, -0.5, 0.5], 'size_mm': [4, 5, 6]}
+    heart = {'name': 'heart', 'status': 'found', 'confidence': 0.75, **pose, 'matrix': None, 'support': 12}
+    gone = {'name': 'gone', 'status': 'not found', 'confidence': None}
+    for name, frame, structures in (('lps', 'LPS', [heart, gone]), ('ras', 'RAS', [gone, {**heart, 'note': 'x'}]),
+                                    ('broken-length', 'LPS', [{**heart, 'quaternion_wxyz': [1, 0, 0, 0.1]}]),
+                                    ('broken-name', 'LPS', [heart, {**gone, 'name': 'heart'}])):
+        seed('pose_file', name + '.json', json.dumps({'frame': frame, 'structures': structures}))
+
+
 def records_seeds():
     digest = hashlib.sha256(b'content').hexdigest()
     run = {'App': 'copy', 'CommandLine': 'copy --input in.txt', 'ResultsVersion': 1, 'Options': {'suffix': 'a'},

@@ -3,6 +3,8 @@
 #include <limits>
 #include <random>
 
+#include <nlohmann/json.hpp>
+
 #include "larch/io/markups/markups.h"
 #include "tests/io/io_test_util.h"
 
@@ -74,6 +76,28 @@ TEST_CASE("poses are boxes that Slicer shows, and come back as they were") {
     CHECK(back[i].pose.centre_mm == poses[i].pose.centre_mm);
     CHECK(back[i].pose.edges_mm == poses[i].pose.edges_mm);
     CHECK(angle_between(back[i].pose.rotation, poses[i].pose.rotation) < 1e-7);
+  }
+}
+
+TEST_CASE("axial lines lead along the longest edge, and are passed over") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "poses.mrk.json";
+  const Pose pose{{1, 2, 3}, canonical({1, 0, 0, 1}), {4, 6, 6}};  // the axis y along -x
+  write_poses(path, {{"heart", pose}}, /*axial_lines=*/true);
+  CHECK(read_poses(path).size() == 1);
+  const auto file = nlohmann::json::parse(read_file(path));
+  REQUIRE(file["markups"].size() == 2);
+  const auto& line = file["markups"][1];
+  CHECK(line["type"] == "Line");
+  CHECK(line["name"] == "heart axis");
+  CHECK(line["coordinateSystem"] == "LPS");
+  REQUIRE(line["controlPoints"].size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto& point = line["controlPoints"][i];
+    CHECK(point["positionStatus"] == "defined");
+    CHECK(double(point["position"][0]) == Approx(i == 0 ? 4 : -2));
+    CHECK(double(point["position"][1]) == Approx(2));
+    CHECK(double(point["position"][2]) == Approx(3));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/config/node.h"
+#include "larch/core/error.h"
 
 namespace larch::config {
 
@@ -42,6 +43,16 @@ Json to_json(const T& value) requires HasFields<T> {
 template <class T>
 Json schema(const T& value, const std::string& title = "") requires HasFields<T> {
   return schema(describe(value), title);
+}
+
+/// Throws UsageError for a key that is not as it is by default: it would have no effect, since the
+/// keys of `value` are those of another --kind. `prefix` stands before the key: "phantom.".
+template <class T>
+void require_default(const T& value, const std::string& prefix, const std::string& kind) {
+  const Json said = to_json(value), usual = to_json(T{});
+  for (const auto& [key, now] : said.items()) {
+    if (now != usual[key]) throw UsageError("--" + prefix + key + " is of --kind " + kind);
+  }
 }
 
 }  // namespace larch::config

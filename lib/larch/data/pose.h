@@ -48,6 +48,18 @@ LARCH_HD Vec3d corner(const Pose& pose, int number) {
       pose, {number & 1 ? 0.5 : -0.5, number & 2 ? 0.5 : -0.5, number & 4 ? 0.5 : -0.5});
 }
 
+/// The axis of the longest edge, the lowest of several.
+LARCH_HD int longest_axis(const Vec3d& edges_mm) {
+  const int xy = edges_mm.y > edges_mm.x ? 1 : 0;
+  return edges_mm.z > edges_mm[xy] ? 2 : xy;
+}
+
+/// The point at `box` (-0.5 and 0.5: the faces) on the line through the centre along one axis of
+/// the box, in world coordinates.
+LARCH_HD Vec3d axis_end(const Pose& pose, int axis, double box) {
+  return world_from_box(pose, {axis == 0 ? box : 0, axis == 1 ? box : 0, axis == 2 ? box : 0});
+}
+
 /// A pose that is given in the box frame of `parent` (mm; its size is not scaled by the parent's),
 /// in world coordinates: centre c_p + R_p c, rotation q_p q, edges as they are. relative() is its
 /// inverse.

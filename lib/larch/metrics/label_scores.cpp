@@ -3,12 +3,7 @@
 #include "larch/metrics/label_scores.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <map>
-#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/mesh/marching_cubes.h"
@@ -78,63 +73,6 @@ std::vector<StructureScores> score_labels(const LabelVolume& prediction,
   out.push_back(scores_of("union", mask_of(prediction, in_prediction), mask_of(reference, labels),
                           config.surfaces, surface_bytes, context));
   return out;
-}
-
-Summary summarise(std::span<const double> values) {
-  std::vector<double> sorted;
-  for (const double value : values) {
-    if (!std::isnan(value)) sorted.push_back(value);
-  }
-  std::sort(sorted.begin(), sorted.end());
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  Summary out{static_cast<int64_t>(sorted.size()), kNone, kNone, kNone};
-  if (sorted.empty()) return out;
-  const auto n = static_cast<double>(sorted.size());
-  double sum = 0, squares = 0;
-  for (const double value : sorted) sum += value;
-  out.mean = sum / n;
-  for (const double value : sorted) squares += (value - out.mean) * (value - out.mean);
-  if (sorted.size() > 1) out.sd = std::sqrt(squares / (n - 1));
-  const size_t middle = sorted.size() / 2;
-  out.median = sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-  return out;
-}
-
-std::vector<SummaryRow> summarise(std::span<const CaseScores> cases) {
-  std::vector<std::pair<std::string, const char*>> order;
-  std::map<std::pair<std::string, std::string>, std::vector<double>> values;
-  for (const CaseScores& scored : cases) {
-    for (const StructureScores& s : scored.structures) {
-      for (const Score& score : s.scores) {
-        auto& list = values[{s.structure, score.name}];
-        if (list.empty()) order.emplace_back(s.structure, score.name);
-        list.push_back(score.value);
-      }
-    }
-  }
-  std::vector<SummaryRow> out;
-  out.reserve(order.size());
-  for (const auto& [structure, name] : order) {
-    out.push_back({structure, name, summarise(values[{structure, name}])});
-  }
-  return out;
-}
-
-std::string to_tsv(std::span<const CaseScores> cases) {
-  std::string text = "id\tstructure";
-  if (cases.empty() || cases[0].structures.empty()) return text + "\n";
-  for (const Score& score : cases[0].structures[0].scores) text += std::string("\t") + score.name;
-  for (const CaseScores& scored : cases) {
-    for (const StructureScores& s : scored.structures) {
-      text += "\n" + scored.id + "\t" + s.structure;
-      for (const Score& score : s.scores) {
-        char number[32];
-        const auto end = std::to_chars(number, number + sizeof number, score.value).ptr;
-        text += "\t" + (std::isnan(score.value) ? "n/a" : std::string(number, end));
-      }
-    }
-  }
-  return text + "\n";
 }
 
 }  // namespace larch::metrics

@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "larch/config/fields.h"
 #include "larch/core/context.h"
 #include "larch/data/volume.h"
+#include "larch/metrics/scores.h"
 
 namespace larch::metrics {
 
@@ -28,18 +27,6 @@ struct LabelScoreConfig {
   }
 };
 
-/// A figure of merit. NaN where it does not exist.
-struct Score {
-  const char* name;  ///< "dice", "surface_mean_mm", ...
-  double value;
-};
-
-/// The scores of one structure: a label, or "union".
-struct StructureScores {
-  std::string structure;
-  std::vector<Score> scores;
-};
-
 /// Scores of each label (unless config.merge) and then of the union of the labels: dice, jaccard,
 /// prediction_mm3, reference_mm3, volume_difference_mm3, relative_volume_difference (overlap.h),
 /// and surface_mean_mm, surface_median_mm, surface_p95_mm, surface_max_mm (surface_distance.h).
@@ -50,32 +37,5 @@ std::vector<StructureScores> score_labels(const LabelVolume& prediction,
                                           const LabelVolume& reference,
                                           const LabelScoreConfig& config, const Context& context,
                                           int64_t surface_bytes = INT64_MAX);
-
-/// Mean, standard deviation (n - 1) and median of the values that are not NaN; NaN where there are
-/// too few.
-struct Summary {
-  int64_t count = 0;
-  double mean, sd, median;
-};
-Summary summarise(std::span<const double> values);
-
-/// The scores of one case of a list.
-struct CaseScores {
-  std::string id;
-  std::vector<StructureScores> structures;
-};
-
-/// A score of a structure over all cases that have it.
-struct SummaryRow {
-  std::string structure;
-  const char* score;
-  Summary summary;
-};
-/// In the order in which structures and scores first occur.
-std::vector<SummaryRow> summarise(std::span<const CaseScores> cases);
-
-/// A TSV with the columns id, structure and one per score; "n/a" for NaN. Numbers are the shortest
-/// that read back the same.
-std::string to_tsv(std::span<const CaseScores> cases);
 
 }  // namespace larch::metrics

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +17,8 @@
 #include "larch/cases/images.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
+#include "larch/io/markups/pose_file.h"
+#include "larch/metrics/pose_scores.h"
 
 namespace larch::pipeline {
 namespace {
@@ -23,6 +27,8 @@ using Json = nlohmann::ordered_json;
 
 /// Bytes per voxel of a label map, and of the masks and mostly the surfaces of a structure.
 constexpr int64_t kLabelMap = 4, kMasks = 2, kSurfaces = 2;
+/// Bytes per byte of a JSON file that is in memory.
+constexpr int64_t kJsonPerByte = 20;
 
 void require_same_grid(const Case& c, const Grid& prediction, const Grid& reference) {
   require_on_grid("'" + c.image + "'", prediction, "'" + c.label + "'", reference);
@@ -43,15 +49,24 @@ Json to_json(const Case& c, const metrics::CaseScores& scored) {
       {"id", c.id}, {"prediction", c.image}, {"reference", c.label}, {"structures", structures}};
 }
 
-/// Figures over all cases; those of the union are the metrics of the run.
+/// Figures over all cases.
 void add_summary(const std::vector<metrics::CaseScores>& scored, Outputs& outputs) {
   Json summary;
   for (const auto& [structure, score, s] : metrics::summarise(scored)) {
     summary[structure][score] = {
-        {"cases", s.count}, {"mean", s.mean}, {"sd", s.sd}, {"median", s.median}};
-    if (structure == "union") outputs.metric(score, s.mean);
+        {"cases", s.count},         {"mean", s.mean}, {"sd", s.sd},
+        {"median", s.median},       {"p95", s.p95},   {"mean_ci_low", s.ci_low},
+        {"mean_ci_high", s.ci_high}};
   }
   outputs.report("summary", summary);
+}
+
+/// The means of a structure are the figures of the run.
+void add_metrics(const std::vector<metrics::CaseScores>& scored, const std::string& of,
+                 Outputs& outputs) {
+  for (const auto& [structure, score, s] : metrics::summarise(scored)) {
+    if (structure == of) outputs.metric(score, s.mean);
+  }
 }
 
 /// Rethrows the failure of the first case in the list among those that failed. One of memory names
@@ -66,10 +81,13 @@ void add_summary(const std::vector<metrics::CaseScores>& scored, Outputs& output
   }
 }
 
-}  // namespace
-
-Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                       const Context& context) {
+/// Scores each case by `score`, side by side; `size` is as in CaseLoop. The first case of the list
+/// among those that fail ends the run.
+std::vector<metrics::CaseScores> score_cases(
+    const EvaluationRequest& request, const std::function<cases::CaseSize(const Case&)>& size,
+    const std::function<std::vector<metrics::StructureScores>(const Case&,
+                                                              const cases::CaseContext&)>& score,
+    const Context& context) {
   const std::vector<Case>& pairs = request.cases;
   std::vector<metrics::CaseScores> scored(pairs.size());
   std::mutex failing;
@@ -78,22 +96,9 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
   cases::CaseLoop loop;
   loop.count = pairs.size();
   loop.memory_bytes = request.memory_bytes;
-  loop.size = [&](size_t i) {
-    ReadOptions read = request.read;
-    read.warn = nullptr;  // the reading itself will say it
-    const int64_t voxels = probe_image(pairs[i].image, read).grid.voxels();
-    const int64_t bytes = (2 * kLabelMap + kMasks + kSurfaces) * voxels;
-    // With a promise a case whose surfaces are measured has all of it, since they are counted only
-    // when its masks are there.
-    return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
-  };
+  loop.size = [&](size_t i) { return size(pairs[i]); };
   loop.work = [&](size_t i, const cases::CaseContext& c) {
-    const LabelVolume prediction = read_labels(pairs[i].image, request.read);
-    const LabelVolume reference = read_labels(pairs[i].label, request.read);
-    require_same_grid(pairs[i], prediction.grid(), reference.grid());
-    const cases::Turn turn = c.turn();
-    scored[i] = {pairs[i].id, metrics::score_labels(prediction, reference, config, turn.context(),
-                                                    surface_bytes(request, prediction.voxels()))};
+    scored[i] = {pairs[i].id, score(pairs[i], c)};
     const size_t done = ++over;
     context.progress(double(done) / double(pairs.size()), "case '" + pairs[i].id + "'");
   };
@@ -106,10 +111,16 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
   cases::run_case_loop(loop, context);
   if (!failures.empty()) rethrow_first(failures, pairs);
   context.throw_if_stopped("stopped; no output was written");
+  return scored;
+}
+
+/// Report and table of the scores.
+Outputs outputs_of(const EvaluationRequest& request,
+                   const std::vector<metrics::CaseScores>& scored) {
   Outputs outputs;
   add_summary(scored, outputs);
   Json rows = Json::array();
-  for (size_t i = 0; i < pairs.size(); ++i) rows.push_back(to_json(pairs[i], scored[i]));
+  for (size_t i = 0; i < scored.size(); ++i) rows.push_back(to_json(request.cases[i], scored[i]));
   outputs.report("cases", rows);
   outputs.add(request.table, [text = metrics::to_tsv(scored)](const std::string& path) {
     write_file(path, text);
@@ -117,14 +128,17 @@ Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelSco
   return outputs;
 }
 
-Plan plan_evaluation(const EvaluationRequest& request, const Context& context) {
+/// A table with a row of each case, for which `row` gives the cells behind the id.
+Plan plan_cases(const EvaluationRequest& request, std::vector<std::string> header,
+                const std::function<std::vector<std::string>(const Case&)>& row,
+                const Context& context) {
   Plan plan;
-  plan.table = {{"id", "voxels", "spacing_mm"}};
+  plan.table = {std::move(header)};
   for (const Case& c : request.cases) {
     try {
-      const Grid grid = probe_image(c.image, request.read).grid;
-      require_same_grid(c, grid, probe_image(c.label, request.read).grid);
-      plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid)});
+      std::vector<std::string> cells = row(c);
+      cells.insert(cells.begin(), c.id);
+      plan.table.push_back(std::move(cells));
     } catch (const Error& error) {
       if (plan.problems.empty()) plan.code = error.code();
       plan.problems.push_back("case '" + c.id + "': " + error.what());
@@ -132,6 +146,98 @@ Plan plan_evaluation(const EvaluationRequest& request, const Context& context) {
     context.throw_if_stopped("stopped");
   }
   return plan;
+}
+
+/// The structures of the reference that have a pose, each with that of the prediction or null.
+struct PosePairs {
+  std::vector<DetectedPose> prediction, reference;
+  std::vector<std::pair<const DetectedPose*, const DetectedPose*>> pairs{};  ///< found, true
+};
+
+PosePairs read_pose_pairs(const Case& c) {
+  PosePairs out{read_any_poses(c.image), read_any_poses(c.label)};
+  std::map<std::string, const DetectedPose*> found;
+  for (const DetectedPose& one : out.prediction) {
+    if (one.has_pose) found[one.name] = &one;
+  }
+  for (const DetectedPose& truth : out.reference) {
+    if (!truth.has_pose) continue;
+    const auto same = found.find(truth.name);
+    out.pairs.emplace_back(same == found.end() ? nullptr : same->second, &truth);
+  }
+  if (out.pairs.empty()) {
+    throw InputError("'" + c.label + "': no structure has a pose to compare with");
+  }
+  return out;
+}
+
+}  // namespace
+
+Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
+                        const Context& context) {
+  const auto size = [&](const Case& c) {
+    ReadOptions read = request.read;
+    read.warn = nullptr;  // the reading itself will say it
+    const int64_t voxels = probe_image(c.image, read).grid.voxels();
+    const int64_t bytes = (2 * kLabelMap + kMasks + kSurfaces) * voxels;
+    // With a promise a case whose surfaces are measured has all of it, since they are counted only
+    // when its masks are there.
+    return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
+  };
+  const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
+    const LabelVolume prediction = read_labels(c.image, request.read);
+    const LabelVolume reference = read_labels(c.label, request.read);
+    require_same_grid(c, prediction.grid(), reference.grid());
+    const cases::Turn turn = at_work.turn();
+    return metrics::score_labels(prediction, reference, config, turn.context(),
+                                 surface_bytes(request, prediction.voxels()));
+  };
+  const std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
+  Outputs outputs = outputs_of(request, scored);
+  add_metrics(scored, "union", outputs);
+  return outputs;
+}
+
+Plan plan_labels(const EvaluationRequest& request, const Context& context) {
+  const auto row = [&](const Case& c) -> std::vector<std::string> {
+    const Grid grid = probe_image(c.image, request.read).grid;
+    require_same_grid(c, grid, probe_image(c.label, request.read).grid);
+    return {cases::size_cell(grid), cases::spacing_cell(grid)};
+  };
+  return plan_cases(request, {"id", "voxels", "spacing_mm"}, row, context);
+}
+
+Outputs evaluate_poses(const EvaluationRequest& request, const Context& context) {
+  const auto size = [](const Case& c) {
+    const int64_t bytes = file_bytes(c.image) + file_bytes(c.label);
+    return cases::CaseSize{bytes, kJsonPerByte * bytes};
+  };
+  const auto score = [](const Case& c, const cases::CaseContext&) {
+    std::vector<metrics::StructureScores> scores;
+    const PosePairs read = read_pose_pairs(c);
+    for (const auto& [found, truth] : read.pairs) {
+      scores.push_back(metrics::named_scores(
+          truth->name, metrics::score_pose(found ? &found->pose : nullptr, truth->pose)));
+    }
+    return scores;
+  };
+  std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
+  Outputs outputs = outputs_of(request, scored);
+  for (metrics::CaseScores& c : scored) {
+    for (metrics::StructureScores& s : c.structures) s.structure = "all";
+  }
+  add_metrics(scored, "all", outputs);
+  return outputs;
+}
+
+Plan plan_poses(const EvaluationRequest& request, const Context& context) {
+  const auto row = [](const Case& c) -> std::vector<std::string> {
+    const PosePairs read = read_pose_pairs(c);
+    const auto found = std::count_if(read.pairs.begin(), read.pairs.end(),
+                                     [](const auto& pair) { return pair.first != nullptr; });
+    return {std::to_string(read.pairs.size()), std::to_string(found)};
+  };
+  return plan_cases(request, {"id", "structures", "found"}, row, context);
 }
 
 }  // namespace larch::pipeline

@@ -22,14 +22,21 @@ struct EvaluationRequest {
   int64_t memory_bytes = 0;
 };
 
-/// The scores of all cases: in the report those of each case and a summary over all, whose means of
-/// the union are the figures of the run; in the table a line per case and structure. Throws
-/// InputError, the first case that cannot be used ends the run, MemoryError, and Stopped.
-Outputs evaluate_cases(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
-                       const Context& context);
+/// The scores of all cases: in the report those of each case and a summary over all; in the table a
+/// line per case and structure. Throws InputError, the first case that cannot be used ends the run,
+/// MemoryError, and Stopped.
+///
+/// Of label maps the means of the union are the figures of the run.
+Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
+                        const Context& context);
+/// Of files of poses (read_any_poses) the structures of the reference count that have a pose, and
+/// the prediction has those of the same name; one that it lacks, or that has no pose there, is a
+/// failure. The means over all structures of all cases are the figures of the run.
+Outputs evaluate_poses(const EvaluationRequest& request, const Context& context);
 
-/// Looks at the headers of both maps of each case, which have to be on one grid, and describes them
-/// in a table. Problems are in the plan.
-Plan plan_evaluation(const EvaluationRequest& request, const Context& context);
+/// Looks at the headers of both maps of each case, which have to be on one grid, or reads both
+/// files of poses, and describes them in a table. Problems are in the plan.
+Plan plan_labels(const EvaluationRequest& request, const Context& context);
+Plan plan_poses(const EvaluationRequest& request, const Context& context);
 
 }  // namespace larch::pipeline

@@ -29,12 +29,16 @@ void write_points(const std::string& path, const PointSet& points);
 /// LPS and RAS, units other than mm, a position that is not three finite numbers.
 PointSet read_points(const std::string& path);
 
-/// Writes one box ("ROI") for each pose: centre, size and the axes of its orientation. Throws
-/// InputError for a pose that cannot be (check_pose), OutputError.
-void write_poses(const std::string& path, const std::vector<NamedPose>& poses);
+/// Writes one box ("ROI") for each pose: centre, size and the axes of its orientation. With
+/// axial_lines it is followed by a line of two points ("Line", named "<name> axis"), from face to
+/// face through the centre along the longest edge. Throws InputError for a pose that cannot be
+/// (check_pose), OutputError.
+void write_poses(const std::string& path, const std::vector<NamedPose>& poses,
+                 bool axial_lines = false);
 
-/// Reads the boxes of a file, in order. Throws InputError as read_points does, and for axes that
-/// are not perpendicular unit vectors of a right-handed frame, or sizes that are not above 0.
+/// Reads the boxes of a file, in order, and passes over lines. Throws InputError as read_points
+/// does, and for axes that are not perpendicular unit vectors of a right-handed frame, or sizes
+/// that are not above 0.
 std::vector<NamedPose> read_poses(const std::string& path);
 
 }  // namespace larch
