@@ -16,13 +16,13 @@
 namespace larch::pose {
 namespace {
 
-constexpr int kRounds = 3;  ///< of mean shape and fits; more change nothing
-constexpr int kSteps = 20;  ///< of a fit, on at most so many vertices:
-constexpr size_t kPoints = 2000;
-constexpr int kSearchSteps = 6;  ///< of each of its starts, on
-constexpr size_t kSearchPoints = 250;
+constexpr int kRounds = 3;          ///< of mean shape and fits; more change nothing
+constexpr int kSteps = 20;          ///< of a fit
+constexpr size_t kVertices = 2000;  ///< that a fit looks at, at most
+constexpr int kSearchSteps = 6;     ///< the same for each of its starts
+constexpr size_t kSearchVertices = 250;
 constexpr double kSearchTurn = 0.436;  ///< radians between starts: 25 degrees
-constexpr int32_t kLongest = 96;       ///< voxels along the longest edge of a distance map
+constexpr int32_t kLongest = 64;       ///< voxels along the longest edge of a distance map, about
 
 /// x = centre_mm + scale R m takes the frame of the mean shape to the world.
 struct Similarity {
@@ -58,14 +58,15 @@ Sample sample(const Volume<float>& distance_mm, const Vec3d& at_mm) {
     const double value = distance_mm(low + bit);
     const Vec3d weight{bit.x ? up.x : down.x, bit.y ? up.y : down.y, bit.z ? up.z : down.z};
     out.mm += weight.x * weight.y * weight.z * value;
-    out.gradient.x += weight.y * weight.z * (bit.x ? value : -value) / grid.spacing_mm.x;
-    out.gradient.y += weight.x * weight.z * (bit.y ? value : -value) / grid.spacing_mm.y;
-    out.gradient.z += weight.x * weight.y * (bit.z ? value : -value) / grid.spacing_mm.z;
+    out.gradient.x += weight.y * weight.z * (bit.x ? value : -value);
+    out.gradient.y += weight.x * weight.z * (bit.y ? value : -value);
+    out.gradient.z += weight.x * weight.y * (bit.z ? value : -value);
   }
   const double far_mm = norm(beyond_mm);
-  if (far_mm == 0) return out;
-  for (int axis = 0; axis < 3; ++axis)
+  for (int axis = 0; axis < 3; ++axis) {
+    if (beyond_mm[axis] == 0) out.gradient[axis] /= grid.spacing_mm[axis];
     if (beyond_mm[axis] != 0) out.gradient[axis] = beyond_mm[axis] / far_mm;
+  }
   return {out.mm + far_mm, out.gradient};
 }
 
@@ -203,10 +204,10 @@ Similarity minimum_of(Fit fit, double damping) {
           at.scale * exp_of(step[6])};
 }
 
-/// Steps of Levenberg and Marquardt on about `points` vertices.
-Fit descend(const Similarity& from, const Shape& shape, const Volume<float>& mean_mm, size_t points,
-            int steps) {
-  const size_t every = (shape.surface_mm.size() + points - 1) / points;
+/// Steps of Levenberg and Marquardt on at most so many vertices.
+Fit descend(const Similarity& from, const Shape& shape, const Volume<float>& mean_mm,
+            size_t vertices, int steps) {
+  const size_t every = (shape.surface_mm.size() + vertices - 1) / vertices;
   Fit here = fit_at(from, shape, mean_mm, every);
   double damping = 1e-3;
   for (int i = 0; i < steps; ++i) {
@@ -231,10 +232,10 @@ Similarity fit_to(const Shape& mean, const Shape& shape, const Quaternion& near)
     const Vec3d turn = Vec3i{i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1}.cast<double>() * kSearchTurn;
     Similarity start{{}, near * from_rotation_vector(turn), shape.size_mm / mean.size_mm};
     start.centre_mm = shape.centroid_mm - rotate(start.rotation, mean.centroid_mm) * start.scale;
-    const Fit found = descend(start, shape, mean.distance_mm, kSearchPoints, kSearchSteps);
+    const Fit found = descend(start, shape, mean.distance_mm, kSearchVertices, kSearchSteps);
     if (i == 0 || found.cost() < best.cost()) best = found;
   }
-  return descend(best.at, shape, mean.distance_mm, kPoints, kSteps).at;
+  return descend(best.at, shape, mean.distance_mm, kVertices, kSteps).at;
 }
 
 /// The mean signed distance of the cases, on a grid that holds them as they are fitted.

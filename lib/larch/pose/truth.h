@@ -49,21 +49,24 @@ struct PoseTruth {
   std::vector<Symmetry> symmetries;
 };
 
-/// The poses of the structure that the masks (each on its own grid, not 0 inside) show.
+/// The poses of the structure that the masks (at least one, each on its own grid, not 0 inside)
+/// show.
 ///
-/// With kFit the surface points of each case are fitted to the mean signed distance of all cases by
-/// a similarity x = c + s R m, which minimises the squared distances in mm of the world; mean and
-/// fits take turns. After each turn the mean of the R is made the identity and that of the log s 0.
-/// Box axis k is the column k of R, and the box holds the surface points tightly; its edges and
-/// centre come from the case's own extents. The cases' orientations may differ by about 40 degrees.
+/// With kFit the surface of each case is fitted to the mean signed distance of all cases by a
+/// similarity x = c + s R m that makes the squares of the distances, in mm of the world, least;
+/// mean and fits take turns. Each time the frame of the mean shape is turned and scaled so that the
+/// mean of the R is the identity and that of the log s 0. Box axis k is column k of R, and the box
+/// holds the case's own surface, tightly. The search finds orientations up to about 40 degrees from
+/// those of the mean shape.
 ///
 /// The result does not depend on context.threads. Throws InputError for a mask of fewer than 8
-/// voxels, with its number counted from 0, and Stopped.
+/// voxels, with its number counted from 0, and where the mean shape of a thin structure has no
+/// inside; Stopped.
 PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind,
                     const Context& context);
 
-/// The pose of one further case, by its fit to the mean shape of others; an empty mean shape stands
-/// for kNone. Throws InputError for a mask of fewer than 8 voxels.
+/// The pose of one further case, by its fit to the mean shape that fit_poses made of others; an
+/// empty one stands for kNone. Throws InputError for a mask of fewer than 8 voxels.
 CasePose fit_pose(const Volume<uint8_t>& mask, const Volume<float>& mean_distance_mm);
 
 }  // namespace larch::pose

@@ -48,6 +48,7 @@ Placed placed(const Quaternion& rotation, double scale, bool bump, uint64_t seed
 
 std::vector<Volume<uint8_t>> masks_of(const std::vector<Placed>& cases) {
   std::vector<Volume<uint8_t>> masks;
+  masks.reserve(cases.size());
   for (const Placed& c : cases) masks.push_back(c.mask);
   return masks;
 }
