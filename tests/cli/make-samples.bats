@@ -314,3 +314,84 @@ PY
   [[ "$output" == *"--phantom.snr is of --kind phantom"* ]]
   [ ! -e u ]
 }
+
+@test "make-samples --kind poses: markups tell where the ellipsoids of the labels are" {
+  OBJECTS="--kind poses --training 1 --test 1 --poses.size 64,56,48 --poses.object_scale 0.4 --poses.structures 3"
+  run "$BIN/make-samples" --output-dir s $OBJECTS --threads 1
+  echo "$output"
+  [ "$status" -eq 0 ]
+  "$BIN/make-samples" --output-dir t $OBJECTS --threads 2
+  diff -r -x larch.json s t
+  [ "$(cat s/test.tsv)" = "$(printf 'image\tlabel\tposes\nimages/case_001.nii.gz\tlabels/case_001.nii.gz\tposes/case_001.mrk.json')" ]
+  [ "$(cut -f 2 s/labels.tsv | tr '\n' ' ')" = "name object_1 object_2 object_3 " ]
+  run /usr/bin/python3 - <<'PY'
+import json, nibabel, numpy
+label = nibabel.load("s/labels/case_001.nii.gz")
+voxels = numpy.asarray(label.dataobj)
+boxes = json.load(open("s/poses/case_001.mrk.json"))["markups"]
+assert len(boxes) == 3, boxes
+for k, box in enumerate(boxes):
+    index = numpy.argwhere(voxels == k + 1)
+    lps = (index @ label.affine[:3, :3].T + label.affine[:3, 3]) * (-1, -1, 1)
+    assert numpy.linalg.norm(lps.mean(0) - box["center"]) < 0.5, (k, lps.mean(0), box)
+    assert abs(len(index) / (numpy.pi / 6 * numpy.prod(box["size"])) - 1) < 0.1, (k, len(index), box)
+PY
+  echo "$output"
+  [ "$status" -eq 0 ]
+  run "$BIN/make-samples" --output-dir u ${OBJECTS/scale 0.4/scale 2}
+  [ "$status" -eq 2 ]
+  [[ "$output" == *poses.size* ]]
+  run "$BIN/make-samples" --output-dir u $OBJECTS --cases 3
+  [ "$status" -eq 2 ]
+  [ ! -e u ]
+}
+
+@test "make-samples --kind warped: labels go where the truth says, for each case of a list" {
+  "$BIN/make-samples" --output-dir s --training 2 --test 0 --size 24,20,18
+  COPIES="--kind warped --list s/train.tsv --cases 2 --warped.canvas 40,40,40 --warped.shift_mm 5"
+  run "$BIN/make-samples" --output-dir w $COPIES --threads 1
+  echo "$output"
+  [ "$status" -eq 0 ]
+  "$BIN/make-samples" --output-dir v $COPIES --threads 2
+  diff -r -x larch.json v w
+  [ "$(tail -n 1 w/cases.tsv)" = "$(printf 'case_001_1\timages/case_001_1.nii.gz\tlabels/case_001_1.nii.gz\ttruth/case_001_1.json')" ]
+  run /usr/bin/python3 - <<'PY'
+import json, nibabel, numpy
+def centre(path):
+    label = nibabel.load(path)
+    index = numpy.argwhere(numpy.asarray(label.dataobj) == 1)
+    return (index @ label.affine[:3, :3].T + label.affine[:3, 3]).mean(0) * (-1, -1, 1)
+truth = json.load(open("w/truth/case_001_1.json"))
+assert truth["number"] == 3 and truth["input"] == "case_001", truth
+m = numpy.array(truth["world_from_input"])
+expected = m[:3, :3] @ centre("s/labels/case_001.nii.gz") + m[:3, 3]
+off = numpy.linalg.norm(centre("w/labels/case_001_1.nii.gz") - expected)
+assert off < 0.7 and numpy.linalg.norm(m[:3, 3]) > 1, (off, m)
+PY
+  echo "$output"
+  [ "$status" -eq 0 ]
+  # Another image of the list makes other copies.
+  cp s/images/case_000.nii.gz s/images/case_001.nii.gz
+  run "$BIN/make-samples" --output-dir w $COPIES --skip-existing
+  [ "$status" -eq 6 ]
+}
+
+@test "make-samples --kind warped: one image, and what is refused" {
+  "$BIN/make-samples" --output-dir s --training 2 --test 0 --size 24,20,18
+  "$BIN/make-samples" --output-dir o --training 1 --test 0 --size 24,20,16
+  local pair="--image s/images/case_000.nii.gz --labels s/labels/case_000.nii.gz"
+  "$BIN/make-samples" --output-dir w --kind warped $pair --cases 2 --warped.field_mm 2
+  [ "$(cut -f 1 w/cases.tsv | tr '\n' ' ')" = "id case_000 case_001 " ]
+  run "$BIN/make-samples" --output-dir u $pair
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--kind warped"* ]]
+  run "$BIN/make-samples" --output-dir u --kind warped $pair --list s/train.tsv
+  [ "$status" -eq 2 ]
+  run "$BIN/make-samples" --output-dir u --warped.feather 2
+  [ "$status" -eq 2 ]
+  run "$BIN/make-samples" --output-dir u --kind warped --image s/images/case_000.nii.gz --labels o/labels/case_000.nii.gz
+  echo "$output"
+  [ "$status" -eq 3 ]
+  [[ "$output" == *o/labels/case_000.nii.gz*"size"* ]]
+  [ ! -e u ]
+}

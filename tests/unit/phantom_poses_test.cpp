@@ -77,6 +77,7 @@ TEST_CASE("the labels of an object fill its box as an ellipsoid does") {
 TEST_CASE("objects after the first lie where they belong, distractors in nobody's box") {
   const PosesConfig config = family();
   Vec3d sum;
+  int shared = 0;  // places of a box that lie in another
   for (int number = 0; number < 40; ++number) {
     const std::vector<PlacedObject> objects = place_objects(config, 0, number);
     sum += relative(objects[0].pose, objects[1].pose).centre_mm;
@@ -88,11 +89,12 @@ TEST_CASE("objects after the first lie where they belong, distractors in nobody'
                           place / 25 * 0.25 - 0.5};
           const Vec3d in_b = box_from_world(b.pose, world_from_box(a.pose, box));
           const double most = std::max({std::fabs(in_b.x), std::fabs(in_b.y), std::fabs(in_b.z)});
-          REQUIRE(most > 0.5);
+          shared += most <= 0.5;
         }
       }
     }
   }
+  CHECK(shared == 0);
   CHECK(norm(sum / 40.0 - Vec3d{22, 16, 24}) < 1.5);
 }
 
@@ -119,4 +121,10 @@ TEST_CASE("a volume without room for the objects is refused") {
   CHECK_THROWS_AS(place_objects(config, 0, 0), UsageError);
   config.object_scale = 0.3;
   CHECK(place_objects(config, 0, 0).size() == 1);
+  config = {};
+  config.structures = 9;
+  for (int number = 0; number < 10; ++number) CHECK(place_objects(config, 0, number).size() == 9);
+  config.size = {231, 161, 208};
+  config.distractors = 2;
+  for (int number = 0; number < 10; ++number) CHECK(place_objects(config, 0, number).size() == 25);
 }

@@ -114,18 +114,6 @@ WarpedCase draw_copy(const Grid& input, const Grid& canvas, const WarpedConfig& 
   return out;
 }
 
-int64_t count_lost(const LabelVolume& labels, const WarpedCase& copy) {
-  const Grid &input = labels.grid(), &canvas = copy.image.grid();
-  int64_t lost = 0;
-  for (int64_t i = 0; i < labels.voxels(); ++i) {
-    if (labels[i] == 0) continue;
-    const Vec3d x = world_from_index(input, input.voxel(i).cast<double>());
-    const Vec3d at = index_from_world(canvas, copy.world_from_input * x + copy.translation_mm);
-    lost += depth_inside(canvas.size, at) < 0;
-  }
-  return lost;
-}
-
 }  // namespace
 
 void check(const WarpedConfig& config) {
@@ -151,7 +139,6 @@ WarpedCase make_warped(const Volume<float>& image, const LabelVolume& labels,
   const Spread spread = spread_of(image);
   WarpedCase out = draw_copy(input, canvas, config, seed, stream);
   out.offset *= spread.deviation;
-  out.lost = count_lost(labels, out);
   const Mat3 input_from_world = inverse(out.world_from_input);
   parallel_for(threads, canvas.voxels(), 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -55,7 +55,6 @@ struct WarpedCase {
   double gain = 1, offset = 0;
   /// Of the displacements: component k is drawn from the streams field_stream + k.
   uint64_t field_stream = 0;
-  int64_t lost = 0;  ///< labelled voxels of the input that the similarity takes off the canvas
 };
 
 /// Throws UsageError for a range of scales that is upside down.

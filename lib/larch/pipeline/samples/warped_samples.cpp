@@ -45,18 +45,14 @@ std::string truth_text(const Copy& copy, const phantom::WarpedCase& made,
   const nlohmann::ordered_json json{
       {"about",
        "place p of the copy shows place inverse(world_from_input) (p + d(p)) of the input, with "
-       "displacements d; LPS mm"},
+       "displacements d, which are 0 where field_mm is; LPS mm"},
       {"input", copy.input.id},
       {"seed", seed},
       {"number", copy.number},
       {"world_from_input", matrix},
-      {"field",
-       {{"stream", made.field_stream},
-        {"sd_mm", config.field_mm},
-        {"sigma_mm", config.field_sigma_mm}}},
+      {"field_stream", made.field_stream},
       {"gain", made.gain},
       {"offset", made.offset},
-      {"labelled_voxels_beyond_canvas", made.lost},
       {"settings", config::to_json(config)}};
   return json.dump(2) + "\n";
 }
