@@ -37,8 +37,7 @@ TEST_CASE("known intersections over unions of boxes") {
   check({{0, 0, 0}, turned(2, 45), {1, 1, 1}}, std::sqrt(0.5));
   check({{0, 0, 0}, turned(1, 90), {1, 1, 1}}, 1);
   check({{0, 0, 0}, turned(0, 37), {2, 2, 2}}, 0.125);
-  // The slab |x| <= 0.1 of a cube that stands on its corner; the cube's section at x = 0 is a
-  // square again if it is turned about x.
+  // A slab cuts a fifth from the cube, whose section across x stays a square if it turns about x.
   check({{0, 0, 0}, turned(0, 20), {0.2, 5, 5}}, 0.2 / (1 + 5 - 0.2));
   for (const double away : {1.0, 1.5, -3.0}) {
     for (int axis = 0; axis < 3; ++axis) {

@@ -15,7 +15,7 @@ constexpr double kDegreesPerRadian = 57.295779513082321;
 
 using Polygon = std::vector<Vec3d>;
 
-/// What of a convex polygon lies where sign * p[axis] <= limit.
+/// The part of a convex polygon where sign * p[axis] <= limit.
 Polygon clipped(const Polygon& polygon, int axis, double sign, double limit) {
   Polygon out;
   for (size_t i = 0; i < polygon.size(); ++i) {
@@ -48,7 +48,7 @@ Polygon face_in_frame(const Pose& a, const Pose& b, int axis, int side) {
   return face;
 }
 
-/// Volume of the intersection. In the frame of `b`, by the divergence theorem, what of `a` lies at
+/// Volume of the intersection. In the frame of `b`, by the divergence theorem, the part of `a` at
 /// x <= x0 within the bounds of `b` along y and z has the volume that is the flux of (x - x0, 0, 0)
 /// through its surface, of which only the clipped faces of `a` count: there is no flux through cuts
 /// across y and z, and the field is 0 on the cut at x0. The intersection is the difference of two

@@ -49,24 +49,18 @@ Json to_json(const Case& c, const metrics::CaseScores& scored) {
       {"id", c.id}, {"prediction", c.image}, {"reference", c.label}, {"structures", structures}};
 }
 
-/// Figures over all cases.
-void add_summary(const std::vector<metrics::CaseScores>& scored, Outputs& outputs) {
+/// Figures over all cases; the means of the structure `whole` are the metrics of the run.
+void add_summary(const std::vector<metrics::CaseScores>& scored, const std::string& whole,
+                 Outputs& outputs) {
   Json summary;
   for (const auto& [structure, score, s] : metrics::summarise(scored)) {
     summary[structure][score] = {
         {"cases", s.count},         {"mean", s.mean}, {"sd", s.sd},
         {"median", s.median},       {"p95", s.p95},   {"mean_ci_low", s.ci_low},
         {"mean_ci_high", s.ci_high}};
+    if (structure == whole) outputs.metric(score, s.mean);
   }
   outputs.report("summary", summary);
-}
-
-/// The means of a structure are the figures of the run.
-void add_metrics(const std::vector<metrics::CaseScores>& scored, const std::string& of,
-                 Outputs& outputs) {
-  for (const auto& [structure, score, s] : metrics::summarise(scored)) {
-    if (structure == of) outputs.metric(score, s.mean);
-  }
 }
 
 /// Rethrows the failure of the first case in the list among those that failed. One of memory names
@@ -114,11 +108,11 @@ std::vector<metrics::CaseScores> score_cases(
   return scored;
 }
 
-/// Report and table of the scores.
-Outputs outputs_of(const EvaluationRequest& request,
-                   const std::vector<metrics::CaseScores>& scored) {
+/// Report and table of the scores; `whole` is as in add_summary.
+Outputs outputs_of(const EvaluationRequest& request, const std::vector<metrics::CaseScores>& scored,
+                   const std::string& whole) {
   Outputs outputs;
-  add_summary(scored, outputs);
+  add_summary(scored, whole, outputs);
   Json rows = Json::array();
   for (size_t i = 0; i < scored.size(); ++i) rows.push_back(to_json(request.cases[i], scored[i]));
   outputs.report("cases", rows);
@@ -192,10 +186,7 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
     return metrics::score_labels(prediction, reference, config, turn.context(),
                                  surface_bytes(request, prediction.voxels()));
   };
-  const std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
-  Outputs outputs = outputs_of(request, scored);
-  add_metrics(scored, "union", outputs);
-  return outputs;
+  return outputs_of(request, score_cases(request, size, score, context), "union");
 }
 
 Plan plan_labels(const EvaluationRequest& request, const Context& context) {
@@ -222,11 +213,13 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
     return scores;
   };
   std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
-  Outputs outputs = outputs_of(request, scored);
+  Outputs outputs = outputs_of(request, scored, /*whole=*/"");  // no structure has this name
   for (metrics::CaseScores& c : scored) {
     for (metrics::StructureScores& s : c.structures) s.structure = "all";
   }
-  add_metrics(scored, "all", outputs);
+  for (const metrics::SummaryRow& row : metrics::summarise(scored)) {
+    outputs.metric(row.score, row.summary.mean);
+  }
   return outputs;
 }
 

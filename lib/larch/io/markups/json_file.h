@@ -9,7 +9,7 @@
 
 #include "larch/data/vec.h"
 
-/// What readers and writers of JSON files with points and boxes have in common.
+/// Readers and writers of JSON files with points and boxes share these.
 namespace larch::io {
 
 /// Keys are sorted, so that a file with millions of them takes no quadratic time.

@@ -24,15 +24,9 @@ using io::OrderedJson;
 constexpr size_t kMostStructures = 10'000;
 constexpr double kRoundedLength = 1e-3;  ///< of quaternions that were written with few digits
 constexpr Quaternion kLpsFromRas{0, 0, 0, 1};
-constexpr auto kPoseKeys =
-    std::to_array<std::string_view>({"center_mm", "quaternion_wxyz", "size_mm"});
-constexpr auto kOtherKeys =
-    std::to_array<std::string_view>({"name", "status", "confidence", "matrix"});
-
-bool is_figure(std::string_view key) {
-  return std::find(kPoseKeys.begin(), kPoseKeys.end(), key) == kPoseKeys.end() &&
-         std::find(kOtherKeys.begin(), kOtherKeys.end(), key) == kOtherKeys.end();
-}
+/// All keys of a structure that are no figures.
+constexpr auto kKeys = std::to_array<std::string_view>(
+    {"name", "status", "confidence", "center_mm", "quaternion_wxyz", "size_mm", "matrix"});
 
 /// World from box coordinates, row by row.
 OrderedJson matrix_of(const Pose& pose) {
@@ -69,11 +63,11 @@ Pose pose_of(const Json& json, bool is_ras, const std::string& path, const std::
   const auto wxyz = numbers(json, "quaternion_wxyz", 4, path, where);
   const auto size = numbers(json, "size_mm", 3, path, where);
   Quaternion q{wxyz[0], wxyz[1], wxyz[2], wxyz[3]};
-  // Written so that a length that overflows is refused too.
+  // Said in this way, the test refuses a length that overflows too.
   if (!(std::abs(std::sqrt(dot(q, q)) - 1) <= kRoundedLength)) {
     bad(path, where + "/quaternion_wxyz: its length is not 1, as that of a rotation is; repair it");
   }
-  // One that is canonical but for rounding keeps its bytes.
+  // A quaternion that is canonical but for rounding keeps its bytes.
   if (std::abs(dot(q, canonical(q)) - 1) > 1e-12) q = canonical(q);
   Pose pose{{centre[0], centre[1], centre[2]}, q, {size[0], size[1], size[2]}};
   if (is_ras) {
@@ -98,12 +92,13 @@ DetectedPose structure_of(const Json& json, bool is_ras, const std::string& path
       bad(path, where + "/confidence: expected a number from 0 to 1, or null");
     }
   }
-  found.has_pose = std::any_of(kPoseKeys.begin(), kPoseKeys.end(),
-                               [&](std::string_view key) { return json.contains(key); });
+  found.has_pose =
+      json.contains("center_mm") || json.contains("quaternion_wxyz") || json.contains("size_mm");
   if (!found.has_pose) return found;
   found.pose = pose_of(json, is_ras, path, where);
   for (const auto& [key, value] : json.items()) {
-    if (value.is_number() && is_figure(key)) found.figures.emplace_back(key, value.get<double>());
+    const bool is_known = std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+    if (value.is_number() && !is_known) found.figures.emplace_back(key, value.get<double>());
   }
   return found;
 }

@@ -11,7 +11,7 @@
 
 namespace larch {
 
-/// What was found of a structure in an image.
+/// A structure that was looked for in an image.
 struct DetectedPose {
   std::string name;
   std::string status;  ///< "found", "uncertain", "not found", ... in the words of the program
@@ -28,7 +28,7 @@ struct DetectedPose {
 ///       "matrix": [[4 numbers], 4 rows], "support": 12}, ...]}
 ///
 /// `matrix` maps box coordinates (-0.5 to 0.5) to the world. The last keys are the figures. A
-/// structure without a pose has name, status and confidence alone. What is NaN becomes null. Throws
+/// structure without a pose has name, status and confidence alone. NaN becomes null. Throws
 /// InputError for a pose that cannot be (check_pose) and for a figure that has the name of another
 /// key, OutputError.
 void write_pose_file(const std::string& path, const std::vector<DetectedPose>& poses);
