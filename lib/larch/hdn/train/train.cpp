@@ -225,8 +225,8 @@ void Training::set_scales(const Step& step, const std::vector<CaseSearch>& searc
     }
   }
   if (step.level > 0) {
-    low = {-width, -width, -width};
-    high = {width, width, width};
+    low = Vec3d{1, 1, 1} * (-2 * width);
+    high = Vec3d{1, 1, 1} * (2 * width);
   }
   if (config_.scales == ScaleSet::kGrid) {
     const Vec3d margin = Vec3d{1, 1, 1} * (step.level > 0 ? 0 : width / 2);
@@ -250,7 +250,7 @@ Stage Training::stage_of(const Step& step, const std::vector<CaseSearch>& search
   const double agreement =
       all_.model.structures[step.structure].agreement_rad[static_cast<size_t>(step.level)];
   rule.angle_rad = agreement / 2;
-  rule.log_scale = scale_step(step.level) / 2;
+  rule.log_scale = scale_step(step.level);
   return stage;
 }
 
