@@ -64,7 +64,7 @@ void check_gaussian(const pose::RelativeGaussian& g, const std::string& where) {
   }
 }
 
-void check_structure(const Structure& s, int32_t index, const Model& model) {
+void check_structure(const Structure& s, int32_t index, const Model& model, bool is_finished) {
   const std::string where = "structure '" + s.name + "'";
   if (s.name.empty() || s.name.size() > 200) refuse_model("a structure has no name, or a long one");
   if (s.parent < -1 || s.parent >= index) refuse_model(where + " comes before its parent");
@@ -75,7 +75,10 @@ void check_structure(const Structure& s, int32_t index, const Model& model) {
   }
   check_gaussian(s.to_parent, where);
   check_gaussian(s.errors, where);
-  if (s.parent >= 0 && s.to_parent.count == 0) refuse_model(where + " knows no relative pose");
+  const bool is_begun = is_finished || !s.detectors.empty();
+  if (is_begun && s.parent >= 0 && s.to_parent.count == 0) {
+    refuse_model(where + " knows no relative pose");
+  }
   if (s.root_position.size() > 1) refuse_model(where + " has several root detectors");
   if (s.agreement_rad.size() != static_cast<size_t>(model.levels())) {
     refuse_model(where + " lacks the agreement of a level");
@@ -93,7 +96,7 @@ void check_structure(const Structure& s, int32_t index, const Model& model) {
     }
     before = at;
   }
-  if (s.detectors.empty() || s.detectors.front().stage.level != 0) {
+  if (is_begun && (s.detectors.empty() || s.detectors.front().stage.level != 0)) {
     refuse_model(where + " has no detector of the coarsest level");
   }
   for (const Detector& d : s.root_position) {
@@ -122,7 +125,7 @@ Vec3i Model::reach() const {
   return most;
 }
 
-void check_model(const Model& model) {
+void check_model(const Model& model, bool is_finished) {
   const Vec3d& mm = model.space.spacing_mm;
   if (!(mm.x >= 0.01 && mm.x <= 1000 && mm.x == mm.y && mm.x == mm.z)) {
     refuse_model("its voxels are no cubes of 0.01 to 1000 mm");
@@ -139,7 +142,7 @@ void check_model(const Model& model) {
     refuse_model("it has no structure, or more than " + std::to_string(kMostStructures));
   }
   for (size_t i = 0; i < model.structures.size(); ++i) {
-    check_structure(model.structures[i], static_cast<int32_t>(i), model);
+    check_structure(model.structures[i], static_cast<int32_t>(i), model, is_finished);
   }
 }
 

@@ -98,7 +98,8 @@ struct Model {
 constexpr double kPriorLimit = 11.34;
 
 /// Checks every invariant that detection relies on. Throws InputError that says which one failed.
-void check_model(const Model& model);
+/// `is_finished`: false for a model in training, some of whose structures have no detectors yet.
+void check_model(const Model& model, bool is_finished = true);
 
 /// A pose in world coordinates as one in mm along the axes of a grid, from its first voxel, and
 /// back.

@@ -10,6 +10,7 @@
 #include "larch/models/bytes.h"
 #include "larch/models/container.h"
 #include "larch/models/json_values.h"
+#include "larch/models/kinds.h"
 #include "larch/models/layout.h"
 
 /// Declarations as bytes: members follow each other without gaps. Integers and enums have the width
@@ -196,8 +197,8 @@ class SectionReader {
 
   void kind(const Kind& kind) const {
     if (in_.kind != kind.name) {
-      throw InputError("it is a model of the kind '" + in_.kind + "', not '" + kind.name +
-                       "'; give a model that was made for this program");
+      throw InputError("it is a model of the kind '" + in_.kind + "', not '" + kind.name + "'; " +
+                       use_of_kind(in_.kind));
     }
     if (in_.kind_version != kind.version) {
       throw InputError(

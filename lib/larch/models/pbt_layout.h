@@ -3,48 +3,13 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
-#include "larch/models/layout.h"
+#include "larch/models/feature_layout.h"
 #include "larch/models/tree_layout.h"
 #include "larch/pbt/model.h"
 
 /// What a model of boosting trees, and the checkpoint of one, consist of.
 namespace larch::models {
-
-template <>
-inline constexpr auto kLastEnumerator<features::HaarType> = features::HaarType::kOffsetPair;
-
-template <class V>
-void layout(V& v, image::ChannelSpec& channel) {
-  auto& [kind, level] = channel;
-  v("kind", kind, "what is computed from the image");
-  v("level", level, "pyramid level; each has half the resolution of the one before");
-}
-
-template <class V>
-void layout(V& v, features::Cuboid& cuboid) {
-  auto& [lo, hi, weight] = cuboid;
-  v("lo", lo, "first voxel relative to the one that is classified");
-  v("hi", hi, "one past the last voxel");
-  v("weight", weight, "factor of the sum over its voxels");
-}
-
-template <class V>
-void layout(V& v, features::HaarFeature& feature) {
-  auto& [type, channel, pool_index, cuboid_count, cuboids] = feature;
-  v("type", type, "family");
-  v("channel", channel, "index into channels");
-  v("pool_index", pool_index, "place in the pool it was chosen from");
-  v("cuboids", FirstOf<features::Cuboid, 4>{cuboid_count, cuboids}, "boxes whose sums it adds");
-}
-
-template <class V>
-void layout(V& v, std::pair<std::string, double>& measurement) {
-  auto& [name, value] = measurement;
-  v("name", name, "what was measured");
-  v("value", value, "the measurement");
-}
 
 /// The class that a model tells from the rest.
 struct ClassLabel {
@@ -56,19 +21,6 @@ void layout(V& v, ClassLabel& label) {
   v("value", label.info.class_value, "its value in label maps");
 }
 
-/// The images that a model is for.
-struct Space {
-  pbt::Model& model;
-};
-template <class V>
-void layout(V& v, Space& space) {
-  auto& [spacing_mm, orientation, intensity] = space.model.space;
-  v("spacing_mm", spacing_mm, "voxel size");
-  v("orientation", orientation, "which axes the model sees");
-  v("padding", space.model.padding, "what lies beyond the border of an image");
-  v("intensity", intensity, "how intensities become integers");
-}
-
 /// What a model says about itself.
 struct Meta {
   pbt::Model& model;
@@ -78,7 +30,7 @@ void layout(V& v, Meta& meta) {
   auto& [tool_version, class_name, class_value, training, volume_digests, seed, validation] =
       meta.model.info;
   v("class", ClassLabel{meta.model.info}, "the class");
-  v("space", Space{meta.model}, "the images it is for");
+  v("space", Space{meta.model.space, meta.model.padding}, "the images it is for");
   v("tool_version", tool_version, "version of Larch that trained it");
   v("seed", seed, "of all draws");
   v("volume_digests", volume_digests, "SHA-256 of each training volume");

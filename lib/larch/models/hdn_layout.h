@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "larch/hdn/train/train.h"
+#include "larch/models/feature_layout.h"
+#include "larch/models/tree_layout.h"
+
+/// What a hierarchical detection network, and the checkpoint of one, consist of.
+namespace larch::models {
+
+template <>
+inline constexpr auto kLastEnumerator<features::SteerableType> =
+    features::SteerableType::kLogAngleD;
+
+template <class V>
+void layout(V& v, Quaternion& q) {
+  v("w", q.w, "cosine of half the angle");
+  v("x", q.x, "sine of half the angle, along each axis");
+  v("y", q.y, "");
+  v("z", q.z, "");
+}
+
+template <class V>
+void layout(V& v, Pose& pose) {
+  auto& [centre_mm, rotation, edges_mm] = pose;
+  v("centre_mm", centre_mm, "centre of the box");
+  v("rotation", rotation, "from the axes of the box to those of the space");
+  v("edges_mm", edges_mm, "full lengths of the box");
+}
+
+template <class V>
+void layout(V& v, pose::RelativeGaussian& gaussian) {
+  auto& [mean, covariance, count] = gaussian;
+  v("mean", mean, "centre in mm, rotation vector in radians, logarithms of ratios of edges");
+  v("covariance", covariance, "row by row");
+  v("count", count, "pairs it was learned from; 0: it was not learned");
+}
+
+template <class V>
+void layout(V& v, features::SteerableFeature& feature) {
+  auto& [type, level, point] = feature;
+  v("type", type, "what is measured");
+  v("level", level, "halvings below the resolution of the stage");
+  v("point", point, "x + 5 (y + 5 z) in the pattern of 5 x 5 x 5 points");
+}
+
+/// Without features and trees, which are sections of their own.
+template <class V>
+void layout(V& v, hdn::Detector& detector) {
+  auto& [kind, level, keep, rotations, log_scales] = detector.stage;
+  v("kind", kind, "what it looks for");
+  v("level", level, "0 is the coarsest");
+  v("keep", keep, "candidates that are kept");
+  v("rotations", rotations, "orientation: tried in the frame of each candidate");
+  v("log_scales", log_scales, "scale: logarithms of factors of the edges");
+}
+
+template <class V>
+void layout(V& v, hdn::Structure& structure) {
+  auto& [name, labels, parent, mean, to_parent, errors, agreement_rad, found_confidence,
+         least_confidence, symmetries, detectors, root_position] = structure;
+  v("name", name, "name of the structure");
+  v("labels", labels, "its values in label maps");
+  v("parent", parent, "index of the structure that is found before; -1: none");
+  v("mean", mean, "rotation and edges of the search everywhere, LPS axes");
+  v("to_parent", to_parent, "its pose as seen from the parent as that is found");
+  v("errors", errors, "what is found, as seen from the truth");
+  v("agreement_rad", agreement_rad, "by level: angle within which candidates agree");
+  v("found_confidence", found_confidence, "with less than that it is uncertain");
+  v("least_confidence", least_confidence, "with less than that it is not found");
+  v("symmetries", symmetries, "of its mean shape, in the frame of its box");
+  v("detectors", detectors, "level by level, in the order of the stages");
+  v("root_position", root_position, "of a child: searches everywhere, at most one");
+}
+
+/// What a network says about itself.
+struct NetworkMeta {
+  hdn::Model& model;
+};
+template <class V>
+void layout(V& v, NetworkMeta& meta) {
+  auto& [space, padding, halvings, channels, prior_weight, mean_of_first, structures, info] =
+      meta.model;
+  auto& [tool_version, training, case_digests, seed, validation] = info;
+  v("space", Space{space, padding}, "the images it is for, at the finest level");
+  v("halvings", halvings, "levels that are coarser");
+  v("prior_weight", prior_weight, "of the place that a parent suggests");
+  v("mean_of_first", mean_of_first, "above 0: the pose is the mean of so many candidates");
+  v("tool_version", tool_version, "version of Larch that trained it");
+  v("seed", seed, "of all draws");
+  v("case_digests", case_digests, "SHA-256 of each training case");
+  v("training", JsonText{training}, "the configuration");
+}
+
+/// The sections of a network but those of its detectors.
+struct NetworkHead {
+  hdn::Model& model;
+};
+inline constexpr Kind kNetworkKind{"hdn", 1, "hierarchical detection network"};
+template <class V>
+void head_sections(V& v, hdn::Model& model) {
+  v.section("meta", NetworkMeta{model}, {"what the model says about itself"});
+  v.section("channels", model.channels,
+            {"images that Haar features are computed on", Show::kPhrases});
+  v.section("validation", model.info.validation,
+            {"what cross-validation says", Show::kPhrases, /*required=*/false});
+  v.section("structures", model.structures,
+            {"the structures, their stages and hypotheses", Show::kTable});
+}
+template <class V>
+void sections(V& v, NetworkHead& head) {
+  v.kind(kNetworkKind);
+  head_sections(v, head.model);
+}
+
+/// The section of the structures tells how many detectors there are, so that it is read before
+/// theirs.
+template <class V>
+void network_sections(V& v, hdn::Model& model) {
+  head_sections(v, model);
+  const auto detectors = [&v](const std::string& of, std::vector<hdn::Detector>& all) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string prefix = of + std::to_string(i) + "/";
+      v.section(prefix + "haar_features", all[i].haar, {"features of a position stage"});
+      v.section(prefix + "steerable_features", all[i].steerable, {"features of the other stages"});
+      ensemble_sections(v, prefix, all[i].trees);
+    }
+  };
+  for (size_t s = 0; s < model.structures.size(); ++s) {
+    const std::string prefix = "structures/" + std::to_string(s) + "/";
+    detectors(prefix + "detectors/", model.structures[s].detectors);
+    detectors(prefix + "root_position/", model.structures[s].root_position);
+  }
+}
+template <class V>
+void sections(V& v, hdn::Model& model) {
+  v.kind(kNetworkKind);
+  network_sections(v, model);
+}
+
+/// Single precision as its bits, so that it comes back as it was.
+template <class V>
+void float_layout(V& v, const char* name, float& value, const char* doc) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  v(name, bits, doc);
+  value = std::bit_cast<float>(bits);
+}
+template <class V>
+void layout(V& v, hdn::Candidate& candidate) {
+  v("pose", candidate.pose, "along the axes of the case's grid, from its first voxel");
+  float_layout(v, "probability_bits", candidate.probability, "of the detector; IEEE 754 single");
+  float_layout(v, "score_bits", candidate.score, "that candidates are ordered by; the same");
+}
+template <class V>
+void layout(V& v, hdn::Cluster& cluster) {
+  auto& [pose, confidence, weight, spread_mm, spread_rad, members] = cluster;
+  v("pose", pose, "mean of the members");
+  v("confidence", confidence, "mean probability");
+  v("weight", weight, "sum of the probabilities");
+  v("spread_mm", spread_mm, "root of the mean square distance of centres");
+  v("spread_rad", spread_rad, "the same of rotations");
+  v("members", members, "candidates that agree");
+}
+template <class V>
+void layout(V& v, hdn::CaseState& state) {
+  auto& [candidates, clusters] = state;
+  v("candidates", candidates, "what the last stage kept");
+  v("clusters", clusters, "what the last level found");
+}
+
+template <class V>
+void layout(V& v, hdn::StageReport& report) {
+  auto& [structure, kind, level, cases, positives, negatives, added_truth, first_positive, features,
+         trees, detection] = report;
+  v("structure", structure, "name of the structure");
+  v("kind", kind, "what the stage looks for");
+  v("level", level, "0 is the coarsest");
+  v("cases", cases, "cases that it learned from");
+  v("positives", positives, "hypotheses near the truth");
+  v("negatives", negatives, "other hypotheses");
+  v("added_truth", added_truth, "cases whose truth was added to what was found");
+  v("first_positive", first_positive, "by case: rank of the first candidate near the truth; -1");
+  v("features_s", features, "seconds that it took");
+  v("trees_s", trees, "seconds that it took");
+  v("detection_s", detection, "seconds that it took");
+}
+
+/// A network that is not finished, and a digest of all that its training depends on. The reports of
+/// structures are made at the end.
+struct NetworkCheckpoint {
+  std::string fingerprint;
+  hdn::PartialTraining training;
+};
+template <class V>
+void sections(V& v, NetworkCheckpoint& checkpoint) {
+  v.kind({"hdn-checkpoint", 1, "hierarchical detection network in training"});
+  auto& [fingerprint, training] = checkpoint;
+  v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});
+  v.section("reports", training.report.stages, {"what the stages made of the training cases"});
+  v.section("warnings", training.report.warnings, {"what the training complains about"});
+  v.section("found", training.found, {"by structure and case: what was found so far"});
+  network_sections(v, training.model);
+}
+
+}  // namespace larch::models

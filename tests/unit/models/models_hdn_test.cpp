@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// Hierarchical detection networks and checkpoints of them: the way to a file and back, and what is
+// refused.
+#include <cmath>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "larch/models/binary_layout.h"
+#include "larch/models/file.h"
+#include "larch/models/hdn_file.h"
+#include "larch/models/hdn_layout.h"
+#include "larch/models/json_layout.h"
+#include "larch/models/kinds.h"
+#include "tests/unit/models/hdn_fixtures.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::models;
+using fixtures::full_network;
+using fixtures::full_training;
+using fixtures::read_bytes;
+using fixtures::write_bytes;
+
+std::string file_of(const hdn::Model& model) {
+  const test::Folder folder;
+  write_network(folder / "model", model);
+  return read_bytes(folder / "model");
+}
+std::string file_of(const hdn::PartialTraining& training) {
+  const test::Folder folder;
+  write_training(folder / "model.ckpt", training, "same");
+  return read_bytes(folder / "model.ckpt");
+}
+template <class F>
+auto reading(const std::string& bytes, F&& read) {
+  const test::Folder folder;
+  write_bytes(folder / "file", bytes);
+  return read(folder / "file");
+}
+hdn::PartialTraining training_of(const std::string& bytes, const std::string& fingerprint) {
+  return reading(bytes, [&](const std::string& path) { return read_training(path, fingerprint); });
+}
+
+}  // namespace
+
+TEST_CASE("A network comes back from its file and from JSON with the same bytes") {
+  const hdn::Model model = full_network();
+  const std::string bytes = file_of(model);
+  const hdn::Model back = reading(bytes, read_network);
+  CHECK(file_of(back) == bytes);
+  CHECK(back.structures.at(1).parent == 0);
+  CHECK(back.structures[1].to_parent == model.structures[1].to_parent);
+  CHECK(back.structures[1].mean == model.structures[1].mean);
+  REQUIRE(back.structures[1].root_position.size() == 1);
+  REQUIRE(back.structures[0].detectors.size() == 3);
+  const hdn::Detector& turned = back.structures[0].detectors[1];
+  CHECK(turned.stage.kind == hdn::StageKind::kOrientation);
+  CHECK(turned.stage.rotations == model.structures[0].detectors[1].stage.rotations);
+  CHECK(turned.steerable.at(2).type == features::SteerableType::kLogAngleD);
+  CHECK(turned.trees.weaks.size() == model.structures[0].detectors[1].trees.weaks.size());
+  CHECK(back.padding == image::Padding::kZero);
+  CHECK(back.mean_of_first == 100);
+
+  const std::string text = export_network_json(model);
+  const auto imported = model_from_json<hdn::Model>(parse_json(text, "the export"));
+  CHECK(file_of(imported) == bytes);
+}
+
+TEST_CASE("A network that is damaged, cut, of a higher version or of other trees is refused") {
+  const hdn::Model model = full_network();
+  const std::string bytes = file_of(model);
+  for (size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 150) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    CHECK_THROWS_AS(reading(damaged, read_network), InputError);
+    CHECK_THROWS_AS(reading(bytes.substr(0, i), read_network), InputError);
+  }
+  Container newer = to_container(model);
+  newer.kind_version = 2;
+  CHECK_THROWS_WITH(reading(encode_container(newer), read_network),
+                    Catch::Contains("newer program"));
+  hdn::Model other = model;
+  other.structures[1].root_position[0].trees.self_tests.at(9).probability_q32 ^= 1U << 20;
+  CHECK_THROWS_WITH(reading(file_of(other), read_network), Catch::Contains("self-test vector 9"));
+}
+
+TEST_CASE("Damage under right digests never crashes the reader of networks") {
+  const Container original = to_container(full_network());
+  size_t read = 0, refused = 0;
+  for (const char* name :
+       {"meta", "structures", "channels", "structures/0/detectors/0/haar_features",
+        "structures/0/detectors/1/steerable_features", "structures/1/root_position/0/nodes"}) {
+    const size_t size = original.at(name).bytes.size();
+    for (size_t i = 0; i < size; i += 1 + size / 100) {
+      for (const int change : {0x01, 0x80, 0xff}) {
+        Container damaged = original;
+        char& byte = damaged.sections[name].bytes[i];
+        byte = static_cast<char>(byte ^ change);
+        try {
+          describe_network(reading(encode_container(damaged), read_network));
+          ++read;
+        } catch (const InputError&) {
+          ++refused;
+        }
+      }
+    }
+  }
+  CHECK(refused > 100);
+  CHECK(read > 0);
+}
+
+TEST_CASE("A checkpoint goes on with the same settings alone") {
+  const hdn::PartialTraining training = full_training();
+  const std::string bytes = file_of(training);
+  const hdn::PartialTraining back = training_of(bytes, "same");
+  CHECK(file_of(back) == bytes);
+  CHECK(back.found.at(1).at(0).candidates.empty());
+  CHECK(back.found[0][1].candidates.at(0).score == -700.25F);
+  CHECK(back.found[0][1].clusters.at(0).spread_rad == 0.125);
+  CHECK(back.report.stages.at(0).first_positive == std::vector<int>{0, -1});
+  CHECK_THROWS_WITH(training_of(bytes, "other"), Catch::Contains("other settings"));
+  CHECK_THROWS_WITH(training_of(file_of(full_network()), "same"),
+                    Catch::Contains("finished model"));
+
+  const auto refused = [&](auto&& edit) {
+    hdn::PartialTraining damaged = training;
+    edit(damaged);
+    CHECK_THROWS_AS(training_of(file_of(damaged), "same"), InputError);
+  };
+  refused([](auto& t) { t.found.pop_back(); });
+  refused([](auto& t) { t.found[0].pop_back(); });
+  refused([](auto& t) { t.report.stages.clear(); });
+  refused([](auto& t) { t.found[0][1].candidates[0].pose.rotation.w = 3; });
+  refused([](auto& t) { t.found[0][1].candidates[0].probability = NAN; });
+  refused([](auto& t) { t.found[0][1].candidates.resize(513, t.found[0][1].candidates[0]); });
+  refused([](auto& t) { t.model.structures[0].detectors[0].stage.keep = 0; });
+}
+
+TEST_CASE("Models of any kind are described; files of another kind are refused with their use") {
+  const test::Folder folder;
+  const std::string network = folder / "a.hdn", tree = folder / "b.pbt", partial = folder / "c";
+  write_network(network, full_network());
+  write_model(tree, fixtures::full_model());
+  write_training(partial, full_training(), "same");
+  CHECK_THROWS_WITH(read_network(tree),
+                    Catch::Contains("of the kind 'pbt', not 'hdn'; pbt-detect"));
+  CHECK_THROWS_WITH(read_model(network),
+                    Catch::Contains("of the kind 'hdn', not 'pbt'; hdn-detect"));
+  CHECK_THROWS_WITH(read_network(partial), Catch::Contains("--resume"));
+  CHECK_THROWS_WITH(describe_any(partial), Catch::Contains("'hdn-checkpoint'; pbt-train"));
+  CHECK(describe_any(tree) == describe_model(fixtures::full_model()));
+  CHECK(export_any(network) == export_network_json(full_network()));
+  const std::string text = describe_any(network);
+  CHECK_THAT(text, Catch::Contains("hierarchical detection network, kind hdn 1") &&
+                       Catch::Contains("left eye") && Catch::Contains("everywhere"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);
+}
