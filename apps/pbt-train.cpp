@@ -11,6 +11,7 @@
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
+#include "larch/models/kinds.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pipeline/pbt_training.h"
 
@@ -83,15 +84,13 @@ struct Options {
 };
 
 Outputs inspect(const Options& options) {
-  const pbt::Model model = models::read_model(options.inspect);
   Outputs outputs;
   if (options.export_json) {
-    outputs.add(options.export_json, [text = models::export_json(model)](const std::string& path) {
-      write_file(path, text);
-    });
+    outputs.add(options.export_json, [text = models::export_any(options.inspect)](
+                                         const std::string& path) { write_file(path, text); });
   }
-  pipeline::add_plot(options.plot, model, outputs);
-  if (outputs.files.empty()) std::cout << models::describe_model(model);
+  if (options.plot) pipeline::add_plot(options.plot, models::read_model(options.inspect), outputs);
+  if (outputs.files.empty()) std::cout << models::describe_any(options.inspect);
   return outputs;
 }
 
@@ -110,7 +109,7 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
 
 Plan plan(const Options& options, const Context& context) {
   if (options.inspect) {
-    models::read_model(options.inspect);
+    models::describe_any(options.inspect);
     return {};
   }
   Plan plan = pipeline::plan_training(files_of(options, context), options.config, context);

@@ -17,19 +17,23 @@ template <>
 inline constexpr auto kLastEnumerator<features::SteerableType> =
     features::SteerableType::kLogAngleD;
 
-template <class V>
-void layout(V& v, Quaternion& q) {
-  v("w", q.w, "cosine of half the angle");
-  v("x", q.x, "sine of half the angle, along each axis");
-  v("y", q.y, "");
-  v("z", q.z, "");
-}
+/// A quaternion is w, x, y and z.
+template <>
+struct Elements<Quaternion> {
+  using Element = double;
+  static constexpr bool kFixed = true;
+  static constexpr size_t kMost = 4;
+  static size_t size(const Quaternion&) { return kMost; }
+  static double& at(Quaternion& q, size_t i) {
+    return i == 0 ? q.w : i == 1 ? q.x : i == 2 ? q.y : q.z;
+  }
+};
 
 template <class V>
 void layout(V& v, Pose& pose) {
   auto& [centre_mm, rotation, edges_mm] = pose;
   v("centre_mm", centre_mm, "centre of the box");
-  v("rotation", rotation, "from the axes of the box to those of the space");
+  v("rotation", rotation, "quaternion w x y z, from the axes of the box to those of the space");
   v("edges_mm", edges_mm, "full lengths of the box");
 }
 
@@ -56,7 +60,7 @@ void layout(V& v, hdn::Detector& detector) {
   v("kind", kind, "what it looks for");
   v("level", level, "0 is the coarsest");
   v("keep", keep, "candidates that are kept");
-  v("rotations", rotations, "orientation: tried in the frame of each candidate");
+  v("rotations", rotations, "orientation: quaternions tried in the frame of each candidate");
   v("log_scales", log_scales, "scale: logarithms of factors of the edges");
 }
 
@@ -73,7 +77,7 @@ void layout(V& v, hdn::Structure& structure) {
   v("agreement_rad", agreement_rad, "by level: angle within which candidates agree");
   v("found_confidence", found_confidence, "with less than that it is uncertain");
   v("least_confidence", least_confidence, "with less than that it is not found");
-  v("symmetries", symmetries, "of its mean shape, in the frame of its box");
+  v("symmetries", symmetries, "quaternions of its mean shape, in the frame of its box");
   v("detectors", detectors, "level by level, in the order of the stages");
   v("root_position", root_position, "of a child: searches everywhere, at most one");
 }

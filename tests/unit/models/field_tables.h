@@ -12,18 +12,19 @@
 namespace larch::models {
 
 /// Writes the declarations of kinds as tables for README.md: for each kind one of its sections, and
-/// one of the fields of each section that no kind before it has.
+/// one of the fields of each section that no kind before it has in the same way. Of the names of
+/// sections of parts, such as "trees/3/nodes", only the ends count.
 class FieldTables {
  public:
   template <class... Models>
-  static std::string of() {
+  static std::string of(Models... models) {
     FieldTables tables;
-    const auto add = [&tables](auto model) {
+    const auto add = [&tables](auto& model) {
       sections(tables, model);
       tables.text_ += tables.fields_;
       tables.fields_.clear();
     };
-    (add(Models{}), ...);
+    (add(models), ...);
     return tables.text_;
   }
 
@@ -35,9 +36,9 @@ class FieldTables {
   template <class T>
   void section(const std::string& name, T&& value, const About& about) {
     text_ += "| `" + name + "` | " + (about.required ? "yes" : "no") + " | " + about.doc + " |\n";
-    if (!known_.insert(name).second) return;
     rows_.clear();
     visit(*this, value);
+    if (!known_.insert(name.substr(name.rfind('/') + 1) + type_ + rows_).second) return;
     fields_ += "\n`" + name + "`: " + type_ + "\n";
     if (!rows_.empty()) fields_ += "\n| field | type | meaning |\n| --- | --- | --- |\n" + rows_;
   }
@@ -91,7 +92,7 @@ class FieldTables {
 
  private:
   std::string text_, fields_, rows_, type_, path_;
-  std::set<std::string> known_;  ///< sections
+  std::set<std::string> known_;  ///< sections with their fields
 };
 
 }  // namespace larch::models

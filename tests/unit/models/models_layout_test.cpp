@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/models/binary_layout.h"
+#include "larch/models/hdn_layout.h"
 #include "larch/models/json_layout.h"
 #include "larch/models/pbt_layout.h"
 #include "larch/models/text_layout.h"
@@ -162,7 +163,11 @@ TEST_CASE("The tables of README.md are those of the declarations") {
   const size_t start = page.find("## Kinds\n");
   REQUIRE(start != std::string::npos);
   const size_t tables = std::min(page.find("### `", start), page.size());
-  const std::string expected = FieldTables::of<pbt::Model, Checkpoint>();
+  hdn::Model network;
+  network.structures.resize(1);
+  network.structures[0].detectors.resize(1);
+  const std::string expected = FieldTables::of(pbt::Model{}, Checkpoint{}, network,
+                                               NetworkCheckpoint{"", {network, {}, {}}});
   if (page.substr(tables) == expected) return;
   if (std::getenv("LARCH_WRITE_README") != nullptr) {
     fixtures::write_bytes(path, page.substr(0, tables) + expected);
