@@ -56,7 +56,7 @@ struct Options {
     }
     if (kind == Kind::kPoses) {
       if (!allow.empty()) throw UsageError("--allow is of --kind labels");
-      config::require_default(config, "", "labels");
+      config::require_default(config, "", "--kind labels");
     }
     if (!config.prediction_labels.empty() && !config.merge) {
       throw UsageError("--prediction_labels needs --merge");

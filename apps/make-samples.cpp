@@ -112,19 +112,20 @@ struct Options {
     }
     if (kind != Kind::kAngiography) {
       if (picture) throw UsageError("--picture is of --kind angiography");
-      config::require_default(config.angiography, "angiography.", "angiography");
+      config::require_default(config.angiography, "angiography.", "--kind angiography");
     }
-    if (kind != Kind::kPhantom) config::require_default(config.phantom, "phantom.", "phantom");
-    if (kind != Kind::kPoses) config::require_default(config.poses, "poses.", "poses");
+    if (kind != Kind::kPhantom)
+      config::require_default(config.phantom, "phantom.", "--kind phantom");
+    if (kind != Kind::kPoses) config::require_default(config.poses, "poses.", "--kind poses");
     if (kind != Kind::kWarped) {
       if (image || labels || list) {
         throw UsageError("--image, --labels and --list are of --kind warped");
       }
-      config::require_default(config.warped, "warped.", "warped");
+      config::require_default(config.warped, "warped.", "--kind warped");
     } else if (list ? image || labels : !(image && labels)) {
       throw UsageError("--kind warped: give either --image and --labels, or --list");
     }
-    if (!is_organs) config::require_default(config.organs, "", "organs");
+    if (!is_organs) config::require_default(config.organs, "", "--kind organs");
     with_request([](const auto& request) { pipeline::check(request); });
   }
 };

@@ -8,18 +8,61 @@
 
 #include "larch/app/run_app.h"
 #include "larch/cases/images.h"
+#include "larch/config/config.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
 #include "larch/models/kinds.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pipeline/hdn_training.h"
 #include "larch/pipeline/pbt_training.h"
 
 namespace {
 
 using namespace larch;
 
-const CaseColumns kVolumes{.label_required = true};
+/// What is trained.
+enum class ModelKind { kVoxels, kHdn };
+constexpr auto enum_names(ModelKind*) {
+  return std::to_array<EnumName<ModelKind>>(
+      {{ModelKind::kVoxels, "voxels"}, {ModelKind::kHdn, "hdn"}});
+}
+
+/// The keys of models of voxels stand at the top, where they have been before there was another
+/// kind; hdn uses classifier, space, features, tree, ensemble and mining of them.
+struct ModelConfig {
+  ModelKind model = ModelKind::kVoxels;
+  pbt::TrainConfig voxels;
+  hdn::HdnConfig hdn;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"model", model,
+            "voxels (a class of voxels, for pbt-detect) or hdn (poses of structures, for "
+            "hdn-detect)"});
+    voxels.fields(f);
+    f(Field{"hdn", hdn, "with model hdn: the network"});
+  }
+  bool is_hdn() const { return model == ModelKind::kHdn; }
+  /// Throws UsageError for keys of another model.
+  void check() const {
+    if (!is_hdn()) return config::require_default(hdn, "hdn.", "model hdn");
+    config::require_default(voxels.labels, "labels.", "model voxels");
+    config::require_default(voxels.samples, "samples.", "model voxels");
+    config::require_default(voxels.validation, "validation.", "model voxels");
+    if (!voxels.space.spacing_mm.empty() ||
+        voxels.space.orientation != image::Orientation::kWorld) {
+      throw UsageError(
+          "--space.spacing_mm and --space.orientation are of model voxels; give "
+          "--hdn.finest_spacing_mm");
+    }
+  }
+  CaseColumns columns() const {
+    CaseColumns columns{.label_required = !is_hdn()};
+    if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}};
+    return columns;
+  }
+};
 
 struct Options {
   cases::ImageList images{.list_help = "TSV or CSV with the columns image and label",
@@ -32,7 +75,7 @@ struct Options {
   OutputPicture plot;
   InputFile inspect;
   OutputFile export_json;
-  pbt::TrainConfig config;
+  ModelConfig config;
 
   template <class F>
   void fields(F&& f) {
@@ -58,6 +101,7 @@ struct Options {
     }
     if (export_json) throw UsageError("--export-json needs --inspect MODEL");
     images.check();
+    config.check();
     if (!images) throw UsageError("give either --list or --dataset; see --help");
     if (!output) throw UsageError("--output is missing: the name of the model file");
     const std::filesystem::path model = output.path, partial = checkpoint;
@@ -69,8 +113,12 @@ struct Options {
   ListedInputs listed_inputs() const {
     if (inspect) return {};
     ReadOptions read;
-    return cases::inputs_of_cases(images.select(kVolumes, read), kVolumes,
-                                  /*order_matters=*/false);
+    const CaseColumns columns = config.columns();
+    return cases::inputs_of_cases(images.select(columns, read), columns, /*order_matters=*/false);
+  }
+  std::vector<DatasetLabel> dataset_labels() const {
+    if (!images.dataset) return {};
+    return read_dataset(images.dataset).labels;
   }
   std::string checkpoint_path() const {
     return checkpoint.empty() ? output.path + ".ckpt" : checkpoint;
@@ -103,7 +151,7 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
   files.read = options.reading.read_options(context);
   files.read.frame = options.frame;
   files.read.has_frame_flag = true;
-  files.cases = options.images.select(kVolumes, files.read);
+  files.cases = options.images.select(options.config.columns(), files.read);
   return files;
 }
 
@@ -112,14 +160,21 @@ Plan plan(const Options& options, const Context& context) {
     models::describe_any(options.inspect);
     return {};
   }
-  Plan plan = pipeline::plan_training(files_of(options, context), options.config, context);
+  const ModelConfig& config = options.config;
+  const pipeline::TrainingFiles files = files_of(options, context);
+  Plan plan = config.is_hdn() ? pipeline::plan_hdn_training(files, config.hdn, config.voxels,
+                                                            options.dataset_labels(), context)
+                              : pipeline::plan_training(files, config.voxels, context);
   for (const std::string& note : options.images.notes()) plan.notes.push_back(note);
   return plan;
 }
 
 Outputs run(const Options& options, Context& context) {
   if (options.inspect) return inspect(options);
-  return pipeline::train_pbt(files_of(options, context), options.config, context);
+  const ModelConfig& config = options.config;
+  const pipeline::TrainingFiles files = files_of(options, context);
+  if (!config.is_hdn()) return pipeline::train_pbt(files, config.voxels, context);
+  return pipeline::train_hdn(files, config.hdn, config.voxels, options.dataset_labels(), context);
 }
 
 }  // namespace

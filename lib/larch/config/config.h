@@ -46,12 +46,13 @@ Json schema(const T& value, const std::string& title = "") requires HasFields<T>
 }
 
 /// Throws UsageError for a key that is not as it is by default: it would have no effect, since the
-/// keys of `value` are those of another --kind. `prefix` stands before the key: "phantom.".
+/// keys of `value` are those of another kind, which `kind` names: "--kind phantom". `prefix` stands
+/// before the key: "phantom.".
 template <class T>
 void require_default(const T& value, const std::string& prefix, const std::string& kind) {
   const Json said = to_json(value), usual = to_json(T{});
   for (const auto& [key, now] : said.items()) {
-    if (now != usual[key]) throw UsageError("--" + prefix + key + " is of --kind " + kind);
+    if (now != usual[key]) throw UsageError("--" + prefix + key + " is of " + kind);
   }
 }
 

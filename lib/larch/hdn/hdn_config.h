@@ -55,6 +55,7 @@ struct StructureConfig {
   std::vector<int> labels{};
   std::string parent{};
   std::vector<LevelStages> stages{};
+  bool symmetric = false;
 
   template <class F>
   void fields(F&& f) {
@@ -62,7 +63,9 @@ struct StructureConfig {
       Field{"labels", labels, "label values that are merged into it; none with a column poses"},
       Field{"parent", parent, "structure that is found first and tells where to search; or none"},
       Field{"stages", stages,
-            "by level, coarsest first: all, position or position-orientation; empty: all"});
+            "by level, coarsest first: all, position or position-orientation; empty: all"},
+      Field{"symmetric", symmetric,
+            "rotations after which its mean shape looks the same make no difference"});
   }
 };
 

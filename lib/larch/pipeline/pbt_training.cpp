@@ -31,19 +31,6 @@
 namespace larch::pipeline {
 namespace {
 
-/// The model and the checkpoint must not replace what they are made from.
-void check_names(const TrainingFiles& files) {
-  for (const Case& c : files.cases) {
-    for (const std::string& input : {c.image, c.label}) {
-      for (const std::string& output : {files.output, files.checkpoint}) {
-        std::error_code ignored;
-        if (!std::filesystem::equivalent(input, output, ignored)) continue;
-        throw UsageError("'" + output + "' is one of the training volumes; give another name");
-      }
-    }
-  }
-}
-
 /// `grids`: of the images; not looked at if the configuration gives the spacing.
 image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceConfig& config) {
   image::ModelSpace space;
@@ -85,34 +72,12 @@ pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
   }
 }
 
-void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key) {
-  for (const int value : wanted) {
-    if (seen.count(value) > 0) continue;
-    std::string found;
-    for (const int s : seen) found += (found.empty() ? "" : ", ") + std::to_string(s);
-    throw InputError(std::string(key) + ": the label " + std::to_string(value) +
-                     " never occurs in the training labels, which hold " + found);
-  }
-}
-
 /// Identifies all that the result depends on.
 std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes,
                         const pbt::TrainConfig& config, const Context& context) {
   std::string text = config::to_json(config).dump() + "\nseed " + std::to_string(context.seed);
   for (const pbt::TrainingVolume& volume : volumes) text += "\n" + volume.digest;
   return sha256_of(text);
-}
-
-/// Where the checkpoint that --resume asks for is not there the run begins at the root, with a
-/// warning: jobs that are started again and again give --resume from their first run on, but a name
-/// that is mistyped must not pass unseen.
-bool has_checkpoint(const TrainingFiles& files, const Context& context) {
-  if (!files.resume) return false;
-  if (is_file(files.checkpoint)) return true;
-  context.warn("--resume: there is no checkpoint '" + files.checkpoint +
-               "': starting from the root; unless this is the first run, see whether --checkpoint "
-               "names the file");
-  return false;
 }
 
 /// The model, with the figures and the picture of its training.
@@ -185,13 +150,6 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   model.info.tool_version = version();
   model.info.training_config_json = config::to_json(config).dump();
   return training_outputs(files, model, report);
-}
-
-void remove_checkpoint(const std::string& path) {
-  std::string start(models::kHeaderBytes, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (file && models::kind_in_header(start) == models::kPbtCheckpointKind) remove_output(path);
 }
 
 namespace {

@@ -1,0 +1,438 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/hdn_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "larch/app/build_info.h"
+#include "larch/cases/images.h"
+#include "larch/config/config.h"
+#include "larch/core/digest.h"
+#include "larch/core/error.h"
+#include "larch/core/random_math.h"
+#include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
+#include "larch/files/temporaries.h"
+#include "larch/image/preprocess.h"
+#include "larch/io/image/image.h"
+#include "larch/io/markups/pose_file.h"
+#include "larch/models/hdn_file.h"
+#include "larch/pbt/train/pool.h"
+#include "larch/picture/plot.h"
+#include "larch/pose/truth.h"
+
+namespace larch::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A case as it is read: the image in model space, and where it has them poses by structure, or the
+/// parts of its label map that hold the structures.
+struct ReadCase {
+  std::string name;
+  Volume<int16_t> voxels;
+  std::vector<std::optional<Pose>> poses;
+  std::vector<Volume<uint8_t>> masks;  ///< empty: the structure does not occur
+};
+
+/// Every label of a data set is a structure where none is named.
+void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
+  if (!config.structures.empty()) return;
+  for (const DatasetLabel& label : labels) {
+    if (label.values == std::vector<int32_t>{0}) continue;
+    config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
+  }
+}
+
+/// A network without detectors.
+hdn::Model start_model(const hdn::HdnConfig& config, const hdn::SharedConfig& shared) {
+  hdn::Model model;
+  const double mm = config.finest_spacing_mm;
+  model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};
+  model.padding = shared.space.padding;
+  model.halvings = config.halvings;
+  model.channels = pbt::channel_specs(shared.features);
+  model.prior_weight = config.prior_weight;
+  model.mean_of_first = config.aggregation == hdn::Aggregation::kMean ? 100 : 0;
+  std::map<std::string, int32_t> places;
+  for (const size_t i : hdn::check_config(config)) {
+    const hdn::StructureConfig& from = config.structures[i];
+    hdn::Structure structure;
+    structure.name = from.name;
+    structure.labels.assign(from.labels.begin(), from.labels.end());
+    structure.parent = from.parent.empty() ? -1 : places.at(from.parent);
+    places[from.name] = static_cast<int32_t>(model.structures.size());
+    model.structures.push_back(structure);
+  }
+  return model;
+}
+
+/// The voxels of some labels, on the part of the grid that holds them and a little more.
+Volume<uint8_t> mask_of(const LabelVolume& labels, const std::vector<int32_t>& values) {
+  constexpr int kMargin = 3;
+  const auto is_wanted = [&](int32_t v) {
+    return std::find(values.begin(), values.end(), v) != values.end();
+  };
+  const Grid& grid = labels.grid();
+  Vec3i low = grid.size, high{-1, -1, -1};
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    if (labels[i] == 0 || !is_wanted(labels[i])) continue;
+    const Vec3i at = grid.voxel(i);
+    for (int axis = 0; axis < 3; ++axis) {
+      low[axis] = std::min(low[axis], at[axis]);
+      high[axis] = std::max(high[axis], at[axis]);
+    }
+  }
+  if (high.x < 0) return {};
+  Grid part = grid;
+  for (int axis = 0; axis < 3; ++axis) {
+    low[axis] = std::max(low[axis] - kMargin, 0);
+    high[axis] = std::min(high[axis] + kMargin, grid.size[axis] - 1);
+  }
+  part.size = high - low + Vec3i{1, 1, 1};
+  part.origin_mm = world_from_index(grid, low.cast<double>());
+  Volume<uint8_t> mask(part);
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    mask[i] = is_wanted(labels[grid.linear(part.voxel(i) + low)]) ? 1 : 0;
+  }
+  return mask;
+}
+
+void read_poses_of_case(const std::string& path, const hdn::Model& model, ReadCase& out) {
+  const std::vector<DetectedPose> poses = read_any_poses(path);
+  out.poses.resize(model.structures.size());
+  for (size_t s = 0; s < model.structures.size(); ++s) {
+    for (const DetectedPose& pose : poses) {
+      if (pose.name == model.structures[s].name && pose.has_pose) out.poses[s] = pose.pose;
+    }
+  }
+}
+
+std::string poses_of(const Case& c) {
+  const auto cell = c.further.find(kPosesColumn);
+  return cell == c.further.end() ? "" : cell->second;
+}
+
+ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& model,
+                   std::set<int>& seen, const Context& context) {
+  try {
+    ReadCase out;
+    out.name = c.id;
+    const Volume<float> image = read_volume<float>(c.image, files.read);
+    out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
+    const std::string poses = poses_of(c);
+    if (!poses.empty()) {
+      read_poses_of_case(poses, model, out);
+      return out;
+    }
+    if (c.label.empty()) {
+      throw InputError("it has neither a label map nor poses; add a column label or poses");
+    }
+    const LabelVolume labels = read_labels(c.label, label_options(files.read));
+    cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
+    seen.insert(labels.begin(), labels.end());
+    for (const hdn::Structure& s : model.structures) out.masks.push_back(mask_of(labels, s.labels));
+    return out;
+  } catch (const Error& error) {
+    std::throw_with_nested(
+        Error(error.code(), "cannot use the case '" + c.id + "' (" + c.image + ")"));
+  }
+}
+
+/// Of the poses that a symmetric shape has, the one that is turned the least.
+Pose least_turned(const Pose& pose, const std::vector<pose::Symmetry>& symmetries) {
+  Pose best = pose;
+  for (const pose::Symmetry& s : symmetries) {
+    Pose other = pose;
+    other.rotation = canonical(pose.rotation * s.rotation);
+    const Mat3 turn = rotation_matrix(s.rotation);
+    for (int axis = 0; axis < 3; ++axis) {
+      const Vec3d column = turn.column(axis);
+      other.edges_mm[axis] = std::abs(column.x) * pose.edges_mm.x +
+                             std::abs(column.y) * pose.edges_mm.y +
+                             std::abs(column.z) * pose.edges_mm.z;
+    }
+    if (std::abs(other.rotation.w) > std::abs(best.rotation.w)) best = other;
+  }
+  return best;
+}
+
+/// The poses of a structure in the cases that have masks of it.
+void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<ReadCase>& all,
+                   hdn::Model& model, const Context& context) {
+  std::vector<Volume<uint8_t>> masks;
+  std::vector<size_t> of;
+  for (size_t c = 0; c < all.size(); ++c) {
+    if (all[c].masks.empty()) continue;
+    all[c].poses.resize(model.structures.size());
+    if (all[c].masks[s].empty()) continue;
+    masks.push_back(std::move(all[c].masks[s]));
+    of.push_back(c);
+  }
+  if (masks.empty()) return;
+  hdn::Structure& structure = model.structures[s];
+  const hdn::StructureConfig& wanted =
+      *std::find_if(config.structures.begin(), config.structures.end(),
+                    [&](const auto& entry) { return entry.name == structure.name; });
+  const pose::PoseTruth truth = pose::fit_poses(masks,
+                                                config.orientation == hdn::OrientationRule::kFit
+                                                    ? pose::OrientationKind::kFit
+                                                    : pose::OrientationKind::kNone,
+                                                context);
+  double residual = 0;
+  for (size_t k = 0; k < of.size(); ++k) {
+    const pose::CasePose& found = truth.cases[k];
+    residual += found.residual_mm / static_cast<double>(of.size());
+    all[of[k]].poses[s] =
+        wanted.symmetric ? least_turned(found.pose, truth.symmetries) : found.pose;
+    if (found.touches_border) {
+      context.warn("case '" + all[of[k]].name + "': '" + structure.name +
+                   "' touches the border of the image, so that its box may be too small");
+    }
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f mm", residual);
+  context.info("'" + structure.name + "' in " + std::to_string(of.size()) +
+               " label maps: mean distance from the mean shape " + text);
+  for (const pose::Symmetry& symmetry : truth.symmetries) {
+    if (wanted.symmetric) structure.symmetries.push_back(symmetry.rotation);
+  }
+  if (!truth.symmetries.empty() && !wanted.symmetric) {
+    context.warn("'" + structure.name + "' looks the same after " +
+                 std::to_string(truth.symmetries.size()) +
+                 " rotations that exchange the axes of its box, so that its orientation is one of "
+                 "several; set \"symmetric\" for this structure");
+  }
+}
+
+/// Gain and offset of a case, drawn by its digest, so that the network does not rely on
+/// intensities.
+void vary_intensity(hdn::TrainingCase& c, const hdn::HdnConfig& config, const hdn::Model& model,
+                    uint64_t seed) {
+  const uint64_t stream = std::stoull(c.digest.substr(0, 15), nullptr, 16);
+  const auto draw = [&](uint64_t k) { return 2 * hash_unit(seed, stream, k) - 1; };
+  const double gain = 1 + config.gain * draw(0);
+  const double offset = config.offset * draw(1) * model.space.intensity.steps;
+  const auto [low, high] = image::value_range(model.space.intensity);
+  for (Volume<int16_t>& level : c.levels) {
+    for (int64_t i = 0; i < level.voxels(); ++i) {
+      const double value = std::nearbyint(gain * level[i] + offset);
+      level[i] = static_cast<int16_t>(
+          std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
+    }
+  }
+}
+
+std::vector<hdn::TrainingCase> read_cases(const TrainingFiles& files, const hdn::HdnConfig& config,
+                                          hdn::Model& model, const Context& context) {
+  std::vector<ReadCase> all;
+  std::set<int> seen;
+  for (const Case& c : files.cases) {
+    context.progress(0, "reading " + c.id);
+    all.push_back(read_case(c, files, model, seen, context));
+    context.throw_if_stopped("stopped while reading");
+  }
+  for (size_t s = 0; s < model.structures.size(); ++s) {
+    const std::vector<int32_t>& labels = model.structures[s].labels;
+    if (!seen.empty()) {
+      check_labels({labels.begin(), labels.end()}, seen, "hdn/structures/labels");
+    }
+    fit_structure(s, config, all, model, context);
+  }
+  std::vector<hdn::TrainingCase> cases;
+  for (ReadCase& c : all) {
+    cases.push_back(
+        hdn::make_training_case(c.name, std::move(c.voxels), c.poses, config.halvings, context));
+    vary_intensity(cases.back(), config, model, context.seed);
+    c = {};
+  }
+  std::stable_sort(cases.begin(), cases.end(),
+                   [](const auto& a, const auto& b) { return a.digest < b.digest; });
+  return cases;
+}
+
+/// Share of the cases with a candidate near the truth among the first n, by n.
+std::vector<double> recall(const hdn::StageReport& stage, int most) {
+  std::vector<double> share(static_cast<size_t>(most), 0);
+  if (stage.first_positive.empty()) return share;
+  for (int n = 0; n < most; ++n) {
+    const auto found = std::count_if(stage.first_positive.begin(), stage.first_positive.end(),
+                                     [&](int rank) { return rank >= 0 && rank <= n; });
+    share[static_cast<size_t>(n)] =
+        static_cast<double>(found) / static_cast<double>(stage.first_positive.size());
+  }
+  return share;
+}
+
+const char* name_of(hdn::StageKind kind) {
+  return kind == hdn::StageKind::kPosition      ? "position"
+         : kind == hdn::StageKind::kOrientation ? "orientation"
+                                                : "scale";
+}
+
+std::string name_of(const hdn::StageReport& stage, const hdn::Model& model) {
+  char mm[32];
+  std::snprintf(mm, sizeof mm, "%.4g", model.spacing_mm(stage.level));
+  return stage.structure + ", " + mm + " mm, " + name_of(stage.kind);
+}
+
+RgbImage recall_plot(const hdn::TrainReport& report, const hdn::Model& model) {
+  constexpr int kMost = 200;
+  std::vector<picture::Curve> curves;
+  for (const hdn::StageReport& stage : report.stages) {
+    if (stage.first_positive.empty()) continue;
+    picture::Curve& curve = curves.emplace_back();
+    curve.name = name_of(stage, model);
+    curve.y = recall(stage, kMost);
+    for (int n = 1; n <= kMost; ++n) curve.x.push_back(n);
+  }
+  picture::PlotOptions options;
+  options.width = 1000;
+  options.height = 700;
+  options.title = "cross-validated recall of each detector";
+  options.x_label = "candidates that are looked at";
+  options.y_label = "share of cases with one near the truth";
+  return picture::plot(curves, options);
+}
+
+Outputs training_outputs(const TrainingFiles& files, const hdn::Model& model,
+                         const hdn::TrainReport& report, size_t cases) {
+  Outputs outputs;
+  outputs.metric("training_cases", static_cast<double>(cases))
+      .metric("structures", static_cast<double>(model.structures.size()))
+      .metric("detectors", static_cast<double>(report.stages.size()));
+  Json structures, detectors = Json::array();
+  for (const hdn::StructureReport& s : report.structures) {
+    structures[s.structure] = {{"cases", s.cases},
+                               {"failures", s.failures},
+                               {"centre_error_mm", s.centre_mm},
+                               {"rotation_error_deg", s.rotation_deg}};
+  }
+  for (const hdn::StageReport& s : report.stages) {
+    const std::vector<double> share = recall(s, 200);
+    detectors.push_back({{"structure", s.structure},
+                         {"spacing_mm", model.spacing_mm(s.level)},
+                         {"stage", name_of(s.kind)},
+                         {"cases", s.cases},
+                         {"positives", s.positives},
+                         {"negatives", s.negatives},
+                         {"cases_without_positive", s.added_truth},
+                         {"recall_1", share[0]},
+                         {"recall_10", share[9]},
+                         {"recall_50", share[49]},
+                         {"recall_200", share[199]},
+                         {"seconds_features", s.seconds_features},
+                         {"seconds_trees", s.seconds_trees},
+                         {"seconds_detection", s.seconds_detection}});
+  }
+  outputs.report("cross_validation", structures);
+  outputs.report("detectors", detectors);
+  outputs.add(files.output,
+              [model](const std::string& path) { models::write_network(path, model); });
+  outputs.add(files.plot, [picture = recall_plot(report, model)](const std::string& path) {
+    write_png(path, picture);
+  });
+  return outputs;
+}
+
+std::string fingerprint(const std::vector<hdn::TrainingCase>& cases, const std::string& config,
+                        const Context& context) {
+  std::string text = config + "\nseed " + std::to_string(context.seed);
+  for (const hdn::TrainingCase& c : cases) text += "\n" + c.digest;
+  return sha256_of(text);
+}
+
+/// The settings as JSON.
+std::string config_text(const hdn::HdnConfig& config, const hdn::SharedConfig& shared) {
+  return Json{{"shared", config::to_json(shared)}, {"hdn", config::to_json(config)}}.dump();
+}
+
+/// Warns where many cases had to be helped.
+void warn_of_added_truth(const hdn::TrainReport& report, const hdn::Model& model,
+                         const Context& context) {
+  for (const hdn::StageReport& stage : report.stages) {
+    if (stage.added_truth * 20 <= stage.cases) continue;
+    context.warn(name_of(stage, model) + ": in " + std::to_string(stage.added_truth) + " of " +
+                 std::to_string(stage.cases) +
+                 " cases no candidate was near the truth, which was added");
+  }
+}
+
+}  // namespace
+
+Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
+                  const hdn::SharedConfig& shared, const std::vector<DatasetLabel>& labels,
+                  const Context& context) {
+  check_names(files);
+  complete(config, labels);
+  pbt::check_config(shared, context.seed);
+  hdn::Model model = start_model(config, shared);
+  const std::vector<hdn::TrainingCase> cases = read_cases(files, config, model, context);
+  const std::string settings = config_text(config, shared);
+  const std::string print = fingerprint(cases, settings, context);
+  hdn::TrainHooks hooks;
+  hdn::PartialTraining resumed;
+  if (has_checkpoint(files, context)) {
+    resumed = models::read_training(files.checkpoint, print);
+    hooks.resume = &resumed;
+    context.info("going on from '" + files.checkpoint + "', which has " +
+                 std::to_string(resumed.report.stages.size()) + " detectors");
+  }
+  remove_leftovers_once(folder_of(files.checkpoint), context);
+  hooks.after_stage = [&](const hdn::PartialTraining& partial) {
+    write_atomically(files.checkpoint, [&](const std::string& temporary) {
+      models::write_training(temporary, partial, print);
+    });
+  };
+  hdn::TrainReport report;
+  model = hdn::train(cases, model, config, shared, hooks, report, context);
+  model.info.tool_version = version();
+  model.info.training_config_json = settings;
+  warn_of_added_truth(report, model, context);
+  return training_outputs(files, model, report, cases.size());
+}
+
+Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
+                       const hdn::SharedConfig& shared, const std::vector<DatasetLabel>& labels,
+                       const Context& context) {
+  check_names(files);
+  complete(config, labels);
+  pbt::check_config(shared, context.seed);
+  const hdn::Model model = start_model(config, shared);
+  Plan plan;
+  plan.table = {{"id", "voxels", "spacing_mm", "truth"}};
+  for (const Case& c : files.cases) {
+    try {
+      const Grid grid = cases::probe_one_volume(c.image, files.read).grid;
+      const std::string poses = poses_of(c);
+      if (!poses.empty()) {
+        ReadCase read;
+        read_poses_of_case(poses, model, read);
+      } else if (c.label.empty()) {
+        throw InputError("it has neither a label map nor poses; add a column label or poses");
+      } else {
+        cases::require_same_grid(c.image, grid, c.label,
+                                 probe_image(c.label, label_options(files.read)).grid);
+      }
+      plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid),
+                            poses.empty() ? "label map" : "poses"});
+    } catch (const Error& error) {
+      if (plan.problems.empty()) plan.code = error.code();
+      plan.problems.push_back("case '" + c.id + "': " + error.what());
+    }
+    context.throw_if_stopped("stopped");
+  }
+  plan.notes.push_back("levels: " + std::to_string(model.levels()) +
+                       ", structures: " + std::to_string(model.structures.size()));
+  return plan;
+}
+
+}  // namespace larch::pipeline

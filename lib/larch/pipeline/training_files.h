@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "larch/core/context.h"
+#include "larch/io/image/image.h"
+#include "larch/io/table/case_list.h"
+
+namespace larch::pipeline {
+
+/// Files and switches of a training run, beside its configuration.
+struct TrainingFiles {
+  std::vector<Case> cases;  ///< each with a label
+  std::string output;       ///< the model
+  std::string plot;         ///< picture of the training; may be empty
+  std::string checkpoint;   ///< written every few seconds and when stopped
+  bool resume = false;      ///< go on from the checkpoint, if it exists
+  ReadOptions read;         ///< of images and labels
+};
+
+/// Throws UsageError if the model or the checkpoint would replace what they are made from.
+void check_names(const TrainingFiles& files);
+
+/// Throws InputError for a wanted label that is not among those that were seen; `key`: of the
+/// configuration.
+void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key);
+
+/// Tells whether the run goes on from a checkpoint. Where the one that --resume asks for is not
+/// there it begins anew, with a warning: jobs that are started again and again give --resume from
+/// their first run on, but a name that is mistyped must not pass unseen.
+bool has_checkpoint(const TrainingFiles& files, const Context& context);
+
+/// Removes a checkpoint that is not needed any more. Another file, such as a model, which a short
+/// run with -f has not replaced, stays.
+void remove_checkpoint(const std::string& path);
+
+}  // namespace larch::pipeline
