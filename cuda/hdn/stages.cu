@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+
+#include <cub/block/block_reduce.cuh>
+#include <cub/device/device_radix_sort.cuh>
+
+#include "cuda/core/check.cuh"
+#include "larch/hdn/stages.h"
+
+namespace larch::hdn::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kClusterThreads = pose::kMostCandidates;  ///< one for each candidate
+
+unsigned blocks_for(uint64_t items) {
+  return static_cast<unsigned>((items + kThreads - 1) / kThreads);
+}
+
+template <StageKind kind>
+__global__ void __launch_bounds__(kThreads) score_kernel(const __grid_constant__ StageView stage) {
+  const uint64_t slot = uint64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (slot < stage.slots) score_slot<kind>(stage, slot);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    keep_kernel(const __grid_constant__ StageView stage, const uint64_t* sorted) {
+  const uint32_t kept = blockIdx.x * kThreads + threadIdx.x;
+  if (kept < stage.kept) keep_candidate(stage, sorted, kept);
+}
+
+/// Queues the hypotheses of all segments, sorted. The sort is stable and the slots of a segment
+/// are in the order of the numbers, so that the bits of the number need no pass; nor do those bits
+/// of the segment that are the same in all keys.
+Buffer<uint64_t> sort_keys(const StageView& stage, const Device& device) {
+  Buffer<uint64_t> sorted(device, stage.slots);
+  const int end_bit = 56 + std::bit_width(static_cast<uint32_t>(stage.segment_count - 1));
+  size_t bytes = 0;
+  const auto sort = [&](void* scratch) {
+    LARCH_CUDA_CHECK(cub::DeviceRadixSort::SortKeysDescending(
+        scratch, bytes, stage.keys, sorted.data(), static_cast<uint32_t>(stage.slots), 24, end_bit,
+        larch::cuda::stream_of(device)));
+  };
+  sort(nullptr);
+  Buffer<uint8_t> scratch(device, bytes);
+  sort(scratch.data());
+  return sorted;
+}
+
+/// A candidate and how dense the candidates around it are.
+struct Mode {
+  double density = -1;
+  int32_t candidate = pose::kMostCandidates;  ///< as it is: none
+};
+struct Denser {
+  __device__ Mode operator()(const Mode& a, const Mode& b) const {
+    const bool first =
+        a.density > b.density || (a.density == b.density && a.candidate < b.candidate);
+    return first ? a : b;
+  }
+};
+
+/// One block per job.
+__global__ void __launch_bounds__(kClusterThreads) cluster_kernel(const ClusterJob* jobs) {
+  using Reduce = cub::BlockReduce<Mode, kClusterThreads>;
+  __shared__ typename Reduce::TempStorage storage;
+  __shared__ uint8_t taken[pose::kMostCandidates];
+  __shared__ double sums[pose::kClusterSums];
+  __shared__ int32_t mode;
+  const ClusterJob job = jobs[blockIdx.x];
+  const int32_t count = *job.count;
+  const auto own = static_cast<int32_t>(threadIdx.x);
+  taken[own] = 0;
+  __syncthreads();
+  int32_t found = 0;
+  for (; found < pose::kMostClusters; ++found) {
+    Mode best;
+    if (own < count && taken[own] == 0) {
+      best = {pose::density(job.candidates, taken, count, job.rule, own), own};
+    }
+    best = Reduce(storage).Reduce(best, Denser{});
+    if (own == 0) mode = best.candidate;
+    __syncthreads();
+    if (mode == pose::kMostCandidates) break;
+    const auto mark = static_cast<uint8_t>(found + 1);
+    if (own < count && pose::joins(job.candidates, taken, job.rule, found, mode, own)) {
+      taken[own] = mark;
+    }
+    __syncthreads();
+    if (own < pose::kClusterSums) {
+      sums[own] = pose::cluster_sum(job.candidates, taken, mark, count,
+                                    pose::is_plain(job.rule, found), own);
+    }
+    __syncthreads();
+    if (own == 0) {
+      Cluster cluster = pose::cluster_of(sums);
+      pose::measure_spread(job.candidates, taken, mark, count, cluster);
+      job.clusters[found] = cluster;
+    }
+  }
+  if (own == 0) *job.cluster_count = found;
+}
+
+/// One block per job, with a thread for each cluster.
+__global__ void seed_kernel(const SeedJob* jobs) {
+  make_seed(jobs[blockIdx.x], static_cast<int32_t>(threadIdx.x));
+}
+
+}  // namespace
+
+void run_stage(const StageView& stage, const Context& context) {
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  const cudaStream_t stream = larch::cuda::stream_of(context.device);
+  const unsigned blocks = blocks_for(stage.slots);
+  switch (stage.kind) {
+    case StageKind::kPosition:
+      score_kernel<StageKind::kPosition><<<blocks, kThreads, 0, stream>>>(stage);
+      break;
+    case StageKind::kOrientation:
+      score_kernel<StageKind::kOrientation><<<blocks, kThreads, 0, stream>>>(stage);
+      break;
+    case StageKind::kScale:
+      score_kernel<StageKind::kScale><<<blocks, kThreads, 0, stream>>>(stage);
+      break;
+  }
+  larch::cuda::check_launch("score_kernel");
+  const Buffer<uint64_t> sorted = sort_keys(stage, context.device);
+  keep_kernel<<<blocks_for(stage.kept), kThreads, 0, stream>>>(stage, sorted.data());
+  larch::cuda::check_launch("keep_kernel");
+}
+
+void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context) {
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  cluster_kernel<<<static_cast<unsigned>(jobs.size()), kClusterThreads, 0,
+                   larch::cuda::stream_of(context.device)>>>(jobs.data());
+  larch::cuda::check_launch("cluster_kernel");
+}
+
+void make_seeds(const Buffer<SeedJob>& jobs, const Context& context) {
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  seed_kernel<<<static_cast<unsigned>(jobs.size()), pose::kMostClusters, 0,
+                larch::cuda::stream_of(context.device)>>>(jobs.data());
+  larch::cuda::check_launch("seed_kernel");
+}
+
+}  // namespace larch::hdn::cuda
