@@ -84,9 +84,10 @@ __global__ void __launch_bounds__(kClusterThreads) cluster_kernel(const ClusterJ
     __syncthreads();
     if (mode == pose::kMostCandidates) break;
     const auto mark = static_cast<uint8_t>(found + 1);
-    if (own < count && pose::joins(job.candidates, taken, job.rule, found, mode, own)) {
-      taken[own] = mark;
-    }
+    const bool is_member =
+        own < count && pose::joins(job.candidates, taken, job.rule, found, mode, own);
+    __syncthreads();  // words of `taken` are read before parts of them are written
+    if (is_member) taken[own] = mark;
     __syncthreads();
     if (own < pose::kClusterSums) {
       sums[own] = pose::cluster_sum(job.candidates, taken, mark, count,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <cuda_runtime.h>
@@ -126,7 +127,7 @@ TEST_CASE("the launches of a graph have the arguments that they were added with"
   CHECK(memory[192] == 5);
 }
 
-TEST_CASE("prefix sums and selections are those of plain loops") {
+TEST_CASE("prefix sums, selections and sorts are those of plain loops") {
   const std::vector<uint32_t> counts{3, 0, 0xffffffff, 2, 1};
   std::vector<int64_t> places(counts.size());
   size_t bytes = 0;
@@ -146,6 +147,14 @@ TEST_CASE("prefix sums and selections are those of plain loops") {
       nullptr);
   CHECK(found == 3);
   CHECK(list == std::vector<uint32_t>{1, 5, 9, 77});
+  // Of keys that agree in the bits that count, the first stays the first.
+  const std::vector<uint64_t> keys{0xf11, 0xf35, 0x023, 0xe30, 0x02f};
+  std::vector<uint64_t> sorted(keys.size());
+  cub::DeviceRadixSort::SortKeysDescending(nullptr, bytes, keys.data(), sorted.data(), 5, 4, 8,
+                                           nullptr);
+  cub::DeviceRadixSort::SortKeysDescending(&scratch, bytes, keys.data(), sorted.data(), 5, 4, 8,
+                                           nullptr);
+  CHECK(sorted == std::vector<uint64_t>{0xf35, 0xe30, 0x023, 0x02f, 0xf11});
 }
 
 }  // namespace

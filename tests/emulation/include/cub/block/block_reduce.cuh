@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
+
 #include <cuda_runtime.h>
 
 // What the kernels use of CUB's header of this name.
 namespace cub {
 
-/// Sums over blocks of kThreads threads along x. As CUB has it, thread 0 alone gets the sum, and
-/// the storage may be used again after a barrier only.
+/// Sums and other reductions over blocks of kThreads threads along x. As CUB has it, thread 0 alone
+/// gets the result, and the storage may be used again after a barrier only.
 template <class T, int kThreads>
 class BlockReduce {
  public:
@@ -19,12 +21,18 @@ class BlockReduce {
   explicit BlockReduce(TempStorage& storage) : storage_(storage) {}
 
   T Sum(T value) {
+    return Reduce(value, [](const T& a, const T& b) { return static_cast<T>(a + b); });
+  }
+  template <class Operation>
+  T Reduce(T value, Operation operation) {
     storage_.values[threadIdx.x] = value;
     __syncthreads();
-    if (threadIdx.x != 0) return static_cast<T>(~value);
-    T sum{};
-    for (const T& each : storage_.values) sum += each;
-    return sum;
+    if (threadIdx.x != 0) {
+      std::memset(static_cast<void*>(&value), 0xa5, sizeof(T));
+      return value;
+    }
+    for (int i = 1; i < kThreads; ++i) value = operation(value, storage_.values[i]);
+    return value;
   }
 
  private:
