@@ -375,9 +375,12 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
   complete(config, labels);
   pbt::check_config(shared, context.seed);
   hdn::Model model = start_model(config, shared);
-  const std::vector<hdn::TrainingCase> cases = read_cases(files, config, model, context);
+  std::vector<hdn::TrainingCase> cases = read_cases(files, config, model, context);
   const std::string settings = config_text(config, shared);
   const std::string print = fingerprint(cases, settings, context);
+  if (config.order == hdn::Order::kAuto) {
+    hdn::choose_order(cases, model, config, shared, context);
+  }
   hdn::TrainHooks hooks;
   hdn::PartialTraining resumed;
   if (has_checkpoint(files, context)) {

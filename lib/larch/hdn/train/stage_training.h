@@ -55,4 +55,16 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
 /// trees of all folds.
 TrainedStage train_boxes(const StageTask& task, StageReport& report, const Context& context);
 
+/// What each case keeps with the detector that has not learned from it.
+std::vector<std::vector<Candidate>> cross_predict(const StageTask& task,
+                                                  const TrainedStage& trained,
+                                                  const Context& context);
+
+/// The search everywhere in a case.
+CaseSearch root_search(const TrainingCase& c, const Structure& structure);
+
+/// The mean rotation and the mean edges of structure number `s` in its cases, in mm along the axes
+/// of the grids, which are those of the patient. Throws InputError if there is none.
+Pose mean_pose(const std::vector<TrainingCase>& cases, size_t s, const std::string& name);
+
 }  // namespace larch::hdn

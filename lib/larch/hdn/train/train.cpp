@@ -52,7 +52,6 @@ class Training {
   const std::optional<Pose>& truth(size_t s, size_t c) const { return cases_[c].truth[s]; }
   std::vector<Step> steps() const;
   void begin(const Model& start);
-  void mean_pose(size_t s);
   void learn_relative_pose(size_t s);
   std::vector<CaseSearch> searches(const Step& step) const;
   Stage stage_of(const Step& step, const std::vector<CaseSearch>& searches, TruthRule& rule);
@@ -92,28 +91,6 @@ std::vector<Step> Training::steps() const {
     if (all_.model.structures[s].parent >= 0) steps.push_back({s, 0, StageKind::kPosition, true});
   }
   return steps;
-}
-
-/// The mean rotation and the mean edges of a structure in its cases.
-void Training::mean_pose(size_t s) {
-  Structure& structure = model().structures[s];
-  pose::RotationSum turns;
-  Vec3d edges{};
-  double count = 0;
-  for (size_t c = 0; c < cases_.size(); ++c) {
-    if (!truth(s, c)) continue;
-    turns.add(truth(s, c)->rotation, 1);
-    edges += log_ratio(truth(s, c)->edges_mm, {1, 1, 1});
-    count += 1;
-  }
-  if (count == 0) {
-    throw InputError("structure '" + structure.name +
-                     "' occurs in no training case; check its "
-                     "labels, or leave it out");
-  }
-  structure.mean.rotation = pose::mean_rotation(turns);
-  structure.mean.edges_mm = {exp_of(edges.x / count), exp_of(edges.y / count),
-                             exp_of(edges.z / count)};
 }
 
 /// The pose of a child as seen from its parent where the coarsest level finds that, errors
@@ -164,8 +141,7 @@ std::vector<CaseSearch> Training::searches(const Step& step) const {
         search.seeds.push_back(child_seed(k, structure.to_parent.mean));
       }
     } else {
-      search.base = {
-          {}, grid_from_world(cases_[c].grid, structure.mean).rotation, structure.mean.edges_mm};
+      search = root_search(cases_[c], structure);
     }
   }
   return searches;
@@ -256,42 +232,18 @@ Stage Training::stage_of(const Step& step, const std::vector<CaseSearch>& search
 
 /// Each case with the detector that has not learned from it.
 void Training::detect(const StageTask& task, const TrainedStage& trained, StageReport& report) {
-  std::vector<ResidentDetector> resident;
-  const std::vector<Detector> only{trained.full};
-  for (const Detector& d : trained.folds.empty() ? only : trained.folds) {
-    resident.push_back(make_resident(d, {}, context_.device));
-  }
-  const bool is_position = task.stage.kind == StageKind::kPosition;
-  Vec3i reach{1, 1, 1};
-  for (const Detector& d : trained.folds.empty() ? only : trained.folds) {
-    for (const auto& f : d.haar) {
-      const Vec3i r = features::reach_along(f);
-      for (int axis = 0; axis < 3; ++axis) reach[axis] = std::max(reach[axis], r[axis]);
-    }
-  }
+  std::vector<std::vector<Candidate>> kept = cross_predict(task, trained, context_);
   for (size_t c = 0; c < cases_.size(); ++c) {
     CaseState& state = all_.found[task.structure][c];
-    state.candidates.clear();
-    int first = -1;
-    if (!task.searches[c].is_empty(task.stage.kind)) {
-      const CaseImages images =
-          make_case_images(cases_[c], task.model, task.stage.level,
-                           is_position ? std::span<const image::ChannelSpec>(task.model.channels)
-                                       : std::span<const image::ChannelSpec>(),
-                           reach, context_);
-      state.candidates =
-          search_case(task.searches[c], resident[trained.folds.empty() ? 0 : task.fold_of(c)],
-                      images, context_);
-    }
+    state.candidates = std::move(kept[c]);
     if (!task.truth(c)) continue;
-    for (size_t k = 0; k < state.candidates.size() && first < 0; ++k) {
-      if (truth_of(task.stage.kind, state.candidates[k].pose, *task.truth(c), task.spacing_mm(),
-                   task.rule) > 0) {
-        first = static_cast<int>(k);
-      }
-    }
-    report.first_positive.push_back(first);
-    context_.throw_if_stopped("stopped; continue with --resume");
+    const auto near = std::find_if(
+        state.candidates.begin(), state.candidates.end(), [&](const Candidate& candidate) {
+          return truth_of(task.stage.kind, candidate.pose, *task.truth(c), task.spacing_mm(),
+                          task.rule) > 0;
+        });
+    report.first_positive.push_back(
+        near == state.candidates.end() ? -1 : static_cast<int>(near - state.candidates.begin()));
   }
 }
 
@@ -380,7 +332,7 @@ void Training::begin(const Model& start) {
   all_.model = start;
   all_.found.assign(start.structures.size(), std::vector<CaseState>(cases_.size()));
   for (size_t s = 0; s < start.structures.size(); ++s) {
-    mean_pose(s);
+    model().structures[s].mean = mean_pose(cases_, s, model().structures[s].name);
     model().structures[s].agreement_rad.assign(static_cast<size_t>(model().levels()), 2 * kPi);
   }
 }
@@ -449,6 +401,13 @@ std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
 }
 
 std::vector<size_t> check_config(const HdnConfig& config) {
+  const bool has_parents = std::any_of(config.structures.begin(), config.structures.end(),
+                                       [](const auto& s) { return !s.parent.empty(); });
+  if (config.order == Order::kAuto && has_parents) {
+    throw UsageError(
+        "hdn/structures: with order auto the training chooses the parents; leave "
+        "them out");
+  }
   if (config.structures.empty()) throw UsageError("hdn/structures: names no structure");
   if (config.structures.size() > kMostStructures) {
     throw UsageError("hdn/structures: more than " + std::to_string(kMostStructures));

@@ -83,6 +83,13 @@ Model train(const std::vector<TrainingCase>& cases, const Model& start, const Hd
             const SharedConfig& shared, const TrainHooks& hooks, TrainReport& report,
             const Context& context);
 
+/// Chooses the parents of structures that have none, and the order in which they are found, from
+/// detectors of the position at the coarsest level that search everywhere: the next one is
+/// whichever has the largest share of its probability at the truth, alone or as a child of one that
+/// is found (Sofka et al. 2010). Cases and model get their structures in this order.
+void choose_order(std::vector<TrainingCase>& cases, Model& model, const HdnConfig& config,
+                  const SharedConfig& shared, const Context& context);
+
 /// The stages of a structure at a level.
 std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
                                  OrientationRule orientation);
