@@ -25,7 +25,7 @@ constexpr auto enum_names(Kind*) {
 struct Options {
   Kind kind = Kind::kLabels;
   InputImage prediction, reference;
-  InputFile list;
+  InputFile list, model;
   OutputFile table;
   std::vector<Allow> allow;
   Bytes memory;
@@ -40,6 +40,8 @@ struct Options {
       Field{"reference,r", reference, "the truth; of a segmentation on the same grid"},
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
           .no_effect_on_results(),
+      Field{"model", model,
+            "with --kind poses: network of pbt-train, to whose mean shapes label maps are fitted"},
       Field{"table", table, "TSV with one line per case and structure"}, allow_field(allow),
       Field{"memory", memory,
             "memory of label maps and surfaces, such as 4G or 500M (default: half of what is free, "
@@ -55,9 +57,10 @@ struct Options {
       throw UsageError("give --prediction and --reference, or --list; see --help");
     }
     if (kind == Kind::kPoses) {
-      if (!allow.empty()) throw UsageError("--allow is of --kind labels");
+      if (!allow.empty() && !model) throw UsageError("--allow is of --kind labels");
       config::require_default(config, "", "--kind labels");
     }
+    if (kind == Kind::kLabels && model) throw UsageError("--model is of --kind poses");
     if (!config.prediction_labels.empty() && !config.merge) {
       throw UsageError("--prediction_labels needs --merge");
     }
@@ -87,7 +90,7 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   read.allow = options.allow;
   read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
-  return {list_pairs(options), read, options.table, options.memory.count};
+  return {list_pairs(options), read, options.table, options.model, options.memory.count};
 }
 
 Outputs run(const Options& options, Context& context) {

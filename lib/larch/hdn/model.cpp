@@ -3,6 +3,7 @@
 #include "larch/hdn/model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "larch/core/error.h"
@@ -144,6 +145,26 @@ void check_model(const Model& model, bool is_finished) {
   for (size_t i = 0; i < model.structures.size(); ++i) {
     check_structure(model.structures[i], static_cast<int32_t>(i), model, is_finished);
   }
+}
+
+Volume<float> shape_of(const Grid& grid, const std::vector<uint32_t>& bits) {
+  if (bits.empty()) return {};
+  const Vec3i& n = grid.size;
+  const double mm = grid.spacing_mm.x;
+  bool possible = mm >= 1e-3 && mm <= 1e3;
+  for (int axis = 0; axis < 3; ++axis) {
+    possible = possible && n[axis] >= 2 && n[axis] <= 4096 && std::abs(grid.origin_mm[axis]) < 1e5;
+  }
+  if (!possible || static_cast<size_t>(int64_t{n.x} * n.y * n.z) != bits.size()) {
+    refuse_model("it has a mean shape on a grid that is none");
+  }
+  auto shape = Volume<float>::unfilled(grid);
+  for (size_t i = 0; i < bits.size(); ++i) {
+    const auto d = std::bit_cast<float>(bits[i]);
+    if (!(std::abs(d) < 1e6F)) refuse_model("it has a mean shape with a distance that is none");
+    shape[static_cast<int64_t>(i)] = d;
+  }
+  return shape;
 }
 
 Pose grid_from_world(const Grid& grid, const Pose& pose) {

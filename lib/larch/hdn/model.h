@@ -58,6 +58,7 @@ struct Structure {
   std::vector<double> agreement_rad{};   ///< by level: angle within which candidates agree
   double found_confidence = 0;           ///< with less than that it is called uncertain
   double least_confidence = 0;           ///< with less than that it is called not found
+  Volume<float> mean_distance_mm{};      ///< of its mean shape (pose::PoseTruth); may be empty
   std::vector<Quaternion> symmetries{};  ///< of its mean shape, in the frame of its box
   std::vector<Detector> detectors{};     ///< level by level, in the order of the stages
   /// Of a child: searches everywhere where the parent is not found. At most one.
@@ -100,6 +101,10 @@ constexpr double kPriorLimit = 11.34;
 /// Checks every invariant that detection relies on. Throws InputError that says which one failed.
 /// `is_finished`: false for a model in training, some of whose structures have no detectors yet.
 void check_model(const Model& model, bool is_finished = true);
+
+/// A volume of signed distances from its voxels' bits. Throws InputError for a grid that is none,
+/// or another number of voxels; an empty one has no voxels.
+Volume<float> shape_of(const Grid& grid, const std::vector<uint32_t>& bits);
 
 /// A pose in world coordinates as one in mm along the axes of a grid, from its first voxel, and
 /// back.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,7 @@ void layout(V& v, hdn::Detector& detector) {
 template <class V>
 void layout(V& v, hdn::Structure& structure) {
   auto& [name, labels, parent, mean, to_parent, errors, agreement_rad, found_confidence,
-         least_confidence, symmetries, detectors, root_position] = structure;
+         least_confidence, mean_distance_mm, symmetries, detectors, root_position] = structure;
   v("name", name, "name of the structure");
   v("labels", labels, "its values in label maps");
   v("parent", parent, "index of the structure that is found before; -1: none");
@@ -80,6 +81,23 @@ void layout(V& v, hdn::Structure& structure) {
   v("symmetries", symmetries, "quaternions of its mean shape, in the frame of its box");
   v("detectors", detectors, "level by level, in the order of the stages");
   v("root_position", root_position, "of a child: searches everywhere, at most one");
+}
+
+/// The mean shape of a structure: signed distances on cubic voxels, single precision as its bits.
+struct MeanShape {
+  Volume<float>& distance_mm;
+};
+template <class V>
+void layout(V& v, MeanShape& shape) {
+  Grid grid = shape.distance_mm.grid();
+  std::vector<uint32_t> bits;
+  for (const float d : shape.distance_mm) bits.push_back(std::bit_cast<uint32_t>(d));
+  v("size", grid.size, "voxels along the axes of the box");
+  v("spacing_mm", grid.spacing_mm.x, "edge of a voxel");
+  v("origin_mm", grid.origin_mm, "centre of the first voxel");
+  v("distance_bits", bits, "IEEE 754 single, mm, negative inside");
+  grid.spacing_mm = {grid.spacing_mm.x, grid.spacing_mm.x, grid.spacing_mm.x};
+  shape.distance_mm = hdn::shape_of(grid, bits);
 }
 
 /// What a network says about itself.
@@ -137,6 +155,8 @@ void network_sections(V& v, hdn::Model& model) {
   };
   for (size_t s = 0; s < model.structures.size(); ++s) {
     const std::string prefix = "structures/" + std::to_string(s) + "/";
+    v.section(prefix + "mean_shape", MeanShape{model.structures[s].mean_distance_mm},
+              {"of label maps that were fitted"});
     detectors(prefix + "detectors/", model.structures[s].detectors);
     detectors(prefix + "root_position/", model.structures[s].root_position);
   }

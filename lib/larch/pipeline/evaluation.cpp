@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -19,6 +21,8 @@
 #include "larch/files/file.h"
 #include "larch/io/markups/pose_file.h"
 #include "larch/metrics/pose_scores.h"
+#include "larch/models/hdn_file.h"
+#include "larch/pose/truth.h"
 
 namespace larch::pipeline {
 namespace {
@@ -148,8 +152,24 @@ struct PosePairs {
   std::vector<std::pair<const DetectedPose*, const DetectedPose*>> pairs{};  ///< found, true
 };
 
-PosePairs read_pose_pairs(const Case& c) {
-  PosePairs out{read_any_poses(c.image), read_any_poses(c.label)};
+/// The poses of a file of poses, or of the structures in a label map.
+std::vector<DetectedPose> poses_of(const std::string& path, const hdn::Model* network,
+                                   const ReadOptions& read) {
+  if (network == nullptr || path.ends_with(".json")) return read_any_poses(path);
+  const LabelVolume labels = read_labels(path, read);
+  std::vector<DetectedPose> poses;
+  for (const hdn::Structure& s : network->structures) {
+    const Volume<uint8_t> mask = pose::mask_of(labels, s.labels);
+    DetectedPose& found = poses.emplace_back();
+    found.name = s.name;
+    found.has_pose = !mask.empty();
+    if (found.has_pose) found.pose = pose::fit_pose(mask, s.mean_distance_mm).pose;
+  }
+  return poses;
+}
+
+PosePairs read_pose_pairs(const Case& c, const hdn::Model* network, const ReadOptions& read) {
+  PosePairs out{poses_of(c.image, network, read), poses_of(c.label, network, read)};
   std::map<std::string, const DetectedPose*> found;
   for (const DetectedPose& one : out.prediction) {
     if (one.has_pose) found[one.name] = &one;
@@ -198,22 +218,56 @@ Plan plan_labels(const EvaluationRequest& request, const Context& context) {
   return plan_cases(request, {"id", "voxels", "spacing_mm"}, row, context);
 }
 
+namespace {
+
+/// The network of a request, or none.
+std::optional<hdn::Model> network_of(const EvaluationRequest& request) {
+  if (request.model.empty()) return {};
+  return models::read_network(request.model);
+}
+
+/// The rotations after which a structure looks the same.
+std::span<const Quaternion> symmetries_of(const hdn::Model* network, const std::string& name) {
+  if (network == nullptr) return {};
+  for (const hdn::Structure& s : network->structures) {
+    if (s.name == name) return s.symmetries;
+  }
+  return {};
+}
+
+Json to_json(const Pose& pose) {
+  const auto& [centre, q, edges] = pose;
+  return {{"center_mm", {centre.x, centre.y, centre.z}},
+          {"quaternion_wxyz", {q.w, q.x, q.y, q.z}},
+          {"size_mm", {edges.x, edges.y, edges.z}}};
+}
+
+}  // namespace
+
 Outputs evaluate_poses(const EvaluationRequest& request, const Context& context) {
+  const std::optional<hdn::Model> model = network_of(request);
+  const hdn::Model* network = model ? &*model : nullptr;
+  std::vector<Json> compared(request.cases.size());
   const auto size = [](const Case& c) {
     const int64_t bytes = file_bytes(c.image) + file_bytes(c.label);
     return cases::CaseSize{bytes, kJsonPerByte * bytes};
   };
-  const auto score = [](const Case& c, const cases::CaseContext&) {
+  const auto score = [&](const Case& c, const cases::CaseContext&) {
     std::vector<metrics::StructureScores> scores;
-    const PosePairs read = read_pose_pairs(c);
+    const PosePairs read = read_pose_pairs(c, network, request.read);
+    Json& poses = compared[static_cast<size_t>(&c - request.cases.data())];
     for (const auto& [found, truth] : read.pairs) {
       scores.push_back(metrics::named_scores(
-          truth->name, metrics::score_pose(found ? &found->pose : nullptr, truth->pose)));
+          truth->name, metrics::score_pose(found ? &found->pose : nullptr, truth->pose,
+                                           symmetries_of(network, truth->name))));
+      poses[truth->name] = {{"prediction", found ? to_json(found->pose) : Json()},
+                            {"reference", to_json(truth->pose)}};
     }
     return scores;
   };
   std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
   Outputs outputs = outputs_of(request, scored, /*whole=*/"");  // no structure has this name
+  outputs.report("poses", compared);
   for (metrics::CaseScores& c : scored) {
     for (metrics::StructureScores& s : c.structures) s.structure = "all";
   }
@@ -224,8 +278,9 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
 }
 
 Plan plan_poses(const EvaluationRequest& request, const Context& context) {
-  const auto row = [](const Case& c) -> std::vector<std::string> {
-    const PosePairs read = read_pose_pairs(c);
+  const std::optional<hdn::Model> model = network_of(request);
+  const auto row = [&](const Case& c) -> std::vector<std::string> {
+    const PosePairs read = read_pose_pairs(c, model ? &*model : nullptr, request.read);
     const auto found = std::count_if(read.pairs.begin(), read.pairs.end(),
                                      [](const auto& pair) { return pair.first != nullptr; });
     return {std::to_string(read.pairs.size()), std::to_string(found)};

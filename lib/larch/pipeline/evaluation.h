@@ -18,6 +18,8 @@ struct EvaluationRequest {
   std::vector<Case> cases;
   ReadOptions read;
   std::string table;  ///< TSV of the scores; empty: none
+  std::string
+      model;  ///< of poses: a network, to whose mean shapes label maps are fitted; empty: none
   /// Label maps and surfaces take so much on the host together at most; 0: no promise is made.
   int64_t memory_bytes = 0;
 };
@@ -31,7 +33,9 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
                         const Context& context);
 /// Of files of poses (read_any_poses) the structures of the reference count that have a pose, and
 /// the prediction has those of the same name; one that it lacks, or that has no pose there, is a
-/// failure. The means over all structures of all cases are the figures of the run.
+/// failure. With a model either may be a label map, whose poses are those of its mean shapes. The
+/// report has both poses of each case. The means over all structures of all cases are the figures
+/// of the run.
 Outputs evaluate_poses(const EvaluationRequest& request, const Context& context);
 
 /// Looks at the headers of both maps of each case, which have to be on one grid, or reads both

@@ -75,37 +75,6 @@ hdn::Model start_model(const hdn::HdnConfig& config, const hdn::SharedConfig& sh
   return model;
 }
 
-/// The voxels of some labels, on the part of the grid that holds them and a little more.
-Volume<uint8_t> mask_of(const LabelVolume& labels, const std::vector<int32_t>& values) {
-  constexpr int kMargin = 3;
-  const auto is_wanted = [&](int32_t v) {
-    return std::find(values.begin(), values.end(), v) != values.end();
-  };
-  const Grid& grid = labels.grid();
-  Vec3i low = grid.size, high{-1, -1, -1};
-  for (int64_t i = 0; i < labels.voxels(); ++i) {
-    if (labels[i] == 0 || !is_wanted(labels[i])) continue;
-    const Vec3i at = grid.voxel(i);
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = std::min(low[axis], at[axis]);
-      high[axis] = std::max(high[axis], at[axis]);
-    }
-  }
-  if (high.x < 0) return {};
-  Grid part = grid;
-  for (int axis = 0; axis < 3; ++axis) {
-    low[axis] = std::max(low[axis] - kMargin, 0);
-    high[axis] = std::min(high[axis] + kMargin, grid.size[axis] - 1);
-  }
-  part.size = high - low + Vec3i{1, 1, 1};
-  part.origin_mm = world_from_index(grid, low.cast<double>());
-  Volume<uint8_t> mask(part);
-  for (int64_t i = 0; i < mask.voxels(); ++i) {
-    mask[i] = is_wanted(labels[grid.linear(part.voxel(i) + low)]) ? 1 : 0;
-  }
-  return mask;
-}
-
 void read_poses_of_case(const std::string& path, const hdn::Model& model, ReadCase& out) {
   const std::vector<DetectedPose> poses = read_any_poses(path);
   out.poses.resize(model.structures.size());
@@ -139,7 +108,8 @@ ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& 
     const LabelVolume labels = read_labels(c.label, label_options(files.read));
     cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
     seen.insert(labels.begin(), labels.end());
-    for (const hdn::Structure& s : model.structures) out.masks.push_back(mask_of(labels, s.labels));
+    for (const hdn::Structure& s : model.structures)
+      out.masks.push_back(pose::mask_of(labels, s.labels));
     return out;
   } catch (const Error& error) {
     std::throw_with_nested(
@@ -182,11 +152,12 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<ReadCase>
   const hdn::StructureConfig& wanted =
       *std::find_if(config.structures.begin(), config.structures.end(),
                     [&](const auto& entry) { return entry.name == structure.name; });
-  const pose::PoseTruth truth = pose::fit_poses(masks,
-                                                config.orientation == hdn::OrientationRule::kFit
-                                                    ? pose::OrientationKind::kFit
-                                                    : pose::OrientationKind::kNone,
-                                                context);
+  pose::PoseTruth truth = pose::fit_poses(masks,
+                                          config.orientation == hdn::OrientationRule::kFit
+                                              ? pose::OrientationKind::kFit
+                                              : pose::OrientationKind::kNone,
+                                          context);
+  structure.mean_distance_mm = std::move(truth.mean_distance_mm);
   double residual = 0;
   for (size_t k = 0; k < of.size(); ++k) {
     const pose::CasePose& found = truth.cases[k];

@@ -361,6 +361,36 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
   return truth;
 }
 
+Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values) {
+  constexpr int kMargin = 3;
+  const auto is_wanted = [&](int32_t v) {
+    return std::find(values.begin(), values.end(), v) != values.end();
+  };
+  const Grid& grid = labels.grid();
+  Vec3i low = grid.size, high{-1, -1, -1};
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    if (labels[i] == 0 || !is_wanted(labels[i])) continue;
+    const Vec3i at = grid.voxel(i);
+    for (int axis = 0; axis < 3; ++axis) {
+      low[axis] = std::min(low[axis], at[axis]);
+      high[axis] = std::max(high[axis], at[axis]);
+    }
+  }
+  if (high.x < 0) return {};
+  Grid part = grid;
+  for (int axis = 0; axis < 3; ++axis) {
+    low[axis] = std::max(low[axis] - kMargin, 0);
+    high[axis] = std::min(high[axis] + kMargin, grid.size[axis] - 1);
+  }
+  part.size = high - low + Vec3i{1, 1, 1};
+  part.origin_mm = world_from_index(grid, low.cast<double>());
+  Volume<uint8_t> mask(part);
+  for (int64_t i = 0; i < mask.voxels(); ++i) {
+    mask[i] = is_wanted(labels[grid.linear(part.voxel(i) + low)]) ? 1 : 0;
+  }
+  return mask;
+}
+
 CasePose fit_pose(const Volume<uint8_t>& mask, const Volume<float>& mean_distance_mm) {
   const Shape mean(mean_distance_mm), shape = shape_of(mask, "the mask");
   return pose_of(shape, mean_distance_mm.empty() ? Similarity{} : fit_to(mean, shape, {}), mean);

@@ -49,6 +49,10 @@ struct PoseTruth {
   std::vector<Symmetry> symmetries;
 };
 
+/// The voxels of some labels (1; else 0), on the part of the grid that holds them and a margin of
+/// three voxels; empty if there are none.
+Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);
+
 /// The poses of the structure that the masks (at least one, each on its own grid, not 0 inside)
 /// show.
 ///
