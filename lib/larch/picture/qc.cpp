@@ -45,6 +45,10 @@ Vec3i best_slices(const LabelVolume& labels, const LabelVolume* reference) {
   return {size.x / 2, size.y / 2, size.z / 2};
 }
 
+constexpr int kPoseWidth = 900, kMargin = 5;
+constexpr int kLetters = 2;                           // scale of texts of poses
+constexpr int kLine = kLetters * kLetterHeight + 10;  // of such a text, with room around it
+
 /// Black and white, from quantiles of at most about a million voxels.
 std::array<double, 2> window(const Volume<float>& image, const QcOptions& options) {
   const int64_t step = image.voxels() / 1000000 + 1;
@@ -60,6 +64,38 @@ std::array<double, 2> window(const Volume<float>& image, const QcOptions& option
   };
   const double low = quantile(options.window_low), high = quantile(options.window_high);
   return {low, high > low ? high : low + 1};
+}
+
+/// The slices nearest to a world position.
+Vec3i slices_at(const Grid& grid, const Vec3d& world_mm) {
+  const Vec3d at = index_from_world(grid, world_mm);
+  Vec3i slices;
+  for (int axis = 0; axis < 3; ++axis) {
+    const double last = grid.size[axis] - 1;
+    slices[axis] = static_cast<int>(std::lround(std::clamp(at[axis], 0.0, last)));
+  }
+  return slices;
+}
+
+void draw_box_of(RgbImage& picture, const SliceView& view, const Pose& pose, Rgb colour) {
+  draw_pose(picture, view, pose, colour);
+  const int axis = longest_axis(pose.edges_mm);
+  const Vec3d line[] = {axis_end(pose, axis, -0.5), axis_end(pose, axis, 0.5)};
+  draw_world_lines(picture, view, line, colour);
+  draw_point(picture, pixel_of_world(view, pose.centre_mm).pixel, 2, colour);
+}
+
+/// Draws a view on a canvas of its own, which cuts what would run into its neighbours, and puts
+/// that where the view lies, `down` pixels lower.
+template <class F>
+void draw_apart(RgbImage& picture, SliceView view, int down, F&& draw) {
+  const int left = view.left, top = view.top + down;
+  view.left = view.top = 0;
+  RgbImage own = make_canvas(view.width, view.height);
+  draw(own, view);
+  for (int y = 0; y < view.height; ++y) {
+    for (int x = 0; x < view.width; ++x) put(picture, left + x, top + y, pixel_at(own, x, y));
+  }
 }
 
 }  // namespace
@@ -82,6 +118,43 @@ RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
     }
     draw_contours(picture, view, labels, std::nullopt, options.colours);
     draw_sides(picture, view);
+  }
+  return picture;
+}
+
+RgbImage pose_picture(const Volume<float>& image, const std::string& title,
+                      std::span<const PoseRow> rows) {
+  if (image.empty()) throw InputError("picture: the image has no voxels");
+  const Grid& grid = image.grid();
+  std::vector<PoseRow> all(rows.begin(), rows.end());
+  const auto has_pose = [](const PoseRow& row) { return row.pose.has_value(); };
+  auto with_slices = static_cast<int>(std::count_if(all.begin(), all.end(), has_pose));
+  const bool shows_middle = with_slices == 0;
+  if (shows_middle) all.push_back({"the middle of the image"}), with_slices = 1;
+  const int texts = kLine * (static_cast<int>(all.size()) + 1);
+  const Vec3i middle{grid.size.x / 2, grid.size.y / 2, grid.size.z / 2};
+  std::vector<SliceView> views = orthogonal_views(grid, middle);
+  const RgbImage row = lay_out(views, kPoseWidth, (kMostPixels - texts) / with_slices);
+  RgbImage picture = make_canvas(std::max(row.width, kPoseWidth), texts + with_slices * row.height);
+  const std::array<double, 2> shown = window(image, {});
+  draw_text(picture, kMargin, kMargin, title, kLetters, kWhite);
+  int top = kLine;
+  for (const PoseRow& one : all) {
+    draw_text(picture, kMargin, top + kMargin, one.name, kLetters, one.colour);
+    draw_text(picture, kMargin + text_width(one.name + "  ", kLetters), top + kMargin, one.status,
+              kLetters, one.status_colour);
+    top += kLine;
+    if (!one.pose && !(shows_middle && &one == &all.back())) continue;
+    const Vec3i slices = one.pose ? slices_at(grid, one.pose->centre_mm) : middle;
+    for (SliceView view : views) {
+      view.position = slices[view.normal];
+      draw_apart(picture, view, top, [&](RgbImage& own, const SliceView& at) {
+        draw_slice(own, at, image, shown);
+        if (one.pose) draw_box_of(own, at, *one.pose, one.colour);
+        draw_sides(own, at);
+      });
+    }
+    top += row.height;
   }
   return picture;
 }

@@ -2,9 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string>
+
 #include "larch/data/mesh.h"
+#include "larch/data/pose.h"
 #include "larch/data/rgb_image.h"
 #include "larch/data/volume.h"
+#include "larch/picture/canvas.h"
 
 namespace larch::picture {
 
@@ -28,5 +34,21 @@ struct QcOptions {
 /// or the image is empty.
 RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
                     const QcOptions& options = {});
+
+/// A structure of pose_picture.
+struct PoseRow {
+  std::string name{}, status{};  ///< above its slices
+  Rgb colour = kWhite, status_colour = kWhite;
+  std::optional<Pose> pose{};  ///< world, LPS mm
+};
+
+/// A row for each structure: its name, its status and, where it has a pose, the three slices
+/// through its centre (or the nearest ones of the image), as qc_picture has them, with its centre,
+/// its long axis and the edges of its box as seen through the slice. Without any pose the slices
+/// through the middle follow. All slices have one scale, in which the picture is about 900 pixels
+/// wide, or less where many rows would exceed its height. `title` stands on top. Throws InputError
+/// if the image is empty.
+RgbImage pose_picture(const Volume<float>& image, const std::string& title,
+                      std::span<const PoseRow> rows);
 
 }  // namespace larch::picture

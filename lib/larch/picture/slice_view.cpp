@@ -120,7 +120,7 @@ std::vector<SliceView> orthogonal_views(const Grid& grid, const Vec3i& slices) {
   return views;
 }
 
-RgbImage lay_out(std::vector<SliceView>& views, int min_width) {
+RgbImage lay_out(std::vector<SliceView>& views, int min_width, int most_height) {
   double width_mm = 0, height_mm = 0;
   for (const SliceView& view : views) {
     width_mm += extent_mm(view.grid, view.across.axis);
@@ -130,7 +130,7 @@ RgbImage lay_out(std::vector<SliceView>& views, int min_width) {
   const int gaps = kGap * (static_cast<int>(views.size()) - 1);
   double per_mm =
       std::max((min_width - gaps) / width_mm, 1 / std::min({spacing.x, spacing.y, spacing.z}));
-  per_mm = std::min({per_mm, (kMostPixels - gaps - 3) / width_mm, kMostPixels / height_mm});
+  per_mm = std::min({per_mm, (kMostPixels - gaps - 3) / width_mm, most_height / height_mm});
   int left = 0, height = 0;
   for (SliceView& view : views) {
     const auto pixels = [&](int axis) {

@@ -224,3 +224,27 @@ TEST_CASE("pictures need one grid") {
   CHECK_THROWS_WITH(qc_picture(image, labels, options), Catch::Contains("reference"));
   CHECK_THROWS_AS(qc_picture(Volume<float>(), LabelVolume()), InputError);
 }
+
+TEST_CASE("poses are shown in rows of slices through them, and boxes stay within their slices") {
+  const Volume<float> image(grid_of({40, 40, 20}));
+  const Pose inside{{10, 10, 10}, {}, {6, 8, 10}}, leaves{{20, 20, 10}, {}, {80, 10, 10}};
+  const std::vector<PoseRow> rows{{"a", "found", {255, 0, 0}, kWhite, inside},
+                                  {"b", "not found", {0, 0, 255}, kWhite, {}},
+                                  {"c", "found", {0, 255, 0}, kWhite, leaves}};
+  const RgbImage picture = pose_picture(image, "case", rows);
+  CHECK(picture.width >= 900);
+  const double per_mm = (picture.width - 8) / 120.0;  // three slices 40 mm wide and two gaps
+  const int gap = static_cast<int>(40 * per_mm) + 2;
+  const std::array<int, 4> box = box_of(picture, {255, 0, 0}, 30, gap);
+  CHECK(std::abs(box[2] - box[0] - 6 * per_mm) <= 2);
+  bool is_black = true;
+  for (int y = 80; y < picture.height; ++y) is_black &= pixel(picture, gap, y) == Colour{0, 0, 0};
+  CHECK(is_black);  // although the last box is wider than the slice
+
+  const RgbImage middle = pose_picture(image, "case", std::vector<PoseRow>{rows[1]});
+  CHECK(box_of(middle, {0, 0, 255}, 0, middle.width)[2] > 0);  // the name
+  CHECK(middle.height > 200);
+  const std::vector<PoseRow> many(32, rows[0]);
+  CHECK(pose_picture(image, "case", many).height <= kMostPixels);
+  CHECK_THROWS_AS(pose_picture({}, "case", rows), InputError);
+}

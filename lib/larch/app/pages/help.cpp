@@ -22,7 +22,7 @@ std::string wrapped(const std::string& text, size_t column, size_t indent) {
     if (column > indent && column + 1 + word.size() > kWidth) {
       result += "\n" + std::string(indent, ' ');
       column = indent;
-    } else if (column > indent) {
+    } else if (!result.empty() && result.back() != ' ') {
       result += " ";
       ++column;
     }
