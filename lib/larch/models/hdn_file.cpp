@@ -105,7 +105,7 @@ std::string export_network_json(const hdn::Model& model) {
 std::string describe_network(const hdn::Model& model) {
   hdn::check_model(model);
   std::vector<Column> columns{{"structure", {}}, {"level", {}}, {"stage", {}},
-                              {"keep", {}},      {"of", {}},    {"features", {}},
+                              {"keep", {}},      {"tried", {}}, {"features", {}},
                               {"trees", {}},     {"nodes", {}}, {"weak classifiers", {}}};
   for_each_detector(model, [&](const hdn::Structure& s, const hdn::Detector& d) {
     const bool is_root = !s.root_position.empty() && &d == &s.root_position[0];
