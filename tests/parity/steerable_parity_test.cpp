@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -146,9 +149,9 @@ TEST_CASE("stored codes are read the same way on both devices", "[learning::stor
   const size_t boxes = sized<size_t>(500, 20);
   const Bench a(features::SteerableSet::kBase9, boxes, cpu),
       b(features::SteerableSet::kBase9, boxes, gpu);
-  const StoredResult there = through_store(a, cpu), here = through_store(b, gpu);
-  CHECK(same_maps(there.maps, here.maps));
-  CHECK(there.codes == here.codes);
+  const StoredResult p = through_store(a, cpu), q = through_store(b, gpu);
+  CHECK(same_maps(p.maps, q.maps));
+  CHECK(p.codes == q.codes);
 }
 
 }  // namespace
