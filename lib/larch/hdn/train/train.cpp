@@ -99,22 +99,23 @@ void Training::learn_relative_pose(size_t s) {
   Structure& structure = model().structures[s];
   const auto parent = static_cast<size_t>(structure.parent);
   const double near_mm = 3 * model().spacing_mm(0);
-  std::vector<pose::RelativePose> relative;
+  std::vector<pose::RelativePose> relative, true_relative;
   for (size_t c = 0; c < cases_.size(); ++c) {
+    if (!truth(s, c) || !truth(parent, c)) continue;
+    true_relative.push_back(pose::relative_pose(*truth(parent, c), *truth(s, c)));
     const std::vector<Cluster>& clusters = all_.found[parent][c].clusters;
-    if (!truth(s, c) || !truth(parent, c) || clusters.empty()) continue;
+    if (clusters.empty()) continue;
     const Pose& found = clusters[0].pose;
     if (norm(found.centre_mm - truth(parent, c)->centre_mm) > near_mm) continue;
     relative.push_back(pose::relative_pose(found, *truth(s, c)));
   }
-  if (relative.empty()) {
-    throw InputError("structure '" + structure.name +
-                     "' occurs in no training case where its "
-                     "parent '" +
+  if (true_relative.empty()) {
+    throw InputError("structure '" + structure.name + "' and its parent '" +
                      model().structures[parent].name +
-                     "' is found; leave the parent "
-                     "out");
+                     "' occur together in no training case; leave the parent out");
   }
+  // In a very small training the parent may be found nowhere.
+  if (relative.empty()) relative = true_relative;
   structure.to_parent = pose::fit_gaussian(
       relative, {model().spacing_mm(0) / 2, by_level(config_.rotation_step_deg, 0) * kDegree / 3,
                  scale_step(0) / 2});
@@ -315,7 +316,10 @@ void Training::finish(size_t s) {
   const auto found = static_cast<double>(std::max<size_t>(errors.size(), 1));
   report.centre_mm /= found;
   report.rotation_deg /= found;
-  structure.errors = pose::fit_gaussian(errors, {});
+  // No error is known better than a fraction of the finest steps.
+  const int finest = model().levels() - 1;
+  structure.errors = pose::fit_gaussian(
+      errors, {model().spacing_mm(finest) / 10, kDegree / 10, scale_step(finest) / 10});
   std::sort(confidences.begin(), confidences.end());
   if (!confidences.empty()) {
     structure.found_confidence = confidences[confidences.size() / 20];
