@@ -233,9 +233,13 @@ ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const
   ResidentModel resident;
   resident.device = device;
   resident.reach = model.reach();
+  resident.sums_boxes.assign(static_cast<size_t>(model.levels()), false);
   const auto move_there = [&](std::vector<Detector>& detectors) {
     std::vector<ResidentDetector> there;
-    for (Detector& d : detectors) there.push_back(make_resident(d, rule, device));
+    for (Detector& d : detectors) {
+      if (!d.haar.empty()) resident.sums_boxes[static_cast<size_t>(d.stage.level)] = true;
+      there.push_back(make_resident(d, rule, device));
+    }
     detectors.clear();
     return there;
   };
@@ -255,7 +259,10 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
   const LevelSpec spec{model.channels, model.padding, resident.reach, model.space.intensity.steps};
   std::vector<LevelImages> levels;
   for (int l = 0; l < model.levels(); ++l) {
-    levels.push_back(make_level_images(pyramid, model.halvings - l, model.scale(l), spec, context));
+    LevelSpec of_level = spec;
+    if (!resident.sums_boxes[static_cast<size_t>(l)]) of_level.channels = {};
+    levels.push_back(
+        make_level_images(pyramid, model.halvings - l, model.scale(l), of_level, context));
   }
   const size_t count = model.structures.size();
   Pass all(resident, levels, context);

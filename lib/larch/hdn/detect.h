@@ -14,6 +14,7 @@ struct ResidentModel {
   Model model;  ///< without the classifiers
   Device device{};
   Vec3i reach{};
+  std::vector<bool> sums_boxes{};  ///< by level: tells whether a detector has Haar features
   std::vector<std::vector<ResidentDetector>> detectors{};      ///< by structure
   std::vector<std::vector<ResidentDetector>> root_position{};  ///< by structure, at most one
 };

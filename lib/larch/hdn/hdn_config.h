@@ -38,6 +38,13 @@ constexpr auto enum_names(ScaleSet*) {
       {{ScaleSet::kGrid, "grid"}, {ScaleSet::kExamples, "examples"}});
 }
 
+/// What finer levels look for positions with.
+enum class PositionFeatures : uint8_t { kSteerable = 0, kHaar = 1 };
+constexpr auto enum_names(PositionFeatures*) {
+  return std::to_array<EnumName<PositionFeatures>>(
+      {{PositionFeatures::kSteerable, "steerable"}, {PositionFeatures::kHaar, "haar"}});
+}
+
 enum class Aggregation : uint8_t { kMode = 0, kMean = 1 };
 constexpr auto enum_names(Aggregation*) {
   return std::to_array<EnumName<Aggregation>>(
@@ -77,6 +84,7 @@ struct HdnConfig {
   int halvings = 2;
   OrientationRule orientation = OrientationRule::kFit;
   features::SteerableSet features = features::SteerableSet::kBase9;
+  PositionFeatures finer_positions = PositionFeatures::kSteerable;
   pose::RotationSet rotations = pose::RotationSet::kBall;
   std::vector<double> rotation_step_deg{10, 10, 5};
   std::vector<double> rotation_radius_deg{0, 15, 10};
@@ -105,6 +113,9 @@ struct HdnConfig {
       Field{"orientation", orientation,
             "fit (label maps are fitted to their mean) or none (axes of the patient)"},
       Field{"features", features, "steerable features: base9, or seed21 (US 2012/0069003)"},
+      Field{"finer_positions", finer_positions,
+            "features of positions at finer levels: steerable (turned and scaled with the box that "
+            "the level before found) or haar"},
       Field{"rotations", rotations,
             "rotations that are tried: ball (a grid), uniform (all), examples (of the training)"},
       Field{"rotation_step_deg", rotation_step_deg,

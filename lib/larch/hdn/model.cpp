@@ -22,7 +22,7 @@ void check_detector(const Detector& d, const Model& model, const std::string& wh
     refuse_model(where + " keeps " + std::to_string(s.keep) + " candidates");
   }
   const bool is_position = s.kind == StageKind::kPosition;
-  if (is_position != d.steerable.empty() && !d.trees.weaks.empty()) {
+  if (!d.haar.empty() && (!is_position || !d.steerable.empty())) {
     refuse_model(where + " has features of another kind of stage");
   }
   if (s.rotations.empty() == (s.kind == StageKind::kOrientation) ||
@@ -50,7 +50,7 @@ void check_detector(const Detector& d, const Model& model, const std::string& wh
       refuse_model(where + " has a Haar feature out of range");
     }
   }
-  tree::check_ensemble(d.trees, is_position ? d.haar.size() : d.steerable.size());
+  tree::check_ensemble(d.trees, d.haar.empty() ? d.steerable.size() : d.haar.size());
 }
 
 void check_gaussian(const pose::RelativeGaussian& g, const std::string& where) {

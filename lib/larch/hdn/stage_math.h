@@ -33,9 +33,9 @@ struct Seed {
 struct DetectorView {
   const tree::TreeView* trees = nullptr;
   uint32_t tree_count = 0;
-  const features::Tap* taps = nullptr;  ///< position: as features::HaarView has them
+  const features::Tap* taps = nullptr;  ///< Haar features, as features::HaarView has them
   const uint32_t* first_tap = nullptr;
-  const features::SteerableFeature* features = nullptr;  ///< orientation and scale
+  const features::SteerableFeature* features = nullptr;  ///< null: Haar features
   const Quaternion* rotations = nullptr;                 ///< orientation: what is tried, by number
   const Vec3d* log_scales = nullptr;                     ///< scale
   int32_t members = 1;                                   ///< of what is tried
@@ -227,6 +227,15 @@ struct FrameResponse {
   }
 };
 
+LARCH_HD FrameResponse frame_response(const StageView& stage, const Segment& s, const Pose& pose) {
+  return {s.detector.features, stage.level.steerable, features::frame_of(pose, stage.level.scale)};
+}
+
+template <class Response>
+LARCH_HD float posterior(const DetectorView& d, const Response& response) {
+  return tree::probability_float(tree::ensemble_posterior(d.trees, d.tree_count, response, 0));
+}
+
 /// ln p + beta ln sum_k w_k N(centre; seed k): the score of a node with a prior.
 LARCH_HD float score_with_prior(const Segment& s, const LevelViews& level, const Node& node,
                                 float p) {
@@ -264,16 +273,16 @@ LARCH_HD void score_slot(const StageView& stage, uint64_t slot) {
   if constexpr (kind == StageKind::kPosition) {
     const Node node = node_of(s, stage.level, number);
     if (node.seed < 0) return;
-    const NodeResponse response{{d.taps, d.first_tap, stage.level.layouts, stage.level.integral},
-                                node.voxel};
-    p = tree::probability_float(tree::ensemble_posterior(d.trees, d.tree_count, response, 0));
+    p = d.features == nullptr
+            ? posterior(
+                  d, NodeResponse{{d.taps, d.first_tap, stage.level.layouts, stage.level.integral},
+                                  node.voxel})
+            : posterior(d, frame_response(stage, s, pose_at_node(s, stage.level, node)));
     score = s.search == SearchKind::kPrior ? score_with_prior(s, stage.level, node, p) : p;
   } else {
     Pose pose;
     if (!pose_at_candidate(s, kind, number, pose)) return;
-    const FrameResponse response{d.features, stage.level.steerable,
-                                 features::frame_of(pose, stage.level.scale)};
-    p = tree::probability_float(tree::ensemble_posterior(d.trees, d.tree_count, response, 0));
+    p = posterior(d, frame_response(stage, s, pose));
     score = p;
   }
   stage.keys[slot] = sort_key(index, score, number);

@@ -37,6 +37,7 @@ struct Boxes {
 
 /// A hypothesis of a case by its number, moved by up to the jitter.
 Pose jittered(const StageTask& task, size_t c, uint64_t number, Pose pose, uint64_t seed) {
+  if (task.stage.kind == StageKind::kPosition) return pose;
   const double most_mm = task.config.jitter_voxels * task.spacing_mm();
   for (int axis = 0; axis < 3; ++axis) {
     const uint64_t index = (number * 3 + static_cast<uint64_t>(axis)) << 20 | c;
@@ -55,55 +56,66 @@ void add_box(const StageTask& task, size_t c, uint64_t number, const Pose& pose,
   boxes.samples.mass.push_back(uint64_t{1} << 32);
 }
 
-/// The box of the truth at the voxels around its centre, where no hypothesis is near it.
+/// The box of the truth at the voxels around its centre, where no hypothesis is near it; what the
+/// stage does not know yet is as it is expected.
 void add_truth(const StageTask& task, size_t c, const Pose& truth, uint64_t seed, Boxes& boxes) {
   const image::LevelScale scale = task.model.scale(task.stage.level);
   const CaseSearch& search = task.searches[c];
-  for (uint64_t k = 0; k < 9; ++k) {
-    Pose pose = truth;
-    // Orientation does not know the scale yet.
-    if (task.stage.kind == StageKind::kOrientation && !search.candidates.empty()) {
-      pose.edges_mm = search.candidates[0].pose.edges_mm;
-    }
-    for (int axis = 0; k < 8 && axis < 3; ++axis) {
+  Pose box = truth;
+  if (task.stage.kind == StageKind::kOrientation) box.edges_mm = search.candidates[0].pose.edges_mm;
+  if (task.stage.kind == StageKind::kPosition) box = search.seeds[0].pose;
+  for (uint64_t k = 0; k < 8; ++k) {
+    for (int axis = 0; axis < 3; ++axis) {
       const double low = std::floor(scale.voxel(truth.centre_mm[axis]));
-      pose.centre_mm[axis] = scale.mm(low + static_cast<double>(k >> axis & 1));
+      box.centre_mm[axis] = scale.mm(low + static_cast<double>(k >> axis & 1));
     }
-    add_box(task, c, kMostSlots + k, pose, true, seed, boxes);
+    add_box(task, c, kMostSlots + k, box, true, seed, boxes);
   }
 }
 
-/// Of the hypotheses of a case, positives and negatives by hash; half of the negatives are of the
-/// best eighth of the candidates.
-void add_case(const StageTask& task, const ResidentDetector& hypotheses, size_t c, uint64_t seed,
-              StageReport& report, Boxes& boxes) {
-  const std::optional<Pose>& truth = task.truth(c);
-  const CaseSearch& search = task.searches[c];
-  if (!truth || search.candidates.empty()) return;
-  ++report.cases;
-  HostSegment host;
-  make_segment(search, hypotheses, {}, host);
-  const auto members = static_cast<uint64_t>(hypotheses.members());
-  const uint64_t hard_end = std::max<uint64_t>(search.candidates.size() / 8, 1) * members;
+/// The hypotheses of a case by what they are, each with a hash.
+struct Drawn {
   std::vector<std::pair<uint64_t, uint64_t>> positive, negative, hard;
-  for (uint64_t number = 0; number < host.segment.slots; ++number) {
+};
+
+/// Half of the negatives are of the first eighth of the hypotheses, which are those of the best
+/// candidates or of the first seed.
+Drawn classify(const StageTask& task, const StageView& view, const Segment& segment, size_t c,
+               uint64_t seed) {
+  Drawn drawn;
+  for (uint64_t number = 0; number < segment.slots; ++number) {
     Pose pose;
-    pose_at_candidate(host.segment, task.stage.kind, number, pose);
-    const int kind = truth_of(task.stage.kind, pose, *truth, task.spacing_mm(), task.rule);
-    if (kind == 0) continue;
+    if (!pose_of_slot(view, segment, number, pose)) continue;
+    const int kind = truth_of(task.stage.kind, pose, *task.truth(c), task.spacing_mm(), task.rule);
     const uint64_t id = static_cast<uint64_t>(c) << 40 | number;
-    if (kind > 0) {
-      positive.emplace_back(hash64(seed, kPositiveStream, id), number);
-    } else {
-      negative.emplace_back(hash64(seed, kNegativeStream, id), number);
-      if (number < hard_end) hard.emplace_back(hash64(seed, kHardStream, id), number);
+    if (kind > 0) drawn.positive.emplace_back(hash64(seed, kPositiveStream, id), number);
+    if (kind >= 0) continue;
+    drawn.negative.emplace_back(hash64(seed, kNegativeStream, id), number);
+    if (number < std::max(segment.slots / 8, 1U)) {
+      drawn.hard.emplace_back(hash64(seed, kHardStream, id), number);
     }
   }
+  return drawn;
+}
+
+/// Of the hypotheses of a case, positives and negatives by hash.
+void add_case(const StageTask& task, const ResidentDetector& hypotheses, size_t c, uint64_t seed,
+              StageReport& report, Boxes& boxes) {
+  const CaseSearch& search = task.searches[c];
+  if (!task.truth(c) || search.is_empty(task.stage.kind)) return;
+  ++report.cases;
+  StageView view;
+  view.kind = task.stage.kind;
+  view.level.size = task.cases[c].levels[static_cast<size_t>(task.stage.level)].size();
+  view.level.scale = task.model.scale(task.stage.level);
+  HostSegment host;
+  make_segment(search, hypotheses, view.level, host);
+  Drawn drawn = classify(task, view, host.segment, c, seed);
   const auto most = static_cast<size_t>(task.config.negatives_per_volume);
   const std::vector<uint64_t> taken = learning::lowest_of(
-      std::move(positive), static_cast<size_t>(task.config.positives_per_volume));
-  std::vector<uint64_t> others = learning::lowest_of(std::move(hard), most / 2);
-  for (const uint64_t n : learning::lowest_of(std::move(negative), most - others.size())) {
+      std::move(drawn.positive), static_cast<size_t>(task.config.positives_per_volume));
+  std::vector<uint64_t> others = learning::lowest_of(std::move(drawn.hard), most / 2);
+  for (const uint64_t n : learning::lowest_of(std::move(drawn.negative), most - others.size())) {
     others.push_back(n);
   }
   std::sort(others.begin(), others.end());
@@ -111,14 +123,14 @@ void add_case(const StageTask& task, const ResidentDetector& hypotheses, size_t 
   const auto add = [&](const std::vector<uint64_t>& numbers, bool is_positive) {
     for (const uint64_t number : numbers) {
       Pose pose;
-      pose_at_candidate(host.segment, task.stage.kind, number, pose);
+      pose_of_slot(view, host.segment, number, pose);
       add_box(task, c, number, pose, is_positive, seed, boxes);
     }
   };
   add(taken, true);
   if (taken.empty()) {
     ++report.added_truth;
-    add_truth(task, c, *truth, seed, boxes);
+    add_truth(task, c, *task.truth(c), seed, boxes);
   }
   add(others, false);
 }
@@ -299,17 +311,15 @@ Detector grow_fold(const StageTask& task, const Boxes& boxes, const BoxCodes& co
 int truth_of(StageKind kind, const Pose& pose, const Pose& truth, double spacing_mm,
              const TruthRule& rule) {
   const double offset = norm(pose.centre_mm - truth.centre_mm) / spacing_mm;
-  if (kind == StageKind::kPosition) {
-    return offset <= rule.centre_voxels ? 1 : offset > 2 * rule.centre_voxels ? -1 : 0;
-  }
+  if (kind == StageKind::kPosition) return offset <= 1 ? 1 : offset > 2 ? -1 : 0;
   const double angle = angle_between(pose.rotation, truth.rotation);
-  double scale = 0;
-  for (int axis = 0; axis < 3 && kind == StageKind::kScale; ++axis) {
-    scale = std::max(scale, std::abs(log_of(pose.edges_mm[axis] / truth.edges_mm[axis])));
-  }
   const auto within = [&](double factor) {
-    return offset <= factor * rule.centre_voxels && angle <= factor * rule.angle_rad &&
-           scale <= factor * rule.log_scale;
+    bool is_within = offset <= factor * rule.centre_voxels && angle <= factor * rule.angle_rad;
+    for (int axis = 0; axis < 3 && kind == StageKind::kScale; ++axis) {
+      is_within = is_within && std::abs(log_of(pose.edges_mm[axis] / truth.edges_mm[axis])) <=
+                                   factor * rule.log_scale[axis];
+    }
+    return is_within;
   };
   return within(1) ? 1 : within(2) ? 0 : -1;
 }

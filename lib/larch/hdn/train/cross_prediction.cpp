@@ -24,7 +24,7 @@ std::vector<std::vector<Candidate>> cross_predict(const StageTask& task,
     }
   }
   std::span<const image::ChannelSpec> channels;
-  if (task.stage.kind == StageKind::kPosition) channels = task.model.channels;
+  if (!task.is_of_boxes()) channels = task.model.channels;
   std::vector<std::vector<Candidate>> kept(task.cases.size());
   for (size_t c = 0; c < task.cases.size(); ++c) {
     if (task.searches[c].is_empty(task.stage.kind)) continue;

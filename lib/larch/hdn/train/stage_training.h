@@ -13,7 +13,7 @@ namespace larch::hdn {
 struct TruthRule {
   double centre_voxels = 1.5;
   double angle_rad = 0;  ///< of the rotations that are tried: no pose is farther from all of them
-  double log_scale = 0;  ///< half a step of the scales
+  Vec3d log_scale{};     ///< half a step of the scales
 };
 
 /// +1, -1 or 0 (not learned from): a hypothesis of a stage by the distance from the truth. Zheng et
@@ -33,6 +33,13 @@ struct StageTask {
   const SharedConfig& shared;
 
   const std::optional<Pose>& truth(size_t c) const { return cases[c].truth[structure]; }
+  /// Tells whether the detector sees steerable features: all but those of positions that are
+  /// searched everywhere or where a parent suggests, whose nodes have no rotation and scale of
+  /// their own yet.
+  bool is_of_boxes() const {
+    return stage.kind != StageKind::kPosition ||
+           (stage.level > 0 && config.finer_positions == PositionFeatures::kSteerable);
+  }
   double spacing_mm() const { return model.spacing_mm(stage.level); }
   /// The group of a case, whose detector does not learn from it.
   size_t fold_of(size_t c) const { return c % static_cast<size_t>(config.folds); }
@@ -51,8 +58,8 @@ struct TrainedStage {
 /// Position: nodes are voxels of the level, and detectors what pbt::train makes (Haar features).
 TrainedStage train_position(const StageTask& task, StageReport& report, const Context& context);
 
-/// Orientation and scale: boxes with steerable features, whose codes are computed once for the
-/// trees of all folds.
+/// Orientation, scale, and position around clusters: boxes with steerable features, whose codes are
+/// computed once for the trees of all folds.
 TrainedStage train_boxes(const StageTask& task, StageReport& report, const Context& context);
 
 /// What each case keeps with the detector that has not learned from it.

@@ -227,7 +227,12 @@ Stage Training::stage_of(const Step& step, const std::vector<CaseSearch>& search
   const double agreement =
       all_.model.structures[step.structure].agreement_rad[static_cast<size_t>(step.level)];
   rule.angle_rad = agreement / 2;
-  rule.log_scale = scale_step(step.level);
+  // A face that is half a voxel off is right.
+  const Vec3d& edges = all_.model.structures[step.structure].mean.edges_mm;
+  for (int axis = 0; axis < 3; ++axis) {
+    rule.log_scale[axis] =
+        std::max(scale_step(step.level), all_.model.spacing_mm(step.level) / edges[axis]);
+  }
   return stage;
 }
 
@@ -267,10 +272,10 @@ void Training::run_step(const Step& step) {
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  TrainedStage trained = step.kind == StageKind::kPosition ? train_position(task, report, context_)
-                                                           : train_boxes(task, report, context_);
+  TrainedStage trained = task.is_of_boxes() ? train_boxes(task, report, context_)
+                                            : train_position(task, report, context_);
   const double trained_at = seconds();
-  if (step.kind == StageKind::kPosition) report.seconds_trees = trained_at;
+  if (!task.is_of_boxes()) report.seconds_trees = trained_at;
   if (!step.is_fallback) {
     detect(task, trained, report);
     if (step.ends_level) {
