@@ -38,6 +38,20 @@ Vec3d log_ratio(const Vec3d& edges, const Vec3d& of) {
   return {log_of(edges.x / of.x), log_of(edges.y / of.y), log_of(edges.z / of.z)};
 }
 
+/// Throws InputError if the cases with structure number `s` are all in one fold, so that the
+/// detector which leaves that out would learn from none.
+void check_folds(const std::vector<TrainingCase>& cases, size_t s, const std::string& name,
+                 int folds) {
+  std::set<size_t> found;
+  for (size_t c = 0; c < cases.size(); ++c) {
+    if (cases[c].truth[s]) found.insert(c % static_cast<size_t>(folds));
+  }
+  if (folds == 1 || found.size() != 1) return;
+  throw InputError("structure '" + name +
+                   "' occurs in too few training cases for hdn/folds: all of them are in one of " +
+                   std::to_string(folds) + " folds; give more cases, or 1 fold");
+}
+
 /// A training on its way.
 class Training {
  public:
@@ -341,7 +355,9 @@ void Training::begin(const Model& start) {
   all_.model = start;
   all_.found.assign(start.structures.size(), std::vector<CaseState>(cases_.size()));
   for (size_t s = 0; s < start.structures.size(); ++s) {
-    model().structures[s].mean = mean_pose(cases_, s, model().structures[s].name);
+    const std::string& name = model().structures[s].name;
+    model().structures[s].mean = mean_pose(cases_, s, name);
+    check_folds(cases_, s, name, config_.folds);
     model().structures[s].agreement_rad.assign(static_cast<size_t>(model().levels()), 2 * kPi);
   }
 }
