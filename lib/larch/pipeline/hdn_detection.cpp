@@ -227,7 +227,8 @@ hdn::ResidentModel load_network(const std::string& path, const PoseDetectConfig&
 
 Outputs detect_poses(const cases::CaseJob& c, const hdn::ResidentModel& network, bool strict) {
   const auto job = std::make_shared<PoseJob>();
-  job->name = c.row.id;
+  // As a list names it, so that the picture is the same.
+  job->name = c.is_of_list ? c.row.id : cases::companion_of(c.row.id, "");
   job->image = read_volume<float>(c.row.image, c.read);
   job->grid = job->image.grid();
   if (c.wants("labelmap")) require_image_holds(c.file("labelmap"), job->grid.size);

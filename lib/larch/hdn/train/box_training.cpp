@@ -331,7 +331,8 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
   const Boxes boxes = draw_boxes(task, context.seed, report);
   if (report.positives == 0 || report.negatives == 0) {
     throw InputError("structure '" + task.model.structures[task.structure].name +
-                     "': no training case has candidates of the stage before near the truth");
+                     "': the training cases have no hypotheses, or none that is wrong, to learn "
+                     "from; give more cases");
   }
   const std::vector<features::SteerableFeature> pool =
       features::steerable_pool(task.config.features);

@@ -56,8 +56,8 @@ Pose mean_pose(const std::vector<TrainingCase>& cases, size_t s, const std::stri
   }
   if (count == 0) {
     throw InputError("structure '" + name +
-                     "' occurs in no training case; check its labels, or "
-                     "leave it out");
+                     "' occurs in no training case; check its labels, or its name in the files of "
+                     "poses, or leave it out");
   }
   Pose mean;
   mean.rotation = pose::mean_rotation(turns);

@@ -16,18 +16,22 @@ constexpr auto kNegative = static_cast<uint8_t>(VoxelClass::kNegative);
 constexpr auto kPositive = static_cast<uint8_t>(VoxelClass::kPositive);
 constexpr auto kIgnored = static_cast<uint8_t>(VoxelClass::kIgnored);
 
-/// What a node is by its largest offset from the centre along an axis: the structure within one
-/// voxel, nothing beyond two.
-uint8_t class_of_node(const Vec3i& node, const Vec3d& centre_voxel) {
+/// The largest offset of a node from the centre along an axis.
+double offset_of(const Vec3i& node, const Vec3d& centre_voxel) {
   double most = 0;
   for (int axis = 0; axis < 3; ++axis) {
     most = std::max(most, std::abs(node[axis] - centre_voxel[axis]));
   }
-  return most <= 1 ? kPositive : most > 2 ? kNegative : kIgnored;
+  return most;
+}
+
+/// What a node is: the structure within one voxel, nothing beyond two.
+uint8_t class_of(double offset) {
+  return offset <= 1 ? kPositive : offset > 2 ? kNegative : kIgnored;
 }
 
 /// The classes of the nodes of a case: those that are not searched are ignored, but for the ones at
-/// the truth if none of them is searched.
+/// the truth if none of them is searched, and those about it if nothing else is.
 Volume<uint8_t> classes_of(const StageTask& task, size_t c, StageReport& report) {
   const TrainingCase& training = task.cases[c];
   const Volume<int16_t>& voxels = training.levels[static_cast<size_t>(task.stage.level)];
@@ -47,18 +51,24 @@ Volume<uint8_t> classes_of(const StageTask& task, size_t c, StageReport& report)
   level.scale = scale;
   HostSegment host;
   make_segment(search, nothing, level, host);
-  size_t positives = 0;
+  size_t positives = 0, negatives = 0;
   for (uint64_t number = 0; number < host.segment.slots; ++number) {
     const Node node = node_of(host.segment, level, number);
     if (node.seed < 0) continue;
-    const uint8_t kind = class_of_node(node.voxel, centre);
+    const uint8_t kind = class_of(offset_of(node.voxel, centre));
     classes[voxels.grid().linear(node.voxel)] = kind;
     positives += kind == kPositive ? 1 : 0;
+    negatives += kind == kNegative ? 1 : 0;
   }
-  if (positives > 0 || !truth) return classes;
-  ++report.added_truth;
+  if ((positives > 0 && negatives > 0) || !truth) return classes;
+  if (positives == 0) ++report.added_truth;
   for (int64_t i = 0; i < classes.voxels(); ++i) {
-    if (class_of_node(voxels.grid().voxel(i), centre) == kPositive) classes[i] = kPositive;
+    const double offset = offset_of(voxels.grid().voxel(i), centre);
+    const uint8_t kind = class_of(offset);
+    const bool is_added = kind == kPositive   ? positives == 0
+                          : kind == kNegative ? negatives == 0 && offset <= kAroundVoxels
+                                              : false;
+    if (is_added) classes[i] = kind;
   }
   return classes;
 }
