@@ -79,6 +79,8 @@ pbt::TrainConfig voxel_config(const StageTask& task) {
   config.samples.positives_per_volume = 27;
   config.samples.negatives_per_volume = task.config.negatives_per_volume;
   config.validation = {};
+  // Samples stand for all nodes, of which one in a hundred thousand may be the structure.
+  config.tree.purity = 1;
   // Where little is searched, all of it is drawn.
   const bool is_root = !task.searches.empty() && task.searches[0].search == SearchKind::kRoot;
   config.mining.enabled = config.mining.enabled && is_root;
