@@ -13,8 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAMS = ('make-samples', 'pbt-train', 'pbt-detect', 'evaluate', 'dsa-register',
-            'levelset-segment')
+PROGRAMS = ('make-samples', 'pbt-train', 'pbt-detect', 'hdn-detect', 'evaluate', 'dsa-register', 'levelset-segment')
 SETTING = 'export PATH=$PWD/build/quickstart/apps:$PATH'  # the test sets it to the other folder
 
 
