@@ -65,7 +65,7 @@ struct ModelConfig {
 };
 
 struct Options {
-  cases::ImageList images{.list_help = "TSV or CSV with the columns image and label",
+  cases::ImageList images{.list_help = "TSV or CSV with the columns image and label; hdn: or poses",
                           .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
   OutputFile output;
   bool resume = false;
@@ -80,7 +80,7 @@ struct Options {
   template <class F>
   void fields(F&& f) {
     images.fields(f);
-    f(Field{"output,o", output, "the model (.pbt)"},
+    f(Field{"output,o", output, "the model (.pbt, .hdn)"},
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
           .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
@@ -89,7 +89,9 @@ struct Options {
       frame_field(frame));
     reading.fields(f);
     f(Field{"plot", plot,
-            "picture of the training: bound of the error after each round, by depth (.png)"},
+            "picture of the training: bound of the error after each round, by depth; hdn: recall "
+            "of "
+            "each detector (.png)"},
       Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
   }
@@ -183,8 +185,7 @@ int main(int argc, char** argv) {
   AppInfo info;
   info.name = "pbt-train";
   info.summary =
-      "Train a probabilistic boosting tree, or an ensemble of them, to tell a structure from the "
-      "rest.";
+      "Train boosting trees that tell a structure from the rest, or a network that finds poses.";
   info.description =
       "Learns from images and label maps. The model depends on the voxels, the configuration and "
       "the seed alone: not on the device, the number of threads, the order of the list or "
@@ -192,10 +193,14 @@ int main(int argc, char** argv) {
       "exit code 143) goes on with --resume and gives the same bytes.\n\nThe configuration says "
       "which labels are the class (labels), in what space the model works (space), the features, "
       "the samples drawn and the tree; with \"classifier\": \"pbt-ensemble\" several trees are "
-      "trained and their probabilities averaged. See --help-config.";
-  info.examples = {"pbt-train --list train.tsv --output liver.pbt",
-                   "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
-                   "--labels.positive 5"};
+      "trained and their probabilities averaged. With \"model\": \"hdn\" a hierarchical detection "
+      "network is trained, in which boosting trees find centre, orientation and size of structures "
+      "(hdn). See --help-config.";
+  info.examples = {
+      "pbt-train --list train.tsv --output liver.pbt",
+      "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
+      "--labels.positive 5",
+      "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png"};
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
