@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "larch/core/error.h"
+#include "larch/pbt/model.h"
 #include "larch/pose/hypotheses.h"
 #include "larch/tree/check.h"
 
@@ -45,17 +46,17 @@ void check_detector(const Detector& d, const Model& model, const std::string& wh
     }
   }
   for (const features::HaarFeature& f : d.haar) {
-    if (f.channel >= model.channels.size() || f.cuboid_count < 1 || f.cuboid_count > 4 ||
-        features::corner_taps(f).empty()) {
-      refuse_model(where + " has a Haar feature out of range");
-    }
+    pbt::check_feature(f, model.space, model.channels);
   }
   tree::check_ensemble(d.trees, d.haar.empty() ? d.steerable.size() : d.haar.size());
 }
 
 void check_gaussian(const pose::RelativeGaussian& g, const std::string& where) {
   bool finite = g.count >= 0;
-  for (const double v : g.mean) finite = finite && std::abs(v) < 1e5;
+  for (size_t i = 0; i < 9; ++i) {
+    // Logarithms of ratios of edges come last.
+    finite = finite && std::abs(g.mean[i]) < (i < 6 ? 1e5 : 20);
+  }
   for (const double v : g.covariance) finite = finite && std::abs(v) < 1e10;
   Mat3 centre;
   for (size_t i = 0; i < 3; ++i)
@@ -73,6 +74,11 @@ void check_structure(const Structure& s, int32_t index, const Model& model, bool
     check_pose(s.mean, where.c_str());
   } catch (const InputError& error) {
     refuse_model(error.what());
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    if (!(s.mean.edges_mm[axis] >= 1e-3 && s.mean.edges_mm[axis] <= 1e5)) {
+      refuse_model(where + " has a mean box that is none");
+    }
   }
   check_gaussian(s.to_parent, where);
   check_gaussian(s.errors, where);
@@ -132,10 +138,7 @@ void check_model(const Model& model, bool is_finished) {
     refuse_model("its voxels are no cubes of 0.01 to 1000 mm");
   }
   if (model.halvings < 0 || model.levels() > kMostLevels) refuse_model("it has too many levels");
-  if (model.channels.empty() || model.channels.size() > 64) refuse_model("it has no channels");
-  for (const auto& c : model.channels) {
-    if (c.level < 0 || c.level > 8) refuse_model("it has a channel of a level that is none");
-  }
+  pbt::check_images(model.space, model.channels);
   if (!(model.prior_weight >= 0 && model.prior_weight <= 1000) || model.mean_of_first < 0) {
     refuse_model("it has a rule out of range");
   }

@@ -42,9 +42,23 @@ void check_space(const image::ModelSpace& space) {
   }
 }
 
-void check_feature(const Model& model, const features::HaarFeature& feature) {
-  if (feature.channel >= model.channels.size())
-    tree::refuse_model("a feature's channel is out of range");
+}  // namespace
+
+void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels) {
+  check_space(space);
+  if (channels.empty() || channels.size() > 64) tree::refuse_model("it has no channel");
+  for (const auto& channel : channels) {
+    if (channel.level < 0 || channel.level > 8)
+      tree::refuse_model("a channel's level is out of range");
+    if (static_cast<int>(channel.kind) > static_cast<int>(image::ChannelKind::kDerivativeZ)) {
+      tree::refuse_model("a channel is of an unknown kind");
+    }
+  }
+}
+
+void check_feature(const features::HaarFeature& feature, const image::ModelSpace& space,
+                   std::span<const image::ChannelSpec> channels) {
+  if (feature.channel >= channels.size()) tree::refuse_model("a feature's channel is out of range");
   if (feature.cuboid_count < 1 || feature.cuboid_count > 4)
     tree::refuse_model("a feature has no cuboid");
   for (int c = 0; c < feature.cuboid_count; ++c) {
@@ -57,31 +71,22 @@ void check_feature(const Model& model, const features::HaarFeature& feature) {
     if (box.weight < -127 || box.weight > 127)
       tree::refuse_model("a feature's weight is beyond 8 bits");
   }
-  const auto range = image::value_range(model.space.intensity);
-  const int64_t largest =
-      image::channel_bound(model.channels[feature.channel].kind, range[0], range[1]);
+  const auto range = image::value_range(space.intensity);
+  const int64_t largest = image::channel_bound(channels[feature.channel].kind, range[0], range[1]);
   if (features::value_bound(feature, largest) >= int64_t{1} << 31) {
     tree::refuse_model("a feature's value does not fit 32 bits");
   }
 }
 
-}  // namespace
-
 void check_model(const Model& model) {
-  check_space(model.space);
+  check_images(model.space, model.channels);
   if (model.info.class_value < 1 || model.info.class_value > kMostClassValue) {
     tree::refuse_model("the label value of its class is not from 1 to " +
                        std::to_string(kMostClassValue));
   }
-  if (model.channels.empty() || model.channels.size() > 64) tree::refuse_model("it has no channel");
-  for (const auto& channel : model.channels) {
-    if (channel.level < 0 || channel.level > 8)
-      tree::refuse_model("a channel's level is out of range");
-    if (static_cast<int>(channel.kind) > static_cast<int>(image::ChannelKind::kDerivativeZ)) {
-      tree::refuse_model("a channel is of an unknown kind");
-    }
+  for (const auto& feature : model.features) {
+    check_feature(feature, model.space, model.channels);
   }
-  for (const auto& feature : model.features) check_feature(model, feature);
   tree::check_ensemble(model, model.features.size());
 }
 

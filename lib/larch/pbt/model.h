@@ -64,6 +64,12 @@ struct Model : tree::Ensemble {
   Vec3i reach_along() const;
 };
 
+/// What check_model checks of space and channels, and of a feature: for models of other kinds too.
+/// Throw InputError that says which invariant failed.
+void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels);
+void check_feature(const features::HaarFeature& feature, const image::ModelSpace& space,
+                   std::span<const image::ChannelSpec> channels);
+
 /// Checks every invariant that evaluation relies on: children after parents and in range, weak
 /// classifiers and features in range, depth, alpha sums, channel indices, table length; and that a
 /// label map can tell the class from the rest. Throws InputError that says which one failed.

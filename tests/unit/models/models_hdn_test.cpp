@@ -112,6 +112,22 @@ TEST_CASE("Damage under right digests never crashes the reader of networks") {
   CHECK(read > 0);
 }
 
+TEST_CASE("A network that detection could not bear is refused") {
+  const auto refused = [](auto&& edit, const char* why) {
+    hdn::Model damaged = full_network();
+    edit(damaged);
+    CHECK_THROWS_WITH(hdn::check_model(damaged), Catch::Contains(why));
+  };
+  refused([](auto& m) { m.structures[0].detectors[0].haar[0].cuboids[0].hi.x = 129; },
+          "too far away");
+  refused([](auto& m) { m.structures[1].root_position[0].haar[1].channel = 60; }, "channel");
+  refused([](auto& m) { m.structures[0].mean.edges_mm.y = 1e-300; }, "mean box");
+  refused([](auto& m) { m.structures[1].to_parent.mean[8] = 800; }, "Gaussian");
+  refused([](auto& m) { m.structures[1].parent = 1; }, "before its parent");
+  refused([](auto& m) { m.structures[0].detectors[1].stage.level = 2; }, "level");
+  refused([](auto& m) { m.space.intensity.steps = 0; }, "intensity");
+}
+
 TEST_CASE("A checkpoint goes on with the same settings alone") {
   const hdn::PartialTraining training = full_training();
   const std::string bytes = file_of(training);
