@@ -396,7 +396,7 @@ def markups_seeds():
 
 
 def strip_model(path):
-    """A model of pbt-train without its table of logistic values and self-tests, which the target adds.
+    """A model of pbt-train without its tables of logistic values and self-tests, which the target adds.
     The digest of the table is left empty: the target makes a new one."""
     with open(path, 'rb') as file:
         data = file.read()
@@ -408,7 +408,7 @@ def strip_model(path):
         name = data[at + 44:at + 44 + name_bytes]
         entry_end = at + (44 + name_bytes + 7) // 8 * 8
         section_end = place + (length + 7) // 8 * 8
-        if name not in (b'logistic_q30', b'self_tests'):
+        if not name.endswith((b'logistic_q30', b'self_tests')):
             entries, sections, count = entries + data[at:entry_end], sections + data[place:section_end], count + 1
         at, place = entry_end, section_end
     header = data[:40] + struct.pack('<QQI4x', 64 + len(entries) + 32 + len(sections), len(entries), count)

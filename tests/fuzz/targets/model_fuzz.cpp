@@ -1,16 +1,19 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// Model files. Their digests would stop every mutation at once, so that the target also reads the
-// input with its lengths and digests repaired, as somebody would who makes such a file on purpose.
-// The table of logistic values, four fifths of a small file, is filled in where it is not there. A
-// model that is accepted is described, written again, and evaluated on a small volume.
+// Model files of all kinds. Their digests would stop every mutation at once, so that the target
+// also reads the input with its lengths and digests repaired, as somebody would who makes such a
+// file on purpose. The tables of logistic values, four fifths of a small file, are filled in where
+// they are not there. A model that is accepted is described, written again, and evaluated on a
+// small volume.
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
 #include "larch/core/context.h"
+#include "larch/hdn/detect.h"
 #include "larch/models/binary_layout.h"
 #include "larch/models/container.h"
+#include "larch/models/hdn_file.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/evaluate/slabs.h"
 #include "larch/tree/self_test.h"
@@ -56,20 +59,33 @@ models::Container sections_of(std::string_view bytes) {
     at = (at + kEntry + name.size() + 7) / 8 * 8;
     data = std::min<size_t>((data + length + 7) / 8 * 8, bytes.size());
   }
-  found.sections.emplace("logistic_q30", section_of(tree::make_logistic_table()));
-  found.sections.emplace("self_tests", section_of(std::vector<uint32_t>{}));
+  // Of the tree, or of each detector of a network.
+  std::vector<std::string> trees;
+  constexpr std::string_view kNodes = "nodes";
+  for (const auto& [name, section] : found.sections) {
+    if (name.ends_with(kNodes)) trees.push_back(name.substr(0, name.size() - kNodes.size()));
+  }
+  for (const std::string& tree : trees) {
+    found.sections.emplace(tree + "logistic_q30", section_of(tree::make_logistic_table()));
+    found.sections.emplace(tree + "self_tests", section_of(std::vector<uint32_t>{}));
+  }
   return found;
 }
 
-void evaluate(const pbt::Model& model) {
+Volume<int16_t> some_voxels(const image::ModelSpace& space) {
   Grid grid;
   grid.size = {9, 6, 5};
   Volume<int16_t> voxels(grid);
-  const auto range = image::value_range(model.space.intensity);
+  const auto range = image::value_range(space.intensity);
   for (int64_t i = 0; i < voxels.voxels(); ++i) {
     const int64_t width = int64_t{range[1]} - range[0] + 1;
     voxels[i] = static_cast<int16_t>(range[0] + i * 7919 % width);
   }
+  return voxels;
+}
+
+void evaluate(const pbt::Model& model) {
+  const Volume<int16_t> voxels = some_voxels(model.space);
   Volume<float> found;
   const bool done = fuzz::accepts({ExitCode::kMemory, ExitCode::kInput}, "", [&] {
     found = pbt::evaluate_volume<float>(model, voxels, {}, int64_t{64} << 20, Context{});
@@ -92,6 +108,46 @@ void use(pbt::Model model) {
   evaluate(back);
 }
 
+/// How many hypotheses the stages of a network try, at most.
+double hypotheses(const hdn::Model& model) {
+  double all = 0;
+  for (const hdn::Structure& s : model.structures) {
+    double in = 0;
+    for (const hdn::Detector& d : s.detectors) {
+      all += in * static_cast<double>(d.stage.rotations.size() + d.stage.log_scales.size());
+      in = d.stage.keep;
+    }
+  }
+  return all;
+}
+
+void find(hdn::Model model) {
+  const Volume<int16_t> voxels = some_voxels(model.space);
+  constexpr double kMost = 1e5;  // for the time that one input may take
+  if (hypotheses(model) > kMost) return;
+  std::vector<hdn::FoundStructure> found;
+  const bool done = fuzz::accepts({ExitCode::kMemory, ExitCode::kInput}, "", [&] {
+    found = hdn::detect(hdn::make_resident(std::move(model), {}, Device::cpu()), voxels, {});
+  });
+  for (size_t i = 0; done && i < found.size(); ++i) {
+    fuzz::require(found[i].confidence >= 0 && found[i].confidence <= 1,
+                  "a confidence beyond 0 to 1");
+    const bool is_sound = !found[i].has_pose || fuzz::accepts({ExitCode::kInput}, "", [&] {
+      check_pose(found[i].pose, "found");
+    });
+    fuzz::require(is_sound, "a pose that is none");
+  }
+}
+
+void use(hdn::Model model) {
+  models::describe_network(model);
+  const std::string path = fuzz::folder() + "/back.hdn", json = models::export_network_json(model);
+  models::write_network(path, model);
+  fuzz::require(models::export_network_json(models::read_network(path)) == json,
+                "a network changed on its way through a file");
+  find(std::move(model));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -99,11 +155,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = fuzz::file_of("case.pbt", bytes);
   fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_model(path); });
   fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_partial(path, ""); });
+  fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_network(path); });
+  fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_training(path, ""); });
   std::optional<pbt::Model> model;
+  std::optional<hdn::Model> network;
   fuzz::accepts({ExitCode::kInput}, "", [&] {
-    const std::string repaired = models::encode_container(sections_of(bytes));
-    model = models::decode_model(models::decode_container(repaired));
+    const models::Container sections = sections_of(bytes);
+    const std::string repaired = models::encode_container(sections);
+    if (sections.kind != "hdn") {
+      model = models::decode_model(models::decode_container(repaired));
+    } else {
+      network = models::read_network(fuzz::file_of("case.hdn", repaired));
+    }
   });
   if (model) use(std::move(*model));
+  if (network) use(std::move(*network));
   return 0;
 }
