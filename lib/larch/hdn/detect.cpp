@@ -220,11 +220,28 @@ FoundStructure found_of(const Outcome& outcome, const Structure& structure, size
   found.support = best.members / static_cast<double>(std::max(found.kept.back(), 1));
   found.spread_mm = best.spread_mm;
   found.spread_deg = best.spread_rad / kDegree;
-  found.truncated = leaves_image(found.pose, grid);
   found.status = best.confidence < structure.least_confidence   ? FoundStatus::kNotFound
                  : best.confidence < structure.found_confidence ? FoundStatus::kUncertain
                                                                 : FoundStatus::kFound;
   return found;
+}
+
+/// Corrects the poses of what was found by one another.
+void correct(const Model& model, std::vector<FoundStructure>& found, const Grid& grid) {
+  pose::FoundPoses poses;
+  std::vector<Pose> as_detected;
+  for (const FoundStructure& f : found) as_detected.push_back(f.pose);
+  for (size_t s = 0; s < found.size(); ++s) {
+    const bool is_there =
+        found[s].status == FoundStatus::kFound || found[s].status == FoundStatus::kUncertain;
+    poses.push_back(is_there ? &as_detected[s] : nullptr);
+  }
+  for (size_t s = 0; s < found.size(); ++s) {
+    if (poses[s] != nullptr) {
+      found[s].pose = pose::corrected_pose(model.structures[s].correction, poses, s);
+    }
+    if (found[s].has_pose) found[s].truncated = leaves_image(found[s].pose, grid);
+  }
 }
 
 }  // namespace
@@ -290,13 +307,14 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
       alone.add(s, true);
     }
   }
-  if (again.empty()) return found;
-  const std::vector<Outcome> second = alone.run(voxels.grid());
+  const std::vector<Outcome> second =
+      again.empty() ? std::vector<Outcome>() : alone.run(voxels.grid());
   for (const size_t s : again) {
     found[s] =
         found_of(second[s], model.structures[s], resident.detectors[s].size(), voxels.grid());
     found[s].is_fallback = true;
   }
+  correct(model, found, voxels.grid());
   return found;
 }
 

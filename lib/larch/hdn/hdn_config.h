@@ -38,13 +38,6 @@ constexpr auto enum_names(ScaleSet*) {
       {{ScaleSet::kGrid, "grid"}, {ScaleSet::kExamples, "examples"}});
 }
 
-/// What finer levels look for positions with.
-enum class PositionFeatures : uint8_t { kSteerable = 0, kHaar = 1 };
-constexpr auto enum_names(PositionFeatures*) {
-  return std::to_array<EnumName<PositionFeatures>>(
-      {{PositionFeatures::kSteerable, "steerable"}, {PositionFeatures::kHaar, "haar"}});
-}
-
 enum class Aggregation : uint8_t { kMode = 0, kMean = 1 };
 constexpr auto enum_names(Aggregation*) {
   return std::to_array<EnumName<Aggregation>>(
@@ -84,7 +77,6 @@ struct HdnConfig {
   int halvings = 2;
   OrientationRule orientation = OrientationRule::kFit;
   features::SteerableSet features = features::SteerableSet::kBase9;
-  PositionFeatures finer_positions = PositionFeatures::kSteerable;
   pose::RotationSet rotations = pose::RotationSet::kBall;
   std::vector<double> rotation_step_deg{10, 10, 5};
   std::vector<double> rotation_radius_deg{0, 15, 10};
@@ -93,7 +85,7 @@ struct HdnConfig {
   double scale_step = 1.1;
   std::vector<int> keep_first{200, 100, 100};
   std::vector<int> keep{100, 50, 50};
-  Aggregation aggregation = Aggregation::kMode;
+  Aggregation aggregation = Aggregation::kMean;
   int folds = 4;
   int positives_per_volume = 40;
   int negatives_per_volume = 400;
@@ -113,9 +105,6 @@ struct HdnConfig {
       Field{"orientation", orientation,
             "fit (label maps are fitted to their mean) or none (axes of the patient)"},
       Field{"features", features, "steerable features: base9, or seed21 (US 2012/0069003)"},
-      Field{"finer_positions", finer_positions,
-            "features of positions at finer levels: steerable (turned and scaled with the box that "
-            "the level before found) or haar"},
       Field{"rotations", rotations,
             "rotations that are tried: ball (a grid), uniform (all), examples (of the training)"},
       Field{"rotation_step_deg", rotation_step_deg,
@@ -131,7 +120,8 @@ struct HdnConfig {
             "candidates kept at the coarsest level after position, orientation and scale", 1, 512}
           .lengths({3}),
       Field{"keep", keep, "the same at finer levels", 1, 512}.lengths({3}),
-      Field{"aggregation", aggregation, "mode (candidates that agree) or mean (of the best 100)"},
+      Field{"aggregation", aggregation,
+            "mean (of the best 100 candidates) or mode (of those that agree)"},
       Field{"folds", folds,
             "detectors learn on what those of other cases found, in so many groups; 1: of all", 1,
             20},

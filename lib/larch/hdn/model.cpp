@@ -66,6 +66,17 @@ void check_gaussian(const pose::RelativeGaussian& g, const std::string& where) {
   }
 }
 
+void check_correction(const pose::PoseCorrection& c, size_t structures, const std::string& where) {
+  const size_t inputs = 3 + 9 * (structures - 1);
+  bool fits = c.input_mean.size() == inputs && c.input_sd.size() == inputs &&
+              c.weights.size() == 9 * (inputs + 1);
+  fits = fits || (c.input_mean.empty() && c.input_sd.empty() && c.weights.empty());
+  for (const double v : c.input_mean) fits = fits && std::abs(v) < 1e5;
+  for (const double v : c.input_sd) fits = fits && v >= 0 && v < 1e5;
+  for (const double v : c.weights) fits = fits && std::abs(v) < 1e4;
+  if (!fits) refuse_model(where + " has a correction that is none");
+}
+
 void check_structure(const Structure& s, int32_t index, const Model& model, bool is_finished) {
   const std::string where = "structure '" + s.name + "'";
   if (s.name.empty() || s.name.size() > 200) refuse_model("a structure has no name, or a long one");
@@ -82,6 +93,7 @@ void check_structure(const Structure& s, int32_t index, const Model& model, bool
   }
   check_gaussian(s.to_parent, where);
   check_gaussian(s.errors, where);
+  check_correction(s.correction, model.structures.size(), where);
   const bool is_begun = is_finished || !s.detectors.empty();
   if (is_begun && s.parent >= 0 && s.to_parent.count == 0) {
     refuse_model(where + " knows no relative pose");

@@ -14,6 +14,7 @@
 #include "larch/hdn/stage_math.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
+#include "larch/pose/correction.h"
 #include "larch/pose/relative.h"
 #include "larch/tree/ensemble.h"
 
@@ -38,8 +39,8 @@ struct Stage {
   std::vector<Vec3d> log_scales{};      ///< scale: logarithms of factors of its edges
 };
 
-/// A stage with its classifier: boosting trees on Haar features at nodes (position) or on steerable
-/// features at boxes.
+/// A stage with its classifier: boosting trees on Haar features at nodes (positions of the coarsest
+/// level, where no box is known yet) or on steerable features at boxes.
 struct Detector {
   Stage stage{};
   std::vector<features::HaarFeature> haar{};
@@ -56,6 +57,7 @@ struct Structure {
   pose::RelativeGaussian to_parent{};    ///< as seen from the parent as it is found
   pose::RelativeGaussian errors{};       ///< of what is found, as seen from the truth
   std::vector<double> agreement_rad{};   ///< by level: angle within which candidates agree
+  pose::PoseCorrection correction{};     ///< by what is found of all structures
   double found_confidence = 0;           ///< with less than that it is called uncertain
   double least_confidence = 0;           ///< with less than that it is called not found
   Volume<float> mean_distance_mm{};      ///< of its mean shape (pose::PoseTruth); may be empty

@@ -47,6 +47,14 @@ void layout(V& v, pose::RelativeGaussian& gaussian) {
 }
 
 template <class V>
+void layout(V& v, pose::PoseCorrection& correction) {
+  auto& [input_mean, input_sd, weights] = correction;
+  v("input_mean", input_mean, "logarithms of the edges, relative poses of the other structures");
+  v("input_sd", input_sd, "standard deviations; inputs count up to three of them");
+  v("weights", weights, "9 rows of a constant and a weight per input");
+}
+
+template <class V>
 void layout(V& v, features::SteerableFeature& feature) {
   auto& [type, level, point] = feature;
   v("type", type, "what is measured");
@@ -67,7 +75,7 @@ void layout(V& v, hdn::Detector& detector) {
 
 template <class V>
 void layout(V& v, hdn::Structure& structure) {
-  auto& [name, labels, parent, mean, to_parent, errors, agreement_rad, found_confidence,
+  auto& [name, labels, parent, mean, to_parent, errors, agreement_rad, correction, found_confidence,
          least_confidence, mean_distance_mm, symmetries, detectors, root_position] = structure;
   v("name", name, "name of the structure");
   v("labels", labels, "its values in label maps");
@@ -76,6 +84,7 @@ void layout(V& v, hdn::Structure& structure) {
   v("to_parent", to_parent, "its pose as seen from the parent as that is found");
   v("errors", errors, "what is found, as seen from the truth");
   v("agreement_rad", agreement_rad, "by level: angle within which candidates agree");
+  v("correction", correction, "by what is found of all structures");
   v("found_confidence", found_confidence, "with less than that it is uncertain");
   v("least_confidence", least_confidence, "with less than that it is not found");
   v("symmetries", symmetries, "quaternions of its mean shape, in the frame of its box");

@@ -36,10 +36,7 @@ struct StageTask {
   /// Tells whether the detector sees steerable features: all but those of positions that are
   /// searched everywhere or where a parent suggests, whose nodes have no rotation and scale of
   /// their own yet.
-  bool is_of_boxes() const {
-    return stage.kind != StageKind::kPosition ||
-           (stage.level > 0 && config.finer_positions == PositionFeatures::kSteerable);
-  }
+  bool is_of_boxes() const { return stage.kind != StageKind::kPosition || stage.level > 0; }
   double spacing_mm() const { return model.spacing_mm(stage.level); }
   /// The group of a case, whose detector does not learn from it.
   size_t fold_of(size_t c) const { return c % static_cast<size_t>(config.folds); }

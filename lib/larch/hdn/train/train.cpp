@@ -74,6 +74,7 @@ class Training {
   double scale_step(int level) const { return log_of(config_.scale_step) / (1 << level); }
   void detect(const StageTask& task, const TrainedStage& trained, StageReport& report);
   void run_step(const Step& step);
+  const Pose* found_pose(size_t s, size_t c) const;
   void finish(size_t s);
 
   const std::vector<TrainingCase>& cases_;
@@ -308,33 +309,45 @@ void Training::run_step(const Step& step) {
   all_.report.stages.push_back(std::move(report));
 }
 
+/// The detected pose of a structure in a case; null if there is none within the distance from the
+/// truth that a failure has.
+const Pose* Training::found_pose(size_t s, size_t c) const {
+  const std::vector<Cluster>& clusters = all_.found[s][c].clusters;
+  if (!truth(s, c) || clusters.empty()) return nullptr;
+  const Vec3d& edges = truth(s, c)->edges_mm;
+  const double limit = std::min(10.0, std::min({edges.x, edges.y, edges.z}) / 2);
+  const Pose& pose = clusters[0].pose;
+  return norm(pose.centre_mm - truth(s, c)->centre_mm) > limit ? nullptr : &pose;
+}
+
 /// What cross-validation says of a structure when all its detectors are there.
 void Training::finish(size_t s) {
   Structure& structure = model().structures[s];
   StructureReport report{structure.name};
-  std::vector<pose::RelativePose> errors;
+  std::vector<pose::FoundPoses> found;
+  std::vector<Pose> true_poses;
   std::vector<double> confidences;
   for (size_t c = 0; c < cases_.size(); ++c) {
     if (!truth(s, c)) continue;
     ++report.cases;
-    const std::vector<Cluster>& clusters = all_.found[s][c].clusters;
-    const Vec3d& edges = truth(s, c)->edges_mm;
-    const double limit = std::min(10.0, std::min({edges.x, edges.y, edges.z}) / 2);
-    const double error =
-        clusters.empty() ? limit + 1 : norm(clusters[0].pose.centre_mm - truth(s, c)->centre_mm);
-    if (error > limit) {
+    if (found_pose(s, c) == nullptr) {
       ++report.failures;
       continue;
     }
-    errors.push_back(pose::relative_pose(*truth(s, c), clusters[0].pose));
-    confidences.push_back(clusters[0].confidence);
-    report.centre_mm += error;
-    report.rotation_deg +=
-        angle_between(clusters[0].pose.rotation, truth(s, c)->rotation) / kDegree;
+    pose::FoundPoses& all = found.emplace_back();
+    for (size_t t = 0; t < model().structures.size(); ++t) all.push_back(found_pose(t, c));
+    true_poses.push_back(*truth(s, c));
+    confidences.push_back(all_.found[s][c].clusters[0].confidence);
   }
-  const auto found = static_cast<double>(std::max<size_t>(errors.size(), 1));
-  report.centre_mm /= found;
-  report.rotation_deg /= found;
+  structure.correction = pose::learn_correction(found, true_poses, s);
+  std::vector<pose::RelativePose> errors;
+  const auto count = static_cast<double>(std::max<size_t>(found.size(), 1));
+  for (size_t k = 0; k < found.size(); ++k) {
+    const Pose pose = pose::corrected_pose(structure.correction, found[k], s);
+    errors.push_back(pose::relative_pose(true_poses[k], pose));
+    report.centre_mm += norm(pose.centre_mm - true_poses[k].centre_mm) / count;
+    report.rotation_deg += angle_between(pose.rotation, true_poses[k].rotation) / kDegree / count;
+  }
   // No error is known better than a fraction of the finest steps.
   const int finest = model().levels() - 1;
   structure.errors = pose::fit_gaussian(

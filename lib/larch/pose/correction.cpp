@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pose/correction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace larch::pose {
+namespace {
+
+constexpr double kRidge = 0.1;
+
+/// The inputs of a case; `mean` stands for what was not found.
+std::vector<double> inputs_of(const FoundPoses& found, size_t own,
+                              const std::vector<double>& mean) {
+  std::vector<double> inputs;
+  const Pose& self = *found[own];
+  for (int axis = 0; axis < 3; ++axis) inputs.push_back(log_of(self.edges_mm[axis]));
+  for (size_t s = 0; s < found.size(); ++s) {
+    if (s == own) continue;
+    if (found[s] != nullptr) {
+      const RelativePose r = relative_pose(self, *found[s]);
+      inputs.insert(inputs.end(), r.begin(), r.end());
+    } else {
+      for (int k = 0; k < 9; ++k) inputs.push_back(mean.empty() ? 0 : mean[inputs.size()]);
+    }
+  }
+  return inputs;
+}
+
+/// Solves the symmetric positive definite system a x = b in place, by Cholesky's method.
+std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
+  const size_t n = b.size();
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = a[i * n + j];
+      for (size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
+      a[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j * n + j];
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < i; ++k) b[i] -= a[i * n + k] * b[k];
+    b[i] /= a[i * n + i];
+  }
+  for (size_t i = n; i-- > 0;) {
+    for (size_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
+    b[i] /= a[i * n + i];
+  }
+  return b;
+}
+
+/// The inputs as they are weighted: from the mean, as far as training knows them.
+std::vector<double> centred_inputs(const PoseCorrection& correction, const FoundPoses& found,
+                                   size_t own) {
+  std::vector<double> x = inputs_of(found, own, correction.input_mean);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double most = 3 * correction.input_sd[i];
+    x[i] = std::clamp(x[i] - correction.input_mean[i], -most, most);
+  }
+  return x;
+}
+
+/// Means of the inputs over the cases in which all structures were found, or all cases.
+std::vector<double> mean_inputs(std::span<const FoundPoses> found, size_t own) {
+  const auto is_whole = [](const FoundPoses& f) {
+    return std::find(f.begin(), f.end(), nullptr) == f.end();
+  };
+  const bool any = std::any_of(found.begin(), found.end(), is_whole);
+  std::vector<double> mean;
+  double count = 0;
+  for (const FoundPoses& f : found) {
+    if (any && !is_whole(f)) continue;
+    const std::vector<double> inputs = inputs_of(f, own, {});
+    mean.resize(inputs.size(), 0);
+    for (size_t i = 0; i < inputs.size(); ++i) mean[i] += inputs[i];
+    count += 1;
+  }
+  for (double& m : mean) m /= count;
+  return mean;
+}
+
+}  // namespace
+
+PoseCorrection learn_correction(std::span<const FoundPoses> found, std::span<const Pose> truth,
+                                size_t own) {
+  PoseCorrection correction;
+  if (found.empty()) return correction;
+  correction.input_mean = mean_inputs(found, own);
+  const size_t n = correction.input_mean.size(), cases = found.size();
+  correction.input_sd.assign(n, 0);
+  for (const FoundPoses& f : found) {
+    const std::vector<double> x = inputs_of(f, own, correction.input_mean);
+    for (size_t i = 0; i < n; ++i) {
+      const double d = x[i] - correction.input_mean[i];
+      correction.input_sd[i] += d * d / static_cast<double>(cases);
+    }
+  }
+  for (double& sd : correction.input_sd) sd = std::sqrt(sd);
+  std::vector<double> gram(n * n, 0), products(9 * n, 0), constants(9, 0);
+  for (size_t c = 0; c < cases; ++c) {
+    const std::vector<double> x = centred_inputs(correction, found[c], own);
+    const RelativePose wanted = relative_pose(*found[c][own], truth[c]);
+    for (size_t k = 0; k < 9; ++k) constants[k] += wanted[k] / static_cast<double>(cases);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < n; ++j) gram[i * n + j] += x[i] * x[j];
+      for (size_t k = 0; k < 9; ++k) products[k * n + i] += x[i] * wanted[k];
+    }
+  }
+  for (size_t i = 0; i < n; ++i) gram[i * n + i] = gram[i * n + i] * (1 + kRidge) + 1e-9;
+  for (size_t k = 0; k < 9; ++k) {
+    correction.weights.push_back(constants[k]);
+    std::vector<double> row(n, 0);
+    if (cases >= kFewestCorrected) {
+      const auto first = products.begin() + static_cast<std::ptrdiff_t>(k * n);
+      row = solve(gram, {first, first + static_cast<std::ptrdiff_t>(n)});
+    }
+    correction.weights.insert(correction.weights.end(), row.begin(), row.end());
+  }
+  return correction;
+}
+
+Pose corrected_pose(const PoseCorrection& correction, const FoundPoses& found, size_t own) {
+  if (correction.weights.empty()) return *found[own];
+  const size_t n = correction.input_mean.size();
+  const std::vector<double> x = centred_inputs(correction, found, own);
+  RelativePose r{};
+  for (size_t k = 0; k < 9; ++k) {
+    const double* row = correction.weights.data() + k * (n + 1);
+    r[k] = row[0];
+    for (size_t i = 0; i < n; ++i) r[k] += row[1 + i] * x[i];
+  }
+  return pose_from_relative(*found[own], r);
+}
+
+}  // namespace larch::pose

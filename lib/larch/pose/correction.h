@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "larch/data/pose.h"
+#include "larch/pose/relative.h"
+
+namespace larch::pose {
+
+/// Detected poses of the structures of one case; null: not found.
+using FoundPoses = std::vector<const Pose*>;
+
+/// How the pose of a structure is corrected by what was found of all structures together: a linear
+/// regression of its true pose, as seen from the detected one, on the size of its box and on the
+/// poses of the others as seen from it. The constant part takes away what the detector is off by in
+/// the mean; the others tell where it is off in this case, since their errors are their own.
+struct PoseCorrection {
+  std::vector<double> input_mean{};  ///< of each input: 3 of the box, 9 of each other structure
+  std::vector<double> input_sd{};    ///< inputs count up to three times that from the mean
+  std::vector<double> weights{};     ///< 9 rows of a constant and one weight per input; empty: none
+
+  friend bool operator==(const PoseCorrection&, const PoseCorrection&) = default;
+};
+
+/// Learns it from cases in which structure `own` was found and is known: `found` and `truth` by
+/// case. Ridge regression: each weight is pulled to 0 as if a tenth of the cases said so. Fewer
+/// than kFewestCorrected cases give the constant alone, none gives no correction.
+PoseCorrection learn_correction(std::span<const FoundPoses> found, std::span<const Pose> truth,
+                                size_t own);
+constexpr size_t kFewestCorrected = 50;
+
+/// The corrected pose of structure `own`, which was found. A structure that was not found counts as
+/// being where it is in the mean.
+Pose corrected_pose(const PoseCorrection& correction, const FoundPoses& found, size_t own);
+
+}  // namespace larch::pose
