@@ -85,7 +85,7 @@ struct HdnConfig {
   double scale_step = 1.1;
   std::vector<int> keep_first{200, 100, 100};
   std::vector<int> keep{100, 50, 50};
-  Aggregation aggregation = Aggregation::kMean;
+  Aggregation aggregation = Aggregation::kMode;
   int folds = 4;
   int positives_per_volume = 40;
   int negatives_per_volume = 400;
@@ -121,7 +121,7 @@ struct HdnConfig {
           .lengths({3}),
       Field{"keep", keep, "the same at finer levels", 1, 512}.lengths({3}),
       Field{"aggregation", aggregation,
-            "mean (of the best 100 candidates) or mode (of those that agree)"},
+            "mode (the candidates that agree) or mean (of the best 100)"},
       Field{"folds", folds,
             "detectors learn on what those of other cases found, in so many groups; 1: of all", 1,
             20},

@@ -329,10 +329,9 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   const Boxes boxes = draw_boxes(task, context.seed, report);
-  if (report.positives == 0 || report.negatives == 0) {
+  if (boxes.size() == 0) {
     throw InputError("structure '" + task.model.structures[task.structure].name +
-                     "': the training cases have no hypotheses, or none that is wrong, to learn "
-                     "from; give more cases");
+                     "': the stage before finds nothing in the training cases; give more cases");
   }
   const std::vector<features::SteerableFeature> pool =
       features::steerable_pool(task.config.features);
