@@ -10,8 +10,8 @@
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
-#include "larch/phantom/angiogram.h"
 #include "larch/core/portable_math.h"
+#include "larch/phantom/angiogram.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/portable_math.h"
 #include "larch/phantom/noise_math.h"
 #include "larch/phantom/plane.h"
-#include "larch/core/portable_math.h"
 
 namespace larch::phantom {
 namespace {

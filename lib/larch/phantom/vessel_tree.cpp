@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "larch/phantom/noise_math.h"
 #include "larch/core/portable_math.h"
+#include "larch/phantom/noise_math.h"
 
 namespace larch::phantom {
 namespace {

@@ -155,7 +155,12 @@ struct PosePairs {
 /// The poses of a file of poses, or of the structures in a label map.
 std::vector<DetectedPose> poses_of(const std::string& path, const hdn::Model* network,
                                    const ReadOptions& read) {
-  if (network == nullptr || path.ends_with(".json")) return read_any_poses(path);
+  if (path.ends_with(".json")) return read_any_poses(path);
+  if (network == nullptr) {
+    throw InputError("'" + path +
+                     "' is no file of poses (.json); for a label map give --model, to "
+                     "whose mean shapes it is fitted");
+  }
   const LabelVolume labels = read_labels(path, read);
   std::vector<DetectedPose> poses;
   for (const hdn::Structure& s : network->structures) {

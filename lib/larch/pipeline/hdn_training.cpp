@@ -326,9 +326,16 @@ std::string config_text(const hdn::HdnConfig& config, const hdn::SharedConfig& s
   return Json{{"shared", config::to_json(shared)}, {"hdn", config::to_json(config)}}.dump();
 }
 
-/// Warns where many cases had to be helped.
-void warn_of_added_truth(const hdn::TrainReport& report, const hdn::Model& model,
-                         const Context& context) {
+/// Warns where many cases had to be helped, and of structures that are often not found.
+void warn_of_weakness(const hdn::TrainReport& report, const hdn::Model& model,
+                      const Context& context) {
+  for (const hdn::StructureReport& s : report.structures) {
+    if (s.failures * 10 <= s.cases) continue;
+    context.warn("'" + s.structure + "' is missed in " + std::to_string(s.failures) + " of " +
+                 std::to_string(s.cases) +
+                 " cases by detectors that have not learned from them; give more or more similar "
+                 "cases");
+  }
   for (const hdn::StageReport& stage : report.stages) {
     if (stage.added_truth * 20 <= stage.cases) continue;
     context.warn(name_of(stage, model) + ": in " + std::to_string(stage.added_truth) + " of " +
@@ -370,7 +377,7 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
   model = hdn::train(cases, model, config, shared, hooks, report, context);
   model.info.tool_version = version();
   model.info.training_config_json = settings;
-  warn_of_added_truth(report, model, context);
+  warn_of_weakness(report, model, context);
   return training_outputs(files, model, report, cases.size());
 }
 

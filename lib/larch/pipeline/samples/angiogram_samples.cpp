@@ -13,11 +13,11 @@
 #include "larch/config/json_text.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/core/portable_math.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/sequence/sequence_reader.h"
 #include "larch/io/sequence/sequence_writer.h"
-#include "larch/core/portable_math.h"
 #include "larch/pipeline/samples/samples.h"
 
 namespace larch::pipeline {
