@@ -52,7 +52,8 @@ struct Grower {
     const double length = scale * 60 * (1 + 0.5 * draw()) * (0.5 + tip.radius / 10);
     const double thinner = tip.radius * 0.06 * kStep / length;
     double bend = 0.01 * draw();
-    for (double gone = 0; gone < length; gone += kStep) {
+    double gone = 0;
+    while (gone < length) {
       bend = 0.8 * bend + 0.006 * draw();
       tip.turns += bend;
       VesselPiece piece{tip.x, tip.y, 0, 0, tip.radius, tip.radius - thinner, tip.along};
@@ -61,6 +62,7 @@ struct Grower {
       tip.radius = piece.to_radius;
       tip.along += kStep;
       pieces.push_back(piece);
+      gone += kStep;
     }
   }
 

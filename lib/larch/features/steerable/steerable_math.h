@@ -217,7 +217,8 @@ LARCH_HD int32_t steerable_value(const SteerableFeature& feature, const Steerabl
                                  const SteerableImages& images) {
   constexpr float kScale = 16, kCosineScale = 8192;
   const int p = feature.point;
-  const auto part = [](int k) { return static_cast<float>(k - kPatternSide / 2); };
+  constexpr int kMiddle = kPatternSide / 2;
+  const auto part = [](int k) { return static_cast<float>(k - kMiddle); };
   const Vec3f x = frame.axes[0] * (frame.steps.x * part(p % kPatternSide)),
               y = frame.axes[1] * (frame.steps.y * part(p / kPatternSide % kPatternSide)),
               z = frame.axes[2] * (frame.steps.z * part(p / (kPatternSide * kPatternSide)));
