@@ -59,7 +59,7 @@ SteerableImages steerable_images(const std::vector<image::LevelImage>& levels, i
                                  int unit) {
   SteerableImages images;
   for (int k = 0; k < kSteerableLevels; ++k) {
-    const image::LevelImage& image = levels.at(static_cast<size_t>(level + k));
+    const image::LevelImage& image = levels.at(static_cast<size_t>(level) + static_cast<size_t>(k));
     images.texels[k] = image.texels.data();
     images.sizes[k] = image.size;
   }
