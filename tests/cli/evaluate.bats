@@ -258,5 +258,5 @@ PY
   run "$BIN/evaluate" --kind poses --prediction damaged.json --reference p.json --report damaged-report.json
   [[ "$status" -eq 3 && "$output" == *damaged.json*liver* && ! -e damaged-report.json ]]
   run "$BIN/evaluate" --kind poses --prediction a.nii.gz --reference p.json
-  [[ "$status" -eq 3 && "$output" == *"a.nii.gz': no JSON"* ]]
+  [[ "$status" -eq 3 && "$output" == *"a.nii.gz' is no file of poses"* ]]
 }
