@@ -21,7 +21,7 @@ namespace {
 
 using namespace larch;
 
-/// What is trained.
+/// The kinds of models.
 enum class ModelKind { kVoxels, kHdn };
 constexpr auto enum_names(ModelKind*) {
   return std::to_array<EnumName<ModelKind>>(

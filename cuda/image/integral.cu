@@ -6,17 +6,12 @@
 #include "cuda/core/check.cuh"
 #include "larch/core/buffer.h"
 #include "larch/image/integral.h"
+#include "larch/image/levels.h"
 
 namespace larch::image::cuda {
 namespace {
 
 constexpr int kWarp = 32;
-
-__global__ void pyramid_kernel(VolumeView<const int16_t> fine, VolumeView<int16_t> coarse) {
-  const int x = blockIdx.x * blockDim.x + threadIdx.x;
-  const int y = blockIdx.y, z = blockIdx.z;
-  if (x < coarse.size.x) coarse({x, y, z}) = pyramid_voxel(fine, x, y, z);
-}
 
 /// Running sums of one element of `count` planes, which are `stride` elements apart. Reads several
 /// planes ahead of the sum, to keep the memory busy.
@@ -250,10 +245,7 @@ void integrate(const IntegrateJob& job, const Context& context) {
     const Vec3i size = pyramid_size(fine.size);
     pyramid.emplace_back(device, static_cast<size_t>(size.x) * static_cast<size_t>(size.y) *
                                      static_cast<size_t>(size.z));
-    const dim3 grid(blocks_for(size.x, 64), static_cast<unsigned>(size.y),
-                    static_cast<unsigned>(size.z));
-    pyramid_kernel<<<grid, 64, 0, stream>>>(fine, VolumeView<int16_t>{pyramid.back().data(), size});
-    larch::cuda::check_launch("pyramid_kernel");
+    make_level({fine, {pyramid.back().data(), size}}, context);
     views.push_back({pyramid.back().data(), size});
   }
   for (size_t c = 0; c < job.channels.size(); ++c) {

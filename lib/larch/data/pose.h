@@ -72,6 +72,28 @@ LARCH_HD Pose relative(const Pose& parent, const Pose& child) {
           canonical(conjugate(parent.rotation) * child.rotation), child.edges_mm};
 }
 
+/// The same box with its axes renamed by a rotation S that permutes them: axis k is the old axis
+/// S e_k, and takes its edge along.
+LARCH_HD Pose with_axes_renamed(const Pose& pose, const Quaternion& permutation) {
+  Pose out{pose.centre_mm, canonical(pose.rotation * permutation), {}};
+  const Mat3 axes = rotation_matrix(permutation);
+  for (int axis = 0; axis < 3; ++axis) {
+    const Vec3d along = axes.column(axis);
+    out.edges_mm[axis] = pose.edges_mm[longest_axis({fabs(along.x), fabs(along.y), fabs(along.z)})];
+  }
+  return out;
+}
+
+/// A detected centre farther than this from the true box's is a failure: 10 mm, or half of its
+/// smallest edge.
+LARCH_HD double failure_distance_mm(const Vec3d& true_edges_mm) {
+  double most = 10;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (true_edges_mm[axis] / 2 < most) most = true_edges_mm[axis] / 2;
+  }
+  return most;
+}
+
 /// Throws InputError, whose message starts with `what`, unless all numbers are finite, the edges
 /// positive and the quaternion of length 1 within 1e-6.
 void check_pose(const Pose& pose, const char* what);

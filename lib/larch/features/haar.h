@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,8 @@ std::vector<Tap> corner_taps(const HaarFeature& feature);
 
 /// Farthest corner along each axis: offsets lie in [-reach, reach + 1].
 Vec3i reach_along(const HaarFeature& feature);
+/// That of the farthest of several features; 0 for none.
+Vec3i reach_along(std::span<const HaarFeature> features);
 /// The largest of the three.
 int reach(const HaarFeature& feature);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr double kDegree = 3.141592653589793 / 180;
 constexpr size_t kMostStages = size_t{3} * kMostLevels;
 
-/// What is read back of a structure.
+/// The part of a structure that is read back.
 struct Outcome {
   int32_t kept[kMostStages] = {};  ///< candidates after each of its detectors
   int32_t clusters = 0;
@@ -232,9 +232,7 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Grid&
   std::vector<Pose> as_detected;
   for (const FoundStructure& f : found) as_detected.push_back(f.pose);
   for (size_t s = 0; s < found.size(); ++s) {
-    const bool is_there =
-        found[s].status == FoundStatus::kFound || found[s].status == FoundStatus::kUncertain;
-    poses.push_back(is_there ? &as_detected[s] : nullptr);
+    poses.push_back(is_there(found[s]) ? &as_detected[s] : nullptr);
   }
   for (size_t s = 0; s < found.size(); ++s) {
     if (poses[s] != nullptr) {
@@ -248,7 +246,6 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Grid&
 
 ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device) {
   ResidentModel resident;
-  resident.device = device;
   resident.reach = model.reach();
   resident.sums_boxes.assign(static_cast<size_t>(model.levels()), false);
   const auto move_there = [&](std::vector<Detector>& detectors) {
@@ -295,10 +292,7 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
   std::vector<size_t> again;
   for (size_t s = 0; s < count; ++s) {
     const int32_t parent = model.structures[s].parent;
-    if (parent < 0 || found[static_cast<size_t>(parent)].status == FoundStatus::kFound ||
-        found[static_cast<size_t>(parent)].status == FoundStatus::kUncertain) {
-      continue;
-    }
+    if (parent < 0 || is_there(found[static_cast<size_t>(parent)])) continue;
     if (resident.root_position[s].empty()) {
       found[s] = {};
       found[s].status = FoundStatus::kSkipped;

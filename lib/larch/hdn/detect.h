@@ -12,7 +12,6 @@ namespace larch::hdn {
 /// A model on one device, for as many images as wanted.
 struct ResidentModel {
   Model model;  ///< without the classifiers
-  Device device{};
   Vec3i reach{};
   std::vector<bool> sums_boxes{};  ///< by level: tells whether a detector has Haar features
   std::vector<std::vector<ResidentDetector>> detectors{};      ///< by structure
@@ -39,6 +38,11 @@ struct FoundStructure {
   bool is_fallback = false;     ///< searched everywhere, since the parent was not found
   std::vector<int32_t> kept{};  ///< candidates after each stage
 };
+
+/// Tells whether a structure counts as being there, sure or not.
+inline bool is_there(const FoundStructure& found) {
+  return found.status == FoundStatus::kFound || found.status == FoundStatus::kUncertain;
+}
 
 /// Finds all structures of a model in an image that is in its space: level by level, all structures
 /// of a level before the next one, those with the same depth in the network in one launch. On a GPU

@@ -9,10 +9,11 @@
 #include "larch/config/fields.h"
 #include "larch/features/steerable/steerable.h"
 #include "larch/pose/hypotheses.h"
+#include "larch/pose/truth.h"
 
 namespace larch::hdn {
 
-/// Which detectors a structure has at a level.
+/// The detectors of a structure at a level.
 enum class LevelStages : uint8_t {
   kAll = 0,
   kPosition,             ///< position alone
@@ -23,13 +24,6 @@ constexpr auto enum_names(LevelStages*) {
       {{LevelStages::kAll, "all"},
        {LevelStages::kPosition, "position"},
        {LevelStages::kPositionOrientation, "position-orientation"}});
-}
-
-/// How the frame of a structure is found in its label maps.
-enum class OrientationRule : uint8_t { kFit = 0, kNone = 1 };
-constexpr auto enum_names(OrientationRule*) {
-  return std::to_array<EnumName<OrientationRule>>(
-      {{OrientationRule::kFit, "fit"}, {OrientationRule::kNone, "none"}});
 }
 
 enum class ScaleSet : uint8_t { kGrid = 0, kExamples = 1 };
@@ -75,7 +69,7 @@ struct HdnConfig {
   Order order = Order::kFile;
   double finest_spacing_mm = 1;
   int halvings = 2;
-  OrientationRule orientation = OrientationRule::kFit;
+  pose::OrientationKind orientation = pose::OrientationKind::kFit;
   features::SteerableSet features = features::SteerableSet::kBase9;
   pose::RotationSet rotations = pose::RotationSet::kBall;
   std::vector<double> rotation_step_deg{10, 10, 5};

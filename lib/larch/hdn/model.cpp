@@ -131,11 +131,10 @@ void check_structure(const Structure& s, int32_t index, const Model& model, bool
 Vec3i Model::reach() const {
   Vec3i most{1, 1, 1};
   const auto add = [&](const std::vector<Detector>& detectors) {
-    for (const Detector& d : detectors)
-      for (const features::HaarFeature& f : d.haar) {
-        const Vec3i r = features::reach_along(f);
-        most = {std::max(most.x, r.x), std::max(most.y, r.y), std::max(most.z, r.z)};
-      }
+    for (const Detector& d : detectors) {
+      const Vec3i r = features::reach_along(d.haar);
+      for (int axis = 0; axis < 3; ++axis) most[axis] = std::max(most[axis], r[axis]);
+    }
   };
   for (const Structure& s : structures) {
     add(s.detectors);

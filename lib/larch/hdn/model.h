@@ -29,8 +29,8 @@ constexpr auto enum_names(StageKind*) {
                                              {StageKind::kScale, "scale"}});
 }
 
-/// What every detector is whatever its classifier: a stage of a structure at a level, its
-/// hypotheses and how many of them are kept.
+/// A stage of a structure at a level, its hypotheses and how many of them are kept: all of a
+/// detector but the classifier.
 struct Stage {
   StageKind kind = StageKind::kPosition;
   int32_t level = 0;  ///< 0: the coarsest
@@ -63,11 +63,13 @@ struct Structure {
   Volume<float> mean_distance_mm{};      ///< of its mean shape (pose::PoseTruth); may be empty
   std::vector<Quaternion> symmetries{};  ///< of its mean shape, in the frame of its box
   std::vector<Detector> detectors{};     ///< level by level, in the order of the stages
-  /// Of a child: searches everywhere where the parent is not found. At most one.
+  /// The detector of a child that searches everywhere, for images whose parent is not found. At
+  /// most one.
   std::vector<Detector> root_position{};
 };
 
-/// What the model says about itself; no paths, devices, threads or times.
+/// A model names neither paths nor devices, threads or times, so that its file depends on data and
+/// settings alone.
 struct ModelInfo {
   std::string tool_version;
   std::string training_config_json;

@@ -29,7 +29,7 @@ struct Seed {
   double weight = 1;
 };
 
-/// What a detector brings to a launch; the pointers are of the launch's device.
+/// The part of a detector that a launch needs; the pointers are of the launch's device.
 struct DetectorView {
   const tree::TreeView* trees = nullptr;
   uint32_t tree_count = 0;
@@ -41,7 +41,7 @@ struct DetectorView {
   int32_t members = 1;                                   ///< of what is tried
 };
 
-/// Where the nodes of a position stage lie.
+/// The nodes of a position stage.
 enum class SearchKind : uint8_t {
   kRoot = 0,    ///< everywhere
   kAround = 1,  ///< cubes around the seeds
@@ -123,7 +123,7 @@ LARCH_HD Vec3d mm_of_voxel(const Vec3i& v, const image::LevelScale& scale) {
   return {scale.mm(v.x), scale.mm(v.y), scale.mm(v.z)};
 }
 
-/// How far a node lies from a seed: steps between voxels, or the square of the Mahalanobis
+/// The distance of a node from a seed: steps between voxels, or the square of the Mahalanobis
 /// distance.
 LARCH_HD double seed_distance(const Segment& s, const Seed& seed, const Vec3i& node,
                               const image::LevelScale& scale) {
@@ -316,7 +316,11 @@ LARCH_HD void keep_candidate(const StageView& stage, const uint64_t* sorted, uin
   s.out[rank] = candidate;
 }
 
-/// Where a child is expected from a cluster of its parent.
+/// A structure is searched around its own cluster.
+LARCH_HD Seed own_seed(const Cluster& cluster) {
+  return {cluster.pose, cluster.pose.rotation, cluster.weight};
+}
+/// A child is expected at the mean of its relative poses from a cluster of its parent.
 LARCH_HD Seed child_seed(const Cluster& parent, const pose::RelativePose& mean) {
   return {pose::pose_from_relative(parent.pose, mean), parent.pose.rotation, parent.weight};
 }

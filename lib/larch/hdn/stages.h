@@ -35,7 +35,7 @@ struct LevelImages {
   LevelViews views;
 };
 
-/// How the images of a level are made.
+/// The rules by which the images of a level are made.
 struct LevelSpec {
   std::span<const image::ChannelSpec> channels;
   image::Padding padding = image::Padding::kClamp;
@@ -71,8 +71,7 @@ struct SeedJob {
 LARCH_HD void make_seed(const SeedJob& job, int32_t k) {
   if (k >= *job.cluster_count) return;
   const Cluster& cluster = job.clusters[k];
-  job.seeds[k] = job.is_child != 0 ? child_seed(cluster, job.mean)
-                                   : Seed{cluster.pose, cluster.pose.rotation, cluster.weight};
+  job.seeds[k] = job.is_child != 0 ? child_seed(cluster, job.mean) : own_seed(cluster);
 }
 /// The jobs are on context.device.
 void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context);

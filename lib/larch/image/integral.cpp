@@ -8,6 +8,7 @@
 #include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/image/levels.h"
 
 namespace larch::image {
 namespace {
@@ -28,20 +29,13 @@ Vec3i size_at_level(Vec3i size, int level) {
 
 /// The pyramid of one image; level 0 is the caller's voxels.
 std::vector<std::vector<int16_t>> build_pyramid(VolumeView<const int16_t> fine, int levels,
-                                                int threads) {
+                                                const Context& context) {
   std::vector<std::vector<int16_t>> pyramid;
   for (int l = 0; l < levels; ++l) {
-    const Vec3i size = pyramid_size(fine.size);
-    std::vector<int16_t> coarse(static_cast<size_t>(size.x) * static_cast<size_t>(size.y) *
-                                static_cast<size_t>(size.z));
-    const VolumeView<int16_t> view{coarse.data(), size};
-    parallel_for(threads, size.z, 1, [&](int64_t begin, int64_t end) {
-      for (int z = static_cast<int>(begin); z < end; ++z)
-        for (int y = 0; y < size.y; ++y)
-          for (int x = 0; x < size.x; ++x) view({x, y, z}) = pyramid_voxel(fine, x, y, z);
-    });
-    pyramid.push_back(std::move(coarse));
-    fine = {pyramid.back().data(), size};
+    const VolumeView<int16_t> coarse{nullptr, pyramid_size(fine.size)};
+    std::vector<int16_t>& voxels = pyramid.emplace_back(static_cast<size_t>(coarse.voxels()));
+    cpu::make_level({fine, {voxels.data(), coarse.size}}, context);
+    fine = {voxels.data(), coarse.size};
   }
   return pyramid;
 }
@@ -188,7 +182,7 @@ namespace cpu {
 void integrate(const IntegrateJob& job, const Context& context) {
   int levels = 0;
   for (const ChannelSpec& channel : job.channels) levels = std::max(levels, channel.level);
-  const auto pyramid = build_pyramid(job.voxels, levels, context.threads);
+  const auto pyramid = build_pyramid(job.voxels, levels, context);
   for (size_t c = 0; c < job.channels.size(); ++c) {
     const int level = job.channels[c].level;
     const VolumeView<const int16_t> source =

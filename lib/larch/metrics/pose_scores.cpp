@@ -10,7 +10,6 @@
 namespace larch::metrics {
 namespace {
 
-constexpr double kFailureMm = 10;
 constexpr double kDegreesPerRadian = 57.295779513082321;
 
 using Polygon = std::vector<Vec3d>;
@@ -70,18 +69,6 @@ double shared_mm3(const Pose& a, const Pose& b) {
   return volume;
 }
 
-/// The true pose with its box axes renamed by a rotation S of its symmetries.
-Pose renamed(const Pose& truth, const Quaternion& symmetry) {
-  Pose out{truth.centre_mm, canonical(truth.rotation * symmetry), {}};
-  const Mat3 axes = rotation_matrix(symmetry);
-  for (int axis = 0; axis < 3; ++axis) {
-    const Vec3d along = axes.column(axis);
-    const int of = longest_axis({std::abs(along.x), std::abs(along.y), std::abs(along.z)});
-    out.edges_mm[axis] = truth.edges_mm[of];
-  }
-  return out;
-}
-
 double line_error_mm(const Pose& detected, const Pose& truth) {
   const int axis = longest_axis(truth.edges_mm);
   return std::max(norm(axis_end(detected, axis, -0.5) - axis_end(truth, axis, -0.5)),
@@ -115,7 +102,7 @@ PoseScores score_pose(const Pose* detected, const Pose& truth,
   out.rotation_error_deg = angle_between(detected->rotation, truth.rotation) * kDegreesPerRadian;
   out.scale_error = scale_error(detected->edges_mm, edges);
   for (const Quaternion& symmetry : symmetries) {
-    const Pose same = renamed(truth, symmetry);
+    const Pose same = with_axes_renamed(truth, symmetry);
     out.line_error_mm = std::min(out.line_error_mm, line_error_mm(*detected, same));
     const double degrees = angle_between(detected->rotation, same.rotation) * kDegreesPerRadian;
     if (degrees >= out.rotation_error_deg) continue;
@@ -123,8 +110,7 @@ PoseScores score_pose(const Pose* detected, const Pose& truth,
     out.scale_error = scale_error(detected->edges_mm, same.edges_mm);
   }
   out.box_iou = box_iou(*detected, truth);
-  const double most = std::min({kFailureMm, edges.x / 2, edges.y / 2, edges.z / 2});
-  out.failure = out.centre_error_mm > most ? 1 : 0;
+  out.failure = out.centre_error_mm > failure_distance_mm(edges) ? 1 : 0;
   return out;
 }
 

@@ -49,4 +49,11 @@ void write_container(const std::string& path, const Container& container) {
   });
 }
 
+void require_fingerprint(const std::string& of_checkpoint, const std::string& wanted) {
+  if (of_checkpoint == wanted) return;
+  throw InputError(
+      "it was written with other settings or other training data; give the same ones, or delete it "
+      "and train anew");
+}
+
 }  // namespace larch::models

@@ -17,6 +17,9 @@ Container read_container(const std::string& path);
 /// encode_container.
 void write_container(const std::string& path, const Container& container);
 
+/// Throws InputError unless a checkpoint was written with the digest of what is trained now.
+void require_fingerprint(const std::string& of_checkpoint, const std::string& wanted);
+
 /// Runs `read` and begins every error with "cannot read the `what` 'path': ".
 template <class F>
 auto naming_file(const char* what, const std::string& path, F&& read) {

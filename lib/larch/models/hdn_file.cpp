@@ -85,11 +85,7 @@ hdn::PartialTraining read_training(const std::string& path, const std::string& f
       throw InputError("it is a finished model, not a checkpoint; train without --resume");
     }
     auto [found, training] = from_container<NetworkCheckpoint>(container);
-    if (found != fingerprint) {
-      throw InputError(
-          "it was written with other settings or other training data; give the same ones, or "
-          "delete it and train anew");
-    }
+    require_fingerprint(found, fingerprint);
     hdn::check_model(training.model, /*is_finished=*/false);
     run_self_tests(training.model);
     check_training(training);

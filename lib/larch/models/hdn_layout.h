@@ -235,7 +235,6 @@ void sections(V& v, NetworkCheckpoint& checkpoint) {
   auto& [fingerprint, training] = checkpoint;
   v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});
   v.section("reports", training.report.stages, {"what the stages made of the training cases"});
-  v.section("warnings", training.report.warnings, {"what the training complains about"});
   v.section("found", training.found, {"by structure and case: what was found so far"});
   network_sections(v, training.model);
 }

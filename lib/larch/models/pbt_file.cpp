@@ -77,11 +77,7 @@ pbt::PartialModel read_partial(const std::string& path, const std::string& finge
     }
     auto [progress, model] = from_container<Checkpoint>(container);
     pbt::check_model(model);
-    if (progress.fingerprint != fingerprint) {
-      throw InputError(
-          "it was written with other settings or other training data; give the same ones, or "
-          "delete it and train anew");
-    }
+    require_fingerprint(progress.fingerprint, fingerprint);
     check_partial(model, progress.finished);
     return pbt::PartialModel{std::move(model), static_cast<size_t>(progress.finished)};
   });

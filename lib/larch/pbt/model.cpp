@@ -11,12 +11,7 @@
 namespace larch::pbt {
 
 Vec3i Model::reach_along() const {
-  Vec3i farthest{};
-  for (const auto& feature : features) {
-    const Vec3i r = features::reach_along(feature);
-    for (int axis = 0; axis < 3; ++axis) farthest[axis] = std::max(farthest[axis], r[axis]);
-  }
-  return farthest;
+  return features::reach_along(features);
 }
 
 int Model::reach() const {

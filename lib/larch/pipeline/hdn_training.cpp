@@ -15,7 +15,6 @@
 #include "larch/app/build_info.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/files/atomic_file.h"
@@ -25,6 +24,7 @@
 #include "larch/io/image/image.h"
 #include "larch/io/markups/pose_file.h"
 #include "larch/models/hdn_file.h"
+#include "larch/models/layout.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/picture/plot.h"
 #include "larch/pose/truth.h"
@@ -85,9 +85,14 @@ void read_poses_of_case(const std::string& path, const hdn::Model& model, ReadCa
   }
 }
 
+/// The file of poses of a case; empty: it has a label map. Throws InputError if it has neither.
 std::string poses_of(const Case& c) {
   const auto cell = c.further.find(kPosesColumn);
-  return cell == c.further.end() ? "" : cell->second;
+  const std::string poses = cell == c.further.end() ? "" : cell->second;
+  if (poses.empty() && c.label.empty()) {
+    throw InputError("it has neither a label map nor poses; add a column label or poses");
+  }
+  return poses;
 }
 
 ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& model,
@@ -102,9 +107,6 @@ ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& 
       read_poses_of_case(poses, model, out);
       return out;
     }
-    if (c.label.empty()) {
-      throw InputError("it has neither a label map nor poses; add a column label or poses");
-    }
     const LabelVolume labels = read_labels(c.label, label_options(files.read));
     cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
     seen.insert(labels.begin(), labels.end());
@@ -117,19 +119,11 @@ ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& 
   }
 }
 
-/// Of the poses that a symmetric shape has, the one that is turned the least.
+/// The pose of a symmetric shape that is turned the least, among all that it has.
 Pose least_turned(const Pose& pose, const std::vector<pose::Symmetry>& symmetries) {
   Pose best = pose;
-  for (const pose::Symmetry& s : symmetries) {
-    Pose other = pose;
-    other.rotation = canonical(pose.rotation * s.rotation);
-    const Mat3 turn = rotation_matrix(s.rotation);
-    for (int axis = 0; axis < 3; ++axis) {
-      const Vec3d column = turn.column(axis);
-      other.edges_mm[axis] = std::abs(column.x) * pose.edges_mm.x +
-                             std::abs(column.y) * pose.edges_mm.y +
-                             std::abs(column.z) * pose.edges_mm.z;
-    }
+  for (const pose::Symmetry& symmetry : symmetries) {
+    const Pose other = with_axes_renamed(pose, symmetry.rotation);
     if (std::abs(other.rotation.w) > std::abs(best.rotation.w)) best = other;
   }
   return best;
@@ -152,11 +146,7 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<ReadCase>
   const hdn::StructureConfig& wanted =
       *std::find_if(config.structures.begin(), config.structures.end(),
                     [&](const auto& entry) { return entry.name == structure.name; });
-  pose::PoseTruth truth = pose::fit_poses(masks,
-                                          config.orientation == hdn::OrientationRule::kFit
-                                              ? pose::OrientationKind::kFit
-                                              : pose::OrientationKind::kNone,
-                                          context);
+  pose::PoseTruth truth = pose::fit_poses(masks, config.orientation, context);
   structure.mean_distance_mm = std::move(truth.mean_distance_mm);
   double residual = 0;
   for (size_t k = 0; k < of.size(); ++k) {
@@ -243,16 +233,10 @@ std::vector<double> recall(const hdn::StageReport& stage, int most) {
   return share;
 }
 
-const char* name_of(hdn::StageKind kind) {
-  return kind == hdn::StageKind::kPosition      ? "position"
-         : kind == hdn::StageKind::kOrientation ? "orientation"
-                                                : "scale";
-}
-
 std::string name_of(const hdn::StageReport& stage, const hdn::Model& model) {
   char mm[32];
   std::snprintf(mm, sizeof mm, "%.4g", model.spacing_mm(stage.level));
-  return stage.structure + ", " + mm + " mm, " + name_of(stage.kind);
+  return stage.structure + ", " + mm + " mm, " + models::enumerator_name(stage.kind);
 }
 
 RgbImage recall_plot(const hdn::TrainReport& report, const hdn::Model& model) {
@@ -291,7 +275,7 @@ Outputs training_outputs(const TrainingFiles& files, const hdn::Model& model,
     const std::vector<double> share = recall(s, 200);
     detectors.push_back({{"structure", s.structure},
                          {"spacing_mm", model.spacing_mm(s.level)},
-                         {"stage", name_of(s.kind)},
+                         {"stage", models::enumerator_name(s.kind)},
                          {"cases", s.cases},
                          {"positives", s.positives},
                          {"negatives", s.negatives},
@@ -312,13 +296,6 @@ Outputs training_outputs(const TrainingFiles& files, const hdn::Model& model,
     write_png(path, picture);
   });
   return outputs;
-}
-
-std::string fingerprint(const std::vector<hdn::TrainingCase>& cases, const std::string& config,
-                        const Context& context) {
-  std::string text = config + "\nseed " + std::to_string(context.seed);
-  for (const hdn::TrainingCase& c : cases) text += "\n" + c.digest;
-  return sha256_of(text);
 }
 
 /// The settings as JSON.
@@ -355,7 +332,9 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
   hdn::Model model = start_model(config, shared);
   std::vector<hdn::TrainingCase> cases = read_cases(files, config, model, context);
   const std::string settings = config_text(config, shared);
-  const std::string print = fingerprint(cases, settings, context);
+  std::vector<std::string> digests;
+  for (const hdn::TrainingCase& c : cases) digests.push_back(c.digest);
+  const std::string print = fingerprint(settings, context.seed, digests);
   if (config.order == hdn::Order::kAuto) {
     hdn::choose_order(cases, model, config, shared, context);
   }
@@ -397,8 +376,6 @@ Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
       if (!poses.empty()) {
         ReadCase read;
         read_poses_of_case(poses, model, read);
-      } else if (c.label.empty()) {
-        throw InputError("it has neither a label map nor poses; add a column label or poses");
       } else {
         cases::require_same_grid(c.image, grid, c.label,
                                  probe_image(c.label, label_options(files.read)).grid);

@@ -17,7 +17,6 @@
 #include "larch/cases/case_loop.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
@@ -72,14 +71,6 @@ pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
   }
 }
 
-/// Identifies all that the result depends on.
-std::string fingerprint(const std::vector<pbt::TrainingVolume>& volumes,
-                        const pbt::TrainConfig& config, const Context& context) {
-  std::string text = config::to_json(config).dump() + "\nseed " + std::to_string(context.seed);
-  for (const pbt::TrainingVolume& volume : volumes) text += "\n" + volume.digest;
-  return sha256_of(text);
-}
-
 /// The model, with the figures and the picture of its training.
 Outputs training_outputs(const TrainingFiles& files, const pbt::Model& model,
                          const pbt::TrainReport& report) {
@@ -125,7 +116,9 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   check_labels(config.labels.positive, seen, "labels/positive");
   pbt::sort_by_digest(volumes);
 
-  const std::string print = fingerprint(volumes, config, context);
+  std::vector<std::string> digests;
+  for (const pbt::TrainingVolume& volume : volumes) digests.push_back(volume.digest);
+  const std::string print = fingerprint(config::to_json(config).dump(), context.seed, digests);
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
   if (has_checkpoint(files, context)) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
@@ -44,6 +45,13 @@ bool has_checkpoint(const TrainingFiles& files, const Context& context) {
                "': starting from the root; unless this is the first run, see whether --checkpoint "
                "names the file");
   return false;
+}
+
+std::string fingerprint(const std::string& settings, uint64_t seed,
+                        const std::vector<std::string>& digests) {
+  std::string text = settings + "\nseed " + std::to_string(seed);
+  for (const std::string& digest : digests) text += "\n" + digest;
+  return sha256_of(text);
 }
 
 void remove_checkpoint(const std::string& path) {

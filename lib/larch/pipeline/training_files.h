@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,6 +34,11 @@ void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, con
 /// there it begins anew, with a warning: jobs that are started again and again give --resume from
 /// their first run on, but a name that is mistyped must not pass unseen.
 bool has_checkpoint(const TrainingFiles& files, const Context& context);
+
+/// Identifies all that a model depends on, so that a checkpoint of something else is told from its
+/// own: the settings as JSON, the seed and the digest of each training case.
+std::string fingerprint(const std::string& settings, uint64_t seed,
+                        const std::vector<std::string>& digests);
 
 /// Removes a checkpoint that is not needed any more. Another file, such as a model, which a short
 /// run with -f has not replaced, stays.

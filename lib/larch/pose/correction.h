@@ -13,10 +13,10 @@ namespace larch::pose {
 /// Detected poses of the structures of one case; null: not found.
 using FoundPoses = std::vector<const Pose*>;
 
-/// How the pose of a structure is corrected by what was found of all structures together: a linear
-/// regression of its true pose, as seen from the detected one, on the size of its box and on the
-/// poses of the others as seen from it. The constant part takes away what the detector is off by in
-/// the mean; the others tell where it is off in this case, since their errors are their own.
+/// A rule that corrects the pose of a structure by what was found of all structures together: a
+/// linear regression of its true pose, as seen from the detected one, on the size of its box and on
+/// the poses of the others as seen from it. The constant part takes away what the detector is off
+/// by in the mean; the others tell where it is off in this case, since their errors are their own.
 struct PoseCorrection {
   std::vector<double> input_mean{};  ///< of each input: 3 of the box, 9 of each other structure
   std::vector<double> input_sd{};    ///< inputs count up to three times that from the mean

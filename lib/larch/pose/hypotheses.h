@@ -14,7 +14,7 @@
 // every candidate of the stage before it. All are relative to what is expected there.
 namespace larch::pose {
 
-/// How the rotations that are tried are chosen.
+/// The choice of the rotations that are tried.
 enum class RotationSet : uint8_t {
   kBall = 0,  ///< a grid of rotation vectors inside a ball
   kUniform,   ///< all rotations, evenly

@@ -48,8 +48,8 @@ struct RelativeGaussian {
   friend bool operator==(const RelativeGaussian&, const RelativeGaussian&) = default;
 };
 
-/// What the estimated deviation of centre, rotation and scale cannot be smaller than: the steps of
-/// the detectors.
+/// The least standard deviations of centre, rotation and scale that are believed: the steps of the
+/// detectors.
 struct RelativeFloor {
   double centre_mm = 0, rotation = 0, log_scale = 0;
 };

@@ -87,7 +87,6 @@ inline hdn::PartialTraining full_training() {
   training.found[0][1].clusters = {{pose, 0.5, 3, 1.25, 0.125, 7}};
   training.report.stages = {
       {"head", hdn::StageKind::kPosition, 0, 2, 30, 400, 1, {0, -1}, 0.5, 2.5, 0.25}};
-  training.report.warnings = {"few cases"};
   return training;
 }
 

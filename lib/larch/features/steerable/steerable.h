@@ -14,7 +14,7 @@
 
 namespace larch::features {
 
-/// Which features a stage chooses from.
+/// The features that a stage chooses from.
 enum class SteerableSet : uint8_t {
   kBase9 = 0,   ///< those that bins do not make equal to one another
   kSeed21 = 1,  ///< the table of the patent

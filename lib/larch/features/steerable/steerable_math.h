@@ -20,7 +20,7 @@ constexpr int kPatternPoints = kPatternSide * kPatternSide * kPatternSide;
 constexpr double kPatternStep = 0.3;  ///< in edges of the box: the outermost points lie beyond it
 constexpr int kSteerableLevels = 3;   ///< resolutions that features choose from
 
-/// What is measured at a point. The first nine are the set base9; the others are the table of
+/// A measurement at a point. The first nine are the set base9; the others are the table of
 /// US 2012/0069003 A1, figure 10, with its input direction d along the x axis of the box.
 enum class SteerableType : uint8_t {
   kIntensity = 0,

@@ -18,7 +18,7 @@ CaseImages make_case_images(const TrainingCase& c, const Model& model, int level
                             std::span<const image::ChannelSpec> channels, const Vec3i& reach,
                             const Context& context);
 
-/// Where a detector of a structure looks in a case, on the host.
+/// The places where a detector of a structure looks in a case, on the host.
 struct CaseSearch {
   SearchKind search = SearchKind::kRoot;
   Pose base{};                         ///< kRoot
@@ -42,7 +42,7 @@ struct HostSegment {
 void make_segment(const CaseSearch& search, const ResidentDetector& detector,
                   const LevelViews& level, HostSegment& out);
 
-/// What a detector keeps of its hypotheses in one case.
+/// Returns the candidates that a detector keeps in one case.
 std::vector<Candidate> search_case(const CaseSearch& search, const ResidentDetector& detector,
                                    const CaseImages& images, const Context& context);
 

@@ -18,10 +18,8 @@ std::vector<std::vector<Candidate>> cross_predict(const StageTask& task,
   Vec3i reach{1, 1, 1};
   for (const Detector* d : detectors) {
     resident.push_back(make_resident(*d, {}, context.device));
-    for (const auto& f : d->haar) {
-      const Vec3i r = features::reach_along(f);
-      for (int axis = 0; axis < 3; ++axis) reach[axis] = std::max(reach[axis], r[axis]);
-    }
+    const Vec3i r = features::reach_along(d->haar);
+    for (int axis = 0; axis < 3; ++axis) reach[axis] = std::max(reach[axis], r[axis]);
   }
   std::span<const image::ChannelSpec> channels;
   if (!task.is_of_boxes()) channels = task.model.channels;

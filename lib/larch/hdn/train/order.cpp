@@ -9,7 +9,7 @@
 namespace larch::hdn {
 namespace {
 
-/// What the root detector of a structure finds in each case.
+/// The candidates that the root detector of a structure finds in each case.
 using Positions = std::vector<std::vector<Candidate>>;
 
 Positions find_everywhere(const std::vector<TrainingCase>& cases, const Model& model, size_t s,

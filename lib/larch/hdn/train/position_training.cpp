@@ -25,7 +25,7 @@ double offset_of(const Vec3i& node, const Vec3d& centre_voxel) {
   return most;
 }
 
-/// What a node is: the structure within one voxel, nothing beyond two.
+/// A node within one voxel is the structure, beyond two it is something else.
 uint8_t class_of(double offset) {
   return offset <= 1 ? kPositive : offset > 2 ? kNegative : kIgnored;
 }
@@ -81,7 +81,7 @@ pbt::TrainConfig voxel_config(const StageTask& task) {
   config.validation = {};
   // Samples stand for all nodes, of which one in a hundred thousand may be the structure.
   config.tree.purity = 1;
-  // Where little is searched, all of it is drawn.
+  // A search around seeds is so small that all of it is drawn.
   const bool is_root = !task.searches.empty() && task.searches[0].search == SearchKind::kRoot;
   config.mining.enabled = config.mining.enabled && is_root;
   return config;
@@ -112,21 +112,21 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
     if (task.truth(c)) ++report.cases;
   }
   const pbt::TrainConfig config = voxel_config(task);
-  const auto train_fold = [&](size_t fold) {
+  Context quiet = context;
+  quiet.log_sink = {};
+  quiet.progress_sink = {};
+  const auto train = [&](const std::vector<pbt::TrainingVolume>& learned) {
+    return detector_of(task, pbt::train(learned, task.model.space, config, {}, nullptr, quiet));
+  };
+  TrainedStage trained;
+  trained.full = train(volumes);
+  const auto folds = static_cast<size_t>(task.config.folds);
+  for (size_t fold = 0; folds > 1 && fold < folds; ++fold) {
     std::vector<pbt::TrainingVolume> learned;
     for (size_t c = 0; c < volumes.size(); ++c) {
       if (task.is_learned(c, fold)) learned.push_back(volumes[c]);
     }
-    Context quiet = context;
-    quiet.log_sink = {};
-    quiet.progress_sink = {};
-    return detector_of(task, pbt::train(learned, task.model.space, config, {}, nullptr, quiet));
-  };
-  TrainedStage trained;
-  const auto folds = static_cast<size_t>(task.config.folds);
-  trained.full = train_fold(folds);
-  for (size_t fold = 0; folds > 1 && fold < folds; ++fold) {
-    trained.folds.push_back(train_fold(fold));
+    trained.folds.push_back(train(learned));
   }
   return trained;
 }

@@ -59,7 +59,7 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
 /// computed once for the trees of all folds.
 TrainedStage train_boxes(const StageTask& task, StageReport& report, const Context& context);
 
-/// What each case keeps with the detector that has not learned from it.
+/// Returns the candidates that each case keeps with the detector that has not learned from it.
 std::vector<std::vector<Candidate>> cross_predict(const StageTask& task,
                                                   const TrainedStage& trained,
                                                   const Context& context);

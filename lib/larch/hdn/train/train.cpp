@@ -146,9 +146,7 @@ std::vector<CaseSearch> Training::searches(const Step& step) const {
       search.candidates = own.candidates;
     } else if (step.level > 0) {
       search.search = SearchKind::kAround;
-      for (const Cluster& k : own.clusters) {
-        search.seeds.push_back({k.pose, k.pose.rotation, k.weight});
-      }
+      for (const Cluster& k : own.clusters) search.seeds.push_back(own_seed(k));
     } else if (structure.parent >= 0 && !step.is_fallback) {
       search.search = SearchKind::kPrior;
       search.to_parent = structure.to_parent;
@@ -314,13 +312,12 @@ void Training::run_step(const Step& step) {
 const Pose* Training::found_pose(size_t s, size_t c) const {
   const std::vector<Cluster>& clusters = all_.found[s][c].clusters;
   if (!truth(s, c) || clusters.empty()) return nullptr;
-  const Vec3d& edges = truth(s, c)->edges_mm;
-  const double limit = std::min(10.0, std::min({edges.x, edges.y, edges.z}) / 2);
   const Pose& pose = clusters[0].pose;
-  return norm(pose.centre_mm - truth(s, c)->centre_mm) > limit ? nullptr : &pose;
+  const double error_mm = norm(pose.centre_mm - truth(s, c)->centre_mm);
+  return error_mm > failure_distance_mm(truth(s, c)->edges_mm) ? nullptr : &pose;
 }
 
-/// What cross-validation says of a structure when all its detectors are there.
+/// Finishes a structure by its cross-validated poses when all detectors are there.
 void Training::finish(size_t s) {
   Structure& structure = model().structures[s];
   StructureReport report{structure.name};
@@ -427,11 +424,11 @@ TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
 }
 
 std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
-                                 OrientationRule orientation) {
+                                 pose::OrientationKind orientation) {
   const LevelStages stages =
       structure.stages.empty() ? LevelStages::kAll : by_level(structure.stages, level);
   std::vector<StageKind> kinds{StageKind::kPosition};
-  if (stages != LevelStages::kPosition && orientation == OrientationRule::kFit) {
+  if (stages != LevelStages::kPosition && orientation == pose::OrientationKind::kFit) {
     kinds.push_back(StageKind::kOrientation);
   }
   if (stages == LevelStages::kAll) kinds.push_back(StageKind::kScale);

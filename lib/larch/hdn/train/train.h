@@ -30,7 +30,7 @@ TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
                                 std::span<const std::optional<Pose>> poses, int halvings,
                                 const Context& context);
 
-/// What a detector made of the training cases when it had not learned from them.
+/// The result of a detector in training cases that it had not learned from.
 struct StageReport {
   std::string structure;
   StageKind kind = StageKind::kPosition;
@@ -40,7 +40,7 @@ struct StageReport {
   double seconds_features = 0, seconds_trees = 0, seconds_detection = 0;
 };
 
-/// What cross-validation says of a structure.
+/// The cross-validated result of a structure.
 struct StructureReport {
   std::string structure;
   size_t cases = 0, failures = 0;
@@ -50,10 +50,9 @@ struct StructureReport {
 struct TrainReport {
   std::vector<StageReport> stages;
   std::vector<StructureReport> structures;
-  std::vector<std::string> warnings;
 };
 
-/// What detectors know of the cases so far: per structure and case.
+/// The poses that were found so far of a structure in a case.
 struct CaseState {
   std::vector<Candidate> candidates{};
   std::vector<Cluster> clusters{};
@@ -92,7 +91,7 @@ void choose_order(std::vector<TrainingCase>& cases, Model& model, const HdnConfi
 
 /// The stages of a structure at a level.
 std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
-                                 OrientationRule orientation);
+                                 pose::OrientationKind orientation);
 
 /// Throws UsageError for structures without or with equal names, unknown parents or a cycle among
 /// them, stages beyond the levels, and what the tree's configuration refuses. Returns the order in
