@@ -230,6 +230,7 @@ FoundStructure found_of(const Outcome& outcome, const Structure& structure, size
 void correct(const Model& model, std::vector<FoundStructure>& found, const Grid& grid) {
   pose::FoundPoses poses;
   std::vector<Pose> as_detected;
+  as_detected.reserve(found.size());
   for (const FoundStructure& f : found) as_detected.push_back(f.pose);
   for (size_t s = 0; s < found.size(); ++s) {
     poses.push_back(is_there(found[s]) ? &as_detected[s] : nullptr);

@@ -88,7 +88,7 @@ void read_poses_of_case(const std::string& path, const hdn::Model& model, ReadCa
 /// The file of poses of a case; empty: it has a label map. Throws InputError if it has neither.
 std::string poses_of(const Case& c) {
   const auto cell = c.further.find(kPosesColumn);
-  const std::string poses = cell == c.further.end() ? "" : cell->second;
+  std::string poses = cell == c.further.end() ? "" : cell->second;
   if (poses.empty() && c.label.empty()) {
     throw InputError("it has neither a label map nor poses; add a column label or poses");
   }
@@ -333,6 +333,7 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
   std::vector<hdn::TrainingCase> cases = read_cases(files, config, model, context);
   const std::string settings = config_text(config, shared);
   std::vector<std::string> digests;
+  digests.reserve(cases.size());
   for (const hdn::TrainingCase& c : cases) digests.push_back(c.digest);
   const std::string print = fingerprint(settings, context.seed, digests);
   if (config.order == hdn::Order::kAuto) {

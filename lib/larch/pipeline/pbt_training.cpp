@@ -117,6 +117,7 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
   pbt::sort_by_digest(volumes);
 
   std::vector<std::string> digests;
+  digests.reserve(volumes.size());
   for (const pbt::TrainingVolume& volume : volumes) digests.push_back(volume.digest);
   const std::string print = fingerprint(config::to_json(config).dump(), context.seed, digests);
   pbt::TrainHooks hooks;

@@ -14,9 +14,9 @@ constexpr double kRidge = 0.1;
 /// The inputs of a case; `mean` stands for what was not found.
 std::vector<double> inputs_of(const FoundPoses& found, size_t own,
                               const std::vector<double>& mean) {
-  std::vector<double> inputs;
   const Pose& self = *found[own];
-  for (int axis = 0; axis < 3; ++axis) inputs.push_back(log_of(self.edges_mm[axis]));
+  std::vector<double> inputs{log_of(self.edges_mm[0]), log_of(self.edges_mm[1]),
+                             log_of(self.edges_mm[2])};
   for (size_t s = 0; s < found.size(); ++s) {
     if (s == own) continue;
     if (found[s] != nullptr) {

@@ -157,7 +157,7 @@ LARCH_HD uint64_t ensemble_posterior(const TreeView* trees, size_t count, const 
   const auto of = [&](const TreeView& tree) {
     return tree_posterior(tree, ItemValue<Response>{tree.weaks, response, item});
   };
-  if (count == 1) return of(trees[0]);
+  if (count <= 1) return of(trees[0]);
   uint64_t sum = 0;
   for (size_t t = 0; t < count; ++t) sum += ensemble_term(of(trees[t]));
   return ensemble_mean_q60(sum, count);

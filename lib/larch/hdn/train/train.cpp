@@ -178,7 +178,7 @@ void Training::set_rotations(const Step& step, const std::vector<CaseSearch>& se
     std::sort(angles.begin(), angles.end());
     radius = 1.1 * angles[(angles.size() - 1) * 95 / 100] + 5 * kDegree;
   }
-  double covered = wanted;
+  double covered = 0.75 * wanted;
   switch (config_.rotations) {
     case pose::RotationSet::kBall:
       radius = std::min(radius, kPi);
@@ -190,8 +190,7 @@ void Training::set_rotations(const Step& step, const std::vector<CaseSearch>& se
       covered = pose::measure_covering(stage.rotations, kPi).most;
       break;
     case pose::RotationSet::kExamples:
-      stage.rotations = pose::cover_rotations(turns, 0.75 * wanted);
-      covered = 0.75 * wanted;
+      stage.rotations = pose::cover_rotations(turns, covered);
       break;
   }
   model().structures[step.structure].agreement_rad[static_cast<size_t>(step.level)] = 2 * covered;
