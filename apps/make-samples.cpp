@@ -191,8 +191,7 @@ int main(int argc, char** argv) {
                    "make-samples --output-dir cine --kind angiography --angiography.frames 12",
                    "make-samples --output-dir heads --kind phantom --phantom.snr 11",
                    "make-samples --output-dir objects --kind poses --poses.structures 3",
-                   "make-samples --output-dir copies --kind warped --list cases.tsv --cases 4 "
-                   "--warped.canvas 96,96,96"};
+                   "make-samples --output-dir copies --kind warped --list cases.tsv --cases 4"};
   return run_app<Options>(info, argc, argv,
                           {.run = run, .check = check, .listed_inputs = listed_inputs});
 }

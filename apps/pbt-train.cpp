@@ -59,13 +59,13 @@ struct ModelConfig {
   }
   CaseColumns columns() const {
     CaseColumns columns{.label_required = !is_hdn()};
-    if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}};
+    if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}, {pipeline::kGroupColumn}};
     return columns;
   }
 };
 
 struct Options {
-  cases::ImageList images{.list_help = "TSV or CSV with the columns image and label; hdn: or poses",
+  cases::ImageList images{.list_help = "TSV or CSV with the columns image and label; hdn: or poses, group",
                           .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
   OutputFile output;
   bool resume = false;

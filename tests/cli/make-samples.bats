@@ -354,7 +354,7 @@ PY
   [ "$status" -eq 0 ]
   "$BIN/make-samples" --output-dir v $COPIES --threads 2
   diff -r -x larch.json v w
-  [ "$(tail -n 1 w/cases.tsv)" = "$(printf 'case_001_1\timages/case_001_1.nii.gz\tlabels/case_001_1.nii.gz\ttruth/case_001_1.json')" ]
+  [ "$(tail -n 1 w/cases.tsv)" = "$(printf 'case_001_1\timages/case_001_1.nii.gz\tlabels/case_001_1.nii.gz\ttruth/case_001_1.json\tcase_001')" ]
   run /usr/bin/python3 - <<'PY'
 import json, nibabel, numpy
 def centre(path):

@@ -293,8 +293,13 @@ TEST_CASE("clusters and seeds are the same bytes on both devices",
   }
   for (Candidate& c : without) c.probability = 0;
   const std::vector<std::vector<Candidate>> lists{many, many, some, equal, without, {some[5]}, {}};
-  const std::vector<pose::ClusterRule> rules{
-      {4, 0.99, 0}, {4, 0.99, 100}, {6, 0, 300}, {1, 0.99, 0}, {8, 0.9, 0}, {1, 1, 5}, {1, 1, 0}};
+  const std::vector<pose::ClusterRule> rules{{{4, 0.99}},
+                                             {{4, 0.99}, 100, {12, 0.9}},
+                                             {{6, 0}, 300, {18, 0}},
+                                             {{1, 0.99}},
+                                             {{8, 0.9}},
+                                             {{1, 1}, 5, {3, 1}},
+                                             {{1, 1}}};
   const Clustered a = clustered(lists, rules, fixtures::context_of(2));
   const Clustered b = clustered(lists, rules, cuda_context());
   CHECK(a.counts == b.counts);
@@ -338,6 +343,7 @@ struct Course {
     }
     std::sort(cases.begin(), cases.end(),
               [](const TrainingCase& a, const TrainingCase& b) { return a.digest < b.digest; });
+    for (size_t c = 0; c < cases.size(); ++c) cases[c].group = c;
     // Stages with boxes take long where kernels are emulated.
     const auto last = sized(LevelStages::kAll, LevelStages::kPosition);
     config.structures = {{"parent", {1}, "", {LevelStages::kAll, last}},

@@ -115,7 +115,7 @@ struct HdnConfig {
           .lengths({3}),
       Field{"keep", keep, "the same at finer levels", 1, 512}.lengths({3}),
       Field{"aggregation", aggregation,
-            "mode (the candidates that agree) or mean (of the best 100)"},
+            "mode (the candidates that agree) or mean (of the best 100 near them)"},
       Field{"folds", folds,
             "detectors learn on what those of other cases found, in so many groups; 1: of all", 1,
             20},

@@ -24,7 +24,7 @@ Segment start_segment(const ResidentDetector& detector, uint64_t slots) {
 }
 
 uint64_t slots_of_cubes(int32_t half_width) {
-  const auto side = static_cast<uint64_t>(2 * half_width + 1);
+  const auto side = 2 * static_cast<uint64_t>(half_width) + 1;
   return pose::kMostClusters * side * side * side;
 }
 
@@ -78,9 +78,14 @@ Segment pose_segment(const ResidentDetector& detector, const Candidate* in, cons
 }
 
 pose::ClusterRule cluster_rule(const Model& model, int level, double agreement_rad) {
-  constexpr double kPi = 3.141592653589793;
-  const double cosine = agreement_rad >= kPi ? 0 : cosine_of_turns(agreement_rad / (4 * kPi));
-  return {2 * model.spacing_mm(level), cosine, model.mean_of_first};
+  constexpr double kPi = 3.141592653589793, kWiderForMean = 3;
+  const auto cosine = [](double angle) {
+    return angle >= kPi ? 0 : cosine_of_turns(angle / (4 * kPi));
+  };
+  const double radius_mm = 2 * model.spacing_mm(level);
+  return {{radius_mm, cosine(agreement_rad)},
+          model.mean_of_first,
+          {kWiderForMean * radius_mm, cosine(kWiderForMean * agreement_rad)}};
 }
 
 StageView plan_launch(StageKind kind, std::span<Segment> segments) {

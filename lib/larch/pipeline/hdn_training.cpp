@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ using Json = nlohmann::ordered_json;
 /// A case as it is read: the image in model space, and where it has them poses by structure, or the
 /// parts of its label map that hold the structures.
 struct ReadCase {
-  std::string name;
+  std::string name, group;
   Volume<int16_t> voxels;
   std::vector<std::optional<Pose>> poses;
   std::vector<Volume<uint8_t>> masks;  ///< empty: the structure does not occur
@@ -85,10 +86,14 @@ void read_poses_of_case(const std::string& path, const hdn::Model& model, ReadCa
   }
 }
 
+std::string cell_of(const Case& c, const char* column) {
+  const auto cell = c.further.find(column);
+  return cell == c.further.end() ? "" : cell->second;
+}
+
 /// The file of poses of a case; empty: it has a label map. Throws InputError if it has neither.
 std::string poses_of(const Case& c) {
-  const auto cell = c.further.find(kPosesColumn);
-  std::string poses = cell == c.further.end() ? "" : cell->second;
+  std::string poses = cell_of(c, kPosesColumn);
   if (poses.empty() && c.label.empty()) {
     throw InputError("it has neither a label map nor poses; add a column label or poses");
   }
@@ -100,6 +105,7 @@ ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& 
   try {
     ReadCase out;
     out.name = c.id;
+    out.group = cell_of(c, kGroupColumn);
     const Volume<float> image = read_volume<float>(c.image, files.read);
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
     const std::string poses = poses_of(c);
@@ -209,14 +215,21 @@ std::vector<hdn::TrainingCase> read_cases(const TrainingFiles& files, const hdn:
     fit_structure(s, config, all, model, context);
   }
   std::vector<hdn::TrainingCase> cases;
+  std::vector<std::string> group_of;
   for (ReadCase& c : all) {
     cases.push_back(
         hdn::make_training_case(c.name, std::move(c.voxels), c.poses, config.halvings, context));
     vary_intensity(cases.back(), config, model, context.seed);
+    group_of.push_back(c.group.empty() ? cases.back().digest : c.group);
     c = {};
   }
-  std::stable_sort(cases.begin(), cases.end(),
-                   [](const auto& a, const auto& b) { return a.digest < b.digest; });
+  const std::set<std::string> groups(group_of.begin(), group_of.end());
+  for (size_t c = 0; c < cases.size(); ++c) {
+    cases[c].group = static_cast<size_t>(std::distance(groups.begin(), groups.find(group_of[c])));
+  }
+  std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.digest, a.group) < std::tie(b.digest, b.group);
+  });
   return cases;
 }
 
@@ -334,7 +347,9 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
   const std::string settings = config_text(config, shared);
   std::vector<std::string> digests;
   digests.reserve(cases.size());
-  for (const hdn::TrainingCase& c : cases) digests.push_back(c.digest);
+  for (const hdn::TrainingCase& c : cases) {
+    digests.push_back(c.digest + " " + std::to_string(c.group));
+  }
   const std::string print = fingerprint(settings, context.seed, digests);
   if (config.order == hdn::Order::kAuto) {
     hdn::choose_order(cases, model, config, shared, context);

@@ -8,8 +8,7 @@
 #include "larch/pose/mean_rotation.h"
 
 // From the candidates of a stage to one pose, and to the places around which finer stages search:
-// the mode of the candidates and the weighted mean of those near it, again without them for the
-// next.
+// the mode of the candidates and the mean of those near it, again without them for the next.
 namespace larch::pose {
 
 /// A pose and how sure the last detector was.
@@ -31,18 +30,24 @@ struct Cluster {
   int32_t members = 0;
 };
 
-/// When candidates agree.
-struct ClusterRule {
+/// A distance of two poses that still counts as near.
+struct Nearness {
   double radius_mm = 1;
-  double cosine = 0;  ///< of half the angle: |a . b| of agreeing rotations is at least so much
-  int32_t mean_of_first = 0;  ///< > 0: the first cluster is the plain mean of so many candidates
+  double cosine = 0;  ///< of half the angle: |a . b| of near rotations is at least so much
+};
+/// When candidates agree. With mean_of_first > 0 the first cluster is the plain mean of so many
+/// candidates, as far as they are near the mode by `mean`.
+struct ClusterRule {
+  Nearness agree;
+  int32_t mean_of_first = 0;
+  Nearness mean{};
 };
 
-LARCH_HD bool agree(const Pose& a, const Pose& b, const ClusterRule& rule) {
+LARCH_HD bool is_near(const Pose& a, const Pose& b, const Nearness& limit) {
   const Vec3d d = a.centre_mm - b.centre_mm;
-  if (dot(d, d) > rule.radius_mm * rule.radius_mm) return false;
+  if (dot(d, d) > limit.radius_mm * limit.radius_mm) return false;
   const double cosine = dot(a.rotation, b.rotation);
-  return cosine >= rule.cosine || -cosine >= rule.cosine;
+  return cosine >= limit.cosine || -cosine >= limit.cosine;
 }
 
 /// The sum of the probabilities of the candidates that are left and agree with candidate i.
@@ -50,22 +55,23 @@ LARCH_HD double density(const Candidate* candidates, const uint8_t* taken, int32
                         const ClusterRule& rule, int32_t i) {
   double sum = 0;
   for (int32_t j = 0; j < count; ++j) {
-    if (taken[j] == 0 && agree(candidates[i].pose, candidates[j].pose, rule)) {
+    if (taken[j] == 0 && is_near(candidates[i].pose, candidates[j].pose, rule.agree)) {
       sum += static_cast<double>(candidates[j].probability);
     }
   }
   return sum;
 }
 
-/// The first cluster of the rule mean_of_first takes candidates whatever they agree with.
+/// Tells whether a cluster is a plain mean, in which all members weigh the same.
 LARCH_HD bool is_plain(const ClusterRule& rule, int32_t cluster) {
   return rule.mean_of_first > 0 && cluster == 0;
 }
 /// Tells whether candidate i, which is in no cluster yet, joins the one around candidate `mode`.
 LARCH_HD bool joins(const Candidate* candidates, const uint8_t* taken, const ClusterRule& rule,
                     int32_t cluster, int32_t mode, int32_t i) {
-  if (is_plain(rule, cluster)) return i < rule.mean_of_first;
-  return taken[i] == 0 && agree(candidates[mode].pose, candidates[i].pose, rule);
+  const bool plain = is_plain(rule, cluster);
+  if (taken[i] != 0 || (plain && i >= rule.mean_of_first && i != mode)) return false;
+  return is_near(candidates[mode].pose, candidates[i].pose, plain ? rule.mean : rule.agree);
 }
 
 constexpr int kClusterSums = 19;

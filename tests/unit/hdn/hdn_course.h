@@ -87,6 +87,7 @@ struct Course {
     }
     std::sort(cases.begin(), cases.end(),
               [](const auto& a, const auto& b) { return a.digest < b.digest; });
+    for (size_t c = 0; c < cases.size(); ++c) cases[c].group = c;
   }
   void prepare(int count) {
     prepare(count, [](int, auto&) {});

@@ -176,7 +176,7 @@ TEST_CASE("candidates that agree win over a surer one that is alone") {
   }
   candidates.push_back({{{0, 5, 0}, turned(100), {20, 5, 8}}, 0.4F, 0.4F});
   const double cosine = 0.99;  // of 8 degrees, half the angle within which they agree
-  const std::vector<Cluster> found = cluster_candidates(candidates, {4, cosine, 0});
+  const std::vector<Cluster> found = cluster_candidates(candidates, {{4, cosine}});
   REQUIRE(found.size() == 3);
   CHECK(found[0].members == 3);
   CHECK(norm(found[0].pose.centre_mm - Vec3d{0, 5, 0}) < 1e-12);
@@ -190,13 +190,16 @@ TEST_CASE("candidates that agree win over a surer one that is alone") {
   CHECK(found[2].members == 1);
   CHECK(angle_between(found[2].pose.rotation, turned(100)) < 1e-6);
 
-  // As the plain mean of the first two, whatever they agree with; the others follow.
-  const std::vector<Cluster> plain = cluster_candidates(candidates, {4, cosine, 2});
-  CHECK(plain[0].members == 2);
-  CHECK(plain[0].pose.centre_mm.x == Approx((90 - 1) / 2.0));
-  CHECK(plain[0].pose.edges_mm.x == Approx(std::sqrt(200)));
-  CHECK(plain[1].members == 2);
-  CHECK(cluster_candidates({}, {4, cosine, 0}).empty());
+  // Of the first four, the plain mean of those that are near the mode; the others follow.
+  candidates[1].probability = 0.6F;
+  candidates.push_back({{{3, 5, 0}, turned(10), {20, 5, 8}}, 0.3F, 0.3F});
+  const std::vector<Cluster> plain = cluster_candidates(candidates, {{4, cosine}, 4, {8, 0.7}});
+  CHECK(plain[0].members == 3);
+  CHECK(norm(plain[0].pose.centre_mm - Vec3d{0, 5, 0}) < 1e-12);
+  CHECK(plain[0].confidence == Approx(1.6 / 3));
+  CHECK(plain[1].pose.centre_mm.x == 90);
+  CHECK(plain.size() == 4);
+  CHECK(cluster_candidates({}, {{4, cosine}}).empty());
 }
 
 }  // namespace

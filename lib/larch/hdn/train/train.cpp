@@ -44,7 +44,7 @@ void check_folds(const std::vector<TrainingCase>& cases, size_t s, const std::st
                  int folds) {
   std::set<size_t> found;
   for (size_t c = 0; c < cases.size(); ++c) {
-    if (cases[c].truth[s]) found.insert(c % static_cast<size_t>(folds));
+    if (cases[c].truth[s]) found.insert(cases[c].group % static_cast<size_t>(folds));
   }
   if (folds == 1 || found.size() != 1) return;
   throw InputError("structure '" + name +

@@ -19,6 +19,7 @@ namespace larch::hdn {
 struct TrainingCase {
   std::string name;                          ///< for messages only
   std::string digest;                        ///< SHA-256 of voxels, grid and truth
+  size_t group = 0;                          ///< cases of one group are learned from together
   Grid grid{};                               ///< of the finest level
   std::vector<Volume<int16_t>> levels{};     ///< by level, 0 the coarsest
   std::vector<std::optional<Pose>> truth{};  ///< by structure, in mm along the axes of the grid

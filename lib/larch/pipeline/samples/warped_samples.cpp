@@ -74,7 +74,7 @@ std::string add_copy(const WarpedRequest& request, const Copy& copy, const ReadO
     write_file(path, truth_text(copy, made(), config, seed));
   });
   add_labels(label, made, {}, threads, outputs);
-  return copy.id + "\t" + image + "\t" + label + "\t" + truth + "\n";
+  return copy.id + "\t" + image + "\t" + label + "\t" + truth + "\t" + copy.input.id + "\n";
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ Outputs make_samples(const WarpedRequest& request, const Context& context) {
     require_volume_with_labels(input, read);
   }
   Outputs outputs;
-  std::string list = "id\timage\tlabel\ttruth\n";
+  std::string list = "id\timage\tlabel\ttruth\tgroup\n";
   int number = 0;
   for (const Case& input : request.inputs) {
     for (int k = 0; k < request.copies; ++k, ++number) {
