@@ -19,9 +19,10 @@ unsigned blocks_for(uint64_t items) {
 }
 
 template <StageKind kind>
-__global__ void __launch_bounds__(kThreads) score_kernel(const __grid_constant__ StageView stage) {
-  const uint64_t slot = uint64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (slot < stage.slots) score_slot<kind>(stage, slot);
+__global__ void __launch_bounds__(kThreads)
+    score_kernel(const __grid_constant__ StageView stage, uint64_t begin, uint64_t end) {
+  const uint64_t slot = begin + uint64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (slot < end) score_slot<kind>(stage, slot);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -110,22 +111,28 @@ __global__ void seed_kernel(const SeedJob* jobs) {
 
 }  // namespace
 
-void run_stage(const StageView& stage, const Context& context) {
+void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context) {
+  if (end <= begin) return;
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   const cudaStream_t stream = larch::cuda::stream_of(context.device);
-  const unsigned blocks = blocks_for(stage.slots);
+  const unsigned blocks = blocks_for(end - begin);
   switch (stage.kind) {
     case StageKind::kPosition:
-      score_kernel<StageKind::kPosition><<<blocks, kThreads, 0, stream>>>(stage);
+      score_kernel<StageKind::kPosition><<<blocks, kThreads, 0, stream>>>(stage, begin, end);
       break;
     case StageKind::kOrientation:
-      score_kernel<StageKind::kOrientation><<<blocks, kThreads, 0, stream>>>(stage);
+      score_kernel<StageKind::kOrientation><<<blocks, kThreads, 0, stream>>>(stage, begin, end);
       break;
     case StageKind::kScale:
-      score_kernel<StageKind::kScale><<<blocks, kThreads, 0, stream>>>(stage);
+      score_kernel<StageKind::kScale><<<blocks, kThreads, 0, stream>>>(stage, begin, end);
       break;
   }
   larch::cuda::check_launch("score_kernel");
+}
+
+void keep_stage(const StageView& stage, const Context& context) {
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  const cudaStream_t stream = larch::cuda::stream_of(context.device);
   const Buffer<uint64_t> sorted = sort_keys(stage, context.device);
   keep_kernel<<<blocks_for(stage.kept), kThreads, 0, stream>>>(stage, sorted.data());
   larch::cuda::check_launch("keep_kernel");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -180,7 +181,8 @@ CaseSearch search_of(SearchKind kind, const std::vector<Pose>& places) {
   return search;
 }
 
-TEST_CASE("position stages are the same bytes on both devices", "[hdn::run_stage]") {
+TEST_CASE("position stages are the same bytes on both devices",
+          "[hdn::score_stage][hdn::keep_stage]") {
   constexpr auto kPosition = StageKind::kPosition;
   const Pose middle = random_pose(1, 12, 16), beside = random_pose(2, 12, 18),
              corner = random_pose(3, 0, 0.1), outside = random_pose(4, 200, 300);
@@ -211,7 +213,8 @@ TEST_CASE("position stages are the same bytes on both devices", "[hdn::run_stage
   }
 }
 
-TEST_CASE("orientation and scale stages are the same bytes on both devices", "[hdn::run_stage]") {
+TEST_CASE("orientation and scale stages are the same bytes on both devices",
+          "[hdn::score_stage][hdn::keep_stage]") {
   std::vector<Pose> places;
   for (uint64_t i = 0; i < 12; ++i) places.push_back(random_pose(20 + i, -3, 40));
   const auto search = search_of(SearchKind::kRoot, places);
@@ -419,10 +422,18 @@ TEST_CASE("a network is trained the same way on both devices") {
   }
 }
 
-void check_detection(const Model& model, const Volume<int16_t>& image, bool is_fallback) {
+void check_detection(const Model& model, const Volume<int16_t>& image, bool is_fallback,
+                     double gpu_share = 1) {
+  CAPTURE(gpu_share);
   const Context cpu = fixtures::context_of(2), gpu = cuda_context();
-  const auto a = detect(make_resident(model, {}, cpu.device), image, cpu);
-  const auto b = detect(make_resident(model, {}, gpu.device), image, gpu);
+  const auto on_host = std::make_shared<ResidentModel>(make_resident(model, {}, cpu.device));
+  ResidentModel resident = make_resident(model, {}, gpu.device);
+  if (gpu_share < 1) resident.on_host = on_host;
+  resident.gpu_share = gpu_share;
+  SharedWork shared;
+  const auto a = detect(*on_host, image, cpu);
+  const auto b = detect(resident, image, gpu, &shared);
+  CHECK((shared.cpu_seconds > 0) == (gpu_share < 1));
   REQUIRE(a.size() == b.size());
   for (size_t s = 0; s < a.size(); ++s) {
     CAPTURE(s);
@@ -445,6 +456,7 @@ TEST_CASE("a network finds the same poses on both devices") {
   Model model = course.train_on(fixtures::context_of(2));
   model.structures[0].found_confidence = model.structures[0].least_confidence = 0;
   check_detection(model, course.images[0], false);
+  check_detection(model, course.images[0], false, 0.4);
   // The child is searched everywhere where nothing is sure enough to be its parent.
   model.structures[0].found_confidence = model.structures[0].least_confidence = 2;
   check_detection(model, course.images[1], true);

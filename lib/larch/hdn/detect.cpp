@@ -25,6 +25,7 @@ struct Outcome {
 /// A launch, or with `clusters` the end of a level for some structures.
 struct Launch {
   StageView view;
+  size_t level = 0;
   size_t first_segment = 0;
   Buffer<ClusterJob> clusters;
   Buffer<SeedJob> seeds;
@@ -33,7 +34,7 @@ struct Launch {
 /// One pass over some structures.
 class Pass {
  public:
-  Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels,
+  Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels, SharedWork& shared,
        const Context& context);
   /// `is_root`: searched everywhere, whether it has a parent or not.
   void add(size_t structure, bool is_root) { members_.push_back({structure, is_root}); }
@@ -56,19 +57,22 @@ class Pass {
 
   const ResidentModel& resident_;
   const std::vector<LevelImages>& levels_;
+  SharedWork& shared_;
   const Context& context_;
   std::vector<Member> members_;
   Buffer<Outcome> outcomes_;
   Buffer<Candidate> candidates_;
   Buffer<Seed> seeds_;
   std::vector<Segment> segments_;
+  std::vector<DetectorView> on_host_;  ///< of the segments, where the CPU shares the work
   std::vector<Launch> launches_;
 };
 
 Pass::Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels,
-           const Context& context)
+           SharedWork& shared, const Context& context)
     : resident_(resident),
       levels_(levels),
+      shared_(shared),
       context_(context),
       outcomes_(context.device, resident.model.structures.size()),
       candidates_(context.device, 2 * resident.model.structures.size() * pose::kMostCandidates),
@@ -122,13 +126,16 @@ void Pass::plan_level(int level, const std::vector<Member>& members, const Grid&
       for (size_t k = 0; k < all.size(); ++k) {
         if (all[k].stage.level == level && all[k].stage.kind == kind) {
           segments_.push_back(segment(m, k, grid));
+          on_host_.push_back(resident_.on_host ? resident_.on_host->detectors[m.structure][k].view()
+                                               : DetectorView{});
         }
       }
     }
     if (segments_.size() == first) continue;
     Launch& launch = launches_.emplace_back();
     launch.view = plan_launch(kind, std::span(segments_).subspan(first));
-    launch.view.level = levels_[static_cast<size_t>(level)].views;
+    launch.level = static_cast<size_t>(level);
+    launch.view.level = levels_[launch.level].views;
     launch.first_segment = first;
   }
   end_level(level, members);
@@ -193,7 +200,15 @@ std::vector<Outcome> Pass::run(const Grid& grid) {
     launch.view.segments = segments.data() + launch.first_segment;
     launch.view.keys = keys.data();
     launch.view.probabilities = probabilities.data();
-    run_stage(launch.view, context_);
+    if (shared_.levels.empty() || launch.view.kind != StageKind::kOrientation) {
+      run_stage(launch.view, context_);
+      continue;
+    }
+    const size_t first = launch.first_segment;
+    const auto count = static_cast<size_t>(launch.view.segment_count);
+    run_shared_stage(launch.view, std::span(segments_).subspan(first, count),
+                     std::span(on_host_).subspan(first, count), shared_.levels[launch.level].views,
+                     shared_, context_);
   }
   return outcomes_.to_vector();
 }
@@ -224,6 +239,26 @@ FoundStructure found_of(const Outcome& outcome, const Structure& structure, size
                  : best.confidence < structure.found_confidence ? FoundStatus::kUncertain
                                                                 : FoundStatus::kFound;
   return found;
+}
+
+/// An image at all levels, and what that points to.
+struct ImagePyramid {
+  std::vector<image::LevelImage> images;
+  std::vector<LevelImages> levels;
+};
+ImagePyramid make_pyramid(const ResidentModel& resident, const Volume<int16_t>& voxels,
+                          const Context& context) {
+  const Model& model = resident.model;
+  ImagePyramid pyramid;
+  pyramid.images = image::make_levels(voxels.view(),
+                                      model.halvings + features::kSteerableLevels - 1, 0, context);
+  for (int l = 0; l < model.levels(); ++l) {
+    LevelSpec spec{model.channels, model.padding, resident.reach, model.space.intensity.steps};
+    if (!resident.sums_boxes[static_cast<size_t>(l)]) spec.channels = {};
+    pyramid.levels.push_back(
+        make_level_images(pyramid.images, model.halvings - l, model.scale(l), spec, context));
+  }
+  return pyramid;
 }
 
 /// Corrects the poses of what was found by one another.
@@ -267,20 +302,22 @@ ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const
 }
 
 std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
-                                   const Context& context) {
+                                   const Context& context, SharedWork* shared) {
   const Model& model = resident.model;
-  const std::vector<image::LevelImage> pyramid = image::make_levels(
-      voxels.view(), model.halvings + features::kSteerableLevels - 1, 0, context);
-  const LevelSpec spec{model.channels, model.padding, resident.reach, model.space.intensity.steps};
-  std::vector<LevelImages> levels;
-  for (int l = 0; l < model.levels(); ++l) {
-    LevelSpec of_level = spec;
-    if (!resident.sums_boxes[static_cast<size_t>(l)]) of_level.channels = {};
-    levels.push_back(
-        make_level_images(pyramid, model.halvings - l, model.scale(l), of_level, context));
+  const ImagePyramid pyramid = make_pyramid(resident, voxels, context);
+  const std::vector<LevelImages>& levels = pyramid.levels;
+  SharedWork unused;
+  SharedWork& work = shared != nullptr ? *shared : unused;
+  ImagePyramid on_host;
+  if (resident.on_host) {
+    Context host = context;
+    host.device = Device::cpu();
+    on_host = make_pyramid(*resident.on_host, voxels, host);
+    work.levels = std::move(on_host.levels);
+    work.gpu_share = resident.gpu_share;
   }
   const size_t count = model.structures.size();
-  Pass all(resident, levels, context);
+  Pass all(resident, levels, work, context);
   for (size_t s = 0; s < count; ++s) all.add(s, model.structures[s].parent < 0);
   const std::vector<Outcome> outcomes = all.run(voxels.grid());
   std::vector<FoundStructure> found;
@@ -289,7 +326,7 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
         found_of(outcomes[s], model.structures[s], resident.detectors[s].size(), voxels.grid()));
   }
   // Children of what was not found are searched everywhere, or not at all.
-  Pass alone(resident, levels, context);
+  Pass alone(resident, levels, work, context);
   std::vector<size_t> again;
   for (size_t s = 0; s < count; ++s) {
     const int32_t parent = model.structures[s].parent;
@@ -310,6 +347,7 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
     found[s].is_fallback = true;
   }
   correct(model, found, voxels.grid());
+  work.levels.clear();
   return found;
 }
 

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "larch/hdn/stages.h"
+#include "larch/hdn/gpu_share.h"
 
 namespace larch::hdn {
 
@@ -16,6 +17,9 @@ struct ResidentModel {
   std::vector<bool> sums_boxes{};  ///< by level: tells whether a detector has Haar features
   std::vector<std::vector<ResidentDetector>> detectors{};      ///< by structure
   std::vector<std::vector<ResidentDetector>> root_position{};  ///< by structure, at most one
+  /// The same on the host, if the CPU shares the work of a GPU; may be null.
+  std::shared_ptr<const ResidentModel> on_host{};
+  double gpu_share = 1;  ///< of the hypotheses of orientation
 };
 ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device);
 
@@ -47,9 +51,10 @@ inline bool is_there(const FoundStructure& found) {
 /// Finds all structures of a model in an image that is in its space: level by level, all structures
 /// of a level before the next one, those with the same depth in the network in one launch. On a GPU
 /// there is one upload of the image and one read-back; a second pass follows only where a parent
-/// was not found. The same bytes on every device. Throws InputError for an image that is too large
-/// for the coarsest level, and MemoryError.
+/// was not found. A model that is on the host too shares stages of orientation with the CPU, which
+/// reads back in each; `shared` then gets the times. The same bytes on every device and for every
+/// share. Throws InputError for an image that is too large for the coarsest level, and MemoryError.
 std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
-                                   const Context& context);
+                                   const Context& context, SharedWork* shared = nullptr);
 
 }  // namespace larch::hdn

@@ -12,8 +12,10 @@
 namespace larch::hdn {
 namespace {
 
-constexpr Dispatch<void(const StageView&, const Context&)> kRunStage{
-    "hdn::run_stage", cpu::run_stage, LARCH_CUDA_FN(cuda::run_stage)};
+constexpr Dispatch<void(const StageView&, uint64_t, uint64_t, const Context&)> kScoreStage{
+    "hdn::score_stage", cpu::score_stage, LARCH_CUDA_FN(cuda::score_stage)};
+constexpr Dispatch<void(const StageView&, const Context&)> kKeepStage{
+    "hdn::keep_stage", cpu::keep_stage, LARCH_CUDA_FN(cuda::keep_stage)};
 constexpr Dispatch<void(const Buffer<ClusterJob>&, const Context&)> kMakeClusters{
     "hdn::make_clusters", cpu::make_clusters, LARCH_CUDA_FN(cuda::make_clusters)};
 constexpr Dispatch<void(const Buffer<SeedJob>&, const Context&)> kMakeSeeds{
@@ -75,8 +77,15 @@ LevelImages make_level_images(const std::vector<image::LevelImage>& pyramid, int
   return images;
 }
 
+void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context) {
+  kScoreStage(context.device, stage, begin, end, context);
+}
+void keep_stage(const StageView& stage, const Context& context) {
+  kKeepStage(context.device, stage, context);
+}
 void run_stage(const StageView& stage, const Context& context) {
-  kRunStage(context.device, stage, context);
+  score_stage(stage, 0, stage.slots, context);
+  keep_stage(stage, context);
 }
 void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context) {
   kMakeClusters(context.device, jobs, context);
@@ -89,30 +98,33 @@ namespace cpu {
 namespace {
 
 template <StageKind kind>
-void score_slots(const StageView& stage, const Context& context) {
+void score_slots(const StageView& stage, uint64_t first, uint64_t last, const Context& context) {
   constexpr int64_t kSlots = 64;  // that a thread takes at a time
-  parallel_for(context.threads, static_cast<int64_t>(stage.slots), kSlots,
+  parallel_for(context.threads, static_cast<int64_t>(last - first), kSlots,
                [&](int64_t begin, int64_t end) {
                  for (int64_t slot = begin; slot < end; ++slot) {
-                   score_slot<kind>(stage, static_cast<uint64_t>(slot));
+                   score_slot<kind>(stage, first + static_cast<uint64_t>(slot));
                  }
                });
 }
 
 }  // namespace
 
-void run_stage(const StageView& stage, const Context& context) {
+void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context) {
   switch (stage.kind) {
     case StageKind::kPosition:
-      score_slots<StageKind::kPosition>(stage, context);
+      score_slots<StageKind::kPosition>(stage, begin, end, context);
       break;
     case StageKind::kOrientation:
-      score_slots<StageKind::kOrientation>(stage, context);
+      score_slots<StageKind::kOrientation>(stage, begin, end, context);
       break;
     case StageKind::kScale:
-      score_slots<StageKind::kScale>(stage, context);
+      score_slots<StageKind::kScale>(stage, begin, end, context);
       break;
   }
+}
+
+void keep_stage(const StageView& stage, const Context&) {
   for (int32_t i = 0; i < stage.segment_count; ++i) {
     const Segment& s = stage.segments[i];
     uint64_t* keys = stage.keys + s.first_slot;

@@ -48,8 +48,11 @@ LevelImages make_level_images(const std::vector<image::LevelImage>& pyramid, int
                               const image::LevelScale& scale, const LevelSpec& spec,
                               const Context& context);
 
-/// Scores all hypotheses of a launch and keeps the best of each segment. All pointers are of
-/// context.device; on a GPU the call returns before the work is done.
+/// Scores the hypotheses of a launch from slot `begin` to `end` - 1; keeps the best of each segment
+/// when all are scored; or does both. All pointers are of context.device; on a GPU the calls return
+/// before the work is done.
+void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context);
+void keep_stage(const StageView& stage, const Context& context);
 void run_stage(const StageView& stage, const Context& context);
 
 /// From candidates to clusters.
@@ -78,12 +81,14 @@ void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context);
 void make_seeds(const Buffer<SeedJob>& jobs, const Context& context);
 
 namespace cpu {
-void run_stage(const StageView& stage, const Context& context);
+void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context);
+void keep_stage(const StageView& stage, const Context& context);
 void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context);
 void make_seeds(const Buffer<SeedJob>& jobs, const Context& context);
 }  // namespace cpu
 namespace cuda {
-void run_stage(const StageView& stage, const Context& context);
+void score_stage(const StageView& stage, uint64_t begin, uint64_t end, const Context& context);
+void keep_stage(const StageView& stage, const Context& context);
 void make_clusters(const Buffer<ClusterJob>& jobs, const Context& context);
 void make_seeds(const Buffer<SeedJob>& jobs, const Context& context);
 }  // namespace cuda

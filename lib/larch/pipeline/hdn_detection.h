@@ -38,10 +38,15 @@ struct PoseDetectConfig {
               0.5});
     }
   } evaluate;
+  double gpu_share = 1;
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"evaluate", evaluate, "how the trees are evaluated"});
+    f(Field{"evaluate", evaluate, "how the trees are evaluated"},
+      Field{"gpu_share", gpu_share,
+            "of the hypotheses of orientation that the GPU tries, while the CPU tries the others",
+            0, 1}
+          .no_effect_on_results());
   }
 };
 
