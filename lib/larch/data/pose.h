@@ -6,7 +6,7 @@
 
 namespace larch {
 
-/// Where a structure is, how it is turned and how large it is: an oriented box (the similarity with
+/// The place, the rotation and the size of a structure: an oriented box (the similarity with
 /// one scale for each axis of marginal space learning; Zheng, Barbu, Georgescu, Scheuering,
 /// Comaniciu, IEEE TMI 27(11), 2008).
 ///

@@ -26,7 +26,7 @@ Segment prior_segment(const ResidentDetector& detector, const Seed* seeds,
 Segment pose_segment(const ResidentDetector& detector, const Candidate* in, const int32_t* in_count,
                      int32_t most_in);
 
-/// When candidates of a level agree: within two voxels and `agreement_rad`.
+/// The rule by which candidates of a level agree: within two voxels and `agreement_rad`.
 pose::ClusterRule cluster_rule(const Model& model, int level, double agreement_rad);
 
 /// Numbers the slots of segments that are launched together. The caller adds images, segments on

@@ -42,8 +42,8 @@ struct LevelSpec {
   Vec3i reach{};
   int unit = 1;  ///< largest integer of the intensity rule
 };
-/// Of pyramid[index], with pyramid[index + 1] and pyramid[index + 2] for coarser features; the
-/// pyramid outlives the result. Without channels nothing is integrated.
+/// Makes the images of pyramid[index], with pyramid[index + 1] and pyramid[index + 2] for coarser
+/// features; the pyramid outlives the result. Without channels nothing is integrated.
 LevelImages make_level_images(const std::vector<image::LevelImage>& pyramid, int index,
                               const image::LevelScale& scale, const LevelSpec& spec,
                               const Context& context);

@@ -10,7 +10,7 @@
 
 namespace larch::metrics {
 
-/// How near a detected pose is to the true one. NaN where nothing was detected, but for the last
+/// The errors of a detected pose. NaN where nothing was detected, but for the last
 /// two, which then are 0 and 1.
 struct PoseScores {
   double centre_error_mm;

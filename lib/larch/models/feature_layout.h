@@ -10,8 +10,8 @@
 #include "larch/image/preprocess.h"
 #include "larch/models/layout.h"
 
-/// What models of images have in common: the images they are for, the features of those, and
-/// measurements.
+/// The parts that models of images have in common: the images they are for, the features of those,
+/// and measurements.
 namespace larch::models {
 
 template <>

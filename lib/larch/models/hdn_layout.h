@@ -11,7 +11,7 @@
 #include "larch/models/feature_layout.h"
 #include "larch/models/tree_layout.h"
 
-/// What a hierarchical detection network, and the checkpoint of one, consist of.
+/// The parts of a hierarchical detection network and of its checkpoint.
 namespace larch::models {
 
 template <>
@@ -109,7 +109,7 @@ void layout(V& v, MeanShape& shape) {
   shape.distance_mm = hdn::shape_of(grid, bits);
 }
 
-/// What a network says about itself.
+/// The origin of a network.
 struct NetworkMeta {
   hdn::Model& model;
 };

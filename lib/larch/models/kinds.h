@@ -7,7 +7,7 @@
 
 namespace larch::models {
 
-/// Which program has a use for a container of this kind, as the end of an error about a wrong one:
+/// Names the program that uses a container of this kind, as the end of an error about a wrong one:
 /// "hdn-detect reads it".
 std::string use_of_kind(std::string_view kind);
 

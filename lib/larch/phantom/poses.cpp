@@ -20,7 +20,7 @@ constexpr double kBackground = 1000, kContrast = 1000;
 constexpr Vec3d kEdges{48, 32, 20};  // mm
 /// Radii of the balls at the ends of x and y as shares of the semi-axis whose end they are at.
 constexpr double kBallX = 5.0 / 24, kBallY = 4.0 / 16;
-/// Where the others lie around the first object: at the corners of a box with these half sides.
+/// The others lie around the first object at the corners of a box with these half sides.
 constexpr Vec3d kAround{22, 16, 24};  // mm
 constexpr double kNoiseCell = 4;      // mm
 constexpr double kRadians = 0.017453292519943295;
@@ -44,7 +44,7 @@ Pose outer_box(const PosesConfig& config, Pose pose) {
   return pose;
 }
 
-/// How far a box reaches from its centre along a direction, times the length of that.
+/// The reach of a box from its centre along a direction, times the length of that.
 double reach(const Pose& box, const Vec3d& along) {
   const Vec3d turned = rotate(conjugate(box.rotation), along);
   return 0.5 * (box.edges_mm.x * std::fabs(turned.x) + box.edges_mm.y * std::fabs(turned.y) +

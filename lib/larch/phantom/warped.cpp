@@ -34,7 +34,7 @@ Grid canvas_grid(const Grid& input, const WarpedConfig& config) {
   return canvas;
 }
 
-/// What stands beyond the input, of standard deviation 1: noise with cells of 2, 4 and 8
+/// The fill beyond the input, of standard deviation 1: noise with cells of 2, 4 and 8
 /// voxels. Correlations at 1, 4 and 8 voxels are 0.93, 0.46 and 0.18; those of MR images of the
 /// brain with voxels of 1 mm were measured as 0.88, 0.49 and 0.24.
 double fill_noise(uint64_t seed, uint64_t stream, const Vec3d& index) {
@@ -43,7 +43,7 @@ double fill_noise(uint64_t seed, uint64_t stream, const Vec3d& index) {
          std::sqrt(3.0);
 }
 
-/// How far a place (an index of the grid) is inside of the field of view, in voxels; negative
+/// The depth of a place (an index of the grid) inside the field of view, in voxels; negative
 /// outside of it.
 double depth_inside(const Vec3i& size, const Vec3d& at) {
   double depth = size.x;

@@ -53,7 +53,7 @@ struct WarpedCase {
   Mat3 world_from_input{};
   Vec3d translation_mm{};
   double gain = 1, offset = 0;
-  /// Of the displacements: component k is drawn from the streams field_stream + k.
+  /// Component k of the displacements is drawn from the streams field_stream + k.
   uint64_t field_stream = 0;
 };
 

@@ -32,7 +32,7 @@ Vec3i best_slices(const LabelVolume& labels, const LabelVolume* reference) {
     if (!any) continue;
     Vec3i best;
     for (int axis = 0; axis < 3; ++axis) {
-      // Of several slices with the largest area, the middle one.
+      // The middle one of several slices with the largest area is shown.
       const int64_t most = *std::max_element(area[axis].begin(), area[axis].end());
       const int64_t ties = std::count(area[axis].begin(), area[axis].end(), most);
       best[axis] = 0;

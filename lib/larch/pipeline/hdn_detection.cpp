@@ -109,7 +109,7 @@ void find_structures(const cases::CaseJob& c, const hdn::ResidentModel& network,
   }
 }
 
-/// Where two boxes overlap: what was found inside of another structure is more special than that;
+/// Decides where two boxes overlap: what was found inside of another structure is more special than that;
 /// otherwise the surer one is. `later` comes after `earlier` in the model.
 bool goes_over(const PoseJob& job, size_t later, size_t earlier) {
   for (int32_t s = job.parents[later]; s >= 0; s = job.parents[static_cast<size_t>(s)]) {

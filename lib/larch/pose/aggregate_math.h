@@ -35,8 +35,8 @@ struct Nearness {
   double radius_mm = 1;
   double cosine = 0;  ///< of half the angle: |a . b| of near rotations is at least so much
 };
-/// When candidates agree. With mean_of_first > 0 the first cluster is the plain mean of so many
-/// candidates, as far as they are near the mode by `mean`.
+/// The rule by which candidates agree. With mean_of_first > 0 the first cluster is the plain mean
+/// of so many candidates, as far as they are near the mode by `mean`.
 struct ClusterRule {
   Nearness agree;
   int32_t mean_of_first = 0;

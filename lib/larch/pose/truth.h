@@ -14,7 +14,7 @@
 
 namespace larch::pose {
 
-/// Where the axes of a structure's box come from.
+/// The origin of the axes of a structure's box.
 enum class OrientationKind : uint8_t {
   kFit = 0,   ///< the similarity that brings the case onto the mean shape of all cases
   kNone = 1,  ///< the axes of the world: structures without an orientation of their own

@@ -98,7 +98,7 @@ Drawn classify(const StageTask& task, const StageView& view, const Segment& segm
   return drawn;
 }
 
-/// Of the hypotheses of a case, positives and negatives by hash.
+/// Adds positive and negative hypotheses of a case, drawn by hash.
 void add_case(const StageTask& task, const ResidentDetector& hypotheses, size_t c, uint64_t seed,
               StageReport& report, Boxes& boxes) {
   const CaseSearch& search = task.searches[c];

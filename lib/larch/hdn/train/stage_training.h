@@ -8,8 +8,8 @@
 
 namespace larch::hdn {
 
-/// When a hypothesis counts as the structure: within these of the truth; beyond twice as much it
-/// counts as something else, and in between it is not learned from.
+/// A hypothesis counts as the structure within these of the truth; beyond twice as much it counts
+/// as something else, and in between it is not learned from.
 struct TruthRule {
   double centre_voxels = 1.5;
   double angle_rad = 0;  ///< of the rotations that are tried: no pose is farther from all of them

@@ -33,7 +33,7 @@ void require_volume_with_labels(const Case& input, const ReadOptions& read) {
   }
 }
 
-/// How a copy was made; README.md of lib/larch/phantom has the formulas.
+/// Tells how a copy was made; README.md of lib/larch/phantom has the formulas.
 std::string truth_text(const Copy& copy, const phantom::WarpedCase& made,
                        const phantom::WarpedConfig& config, uint64_t seed) {
   nlohmann::ordered_json matrix;
