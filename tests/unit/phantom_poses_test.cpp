@@ -85,8 +85,8 @@ TEST_CASE("objects after the first lie where they belong, distractors in nobody'
       for (const PlacedObject& b : objects) {
         if (&a == &b) continue;
         for (int place = 0; place < 125; ++place) {
-          const Vec3d box{place % 5 * 0.25 - 0.5, place / 5 % 5 * 0.25 - 0.5,
-                          place / 25 * 0.25 - 0.5};
+          const int row = place / 5, plane = row / 5;
+          const Vec3d box{place % 5 * 0.25 - 0.5, row % 5 * 0.25 - 0.5, plane * 0.25 - 0.5};
           const Vec3d in_b = box_from_world(b.pose, world_from_box(a.pose, box));
           const double most = std::max({std::fabs(in_b.x), std::fabs(in_b.y), std::fabs(in_b.z)});
           shared += most <= 0.5;

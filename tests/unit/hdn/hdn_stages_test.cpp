@@ -143,8 +143,9 @@ TEST_CASE(
     const Node node = node_of(s, level, number);
     if (node.seed < 0) continue;
     const auto own = static_cast<size_t>(node.seed);
-    ++tried[static_cast<size_t>(node.voxel.x +
-                                level.size.x * (node.voxel.y + level.size.y * node.voxel.z))];
+    const int row = node.voxel.y + level.size.y * node.voxel.z;
+    const int place = node.voxel.x + level.size.x * row;
+    ++tried[static_cast<size_t>(place)];
     ++of[own];
     for (size_t k = 0; k < of.size(); ++k) {
       if (nearness(node.voxel, k) < nearness(node.voxel, own)) FAIL_CHECK("another one is nearer");

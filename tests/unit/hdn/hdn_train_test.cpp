@@ -83,6 +83,7 @@ TEST_CASE("of several objects that look alike a parent tells the right one") {
   course.config.fallback = false;
   course.prepare(20);
   std::vector<Volume<int16_t>> images;
+  images.reserve(20);
   for (int n = 0; n < 20; ++n) images.push_back(course.image(kUnseen + n));
   const int with_parent = times_right(course, images);
   course.config.structures[1].parent = "";

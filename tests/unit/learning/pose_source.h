@@ -60,8 +60,9 @@ struct PoseScene {
   explicit PoseScene(size_t count, uint64_t seed) {
     const Pose truth{{23, 20, 17}, normalized({0.9, 0.2, -0.3, 0.25}), {26, 16, 12}};
     for (int64_t i = 0; i < int64_t{size.x} * size.y * size.z; ++i) {
-      const Vec3d at{static_cast<double>(i % size.x), static_cast<double>(i / size.x % size.y),
-                     static_cast<double>(i / size.x / size.y)};
+      const int64_t row = i / size.x, plane = row / size.y;
+      const Vec3d at{static_cast<double>(i % size.x), static_cast<double>(row % size.y),
+                     static_cast<double>(plane)};
       const double far = norm(box_from_world(truth, at));
       const auto noise = static_cast<int>(hash_below(7, 1, static_cast<uint64_t>(i), 120));
       voxels.push_back(static_cast<int16_t>((far < 0.5 ? 600 : 200) + noise));

@@ -36,6 +36,7 @@ std::vector<Pair> pairs(size_t count) {
 
 RelativeGaussian fit(const std::vector<Pair>& all, const RelativeFloor& floor = {}) {
   std::vector<RelativePose> relative;
+  relative.reserve(all.size());
   for (const auto& [parent, child] : all) relative.push_back(relative_pose(parent, child));
   return fit_gaussian(relative, floor);
 }
@@ -86,6 +87,7 @@ TEST_CASE("a common motion of all pairs does not change the Gaussian") {
   const std::vector<Pair> all = pairs(200);
   const Pose motion = random_pose(5);
   std::vector<Pair> moved;
+  moved.reserve(all.size());
   for (const auto& [parent, child] : all) {
     moved.emplace_back(compose(motion, parent), compose(motion, child));
   }
@@ -117,11 +119,13 @@ TEST_CASE("the ellipsoid of a Gaussian lies within its reach") {
 
   // The density integrates to 1.
   double sum = 0;
-  const double step = 0.7, reach = 21;
-  for (double x = -reach; x <= reach; x += step)
-    for (double y = -reach; y <= reach; y += step)
-      for (double z = -reach; z <= reach; z += step)
-        sum += std::exp(centre.log_density - 0.5 * mahalanobis_square(centre, {x, y, z}));
+  const double step = 0.7;
+  for (int x = -30; x <= 30; ++x)
+    for (int y = -30; y <= 30; ++y)
+      for (int z = -30; z <= 30; ++z) {
+        const Vec3d at = Vec3i{x, y, z}.cast<double>() * step;
+        sum += std::exp(centre.log_density - 0.5 * mahalanobis_square(centre, at));
+      }
   CHECK(sum * step * step * step == Approx(1).epsilon(1e-3));
 }
 
