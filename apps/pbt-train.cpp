@@ -65,8 +65,9 @@ struct ModelConfig {
 };
 
 struct Options {
-  cases::ImageList images{.list_help = "TSV or CSV with the columns image and label; hdn: or poses, group",
-                          .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
+  cases::ImageList images{
+      .list_help = "TSV or CSV with the columns image and label; hdn: or poses, group",
+      .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
   OutputFile output;
   bool resume = false;
   std::string checkpoint;

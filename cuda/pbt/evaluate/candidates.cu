@@ -8,6 +8,7 @@
 #include "cuda/pbt/evaluate/select.cuh"
 #include "larch/core/buffer.h"
 #include "larch/pbt/evaluate/candidates.h"
+#include "larch/tree/tree_math.h"
 
 // Radix selection: each voxel has a key of its own, which orders the candidates; the key of the
 // last one wanted is found digit by digit, from the highest on, and the voxels that are not below
@@ -23,9 +24,7 @@ constexpr int kThreads = 256;
 /// complement of the index.
 __device__ uint64_t key_of(const float* probability, uint32_t i) {
   const float p = probability[i] == 0 ? 0.0F : probability[i];  // no negative zero
-  const uint32_t bits = __float_as_uint(p);
-  const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-  return static_cast<uint64_t>(ordered) << 32 | static_cast<uint32_t>(~i);
+  return static_cast<uint64_t>(tree::ordered_bits(p)) << 32 | static_cast<uint32_t>(~i);
 }
 
 /// Counts the digits at `shift` of the keys whose bits above it are those of `above`.

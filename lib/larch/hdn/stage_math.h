@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "larch/features/haar_math.h"
@@ -96,9 +95,7 @@ constexpr uint64_t kMostSlots = uint64_t{1} << 24;  ///< of a segment
 /// key comes first; a score that is no number is the lowest. A slot without hypothesis has the
 /// score 0, which no number has.
 LARCH_HD uint64_t sort_key(int32_t segment, float score, uint64_t number) {
-  const auto bits = std::bit_cast<uint32_t>(score);
-  uint32_t ordered = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-  if (score != score) ordered = 1;
+  const uint32_t ordered = score != score ? 1 : tree::ordered_bits(score);
   return static_cast<uint64_t>(255 - segment) << 56 | static_cast<uint64_t>(ordered) << 24 |
          (kMostSlots - 1 - number);
 }
@@ -310,9 +307,7 @@ LARCH_HD void keep_candidate(const StageView& stage, const uint64_t* sorted, uin
   Candidate candidate;
   pose_of_slot(stage, s, number, candidate.pose);
   candidate.probability = stage.probabilities[s.first_slot + number];
-  const auto ordered = static_cast<uint32_t>(key >> 24);
-  candidate.score =
-      std::bit_cast<float>((ordered & 0x80000000U) != 0 ? ordered ^ 0x80000000U : ~ordered);
+  candidate.score = tree::from_ordered_bits(static_cast<uint32_t>(key >> 24));
   s.out[rank] = candidate;
 }
 

@@ -109,8 +109,8 @@ void find_structures(const cases::CaseJob& c, const hdn::ResidentModel& network,
   }
 }
 
-/// Decides where two boxes overlap: what was found inside of another structure is more special than that;
-/// otherwise the surer one is. `later` comes after `earlier` in the model.
+/// Decides where two boxes overlap: what was found inside of another structure is more special than
+/// that; otherwise the surer one is. `later` comes after `earlier` in the model.
 bool goes_over(const PoseJob& job, size_t later, size_t earlier) {
   for (int32_t s = job.parents[later]; s >= 0; s = job.parents[static_cast<size_t>(s)]) {
     if (static_cast<size_t>(s) == earlier) return true;
@@ -289,7 +289,8 @@ cases::CaseLook look_at_poses(const cases::CaseJob& c, const hdn::ResidentModel&
   for (int halvings = 0; halvings < model.halvings + features::kSteerableLevels; ++halvings) {
     const int64_t voxels = int64_t{size.x} * size.y * size.z;
     look.bytes += voxels * static_cast<int64_t>(sizeof(int16_t) + sizeof(image::Texel));
-    if (halvings <= model.halvings) {
+    const int level = model.halvings - halvings;
+    if (level >= 0 && network.sums_boxes[static_cast<size_t>(level)]) {
       look.bytes +=
           4 * image::total_elements(image::layouts_for(size, model.channels, network.reach));
     }

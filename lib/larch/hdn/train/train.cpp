@@ -353,6 +353,11 @@ void Training::finish(size_t s) {
     structure.found_confidence = confidences[confidences.size() / 20];
     structure.least_confidence = confidences.front() / 2;
   }
+  for (const auto& [name, value] : {std::pair{" centre_error_mm", report.centre_mm},
+                                    {" rotation_error_deg", report.rotation_deg},
+                                    {" failures", static_cast<double>(report.failures)}}) {
+    model().info.validation.emplace_back(structure.name + name, value);
+  }
   all_.report.structures.push_back(report);
 }
 
