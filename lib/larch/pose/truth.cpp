@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "larch/core/error.h"
@@ -269,6 +270,20 @@ Volume<float> mean_distance(std::span<const Shape> shapes, std::span<const Simil
   return mean_mm;
 }
 
+/// The mean shape of the cases. Turned thin ones may have no inside in common: then that of the
+/// case with the median volume.
+Shape mean_shape(std::span<const Shape> shapes, std::span<const Similarity> fits, double voxel_mm,
+                 const Context& context) {
+  Shape mean(mean_distance(shapes, fits, voxel_mm, context));
+  if (mean.size_mm > 0) return mean;
+  std::vector<size_t> order(shapes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shapes[a].size_mm < shapes[b].size_mm; });
+  const size_t k = order[order.size() / 2];
+  return Shape(mean_distance(shapes.subspan(k, 1), fits.subspan(k, 1), voxel_mm, context));
+}
+
 /// Turns and scales the frame of the mean shape so that the mean rotation of the fits to it becomes
 /// the identity and their mean logarithm of the scale 0; `before` remain fits to that frame.
 void fix_gauge(std::span<Similarity> fits, std::span<Similarity> before) {
@@ -348,11 +363,11 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
     fix_gauge(fits, {});
     for (int round = 0; round < kRounds; ++round) {
       before = fits;
-      mean = Shape(mean_distance(shapes, before, voxel_mm, context));
+      mean = mean_shape(shapes, before, voxel_mm, context);
       for_all([&](size_t i) { fits[i] = fit_to(mean, shapes[i], before[i].rotation); });
       fix_gauge(fits, before);
     }
-    mean = Shape(mean_distance(shapes, before, voxel_mm, context));
+    mean = mean_shape(shapes, before, voxel_mm, context);
     truth.symmetries = symmetries_of(mean.distance_mm, voxel_mm);
   }
   for (size_t i = 0; i < shapes.size(); ++i)

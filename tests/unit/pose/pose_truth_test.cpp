@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,33 @@ TEST_CASE("poses that shapes were put in are found up to a common turn") {
   }
   CHECK(std::equal(again.mean_distance_mm.begin(), again.mean_distance_mm.end(),
                    truth.mean_distance_mm.begin(), truth.mean_distance_mm.end()));
+}
+
+TEST_CASE("thin bows that have no place in common are fitted to one of them") {
+  std::vector<Placed> cases;
+  for (uint64_t i = 0; i < 9; ++i) {
+    Placed bow = placed(random_turn(60, 70 + i), 1, false, i);
+    const Grid& grid = bow.mask.grid();
+    for (int64_t v = 0; v < grid.voxels(); ++v) {
+      const Vec3d world_mm = world_from_index(grid, grid.voxel(v).cast<double>());
+      const Vec3d m = rotate(conjugate(bow.rotation), world_mm - bow.centre_mm);
+      const double off_circle = std::hypot(m.x, m.y) - 14;
+      bow.mask[v] = std::hypot(off_circle, m.z) < 1.3 && (m.x > 0 || m.y > 6);
+    }
+    cases.push_back(std::move(bow));
+  }
+  const PoseTruth truth = fit_poses(masks_of(cases), OrientationKind::kFit, {});
+  RotationSum turns;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    turns.add(conjugate(truth.cases[i].pose.rotation) * cases[i].rotation, 1);
+  }
+  const Quaternion common = mean_rotation(turns);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(i);
+    const Quaternion& found = truth.cases[i].pose.rotation;
+    CHECK(angle_between(found * common, cases[i].rotation) < 4 * kDegree);
+    CHECK(truth.cases[i].residual_mm < 0.6);
+  }
 }
 
 TEST_CASE("an ellipsoid has the three half turns about its axes as symmetries") {
