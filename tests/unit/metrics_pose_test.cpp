@@ -136,6 +136,9 @@ TEST_CASE("95 % of the values, and the interval of the mean by the bootstrap") {
   CHECK(s.ci_high == Approx(50 + error).margin(0.5));
   std::swap(values[3], values[90]);
   const Summary again = summarise(values);
+  CHECK(s.count == again.count);
+  CHECK(s.median == again.median);
+  CHECK(s.p95 == again.p95);
   CHECK(s.mean == again.mean);
   CHECK(s.sd == again.sd);
   CHECK(s.ci_low == again.ci_low);

@@ -72,8 +72,8 @@ LARCH_HD Pose relative(const Pose& parent, const Pose& child) {
           canonical(conjugate(parent.rotation) * child.rotation), child.edges_mm};
 }
 
-/// The same box with its axes renamed by a rotation S that permutes them: axis k is the old axis
-/// S e_k, and takes its edge along.
+/// Returns the same box with its axes renamed by a rotation S that permutes them: axis k is the old
+/// axis S e_k, and takes its edge along.
 LARCH_HD Pose with_axes_renamed(const Pose& pose, const Quaternion& permutation) {
   Pose out{pose.centre_mm, canonical(pose.rotation * permutation), {}};
   const Mat3 axes = rotation_matrix(permutation);

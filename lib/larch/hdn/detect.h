@@ -17,7 +17,7 @@ struct ResidentModel {
   std::vector<bool> sums_boxes{};  ///< by level: tells whether a detector has Haar features
   std::vector<std::vector<ResidentDetector>> detectors{};      ///< by structure
   std::vector<std::vector<ResidentDetector>> root_position{};  ///< by structure, at most one
-  /// The same on the host, if the CPU shares the work of a GPU; may be null.
+  /// The CPU shares the work of a GPU if the model is on the host too; may be null.
   std::shared_ptr<const ResidentModel> on_host{};
   double gpu_share = 1;  ///< of the hypotheses of orientation
 };

@@ -19,9 +19,9 @@ struct SharedWork {
   double wait_seconds = 0;          ///< until the GPU had, from then on
 };
 
-/// As run_stage, for a stage of orientation. `segments`: as the device has them; `on_host`: their
-/// detectors on the host. Candidates are read back before, so that the work on the GPU is waited
-/// for. The result is the same for every share.
+/// Does what run_stage does, for a stage of orientation. `segments` are as the device has them, and
+/// `on_host` are their detectors on the host. Candidates are read back before, so that the work on
+/// the GPU is waited for. The result is the same for every share.
 void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
                       std::span<const DetectorView> on_host, const LevelViews& level,
                       SharedWork& work, const Context& context);

@@ -193,11 +193,14 @@ TEST_CASE("candidates that agree win over a surer one that is alone") {
 
   // Of the first four, the plain mean of those that are near the mode; the others follow.
   candidates[1].probability = 0.6F;
+  candidates[1].pose.edges_mm.x = 160;
   candidates.push_back({{{3, 5, 0}, turned(10), {20, 5, 8}}, 0.3F, 0.3F});
   const std::vector<Cluster> plain = cluster_candidates(candidates, {{4, cosine}, 4, {8, 0.7}});
   CHECK(plain[0].members == 3);
   CHECK(norm(plain[0].pose.centre_mm - Vec3d{0, 5, 0}) < 1e-12);
+  CHECK(plain[0].pose.edges_mm.x == Approx(40));  // the cube root of 160 * 20 * 20
   CHECK(plain[0].confidence == Approx(1.6 / 3));
+  CHECK(plain[1].members == 1);
   CHECK(plain[1].pose.centre_mm.x == 90);
   CHECK(plain.size() == 4);
   CHECK(cluster_candidates({}, {{4, cosine}}).empty());
