@@ -23,7 +23,9 @@ constexpr size_t kVertices = 2000;  ///< that a fit looks at, at most
 constexpr int kSearchSteps = 6;     ///< the same for each of its starts
 constexpr size_t kSearchVertices = 250;
 constexpr double kSearchTurn = 0.436;  ///< radians between starts: 25 degrees
-constexpr int32_t kLongest = 64;       ///< voxels along the longest edge of a distance map, about
+/// Of half of 60 degrees: a fit that turns by more has slipped to another end of the shape.
+constexpr double kLeastCosine = 0.866;
+constexpr int32_t kLongest = 64;  ///< voxels along the longest edge of a distance map, about
 
 /// x = centre_mm + scale R m takes the frame of the mean shape to the world.
 struct Similarity {
@@ -220,23 +222,30 @@ Fit descend(const Similarity& from, const Shape& shape, const Volume<float>& mea
   return here;
 }
 
-/// The fit of a case to the mean shape. It starts from turns of the rotation `near`, with centroids
-/// and volumes made to agree, and goes on from where the best of these leads.
-Similarity fit_to(const Shape& mean, const Shape& shape, const Quaternion& near) {
+/// The fit of a case to the mean shape. It starts from small turns, with centroids and volumes made
+/// to agree, and goes on from where the best of these leads.
+Similarity fit_to(const Shape& mean, const Shape& shape) {
   if (mean.size_mm == 0) {
     throw InputError(
         "the mean shape has no inside, since the structure is thin and differs much "
         "between the cases: give it no orientation of its own");
   }
-  Fit best;
+  Similarity best;
+  double least = 1e300;
   for (int i = 0; i < 27; ++i) {
-    const Vec3d turn = Vec3i{i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1}.cast<double>() * kSearchTurn;
-    Similarity start{{}, near * from_rotation_vector(turn), shape.size_mm / mean.size_mm};
+    // The first start is not turned.
+    const Vec3i digits{i % 3, i / 3 % 3, i / 9};
+    Vec3d turn;
+    for (int axis = 0; axis < 3; ++axis) turn[axis] = ((digits[axis] + 1) % 3 - 1) * kSearchTurn;
+    Similarity start{{}, from_rotation_vector(turn), shape.size_mm / mean.size_mm};
     start.centre_mm = shape.centroid_mm - rotate(start.rotation, mean.centroid_mm) * start.scale;
+    if (i == 0) best = start;
     const Fit found = descend(start, shape, mean.distance_mm, kSearchVertices, kSearchSteps);
-    if (i == 0 || found.cost() < best.cost()) best = found;
+    if (found.cost() >= least || found.at.rotation.w < kLeastCosine) continue;
+    best = found.at;
+    least = found.cost();
   }
-  return descend(best.at, shape, mean.distance_mm, kVertices, kSteps).at;
+  return descend(best, shape, mean.distance_mm, kVertices, kSteps).at;
 }
 
 /// The mean signed distance of the cases, on a grid that holds them as they are fitted.
@@ -270,18 +279,13 @@ Volume<float> mean_distance(std::span<const Shape> shapes, std::span<const Simil
   return mean_mm;
 }
 
-/// The mean shape of the cases. Turned thin ones may have no inside in common: then that of the
-/// case with the median volume.
-Shape mean_shape(std::span<const Shape> shapes, std::span<const Similarity> fits, double voxel_mm,
-                 const Context& context) {
-  Shape mean(mean_distance(shapes, fits, voxel_mm, context));
-  if (mean.size_mm > 0) return mean;
+/// The number of the case with the median volume.
+size_t median_case(std::span<const Shape> shapes) {
   std::vector<size_t> order(shapes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return shapes[a].size_mm < shapes[b].size_mm; });
-  const size_t k = order[order.size() / 2];
-  return Shape(mean_distance(shapes.subspan(k, 1), fits.subspan(k, 1), voxel_mm, context));
+  return order[order.size() / 2];
 }
 
 /// Turns and scales the frame of the mean shape so that the mean rotation of the fits to it becomes
@@ -359,15 +363,19 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
   PoseTruth truth;
   if (kind == OrientationKind::kFit) {
     // The mean shape is made of the fits before the last, so that other fits to it find its frame.
+    // That of thin shapes that are not aligned yet has hardly an inside: the first is one of them.
     std::vector<Similarity> before;
     fix_gauge(fits, {});
     for (int round = 0; round < kRounds; ++round) {
       before = fits;
-      mean = mean_shape(shapes, before, voxel_mm, context);
-      for_all([&](size_t i) { fits[i] = fit_to(mean, shapes[i], before[i].rotation); });
+      const size_t first = round == 0 ? median_case(shapes) : 0;
+      const size_t count = round == 0 ? 1 : shapes.size();
+      mean = Shape(mean_distance(std::span(shapes).subspan(first, count),
+                                 std::span(before).subspan(first, count), voxel_mm, context));
+      for_all([&](size_t i) { fits[i] = fit_to(mean, shapes[i]); });
       fix_gauge(fits, before);
     }
-    mean = mean_shape(shapes, before, voxel_mm, context);
+    mean = Shape(mean_distance(shapes, before, voxel_mm, context));
     truth.symmetries = symmetries_of(mean.distance_mm, voxel_mm);
   }
   for (size_t i = 0; i < shapes.size(); ++i)
@@ -408,7 +416,7 @@ Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> valu
 
 CasePose fit_pose(const Volume<uint8_t>& mask, const Volume<float>& mean_distance_mm) {
   const Shape mean(mean_distance_mm), shape = shape_of(mask, "the mask");
-  return pose_of(shape, mean_distance_mm.empty() ? Similarity{} : fit_to(mean, shape, {}), mean);
+  return pose_of(shape, mean_distance_mm.empty() ? Similarity{} : fit_to(mean, shape), mean);
 }
 
 }  // namespace larch::pose
