@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace larch::pose {
 namespace {
 
-constexpr double kRidge = 0.1;
+constexpr double kRidge = 0.3;
 
 /// The inputs of a case; `mean` stands for what was not found.
 std::vector<double> inputs_of(const FoundPoses& found, size_t own,
@@ -80,10 +81,17 @@ std::vector<double> mean_inputs(std::span<const FoundPoses> found, size_t own) {
   return mean;
 }
 
-}  // namespace
+/// Row k of the correction: a constant and a weight per input.
+double row_value(const PoseCorrection& correction, size_t k, const std::vector<double>& x) {
+  const double* row = correction.weights.data() + k * (x.size() + 1);
+  double sum = row[0];
+  for (size_t i = 0; i < x.size(); ++i) sum += row[1 + i] * x[i];
+  return sum;
+}
 
-PoseCorrection learn_correction(std::span<const FoundPoses> found, std::span<const Pose> truth,
-                                size_t own) {
+/// The correction that fits some cases.
+PoseCorrection fit_correction(const CorrectionCases& all, size_t own) {
+  const std::vector<FoundPoses>& found = all.found;
   PoseCorrection correction;
   if (found.empty()) return correction;
   correction.input_mean = mean_inputs(found, own);
@@ -100,7 +108,7 @@ PoseCorrection learn_correction(std::span<const FoundPoses> found, std::span<con
   std::vector<double> gram(n * n, 0), products(9 * n, 0), constants(9, 0);
   for (size_t c = 0; c < cases; ++c) {
     const std::vector<double> x = centred_inputs(correction, found[c], own);
-    const RelativePose wanted = relative_pose(*found[c][own], truth[c]);
+    const RelativePose wanted = relative_pose(*found[c][own], all.truth[c]);
     for (size_t k = 0; k < 9; ++k) constants[k] += wanted[k] / static_cast<double>(cases);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < n; ++j) gram[i * n + j] += x[i] * x[j];
@@ -120,16 +128,70 @@ PoseCorrection learn_correction(std::span<const FoundPoses> found, std::span<con
   return correction;
 }
 
+/// The cases of a fold, or all others.
+CorrectionCases part_of(const CorrectionCases& all, size_t fold, bool is_inside) {
+  CorrectionCases part;
+  for (size_t c = 0; c < all.found.size(); ++c) {
+    if ((all.fold_of[c] == fold) != is_inside) continue;
+    part.found.push_back(all.found[c]);
+    part.truth.push_back(all.truth[c]);
+    part.fold_of.push_back(all.fold_of[c]);
+  }
+  return part;
+}
+
+/// Takes the weights of those rows away that do not make other cases better than the constant does.
+void keep_useful_rows(PoseCorrection& correction, const CorrectionCases& all, size_t own) {
+  const std::set<size_t> folds(all.fold_of.begin(), all.fold_of.end());
+  if (folds.size() < 2) return;
+  double gain[9] = {};
+  for (const size_t fold : folds) {
+    const PoseCorrection learned = fit_correction(part_of(all, fold, false), own);
+    const CorrectionCases held_out = part_of(all, fold, true);
+    for (size_t c = 0; c < held_out.found.size(); ++c) {
+      const std::vector<double> x = centred_inputs(learned, held_out.found[c], own);
+      const RelativePose wanted = relative_pose(*held_out.found[c][own], held_out.truth[c]);
+      for (size_t k = 0; k < 9; ++k) {
+        const double without = wanted[k] - learned.weights[k * (x.size() + 1)];
+        const double with = wanted[k] - row_value(learned, k, x);
+        gain[k] += without * without - with * with;
+      }
+    }
+  }
+  const size_t inputs = correction.input_mean.size();
+  for (size_t k = 0; k < 9; ++k) {
+    if (gain[k] > 0) continue;
+    std::fill_n(correction.weights.begin() + static_cast<std::ptrdiff_t>(k * (inputs + 1) + 1),
+                inputs, 0);
+  }
+}
+
+}  // namespace
+
+PoseCorrection learn_correction(const CorrectionCases& cases, size_t own) {
+  PoseCorrection correction = fit_correction(cases, own);
+  if (cases.found.size() >= kFewestCorrected) keep_useful_rows(correction, cases, own);
+  return correction;
+}
+
+std::vector<Pose> held_out_poses(const CorrectionCases& cases, size_t own) {
+  const std::set<size_t> folds(cases.fold_of.begin(), cases.fold_of.end());
+  std::vector<Pose> poses(cases.found.size());
+  for (const size_t fold : folds) {
+    const PoseCorrection learned =
+        learn_correction(folds.size() == 1 ? cases : part_of(cases, fold, false), own);
+    for (size_t c = 0; c < poses.size(); ++c) {
+      if (cases.fold_of[c] == fold) poses[c] = corrected_pose(learned, cases.found[c], own);
+    }
+  }
+  return poses;
+}
+
 Pose corrected_pose(const PoseCorrection& correction, const FoundPoses& found, size_t own) {
   if (correction.weights.empty()) return *found[own];
-  const size_t n = correction.input_mean.size();
   const std::vector<double> x = centred_inputs(correction, found, own);
   RelativePose r{};
-  for (size_t k = 0; k < 9; ++k) {
-    const double* row = correction.weights.data() + k * (n + 1);
-    r[k] = row[0];
-    for (size_t i = 0; i < n; ++i) r[k] += row[1 + i] * x[i];
-  }
+  for (size_t k = 0; k < 9; ++k) r[k] = row_value(correction, k, x);
   return pose_from_relative(*found[own], r);
 }
 

@@ -25,12 +25,23 @@ struct PoseCorrection {
   friend bool operator==(const PoseCorrection&, const PoseCorrection&) = default;
 };
 
-/// Learns it from cases in which structure `own` was found and is known: `found` and `truth` by
-/// case. Ridge regression: each weight is pulled to 0 as if a tenth of the cases said so. Fewer
-/// than kFewestCorrected cases give the constant alone, none gives no correction.
-PoseCorrection learn_correction(std::span<const FoundPoses> found, std::span<const Pose> truth,
-                                size_t own);
+/// Cases in which the structure to be corrected was found and is known; all by case.
+struct CorrectionCases {
+  std::vector<FoundPoses> found{};
+  std::vector<Pose> truth{};
+  std::vector<size_t> fold_of{};
+};
+
+/// Learns the correction of structure `own`. Ridge regression: each weight is pulled to 0 as if
+/// three tenths of the cases said so; and a row has weights only if those that are learned without
+/// a fold make the fold's cases better, where there is more than one fold. Fewer than
+/// kFewestCorrected cases give the constants alone, none gives no correction.
+PoseCorrection learn_correction(const CorrectionCases& cases, size_t own);
 constexpr size_t kFewestCorrected = 50;
+
+/// The poses of structure `own` in the same cases, each corrected by what the other folds say; by
+/// all cases if there is one fold.
+std::vector<Pose> held_out_poses(const CorrectionCases& cases, size_t own);
 
 /// The corrected pose of structure `own`, which was found. A structure that was not found counts as
 /// being where it is in the mean.

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/portable_math.h"
+#include "larch/pose/correction.h"
 #include "larch/pose/relative.h"
 
 namespace larch::pose {
@@ -127,6 +128,35 @@ TEST_CASE("the ellipsoid of a Gaussian lies within its reach") {
         sum += std::exp(centre.log_density - 0.5 * mahalanobis_square(centre, at));
       }
   CHECK(sum * step * step * step == Approx(1).epsilon(1e-3));
+}
+
+/// Mean distance of the held-out poses of 120 cases from the truth, divided by that of the poses as
+/// they were found: 2 mm off, beside a second structure that is `noise_mm` from its place.
+double share_of_error(double noise_mm) {
+  std::vector<Pose> own, other;
+  CorrectionCases cases;
+  for (uint64_t i = 0; i < 120; ++i) {
+    const auto drawn = [&](uint64_t k) { return draw_normal(11, k, i); };
+    cases.truth.push_back(random_pose(500 + i));
+    const Pose& truth = cases.truth.back();
+    own.push_back(pose_from_relative(truth, {2 * drawn(0), 2 * drawn(1), 2 * drawn(2)}));
+    other.push_back(pose_from_relative(
+        truth, {noise_mm * drawn(3), noise_mm * drawn(4), 20 + noise_mm * drawn(5)}));
+    cases.fold_of.push_back(i % 4);
+  }
+  for (size_t i = 0; i < own.size(); ++i) cases.found.push_back({&own[i], &other[i]});
+  const std::vector<Pose> poses = held_out_poses(cases, 0);
+  double before = 0, after = 0;
+  for (size_t i = 0; i < own.size(); ++i) {
+    before += norm(own[i].centre_mm - cases.truth[i].centre_mm);
+    after += norm(poses[i].centre_mm - cases.truth[i].centre_mm);
+  }
+  return after / before;
+}
+
+TEST_CASE("a pose is corrected by what else was found, where that tells something") {
+  CHECK(share_of_error(0.2) < 0.3);
+  CHECK(share_of_error(30) == Approx(1).margin(0.03));
 }
 
 }  // namespace

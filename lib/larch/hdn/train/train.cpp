@@ -320,8 +320,7 @@ const Pose* Training::found_pose(size_t s, size_t c) const {
 void Training::finish(size_t s) {
   Structure& structure = model().structures[s];
   StructureReport report{structure.name};
-  std::vector<pose::FoundPoses> found;
-  std::vector<Pose> true_poses;
+  pose::CorrectionCases found;
   std::vector<double> confidences;
   for (size_t c = 0; c < cases_.size(); ++c) {
     if (!truth(s, c)) continue;
@@ -330,19 +329,21 @@ void Training::finish(size_t s) {
       ++report.failures;
       continue;
     }
-    pose::FoundPoses& all = found.emplace_back();
+    pose::FoundPoses& all = found.found.emplace_back();
     for (size_t t = 0; t < model().structures.size(); ++t) all.push_back(found_pose(t, c));
-    true_poses.push_back(*truth(s, c));
+    found.truth.push_back(*truth(s, c));
+    found.fold_of.push_back(cases_[c].group % static_cast<size_t>(config_.folds));
     confidences.push_back(all_.found[s][c].clusters[0].confidence);
   }
-  structure.correction = pose::learn_correction(found, true_poses, s);
+  structure.correction = pose::learn_correction(found, s);
+  const std::vector<Pose> poses = pose::held_out_poses(found, s);
   std::vector<pose::RelativePose> errors;
-  const auto count = static_cast<double>(std::max<size_t>(found.size(), 1));
-  for (size_t k = 0; k < found.size(); ++k) {
-    const Pose pose = pose::corrected_pose(structure.correction, found[k], s);
-    errors.push_back(pose::relative_pose(true_poses[k], pose));
-    report.centre_mm += norm(pose.centre_mm - true_poses[k].centre_mm) / count;
-    report.rotation_deg += angle_between(pose.rotation, true_poses[k].rotation) / kDegree / count;
+  const auto count = static_cast<double>(std::max<size_t>(poses.size(), 1));
+  for (size_t k = 0; k < poses.size(); ++k) {
+    const Pose& right = found.truth[k];
+    errors.push_back(pose::relative_pose(right, poses[k]));
+    report.centre_mm += norm(poses[k].centre_mm - right.centre_mm) / count;
+    report.rotation_deg += angle_between(poses[k].rotation, right.rotation) / kDegree / count;
   }
   // No error is known better than a fraction of the finest steps.
   const int finest = model().levels() - 1;
