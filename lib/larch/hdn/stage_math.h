@@ -228,9 +228,10 @@ LARCH_HD FrameResponse frame_response(const StageView& stage, const Segment& s, 
   return {s.detector.features, stage.level.steerable, features::frame_of(pose, stage.level.scale)};
 }
 
-template <class Response>
-LARCH_HD float posterior(const DetectorView& d, const Response& response) {
-  return tree::probability_float(tree::ensemble_posterior(d.trees, d.tree_count, response, 0));
+template <class Response, class Lanes>
+LARCH_HD float posterior(const DetectorView& d, const Response& response, const Lanes& lanes) {
+  return tree::probability_float(
+      tree::ensemble_posterior(d.trees, d.tree_count, response, 0, lanes));
 }
 
 /// ln p + beta ln sum_k w_k N(centre; seed k): the score of a node with a prior.
@@ -257,31 +258,37 @@ LARCH_HD int32_t segment_of_slot(const StageView& stage, uint64_t slot) {
   return i;
 }
 
-/// Evaluates the hypothesis of a slot: its key and its probability.
-template <StageKind kind>
-LARCH_HD void score_slot(const StageView& stage, uint64_t slot) {
+/// Evaluates the hypothesis of a slot: its key and its probability. `lanes`: those that do it
+/// together.
+template <StageKind kind, class Lanes = tree::OneLane>
+LARCH_HD void score_slot(const StageView& stage, uint64_t slot, const Lanes& lanes = {}) {
   const int32_t index = segment_of_slot(stage, slot);
   const Segment& s = stage.segments[index];
   const DetectorView& d = s.detector;
   const uint64_t number = slot - s.first_slot;
-  stage.keys[slot] = empty_key(index);
-  stage.probabilities[slot] = 0;
+  if (lanes.index() == 0) {
+    stage.keys[slot] = empty_key(index);
+    stage.probabilities[slot] = 0;
+  }
   float p = 0, score = 0;
   if constexpr (kind == StageKind::kPosition) {
     const Node node = node_of(s, stage.level, number);
     if (node.seed < 0) return;
     p = d.features == nullptr
             ? posterior(
-                  d, NodeResponse{{d.taps, d.first_tap, stage.level.layouts, stage.level.integral},
-                                  node.voxel})
-            : posterior(d, frame_response(stage, s, pose_at_node(s, stage.level, node)));
+                  d,
+                  NodeResponse{{d.taps, d.first_tap, stage.level.layouts, stage.level.integral},
+                               node.voxel},
+                  lanes)
+            : posterior(d, frame_response(stage, s, pose_at_node(s, stage.level, node)), lanes);
     score = s.search == SearchKind::kPrior ? score_with_prior(s, stage.level, node, p) : p;
   } else {
     Pose pose;
     if (!pose_at_candidate(s, kind, number, pose)) return;
-    p = posterior(d, frame_response(stage, s, pose));
+    p = posterior(d, frame_response(stage, s, pose), lanes);
     score = p;
   }
+  if (lanes.index() != 0) return;
   stage.keys[slot] = sort_key(index, score, number);
   stage.probabilities[slot] = p;
 }

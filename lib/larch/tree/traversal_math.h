@@ -65,25 +65,36 @@ LARCH_HD Shares shares_of(const FlatNode& node, const Split& split) {
   return shares;
 }
 
+/// One thread evaluates an item. On a GPU several lanes of a warp may do it together: each takes
+/// every kCount-th weak classifier of a node, and all get the sum of the votes, which are integers.
+struct OneLane {
+  static constexpr int32_t kCount = 1;
+  LARCH_HD int32_t index() const { return 0; }
+  LARCH_HD int32_t sum(int32_t votes) const { return votes; }
+};
+
 /// The node test of boosting trees: a strong classifier and Algorithm 1 of Birkbeck, Sofka, Zhou
-/// 2011. `value(w)` gives the feature value of weak classifier w, an int32_t.
-template <class Value>
+/// 2011. `value(w)` gives the feature value of weak classifier w, an int32_t. Early rejection,
+/// which does not change the result, is for one lane.
+template <class Value, class Lanes>
 struct StrongTest {
   const TreeView& tree;
   const Value& value;
+  const Lanes& lanes;
 
   LARCH_HD Split operator()(const FlatNode& node, uint32_t weight) const {
     int32_t h = 0;
-    for (int32_t w = node.first; w < node.first + node.n_weak; ++w) {
+    for (int32_t w = node.first + lanes.index(); w < node.first + node.n_weak; w += Lanes::kCount) {
       const FlatWeak& weak = tree.weaks[w];
       h += learning::weak_vote(weak.codes, weak.bins, weak.mask, value(w)) ? weak.alpha
                                                                            : -weak.alpha;
-      if (tree.early_rejection != 0 && is_certain(h, weak.rest, tree.thresholds)) {
+      if (Lanes::kCount == 1 && tree.early_rejection != 0 &&
+          is_certain(h, weak.rest, tree.thresholds)) {
         h = certain_value(h, weak.rest, tree.thresholds);
         break;
       }
     }
-    return split_weight(weight, h, tree.thresholds, tree.logistic);
+    return split_weight(weight, lanes.sum(h), tree.thresholds, tree.logistic);
   }
 };
 
@@ -131,11 +142,12 @@ LARCH_HD void traverse(const FlatNode* nodes, const NodeTest& test, Leaf& leaf) 
 }
 
 /// The posterior of an item, Q60. `value(w)`: the feature value of weak classifier w.
-template <class Value>
-LARCH_HD uint64_t tree_posterior(const TreeView& tree, const Value& value) {
+template <class Value, class Lanes = OneLane>
+LARCH_HD uint64_t tree_posterior(const TreeView& tree, const Value& value,
+                                 const Lanes& lanes = {}) {
   if (tree.nodes[0].n_weak == 0) return static_cast<uint64_t>(kOneQ30) * tree.root_q;
   ProbabilityLeaf leaf;
-  traverse(tree.nodes, StrongTest<Value>{tree, value}, leaf);
+  traverse(tree.nodes, StrongTest<Value, Lanes>{tree, value, lanes}, leaf);
   return leaf.total;
 }
 
@@ -151,11 +163,11 @@ struct ItemValue {
 
 /// The posterior of an item, the mean of the trees, Q60. `response(feature, item)`: the value of a
 /// feature of the weak classifiers.
-template <class Response>
+template <class Response, class Lanes = OneLane>
 LARCH_HD uint64_t ensemble_posterior(const TreeView* trees, size_t count, const Response& response,
-                                     size_t item) {
+                                     size_t item, const Lanes& lanes = {}) {
   const auto of = [&](const TreeView& tree) {
-    return tree_posterior(tree, ItemValue<Response>{tree.weaks, response, item});
+    return tree_posterior(tree, ItemValue<Response>{tree.weaks, response, item}, lanes);
   };
   if (count <= 1) return of(trees[0]);
   uint64_t sum = 0;
