@@ -10,15 +10,15 @@
 namespace larch::tree {
 namespace {
 constexpr uint64_t kStream = 0x73656c66;  // "self"
-constexpr size_t kCount = 64;
 }  // namespace
 
-std::vector<SelfTest> make_self_tests(const Ensemble& trees, size_t features, uint64_t seed) {
+std::vector<SelfTest> make_self_tests(const Ensemble& trees, size_t features, uint64_t seed,
+                                      size_t count) {
   std::vector<learning::CodeMap> range(features);
   for (const WeakClassifier& weak : trees.weaks) range[weak.feature] = weak.codes;
   const std::vector<uint32_t> q = node_probabilities(trees);
-  std::vector<SelfTest> tests(kCount);
-  for (size_t t = 0; t < kCount; ++t) {
+  std::vector<SelfTest> tests(count);
+  for (size_t t = 0; t < count; ++t) {
     for (size_t f = 0; f < range.size(); ++f) {
       const uint32_t span = static_cast<uint32_t>(range[f].hi) - static_cast<uint32_t>(range[f].lo);
       const uint32_t step = hash_below(seed, kStream, t * range.size() + f, span);

@@ -8,10 +8,10 @@
 
 namespace larch::tree {
 
-/// 64 vectors of feature responses, drawn by hash over the range that each feature's weak
-/// classifiers know, with the posterior they lead to. `features`: how many the weak classifiers
-/// refer to.
-std::vector<SelfTest> make_self_tests(const Ensemble& trees, size_t features, uint64_t seed);
+/// Vectors of feature responses, drawn by hash over the range that each feature's weak classifiers
+/// know, with the posterior they lead to. `features`: how many the weak classifiers refer to.
+std::vector<SelfTest> make_self_tests(const Ensemble& trees, size_t features, uint64_t seed,
+                                      size_t count = 64);
 
 /// Evaluates them again. Throws InputError when one differs: the file or this program is damaged.
 void run_self_tests(const Ensemble& trees, size_t features);

@@ -22,6 +22,8 @@ using features::SteerableFrame;
 
 constexpr uint64_t kPositiveStream = 0x706f73, kNegativeStream = 0x6e6567, kHardStream = 0x68617264,
                    kJitterStream = 0x6a6974, kRangeStream = 0x72616e67, kFoldStream = 0x666f6c64;
+/// A network has many detectors, with a feature for each weak classifier: more would be most of it.
+constexpr size_t kSelfTests = 8;
 /// Cases whose images are in memory together when the ranges of features are taken.
 constexpr size_t kRangeCases = 16;
 
@@ -302,7 +304,7 @@ Detector grow_fold(const StageTask& task, const Boxes& boxes, const BoxCodes& co
     append_tree(detector, tree::grow(start, grow, quiet).tree, pool, maps);
   }
   detector.trees.self_tests =
-      tree::make_self_tests(detector.trees, detector.steerable.size(), context.seed);
+      tree::make_self_tests(detector.trees, detector.steerable.size(), context.seed, kSelfTests);
   return detector;
 }
 
