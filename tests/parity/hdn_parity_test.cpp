@@ -426,14 +426,10 @@ void check_detection(const Model& model, const Volume<int16_t>& image, bool is_f
                      double gpu_share = 1) {
   CAPTURE(gpu_share);
   const Context cpu = fixtures::context_of(2), gpu = cuda_context();
-  const auto on_host = std::make_shared<ResidentModel>(make_resident(model, {}, cpu.device));
-  ResidentModel resident = make_resident(model, {}, gpu.device);
-  if (gpu_share < 1) resident.on_host = on_host;
-  resident.gpu_share = gpu_share;
-  SharedWork shared;
-  const auto a = detect(*on_host, image, cpu);
-  const auto b = detect(resident, image, gpu, &shared);
-  CHECK((shared.cpu_seconds > 0) == (gpu_share < 1));
+  SharedTimes times;
+  const auto a = detect(make_resident(model, {}, cpu.device), image, cpu);
+  const auto b = detect(make_resident(model, {}, gpu.device, gpu_share), image, gpu, &times);
+  CHECK((times.cpu_seconds > 0) == (gpu_share < 1));
   REQUIRE(a.size() == b.size());
   for (size_t s = 0; s < a.size(); ++s) {
     CAPTURE(s);

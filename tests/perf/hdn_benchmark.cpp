@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,21 +46,16 @@ int run(int argc, char** argv) {
       weaks += d.trees.weaks.size();
     }
   }
-  std::shared_ptr<hdn::ResidentModel> on_host;
-  if (gpu_share < 1) {
-    on_host = std::make_shared<hdn::ResidentModel>(hdn::make_resident(model, {}, Device::cpu()));
-  }
   start = Clock::now();
-  hdn::ResidentModel resident = hdn::make_resident(std::move(model), {}, context.device);
+  const hdn::ResidentModel resident =
+      hdn::make_resident(std::move(model), {}, context.device, gpu_share);
   const double resident_ms = milliseconds_since(start);
-  resident.on_host = on_host;
-  resident.gpu_share = gpu_share;
   start = Clock::now();
   const Volume<int16_t> voxels =
       image::to_model_space(image, resident.model.space, context, argv[2]);
   const double space_ms = milliseconds_since(start);
   std::vector<double> times;
-  hdn::SharedWork shared;
+  hdn::SharedTimes shared;
   size_t found = 0;
   for (int k = 0; k < repeats + 1; ++k) {
     start = Clock::now();

@@ -34,8 +34,9 @@ struct Launch {
 /// One pass over some structures.
 class Pass {
  public:
-  Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels, SharedWork& shared,
-       const Context& context);
+  /// `on_host`: the images on the host, of a model that is there too.
+  Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels,
+       const std::vector<LevelImages>& on_host, SharedTimes& times, const Context& context);
   /// `is_root`: searched everywhere, whether it has a parent or not.
   void add(size_t structure, bool is_root) { members_.push_back({structure, is_root}); }
   std::vector<Outcome> run(const Grid& grid);
@@ -57,7 +58,8 @@ class Pass {
 
   const ResidentModel& resident_;
   const std::vector<LevelImages>& levels_;
-  SharedWork& shared_;
+  const std::vector<LevelImages>& levels_on_host_;
+  SharedTimes& times_;
   const Context& context_;
   std::vector<Member> members_;
   Buffer<Outcome> outcomes_;
@@ -69,10 +71,11 @@ class Pass {
 };
 
 Pass::Pass(const ResidentModel& resident, const std::vector<LevelImages>& levels,
-           SharedWork& shared, const Context& context)
+           const std::vector<LevelImages>& on_host, SharedTimes& times, const Context& context)
     : resident_(resident),
       levels_(levels),
-      shared_(shared),
+      levels_on_host_(on_host),
+      times_(times),
       context_(context),
       outcomes_(context.device, resident.model.structures.size()),
       candidates_(context.device, 2 * resident.model.structures.size() * pose::kMostCandidates),
@@ -200,15 +203,15 @@ std::vector<Outcome> Pass::run(const Grid& grid) {
     launch.view.segments = segments.data() + launch.first_segment;
     launch.view.keys = keys.data();
     launch.view.probabilities = probabilities.data();
-    if (shared_.levels.empty() || launch.view.kind != StageKind::kOrientation) {
+    if (levels_on_host_.empty() || launch.view.kind != StageKind::kOrientation) {
       run_stage(launch.view, context_);
       continue;
     }
     const size_t first = launch.first_segment;
     const auto count = static_cast<size_t>(launch.view.segment_count);
     run_shared_stage(launch.view, std::span(segments_).subspan(first, count),
-                     std::span(on_host_).subspan(first, count), shared_.levels[launch.level].views,
-                     shared_, context_);
+                     std::span(on_host_).subspan(first, count), levels_on_host_[launch.level].views,
+                     resident_.gpu_share, times_, context_);
   }
   return outcomes_.to_vector();
 }
@@ -280,8 +283,15 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Grid&
 
 }  // namespace
 
-ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device) {
+ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device,
+                            double gpu_share) {
   ResidentModel resident;
+  if (gpu_share < 1 && device.is_cuda()) {
+    auto twin = std::make_shared<ResidentModel>(make_resident(model, rule, Device::cpu()));
+    twin->sums_boxes.assign(twin->sums_boxes.size(), false);  // orientation has no Haar features
+    resident.on_host = std::move(twin);
+    resident.gpu_share = gpu_share;
+  }
   resident.reach = model.reach();
   resident.sums_boxes.assign(static_cast<size_t>(model.levels()), false);
   const auto move_there = [&](std::vector<Detector>& detectors) {
@@ -302,22 +312,20 @@ ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const
 }
 
 std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
-                                   const Context& context, SharedWork* shared) {
+                                   const Context& context, SharedTimes* times) {
   const Model& model = resident.model;
   const ImagePyramid pyramid = make_pyramid(resident, voxels, context);
   const std::vector<LevelImages>& levels = pyramid.levels;
-  SharedWork unused;
-  SharedWork& work = shared != nullptr ? *shared : unused;
+  SharedTimes unused;
+  SharedTimes& spent = times != nullptr ? *times : unused;
   ImagePyramid on_host;
   if (resident.on_host) {
     Context host = context;
     host.device = Device::cpu();
     on_host = make_pyramid(*resident.on_host, voxels, host);
-    work.levels = std::move(on_host.levels);
-    work.gpu_share = resident.gpu_share;
   }
   const size_t count = model.structures.size();
-  Pass all(resident, levels, work, context);
+  Pass all(resident, levels, on_host.levels, spent, context);
   for (size_t s = 0; s < count; ++s) all.add(s, model.structures[s].parent < 0);
   const std::vector<Outcome> outcomes = all.run(voxels.grid());
   std::vector<FoundStructure> found;
@@ -326,7 +334,7 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
         found_of(outcomes[s], model.structures[s], resident.detectors[s].size(), voxels.grid()));
   }
   // Children of what was not found are searched everywhere, or not at all.
-  Pass alone(resident, levels, work, context);
+  Pass alone(resident, levels, on_host.levels, spent, context);
   std::vector<size_t> again;
   for (size_t s = 0; s < count; ++s) {
     const int32_t parent = model.structures[s].parent;
@@ -347,7 +355,6 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
     found[s].is_fallback = true;
   }
   correct(model, found, voxels.grid());
-  work.levels.clear();
   return found;
 }
 

@@ -17,11 +17,12 @@ struct ResidentModel {
   std::vector<bool> sums_boxes{};  ///< by level: tells whether a detector has Haar features
   std::vector<std::vector<ResidentDetector>> detectors{};      ///< by structure
   std::vector<std::vector<ResidentDetector>> root_position{};  ///< by structure, at most one
-  /// The CPU shares the work of a GPU if the model is on the host too; may be null.
-  std::shared_ptr<const ResidentModel> on_host{};
-  double gpu_share = 1;  ///< of the hypotheses of orientation
+  double gpu_share = 1;  ///< of the hypotheses of orientation; below 1 the CPU evaluates the rest
+  std::shared_ptr<const ResidentModel> on_host{};  ///< for the CPU's part; otherwise null
 };
-ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device);
+/// On the CPU the share of the GPU counts for nothing.
+ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device,
+                            double gpu_share = 1);
 
 enum class FoundStatus : uint8_t {
   kFound = 0,
@@ -51,10 +52,10 @@ inline bool is_there(const FoundStructure& found) {
 /// Finds all structures of a model in an image that is in its space: level by level, all structures
 /// of a level before the next one, those with the same depth in the network in one launch. On a GPU
 /// there is one upload of the image and one read-back; a second pass follows only where a parent
-/// was not found. A model that is on the host too shares stages of orientation with the CPU, which
-/// reads back in each; `shared` then gets the times. The same bytes on every device and for every
+/// was not found. With a gpu_share below 1 the CPU takes part in the stages of orientation, with a
+/// read-back in each; `times` then gets how long. The same bytes on every device and for every
 /// share. Throws InputError for an image that is too large for the coarsest level, and MemoryError.
 std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
-                                   const Context& context, SharedWork* shared = nullptr);
+                                   const Context& context, SharedTimes* times = nullptr);
 
 }  // namespace larch::hdn

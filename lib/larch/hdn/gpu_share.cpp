@@ -24,7 +24,7 @@ struct HostCandidates {
 
 void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
                       std::span<const DetectorView> on_host, const LevelViews& level,
-                      SharedWork& work, const Context& context) {
+                      double gpu_share, SharedTimes& times, const Context& context) {
   using Clock = std::chrono::steady_clock;
   std::vector<HostCandidates> candidates(segments.size());
   std::vector<Segment> here(segments.begin(), segments.end());
@@ -38,7 +38,7 @@ void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
     here[i].detector = on_host[i];
   }
   const auto of_gpu =
-      static_cast<uint64_t>(std::llround(work.gpu_share * static_cast<double>(stage.slots)));
+      static_cast<uint64_t>(std::llround(gpu_share * static_cast<double>(stage.slots)));
   const size_t rest = stage.slots - of_gpu;
   const Clock::time_point start = Clock::now();
   score_stage(stage, 0, of_gpu, context);
@@ -59,8 +59,8 @@ void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
     send(stage.probabilities, probabilities.data());
   }
   keep_stage(stage, context);
-  work.cpu_seconds += std::chrono::duration<double>(scored - start).count();
-  work.wait_seconds += std::chrono::duration<double>(Clock::now() - scored).count();
+  times.cpu_seconds += std::chrono::duration<double>(scored - start).count();
+  times.wait_seconds += std::chrono::duration<double>(Clock::now() - scored).count();
 }
 
 }  // namespace larch::hdn

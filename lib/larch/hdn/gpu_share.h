@@ -11,19 +11,18 @@
 // 84 to 87 and figure 15): both evaluate their part at the same time, and the best of all are kept.
 namespace larch::hdn {
 
-/// The work on an image that is shared.
-struct SharedWork {
-  double gpu_share = 1;             ///< of the hypotheses; 0 to 1
-  std::vector<LevelImages> levels;  ///< of the image, on the host
-  double cpu_seconds = 0;           ///< until the CPU had done its part
-  double wait_seconds = 0;          ///< until the GPU had, from then on
+/// Times of the stages that were shared.
+struct SharedTimes {
+  double cpu_seconds = 0;   ///< until the CPU had done its part
+  double wait_seconds = 0;  ///< until the GPU had, from then on
 };
 
-/// Does what run_stage does, for a stage of orientation. `segments` are as the device has them, and
-/// `on_host` are their detectors on the host. Candidates are read back before, so that the work on
-/// the GPU is waited for. The result is the same for every share.
+/// Does what run_stage does, for a stage of orientation; the GPU evaluates `gpu_share` (0 to 1) of
+/// the hypotheses. `segments` are as the device has them; `on_host` are their detectors and `level`
+/// the images on the host. Candidates are read back before, so that the work on the GPU is waited
+/// for. The result is the same for every share.
 void run_shared_stage(const StageView& stage, std::span<const Segment> segments,
                       std::span<const DetectorView> on_host, const LevelViews& level,
-                      SharedWork& work, const Context& context);
+                      double gpu_share, SharedTimes& times, const Context& context);
 
 }  // namespace larch::hdn

@@ -96,7 +96,7 @@ void find_structures(const cases::CaseJob& c, const hdn::ResidentModel& network,
   }
   const cases::Turn turn = c.turn();
   const cases::Step step(job.seconds, "detection", 0.2, turn.context());
-  hdn::SharedWork shared;
+  hdn::SharedTimes shared;
   const std::vector<hdn::FoundStructure> found =
       hdn::detect(network, voxels, turn.context(), &shared);
   if (network.on_host) {
@@ -228,16 +228,7 @@ hdn::ResidentModel load_network(const std::string& path, const PoseDetectConfig&
                                 const Device& device) {
   const PoseDetectConfig::Evaluate& e = config.evaluate;
   const tree::EvaluationRule rule{e.e1 > 0 ? e.e1 : -1, e.hard, e.early_rejection};
-  hdn::Model model = models::read_network(path);
-  std::shared_ptr<hdn::ResidentModel> on_host;
-  if (config.gpu_share < 1 && device.is_cuda()) {
-    on_host = std::make_shared<hdn::ResidentModel>(hdn::make_resident(model, rule, Device::cpu()));
-    on_host->sums_boxes.assign(on_host->sums_boxes.size(), false);  // Haar features of positions
-  }
-  hdn::ResidentModel resident = hdn::make_resident(std::move(model), rule, device);
-  resident.on_host = on_host;
-  resident.gpu_share = config.gpu_share;
-  return resident;
+  return hdn::make_resident(models::read_network(path), rule, device, config.gpu_share);
 }
 
 Outputs detect_poses(const cases::CaseJob& c, const hdn::ResidentModel& network, bool strict) {
