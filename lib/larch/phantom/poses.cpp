@@ -99,10 +99,8 @@ Pose draw_pose(const PosesConfig& config, const Draw& draw, int k, const Pose* f
     pose.rotation = from_rotation_vector(v * (config.relative_sigma_deg * kRadians));
     return compose(*first, pose);
   }
-  pose.rotation = is_distractor
-                      ? canonical({draw.normal(3), v.x, v.y, v.z})
-                      : from_rotation_vector(
-                            v * (draw.uniform(7, 0, config.rotation_deg) * kRadians / norm(v)));
+  const double angle = draw.uniform(7, 0, config.rotation_deg) * kRadians;
+  pose.rotation = from_rotation_vector(v * (angle / norm(v)));
   const Vec3d room = room_mm(config, outer_box(config, pose));
   for (int axis = 0; axis < 3; ++axis) {
     const double most = is_distractor ? room[axis] : std::min(room[axis], config.shift_mm);

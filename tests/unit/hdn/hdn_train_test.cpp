@@ -76,8 +76,8 @@ int times_right(const Course& course, const std::vector<Volume<int16_t>>& images
 TEST_CASE("of several objects that look alike a parent tells the right one") {
   Course course(64, {{"parent", ""}, {"child", "parent"}});
   course.phantom.distractors = 3;
-  // The child is too far from its parent for its own features to see that.
-  course.shared.features.window = 7;
+  // So small features do not see where the parent is from the place of the child.
+  course.shared.features.window = 3;
   course.config.structures[0].stages = {LevelStages::kPositionOrientation, LevelStages::kPosition};
   course.config.structures[1].stages = {LevelStages::kPosition};
   course.config.fallback = false;
@@ -91,7 +91,7 @@ TEST_CASE("of several objects that look alike a parent tells the right one") {
   const int without = times_right(course, images);
   CAPTURE(with_parent, without);
   CHECK(with_parent >= 18);
-  CHECK(without <= with_parent - 2);
+  CHECK(without <= with_parent - 5);
 }
 
 std::string bytes_of(const Model& model) {
