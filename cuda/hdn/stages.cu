@@ -18,8 +18,8 @@ unsigned blocks_for(uint64_t items) {
   return static_cast<unsigned>((items + kThreads - 1) / kThreads);
 }
 
-/// The lanes that evaluate a hypothesis together. Hypotheses are few and trees are long: one thread
-/// for each leaves most of a GPU idle, and the paths of 32 hypotheses differ more than those of 4.
+/// The lanes that evaluate a hypothesis together. Hypotheses are few and trees are long: with one
+/// thread for each most of a GPU is idle, and a warp has 32 paths through the trees in place of 4.
 struct PartOfWarp {
   static constexpr int32_t kCount = 8;
   __device__ int32_t index() const { return static_cast<int32_t>(threadIdx.x) % kCount; }

@@ -36,6 +36,7 @@ static_assert(sizeof(Candidate) == 88 && sizeof(Seed) == 120, "bytes that nobody
 Detector random_detector(StageKind kind, int32_t keep, uint64_t seed, int depth = 4) {
   fixtures::RandomTree spec;
   spec.depth = depth;
+  spec.weaks = 20;  // more than lanes that share a hypothesis on a GPU
   pbt::Model model = fixtures::random_ensemble(seed, depth == 0 ? 1 : 2, spec);
   Detector detector;
   detector.stage = {kind, 0, keep};
@@ -82,6 +83,8 @@ constexpr Vec3i kSize{21, 16, 14};
 
 Launched launch(StageKind kind, const std::vector<Part>& parts, const Context& context) {
   const Device& device = context.device;
+  // Early rejection on the CPU does not change what the lanes of a GPU sum up.
+  const tree::EvaluationRule rule{-1, false, true};
   const auto voxels = fixtures::noise_volume(kSize, 8, 0, 1023);
   const auto pyramid =
       image::make_levels(voxels.view(), features::kSteerableLevels - 1, 0, context);
@@ -97,7 +100,7 @@ Launched launch(StageKind kind, const std::vector<Part>& parts, const Context& c
   Launched result;
   for (size_t i = 0; i < count; ++i) {
     const CaseSearch& search = parts[i].search;
-    detectors.push_back(make_resident(parts[i].detector, {}, device));
+    detectors.push_back(make_resident(parts[i].detector, rule, device));
     seeds.emplace_back(device, search.seeds);
     in.emplace_back(device, search.candidates);
     HostSegment host;

@@ -14,7 +14,7 @@ namespace larch::hdn {
 /// Times of the stages that were shared.
 struct SharedTimes {
   double cpu_seconds = 0;   ///< until the CPU had done its part
-  double wait_seconds = 0;  ///< until the GPU had, from then on
+  double wait_seconds = 0;  ///< from then until its scores were sent and the GPU had done its part
 };
 
 /// Does what run_stage does, for a stage of orientation; the GPU evaluates `gpu_share` (0 to 1) of

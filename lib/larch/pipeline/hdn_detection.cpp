@@ -101,7 +101,7 @@ void find_structures(const cases::CaseJob& c, const hdn::ResidentModel& network,
       hdn::detect(network, voxels, turn.context(), &shared);
   if (network.on_host) {
     job.seconds.emplace_back("orientation on the CPU", shared.cpu_seconds);
-    job.seconds.emplace_back("waiting for the GPU", shared.wait_seconds);
+    job.seconds.emplace_back("sending scores, waiting for the GPU", shared.wait_seconds);
   }
   for (size_t s = 0; s < found.size(); ++s) {
     job.poses.push_back(detected(found[s], network, s));

@@ -3,6 +3,7 @@
 #include "larch/pose/correction.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -62,22 +63,21 @@ std::vector<double> centred_inputs(const PoseCorrection& correction, const Found
   return x;
 }
 
-/// Means of the inputs over the cases in which all structures were found, or all cases.
+/// Means of the inputs, each over the cases in which its structure was found.
 std::vector<double> mean_inputs(std::span<const FoundPoses> found, size_t own) {
-  const auto is_whole = [](const FoundPoses& f) {
-    return std::find(f.begin(), f.end(), nullptr) == f.end();
-  };
-  const bool any = std::any_of(found.begin(), found.end(), is_whole);
-  std::vector<double> mean;
-  double count = 0;
+  std::vector<double> mean, count;
   for (const FoundPoses& f : found) {
-    if (any && !is_whole(f)) continue;
     const std::vector<double> inputs = inputs_of(f, own, {});
     mean.resize(inputs.size(), 0);
-    for (size_t i = 0; i < inputs.size(); ++i) mean[i] += inputs[i];
-    count += 1;
+    count.resize(inputs.size(), 0);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const size_t other = i < 3 ? own : (i - 3) / 9, s = i < 3 || other < own ? other : other + 1;
+      if (f[s] == nullptr) continue;
+      mean[i] += inputs[i];
+      count[i] += 1;
+    }
   }
-  for (double& m : mean) m /= count;
+  for (size_t i = 0; i < mean.size(); ++i) mean[i] /= std::max(count[i], 1.0);
   return mean;
 }
 
@@ -89,8 +89,8 @@ double row_value(const PoseCorrection& correction, size_t k, const std::vector<d
   return sum;
 }
 
-/// The correction that fits some cases.
-PoseCorrection fit_correction(const CorrectionCases& all, size_t own) {
+/// The correction that fits some cases; without weights it has constants alone.
+PoseCorrection fit_correction(const CorrectionCases& all, size_t own, bool has_weights) {
   const std::vector<FoundPoses>& found = all.found;
   PoseCorrection correction;
   if (found.empty()) return correction;
@@ -119,7 +119,7 @@ PoseCorrection fit_correction(const CorrectionCases& all, size_t own) {
   for (size_t k = 0; k < 9; ++k) {
     correction.weights.push_back(constants[k]);
     std::vector<double> row(n, 0);
-    if (cases >= kFewestCorrected) {
+    if (has_weights) {
       const auto first = products.begin() + static_cast<std::ptrdiff_t>(k * n);
       row = solve(gram, {first, first + static_cast<std::ptrdiff_t>(n)});
     }
@@ -140,13 +140,14 @@ CorrectionCases part_of(const CorrectionCases& all, size_t fold, bool is_inside)
   return part;
 }
 
-/// Takes the weights of those rows away that do not make other cases better than the constant does.
-void keep_useful_rows(PoseCorrection& correction, const CorrectionCases& all, size_t own) {
-  const std::set<size_t> folds(all.fold_of.begin(), all.fold_of.end());
-  if (folds.size() < 2) return;
+/// Tells of each row if its weights, learned without a fold, lessen the squared errors of that
+/// fold's cases more than the constant alone does, summed over the folds. With one fold all do.
+std::array<bool, 9> useful_rows(const CorrectionCases& all, const std::set<size_t>& folds,
+                                size_t own) {
   double gain[9] = {};
   for (const size_t fold : folds) {
-    const PoseCorrection learned = fit_correction(part_of(all, fold, false), own);
+    if (folds.size() == 1) break;
+    const PoseCorrection learned = fit_correction(part_of(all, fold, false), own, true);
     const CorrectionCases held_out = part_of(all, fold, true);
     for (size_t c = 0; c < held_out.found.size(); ++c) {
       const std::vector<double> x = centred_inputs(learned, held_out.found[c], own);
@@ -158,28 +159,49 @@ void keep_useful_rows(PoseCorrection& correction, const CorrectionCases& all, si
       }
     }
   }
+  std::array<bool, 9> useful{};
+  for (size_t k = 0; k < 9; ++k) useful[k] = folds.size() == 1 || gain[k] > 0;
+  return useful;
+}
+
+/// The weights that a correction has.
+struct Choice {
+  bool has_weights = false;
+  std::array<bool, 9> useful{};
+};
+Choice choose_weights(const CorrectionCases& all, const std::set<size_t>& folds, size_t own) {
+  if (all.found.size() < kFewestCorrected) return {};
+  return {true, useful_rows(all, folds, own)};
+}
+
+PoseCorrection learn(const CorrectionCases& cases, size_t own, const Choice& choice) {
+  PoseCorrection correction = fit_correction(cases, own, choice.has_weights);
   const size_t inputs = correction.input_mean.size();
-  for (size_t k = 0; k < 9; ++k) {
-    if (gain[k] > 0) continue;
-    std::fill_n(correction.weights.begin() + static_cast<std::ptrdiff_t>(k * (inputs + 1) + 1),
-                inputs, 0);
+  for (size_t k = 0; k < 9 && choice.has_weights; ++k) {
+    if (choice.useful[k]) continue;
+    const auto first = static_cast<std::ptrdiff_t>(k * (inputs + 1) + 1);
+    std::fill_n(correction.weights.begin() + first, inputs, 0);
   }
+  return correction;
+}
+
+std::set<size_t> folds_of(const CorrectionCases& cases) {
+  return {cases.fold_of.begin(), cases.fold_of.end()};
 }
 
 }  // namespace
 
 PoseCorrection learn_correction(const CorrectionCases& cases, size_t own) {
-  PoseCorrection correction = fit_correction(cases, own);
-  if (cases.found.size() >= kFewestCorrected) keep_useful_rows(correction, cases, own);
-  return correction;
+  return learn(cases, own, choose_weights(cases, folds_of(cases), own));
 }
 
 std::vector<Pose> held_out_poses(const CorrectionCases& cases, size_t own) {
-  const std::set<size_t> folds(cases.fold_of.begin(), cases.fold_of.end());
+  const std::set<size_t> folds = folds_of(cases);
+  const Choice choice = choose_weights(cases, folds, own);
   std::vector<Pose> poses(cases.found.size());
   for (const size_t fold : folds) {
     const PoseCorrection learned =
-        learn_correction(folds.size() == 1 ? cases : part_of(cases, fold, false), own);
+        learn(folds.size() == 1 ? cases : part_of(cases, fold, false), own, choice);
     for (size_t c = 0; c < poses.size(); ++c) {
       if (cases.fold_of[c] == fold) poses[c] = corrected_pose(learned, cases.found[c], own);
     }

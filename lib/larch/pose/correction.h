@@ -33,14 +33,14 @@ struct CorrectionCases {
 };
 
 /// Learns the correction of structure `own`. Ridge regression: each weight is pulled to 0 as if
-/// three tenths of the cases said so; and a row has weights only if those that are learned without
-/// a fold make the fold's cases better, where there is more than one fold. Fewer than
-/// kFewestCorrected cases give the constants alone, none gives no correction.
+/// three tenths of the cases said so. A row has weights only if, learned without a fold, they
+/// lessen the squared errors of that fold's cases, summed over all folds; with one fold every row
+/// has them. Fewer than kFewestCorrected cases give the constants alone, none gives no correction.
 PoseCorrection learn_correction(const CorrectionCases& cases, size_t own);
 constexpr size_t kFewestCorrected = 50;
 
-/// The poses of structure `own` in the same cases, each corrected by what the other folds say; by
-/// all cases if there is one fold.
+/// The poses of structure `own` in the same cases, each corrected by what is learned from the other
+/// folds, with the rows that learn_correction chooses; from all cases if there is one fold.
 std::vector<Pose> held_out_poses(const CorrectionCases& cases, size_t own);
 
 /// The corrected pose of structure `own`, which was found. A structure that was not found counts as

@@ -222,14 +222,18 @@ Fit descend(const Similarity& from, const Shape& shape, const Volume<float>& mea
   return here;
 }
 
+void check_inside(const Shape& mean) {
+  if (mean.size_mm > 0) return;
+  throw InputError(
+      "the mean shape has no inside, since the structure is thin and differs much between the "
+      "cases: "
+      "give it no orientation of its own");
+}
+
 /// The fit of a case to the mean shape. It starts from small turns, with centroids and volumes made
 /// to agree, and goes on from where the best of these leads.
 Similarity fit_to(const Shape& mean, const Shape& shape) {
-  if (mean.size_mm == 0) {
-    throw InputError(
-        "the mean shape has no inside, since the structure is thin and differs much "
-        "between the cases: give it no orientation of its own");
-  }
+  check_inside(mean);
   Similarity best;
   double least = 1e300;
   for (int i = 0; i < 27; ++i) {
@@ -245,7 +249,8 @@ Similarity fit_to(const Shape& mean, const Shape& shape) {
     best = found.at;
     least = found.cost();
   }
-  return descend(best, shape, mean.distance_mm, kVertices, kSteps).at;
+  const Similarity last = descend(best, shape, mean.distance_mm, kVertices, kSteps).at;
+  return last.rotation.w < kLeastCosine ? best : last;
 }
 
 /// The mean signed distance of the cases, on a grid that holds them as they are fitted.
@@ -363,7 +368,7 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
   PoseTruth truth;
   if (kind == OrientationKind::kFit) {
     // The mean shape is made of the fits before the last, so that other fits to it find its frame.
-    // That of thin shapes that are not aligned yet has hardly an inside: the first is one of them.
+    // Before cases are aligned, the mean of thin shapes has hardly an inside: one case comes first.
     std::vector<Similarity> before;
     fix_gauge(fits, {});
     for (int round = 0; round < kRounds; ++round) {
@@ -376,6 +381,7 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
       fix_gauge(fits, before);
     }
     mean = Shape(mean_distance(shapes, before, voxel_mm, context));
+    check_inside(mean);
     truth.symmetries = symmetries_of(mean.distance_mm, voxel_mm);
   }
   for (size_t i = 0; i < shapes.size(); ++i)

@@ -61,7 +61,8 @@ Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> valu
 /// mean and fits take turns, after a first fit to the case of median volume. Each time the frame of
 /// the mean shape is turned and scaled so that the mean of the R is the identity and that of the
 /// log s 0. Box axis k is column k of R, and the box holds the case's own surface, tightly. The
-/// search finds orientations up to about 40 degrees from those of the mean shape.
+/// search finds orientations up to about 40 degrees from that of the mean shape, the first time
+/// from that of the case with the median volume, and takes none beyond 60 degrees.
 ///
 /// The result does not depend on context.threads. Throws InputError for a mask of fewer than 8
 /// voxels, with its number counted from 0, and where the mean shape of a thin structure has no

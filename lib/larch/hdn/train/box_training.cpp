@@ -22,7 +22,8 @@ using features::SteerableFrame;
 
 constexpr uint64_t kPositiveStream = 0x706f73, kNegativeStream = 0x6e6567, kHardStream = 0x68617264,
                    kJitterStream = 0x6a6974, kRangeStream = 0x72616e67, kFoldStream = 0x666f6c64;
-/// A network has many detectors, with a feature for each weak classifier: more would be most of it.
+/// A network has many detectors, with a feature for each weak classifier. With more vectors these
+/// would be most of its file.
 constexpr size_t kSelfTests = 8;
 /// Cases whose images are in memory together when the ranges of features are taken.
 constexpr size_t kRangeCases = 16;

@@ -44,7 +44,7 @@ void check_folds(const std::vector<TrainingCase>& cases, size_t s, const std::st
                  int folds) {
   std::set<size_t> found;
   for (size_t c = 0; c < cases.size(); ++c) {
-    if (cases[c].truth[s]) found.insert(cases[c].group % static_cast<size_t>(folds));
+    if (cases[c].truth[s]) found.insert(fold_of(cases[c], folds));
   }
   if (folds == 1 || found.size() != 1) return;
   throw InputError("structure '" + name +
@@ -320,7 +320,7 @@ const Pose* Training::found_pose(size_t s, size_t c) const {
 void Training::finish(size_t s) {
   Structure& structure = model().structures[s];
   StructureReport report{structure.name};
-  pose::CorrectionCases found;
+  pose::CorrectionCases known;
   std::vector<double> confidences;
   for (size_t c = 0; c < cases_.size(); ++c) {
     if (!truth(s, c)) continue;
@@ -329,18 +329,18 @@ void Training::finish(size_t s) {
       ++report.failures;
       continue;
     }
-    pose::FoundPoses& all = found.found.emplace_back();
+    pose::FoundPoses& all = known.found.emplace_back();
     for (size_t t = 0; t < model().structures.size(); ++t) all.push_back(found_pose(t, c));
-    found.truth.push_back(*truth(s, c));
-    found.fold_of.push_back(cases_[c].group % static_cast<size_t>(config_.folds));
+    known.truth.push_back(*truth(s, c));
+    known.fold_of.push_back(fold_of(cases_[c], config_.folds));
     confidences.push_back(all_.found[s][c].clusters[0].confidence);
   }
-  structure.correction = pose::learn_correction(found, s);
-  const std::vector<Pose> poses = pose::held_out_poses(found, s);
+  structure.correction = pose::learn_correction(known, s);
+  const std::vector<Pose> poses = pose::held_out_poses(known, s);
   std::vector<pose::RelativePose> errors;
   const auto count = static_cast<double>(std::max<size_t>(poses.size(), 1));
   for (size_t k = 0; k < poses.size(); ++k) {
-    const Pose& right = found.truth[k];
+    const Pose& right = known.truth[k];
     errors.push_back(pose::relative_pose(right, poses[k]));
     report.centre_mm += norm(poses[k].centre_mm - right.centre_mm) / count;
     report.rotation_deg += angle_between(poses[k].rotation, right.rotation) / kDegree / count;

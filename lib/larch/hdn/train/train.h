@@ -25,6 +25,10 @@ struct TrainingCase {
   std::vector<std::optional<Pose>> truth{};  ///< by structure, in mm along the axes of the grid
 };
 
+inline size_t fold_of(const TrainingCase& c, int folds) {
+  return c.group % static_cast<size_t>(folds);
+}
+
 /// Makes the levels and the digest of a case from its image in model space. `poses`: by structure,
 /// in world coordinates.
 TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
