@@ -141,12 +141,11 @@ CorrectionCases part_of(const CorrectionCases& all, size_t fold, bool is_inside)
 }
 
 /// Tells of each row if its weights, learned without a fold, lessen the squared errors of that
-/// fold's cases more than the constant alone does, summed over the folds. With one fold all do.
+/// fold's cases more than the constant alone does, summed over the folds.
 std::array<bool, 9> useful_rows(const CorrectionCases& all, const std::set<size_t>& folds,
                                 size_t own) {
   double gain[9] = {};
   for (const size_t fold : folds) {
-    if (folds.size() == 1) break;
     const PoseCorrection learned = fit_correction(part_of(all, fold, false), own, true);
     const CorrectionCases held_out = part_of(all, fold, true);
     for (size_t c = 0; c < held_out.found.size(); ++c) {
@@ -160,53 +159,44 @@ std::array<bool, 9> useful_rows(const CorrectionCases& all, const std::set<size_
     }
   }
   std::array<bool, 9> useful{};
-  for (size_t k = 0; k < 9; ++k) useful[k] = folds.size() == 1 || gain[k] > 0;
+  for (size_t k = 0; k < 9; ++k) useful[k] = gain[k] > 0;
   return useful;
 }
 
-/// The weights that a correction has.
-struct Choice {
-  bool has_weights = false;
-  std::array<bool, 9> useful{};
-};
-Choice choose_weights(const CorrectionCases& all, const std::set<size_t>& folds, size_t own) {
-  if (all.found.size() < kFewestCorrected) return {};
-  return {true, useful_rows(all, folds, own)};
-}
-
-PoseCorrection learn(const CorrectionCases& cases, size_t own, const Choice& choice) {
-  PoseCorrection correction = fit_correction(cases, own, choice.has_weights);
+/// The correction that fits some cases, with weights in the rows that are useful.
+PoseCorrection fit_rows(const CorrectionCases& cases, size_t own,
+                        const std::array<bool, 9>& useful) {
+  const bool any = std::find(useful.begin(), useful.end(), true) != useful.end();
+  PoseCorrection correction = fit_correction(cases, own, any);
   const size_t inputs = correction.input_mean.size();
-  for (size_t k = 0; k < 9 && choice.has_weights; ++k) {
-    if (choice.useful[k]) continue;
+  for (size_t k = 0; k < 9 && inputs > 0; ++k) {
+    if (useful[k]) continue;
     const auto first = static_cast<std::ptrdiff_t>(k * (inputs + 1) + 1);
     std::fill_n(correction.weights.begin() + first, inputs, 0);
   }
   return correction;
 }
 
-std::set<size_t> folds_of(const CorrectionCases& cases) {
-  return {cases.fold_of.begin(), cases.fold_of.end()};
-}
-
 }  // namespace
 
-PoseCorrection learn_correction(const CorrectionCases& cases, size_t own) {
-  return learn(cases, own, choose_weights(cases, folds_of(cases), own));
-}
-
-std::vector<Pose> held_out_poses(const CorrectionCases& cases, size_t own) {
-  const std::set<size_t> folds = folds_of(cases);
-  const Choice choice = choose_weights(cases, folds, own);
-  std::vector<Pose> poses(cases.found.size());
+LearnedCorrection learn_correction(const CorrectionCases& cases, size_t own) {
+  const std::set<size_t> folds(cases.fold_of.begin(), cases.fold_of.end());
+  std::array<bool, 9> useful{};
+  if (cases.found.size() >= kFewestCorrected) {
+    useful.fill(true);
+    if (folds.size() > 1) useful = useful_rows(cases, folds, own);
+  }
+  LearnedCorrection learned{fit_rows(cases, own, useful), {}};
+  learned.held_out.resize(cases.found.size());
   for (const size_t fold : folds) {
-    const PoseCorrection learned =
-        learn(folds.size() == 1 ? cases : part_of(cases, fold, false), own, choice);
-    for (size_t c = 0; c < poses.size(); ++c) {
-      if (cases.fold_of[c] == fold) poses[c] = corrected_pose(learned, cases.found[c], own);
+    const PoseCorrection of_others =
+        folds.size() == 1 ? learned.correction : fit_rows(part_of(cases, fold, false), own, useful);
+    for (size_t c = 0; c < cases.found.size(); ++c) {
+      if (cases.fold_of[c] != fold) continue;
+      learned.held_out[c] = corrected_pose(of_others, cases.found[c], own);
     }
   }
-  return poses;
+  return learned;
 }
 
 Pose corrected_pose(const PoseCorrection& correction, const FoundPoses& found, size_t own) {

@@ -32,16 +32,21 @@ struct CorrectionCases {
   std::vector<size_t> fold_of{};
 };
 
+/// A correction, and the poses of its structure in the cases that it was learned from, each
+/// corrected by what is learned from the other folds; by the correction itself if there is one
+/// fold.
+struct LearnedCorrection {
+  PoseCorrection correction;
+  std::vector<Pose> held_out{};
+};
+
 /// Learns the correction of structure `own`. Ridge regression: each weight is pulled to 0 as if
 /// three tenths of the cases said so. A row has weights only if, learned without a fold, they
 /// lessen the squared errors of that fold's cases, summed over all folds; with one fold every row
-/// has them. Fewer than kFewestCorrected cases give the constants alone, none gives no correction.
-PoseCorrection learn_correction(const CorrectionCases& cases, size_t own);
+/// has them. Held-out poses are of the same rows. Fewer than kFewestCorrected cases give the
+/// constants alone, none gives no correction.
+LearnedCorrection learn_correction(const CorrectionCases& cases, size_t own);
 constexpr size_t kFewestCorrected = 50;
-
-/// The poses of structure `own` in the same cases, each corrected by what is learned from the other
-/// folds, with the rows that learn_correction chooses; from all cases if there is one fold.
-std::vector<Pose> held_out_poses(const CorrectionCases& cases, size_t own);
 
 /// The corrected pose of structure `own`, which was found. A structure that was not found counts as
 /// being where it is in the mean.

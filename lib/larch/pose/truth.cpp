@@ -23,7 +23,7 @@ constexpr size_t kVertices = 2000;  ///< that a fit looks at, at most
 constexpr int kSearchSteps = 6;     ///< the same for each of its starts
 constexpr size_t kSearchVertices = 250;
 constexpr double kSearchTurn = 0.436;  ///< radians between starts: 25 degrees
-/// Of half of 60 degrees: a fit that turns by more has slipped to another end of the shape.
+/// Cosine of half of 60 degrees. A fit that turns by more has slipped to another end of the shape.
 constexpr double kLeastCosine = 0.866;
 constexpr int32_t kLongest = 64;  ///< voxels along the longest edge of a distance map, about
 
@@ -226,8 +226,7 @@ void check_inside(const Shape& mean) {
   if (mean.size_mm > 0) return;
   throw InputError(
       "the mean shape has no inside, since the structure is thin and differs much between the "
-      "cases: "
-      "give it no orientation of its own");
+      "cases: give it no orientation of its own");
 }
 
 /// The fit of a case to the mean shape. It starts from small turns, with centroids and volumes made

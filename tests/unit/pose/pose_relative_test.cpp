@@ -156,7 +156,7 @@ double share_of_error(double noise_mm) {
     // A structure that is missing counts as being where it is in the mean.
     if (i % 10 == 0) all[5] = nullptr;
   }
-  const std::vector<Pose> poses = held_out_poses(cases, 0);
+  const std::vector<Pose> poses = learn_correction(cases, 0).held_out;
   for (size_t i = 0; i < poses.size(); ++i) {
     before += norm(found[i][0].centre_mm - cases.truth[i].centre_mm);
     after += norm(poses[i].centre_mm - cases.truth[i].centre_mm);

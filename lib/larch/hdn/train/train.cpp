@@ -335,8 +335,9 @@ void Training::finish(size_t s) {
     known.fold_of.push_back(fold_of(cases_[c], config_.folds));
     confidences.push_back(all_.found[s][c].clusters[0].confidence);
   }
-  structure.correction = pose::learn_correction(known, s);
-  const std::vector<Pose> poses = pose::held_out_poses(known, s);
+  pose::LearnedCorrection learned = pose::learn_correction(known, s);
+  structure.correction = std::move(learned.correction);
+  const std::vector<Pose>& poses = learned.held_out;
   std::vector<pose::RelativePose> errors;
   const auto count = static_cast<double>(std::max<size_t>(poses.size(), 1));
   for (size_t k = 0; k < poses.size(); ++k) {
