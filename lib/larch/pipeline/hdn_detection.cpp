@@ -274,12 +274,14 @@ cases::CaseLook look_at_poses(const cases::CaseJob& c, const hdn::ResidentModel&
   const Grid space = image::model_grid(grid, model.space, "'" + c.row.image + "'");
   cases::CaseLook look = cases::look_of(grid);
   look.cells.emplace_back("in the model", cases::size_cell(space));
-  // The image, and of each level voxels, texels and integrals.
+  // The image, and of each level voxels, texels and integrals, the former two twice where the CPU
+  // shares the work of a GPU.
+  const int64_t twins = network.on_host ? 2 : 1;
   look.bytes = 4 * grid.voxels() + 2 * space.voxels();
   Vec3i size = space.size;
   for (int halvings = 0; halvings < model.halvings + features::kSteerableLevels; ++halvings) {
     const int64_t voxels = int64_t{size.x} * size.y * size.z;
-    look.bytes += voxels * static_cast<int64_t>(sizeof(int16_t) + sizeof(image::Texel));
+    look.bytes += twins * voxels * static_cast<int64_t>(sizeof(int16_t) + sizeof(image::Texel));
     const int level = model.halvings - halvings;
     if (level >= 0 && network.sums_boxes[static_cast<size_t>(level)]) {
       look.bytes +=
