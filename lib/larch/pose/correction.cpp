@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
-#include <utility>
+#include <span>
 
 namespace larch::pose {
 namespace {
@@ -31,9 +32,8 @@ std::vector<double> inputs_of(const FoundPoses& found, size_t own,
   return inputs;
 }
 
-/// Solves the symmetric positive definite system a x = b in place, by Cholesky's method.
-std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
-  const size_t n = b.size();
+/// Replaces the lower triangle of a symmetric positive definite matrix by its Cholesky factor.
+void factorise(std::vector<double>& a, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j <= i; ++j) {
       double sum = a[i * n + j];
@@ -41,15 +41,19 @@ std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
       a[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j * n + j];
     }
   }
+}
+
+/// Solves a x = b in place, where `factor` is that of a.
+void solve(const std::vector<double>& factor, std::span<double> b) {
+  const size_t n = b.size();
   for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) b[i] -= a[i * n + k] * b[k];
-    b[i] /= a[i * n + i];
+    for (size_t k = 0; k < i; ++k) b[i] -= factor[i * n + k] * b[k];
+    b[i] /= factor[i * n + i];
   }
   for (size_t i = n; i-- > 0;) {
-    for (size_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
-    b[i] /= a[i * n + i];
+    for (size_t k = i + 1; k < n; ++k) b[i] -= factor[k * n + i] * b[k];
+    b[i] /= factor[i * n + i];
   }
-  return b;
 }
 
 /// The inputs as they are weighted: from the mean, as far as training knows them.
@@ -116,23 +120,27 @@ PoseCorrection fit_correction(const CorrectionCases& all, size_t own, bool has_w
     }
   }
   for (size_t i = 0; i < n; ++i) gram[i * n + i] = gram[i * n + i] * (1 + kRidge) + 1e-9;
+  if (has_weights) factorise(gram, n);
   for (size_t k = 0; k < 9; ++k) {
-    correction.weights.push_back(constants[k]);
-    std::vector<double> row(n, 0);
+    const std::span<double> row = std::span(products).subspan(k * n, n);
     if (has_weights) {
-      const auto first = products.begin() + static_cast<std::ptrdiff_t>(k * n);
-      row = solve(gram, {first, first + static_cast<std::ptrdiff_t>(n)});
+      solve(gram, row);
+    } else {
+      std::fill(row.begin(), row.end(), 0.0);
     }
+    correction.weights.push_back(constants[k]);
     correction.weights.insert(correction.weights.end(), row.begin(), row.end());
   }
   return correction;
 }
 
-/// The cases of a fold, or all others.
-CorrectionCases part_of(const CorrectionCases& all, size_t fold, bool is_inside) {
+/// Corrections by fold, each learned without the cases of the fold.
+using CorrectionsByFold = std::map<size_t, PoseCorrection>;
+
+CorrectionCases without_fold(const CorrectionCases& all, size_t fold) {
   CorrectionCases part;
   for (size_t c = 0; c < all.found.size(); ++c) {
-    if ((all.fold_of[c] == fold) != is_inside) continue;
+    if (all.fold_of[c] == fold) continue;
     part.found.push_back(all.found[c]);
     part.truth.push_back(all.truth[c]);
     part.fold_of.push_back(all.fold_of[c]);
@@ -140,17 +148,16 @@ CorrectionCases part_of(const CorrectionCases& all, size_t fold, bool is_inside)
   return part;
 }
 
-/// Tells of each row if its weights, learned without a fold, lessen the squared errors of that
-/// fold's cases more than the constant alone does, summed over the folds.
-std::array<bool, 9> useful_rows(const CorrectionCases& all, const std::set<size_t>& folds,
+/// Tells of each row if its weights lessen the squared errors of held-out cases more than the
+/// constant alone does, summed over the folds.
+std::array<bool, 9> useful_rows(const CorrectionCases& all, const CorrectionsByFold& corrections,
                                 size_t own) {
   double gain[9] = {};
-  for (const size_t fold : folds) {
-    const PoseCorrection learned = fit_correction(part_of(all, fold, false), own, true);
-    const CorrectionCases held_out = part_of(all, fold, true);
-    for (size_t c = 0; c < held_out.found.size(); ++c) {
-      const std::vector<double> x = centred_inputs(learned, held_out.found[c], own);
-      const RelativePose wanted = relative_pose(*held_out.found[c][own], held_out.truth[c]);
+  for (const auto& [fold, learned] : corrections) {
+    for (size_t c = 0; c < all.found.size(); ++c) {
+      if (all.fold_of[c] != fold) continue;
+      const std::vector<double> x = centred_inputs(learned, all.found[c], own);
+      const RelativePose wanted = relative_pose(*all.found[c][own], all.truth[c]);
       for (size_t k = 0; k < 9; ++k) {
         const double without = wanted[k] - learned.weights[k * (x.size() + 1)];
         const double with = wanted[k] - row_value(learned, k, x);
@@ -163,38 +170,34 @@ std::array<bool, 9> useful_rows(const CorrectionCases& all, const std::set<size_
   return useful;
 }
 
-/// The correction that fits some cases, with weights in the rows that are useful.
-PoseCorrection fit_rows(const CorrectionCases& cases, size_t own,
-                        const std::array<bool, 9>& useful) {
-  const bool any = std::find(useful.begin(), useful.end(), true) != useful.end();
-  PoseCorrection correction = fit_correction(cases, own, any);
+/// Leaves the constant alone in the rows that are not useful.
+void drop_rows(PoseCorrection& correction, const std::array<bool, 9>& useful) {
   const size_t inputs = correction.input_mean.size();
-  for (size_t k = 0; k < 9 && inputs > 0; ++k) {
+  for (size_t k = 0; k < 9; ++k) {
     if (useful[k]) continue;
     const auto first = static_cast<std::ptrdiff_t>(k * (inputs + 1) + 1);
     std::fill_n(correction.weights.begin() + first, inputs, 0);
   }
-  return correction;
 }
 
 }  // namespace
 
 LearnedCorrection learn_correction(const CorrectionCases& cases, size_t own) {
+  const bool has_weights = cases.found.size() >= kFewestCorrected;
   const std::set<size_t> folds(cases.fold_of.begin(), cases.fold_of.end());
-  std::array<bool, 9> useful{};
-  if (cases.found.size() >= kFewestCorrected) {
-    useful.fill(true);
-    if (folds.size() > 1) useful = useful_rows(cases, folds, own);
-  }
-  LearnedCorrection learned{fit_rows(cases, own, useful), {}};
-  learned.held_out.resize(cases.found.size());
+  LearnedCorrection learned{fit_correction(cases, own, has_weights), {}};
+  CorrectionsByFold by_fold;
   for (const size_t fold : folds) {
-    const PoseCorrection of_others =
-        folds.size() == 1 ? learned.correction : fit_rows(part_of(cases, fold, false), own, useful);
-    for (size_t c = 0; c < cases.found.size(); ++c) {
-      if (cases.fold_of[c] != fold) continue;
-      learned.held_out[c] = corrected_pose(of_others, cases.found[c], own);
-    }
+    by_fold[fold] = folds.size() == 1 ? learned.correction
+                                      : fit_correction(without_fold(cases, fold), own, has_weights);
+  }
+  if (has_weights && folds.size() > 1) {
+    const std::array<bool, 9> useful = useful_rows(cases, by_fold, own);
+    drop_rows(learned.correction, useful);
+    for (auto& [fold, correction] : by_fold) drop_rows(correction, useful);
+  }
+  for (size_t c = 0; c < cases.found.size(); ++c) {
+    learned.held_out.push_back(corrected_pose(by_fold.at(cases.fold_of[c]), cases.found[c], own));
   }
   return learned;
 }

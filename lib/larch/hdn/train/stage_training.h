@@ -38,7 +38,6 @@ struct StageTask {
   /// their own yet.
   bool is_of_boxes() const { return stage.kind != StageKind::kPosition || stage.level > 0; }
   double spacing_mm() const { return model.spacing_mm(stage.level); }
-  /// The fold of a case, whose detector does not learn from it.
   size_t fold_of(size_t c) const { return hdn::fold_of(cases[c], config.folds); }
   bool is_learned(size_t c, size_t fold) const {
     return fold == static_cast<size_t>(config.folds) || config.folds == 1 || fold_of(c) != fold;
