@@ -14,6 +14,7 @@
 #include "larch/io/table/case_list.h"
 #include "larch/models/kinds.h"
 #include "larch/models/pbt_file.h"
+#include "larch/pipeline/boundary_training.h"
 #include "larch/pipeline/hdn_training.h"
 #include "larch/pipeline/pbt_training.h"
 
@@ -22,31 +23,38 @@ namespace {
 using namespace larch;
 
 /// The kinds of models.
-enum class ModelKind { kVoxels, kHdn };
+enum class ModelKind { kVoxels, kHdn, kBoundary };
 constexpr auto enum_names(ModelKind*) {
   return std::to_array<EnumName<ModelKind>>(
-      {{ModelKind::kVoxels, "voxels"}, {ModelKind::kHdn, "hdn"}});
+      {{ModelKind::kVoxels, "voxels"},
+       {ModelKind::kHdn, "hdn"},
+       {ModelKind::kBoundary, "boundary"}});
 }
 
 /// The keys of models of voxels stand at the top, where they have been before there was another
-/// kind; hdn uses classifier, space, features, tree, ensemble and mining of them.
+/// kind; hdn and boundary use classifier, space, features, tree, ensemble and mining of them.
 struct ModelConfig {
   ModelKind model = ModelKind::kVoxels;
   pbt::TrainConfig voxels;
   hdn::HdnConfig hdn;
+  boundary::BoundaryConfig boundary;
 
   template <class F>
   void fields(F&& f) {
     f(Field{"model", model,
-            "voxels (a class of voxels, for pbt-detect) or hdn (poses of structures, for "
-            "hdn-detect)"});
+            "voxels (a class of voxels, for pbt-detect), hdn (poses of structures, for hdn-detect) "
+            "or boundary (shape and boundary of a structure, for boundary-refine)"});
     voxels.fields(f);
-    f(Field{"hdn", hdn, "with model hdn: the network"});
+    f(Field{"hdn", hdn, "with model hdn: the network"},
+      Field{"boundary", boundary, "with model boundary: shape and boundary"});
   }
   bool is_hdn() const { return model == ModelKind::kHdn; }
+  bool is_boundary() const { return model == ModelKind::kBoundary; }
   /// Throws UsageError for keys of another model.
   void check() const {
-    if (!is_hdn()) return config::require_default(hdn, "hdn.", "model hdn");
+    if (!is_hdn()) config::require_default(hdn, "hdn.", "model hdn");
+    if (!is_boundary()) config::require_default(boundary, "boundary.", "model boundary");
+    if (model == ModelKind::kVoxels) return;
     config::require_default(voxels.labels, "labels.", "model voxels");
     config::require_default(voxels.samples, "samples.", "model voxels");
     config::require_default(voxels.validation, "validation.", "model voxels");
@@ -54,11 +62,12 @@ struct ModelConfig {
         voxels.space.orientation != image::Orientation::kWorld) {
       throw UsageError(
           "--space.spacing_mm and --space.orientation are of model voxels; give "
-          "--hdn.finest_spacing_mm");
+          "--hdn.finest_spacing_mm or --boundary.finest_spacing_mm");
     }
   }
   CaseColumns columns() const {
     CaseColumns columns{.label_required = !is_hdn()};
+    if (is_boundary()) columns.more = {{pipeline::kGroupColumn}};
     if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}, {pipeline::kGroupColumn}};
     return columns;
   }
@@ -66,9 +75,11 @@ struct ModelConfig {
 
 struct Options {
   cases::ImageList images{
-      .list_help = "TSV or CSV with the columns image and label; hdn: or poses, group",
+      .list_help = "TSV or CSV with the columns image and label; hdn: or poses, group; "
+                   "boundary: group",
       .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
   OutputFile output;
+  InputFile start_model;
   bool resume = false;
   std::string checkpoint;
   std::optional<int> frame;
@@ -81,7 +92,9 @@ struct Options {
   template <class F>
   void fields(F&& f) {
     images.fields(f);
-    f(Field{"output,o", output, "the model (.pbt, .hdn)"},
+    f(Field{"output,o", output, "the model (.pbt, .hdn, .bnd)"},
+      Field{"start-model", start_model,
+            "boundary: network (.hdn) with the structure, whose poses the refinement starts from"},
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
           .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
@@ -91,8 +104,7 @@ struct Options {
     reading.fields(f);
     f(Field{"plot", plot,
             "picture of the training: bound of the error after each round, by depth; hdn: recall "
-            "of "
-            "each detector (.png)"},
+            "of each detector; boundary: modes of the shape (.png)"},
       Field{"inspect", inspect, "print what a model file holds and stop"},
       Field{"export-json", export_json, "with --inspect: write the whole model as JSON, lossless"});
   }
@@ -105,6 +117,9 @@ struct Options {
     if (export_json) throw UsageError("--export-json needs --inspect MODEL");
     images.check();
     config.check();
+    if (start_model && !config.is_boundary()) {
+      throw UsageError("--start-model is of model boundary");
+    }
     if (!images) throw UsageError("give either --list or --dataset; see --help");
     if (!output) throw UsageError("--output is missing: the name of the model file");
     const std::filesystem::path model = output.path, partial = checkpoint;
@@ -165,9 +180,16 @@ Plan plan(const Options& options, const Context& context) {
   }
   const ModelConfig& config = options.config;
   const pipeline::TrainingFiles files = files_of(options, context);
-  Plan plan = config.is_hdn() ? pipeline::plan_hdn_training(files, config.hdn, config.voxels,
-                                                            options.dataset_labels(), context)
-                              : pipeline::plan_training(files, config.voxels, context);
+  Plan plan;
+  if (config.is_hdn()) {
+    plan = pipeline::plan_hdn_training(files, config.hdn, config.voxels, options.dataset_labels(),
+                                       context);
+  } else if (config.is_boundary()) {
+    plan = pipeline::plan_boundary_training(files, config.boundary, config.voxels,
+                                            options.start_model, context);
+  } else {
+    plan = pipeline::plan_training(files, config.voxels, context);
+  }
   for (const std::string& note : options.images.notes()) plan.notes.push_back(note);
   return plan;
 }
@@ -176,6 +198,10 @@ Outputs run(const Options& options, Context& context) {
   if (options.inspect) return inspect(options);
   const ModelConfig& config = options.config;
   const pipeline::TrainingFiles files = files_of(options, context);
+  if (config.is_boundary()) {
+    return pipeline::train_boundary(files, config.boundary, config.voxels, options.start_model,
+                                    context);
+  }
   if (!config.is_hdn()) return pipeline::train_pbt(files, config.voxels, context);
   return pipeline::train_hdn(files, config.hdn, config.voxels, options.dataset_labels(), context);
 }
@@ -186,7 +212,7 @@ int main(int argc, char** argv) {
   AppInfo info;
   info.name = "pbt-train";
   info.summary =
-      "Train boosting trees that tell a structure from the rest, or a network that finds poses.";
+      "Train boosting trees that tell a structure from the rest, find its pose or its boundary.";
   info.description =
       "Learns from images and label maps. The model depends on the voxels, the configuration and "
       "the seed alone: not on the device, the number of threads, the order of the list or "
@@ -196,12 +222,15 @@ int main(int argc, char** argv) {
       "the samples drawn and the tree; with \"classifier\": \"pbt-ensemble\" several trees are "
       "trained and their probabilities averaged. With \"model\": \"hdn\" a hierarchical detection "
       "network is trained, in which boosting trees find centre, orientation and size of structures "
-      "(hdn). See --help-config.";
+      "(hdn). With \"model\": \"boundary\" the shape of one structure is learned, and boosting trees "
+      "that tell places on its surface (boundary). See --help-config.";
   info.examples = {
       "pbt-train --list train.tsv --output liver.pbt",
       "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
       "--labels.positive 5",
-      "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png"};
+      "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
+      "pbt-train --list train.tsv --output hippocampus.bnd --config boundary.json --start-model "
+      "hippocampus.hdn --plot modes.png"};
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "

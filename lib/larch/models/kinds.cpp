@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/models/kinds.h"
 
+#include "larch/models/boundary_file.h"
 #include "larch/models/file.h"
 #include "larch/models/hdn_file.h"
 #include "larch/models/pbt_file.h"
@@ -22,6 +23,10 @@ constexpr KnownKind kKinds[] = {
      [](Path p) { return export_json(read_model(p)); }},
     {"hdn", "hdn-detect reads it", [](Path p) { return describe_network(read_network(p)); },
      [](Path p) { return export_network_json(read_network(p)); }},
+    {"boundary", "boundary-refine reads it",
+     [](Path p) { return describe_boundary(read_boundary(p)); },
+     [](Path p) { return export_boundary_json(read_boundary(p)); }},
+    {kBoundaryCheckpointKind, "pbt-train goes on from it with --resume", nullptr, nullptr},
     {kPbtCheckpointKind, "pbt-train goes on from it with --resume", nullptr, nullptr},
     {kNetworkCheckpointKind, "pbt-train goes on from it with --resume", nullptr, nullptr}};
 

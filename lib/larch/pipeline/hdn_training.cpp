@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +16,6 @@
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
 #include "larch/core/error.h"
-#include "larch/core/random_math.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
@@ -28,6 +26,7 @@
 #include "larch/models/layout.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/picture/plot.h"
+#include "larch/pipeline/training_cases.h"
 #include "larch/pose/truth.h"
 
 namespace larch::pipeline {
@@ -84,11 +83,6 @@ void read_poses_of_case(const std::string& path, const hdn::Model& model, ReadCa
       if (pose.name == model.structures[s].name && pose.has_pose) out.poses[s] = pose.pose;
     }
   }
-}
-
-std::string cell_of(const Case& c, const char* column) {
-  const auto cell = c.further.find(column);
-  return cell == c.further.end() ? "" : cell->second;
 }
 
 /// The file of poses of a case; empty: it has a label map. Throws InputError if it has neither.
@@ -180,24 +174,6 @@ void fit_structure(size_t s, const hdn::HdnConfig& config, std::vector<ReadCase>
   }
 }
 
-/// Gain and offset of a case, drawn by its digest, so that the network does not rely on
-/// intensities.
-void vary_intensity(hdn::TrainingCase& c, const hdn::HdnConfig& config, const hdn::Model& model,
-                    uint64_t seed) {
-  const uint64_t stream = std::stoull(c.digest.substr(0, 15), nullptr, 16);
-  const auto draw = [&](uint64_t k) { return 2 * hash_unit(seed, stream, k) - 1; };
-  const double gain = 1 + config.gain * draw(0);
-  const double offset = config.offset * draw(1) * model.space.intensity.steps;
-  const auto [low, high] = image::value_range(model.space.intensity);
-  for (Volume<int16_t>& level : c.levels) {
-    for (int64_t i = 0; i < level.voxels(); ++i) {
-      const double value = std::nearbyint(gain * level[i] + offset);
-      level[i] = static_cast<int16_t>(
-          std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
-    }
-  }
-}
-
 std::vector<hdn::TrainingCase> read_cases(const TrainingFiles& files, const hdn::HdnConfig& config,
                                           hdn::Model& model, const Context& context) {
   std::vector<ReadCase> all;
@@ -219,17 +195,11 @@ std::vector<hdn::TrainingCase> read_cases(const TrainingFiles& files, const hdn:
   for (ReadCase& c : all) {
     cases.push_back(
         hdn::make_training_case(c.name, std::move(c.voxels), c.poses, config.halvings, context));
-    vary_intensity(cases.back(), config, model, context.seed);
-    group_of.push_back(c.group.empty() ? cases.back().digest : c.group);
+    vary_intensity(cases.back(), config.gain, config.offset, model.space.intensity, context.seed);
+    group_of.push_back(c.group);
     c = {};
   }
-  const std::set<std::string> groups(group_of.begin(), group_of.end());
-  for (size_t c = 0; c < cases.size(); ++c) {
-    cases[c].group = static_cast<size_t>(std::distance(groups.begin(), groups.find(group_of[c])));
-  }
-  std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.digest, a.group) < std::tie(b.digest, b.group);
-  });
+  group_and_sort(cases, group_of);
   return cases;
 }
 

@@ -8,6 +8,7 @@
 #include "larch/core/context.h"
 #include "larch/hdn/train/train.h"
 #include "larch/io/table/dataset_json.h"
+#include "larch/pipeline/training_cases.h"
 #include "larch/pipeline/training_files.h"
 
 namespace larch::pipeline {
@@ -15,10 +16,6 @@ namespace larch::pipeline {
 /// The cell of a list with the file of a case's poses (.mrk.json or poses.json), in place of a
 /// label map.
 inline constexpr const char* kPosesColumn = "poses";
-/// The cell of a list with what makes cases alike, such as the patient: no case is searched by
-/// detectors that learned from its group.
-inline constexpr const char* kGroupColumn = "group";
-
 /// From lists of images with label maps or poses to a hierarchical detection network: reads, finds
 /// the true poses, trains; the outputs are the network and the picture of the recall of its stages,
 /// with figures. `labels`: of the data set, each a structure where the configuration names none.

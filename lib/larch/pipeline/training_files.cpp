@@ -10,6 +10,7 @@
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
+#include "larch/models/boundary_file.h"
 #include "larch/models/container.h"
 #include "larch/models/hdn_file.h"
 #include "larch/models/pbt_file.h"
@@ -59,8 +60,10 @@ void remove_checkpoint(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   const std::string kind = file ? models::kind_in_header(start) : "";
-  if (kind == models::kPbtCheckpointKind || kind == models::kNetworkCheckpointKind)
+  if (kind == models::kPbtCheckpointKind || kind == models::kNetworkCheckpointKind ||
+      kind == models::kBoundaryCheckpointKind) {
     remove_output(path);
+  }
 }
 
 }  // namespace larch::pipeline

@@ -10,8 +10,8 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
-#include "larch/filters/distance.h"
 #include "larch/mesh/marching_cubes.h"
+#include "larch/pose/distance_map.h"
 #include "larch/pose/mean_rotation.h"
 
 namespace larch::pose {
@@ -37,42 +37,6 @@ Vec3d mean_from_world(const Similarity& at, const Vec3d& world_mm) {
   return rotate(conjugate(at.rotation), world_mm - at.centre_mm) / at.scale;
 }
 
-struct Sample {
-  double mm;
-  Vec3d gradient;  ///< along the axes of the grid
-};
-
-/// Linear interpolation; beyond the grid, the distance to the grid is added to the value there.
-Sample sample(const Volume<float>& distance_mm, const Vec3d& at_mm) {
-  const Grid& grid = distance_mm.grid();
-  const Vec3d wanted = index_from_world(grid, at_mm);
-  Vec3d up, down, beyond_mm;
-  Vec3i low;
-  for (int axis = 0; axis < 3; ++axis) {
-    const double index = std::clamp(wanted[axis], 0.0, grid.size[axis] - 1.0);
-    low[axis] = index > 0 ? std::min(static_cast<int32_t>(index), grid.size[axis] - 2) : 0;
-    up[axis] = index - low[axis];
-    down[axis] = 1 - up[axis];
-    beyond_mm[axis] = (wanted[axis] - index) * grid.spacing_mm[axis];
-  }
-  Sample out{};
-  for (int corner = 0; corner < 8; ++corner) {
-    const Vec3i bit{corner & 1, corner >> 1 & 1, corner >> 2};
-    const double value = distance_mm(low + bit);
-    const Vec3d weight{bit.x ? up.x : down.x, bit.y ? up.y : down.y, bit.z ? up.z : down.z};
-    out.mm += weight.x * weight.y * weight.z * value;
-    out.gradient.x += weight.y * weight.z * (bit.x ? value : -value);
-    out.gradient.y += weight.x * weight.z * (bit.y ? value : -value);
-    out.gradient.z += weight.x * weight.y * (bit.z ? value : -value);
-  }
-  const double far_mm = norm(beyond_mm);
-  for (int axis = 0; axis < 3; ++axis) {
-    if (beyond_mm[axis] == 0) out.gradient[axis] /= grid.spacing_mm[axis];
-    if (beyond_mm[axis] != 0) out.gradient[axis] = beyond_mm[axis] / far_mm;
-  }
-  return {out.mm + far_mm, out.gradient};
-}
-
 /// A structure of one case, or the mean shape, whose surface is not needed.
 struct Shape {
   Volume<float> distance_mm;
@@ -95,35 +59,6 @@ struct Shape {
   }
 };
 
-/// The signed distances of the voxels from `low` to `high` of a mask and of a margin around them;
-/// in a large one some voxels are passed over.
-Volume<float> signed_distance(const Volume<uint8_t>& mask, const Vec3i& low, const Vec3i& high) {
-  const Vec3i extent = high - low + Vec3i{1, 1, 1};
-  const int32_t margin = 3 + std::min(std::max({extent.x, extent.y, extent.z}), kLongest) / 6;
-  Grid grid = mask.grid();
-  Vec3i stride, first;
-  for (int axis = 0; axis < 3; ++axis) {
-    stride[axis] = (extent[axis] + kLongest - 1) / kLongest;
-    first[axis] = low[axis] - margin * stride[axis];
-    grid.size[axis] = (extent[axis] - 1) / stride[axis] + 1 + 2 * margin;
-    grid.spacing_mm[axis] *= stride[axis];
-  }
-  grid.origin_mm = world_from_index(mask.grid(), first.cast<double>());
-  Volume<uint8_t> inside(grid);
-  for (int64_t i = 0; i < inside.voxels(); ++i) {
-    Vec3i at = grid.voxel(i);
-    for (int axis = 0; axis < 3; ++axis) at[axis] = first[axis] + at[axis] * stride[axis];
-    inside[i] = mask.grid().contains(at) && mask(at) != 0;
-  }
-  // The distance of a mask is 0 in the centres of voxels half a voxel inside of the surface, and
-  // that of its complement half a voxel outside: half their difference is 0 at the surface.
-  Volume<float> distance = filters::signed_distance_mm(inside);
-  const Volume<float> complement = filters::signed_distance_mm(
-      mapped<uint8_t>(inside, [](uint8_t is_inside) { return is_inside == 0; }));
-  for (int64_t i = 0; i < distance.voxels(); ++i) distance[i] = (distance[i] - complement[i]) / 2;
-  return distance;
-}
-
 Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
   Vec3i low = mask.size(), high{-1, -1, -1};
   int64_t count = 0;
@@ -140,7 +75,7 @@ Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
     throw InputError(name + " has " + std::to_string(count) +
                      " voxels of the structure, and a pose takes 8: leave the case out");
   }
-  Shape shape(signed_distance(mask, low, high));
+  Shape shape(distance_map(mask, kLongest));
   shape.surface_mm = mesh::marching_cubes(mask, Context{}).vertices_mm;
   for (int axis = 0; axis < 3; ++axis)
     shape.touches_border |= low[axis] == 0 || high[axis] == mask.size()[axis] - 1;
@@ -176,7 +111,7 @@ Fit fit_at(const Similarity& at, const Shape& shape, const Volume<float>& mean_m
   Fit fit{at};
   for (size_t i = 0; i < shape.surface_mm.size(); i += every) {
     const Vec3d m = mean_from_world(at, shape.surface_mm[i]);
-    const Sample phi = sample(mean_mm, m);
+    const DistanceSample phi = sample_distance(mean_mm, m);
     // In mm of the mean shape a large scale would win.
     const double residual = at.scale * phi.mm;
     const Vec3d g = phi.gradient * -at.scale, h = cross(m, g);
@@ -275,7 +210,7 @@ Volume<float> mean_distance(std::span<const Shape> shapes, std::span<const Simil
       double sum = 0;
       for (size_t k = 0; k < shapes.size(); ++k) {
         const Vec3d world_mm = fits[k].centre_mm + rotate(fits[k].rotation, m) * fits[k].scale;
-        sum += sample(shapes[k].distance_mm, world_mm).mm / fits[k].scale;
+        sum += sample_distance(shapes[k].distance_mm, world_mm).mm / fits[k].scale;
       }
       mean_mm[i] = static_cast<float>(sum / static_cast<double>(shapes.size()));
     }
@@ -325,7 +260,7 @@ std::vector<Symmetry> symmetries_of(const Volume<float>& mean_mm, double voxel_m
     if (determinant(turn) < 0) continue;
     double sum_mm = 0;
     for (const Vec3d& p : surface)
-      sum_mm += std::abs(sample(mean_mm, middle + turn * (p - middle)).mm);
+      sum_mm += std::abs(sample_distance(mean_mm, middle + turn * (p - middle)).mm);
     const double voxels = sum_mm / static_cast<double>(surface.size()) / voxel_mm;
     if (voxels < 1) found.push_back({canonical(quaternion_of(turn)), voxels});
   }
@@ -337,7 +272,7 @@ CasePose pose_of(const Shape& shape, const Similarity& at, const Shape& mean) {
   CasePose out{box_of(shape.surface_mm, at.rotation), 0, shape.touches_border};
   if (mean.distance_mm.empty()) return out;
   for (const Vec3d& p : shape.surface_mm)
-    out.residual_mm += at.scale * std::abs(sample(mean.distance_mm, mean_from_world(at, p)).mm);
+    out.residual_mm += at.scale * std::abs(sample_distance(mean.distance_mm, mean_from_world(at, p)).mm);
   out.residual_mm /= static_cast<double>(shape.surface_mm.size());
   return out;
 }

@@ -46,12 +46,13 @@ const char* to_string(SteerableType type) {
   return i < std::size(kNames) ? kNames[i] : "unknown";
 }
 
-std::vector<SteerableFeature> steerable_pool(SteerableSet set) {
+std::vector<SteerableFeature> steerable_pool(SteerableSet set, int points) {
   std::vector<SteerableFeature> pool;
   const std::vector<SteerableType> types = types_of(set);
   for (uint8_t level = 0; level < kSteerableLevels; ++level)
     for (const SteerableType type : types)
-      for (uint8_t point = 0; point < kPatternPoints; ++point) pool.push_back({type, level, point});
+      for (int point = 0; point < points; ++point)
+        pool.push_back({type, level, static_cast<uint8_t>(point)});
   return pool;
 }
 

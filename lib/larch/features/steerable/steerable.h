@@ -26,8 +26,9 @@ constexpr auto enum_names(SteerableSet*) {
 
 const char* to_string(SteerableType type);
 
-/// All features of a set: at each level each type at each point.
-std::vector<SteerableFeature> steerable_pool(SteerableSet set);
+/// All features of a set: at each level each type at each of the first `points` points;
+/// kVertexPoints for frames of vertices.
+std::vector<SteerableFeature> steerable_pool(SteerableSet set, int points = kPatternPoints);
 
 /// Images of levels `level` to `level` + kSteerableLevels - 1, all of which are there, as features
 /// see them; `unit`: the largest integer of the intensity rule.

@@ -17,6 +17,8 @@ namespace larch::features {
 
 constexpr int kPatternSide = 5;  ///< points along each axis of the box
 constexpr int kPatternPoints = kPatternSide * kPatternSide * kPatternSide;
+constexpr int kVertexDepth = 7;  ///< points along the normal of a vertex
+constexpr int kVertexPoints = kPatternSide * kPatternSide * kVertexDepth;
 constexpr double kPatternStep = 0.3;  ///< in edges of the box: the outermost points lie beyond it
 constexpr int kSteerableLevels = 3;   ///< resolutions that features choose from
 
@@ -55,7 +57,7 @@ enum class SteerableType : uint8_t {
 struct SteerableFeature {
   SteerableType type = SteerableType::kIntensity;
   uint8_t level = 0;  ///< halvings below the resolution of the stage
-  uint8_t point = 0;  ///< x + 5 (y + 5 z), each from 0 to 4
+  uint8_t point = 0;  ///< x + 5 (y + 5 z), each from 0 to 4; of vertices z is from 0 to 6
 };
 
 /// A box as features see it, in voxels of the stage's resolution.
@@ -74,6 +76,32 @@ LARCH_HD SteerableFrame frame_of(const Pose& pose, const image::LevelScale& scal
     frame.axes[axis] = turn.column(axis).cast<float>();
     frame.steps[axis] = static_cast<float>(kPatternStep * pose.edges_mm[axis] / scale.spacing_mm);
   }
+  return frame;
+}
+
+/// The pattern at a vertex of a mesh: z is the normal, which points outwards, x is `along`, an axis
+/// of the object, projected onto the tangent plane, or `across` where that is nearly the normal.
+/// Points are two voxels apart in the plane and one along the normal, on which 3 of the 7 lie on
+/// either side of the vertex: the pattern begins one point farther inside than that of a box.
+LARCH_HD SteerableFrame frame_of_vertex(const Vec3d& at_mm, const Vec3d& normal, const Vec3d& along,
+                                        const Vec3d& across, const image::LevelScale& scale) {
+  const double slope = dot(along, normal);
+  const Vec3d& axis = slope > 0.9 || slope < -0.9 ? across : along;
+  const Vec3d flat = axis - normal * dot(axis, normal);
+  const Vec3d x = flat / norm(flat);
+  SteerableFrame frame;
+  for (int a = 0; a < 3; ++a) {
+    frame.centre[a] = static_cast<float>(scale.voxel(at_mm[a]) - normal[a]);
+  }
+  frame.axes[0] = x.cast<float>();
+  frame.axes[1] = cross(normal, x).cast<float>();
+  frame.axes[2] = normal.cast<float>();
+  frame.steps = {2, 2, 1};
+  return frame;
+}
+/// The same pattern, moved along the normal by so many voxels.
+LARCH_HD SteerableFrame moved_along_normal(SteerableFrame frame, float voxels) {
+  frame.centre = frame.centre + frame.axes[2] * voxels;
   return frame;
 }
 

@@ -7,13 +7,10 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
-#include "larch/features/steerable/steerable.h"
+#include "larch/features/steerable/frame_codes.h"
 #include "larch/hdn/train/stage_training.h"
 #include "larch/learning/lowest_hash.h"
-#include "larch/learning/stored_codes.h"
-#include "larch/tree/self_test.h"
-#include "larch/tree/train/grow.h"
-#include "larch/tree/train/select.h"
+#include "larch/tree/train/column_trees.h"
 
 namespace larch::hdn {
 namespace {
@@ -21,12 +18,7 @@ namespace {
 using features::SteerableFrame;
 
 constexpr uint64_t kPositiveStream = 0x706f73, kNegativeStream = 0x6e6567, kHardStream = 0x68617264,
-                   kJitterStream = 0x6a6974, kRangeStream = 0x72616e67, kFoldStream = 0x666f6c64;
-/// A network has many detectors, with a feature for each weak classifier. With more vectors these
-/// would be most of its file.
-constexpr size_t kSelfTests = 8;
-/// Cases whose images are in memory together when the ranges of features are taken.
-constexpr size_t kRangeCases = 16;
+                   kJitterStream = 0x6a6974;
 
 /// The boxes that are learned from.
 struct Boxes {
@@ -155,157 +147,19 @@ Boxes draw_boxes(const StageTask& task, uint64_t seed, StageReport& report) {
   return boxes;
 }
 
-/// A source of the columns at boxes of one or several cases.
-struct BoxSource {
-  Buffer<SteerableFrame> frames;
-  Buffer<features::SteerableImages> images;
-  Buffer<uint32_t> image_of;
-  std::unique_ptr<learning::FeatureSource> source;
-};
-BoxSource make_box_source(const Buffer<features::SteerableFeature>& pool,
-                          std::span<const SteerableFrame> frames,
-                          std::span<const features::SteerableImages> images,
-                          std::span<const uint32_t> image_of, const Device& device) {
-  BoxSource s{Buffer<SteerableFrame>(device, frames),
-              Buffer<features::SteerableImages>(device, images), Buffer<uint32_t>(device, image_of),
-              nullptr};
-  const features::SteerableResponse response{pool.data(), s.frames.data(), s.images.data(),
-                                             image_of.empty() ? nullptr : s.image_of.data()};
-  s.source = features::make_steerable_source(response, pool.size(), device);
-  return s;
-}
-
-/// The code maps of the columns, of boxes of a few cases that are drawn by hash.
-std::vector<learning::CodeMap> range_columns(const StageTask& task, const Boxes& boxes,
-                                             const Buffer<features::SteerableFeature>& pool,
-                                             const Context& context) {
-  std::vector<uint32_t> with_boxes;
-  for (size_t c = 0; c < task.cases.size(); ++c) {
-    if (boxes.first[c + 1] > boxes.first[c]) with_boxes.push_back(static_cast<uint32_t>(c));
-  }
-  const auto hash = [&](uint32_t i) { return hash64(context.seed, kRangeStream, i); };
-  const std::vector<uint32_t> chosen =
-      learning::lowest_hashes(with_boxes, kRangeCases, context.threads, hash);
-  std::vector<CaseImages> images;
-  std::vector<features::SteerableImages> views;
-  std::vector<SteerableFrame> frames;
-  std::vector<uint32_t> image_of;
-  for (const uint32_t c : chosen) {
-    images.push_back(
-        make_case_images(task.cases[c], task.model, task.stage.level, {}, {}, context));
-    views.push_back(images.back().level.views.steerable);
-    std::vector<uint32_t> all(boxes.first[c + 1] - boxes.first[c]);
-    std::iota(all.begin(), all.end(), static_cast<uint32_t>(boxes.first[c]));
-    for (const uint32_t i : learning::lowest_hashes(all, learning::kMostRanged / chosen.size(),
-                                                    context.threads, hash)) {
-      frames.push_back(boxes.frames[i]);
-      image_of.push_back(static_cast<uint32_t>(views.size() - 1));
-    }
-  }
-  const BoxSource source = make_box_source(pool, frames, views, image_of, context.device);
-  std::vector<uint32_t> all(frames.size());
-  std::iota(all.begin(), all.end(), 0U);
-  return source.source->range(all, context);
-}
-
-/// The codes of all columns at all boxes: a matrix for each case.
-struct BoxCodes {
-  std::vector<learning::FeatureMatrix> matrices;
-  Buffer<learning::StoredRow> rows;
-  std::unique_ptr<learning::FeatureSource> source;
-};
-BoxCodes fill_codes(const StageTask& task, const Boxes& boxes,
-                    const Buffer<features::SteerableFeature>& pool,
-                    std::span<const learning::CodeMap> maps, const Context& context) {
-  BoxCodes codes;
-  std::vector<learning::StoredRow> rows;
-  std::shared_ptr<const learning::PreparedColumns> prepared;
-  for (size_t c = 0; c < task.cases.size(); ++c) {
-    const size_t first = boxes.first[c], count = boxes.first[c + 1] - first;
-    if (count == 0) continue;
-    const CaseImages images =
-        make_case_images(task.cases[c], task.model, task.stage.level, {}, {}, context);
-    const BoxSource source =
-        make_box_source(pool, std::span(boxes.frames).subspan(first, count),
-                        {&images.level.views.steerable, 1}, {}, context.device);
-    if (!prepared) prepared = learning::prepare_all(*source.source, maps, context);
-    std::vector<uint32_t> all(count);
-    std::iota(all.begin(), all.end(), 0U);
-    codes.matrices.push_back(learning::fill_matrix(*source.source, *prepared, all, context));
-    const uint8_t* at = codes.matrices.back().codes.data();
-    for (size_t k = 0; k < count; ++k) rows.push_back({at, count, k});
-    context.throw_if_stopped("stopped; continue with --resume");
-  }
-  codes.rows =
-      Buffer<learning::StoredRow>(context.device, std::span<const learning::StoredRow>(rows));
-  codes.source = learning::make_stored_source(
-      {codes.rows.data(), static_cast<uint32_t>(learning::block_width(context.device))},
-      pool.size(), context.device);
-  return codes;
-}
-
-/// Appends a grown tree to a detector, whose features are those that its trees use.
-void append_tree(Detector& detector, tree::Ensemble grown,
-                 const std::vector<features::SteerableFeature>& pool,
-                 std::span<const learning::CodeMap> maps) {
-  tree::Ensemble& all = detector.trees;
-  const auto nodes = static_cast<int32_t>(all.nodes.size());
-  const auto weaks = static_cast<uint32_t>(all.weaks.size());
-  for (tree::WeakClassifier& weak : grown.weaks) {
-    weak.codes = maps[weak.feature];
-    const features::SteerableFeature feature = pool[weak.feature];
-    weak.feature = static_cast<uint32_t>(detector.steerable.size());
-    detector.steerable.push_back(feature);
-  }
-  for (tree::Node& node : grown.nodes) {
-    if (!node.is_leaf()) {
-      node.left += nodes;
-      node.right += nodes;
-    }
-    if (node.n_weak > 0) node.first_weak += weaks;
-  }
-  if (nodes == 0) {
-    all = std::move(grown);
-    all.history.clear();
-    return;
-  }
-  all.roots.push_back(static_cast<uint32_t>(nodes));
-  all.weaks.insert(all.weaks.end(), grown.weaks.begin(), grown.weaks.end());
-  all.nodes.insert(all.nodes.end(), grown.nodes.begin(), grown.nodes.end());
-}
-
 /// The trees of one fold.
-Detector grow_fold(const StageTask& task, const Boxes& boxes, const BoxCodes& codes,
-                   const std::vector<features::SteerableFeature>& pool,
-                   std::span<const learning::CodeMap> maps, size_t fold, const Context& context) {
+Detector grow_fold(const StageTask& task, const Boxes& boxes, const tree::ColumnTask& columns,
+                   const std::vector<features::SteerableFeature>& pool, size_t fold,
+                   const Context& context) {
+  std::vector<uint32_t> times;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    times.push_back(task.is_learned(boxes.case_of[i], fold) ? 1 : 0);
+  }
+  tree::ColumnTrees grown = tree::grow_on_columns(columns, times, context);
   Detector detector;
   detector.stage = task.stage;
-  const pbt::TrainConfig& shared = task.shared;
-  const bool is_ensemble = shared.classifier == pbt::ClassifierKind::kEnsemble;
-  const tree::Ensemble start = tree::start_tree(shared.tree, boxes.samples);
-  const std::vector<learning::CodeMap> of_codes = learning::maps_of_codes(maps);
-  const tree::Samples none;
-  Context quiet = context;
-  quiet.progress_sink = {};
-  for (int t = 0; t < (is_ensemble ? shared.ensemble.trees : 1); ++t) {
-    tree::GrowTask grow{shared.tree,
-                        shared.validation,
-                        {*codes.source, boxes.samples},
-                        {*codes.source, none},
-                        of_codes};
-    grow.seed = hash64(context.seed, kFoldStream, static_cast<uint64_t>(t));
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      grow.times.push_back(task.is_learned(boxes.case_of[i], fold) ? 1 : 0);
-    }
-    if (is_ensemble) {
-      const double share = shared.ensemble.feature_share * static_cast<double>(pool.size());
-      grow.columns =
-          tree::draw_columns({}, pool.size(), static_cast<size_t>(std::ceil(share)), grow.seed, 0);
-    }
-    append_tree(detector, tree::grow(start, grow, quiet).tree, pool, maps);
-  }
-  detector.trees.self_tests =
-      tree::make_self_tests(detector.trees, detector.steerable.size(), context.seed, kSelfTests);
+  detector.trees = std::move(grown.trees);
+  for (const uint32_t column : grown.columns) detector.steerable.push_back(pool[column]);
   return detector;
 }
 
@@ -338,16 +192,27 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
   }
   const std::vector<features::SteerableFeature> pool =
       features::steerable_pool(task.config.features);
-  const Buffer<features::SteerableFeature> there(context.device,
-                                                 std::span<const features::SteerableFeature>(pool));
-  const std::vector<learning::CodeMap> maps = range_columns(task, boxes, there, context);
-  const BoxCodes codes = fill_codes(task, boxes, there, maps, context);
+  const auto load = [&](size_t c) {
+    CaseImages images =
+        make_case_images(task.cases[c], task.model, task.stage.level, {}, {}, context);
+    return features::ResidentImages{std::move(images.pyramid), images.level.views.steerable};
+  };
+  const features::FramesOfImages frames{boxes.frames, boxes.first, load};
+  const std::vector<learning::CodeMap> maps = features::range_frames(frames, pool, context);
+  const features::FrameCodes codes = features::fill_frames(frames, pool, maps, context);
   report.seconds_features = seconds();
+  const SharedConfig& shared = task.shared;
+  const bool is_ensemble = shared.classifier == pbt::ClassifierKind::kEnsemble;
+  tree::ColumnTask columns{shared.tree, shared.validation, *codes.source, boxes.samples, maps};
+  if (is_ensemble) {
+    columns.trees = shared.ensemble.trees;
+    columns.feature_share = shared.ensemble.feature_share;
+  }
   TrainedStage trained;
   const auto folds = static_cast<size_t>(task.config.folds);
-  trained.full = grow_fold(task, boxes, codes, pool, maps, folds, context);
+  trained.full = grow_fold(task, boxes, columns, pool, folds, context);
   for (size_t fold = 0; folds > 1 && fold < folds; ++fold) {
-    trained.folds.push_back(grow_fold(task, boxes, codes, pool, maps, fold, context));
+    trained.folds.push_back(grow_fold(task, boxes, columns, pool, fold, context));
   }
   report.seconds_trees = seconds() - report.seconds_features;
   return trained;

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/pipeline/boundary_refinement.h"
+
+namespace {
+
+using namespace larch;
+
+struct Options {
+  InputFile model;
+  cases::Images images{.products = pipeline::kBoundaryProducts};
+  InputFile poses;
+  InputImage start_labels;
+  InputFile mesh;
+  pipeline::RefinementConfig config;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"model,m", model, "boundary model of pbt-train (.bnd)"}.required());
+    images.fields(f);
+    f(Field{"poses", poses, "start: the pose of the structure, as hdn-detect writes it (.json)"},
+      Field{"start-labels", start_labels,
+            "start: a label map on any grid, to which the mean shape is fitted"},
+      Field{"mesh", mesh, "start: a mesh that this program has written"});
+  }
+  pipeline::BoundaryStart start() const { return {poses, start_labels, mesh}; }
+};
+
+void check(const Options& o, const GivenFlags&) {
+  const int starts = (o.poses ? 1 : 0) + (o.start_labels ? 1 : 0) + (o.mesh ? 1 : 0);
+  if (o.images.is_list()) {
+    if (starts > 0) {
+      throw UsageError(
+          "with --list the starts stand in columns of the list: poses, label or mesh");
+    }
+  } else if (starts != 1) {
+    throw UsageError("give one start: --poses, --start-labels or --mesh");
+  }
+}
+
+constexpr const char* kDescription =
+    "Draws a mesh of corresponding vertices to the boundary of a structure. The mean shape of the "
+    "model is placed by a pose (--poses of hdn-detect), by the fit to a label map (--start-labels, "
+    "of pbt-detect or anything else), or a mesh of an earlier run is taken (--mesh). Its vertices, "
+    "602 at first, then 1202 and 2402, go along their normals to where a boosting tree sees the "
+    "boundary; the displacements are smoothed, and the mesh stays near the shapes of the model. "
+    "Vertex i is the same place of the structure in all meshes of a model. The result does not "
+    "depend on the device or the number of threads.\n\n"
+    "Where more vertices than most_without_boundary find no boundary, the outputs are written with "
+    "the status 'rejected' and the exit code is 7.\n\n"
+    "With --list and --output-dir the model is loaded once, and each image starts from its column "
+    "poses, label or mesh. The folder gets what --write says: <id>.vtk (mesh), <id>.nii.gz and "
+    "<id>.tsv (labelmap), <id>.png (qc); a record <id>.larch.json of each case, and status.tsv with "
+    "a row for each. A case that fails does not stop the others; the exit code is then 7, or 5 if "
+    "memory is all that was lacking. evaluate --kind meshes compares meshes with true surfaces.";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  AppInfo info;
+  info.name = "boundary-refine";
+  info.summary = "Draw a mesh to the learned boundary of a structure.";
+  info.description = kDescription;
+  info.examples = {"boundary-refine --model hippocampus.bnd --input patient.nii.gz --poses "
+                   "poses.json --output organ.vtk --labelmap organ.nii.gz --qc qc.png",
+                   "boundary-refine --model hippocampus.bnd --input patient.nii.gz --start-labels "
+                   "seg.nii.gz --output organ.vtk",
+                   "boundary-refine --model hippocampus.bnd --list cases.tsv --output-dir out "
+                   "--write mesh,labelmap,qc"};
+  info.references = {
+      "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
+      "detection on a GPU, CVPR workshops 2011",
+      "Cootes, Taylor, Cooper, Graham, Active shape models: their training and application, CVIU "
+      "61(1), 1995"};
+  info.uses_seed = false;
+  cases::CaseProgram<Options, boundary::ResidentModel> program;
+  program.prepare = [](const Options& o, const Context& context) {
+    return pipeline::load_boundary(o.model, context.device);
+  };
+  program.check = check;
+  program.process = [](const cases::CaseJob& c, const Options& o,
+                       const boundary::ResidentModel& resident) {
+    return pipeline::refine_boundary(c, resident, o.start(), o.config);
+  };
+  program.look = [](const cases::CaseJob& c, const Options& o,
+                    const boundary::ResidentModel& resident) {
+    return pipeline::look_at_boundary(c, resident, o.start());
+  };
+  program.images = [](const Options& o) {
+    std::vector<std::pair<std::string, std::string>> images;
+    if (o.start_labels) images.emplace_back("start-labels", o.start_labels);
+    return images;
+  };
+  program.columns = {{pipeline::kPosesStart, /*is_file=*/true},
+                     {"label", /*is_file=*/true},
+                     {pipeline::kMeshStart, /*is_file=*/true}};
+  program.figures = {"volume_ml", "probability", "displacement_mm", "flipped_triangles",
+                     "without_boundary"};
+  program.rejection = "too many vertices found no boundary";
+  program.bytes_per_voxel = 0;
+  return cases::run_case_app(info, argc, argv, program);
+}

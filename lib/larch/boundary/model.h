@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "larch/boundary/boundary_config.h"
+#include "larch/features/steerable/steerable_math.h"
+#include "larch/image/preprocess.h"
+#include "larch/shape/shape_model.h"
+#include "larch/tree/ensemble.h"
+
+namespace larch::boundary {
+
+/// The classifier of one level of the mesh.
+struct Stage {
+  int32_t halvings = 0;     ///< of the finest resolution
+  double range_voxels = 4;  ///< displacements that are tried reach so far on either side
+  std::vector<features::SteerableFeature> features{};
+  tree::Ensemble trees{};
+};
+
+/// A model names neither paths nor devices, threads or times, so that its file depends on data and
+/// settings alone.
+struct ModelInfo {
+  std::string tool_version;
+  std::string training_config_json;
+  std::vector<std::string> case_digests;
+  uint64_t seed = 0;
+  std::vector<std::pair<std::string, double>> validation;
+};
+
+/// The boundary of one structure: its shape, and a classifier of places on its surface for each
+/// level of the mesh (Birkbeck, Sofka, Zhou, CVPR workshops 2011, section 4.3).
+struct Model {
+  image::ModelSpace space;  ///< of the finest resolution; voxels are cubes
+  std::string structure;
+  std::vector<int32_t> labels{};
+  RefineConfig refine{};
+  shape::ShapeModel shape{};
+  Volume<float> mean_distance_mm{};  ///< of the mean shape, to which label maps are fitted
+  std::vector<Stage> stages{};       ///< level by level, 602 vertices first
+  ModelInfo info;
+
+  int levels() const { return static_cast<int>(stages.size()); }
+  int modes() const;  ///< that are used
+  image::LevelScale scale(int level) const {
+    return image::level_scale(space.spacing_mm.x, stages[static_cast<size_t>(level)].halvings);
+  }
+  int most_halvings() const;
+};
+
+/// The value of a list by level, whose last value holds for finer levels.
+template <class T>
+T by_level(const std::vector<T>& values, int level) {
+  return values[std::min(static_cast<size_t>(level), values.size() - 1)];
+}
+
+/// Checks every invariant that refinement relies on. Throws InputError that says which one failed.
+void check_model(const Model& model);
+
+}  // namespace larch::boundary

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "larch/core/host_device.h"
+#include "larch/core/team_math.h"
+#include "larch/data/mat.h"
+
+// What is computed on the rings of neighbours of a closed mesh, by one thread or by a block of
+// threads: normals, and smoothing by the random-walk Laplacian L = I - D^-1 A, where A is the
+// adjacency matrix and D the diagonal of the valences.
+namespace larch::mesh {
+
+constexpr int kMostNeighbours = 8;
+
+/// The neighbours of a vertex, counter-clockwise seen from outside: the triangles around vertex v
+/// are (v, neighbour i, neighbour i + 1).
+struct Ring {
+  uint16_t count = 0;
+  uint16_t neighbours[kMostNeighbours]{};
+};
+
+/// The sum of the normals of the triangles around a vertex, each as long as twice its area.
+LARCH_HD Vec3d area_normal(const Ring& ring, const Vec3d* at, int v) {
+  Vec3d sum{};
+  for (int i = 0; i < ring.count; ++i) {
+    const int j = i + 1 < ring.count ? i + 1 : 0;
+    sum += cross(at[ring.neighbours[i]] - at[v], at[ring.neighbours[j]] - at[v]);
+  }
+  return sum;
+}
+/// Of length 1; along x where the area is 0.
+LARCH_HD Vec3d vertex_normal(const Ring& ring, const Vec3d* at, int v) {
+  const Vec3d sum = area_normal(ring, at, v);
+  const double length = norm(sum);
+  return length > 0 ? sum / length : Vec3d{1, 0, 0};
+}
+
+/// (L x)(v): what a vertex differs from the mean of its neighbours by.
+template <class T>
+LARCH_HD T laplacian(const Ring& ring, const T* x, int v) {
+  T sum{};
+  for (int i = 0; i < ring.count; ++i) sum += x[ring.neighbours[i]];
+  return x[v] - sum / static_cast<double>(ring.count);
+}
+
+/// x <- (I + lambda L^order)^-1 x for order 1 or 2, by 24 steps of Richardson's iteration: with
+/// lambda 1/2 and order 2 the error is below 1e-7 of the change. `start` and `part` hold `count`
+/// elements.
+template <class Team>
+LARCH_HD void implicit_step(const Team& team, const Ring* rings, int count, int order,
+                            double lambda, Vec3d* x, Vec3d* start, Vec3d* part) {
+  constexpr int kSteps = 24;
+  if (lambda == 0) return;
+  const double step = 1 / (order == 1 ? 1 + lambda : 1 + 2 * lambda);
+  team.each(count, [&](int v) { start[v] = x[v]; });
+  for (int k = 0; k < kSteps; ++k) {
+    team.each(count, [&](int v) { part[v] = laplacian(rings[v], x, v); });
+    team.each(count, [&](int v) {
+      const Vec3d change = order == 1 ? part[v] : laplacian(rings[v], part, v);
+      x[v] += step * (start[v] - x[v] - lambda * change);
+    });
+  }
+}
+
+/// The place of vertex `v`, which a finer level adds: as far from the mean of its parents as in
+/// `shape`, where `turn` leads from the frame of `shape` to that of the mesh.
+LARCH_HD Vec3d placed_child(const Vec3d* shape, const Mat3& turn, const Vec3d* at,
+                            const uint16_t* parents, int v) {
+  Vec3d mean{}, mean_of_shape{};
+  for (int i = 0; i < 4; ++i) {
+    mean += at[parents[i]];
+    mean_of_shape += shape[parents[i]];
+  }
+  return mean * 0.25 + turn * (shape[v] - mean_of_shape * 0.25);
+}
+
+/// The arrays of smooth_displacements, of as many elements as there are vertices.
+struct SmoothingScratch {
+  double *residual = nullptr, *direction = nullptr, *product = nullptr;
+};
+
+/// Solves (D W + lambda (D - A)) x = D W t: displacements t along the normals of vertices, each
+/// trusted by its weight w > 0, become smooth ones x. 64 steps of conjugate gradients with the
+/// diagonal as preconditioner, so that the operations are the same everywhere; with weights of
+/// 0.01 to 1 and lambda up to 10 fewer than 60 suffice.
+template <class Team>
+LARCH_HD void smooth_displacements(const Team& team, const Ring* rings, int count, double lambda,
+                                   const double* weights, const double* wanted, double* x,
+                                   const SmoothingScratch& scratch) {
+  constexpr int kSteps = 64;
+  double *r = scratch.residual, *p = scratch.direction, *q = scratch.product;
+  const auto diagonal = [&](int v) { return rings[v].count * (weights[v] + lambda); };
+  team.each(count, [&](int v) {
+    x[v] = 0;
+    r[v] = rings[v].count * weights[v] * wanted[v];
+    p[v] = r[v] / diagonal(v);
+  });
+  const auto residual = [&](int v) { return r[v] * r[v] / diagonal(v); };
+  double now = team.sum(count, residual);
+  for (int k = 0; k < kSteps; ++k) {
+    team.each(count, [&](int v) {
+      q[v] = rings[v].count * (weights[v] * p[v] + lambda * laplacian(rings[v], p, v));
+    });
+    const double curvature = team.sum(count, [&](int v) { return p[v] * q[v]; });
+    const double along = curvature > 0 ? now / curvature : 0;
+    team.each(count, [&](int v) {
+      x[v] += along * p[v];
+      r[v] -= along * q[v];
+    });
+    const double next = team.sum(count, residual);
+    const double share = now > 0 ? next / now : 0;
+    now = next;
+    team.each(count, [&](int v) { p[v] = r[v] / diagonal(v) + share * p[v]; });
+  }
+}
+
+}  // namespace larch::mesh

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "larch/boundary/train/train.h"
+#include "larch/models/hdn_layout.h"
+
+/// The parts of a boundary model and of its checkpoint.
+namespace larch::models {
+
+template <class V>
+void layout(V& v, shape::ShapeQuality& quality) {
+  auto& [cases, modes_95, share, generalisation_mm, specificity_mm] = quality;
+  v("cases", cases, "that the shape was learned from");
+  v("modes_95", modes_95, "compactness: modes with 95 % of the variance");
+  v("share", share, "of the variance, in the modes");
+  v("generalisation_mm", generalisation_mm, "distance of cases left out from all shapes");
+  v("specificity_mm", specificity_mm, "distance of random shapes from the nearest case");
+}
+
+/// The mean and what is known about the modes, which are a section of their own.
+template <class V>
+void layout(V& v, shape::ShapeModel& shape) {
+  auto& [mean_mm, edges_mm, variances_mm2, modes, quality] = shape;
+  v("edges_mm", edges_mm, "of the box of the mean");
+  v("mean_mm", mean_mm, "vertices of the sphere template, from the centre of their box");
+  v("variances_mm2", variances_mm2, "of the coefficients of the modes");
+  v("quality", quality, "how good the modes are");
+}
+
+/// Without features and trees, which are sections of their own.
+template <class V>
+void layout(V& v, boundary::Stage& stage) {
+  auto& [halvings, range_voxels, features, trees] = stage;
+  v("halvings", halvings, "of the finest resolution");
+  v("range_voxels", range_voxels, "displacements that are tried, to either side");
+}
+
+/// The origin of a boundary model.
+struct BoundaryMeta {
+  boundary::Model& model;
+};
+template <class V>
+void layout(V& v, BoundaryMeta& meta) {
+  auto& [space, structure, labels, refine, shape, mean_distance_mm, stages, info] = meta.model;
+  auto& [tool_version, training, case_digests, seed, validation] = info;
+  auto padding = image::Padding::kClamp;
+  v("space", Space{space, padding}, "the images it is for, at the finest resolution");
+  v("structure", structure, "name of the structure");
+  v("labels", labels, "its values in label maps");
+  v("refine", refine, "how meshes are refined");
+  v("tool_version", tool_version, "version of Larch that trained it");
+  v("seed", seed, "of all draws");
+  v("case_digests", case_digests, "SHA-256 of each training case");
+  v("training", JsonText{training}, "the configuration");
+}
+
+inline constexpr Kind kBoundaryKind{"boundary", 1, "shape and boundary of a structure"};
+/// The sections of a boundary model but those of its classifiers.
+struct BoundaryHead {
+  boundary::Model& model;
+};
+template <class V>
+void head_sections(V& v, boundary::Model& model) {
+  v.section("meta", BoundaryMeta{model}, {"what the model says about itself"});
+  v.section("validation", model.info.validation,
+            {"what cross-validation says", Show::kPhrases, /*required=*/false});
+  v.section("levels", model.stages, {"of the mesh: 602, 1202, 2402 vertices", Show::kTable});
+}
+template <class V>
+void sections(V& v, BoundaryHead& head) {
+  v.kind(kBoundaryKind);
+  head_sections(v, head.model);
+}
+template <class V>
+void boundary_sections(V& v, boundary::Model& model) {
+  head_sections(v, model);
+  v.section("shape", model.shape, {"the mean shape"});
+  v.section("modes", model.shape.modes, {"of the shape, by mode and vertex"});
+  v.section("mean_shape", MeanShape{model.mean_distance_mm}, {"of label maps that were fitted"});
+  for (size_t i = 0; i < model.stages.size(); ++i) {
+    const std::string prefix = "levels/" + std::to_string(i) + "/";
+    v.section(prefix + "features", model.stages[i].features, {"steerable features at vertices"});
+    ensemble_sections(v, prefix, model.stages[i].trees);
+  }
+}
+template <class V>
+void sections(V& v, boundary::Model& model) {
+  v.kind(kBoundaryKind);
+  boundary_sections(v, model);
+}
+
+template <class V>
+void layout(V& v, boundary::LevelReport& report) {
+  auto& [range_voxels, positives, negatives, recall, before_mm, after_mm, features, trees,
+         refinement] = report;
+  v("range_voxels", range_voxels, "displacements that are tried, to either side");
+  v("positives", positives, "places on the boundary");
+  v("negatives", negatives, "places off the boundary");
+  v("recall", recall, "share of vertices whose best displacement is within half a voxel");
+  v("before_mm", before_mm, "mean distance from the true surface");
+  v("after_mm", after_mm, "the same after the level");
+  v("features_s", features, "seconds that it took");
+  v("trees_s", trees, "seconds that it took");
+  v("refinement_s", refinement, "seconds that it took");
+}
+
+/// A boundary model that is not finished, and a digest of all that its training depends on.
+struct BoundaryCheckpoint {
+  std::string fingerprint;
+  boundary::PartialTraining training;
+};
+template <class V>
+void sections(V& v, BoundaryCheckpoint& checkpoint) {
+  v.kind({"boundary-checkpoint", 1, "boundary model in training"});
+  auto& [fingerprint, training] = checkpoint;
+  v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});
+  v.section("reports", training.report, {"what the levels made of the training cases"});
+  v.section("meshes", training.meshes, {"by case and start, mm along the axes of the grid"});
+  boundary_sections(v, training.model);
+}
+
+}  // namespace larch::models

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "larch/boundary/refine.h"
+#include "larch/cases/case_program.h"
+#include "larch/config/fields.h"
+
+namespace larch::pipeline {
+
+/// The files that a refinement can write.
+inline constexpr cases::Product kBoundaryProducts[] = {
+    {"output,o", "mesh", ".vtk", PathRole::kOutputMesh,
+     "the surface (LPS mm); .vtk and .ply have probability and displacement_mm of each vertex"},
+    {"labelmap", "labelmap", ".nii.gz", PathRole::kOutputLabelmap,
+     "the voxels inside, on the grid of the input", ".tsv"},
+    {"qc", "qc", ".png", PathRole::kOutputPicture,
+     "picture of three slices with the start in white and the result in colour (.png)"}};
+
+/// The columns of a list with the starts, beside label.
+inline constexpr const char* kPosesStart = "poses";
+inline constexpr const char* kMeshStart = "mesh";
+
+struct RefinementConfig {
+  double most_without_boundary = 0.5;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"most_without_boundary", most_without_boundary,
+            "share of vertices that find no boundary, above which the result is rejected", 0, 1});
+  }
+};
+
+/// The files of a start; one of them is given.
+struct BoundaryStart {
+  std::string poses, labels, mesh;
+};
+
+/// Reads a model and puts it on a device. Throws InputError as models::read_boundary.
+boundary::ResidentModel load_boundary(const std::string& path, const Device& device);
+
+/// Reads the image of a case and its start (of a list, the one in its columns) and refines the mesh:
+/// the files that are wanted, with figures. Rejected if too many vertices find no boundary. Throws
+/// InputError, MemoryError.
+Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
+                        const BoundaryStart& start, const RefinementConfig& config);
+
+/// Looks at the header of the image, and says what memory the refinement takes.
+cases::CaseLook look_at_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
+                                 const BoundaryStart& start);
+
+}  // namespace larch::pipeline
