@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -7,6 +8,7 @@
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
 #include "larch/io/image/image.h"
+#include "larch/io/mesh/mesh_io.h"
 #include "larch/io/table/case_list.h"
 #include "larch/metrics/label_scores.h"
 #include "larch/pipeline/evaluation.h"
@@ -17,9 +19,10 @@ using namespace larch;
 
 const CaseColumns kPairs{"prediction", "reference", true};
 
-enum class Kind { kLabels, kPoses };
+enum class Kind { kLabels, kMeshes, kPoses };
 constexpr auto enum_names(Kind*) {
-  return std::to_array<EnumName<Kind>>({{Kind::kLabels, "labels"}, {Kind::kPoses, "poses"}});
+  return std::to_array<EnumName<Kind>>(
+      {{Kind::kLabels, "labels"}, {Kind::kMeshes, "meshes"}, {Kind::kPoses, "poses"}});
 }
 
 struct Options {
@@ -34,10 +37,11 @@ struct Options {
   template <class F>
   void fields(F&& f) {
     f(Field{"kind", kind,
-            "labels: segmentations, which are images; poses: boxes in files of poses (.json) or of "
-            "3D Slicer (.mrk.json)"},
-      Field{"prediction,p", prediction, "segmentation to judge, or file of poses"},
-      Field{"reference,r", reference, "the truth; of a segmentation on the same grid"},
+            "labels: segmentations, which are images; meshes: surfaces; poses: boxes in files of "
+            "poses (.json) or of 3D Slicer (.mrk.json)"},
+      Field{"prediction,p", prediction, "segmentation to judge, mesh or file of poses"},
+      Field{"reference,r", reference,
+            "the truth; of a segmentation on the same grid, of a mesh another one or a label map"},
       Field{"list", list, "instead of both: TSV or CSV with the columns prediction and reference"}
           .no_effect_on_results(),
       Field{"model", model,
@@ -60,7 +64,12 @@ struct Options {
       if (!allow.empty() && !model) throw UsageError("--allow is of --kind labels");
       config::require_default(config, "", "--kind labels");
     }
-    if (kind == Kind::kLabels && model) throw UsageError("--model is of --kind poses");
+    if (kind == Kind::kMeshes) {
+      metrics::LabelScoreConfig others = config;
+      others.labels.clear();
+      config::require_default(others, "", "--kind labels");
+    }
+    if (kind != Kind::kPoses && model) throw UsageError("--model is of --kind poses");
     if (!config.prediction_labels.empty() && !config.merge) {
       throw UsageError("--prediction_labels needs --merge");
     }
@@ -86,21 +95,31 @@ ListedInputs Options::listed_inputs() const {
 }
 
 pipeline::EvaluationRequest request_of(const Options& options, const Context& context) {
+  const std::vector<Case> pairs = list_pairs(options);
+  const auto is_mesh = [](const Case& c) { return has_mesh_extension(c.label); };
+  if (options.kind == Kind::kMeshes && std::all_of(pairs.begin(), pairs.end(), is_mesh) &&
+      !(options.allow.empty() && options.config.labels.empty())) {
+    throw UsageError("--allow and --labels are of references that are label maps; here are none");
+  }
   ReadOptions read;
   read.allow = options.allow;
   read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
-  return {list_pairs(options), read, options.table, options.model, options.memory.count};
+  return {pairs, read, options.table, options.model, options.memory.count};
 }
 
 Outputs run(const Options& options, Context& context) {
   const pipeline::EvaluationRequest request = request_of(options, context);
   if (options.kind == Kind::kPoses) return pipeline::evaluate_poses(request, context);
+  if (options.kind == Kind::kMeshes) {
+    return pipeline::evaluate_meshes(request, options.config.labels, context);
+  }
   return pipeline::evaluate_labels(request, options.config, context);
 }
 
 Plan plan(const Options& options, const Context& context) {
   const pipeline::EvaluationRequest request = request_of(options, context);
+  if (options.kind == Kind::kMeshes) return pipeline::plan_meshes(request, context);
   return options.kind == Kind::kPoses ? pipeline::plan_poses(request, context)
                                       : pipeline::plan_labels(request, context);
 }
@@ -110,7 +129,7 @@ Plan plan(const Options& options, const Context& context) {
 int main(int argc, char** argv) {
   AppInfo info;
   info.name = "evaluate";
-  info.summary = "Compare segmentations or poses with their references.";
+  info.summary = "Compare segmentations, meshes or poses with their references.";
   info.description =
       "Measures overlap (Dice, Jaccard, difference of volumes) and the distance of surfaces in mm. "
       "Each triangle of the marching-cubes surface of one mask counts by its area, and is measured "
@@ -120,6 +139,13 @@ int main(int argc, char** argv) {
       "distance (null in the report, n/a in the table). Figures over a list leave out what is "
       "missing and say how many cases they count. A label counts in the cases where it occurs, or "
       "in all if --labels names it.\n\n"
+      "With --kind meshes the prediction is a mesh, and so is a reference with the ending of one "
+      "(.vtk, .obj, .gii, .ply, .stl); others are label maps, of which all but 0 counts, or the "
+      "union of --labels. Both directions are measured by themselves, over all of the area of "
+      "large triangles: mssd_mm is the mean of the two means, rms_mm the root of the mean of the "
+      "two mean squares, hd95_mm and hd_mm are the greater of the two 95 % and of the two maxima. "
+      "The pooled figures, as above, are those of the meshes as they are. Against a label map "
+      "there is Dice too, of the voxels whose centres the mesh encloses.\n\n"
       "With --kind poses the structures of the reference are looked for in the prediction by their "
       "names: errors of centre, axial line (the longest axis of the true box, from face to face), "
       "rotation and scale, and intersection over union of the boxes. It is a failure if the centre "
@@ -131,6 +157,7 @@ int main(int argc, char** argv) {
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json",
+      "evaluate --kind meshes --list cases.tsv --table errors.tsv",
       "evaluate --kind poses --list cases.tsv --report metrics.json"};
   info.results_version = 2;  // the summary has more figures than before
   info.uses_seed = false;

@@ -260,3 +260,93 @@ PY
   run "$BIN/evaluate" --kind poses --prediction a.nii.gz --reference p.json
   [[ "$status" -eq 3 && "$output" == *"a.nii.gz' is no file of poses"* ]]
 }
+
+boxes() {  # box.obj, the surface of the box in a.nii.gz (1400 mm^2, 12 triangles), and far.obj, the same 2 mm to the left
+  /usr/bin/python3 - <<'PY'
+def box(name, shift):
+    with open(name, "w") as out:
+        for x in (-14.5 + shift, -4.5 + shift):
+            for y in (-14.5, -4.5):
+                for z in (13.5, 43.5):
+                    out.write(f"v {x} {y} {z}\n")
+        for face in ("1 2 4 3", "5 7 8 6", "1 5 6 2", "3 4 8 7", "1 3 7 5", "2 6 8 4"):
+            out.write(f"f {face}\n")
+box("box.obj", 0)
+box("far.obj", 2)
+PY
+}
+
+@test "evaluate --kind meshes: a mesh against a mesh and against a label map, whose labels are joined" {
+  mkdir -p meshes && cd meshes && boxes
+  "$BIN/evaluate" --kind meshes --prediction far.obj --reference box.obj --report m.json --table m.tsv
+  "$BIN/evaluate" --kind meshes --prediction box.obj --reference ../a.nii.gz --report map.json
+  "$BIN/evaluate" --kind meshes --prediction box.obj --reference ../two.nii.gz --report two.json
+  "$BIN/evaluate" --kind meshes --prediction box.obj --reference ../two.nii.gz --labels 1,2 --report both.json
+  "$BIN/evaluate" --kind meshes --prediction box.obj --reference ../two.nii.gz --labels 2 --report half.json
+  "$BIN/evaluate" --kind meshes --prediction box.obj --reference ../none.nii.gz --report none.json
+  /usr/bin/python3 - <<'PY'
+import json
+def surface(name):
+    report = json.load(open(name))
+    assert list(report["cases"][0]["structures"]) == ["surface"]
+    assert report["metrics"]["mssd_mm"] == report["cases"][0]["structures"]["surface"]["mssd_mm"]
+    return report["cases"][0]["structures"]["surface"]
+m = surface("m.json")
+assert list(m) == ["mssd_mm", "rms_mm", "hd95_mm", "hd_mm", "surface_mean_mm", "surface_median_mm", "surface_p95_mm",
+                   "surface_max_mm", "dice"], m
+# Of each box one end of 10 x 30 mm is 2 mm away, the other one lies within, at min(2, distance to its
+# rim), and a strip of 2 mm round 80 mm sticks out by 1 mm on average.
+within = 2 * 300 - 2 * 2 ** 2 * (10 + 30) / 2 + 4 * 2 ** 3 / 3
+assert abs(m["mssd_mm"] - (2 * 300 + within + 80 * 2 * 1) / (600 + 80 * 10)) < 0.01, m
+assert abs(m["hd_mm"] - 2) < 1e-9 and abs(m["hd95_mm"] - 2) < 1e-9 and m["dice"] is None, m
+a = surface("map.json")
+assert a["dice"] == 1 and a["mssd_mm"] < 0.1 and a == surface("two.json") == surface("both.json"), a
+half = surface("half.json")
+assert abs(half["dice"] - 2 / 3) < 1e-12 and 14 < half["hd_mm"] < 16, half
+none = surface("none.json")
+assert none["mssd_mm"] is None and none["dice"] == 0, none
+PY
+  [ "$(sed -n 2p m.tsv | cut -f 1-2)" = "$(printf 'far.obj\tsurface')" ]
+  [[ "$(sed -n 2p m.tsv)" == *n/a ]]
+}
+
+@test "evaluate --kind meshes over a list: the threads do not count; dry runs count vertices and triangles" {
+  mkdir -p mesh_list && cd mesh_list && boxes
+  printf 'id\tprediction\treference\nmap\tbox.obj\t../a.nii.gz\nmesh\tfar.obj\tbox.obj\n' > list.tsv
+  "$BIN/evaluate" --kind meshes --list list.tsv --table t1.tsv --report r.json --threads 1
+  "$BIN/evaluate" --kind meshes --list list.tsv --table t2.tsv --threads 2
+  cmp t1.tsv t2.tsv
+  /usr/bin/python3 -c "
+import json
+s = json.load(open('r.json'))['summary']['surface']
+assert s['mssd_mm']['cases'] == 2 and s['dice']['cases'] == 1, s"
+  run "$BIN/evaluate" --kind meshes --list list.tsv --dry-run
+  [[ "$status" -eq 0 && "$output" == *vertices*triangles*reference* && "$output" == *"30x30x20 voxels"* ]]
+  [[ "$output" == *8*12*"8 vertices and 12 triangles"* ]]
+}
+
+@test "evaluate --kind meshes refuses what is no mesh, and options that do not apply" {
+  mkdir -p mesh_refused && cd mesh_refused && boxes
+  meshes() { run "$BIN/evaluate" --kind meshes --prediction box.obj "$@"; }
+  run "$BIN/evaluate" --kind meshes --prediction ../a.nii.gz --reference box.obj
+  [[ "$status" -eq 3 && "$output" == *a.nii.gz*"mesh ending"* ]]
+  meshes --reference ../a.nii.gz --merge
+  [[ "$status" -eq 2 && "$output" == *"--merge is of --kind labels"* ]]
+  meshes --reference ../a.nii.gz --surfaces=false
+  [[ "$status" -eq 2 && "$output" == *"--surfaces is of --kind labels"* ]]
+  meshes --reference ../a.nii.gz --model m.hdn
+  [ "$status" -eq 2 ]
+  meshes --reference far.obj --labels 1
+  [[ "$status" -eq 2 && "$output" == *"label maps; here are none"* ]]
+  meshes --reference far.obj --allow slice-spacing --dry-run
+  [[ "$status" -eq 2 && "$output" == *"label maps; here are none"* ]]
+  meshes --reference ../a.nii.gz --allow slice-spacing --labels 1 --table t.tsv
+  [ "$status" -eq 0 ]
+  printf 'v 0 0 0\nf 1 2 3\n' > damaged.obj
+  meshes --reference damaged.obj
+  [[ "$status" -eq 3 && "$output" == *damaged.obj* ]]
+  # A surface of kilometres is told from one of mm.
+  sed '/^v/s/$/e9/' box.obj > huge.obj
+  meshes --reference huge.obj
+  [[ "$status" -eq 5 && "$output" == *"are its coordinates mm"* ]]
+}

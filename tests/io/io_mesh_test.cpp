@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -68,6 +69,69 @@ TEST_CASE("meshes come back from every format") {
   CHECK_THROWS_AS(read_mesh(folder / "m.foo"), InputError);
   CHECK_THROWS_AS(read_mesh(folder / "missing.vtk"), InputError);
   CHECK_THROWS_AS(write_mesh(folder / "no/m.vtk", mesh), OutputError);
+}
+
+TEST_CASE("numbers of vertices stand at their place in VTK and PLY, and elsewhere change nothing") {
+  const TemporaryFolder folder;
+  const Mesh mesh = tetrahedron();
+  const std::vector<VertexNumbers> numbers{{"distance_mm", {0.5f, -1, 2, 1e-3f}},
+                                           {"Step2", {1, 2, 3, 4}}};
+  const auto floats = [](const std::vector<float>& values, bool big_endian) {
+    std::string bytes;
+    for (const float value : values) {
+      char one[4];
+      std::memcpy(one, &value, 4);
+      if (big_endian) std::reverse(one, one + 4);
+      bytes.append(one, 4);
+    }
+    return bytes;
+  };
+  for (const std::string ending : kEndings) {
+    INFO(ending);
+    write_mesh(folder / ("plain" + ending), mesh);
+    write_mesh(folder / ("m" + ending), mesh, numbers);
+    CHECK(read_mesh(folder / ("m" + ending)).vertices_mm ==
+          read_mesh(folder / ("plain" + ending)).vertices_mm);
+    CHECK(read_mesh(folder / ("m" + ending)).triangles ==
+          read_mesh(folder / ("plain" + ending)).triangles);
+    if (ending != ".vtk" && ending != ".ply") {
+      CHECK(read_file(folder / ("m" + ending)) == read_file(folder / ("plain" + ending)));
+    }
+  }
+  CHECK(read_file(folder / "m.vtk") ==
+        read_file(folder / "plain.vtk") +
+            "POINT_DATA 4\nSCALARS distance_mm float 1\nLOOKUP_TABLE default\n" +
+            floats(numbers[0].values, true) + "\nSCALARS Step2 float 1\nLOOKUP_TABLE default\n" +
+            floats(numbers[1].values, true) + "\n");
+  // Without numbers the files are what they always were.
+  const std::string start =
+      "ply\nformat binary_little_endian 1.0\ncomment Larch surface, SPACE=LPS, mm\n"
+      "element vertex 4\nproperty float x\nproperty float y\nproperty float z\nelement face 4\n"
+      "property list uchar int vertex_indices\nend_header\n";
+  CHECK(read_file(folder / "plain.ply").substr(0, start.size()) == start);
+  CHECK(read_file(folder / "plain.ply").size() == start.size() + 4 * 12 + 4 * 13);
+  const std::string ply = read_file(folder / "m.ply"), end_of_header = "end_header\n";
+  CHECK_THAT(ply, Catch::Contains("property float z\nproperty float distance_mm\n"
+                                  "property float Step2\nelement face 4\n"));
+  std::string vertices;
+  for (size_t v = 0; v < 4; ++v) {
+    const Vec3f at = mesh.vertices_mm[v].cast<float>();
+    vertices += floats({at.x, at.y, at.z, numbers[0].values[v], numbers[1].values[v]}, false);
+  }
+  CHECK(ply.substr(ply.find(end_of_header) + end_of_header.size(), vertices.size()) == vertices);
+}
+
+TEST_CASE("numbers of vertices are refused by a bad name or count") {
+  const TemporaryFolder folder;
+  const auto error = [&](const std::vector<VertexNumbers>& numbers) {
+    return message_of<InputError>([&] { write_mesh(folder / "m.stl", tetrahedron(), numbers); });
+  };
+  const std::vector<float> four(4);
+  for (const char* name : {"", "two words", "a-b", "line\n", "x", "z"}) {
+    CHECK_THAT(error({{name, four}}), Catch::Contains("m.stl") && Catch::Contains("name"));
+  }
+  CHECK_THAT(error({{"a", four}, {"a", four}}), Catch::Contains("'a'"));
+  CHECK_THAT(error({{"a", {1, 2, 3}}}), Catch::Contains("3 for 4 vertices"));
 }
 
 TEST_CASE("GIFTI is RAS and names its frame, the other formats are LPS and say so") {

@@ -8,7 +8,9 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/mesh/marching_cubes.h"
+#include "larch/mesh/voxelise.h"
 #include "larch/metrics/label_scores.h"
+#include "larch/metrics/mesh_scores.h"
 #include "larch/metrics/overlap.h"
 #include "larch/metrics/surface_distance.h"
 #include "tests/unit/box_mask.h"
@@ -27,10 +29,16 @@ Volume<uint8_t> box(const Grid& grid, Vec3i low, Vec3i high) {
   return mask;
 }
 
-/// A fine surface of a sphere about the origin.
-Mesh sphere(double radius_mm) {
+/// 1 mm, with the origin in the middle.
+Grid grid_about_origin() {
   Grid grid = grid_of({49, 49, 49});
   grid.origin_mm = {-24, -24, -24};
+  return grid;
+}
+
+/// A fine surface of a sphere about the origin.
+Mesh sphere(double radius_mm) {
+  const Grid grid = grid_about_origin();
   Volume<float> field(grid);
   for (int64_t i = 0; i < field.voxels(); ++i) {
     field[i] =
@@ -212,6 +220,106 @@ TEST_CASE("surface distance does not depend on the number of threads") {
   CHECK(d.median_mm == e.median_mm);
   CHECK(d.p95_mm == e.p95_mm);
   CHECK(d.max_mm == e.max_mm);
+}
+
+Mesh moved(Mesh mesh, const Vec3d& by_mm) {
+  for (Vec3d& v : mesh.vertices_mm) v += by_mm;
+  return mesh;
+}
+
+TEST_CASE("mesh distance of spheres that are apart by a shift") {
+  // |d cos| for cos uniform in -1..1, as long as d is small against the radius.
+  const MeshDistance d = mesh_distance(sphere(20), moved(sphere(20), {0, 4, 0}), Context{});
+  CHECK(d.mssd_mm == Approx(2).margin(0.01));
+  CHECK(d.rms_mm == Approx(4 / std::sqrt(3)).margin(0.01));
+  CHECK(d.hd95_mm == Approx(3.8).margin(0.05));
+  CHECK(d.hd_mm == Approx(4).margin(0.01));
+}
+
+TEST_CASE("mesh distance of concentric spheres is the difference of their radii") {
+  for (const double difference : {2.0, 1.0}) {
+    const MeshDistance d = mesh_distance(sphere(20), sphere(20 + difference), Context{});
+    CHECK(d.mssd_mm == Approx(difference).margin(0.01));
+    CHECK(d.rms_mm == Approx(difference).margin(0.01));
+    CHECK(d.hd95_mm == Approx(difference).margin(0.03));
+    CHECK(d.hd_mm == Approx(difference).margin(0.04));
+  }
+}
+
+TEST_CASE("Dice of voxelised spheres against the lens that they share") {
+  const auto dice = [](const Mesh& mesh) {
+    const Volume<uint8_t> ball = mesh::voxelise(sphere(20), grid_about_origin(), Context{});
+    return score_mesh(mesh, ball, Context{}).scores.back().value;
+  };
+  // A ball of 1 mm voxels is off its volume by up to a third of a percent.
+  CHECK(dice(moved(sphere(20), {4, 0, 0})) == Approx(0.8505).margin(0.004));
+  CHECK(dice(moved(sphere(20), {0, 0, 2})) == Approx(0.92506).margin(0.004));
+  CHECK(dice(sphere(22)) == Approx(0.858).margin(0.004));
+  CHECK(dice(sphere(21)) == Approx(0.92695).margin(0.004));
+}
+
+TEST_CASE("mesh distance takes all of the area of large triangles, and their corners") {
+  // Of 2 and 20 mm, 1 mm apart: points of the large square have the distance of an axis-aligned
+  // square, those of the small one 1 mm. A vertex of no triangle does not count.
+  const Mesh large = square(20, 0);
+  Mesh small = moved(square(2, 1), {9, 9, 0});
+  small.vertices_mm.push_back({500, 0, 0});
+  std::vector<double> far;
+  double sum = 0, squares = 0;
+  for (int y = 0; y < 400; ++y)
+    for (int x = 0; x < 400; ++x) {
+      const double beside_x = std::max(0.0, std::abs((x + 0.5) / 20 - 10) - 1),
+                   beside_y = std::max(0.0, std::abs((y + 0.5) / 20 - 10) - 1);
+      far.push_back(std::sqrt(beside_x * beside_x + beside_y * beside_y + 1));
+      sum += far.back();
+      squares += far.back() * far.back();
+    }
+  std::sort(far.begin(), far.end());
+  const auto n = static_cast<double>(far.size());
+  const MeshDistance d = mesh_distance(large, small, Context{});
+  CHECK(d.mssd_mm == Approx((sum / n + 1) / 2).margin(0.01));
+  CHECK(d.rms_mm == Approx(std::sqrt((squares / n + 1) / 2)).margin(0.01));
+  CHECK(d.hd95_mm == Approx(far[far.size() * 95 / 100]).margin(0.02));
+  CHECK(d.hd_mm == Approx(std::sqrt(9 * 9 + 9 * 9 + 1)));
+}
+
+TEST_CASE("mesh distance does not depend on the order of the meshes or the number of threads") {
+  Context three;
+  three.threads = 3;
+  const Mesh a = square(30, 1), b = moved(sphere(14.2), {3, 2, 1});
+  const MeshDistance d = mesh_distance(a, b, Context{}), e = mesh_distance(b, a, three);
+  CHECK(d.mssd_mm == e.mssd_mm);
+  CHECK(d.rms_mm == e.rms_mm);
+  CHECK(d.hd95_mm == e.hd95_mm);
+  CHECK(d.hd_mm == e.hd_mm);
+}
+
+TEST_CASE("mesh distance of surfaces that are the same, empty, flat or out of proportion") {
+  const Mesh a = square(20, 0);
+  CHECK(mesh_distance(a, a, Context{}).hd_mm == 0);
+  CHECK(mesh_distance({}, {}, Context{}).mssd_mm == 0);
+  CHECK(std::isnan(mesh_distance(a, {}, Context{}).mssd_mm));
+  CHECK(std::isnan(mesh_distance({}, a, Context{}).hd_mm));
+  const Mesh line{{{0, 0, 2}, {20, 0, 2}}, {{0, 1, 1}}};
+  CHECK(std::isnan(mesh_distance(line, a, Context{}).mssd_mm));
+  CHECK(mesh_distance(line, a, Context{}).hd_mm == Approx(std::hypot(20, 2)));
+  CHECK_THROWS_AS(mesh_distance(square(1e9, 0), a, Context{}), MemoryError);
+}
+
+TEST_CASE("score_mesh names its figures; pooled ones are of the triangles as they are") {
+  const Mesh a = square(20, 0), b = square(20, 3);
+  const StructureScores s = score_mesh(a, b, Context{});
+  CHECK(s.structure == "surface");
+  std::string names;
+  for (const Score& score : s.scores) names += std::string(score.name) + " ";
+  CHECK(names ==
+        "mssd_mm rms_mm hd95_mm hd_mm surface_mean_mm surface_median_mm surface_p95_mm "
+        "surface_max_mm dice ");
+  CHECK(s.scores[0].value == Approx(3));
+  CHECK(std::isnan(s.scores.back().value));
+  const Mesh far = moved(b, {5, 0, 0});
+  CHECK(score_mesh(a, far, Context{}).scores[4].value ==
+        surface_distance(a, far, Context{}).mean_mm);
 }
 
 TEST_CASE("score_labels scores labels and their union") {

@@ -39,11 +39,9 @@ StructureScores scores_of(const std::string& structure, const Volume<uint8_t>& p
                        {"relative_volume_difference", o.relative_volume_difference}}};
   if (surfaces) {
     require_memory(structure, prediction, reference, surface_bytes, context);
-    const SurfaceDistance d = surface_distance(prediction, reference, context);
-    out.scores.push_back({"surface_mean_mm", d.mean_mm});
-    out.scores.push_back({"surface_median_mm", d.median_mm});
-    out.scores.push_back({"surface_p95_mm", d.p95_mm});
-    out.scores.push_back({"surface_max_mm", d.max_mm});
+    const std::vector<Score> distances =
+        named_scores(surface_distance(prediction, reference, context));
+    out.scores.insert(out.scores.end(), distances.begin(), distances.end());
   }
   return out;
 }

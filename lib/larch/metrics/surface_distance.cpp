@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "larch/core/device.h"
+#include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/mesh/triangle_tree.h"
@@ -14,49 +16,111 @@
 namespace larch::metrics {
 namespace {
 
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kRoundingMm = 1e-9;  // surfaces that coincide are nearer than this
+constexpr double kFirstLimitMm = 2;   // above the edges of most marching-cubes surfaces
+constexpr double kTakenAsEqualMm = 0.01;
+constexpr double kUndivided = std::numeric_limits<double>::infinity();  // as a limit of edges
+
 struct Element {
   double distance_mm;
   double area_mm2;
 };
 
-constexpr double kRoundingMm = 1e-9;  // surfaces that coincide are nearer than this
+double distance_mm(const mesh::TriangleTree& to, const Vec3d& point_mm, int32_t& hint) {
+  const double distance_mm = to.distance_mm(point_mm, hint);
+  return distance_mm < kRoundingMm ? 0 : distance_mm;
+}
 
-/// The elements of `from`, with their distances to `to`, at out[0 .. triangles of from).
-void measure(const Mesh& from, const Mesh& to, const Context& context, Element* out) {
-  const mesh::TriangleTree tree(to);
+struct Corners {
+  Vec3d a, b, c;
+
+  double area_mm2() const { return norm(cross(b - a, c - a)) / 2; }
+  /// The least number of parts of each edge that are not longer than `limit_mm`.
+  double parts(double limit_mm) const {
+    const double longest_mm = std::max({norm(b - a), norm(c - b), norm(a - c)});
+    return std::max(1.0, std::ceil(longest_mm / limit_mm));
+  }
+};
+
+Corners corners_of(const Mesh& mesh, size_t triangle) {
+  const Vec3i& t = mesh.triangles[triangle];
+  return {mesh.vertices_mm[t.x], mesh.vertices_mm[t.y], mesh.vertices_mm[t.z]};
+}
+
+/// Where the pieces of each triangle begin among all, and their number. Throws MemoryError if it
+/// takes division to make them too many.
+std::vector<int64_t> pieces_of(const Mesh& mesh, double limit_mm) {
+  const double most = limit_mm == kUndivided
+                          ? kUndivided
+                          : double(free_memory_bytes(Device::cpu())) / double(sizeof(Element));
+  std::vector<int64_t> begin{0};
+  begin.reserve(mesh.triangles.size() + 1);
+  double pieces = 0;
+  for (size_t i = 0; i < mesh.triangles.size(); ++i) {
+    const double parts = corners_of(mesh, i).parts(limit_mm);
+    pieces += parts * parts;
+    if (pieces > most) {
+      throw MemoryError(
+          "a surface is too large to be measured in small pieces; are its coordinates mm?");
+    }
+    begin.push_back(static_cast<int64_t>(pieces));
+  }
+  return begin;
+}
+
+/// Cuts a triangle into parts^2 congruent ones. Their centroids have the barycentric coordinates
+/// (u, v, w) / (3 parts) where u, v, w all leave the rest 1 (the pieces that lie as the triangle
+/// does) or all leave the rest 2 (those that are turned by 180 degrees) when divided by 3.
+void measure_pieces(const Corners& t, double limit_mm, const mesh::TriangleTree& to, int32_t& hint,
+                    Element* out) {
+  const double parts = t.parts(limit_mm), area_mm2 = t.area_mm2() / (parts * parts);
+  const auto whole = 3 * static_cast<int64_t>(parts);
+  for (const int64_t rest : {1, 2}) {
+    for (int64_t v = rest; v < whole; v += 3) {
+      for (int64_t w = rest; v + w < whole; w += 3) {
+        const auto u = double(whole - v - w);
+        const Vec3d centroid_mm = (t.a * u + t.b * double(v) + t.c * double(w)) / double(whole);
+        *out++ = {distance_mm(to, centroid_mm, hint), area_mm2};
+      }
+    }
+  }
+}
+
+/// Appends the elements of `from` with their distances to the other surface: its triangles, cut
+/// into pieces without an edge above `limit_mm`.
+void measure(const Mesh& from, const mesh::TriangleTree& to, double limit_mm,
+             const Context& context, std::vector<Element>& elements) {
+  const std::vector<int64_t> begin_of = pieces_of(from, limit_mm);
+  const size_t before = elements.size();
+  elements.resize(before + static_cast<size_t>(begin_of.back()));
   const auto body = [&](int64_t begin, int64_t end) {
     int32_t hint = 0;
     for (int64_t i = begin; i < end; ++i) {
-      const Vec3i& t = from.triangles[i];
-      const Vec3d &a = from.vertices_mm[t.x], &b = from.vertices_mm[t.y],
-                  &c = from.vertices_mm[t.z];
-      const double distance_mm = tree.distance_mm((a + b + c) / 3.0, hint);
-      out[i] = {distance_mm < kRoundingMm ? 0 : distance_mm, norm(cross(b - a, c - a)) / 2};
+      Element* out = elements.data() + before + begin_of[i];
+      measure_pieces(corners_of(from, i), limit_mm, to, hint, out);
     }
   };
-  parallel_for(context.threads, static_cast<int64_t>(from.triangles.size()), 4096, body);
+  const auto count = static_cast<int64_t>(from.triangles.size());
+  parallel_for(context.threads, count, fair_grain(context.threads, count, 4096), body);
 }
 
-}  // namespace
+/// Figures of distances, weighted by area.
+struct Figures {
+  double mean_mm, mean_square_mm2, median_mm, p95_mm, max_mm;
+};
 
-SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context) {
-  if (a.triangles.empty() && b.triangles.empty()) return {};
-  if (a.triangles.empty() || b.triangles.empty()) {
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    return {kNone, kNone, kNone, kNone};
-  }
-  std::vector<Element> elements(a.triangles.size() + b.triangles.size());
-  measure(a, b, context, elements.data());
-  measure(b, a, context, elements.data() + a.triangles.size());
+Figures figures_of(std::vector<Element>& elements) {
   // Sorted by both members, the sums below have one order whatever the order of the triangles.
   std::sort(elements.begin(), elements.end(), [](const Element& p, const Element& q) {
     return p.distance_mm < q.distance_mm ||
            (p.distance_mm == q.distance_mm && p.area_mm2 < q.area_mm2);
   });
-  double area = 0, moment = 0;
+  double area = 0, moment = 0, square = 0;
   for (const Element& e : elements) {
     area += e.area_mm2;
     moment += e.area_mm2 * e.distance_mm;
+    square += e.area_mm2 * e.distance_mm * e.distance_mm;
   }
   const auto quantile = [&](double share) {
     double below = 0;
@@ -66,13 +130,77 @@ SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& co
     }
     return elements.back().distance_mm;
   };
-  return {moment / area, quantile(0.5), quantile(0.95), elements.back().distance_mm};
+  return {moment / area, square / area, quantile(0.5), quantile(0.95), elements.back().distance_mm};
+}
+
+/// The greatest distance of a corner of a triangle from the other surface.
+double farthest_corner_mm(const Mesh& from, const mesh::TriangleTree& to, const Context& context) {
+  std::vector<uint8_t> is_corner(from.vertices_mm.size());
+  for (const Vec3i& t : from.triangles) is_corner[t.x] = is_corner[t.y] = is_corner[t.z] = 1;
+  std::vector<double> far_mm(from.vertices_mm.size());
+  const auto body = [&](int64_t begin, int64_t end) {
+    int32_t hint = 0;
+    for (int64_t v = begin; v < end; ++v) {
+      if (is_corner[v]) far_mm[v] = distance_mm(to, from.vertices_mm[v], hint);
+    }
+  };
+  parallel_for(context.threads, static_cast<int64_t>(far_mm.size()), 4096, body);
+  return *std::max_element(far_mm.begin(), far_mm.end());
+}
+
+}  // namespace
+
+SurfaceDistance surface_distance(const Mesh& a, const Mesh& b, const Context& context) {
+  if (a.triangles.empty() && b.triangles.empty()) return {};
+  if (a.triangles.empty() || b.triangles.empty()) return {kNone, kNone, kNone, kNone};
+  std::vector<Element> elements;
+  elements.reserve(a.triangles.size() + b.triangles.size());
+  measure(a, mesh::TriangleTree(b), kUndivided, context, elements);
+  measure(b, mesh::TriangleTree(a), kUndivided, context, elements);
+  const Figures pooled = figures_of(elements);
+  return {pooled.mean_mm, pooled.median_mm, pooled.p95_mm, pooled.max_mm};
+}
+
+MeshDistance mesh_distance(const Mesh& a, const Mesh& b, const Context& context) {
+  if (a.triangles.empty() && b.triangles.empty()) return {};
+  if (a.triangles.empty() || b.triangles.empty()) return {kNone, kNone, kNone, kNone};
+  const mesh::TriangleTree to_a(a), to_b(b);
+  const double corners_mm =
+      std::max(farthest_corner_mm(a, to_b, context), farthest_corner_mm(b, to_a, context));
+  const auto directed = [&](const Mesh& from, const mesh::TriangleTree& to, double limit_mm) {
+    std::vector<Element> elements;
+    measure(from, to, limit_mm, context, elements);
+    return figures_of(elements);
+  };
+  const auto both = [&](double limit_mm) -> MeshDistance {
+    const Figures p = directed(a, to_b, limit_mm), q = directed(b, to_a, limit_mm);
+    return {(p.mean_mm + q.mean_mm) / 2, std::sqrt((p.mean_square_mm2 + q.mean_square_mm2) / 2),
+            std::max(p.p95_mm, q.p95_mm), std::max({p.max_mm, q.max_mm, corners_mm})};
+  };
+  // A figure that is no number, as the mean over a surface without area, does not change.
+  const auto changes = [](double p, double q) { return std::abs(p - q) >= kTakenAsEqualMm; };
+  double limit_mm = kFirstLimitMm;
+  for (MeshDistance last = both(limit_mm);;) {
+    const MeshDistance now = both(limit_mm /= 2);
+    if (!changes(now.mssd_mm, last.mssd_mm) && !changes(now.rms_mm, last.rms_mm) &&
+        !changes(now.hd95_mm, last.hd95_mm) && !changes(now.hd_mm, last.hd_mm)) {
+      return now;
+    }
+    last = now;
+  }
 }
 
 SurfaceDistance surface_distance(const Volume<uint8_t>& a, const Volume<uint8_t>& b,
                                  const Context& context) {
   return surface_distance(mesh::marching_cubes(a, context), mesh::marching_cubes(b, context),
                           context);
+}
+
+std::vector<Score> named_scores(const SurfaceDistance& d) {
+  return {{"surface_mean_mm", d.mean_mm},
+          {"surface_median_mm", d.median_mm},
+          {"surface_p95_mm", d.p95_mm},
+          {"surface_max_mm", d.max_mm}};
 }
 
 int64_t surface_distance_bytes(const mesh::SurfaceSize& a, const mesh::SurfaceSize& b,

@@ -20,6 +20,10 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/markups/pose_file.h"
+#include "larch/io/mesh/mesh_io.h"
+#include "larch/mesh/marching_cubes.h"
+#include "larch/metrics/mesh_scores.h"
+#include "larch/metrics/overlap.h"
 #include "larch/metrics/pose_scores.h"
 #include "larch/models/hdn_file.h"
 #include "larch/pose/truth.h"
@@ -33,6 +37,8 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kLabelMap = 4, kMasks = 2, kSurfaces = 2;
 /// Bytes per byte of a JSON file that is in memory.
 constexpr int64_t kJsonPerByte = 20;
+/// Bytes per byte of a file of a mesh that is in memory with its tree and, mostly, its pieces.
+constexpr int64_t kMeshPerByte = 20;
 
 void require_same_grid(const Case& c, const Grid& prediction, const Grid& reference) {
   require_on_grid("'" + c.image + "'", prediction, "'" + c.label + "'", reference);
@@ -221,6 +227,46 @@ Plan plan_labels(const EvaluationRequest& request, const Context& context) {
     return {cases::size_cell(grid), cases::spacing_cell(grid)};
   };
   return plan_cases(request, {"id", "voxels", "spacing_mm"}, row, context);
+}
+
+Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
+                        const Context& context) {
+  const auto size = [&](const Case& c) {
+    const bool is_mesh = has_mesh_extension(c.label);
+    ReadOptions read = request.read;
+    read.warn = nullptr;  // the reading itself will say it
+    const int64_t bytes = file_bytes(c.image) + (is_mesh ? file_bytes(c.label) : 0);
+    const int64_t voxels = is_mesh ? 0 : probe_image(c.label, read).grid.voxels();
+    const int64_t per_voxel = kLabelMap + kMasks + kSurfaces;
+    return cases::CaseSize{bytes + voxels, kMeshPerByte * bytes + per_voxel * voxels};
+  };
+  const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
+    const Mesh prediction = read_mesh(c.image);
+    if (has_mesh_extension(c.label)) {
+      const Mesh reference = read_mesh(c.label);
+      const cases::Turn turn = at_work.turn();
+      return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
+    }
+    const LabelVolume map = read_labels(c.label, request.read);
+    const Volume<uint8_t> reference =
+        metrics::mask_of(map, labels.empty() ? metrics::labels_in(map, map) : labels);
+    const cases::Turn turn = at_work.turn();
+    return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
+  };
+  return outputs_of(request, score_cases(request, size, score, context), "surface");
+}
+
+Plan plan_meshes(const EvaluationRequest& request, const Context& context) {
+  const auto size_of = [](const Mesh& mesh) -> mesh::SurfaceSize {
+    return {int64_t(mesh.vertices_mm.size()), int64_t(mesh.triangles.size())};
+  };
+  const auto row = [&](const Case& c) -> std::vector<std::string> {
+    const auto [vertices, triangles] = size_of(read_mesh(c.image));
+    return {std::to_string(vertices), std::to_string(triangles),
+            has_mesh_extension(c.label) ? mesh::describe(size_of(read_mesh(c.label)))
+                                        : describe(probe_image(c.label, request.read).grid)};
+  };
+  return plan_cases(request, {"id", "vertices", "triangles", "reference"}, row, context);
 }
 
 namespace {

@@ -31,6 +31,11 @@ struct EvaluationRequest {
 /// Of label maps the means of the union are the figures of the run.
 Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
                         const Context& context);
+/// Predictions are meshes (read_mesh), and so are references with the ending of one; others are
+/// label maps, of which the union of `labels` counts, or all but 0 if there are none (score_mesh).
+/// The means of the structure "surface" are the figures of the run.
+Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
+                        const Context& context);
 /// Of files of poses (read_any_poses) the structures of the reference count that have a pose, and
 /// the prediction has those of the same name; one that it lacks, or that has no pose there, is a
 /// failure. With a model either may be a label map, whose poses are those of its mean shapes. The
@@ -38,9 +43,10 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
 /// of the run.
 Outputs evaluate_poses(const EvaluationRequest& request, const Context& context);
 
-/// Looks at the headers of both maps of each case, which have to be on one grid, or reads both
-/// files of poses, and describes them in a table. Problems are in the plan.
+/// Looks at the headers of the label maps of each case, of which two have to be on one grid, or
+/// reads meshes or files of poses, and describes them in a table. Problems are in the plan.
 Plan plan_labels(const EvaluationRequest& request, const Context& context);
+Plan plan_meshes(const EvaluationRequest& request, const Context& context);
 Plan plan_poses(const EvaluationRequest& request, const Context& context);
 
 }  // namespace larch::pipeline

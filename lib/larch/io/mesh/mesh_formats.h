@@ -2,26 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "larch/data/mesh.h"
+#include "larch/io/mesh/mesh_io.h"
 
 namespace larch::io {
 
 /// Readers take the bytes of a file (`path` is for messages) and throw InputError. Writers return
-/// the bytes. Frames as in mesh_io.h: LPS mm in memory, the frame of the file is dealt with here.
+/// the bytes, and take `numbers` that write_mesh has checked. Frames as in mesh_io.h: LPS mm in
+/// memory, the frame of the file is dealt with here.
 Mesh parse_vtk(const std::string& path, std::string_view bytes);
 Mesh parse_obj(const std::string& path, std::string_view bytes);
 Mesh parse_gifti(const std::string& path, std::string_view bytes);
 Mesh parse_ply(const std::string& path, std::string_view bytes);
 Mesh parse_stl(const std::string& path, std::string_view bytes);
 
-std::string format_vtk(const Mesh& mesh);
-std::string format_obj(const Mesh& mesh);
-std::string format_gifti(const Mesh& mesh);
-std::string format_ply(const Mesh& mesh);
-std::string format_stl(const Mesh& mesh);
+std::string format_vtk(const Mesh& mesh, std::span<const VertexNumbers> numbers);
+std::string format_obj(const Mesh& mesh, std::span<const VertexNumbers> numbers);
+std::string format_gifti(const Mesh& mesh, std::span<const VertexNumbers> numbers);
+std::string format_ply(const Mesh& mesh, std::span<const VertexNumbers> numbers);
+std::string format_stl(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 
 /// A reader of words and lines that knows where the text ends.
 class Words {

@@ -259,7 +259,7 @@ std::string array_element(const char* intent, const char* type, size_t rows,
 
 }  // namespace
 
-std::string format_gifti(const Mesh& mesh) {
+std::string format_gifti(const Mesh& mesh, std::span<const VertexNumbers>) {
   std::string points, triangles;
   for (const Vec3d& v : mesh.vertices_mm) {
     put_little(points, static_cast<float>(-v.x + 0.0));

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
@@ -150,7 +151,7 @@ namespace {
 struct MeshFormat {
   const char* extension;
   Mesh (*parse)(const std::string& path, std::string_view bytes);
-  std::string (*format)(const Mesh& mesh);
+  std::string (*format)(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 };
 constexpr MeshFormat kMeshFormats[] = {
     {".vtk", parse_vtk, format_vtk},     {".obj", parse_obj, format_obj},
@@ -178,6 +179,23 @@ const MeshFormat& format_for_writing(const std::string& path) {
   return *format;
 }
 
+void check_numbers(const std::string& path, const Mesh& mesh,
+                   std::span<const VertexNumbers> numbers) {
+  constexpr const char* kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  std::set<std::string> taken{"", "x", "y", "z"};
+  for (const auto& [name, values] : numbers) {
+    const std::string which = "numbers '" + name + "' of vertices";
+    if (name.find_first_not_of(kLetters) != std::string::npos || !taken.insert(name).second) {
+      bad(path, which + ": the name is taken, or not of letters, digits and underscores");
+    }
+    if (values.size() != mesh.vertices_mm.size()) {
+      bad(path, which + ": there are " + std::to_string(values.size()) + " for " +
+                    std::to_string(mesh.vertices_mm.size()) + " vertices");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace io
 
@@ -189,8 +207,14 @@ Mesh read_mesh(const std::string& path) {
   return mesh;
 }
 
-void write_mesh(const std::string& path, const Mesh& mesh) {
-  write_file(path, io::format_for_writing(path).format(mesh));
+void write_mesh(const std::string& path, const Mesh& mesh, std::span<const VertexNumbers> numbers) {
+  const io::MeshFormat& format = io::format_for_writing(path);
+  io::check_numbers(path, mesh, numbers);
+  write_file(path, format.format(mesh, numbers));
+}
+
+bool has_mesh_extension(const std::string& path) {
+  return io::find_format(path) != nullptr;
 }
 
 void require_mesh_extension(const std::string& path) {

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "larch/data/mesh.h"
 
@@ -24,11 +25,25 @@ namespace larch {
 /// before memory is allocated), indices out of range, coordinates that are not finite.
 Mesh read_mesh(const std::string& path);
 
+/// A number for each vertex, such as a distance, by which viewers colour the surface. The name is
+/// of letters, digits and underscores, and not x, y or z, which are coordinates in a PLY file.
+struct VertexNumbers {
+  std::string name;
+  std::vector<float> values;
+};
+
 /// Writes a triangle surface by the ending of `path`: .vtk (legacy 4.2, binary, float), .obj,
 /// .gii (base64, float32), .ply (binary little-endian, float), .stl (binary). Coordinates are LPS
 /// mm except in GIFTI, see read_mesh. The file appears under its name only when it is complete.
-/// Throws UsageError (unknown ending), OutputError.
-void write_mesh(const std::string& path, const Mesh& mesh);
+/// `numbers` become scalars of the points in VTK and float properties of the vertices in PLY; the
+/// other formats have no place for them and are written without. Throws UsageError (unknown
+/// ending), InputError (another name than is allowed, the same one twice, another count than that
+/// of the vertices), OutputError.
+void write_mesh(const std::string& path, const Mesh& mesh,
+                std::span<const VertexNumbers> numbers = {});
+
+/// Tells whether `path` has an ending of a mesh.
+bool has_mesh_extension(const std::string& path);
 
 /// Throws UsageError with the list of known endings unless write_mesh knows the ending of `path`.
 void require_mesh_extension(const std::string& path);

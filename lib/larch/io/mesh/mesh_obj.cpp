@@ -43,7 +43,7 @@ Mesh parse_obj(const std::string& path, std::string_view bytes) {
   return mesh;
 }
 
-std::string format_obj(const Mesh& mesh) {
+std::string format_obj(const Mesh& mesh, std::span<const VertexNumbers>) {
   std::string out = "# Larch surface, SPACE=LPS, mm\n";
   for (const Vec3d& v : mesh.vertices_mm) {
     out += "v " + short_number(v.x) + " " + short_number(v.y) + " " + short_number(v.z) + "\n";

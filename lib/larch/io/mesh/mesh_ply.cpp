@@ -164,16 +164,18 @@ Mesh parse_ply(const std::string& path, std::string_view bytes) {
   return mesh;
 }
 
-std::string format_ply(const Mesh& mesh) {
+std::string format_ply(const Mesh& mesh, std::span<const VertexNumbers> numbers) {
   std::string out =
       "ply\nformat binary_little_endian 1.0\ncomment Larch surface, SPACE=LPS, mm\n"
       "element vertex " +
       std::to_string(mesh.vertices_mm.size()) +
-      "\nproperty float x\nproperty float y\nproperty float z\nelement face " +
-      std::to_string(mesh.triangles.size()) +
-      "\nproperty list uchar int vertex_indices\nend_header\n";
-  for (const Vec3d& v : mesh.vertices_mm) {
-    for (int i = 0; i < 3; ++i) put_little(out, static_cast<float>(v[i]));
+      "\nproperty float x\nproperty float y\nproperty float z\n";
+  for (const VertexNumbers& n : numbers) out += "property float " + n.name + "\n";
+  out += "element face " + std::to_string(mesh.triangles.size()) +
+         "\nproperty list uchar int vertex_indices\nend_header\n";
+  for (size_t v = 0; v < mesh.vertices_mm.size(); ++v) {
+    for (int i = 0; i < 3; ++i) put_little(out, static_cast<float>(mesh.vertices_mm[v][i]));
+    for (const VertexNumbers& n : numbers) put_little(out, n.values[v]);
   }
   for (const Vec3i& t : mesh.triangles) {
     out += '\3';

@@ -94,7 +94,7 @@ Mesh parse_stl(const std::string& path, std::string_view bytes) {
   return mesh;
 }
 
-std::string format_stl(const Mesh& mesh) {
+std::string format_stl(const Mesh& mesh, std::span<const VertexNumbers>) {
   std::string out = "Larch surface, SPACE=LPS, mm";
   out.resize(80, ' ');
   put_little(out, static_cast<uint32_t>(mesh.triangles.size()));

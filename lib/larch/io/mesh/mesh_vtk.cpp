@@ -179,7 +179,7 @@ Mesh parse_vtk(const std::string& path, std::string_view bytes) {
   return mesh;
 }
 
-std::string format_vtk(const Mesh& mesh) {
+std::string format_vtk(const Mesh& mesh, std::span<const VertexNumbers> numbers) {
   std::string out =
       "# vtk DataFile Version 4.2\nLarch surface, SPACE=LPS, mm\nBINARY\n"
       "DATASET POLYDATA\nPOINTS " +
@@ -193,7 +193,14 @@ std::string format_vtk(const Mesh& mesh) {
     put_big(out, int32_t{3});
     for (int i = 0; i < 3; ++i) put_big(out, t[i]);
   }
-  return out + "\n";
+  out += "\n";
+  if (!numbers.empty()) out += "POINT_DATA " + std::to_string(mesh.vertices_mm.size()) + "\n";
+  for (const VertexNumbers& n : numbers) {
+    out += "SCALARS " + n.name + " float 1\nLOOKUP_TABLE default\n";
+    for (const float value : n.values) put_big(out, value);
+    out += "\n";
+  }
+  return out;
 }
 
 }  // namespace larch::io
