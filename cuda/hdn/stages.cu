@@ -6,6 +6,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/core/check.cuh"
+#include "cuda/tree/part_of_warp.cuh"
 #include "larch/hdn/stages.h"
 
 namespace larch::hdn::cuda {
@@ -18,16 +19,7 @@ unsigned blocks_for(uint64_t items) {
   return static_cast<unsigned>((items + kThreads - 1) / kThreads);
 }
 
-/// The lanes that evaluate a hypothesis together. Hypotheses are few and trees are long: with one
-/// thread for each most of a GPU is idle, and a warp has 32 paths through the trees in place of 4.
-struct PartOfWarp {
-  static constexpr int32_t kCount = 8;
-  __device__ int32_t index() const { return static_cast<int32_t>(threadIdx.x) % kCount; }
-  __device__ int32_t sum(int32_t votes) const {
-    const uint32_t first = threadIdx.x % 32 / kCount * kCount;
-    return __reduce_add_sync(((1U << kCount) - 1) << first, votes);
-  }
-};
+using tree::cuda::PartOfWarp;
 
 template <StageKind kind>
 __global__ void __launch_bounds__(kThreads)
