@@ -30,8 +30,7 @@ void check(const Options& o, const GivenFlags&) {
   const int starts = (o.poses ? 1 : 0) + (o.start_labels ? 1 : 0) + (o.mesh ? 1 : 0);
   if (o.images.is_list()) {
     if (starts > 0) {
-      throw UsageError(
-          "with --list the starts stand in columns of the list: poses, label or mesh");
+      throw UsageError("with --list the starts stand in columns of the list: poses, label or mesh");
     }
   } else if (starts != 1) {
     throw UsageError("give one start: --poses, --start-labels or --mesh");
@@ -50,7 +49,8 @@ constexpr const char* kDescription =
     "the status 'rejected' and the exit code is 7.\n\n"
     "With --list and --output-dir the model is loaded once, and each image starts from its column "
     "poses, label or mesh. The folder gets what --write says: <id>.vtk (mesh), <id>.nii.gz and "
-    "<id>.tsv (labelmap), <id>.png (qc); a record <id>.larch.json of each case, and status.tsv with "
+    "<id>.tsv (labelmap), <id>.png (qc); a record <id>.larch.json of each case, and status.tsv "
+    "with "
     "a row for each. A case that fails does not stop the others; the exit code is then 7, or 5 if "
     "memory is all that was lacking. evaluate --kind meshes compares meshes with true surfaces.";
 
@@ -61,12 +61,13 @@ int main(int argc, char** argv) {
   info.name = "boundary-refine";
   info.summary = "Draw a mesh to the learned boundary of a structure.";
   info.description = kDescription;
-  info.examples = {"boundary-refine --model hippocampus.bnd --input patient.nii.gz --poses "
-                   "poses.json --output organ.vtk --labelmap organ.nii.gz --qc qc.png",
-                   "boundary-refine --model hippocampus.bnd --input patient.nii.gz --start-labels "
-                   "seg.nii.gz --output organ.vtk",
-                   "boundary-refine --model hippocampus.bnd --list cases.tsv --output-dir out "
-                   "--write mesh,labelmap,qc"};
+  info.examples = {
+      "boundary-refine --model hippocampus.bnd --input patient.nii.gz --poses "
+      "poses.json --output organ.vtk --labelmap organ.nii.gz --qc qc.png",
+      "boundary-refine --model hippocampus.bnd --input patient.nii.gz --start-labels "
+      "seg.nii.gz --output organ.vtk",
+      "boundary-refine --model hippocampus.bnd --list cases.tsv --output-dir out "
+      "--write mesh,labelmap,qc"};
   info.references = {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011",

@@ -25,10 +25,9 @@ using namespace larch;
 /// The kinds of models.
 enum class ModelKind { kVoxels, kHdn, kBoundary };
 constexpr auto enum_names(ModelKind*) {
-  return std::to_array<EnumName<ModelKind>>(
-      {{ModelKind::kVoxels, "voxels"},
-       {ModelKind::kHdn, "hdn"},
-       {ModelKind::kBoundary, "boundary"}});
+  return std::to_array<EnumName<ModelKind>>({{ModelKind::kVoxels, "voxels"},
+                                             {ModelKind::kHdn, "hdn"},
+                                             {ModelKind::kBoundary, "boundary"}});
 }
 
 /// The keys of models of voxels stand at the top, where they have been before there was another
@@ -74,10 +73,10 @@ struct ModelConfig {
 };
 
 struct Options {
-  cases::ImageList images{
-      .list_help = "TSV or CSV with the columns image and label; hdn: or poses, group; "
-                   "boundary: group",
-      .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
+  cases::ImageList images{.list_help =
+                              "TSV or CSV with the columns image and label; hdn: or poses, group; "
+                              "boundary: group",
+                          .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
   OutputFile output;
   InputFile start_model;
   bool resume = false;
@@ -222,7 +221,8 @@ int main(int argc, char** argv) {
       "the samples drawn and the tree; with \"classifier\": \"pbt-ensemble\" several trees are "
       "trained and their probabilities averaged. With \"model\": \"hdn\" a hierarchical detection "
       "network is trained, in which boosting trees find centre, orientation and size of structures "
-      "(hdn). With \"model\": \"boundary\" the shape of one structure is learned, and boosting trees "
+      "(hdn). With \"model\": \"boundary\" the shape of one structure is learned, and boosting "
+      "trees "
       "that tell places on its surface (boundary). See --help-config.";
   info.examples = {
       "pbt-train --list train.tsv --output liver.pbt",

@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(kThreads)
   if (item >= int64_t{level.count} * kDisplacements) return;
   const auto v = static_cast<int>(item / kDisplacements);
   const auto j = static_cast<int>(item % kDisplacements);
-  const features::SteerableFrame frame = features::moved_along_normal(
-      state.frames[v], static_cast<float>(displacement(range, j)));
+  const features::SteerableFrame frame =
+      features::moved_along_normal(state.frames[v], static_cast<float>(displacement(range, j)));
   const float p = level.classifier.probability(frame, PartOfWarp{});
   if (PartOfWarp{}.index() == 0) state.probabilities[item] = p;
 }
@@ -71,9 +71,8 @@ __global__ void __launch_bounds__(kThreads)
                             const __grid_constant__ SearchView search) {
   const int64_t item = item_of_lanes();
   if (item >= int64_t{level.count} * search.candidates) return;
-  const features::SteerableFrame frame =
-      candidate_frame(level, search, static_cast<int>(item / level.count),
-                      static_cast<int>(item % level.count));
+  const features::SteerableFrame frame = candidate_frame(
+      level, search, static_cast<int>(item / level.count), static_cast<int>(item % level.count));
   const float p = level.classifier.probability(frame, PartOfWarp{});
   if (PartOfWarp{}.index() == 0) search.probabilities[item] = p;
 }

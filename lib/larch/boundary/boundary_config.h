@@ -44,7 +44,8 @@ struct RefineConfig {
   template <class F>
   void fields(F&& f) {
     f(Field{"search", search,
-            "first shape: boundary (the best of a few modes, by the classifier) or none (the mean)"},
+            "first shape: boundary (the best of a few modes, by the classifier) or none (the "
+            "mean)"},
       Field{"search_modes", search_modes, "with search boundary: modes that vary", 1, 3},
       Field{"modes", modes, "modes of the shape that a mesh is projected on, at most", 0, 30},
       Field{"iterations", iterations, "of displacement and smoothing, on each level", 1, 20},
@@ -77,8 +78,7 @@ struct BoundaryConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"structure", structure,
-            "name of the structure; empty: the first one of --start-model"},
+    f(Field{"structure", structure, "name of the structure; empty: the first one of --start-model"},
       Field{"labels", labels, "label values that are merged into it; empty: as --start-model says"},
       Field{"finest_spacing_mm", finest_spacing_mm, "voxels of the finest resolution", 0.05, 100},
       Field{"halvings", halvings,

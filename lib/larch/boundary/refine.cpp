@@ -125,8 +125,8 @@ std::vector<image::LevelImage> make_images(const ResidentModel& resident,
     finest = i == 0 ? stages[i].halvings : std::min(finest, stages[i].halvings);
   }
   return image::make_levels(voxels.view(),
-                            resident.model.most_halvings() + features::kSteerableLevels - 1,
-                            finest, context);
+                            resident.model.most_halvings() + features::kSteerableLevels - 1, finest,
+                            context);
 }
 
 LevelView level_view(const ResidentModel& resident, int level,
@@ -139,8 +139,9 @@ LevelView level_view(const ResidentModel& resident, int level,
   view.parents = there.parents.data();
   view.first = level > 0 ? mesh::kTemplateVertices[level - 1] : 0;
   view.count = mesh::kTemplateVertices[level];
-  view.shape = {resident.mean.data(), resident.modes.data(), there.duals.data(),
-                resident.deviations.data(), model.modes(), static_cast<int>(kMost), view.count};
+  view.shape = {
+      resident.mean.data(), resident.modes.data(),   there.duals.data(), resident.deviations.data(),
+      model.modes(),        static_cast<int>(kMost), view.count};
   view.classifier.trees = there.trees.views.data();
   view.classifier.tree_count = static_cast<uint32_t>(there.trees.views.size());
   view.classifier.features = there.features.data();

@@ -50,8 +50,8 @@ struct Refined {
   std::vector<float> probability;  ///< of the boundary where each vertex went last
 };
 
-/// Levels `first` to `last` of a refinement (Birkbeck, Sofka, Zhou 2011, section 4.3): on each, four
-/// times, probabilities of places on the normals, smooth displacements to the best ones, the
+/// Levels `first` to `last` of a refinement (Birkbeck, Sofka, Zhou 2011, section 4.3): on each,
+/// four times, probabilities of places on the normals, smooth displacements to the best ones, the
 /// nearest shape of the model, fairing. Level 0 begins with a search for the first shape where the
 /// model says so and the start has no vertices. `images`: make_images. On a device all is queued
 /// before the one read-back. The result does not depend on device and threads.

@@ -189,10 +189,10 @@ struct SearchView {
   int modes = 0, candidates = 1;
   Vec3d centre{};
   Mat3 turn;
-  Vec3d* x = nullptr;               ///< [candidate][vertex]
-  float* probabilities = nullptr;   ///< [candidate][vertex]
-  double* scores = nullptr;         ///< by candidate; then their weights
-  double* chosen = nullptr;         ///< coefficients
+  Vec3d* x = nullptr;              ///< [candidate][vertex]
+  float* probabilities = nullptr;  ///< [candidate][vertex]
+  double* scores = nullptr;        ///< by candidate; then their weights
+  double* chosen = nullptr;        ///< coefficients
 };
 LARCH_HD double search_value(const LevelView& level, int candidate, int mode) {
   for (int k = 0; k < mode; ++k) candidate /= kSearchValues;

@@ -30,8 +30,7 @@ void check_training(const boundary::PartialTraining& training) {
   for (const auto& of_case : training.meshes) {
     is_good = is_good && !of_case.empty() && of_case.size() == training.meshes[0].size();
     for (const auto& mesh : of_case) {
-      is_good =
-          is_good && mesh.size() == static_cast<size_t>(mesh::kTemplateVertices[levels - 1]);
+      is_good = is_good && mesh.size() == static_cast<size_t>(mesh::kTemplateVertices[levels - 1]);
       for (const Vec3d& at : mesh) is_good = is_good && std::isfinite(at.x + at.y + at.z);
     }
   }
@@ -93,20 +92,19 @@ std::string describe_boundary(const boundary::Model& model) {
     columns[3].cells.push_back(std::to_string(stage.trees.nodes.size()));
   }
   Facts facts;
-  facts.lines = {
-      {"trained",
-       {"on " + std::to_string(model.info.case_digests.size()) + " cases",
-        "written by Larch " + model.info.tool_version}},
-      {"shape",
-       {std::to_string(model.shape.modes.size()) + " modes of " + std::to_string(quality.cases) +
-            " cases",
-        decimal(100 * quality.share) + " % of the variance",
-        std::to_string(quality.modes_95) + " modes have 95 %",
-        "generalisation " + decimal(quality.generalisation_mm) + " mm",
-        "specificity " + decimal(quality.specificity_mm) + " mm"}}};
+  facts.lines = {{"trained",
+                  {"on " + std::to_string(model.info.case_digests.size()) + " cases",
+                   "written by Larch " + model.info.tool_version}},
+                 {"shape",
+                  {std::to_string(model.shape.modes.size()) + " modes of " +
+                       std::to_string(quality.cases) + " cases",
+                   decimal(100 * quality.share) + " % of the variance",
+                   std::to_string(quality.modes_95) + " modes have 95 %",
+                   "generalisation " + decimal(quality.generalisation_mm) + " mm",
+                   "specificity " + decimal(quality.specificity_mm) + " mm"}}};
   // The description changes nothing.
-  return description(BoundaryHead{const_cast<boundary::Model&>(model)}, facts) +
-         "\nclassifiers\n" + table(columns);
+  return description(BoundaryHead{const_cast<boundary::Model&>(model)}, facts) + "\nclassifiers\n" +
+         table(columns);
 }
 
 }  // namespace larch::models

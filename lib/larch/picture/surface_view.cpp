@@ -40,8 +40,8 @@ void draw_triangle(RgbImage& image, std::vector<double>& depth, const Vec3d& a, 
   const auto last = [](double p, double q, double r) {
     return static_cast<int>(std::floor(std::max({p, q, r})));
   };
-  for (int z = std::max(first(a.z, b.z, c.z), 0); z <= std::min(last(a.z, b.z, c.z), image.height - 1);
-       ++z) {
+  for (int z = std::max(first(a.z, b.z, c.z), 0);
+       z <= std::min(last(a.z, b.z, c.z), image.height - 1); ++z) {
     for (int x = std::max(first(a.x, b.x, c.x), 0);
          x <= std::min(last(a.x, b.x, c.x), image.width - 1); ++x) {
       const auto side = [&](const Vec3d& p, const Vec3d& q) {
@@ -50,8 +50,8 @@ void draw_triangle(RgbImage& image, std::vector<double>& depth, const Vec3d& a, 
       const double ab = side(a, b), bc = side(b, c), ca = side(c, a);
       if (!((ab >= 0 && bc >= 0 && ca >= 0) || (ab <= 0 && bc <= 0 && ca <= 0))) continue;
       const double y = a.y - (normal.x * (x - a.x) + normal.z * (z - a.z)) / normal.y;
-      double& nearest = depth[static_cast<size_t>(z) * static_cast<size_t>(image.width) +
-                              static_cast<size_t>(x)];
+      double& nearest =
+          depth[static_cast<size_t>(z) * static_cast<size_t>(image.width) + static_cast<size_t>(x)];
       if (y >= nearest) continue;
       nearest = y;
       put(image, x, z, {grey, grey, static_cast<uint8_t>(grey * 4 / 5)});
@@ -75,9 +75,9 @@ RgbImage surface_picture(std::span<const SurfaceTile> tiles, int columns) {
     const SurfaceTile& tile = tiles[static_cast<size_t>(i)];
     const int left = i % columns * kSide, top = i / columns * (kSide + kTitle);
     const auto place = [&](int v) {
-      const Vec3d at = (tile.surface.vertices_mm[static_cast<size_t>(v)] -
-                        middles[static_cast<size_t>(i)]) *
-                       scale;
+      const Vec3d at =
+          (tile.surface.vertices_mm[static_cast<size_t>(v)] - middles[static_cast<size_t>(i)]) *
+          scale;
       return Vec3d{left + kSide / 2.0 + at.x, at.y, top + kTitle + kSide / 2.0 - at.z};
     };
     for (const Vec3i& t : tile.surface.triangles) {

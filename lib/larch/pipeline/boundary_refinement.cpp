@@ -41,8 +41,8 @@ BoundaryStart start_of(const cases::CaseJob& c, const BoundaryStart& given) {
   if (c.is_of_list) {
     start = {cell_of(c.row, kPosesStart), c.row.label, cell_of(c.row, kMeshStart)};
   }
-  const int count = (start.poses.empty() ? 0 : 1) + (start.labels.empty() ? 0 : 1) +
-                    (start.mesh.empty() ? 0 : 1);
+  const int count =
+      (start.poses.empty() ? 0 : 1) + (start.labels.empty() ? 0 : 1) + (start.mesh.empty() ? 0 : 1);
   if (count != 1) {
     throw InputError("a refinement starts from one of poses, a label map and a mesh; here are " +
                      std::to_string(count));
@@ -97,7 +97,8 @@ Vec3d grid_mm_of_world(const Grid& grid, const Vec3d& world_mm) {
 }
 Mesh world_mesh(const Grid& grid, const std::vector<Vec3d>& vertices_mm) {
   Mesh mesh;
-  for (const Vec3d& at : vertices_mm) mesh.vertices_mm.push_back(grid.origin_mm + grid.direction * at);
+  for (const Vec3d& at : vertices_mm)
+    mesh.vertices_mm.push_back(grid.origin_mm + grid.direction * at);
   for (const mesh::TemplateLevel& level : mesh::sphere_template().levels) {
     if (level.rings.size() == vertices_mm.size()) mesh.triangles = level.triangles;
   }
@@ -150,7 +151,8 @@ std::vector<float> displacements(const Mesh& start, const Mesh& result) {
   std::vector<float> moved(result.vertices_mm.size(), 0);
   const mesh::SphereTemplate& sphere = mesh::sphere_template();
   for (const mesh::TemplateLevel& level : sphere.levels) {
-    if (level.rings.size() != std::min(start.vertices_mm.size(), result.vertices_mm.size())) continue;
+    if (level.rings.size() != std::min(start.vertices_mm.size(), result.vertices_mm.size()))
+      continue;
     for (size_t v = 0; v < level.rings.size(); ++v) {
       const Vec3d normal =
           mesh::vertex_normal(level.rings[v], start.vertices_mm.data(), static_cast<int>(v));
@@ -237,8 +239,7 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
   boundary::Start start;
   {
     const cases::Step step(job->seconds, "model space", 0, c.context());
-    voxels =
-        image::to_model_space(job->image, model.space, c.context(), "'" + c.row.image + "'");
+    voxels = image::to_model_space(job->image, model.space, c.context(), "'" + c.row.image + "'");
     if (!c.wants("qc")) job->image = {};
     start = make_start(files, model, voxels.grid(), c.read, job->start);
     check_inside(job->start, job->grid, c.context());
@@ -247,8 +248,8 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
     const cases::Turn turn = c.turn();
     const cases::Step step(job->seconds, "refinement", 0.3, turn.context());
     const auto images = boundary::make_images(resident, voxels, turn.context());
-    boundary::Refined refined = boundary::refine(resident, images, start, 0,
-                                                 model.levels() - 1, turn.context());
+    boundary::Refined refined =
+        boundary::refine(resident, images, start, 0, model.levels() - 1, turn.context());
     job->result = world_mesh(voxels.grid(), refined.vertices_mm);
     job->probability = std::move(refined.probability);
   }

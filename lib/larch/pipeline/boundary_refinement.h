@@ -41,9 +41,9 @@ struct BoundaryStart {
 /// Reads a model and puts it on a device. Throws InputError as models::read_boundary.
 boundary::ResidentModel load_boundary(const std::string& path, const Device& device);
 
-/// Reads the image of a case and its start (of a list, the one in its columns) and refines the mesh:
-/// the files that are wanted, with figures. Rejected if too many vertices find no boundary. Throws
-/// InputError, MemoryError.
+/// Reads the image of a case and its start (of a list, the one in its columns) and refines the
+/// mesh: the files that are wanted, with figures. Rejected if too many vertices find no boundary.
+/// Throws InputError, MemoryError.
 Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
                         const BoundaryStart& start, const RefinementConfig& config);
 

@@ -106,8 +106,9 @@ bool touches_border(const Volume<uint8_t>& mask, const Grid& image) {
   return false;
 }
 
-SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files, const boundary::Model& model,
-                   std::set<int>& seen, const Context& context) {
+SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
+                              const boundary::Model& model, std::set<int>& seen,
+                              const Context& context) {
   try {
     SurfaceCase out{c.id, cell_of(c, kGroupColumn), {}, {}};
     const Volume<float> image = read_volume<float>(c.image, files.read);
@@ -131,7 +132,7 @@ SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files, const b
 
 /// The cases in which the structure occurs.
 std::vector<SurfaceCase> read_surface_cases(const TrainingFiles& files, boundary::Model& model,
-                                 const Context& context) {
+                                            const Context& context) {
   std::vector<SurfaceCase> all;
   std::set<int> seen;
   for (const Case& c : files.cases) {
@@ -165,7 +166,8 @@ void fit_poses(const KnownStructure& known, std::vector<SurfaceCase>& all, bound
 }
 
 /// The shape of the cases, and a report of those that are left out of it.
-Json learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model, const Context& context) {
+Json learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model,
+                 const Context& context) {
   std::vector<Volume<uint8_t>> masks;
   std::vector<Pose> poses, accepted_poses;
   for (const SurfaceCase& c : all) {
@@ -191,8 +193,9 @@ Json learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model, co
     accepted_poses.push_back(poses[i]);
   }
   if (accepted.empty()) {
-    throw InputError("the template fits the surface of no case; see whether the labels are those "
-                     "of one closed structure");
+    throw InputError(
+        "the template fits the surface of no case; see whether the labels are those "
+        "of one closed structure");
   }
   voxels /= static_cast<double>(accepted.size());
   model.shape = shape::make_shape_model(accepted, accepted_poses, context);
@@ -205,11 +208,16 @@ Json learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model, co
                  " shapes: the model has a mean and no modes");
   }
   const shape::ShapeQuality& q = model.shape.quality;
-  return {{"accepted", accepted.size()},      {"accepted_strictly", strict},
-          {"retried", retried},               {"rejected", rejected},
-          {"distance_voxels", voxels},        {"modes", model.shape.modes.size()},
-          {"variance_share", q.share},        {"modes_95", q.modes_95},
-          {"generalisation_mm", q.generalisation_mm}, {"specificity_mm", q.specificity_mm}};
+  return {{"accepted", accepted.size()},
+          {"accepted_strictly", strict},
+          {"retried", retried},
+          {"rejected", rejected},
+          {"distance_voxels", voxels},
+          {"modes", model.shape.modes.size()},
+          {"variance_share", q.share},
+          {"modes_95", q.modes_95},
+          {"generalisation_mm", q.generalisation_mm},
+          {"specificity_mm", q.specificity_mm}};
 }
 
 std::vector<boundary::TrainingCase> training_cases(std::vector<SurfaceCase> all,
@@ -221,8 +229,7 @@ std::vector<boundary::TrainingCase> training_cases(std::vector<SurfaceCase> all,
   std::map<std::string, Volume<float>> distances;
   for (SurfaceCase& c : all) {
     const std::optional<Pose> truth = c.pose;
-    images.push_back(
-        hdn::make_training_case(c.name, std::move(c.voxels), {&truth, 1}, 0, context));
+    images.push_back(hdn::make_training_case(c.name, std::move(c.voxels), {&truth, 1}, 0, context));
     vary_intensity(images.back(), config.gain, config.offset, model.space.intensity, context.seed);
     group_of.push_back(c.group);
     distances[c.name] = pose::distance_map(c.mask, kLongestMap);
@@ -239,7 +246,8 @@ std::vector<boundary::TrainingCase> training_cases(std::vector<SurfaceCase> all,
 
 Mesh mode_shape(const shape::ShapeModel& shape, size_t mode, double deviations) {
   Mesh mesh{shape.mean_mm, mesh::sphere_template().levels.back().triangles};
-  const double b = mode < shape.modes.size() ? deviations * std::sqrt(shape.variances_mm2[mode]) : 0;
+  const double b =
+      mode < shape.modes.size() ? deviations * std::sqrt(shape.variances_mm2[mode]) : 0;
   for (size_t v = 0; b != 0 && v < mesh.vertices_mm.size(); ++v) {
     mesh.vertices_mm[v] += b * shape.modes[mode][v];
   }
@@ -281,8 +289,7 @@ Outputs training_outputs(const TrainingFiles& files, const boundary::Model& mode
                       {"seconds_trees", r.seconds_trees},
                       {"seconds_refinement", r.seconds_refinement}});
   }
-  outputs.metric("recall", report.back().recall)
-      .metric("distance_mm", report.back().after_mm);
+  outputs.metric("recall", report.back().recall).metric("distance_mm", report.back().after_mm);
   outputs.report("shape", shape);
   outputs.report("levels", levels);
   outputs.add(files.output,
@@ -372,8 +379,8 @@ Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig
     }
     context.throw_if_stopped("stopped");
   }
-  plan.notes.push_back("levels: " + std::to_string(config.halvings.size()) + ", structure: " +
-                       config.structure);
+  plan.notes.push_back("levels: " + std::to_string(config.halvings.size()) +
+                       ", structure: " + config.structure);
   return plan;
 }
 

@@ -272,7 +272,8 @@ CasePose pose_of(const Shape& shape, const Similarity& at, const Shape& mean) {
   CasePose out{box_of(shape.surface_mm, at.rotation), 0, shape.touches_border};
   if (mean.distance_mm.empty()) return out;
   for (const Vec3d& p : shape.surface_mm)
-    out.residual_mm += at.scale * std::abs(sample_distance(mean.distance_mm, mean_from_world(at, p)).mm);
+    out.residual_mm +=
+        at.scale * std::abs(sample_distance(mean.distance_mm, mean_from_world(at, p)).mm);
   out.residual_mm /= static_cast<double>(shape.surface_mm.size());
   return out;
 }

@@ -23,8 +23,8 @@ using mesh::TemplateLevel;
 constexpr int kBlendSteps = 120;  ///< of the template, from the ellipsoid to the mean shape
 constexpr int kSteps[mesh::kTemplateLevels] = {60, 20, 20};
 constexpr double kFairing[mesh::kTemplateLevels] = {1, 0.5, 0.25};
-constexpr double kMostDistance = 0.5;    ///< voxels, of an accepted case
-constexpr int32_t kLongestMap = 128;     ///< voxels of a distance map
+constexpr double kMostDistance = 0.5;  ///< voxels, of an accepted case
+constexpr int32_t kLongestMap = 128;   ///< voxels of a distance map
 
 /// A smoothed signed distance, and the size of its voxels.
 struct Field {
@@ -230,8 +230,8 @@ CorrespondedCase correspond_case(const Volume<uint8_t>& mask, const Pose& pose,
   for (const double factor : {1.0, 4.0, 16.0}) {
     out.vertices_mm.clear();
     for (int v = 0; v < mesh::kTemplateVertices[0]; ++v) {
-      out.vertices_mm.push_back(
-          pose.centre_mm + turn * (mean_mm[static_cast<size_t>(v)] - mean_box.centre_mm));
+      out.vertices_mm.push_back(pose.centre_mm +
+                                turn * (mean_mm[static_cast<size_t>(v)] - mean_box.centre_mm));
     }
     descend(field, mean_mm, turn, factor, out.vertices_mm);
     judge(distance_mm, field, out);

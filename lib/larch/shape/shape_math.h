@@ -27,8 +27,10 @@ template <class Team>
 LARCH_HD Similarity fit_similarity(const Team& team, int count, const Vec3d* y, const Vec3d* x,
                                    double* sums) {
   const double n = count;
-  team.sums(6, count, [&](int k, int i) { return k < 3 ? y[i][k] : x[i][k - 3]; }, sums);
-  const Vec3d from{sums[0] / n, sums[1] / n, sums[2] / n}, to{sums[3] / n, sums[4] / n, sums[5] / n};
+  team.sums(
+      6, count, [&](int k, int i) { return k < 3 ? y[i][k] : x[i][k - 3]; }, sums);
+  const Vec3d from{sums[0] / n, sums[1] / n, sums[2] / n},
+      to{sums[3] / n, sums[4] / n, sums[5] / n};
   team.sums(
       10, count,
       [&](int k, int i) {

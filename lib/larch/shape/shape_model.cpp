@@ -16,7 +16,7 @@ namespace {
 
 using Points = std::vector<Vec3d>;
 
-constexpr int kRounds = 5;          ///< of mean and alignment; more change nothing
+constexpr int kRounds = 5;  ///< of mean and alignment; more change nothing
 constexpr size_t kMostLeftOut = 60;
 constexpr uint64_t kDrawn = 100, kStream = 0x73686170;  ///< shapes for the specificity
 
@@ -56,8 +56,8 @@ double mean_distance(const Points& a, const Points& b) {
 /// Brings `points` onto `to`; returns the rotation.
 Quaternion align(const Points& to, Points& points) {
   double sums[17];
-  const Similarity at = fit_similarity(OneThread{}, static_cast<int>(to.size()), points.data(),
-                                       to.data(), sums);
+  const Similarity at =
+      fit_similarity(OneThread{}, static_cast<int>(to.size()), points.data(), to.data(), sums);
   const Mat3 turn = rotation_matrix(at.rotation);
   for (Vec3d& p : points) p = placed(at, turn, p);
   return at.rotation;

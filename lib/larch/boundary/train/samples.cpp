@@ -42,7 +42,8 @@ Begun begin(const LevelView& view, const std::vector<Vec3d>& mesh) {
   buffers.vectors.upload(mesh);
   begin_level(OneThread{}, view, buffers.state);
   const MeshState& s = buffers.state;
-  return {{s.x, s.x + view.count}, {s.normals, s.normals + view.count},
+  return {{s.x, s.x + view.count},
+          {s.normals, s.normals + view.count},
           {s.frames, s.frames + view.count}};
 }
 
@@ -153,7 +154,8 @@ Places draw_places(const std::vector<TrainingCase>& cases, const Meshes& meshes,
   std::vector<double> distances;
   for (size_t c = 0; c < cases.size(); ++c)
     for (const Begun& mesh : begun[c])
-      for (const Vec3d& at : mesh.vertices) distances.push_back(std::abs(distance_at(cases[c], at)));
+      for (const Vec3d& at : mesh.vertices)
+        distances.push_back(std::abs(distance_at(cases[c], at)));
   Places places;
   for (const double mm : distances) places.before_mm += mm / static_cast<double>(distances.size());
   std::sort(distances.begin(), distances.end());

@@ -19,9 +19,9 @@ struct Places {
   double before_mm = 0;  ///< mean distance of the vertices from the surface
 };
 
-/// Places on the normals of the meshes as a level finds them: on the boundary within half a voxel of
-/// the true surface, off it beyond two. The range of displacements covers 95 % of the distances of
-/// the vertices, at least 4 and at most 12 voxels. `meshes`: the vertices that the level begins
+/// Places on the normals of the meshes as a level finds them: on the boundary within half a voxel
+/// of the true surface, off it beyond two. The range of displacements covers 95 % of the distances
+/// of the vertices, at least 4 and at most 12 voxels. `meshes`: the vertices that the level begins
 /// with.
 Places draw_places(const std::vector<TrainingCase>& cases, const Meshes& meshes, const Model& model,
                    int level, int halvings, const BoundaryConfig& config, const Context& context);

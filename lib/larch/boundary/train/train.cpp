@@ -116,18 +116,17 @@ void Training::run_level(int level) {
     all.meshes = draw_starts(cases, all.model, errors, config.starts, poses, context);
   }
   const int halvings = config.halvings[static_cast<size_t>(level)];
-  const Places places =
-      draw_places(cases, all.meshes, all.model, level, halvings, config, context);
+  const Places places = draw_places(cases, all.meshes, all.model, level, halvings, config, context);
   LevelReport report;
   report.range_voxels = places.range_voxels;
   report.before_mm = places.before_mm;
-  report.positives = static_cast<size_t>(std::accumulate(
-      places.samples.positive.begin(), places.samples.positive.end(), size_t{0}));
+  report.positives = static_cast<size_t>(
+      std::accumulate(places.samples.positive.begin(), places.samples.positive.end(), size_t{0}));
   report.negatives = places.frames.size() - report.positives;
   if (report.positives == 0 || report.negatives == 0) {
     throw InputError("the meshes of level " + std::to_string(level) +
-                     (report.positives == 0 ? " never come near the boundary" :
-                                              " lie on the boundary everywhere") +
+                     (report.positives == 0 ? " never come near the boundary"
+                                            : " lie on the boundary everywhere") +
                      ": check that the label maps fit the images and the voxel size fits the "
                      "structure");
   }

@@ -42,8 +42,8 @@ struct TrainHooks {
   const PartialTraining* resume = nullptr;
 };
 
-/// Trains the classifiers level by level, each on the meshes that those before it made of cases they
-/// had not learned from; those of the first level are the mean at true poses with the errors
+/// Trains the classifiers level by level, each on the meshes that those before it made of cases
+/// they had not learned from; those of the first level are the mean at true poses with the errors
 /// `errors`. `cases`: sorted by their digests; `start`: a model with space and shape. The result
 /// depends on cases, configuration and context.seed alone. Throws InputError where a level sees no
 /// boundary, UsageError, MemoryError, and Stopped after a level.

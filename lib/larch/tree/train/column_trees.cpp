@@ -55,22 +55,17 @@ ColumnTrees grow_on_columns(const ColumnTask& task, const std::vector<uint32_t>&
   Context quiet = context;
   quiet.progress_sink = {};
   for (int t = 0; t < task.trees; ++t) {
-    GrowTask grow{task.config,
-                  task.validation,
-                  {task.codes, task.samples},
-                  {task.codes, none},
-                  of_codes};
+    GrowTask grow{
+        task.config, task.validation, {task.codes, task.samples}, {task.codes, none}, of_codes};
     grow.seed = hash64(context.seed, kFoldStream, static_cast<uint64_t>(t));
     grow.times = times;
     if (task.trees > 1 || task.feature_share < 1) {
       const double wanted = std::ceil(task.feature_share * static_cast<double>(task.maps.size()));
-      grow.columns =
-          draw_columns({}, task.maps.size(), static_cast<size_t>(wanted), grow.seed, 0);
+      grow.columns = draw_columns({}, task.maps.size(), static_cast<size_t>(wanted), grow.seed, 0);
     }
     append_tree(out, tree::grow(start, grow, quiet).tree, task.maps);
   }
-  out.trees.self_tests =
-      make_self_tests(out.trees, out.columns.size(), context.seed, kSelfTests);
+  out.trees.self_tests = make_self_tests(out.trees, out.columns.size(), context.seed, kSelfTests);
   return out;
 }
 
