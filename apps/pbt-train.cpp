@@ -97,7 +97,8 @@ struct Options {
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
           .no_effect_on_results(),
       Field{"checkpoint", checkpoint,
-            "file that is written every few seconds (default: the output's name and .ckpt)"}
+            "file that is written every few seconds, or after each detector or level (default: the "
+            "output's name and .ckpt)"}
           .no_effect_on_results(),
       frame_field(frame));
     reading.fields(f);

@@ -158,7 +158,7 @@ LARCH_HD void displace(const Team& team, const LevelView& level, const MeshState
   }
 }
 
-/// One iteration after the probabilities: displacements, smoothing, shape, fairing, new frames.
+/// One iteration after the probabilities: displacements, smoothing, shape, fairing, unfolding.
 /// `range`: voxels, in which the probabilities were taken.
 template <class Team>
 LARCH_HD void update_mesh(const Team& team, const LevelView& level, const MeshState& s,
@@ -181,6 +181,7 @@ LARCH_HD void update_mesh(const Team& team, const LevelView& level, const MeshSt
     });
   }
   mesh::implicit_step(team, level.rings, level.count, 2, level.fairing, s.x, s.points, s.part);
+  mesh::unfold(team, level.rings, level.count, s.x, s.normals, s.part, s.moved);
   make_frames(team, level, s);
 }
 

@@ -48,8 +48,8 @@ LARCH_HD T laplacian(const Ring& ring, const T* x, int v) {
 }
 
 /// x <- (I + lambda L^order)^-1 x for order 1 or 2, by 24 steps of Richardson's iteration: with
-/// lambda 1/2 and order 2 the error is below 1e-7 of the change. `start` and `part` hold `count`
-/// elements.
+/// lambda 1/2 and order 2 the error is below 1e-7 of the change; with a lambda far above that the
+/// lowest frequencies are reached only in part. `start` and `part` hold `count` elements.
 template <class Team>
 LARCH_HD void implicit_step(const Team& team, const Ring* rings, int count, int order,
                             double lambda, Vec3d* x, Vec3d* start, Vec3d* part) {
@@ -63,6 +63,38 @@ LARCH_HD void implicit_step(const Team& team, const Ring* rings, int count, int 
       const Vec3d change = order == 1 ? part[v] : laplacian(rings[v], part, v);
       x[v] += step * (start[v] - x[v] - lambda * change);
     });
+  }
+}
+
+/// Tells whether a triangle around a vertex has a normal more than 90 degrees from the mean of
+/// those at its corners.
+LARCH_HD bool is_folded(const Ring& ring, const Vec3d* x, const Vec3d* normals, int v) {
+  bool folded = false;
+  for (int i = 0; i < ring.count; ++i) {
+    const int a = ring.neighbours[i], b = ring.neighbours[i + 1 < ring.count ? i + 1 : 0];
+    const Vec3d own = cross(x[a] - x[v], x[b] - x[v]);
+    folded = folded || dot(own, normals[v] + normals[a] + normals[b]) <= 0;
+  }
+  return folded;
+}
+
+/// Unfolds a mesh: vertices of flipped triangles and their neighbours go to the means of their
+/// rings, again and again while there are any, up to 20 times. `normals`, `part` and `flags` hold
+/// `count` elements.
+template <class Team>
+LARCH_HD void unfold(const Team& team, const Ring* rings, int count, Vec3d* x, Vec3d* normals,
+                     Vec3d* part, double* flags) {
+  constexpr int kSteps = 20;
+  for (int k = 0; k < kSteps; ++k) {
+    team.each(count, [&](int v) { normals[v] = vertex_normal(rings[v], x, v); });
+    team.each(count, [&](int v) { flags[v] = is_folded(rings[v], x, normals, v) ? 1 : 0; });
+    if (team.sum(count, [&](int v) { return flags[v]; }) == 0) return;
+    team.each(count, [&](int v) {
+      double near = flags[v];
+      for (int i = 0; i < rings[v].count; ++i) near += flags[rings[v].neighbours[i]];
+      part[v] = near > 0 ? x[v] - laplacian(rings[v], x, v) : x[v];
+    });
+    team.each(count, [&](int v) { x[v] = part[v]; });
   }
 }
 

@@ -171,7 +171,11 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJo
                Outputs& outputs) {
   Context host;
   host.threads = c.context().threads;
-  outputs.add(c.file("output"), [=](const std::string& path) { write_mesh(path, job->result); });
+  outputs.add(c.file("output"), [=](const std::string& path) {
+    const VertexNumbers numbers[] = {{"probability", job->probability},
+                                     {"displacement_mm", job->displacement_mm}};
+    write_mesh(path, job->result, numbers);
+  });
   const std::string labels = c.file("labelmap");
   const picture::Rgb colour = picture::palette_colour(job->label);
   const LabelTable table{{job->label, job->name, {colour.r, colour.g, colour.b}}};
@@ -271,7 +275,7 @@ cases::CaseLook look_at_boundary(const cases::CaseJob& c, const boundary::Reside
   const Grid space = image::model_grid(grid, model.space, "'" + c.row.image + "'");
   cases::CaseLook look = cases::look_of(grid);
   look.cells.emplace_back("in the model", cases::size_cell(space));
-  // The image, and of each resolution voxels and texels, which together are an eighth more.
+  // The image, and of each resolution voxels and texels, which together are a seventh more.
   const auto per_voxel = static_cast<int64_t>(sizeof(int16_t) + sizeof(image::Texel));
   look.bytes = 4 * grid.voxels() + 2 * space.voxels() + per_voxel * space.voxels() * 8 / 7;
   return look;

@@ -18,7 +18,7 @@ struct CorrespondedCase {
   double distance_voxels = 0;      ///< mean distance of vertices from the surface
   int flipped = 0;                 ///< triangles more than 90 degrees off their vertices' normals
   int flipped_strictly = 0;        ///< against the gradient of the smoothed distance
-  bool is_retried = false;         ///< with four times the fairing
+  bool is_retried = false;         ///< with 4 or 16 times the fairing
   std::string rejection;           ///< the reason; empty: accepted
 };
 
@@ -31,9 +31,10 @@ struct Correspondence {
 /// vertex is the same place of the structure in all of them. It is evolved once from an ellipsoid
 /// to the zero surface of the mean signed distance (pose/truth.h); each case starts from there, as
 /// its pose places, turns and scales the box. A step moves vertices along the gradient of the
-/// smoothed distance, by at most half a voxel and smoothly (I + L/2), fairs the mesh (I + L^2) and
-/// slides vertices to the middle of their rings. A case is accepted whose vertices are less than
-/// half a voxel from its surface on average and of whose triangles none is flipped.
+/// smoothed distance, by at most half a voxel and smoothly (I + L/2), fairs the mesh (I + L^2; at
+/// finer levels half and a quarter of it) and slides vertices to the middle of their rings. A case
+/// is accepted whose vertices are less than half a voxel from its surface on average and of whose
+/// triangles none is flipped.
 ///
 /// `masks`: of one component, without holes; `poses`: of the same frame as the mean, in the world.
 /// Throws InputError for a mean that has no inside; Stopped.

@@ -18,10 +18,11 @@ constexpr size_t kLeastCases = 10;
 /// How good a shape model is (Davies, Twining, Taylor, Statistical Models of Shape, 2008).
 struct ShapeQuality {
   int cases = 0;
-  int modes_95 = 0;              ///< compactness: modes that have 95 % of the variance
-  double share = 0;              ///< of the variance, that the modes of the model have
-  double generalisation_mm = 0;  ///< mean distance of the vertices of a case left out, at best
-  double specificity_mm = 0;     ///< of random shapes of the model to the nearest case
+  int modes_95 = 0;  ///< compactness: modes that have 95 % of the variance
+  double share = 0;  ///< of the variance, that the modes of the model have
+  double generalisation_mm =
+      0;  ///< root mean square distance of a case from all shapes without it, mean
+  double specificity_mm = 0;  ///< of random shapes of the model to the nearest case
 };
 
 /// A mean shape and the modes of its variation (Cootes, Taylor, Cooper, Graham, "Active shape
