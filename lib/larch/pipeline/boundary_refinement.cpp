@@ -171,7 +171,11 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJo
                Outputs& outputs) {
   Context host;
   host.threads = c.context().threads;
-  outputs.add(c.file("output"), [=](const std::string& path) { write_mesh(path, job->result); });
+  outputs.add(c.file("output"), [=](const std::string& path) {
+    const VertexNumbers numbers[] = {{"probability", job->probability},
+                                     {"displacement_mm", job->displacement_mm}};
+    write_mesh(path, job->result, numbers);
+  });
   const std::string labels = c.file("labelmap");
   const picture::Rgb colour = picture::palette_colour(job->label);
   const LabelTable table{{job->label, job->name, {colour.r, colour.g, colour.b}}};
