@@ -104,6 +104,8 @@ LARCH_HD void begin_level(const Team& team, const LevelView& level, const MeshSt
 
 /// The boundary on the normal of a vertex: mean of three neighbouring probabilities, the highest of
 /// them (of several the one nearest to the vertex, then the first), between places by a parabola.
+/// Of neighbours that are as high it is the middle, so that a sure classifier has no side that it
+/// draws to.
 struct Peak {
   double voxels = 0, weight = kLeastWeight;
   float probability = 0;
@@ -121,14 +123,17 @@ LARCH_HD Peak find_peak(const float* p, double range) {
   }
   int best = 0;
   for (int j = 1; j < kDisplacements; ++j) {
-    const double t = displacement(1, j), t_best = displacement(1, best);
+    const int t = 2 * j - (kDisplacements - 1), t_best = 2 * best - (kDisplacements - 1);
     if (mean[j] > mean[best] || (mean[j] == mean[best] && t * t < t_best * t_best)) best = j;
   }
   Peak peak;
   peak.probability = static_cast<float>(mean[best]);
   if (mean[best] < kFound) return peak;
-  double part = 0;
-  if (best > 0 && best + 1 < kDisplacements) {
+  int first = best, last = best;
+  while (first > 0 && mean[first - 1] == mean[best]) --first;
+  while (last + 1 < kDisplacements && mean[last + 1] == mean[best]) ++last;
+  double part = 0.5 * (first + last) - best;
+  if (first == last && best > 0 && best + 1 < kDisplacements) {
     const double bend = mean[best - 1] - 2 * mean[best] + mean[best + 1];
     if (bend < 0) part = 0.5 * (mean[best - 1] - mean[best + 1]) / bend;
     part = part > 0.5 ? 0.5 : part < -0.5 ? -0.5 : part;

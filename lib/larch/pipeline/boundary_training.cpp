@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "larch/app/build_info.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
+#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/files/atomic_file.h"
@@ -40,6 +42,7 @@ struct SurfaceCase {
   Volume<int16_t> voxels;
   Volume<uint8_t> mask;  ///< one component, without holes; empty: the structure does not occur
   Pose pose{};           ///< world
+  std::string digest{};  ///< of voxels and mask
 };
 
 /// The structure as a network knows it, or as the configuration says.
@@ -94,6 +97,23 @@ boundary::Model start_model_of(const boundary::BoundaryConfig& config,
   return model;
 }
 
+template <class T>
+void add_volume(const Volume<T>& volume, Sha256& sha) {
+  const Grid& grid = volume.grid();
+  const auto add = [&](const auto& value) { sha.update(&value, sizeof value); };
+  add(grid.size);
+  add(grid.spacing_mm);
+  add(grid.origin_mm);
+  add(grid.direction);
+  sha.update(volume.data(), static_cast<size_t>(volume.voxels()) * sizeof(T));
+}
+std::string digest_of(const SurfaceCase& c) {
+  Sha256 sha;
+  add_volume(c.voxels, sha);
+  add_volume(c.mask, sha);
+  return hex(sha.digest());
+}
+
 bool touches_border(const Volume<uint8_t>& mask, const Grid& image) {
   const Vec3d low = index_from_world(image, mask.grid().origin_mm);
   for (int64_t i = 0; i < mask.voxels(); ++i) {
@@ -130,7 +150,7 @@ SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
   }
 }
 
-/// The cases in which the structure occurs.
+/// The cases in which the structure occurs, in an order that does not depend on the list.
 std::vector<SurfaceCase> read_surface_cases(const TrainingFiles& files, boundary::Model& model,
                                             const Context& context) {
   std::vector<SurfaceCase> all;
@@ -138,9 +158,15 @@ std::vector<SurfaceCase> read_surface_cases(const TrainingFiles& files, boundary
   for (const Case& c : files.cases) {
     context.progress(0, "reading " + c.id);
     SurfaceCase one = read_surface_case(c, files, model, seen, context);
-    if (!one.mask.empty()) all.push_back(std::move(one));
+    if (!one.mask.empty()) {
+      one.digest = digest_of(one);
+      all.push_back(std::move(one));
+    }
     context.throw_if_stopped("stopped while reading");
   }
+  std::stable_sort(all.begin(), all.end(), [](const SurfaceCase& a, const SurfaceCase& b) {
+    return std::tie(a.digest, a.group) < std::tie(b.digest, b.group);
+  });
   check_labels({model.labels.begin(), model.labels.end()}, seen, "boundary/labels");
   if (all.size() < 2) throw InputError("a boundary is learned from at least two cases");
   return all;

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/models/boundary_file.h"
+#include "tests/unit/boundary/boundary_course.h"
+#include "tests/unit/folder.h"
+
+namespace larch::boundary {
+namespace {
+
+using fixtures::Body;
+using fixtures::BoundaryCourse;
+using fixtures::context_of;
+
+constexpr uint64_t kUnseen = 100;  // the number of the first body that no training sees
+
+/// The one training that most tests look at, and what it left behind after each level.
+struct Trained {
+  BoundaryCourse course{10};
+  test::Folder folder;
+  Model model;
+  ResidentModel resident;
+
+  Trained() {
+    TrainHooks hooks;
+    hooks.after_level = [&](const PartialTraining& partial) {
+      models::write_boundary_training(folder / std::to_string(partial.report.size()), partial,
+                                      "same");
+    };
+    model = course.train(2, hooks);
+    resident = make_resident(model, {}, Device::cpu());
+  }
+};
+const Trained& trained() {
+  static const Trained made;
+  return made;
+}
+
+Refined refined(const Volume<int16_t>& image, const Pose& pose, int threads = 2) {
+  const Context context = context_of(threads);
+  const ResidentModel& resident = trained().resident;
+  const auto images = make_images(resident, image, context);
+  return refine(resident, images, {pose, {}}, 0, resident.model.levels() - 1, context);
+}
+
+std::string bytes_of(const Model& model) {
+  const test::Folder folder;
+  models::write_boundary(folder / "model.bnd", model);
+  return read_file(folder / "model.bnd");
+}
+
+TEST_CASE("a training says what its levels see and how near they come to the surface") {
+  const std::vector<LevelReport>& report = trained().course.report;
+  REQUIRE(report.size() == 2);
+  for (size_t l = 0; l < 2; ++l) {
+    CAPTURE(l, report[l].recall, report[l].before_mm, report[l].after_mm);
+    CHECK(report[l].range_voxels >= 4);
+    CHECK(report[l].range_voxels <= 12);
+    CHECK(report[l].positives == 600);
+    CHECK(report[l].negatives > 600);
+    CHECK(report[l].negatives <= 1200);
+    CHECK(report[l].recall > 0.8);
+    CHECK(report[l].after_mm < 0.5);
+  }
+  CHECK(report[0].before_mm > 1);
+  // A level begins where the one before has ended, with vertices between.
+  CHECK(report[1].before_mm == Approx(report[0].after_mm).margin(0.1));
+  const Model& model = trained().model;
+  CHECK(model.levels() == 2);
+  CHECK(model.info.case_digests.size() == 10);
+  REQUIRE(model.info.validation.size() == 4);
+  CHECK(model.info.validation[3].first == "level 1 distance mm");
+  CHECK(model.info.validation[3].second == report[1].after_mm);
+}
+
+TEST_CASE("a mean that is off, small or large ends on the boundary of a body that is new") {
+  for (uint64_t n = 0; n < 4; ++n) {
+    const Body truth = fixtures::body(kUnseen + n);
+    Pose start = truth.pose;
+    if (n == 0) start.centre_mm += Vec3d{1.8, -1.7, 1.7};  // 3 voxels
+    if (n == 1) start.edges_mm = start.edges_mm * 0.9;
+    if (n == 2) start.edges_mm = start.edges_mm * 1.1;
+    if (n == 3) start.rotation = start.rotation * from_rotation_vector({0.1, 0.1, -0.1});
+    const Refined result = refined(image_of(truth, kUnseen + n), start);
+    REQUIRE(result.vertices_mm.size() == 1202);
+    REQUIRE(result.probability.size() == 1202);
+    const double distance = truth.mean_distance(result.vertices_mm);
+    const double before = truth.mean_distance(placed_mean(trained().model, start));
+    CAPTURE(n, before, distance);
+    CHECK(distance < 0.3);
+    if (n < 3) CHECK(distance < before);
+    CHECK(mesh::flipped_triangles(1, result.vertices_mm) == 0);
+    const auto sure = std::count_if(result.probability.begin(), result.probability.end(),
+                                    [](float p) { return p > 0.5F; });
+    CHECK(sure > 0.9 * 1202);
+  }
+}
+
+TEST_CASE("where a part of the boundary is faint the rest and the shape hold the mesh") {
+  Body truth = fixtures::body(kUnseen + 5);
+  truth.cap = 0.2;
+  Pose start = truth.pose;
+  start.centre_mm += Vec3d{1, 1, 1};
+  start.edges_mm = start.edges_mm * 0.9;
+  const Refined result = refined(image_of(truth, 77), start);
+  const double distance = truth.mean_distance(result.vertices_mm);
+  CAPTURE(distance);
+  CHECK(distance < 0.6);
+  CHECK(mesh::flipped_triangles(1, result.vertices_mm) == 0);
+}
+
+TEST_CASE("in noise alone the mesh stays near where it was put") {
+  Body nothing = fixtures::body(kUnseen + 6);
+  const Pose start = nothing.pose;
+  nothing.pose.centre_mm = {-500, -500, -500};
+  const Refined result = refined(image_of(nothing, 78), start);
+  const std::vector<Vec3d> before = placed_mean(trained().model, start);
+  double moved = 0;
+  for (size_t v = 0; v < before.size(); ++v) {
+    moved += norm(result.vertices_mm[v] - before[v]) / static_cast<double>(before.size());
+  }
+  CAPTURE(moved);
+  CHECK(moved < 1);
+  CHECK(mesh::flipped_triangles(1, result.vertices_mm) == 0);
+}
+
+TEST_CASE("refinement goes on from vertices, and threads do not change it") {
+  const Body truth = fixtures::body(kUnseen + 7);
+  Pose start = truth.pose;
+  start.centre_mm.x += 2;
+  const Volume<int16_t> image = image_of(truth, 79);
+  const Refined one = refined(image, start, 1), two = refined(image, start, 2);
+  CHECK(one.vertices_mm == two.vertices_mm);
+  CHECK(one.probability == two.probability);
+
+  // Levels one by one lead to the same end as together.
+  const Context context = context_of();
+  const ResidentModel& resident = trained().resident;
+  const auto images = make_images(resident, image, context);
+  const Refined first = refine(resident, images, {start, {}}, 0, 0, context);
+  REQUIRE(first.vertices_mm.size() == 602);
+  const Refined last = refine(resident, images, {{}, first.vertices_mm}, 1, 1, context);
+  CHECK(last.vertices_mm == one.vertices_mm);
+
+  // From where it has ended it hardly moves.
+  std::vector<Vec3d> ended = one.vertices_mm;
+  ended.resize(602);
+  const Refined again = refine(resident, images, {{}, ended}, 0, 1, context);
+  double moved = 0;
+  for (size_t v = 0; v < 1202; ++v) moved += norm(again.vertices_mm[v] - one.vertices_mm[v]) / 1202;
+  CHECK(moved < 0.5);
+}
+
+TEST_CASE("a structure at the border and an image smaller than the search are borne") {
+  const Body truth = fixtures::body(kUnseen + 8);
+  Pose outside = truth.pose;
+  outside.centre_mm = {0, 38, 20};
+  const Refined cut = refined(image_of(truth, 80), outside);
+  for (const Vec3d& at : cut.vertices_mm) REQUIRE(std::isfinite(norm(at)));
+  for (const Vec3i& size : {Vec3i{3, 4, 2}, Vec3i{1, 1, 1}}) {
+    const Volume<int16_t> tiny(fixtures::grid_of(size), 300);
+    const Refined result = refined(tiny, {{1, 1, 1}, {}, {2, 2, 2}});
+    for (const Vec3d& at : result.vertices_mm) REQUIRE(std::isfinite(norm(at)));
+  }
+}
+
+TEST_CASE("threads and interruptions do not change a boundary model") {
+  const std::string wanted = bytes_of(trained().model);
+  BoundaryCourse course(10);
+  CHECK(bytes_of(course.train(1)) == wanted);
+  for (const char* level : {"1", "2"}) {
+    CAPTURE(level);
+    const PartialTraining partial =
+        models::read_boundary_training(trained().folder / level, "same");
+    TrainHooks resume;
+    resume.resume = &partial;
+    CHECK(bytes_of(course.train(2, resume)) == wanted);
+    CHECK(course.report.size() == 2);
+  }
+}
+
+TEST_CASE("a training that cannot succeed says why") {
+  BoundaryCourse course(2);
+  course.config.halvings = {0};
+  CHECK_NOTHROW(course.train());
+  // The surface is where no mesh comes.
+  for (TrainingCase& c : course.cases)
+    for (float& mm : c.distance_mm) mm += 40;
+  CHECK_THROWS_AS(course.train(), InputError);
+  CHECK_THROWS_WITH(course.train(), Catch::Contains("never come near the boundary"));
+  course.cases.pop_back();
+  CHECK_THROWS_WITH(course.train(), Catch::Contains("at least two cases"));
+  const std::atomic<int> stop{143};
+  Context context;
+  context.stop = &stop;
+  BoundaryCourse stopped(2);
+  CHECK_THROWS_AS(train(stopped.cases, stopped.start, stopped.config, stopped.shared,
+                        errors_of(stopped.config), {}, stopped.report, context),
+                  Stopped);
+}
+
+}  // namespace
+}  // namespace larch::boundary

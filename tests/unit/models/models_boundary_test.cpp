@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// Boundary models and checkpoints of them: the way to a file and back, and what is refused.
+#include <cmath>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "larch/models/binary_layout.h"
+#include "larch/models/boundary_file.h"
+#include "larch/models/boundary_layout.h"
+#include "larch/models/file.h"
+#include "larch/models/hdn_file.h"
+#include "larch/models/json_layout.h"
+#include "larch/models/kinds.h"
+#include "tests/unit/models/boundary_fixtures.h"
+#include "tests/unit/models/hdn_fixtures.h"
+
+namespace {
+
+using namespace larch;
+using namespace larch::models;
+using fixtures::full_boundary;
+using fixtures::full_boundary_training;
+using fixtures::read_bytes;
+using fixtures::write_bytes;
+
+std::string file_of(const boundary::Model& model) {
+  const test::Folder folder;
+  write_boundary(folder / "model", model);
+  return read_bytes(folder / "model");
+}
+std::string file_of(const boundary::PartialTraining& training) {
+  const test::Folder folder;
+  write_boundary_training(folder / "model.ckpt", training, "same");
+  return read_bytes(folder / "model.ckpt");
+}
+template <class F>
+auto reading(const std::string& bytes, F&& read) {
+  const test::Folder folder;
+  write_bytes(folder / "file", bytes);
+  return read(folder / "file");
+}
+boundary::PartialTraining training_of(const std::string& bytes, const std::string& fingerprint) {
+  return reading(
+      bytes, [&](const std::string& path) { return read_boundary_training(path, fingerprint); });
+}
+
+}  // namespace
+
+TEST_CASE("A boundary model comes back from its file and from JSON with the same bytes") {
+  const boundary::Model model = full_boundary();
+  const std::string bytes = file_of(model);
+  const boundary::Model back = reading(bytes, read_boundary);
+  CHECK(file_of(back) == bytes);
+  CHECK(back.structure == model.structure);
+  CHECK(back.labels == model.labels);
+  CHECK(back.space.spacing_mm == model.space.spacing_mm);
+  CHECK(back.refine.smoothing == boundary::Smoothing::kPositions);
+  CHECK(back.refine.project == model.refine.project);
+  CHECK(back.shape.mean_mm == model.shape.mean_mm);
+  CHECK(back.shape.modes == model.shape.modes);
+  CHECK(back.shape.quality.specificity_mm == model.shape.quality.specificity_mm);
+  CHECK(back.mean_distance_mm(Vec3i{3, 2, 1}) == 2.5F);
+  REQUIRE(back.levels() == 2);
+  CHECK(back.stages[0].range_voxels == 5.25);
+  CHECK(back.stages[1].features.at(5).point == 5);
+  CHECK(back.info.seed == 77);
+
+  const std::string text = export_boundary_json(model);
+  const auto imported = model_from_json<boundary::Model>(parse_json(text, "the export"));
+  CHECK(file_of(imported) == bytes);
+}
+
+TEST_CASE("A boundary model without modes and one of three levels come back") {
+  boundary::Model model = full_boundary();
+  model.shape.modes.clear();
+  model.shape.variances_mm2.clear();
+  model.stages.push_back(fixtures::random_boundary_stage(0, 7));
+  const std::string bytes = file_of(model);
+  const boundary::Model back = reading(bytes, read_boundary);
+  CHECK(file_of(back) == bytes);
+  CHECK(back.modes() == 0);
+  CHECK(back.levels() == 3);
+}
+
+TEST_CASE(
+    "A boundary model that is damaged, cut, of a higher version or of other trees is refused") {
+  const boundary::Model model = full_boundary();
+  const std::string bytes = file_of(model);
+  for (size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 150) {
+    CAPTURE(i);
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    CHECK_THROWS_AS(reading(damaged, read_boundary), InputError);
+    CHECK_THROWS_AS(reading(bytes.substr(0, i), read_boundary), InputError);
+  }
+  CHECK_THROWS_AS(reading(bytes + "x", read_boundary), InputError);
+  Container newer = to_container(model);
+  newer.kind_version = 2;
+  CHECK_THROWS_WITH(reading(encode_container(newer), read_boundary),
+                    Catch::Contains("newer program"));
+  boundary::Model other = model;
+  other.stages[1].trees.self_tests.at(9).probability_q32 ^= 1U << 20;
+  CHECK_THROWS_WITH(reading(file_of(other), read_boundary), Catch::Contains("self-test vector 9"));
+  boundary::Model none = model;
+  none.stages.clear();
+  CHECK_THROWS_WITH(reading(file_of(none), read_boundary), Catch::Contains("no level"));
+}
+
+TEST_CASE("Damage under right digests never crashes the reader of boundary models") {
+  const Container original = to_container(full_boundary());
+  size_t read = 0, refused = 0;
+  for (const char* name :
+       {"meta", "levels", "shape", "modes", "mean_shape", "levels/0/features", "levels/1/nodes"}) {
+    CAPTURE(name);
+    const size_t size = original.at(name).bytes.size();
+    for (size_t i = 0; i < size; i += 1 + size / 60) {
+      for (const int change : {0x01, 0x80, 0xff}) {
+        Container damaged = original;
+        char& byte = damaged.sections[name].bytes[i];
+        byte = static_cast<char>(byte ^ change);
+        try {
+          describe_boundary(reading(encode_container(damaged), read_boundary));
+          ++read;
+        } catch (const InputError&) {
+          ++refused;
+        }
+      }
+    }
+  }
+  CHECK(refused > 50);
+  CHECK(read > 0);
+}
+
+TEST_CASE("A boundary model that refinement could not bear is refused") {
+  const auto refused = [](auto&& edit, const char* why) {
+    boundary::Model damaged = full_boundary();
+    edit(damaged);
+    CAPTURE(why);
+    CHECK_THROWS_AS(boundary::check_model(damaged), InputError);
+    CHECK_THROWS_WITH(boundary::check_model(damaged), Catch::Contains(why));
+  };
+  refused([](auto& m) { m.space.spacing_mm.y = 2; }, "no cubes");
+  refused([](auto& m) { m.space.intensity.steps = 0; }, "intensity");
+  refused([](auto& m) { m.structure.clear(); }, "no name");
+  refused([](auto& m) { m.stages.resize(4, m.stages[0]); }, "too many levels");
+  refused([](auto& m) { m.refine.lambda.clear(); }, "rules of refinement");
+  refused([](auto& m) { m.refine.project[0] = NAN; }, "rules of refinement");
+  refused([](auto& m) { m.refine.iterations = 0; }, "rules of refinement");
+  refused([](auto& m) { m.shape.modes.pop_back(); }, "shape model");
+  refused([](auto& m) { m.shape.mean_mm[2401].z = NAN; }, "shape model");
+  refused([](auto& m) { m.shape.edges_mm.z = -1; }, "mean shape");
+  refused([](auto& m) { m.stages[1].halvings = 5; }, "level 1 has no such resolution");
+  refused([](auto& m) { m.stages[0].range_voxels = NAN; }, "level 0 searches too far");
+  refused([](auto& m) { m.stages[0].features[3].point = 255; }, "steerable feature");
+  refused([](auto& m) { m.stages[1].features.clear(); }, "feature");
+}
+
+TEST_CASE("A checkpoint of a boundary goes on with the same settings alone") {
+  const boundary::PartialTraining training = full_boundary_training();
+  const std::string bytes = file_of(training);
+  const boundary::PartialTraining back = training_of(bytes, "same");
+  CHECK(file_of(back) == bytes);
+  CHECK(back.meshes == training.meshes);
+  CHECK(back.report.at(0).recall == 0.75);
+  CHECK(back.report[0].negatives == 800);
+  CHECK_THROWS_WITH(training_of(bytes, "other"), Catch::Contains("other settings"));
+  CHECK_THROWS_WITH(training_of(file_of(full_boundary()), "same"),
+                    Catch::Contains("finished model"));
+  for (size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 40) {
+    CHECK_THROWS_AS(training_of(bytes.substr(0, i), "same"), InputError);
+  }
+
+  const auto refused = [&](auto&& edit) {
+    boundary::PartialTraining damaged = training;
+    edit(damaged);
+    CHECK_THROWS_AS(training_of(file_of(damaged), "same"), InputError);
+  };
+  refused([](auto& t) { t.meshes.clear(); });
+  refused([](auto& t) { t.meshes[1].pop_back(); });
+  refused([](auto& t) { t.meshes[0][1].pop_back(); });
+  refused([](auto& t) { t.meshes[0][0][3].x = NAN; });
+  refused([](auto& t) { t.report.clear(); });
+  refused([](auto& t) { t.model.stages.clear(); });
+  refused([](auto& t) { t.model.shape.variances_mm2[0] = -1; });
+}
+
+TEST_CASE("Programs name the one that reads a boundary model, and boundary-refine refuses others") {
+  const test::Folder folder;
+  const std::string surface = folder / "a.bnd", network = folder / "b.hdn", tree = folder / "c.pbt",
+                    partial = folder / "d";
+  write_boundary(surface, full_boundary());
+  write_network(network, fixtures::full_network());
+  write_model(tree, fixtures::full_model());
+  write_boundary_training(partial, full_boundary_training(), "same");
+  CHECK_THROWS_WITH(read_boundary(tree),
+                    Catch::Contains("of the kind 'pbt', not 'boundary'; pbt-detect reads it"));
+  CHECK_THROWS_WITH(read_boundary(network),
+                    Catch::Contains("of the kind 'hdn', not 'boundary'; hdn-detect reads it"));
+  CHECK_THROWS_WITH(read_model(surface),
+                    Catch::Contains("of the kind 'boundary', not 'pbt'; boundary-refine reads it"));
+  CHECK_THROWS_WITH(read_network(surface),
+                    Catch::Contains("of the kind 'boundary', not 'hdn'; boundary-refine reads it"));
+  CHECK_THROWS_WITH(read_boundary(partial), Catch::Contains("--resume"));
+  CHECK_THROWS_WITH(describe_any(partial), Catch::Contains("'boundary-checkpoint'; pbt-train"));
+  CHECK(export_any(surface) == export_boundary_json(full_boundary()));
+  const std::string text = describe_any(surface);
+  CHECK(text == describe_boundary(full_boundary()));
+  CHECK_THAT(text, Catch::Contains("shape and boundary of a structure, kind boundary 1") &&
+                       Catch::Contains("left kidney") && Catch::Contains("2 modes of 12 cases"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);
+}
