@@ -145,6 +145,16 @@ LARCH_HD Peak find_peak(const float* p, double range) {
   return peak;
 }
 
+/// Tells whether a place lies within the outermost voxel centres of the image, or half a voxel off.
+LARCH_HD bool is_inside(const LevelView& level, const Vec3d& at_mm) {
+  bool inside = true;
+  for (int axis = 0; axis < 3; ++axis) {
+    const double voxel = level.scale.voxel(at_mm[axis]);
+    inside = inside && voxel >= -0.5 && voxel <= level.classifier.images.sizes[0][axis] - 0.5;
+  }
+  return inside;
+}
+
 /// Places that the vertices go to, before the shape has its say.
 template <class Team>
 LARCH_HD void displace(const Team& team, const LevelView& level, const MeshState& s) {
@@ -169,7 +179,9 @@ template <class Team>
 LARCH_HD void update_mesh(const Team& team, const LevelView& level, const MeshState& s,
                           double range) {
   team.each(level.count, [&](int v) {
-    const Peak peak = find_peak(s.probabilities + kDisplacements * v, range);
+    // Beyond the border the nearest voxel counts, so that what is seen there is no boundary.
+    const Peak peak =
+        is_inside(level, s.x[v]) ? find_peak(s.probabilities + kDisplacements * v, range) : Peak{};
     s.wanted[v] = peak.voxels * level.scale.spacing_mm;
     s.weights[v] = peak.weight;
     s.best[v] = peak.probability;
