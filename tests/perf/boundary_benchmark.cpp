@@ -56,9 +56,9 @@ int run(int argc, char** argv) {
     weaks += stage.trees.weaks.size();
   }
   const boundary::ResidentModel resident =
-      boundary::make_resident(std::move(model), {}, context.device);
-  const Volume<int16_t> voxels = image::to_model_space(
-      read_volume<float>(argv[2]), resident.model.space, context, argv[2]);
+      boundary::make_resident(std::move(model), {-1, false, true}, context.device);
+  const Volume<int16_t> voxels =
+      image::to_model_space(read_volume<float>(argv[2]), resident.model.space, context, argv[2]);
   boundary::Start start;
   for (const DetectedPose& pose : read_any_poses(argv[3])) {
     if (pose.name != resident.model.structure || !pose.has_pose) continue;
@@ -89,8 +89,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr,
-                 "usage: larch-boundary-benchmark MODEL IMAGE POSES [DEVICE [REPEATS [THREADS]]]\n");
+    std::fprintf(
+        stderr, "usage: larch-boundary-benchmark MODEL IMAGE POSES [DEVICE [REPEATS [THREADS]]]\n");
     return 2;
   }
   try {
