@@ -56,7 +56,8 @@ class Regression(unittest.TestCase):
     def tampering_build(self):
         apps = os.path.join(self.folder, 'apps')
         os.makedirs(apps)
-        for name in ('make-samples', 'pbt-train', 'evaluate', 'dsa-register', 'levelset-segment', 'hdn-detect'):
+        for name in ('make-samples', 'pbt-train', 'evaluate', 'dsa-register', 'levelset-segment', 'hdn-detect',
+                     'boundary-refine'):
             os.symlink(os.path.join(BUILD, 'apps', name), os.path.join(apps, name))
         with open(os.path.join(apps, 'pbt-detect'), 'w', encoding='utf-8') as file:
             file.write(TAMPERING.format(real=os.path.join(BUILD, 'apps', 'pbt-detect')))

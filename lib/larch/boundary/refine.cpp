@@ -66,7 +66,7 @@ struct SearchBuffers {
 
 MeshBuffers::MeshBuffers(const Device& device)
     : vectors(device, 5 * kMost),
-      numbers(device, 6 * kMost + 17 + shape::kMostModes),
+      numbers(device, 7 * kMost + 17 + shape::kMostModes),
       probabilities(device, kDisplacements * kMost),
       frames(device, kMost),
       turn(device, 1) {
@@ -79,8 +79,9 @@ MeshBuffers::MeshBuffers(const Device& device)
   state.frames = frames.data();
   state.probabilities = probabilities.data();
   double* next = numbers.data();
-  for (double** array : {&state.wanted, &state.weights, &state.moved, &state.smoothing.residual,
-                         &state.smoothing.direction, &state.smoothing.product}) {
+  for (double** array :
+       {&state.wanted, &state.weights, &state.moved, &state.smoothing.residual,
+        &state.smoothing.direction, &state.smoothing.product, &state.smoothing.inverse}) {
     *array = std::exchange(next, next + kMost);
   }
   state.shared = next;

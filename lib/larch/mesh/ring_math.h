@@ -39,12 +39,16 @@ LARCH_HD Vec3d vertex_normal(const Ring& ring, const Vec3d* at, int v) {
   return length > 0 ? sum / length : Vec3d{1, 0, 0};
 }
 
+template <class T>
+LARCH_HD T sum_of_ring(const Ring& ring, const T* x) {
+  T sum{};
+  for (int i = 0; i < ring.count; ++i) sum += x[ring.neighbours[i]];
+  return sum;
+}
 /// (L x)(v): what a vertex differs from the mean of its neighbours by.
 template <class T>
 LARCH_HD T laplacian(const Ring& ring, const T* x, int v) {
-  T sum{};
-  for (int i = 0; i < ring.count; ++i) sum += x[ring.neighbours[i]];
-  return x[v] - sum / static_cast<double>(ring.count);
+  return x[v] - sum_of_ring(ring, x) * (1.0 / ring.count);
 }
 
 /// x <- (I + lambda L^order)^-1 x for order 1 or 2, by 24 steps of Richardson's iteration: with
@@ -112,7 +116,7 @@ LARCH_HD Vec3d placed_child(const Vec3d* shape, const Mat3& turn, const Vec3d* a
 
 /// The arrays of smooth_displacements, of as many elements as there are vertices.
 struct SmoothingScratch {
-  double *residual = nullptr, *direction = nullptr, *product = nullptr;
+  double *residual = nullptr, *direction = nullptr, *product = nullptr, *inverse = nullptr;
 };
 
 /// Solves (D W + lambda (D - A)) x = D W t: displacements t along the normals of vertices, each
@@ -125,17 +129,18 @@ LARCH_HD void smooth_displacements(const Team& team, const Ring* rings, int coun
                                    const SmoothingScratch& scratch) {
   constexpr int kSteps = 64;
   double *r = scratch.residual, *p = scratch.direction, *q = scratch.product;
-  const auto diagonal = [&](int v) { return rings[v].count * (weights[v] + lambda); };
+  double* inverse = scratch.inverse;  // of the diagonal; quotients are slow
   team.each(count, [&](int v) {
+    inverse[v] = 1 / (rings[v].count * (weights[v] + lambda));
     x[v] = 0;
     r[v] = rings[v].count * weights[v] * wanted[v];
-    p[v] = r[v] / diagonal(v);
+    p[v] = r[v] * inverse[v];
   });
-  const auto residual = [&](int v) { return r[v] * r[v] / diagonal(v); };
+  const auto residual = [&](int v) { return r[v] * r[v] * inverse[v]; };
   double now = team.sum(count, residual);
   for (int k = 0; k < kSteps; ++k) {
     team.each(count, [&](int v) {
-      q[v] = rings[v].count * (weights[v] * p[v] + lambda * laplacian(rings[v], p, v));
+      q[v] = rings[v].count * (weights[v] + lambda) * p[v] - lambda * sum_of_ring(rings[v], p);
     });
     const double curvature = team.sum(count, [&](int v) { return p[v] * q[v]; });
     const double along = curvature > 0 ? now / curvature : 0;
@@ -146,7 +151,7 @@ LARCH_HD void smooth_displacements(const Team& team, const Ring* rings, int coun
     const double next = team.sum(count, residual);
     const double share = now > 0 ? next / now : 0;
     now = next;
-    team.each(count, [&](int v) { p[v] = r[v] / diagonal(v) + share * p[v]; });
+    team.each(count, [&](int v) { p[v] = r[v] * inverse[v] + share * p[v]; });
   }
 }
 

@@ -16,7 +16,8 @@ void layout(V& v, shape::ShapeQuality& quality) {
   v("cases", cases, "that the shape was learned from");
   v("modes_95", modes_95, "compactness: modes with 95 % of the variance");
   v("share", share, "of the variance, in the modes");
-  v("generalisation_mm", generalisation_mm, "root mean square distance of cases left out from all shapes");
+  v("generalisation_mm", generalisation_mm,
+    "root mean square distance of cases left out from all shapes");
   v("specificity_mm", specificity_mm, "distance of random shapes from the nearest case");
 }
 
@@ -24,8 +25,8 @@ void layout(V& v, shape::ShapeQuality& quality) {
 template <class V>
 void layout(V& v, shape::ShapeModel& shape) {
   auto& [mean_mm, edges_mm, variances_mm2, modes, quality] = shape;
-  v("edges_mm", edges_mm, "of the mean box of the cases");
-  v("mean_mm", mean_mm, "vertices of the sphere template, from the centre of that box");
+  v("edges_mm", edges_mm, "of the box of the mean");
+  v("mean_mm", mean_mm, "vertices of the sphere template, from the centre of their box");
   v("variances_mm2", variances_mm2, "of the coefficients of the modes");
   v("quality", quality, "how good the modes are");
 }

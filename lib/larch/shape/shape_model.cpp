@@ -63,8 +63,7 @@ Quaternion align(const Points& to, Points& points) {
   return at.rotation;
 }
 
-/// The cases, in the frames of their boxes, aligned with their mean, which is returned; it lies
-/// about the centre of its box as they do on average.
+/// The cases, in the frames of their boxes, aligned with their mean, which is returned.
 Points align_all(std::vector<Points>& cases) {
   double log_size = 0;
   for (Points& points : cases) {
@@ -85,12 +84,6 @@ Points align_all(std::vector<Points>& cases) {
     for (Vec3d& p : mean) p = back * p;
     resize(mean, size);
   }
-  Vec3d offset{};
-  for (const Points& points : start) {
-    const Vec3d centroid = centroid_of(points);
-    offset += centroid * (size / size_of(points, centroid) / static_cast<double>(start.size()));
-  }
-  for (Vec3d& p : mean) p += offset;
   for (size_t i = 0; i < cases.size(); ++i) {
     cases[i] = start[i];
     align(mean, cases[i]);
@@ -195,12 +188,13 @@ ShapeModel make_shape_model(std::span<const std::vector<Vec3d>> cases_mm,
     for (Vec3d& p : cases[i]) p = box_mm_from_world(poses[i], p);
   ShapeModel model;
   model.mean_mm = align_all(cases);
-  // The box of the mean is smaller than the mean of the boxes, whose faces touch other vertices.
-  Vec3d edges{};
-  for (const Pose& pose : poses)
-    for (int axis = 0; axis < 3; ++axis)
-      edges[axis] += log_of(pose.edges_mm[axis]) / static_cast<double>(poses.size());
-  model.edges_mm = {exp_of(edges.x), exp_of(edges.y), exp_of(edges.z)};
+  // The box of the mean is smaller than the mean box of the cases, so that it is placed too large:
+  // from there the boundary of thin ends is found, which a mean of the right size does not reach.
+  const Pose box = box_of_points(model.mean_mm);
+  model.edges_mm = box.edges_mm;
+  for (Points& points : cases)
+    for (Vec3d& p : points) p -= box.centre_mm;
+  for (Vec3d& p : model.mean_mm) p -= box.centre_mm;
   model.quality.cases = static_cast<int>(cases.size());
   if (cases.size() >= kLeastCases) add_modes(cases, context, model);
   return model;

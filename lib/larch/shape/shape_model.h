@@ -29,8 +29,8 @@ struct ShapeQuality {
 /// models", CVIU 61(1), 1995) at the vertices of the template's finest level; those of coarser
 /// levels are the first ones.
 struct ShapeModel {
-  std::vector<Vec3d> mean_mm;             ///< in the frame of the mean box, from its centre
-  Vec3d edges_mm{1, 1, 1};                ///< of the mean box of the cases
+  std::vector<Vec3d> mean_mm;             ///< in the frame of its box, whose centre is the origin
+  Vec3d edges_mm{1, 1, 1};                ///< of its box
   std::vector<double> variances_mm2;      ///< of the coefficients, descending
   std::vector<std::vector<Vec3d>> modes;  ///< of length 1 over all vertices
   ShapeQuality quality;

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/models/binary_layout.h"
+#include "larch/models/boundary_layout.h"
 #include "larch/models/hdn_layout.h"
 #include "larch/models/json_layout.h"
 #include "larch/models/pbt_layout.h"
@@ -166,8 +167,11 @@ TEST_CASE("The tables of README.md are those of the declarations") {
   hdn::Model network;
   network.structures.resize(1);
   network.structures[0].detectors.resize(1);
-  const std::string expected = FieldTables::of(pbt::Model{}, Checkpoint{}, network,
-                                               NetworkCheckpoint{"", {network, {}, {}}});
+  boundary::Model surface;
+  surface.stages.resize(1);
+  const std::string expected =
+      FieldTables::of(pbt::Model{}, Checkpoint{}, network, NetworkCheckpoint{"", {network, {}, {}}},
+                      surface, BoundaryCheckpoint{"", {surface, {}, {}}});
   if (page.substr(tables) == expected) return;
   if (std::getenv("LARCH_WRITE_README") != nullptr) {
     fixtures::write_bytes(path, page.substr(0, tables) + expected);
