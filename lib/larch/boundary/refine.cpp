@@ -49,7 +49,8 @@ struct SearchBuffers {
       view.modes = std::min(model.refine.search_modes, model.modes());
     }
     for (int k = 0; k < view.modes; ++k) view.candidates *= kSearchValues;
-    const auto places = static_cast<size_t>(view.candidates * mesh::kTemplateVertices[0]);
+    const size_t places =
+        static_cast<size_t>(view.candidates) * static_cast<size_t>(mesh::kTemplateVertices[0]);
     x = Buffer<Vec3d>(device, places);
     probabilities = Buffer<float>(device, places);
     scores = Buffer<double>(device, static_cast<size_t>(view.candidates));
