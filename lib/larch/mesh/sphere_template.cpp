@@ -23,7 +23,7 @@ int level_of(const Place& at) {
 Vec3d on_sphere(const Place& at) {
   Vec3d v;
   for (int axis = 0; axis < 3; ++axis) {
-    const double turns = (at[static_cast<size_t>(axis)] - kEnd / 2) / (8.0 * (kEnd / 2));
+    const double turns = (2.0 * at[static_cast<size_t>(axis)] / kEnd - 1) / 8;
     v[axis] = sine_of_turns(turns) / cosine_of_turns(turns);
   }
   return v / norm(v);

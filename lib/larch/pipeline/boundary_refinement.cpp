@@ -206,8 +206,7 @@ void add_figures(const RefinementJob& job, double voxel_mm, const RefinementConf
     lost += p < boundary::kFound ? 1 : 0;
   }
   for (const float mm : job.displacement_mm) moved += std::abs(static_cast<double>(mm));
-  int level = 0;
-  while (static_cast<size_t>(mesh::kTemplateVertices[level]) != job.probability.size()) ++level;
+  const int level = std::max(mesh::template_level_of(job.result), 0);
   outputs.metric("volume_ml", mesh::signed_volume_mm3(job.result) / 1000)
       .metric("area_cm2", mesh::area_mm2(job.result) / 100)
       .metric("probability", sum / count)

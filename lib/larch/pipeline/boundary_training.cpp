@@ -185,6 +185,7 @@ void fit_poses(const KnownStructure& known, std::vector<SurfaceCase>& all, bound
     return;
   }
   std::vector<Volume<uint8_t>> masks;
+  masks.reserve(all.size());
   for (const SurfaceCase& c : all) masks.push_back(c.mask);
   pose::PoseTruth truth = pose::fit_poses(masks, pose::OrientationKind::kFit, context);
   for (size_t i = 0; i < all.size(); ++i) all[i].pose = truth.cases[i].pose;
@@ -356,6 +357,7 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
   const std::string settings =
       Json{{"shared", config::to_json(shared)}, {"boundary", config::to_json(config)}}.dump();
   std::vector<std::string> digests;
+  digests.reserve(cases.size() + 1);
   for (const boundary::TrainingCase& c : cases) {
     digests.push_back(c.image.digest + " " + std::to_string(c.image.group));
   }

@@ -95,8 +95,9 @@ Ellipsoid ellipsoid_of(const Volume<float>& distance_mm) {
   centre = centre / count;
   for (const Vec3d& p : inside) {
     const Vec3d d = p - centre;
-    for (int a = 0; a < 3; ++a)
-      for (int b = 0; b < 3; ++b) moments[static_cast<size_t>(3 * a + b)] += d[a] * d[b] / count;
+    const double parts[] = {d.x, d.y, d.z};
+    for (size_t a = 0; a < 3; ++a)
+      for (size_t b = 0; b < 3; ++b) moments[3 * a + b] += parts[a] * parts[b] / count;
   }
   const Eigen eigen = symmetric_eigen(moments, 3);
   Ellipsoid out{centre, {{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}}, {}};
@@ -173,6 +174,7 @@ std::vector<Vec3d> template_of(const Volume<float>& mean_distance_mm) {
   const Ellipsoid ellipsoid = ellipsoid_of(field.distance_mm);
   const mesh::SphereTemplate& sphere = mesh::sphere_template();
   std::vector<Vec3d> x;
+  x.reserve(sphere.unit.size());
   for (int v = 0; v < mesh::kTemplateVertices[0]; ++v) {
     x.push_back(ellipsoid.centre + ellipsoid.shape * sphere.unit[static_cast<size_t>(v)]);
   }

@@ -119,6 +119,7 @@ TEST_CASE("where positions are smoothed a sphere shrinks by known factors") {
   std::vector<Vec3d> places(unit.size());
   for (int axis = 0; axis < 3; ++axis) {
     std::vector<double> wanted;
+    wanted.reserve(unit.size());
     for (const Vec3d& at : unit) wanted.push_back(at[axis]);
     const std::vector<double> x = smoothed(known.level, known.lambda, ones, wanted);
     for (size_t v = 0; v < x.size(); ++v) places[v][axis] = x[v];
