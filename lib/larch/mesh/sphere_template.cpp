@@ -10,7 +10,7 @@
 namespace larch::mesh {
 namespace {
 
-constexpr int kEnd = 20;  ///< the faces of the cube lie at 0 and here; quads are 2 wide
+constexpr int kMiddle = 10, kEnd = 2 * kMiddle;  ///< the faces of the cube lie at 0 and kEnd
 
 using Place = std::array<int, 3>;  ///< on the surface of the cube
 
@@ -23,7 +23,7 @@ int level_of(const Place& at) {
 Vec3d on_sphere(const Place& at) {
   Vec3d v;
   for (int axis = 0; axis < 3; ++axis) {
-    const double turns = (2.0 * at[static_cast<size_t>(axis)] / kEnd - 1) / 8;
+    const double turns = (at[static_cast<size_t>(axis)] - kMiddle) / (8.0 * kMiddle);
     v[axis] = sine_of_turns(turns) / cosine_of_turns(turns);
   }
   return v / norm(v);
