@@ -63,7 +63,7 @@ struct BoundaryConfig {
   std::string structure{};
   std::vector<int> labels{};
   double finest_spacing_mm = 1;
-  std::vector<int> halvings{1, 1, 0};
+  std::vector<int> halvings{0, 0, 0};
   features::SteerableSet features = features::SteerableSet::kBase9;
   RefineConfig refine;
   int folds = 4;
