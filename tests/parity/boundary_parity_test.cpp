@@ -81,13 +81,15 @@ void require_same(const Model& model, const Start& start, int first) {
   }
 }
 
-TEST_CASE("a mesh is refined to the same bytes", "[cuda]") {
+TEST_CASE("a mesh is refined to the same bytes",
+          "[boundary::search_shape][boundary::begin_level][boundary::score][boundary::update]") {
   Model model = random_model(sized(3, 1));
   model.refine.iterations = sized(4, 1);
   require_same(model, {kPose, {}}, 0);
 }
 
-TEST_CASE("a mesh without search, shape and weighted displacements has the same bytes", "[cuda]") {
+TEST_CASE("a mesh without search, shape and weighted displacements has the same bytes",
+          "[boundary::update]") {
   Model model = random_model(sized(2, 1));
   model.refine.iterations = 1;
   model.refine.search = ShapeSearch::kNone;
@@ -96,7 +98,7 @@ TEST_CASE("a mesh without search, shape and weighted displacements has the same 
   require_same(model, {kPose, {}}, 0);
 }
 
-TEST_CASE("levels that go on from vertices have the same bytes", "[cuda]") {
+TEST_CASE("levels that go on from vertices have the same bytes", "[boundary::begin_level]") {
   Model model = random_model(2);
   model.refine.iterations = sized(2, 1);
   std::vector<Vec3d> vertices = placed_mean(model, kPose);
@@ -104,7 +106,7 @@ TEST_CASE("levels that go on from vertices have the same bytes", "[cuda]") {
   require_same(model, {{}, vertices}, 1);
 }
 
-TEST_CASE("the best places have the same bytes", "[cuda]") {
+TEST_CASE("the best places have the same bytes", "[boundary::score]") {
   const Model model = random_model(1);
   std::vector<Vec3d> vertices = placed_mean(model, kPose);
   const auto places = [&](const Context& context) {

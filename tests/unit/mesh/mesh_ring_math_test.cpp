@@ -31,10 +31,10 @@ double mean_radius(const std::vector<Vec3d>& places) {
 std::vector<double> smoothed(int level, double lambda, const std::vector<double>& weights,
                              const std::vector<double>& wanted) {
   const size_t n = wanted.size();
-  std::vector<double> x(n), residual(n), direction(n), product(n);
+  std::vector<double> x(n), residual(n), direction(n), product(n), inverse(n);
   smooth_displacements(OneThread{}, rings_of(level).data(), static_cast<int>(n), lambda,
                        weights.data(), wanted.data(), x.data(),
-                       {residual.data(), direction.data(), product.data()});
+                       {residual.data(), direction.data(), product.data(), inverse.data()});
   return x;
 }
 
