@@ -144,3 +144,50 @@ def write_list(path, header, rows):
     with open(path, 'w', encoding='utf-8') as file:
         for row in [header, *rows]:
             file.write('\t'.join(row) + '\n')
+
+
+class Bench:
+    """Executables of an experiment on accuracy, where results go, and the rows and times of all experiments. `args`: build,
+    device, threads and quick."""
+
+    def __init__(self, args, work):
+        self.args, self.work, self.rows, self.times = args, work, [], []
+        self.place = Place(args.build)
+        self.common = ['--force', '--quiet', '--device', args.device, *(['--threads', args.threads] if args.threads else [])]
+
+    def count(self, whole, least=4):
+        return max(least, whole // 10) if self.args.quick else whole
+
+    def run(self, name, *words, **more):
+        return run([self.place.app(name), *self.common, *words], timeout=24 * 3600, **more)
+
+    def file(self, *parts):
+        path = os.path.join(self.work, *parts)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+
+def read_rows(path):
+    """The rows of a TSV list, paths in its folder made absolute."""
+    with open(path, encoding='utf-8') as file:
+        header, *rows = [line.rstrip('\n').split('\t') for line in file]
+    folder = os.path.dirname(path)
+    return [{key: os.path.join(folder, cell) if key in ('image', 'label', 'poses') else cell
+             for key, cell in zip(header, row)} for row in rows]
+
+
+def write_rows(path, rows, columns):
+    write_list(path, columns, [[row[column] for column in columns] for row in rows])
+    return path
+
+
+def numbered(rows):
+    return [{**row, 'id': f'{i:03d}'} for i, row in enumerate(rows)]
+
+
+def crops(folder, split, count):
+    """The first cases of a split of the hippocampi: images/, labels/, SPLIT.txt."""
+    with open(os.path.join(folder, f'{split}.txt'), encoding='utf-8') as file:
+        names = [line.strip() for line in file if line.strip()]
+    return [{'image': os.path.join(folder, 'images', name + '.nii.gz'), 'group': name,
+             'label': os.path.join(folder, 'labels', name + '.nii.gz')} for name in names[:count(len(names))]]

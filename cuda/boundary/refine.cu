@@ -103,9 +103,9 @@ void update(const LevelView& level, const MeshState& state, double range, const 
 void search_shape(const LevelView& level, const SearchView& search, const MeshState& state,
                   const Context& context) {
   const cudaStream_t stream = stream_for(context);
-  const int64_t items = int64_t{level.count} * search.candidates;
-  place_kernel<<<blocks_for(items), kThreads, 0, stream>>>(level, search);
   if (search.modes > 0) {
+    const int64_t items = int64_t{level.count} * search.candidates;
+    place_kernel<<<blocks_for(items), kThreads, 0, stream>>>(level, search);
     score_candidates_kernel<<<blocks_for(items * PartOfWarp::kCount), kThreads, 0, stream>>>(
         level, search);
   }

@@ -144,12 +144,7 @@ assert open('modes.png', 'rb').read(4) == b'\x89PNG'"
   { head -n 1 s/few.tsv; tail -n +2 s/few.tsv | tac; } > s/turned.tsv
   train turned turned --threads 1
   cmp turned.bnd few.bnd
-  "$BIN/pbt-train" --list s/few.tsv --output m.bnd --config bnd.json --threads 1 2>log.txt </dev/null 3>&- &
-  child=$!
-  for _ in $(seq 1200); do
-    if [ -e m.bnd.ckpt ]; then break; fi
-    sleep 0.02
-  done
+  start_training m.bnd --list s/few.tsv --config bnd.json
   kill -TERM "$child"
   code=0; wait "$child" || code=$?
   [ "$code" -eq 143 ]

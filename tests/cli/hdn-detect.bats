@@ -103,12 +103,7 @@ assert r['rotation_error_deg']['median'] < 30, r"
   { head -n 1 s/few.tsv; tail -n +2 s/few.tsv | tac; } > s/turned.tsv
   train turned turned --threads 1
   cmp turned.hdn few.hdn
-  "$BIN/pbt-train" --list s/few.tsv --output m.hdn --config net.json --threads 1 2>log.txt </dev/null 3>&- &
-  child=$!
-  for _ in $(seq 1200); do
-    if [ -e m.hdn.ckpt ]; then break; fi
-    sleep 0.02
-  done
+  start_training m.hdn --list s/few.tsv --config net.json
   kill -TERM "$child"
   code=0; wait "$child" || code=$?
   [ "$code" -eq 143 ]

@@ -38,6 +38,21 @@ expect() {
   fi
 }
 
+# start_training MODEL FLAG...: a training in the background, `child`, until its first checkpoint is there.
+start_training() {
+  # Not by a function: the signal is for the executable and not for a shell around it.
+  "$BIN/pbt-train" --output "$1" --threads 1 "${@:2}" 2>log.txt </dev/null 3>&- &
+  child=$!
+  for _ in $(seq 1200); do
+    if [ -e "$1.ckpt" ]; then return 0; fi
+    kill -0 "$child" 2>/dev/null || break
+    sleep 0.02
+  done
+  echo "no checkpoint appeared"
+  cat log.txt
+  return 1
+}
+
 # has FILE TEXT: the file contains the text, word for word.
 has() {
   grep -qF -- "$2" "$1" || { echo "'$2' is not in $1:"; cat "$1"; return 1; }

@@ -62,7 +62,7 @@ Model random_model(int levels) {
 }
 
 Refined refined(const Model& model, const Start& start, int first, const Context& context) {
-  const ResidentModel resident = make_resident(model, {}, context.device);
+  const ResidentModel resident = make_resident(model, context.device);
   const auto images =
       make_images(resident, fixtures::noise_volume({31, 26, 24}, 8, 0, 1023), context);
   return refine(resident, images, start, first, model.levels() - 1, context);
@@ -110,7 +110,7 @@ TEST_CASE("the best places have the same bytes", "[boundary::score]") {
   const Model model = random_model(1);
   std::vector<Vec3d> vertices = placed_mean(model, kPose);
   const auto places = [&](const Context& context) {
-    const ResidentModel resident = make_resident(model, {}, context.device);
+    const ResidentModel resident = make_resident(model, context.device);
     const auto images =
         make_images(resident, fixtures::noise_volume({31, 26, 24}, 8, 0, 1023), context);
     return best_places(resident, images, vertices, 0, context);

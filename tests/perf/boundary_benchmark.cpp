@@ -56,7 +56,7 @@ int run(int argc, char** argv) {
     weaks += stage.trees.weaks.size();
   }
   const boundary::ResidentModel resident =
-      boundary::make_resident(std::move(model), {-1, false, true}, context.device);
+      boundary::make_resident(std::move(model), context.device);
   const Volume<int16_t> voxels =
       image::to_model_space(read_volume<float>(argv[2]), resident.model.space, context, argv[2]);
   boundary::Start start;

@@ -43,12 +43,6 @@ int Model::modes() const {
   return std::min(static_cast<int>(shape.modes.size()), refine.modes);
 }
 
-int Model::most_halvings() const {
-  int most = 0;
-  for (const Stage& stage : stages) most = std::max(most, stage.halvings);
-  return most;
-}
-
 void check_model(const Model& model) {
   const Vec3d& mm = model.space.spacing_mm;
   if (!(mm.x >= 0.01 && mm.x <= 1000 && mm.x == mm.y && mm.x == mm.z)) {

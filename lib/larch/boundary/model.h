@@ -3,10 +3,10 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "larch/boundary/boundary_config.h"
+#include "larch/data/model_info.h"
 #include "larch/features/steerable/steerable_math.h"
 #include "larch/image/preprocess.h"
 #include "larch/shape/shape_model.h"
@@ -20,16 +20,6 @@ struct Stage {
   double range_voxels = 4;  ///< displacements that are tried reach so far on either side
   std::vector<features::SteerableFeature> features{};
   tree::Ensemble trees{};
-};
-
-/// A model names neither paths nor devices, threads or times, so that its file depends on data and
-/// settings alone.
-struct ModelInfo {
-  std::string tool_version;
-  std::string training_config_json;
-  std::vector<std::string> case_digests;
-  uint64_t seed = 0;
-  std::vector<std::pair<std::string, double>> validation;
 };
 
 /// The boundary of one structure: its shape, and a classifier of places on its surface for each
@@ -49,14 +39,7 @@ struct Model {
   image::LevelScale scale(int level) const {
     return image::level_scale(space.spacing_mm.x, stages[static_cast<size_t>(level)].halvings);
   }
-  int most_halvings() const;
 };
-
-/// The value of a list by level, whose last value holds for finer levels.
-template <class T>
-T by_level(const std::vector<T>& values, int level) {
-  return values[std::min(static_cast<size_t>(level), values.size() - 1)];
-}
 
 /// Checks every invariant that refinement relies on. Throws InputError that says which one failed.
 void check_model(const Model& model);

@@ -55,7 +55,7 @@ struct SearchBuffers {
     probabilities = Buffer<float>(device, places);
     scores = Buffer<double>(device, static_cast<size_t>(view.candidates));
     view.centre = pose.centre_mm;
-    view.turn = shape::turn_of(pose, model.shape);
+    view.turn = shape::turn_of(pose, model.shape.edges_mm);
     view.x = x.data();
     view.probabilities = probabilities.data();
     view.scores = scores.data();
@@ -89,8 +89,10 @@ MeshBuffers::MeshBuffers(const Device& device)
   state.turn = turn.data();
 }
 
-ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device) {
+ResidentModel make_resident(Model model, const Device& device) {
   ResidentModel resident;
+  tree::EvaluationRule rule;
+  rule.early_rejection = true;  // on the CPU, with the same result
   for (int l = 0; l < model.levels(); ++l) {
     const mesh::TemplateLevel& of = mesh::sphere_template().levels[static_cast<size_t>(l)];
     Stage& stage = model.stages[static_cast<size_t>(l)];
@@ -122,13 +124,11 @@ ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const
 std::vector<image::LevelImage> make_images(const ResidentModel& resident,
                                            const Volume<int16_t>& voxels, const Context& context) {
   const std::vector<Stage>& stages = resident.model.stages;
-  int finest = 0;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    finest = i == 0 ? stages[i].halvings : std::min(finest, stages[i].halvings);
-  }
-  return image::make_levels(voxels.view(),
-                            resident.model.most_halvings() + features::kSteerableLevels - 1, finest,
-                            context);
+  const auto [finest, coarsest] =
+      std::minmax_element(stages.begin(), stages.end(),
+                          [](const Stage& a, const Stage& b) { return a.halvings < b.halvings; });
+  return image::make_levels(voxels.view(), coarsest->halvings + features::kSteerableLevels - 1,
+                            finest->halvings, context);
 }
 
 LevelView level_view(const ResidentModel& resident, int level,
@@ -151,20 +151,16 @@ LevelView level_view(const ResidentModel& resident, int level,
       features::steerable_images(images, stage.halvings, model.space.intensity.steps);
   view.scale = model.scale(level);
   view.range_voxels = stage.range_voxels;
-  view.lambda = by_level(model.refine.lambda, level);
-  view.project = by_level(model.refine.project, level);
+  view.lambda = image::by_level(model.refine.lambda, level);
+  view.project = image::by_level(model.refine.project, level);
   view.fairing = model.refine.fairing;
   view.smooths_positions = model.refine.smoothing == Smoothing::kPositions;
   return view;
 }
 
 std::vector<Vec3d> placed_mean(const Model& model, const Pose& pose) {
-  const Mat3 turn = shape::turn_of(pose, model.shape);
-  std::vector<Vec3d> placed;
-  for (int v = 0; v < mesh::kTemplateVertices[std::max(model.levels() - 1, 0)]; ++v) {
-    placed.push_back(pose.centre_mm + turn * model.shape.mean_mm[static_cast<size_t>(v)]);
-  }
-  return placed;
+  return shape::placed_mean(model.shape, pose,
+                            mesh::kTemplateVertices[std::max(model.levels() - 1, 0)]);
 }
 
 Refined refine(const ResidentModel& resident, const std::vector<image::LevelImage>& images,
@@ -240,10 +236,11 @@ void update(const LevelView& level, const MeshState& state, double range, const 
 
 void search_shape(const LevelView& level, const SearchView& search, const MeshState& state,
                   const Context& context) {
-  parallel_for(context.threads, search.candidates, 1, [&](int64_t begin, int64_t end) {
+  const int candidates = search.modes > 0 ? search.candidates : 0;
+  parallel_for(context.threads, candidates, 1, [&](int64_t begin, int64_t end) {
     for (auto c = static_cast<int>(begin); c < end; ++c) {
       for (int v = 0; v < level.count; ++v) place_candidate(level, search, c, v);
-      for (int v = 0; search.modes > 0 && v < level.count; ++v) {
+      for (int v = 0; v < level.count; ++v) {
         search.probabilities[c * level.count + v] =
             level.classifier.probability(candidate_frame(level, search, c, v));
       }

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "larch/boundary/model.h"
@@ -29,7 +27,7 @@ struct ResidentModel {
   Buffer<Vec3d> mean, modes;
   Buffer<double> deviations;
 };
-ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const Device& device);
+ResidentModel make_resident(Model model, const Device& device);
 
 /// The image at all resolutions that the levels of a model see, on context.device.
 std::vector<image::LevelImage> make_images(const ResidentModel& resident,
@@ -51,10 +49,10 @@ struct Refined {
 };
 
 /// Levels `first` to `last` of a refinement (Birkbeck, Sofka, Zhou 2011, section 4.3): on each,
-/// four times, probabilities of places on the normals, smooth displacements to the best ones, the
-/// nearest shape of the model, fairing. Level 0 begins with a search for the first shape where the
-/// model says so and the start has no vertices. `images`: make_images. On a device all is queued
-/// before the one read-back. The result does not depend on device and threads.
+/// several times, probabilities of places on the normals, smooth displacements to the best ones,
+/// the nearest shape of the model, fairing. Level 0 begins with a search for the first shape where
+/// the model says so and the start has no vertices. `images`: make_images. On a device all is
+/// queued before the one read-back. The result does not depend on device and threads.
 Refined refine(const ResidentModel& resident, const std::vector<image::LevelImage>& images,
                const Start& start, int first, int last, const Context& context);
 

@@ -69,14 +69,21 @@ struct MeshState {
   LARCH_HD shape::ProjectScratch project_scratch() const { return {points, shared, shared + 17}; }
 };
 
+/// The frame at a vertex of a mesh, to which `turn` leads from the frame of the shape.
+LARCH_HD features::SteerableFrame frame_at(const LevelView& level, const Mat3& turn,
+                                           const Vec3d& at_mm, const Vec3d& normal) {
+  const Vec3d along = turn.column(0), across = turn.column(1);
+  return features::frame_of_vertex(at_mm, normal, along / norm(along), across / norm(across),
+                                   level.scale);
+}
+
 /// The frames at the vertices as they lie.
 template <class Team>
 LARCH_HD void make_frames(const Team& team, const LevelView& level, const MeshState& s) {
-  const Vec3d along = s.turn->column(0), across = s.turn->column(1);
-  const Vec3d x = along / norm(along), y = across / norm(across);
+  const Mat3 turn = *s.turn;
   team.each(level.count, [&](int v) {
     s.normals[v] = mesh::vertex_normal(level.rings[v], s.x, v);
-    s.frames[v] = features::frame_of_vertex(s.x[v], s.normals[v], x, y, level.scale);
+    s.frames[v] = frame_at(level, turn, s.x[v], s.normals[v]);
   });
 }
 
@@ -102,10 +109,10 @@ LARCH_HD void begin_level(const Team& team, const LevelView& level, const MeshSt
   make_frames(team, level, s);
 }
 
-/// The boundary on the normal of a vertex: mean of three neighbouring probabilities, the highest of
-/// them (of several the one nearest to the vertex, then the first), between places by a parabola.
-/// Of neighbours that are as high it is the middle, so that a sure classifier has no side that it
-/// draws to.
+/// The boundary on the normal of a vertex lies where the mean of three neighbouring probabilities
+/// is highest (of several places the one nearest to the vertex counts, then the first). A parabola
+/// finds it between places. Where neighbouring places are as high it is in their middle, so that a
+/// sure classifier draws to no side.
 struct Peak {
   double voxels = 0, weight = kLeastWeight;
   float probability = 0;
@@ -209,7 +216,7 @@ struct SearchView {
   Mat3 turn;
   Vec3d* x = nullptr;              ///< [candidate][vertex]
   float* probabilities = nullptr;  ///< [candidate][vertex]
-  double* scores = nullptr;        ///< by candidate; then their weights
+  double* scores = nullptr;        ///< by candidate: means of ln p
   double* chosen = nullptr;        ///< coefficients
 };
 LARCH_HD double search_value(const LevelView& level, int candidate, int mode) {
@@ -235,15 +242,12 @@ LARCH_HD void place_candidate(const LevelView& level, const SearchView& search, 
 LARCH_HD features::SteerableFrame candidate_frame(const LevelView& level, const SearchView& search,
                                                   int candidate, int v) {
   const Vec3d* x = search.x + candidate * level.count;
-  const Vec3d along = search.turn.column(0), across = search.turn.column(1);
-  return features::frame_of_vertex(x[v], mesh::vertex_normal(level.rings[v], x, v),
-                                   along / norm(along), across / norm(across), level.scale);
+  return frame_at(level, search.turn, x[v], mesh::vertex_normal(level.rings[v], x, v));
 }
-/// The mean of the candidates, weighted by exp(mean of ln p / temperature), where the temperature
-/// makes about ten of them count; the mesh gets that shape.
+/// The chosen shape is the mean of the candidates, weighted by exp(score / temperature), where the
+/// temperature makes about ten of them count.
 template <class Team>
-LARCH_HD void choose_shape(const Team& team, const LevelView& level, const SearchView& search,
-                           const MeshState& s) {
+LARCH_HD void weigh_candidates(const Team& team, const LevelView& level, const SearchView& search) {
   constexpr double kLeast = 1e-4, kWanted = 10;
   const int n = search.candidates;
   team.sums(
@@ -275,6 +279,12 @@ LARCH_HD void choose_shape(const Team& team, const LevelView& level, const Searc
       search.modes, n,
       [&](int k, int c) { return weight(c, low) * search_value(level, c, k) / total; },
       search.chosen);
+}
+/// The mesh gets the chosen shape; without modes, the mean.
+template <class Team>
+LARCH_HD void choose_shape(const Team& team, const LevelView& level, const SearchView& search,
+                           const MeshState& s) {
+  if (search.modes > 0) weigh_candidates(team, level, search);
   team.each(level.count, [&](int v) { s.x[v] = placed_shape(level, search, search.chosen, v); });
 }
 

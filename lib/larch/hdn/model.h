@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "larch/config/fields.h"
+#include "larch/data/model_info.h"
 #include "larch/features/haar.h"
 #include "larch/features/steerable/steerable_math.h"
 #include "larch/hdn/stage_math.h"
@@ -66,16 +67,6 @@ struct Structure {
   /// The detector of a child that searches everywhere, for images whose parent is not found. At
   /// most one.
   std::vector<Detector> root_position{};
-};
-
-/// A model names neither paths nor devices, threads or times, so that its file depends on data and
-/// settings alone.
-struct ModelInfo {
-  std::string tool_version;
-  std::string training_config_json;
-  std::vector<std::string> case_digests;
-  uint64_t seed = 0;
-  std::vector<std::pair<std::string, double>> validation;
 };
 
 /// A hierarchical detection network (Sofka, Zhang, Zhou, Comaniciu, CVPR 2010) of marginal space

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -43,6 +44,12 @@ struct LevelScale {
 LARCH_HD LevelScale level_scale(double finest_mm, int halvings) {
   const double factor = static_cast<double>(1 << halvings);
   return {finest_mm * (factor - 1) / 2, finest_mm * factor};
+}
+
+/// The value of a list by level, whose last value holds for finer levels.
+template <class T>
+T by_level(const std::vector<T>& values, int level) {
+  return values[std::min(static_cast<size_t>(level), values.size() - 1)];
 }
 
 /// An image at one resolution of a pyramid, on one device.

@@ -9,8 +9,8 @@
 #include "larch/core/team_math.h"
 #include "larch/data/mat.h"
 
-// What is computed on the rings of neighbours of a closed mesh, by one thread or by a block of
-// threads: normals, and smoothing by the random-walk Laplacian L = I - D^-1 A, where A is the
+// One thread or a block of threads computes these on the rings of neighbours of a closed mesh:
+// normals, and smoothing by the random-walk Laplacian L = I - D^-1 A, where A is the
 // adjacency matrix and D the diagonal of the valences.
 namespace larch::mesh {
 
@@ -32,7 +32,7 @@ LARCH_HD Vec3d area_normal(const Ring& ring, const Vec3d* at, int v) {
   }
   return sum;
 }
-/// Of length 1; along x where the area is 0.
+/// The normal of a vertex has length 1; where the area is 0 it lies along x.
 LARCH_HD Vec3d vertex_normal(const Ring& ring, const Vec3d* at, int v) {
   const Vec3d sum = area_normal(ring, at, v);
   const double length = norm(sum);
@@ -70,14 +70,17 @@ LARCH_HD void implicit_step(const Team& team, const Ring* rings, int count, int 
   }
 }
 
-/// Tells whether a triangle around a vertex has a normal more than 90 degrees from the mean of
-/// those at its corners.
+/// Tells whether a triangle has a normal more than 90 degrees from the mean of those at its
+/// corners.
+LARCH_HD bool is_flipped(const Vec3d* x, const Vec3d* normals, int a, int b, int c) {
+  return dot(cross(x[b] - x[a], x[c] - x[a]), normals[a] + normals[b] + normals[c]) <= 0;
+}
+/// Tells whether a triangle around a vertex is flipped.
 LARCH_HD bool is_folded(const Ring& ring, const Vec3d* x, const Vec3d* normals, int v) {
   bool folded = false;
   for (int i = 0; i < ring.count; ++i) {
-    const int a = ring.neighbours[i], b = ring.neighbours[i + 1 < ring.count ? i + 1 : 0];
-    const Vec3d own = cross(x[a] - x[v], x[b] - x[v]);
-    folded = folded || dot(own, normals[v] + normals[a] + normals[b]) <= 0;
+    const int next = ring.neighbours[i + 1 < ring.count ? i + 1 : 0];
+    folded = folded || is_flipped(x, normals, v, ring.neighbours[i], next);
   }
   return folded;
 }

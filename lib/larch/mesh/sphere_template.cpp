@@ -149,13 +149,9 @@ int flipped_triangles(int level, const std::vector<Vec3d>& vertices) {
   for (size_t v = 0; v < of.rings.size(); ++v) {
     normals.push_back(vertex_normal(of.rings[v], vertices.data(), static_cast<int>(v)));
   }
-  return static_cast<int>(
-      std::count_if(of.triangles.begin(), of.triangles.end(), [&](const Vec3i& t) {
-        const auto at = [&](int i) { return vertices[static_cast<size_t>(i)]; };
-        const auto normal = [&](int i) { return normals[static_cast<size_t>(i)]; };
-        const Vec3d own = cross(at(t.y) - at(t.x), at(t.z) - at(t.x));
-        return dot(own, normal(t.x) + normal(t.y) + normal(t.z)) <= 0;
-      }));
+  return static_cast<int>(std::count_if(
+      of.triangles.begin(), of.triangles.end(),
+      [&](const Vec3i& t) { return is_flipped(vertices.data(), normals.data(), t.x, t.y, t.z); }));
 }
 
 }  // namespace larch::mesh

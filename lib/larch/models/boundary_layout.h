@@ -46,16 +46,12 @@ struct BoundaryMeta {
 template <class V>
 void layout(V& v, BoundaryMeta& meta) {
   auto& [space, structure, labels, refine, shape, mean_distance_mm, stages, info] = meta.model;
-  auto& [tool_version, training, case_digests, seed, validation] = info;
   auto padding = image::Padding::kClamp;
   v("space", Space{space, padding}, "the images it is for, at the finest resolution");
   v("structure", structure, "name of the structure");
   v("labels", labels, "its values in label maps");
   v("refine", refine, "how meshes are refined");
-  v("tool_version", tool_version, "version of Larch that trained it");
-  v("seed", seed, "of all draws");
-  v("case_digests", case_digests, "SHA-256 of each training case");
-  v("training", JsonText{training}, "the configuration");
+  info_layout(v, info);
 }
 
 inline constexpr Kind kBoundaryKind{"boundary", 1, "shape and boundary of a structure"};

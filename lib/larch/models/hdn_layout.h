@@ -109,6 +109,16 @@ void layout(V& v, MeanShape& shape) {
   shape.distance_mm = hdn::shape_of(grid, bits);
 }
 
+/// The origin of a model; what its validation says is a section of its own.
+template <class V>
+void info_layout(V& v, ModelInfo& info) {
+  auto& [tool_version, training, case_digests, seed, validation] = info;
+  v("tool_version", tool_version, "version of Larch that trained it");
+  v("seed", seed, "of all draws");
+  v("case_digests", case_digests, "SHA-256 of each training case");
+  v("training", JsonText{training}, "the configuration");
+}
+
 /// The origin of a network.
 struct NetworkMeta {
   hdn::Model& model;
@@ -117,15 +127,11 @@ template <class V>
 void layout(V& v, NetworkMeta& meta) {
   auto& [space, padding, halvings, channels, prior_weight, mean_of_first, structures, info] =
       meta.model;
-  auto& [tool_version, training, case_digests, seed, validation] = info;
   v("space", Space{space, padding}, "the images it is for, at the finest level");
   v("halvings", halvings, "levels that are coarser");
   v("prior_weight", prior_weight, "of the place that a parent suggests");
   v("mean_of_first", mean_of_first, "above 0: the pose is the mean of so many candidates");
-  v("tool_version", tool_version, "version of Larch that trained it");
-  v("seed", seed, "of all draws");
-  v("case_digests", case_digests, "SHA-256 of each training case");
-  v("training", JsonText{training}, "the configuration");
+  info_layout(v, info);
 }
 
 /// The sections of a network but those of its detectors.

@@ -224,9 +224,7 @@ void add_figures(const RefinementJob& job, double voxel_mm, const RefinementConf
 }  // namespace
 
 boundary::ResidentModel load_boundary(const std::string& path, const Device& device) {
-  tree::EvaluationRule rule;
-  rule.early_rejection = true;  // on the CPU, with the same result
-  return boundary::make_resident(models::read_boundary(path), rule, device);
+  return boundary::make_resident(models::read_boundary(path), device);
 }
 
 Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,

@@ -15,9 +15,9 @@
 #include "larch/app/build_info.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/data/volume_digest.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/temporaries.h"
 #include "larch/filters/components.h"
@@ -42,7 +42,8 @@ struct SurfaceCase {
   Volume<int16_t> voxels;
   Volume<uint8_t> mask;  ///< one component, without holes; empty: the structure does not occur
   Pose pose{};           ///< world
-  std::string digest{};  ///< of voxels and mask
+  Volume<float> distance_mm{};  ///< signed, from the surface of the mask
+  std::string digest{};         ///< of voxels and mask
 };
 
 /// The structure as a network knows it, or as the configuration says.
@@ -97,33 +98,11 @@ boundary::Model start_model_of(const boundary::BoundaryConfig& config,
   return model;
 }
 
-template <class T>
-void add_volume(const Volume<T>& volume, Sha256& sha) {
-  const Grid& grid = volume.grid();
-  const auto add = [&](const auto& value) { sha.update(&value, sizeof value); };
-  add(grid.size);
-  add(grid.spacing_mm);
-  add(grid.origin_mm);
-  add(grid.direction);
-  sha.update(volume.data(), static_cast<size_t>(volume.voxels()) * sizeof(T));
-}
 std::string digest_of(const SurfaceCase& c) {
   Sha256 sha;
-  add_volume(c.voxels, sha);
-  add_volume(c.mask, sha);
+  add_to_digest(c.voxels, sha);
+  add_to_digest(c.mask, sha);
   return hex(sha.digest());
-}
-
-bool touches_border(const Volume<uint8_t>& mask, const Grid& image) {
-  const Vec3d low = index_from_world(image, mask.grid().origin_mm);
-  for (int64_t i = 0; i < mask.voxels(); ++i) {
-    if (mask[i] == 0) continue;
-    const Vec3d at = low + mask.grid().voxel(i).cast<double>();
-    for (int axis = 0; axis < 3; ++axis) {
-      if (at[axis] < 0.5 || at[axis] > image.size[axis] - 1.5) return true;
-    }
-  }
-  return false;
 }
 
 SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
@@ -139,9 +118,6 @@ SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
     out.mask = structure_mask(labels, model.labels);
     if (out.mask.empty()) {
       context.warn("case '" + c.id + "': the structure does not occur; it is left out");
-    } else if (touches_border(out.mask, labels.grid())) {
-      context.warn("case '" + c.id +
-                   "': the structure touches the border of the image, where its surface is none");
     }
     return out;
   } catch (const Error& error) {
@@ -172,37 +148,49 @@ std::vector<SurfaceCase> read_surface_cases(const TrainingFiles& files, boundary
   return all;
 }
 
-/// The true poses: of the network's mean shape, or of one that is made of the cases.
-void fit_poses(const KnownStructure& known, std::vector<SurfaceCase>& all, boundary::Model& model,
+/// Finds true poses and surfaces: the poses of the network's mean shape, or of one that is made of
+/// the cases.
+void fit_cases(const KnownStructure& known, std::vector<SurfaceCase>& all, boundary::Model& model,
                const Context& context) {
-  if (!known.mean_distance_mm.empty()) {
-    model.mean_distance_mm = known.mean_distance_mm;
-    parallel_for(context.threads, static_cast<int64_t>(all.size()), 1,
-                 [&](int64_t begin, int64_t end) {
-                   for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-                     all[i].pose = pose::fit_pose(all[i].mask, known.mean_distance_mm).pose;
-                 });
-    return;
+  std::vector<pose::CasePose> poses(all.size());
+  model.mean_distance_mm = known.mean_distance_mm;
+  if (model.mean_distance_mm.empty()) {
+    std::vector<Volume<uint8_t>> masks;
+    masks.reserve(all.size());
+    for (const SurfaceCase& c : all) masks.push_back(c.mask);
+    pose::PoseTruth truth = pose::fit_poses(masks, pose::OrientationKind::kFit, context);
+    poses = std::move(truth.cases);
+    model.mean_distance_mm = std::move(truth.mean_distance_mm);
   }
-  std::vector<Volume<uint8_t>> masks;
-  masks.reserve(all.size());
-  for (const SurfaceCase& c : all) masks.push_back(c.mask);
-  pose::PoseTruth truth = pose::fit_poses(masks, pose::OrientationKind::kFit, context);
-  for (size_t i = 0; i < all.size(); ++i) all[i].pose = truth.cases[i].pose;
-  model.mean_distance_mm = std::move(truth.mean_distance_mm);
+  parallel_for(context.threads, static_cast<int64_t>(all.size()), 1,
+               [&](int64_t begin, int64_t end) {
+                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+                   if (!known.mean_distance_mm.empty()) {
+                     poses[i] = pose::fit_pose(all[i].mask, known.mean_distance_mm);
+                   }
+                   all[i].distance_mm = pose::distance_map(all[i].mask, kLongestMap);
+                 }
+               });
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].pose = poses[i].pose;
+    if (poses[i].touches_border) {
+      context.warn("case '" + all[i].name +
+                   "': the structure touches the border of the image, where its surface is none");
+    }
+  }
 }
 
 /// The shape of the cases, and a report of those that are left out of it.
 Json learn_shape(const std::vector<SurfaceCase>& all, boundary::Model& model,
                  const Context& context) {
-  std::vector<Volume<uint8_t>> masks;
+  std::vector<Volume<float>> distances;
   std::vector<Pose> poses, accepted_poses;
   for (const SurfaceCase& c : all) {
-    masks.push_back(c.mask);
+    distances.push_back(c.distance_mm);
     poses.push_back(c.pose);
   }
   const shape::Correspondence found =
-      shape::correspond(masks, poses, model.mean_distance_mm, context);
+      shape::correspond(distances, poses, model.mean_distance_mm, context);
   std::vector<std::vector<Vec3d>> accepted;
   Json rejected = Json::array();
   int retried = 0, strict = 0;
@@ -259,7 +247,7 @@ std::vector<boundary::TrainingCase> training_cases(std::vector<SurfaceCase> all,
     images.push_back(hdn::make_training_case(c.name, std::move(c.voxels), {&truth, 1}, 0, context));
     vary_intensity(images.back(), config.gain, config.offset, model.space.intensity, context.seed);
     group_of.push_back(c.group);
-    distances[c.name] = pose::distance_map(c.mask, kLongestMap);
+    distances[c.name] = std::move(c.distance_mm);
     c = {};
   }
   group_and_sort(images, group_of);
@@ -350,7 +338,7 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
   const KnownStructure known = known_structure(config, start_model);
   boundary::Model model = start_model_of(config, shared);
   std::vector<SurfaceCase> all = read_surface_cases(files, model, context);
-  fit_poses(known, all, model, context);
+  fit_cases(known, all, model, context);
   const Json shape = learn_shape(all, model, context);
   const std::vector<boundary::TrainingCase> cases =
       training_cases(std::move(all), config, model, context);

@@ -9,6 +9,8 @@
 #include <set>
 #include <span>
 
+#include "larch/data/symmetric_matrix.h"
+
 namespace larch::pose {
 namespace {
 
@@ -30,30 +32,6 @@ std::vector<double> inputs_of(const FoundPoses& found, size_t own,
     }
   }
   return inputs;
-}
-
-/// Replaces the lower triangle of a symmetric positive definite matrix by its Cholesky factor.
-void factorise(std::vector<double>& a, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = a[i * n + j];
-      for (size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
-      a[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j * n + j];
-    }
-  }
-}
-
-/// Solves a x = b in place, where `factor` is that of a.
-void solve(const std::vector<double>& factor, std::span<double> b) {
-  const size_t n = b.size();
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) b[i] -= factor[i * n + k] * b[k];
-    b[i] /= factor[i * n + i];
-  }
-  for (size_t i = n; i-- > 0;) {
-    for (size_t k = i + 1; k < n; ++k) b[i] -= factor[k * n + i] * b[k];
-    b[i] /= factor[i * n + i];
-  }
 }
 
 /// The inputs as they are weighted: from the mean, as far as training knows them.

@@ -10,9 +10,10 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
+#include "larch/data/symmetric_matrix.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/pose/distance_map.h"
-#include "larch/shape/eigen.h"
+#include "larch/shape/shape_model.h"
 
 namespace larch::shape {
 namespace {
@@ -24,7 +25,6 @@ constexpr int kBlendSteps = 120;  ///< of the template, from the ellipsoid to th
 constexpr int kSteps[mesh::kTemplateLevels] = {60, 20, 20};
 constexpr double kFairing[mesh::kTemplateLevels] = {1, 0.5, 0.25};
 constexpr double kMostDistance = 0.5;  ///< voxels, of an accepted case
-constexpr int32_t kLongestMap = 128;   ///< voxels of a distance map
 
 /// A smoothed signed distance, and the size of its voxels.
 struct Field {
@@ -221,13 +221,10 @@ void judge(const Volume<float>& distance_mm, const Field& field, CorrespondedCas
   }
 }
 
-CorrespondedCase correspond_case(const Volume<uint8_t>& mask, const Pose& pose,
+CorrespondedCase correspond_case(const Volume<float>& distance_mm, const Pose& pose,
                                  const std::vector<Vec3d>& mean_mm, const Pose& mean_box) {
-  const Volume<float> distance_mm = pose::distance_map(mask, kLongestMap);
   const Field field = field_of(distance_mm);
-  Mat3 turn = rotation_matrix(pose.rotation);
-  for (auto& row : turn.m)
-    for (int axis = 0; axis < 3; ++axis) row[axis] *= pose.edges_mm[axis] / mean_box.edges_mm[axis];
+  const Mat3 turn = turn_of(pose, mean_box.edges_mm);
   CorrespondedCase out;
   for (const double factor : {1.0, 4.0, 16.0}) {
     out.vertices_mm.clear();
@@ -257,17 +254,17 @@ Pose box_of_points(std::span<const Vec3d> points_mm) {
   return {(low + high) * 0.5, {}, high - low};
 }
 
-Correspondence correspond(std::span<const Volume<uint8_t>> masks, std::span<const Pose> poses,
+Correspondence correspond(std::span<const Volume<float>> distances_mm, std::span<const Pose> poses,
                           const Volume<float>& mean_distance_mm, const Context& context) {
   Correspondence out;
   out.mean_mm = template_of(mean_distance_mm);
   const Pose box = box_of_points(out.mean_mm);
-  out.cases.resize(masks.size());
-  parallel_for(context.threads, static_cast<int64_t>(masks.size()), 1,
+  out.cases.resize(distances_mm.size());
+  parallel_for(context.threads, static_cast<int64_t>(distances_mm.size()), 1,
                [&](int64_t begin, int64_t end) {
                  for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
                    context.throw_if_stopped("stopped while meshes were fitted to label maps");
-                   out.cases[i] = correspond_case(masks[i], poses[i], out.mean_mm, box);
+                   out.cases[i] = correspond_case(distances_mm[i], poses[i], out.mean_mm, box);
                  }
                });
   return out;

@@ -36,9 +36,10 @@ struct Correspondence {
 /// is accepted whose vertices are less than half a voxel from its surface on average and of whose
 /// triangles none is flipped.
 ///
-/// `masks`: of one component, without holes; `poses`: of the same frame as the mean, in the world.
-/// Throws InputError for a mean that has no inside; Stopped.
-Correspondence correspond(std::span<const Volume<uint8_t>> masks, std::span<const Pose> poses,
+/// `distances_mm`: signed, of masks of one component without holes (pose/distance_map.h); `poses`:
+/// of the same frame as the mean, in the world. Throws InputError for a mean that has no inside;
+/// Stopped.
+Correspondence correspond(std::span<const Volume<float>> distances_mm, std::span<const Pose> poses,
                           const Volume<float>& mean_distance_mm, const Context& context);
 
 /// The box of points along the axes of their frame, whose rotation is the identity.

@@ -8,8 +8,8 @@
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/portable_math.h"
+#include "larch/data/symmetric_matrix.h"
 #include "larch/shape/correspondence.h"
-#include "larch/shape/eigen.h"
 
 namespace larch::shape {
 namespace {
@@ -203,27 +203,19 @@ ShapeModel make_shape_model(std::span<const std::vector<Vec3d>> cases_mm,
 std::vector<Vec3d> duals_of(const ShapeModel& model, int modes, int level) {
   const auto n = static_cast<size_t>(modes);
   const auto count = static_cast<size_t>(mesh::kTemplateVertices[level]);
-  // Cholesky's decomposition of the products of the modes, then both triangles are solved.
-  std::vector<double> factor(n * n, 0);
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = 0;
-      for (size_t v = 0; v < count; ++v) sum += dot(model.modes[i][v], model.modes[j][v]);
-      for (size_t k = 0; k < j; ++k) sum -= factor[i * n + k] * factor[j * n + k];
-      factor[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / factor[j * n + j];
-    }
-  }
+  std::vector<double> gram(n * n, 0);
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j <= i; ++j)
+      for (size_t v = 0; v < count; ++v)
+        gram[i * n + j] += dot(model.modes[i][v], model.modes[j][v]);
+  factorise(gram, n);
   std::vector<Vec3d> duals(n * count);
+  std::vector<double> column(n);
   for (size_t v = 0; v < count; ++v) {
-    for (size_t i = 0; i < n; ++i) {
-      Vec3d value = model.modes[i][v];
-      for (size_t k = 0; k < i; ++k) value -= factor[i * n + k] * duals[k * count + v];
-      duals[i * count + v] = value / factor[i * n + i];
-    }
-    for (size_t i = n; i-- > 0;) {
-      Vec3d value = duals[i * count + v];
-      for (size_t k = i + 1; k < n; ++k) value -= factor[k * n + i] * duals[k * count + v];
-      duals[i * count + v] = value / factor[i * n + i];
+    for (int axis = 0; axis < 3; ++axis) {
+      for (size_t k = 0; k < n; ++k) column[k] = model.modes[k][v][axis];
+      solve(gram, column);
+      for (size_t k = 0; k < n; ++k) duals[k * count + v][axis] = column[k];
     }
   }
   return duals;
@@ -246,11 +238,21 @@ void check_shape(const ShapeModel& model) {
   if (!is_good) throw InputError("the shape model is damaged");
 }
 
-Mat3 turn_of(const Pose& pose, const ShapeModel& model) {
+Mat3 turn_of(const Pose& pose, const Vec3d& mean_edges_mm) {
   Mat3 turn = rotation_matrix(pose.rotation);
   for (auto& row : turn.m)
-    for (int axis = 0; axis < 3; ++axis) row[axis] *= pose.edges_mm[axis] / model.edges_mm[axis];
+    for (int axis = 0; axis < 3; ++axis) row[axis] *= pose.edges_mm[axis] / mean_edges_mm[axis];
   return turn;
+}
+
+std::vector<Vec3d> placed_mean(const ShapeModel& model, const Pose& pose, int count) {
+  const Mat3 turn = turn_of(pose, model.edges_mm);
+  std::vector<Vec3d> placed;
+  placed.reserve(static_cast<size_t>(count));
+  for (int v = 0; v < count; ++v) {
+    placed.push_back(pose.centre_mm + turn * model.mean_mm[static_cast<size_t>(v)]);
+  }
+  return placed;
 }
 
 }  // namespace larch::shape

@@ -50,7 +50,10 @@ std::vector<Vec3d> duals_of(const ShapeModel& model, int modes, int level);
 /// Throws InputError unless sizes fit and numbers are finite, and deviations positive.
 void check_shape(const ShapeModel& model);
 
-/// The mean, placed by a box of the same frame: x = c + R diag(edges / mean edges) m.
-Mat3 turn_of(const Pose& pose, const ShapeModel& model);
+/// R diag(edges / mean edges) of a box of the frame of the mean.
+Mat3 turn_of(const Pose& pose, const Vec3d& mean_edges_mm);
+
+/// The first `count` vertices of the mean, placed by a box: x = c + R diag(edges / mean edges) m.
+std::vector<Vec3d> placed_mean(const ShapeModel& model, const Pose& pose, int count);
 
 }  // namespace larch::shape

@@ -37,7 +37,7 @@ struct Trained {
                                       "same");
     };
     model = course.train(2, hooks);
-    resident = make_resident(model, {}, Device::cpu());
+    resident = make_resident(model, Device::cpu());
   }
 };
 const Trained& trained() {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string>
+
+#include <catch2/catch.hpp>
 
 #include "larch/core/error.h"
 #include "larch/models/container.h"
@@ -76,6 +79,56 @@ std::string edited(const pbt::Model& model, F&& edit) {
   models::Container container = models::encode_model(model);
   edit(container);
   return models::encode_container(container);
+}
+
+/// What `read(path)` makes of a file with these bytes.
+template <class F>
+auto reading(const std::string& bytes, F&& read) {
+  const test::Folder folder;
+  write_bytes(folder / "file", bytes);
+  return read(folder / "file");
+}
+
+/// A file with a byte changed or cut off at any of 150 places is refused, and one that is too long.
+template <class F>
+void require_refusal_of_damage(const std::string& bytes, F&& read) {
+  for (size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 150) {
+    CAPTURE(i);
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    CHECK_THROWS_AS(reading(damaged, read), InputError);
+    CHECK_THROWS_AS(reading(bytes.substr(0, i), read), InputError);
+  }
+  CHECK_THROWS_AS(reading(bytes + "x", read), InputError);
+}
+
+/// How many files are read, and how many refused with InputError, when a byte at any of about
+/// `places` places of a section is changed under right digests.
+struct DamageCount {
+  size_t read = 0, refused = 0;
+};
+template <class F>
+DamageCount count_damage(const models::Container& original,
+                         std::initializer_list<const char*> names, size_t places, F&& read) {
+  DamageCount count;
+  for (const char* name : names) {
+    CAPTURE(name);
+    const size_t size = original.at(name).bytes.size();
+    for (size_t i = 0; i < size; i += 1 + size / places) {
+      for (const int change : {0x01, 0x80, 0xff}) {
+        models::Container damaged = original;
+        char& byte = damaged.sections[name].bytes[i];
+        byte = static_cast<char>(byte ^ change);
+        try {
+          reading(models::encode_container(damaged), read);
+          ++count.read;
+        } catch (const InputError&) {
+          ++count.refused;
+        }
+      }
+    }
+  }
+  return count;
 }
 
 /// Overwrites `count` bytes with a little-endian number.

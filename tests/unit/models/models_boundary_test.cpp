@@ -23,7 +23,7 @@ using namespace larch::models;
 using fixtures::full_boundary;
 using fixtures::full_boundary_training;
 using fixtures::read_bytes;
-using fixtures::write_bytes;
+using fixtures::reading;
 
 std::string file_of(const boundary::Model& model) {
   const test::Folder folder;
@@ -34,12 +34,6 @@ std::string file_of(const boundary::PartialTraining& training) {
   const test::Folder folder;
   write_boundary_training(folder / "model.ckpt", training, "same");
   return read_bytes(folder / "model.ckpt");
-}
-template <class F>
-auto reading(const std::string& bytes, F&& read) {
-  const test::Folder folder;
-  write_bytes(folder / "file", bytes);
-  return read(folder / "file");
 }
 boundary::PartialTraining training_of(const std::string& bytes, const std::string& fingerprint) {
   return reading(
@@ -88,14 +82,7 @@ TEST_CASE(
     "A boundary model that is damaged, cut, of a higher version or of other trees is refused") {
   const boundary::Model model = full_boundary();
   const std::string bytes = file_of(model);
-  for (size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 150) {
-    CAPTURE(i);
-    std::string damaged = bytes;
-    damaged[i] = static_cast<char>(damaged[i] ^ 4);
-    CHECK_THROWS_AS(reading(damaged, read_boundary), InputError);
-    CHECK_THROWS_AS(reading(bytes.substr(0, i), read_boundary), InputError);
-  }
-  CHECK_THROWS_AS(reading(bytes + "x", read_boundary), InputError);
+  fixtures::require_refusal_of_damage(bytes, read_boundary);
   Container newer = to_container(model);
   newer.kind_version = 2;
   CHECK_THROWS_WITH(reading(encode_container(newer), read_boundary),
@@ -110,25 +97,10 @@ TEST_CASE(
 
 TEST_CASE("Damage under right digests never crashes the reader of boundary models") {
   const Container original = to_container(full_boundary());
-  size_t read = 0, refused = 0;
-  for (const char* name :
-       {"meta", "levels", "shape", "modes", "mean_shape", "levels/0/features", "levels/1/nodes"}) {
-    CAPTURE(name);
-    const size_t size = original.at(name).bytes.size();
-    for (size_t i = 0; i < size; i += 1 + size / 60) {
-      for (const int change : {0x01, 0x80, 0xff}) {
-        Container damaged = original;
-        char& byte = damaged.sections[name].bytes[i];
-        byte = static_cast<char>(byte ^ change);
-        try {
-          describe_boundary(reading(encode_container(damaged), read_boundary));
-          ++read;
-        } catch (const InputError&) {
-          ++refused;
-        }
-      }
-    }
-  }
+  const auto [read, refused] = fixtures::count_damage(
+      original,
+      {"meta", "levels", "shape", "modes", "mean_shape", "levels/0/features", "levels/1/nodes"}, 60,
+      [](const std::string& path) { describe_boundary(read_boundary(path)); });
   CHECK(refused > 50);
   CHECK(read > 0);
 }

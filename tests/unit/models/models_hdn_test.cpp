@@ -22,7 +22,7 @@ using namespace larch::models;
 using fixtures::full_network;
 using fixtures::full_training;
 using fixtures::read_bytes;
-using fixtures::write_bytes;
+using fixtures::reading;
 
 std::string file_of(const hdn::Model& model) {
   const test::Folder folder;
@@ -33,12 +33,6 @@ std::string file_of(const hdn::PartialTraining& training) {
   const test::Folder folder;
   write_training(folder / "model.ckpt", training, "same");
   return read_bytes(folder / "model.ckpt");
-}
-template <class F>
-auto reading(const std::string& bytes, F&& read) {
-  const test::Folder folder;
-  write_bytes(folder / "file", bytes);
-  return read(folder / "file");
 }
 hdn::PartialTraining training_of(const std::string& bytes, const std::string& fingerprint) {
   return reading(bytes, [&](const std::string& path) { return read_training(path, fingerprint); });
@@ -72,12 +66,7 @@ TEST_CASE("A network comes back from its file and from JSON with the same bytes"
 TEST_CASE("A network that is damaged, cut, of a higher version or of other trees is refused") {
   const hdn::Model model = full_network();
   const std::string bytes = file_of(model);
-  for (size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 150) {
-    std::string damaged = bytes;
-    damaged[i] = static_cast<char>(damaged[i] ^ 4);
-    CHECK_THROWS_AS(reading(damaged, read_network), InputError);
-    CHECK_THROWS_AS(reading(bytes.substr(0, i), read_network), InputError);
-  }
+  fixtures::require_refusal_of_damage(bytes, read_network);
   Container newer = to_container(model);
   newer.kind_version = 2;
   CHECK_THROWS_WITH(reading(encode_container(newer), read_network),
@@ -89,25 +78,11 @@ TEST_CASE("A network that is damaged, cut, of a higher version or of other trees
 
 TEST_CASE("Damage under right digests never crashes the reader of networks") {
   const Container original = to_container(full_network());
-  size_t read = 0, refused = 0;
-  for (const char* name :
-       {"meta", "structures", "channels", "structures/0/detectors/0/haar_features",
-        "structures/0/detectors/1/steerable_features", "structures/1/root_position/0/nodes"}) {
-    const size_t size = original.at(name).bytes.size();
-    for (size_t i = 0; i < size; i += 1 + size / 100) {
-      for (const int change : {0x01, 0x80, 0xff}) {
-        Container damaged = original;
-        char& byte = damaged.sections[name].bytes[i];
-        byte = static_cast<char>(byte ^ change);
-        try {
-          describe_network(reading(encode_container(damaged), read_network));
-          ++read;
-        } catch (const InputError&) {
-          ++refused;
-        }
-      }
-    }
-  }
+  const auto [read, refused] = fixtures::count_damage(
+      original,
+      {"meta", "structures", "channels", "structures/0/detectors/0/haar_features",
+       "structures/0/detectors/1/steerable_features", "structures/1/root_position/0/nodes"},
+      100, [](const std::string& path) { describe_network(read_network(path)); });
   CHECK(refused > 100);
   CHECK(read > 0);
 }

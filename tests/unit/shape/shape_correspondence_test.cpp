@@ -49,6 +49,7 @@ Ellipsoid ellipsoid(uint64_t number) {
 
 struct Cases {
   std::vector<Volume<uint8_t>> masks;
+  std::vector<Volume<float>> distances_mm;
   pose::PoseTruth truth;
   std::vector<Pose> poses;
 };
@@ -60,6 +61,7 @@ const Cases& cases() {
     context.threads = 2;
     all.truth = pose::fit_poses(all.masks, pose::OrientationKind::kFit, context);
     for (const pose::CasePose& c : all.truth.cases) all.poses.push_back(c.pose);
+    for (const auto& m : all.masks) all.distances_mm.push_back(pose::distance_map(m, 128));
     return all;
   }();
   return made;
@@ -67,7 +69,7 @@ const Cases& cases() {
 Correspondence corresponded(int threads) {
   Context context;
   context.threads = threads;
-  return correspond(cases().masks, cases().poses, cases().truth.mean_distance_mm, context);
+  return correspond(cases().distances_mm, cases().poses, cases().truth.mean_distance_mm, context);
 }
 const Correspondence& found() {
   static const Correspondence made = corresponded(2);
@@ -156,14 +158,14 @@ TEST_CASE("the shape model of ellipsoids has few modes of weight") {
 }
 
 TEST_CASE("a ring is no sphere: it is rejected with a reason") {
-  std::vector<Volume<uint8_t>> masks(cases().masks.begin(), cases().masks.begin() + 2);
-  Volume<uint8_t>& ring = masks[1];
+  Volume<uint8_t> ring = cases().masks[1];
   for (int64_t i = 0; i < ring.voxels(); ++i) {
     const Vec3i at = ring.grid().voxel(i);
     ring[i] = std::hypot(std::hypot(at.x - 14.0, at.y - 12.0) - 9, at.z - 11.0) < 2;
   }
+  const std::vector distances = {cases().distances_mm[0], pose::distance_map(ring, 128)};
   const Correspondence both =
-      correspond(masks, std::vector(cases().poses.begin(), cases().poses.begin() + 2),
+      correspond(distances, std::vector(cases().poses.begin(), cases().poses.begin() + 2),
                  cases().truth.mean_distance_mm, {});
   CHECK(both.cases[0].rejection.empty());
   CHECK_THAT(both.cases[1].rejection, Catch::Contains("flipped triangles"));
@@ -173,12 +175,13 @@ TEST_CASE("a ring is no sphere: it is rejected with a reason") {
 
 TEST_CASE("a mean without an inside has no template, and a stop is heeded") {
   const Volume<float> outside(test::grid_of({9, 9, 9}), 3.0F);
-  CHECK_THROWS_AS(correspond(cases().masks, cases().poses, outside, {}), InputError);
+  CHECK_THROWS_AS(correspond(cases().distances_mm, cases().poses, outside, {}), InputError);
   const std::atomic<int> stop{130};
   Context context;
   context.stop = &stop;
-  CHECK_THROWS_AS(correspond(cases().masks, cases().poses, cases().truth.mean_distance_mm, context),
-                  Stopped);
+  CHECK_THROWS_AS(
+      correspond(cases().distances_mm, cases().poses, cases().truth.mean_distance_mm, context),
+      Stopped);
 }
 
 }  // namespace

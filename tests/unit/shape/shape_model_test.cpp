@@ -12,9 +12,9 @@
 #include "larch/core/error.h"
 #include "larch/core/portable_math.h"
 #include "larch/core/random_math.h"
+#include "larch/data/symmetric_matrix.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/shape/correspondence.h"
-#include "larch/shape/eigen.h"
 
 namespace larch::shape {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
+#include "larch/data/symmetric_matrix.h"
 #include "larch/learning/lowest_hash.h"
 #include "larch/mesh/sphere_template.h"
 #include "larch/pose/distance_map.h"
@@ -45,23 +46,6 @@ Begun begin(const LevelView& view, const std::vector<Vec3d>& mesh) {
   return {{s.x, s.x + view.count},
           {s.normals, s.normals + view.count},
           {s.frames, s.frames + view.count}};
-}
-
-/// The lower triangle of Cholesky's decomposition.
-std::array<double, 81> factor_of(const std::array<double, 81>& covariance) {
-  std::array<double, 81> factor{};
-  for (size_t i = 0; i < 9; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = covariance[9 * i + j];
-      for (size_t k = 0; k < j; ++k) sum -= factor[9 * i + k] * factor[9 * j + k];
-      if (i == j) {
-        factor[10 * i] = std::sqrt(std::max(sum, 0.0));
-      } else {
-        factor[9 * i + j] = factor[10 * j] > 0 ? sum / factor[10 * j] : 0;
-      }
-    }
-  }
-  return factor;
 }
 
 /// The places of one case.
@@ -114,7 +98,8 @@ double distance_at(const TrainingCase& c, const Vec3d& at_mm) {
 Meshes draw_starts(const std::vector<TrainingCase>& cases, const Model& model,
                    const pose::RelativeGaussian& errors, int starts,
                    std::vector<std::vector<Pose>>& poses, const Context& context) {
-  const std::array<double, 81> factor = factor_of(errors.covariance);
+  std::vector<double> factor(errors.covariance.begin(), errors.covariance.end());
+  factorise(factor, 9, /*least=*/1e-300);  // a deviation of 0 stays one
   Meshes meshes;
   poses.clear();
   for (size_t c = 0; c < cases.size(); ++c) {
@@ -127,11 +112,7 @@ Meshes draw_starts(const std::vector<TrainingCase>& cases, const Model& model,
         for (size_t j = 0; j <= i; ++j)
           error[i] += factor[9 * i + j] * draw_normal(context.seed, stream, 9 * c + j);
       const Pose pose = pose::pose_from_relative(*cases[c].image.truth[0], error);
-      const Mat3 turn = shape::turn_of(pose, model.shape);
-      auto& mesh = of_case.emplace_back();
-      for (int v = 0; v < mesh::kTemplateVertices[0]; ++v) {
-        mesh.push_back(pose.centre_mm + turn * model.shape.mean_mm[static_cast<size_t>(v)]);
-      }
+      of_case.push_back(shape::placed_mean(model.shape, pose, mesh::kTemplateVertices[0]));
       poses_of_case.push_back(pose);
     }
   }

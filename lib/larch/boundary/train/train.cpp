@@ -84,7 +84,7 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
   for (size_t k = stages.size() > 1 ? 1 : 0; k < stages.size(); ++k) {
     Model model = all.model;
     model.stages.back() = stages[k];
-    resident.push_back(make_resident(std::move(model), {-1, false, true}, context.device));
+    resident.push_back(make_resident(std::move(model), context.device));
   }
   const double voxel_mm = all.model.scale(level).spacing_mm;
   double meshes = 0, near = 0, tried = 0;

@@ -99,7 +99,7 @@ LARCH_HD SteerableFrame frame_of_vertex(const Vec3d& at_mm, const Vec3d& normal,
   frame.steps = {2, 2, 1};
   return frame;
 }
-/// The same pattern, moved along the normal by so many voxels.
+/// Returns the same pattern, moved along the normal by so many voxels.
 LARCH_HD SteerableFrame moved_along_normal(SteerableFrame frame, float voxels) {
   frame.centre = frame.centre + frame.axes[2] * voxels;
   return frame;

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/data/volume_digest.h"
 #include "larch/hdn/train/stage_training.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pose/mean_rotation.h"
@@ -27,12 +27,6 @@ struct Step {
   bool is_fallback = false;
   bool ends_level = false;
 };
-
-/// The value of a list by level, whose last value holds for finer levels.
-template <class T>
-T by_level(const std::vector<T>& values, int level) {
-  return values[std::min(static_cast<size_t>(level), values.size() - 1)];
-}
 
 Vec3d log_ratio(const Vec3d& edges, const Vec3d& of) {
   return {log_of(edges.x / of.x), log_of(edges.y / of.y), log_of(edges.z / of.z)};
@@ -132,8 +126,8 @@ void Training::learn_relative_pose(size_t s) {
   // In a very small training the parent may be found nowhere.
   if (relative.empty()) relative = true_relative;
   structure.to_parent = pose::fit_gaussian(
-      relative, {model().spacing_mm(0) / 2, by_level(config_.rotation_step_deg, 0) * kDegree / 3,
-                 scale_step(0) / 2});
+      relative, {model().spacing_mm(0) / 2,
+                 image::by_level(config_.rotation_step_deg, 0) * kDegree / 3, scale_step(0) / 2});
 }
 
 std::vector<CaseSearch> Training::searches(const Step& step) const {
@@ -163,8 +157,8 @@ std::vector<CaseSearch> Training::searches(const Step& step) const {
 
 void Training::set_rotations(const Step& step, const std::vector<CaseSearch>& searches,
                              Stage& stage) {
-  const double wanted = by_level(config_.rotation_step_deg, step.level) * kDegree;
-  double radius = by_level(config_.rotation_radius_deg, step.level) * kDegree;
+  const double wanted = image::by_level(config_.rotation_step_deg, step.level) * kDegree;
+  double radius = image::by_level(config_.rotation_radius_deg, step.level) * kDegree;
   std::vector<Quaternion> turns;
   std::vector<double> angles;
   for (size_t c = 0; c < cases_.size(); ++c) {
@@ -404,17 +398,12 @@ TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
   c.name = name;
   c.grid = voxels.grid();
   Sha256 sha;
-  const auto add = [&](const auto& value) { sha.update(&value, sizeof value); };
-  add(c.grid.size);
-  add(c.grid.spacing_mm);
-  add(c.grid.origin_mm);
-  add(c.grid.direction);
-  sha.update(voxels.data(), static_cast<size_t>(voxels.voxels()) * sizeof(int16_t));
+  add_to_digest(voxels, sha);
   for (const std::optional<Pose>& pose : poses) {
     c.truth.emplace_back();
     if (!pose) continue;
     c.truth.back() = grid_from_world(c.grid, *pose);
-    add(*pose);
+    sha.update(&*pose, sizeof(Pose));
   }
   c.digest = hex(sha.digest());
   Context host = context;
@@ -432,7 +421,7 @@ TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
 std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
                                  pose::OrientationKind orientation) {
   const LevelStages stages =
-      structure.stages.empty() ? LevelStages::kAll : by_level(structure.stages, level);
+      structure.stages.empty() ? LevelStages::kAll : image::by_level(structure.stages, level);
   std::vector<StageKind> kinds{StageKind::kPosition};
   if (stages != LevelStages::kPosition && orientation == pose::OrientationKind::kFit) {
     kinds.push_back(StageKind::kOrientation);

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/core/random_math.h"
+#include "larch/data/volume_digest.h"
 #include "larch/learning/lowest_hash.h"
 
 namespace larch::pbt {
@@ -72,12 +72,7 @@ Volume<uint8_t> near_boundary(const Volume<uint8_t>& inside, int border, int thr
 
 std::string digest_of(const Volume<int16_t>& voxels, const Volume<uint8_t>& classes) {
   Sha256 sha;
-  const Grid& g = voxels.grid();
-  sha.update(&g.size, sizeof g.size);
-  sha.update(&g.spacing_mm, sizeof g.spacing_mm);
-  sha.update(&g.origin_mm, sizeof g.origin_mm);
-  sha.update(&g.direction, sizeof g.direction);
-  sha.update(voxels.data(), static_cast<size_t>(voxels.voxels()) * sizeof(int16_t));
+  add_to_digest(voxels, sha);
   sha.update(classes.data(), static_cast<size_t>(classes.voxels()));
   return hex(sha.digest());
 }

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/shape/eigen.h"
+#include "larch/data/symmetric_matrix.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-namespace larch::shape {
+namespace larch {
 namespace {
 
 constexpr int kMostSweeps = 30;
@@ -18,6 +18,28 @@ void turn(double& a, double& b, double cosine, double sine) {
 }
 
 }  // namespace
+
+void factorise(std::vector<double>& a, size_t n, double least) {
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = a[i * n + j];
+      for (size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
+      a[i * n + j] = i == j ? std::sqrt(std::max(sum, least)) : sum / a[j * n + j];
+    }
+  }
+}
+
+void solve(const std::vector<double>& factor, std::span<double> b) {
+  const size_t n = b.size();
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < i; ++k) b[i] -= factor[i * n + k] * b[k];
+    b[i] /= factor[i * n + i];
+  }
+  for (size_t i = n; i-- > 0;) {
+    for (size_t k = i + 1; k < n; ++k) b[i] -= factor[k * n + i] * b[k];
+    b[i] /= factor[i * n + i];
+  }
+}
 
 Eigen symmetric_eigen(std::vector<double> matrix, size_t n) {
   std::vector<double> vectors(n * n, 0);  // row k: eigenvector k
@@ -55,4 +77,4 @@ Eigen symmetric_eigen(std::vector<double> matrix, size_t n) {
   return out;
 }
 
-}  // namespace larch::shape
+}  // namespace larch
