@@ -4,11 +4,13 @@
 #include "cuda/core/team.cuh"
 #include "cuda/tree/part_of_warp.cuh"
 #include "larch/boundary/refine.h"
+#include "larch/mesh/sphere_template.h"
 
 namespace larch::boundary::cuda {
 namespace {
 
 using larch::cuda::BlockTeam;
+using larch::cuda::kTeamPlaces;
 using tree::cuda::PartOfWarp;
 
 constexpr int kThreads = 128;
@@ -25,22 +27,58 @@ __device__ int64_t item_of_lanes() {
 
 __global__ void __launch_bounds__(kTeamThreads)
     begin_kernel(const __grid_constant__ LevelView level, const __grid_constant__ MeshState state) {
-  __shared__ double warps[kTeamWarp];
+  __shared__ double warps[kTeamPlaces];
   begin_level(BlockTeam{warps}, level, state);
+}
+
+/// The arrays of an update lie in shared memory where a block may have so much: its steps are short
+/// and wait for each other.
+constexpr int kMost = mesh::kMostTemplateVertices;
+constexpr int kUpdateBytes =
+    kMost * static_cast<int>(sizeof(Vec3d) + 6 * sizeof(double) + sizeof(mesh::Ring));
+extern __shared__ __align__(16) char shared_places[];
+
+__device__ void take_shared_memory(const BlockTeam& team, LevelView& level, MeshState& state) {
+  const MeshState far = state;
+  const mesh::Ring* far_rings = level.rings;
+  state.x = reinterpret_cast<Vec3d*>(shared_places);
+  double* next = reinterpret_cast<double*>(state.x + kMost);
+  if (!level.smooths_positions) {  // what comes after the smoothing takes the same places
+    state.points = reinterpret_cast<Vec3d*>(next);
+    state.part = state.points + kMost;
+  }
+  for (double** array :
+       {&state.weights, &state.moved, &state.smoothing.residual, &state.smoothing.direction,
+        &state.smoothing.product, &state.smoothing.inverse}) {
+    *array = next;
+    next += kMost;
+  }
+  auto* rings = reinterpret_cast<mesh::Ring*>(next);
+  level.rings = rings;
+  team.each(level.count, [&](int v) {
+    state.x[v] = far.x[v];
+    state.weights[v] = far.weights[v];
+    rings[v] = far_rings[v];
+  });
 }
 
 __global__ void __launch_bounds__(kTeamThreads)
     update_kernel(const __grid_constant__ LevelView level, const __grid_constant__ MeshState state,
-                  double range) {
-  __shared__ double warps[kTeamWarp];
-  update_mesh(BlockTeam{warps}, level, state, range);
+                  bool is_near) {
+  __shared__ double warps[kTeamPlaces];
+  const BlockTeam team{warps};
+  LevelView near_level = level;
+  MeshState near = state;
+  if (is_near) take_shared_memory(team, near_level, near);
+  update_mesh(team, near_level, near);
+  team.each(level.count, [&](int v) { state.x[v] = near.x[v]; });
 }
 
 __global__ void __launch_bounds__(kTeamThreads)
     choose_kernel(const __grid_constant__ LevelView level,
                   const __grid_constant__ SearchView search,
                   const __grid_constant__ MeshState state) {
-  __shared__ double warps[kTeamWarp];
+  __shared__ double warps[kTeamPlaces];
   choose_shape(BlockTeam{warps}, level, search, state);
 }
 
@@ -55,6 +93,13 @@ __global__ void __launch_bounds__(kThreads)
       features::moved_along_normal(state.frames[v], static_cast<float>(displacement(range, j)));
   const float p = level.classifier.probability(frame, PartOfWarp{});
   if (PartOfWarp{}.index() == 0) state.probabilities[item] = p;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    peak_kernel(const __grid_constant__ LevelView level, const __grid_constant__ MeshState state,
+                double range) {
+  const auto v = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  if (v < level.count) take_peak(level, state, range, v);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -96,7 +141,15 @@ void score(const LevelView& level, const MeshState& state, double range, const C
 }
 
 void update(const LevelView& level, const MeshState& state, double range, const Context& context) {
-  update_kernel<<<1, kTeamThreads, 0, stream_for(context)>>>(level, state, range);
+  const cudaStream_t stream = stream_for(context);
+  peak_kernel<<<blocks_for(level.count), kThreads, 0, stream>>>(level, state, range);
+  constexpr int kOwn = 1024;  // more than the kernel declares itself
+  const bool is_near = larch::cuda::most_shared_bytes(context.device) - kOwn >= kUpdateBytes;
+  if (is_near) {
+    LARCH_CUDA_CHECK(cudaFuncSetAttribute(
+        update_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kUpdateBytes));
+  }
+  update_kernel<<<1, kTeamThreads, is_near ? kUpdateBytes : 0, stream>>>(level, state, is_near);
   larch::cuda::check_launch("update_kernel");
 }
 

@@ -25,6 +25,17 @@ inline void check_launch(const char* kernel) {
   check(cudaGetLastError(), kernel);
 }
 
+/// Value of a device's attribute.
+inline int attribute(cudaDeviceAttr which, const Device& device) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, device.index), "cudaDeviceGetAttribute");
+  return value;
+}
+/// Shared memory in bytes that a block may have at most, on request.
+inline int most_shared_bytes(const Device& device) {
+  return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+}
+
 /// The queue that the work of a context's device goes to: the stream argument of every launch.
 inline cudaStream_t stream_of(const Device& device) {
   return static_cast<cudaStream_t>(device.stream);

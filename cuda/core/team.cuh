@@ -6,9 +6,12 @@
 
 namespace larch::cuda {
 
+constexpr int kTeamPlaces = 2 * kTeamWarp;
+
 /// A block of kTeamThreads threads that does one job, with the same sums as OneThread.
 struct BlockTeam {
-  double* warps;  ///< kTeamWarp places of shared memory
+  double* warps;                ///< kTeamPlaces of shared memory
+  mutable bool second = false;  ///< sums take their halves in turn, so that one barrier is enough
 
   template <class F>
   __device__ void each(int count, const F& f) const {
@@ -20,11 +23,11 @@ struct BlockTeam {
     double own = 0;
     for (int i = static_cast<int>(threadIdx.x); i < count; i += kTeamThreads) own += f(i);
     own = sum_of_warp(own);
-    if (threadIdx.x % kTeamWarp == 0) warps[threadIdx.x / kTeamWarp] = own;
+    double* const half = second ? warps + kTeamWarp : warps;
+    second = !second;
+    if (threadIdx.x % kTeamWarp == 0) half[threadIdx.x / kTeamWarp] = own;
     __syncthreads();
-    const double all = sum_of_warp(warps[threadIdx.x % kTeamWarp]);
-    __syncthreads();  // the places may be written again after this call
-    return all;
+    return sum_of_warp(half[threadIdx.x % kTeamWarp]);
   }
   template <class F>
   __device__ void sums(int sums, int count, const F& f, double* out) const {

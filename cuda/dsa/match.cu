@@ -116,12 +116,11 @@ void launch_direct(const MatchArguments& a, const uint8_t* is_left, const Device
   const SharedPlan plan = direct_plan(a, &has_scores, &has_base);
   const auto kernel = direct_kernel;
   allow_shared(kernel, plan);
-  int resident = 0, processors = 0;
+  int resident = 0;
   const size_t bytes = plan.words * sizeof(uint32_t);
   LARCH_CUDA_CHECK(
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, kThreads, bytes));
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
+  const int processors = larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device);
   const int64_t groups =
       std::clamp<int64_t>(a.items, 1, int64_t{std::max(resident, 1)} * processors);
   Buffer<uint64_t> scores;
@@ -147,9 +146,7 @@ void launch(const MatchArguments& a, const Device& device) {
                   a.plan.subsearch == SubSearch::kFit && a.overflow == Overflow::kWrap;
   int64_t words = 0;
   const SharedPlan plan = tile_plan(a, &is_usual, &words);
-  int most = 0;
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  const int most = larch::cuda::most_shared_bytes(device);
   const bool fits = words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
   if (!fits) {
     launch_direct(a, nullptr, device);

@@ -61,9 +61,7 @@ bool can_match_over_field(const MatchArguments& a, const Device& device) {
   }
   int64_t words = 0;
   plan_of(a, &words);
-  int most = 0;
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  const int most = larch::cuda::most_shared_bytes(device);
   return words * 4 + static_cast<int64_t>(sizeof(Scratch)) + 1024 <= most;
 }
 

@@ -112,11 +112,10 @@ VolumeArguments arguments_of(const MatchJob& job, VolumeTables& tables, const De
 int64_t groups_of(const VolumeArguments& a, size_t shared_bytes, int64_t bytes_each,
                   const Device& device) {
   constexpr int64_t kMostBytes = int64_t{256} << 20;
-  int resident = 0, processors = 0;
+  int resident = 0;
   LARCH_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, volume_kernel,
                                                                  kVolumeThreads, shared_bytes));
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
+  const int processors = larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device);
   const int64_t all = int64_t{std::max(resident, 1)} * processors;
   const int64_t affordable = std::max<int64_t>(kMostBytes / bytes_each, 1);
   return std::clamp<int64_t>(a.items, 1, std::min(all, affordable));
@@ -130,9 +129,7 @@ void match_volume(const MatchJob& job, const Context& context) {
   if (job.frames == 0) return;
   VolumeTables tables;
   const VolumeArguments a = arguments_of(job, tables, device);
-  int most = 0;
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  const int most = larch::cuda::most_shared_bytes(device);
   const auto fixed = static_cast<int64_t>(sizeof(VolumeScratch));
   const VolumeTile tile = tile_of(a, (most - fixed) / 4);
   const size_t bytes = tile.words * sizeof(uint32_t);

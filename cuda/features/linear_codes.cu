@@ -130,9 +130,7 @@ void fill(const LinearFillJob& job) {
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   const Buffer<uint32_t> index(device, job.samples);
   const Places places = on_device(job.places, index);
-  int limit = 0;
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  const int limit = larch::cuda::most_shared_bytes(device);
   for (const ChannelColumns& channel : plan.channels) {
     CodesJob codes{
         plan.on_device.data(),  plan.groups.data(), plan.staged_taps.data(), places, channel,

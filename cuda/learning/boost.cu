@@ -282,9 +282,7 @@ __global__ void __launch_bounds__(kUpdateThreads)
 
 /// Parts of the samples: enough blocks for all processors, if each part stays worth its while.
 unsigned parts_for(int64_t blocks, int64_t samples, const Device& device) {
-  int processors = 0;
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
+  const int processors = larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device);
   const int64_t wanted = (2 * int64_t{processors} + blocks - 1) / blocks;
   return static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, samples / 512)));
 }

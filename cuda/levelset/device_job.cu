@@ -142,20 +142,15 @@ void for_parts(const EvolveJob& job, const std::function<void(size_t first, size
 }
 
 size_t most_shared_bytes(const Device& device) {
-  int most = 0;
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  const int most = larch::cuda::most_shared_bytes(device);
   constexpr int kOwn = 1024;  // more than a kernel declares itself
   return static_cast<size_t>(std::max(most - kOwn, 0));
 }
 
 uint32_t cooperative_blocks(const void* kernel, uint32_t threads, size_t shared_bytes,
                             int32_t most_blocks, const Device& device) {
-  int has_launches = 0, processors = 0, resident = 0;
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&has_launches, cudaDevAttrCooperativeLaunch, device.index));
-  LARCH_CUDA_CHECK(
-      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
+  int resident = 0;
+  const int processors = larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device);
   const size_t most_shared = most_shared_bytes(device);
   if (shared_bytes > most_shared) {
     throw DeviceError(to_string(device) + ": so many labels of one image need " +
@@ -166,7 +161,8 @@ uint32_t cooperative_blocks(const void* kernel, uint32_t threads, size_t shared_
                                         static_cast<int>(shared_bytes)));
   LARCH_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &resident, kernel, static_cast<int>(threads), shared_bytes));
-  if (has_launches == 0 || resident == 0) {
+  const bool has_launches = larch::cuda::attribute(cudaDevAttrCooperativeLaunch, device) != 0;
+  if (!has_launches || resident == 0) {
     throw DeviceError(to_string(device) +
                       " cannot run level sets: all blocks of a launch must run at once; use "
                       "--device cpu");

@@ -38,8 +38,8 @@ if(LARCH_TEST_ALL AND NOT LARCH_SANITIZE)
 endif()
 list(JOIN larch_warnings "," larch_host_warnings)
 target_compile_options(larch_private INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-std=c++20;${larch_warnings};-ffp-contract=off>
-  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--expt-relaxed-constexpr;-Xcompiler=${larch_host_warnings},-ffp-contract=off>)
+  $<$<COMPILE_LANGUAGE:CXX>:-std=c++20;${larch_warnings};-ffp-contract=off;-fno-math-errno>
+  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;--expt-relaxed-constexpr;-Xcompiler=${larch_host_warnings},-ffp-contract=off,-fno-math-errno>)
 if(LARCH_SANITIZE)
   target_compile_options(larch_private INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${LARCH_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=undefined>)

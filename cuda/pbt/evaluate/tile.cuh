@@ -210,9 +210,6 @@ void walk_levels(const WalkArguments& arguments, const TilePlan& plan, const Dev
 /// Shared memory of walk_levels beside the copy.
 size_t level_state_bytes();
 
-/// Value of a device's attribute.
-int device_attribute(cudaDeviceAttr which, const Device& device);
-
 /// Bytes that the tile kernels declare themselves, rounded up.
 constexpr int kStaticShared = 64;
 /// Shared memory that a block of them may ask for at its launch.

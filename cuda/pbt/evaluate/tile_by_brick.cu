@@ -265,7 +265,7 @@ void launch(const WalkArguments& arguments, const TilePlan& plan, const Device& 
                                                                  static_cast<int>(threads), bytes));
   const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   const int64_t resident =
-      static_cast<int64_t>(device_attribute(cudaDevAttrMultiProcessorCount, device)) *
+      static_cast<int64_t>(larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device)) *
       std::max(1, per_processor);
   const auto blocks = static_cast<size_t>(std::min(all, resident));
   const auto depth = static_cast<size_t>(std::max(1, arguments.tree.depth));
@@ -282,14 +282,8 @@ void launch(const WalkArguments& arguments, const TilePlan& plan, const Device& 
 
 }  // namespace
 
-int device_attribute(cudaDeviceAttr which, const Device& device) {
-  int value = 0;
-  LARCH_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device.index));
-  return value;
-}
-
 int most_shared_memory(const Device& device) {
-  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device) - kStaticShared;
+  return larch::cuda::most_shared_bytes(device) - kStaticShared;
 }
 
 TilePlan plan_tiles(const CompiledTree& tree, std::span<const image::IntegralLayout> layouts,

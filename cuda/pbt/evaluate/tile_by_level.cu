@@ -277,7 +277,7 @@ void walk_levels(const WalkArguments& arguments, const TilePlan& plan, const Dev
   const unsigned threads = 32 * (plan.mixed ? kWarps<true> : kWarps<false>);
   const int64_t all = static_cast<int64_t>(t.tiles.x) * t.tiles.y * t.tiles.z;
   const auto blocks = static_cast<size_t>(
-      std::min<int64_t>(all, device_attribute(cudaDevAttrMultiProcessorCount, device)));
+      std::min<int64_t>(all, larch::cuda::attribute(cudaDevAttrMultiProcessorCount, device)));
   const int levels = std::max(1, arguments.tree.depth);
   const size_t nodes = size_t{1} << (levels - 1);
   const size_t entries = blocks * 2 * nodes * kPassesOfTile * 32;

@@ -67,9 +67,10 @@ struct SearchBuffers {
 
 MeshBuffers::MeshBuffers(const Device& device)
     : vectors(device, 5 * kMost),
-      numbers(device, 7 * kMost + 17 + shape::kMostModes),
+      numbers(device, 7 * kMost),
       probabilities(device, kDisplacements * kMost),
       frames(device, kMost),
+      fit(device, 1),
       turn(device, 1) {
   vectors.set_zero();
   state.x = vectors.data();
@@ -85,7 +86,7 @@ MeshBuffers::MeshBuffers(const Device& device)
         &state.smoothing.direction, &state.smoothing.product, &state.smoothing.inverse}) {
     *array = std::exchange(next, next + kMost);
   }
-  state.shared = next;
+  state.fit = fit.data();
   state.turn = turn.data();
 }
 
@@ -230,8 +231,11 @@ void score(const LevelView& level, const MeshState& state, double range, const C
   });
 }
 
-void update(const LevelView& level, const MeshState& state, double range, const Context&) {
-  update_mesh(OneThread{}, level, state, range);
+void update(const LevelView& level, const MeshState& state, double range, const Context& context) {
+  parallel_for(context.threads, level.count, 64, [&](int64_t begin, int64_t end) {
+    for (auto v = static_cast<int>(begin); v < end; ++v) take_peak(level, state, range, v);
+  });
+  update_mesh(OneThread{}, level, state);
 }
 
 void search_shape(const LevelView& level, const SearchView& search, const MeshState& state,

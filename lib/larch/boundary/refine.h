@@ -73,6 +73,7 @@ struct MeshBuffers {
   Buffer<double> numbers;
   Buffer<float> probabilities;
   Buffer<features::SteerableFrame> frames;
+  Buffer<shape::ShapeFit> fit;
   Buffer<Mat3> turn;
   MeshState state;
 

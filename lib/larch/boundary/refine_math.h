@@ -63,10 +63,8 @@ struct MeshState {
   double *wanted = nullptr, *weights = nullptr, *moved = nullptr;
   Vec3d *points = nullptr, *part = nullptr;  ///< scratch
   mesh::SmoothingScratch smoothing{};
-  double* shared = nullptr;  ///< 17 sums and kMostModes coefficients
-  Mat3* turn = nullptr;      ///< from the frame of the shape to that of the mesh, scaled
-
-  LARCH_HD shape::ProjectScratch project_scratch() const { return {points, shared, shared + 17}; }
+  shape::ShapeFit* fit = nullptr;
+  Mat3* turn = nullptr;  ///< from the frame of the shape to that of the mesh, scaled
 };
 
 /// The frame at a vertex of a mesh, to which `turn` leads from the frame of the shape.
@@ -101,7 +99,7 @@ LARCH_HD void set_turn(const Team& team, const shape::Similarity& at, const Mesh
 template <class Team>
 LARCH_HD void begin_level(const Team& team, const LevelView& level, const MeshState& s) {
   const int known = level.first > 0 ? level.first : level.count;
-  set_turn(team, shape::fit_similarity(team, known, level.shape.mean, s.x, s.shared), s);
+  set_turn(team, shape::fit_similarity(team, known, level.shape.mean, s.x, *s.fit), s);
   team.each(level.count - known, [&](int i) {
     const int v = known + i;
     s.x[v] = mesh::placed_child(level.shape.mean, *s.turn, s.x, level.parents + 4 * i, v);
@@ -180,24 +178,23 @@ LARCH_HD void displace(const Team& team, const LevelView& level, const MeshState
   }
 }
 
-/// One iteration after the probabilities: displacements, smoothing, shape, fairing, unfolding.
-/// `range`: voxels, in which the probabilities were taken.
+/// Where vertex v wants to go. `range`: voxels, in which the probabilities were taken.
+LARCH_HD void take_peak(const LevelView& level, const MeshState& s, double range, int v) {
+  // Beyond the border the nearest voxel counts, so that what is seen there is no boundary.
+  const Peak peak =
+      is_inside(level, s.x[v]) ? find_peak(s.probabilities + kDisplacements * v, range) : Peak{};
+  s.wanted[v] = peak.voxels * level.scale.spacing_mm;
+  s.weights[v] = peak.weight;
+  s.best[v] = peak.probability;
+}
+/// One iteration after the peaks: smooth displacements, shape, fairing, unfolding.
 template <class Team>
-LARCH_HD void update_mesh(const Team& team, const LevelView& level, const MeshState& s,
-                          double range) {
-  team.each(level.count, [&](int v) {
-    // Beyond the border the nearest voxel counts, so that what is seen there is no boundary.
-    const Peak peak =
-        is_inside(level, s.x[v]) ? find_peak(s.probabilities + kDisplacements * v, range) : Peak{};
-    s.wanted[v] = peak.voxels * level.scale.spacing_mm;
-    s.weights[v] = peak.weight;
-    s.best[v] = peak.probability;
-  });
+LARCH_HD void update_mesh(const Team& team, const LevelView& level, const MeshState& s) {
   displace(team, level, s);
   if (level.project > 0) {
-    const shape::Similarity at = shape::project(team, level.shape, s.x, s.project_scratch());
+    const shape::Similarity at = shape::project(team, level.shape, s.x, s.points, *s.fit);
     set_turn(team, at, s);
-    const double* b = s.project_scratch().coefficients;
+    const double* b = s.fit->coefficients;
     const Mat3 turn = rotation_matrix(at.rotation);
     team.each(level.count, [&](int v) {
       const Vec3d shape = shape::placed(at, turn, shape::shape_at(level.shape, b, v));
@@ -205,7 +202,7 @@ LARCH_HD void update_mesh(const Team& team, const LevelView& level, const MeshSt
     });
   }
   mesh::implicit_step(team, level.rings, level.count, 2, level.fairing, s.x, s.points, s.part);
-  mesh::unfold(team, level.rings, level.count, s.x, s.normals, s.part, s.moved);
+  mesh::unfold(team, level.rings, level.count, s.x, s.normals, s.part, s.wanted);
   make_frames(team, level, s);
 }
 

@@ -25,7 +25,7 @@ struct OneThread {
   LARCH_HD void each(int count, const F& f) const {
     for (int i = 0; i < count; ++i) f(i);
   }
-  /// The sum of f(i).
+  /// The sum of f(i), which may write what belongs to i.
   template <class F>
   LARCH_HD double sum(int count, const F& f) const {
     double warps[kTeamWarp];

@@ -42,7 +42,10 @@ LARCH_HD Vec3d vertex_normal(const Ring& ring, const Vec3d* at, int v) {
 template <class T>
 LARCH_HD T sum_of_ring(const Ring& ring, const T* x) {
   T sum{};
-  for (int i = 0; i < ring.count; ++i) sum += x[ring.neighbours[i]];
+  for (int i = 0; i < kMostNeighbours; ++i) {  // always so many, so that no read waits for another
+    const T term = x[ring.neighbours[i]];
+    if (i < ring.count) sum += term;
+  }
   return sum;
 }
 /// (L x)(v): what a vertex differs from the mean of its neighbours by.
@@ -94,8 +97,9 @@ LARCH_HD void unfold(const Team& team, const Ring* rings, int count, Vec3d* x, V
   constexpr int kSteps = 20;
   for (int k = 0; k < kSteps; ++k) {
     team.each(count, [&](int v) { normals[v] = vertex_normal(rings[v], x, v); });
-    team.each(count, [&](int v) { flags[v] = is_folded(rings[v], x, normals, v) ? 1 : 0; });
-    if (team.sum(count, [&](int v) { return flags[v]; }) == 0) return;
+    const double folded = team.sum(
+        count, [&](int v) { return flags[v] = is_folded(rings[v], x, normals, v) ? 1 : 0; });
+    if (folded == 0) return;
     team.each(count, [&](int v) {
       double near = flags[v];
       for (int i = 0; i < rings[v].count; ++i) near += flags[rings[v].neighbours[i]];
@@ -133,25 +137,24 @@ LARCH_HD void smooth_displacements(const Team& team, const Ring* rings, int coun
   constexpr int kSteps = 64;
   double *r = scratch.residual, *p = scratch.direction, *q = scratch.product;
   double* inverse = scratch.inverse;  // of the diagonal; quotients are slow
-  team.each(count, [&](int v) {
+  double now = team.sum(count, [&](int v) {
     inverse[v] = 1 / (rings[v].count * (weights[v] + lambda));
     x[v] = 0;
     r[v] = rings[v].count * weights[v] * wanted[v];
     p[v] = r[v] * inverse[v];
+    return r[v] * r[v] * inverse[v];
   });
-  const auto residual = [&](int v) { return r[v] * r[v] * inverse[v]; };
-  double now = team.sum(count, residual);
   for (int k = 0; k < kSteps; ++k) {
-    team.each(count, [&](int v) {
+    const double curvature = team.sum(count, [&](int v) {
       q[v] = rings[v].count * (weights[v] + lambda) * p[v] - lambda * sum_of_ring(rings[v], p);
+      return p[v] * q[v];
     });
-    const double curvature = team.sum(count, [&](int v) { return p[v] * q[v]; });
     const double along = curvature > 0 ? now / curvature : 0;
-    team.each(count, [&](int v) {
+    const double next = team.sum(count, [&](int v) {
       x[v] += along * p[v];
       r[v] -= along * q[v];
+      return r[v] * r[v] * inverse[v];
     });
-    const double next = team.sum(count, residual);
     const double share = now > 0 ? next / now : 0;
     now = next;
     team.each(count, [&](int v) { p[v] = r[v] * inverse[v] + share * p[v]; });

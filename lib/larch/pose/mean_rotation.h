@@ -22,7 +22,8 @@ struct RotationSum {
 };
 
 /// Multiplies columns p and q of a matrix by the turn [[cosine, sine], [-sine, cosine]].
-LARCH_HD void turn_columns(double (&matrix)[4][4], int p, int q, double cosine, double sine) {
+template <int p, int q>
+LARCH_HD void turn_columns(double (&matrix)[4][4], double cosine, double sine) {
   for (auto& row : matrix) {
     const double a = row[p], b = row[q];
     row[p] = cosine * a - sine * b;
@@ -32,14 +33,15 @@ LARCH_HD void turn_columns(double (&matrix)[4][4], int p, int q, double cosine, 
 
 /// Turns columns and rows p and q of a symmetric matrix so that its element (p, q) vanishes, and
 /// with them the columns of `vectors`.
-LARCH_HD void jacobi_turn(double (&matrix)[4][4], double (&vectors)[4][4], int p, int q) {
+template <int p, int q>
+LARCH_HD void jacobi_turn(double (&matrix)[4][4], double (&vectors)[4][4]) {
   if (matrix[p][q] == 0) return;
   const double half = (matrix[q][q] - matrix[p][p]) / (2 * matrix[p][q]);
   const double root = sqrt(half * half + 1);
   const double tangent = half < 0 ? 1 / (half - root) : 1 / (half + root);
   const double cosine = 1 / sqrt(tangent * tangent + 1), sine = tangent * cosine;
-  turn_columns(matrix, p, q, cosine, sine);
-  turn_columns(vectors, p, q, cosine, sine);
+  turn_columns<p, q>(matrix, cosine, sine);
+  turn_columns<p, q>(vectors, cosine, sine);
   for (int k = 0; k < 4; ++k) {
     const double a = matrix[p][k], b = matrix[q][k];
     matrix[p][k] = cosine * a - sine * b;
@@ -52,9 +54,14 @@ LARCH_HD void jacobi_turn(double (&matrix)[4][4], double (&vectors)[4][4], int p
 /// sum is 0.
 LARCH_HD Quaternion mean_rotation(RotationSum sum) {
   double vectors[4][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}};
-  for (int sweep = 0; sweep < 8; ++sweep)
-    for (int p = 0; p < 3; ++p)
-      for (int q = p + 1; q < 4; ++q) jacobi_turn(sum.of, vectors, p, q);
+  for (int sweep = 0; sweep < 8; ++sweep) {  // p and q are constants: all stays in registers
+    jacobi_turn<0, 1>(sum.of, vectors);
+    jacobi_turn<0, 2>(sum.of, vectors);
+    jacobi_turn<0, 3>(sum.of, vectors);
+    jacobi_turn<1, 2>(sum.of, vectors);
+    jacobi_turn<1, 3>(sum.of, vectors);
+    jacobi_turn<2, 3>(sum.of, vectors);
+  }
   int largest = 0;
   for (int i = 1; i < 4; ++i)
     if (sum.of[i][i] > sum.of[largest][largest]) largest = i;

@@ -20,25 +20,16 @@ LARCH_HD Vec3d placed(const Similarity& at, const Mat3& turn, const Vec3d& y) {
   return at.centre + turn * y * at.scale;
 }
 
-/// The similarity that takes points y nearest to points x (Horn, "Closed-form solution of absolute
-/// orientation using unit quaternions", J. Opt. Soc. Am. A 4(4), 1987; the scale is that of least
-/// squares of x). `sums`: 17 places that all threads share.
-template <class Team>
-LARCH_HD Similarity fit_similarity(const Team& team, int count, const Vec3d* y, const Vec3d* x,
-                                   double* sums) {
-  const double n = count;
-  team.sums(
-      6, count, [&](int k, int i) { return k < 3 ? y[i][k] : x[i][k - 3]; }, sums);
-  const Vec3d from{sums[0] / n, sums[1] / n, sums[2] / n},
-      to{sums[3] / n, sums[4] / n, sums[5] / n};
-  team.sums(
-      10, count,
-      [&](int k, int i) {
-        const Vec3d a = y[i] - from, b = x[i] - to;
-        return k == 9 ? dot(a, a) : a[k / 3] * b[k % 3];
-      },
-      sums + 6);
-  const double* s = sums + 6;
+/// Numbers of a fit, which all threads share.
+struct ShapeFit {
+  double sums[16]{};
+  Similarity found;
+  double coefficients[kMostModes]{};
+};
+
+/// fit_similarity from the centroids of y and x and ten sums about them: of y_a x_b by rows, and of
+/// the squares of y.
+LARCH_HD Similarity similarity_of_sums(const Vec3d& from, const Vec3d& to, const double* s) {
   const double xx = s[0], xy = s[1], xz = s[2], yx = s[3], yy = s[4], yz = s[5], zx = s[6],
                zy = s[7], zz = s[8];
   const pose::RotationSum horn{{{xx + yy + zz, yz - zy, zx - xz, xy - yx},
@@ -54,6 +45,29 @@ LARCH_HD Similarity fit_similarity(const Team& team, int count, const Vec3d* y, 
   out.scale = s[9] > 0 && along > 0 ? along / s[9] : 1;
   out.centre = to - turn * from * out.scale;
   return out;
+}
+
+/// The similarity that takes points y nearest to points x (Horn, "Closed-form solution of absolute
+/// orientation using unit quaternions", J. Opt. Soc. Am. A 4(4), 1987; the scale is that of least
+/// squares of x).
+template <class Team>
+LARCH_HD Similarity fit_similarity(const Team& team, int count, const Vec3d* y, const Vec3d* x,
+                                   ShapeFit& fit) {
+  const double n = count;
+  double* sums = fit.sums;
+  team.sums(
+      6, count, [&](int k, int i) { return k < 3 ? y[i][k] : x[i][k - 3]; }, sums);
+  const Vec3d from{sums[0] / n, sums[1] / n, sums[2] / n},
+      to{sums[3] / n, sums[4] / n, sums[5] / n};
+  team.sums(
+      10, count,
+      [&](int k, int i) {
+        const Vec3d a = y[i] - from, b = x[i] - to;
+        return k == 9 ? dot(a, a) : a[k / 3] * b[k % 3];
+      },
+      sums + 6);
+  team.each(1, [&](int) { fit.found = similarity_of_sums(from, to, sums + 6); });
+  return fit.found;
 }
 
 /// A statistical shape model at one level, on one device. Mode k of vertex v is
@@ -75,31 +89,25 @@ LARCH_HD Vec3d shape_at(const ShapeView& shape, const double* coefficients, int 
   return at;
 }
 
-/// The arrays of project: points by vertex, and a few shared numbers.
-struct ProjectScratch {
-  Vec3d* points = nullptr;
-  double* sums = nullptr;          ///< 17
-  double* coefficients = nullptr;  ///< kMostModes; the result
-};
-
 /// The shape of the model nearest to a mesh, in two rounds: a similarity from the shape to x, then
-/// the coefficients of what is left, each up to `clamp` deviations. Returns the similarity.
+/// the coefficients of what is left, each up to `clamp` deviations. `points`: scratch by vertex.
+/// `fit` gets the coefficients. Returns the similarity.
 template <class Team>
-LARCH_HD Similarity project(const Team& team, const ShapeView& shape, const Vec3d* x,
-                            const ProjectScratch& scratch) {
-  double* b = scratch.coefficients;
-  team.each(shape.modes_count, [&](int k) { b[k] = 0; });
-  Similarity at;
+LARCH_HD Similarity project(const Team& team, const ShapeView& shape, const Vec3d* x, Vec3d* points,
+                            ShapeFit& fit) {
+  double* b = fit.coefficients;
+  Similarity at = fit_similarity(team, shape.count, shape.mean, x, fit);
   for (int round = 0; round < 2; ++round) {
-    team.each(shape.count, [&](int v) { scratch.points[v] = shape_at(shape, b, v); });
-    at = fit_similarity(team, shape.count, scratch.points, x, scratch.sums);
+    if (round > 0) {
+      team.each(shape.count, [&](int v) { points[v] = shape_at(shape, b, v); });
+      at = fit_similarity(team, shape.count, points, x, fit);
+    }
     const Mat3 back = rotation_matrix(conjugate(at.rotation));
-    team.each(shape.count, [&](int v) {
-      scratch.points[v] = back * (x[v] - at.centre) / at.scale - shape.mean[v];
-    });
+    team.each(shape.count,
+              [&](int v) { points[v] = back * (x[v] - at.centre) / at.scale - shape.mean[v]; });
     team.sums(
         shape.modes_count, shape.count,
-        [&](int k, int v) { return dot(shape.duals[k * shape.count + v], scratch.points[v]); }, b);
+        [&](int k, int v) { return dot(shape.duals[k * shape.count + v], points[v]); }, b);
     team.each(shape.modes_count, [&](int k) {
       const double most = shape.clamp * shape.deviations[k];
       b[k] = b[k] > most ? most : b[k] < -most ? -most : b[k];

@@ -55,9 +55,9 @@ double mean_distance(const Points& a, const Points& b) {
 
 /// Brings `points` onto `to`; returns the rotation.
 Quaternion align(const Points& to, Points& points) {
-  double sums[17];
+  ShapeFit fit;
   const Similarity at =
-      fit_similarity(OneThread{}, static_cast<int>(to.size()), points.data(), to.data(), sums);
+      fit_similarity(OneThread{}, static_cast<int>(to.size()), points.data(), to.data(), fit);
   const Mat3 turn = rotation_matrix(at.rotation);
   for (Vec3d& p : points) p = placed(at, turn, p);
   return at.rotation;

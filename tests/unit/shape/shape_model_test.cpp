@@ -118,9 +118,9 @@ TEST_CASE("cases are shapes of the model that was made of them") {
   const ShapeModel model = make_shape_model(all.vertices, all.poses, {});
   std::vector<double> mean(model.modes.size(), 0), squares(model.modes.size(), 0);
   for (const Points& points : all.vertices) {
-    double sums[17];
+    ShapeFit fit;
     const Similarity at = fit_similarity(OneThread{}, mesh::kMostTemplateVertices, points.data(),
-                                         model.mean_mm.data(), sums);
+                                         model.mean_mm.data(), fit);
     const Mat3 turn = rotation_matrix(at.rotation);
     Points rest = points;
     for (size_t v = 0; v < rest.size(); ++v) {
@@ -203,16 +203,16 @@ TEST_CASE("a similarity of points is found, and its scale is that of least squar
   const Similarity wanted{{4, -8, 100}, canonical(from_rotation_vector({0.7, -1.5, 0.3})), 3.5};
   const Mat3 turn = rotation_matrix(wanted.rotation);
   for (const Vec3d& p : y) x.push_back(placed(wanted, turn, p));
-  double sums[17];
-  const Similarity found = fit_similarity(OneThread{}, count, y.data(), x.data(), sums);
+  ShapeFit fit;
+  const Similarity found = fit_similarity(OneThread{}, count, y.data(), x.data(), fit);
   CHECK(norm(found.centre - wanted.centre) < 1e-9);
   CHECK(angle_between(found.rotation, wanted.rotation) < 1e-6);
   CHECK(found.scale == Approx(wanted.scale));
 
   // Points that are all the same have no scale.
   const Points one(y.size(), {1, 2, 3});
-  CHECK(fit_similarity(OneThread{}, count, one.data(), x.data(), sums).scale == 1);
-  CHECK(fit_similarity(OneThread{}, count, y.data(), one.data(), sums).scale == 1);
+  CHECK(fit_similarity(OneThread{}, count, one.data(), x.data(), fit).scale == 1);
+  CHECK(fit_similarity(OneThread{}, count, y.data(), one.data(), fit).scale == 1);
 }
 
 /// What project makes of a mesh.
@@ -251,12 +251,9 @@ struct Projection {
   }
   Projected project(const Points& x) const {
     Points points(x.size());
-    double sums[17];
-    Projected out{{}, std::vector<double>(kMostModes, -7)};
-    out.at =
-        shape::project(OneThread{}, view, x.data(), {points.data(), sums, out.coefficients.data()});
-    out.coefficients.resize(static_cast<size_t>(modes));
-    return out;
+    ShapeFit fit;
+    const Similarity at = shape::project(OneThread{}, view, x.data(), points.data(), fit);
+    return {at, {fit.coefficients, fit.coefficients + modes}};
   }
 };
 
