@@ -13,7 +13,7 @@ using larch::cuda::BlockTeam;
 using larch::cuda::kTeamPlaces;
 using tree::cuda::PartOfWarp;
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 128, kBlocks = 8;  // so many per processor hide the reads of images
 
 unsigned blocks_for(int64_t items) {
   return static_cast<unsigned>((items + kThreads - 1) / kThreads);
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kTeamThreads)
   choose_shape(BlockTeam{warps}, level, search, state);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     score_kernel(const __grid_constant__ LevelView level, const __grid_constant__ MeshState state,
                  double range) {
   const int64_t item = item_of_lanes();
@@ -95,14 +95,14 @@ __global__ void __launch_bounds__(kThreads)
   if (PartOfWarp{}.index() == 0) state.probabilities[item] = p;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     peak_kernel(const __grid_constant__ LevelView level, const __grid_constant__ MeshState state,
                 double range) {
   const auto v = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   if (v < level.count) take_peak(level, state, range, v);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     place_kernel(const __grid_constant__ LevelView level,
                  const __grid_constant__ SearchView search) {
   const int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
                   static_cast<int>(item % level.count));
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     score_candidates_kernel(const __grid_constant__ LevelView level,
                             const __grid_constant__ SearchView search) {
   const int64_t item = item_of_lanes();
