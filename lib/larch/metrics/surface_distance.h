@@ -52,8 +52,8 @@ struct MeshDistance {
 /// Elements, distances and quantiles are those of surface_distance, but each direction has figures
 /// of its own, and large triangles count with all of their area, not with their centroid alone:
 /// they are cut into congruent pieces without an edge longer than a limit, which is 2 mm and then
-/// halved until all four figures change by less than 0.01 mm. Since centroids miss corners, the
-/// maxima are over the corners of the triangles as well. Surfaces may be open.
+/// halved until the first three figures change by less than 0.01 mm. Since centroids miss corners,
+/// the maxima are over the corners of the triangles as well. Surfaces may be open.
 ///
 /// Both surfaces empty: all 0. One empty: all NaN. One without area: its means are NaN. The result
 /// does not depend on context.threads. Throws MemoryError if the pieces do not fit into memory.
