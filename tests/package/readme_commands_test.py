@@ -27,7 +27,7 @@ def command_lines(source):
     readme = [line for line in indented_lines(source / 'README.md') if line != SETTING]
     if SETTING not in indented_lines(source / 'README.md'):
         sys.exit(f'README.md has no line {SETTING}')
-    odd = [line for line in readme if not re.match('(' + '|'.join(PROGRAMS) + '|scripts/)', line)]
+    odd = [line for line in readme if not re.match('(' + '|'.join(PROGRAMS) + '|scripts/|cut )', line)]
     if odd:
         sys.exit(f'README.md has indented lines that are no command of Larch: {odd}')
     lines = [f'{source}/{line} --help' if line.startswith('scripts/') else line for line in readme]
