@@ -95,14 +95,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if (PartOfWarp{}.index() == 0) state.probabilities[item] = p;
 }
 
-__global__ void __launch_bounds__(kThreads, kBlocks)
+__global__ void __launch_bounds__(kThreads)
     peak_kernel(const __grid_constant__ LevelView level, const __grid_constant__ MeshState state,
                 double range) {
   const auto v = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   if (v < level.count) take_peak(level, state, range, v);
 }
 
-__global__ void __launch_bounds__(kThreads, kBlocks)
+__global__ void __launch_bounds__(kThreads)
     place_kernel(const __grid_constant__ LevelView level,
                  const __grid_constant__ SearchView search) {
   const int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x;

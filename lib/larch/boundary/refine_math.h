@@ -178,7 +178,8 @@ LARCH_HD void displace(const Team& team, const LevelView& level, const MeshState
   }
 }
 
-/// Where vertex v wants to go. `range`: voxels, in which the probabilities were taken.
+/// Finds the place that vertex v wants to go to. `range`: voxels, in which the probabilities were
+/// taken.
 LARCH_HD void take_peak(const LevelView& level, const MeshState& s, double range, int v) {
   // Beyond the border the nearest voxel counts, so that what is seen there is no boundary.
   const Peak peak =

@@ -24,7 +24,11 @@ void factorise(std::vector<double>& a, size_t n, double least) {
     for (size_t j = 0; j <= i; ++j) {
       double sum = a[i * n + j];
       for (size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
-      a[i * n + j] = i == j ? std::sqrt(std::max(sum, least)) : sum / a[j * n + j];
+      if (i == j) {
+        a[i * n + j] = std::sqrt(std::max(sum, least));
+      } else {
+        a[i * n + j] = a[j * n + j] > 0 ? sum / a[j * n + j] : 0;
+      }
     }
   }
 }

@@ -10,7 +10,8 @@
 namespace larch {
 
 /// Replaces the lower triangle of a positive definite matrix by its Cholesky factor; pivots below
-/// `least` count as that.
+/// `least` count as that. With a least pivot of 0 the matrix may be semidefinite: a column without
+/// a pivot becomes 0.
 void factorise(std::vector<double>& matrix, size_t n, double least = 1e-12);
 
 /// Solves a x = b in place, where `factor` is that of a.

@@ -99,7 +99,7 @@ Meshes draw_starts(const std::vector<TrainingCase>& cases, const Model& model,
                    const pose::RelativeGaussian& errors, int starts,
                    std::vector<std::vector<Pose>>& poses, const Context& context) {
   std::vector<double> factor(errors.covariance.begin(), errors.covariance.end());
-  factorise(factor, 9, /*least=*/1e-300);  // a deviation of 0 stays one
+  factorise(factor, 9, /*least=*/0);  // a deviation of 0 stays one
   Meshes meshes;
   poses.clear();
   for (size_t c = 0; c < cases.size(); ++c) {
