@@ -106,6 +106,16 @@ import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.g
   cmp first/a.nii.gz out/a.nii.gz
 }
 
+@test "--skip-existing of cases that are all there removes what a run killed at its table left" {
+  images a
+  expect 0 list
+  host=$(tr -d '\n' < /proc/sys/kernel/random/boot_id | sha256sum | cut -c 1-16)
+  left=out/.larch-$host-$(printf '0%.0s' {1..32}).tsv
+  touch -d '2 hours ago' "$left"
+  expect 0 list --skip-existing
+  absent "$left"
+}
+
 @test "other products of the same settings join the record; other settings replace it and name what they leave" {
   images a b
   expect 0 list

@@ -14,6 +14,7 @@
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
+#include "larch/files/temporaries.h"
 
 namespace larch::cases {
 namespace {
@@ -115,6 +116,8 @@ class ListRun {
     loop.work = [this](size_t i, const CaseContext& context) { work(i, context); };
     loop.failed = [this](size_t i, const std::exception_ptr& error) { return fail(i, error); };
     const auto start = Clock::now();
+    // A run that was killed at its table left a file though no case is missing.
+    remove_leftovers_once(program_.images.output_dir, context_);
     try {
       run_case_loop(loop, context_);
     } catch (...) {
