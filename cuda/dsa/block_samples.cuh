@@ -26,9 +26,8 @@ struct MatchArguments {
   const int32_t* starts_y = nullptr;
   const int32_t* bin_shift = nullptr;
   const Vec3i* centre = nullptr;
-  const Vec3i* start = nullptr;
   BlockMatch* out = nullptr;
-  SearchPlan plan{};  ///< without centre and start
+  SearchPlan plan{};  ///< without centre
   Ranking ranking{};  ///< without least_count
   Overflow overflow = Overflow::kWrap;
   Border border = Border::kValid;

@@ -47,7 +47,6 @@ class BlockSearch {
     SearchPlan plan = a_.plan;
     Kind::narrow(plan);
     if (a_.centre != nullptr) plan.centre = a_.centre[frame];
-    if (a_.start != nullptr) plan.start = steps_of_start(a_.start[index], plan);
     BlockMatch match;
     const Vec3i base = samples_.base_at_centre(frame, block);
     match.counted = block_sum(samples_.move_to(frame, block));
@@ -60,7 +59,7 @@ class BlockSearch {
       samples_.prepare(plan.centre, plan.range, match.counted);
       if (!samples_.fits()) return false;
       shift_ = a_.bin_shift[frame];
-      mu_ = median_of_bins((plan.centre + plan.start) * kUnit);
+      mu_ = median_of_bins(plan.centre * kUnit);
       forget_lattice();
       const Found found = search_block(*this, plan, ranking_);
       match.vector = match.found = base + found.vector;
@@ -107,8 +106,7 @@ class BlockSearch {
     __syncthreads();
     Window window;
     window.evaluations = static_cast<uint32_t>(count);
-    const Vec3i& s = plan.start;
-    window.at_start = unpacked(scores_[(s.y + plan.range) * side + s.x + plan.range]);
+    window.at_start = unpacked(scores_[plan.range * side + plan.range]);
     Candidate best{at(static_cast<int32_t>(threadIdx.x) % count), {}};
     best.score = unpacked(scores_[threadIdx.x % static_cast<uint32_t>(count)]);
     for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kThreads) {

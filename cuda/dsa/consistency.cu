@@ -16,12 +16,12 @@ __device__ void for_own(int64_t blocks, const Visit& visit) {
   for (int64_t i = threadIdx.x; i < blocks; i += kThreads) visit(i);
 }
 
-/// Judges and fills the blocks of a frame once; all threads of a block of threads together.
-__device__ void replace_in_frame(const Neighbourhood& blocks, Outlier rule, bool judges) {
+/// Judges and fills the blocks of a frame; all threads of a block of threads together.
+__device__ void replace_in_frame(const Neighbourhood& blocks) {
   const int64_t n = blocks.blocks();
   for_own(n, [&](int64_t i) { begin_judging(blocks, i); });
   __syncthreads();
-  if (judges) for_own(n, [&](int64_t i) { judge(blocks, i, rule); });
+  for_own(n, [&](int64_t i) { judge(blocks, i); });
   __syncthreads();
   bool is_unfilled = false;
   for_own(n, [&](int64_t i) { is_unfilled |= end_judging(blocks, i); });
@@ -45,16 +45,14 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first = blockIdx.x * blocks.blocks();
   blocks.matches = job.matches + first;
   blocks.known_since = job.known_since + first;
-  const int turns = job.iterations > 0 ? job.iterations : 1;
-  for (int i = 0; i < turns; ++i) replace_in_frame(blocks, job.rule, job.iterations > 0);
+  replace_in_frame(blocks);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    vectors_kernel(const __grid_constant__ VectorsJob job, int64_t blocks) {
+__global__ void __launch_bounds__(kThreads) vectors_kernel(const __grid_constant__ VectorsJob job) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-       i < job.frames * blocks; i += step) {
-    job.vectors[i] = smoothed_vector(job, i / blocks, i % blocks);
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < job.count;
+       i += step) {
+    job.vectors[i] = job.matches[i].vector;
   }
 }
 
@@ -69,13 +67,11 @@ void replace_inconsistent(const ConsistencyJob& job, const Context& context) {
 }
 
 void field_vectors(const VectorsJob& job, const Context& context) {
-  const int64_t blocks = static_cast<int64_t>(job.count[0]) * job.count[1] * job.count[2];
-  const int64_t total = job.frames * blocks;
-  if (total == 0) return;
+  if (job.count == 0) return;
   LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
   const auto groups =
-      static_cast<uint32_t>(std::min<int64_t>((total + kThreads - 1) / kThreads, 1 << 16));
-  vectors_kernel<<<groups, kThreads, 0, larch::cuda::stream_of(context.device)>>>(job, blocks);
+      static_cast<uint32_t>(std::min<int64_t>((job.count + kThreads - 1) / kThreads, 1 << 16));
+  vectors_kernel<<<groups, kThreads, 0, larch::cuda::stream_of(context.device)>>>(job);
   larch::cuda::check_launch("dsa vectors_kernel");
 }
 

@@ -27,7 +27,7 @@ class DirectionsSearch {
   __device__ bool ask(Question& question) {
     switch (stage_) {
       case Stage::kStart:
-        question = {{units_at(plan_.start), {}}, {true, false}};
+        question = {{units_at({}), {}}, {true, false}};
         return true;
       case Stage::kWhole:
         if (directions_.goes_on()) return ask_directions(question);
@@ -59,7 +59,7 @@ class DirectionsSearch {
   __device__ void take(const Score& forward, const Score& back, const Question& question) {
     if (stage_ == Stage::kStart) {
       found_.at_start = forward;
-      directions_ = Directions({plan_.start, forward}, 2, plan_.range, plan_.rounds);
+      directions_ = Directions({{}, forward}, 2, plan_.range, plan_.rounds);
       stage_ = Stage::kWhole;
     } else if (stage_ == Stage::kAround) {
       if (question.asks[0]) base_.add(ranking_.similarity(forward));

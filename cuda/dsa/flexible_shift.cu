@@ -8,8 +8,7 @@
 #include "larch/dsa/field/flexible_math.h"
 #include "larch/dsa/field/flexible_shift.h"
 
-// A block of threads moves one node: all frames and nodes of a colour are one launch, and whether a
-// frame has settled is decided on the device between sweeps, so that nothing is read back.
+// A block of threads moves one node: all frames and nodes of a colour are one launch.
 namespace larch::dsa::cuda {
 namespace {
 
@@ -29,9 +28,7 @@ struct NodeArguments {
   SearchPlan plan{};
   Ranking ranking{};  ///< without least_count
   Overflow overflow = Overflow::kWrap;
-  int32_t nodes = 0;            ///< of a frame
-  int32_t* settled = nullptr;   ///< per frame: 1: its nodes stay
-  int32_t* farthest = nullptr;  ///< per frame: the longest step of a node in this sweep, Q16
+  int32_t nodes = 0;  ///< of a frame
 };
 
 /// Words of shared memory where its parts begin; the histograms come first.
@@ -198,30 +195,18 @@ __global__ void __launch_bounds__(kNodeThreads, 3)
   const int64_t index = static_cast<int64_t>(frame) * a.nodes + at.y * a.field.axes[0].count + at.x;
   BlockMatch match = a.matches[index];
   // The same for all threads of the block.
-  if (a.settled[frame] != 0 || (match.flags & (kBlockOutside | kBlockUnreliable)) != 0) return;
+  if ((match.flags & (kBlockOutside | kBlockUnreliable)) != 0) return;
   NodeGroup(sums).clear(kNodeHistograms);
-  const Vec3i before = a.vectors[index];
   NodeSearch search(a, plan, sums);
   search.search(frame, at, match);
   if (threadIdx.x != 0) return;
   a.matches[index] = match;
-  if ((match.flags & kBlockUnreliable) != 0) return;
-  const Vec3i step = match.vector - before;
-  atomicMax(a.farthest + frame, max(magnitude(step.x), magnitude(step.y)));
-  a.vectors[index] = match.vector;
+  if ((match.flags & kBlockUnreliable) == 0) a.vectors[index] = match.vector;
 }
 
 __global__ void begin_kernel(BlockMatch* matches, const Vec3i* vectors, int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kNodeThreads + threadIdx.x;
   if (i < count) matches[i].vector = matches[i].found = vectors[i];
-}
-
-/// After a sweep.
-__global__ void settle_kernel(int32_t* settled, int32_t* farthest, int64_t frames) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kNodeThreads + threadIdx.x;
-  if (i >= frames) return;
-  if (farthest[i] < kSettled) settled[i] = 1;
-  farthest[i] = 0;
 }
 
 /// The most pixels along an axis that follow a node.
@@ -259,10 +244,6 @@ void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context
   if (job.frames == 0) return;
   const BlockGrid& nodes = *job.nodes;
   const FieldGrid places = make_field_grid(nodes, device);
-  Buffer<int32_t> settled(device, static_cast<size_t>(job.frames));
-  Buffer<int32_t> farthest(device, static_cast<size_t>(job.frames));
-  settled.set_zero();
-  farthest.set_zero();
   NodeArguments a;
   a.field = places.view(job.vectors, BorderField::kClamp);
   a.vectors = job.vectors;
@@ -277,8 +258,6 @@ void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context
   a.ranking.terms = terms;
   a.overflow = job.config->overflow;
   a.nodes = nodes.blocks();
-  a.settled = settled.data();
-  a.farthest = farthest.data();
   const NodePlan plan = node_plan(nodes);
   const size_t bytes = plan.words * sizeof(uint32_t);
   LARCH_CUDA_CHECK(cudaFuncSetAttribute(node_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -287,18 +266,13 @@ void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context
   const int64_t all = job.frames * a.nodes;
   begin_kernel<<<groups_of(all), kNodeThreads, 0, stream>>>(job.matches, job.vectors, all);
   larch::cuda::check_launch("dsa begin_kernel");
-  for (int sweep = 0; sweep < job.config->sweeps; ++sweep) {
-    for (int colour = 0; colour < kNodeColours; ++colour) {
-      const int32_t x = colour & 1, y = colour >> 1;
-      const ColourNodes own{x, y, (nodes.count.x - x + 1) / 2, (nodes.count.y - y + 1) / 2};
-      const int64_t blocks = job.frames * own.count_x * own.count_y;
-      if (blocks == 0) continue;
-      node_kernel<<<static_cast<uint32_t>(blocks), kNodeThreads, bytes, stream>>>(a, plan, own);
-      larch::cuda::check_launch("dsa node_kernel");
-    }
-    settle_kernel<<<groups_of(job.frames), kNodeThreads, 0, stream>>>(settled.data(),
-                                                                      farthest.data(), job.frames);
-    larch::cuda::check_launch("dsa settle_kernel");
+  for (int colour = 0; colour < kNodeColours; ++colour) {
+    const int32_t x = colour & 1, y = colour >> 1;
+    const ColourNodes own{x, y, (nodes.count.x - x + 1) / 2, (nodes.count.y - y + 1) / 2};
+    const int64_t blocks = job.frames * own.count_x * own.count_y;
+    if (blocks == 0) continue;
+    node_kernel<<<static_cast<uint32_t>(blocks), kNodeThreads, bytes, stream>>>(a, plan, own);
+    larch::cuda::check_launch("dsa node_kernel");
   }
 }
 

@@ -181,7 +181,6 @@ MatchArguments arguments_of(const MatchJob& job, Uploaded& uploaded, const Devic
   a.starts_y = uploaded.starts_of(grid.starts[1], device);
   a.bin_shift = job.bin_shift;
   a.centre = job.centre;
-  a.start = job.start;
   a.out = job.out;
   a.plan = plan_of(config, job.range, job.base.vectors != nullptr);
   a.ranking.metric = config.metric;

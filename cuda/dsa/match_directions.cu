@@ -39,7 +39,6 @@ class DirectionsBlock {
     SearchPlan plan = a_.plan;
     plan.axes = 2;
     if (a_.centre != nullptr) plan.centre = a_.centre[frame];
-    if (a_.start != nullptr) plan.start = steps_of_start(a_.start[index], plan);
     BlockMatch match;
     match.counted = sum_in(&shared_.counted, samples_.move_to(frame, block));
     if (int64_t{match.counted} * 4 < static_cast<int64_t>(a_.block.x) * a_.block.y) {
@@ -68,7 +67,7 @@ class DirectionsBlock {
   __device__ void find(const SearchPlan& plan, int32_t bin_shift, BlockMatch& match) {
     samples_.prepare(plan.centre, plan.range, match.counted);
     shift_ = bin_shift;
-    mu_ = median_of_bins((plan.centre + plan.start) * kUnit);
+    mu_ = median_of_bins(plan.centre * kUnit);
     Ranking ranking = a_.ranking;
     ranking.metric = kMetric;
     ranking.least_count = (match.counted + 1) / 2;
@@ -254,7 +253,7 @@ void launch(const MatchArguments& a, const Device& device) {
 
 bool can_match_directions(const MatchArguments& a) {
   const SearchPlan& plan = a.plan;
-  const bool searches = plan.search == Search::kCds && plan.subpixel != SubPixel::kParabola &&
+  const bool searches = plan.search == Search::kCds &&
                         (plan.subpixel == SubPixel::kNone || plan.subsearch == SubSearch::kCds);
   if (!searches || a.base.vectors != nullptr || a.overflow == Overflow::kDiscard) return false;
   constexpr int32_t kMostRows = 512;  // with their mask they fit into 48 + 150 KiB

@@ -88,7 +88,6 @@ VolumeArguments arguments_of(const MatchJob& job, VolumeTables& tables, const De
   a.items = job.frames * a.blocks;
   a.bin_shift = job.bin_shift;
   a.centre = job.centre;
-  a.start = job.start;
   a.out = job.out;
   a.plan = plan_of(config, job.range, job.base.vectors != nullptr);
   a.ranking.metric = config.metric;

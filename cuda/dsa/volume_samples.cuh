@@ -32,9 +32,8 @@ struct VolumeArguments {
   int64_t items = 0;  ///< blocks of all volumes
   const int32_t* bin_shift = nullptr;
   const Vec3i* centre = nullptr;
-  const Vec3i* start = nullptr;
   BlockMatch* out = nullptr;
-  SearchPlan plan{};  ///< without centre and start
+  SearchPlan plan{};  ///< without centre
   Ranking ranking{};  ///< without least_count
   Overflow overflow = Overflow::kWrap;
   bool clamps = false;            ///< beyond the volume lie the samples of its faces

@@ -46,7 +46,6 @@ class VolumeSearch {
     plan.axes = 3;
     plan.subsearch = SubSearch::kCds;  // volumes have no lattice of fractions
     if (a_.centre != nullptr) plan.centre = a_.centre[frame];
-    if (a_.start != nullptr) plan.start = steps_of_start(a_.start[index], plan);
     BlockMatch match;
     const uint32_t own = samples_.move_to(frame, block);
     match.counted = group_.sum(own);
@@ -58,7 +57,7 @@ class VolumeSearch {
       ranking_ = a_.ranking;
       ranking_.least_count = (match.counted + 1) / 2;
       shift_ = a_.bin_shift[frame];
-      mu_ = rounded_to_bins(median_at((plan.centre + plan.start) * kUnit), shift_);
+      mu_ = rounded_to_bins(median_at(plan.centre * kUnit), shift_);
       const Found found = search_block(*this, plan, ranking_);
       match.vector = match.found = base + found.vector;
       match.before = found.at_start;
@@ -98,8 +97,7 @@ class VolumeSearch {
     __syncthreads();
     Window window;
     window.evaluations = static_cast<uint32_t>(count);
-    const Vec3i s = plan.start + Vec3i{plan.range, plan.range, plan.range};
-    window.at_start = unpacked_score(scores_[(s.z * side + s.y) * side + s.x]);
+    window.at_start = unpacked_score(scores_[(plan.range * side + plan.range) * side + plan.range]);
     const int32_t own = static_cast<int32_t>(threadIdx.x) % count;
     Candidate best{at(own), unpacked_score(scores_[own])};
     for (int32_t i = own; i < count; i += kVolumeThreads) {

@@ -147,20 +147,42 @@ assert f'DimSize = {want} 2'.encode() in open('out.mha', 'rb').read(1000)"
   has err.txt "2 frames hold no block with enough pixels that count (black, saturated"
   python "
 frames = load('r.json')['frames']
-assert [f['outside'] for f in frames] == [4, 4, 0], frames
+assert [f['outside'] for f in frames] == [9, 9, 0], frames
 assert frames[0]['longest_motion_px'] == 0"
 }
 
 @test "motion beyond the search range is warned of and counted" {
-  frames far.mha "b = body(3000, 192, 192); a = numpy.stack([b, numpy.roll(b, 14, 1)]).astype('uint16')"
+  # The search starts at the shift of the frame, which is that of the larger part.
+  frames far.mha "b = body(3000, 192, 192); a = numpy.stack([b, b]).astype('uint16'); a[1, :64] = numpy.roll(b, 14, 1)[:64]"
   expect 0 subtract -i far.mha --range 6 --report r.json
   has err.txt "may exceed the search range of 6 pixels"
   python "assert load('r.json')['metrics']['edge_hits'] > 0"
   expect 0 subtract -i far.mha --range 16 --report r.json --force
   lacks err.txt "search range"
+  python "assert load('r.json')['metrics']['edge_hits'] == 0"
+}
+
+@test "motion of the whole frame beyond the range is found" {
+  frames far.mha "b = body(3000, 192, 192); a = numpy.stack([b, numpy.roll(b, 14, 1)]).astype('uint16')"
+  expect 0 subtract -i far.mha --range 6 --report r.json
+  lacks err.txt "search range"
   python "
-r = load('r.json')['metrics']
-assert r['edge_hits'] == 0 and abs(r['longest_motion_px'] - 14) < 0.2, r"
+r = load('r.json')
+assert abs(r['metrics']['longest_motion_px'] - 14) < 0.3 and r['frames'][0]['correction'] == 'blocks', r"
+}
+
+@test "a frame that its blocks make worse is corrected by its shift or by nothing, and says so" {
+  # Noise alone has no motion; a shift is found beside structure that changed in all blocks.
+  frames noise.mha "g = numpy.random.default_rng(1); a = g.normal(3000, 50, (2, 192, 192)).astype('uint16')"
+  expect 0 subtract -i noise.mha --report r.json --grid g.csv --field f.mha
+  has err.txt "0 corrected by the shift of the frame alone, 1 not corrected"
+  python "
+import csv
+r = load('r.json')
+assert r['frames'][0]['correction'] == 'none' and r['metrics']['frames_uncorrected'] == 1, r['frames'][0]
+assert r['frames'][0]['longest_motion_px'] == 0
+assert all(row['status'] == 'frame' and float(row['dx']) == 0 for row in csv.DictReader(open('g.csv')))
+assert r['frames'][0]['rms_nonvessel']['corrected'] == r['frames'][0]['rms_nonvessel']['uncorrected']"
 }
 
 @test "blocks of few pixels are warned of" {
@@ -315,14 +337,14 @@ open('long.nii.gz', 'wb').write(bytes(whole))"
 }
 
 @test "flags that would have no effect: 2" {
-  expect 2 subtract -i cine.dcm --literal --search cds --subsearch full
-  has err.txt '--literal sets --subsearch to "cds", not to "full"'
-  expect 2 subtract -i cine.dcm --literal --passes 64/32
-  has err.txt "--literal sets --passes"
-  expect 0 subtract -i cine.dcm --literal --search cds --metric entropy --range 8
+  expect 2 subtract -i cine.dcm --literal --method flex
+  has err.txt "--literal is a way of --method block"
+  expect 2 subtract -i cine.dcm --literal --passes 64/64,64/32
+  has err.txt "the literal method has one pass"
+  expect 0 subtract -i cine.dcm --literal --passes 64/32 --metric entropy --range 8
   frames volume.mha "a = numpy.stack([body(3000, 48, 48)] * 24).astype('int16')"
   for flag in "--frames 1-3" "--mask-frames 1" "--mask auto" "--roi-rectangle 1,1,20,20" "--roi-polygon 1,1,20,1,20,20" \
-      "--shutter none" "--batch-frames 2" "--memory 1G" "--init global" "--domain log" "--stored lin" "--dark 5"; do
+      "--shutter none" "--batch-frames 2" "--memory 1G" "--domain log" "--stored lin" "--dark 5"; do
     expect 2 timeout 60 "$BIN/dsa-register" -i volume.mha --mask-volume volume.mha -o sub.nii.gz $flag
     has err.txt "${flag%% *} is for sequences of pictures"
   done
@@ -345,21 +367,21 @@ open('$1', 'wb').write((head + 'ElementType = MET_SHORT\nElementDataFile = LOCAL
   volume mask.mha 80,60,50 0
   volume fill.mha 80,60,50 1
   volume thin.mha 80,70,8 0
-  blocks() { expect 0 subtract --force "$@" --range 1 --search cds --grid g.csv; rows=$(($(wc -l <g.csv) - 1)); }
+  blocks() { expect 0 subtract --force "$@" --range 1 --grid g.csv; rows=$(($(wc -l <g.csv) - 1)); }
   blocks -i fill.mha --mask-volume mask.mha && [ "$rows" -eq $((5 * 4 * 4)) ]
-  blocks -i fill.mha --mask-volume mask.mha --block 16 && [ "$rows" -eq $((5 * 4 * 4)) ]
-  blocks -i fill.mha --mask-volume mask.mha --block 40 && [ "$rows" -eq $((2 * 2 * 2)) ]
+  blocks -i fill.mha --mask-volume mask.mha --passes 16/16 && [ "$rows" -eq $((5 * 4 * 4)) ]
+  blocks -i fill.mha --mask-volume mask.mha --passes 40/40 && [ "$rows" -eq $((2 * 2 * 2)) ]
   # 64 x 64 x 8 voxels are 32768.
-  blocks -i thin.mha --mask-volume thin.mha --block 64 && [ "$rows" -eq 4 ]
+  blocks -i thin.mha --mask-volume thin.mha --passes 64/64 && [ "$rows" -eq 4 ]
   rm out.mha*
-  for wrong in "--block 64" "--block 41" "--passes 16/16,48/48"; do
+  for wrong in "--passes 64/64" "--passes 41/41" "--passes 16/16,48/48"; do
     expect 2 subtract -i fill.mha --mask-volume mask.mha $wrong
     has err.txt "65535 is the most"
     expect 2 subtract -i fill.mha --mask-volume mask.mha $wrong --dry-run
   done
-  expect 2 subtract -i fill.mha --mask-volume mask.mha --block 7
+  expect 2 subtract -i fill.mha --mask-volume mask.mha --passes 7/7
   nothing_written
-  expect 0 subtract -i thin.mha --mask-volume thin.mha --block 8 --range 1 --search cds
+  expect 0 subtract -i thin.mha --mask-volume thin.mha --passes 8/8 --range 1
   has err.txt "blocks of 512 voxels"
 }
 

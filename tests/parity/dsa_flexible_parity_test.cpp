@@ -63,7 +63,7 @@ Moved move_nodes(const Sequence& s, int32_t pitch, const DsaConfig& config,
 }
 
 void check_nodes(const Sequence& s, int32_t pitch, const DsaConfig& config) {
-  CAPTURE(s.name, pitch, config.sweeps, name_of(config.metric), name_of(config.subpixel),
+  CAPTURE(s.name, pitch, name_of(config.metric), name_of(config.subpixel),
           name_of(config.subsearch), name_of(config.overflow), name_of(config.border));
   const Moved a = move_nodes(s, pitch, config, cpu_context());
   const Moved b = move_nodes(s, pitch, config, cuda_context());
@@ -92,7 +92,6 @@ TEST_CASE("nodes move the same on both devices: metrics, samplings and searches"
           config.metric = metric.value;
           config.subpixel = subpixel.value;
           config.subsearch = subsearch;
-          config.sweeps = subsearch == SubSearch::kFit && !small_tests() ? 2 : 1;
           check_nodes(s, 32, config);
         }
       }
@@ -100,7 +99,7 @@ TEST_CASE("nodes move the same on both devices: metrics, samplings and searches"
   }
 }
 
-TEST_CASE("nodes move the same on both devices: borders, overflow, sweeps and pitches") {
+TEST_CASE("nodes move the same on both devices: borders, overflow and pitches") {
   for (const Sequence& s : sequences()) {
     for (const Overflow overflow : {Overflow::kWrap, Overflow::kDiscard, Overflow::kClamp}) {
       for (const Border border : {Border::kValid, Border::kClamp}) {
@@ -108,7 +107,6 @@ TEST_CASE("nodes move the same on both devices: borders, overflow, sweeps and pi
         config.overflow = overflow;
         config.border = border;
         config.bin_width = 0.25;  // so that there is overflow
-        config.sweeps = small_tests() ? 1 : 5;
         if (small_tests() && (overflow != Overflow::kWrap || s.stored.bits != 8)) continue;
         check_nodes(s, border == Border::kClamp ? 64 : 23, config);
       }
@@ -117,7 +115,6 @@ TEST_CASE("nodes move the same on both devices: borders, overflow, sweeps and pi
   if (small_tests()) return;
   // More pixels around a node than a block may have.
   DsaConfig config;
-  config.sweeps = 2;
   check_nodes(moving_pattern("large", {400, 390, 1}, 12, 1), 199, config);
   config.metric = Metric::kEntropy;
   check_nodes(moving_pattern("large", {400, 390, 1}, 12, 1), 199, config);
@@ -128,13 +125,11 @@ TEST_CASE("sequences are subtracted the same on both devices by flexible pixel s
     const auto subtracted = [&](const Context& context) {
       DsaConfig config;
       config.method = Method::kFlex;
-      config.block = 48;
-      config.sweeps = sized(3, 2);
+      config.passes = "48/48";
       config.range = sized(config.range, 2);
       const MaskInput input{s.size, {s.mask}, make_sample_table(s.stored, config), s.region, {}};
-      std::vector<Vec3i> previous;
       return subtract_frames(make_mask(input, config, context), s.frames, config,
-                             {true, true, true}, previous, context);
+                             {true, true, true}, context);
     };
     CAPTURE(s.name);
     const SubtractedFrames a = subtracted(cpu_context()), b = subtracted(cuda_context());

@@ -29,7 +29,7 @@ inline std::vector<int32_t> shifts_of(const Prepared& p, const DsaConfig& config
 struct Matching {
   int block = larch::test::sized(64, 32), step = block;
   int range = larch::test::sized(10, 2), passes = 1;
-  bool has_centres = false, has_starts = false;
+  bool has_centres = false;
 };
 
 inline std::vector<BlockMatch> match_all(const Sequence& s, const Matching& what,
@@ -48,13 +48,6 @@ inline std::vector<BlockMatch> match_all(const Sequence& s, const Matching& what
   const Buffer<int32_t> shifts(device, shifts_of(p, config, context, centres));
   const BlockGrid grid = make_block_grid(s.size, cubes(what.block), cubes(what.step));
   const auto blocks = static_cast<size_t>(grid.blocks());
-  std::vector<Vec3i> starts;
-  for (size_t i = 0; what.has_starts && i < frames * blocks; ++i) {
-    starts.push_back({static_cast<int>(hash_below(1, 2, i, 600000)) - 300000,
-                      static_cast<int>(hash_below(1, 3, i, 600000)) - 300000,
-                      is_volume ? static_cast<int>(hash_below(1, 4, i, 600000)) - 300000 : 0});
-  }
-  const Buffer<Vec3i> start(device, starts);
   MatchJob job;
   job.config = &config;
   job.grid = &grid;
@@ -65,7 +58,6 @@ inline std::vector<BlockMatch> match_all(const Sequence& s, const Matching& what
   job.frames = s.count();
   job.bin_shift = shifts.data();
   job.centre = centre.data();
-  job.start = start.data();
   Buffer<BlockMatch> out(device, frames * blocks);
   job.out = out.data();
   match_blocks(job, context);
@@ -82,7 +74,6 @@ inline std::vector<BlockMatch> match_all(const Sequence& s, const Matching& what
   job.grid = &fine;
   job.range = 2;
   job.centre = nullptr;
-  job.start = nullptr;
   job.out = refined.data();
   match_blocks(job, context);
   const std::vector<BlockMatch> second = refined.to_vector();
@@ -107,7 +98,7 @@ inline int64_t first_difference(const std::vector<BlockMatch>& a,
 }
 
 inline void check_matches(const Sequence& s, const Matching& what, const DsaConfig& config) {
-  CAPTURE(s.name, what.block, what.range, what.passes, what.has_centres, what.has_starts);
+  CAPTURE(s.name, what.block, what.range, what.passes, what.has_centres);
   CAPTURE(name_of(config.metric), name_of(config.search), name_of(config.subpixel),
           name_of(config.subsearch), name_of(config.overflow), name_of(config.border));
   const auto on_cpu = match_all(s, what, config, cpu_context());

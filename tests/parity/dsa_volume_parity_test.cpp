@@ -68,7 +68,7 @@ TEST_CASE("blocks of volumes match the same on both devices: metrics, searches a
   }
 }
 
-TEST_CASE("blocks of volumes match the same: borders, overflow, starts and a second pass") {
+TEST_CASE("blocks of volumes match the same: borders, overflow and a second pass") {
   const Vec3i size = small_tests() ? Vec3i{21, 17, 18} : Vec3i{41, 36, 39};
   const Sequence s = moving_volume("volume", size, 14, 2);
   for (const Overflow overflow : {Overflow::kWrap, Overflow::kDiscard, Overflow::kClamp}) {
@@ -81,7 +81,6 @@ TEST_CASE("blocks of volumes match the same: borders, overflow, starts and a sec
       config.border_field = border == Border::kClamp ? BorderField::kLinear : BorderField::kZero;
       Matching what = usual_blocks();
       what.has_centres = border == Border::kClamp;
-      what.has_starts = overflow != Overflow::kDiscard;
       what.passes = 2;
       check_matches(s, what, config);
       config.search = Search::kCds;
@@ -109,14 +108,13 @@ TEST_CASE("volumes are registered and subtracted the same on both devices") {
   const Sequence s = moving_volume("volume", sized<Vec3i>({48, 40, 36}, {33, 33, 20}), 12, 1);
   for (const bool has_passes : {false, true}) {
     const auto subtracted = [&](const Context& context) {
-      DsaConfig config;
-      config.block = 16;
+      DsaConfig config = searched_config({}, /*is_volume=*/true);
+      config.passes = "16/16";
       config.range = sized(4, 2);
       if (has_passes) config.passes = "16/16,12/8";
       const MaskInput input{s.size, {s.mask}, make_sample_table(s.stored, config), s.region, {}};
-      std::vector<Vec3i> previous;
       return subtract_frames(make_mask(input, config, context), s.frames, config,
-                             {true, false, true}, previous, context);
+                             {true, false, true}, context);
     };
     const SubtractedFrames a = subtracted(cpu_context()), b = subtracted(cuda_context());
     CHECK(a.difference == b.difference);
@@ -147,15 +145,14 @@ std::vector<uint16_t> still_volume(const Vec3i& size, const Vec3i& d) {
 
 TEST_CASE("a translation of a volume by whole voxels is found exactly on the device") {
   const Vec3i size{64, 64, 64};
-  DsaConfig config;
-  config.block = 16;
+  DsaConfig config = searched_config({}, /*is_volume=*/true);
+  config.passes = "16/16";
   config.subpixel = SubPixel::kNone;
   const auto mask = still_volume(size, {}), fill = still_volume(size, {2, -1, 3});
   const MaskInput input{size, {mask}, make_sample_table({}, config), {}, {}};
-  std::vector<Vec3i> previous;
   const Context context = cuda_context();
   const SubtractedFrames out =
-      subtract_frames(make_mask(input, config, context), fill, config, {}, previous, context);
+      subtract_frames(make_mask(input, config, context), fill, config, {}, context);
   REQUIRE(out.matches.size() == 64);
   for (const BlockMatch& match : out.matches) {
     CHECK(match.vector == Vec3i{2 << 16, -1 * (1 << 16), 3 << 16});

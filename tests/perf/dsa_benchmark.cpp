@@ -63,7 +63,7 @@ std::vector<Work> works() {
   std::vector<Work> all;
   dsa::DsaConfig literal;
   literal.search = dsa::Search::kCds;
-  literal.cds_repeat = false;
+  literal.rounds = 1;
   literal.subsearch = dsa::SubSearch::kCds;
   literal.overflow = dsa::Overflow::kClamp;
   literal.bin_width = 1;
@@ -190,9 +190,8 @@ void subtract_sequence(benchmark::State& state, const dsa::DsaConfig& config, in
   const dsa::SequenceMask mask = dsa::make_mask(input, config, context);
   const auto stored =
       std::span<const uint16_t>(drawn.contrast).first(static_cast<size_t>(frames) * pixels);
-  std::vector<Vec3i> previous;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(dsa::subtract_frames(mask, stored, config, {}, previous, context));
+    benchmark::DoNotOptimize(dsa::subtract_frames(mask, stored, config, {}, context));
   }
   state.counters["frames/s"] = benchmark::Counter(static_cast<double>(state.iterations() * frames),
                                                   benchmark::Counter::kIsRate);
@@ -275,10 +274,8 @@ void subtract_volumes(benchmark::State& state, const dsa::DsaConfig& config,
   input.stored = {drawn.mask};
   input.table = dsa::make_sample_table({}, config);
   const dsa::SequenceMask mask = dsa::make_mask(input, config, context);
-  std::vector<Vec3i> previous;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(
-        dsa::subtract_frames(mask, drawn.contrast, config, {}, previous, context));
+    benchmark::DoNotOptimize(dsa::subtract_frames(mask, drawn.contrast, config, {}, context));
   }
 }
 
@@ -286,7 +283,7 @@ template <class Add>
 void add_volumes(const Add& add, const Context& context) {
   // Full searches take minutes on the processor's cores.
   dsa::DsaConfig config;
-  config.block = 16;
+  config.passes = "16/16";
   const bool is_cuda = context.device.is_cuda();
   if (!is_cuda) config.range = 2;
   const std::string range = "_range_" + std::to_string(config.range);

@@ -49,24 +49,22 @@ void check_pass(const Pass& pass, const std::string& passes) {
 
 }  // namespace
 
-DsaConfig literal_config(DsaConfig config) {
-  config.method = Method::kBlock;
+DsaConfig searched_config(DsaConfig config, bool is_volume) {
+  if (is_volume || config.method == Method::kFlex) config.dense_field = DenseField::kBilinear;
+  if (is_volume) config.border_field = BorderField::kClamp;
+  if (!config.literal) return config;
   config.search = Search::kCds;
-  config.cds_repeat = false;
+  config.rounds = 1;
   config.subpixel = SubPixel::kLinear;
   config.subsearch = SubSearch::kCds;
   config.bin_width = 1;
   config.overflow = Overflow::kClamp;
   config.border = Border::kClamp;
-  config.init = Init::kZero;
-  config.passes.clear();
-  config.outlier = Outlier::kSeed;
-  config.outlier_iterations = 1;
+  config.starts_at_shift = false;
   config.outlier_tolerance = false;
   config.outlier_unreliable = false;
   config.border_field = BorderField::kZero;
   config.dense_field = DenseField::kBilinear;
-  config.smooth_field = 0;
   config.warp = Warp::kLinear;
   return config;
 }
@@ -74,11 +72,9 @@ DsaConfig literal_config(DsaConfig config) {
 std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume) {
   std::vector<Pass> passes;
   if (config.passes.empty()) {
-    const int usual = is_volume ? kVolumeBlock : kPictureBlock;
-    const int block = config.block == 0 ? usual : config.block;
-    passes.push_back({block, config.step == 0 ? block : config.step});
-    check_pass(passes.front(), std::to_string(block) + "/" + std::to_string(passes.front().step));
-    return passes;
+    if (is_volume) return {{16, 16}};
+    if (config.literal || config.method == Method::kFlex) return {{64, 64}};
+    return {{64, 64}, {64, 32}};
   }
   std::string_view rest = config.passes;
   for (bool more = true; more;) {
@@ -86,6 +82,9 @@ std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume) {
     passes.push_back(pass_of(rest.substr(0, comma), config.passes));
     check_pass(passes.back(), config.passes);
     if (passes.size() > kMostPasses) reject(config.passes, "more than 16 passes");
+    if (config.literal && passes.size() > 1) {
+      reject(config.passes, "the literal method has one pass");
+    }
     more = comma != std::string_view::npos;
     if (more) rest.remove_prefix(comma + 1);
   }

@@ -45,30 +45,24 @@ constexpr auto enum_names(Search*) {
 
 /// How the mask is sampled between pixels during the search.
 enum class SubPixel : uint8_t {
-  kGain,      ///< three taps whose noise gain is the same at every fraction
-  kLinear,    ///< linear interpolation of the mask alone: the patent's, biased to half pixels
-  kParabola,  ///< no sampling between pixels: a parabola through the scores of whole pixels
-  kNone,      ///< whole pixels only
+  kGain,    ///< three taps whose noise gain is the same at every fraction
+  kLinear,  ///< linear interpolation of the mask alone: the patent's, biased to half pixels
+  kNone,    ///< whole pixels only
 };
 constexpr auto enum_names(SubPixel*) {
-  return std::to_array<EnumName<SubPixel>>({{SubPixel::kGain, "gain"},
-                                            {SubPixel::kLinear, "linear"},
-                                            {SubPixel::kParabola, "parabola"},
-                                            {SubPixel::kNone, "none"}});
+  return std::to_array<EnumName<SubPixel>>(
+      {{SubPixel::kGain, "gain"}, {SubPixel::kLinear, "linear"}, {SubPixel::kNone, "none"}});
 }
 
 /// How the displacements at tenths of a pixel are searched.
 enum class SubSearch : uint8_t {
   kFit,   ///< all 11 x 11, and the top of a quadratic fitted to their scores
-  kFull,  ///< all 11 x 11
   kCds,   ///< conjugate directions
   kFast,  ///< conjugate directions, then a quadratic through 5 x 5 at steps of 0.2
 };
 constexpr auto enum_names(SubSearch*) {
-  return std::to_array<EnumName<SubSearch>>({{SubSearch::kFit, "fit"},
-                                             {SubSearch::kFull, "full"},
-                                             {SubSearch::kCds, "cds"},
-                                             {SubSearch::kFast, "fast"}});
+  return std::to_array<EnumName<SubSearch>>(
+      {{SubSearch::kFit, "fit"}, {SubSearch::kCds, "cds"}, {SubSearch::kFast, "fast"}});
 }
 
 /// What becomes of differences beyond the bins.
@@ -82,13 +76,6 @@ constexpr auto enum_names(Overflow*) {
       {{Overflow::kWrap, "wrap"}, {Overflow::kDiscard, "discard"}, {Overflow::kClamp, "clamp"}});
 }
 
-/// Where the search of a frame begins.
-enum class Init : uint8_t { kZero, kPrevious, kGlobal };
-constexpr auto enum_names(Init*) {
-  return std::to_array<EnumName<Init>>(
-      {{Init::kZero, "zero"}, {Init::kPrevious, "previous"}, {Init::kGlobal, "global"}});
-}
-
 /// Mask pixels outside of the image during the search.
 enum class Border : uint8_t {
   kValid,  ///< not counted
@@ -96,17 +83,6 @@ enum class Border : uint8_t {
 };
 constexpr auto enum_names(Border*) {
   return std::to_array<EnumName<Border>>({{Border::kValid, "valid"}, {Border::kClamp, "clamp"}});
-}
-
-/// Rule that finds vectors which contradict their neighbours.
-enum class Outlier : uint8_t {
-  kSeed,    ///< ratio and angle to each neighbour, in two phases: US 2008/0037845
-  kMedian,  ///< normalised median test: Westerweel and Scarano 2005
-  kNone,
-};
-constexpr auto enum_names(Outlier*) {
-  return std::to_array<EnumName<Outlier>>(
-      {{Outlier::kSeed, "seed"}, {Outlier::kMedian, "median"}, {Outlier::kNone, "none"}});
 }
 
 /// The dense field beyond the outermost block centres.
@@ -126,20 +102,14 @@ enum class DenseField : uint8_t {
   kBilinear,  ///< US 2008/0037845, 0080
   kSpline,    ///< cubic B-spline through the vectors
 };
-constexpr auto enum_names(DenseField*) {
-  return std::to_array<EnumName<DenseField>>(
-      {{DenseField::kBilinear, "bilinear"}, {DenseField::kSpline, "bspline"}});
-}
 
 /// How the mask is sampled for the output.
 enum class Warp : uint8_t {
   kCubic,   ///< Catmull-Rom
   kLinear,  ///< with noise that depends on the fraction
-  kGain,    ///< with the same noise everywhere, slightly blurred
 };
 constexpr auto enum_names(Warp*) {
-  return std::to_array<EnumName<Warp>>(
-      {{Warp::kCubic, "cubic"}, {Warp::kLinear, "linear"}, {Warp::kGain, "gain"}});
+  return std::to_array<EnumName<Warp>>({{Warp::kCubic, "cubic"}, {Warp::kLinear, "linear"}});
 }
 
 /// Domain of the differences.
@@ -169,33 +139,12 @@ constexpr int32_t kUnit = 320;
 /// Vectors are in 2^-16 pixel (Q16) and pull: the mask is read at x + d for the contrast pixel x.
 constexpr int kVectorBits = 16;
 
-/// Sides of blocks where DsaConfig::block is 0: 4096 pixels or voxels.
-constexpr int kPictureBlock = 64, kVolumeBlock = 16;
-
 struct DsaConfig {
   Method method = Method::kBlock;
+  bool literal = false;
   Metric metric = Metric::kEhd;
-  int block = 0;
-  int step = 0;
-  int range = 10;
-  Search search = Search::kFull;
-  bool cds_repeat = true;
-  SubPixel subpixel = SubPixel::kGain;
-  SubSearch subsearch = SubSearch::kFit;
-  double bin_width = 0;
-  Overflow overflow = Overflow::kWrap;
-  Border border = Border::kValid;
-  Init init = Init::kZero;
   std::string passes{};
-  Outlier outlier = Outlier::kSeed;
-  int outlier_iterations = 1;
-  bool outlier_tolerance = true;
-  bool outlier_unreliable = true;
-  BorderField border_field = BorderField::kClamp;
-  DenseField dense_field = DenseField::kBilinear;
-  double smooth_field = 0;
-  int sweeps = 1;
-  Warp warp = Warp::kCubic;
+  int range = 10;
   Domain domain = Domain::kAuto;
   Domain stored = Domain::kAuto;
   double log_scale = 1000;
@@ -203,41 +152,32 @@ struct DsaConfig {
   Normalize normalize = Normalize::kMode;
   Vessels vessels = Vessels::kDark;
 
+  // How blocks are searched and what becomes of their vectors. These are not keys: they have the
+  // best values, and other ones in volumes and in the literal method (searched_config).
+  Search search = Search::kFull;
+  int rounds = 4;  ///< of conjugate directions, at most
+  SubPixel subpixel = SubPixel::kGain;
+  SubSearch subsearch = SubSearch::kFit;
+  double bin_width = 0;  ///< grey values; 0: from the noise of each frame
+  Overflow overflow = Overflow::kWrap;
+  Border border = Border::kValid;
+  bool starts_at_shift = true;  ///< the window is around the best shift of the frame, not around 0
+  bool outlier_tolerance = true;   ///< neighbours may differ a little, whatever the rule says
+  bool outlier_unreliable = true;  ///< unreliable vectors are replaced, and judge no others
+  BorderField border_field = BorderField::kLinear;
+  DenseField dense_field = DenseField::kSpline;
+  Warp warp = Warp::kCubic;
+
   template <class F>
   void fields(F&& f) {
     f(Field{"method", method, "block, flex (flexible pixel shift), shift (rigid) or none"},
+      Field{"literal", literal, "the method of US 2008/0037845 to the letter"},
       Field{"metric", metric, "similarity from the histogram of differences"},
-      Field{"block", block, "side of a block in pixels, 8 or more; 0: 64, in volumes 16", 0, 255},
-      Field{"step", step, "pixels from block to block; 0: the side of a block", 0, 255},
-      Field{"range", range, "largest motion in pixels along each axis", 1, 64},
-      Field{"search", search, "whole pixels: full, or cds (conjugate directions)"},
-      Field{"cds_repeat", cds_repeat,
-            "cds goes round the axes until nothing moves, four times at most"},
-      Field{"subpixel", subpixel,
-            "sampling between pixels: gain (same noise everywhere), linear, parabola or none"},
-      Field{"subsearch", subsearch, "tenths of a pixel: fit, full, cds or fast; in volumes cds"},
-      Field{"bin_width", bin_width, "grey values per bin; 0: from the noise of each frame", 0,
-            4096},
-      Field{"overflow", overflow, "differences beyond the bins"},
-      Field{"border", border, "mask pixels outside of the image: valid (not counted) or clamp"},
-      Field{"init", init, "where the search begins: zero, previous (frame) or global (shift)"},
-      Field{
-          "passes", passes,
-          "block/step of each pass, such as 64/64,64/32,48/16; empty: one pass of block and step"},
-      Field{"outlier", outlier, "which vectors are replaced by their neighbours"},
-      Field{"outlier_iterations", outlier_iterations, "how often that is done", 0, 10},
-      Field{"outlier_tolerance", outlier_tolerance,
-            "neighbours may differ by 0.5 pixel, or 4 % of their distance, whatever the rule says; "
-            "filled blocks may take the shift of the frame"},
-      Field{"outlier_unreliable", outlier_unreliable,
-            "vectors of unreliable blocks are replaced too, and judge no others"},
-      Field{"border_field", border_field, "motion beyond the outermost block centres"},
-      Field{"dense_field", dense_field,
-            "motion between block centres: bilinear, or bspline (cubic, through the vectors)"},
-      Field{"smooth_field", smooth_field, "Gaussian over the grid of vectors, in blocks; 0: none",
-            0, 4},
-      Field{"sweeps", sweeps, "flexible pixel shift: rounds over the nodes", 1, 5},
-      Field{"warp", warp, "sampling of the mask for the output"},
+      Field{"passes", passes,
+            "block/step of each pass in pixels, such as 64/64,64/32,48/16; empty: 64/64,64/32, in "
+            "volumes 16/16, literally 64/64"},
+      Field{"range", range, "largest motion in pixels along each axis, beside that of the frame", 1,
+            64},
       Field{"domain", domain, "domain of the differences: auto, lin or log"},
       Field{"stored", stored, "what the file holds, where it does not say so: lin or log"},
       Field{"log_scale", log_scale, "grey values per factor e in the log domain", 1, 5000},
@@ -247,18 +187,22 @@ struct DsaConfig {
   }
 };
 
-/// The patent's method to the letter: one round of conjugate directions from zero, bins of one grey
-/// value, clamped, pixels of the edge beyond the image (as textures have them), linear sampling, a
-/// ring of zeros around the field, vectors judged by ratio and angle alone, whether their blocks
-/// are reliable or not. Of what the patent does not speak of, bins around the median of a block's
+/// The configuration with what is not a key as the method asks for it.
+///
+/// Volumes have a bilinear field, which ends with its outermost vectors. The literal method is the
+/// patent's: one round of conjugate directions from zero, bins of one grey value, clamped, pixels
+/// of the edge beyond the image (as textures have them), linear sampling, a bilinear field with a
+/// ring of zeros around it, vectors judged by ratio and angle alone, whether their blocks are
+/// reliable or not. Of what the patent does not speak of, bins around the median of a block's
 /// differences, pixels that do not count and the mode that is taken off stay.
-DsaConfig literal_config(DsaConfig config);
+DsaConfig searched_config(DsaConfig config, bool is_volume);
 
 /// Block and step of a pass, in pixels.
 struct Pass {
   int block = 64, step = 64;
 };
-/// The passes of a configuration over pictures or volumes. Throws UsageError for a text that does
+/// The passes of a configuration over pictures or volumes. The literal method has one. Throws
+/// UsageError for a text that does
 /// not name them, for blocks below 8 or above 255 pixels, and for steps above a block.
 std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume);
 

@@ -25,7 +25,7 @@ struct AgreementPlace {
 class ImageAgreement {
  public:
   ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
-                 const SubtractedFrames& frames, const DsaConfig& config);
+                 const SubtractedFrames& frames, const DsaConfig& config, const Context& context);
   /// Compares a frame, filtered at fraction 0, with the mask in its three places, at the pixels
   /// that all of them have: fills ehd and entropy of its images. Several threads may ask.
   void measure(size_t frame, FrameScores& out) const;
@@ -34,6 +34,7 @@ class ImageAgreement {
   const SequenceMask& mask_;
   std::span<const uint16_t> stored_{};
   DsaConfig config_{};
+  Buffer<Vec3i> at_pixels_{};  // of a spline
   std::array<AgreementPlace, 3> places_{};
 };
 

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
+#include "larch/dsa/confirmation.h"
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
-#include "larch/dsa/field/spline.h"
-#include "larch/dsa/similarity/entropy.h"
-#include "larch/dsa/similarity/rank_math.h"
 
 namespace larch::dsa {
 namespace {
@@ -21,27 +19,6 @@ constexpr uint64_t kMostOverflow = 20;
 /// so often at most.
 constexpr int kMostWidenings = 3;
 
-/// One pass over a batch.
-struct PassInput {
-  const BlockGrid& grid;
-  const SequenceMask& mask;
-  const ComparedFrames& frames;
-  const DsaConfig& config;
-};
-
-MatchJob job_of(const PassInput& pass, const Buffer<int32_t>& bin_shift) {
-  MatchJob job;
-  job.config = &pass.config;
-  job.grid = &pass.grid;
-  job.range = pass.config.range;
-  job.mask = pass.mask.samples.data();
-  job.mask_at_zero = pass.mask.at_zero.data();
-  job.contrast = pass.frames.at_zero.values.data();
-  job.frames = pass.frames.at_zero.count;
-  job.bin_shift = bin_shift.data();
-  return job;
-}
-
 /// The same of one frame.
 MatchJob job_of_frame(MatchJob job, int64_t frame) {
   const Vec3i& size = job.grid->image;
@@ -50,7 +27,6 @@ MatchJob job_of_frame(MatchJob job, int64_t frame) {
   job.frames = 1;
   job.bin_shift += frame;
   if (job.centre != nullptr) job.centre += frame;
-  if (job.start != nullptr) job.start += frame * blocks;
   job.out += frame * blocks;
   return job;
 }
@@ -64,6 +40,16 @@ bool is_overflowing(std::span<const BlockMatch> matches) {
     beyond += match.overflow;
   }
   return beyond * kMostOverflow > counted;
+}
+
+/// Blocks of each frame whose best displacement lies at the edge of the window.
+std::vector<int32_t> edge_hits(std::span<const BlockMatch> matches, int32_t blocks) {
+  std::vector<int32_t> hits(matches.size() / static_cast<size_t>(blocks), 0);
+  for (size_t i = 0; i < matches.size(); ++i) {
+    const bool is_at_edge = (matches[i].flags & kBlockAtEdge) != 0;
+    hits[i / static_cast<size_t>(blocks)] += is_at_edge ? 1 : 0;
+  }
+  return hits;
 }
 
 /// Matches frames again whose bins were too narrow for their differences.
@@ -84,13 +70,14 @@ void widen_bins(const PassInput& pass, const MatchJob& job, Buffer<BlockMatch>& 
   }
 }
 
-/// The middle of the window of each frame, for Init::kGlobal, or where motion is known before.
+/// The middle of the window of each frame: motion that is known before, or the frame's shift.
 Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& frames,
                              const DsaConfig& config, const Context& context) {
   std::vector<Vec3i> centres, motion;
-  if (config.init == Init::kGlobal) motion = frames.shifts;
-  if (config.init == Init::kZero && mask.start != Vec3i{}) {
+  if (mask.start != Vec3i{}) {
     motion.assign(static_cast<size_t>(frames.at_zero.count), mask.start);
+  } else if (config.starts_at_shift && mask.size.z == 1) {
+    motion = frames.shifts;
   }
   for (const Vec3i& shift : motion) {
     Vec3i nearest;
@@ -102,20 +89,12 @@ Buffer<Vec3i> window_centres(const SequenceMask& mask, const ComparedFrames& fra
   return Buffer<Vec3i>(context.device, centres);
 }
 
-/// Where each block of the first pass starts, for Init::kPrevious.
-Buffer<Vec3i> block_starts(const PassInput& pass, const Context& context) {
-  if (pass.frames.start.empty()) return {};
-  return Buffer<Vec3i>(context.device, vectors_at(pass.grid, last_grid(pass.config, pass.mask.size),
-                                                  pass.frames.start, pass.config.border_field));
-}
-
 /// The first pass: from whole pixels within the range.
 Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t>& bin_shift,
                                            Registered& out, const Context& context) {
   const SequenceMask& mask = pass.mask;
   const ComparedFrames& frames = pass.frames;
   const Buffer<Vec3i> centres = window_centres(mask, frames, pass.config, context);
-  const Buffer<Vec3i> starts = block_starts(pass, context);
   bin_shift = bin_shifts(frames.at_zero, mask.at_zero.data(), centres.data(), mask.table,
                          pass.config, context);
   out.bin_shifts = bin_shift.to_vector();
@@ -124,35 +103,11 @@ Buffer<BlockMatch> match_from_whole_pixels(const PassInput& pass, Buffer<int32_t
                              static_cast<size_t>(frames.at_zero.count * pass.grid.blocks()));
   MatchJob job = job_of(pass, bin_shift);
   job.centre = centres.data();
-  job.start = starts.data();
   job.out = matches.data();
   match_blocks(job, context);
   if (pass.config.bin_width == 0) widen_bins(pass, job, matches, bin_shift, out, context);
   return matches;
 }
-
-/// The dense field of vectors as blocks are matched over it.
-class DenseBase {
- public:
-  DenseBase(const BlockGrid& grid, const Buffer<Vec3i>& vectors, const DsaConfig& config,
-            const Context& context)
-      : field_{&grid, vectors.data()} {
-    if (!takes_spline(config)) return;
-    pixels_ = pixel_grid(grid.image);
-    at_pixels_ = Buffer<Vec3i>(
-        context.device, spline_field(grid, vectors.to_vector(), config.border_field, context));
-    field_ = {&pixels_, at_pixels_.data()};
-  }
-  DenseBase(const DenseBase&) = delete;
-  DenseBase& operator=(const DenseBase&) = delete;
-
-  const BaseField& field() const { return field_; }
-
- private:
-  BaseField field_;
-  BlockGrid pixels_{};
-  Buffer<Vec3i> at_pixels_{};
-};
 
 /// A later pass: on top of the field of the pass before.
 Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base,
@@ -165,70 +120,6 @@ Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base
   job.out = matches.data();
   match_blocks(job, context);
   return matches;
-}
-
-/// Scores of all blocks where a field puts them.
-std::vector<BlockMatch> scores_at(const PassInput& pass, const BaseField& base,
-                                  const Buffer<int32_t>& bin_shift, const Context& context) {
-  DsaConfig config = pass.config;
-  config.search = Search::kCds;  // BlockMatch::before is all that is asked for
-  config.cds_repeat = false;
-  config.subpixel = SubPixel::kParabola;
-  const PassInput judged{pass.grid, pass.mask, pass.frames, config};
-  Buffer<BlockMatch> matches(context.device,
-                             static_cast<size_t>(pass.frames.at_zero.count * pass.grid.blocks()));
-  MatchJob job = job_of(judged, bin_shift);
-  job.range = 1;
-  job.base = base;
-  job.out = matches.data();
-  match_blocks(job, context);
-  return matches.to_vector();
-}
-
-/// Blocks that were filled from their neighbours. In frames without any vector of their own they
-/// are filled with 0, and stay so: nothing tells whether the shift of such a frame is true.
-std::vector<uint8_t> filled_blocks(std::span<const BlockMatch> matches, int32_t blocks) {
-  std::vector<uint8_t> is_filled;
-  const auto is_replaced = [](const BlockMatch& m) { return (m.flags & kBlockReplaced) != 0; };
-  for (size_t first = 0; first < matches.size(); first += static_cast<size_t>(blocks)) {
-    const auto frame = matches.subspan(first, static_cast<size_t>(blocks));
-    const bool has_found = !std::all_of(frame.begin(), frame.end(), is_replaced);
-    for (const BlockMatch& match : frame) {
-      const bool is_searched = (match.flags & kBlockOutside) == 0;
-      is_filled.push_back(has_found && is_searched && is_replaced(match) ? 1 : 0);
-    }
-  }
-  return is_filled;
-}
-
-/// Vectors that were taken from neighbours give way to the rigid shift of the frame where that fits
-/// the block better: neighbours that move must not drag what stands still.
-void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
-                      Buffer<BlockMatch>& matches, const Context& context) {
-  if (pass.grid.image.z > 1 || !confirms_filled(pass.config)) return;
-  std::vector<BlockMatch> found = matches.to_vector();
-  const std::vector<uint8_t> is_filled = filled_blocks(found, pass.grid.blocks());
-  if (std::none_of(is_filled.begin(), is_filled.end(), [](uint8_t v) { return v != 0; })) return;
-  const BlockGrid whole = make_block_grid(pass.grid.image, pass.grid.image, pass.grid.image);
-  const Buffer<Vec3i> shifts(context.device, pass.frames.shifts);
-  const Buffer<Vec3i> vectors =
-      field_vectors(matches, pass.grid, pass.frames.at_zero.count, pass.config, context);
-  DsaConfig rigid = pass.config;
-  rigid.border_field = BorderField::kClamp;  // the shift is that of the whole frame
-  const DenseBase dense(pass.grid, vectors, pass.config, context);
-  const auto by_field = scores_at(pass, dense.field(), bin_shift, context);
-  const auto by_shift = scores_at({pass.grid, pass.mask, pass.frames, rigid},
-                                  {&whole, shifts.data()}, bin_shift, context);
-  const auto terms = entropy_terms(pass.config.metric == Metric::kEntropy ? 65535 : 0);
-  const auto blocks = static_cast<size_t>(pass.grid.blocks());
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (is_filled[i] == 0) continue;
-    const Ranking ranking{pass.config.metric, terms.data(), (found[i].counted + 1) / 2};
-    if (ranking.is_better(by_shift[i].before, by_field[i].before)) {
-      found[i].vector = pass.frames.shifts[i / blocks];
-    }
-  }
-  matches.upload(found);
 }
 
 /// The block whose centre is nearest to a node, the first of equally near ones.
@@ -292,7 +183,7 @@ void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registe
   job.matches = matches.data();
   flexible_shift(job, context);
   replace_inconsistent(matches, nodes, count, config, context);
-  out.vectors = field_vectors(matches, nodes, count, config, context);
+  out.vectors = field_vectors(matches, context);
   out.matches = matches.to_vector();
 }
 
@@ -300,11 +191,6 @@ void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registe
 
 bool takes_spline(const DsaConfig& config) {
   return config.method == Method::kBlock && config.dense_field == DenseField::kSpline;
-}
-
-bool confirms_filled(const DsaConfig& config) {
-  return config.outlier_tolerance &&
-         (config.subpixel == SubPixel::kGain || config.subpixel == SubPixel::kParabola);
 }
 
 BlockGrid grid_of_pass(const Pass& pass, const Vec3i& size) {
@@ -327,9 +213,10 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
             : match_over_field(input, DenseBase(base_grid, out.vectors, config, context).field(),
                                bin_shift, context);
     replace_inconsistent(matches, grid, frames.at_zero.count, config, context);
-    confirm_replaced(input, bin_shift, matches, context);
-    out.vectors = field_vectors(matches, grid, frames.at_zero.count, config, context);
+    if (confirms(config, mask.size)) confirm_replaced(input, bin_shift, matches, context);
+    out.vectors = field_vectors(matches, context);
     out.matches = matches.to_vector();
+    if (out.edge_hits.empty()) out.edge_hits = edge_hits(out.matches, grid.blocks());
     base_grid = grid;
   }
   if (config.method == Method::kFlex) {

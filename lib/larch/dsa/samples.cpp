@@ -179,7 +179,7 @@ SampleFrames to_values(const Buffer<uint16_t>& stored, const Vec3i& size, const 
 
 SampleFrames filter_at_zero(const SampleFrames& frames, const DsaConfig& config,
                             const Context& context) {
-  const bool filters = config.subpixel == SubPixel::kGain || config.subpixel == SubPixel::kParabola;
+  const bool filters = config.subpixel == SubPixel::kGain;
   SampleFrames out{frames.size, frames.count,
                    Buffer<uint16_t>(context.device, frames.values.size())};
   if (!filters) {

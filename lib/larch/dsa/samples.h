@@ -71,9 +71,10 @@ SampleFrames to_samples(const Buffer<uint16_t>& stored, const Vec3i& size, const
 SampleFrames to_values(const Buffer<uint16_t>& stored, const Vec3i& size, const SampleTable& table,
                        const Context& context);
 
-/// What the search compares: frames filtered by the kernel at fraction 0 (SubPixel::kGain and
-/// kParabola), or as they are. A sample without all of its neighbours becomes kNoSample; beyond the
-/// image there are none, or (Border::kClamp) those of the edge. Volumes are filtered along z too.
+/// What the search compares: frames filtered by the kernel at fraction 0
+/// (SubPixel::kGain), or as they are. A sample without all of its neighbours becomes kNoSample;
+/// beyond the image there are none, or (Border::kClamp) those of the edge. Volumes are filtered
+/// along z too.
 SampleFrames filter_at_zero(const SampleFrames& frames, const DsaConfig& config,
                             const Context& context);
 

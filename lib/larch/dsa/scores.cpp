@@ -342,7 +342,7 @@ std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const u
     throw UsageError("scores need the uncorrected and the shifted frames as well");
   }
   std::vector<FrameScores> scores(frames.figures.size());
-  const ImageAgreement agreement(basis, stored, frames, config);
+  const ImageAgreement agreement(basis, stored, frames, config, context);
   // Two pieces of work for each frame, which fill different figures.
   const auto pieces = static_cast<int64_t>(2 * scores.size());
   parallel_for(context.threads, pieces, 1, [&](int64_t begin, int64_t end) {

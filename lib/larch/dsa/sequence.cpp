@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "larch/core/error.h"
+#include "larch/dsa/confirmation.h"
 #include "larch/dsa/field/flexible_shift.h"
 #include "larch/dsa/field/spline.h"
 #include "larch/dsa/match/rigid_shift.h"
-#include "larch/dsa/registration.h"
 
 namespace larch::dsa {
 namespace {
@@ -37,10 +37,9 @@ struct Batch {
   SampleFrames values{};
 };
 
-bool needs_shifts(const DsaConfig& config, const SequenceWants& wants) {
+bool needs_shifts(const DsaConfig& config, const Vec3i& size, const SequenceWants& wants) {
   return wants.shift || wants.shifted || config.method == Method::kShift ||
-         (finds_blocks(config) && config.init == Init::kGlobal) ||
-         (finds_blocks(config) && confirms_filled(config));
+         (finds_blocks(config) && (config.starts_at_shift || confirms(config, size)));
 }
 
 Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const DsaConfig& config,
@@ -51,7 +50,7 @@ Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const
   batch.compared.at_zero = filter_at_zero(batch.compared.samples, config, context);
   const auto frames = static_cast<size_t>(batch.values.count);
   batch.compared.shifts.resize(frames);
-  if (mask.size.z == 1 && needs_shifts(config, wants)) {
+  if (mask.size.z == 1 && needs_shifts(config, mask.size, wants)) {
     batch.compared.shifts =
         rigid_shifts(mask.samples.data(), mask.at_zero.data(), batch.compared.samples,
                      batch.compared.at_zero, mask.table, config, context);
@@ -98,6 +97,7 @@ std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const D
   Registered registered = register_frames(mask, batch.compared, config, context);
   out.matches = std::move(registered.matches);
   for (size_t f = 0; f < out.figures.size(); ++f) {
+    out.figures[f].edge_hits = registered.edge_hits[f];
     out.figures[f].bin_shift = registered.bin_shifts[f];
     out.figures[f].has_wide_bins = registered.has_wide_bins[f] != 0;
   }
@@ -117,25 +117,18 @@ void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrame
 Buffer<Vec3i> dense_vectors(BlockGrid& grid, const DsaConfig& config, SubtractedFrames& out,
                             const Context& context) {
   if (!takes_spline(config)) return Buffer<Vec3i>(context.device, out.vectors);
-  const std::vector<Vec3i> at_pixels =
-      spline_field(grid, out.vectors, config.border_field, context);
-  const Vec3i size = grid.image;
-  const auto pixels = static_cast<size_t>(pixels_of(size));
-  for (size_t f = 0; f < out.figures.size(); ++f) {
-    out.figures[f].field.least_jacobian =
-        least_jacobian_of_pixels(size, std::span(at_pixels).subspan(f * pixels, pixels));
-  }
-  grid = pixel_grid(size);
-  return Buffer<Vec3i>(context.device, at_pixels);
+  Buffer<Vec3i> at_pixels = spline_field(grid, out.vectors, config.border_field, context);
+  const std::vector<double> least = least_jacobians(grid.image, at_pixels, context);
+  for (size_t f = 0; f < out.figures.size(); ++f) out.figures[f].field.least_jacobian = least[f];
+  grid = pixel_grid(grid.image);
+  return at_pixels;
 }
 
-/// Frames that do not depend on each other. The figures go to `out`, which is empty.
+/// The figures go to `out`, which is empty.
 SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                 const DsaConfig& config, const SequenceWants& wants,
-                                std::span<const Vec3i> previous, SubtractedFrames& out,
-                                const Context& context) {
+                                SubtractedFrames& out, const Context& context) {
   Batch batch = make_batch(mask, stored, config, wants, context);
-  batch.compared.start = previous;
   out.shift = batch.compared.shifts;
   out.figures.resize(out.shift.size());
   out.vectors = found_vectors(mask, batch, config, out, context);
@@ -168,33 +161,14 @@ SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>
   return images;
 }
 
+/// One kind of image of a batch, which lets go of it.
 template <class T>
-void append(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-void append_figures(SubtractedFrames& to, const SubtractedFrames& from) {
-  append(to.matches, from.matches);
-  append(to.vectors, from.vectors);
-  append(to.figures, from.figures);
-  append(to.shift, from.shift);
-}
-
-/// One kind of image of all items of a batch, which lets go of it.
-template <class T>
-void download_all(std::vector<SubtractedImages>& items, Buffer<T> SubtractedImages::*image,
-                  std::vector<T>& to, const Device& device) {
-  size_t count = 0;
-  for (const SubtractedImages& item : items) count += (item.*image).size();
-  to.resize(count);
-  size_t at = 0;
-  for (SubtractedImages& item : items) {
-    Buffer<T>& from = item.*image;
-    if (!from.empty()) {
-      memory::copy(Device::cpu(), to.data() + at, device, from.data(), from.size() * sizeof(T));
-    }
-    at += from.size();
-    from = {};
+void download(Buffer<T>& from, std::vector<T>& to, const Device& device) {
+  to.resize(from.size());
+  if (!from.empty()) {
+    memory::copy(Device::cpu(), to.data(), device, from.data(), from.size() * sizeof(T));
   }
+  from = {};
 }
 
 }  // namespace
@@ -231,7 +205,7 @@ SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Co
 
 SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                    const DsaConfig& config, const SequenceWants& wants,
-                                   std::vector<Vec3i>& previous, const Context& context) {
+                                   const Context& context) {
   const auto pixels = static_cast<size_t>(pixels_of(mask.size));
   if (pixels == 0 || stored.size() % pixels != 0) {
     throw UsageError("the number of pixels is no multiple of a frame's");
@@ -240,23 +214,8 @@ SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16
   if (mask.size.z > 1 && is_for_pictures) {
     throw UsageError("methods shift and flex are for pictures; use block or none for volumes");
   }
-  if (config.method == Method::kFlex && config.dense_field == DenseField::kSpline) {
-    throw UsageError(
-        "flexible pixel shift moves nodes of a bilinear field; use --method block with "
-        "--dense_field bspline");
-  }
   SubtractedBatch batch;
-  if (config.init != Init::kPrevious || !finds_blocks(config)) {
-    batch.images.push_back(subtract_batch(mask, stored, config, wants, {}, batch.frames, context));
-    return batch;
-  }
-  for (size_t first = 0; first < stored.size(); first += pixels) {
-    const auto frame = copy_of(stored.data() + first, pixels, context.device);
-    SubtractedFrames one;
-    batch.images.push_back(subtract_batch(mask, frame, config, wants, previous, one, context));
-    previous = one.vectors;
-    append_figures(batch.frames, one);
-  }
+  batch.images = subtract_batch(mask, stored, config, wants, batch.frames, context);
   return batch;
 }
 
@@ -265,21 +224,43 @@ void download(SubtractedBatch& batch, SubtractedFrames& to, const Device& device
   to.vectors = std::move(batch.frames.vectors);
   to.figures = std::move(batch.frames.figures);
   to.shift = std::move(batch.frames.shift);
-  download_all(batch.images, &SubtractedImages::difference, to.difference, device);
-  download_all(batch.images, &SubtractedImages::validity, to.validity, device);
-  download_all(batch.images, &SubtractedImages::field_px, to.field_px, device);
-  download_all(batch.images, &SubtractedImages::shifted, to.shifted, device);
-  download_all(batch.images, &SubtractedImages::uncorrected, to.uncorrected, device);
+  download(batch.images.difference, to.difference, device);
+  download(batch.images.validity, to.validity, device);
+  download(batch.images.field_px, to.field_px, device);
+  download(batch.images.shifted, to.shifted, device);
+  download(batch.images.uncorrected, to.uncorrected, device);
 }
 
 SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
                                  const DsaConfig& config, const SequenceWants& wants,
-                                 std::vector<Vec3i>& previous, const Context& context) {
+                                 const Context& context) {
   const Buffer<uint16_t> on_device(context.device, stored);
-  SubtractedBatch batch = subtract_on_device(mask, on_device, config, wants, previous, context);
+  SubtractedBatch batch = subtract_on_device(mask, on_device, config, wants, context);
   SubtractedFrames frames;
   download(batch, frames, context.device);
   return frames;
+}
+
+SubtractedFrames subtract_moved(const SequenceMask& mask, std::span<const uint16_t> stored,
+                                const Vec3i& vector, DsaConfig config, bool wants_field,
+                                const Context& context) {
+  const Buffer<uint16_t> on_device(context.device, stored);
+  config.method = Method::kNone;
+  const Batch batch = make_batch(mask, on_device, config, {.shift = false}, context);
+  SubtractedFrames out;
+  out.figures.resize(static_cast<size_t>(batch.values.count));
+  out.vectors.assign(out.figures.size(), vector);
+  config.border_field = BorderField::kClamp;
+  add_field_shapes(one_block(mask.size), config.border_field, out);
+  const Buffer<Vec3i> vectors(context.device, out.vectors);
+  Subtracted result = subtract(images_of(mask, batch), one_block(mask.size), vectors.data(),
+                               mask.table, config, {true, wants_field}, context);
+  const auto figures = result.figures.to_vector();
+  for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
+  download(result.difference, out.difference, context.device);
+  download(result.validity, out.validity, context.device);
+  download(result.field_px, out.field_px, context.device);
+  return out;
 }
 
 BlockGrid last_grid(const DsaConfig& config, const Vec3i& size) {
@@ -305,11 +286,11 @@ FrameBytes bytes_per_frame(const DsaConfig& config, const Vec3i& size, const Seq
   const int64_t others = (wants.shifted ? 2 : 0) + (wants.uncorrected ? 2 : 0);
   FrameBytes bytes;
   bytes.figures = blocks * static_cast<int64_t>(2 * sizeof(BlockMatch));
-  // A spline at every pixel, for the subtraction and for the scores.
-  if (takes_spline(config)) bytes.figures += pixels * static_cast<int64_t>(2 * sizeof(Vec3i));
   bytes.images = pixels * (2 + 1 + field + others);
   // Stored pixels, samples, values, filtered samples and their passes, differences in Q2; matches.
   bytes.on_device = pixels * (2 + 2 + 2 + 4 + 4 + 2) + bytes.images + bytes.figures;
+  // A spline at every pixel.
+  if (takes_spline(config)) bytes.on_device += pixels * static_cast<int64_t>(sizeof(Vec3i));
   return bytes;
 }
 

@@ -19,7 +19,7 @@ struct MaskInput {
   SampleTable table{};
   std::span<const uint8_t> region{};  ///< contrast pixels that count: region of interest, shutter
   std::span<const uint8_t> open{};    ///< mask pixels that count: what the shutter leaves open
-  Vec3i start{};  ///< Q16: motion that is known before, in the middle of the window of Init::kZero
+  Vec3i start{};  ///< Q16: motion that is known before, in place of the frames' shifts
 };
 
 /// What all frames of a sequence share, on the context's device; made once.
@@ -35,10 +35,19 @@ struct SequenceMask {
 /// Throws UsageError for no frames, and for frames and regions of other sizes.
 SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context);
 
+/// What a frame is corrected by in the end.
+enum class Correction : uint8_t {
+  kBlocks,  ///< the vectors of its blocks, or nodes
+  kShift,   ///< its rigid shift alone
+  kNone,    ///< nothing
+};
+
 /// Figures of a subtracted frame.
 struct FrameFigures {
   SubtractFigures subtracted{};
-  FieldShape field{};     ///< of the vectors that the frame was corrected by
+  FieldShape field{};                           ///< of the vectors that the frame was corrected by
+  Correction correction = Correction::kBlocks;  ///< for Method::kBlock and kFlex
+  int32_t edge_hits = 0;  ///< blocks of the first pass that are best at the edge of the window
   int32_t bin_shift = 0;  ///< bins were 2^bin_shift steps of a sample wide; 0 if none were made
   bool has_wide_bins = false;  ///< twice as wide as planned, because many pixels were beyond them
 };
@@ -69,26 +78,24 @@ struct SubtractedImages {
 /// A batch of subtracted frames whose images are still on the device.
 struct SubtractedBatch {
   SubtractedFrames frames{};  ///< without images
-  /// Those of all frames; with Init::kPrevious an item for each of them.
-  std::vector<SubtractedImages> images{};
+  SubtractedImages images{};  ///< of all frames
 };
 
 struct SequenceWants {
   bool field = false, shifted = false, uncorrected = false;
   /// SubtractedFrames::shift, which takes longer than a quick search of blocks. Without it shifts
-  /// are 0, unless something else needs them: `shifted`, Method::kShift, Init::kGlobal, and
-  /// blocks that take them (registration.h).
+  /// are 0, unless something else needs them: `shifted`, Method::kShift, and blocks
+  /// that start at them or take them (registration.h).
   bool shift = true;
 };
 
 /// Registers the mask to some frames and subtracts it. `stored`: frame after frame, on the
-/// context's device. Results do not depend on how a sequence is cut into batches, unless
-/// config.init is kPrevious: then `previous` (the vectors that the frame before was corrected by,
-/// updated by the call) carries on. The images may be written to until wait_for(context.device)
-/// returns. Throws UsageError for a number of pixels that is no multiple of a frame's.
+/// context's device. Results do not depend on how a sequence is cut into batches. The images may be
+/// written to until wait_for(context.device) returns. Throws UsageError for a number of pixels that
+/// is no multiple of a frame's.
 SubtractedBatch subtract_on_device(const SequenceMask& mask, const Buffer<uint16_t>& stored,
                                    const DsaConfig& config, const SequenceWants& wants,
-                                   std::vector<Vec3i>& previous, const Context& context);
+                                   const Context& context);
 
 /// Takes a batch to the host and lets go of its images. `to` may hold an earlier batch, whose
 /// memory is used again. In the queue of `device`, to which the images must be there.
@@ -97,7 +104,13 @@ void download(SubtractedBatch& batch, SubtractedFrames& to, const Device& device
 /// Both, from host to host.
 SubtractedFrames subtract_frames(const SequenceMask& mask, std::span<const uint16_t> stored,
                                  const DsaConfig& config, const SequenceWants& wants,
-                                 std::vector<Vec3i>& previous, const Context& context);
+                                 const Context& context);
+
+/// Frames subtracted after the mask was moved by one vector, Q16: difference, validity, the field
+/// if it is wanted, vectors and figures. `stored`: frame after frame.
+SubtractedFrames subtract_moved(const SequenceMask& mask, std::span<const uint16_t> stored,
+                                const Vec3i& vector, DsaConfig config, bool wants_field,
+                                const Context& context);
 
 /// The grid of the last pass, to which SubtractedFrames::matches belong; for Method::kFlex that of
 /// the nodes.

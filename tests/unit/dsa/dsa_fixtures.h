@@ -63,7 +63,6 @@ struct Matching {
   Vec3i centre{};
   const BlockGrid* base_grid = nullptr;
   std::vector<Vec3i> base{};
-  std::vector<Vec3i> start{};
 
   std::vector<BlockMatch> run(int threads = 1) const {
     const Context context = context_of(threads);
@@ -89,7 +88,6 @@ struct Matching {
     job.frames = contrast.count;
     job.bin_shift = shifts.data();
     job.centre = centres.data();
-    job.start = start.empty() ? nullptr : start.data();
     if (base_grid != nullptr) job.base = {base_grid, base.data()};
     job.out = out.data();
     match_blocks(job, context);

@@ -114,7 +114,7 @@ double zero_motion_error(const DsaConfig& config, int* unreliable, double contra
 }
 
 DsaConfig literal() {
-  return literal_config(DsaConfig{});
+  return searched_config({.literal = true}, /*is_volume=*/false);
 }
 
 /// A frame of each kind that is compared: texture that moves, with noise, with places that do not
@@ -182,7 +182,7 @@ TEST_CASE("conjugate directions count their evaluations on a smooth image") {
 }
 
 TEST_CASE("a fraction of a pixel is found") {
-  for (const SubSearch search : {SubSearch::kFit, SubSearch::kFast, SubSearch::kFull}) {
+  for (const SubSearch search : {SubSearch::kFit, SubSearch::kFast}) {
     Matching m = one_block(textured(kSize, 0, 0, 15, 1), textured(kSize, 3.27, -2.64, 15, 2));
     m.config.subsearch = search;
     const BlockMatch match = m.run().front();
@@ -222,10 +222,7 @@ TEST_CASE("linear sampling draws noise to half pixels and the gain kernel does n
 }
 
 TEST_CASE("without motion the literal method moves and the default does not") {
-  DsaConfig lattice;
-  lattice.subsearch = SubSearch::kFull;
   CHECK(zero_motion_error(literal(), nullptr, 1) > 0.15);
-  CHECK(zero_motion_error(lattice, nullptr, 1) < 0.03);
   CHECK(zero_motion_error(DsaConfig{}, nullptr, 1) < 0.06);
 }
 
@@ -395,18 +392,6 @@ TEST_CASE("the window moves with its centre, and its edge is told") {
   match = m.run().front();
   CHECK((match.flags & kBlockAtEdge) != 0);
   CHECK((match.flags & kBlockUnreliable) != 0);
-}
-
-TEST_CASE("conjugate directions begin at the start of a block") {
-  Matching m = one_block(textured(kSize, 0, 0), textured(kSize, 8, 8));
-  m.config.search = Search::kCds;
-  m.config.subpixel = SubPixel::kNone;
-  m.start = {Vec3i{8 * 65536 - 20000, 8 * 65536 + 20000, 0}};
-  const BlockMatch match = m.run().front();
-  CHECK(match.vector == Vec3i{8 * 65536, 8 * 65536, 0});
-  CHECK(match.evaluations == 5);
-  m.start = {Vec3i{900 * 65536, 0, 0}};  // to the edge of the window
-  CHECK(m.run().front().evaluations > 0);
 }
 
 TEST_CASE("blocks at the border compare what lies in the image") {

@@ -11,6 +11,7 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/dsa/field/field.h"
+#include "larch/dsa/field/spline.h"
 #include "larch/dsa/sampling/sampling_math.h"
 #include "larch/dsa/scores.h"
 
@@ -57,10 +58,9 @@ Scored score(double motion, bool has_vessel, const DsaConfig& config = {}, int t
   context.threads = threads;
   const MaskInput input{
       {kSide, kSide, 1}, {mask}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
-  std::vector<Vec3i> previous;
   Scored out;
   out.frames = subtract_frames(make_mask(input, config, context), contrast, config,
-                               {false, true, true}, previous, context);
+                               {false, true, true}, context);
   out.scores =
       score_frames(make_score_basis(input, config, context), contrast, out.frames, config, context);
   return out;
@@ -120,9 +120,8 @@ TEST_CASE("what any column reads from behind the collimator counts in none") {
   for (const Method method : {Method::kNone, Method::kShift, Method::kBlock}) {
     DsaConfig config;
     config.method = method;
-    std::vector<Vec3i> previous;
     const auto frames = subtract_frames(make_mask(input, config, context), contrast, config,
-                                        {false, true, true}, previous, context);
+                                        {false, true, true}, context);
     const FrameScores s = score_frames(make_score_basis(input, config, context), contrast, frames,
                                        config, context)[0];
     CHECK(s.counted_pixels == Approx((kOpen - kMotion) * kSide).margin(2 * kSide));
@@ -165,9 +164,8 @@ TEST_CASE("nothing that can be measured gives no number") {
   const Context context;
   const MaskInput input{
       {kSide, kSide, 1}, {black}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
-  std::vector<Vec3i> previous;
-  const SubtractedFrames out = subtract_frames(make_mask(input, {}, context), black, {},
-                                               {false, true, true}, previous, context);
+  const SubtractedFrames out =
+      subtract_frames(make_mask(input, {}, context), black, {}, {false, true, true}, context);
   const FrameScores s =
       score_frames(make_score_basis(input, {}, context), black, out, {}, context)[0];
   CHECK(s.counted_pixels == 0);
@@ -178,7 +176,9 @@ TEST_CASE("nothing that can be measured gives no number") {
 
 TEST_CASE("EHD and entropy are those of samples taken one by one") {
   DsaConfig config;
-  config.block = 48;
+  config.passes = "48/48";
+  const bool is_spline = GENERATE(false, true);
+  if (!is_spline) config.dense_field = DenseField::kBilinear;
   const auto mask = frame_of(1, 0, false), contrast = frame_of(2, 2.3, true);
   const Context context;
   const Vec3i size{kSide, kSide, 1};
@@ -189,9 +189,13 @@ TEST_CASE("EHD and entropy are those of samples taken one by one") {
   SubtractedFrames frames = score(2.3, true, config).frames;
   // Some vectors reach far beyond the picture.
   frames.vectors[0] = {-40 << kVectorBits, 3 << 14, 0};
-  const BlockGrid grid = correction_grid(config, size);
+  const BlockGrid blocks = correction_grid(config, size);
+  const BlockGrid grid = is_spline ? pixel_grid(size) : blocks;
+  const Buffer<Vec3i> at_pixels =
+      spline_field(blocks, frames.vectors, config.border_field, context);
   const FieldGrid places = make_field_grid(grid, Device::cpu());
-  const FieldView field = places.view(frames.vectors.data(), config.border_field);
+  const FieldView field =
+      places.view(is_spline ? at_pixels.data() : frames.vectors.data(), config.border_field);
   const TapTable taps = gain_taps();
   const MaskView view{m.samples.data(), size, &taps, false, false};
   const SampleFrames samples =

@@ -38,8 +38,7 @@ std::vector<uint16_t> volume_of(const Vec3i& size, const Vec3d& d, double noise 
 }
 
 DsaConfig volume_config() {
-  DsaConfig config;
-  config.block = 16;
+  DsaConfig config = searched_config({}, /*is_volume=*/true);
   config.range = 4;
   return config;
 }
@@ -51,9 +50,8 @@ SubtractedFrames subtracted(const Vec3i& size, const std::vector<uint16_t>& mask
   context.threads = threads;
   const MaskInput input{
       size, {mask}, make_sample_table({12, false, true, Domain::kAuto}, config), {}, {}};
-  std::vector<Vec3i> previous;
   return subtract_frames(make_mask(input, config, context), fill, config, {true, false, true},
-                         previous, context);
+                         context);
 }
 
 }  // namespace
@@ -137,7 +135,7 @@ TEST_CASE("what cannot be done with a volume is refused") {
   config.method = Method::kShift;
   CHECK_THROWS_AS(subtracted(size, mask, mask, config), UsageError);
   config.method = Method::kBlock;
-  config.block = 48;  // 110 592 voxels
+  config.passes = "48/48";  // 110 592 voxels
   CHECK_THROWS_AS(subtracted(size, mask, mask, config), UsageError);
 }
 
@@ -149,9 +147,8 @@ TEST_CASE("scores of volumes") {
   const Context context;
   const MaskInput input{
       size, {mask}, make_sample_table({12, false, true, Domain::kAuto}, config), {}, {}};
-  std::vector<Vec3i> previous;
   const SubtractedFrames out = subtract_frames(make_mask(input, config, context), fill, config,
-                                               {false, true, true}, previous, context);
+                                               {false, true, true}, context);
   CHECK(out.shifted == out.uncorrected);  // volumes are not shifted as a whole
   const FrameScores s =
       score_frames(make_score_basis(input, config, context), fill, out, config, context)[0];

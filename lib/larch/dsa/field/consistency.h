@@ -11,32 +11,25 @@ namespace larch::dsa {
 /// Replaces vectors that contradict their neighbours, and those of unreliable and outside blocks,
 /// in two phases, so that no order counts: all are judged by the vectors that were found, then each
 /// that is flagged becomes the mean of its neighbours that are not (US 2008/0037845, claim 9), and
-/// blocks without such neighbours wait until theirs have been filled. Both are repeated
-/// config.outlier_iterations times. A vector whose neighbours were searched, three of them at
-/// least, and are all unreliable is replaced as well: nothing confirms it. Others that are reliable
-/// and consistent stay as they are. Outlier::kNone flags no vector, but unreliable and outside
-/// blocks are still filled. Without config.outlier_unreliable, unreliable blocks are as good as any
-/// others. `matches`: by frame and block, on the context's device; kBlockReplaced
-/// is set where `vector` is that of neighbours. Where no block of a frame is reliable, its vectors
-/// become 0.
+/// blocks without such neighbours wait until theirs have been filled. A vector whose neighbours
+/// were searched, three of them at least, and are all unreliable is replaced as well: nothing
+/// confirms it. Others that are reliable and consistent stay as they are. Without
+/// config.outlier_unreliable, unreliable blocks are as good as any others. `matches`: by frame and
+/// block, on the context's device; kBlockReplaced is set where `vector` is that of neighbours.
+/// Where no block of a frame is reliable, its vectors become 0.
 void replace_inconsistent(Buffer<BlockMatch>& matches, const BlockGrid& grid, int64_t frames,
                           const DsaConfig& config, const Context& context);
 
-/// The vectors of matches, Q16, which the dense field is made of: smoothed over the grid by a
-/// Gaussian of config.smooth_field blocks if that is not 0. On the context's device.
-Buffer<Vec3i> field_vectors(const Buffer<BlockMatch>& matches, const BlockGrid& grid,
-                            int64_t frames, const DsaConfig& config, const Context& context);
+/// The vectors of matches, Q16, which the dense field is made of. On the context's device.
+Buffer<Vec3i> field_vectors(const Buffer<BlockMatch>& matches, const Context& context);
 
-/// replace_inconsistent; pointers are of one device. For each frame, `iterations` times (once
-/// without judge if that is 0): begin_judging, judge, end_judging of all blocks, each after the one
-/// before is done, fill_from_neighbours of all in round 1, 2, ... until a round fills none, and
-/// fill_with_zero. See consistency_math.h.
+/// replace_inconsistent; pointers are of one device. For each frame: begin_judging, judge,
+/// end_judging of all blocks, each after the one before is done, fill_from_neighbours of all in
+/// round 1, 2, ... until a round fills none, and fill_with_zero. See consistency_math.h.
 struct ConsistencyJob {
   FieldAxis axes[3]{};
   BlockMatch* matches = nullptr;  ///< by frame and block
   int64_t frames = 0;
-  Outlier rule = Outlier::kSeed;
-  int iterations = 1;  ///< 0: nothing is judged
   bool tolerates = true;
   bool drops_unreliable = true;
   int32_t* known_since = nullptr;  ///< by frame and block; for the operation alone
@@ -44,11 +37,8 @@ struct ConsistencyJob {
 
 /// field_vectors; pointers are of one device.
 struct VectorsJob {
-  int32_t count[3] = {1, 1, 1};  ///< blocks along each axis
   const BlockMatch* matches = nullptr;
-  int64_t frames = 0;
-  const int32_t* weights = nullptr;  ///< Q12, by distance in blocks, from 0 to `reach`
-  int32_t reach = 0;                 ///< 0: vectors are taken as they are
+  int64_t count = 0;
   Vec3i* vectors = nullptr;
 };
 

@@ -9,12 +9,10 @@
 namespace larch::dsa::cpu {
 namespace {
 
-void replace_in_frame(const Neighbourhood& blocks, Outlier rule, bool judges) {
+void replace_in_frame(const Neighbourhood& blocks) {
   const int64_t n = blocks.blocks();
   for (int64_t i = 0; i < n; ++i) begin_judging(blocks, i);
-  if (judges) {
-    for (int64_t i = 0; i < n; ++i) judge(blocks, i, rule);
-  }
+  for (int64_t i = 0; i < n; ++i) judge(blocks, i);
   bool is_unfilled = false;
   for (int64_t i = 0; i < n; ++i) is_unfilled |= end_judging(blocks, i);
   for (int32_t round = 1; is_unfilled; ++round) {
@@ -35,19 +33,14 @@ void replace_inconsistent(const ConsistencyJob& job, const Context& context) {
       blocks.drops_unreliable = job.drops_unreliable;
       blocks.matches = job.matches + f * blocks.blocks();
       blocks.known_since = job.known_since + f * blocks.blocks();
-      for (int i = 0; i < std::max(job.iterations, 1); ++i) {
-        replace_in_frame(blocks, job.rule, job.iterations > 0);
-      }
+      replace_in_frame(blocks);
     }
   });
 }
 
 void field_vectors(const VectorsJob& job, const Context& context) {
-  const int64_t blocks = static_cast<int64_t>(job.count[0]) * job.count[1] * job.count[2];
-  parallel_for(context.threads, job.frames * blocks, 256, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      job.vectors[i] = smoothed_vector(job, i / blocks, i % blocks);
-    }
+  parallel_for(context.threads, job.count, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) job.vectors[i] = job.matches[i].vector;
   });
 }
 

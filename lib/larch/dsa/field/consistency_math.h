@@ -18,12 +18,6 @@ constexpr int64_t kMostRatio = 2;
 /// and differences are tolerated up to half a pixel, or one pixel in 25 of the distance between the
 /// two centres: motion that changes as smoothly as that is true.
 constexpr int64_t kToleranceDistance = 25;
-/// Of the normalised median test (Westerweel and Scarano 2005): the noise that is always granted,
-/// 0.1 pixel in Q16, and how many deviations are one too many.
-constexpr int64_t kMedianNoise = 6554;
-constexpr int64_t kMostDeviations = 2;
-/// Neighbours of a block: 8 in a picture, 26 in a volume.
-constexpr int kMostNeighbours = 26;
 /// A block whose vector cannot be used yet.
 constexpr int32_t kUnknownVector = INT32_MAX;
 
@@ -118,40 +112,6 @@ LARCH_HD bool contradicts_neighbours(const Neighbourhood& blocks, const Vec3i& a
   return disagree * 2 > count;
 }
 
-/// Twice the median of values, which are sorted.
-LARCH_HD int64_t twice_median(int64_t* values, int count) {
-  for (int i = 1; i < count; ++i) {
-    const int64_t value = values[i];
-    int place = i;
-    for (; place > 0 && values[place - 1] > value; --place) values[place] = values[place - 1];
-    values[place] = value;
-  }
-  return values[(count - 1) / 2] + values[count / 2];
-}
-
-/// The normalised median test for each component: further from the median of the neighbours that
-/// were found than twice their median distance from it and 0.1 pixel.
-LARCH_HD bool is_far_from_median(const Neighbourhood& blocks, const Vec3i& at) {
-  const Vec3i v = blocks.matches[blocks.place(at)].vector;
-  for (int axis = 0; axis < 3; ++axis) {
-    int64_t values[kMostNeighbours];
-    int count = 0;
-    for_neighbours(blocks, at, [&](int64_t place, const Vec3i&) {
-      if (blocks.known_since[place] == 0) values[count++] = blocks.matches[place].vector[axis];
-    });
-    if (count == 0) return false;
-    const int64_t median = twice_median(values, count);
-    for (int i = 0; i < count; ++i) {
-      const int64_t d = 2 * values[i] - median;
-      values[i] = d < 0 ? -d : d;
-    }
-    const int64_t deviation = twice_median(values, count);  // four times it
-    const int64_t d = 2 * static_cast<int64_t>(v[axis]) - median;
-    if (2 * (d < 0 ? -d : d) > kMostDeviations * (deviation + 4 * kMedianNoise)) return true;
-  }
-  return false;
-}
-
 /// Whether a vector stands alone: so many neighbours were searched, and not one of them has a
 /// reliable vector. Where texture fails all around, one block that found something is chance more
 /// often than not, and it would fill all the others. Blocks outside of the region do not count: the
@@ -166,21 +126,17 @@ LARCH_HD bool stands_alone(const Neighbourhood& blocks, const Vec3i& at) {
   return searched >= kLeastSearched && reliable == 0;
 }
 
-LARCH_HD bool is_outlier(const Neighbourhood& blocks, const Vec3i& at, Outlier rule) {
-  if (rule == Outlier::kNone) return false;
-  if (stands_alone(blocks, at)) return true;
-  if (rule == Outlier::kSeed) return contradicts_neighbours(blocks, at);
-  return is_far_from_median(blocks, at);
+LARCH_HD bool is_outlier(const Neighbourhood& blocks, const Vec3i& at) {
+  return stands_alone(blocks, at) || contradicts_neighbours(blocks, at);
 }
 
-/// First of each round: all blocks.
+/// First: all blocks.
 LARCH_HD void begin_judging(const Neighbourhood& blocks, int64_t place) {
   blocks.known_since[place] = is_usable(blocks, place) ? 0 : kUnknownVector;
 }
 /// Then, after all have begun: marks outliers, and changes nothing that others are judged by.
-LARCH_HD void judge(const Neighbourhood& blocks, int64_t place, Outlier rule) {
-  const bool is_flagged =
-      blocks.known_since[place] == 0 && is_outlier(blocks, blocks.at(place), rule);
+LARCH_HD void judge(const Neighbourhood& blocks, int64_t place) {
+  const bool is_flagged = blocks.known_since[place] == 0 && is_outlier(blocks, blocks.at(place));
   blocks.matches[place].mark = is_flagged ? 1 : 0;
 }
 /// Then, after all were judged. Gives whether the block has to be filled.
@@ -217,44 +173,6 @@ LARCH_HD void fill_with_zero(const Neighbourhood& blocks, int64_t place) {
   if (blocks.known_since[place] != kUnknownVector) return;
   blocks.matches[place].vector = {};
   blocks.matches[place].flags |= kBlockReplaced;
-}
-
-/// The vector of a block, or the mean of those around it, weighted along each axis and normalised
-/// where the grid ends; rounded, halves up.
-LARCH_HD Vec3i smoothed_vector(const VectorsJob& job, int64_t frame, int64_t block) {
-  const int64_t row = block / job.count[0];
-  const int32_t at[3] = {static_cast<int32_t>(block % job.count[0]),
-                         static_cast<int32_t>(row % job.count[1]),
-                         static_cast<int32_t>(row / job.count[1])};
-  const int64_t blocks = static_cast<int64_t>(job.count[0]) * job.count[1] * job.count[2];
-  const BlockMatch* matches = job.matches + frame * blocks;
-  if (job.reach == 0) return matches[block].vector;
-  int32_t first[3], last[3];
-  for (int axis = 0; axis < 3; ++axis) {
-    first[axis] = at[axis] > job.reach ? at[axis] - job.reach : 0;
-    last[axis] =
-        at[axis] + job.reach < job.count[axis] ? at[axis] + job.reach : job.count[axis] - 1;
-  }
-  int64_t sum[3] = {}, whole = 0;  // at most 2^24 vectors' units times 2^38
-  for (int32_t k = first[2]; k <= last[2]; ++k) {
-    for (int32_t j = first[1]; j <= last[1]; ++j) {
-      const int64_t weight_row = static_cast<int64_t>(job.weights[magnitude_of(k - at[2])]) *
-                                 job.weights[magnitude_of(j - at[1])];
-      for (int32_t i = first[0]; i <= last[0]; ++i) {
-        const int64_t weight = weight_row * job.weights[magnitude_of(i - at[0])] >> 12;
-        const int64_t place = (static_cast<int64_t>(k) * job.count[1] + j) * job.count[0] + i;
-        const Vec3i& v = matches[place].vector;
-        whole += weight;
-        for (int axis = 0; axis < 3; ++axis) sum[axis] += weight * v[axis];
-      }
-    }
-  }
-  if (whole <= 0) return matches[block].vector;  // never: that of the block itself is 2^24
-  Vec3i mean;
-  for (int axis = 0; axis < 3; ++axis) {
-    mean[axis] = static_cast<int32_t>(floor_quotient(2 * sum[axis] + whole, 2 * whole));
-  }
-  return mean;
 }
 
 }  // namespace larch::dsa

@@ -18,8 +18,6 @@ BlockGrid make_node_grid(const Vec3i& size, int32_t pitch);
 
 /// Motion that is found on top of the vectors that nodes start with, pixels.
 constexpr int kFlexibleRange = 2;
-/// Sweeps end when no node of a frame has moved so far, Q16: 0.05 pixel.
-constexpr int32_t kSettled = 3277;
 /// Groups of nodes in which none sees another: even and odd along each axis.
 constexpr int kNodeColours = 4;
 
@@ -39,8 +37,8 @@ struct FlexibleJob {
 /// Moves nodes so that the differences within the next nodes around them are most alike: by whole
 /// pixels in conjugate directions, then by tenths of a pixel, then (unless config.subsearch is
 /// kCds) to the top of a quadratic. Nodes are visited in four groups (even and odd along each
-/// axis), in which none sees another, in config.sweeps rounds at most: results depend on no order
-/// or number of threads, and not on the device. A node that wants to move by kFlexibleRange or
+/// axis), in which none sees another: results depend on no order or number of threads, and not on
+/// the device. A node that wants to move by kFlexibleRange or
 /// whose pixels hardly count becomes unreliable or outside. Throws UsageError for volumes.
 void flexible_shift(const FlexibleJob& job, const Context& context);
 

@@ -138,12 +138,6 @@ class NodeSearch {
   ScoreLattice lattice_{};
 };
 
-/// Frames that still move, and how far each has moved in this sweep.
-struct Sweep {
-  std::vector<uint8_t> moves{};
-  std::vector<std::atomic<int32_t>> farthest{};
-};
-
 /// Every second node along each axis: the field of none follows another.
 std::vector<int32_t> nodes_of_colour(const BlockGrid& nodes, int colour) {
   std::vector<int32_t> out;
@@ -154,32 +148,20 @@ std::vector<int32_t> nodes_of_colour(const BlockGrid& nodes, int colour) {
   return out;
 }
 
-void note_farthest(std::atomic<int32_t>& farthest, const Vec3i& d) {
-  const int32_t far = std::max(magnitude(d.x), magnitude(d.y));
-  int32_t before = farthest.load();
-  while (far > before && !farthest.compare_exchange_weak(before, far)) {
-  }
-}
-
-void sweep_colour(const FlexibleJob& job, const TapTable& taps, const uint64_t* terms, int colour,
-                  Sweep& sweep, const Context& context) {
+void move_colour(const FlexibleJob& job, const TapTable& taps, const uint64_t* terms, int colour,
+                 const Context& context) {
   const std::vector<int32_t> nodes = nodes_of_colour(*job.nodes, colour);
   const auto count = static_cast<int64_t>(nodes.size());
   const int64_t all = job.nodes->blocks();
   parallel_for(context.threads, job.frames * count, 1, [&](int64_t begin, int64_t end) {
     NodeSearch search(job, taps, terms);
     for (int64_t i = begin; i < end; ++i) {
-      const auto frame = static_cast<size_t>(i / count);
       const int32_t node = nodes[static_cast<size_t>(i % count)];
       BlockMatch& match = job.matches[i / count * all + node];
-      const bool stays = (match.flags & (kBlockOutside | kBlockUnreliable)) != 0;
-      if (sweep.moves[frame] == 0 || stays) continue;
+      if ((match.flags & (kBlockOutside | kBlockUnreliable)) != 0) continue;
       Vec3i* vectors = job.vectors + i / count * all;
       search.search(i / count, node, vectors, match);
-      if ((match.flags & kBlockUnreliable) == 0) {
-        note_farthest(sweep.farthest[frame], match.vector - vectors[node]);
-        vectors[node] = match.vector;
-      }
+      if ((match.flags & kBlockUnreliable) == 0) vectors[node] = match.vector;
     }
   });
 }
@@ -191,16 +173,8 @@ void flexible_shift(const FlexibleJob& job, const uint64_t* terms, const Context
   for (int64_t i = 0; i < job.frames * job.nodes->blocks(); ++i) {
     job.matches[i].vector = job.matches[i].found = job.vectors[i];
   }
-  const auto frames = static_cast<size_t>(job.frames);
-  Sweep sweep{std::vector<uint8_t>(frames, 1), std::vector<std::atomic<int32_t>>(frames)};
-  for (int i = 0; i < job.config->sweeps; ++i) {
-    for (auto& farthest : sweep.farthest) farthest = 0;
-    for (int colour = 0; colour < kNodeColours; ++colour) {
-      sweep_colour(job, taps, terms, colour, sweep, context);
-    }
-    for (size_t f = 0; f < frames; ++f) {
-      if (sweep.farthest[f] < kSettled) sweep.moves[f] = 0;
-    }
+  for (int colour = 0; colour < kNodeColours; ++colour) {
+    move_colour(job, taps, terms, colour, context);
   }
 }
 

@@ -6,38 +6,38 @@
 #include <array>
 #include <cmath>
 
+#include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/dsa/field/field_math.h"
+#include "larch/dsa/field/spline_math.h"
 
 namespace larch::dsa {
 namespace {
 
-/// Fraction bits of the weights of four neighbouring nodes, of the filter that makes a spline go
-/// through its nodes, and of coefficients beside those of vectors.
-constexpr int kWeightBits = 20, kFilterBits = 30, kMoreBits = 8;
+constexpr Dispatch<void(const SplineJob&, const Context&)> kSplineField{
+    "dsa::spline_field", cpu::spline_field, LARCH_CUDA_FN(cuda::spline_field)};
+constexpr Dispatch<void(const JacobianJob&, const Context&)> kLeastJacobians{
+    "dsa::least_jacobians", cpu::least_jacobians, LARCH_CUDA_FN(cuda::least_jacobians)};
+
+/// Fraction bits of the filter that makes a spline go through its nodes.
+constexpr int kFilterBits = 30;
 /// Beyond so many nodes the filter has no weight left.
 constexpr int kFilterReach = 16;
 
-int64_t rounded_shift(int64_t value, int bits) {
-  return (value + (int64_t{1} << (bits - 1))) >> bits;
-}
-
-/// Weights of the nodes before, at, after and after next for a fraction of their distance.
-struct NodeWeights {
-  int32_t first = 0;  ///< index of the node before
-  std::array<int64_t, 4> w{};
-};
+/// Weights for a fraction of the distance of nodes, Q20.
 NodeWeights node_weights(int32_t first, int64_t fraction) {
-  constexpr int64_t kOne = int64_t{1} << kWeightBits;
+  constexpr int64_t kOne = int64_t{1} << kSplineWeightBits;
   constexpr int64_t kSixth = 6 * kOne * kOne;
   const int64_t f = fraction, g = kOne - fraction;
-  NodeWeights out{first, {}};
-  out.w[0] = (g * g * g + kSixth / 2) / kSixth;
-  out.w[1] = (4 * kOne * kOne * kOne - 6 * f * f * kOne + 3 * f * f * f + kSixth / 2) / kSixth;
-  out.w[3] = (f * f * f + kSixth / 2) / kSixth;
-  out.w[2] = kOne - out.w[0] - out.w[1] - out.w[3];
-  return out;
+  const int64_t before = (g * g * g + kSixth / 2) / kSixth;
+  const int64_t at =
+      (4 * kOne * kOne * kOne - 6 * f * f * kOne + 3 * f * f * f + kSixth / 2) / kSixth;
+  const int64_t last = (f * f * f + kSixth / 2) / kSixth;
+  const int64_t after = kOne - before - at - last;
+  return {first,
+          {static_cast<int32_t>(before), static_cast<int32_t>(at), static_cast<int32_t>(after),
+           static_cast<int32_t>(last)}};
 }
 
 /// The inverse of the filter 1/6, 4/6, 1/6 that a cubic B-spline is at its nodes: sqrt(3) z^|k|
@@ -71,13 +71,14 @@ class SplineAxis {
     beyond_ = static_cast<int32_t>(std::max(1 - before, after + 3 - blocks_));
     for (int64_t x = 0; x <= last; ++x) {
       const int64_t at = (2 * x - first) * steps, node = floor_quotient(at, length);
-      const int64_t fraction = ((at - node * length) << kWeightBits) / length;
+      const int64_t fraction = ((at - node * length) << kSplineWeightBits) / length;
       pixels_.push_back(node_weights(static_cast<int32_t>(node) - 1 + beyond_, fraction));
     }
   }
   int32_t blocks() const { return blocks_; }
   int32_t nodes() const { return blocks_ + 2 * beyond_; }
-  const NodeWeights& at(int32_t pixel) const { return pixels_[static_cast<size_t>(pixel)]; }
+  /// By pixel.
+  const std::vector<NodeWeights>& weights() const { return pixels_; }
 
   /// Coefficients of a spline through `values` of the blocks, `stride` apart, and those that go on
   /// from them. `out`: as far apart.
@@ -108,61 +109,28 @@ class SplineAxis {
   std::vector<NodeWeights> pixels_{};
 };
 
-/// The spline of one frame: coefficients by node, x fastest, in Q(16 + kMoreBits).
-class Spline {
- public:
-  Spline(const std::array<SplineAxis, 3>& axes, std::span<const Vec3i> vectors) : axes_(axes) {
-    const auto filter = through_nodes();
-    for (const Vec3i& v : vectors)
-      coefficients_.push_back(v.cast<int64_t>() * (int64_t{1} << kMoreBits));
-    int64_t stride = 1;
-    for (int axis = 0; axis < 3; ++axis) {
-      const SplineAxis& along = axes[static_cast<size_t>(axis)];
-      const auto lines = static_cast<int64_t>(coefficients_.size()) / along.blocks();
-      std::vector<Vec3l> next(static_cast<size_t>(lines * along.nodes()));
-      for (int64_t line = 0; line < lines; ++line) {
-        const int64_t outer = line / stride, inner = line % stride;
-        along.find_coefficients(coefficients_.data() + outer * along.blocks() * stride + inner,
-                                stride, next.data() + outer * along.nodes() * stride + inner,
-                                filter);
-      }
-      coefficients_ = std::move(next);
-      stride *= along.nodes();
-    }
+/// The spline through the vectors of one frame: coefficients by node, x fastest, Q24.
+std::vector<Vec3l> coefficients_of(const std::array<SplineAxis, 3>& axes,
+                                   std::span<const Vec3i> vectors) {
+  const auto filter = through_nodes();
+  std::vector<Vec3l> coefficients;
+  for (const Vec3i& v : vectors) {
+    coefficients.push_back(v.cast<int64_t>() * (int64_t{1} << kSplineMoreBits));
   }
-
-  /// The vectors of a row of pixels.
-  void row(int32_t y, int32_t z, std::span<Vec3i> out) const {
-    const int32_t columns = axes_[0].nodes();
-    const NodeWeights &wy = axes_[1].at(y), &wz = axes_[2].at(z);
-    std::vector<Vec3l> nodes(static_cast<size_t>(columns));
-    for (int32_t i = 0; i < columns; ++i) {
-      Vec3l of_planes[4];
-      for (int k = 0; k < 4; ++k) {
-        const int64_t plane = int64_t{wz.first + k} * axes_[1].nodes();
-        const Vec3l* at = coefficients_.data() + (plane + wy.first) * columns + i;
-        of_planes[k] = weighted(wy, at, columns);
-      }
-      nodes[static_cast<size_t>(i)] = weighted(wz, of_planes, 1);
+  int64_t stride = 1;
+  for (const SplineAxis& along : axes) {
+    const auto lines = static_cast<int64_t>(coefficients.size()) / along.blocks();
+    std::vector<Vec3l> next(static_cast<size_t>(lines * along.nodes()));
+    for (int64_t line = 0; line < lines; ++line) {
+      const int64_t outer = line / stride, inner = line % stride;
+      along.find_coefficients(coefficients.data() + outer * along.blocks() * stride + inner, stride,
+                              next.data() + outer * along.nodes() * stride + inner, filter);
     }
-    for (size_t x = 0; x < out.size(); ++x) {
-      const NodeWeights& wx = axes_[0].at(static_cast<int32_t>(x));
-      const Vec3l v = weighted(wx, nodes.data() + wx.first, 1);
-      for (int c = 0; c < 3; ++c) out[x][c] = static_cast<int32_t>(rounded_shift(v[c], kMoreBits));
-    }
+    coefficients = std::move(next);
+    stride *= along.nodes();
   }
-
- private:
-  static Vec3l weighted(const NodeWeights& weights, const Vec3l* first, int64_t stride) {
-    Vec3l sum{};
-    for (int k = 0; k < 4; ++k) sum += first[k * stride] * weights.w[static_cast<size_t>(k)];
-    for (int c = 0; c < 3; ++c) sum[c] = rounded_shift(sum[c], kWeightBits);
-    return sum;
-  }
-
-  const std::array<SplineAxis, 3>& axes_;
-  std::vector<Vec3l> coefficients_{};
-};
+  return coefficients;
+}
 
 }  // namespace
 
@@ -170,8 +138,8 @@ BlockGrid pixel_grid(const Vec3i& size) {
   return make_block_grid(size, {1, 1, 1}, {1, 1, 1});
 }
 
-std::vector<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
-                                BorderField border, const Context& context) {
+Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
+                           BorderField border, const Context& context) {
   const auto blocks = static_cast<size_t>(grid.blocks());
   if (vectors.size() % blocks != 0) {
     throw UsageError("the number of vectors is not that of the blocks of all frames");
@@ -181,45 +149,81 @@ std::vector<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> ve
     return SplineAxis(grid, a, grid.image[a] == 1 ? BorderField::kClamp : border);
   };
   const std::array<SplineAxis, 3> axes{axis(0), axis(1), axis(2)};
-  std::vector<Spline> splines;
+  std::vector<Vec3l> coefficients;
   for (size_t first = 0; first < vectors.size(); first += blocks) {
-    splines.emplace_back(axes, vectors.subspan(first, blocks));
+    const std::vector<Vec3l> of_frame = coefficients_of(axes, vectors.subspan(first, blocks));
+    coefficients.insert(coefficients.end(), of_frame.begin(), of_frame.end());
   }
+  const Device& device = context.device;
   const Vec3i& size = grid.image;
-  const int64_t rows = static_cast<int64_t>(size.y) * size.z;
-  const auto frames = static_cast<int64_t>(splines.size());
-  std::vector<Vec3i> out(static_cast<size_t>(frames * rows * size.x));
-  parallel_for(context.threads, frames * rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto width = static_cast<size_t>(size.x);
-      const int64_t in_frame = row % rows;
-      splines[static_cast<size_t>(row / rows)].row(
-          static_cast<int32_t>(in_frame % size.y), static_cast<int32_t>(in_frame / size.y),
-          std::span(out).subspan(static_cast<size_t>(row) * width, width));
-    }
-  });
+  SplineJob job;
+  job.size = size;
+  job.frames = static_cast<int64_t>(vectors.size() / blocks);
+  std::array<Buffer<NodeWeights>, 3> weights;
+  for (size_t a = 0; a < 3; ++a) {
+    weights[a] = Buffer<NodeWeights>(device, std::span<const NodeWeights>(axes[a].weights()));
+    job.weights[a] = weights[a].data();
+    job.nodes[a] = axes[a].nodes();
+  }
+  const Buffer<Vec3l> on_device(device, std::span<const Vec3l>(coefficients));
+  Buffer<Vec3i> out(device, static_cast<size_t>(job.frames * size.x * size.y * size.z));
+  job.coefficients = on_device.data();
+  job.vectors = out.data();
+  kSplineField(device, job, context);
   return out;
 }
 
-double least_jacobian_of_pixels(const Vec3i& size, std::span<const Vec3i> vectors) {
-  const int64_t strides[3] = {1, size.x, static_cast<int64_t>(size.x) * size.y};
-  double least = 1e300;
-  for (int32_t z = 0; z < std::max(size.z - 1, 1); ++z) {
-    for (int32_t y = 0; y < std::max(size.y - 1, 1); ++y) {
-      for (int32_t x = 0; x < std::max(size.x - 1, 1); ++x) {
-        const int64_t here = z * strides[2] + y * strides[1] + x;
-        Vec3d columns[3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-        for (int axis = 0; axis < 3; ++axis) {
-          if (size[axis] == 1) continue;
-          const Vec3i d = vectors[static_cast<size_t>(here + strides[axis])] -
-                          vectors[static_cast<size_t>(here)];
-          columns[axis] += d.cast<double>() / static_cast<double>(1 << kVectorBits);
-        }
-        least = std::min(least, dot(columns[0], cross(columns[1], columns[2])));
-      }
-    }
+std::vector<double> least_jacobians(const Vec3i& size, const Buffer<Vec3i>& vectors,
+                                    const Context& context) {
+  JacobianJob job;
+  job.size = size;
+  const int64_t pixels = static_cast<int64_t>(size.x) * size.y * size.z;
+  job.frames = static_cast<int64_t>(vectors.size()) / pixels;
+  job.vectors = vectors.data();
+  Buffer<double> least(context.device, static_cast<size_t>(job.frames * job.columns()));
+  job.least = least.data();
+  kLeastJacobians(context.device, job, context);
+  const std::vector<double> by_column = least.to_vector();
+  std::vector<double> out;
+  for (auto at = by_column.begin(); at != by_column.end(); at += job.columns()) {
+    out.push_back(*std::min_element(at, at + job.columns()));
   }
-  return least;
+  return out;
 }
 
+namespace cpu {
+
+void spline_field(const SplineJob& job, const Context& context) {
+  const Vec3i& size = job.size;
+  const int64_t rows = static_cast<int64_t>(size.y) * size.z;
+  const int64_t nodes = static_cast<int64_t>(job.nodes[0]) * job.nodes[1] * job.nodes[2];
+  parallel_for(context.threads, job.frames * rows, 16, [&](int64_t begin, int64_t end) {
+    std::vector<Vec3l> of_row(static_cast<size_t>(job.nodes[0]));
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t in_frame = row % rows;
+      for (int32_t i = 0; i < job.nodes[0]; ++i) {
+        of_row[static_cast<size_t>(i)] = spline_node(job, job.coefficients + row / rows * nodes, i,
+                                                     static_cast<int32_t>(in_frame % size.y),
+                                                     static_cast<int32_t>(in_frame / size.y));
+      }
+      for (int32_t x = 0; x < size.x; ++x) {
+        const NodeWeights& wx = job.weights[0][x];
+        job.vectors[row * size.x + x] =
+            spline_vector(weighted_nodes(wx, of_row.data() + wx.first, 1));
+      }
+    }
+  });
+}
+
+void least_jacobians(const JacobianJob& job, const Context& context) {
+  const int64_t pixels = static_cast<int64_t>(job.size.x) * job.size.y * job.size.z;
+  parallel_for(context.threads, job.frames * job.columns(), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      job.least[i] = least_jacobian_of_column(job.size, job.vectors + i / job.columns() * pixels,
+                                              static_cast<int32_t>(i % job.columns()));
+    }
+  });
+}
+
+}  // namespace cpu
 }  // namespace larch::dsa

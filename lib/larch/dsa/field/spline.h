@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "larch/core/buffer.h"
 #include "larch/core/context.h"
 #include "larch/dsa/dsa_config.h"
 #include "larch/dsa/match/block_grid.h"
@@ -18,16 +19,51 @@ namespace larch::dsa {
 /// A block per pixel: the dense field between vectors of this grid is the vectors themselves.
 BlockGrid pixel_grid(const Vec3i& size);
 
-/// Vectors (Q16) at all pixels, frame after frame, of the spline through those of blocks.
-/// `vectors`: by frame and block of `grid`. Beyond the outermost centres the spline goes through
-/// vectors one step of the grid apart, all of them the outermost one (BorderField::kClamp), zero
-/// (kZero) or that of the outermost slope one step away (kLinear). Centres are taken as evenly
-/// spaced, which they are but for half a pixel. In whole numbers, on the processor's cores: the
-/// same for every device and number of threads.
-std::vector<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
-                                BorderField border, const Context& context);
+/// Vectors (Q16) at all pixels, frame after frame, of the spline through those of blocks, on the
+/// context's device. `vectors`: by frame and block of `grid`, on the host. Beyond the outermost
+/// centres the spline goes through vectors one step of the grid apart, all of them the outermost
+/// one (BorderField::kClamp), zero (kZero) or that of the outermost slope one step away (kLinear).
+/// Centres are taken as evenly spaced, which they are but for half a pixel. In whole numbers.
+/// Throws UsageError for another number of vectors.
+Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors,
+                           BorderField border, const Context& context);
 
-/// The least Jacobian of x + d(x) by differences of neighbouring pixels of one frame.
-double least_jacobian_of_pixels(const Vec3i& size, std::span<const Vec3i> vectors);
+/// The least Jacobian of x + d(x) of each frame, by differences of neighbouring pixels. `vectors`:
+/// at all pixels, frame after frame, on the context's device.
+std::vector<double> least_jacobians(const Vec3i& size, const Buffer<Vec3i>& vectors,
+                                    const Context& context);
+
+/// Weights of the nodes before, at, after and after next, Q20, for a pixel of an axis.
+struct NodeWeights {
+  int32_t first = 0;  ///< index of the node before
+  int32_t w[4] = {};
+};
+
+/// spline_field; pointers are of one device.
+struct SplineJob {
+  Vec3i size{};
+  int64_t frames = 0;
+  const NodeWeights* weights[3]{};      ///< along each axis, by pixel
+  int32_t nodes[3] = {1, 1, 1};         ///< along each axis
+  const Vec3l* coefficients = nullptr;  ///< by frame and node, x fastest, Q24
+  Vec3i* vectors = nullptr;
+};
+/// least_jacobians; pointers are of one device.
+struct JacobianJob {
+  Vec3i size{};
+  int64_t frames = 0;
+  const Vec3i* vectors = nullptr;
+  double* least = nullptr;  ///< by frame and column: least_jacobian_of_column
+  int32_t columns() const { return size.x > 1 ? size.x - 1 : 1; }
+};
+
+namespace cpu {
+void spline_field(const SplineJob& job, const Context& context);
+void least_jacobians(const JacobianJob& job, const Context& context);
+}  // namespace cpu
+namespace cuda {
+void spline_field(const SplineJob& job, const Context& context);
+void least_jacobians(const JacobianJob& job, const Context& context);
+}  // namespace cuda
 
 }  // namespace larch::dsa

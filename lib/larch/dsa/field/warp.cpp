@@ -33,12 +33,6 @@ WarpTaps catmull_rom_at(double f) {
                      -0.5 * f * f * g});
 }
 
-WarpTaps gain_at(double f) {
-  const bool is_upper = f >= 0.5;  // the nearest pixel is the next
-  const auto [w] = gain_weights(is_upper ? f - 1 : f);
-  return is_upper ? whole_taps({0, w[0], w[1], w[2]}) : whole_taps({w[0], w[1], w[2], 0});
-}
-
 int64_t pixels_of(const Vec3i& size) {
   return static_cast<int64_t>(size.x) * size.y * size.z;
 }
@@ -49,9 +43,7 @@ WarpTable warp_taps(Warp warp) {
   WarpTable table;
   for (int i = 0; i < kUnit; ++i) {
     const double f = static_cast<double>(i) / kUnit;
-    table.at[i] = warp == Warp::kCubic  ? catmull_rom_at(f)
-                  : warp == Warp::kGain ? gain_at(f)
-                                        : whole_taps({0, 1 - f, f, 0});
+    table.at[i] = warp == Warp::kCubic ? catmull_rom_at(f) : whole_taps({0, 1 - f, f, 0});
   }
   return table;
 }

@@ -39,7 +39,7 @@ struct WarpTaps {
 struct WarpTable {
   WarpTaps at[kUnit];
 };
-/// Catmull-Rom (a = -1/2), linear, or the taps of gain_taps(); sums are exactly 2^kWarpBits.
+/// Catmull-Rom (a = -1/2) or linear; sums are exactly 2^kWarpBits.
 WarpTable warp_taps(Warp warp);
 
 /// Images of one size and device that are subtracted.

@@ -30,7 +30,7 @@ class BlockSearch {
     lattice_.clear();
     BlockMatch out;
     out.counted = samples_.counted();
-    const SearchPlan plan = plan_of(frame, block);
+    const SearchPlan plan = plan_of(frame);
     if (int64_t{out.counted} * 4 < samples_.rows() * samples_.block().x) {
       out.flags = kBlockOutside;
       out.vector = out.found = samples_.base_at_centre() + q16_of(plan.centre * kUnit);
@@ -38,7 +38,7 @@ class BlockSearch {
     }
     ranking_ = {job_.config->metric, terms_, (out.counted + 1) / 2};
     rule_ = {0, job_.bin_shift[frame], job_.config->overflow};
-    const MaskRows start = samples_.mask_at((plan.centre + plan.start) * kUnit);
+    const MaskRows start = samples_.mask_at(plan.centre * kUnit);
     rule_.mu = rounded_to_bins(median_difference(start), rule_.shift);
     const Found found = search_block(*this, plan, ranking_);
     out.vector = out.found = samples_.base_at_centre() + found.vector;
@@ -66,7 +66,7 @@ class BlockSearch {
           const Vec3i at{x, y, z};
           candidates_.push_back({at, one((plan.centre + at) * kUnit)});
           const Candidate& last = candidates_.back();
-          if (at == plan.start) window.at_start = last.score;
+          if (at == Vec3i{}) window.at_start = last.score;
           if (candidates_.size() == 1 || wins(last, window.best, ranking)) window.best = last;
         }
       }
@@ -98,13 +98,10 @@ class BlockSearch {
   uint32_t filled() const { return lattice_.filled(); }
 
  private:
-  SearchPlan plan_of(int64_t frame, int32_t block) const {
+  SearchPlan plan_of(int64_t frame) const {
     SearchPlan plan = dsa::plan_of(*job_.config, job_.range, job_.base.vectors != nullptr);
     plan.axes = job_.grid->image.z > 1 ? 3 : 2;
     if (job_.centre != nullptr) plan.centre = job_.centre[frame];
-    if (job_.start != nullptr) {
-      plan.start = steps_of_start(job_.start[frame * job_.grid->blocks() + block], plan);
-    }
     return plan;
   }
 

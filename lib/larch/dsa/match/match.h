@@ -24,13 +24,14 @@ enum BlockFlag : uint32_t {
   kBlockUnreliable = 2,  ///< no distinct best displacement, or it lies on the edge of the window
   kBlockAtEdge = 4,      ///< of the window: the motion may be larger than the range
   kBlockReplaced = 8,    ///< its vector is that of its neighbours, or the frame's
+  kBlockOfFrame = 16,    ///< its frame is corrected by its shift alone, or by nothing
 };
 
 /// What was found for a block. Lies on devices as it is: no byte of it is padding.
 struct BlockMatch {
   Vec3i vector{};            ///< Q16 pixels
   Vec3i found{};             ///< the same before inconsistent vectors are replaced
-  Score before{};            ///< at the start vector
+  Score before{};            ///< at the middle of the window
   Score best{};              ///< at `found`, to the nearest 1/kUnit pixel
   float confidence = 0;      ///< of the best whole-pixel displacement: peak / base - 1
   uint32_t counted = 0;      ///< pixels of the block that count at all
@@ -49,7 +50,7 @@ struct BaseField {
 /// What matching of a batch of frames takes. Pointers to samples and vectors are of one device.
 ///
 /// Without a base field, a displacement of whole pixels reads `mask_at_zero`, any other the taps of
-/// config.subpixel (SubPixel::kParabola: those of kGain) over `mask`, first along x, then along y,
+/// config.subpixel over `mask`, first along x, then along y,
 /// each rounded to a sample. With a base field, every pixel reads the taps over `mask` at base +
 /// displacement, which is in units of 1/kUnit pixel (SubPixel::kNone: the nearest pixel, halves
 /// up). A sample is missing where a tap is, those of weight 0 included, but for SubPixel::kLinear.
@@ -64,15 +65,13 @@ struct MatchJob {
   int64_t frames = 0;
   const int32_t* bin_shift = nullptr;  ///< per frame: a bin is 2^shift steps of a sample wide
   const Vec3i* centre = nullptr;       ///< per frame: middle of the window, pixels; null: zero
-  const Vec3i* start = nullptr;  ///< per frame and block, Q16, of which the nearest pixel in the
-                                 ///< window is taken; null: its middle
-  BaseField base{};              ///< a displacement adds to it
-  BlockMatch* out = nullptr;     ///< per frame and block
+  BaseField base{};                    ///< a displacement adds to it
+  BlockMatch* out = nullptr;           ///< per frame and block
 };
 
 /// Finds the displacement of every block of every frame. Throws UsageError for blocks of more than
 /// 65535 pixels. Frames that are volumes are searched along x, y and z; fractions by conjugate
-/// directions unless config.subpixel is kParabola or kNone.
+/// directions unless config.subpixel is kNone.
 void match_blocks(const MatchJob& job, const Context& context);
 
 /// The bin width of each frame as a shift: the largest power of two that is at most one grey value

@@ -39,8 +39,6 @@ constexpr int kFitReach = 7;
 /// and its fit needs lattice points up to here: 1.2 pixels.
 constexpr int kLatticeReach = kFitReach + kLatticeHalf;
 constexpr int kLatticeSide = 2 * kLatticeReach + 1;
-/// Rounds of conjugate directions, where they are repeated.
-constexpr int kMostRounds = 4;
 
 /// Order of equally similar candidates: the shorter, then the smaller z, y and x.
 LARCH_HD bool is_nearer(const Vec3i& a, const Vec3i& b) {
@@ -60,18 +58,17 @@ LARCH_HD bool wins(const Candidate& a, const Candidate& b, const Ranking& rankin
 /// What is searched, the same for all blocks of a frame.
 struct SearchPlan {
   Vec3i centre{};  ///< middle of the window, pixels
-  Vec3i start{};   ///< first displacement of conjugate directions, pixels from the middle
   int range = 10;  ///< the window reaches so far along each axis
   int axes = 2;    ///< 2: a picture, 3: a volume
   Search search = Search::kFull;
   SubPixel subpixel = SubPixel::kGain;
   SubSearch subsearch = SubSearch::kFit;
-  int rounds = kMostRounds;  ///< of conjugate directions
+  int rounds = 4;  ///< of conjugate directions
   /// Reliability is judged by displacements kJudged pixels and more away even beyond a smaller
   /// window. For passes over an earlier field, whose window is small.
   bool judges_beyond = false;
 };
-/// The plan of a pass, without centre and start.
+/// The plan of a pass, without centre.
 inline SearchPlan plan_of(const DsaConfig& config, int range, bool has_base) {
   SearchPlan plan;
   plan.judges_beyond = has_base;
@@ -79,20 +76,8 @@ inline SearchPlan plan_of(const DsaConfig& config, int range, bool has_base) {
   plan.search = config.search;
   plan.subpixel = config.subpixel;
   plan.subsearch = config.subsearch;
-  plan.rounds = config.cds_repeat ? kMostRounds : 1;
+  plan.rounds = config.rounds;
   return plan;
-}
-
-/// The start of a block (Q16 pixels) as steps from the middle of the window: its nearest pixel in
-/// the window.
-LARCH_HD Vec3i steps_of_start(const Vec3i& q16, const SearchPlan& plan) {
-  Vec3i steps;
-  for (int axis = 0; axis < plan.axes; ++axis) {
-    const int32_t step =
-        ((q16[axis] + (1 << (kVectorBits - 1))) >> kVectorBits) - plan.centre[axis];
-    steps[axis] = step > plan.range ? plan.range : step < -plan.range ? -plan.range : step;
-  }
-  return steps;
 }
 
 /// What a full search of whole pixels found. Candidates are steps from the middle of the window.
@@ -267,27 +252,6 @@ struct EvaluateSteps {
   }
 };
 
-/// A parabola per axis through the scores one pixel before, at and after the best displacement.
-template <class Block>
-LARCH_HD void parabola_step(Block& block, const SearchPlan& plan, const Ranking& ranking,
-                            const Vec3i& origin, Found& found) {
-  Vec3i top{};
-  for (int axis = 0; axis < plan.axes; ++axis) {
-    Vec3i units[2] = {origin, origin};
-    units[0][axis] -= kUnit;
-    units[1][axis] += kUnit;
-    Score scores[2] = {};
-    block.evaluate(units, 2, scores);
-    found.evaluations += 2;
-    const int64_t q[3] = {ranking.similarity(scores[0]), ranking.similarity(found.whole.score),
-                          ranking.similarity(scores[1])};
-    if (q[0] == kNoSimilarity || q[1] == kNoSimilarity || q[2] == kNoSimilarity) continue;
-    top[axis] = parabola_top(ranking.spread(q[0]), ranking.spread(q[1]), ranking.spread(q[2]));
-  }
-  found.vector = q16_of(origin) + top;
-  found.units = units_of(found.vector);
-}
-
 /// Conjugate directions at tenths of a pixel from the best whole-pixel displacement.
 template <class Block>
 LARCH_HD Candidate search_tenths(Block& block, const SearchPlan& plan, const Ranking& ranking,
@@ -306,10 +270,6 @@ LARCH_HD void search_fraction(Block& block, const SearchPlan& plan, const Rankin
   found.units = origin;
   found.vector = q16_of(origin);
   if (plan.subpixel == SubPixel::kNone) return;
-  if (plan.subpixel == SubPixel::kParabola) {
-    parabola_step(block, plan, ranking, origin, found);
-    return;
-  }
   Candidate best;
   Optimum top;
   if (plan.axes > 2 || plan.subsearch == SubSearch::kCds || plan.subsearch == SubSearch::kFast) {
@@ -408,9 +368,9 @@ LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking&
     }
   } else {
     const EvaluateSteps<Block> evaluate{block, plan.centre * kUnit, kUnit};
-    found.whole.at = plan.start;
     evaluate(&found.whole.at, 1, &found.whole.score);
     found.at_start = found.whole.score;
+    if (plan.rounds == 0) return found;  // that score is all that is asked for
     found.evaluations = 1 + conjugate_directions(found.whole, plan.axes, plan.range, plan.rounds,
                                                  ranking, evaluate);
     base = base_of_cds(block, plan, ranking, found.whole);

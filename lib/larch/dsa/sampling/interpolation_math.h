@@ -59,7 +59,7 @@ TapTable gain_taps();
 /// Linear interpolation.
 TapTable linear_taps();
 
-/// Those of a search: gain_taps for kGain and kParabola, the nearest pixel for kNone.
+/// Those of a search: gain_taps for kGain, the nearest pixel for kNone.
 TapTable taps_of(SubPixel subpixel);
 /// Whether samples of weight 0 need not count in it.
 inline bool skips_weightless(SubPixel subpixel) {

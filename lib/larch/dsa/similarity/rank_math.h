@@ -69,13 +69,6 @@ struct Ranking {
     if (metric == Metric::kEntropy) return static_cast<float>(above / 4294967296.0);
     return base <= 0 ? 0.0F : static_cast<float>(above / static_cast<double>(base));
   }
-  /// Minus the squared spread that a similarity stands for, the quantity that is about a parabola
-  /// in the displacement: -1 / U^2; of entropies they themselves.
-  LARCH_HD SignedWide spread(int64_t q) const {
-    if (metric == Metric::kEntropy) return q;
-    const int64_t inverse = (int64_t{1} << 56) / (q < 65536 ? 65536 : q);
-    return -static_cast<SignedWide>(inverse) * inverse;
-  }
 };
 
 /// Whether a candidate of the full search is far enough from the best to be its rival: outside of

@@ -16,17 +16,6 @@
 namespace larch::pipeline {
 namespace {
 
-/// Throws UsageError for settings that the literal method sets to other values.
-void check_literal(const dsa::DsaConfig& given) {
-  const auto said = config::to_json(given), usual = config::to_json(dsa::DsaConfig{});
-  const auto literal = config::to_json(dsa::literal_config(given));
-  for (const auto& [key, value] : said.items()) {
-    if (value == usual[key] || value == literal[key]) continue;
-    throw UsageError("--literal sets --" + key + " to " + literal[key].dump() + ", not to " +
-                     value.dump() + "; leave one of the two out");
-  }
-}
-
 /// Throws UsageError for settings that are of sequences of pictures alone.
 void check_volume_options(const AngiographyOptions& o) {
   const dsa::DsaConfig usual;
@@ -38,7 +27,6 @@ void check_volume_options(const AngiographyOptions& o) {
                                       std::pair(o.shutter != ShutterChoice::kAuto, "--shutter"),
                                       std::pair(o.batch_frames != 0, "--batch-frames"),
                                       std::pair(o.images.memory.count != 0, "--memory"),
-                                      std::pair(o.config.init != usual.init, "--init"),
                                       std::pair(o.config.domain != usual.domain, "--domain"),
                                       std::pair(o.config.stored != usual.stored, "--stored"),
                                       std::pair(o.config.dark != usual.dark, "--dark")}) {
@@ -49,8 +37,8 @@ void check_volume_options(const AngiographyOptions& o) {
   }
 }
 
-AngiographyOptions with_literal_config(AngiographyOptions o) {
-  if (o.literal) o.config = dsa::literal_config(o.config);
+AngiographyOptions searched(AngiographyOptions o) {
+  o.config = dsa::searched_config(o.config, static_cast<bool>(o.mask_volume));
   return o;
 }
 
@@ -71,8 +59,10 @@ void check_angiography(const AngiographyOptions& o, const GivenFlags&) {
   if (numbers % 2 != 0 || (numbers > 0 && numbers < 6)) {
     throw UsageError("--roi-polygon takes x,y of three corners or more: x,y,x,y,x,y");
   }
-  if (o.literal) check_literal(o.config);
-  dsa::passes_of(with_literal_config(o).config, static_cast<bool>(o.mask_volume));
+  if (o.config.literal && o.config.method != dsa::Method::kBlock) {
+    throw UsageError("--literal is a way of --method block; leave one of the two out");
+  }
+  dsa::passes_of(o.config, static_cast<bool>(o.mask_volume));
   if (o.mask_volume) check_volume_options(o);
   if (o.images.is_list() && (o.roi || o.mask_volume)) {
     throw UsageError("--roi and --mask-volume are for one image; leave them out beside --list");
@@ -106,7 +96,7 @@ void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& 
 
 Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& given,
                       const cases::Nothing&) {
-  const AngiographyOptions o = with_literal_config(given);
+  const AngiographyOptions o = searched(given);
   const cases::Turn turn = c.turn();
   return o.mask_volume ? subtract_volume(c, o, turn.context())
                        : subtract_sequence(c, o, turn.context());
@@ -114,7 +104,7 @@ Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& given,
 
 cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& given,
                                     const cases::Nothing&) {
-  const AngiographyOptions o = with_literal_config(given);
+  const AngiographyOptions o = searched(given);
   return o.mask_volume ? look_at_volume(c, o) : look_at_sequence(c, o);
 }
 

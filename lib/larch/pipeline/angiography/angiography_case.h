@@ -76,7 +76,7 @@ struct AngiographyOptions {
   std::vector<double> roi_polygon;
   ShutterChoice shutter = ShutterChoice::kAuto;
   FieldUnits field_units = FieldUnits::kMm;
-  bool literal = false, scores = true;
+  bool scores = true;
   int batch_frames = 0;
   dsa::DsaConfig config;
 
@@ -95,9 +95,8 @@ struct AngiographyOptions {
       Field{"shutter", shutter, "what the collimator covers: auto, file or none"},
       Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
       Field{"field-units", field_units, "of --field: mm, or px (then its spacing is 1 too)"},
-      Field{"literal", literal, "the method of US 2008/0037845 to the letter"},
       Field{"scores", scores,
-            "measure how well each frame was corrected, beside its best shift as a whole"},
+            "measure each frame, and where its best shift or nothing is better take that"},
       Field{"batch-frames", batch_frames, "frames worked on at a time; 0: by memory", 0, 4096}
           .no_effect_on_results());
   }
@@ -118,8 +117,7 @@ Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& o, cons
 cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& o,
                                     const cases::Nothing&);
 
-// The two kinds of cases; `o.config` is what is computed with, the literal method if it is asked
-// for.
+// The two kinds of cases; `o.config` is a searched_config.
 
 /// Reads a sequence, registers its mask to every contrast frame and writes what is asked for, in
 /// batches: while one is computed the next is read and uploaded, and the one before downloaded,

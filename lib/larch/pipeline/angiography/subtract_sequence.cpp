@@ -15,6 +15,7 @@
 #include "larch/config/bytes.h"
 #include "larch/core/error.h"
 #include "larch/core/stream.h"
+#include "larch/dsa/confirmation.h"
 #include "larch/dsa/frame_mean.h"
 #include "larch/dsa/region.h"
 #include "larch/dsa/scores.h"
@@ -30,8 +31,8 @@ namespace {
 /// for before anything is computed, the last one while nothing is.
 constexpr int kDeviceBatch = 8, kMostBatch = 64;
 /// Scoring takes so many times the bytes of stored pixels: samples, filtered samples and their
-/// passes, and seven labels of each pixel.
-constexpr int64_t kScoreBytes = 8;
+/// passes, seven labels of each pixel, and a vector of a spline.
+constexpr int64_t kScoreBytes = 14;
 /// The mean of a mask takes so many times the bytes of its stored pixels: samples and values.
 constexpr int64_t kMaskBytes = 3;
 /// Batches take this much where no promise is made.
@@ -254,8 +255,8 @@ class SequenceRun {
     context_.progress(static_cast<double>(done_) / static_cast<double>(open_.frames.size()),
                       "frame " + std::to_string(frames.front() + 1));
     if (!data.mask.empty()) make_mask(group_of(i), data.mask);
-    data.result = dsa::subtract_on_device(mask_, data.uploaded, options_.config, outputs_.wants(),
-                                          previous_, context_);
+    data.result =
+        dsa::subtract_on_device(mask_, data.uploaded, options_.config, outputs_.wants(), context_);
     wait_for(context_.device);
     data.uploaded = {};
     if (!options_.scores) data.mask = data.stored = {};
@@ -287,7 +288,6 @@ class SequenceRun {
     }
     mask_ = {};
     mask_ = dsa::make_mask(mask_input(group, stored), options_.config, context_);
-    previous_.clear();
     const std::vector<uint16_t> samples = mask_.samples.to_vector();
     if (std::any_of(samples.begin(), samples.end(),
                     [](uint16_t sample) { return sample != dsa::kNoSample; })) {
@@ -317,20 +317,14 @@ class SequenceRun {
       dsa::download(data_[i]->result, result_, queues_.down.device());
     }
     blank_covered(result_);
-    // Scores take all threads; files, which wait for the storage, are written beside them.
-    const auto how =
-        works_beside() ? std::launch::async | std::launch::deferred : std::launch::deferred;
-    auto scoring = std::async(how, [&] { return scores_of(i); });
-    {
-      const cases::Stopwatch watch(times_.write);
-      outputs_.write(result_);
-    }
-    const std::vector<dsa::FrameScores> scores = scoring.get();
+    const std::vector<dsa::FrameScores> scores = scores_of(i);
     const cases::Stopwatch watch(times_.write);
+    outputs_.write(result_);
     outputs_.add(batches_[i].frames, result_, scores);
     data_[i].reset();
   }
 
+  /// Scores of the frames, of which some are subtracted again.
   std::vector<dsa::FrameScores> scores_of(size_t i) {
     if (!options_.scores) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
     const cases::Stopwatch watch(times_.score);
@@ -338,7 +332,10 @@ class SequenceRun {
     if (!data.mask.empty()) {
       basis_ = dsa::make_score_basis(mask_input(group_of(i), data.mask), options_.config, context_);
     }
-    return dsa::score_frames(basis_, data.stored, result_, options_.config, context_);
+    auto scores = dsa::score_frames(basis_, data.stored, result_, options_.config, context_);
+    dsa::confirm_frames(basis_, data.stored, result_, scores, options_.config, context_);
+    blank_covered(result_);
+    return scores;
   }
 
   const AngiographyOptions& options_;
@@ -349,8 +346,7 @@ class SequenceRun {
   SequenceTimes& times_;
   const size_t pixels_;
   dsa::SequenceMask mask_{};
-  dsa::ScoreBasis basis_{};  // of the mask of the frames that are scored
-  std::vector<Vec3i> previous_{};
+  dsa::ScoreBasis basis_{};            // of the mask of the frames that are scored
   std::vector<uint16_t> stored_of_{};  // by sample; made where frames are averaged
   dsa::SubtractedFrames result_{};     // what finish() works on; its memory serves all batches
   std::vector<Batch> batches_{};

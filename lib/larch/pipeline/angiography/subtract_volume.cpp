@@ -84,8 +84,7 @@ void check_volume_config(const dsa::DsaConfig& config, const Vec3i& size, const 
     if (voxels <= dsa::kMostBlockPixels) continue;
     throw UsageError("blocks of " + std::to_string(voxels) +
                      " voxels are too large: " + std::to_string(dsa::kMostBlockPixels) +
-                     " is the most; give --block or --passes with blocks of 40 or less (usual: " +
-                     std::to_string(dsa::kVolumeBlock) + ")");
+                     " is the most; give --passes with blocks of 40 or less (usual: 16)");
   }
 }
 
@@ -168,12 +167,11 @@ Outputs subtract_volume(const cases::CaseJob& c, const AngiographyOptions& o,
   context.progress(0.2, "matching");
   const dsa::SequenceMask prepared = dsa::make_mask(input, config, context);
   const dsa::SequenceWants wants{.field = c.wants("field"), .uncorrected = true};
-  std::vector<Vec3i> previous;
   const auto result = std::make_shared<const dsa::SubtractedFrames>(
-      dsa::subtract_frames(prepared, stored.fill, config, wants, previous, context));
+      dsa::subtract_frames(prepared, stored.fill, config, wants, context));
   context.progress(1, "done");
   BlockCounts blocks;
-  count_blocks(result->matches, blocks);
+  count_blocks(result->matches, result->figures[0], blocks);
   if (blocks.at_edge > 0) {
     context.warn("the motion of " + std::to_string(blocks.at_edge) +
                  " blocks may exceed the search range of " + std::to_string(config.range) +

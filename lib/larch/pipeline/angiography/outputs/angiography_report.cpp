@@ -11,6 +11,7 @@ namespace {
 
 const char* status_of(const dsa::BlockMatch& match) {
   if ((match.flags & dsa::kBlockOutside) != 0) return "outside";
+  if ((match.flags & dsa::kBlockOfFrame) != 0) return "frame";
   if ((match.flags & dsa::kBlockUnreliable) != 0) return "unreliable";
   return (match.flags & dsa::kBlockReplaced) != 0 ? "replaced" : "ok";
 }
@@ -58,14 +59,15 @@ std::string grid_rows(int frame, const dsa::BlockGrid& grid,
   return text;
 }
 
-void count_blocks(std::span<const dsa::BlockMatch> matches, BlockCounts& counts) {
+void count_blocks(std::span<const dsa::BlockMatch> matches, const dsa::FrameFigures& figures,
+                  BlockCounts& counts) {
+  counts.at_edge += figures.edge_hits;
   counts.all += static_cast<int64_t>(matches.size());
   for (const dsa::BlockMatch& match : matches) {
     const auto has = [&](dsa::BlockFlag flag) { return (match.flags & flag) != 0 ? 1 : 0; };
     counts.outside += has(dsa::kBlockOutside);
     if (has(dsa::kBlockOutside) != 0) continue;
     counts.unreliable += has(dsa::kBlockUnreliable);
-    counts.at_edge += has(dsa::kBlockAtEdge);
     if (has(dsa::kBlockUnreliable) == 0) counts.replaced += has(dsa::kBlockReplaced);
   }
 }

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "larch/dsa/match/match.h"
+#include "larch/dsa/sequence.h"
 
 // The blocks of a subtraction in reports: their numbers, and the grid of vectors as CSV.
 namespace larch::pipeline {
@@ -22,7 +22,7 @@ std::string grid_header(bool is_volume);
 std::string grid_rows(int frame, const dsa::BlockGrid& grid,
                       std::span<const dsa::BlockMatch> matches, dsa::Metric metric);
 
-/// Blocks by their status; at_edge ones are among them.
+/// Blocks by their status; at_edge ones are of the first pass.
 struct BlockCounts {
   int64_t all = 0, replaced = 0, unreliable = 0, outside = 0, at_edge = 0;
 
@@ -37,7 +37,8 @@ struct BlockCounts {
   }
 };
 /// Adds the blocks of a frame.
-void count_blocks(std::span<const dsa::BlockMatch> matches, BlockCounts& counts);
+void count_blocks(std::span<const dsa::BlockMatch> matches, const dsa::FrameFigures& figures,
+                  BlockCounts& counts);
 
 /// EHD, or the entropy of a histogram in natural units.
 double similarity_of(const dsa::Score& score, dsa::Metric metric);

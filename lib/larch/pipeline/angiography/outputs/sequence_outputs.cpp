@@ -17,12 +17,19 @@ using Json = nlohmann::ordered_json;
 
 /// A sequence without times is shown at this pace.
 constexpr double kUsualFrameMs = 133;
+/// Words of the report, by dsa::Correction.
+constexpr std::array<const char*, 3> kCorrections{"blocks", "shift", "none"};
 
 /// The derivation, for the header of a derived file.
 std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& config) {
   std::string how = "not corrected for motion";
-  if (config.method == dsa::Method::kBlock) how = "motion corrected by histogram block matching";
-  if (config.method == dsa::Method::kFlex) how = "motion corrected by flexible pixel shift";
+  // Each frame is checked when it is subtracted, after this text is written.
+  const std::string unless =
+      config.literal ? "" : ", in frames that fit worse by the shift of the frame or not at all";
+  if (config.method == dsa::Method::kBlock)
+    how = "motion corrected by histogram block matching" + unless;
+  if (config.method == dsa::Method::kFlex)
+    how = "motion corrected by flexible pixel shift" + unless;
   if (config.method == dsa::Method::kShift) how = "motion corrected by one shift per frame";
   const std::vector<MaskGroup>& groups = open.plan.groups;
   return "Digital subtraction angiography, " +
@@ -226,14 +233,14 @@ void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrame
     preview_ = preview_frame(frame, result, at, size_, part_of(result.vectors, at, blocks));
   }
   BlockCounts blocks;
-  count_blocks(matches, blocks);
-  count_blocks(matches, blocks_);
+  count_blocks(matches, result.figures[at], blocks);
+  count_blocks(matches, result.figures[at], blocks_);
   frames_.push_back(frame_json(frame, at, result, scores, blocks));
   shifts_[frame] = result.shift[at];
   const bool is_searched = blocks.all > blocks.outside;
   at_edge_ += blocks.at_edge > 0 ? 1 : 0;
   folded_ += result.figures[at].field.least_jacobian <= 0 ? 1 : 0;
-  lost_ += is_searched && blocks.unreliable + blocks.outside == blocks.all ? 1 : 0;
+  if (is_searched) ++corrections_[static_cast<size_t>(result.figures[at].correction)];
   empty_ += blocks.all > 0 && !is_searched ? 1 : 0;
   longest_px_ = std::max(longest_px_, result.figures[at].field.longest_px);
   rms_[0].push_back(scores.uncorrected.rms);
@@ -254,6 +261,10 @@ Json SequenceOutputs::frame_json(int frame, size_t at, const dsa::SubtractedFram
   if (wants_.shift) {
     const Vec3d shift = pixels_of_q16(result.shift[at]);
     json["shift_px"] = {rounded(shift.x), rounded(shift.y)};
+  }
+  const dsa::Method method = options_.config.method;
+  if (method == dsa::Method::kBlock || method == dsa::Method::kFlex) {
+    json["correction"] = kCorrections[static_cast<size_t>(figures.correction)];
   }
   json["mean_motion_px"] = rounded(figures.field.mean_px);
   json["longest_motion_px"] = rounded(figures.field.longest_px);
@@ -291,21 +302,22 @@ void SequenceOutputs::warn_of_frames() const {
     context_.warn(name + "the motion of " + std::to_string(blocks_.at_edge) +
                   (blocks_.at_edge == 1 ? " block in " : " blocks in ") + of_frames(at_edge_) +
                   " may exceed the search range of " + std::to_string(options_.config.range) +
-                  " pixels; they count as unreliable; give a larger --range or --init global");
+                  " pixels; they count as unreliable; give a larger --range");
   }
   if (empty_ > 0) {
     context_.warn(name + of_frames(empty_) +
                   " hold no block with enough pixels that count (black, saturated or outside of "
                   "the region); they are subtracted without correction");
   }
-  if (lost_ > 0) {
-    context_.warn(name + "no block of " + of_frames(lost_) + " could be matched reliably; " +
-                  (options_.config.outlier_unreliable ? "they are subtracted without correction"
-                                                      : "their vectors are used all the same"));
+  if (corrections_[1] + corrections_[2] > 0) {
+    context_.warn(name + "blocks do not fit better by the motion that was found in " +
+                  of_frames(corrections_[1] + corrections_[2]) + ": " +
+                  std::to_string(corrections_[1]) + " corrected by the shift of the frame alone, " +
+                  std::to_string(corrections_[2]) + " not corrected");
   }
   if (folded_ > 0) {
     context_.warn(name + "the motion of " + of_frames(folded_) +
-                  " folds (least_jacobian in the report); use larger blocks or --smooth_field");
+                  " folds (least_jacobian in the report); use larger blocks (--passes)");
   }
 }
 
@@ -314,6 +326,8 @@ void SequenceOutputs::add_figures(Outputs& outputs) const {
   blocks_.each(
       [&](const char* name, int64_t count) { outputs.metric(name, static_cast<double>(count)); });
   outputs.metric("longest_motion_px", longest_px_);
+  outputs.metric("frames_shifted", static_cast<double>(corrections_[1]))
+      .metric("frames_uncorrected", static_cast<double>(corrections_[2]));
   if (options_.scores) {
     outputs.metric("rms_uncorrected", median_of(rms_[0]))
         .metric("rms_shift", median_of(rms_[1]))
