@@ -68,6 +68,33 @@ check() {  # check 'python expression over r' report.json
   [ "$status" -eq 2 ]
 }
 
+@test "evaluate: a label of --labels that no file holds is exit code 3; one that a reference lacks is named" {
+  for kind in "--prediction a.nii.gz --reference b.nii.gz" "--list cases.tsv" "--list cases.tsv --merge" \
+    "--prediction a.nii.gz --reference b5.nii.gz --merge --prediction_labels 9"; do
+    for flag in "" --dry-run; do
+      run "$BIN/evaluate" $kind --labels 1,9 --table nine.tsv $flag
+      [[ "$status" -eq 3 && "$output" == *"--labels: no label map holds "[19]";"* && ! -e nine.tsv ]]
+    done
+  done
+  # In the second case it is in neither file, where both agree.
+  printf 'id\tprediction\treference\nfive\ta.nii.gz\tb5.nii.gz\nnone\ta.nii.gz\tb.nii.gz\n' > five.tsv
+  run "$BIN/evaluate" --list five.tsv --labels 5 --report five.json
+  [[ "$status" -eq 0 && "$output" == *"case 'none': the reference '"*"b.nii.gz' has no label 5"* ]]
+  [[ "$output" != *"case 'five'"*"no label"* ]]
+  run "$BIN/evaluate" --prediction a.nii.gz --reference b5.nii.gz
+  [[ "$status" -eq 0 && "$output" == *"the reference 'b5.nii.gz' has no label 1"* ]]
+  for flag in --merge "--labels 0"; do
+    run "$BIN/evaluate" --prediction a.nii.gz --reference b5.nii.gz $flag
+    [[ "$status" -eq 0 && "$output" != *"no label"* ]]
+  done
+}
+
+@test "evaluate gives the total correct fraction, which counts the background too" {
+  "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --report fraction.json
+  check "abs(u['total_correct_fraction'] - (1 - 200 / 18000)) < 1e-15 and list(u)[-1] == 'total_correct_fraction'" fraction.json
+  check "r['metrics']['total_correct_fraction'] == u['total_correct_fraction']" fraction.json
+}
+
 @test "evaluate without surfaces" {
   "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --surfaces=false --report fast.json
   check "'surface_mean_mm' not in u and u['dice'] == 0.9" fast.json
@@ -336,6 +363,10 @@ assert s['mssd_mm']['cases'] == 2 and s['dice']['cases'] == 1, s"
   [[ "$status" -eq 2 && "$output" == *"--surfaces is of --kind labels"* ]]
   meshes --reference ../a.nii.gz --model m.hdn
   [ "$status" -eq 2 ]
+  for flag in "" --dry-run; do
+    meshes --reference ../a.nii.gz --labels 9 $flag
+    [[ "$status" -eq 3 && "$output" == *"no label map holds 9"* ]]
+  done
   meshes --reference far.obj --labels 1
   [[ "$status" -eq 2 && "$output" == *"label maps; here are none"* ]]
   meshes --reference far.obj --allow slice-spacing --dry-run
