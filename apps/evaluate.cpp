@@ -105,6 +105,7 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   read.allow = options.allow;
   read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
+  if (options.list) cases::warn_of_unread_columns(options.list, pairs, kPairs, {}, read);
   return {pairs, read, options.table, options.model, options.memory.count};
 }
 

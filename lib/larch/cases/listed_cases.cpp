@@ -286,7 +286,7 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
   for (const CaseColumn& column : program.columns) {
     if (column.name != wanted.label) wanted.more.push_back(column);
   }
-  cases = images.list.select(wanted, read);
+  cases = images.list.select(wanted, read, images.carry);
   for (const Case& c : cases) {
     check_id(c.id);
     const std::vector<CaseOutput> outputs = images.files_of(c.id);
