@@ -128,7 +128,9 @@ json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'test': ['both.nii.gz']}, open
     cmp out/status.tsv first.tsv
     python "
 m = load('r.json')['metrics']
-assert (m['ok'], m['skipped'], m['rejected']) == ((0, 4, 0), (0, 0, 4))[$code == 7], m"
+assert (m['ok'], m['skipped'], m['rejected']) == ((0, 4, 0), (0, 0, 4))[$code == 7], m
+for c in load('r.json')['cases']:
+    assert c['metrics']['voxels'] > 0 and c['status'] == ('skipped', 'rejected')[$code == 7], c"
   done
   # The report of a list has no record: one of this program is replaced, nothing else is.
   echo mine > mine.json
