@@ -113,6 +113,18 @@ check() {  # check 'python expression over r' report.json
   [[ "$(sed -n 4p list.tsv)" == *n/a* ]]
 }
 
+@test "evaluate shows ids with control characters escaped" {
+  /usr/bin/python3 -c "
+open('control.csv', 'w').write('id,prediction,reference\n\"a\x1b[31m\nb\tc\",a.nii.gz,b5.nii.gz\n')"
+  run "$BIN/evaluate" --list control.csv --table control.tsv --report control.json
+  [[ "$status" -eq 0 && "$output" == *"case 'a\x1b[31m\x0ab\x09c': the reference"* && "$output" != *$'\x1b[31m'* ]]
+  [ "$(wc -l < control.tsv)" -eq 4 ]
+  [ "$(sed -n 2p control.tsv | cut -f 1)" = 'a\x1b[31m\x0ab\x09c' ]
+  /usr/bin/python3 -c "import json; assert json.load(open('control.json'))['cases'][0]['id'] == 'a\x1b[31m\nb\tc'"
+  run "$BIN/evaluate" --list control.csv --dry-run
+  [[ "$status" -eq 0 && "$output" == *'a\x1b[31m\x0ab\x09c  30x30x20'* && "$output" != *$'\x1b[31m'* ]]
+}
+
 @test "evaluate: the report does not depend on the threads" {
   "$BIN/evaluate" --list cases.tsv --table t1.tsv --threads 1
   "$BIN/evaluate" --list cases.tsv --table t2.tsv --threads 2

@@ -21,6 +21,7 @@
 #include "larch/config/bytes.h"
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
+#include "larch/core/escaped.h"
 #include "larch/core/parallel.h"
 #include "larch/files/file.h"
 
@@ -153,7 +154,8 @@ void log_end(Console& console, const Outputs& outputs, double seconds) {
 }
 
 /// The rows with their cells in columns, two spaces apart.
-std::string aligned(const std::vector<std::vector<std::string>>& table) {
+std::string aligned(std::vector<std::vector<std::string>> table) {
+  for (auto& row : table) std::transform(row.begin(), row.end(), row.begin(), escaped);
   std::vector<size_t> widths;
   for (const auto& row : table) {
     widths.resize(std::max(widths.size(), row.size()), 0);

@@ -19,6 +19,7 @@
 #include "larch/cases/case_loop.h"
 #include "larch/cases/images.h"
 #include "larch/core/error.h"
+#include "larch/core/escaped.h"
 #include "larch/files/file.h"
 #include "larch/io/markups/pose_file.h"
 #include "larch/io/mesh/mesh_io.h"
@@ -103,7 +104,7 @@ std::vector<metrics::CaseScores> score_cases(
   loop.memory_bytes = request.memory_bytes;
   loop.size = [&](size_t i) { return size(pairs[i]); };
   loop.work = [&](size_t i, const cases::CaseContext& c) {
-    scored[i] = {pairs[i].id, score(pairs[i], c)};
+    scored[i] = {escaped(pairs[i].id), score(pairs[i], c)};
     const size_t done = ++over;
     context.progress(double(done) / double(pairs.size()), "case '" + pairs[i].id + "'");
   };
