@@ -105,6 +105,7 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   read.allow = options.allow;
   read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
+  if (options.list) cases::warn_of_unread_columns(options.list, pairs, kPairs, {}, read);
   return {pairs, read, options.table, options.model, options.memory.count};
 }
 
@@ -119,9 +120,11 @@ Outputs run(const Options& options, Context& context) {
 
 Plan plan(const Options& options, const Context& context) {
   const pipeline::EvaluationRequest request = request_of(options, context);
-  if (options.kind == Kind::kMeshes) return pipeline::plan_meshes(request, context);
-  return options.kind == Kind::kPoses ? pipeline::plan_poses(request, context)
-                                      : pipeline::plan_labels(request, context);
+  if (options.kind == Kind::kPoses) return pipeline::plan_poses(request, context);
+  if (options.kind == Kind::kMeshes) {
+    return pipeline::plan_meshes(request, options.config.labels, context);
+  }
+  return pipeline::plan_labels(request, options.config, context);
 }
 
 }  // namespace
@@ -131,14 +134,16 @@ int main(int argc, char** argv) {
   info.name = "evaluate";
   info.summary = "Compare segmentations, meshes or poses with their references.";
   info.description =
-      "Measures overlap (Dice, Jaccard, difference of volumes) and the distance of surfaces in mm. "
+      "Measures overlap (Dice, Jaccard, total correct fraction, difference of volumes) and the "
+      "distance of surfaces in mm. "
       "Each triangle of the marching-cubes surface of one mask counts by its area, and is measured "
       "from its centroid to the nearest point of the other surface. Both directions are pooled, "
       "and mean, median, 95 % and maximum are given.\n\n"
       "Two empty masks have Dice 1 and distance 0. If one mask is empty, Dice is 0 and there is no "
       "distance (null in the report, n/a in the table). Figures over a list leave out what is "
       "missing and say how many cases they count. A label counts in the cases where it occurs, or "
-      "in all if --labels names it.\n\n"
+      "in all if --labels names it; a warning names the labels that a reference lacks, and one of "
+      "--labels that no file holds is exit code 3.\n\n"
       "With --kind meshes the prediction is a mesh, and so is a reference with the ending of one "
       "(.vtk, .obj, .gii, .ply, .stl); others are label maps, of which all but 0 counts, or the "
       "union of --labels. Both directions are measured by themselves, over all of the area of "
@@ -159,7 +164,7 @@ int main(int argc, char** argv) {
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json",
       "evaluate --kind meshes --list cases.tsv --table errors.tsv",
       "evaluate --kind poses --list cases.tsv --report metrics.json"};
-  info.results_version = 2;  // the summary has more figures than before
+  info.results_version = 3;  // the total correct fraction is among the scores
   info.uses_seed = false;
   Hooks<Options> hooks;
   hooks.run = run;

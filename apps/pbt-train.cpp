@@ -232,6 +232,7 @@ int main(int argc, char** argv) {
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hippocampus.bnd --config boundary.json --start-model "
       "hippocampus.hdn --plot modes.png"};
+  info.results_version = 2;  // held-out volumes are measured at each depth, and give a threshold
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "

@@ -81,6 +81,69 @@ import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.g
   python "r = load('r.json')['metrics']; assert (r['ok'], r['rejected'], r['skipped']) == (1, 1, 1), r"
 }
 
+@test "the report of a list has its cases, and a case that fails is not ok because it was so before" {
+  images a b c
+  expect 0 list --report r.json
+  python "
+r = load('r.json')
+assert [(c['id'], c['status']) for c in r['cases']] == [('a', 'ok'), ('b', 'ok'), ('c', 'ok')], r
+assert r['cases'][0]['outputs'] == ['out/a.nii.gz'] and r['cases'][0]['seconds'] >= 0, r
+assert r['cases'][1]['metrics'] == load('out/b.larch.json')['Larch']['Metrics'] != {}, r"
+  /usr/bin/python3 -c "
+import nibabel; i = nibabel.load('a.nii'); nibabel.save(nibabel.Nifti1Image(-i.get_fdata(), i.affine), 'b.nii')"
+  rm c.nii
+  mkdir out/c.failed.larch.json  # so that the failure leaves no record
+  expect 7 list --force --report r.json --threads 4
+  [ "$(rows)" = "a ok;b rejected;c failed;" ]
+  python "
+cases = load('r.json')['cases']
+assert [(c['id'], c['status']) for c in cases] == [('a', 'ok'), ('b', 'rejected'), ('c', 'failed')], cases
+assert cases[1]['reason'] and 'c.nii' in cases[2]['reason'] and 'reason' not in cases[0], cases"
+  rmdir out/c.failed.larch.json
+  expect 7 list --skip-existing --report r.json
+  python "
+cases = load('r.json')['cases']
+assert [(c['id'], c['status']) for c in cases] == [('a', 'skipped'), ('b', 'rejected'), ('c', 'failed')], cases
+assert cases[0]['metrics'] == load('out/a.larch.json')['Larch']['Metrics'], cases
+assert cases[0]['outputs'] == ['out/a.nii.gz'], cases"
+}
+
+@test "a run that fails writes its report, which the next run replaces, and no report of others" {
+  images a
+  expect 3 app -i none.nii -o b.nii --report r.json
+  python "
+r = load('r.json')
+assert r['app'] == 'smooth-app' and r['status'] == 'failed' and r['exit_code'] == 3, r
+assert 'none.nii' in r['reason'] and r['inputs'] == ['none.nii'], r"
+  expect 3 app -i list.tsv -o b.nii --report r.json
+  python "assert 'list.tsv' in load('r.json')['reason']"
+  expect 0 app -i a.nii -o b.nii --report r.json
+  python "assert load('r.json')['status'] == 'done'"
+  cp r.json done.json
+  # Without --force what is there stays; with it the old report would tell of a success.
+  expect 6 app -i a.nii -o b.nii --report r.json
+  cmp r.json done.json
+  rm a.nii
+  expect 3 app -i a.nii -o b.nii --report r.json --force
+  python "assert load('r.json')['status'] == 'failed'"
+  images a
+  expect 0 app -i a.nii -o b.nii --report r.json --skip-existing
+  python "assert load('r.json')['status'] == 'done'"
+  echo mine > mine.json
+  expect 3 app -i none.nii -o c.nii --report mine.json
+  [ "$(cat mine.json)" = mine ]
+  expect 3 app -i none.nii -o c.nii --report -
+  python "assert load('out.txt')['exit_code'] == 3"
+  expect 3 app -i none.nii -o c.nii --report dry.json --dry-run
+  expect 2 app -i a.nii -o c.txt --report usage.json
+  absent dry.json usage.json c.nii
+  printf 'id\timage\n../a\ta.nii\n' > ids.tsv
+  expect 3 app --list ids.tsv --output-dir out --report list.json
+  python "assert load('list.json')['exit_code'] == 3"
+  expect 0 list --report list.json
+  python "assert load('list.json')['status'] == 'done'"
+}
+
 @test "--skip-existing: what is there stays; what is missing, changed or of other settings is told" {
   images a b c d
   expect 0 list

@@ -218,21 +218,28 @@ assert r['frames'][0]['rms_nonvessel']['corrected'] == r['frames'][0]['rms_nonve
   python "assert [f['frame'] for f in load('r.json')['frames']] == [1, 2, 3, 4]"
 }
 
-@test "regions that cannot be read or hold nothing" {
+@test "regions that cannot be read or hold nothing, which a dry run finds too" {
   echo "not an image" > roi.mha
-  expect 3 subtract -i cine.dcm --roi roi.mha
-  has err.txt "roi.mha"
   frames small.mha "a = numpy.ones((1, 64, 64), 'uint8')"
-  expect 3 subtract -i cine.dcm --roi small.mha
-  has err.txt "'small.mha' is not of the frame's size: 64x64x1 pixels against 128x128x1"
   frames none.mha "a = numpy.zeros((1, 128, 128), 'uint8')"
-  expect 3 subtract -i cine.dcm --roi none.mha
-  has err.txt "no pixel is left"
-  expect 3 subtract -i cine.dcm --roi missing.mha
-  expect 2 subtract -i cine.dcm --roi-rectangle 100,100,60,20
-  has err.txt "does not lie within the frame of 128x128"
-  expect 2 subtract -i cine.dcm --roi-rectangle 1,2,3
-  expect 2 subtract -i cine.dcm --roi-polygon 1,1,5,5
+  for dry in "" --dry-run; do
+    expect 3 subtract -i cine.dcm --roi roi.mha $dry
+    has err.txt "roi.mha"
+    expect 3 subtract -i cine.dcm --roi small.mha $dry
+    has err.txt "'small.mha' is not of the frame's size: 64x64x1 pixels against 128x128x1"
+    expect 3 subtract -i cine.dcm --roi none.mha $dry
+    has err.txt "no pixel is left"
+    expect 3 subtract -i cine.dcm --roi missing.mha $dry
+    expect 2 subtract -i cine.dcm --roi-rectangle 100,100,60,20 $dry
+    has err.txt "does not lie within the frame of 128x128"
+    expect 2 subtract -i cine.dcm --roi-polygon 200,200,220,200,220,220 $dry
+    has err.txt "the polygon holds no pixel of the frame"
+    expect 2 subtract -i cine.dcm --roi-rectangle 1,2,3 $dry
+    expect 2 subtract -i cine.dcm --roi-polygon 1,1,5,5 $dry
+    printf 'image\ncine.dcm\n' > region.tsv
+    expect 7 "$BIN/dsa-register" --list region.tsv --output-dir regions --roi-rectangle 100,100,60,20 $dry
+    has err.txt "does not lie within the frame of 128x128"
+  done
   nothing_written
 }
 

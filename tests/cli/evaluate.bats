@@ -26,7 +26,7 @@ PY
 setup() { cd "$BATS_FILE_TMPDIR"; }
 
 check() {  # check 'python expression over r' report.json
-  /usr/bin/python3 -c "import json, sys; r = json.load(open('$2')); u = r['cases'][0]['structures'].get('union'); assert $1, json.dumps(r, indent=1)"
+  /usr/bin/python3 -c "import json, sys; r = json.load(open('$2')); u = r.get('cases', [{'structures': {}}])[0]['structures'].get('union'); assert $1, json.dumps(r, indent=1)"
 }
 
 @test "evaluate gives the figures of two shifted boxes" {
@@ -68,6 +68,33 @@ check() {  # check 'python expression over r' report.json
   [ "$status" -eq 2 ]
 }
 
+@test "evaluate: a label of --labels that no file holds is exit code 3; one that a reference lacks is named" {
+  for kind in "--prediction a.nii.gz --reference b.nii.gz" "--list cases.tsv" "--list cases.tsv --merge" \
+    "--prediction a.nii.gz --reference b5.nii.gz --merge --prediction_labels 9"; do
+    for flag in "" --dry-run; do
+      run "$BIN/evaluate" $kind --labels 1,9 --table nine.tsv $flag
+      [[ "$status" -eq 3 && "$output" == *"--labels: no label map holds "[19]";"* && ! -e nine.tsv ]]
+    done
+  done
+  # In the second case it is in neither file, where both agree.
+  printf 'id\tprediction\treference\nfive\ta.nii.gz\tb5.nii.gz\nnone\ta.nii.gz\tb.nii.gz\n' > five.tsv
+  run "$BIN/evaluate" --list five.tsv --labels 5 --report five.json
+  [[ "$status" -eq 0 && "$output" == *"case 'none': the reference '"*"b.nii.gz' has no label 5"* ]]
+  [[ "$output" != *"case 'five'"*"no label"* ]]
+  run "$BIN/evaluate" --prediction a.nii.gz --reference b5.nii.gz
+  [[ "$status" -eq 0 && "$output" == *"the reference 'b5.nii.gz' has no label 1"* ]]
+  for flag in --merge "--labels 0"; do
+    run "$BIN/evaluate" --prediction a.nii.gz --reference b5.nii.gz $flag
+    [[ "$status" -eq 0 && "$output" != *"no label"* ]]
+  done
+}
+
+@test "evaluate gives the total correct fraction, which counts the background too" {
+  "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --report fraction.json
+  check "abs(u['total_correct_fraction'] - (1 - 200 / 18000)) < 1e-15 and list(u)[-1] == 'total_correct_fraction'" fraction.json
+  check "r['metrics']['total_correct_fraction'] == u['total_correct_fraction']" fraction.json
+}
+
 @test "evaluate without surfaces" {
   "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --surfaces=false --report fast.json
   check "'surface_mean_mm' not in u and u['dice'] == 0.9" fast.json
@@ -84,6 +111,18 @@ check() {  # check 'python expression over r' report.json
   [ "$(head -n 1 list.tsv | cut -f 1-4)" = "$(printf 'id\tstructure\tdice\tjaccard')" ]
   [ "$(sed -n 3p list.tsv | cut -f 1-3)" = "$(printf 'shifted\tunion\t0.9')" ]
   [[ "$(sed -n 4p list.tsv)" == *n/a* ]]
+}
+
+@test "evaluate shows ids with control characters escaped" {
+  /usr/bin/python3 -c "
+open('control.csv', 'w').write('id,prediction,reference\n\"a\x1b[31m\nb\tc\",a.nii.gz,b5.nii.gz\n')"
+  run "$BIN/evaluate" --list control.csv --table control.tsv --report control.json
+  [[ "$status" -eq 0 && "$output" == *"case 'a\x1b[31m\x0ab\x09c': the reference"* && "$output" != *$'\x1b[31m'* ]]
+  [ "$(wc -l < control.tsv)" -eq 4 ]
+  [ "$(sed -n 2p control.tsv | cut -f 1)" = 'a\x1b[31m\x0ab\x09c' ]
+  /usr/bin/python3 -c "import json; assert json.load(open('control.json'))['cases'][0]['id'] == 'a\x1b[31m\nb\tc'"
+  run "$BIN/evaluate" --list control.csv --dry-run
+  [[ "$status" -eq 0 && "$output" == *'a\x1b[31m\x0ab\x09c  30x30x20'* && "$output" != *$'\x1b[31m'* ]]
 }
 
 @test "evaluate: the report does not depend on the threads" {
@@ -256,7 +295,8 @@ PY
   [[ "$status" -eq 2 && "$output" == *"--allow is of --kind labels"* ]]
   sed 's/60, 30/60, -30/' p.json > damaged.json
   run "$BIN/evaluate" --kind poses --prediction damaged.json --reference p.json --report damaged-report.json
-  [[ "$status" -eq 3 && "$output" == *damaged.json*liver* && ! -e damaged-report.json ]]
+  [[ "$status" -eq 3 && "$output" == *damaged.json*liver* ]]
+  check "r['status'] == 'failed' and r['exit_code'] == 3 and 'liver' in r['reason']" damaged-report.json
   run "$BIN/evaluate" --kind poses --prediction a.nii.gz --reference p.json
   [[ "$status" -eq 3 && "$output" == *"a.nii.gz' is no file of poses"* ]]
 }
@@ -336,6 +376,10 @@ assert s['mssd_mm']['cases'] == 2 and s['dice']['cases'] == 1, s"
   [[ "$status" -eq 2 && "$output" == *"--surfaces is of --kind labels"* ]]
   meshes --reference ../a.nii.gz --model m.hdn
   [ "$status" -eq 2 ]
+  for flag in "" --dry-run; do
+    meshes --reference ../a.nii.gz --labels 9 $flag
+    [[ "$status" -eq 3 && "$output" == *"no label map holds 9"* ]]
+  done
   meshes --reference far.obj --labels 1
   [[ "$status" -eq 2 && "$output" == *"label maps; here are none"* ]]
   meshes --reference far.obj --allow slice-spacing --dry-run

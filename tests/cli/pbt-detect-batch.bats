@@ -45,13 +45,22 @@ assert m['cases_per_second'] > 0"
   [ "$(ls other | grep image_1 | tr '\n' ' ')" = "image_1.larch.json image_1.ply image_1.probability.nrrd " ]
 }
 
-@test "--dataset: the training cases of a dataset.json; a folder in a list" {
+@test "--dataset: the test images of a dataset.json, or the training images; a folder in a list" {
   cat > dataset.json <<'JSON'
 {"labels": {"0": "background", "1": "ball"}, "modality": {"0": "MR"},
- "training": [{"image": "./image_1.nii.gz", "label": "./label_1.nii.gz"}]}
+ "training": [{"image": "./image_1.nii.gz", "label": "./label_1.nii.gz"}], "test": ["./image_2.nii.gz"]}
 JSON
   expect 0 detect --dataset dataset.json --output-dir out
+  [ "$(ls out/*.nii.gz)" = out/image_2.nii.gz ]
+  cmp out/image_2.nii.gz one_2.nii.gz
+  expect 0 detect --dataset dataset.json --dataset-part training --output-dir out
   cmp out/image_1.nii.gz one_1.nii.gz
+  sed -i '/"test"/s/, "test.*/}/' dataset.json
+  expect 3 detect --dataset dataset.json --output-dir none
+  has err.txt "--dataset-part training"
+  absent none
+  expect 2 batch --dataset-part training
+  has err.txt "--dataset-part goes with --dataset"
   mkdir empty
   printf 'image,id\nempty,e\nimage_2.nii.gz,x\n' > l.csv
   expect 7 detect --list l.csv --output-dir other
@@ -75,13 +84,22 @@ image = nibabel.load('image_0.nii.gz')
 values = numpy.asarray(image.dataobj)
 both = numpy.stack([0 * values, values], 3)
 nibabel.save(nibabel.Nifti1Image(both, image.affine, image.header), 'both.nii.gz')
-json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'training': [{'image': 'both.nii.gz', 'label': 'label_0.nii.gz'}]},
-          open('two.json', 'w'))"
+json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'test': ['both.nii.gz']}, open('two.json', 'w'))"
   expect 2 detect --dataset two.json --channel MRI --frame 1 --output-dir out
   has err.txt "--channel chooses one; leave --frame out"
   absent o.nii.gz out
   expect 0 detect --dataset two.json --channel MRI --output-dir out
   cmp out/both.nii.gz one_0.nii.gz
+}
+
+@test "columns of a list that nobody reads are named in a warning" {
+  printf 'image\tlable\tlabel\tage\nimage_0.nii.gz\tlabel_0.nii.gz\t\t60\n' > l.tsv
+  expect 0 detect --list l.tsv --output-dir out
+  has err.txt "'l.tsv': nobody reads 'age', 'lable'; the columns that are read here are image, label and id"
+  expect 0 detect --list l.tsv --output-dir out --carry age --force
+  has err.txt "'l.tsv': nobody reads 'lable'"
+  expect 0 detect --list l.tsv --output-dir out --carry age,lable --force
+  lacks err.txt "nobody reads"
 }
 
 @test "--carry: further columns of the list are in the table, whatever becomes of the case" {
@@ -110,7 +128,9 @@ json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'training': [{'image': 'both.n
     cmp out/status.tsv first.tsv
     python "
 m = load('r.json')['metrics']
-assert (m['ok'], m['skipped'], m['rejected']) == ((0, 4, 0), (0, 0, 4))[$code == 7], m"
+assert (m['ok'], m['skipped'], m['rejected']) == ((0, 4, 0), (0, 0, 4))[$code == 7], m
+for c in load('r.json')['cases']:
+    assert c['metrics']['voxels'] > 0 and c['status'] == ('skipped', 'rejected')[$code == 7], c"
   done
   # The report of a list has no record: one of this program is replaced, nothing else is.
   echo mine > mine.json

@@ -305,6 +305,45 @@ assert m['pruned_nodes'] >= 0"
   check_detects 0.7
 }
 
+@test "the threshold that is best on held-out volumes is stored, and pbt-detect takes it" {
+  # A prior of one half makes posteriors too high.
+  expect 0 train -l train.tsv -o m.pbt --validation.fraction 0.34 --tree.prior half --report r.json --plot p.png
+  expect 0 train -l train.tsv -o n.pbt --validation.fraction 0.34 --tree.prior half --threads 1 --plot n.png
+  cmp m.pbt n.pbt
+  cmp p.png n.png
+  expect 0 "$BIN/pbt-train" --inspect m.pbt
+  has out.txt "on 2 volumes, 1 held out"
+  expect 0 "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt"
+  has out.txt "on 3 volumes, written"
+  expect 0 "$BIN/pbt-train" --inspect m.pbt --plot i.png
+  cmp i.png p.png
+  detect() { expect 0 "$BIN/pbt-detect" --model m.pbt --input image_3.nii.gz --output $1.nii.gz --report $1.json "${@:2}"; }
+  detect stored
+  python "
+m, depths = load('r.json')['metrics'], load('r.json')['held_out_by_depth']
+assert 0.5 < m['held_out_threshold'] < 1 and 0.7 < m['held_out_dice'] <= 1, m
+assert [d['depth'] for d in depths] == list(range(len(depths))) and len(depths) > 1, depths
+assert depths[-1]['log_loss'] == m['held_out_log_loss'] and depths[-1]['auc'] == m['held_out_auc'] > depths[0]['auc'], depths
+assert load('stored.json')['metrics']['threshold'] == m['held_out_threshold']
+json.dump({'structure': {'threshold': 0.5}}, open('half.config.json', 'w'))
+json.dump({'structure': {'threshold': m['held_out_threshold']}}, open('same.config.json', 'w'))"
+  detect half -c half.config.json
+  detect flag --structure.threshold 0.5
+  detect same -c same.config.json
+  cmp half.nii.gz flag.nii.gz
+  cmp same.nii.gz stored.nii.gz
+  python "
+import nibabel, numpy
+truth = nibabel.load('label_3.nii.gz').get_fdata() > 0
+def dice(name):
+    found = nibabel.load(name).get_fdata() > 0
+    return 2 * (found & truth).sum() / (found.sum() + truth.sum())
+assert dice('stored.nii.gz') > dice('half.nii.gz') + 0.02, (dice('stored.nii.gz'), dice('half.nii.gz'))"
+  # A model without held-out volumes, as all older ones, has none.
+  expect 0 "$BIN/pbt-detect" --model "$BATS_FILE_TMPDIR/tiny.pbt" --input image_3.nii.gz --output old.nii.gz --report old.json
+  python "assert load('old.json')['metrics']['threshold'] == 0.5"
+}
+
 @test "validation of a single volume holds out nothing, and says so" {
   head -n 2 train.tsv > one.tsv
   expect 0 train -l one.tsv -o m.pbt --validation.fraction 0.5

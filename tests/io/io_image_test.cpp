@@ -208,6 +208,46 @@ TEST_CASE("the code of a NIfTI transform is kept, and no code is a warning") {
   CHECK_THAT(warnings[0], Catch::Contains("places.nii") && Catch::Contains("the sform is used"));
 }
 
+TEST_CASE("codes that NIfTI does not have are named, and refused where they have to decide") {
+  const TemporaryFolder folder;
+  const std::string sound = sound_nifti(folder);
+  std::vector<std::string> warnings;
+  ReadOptions options;
+  options.warn = [&](const std::string& text) { warnings.push_back(text); };
+  const auto read = [&](int16_t sform, int16_t qform, float shift) {
+    warnings.clear();
+    write_file(folder / "in.nii",
+               with(with(with(sound, 252, qform), 254, sform), 268, 12.5F + shift));
+    return read_volume<int16_t>(folder / "in.nii", options).grid();
+  };
+  const Grid usual = read(1, 1, 0);
+  REQUIRE(warnings.empty());
+  struct Codes {
+    int16_t sform, qform;
+    WorldFrame frame;
+  };
+  for (const Codes& c : {Codes{7, 1, WorldFrame::kAligned}, Codes{7, 7, WorldFrame::kAligned},
+                         Codes{1, -1, WorldFrame::kScanner}, Codes{-1, 1, WorldFrame::kScanner},
+                         Codes{300, 0, WorldFrame::kAligned}}) {
+    INFO(c.sform << " " << c.qform);
+    const Grid grid = read(c.sform, c.qform, 0);
+    CHECK(grid.frame == c.frame);
+    CHECK(describe_difference(grid, usual, 1e-3).empty());
+    REQUIRE(warnings.size() == 1);
+    CHECK_THAT(warnings[0], Catch::Contains("sform_code " + std::to_string(c.sform) +
+                                            " and qform_code " + std::to_string(c.qform)));
+    // What no code names does not count.
+    if (c.qform == 0) {
+      CHECK(describe_difference(read(c.sform, c.qform, 5), usual, 1e-3).empty());
+      continue;
+    }
+    CHECK_THAT(message_of<InputError>([&] { read(c.sform, c.qform, 5); }),
+               Catch::Contains("in.nii") && Catch::Contains("not known which counts"));
+  }
+  // Only a code below 0 names the sform: without orientation it would be read by its spacings.
+  CHECK_THROWS_AS(read(-1, 0, 0), InputError);
+}
+
 TEST_CASE("values that a type cannot hold are errors") {
   const TemporaryFolder folder;
   Volume<float> volume(oblique_grid({4, 3, 2}), 7.0F);

@@ -172,6 +172,43 @@ TEST_CASE("dataset.json of the Decathlon and of nnU-Net") {
              Catch::Contains("no training cases"));
 }
 
+TEST_CASE("dataset.json: the test part is the list 'test' or the folder imagesTs") {
+  const TemporaryFolder folder;
+  make_images(folder);
+  const auto read = [&](const std::string& text) {
+    write_file(folder / "dataset.json", text);
+    return read_dataset(folder / "dataset.json", DatasetPart::kTest);
+  };
+  const auto error_of = [&](const std::string& text) {
+    return message_of<InputError>([&] { read(text); });
+  };
+  const std::string training =
+      R"("training": [{"image": "./images/a.nii.gz", "label": "./labels/a.nii.gz"}])";
+  auto cases = read("{" + training + R"(, "test": ["./images/b.nii.gz",
+                                                   {"image": "./images/b.v2.nii.gz"}]})")
+                   .cases;
+  REQUIRE(cases.size() == 2);
+  CHECK(cases[0].id == "b");
+  CHECK(cases[0].images == std::vector<std::string>{folder / "images/b.nii.gz"});
+  CHECK(cases[0].label.empty());
+  CHECK(cases[1].id == "b.v2");
+  const std::string nnunet = R"("channel_names": {"0": "CT"}, "file_ending": ".nii.gz")";
+  CHECK_THAT(error_of("{" + nnunet + "}"), Catch::Contains("imagesTs"));
+  fs::create_directory(folder / "imagesTs");
+  write_file(folder / "imagesTs/c_0000.nii.gz", "");
+  for (const std::string further : {"", R"(, "test": [])", R"(, "dataset": {})"}) {
+    cases = read("{" + nnunet + further + "}").cases;
+    REQUIRE(cases.size() == 1);
+    CHECK(cases[0].id == "c");
+    CHECK(cases[0].images == std::vector<std::string>{folder / "imagesTs/c_0000.nii.gz"});
+  }
+  for (const std::string& none : {"{" + training + "}", "{" + training + R"(, "test": []})"}) {
+    CHECK_THAT(error_of(none), Catch::Contains("--dataset-part training"));
+  }
+  CHECK_THAT(error_of(R"({"test": [3]})"), Catch::Contains("/test/0"));
+  CHECK_THAT(error_of(R"({"test": ["none.nii"]})"), Catch::Contains("does not exist"));
+}
+
 TEST_CASE("columns that a program knows, requires or has never heard of") {
   const TemporaryFolder folder;
   make_images(folder);

@@ -63,6 +63,8 @@ std::vector<Row> nifti_rows(const std::string& nifti) {
       {"the quaternion of the qform is longer than 1", "a.nii",
        with(with(nifti, 254, int16_t{0}), 256, 1.5F)},
       {"the sform of the header cannot be inverted", "a.nii", singular},
+      {"so that it is not known which counts", "a.nii",
+       with(with(nifti, 254, int16_t{7}), 268, 99.0F)},
       {"inside the header itself", "a.nii", with(nifti, 108, 348.0F)},
       {"inside the header itself", "a.nii", with(sound_nifti2(), 168, int64_t{352})},
       {"inside a header extension", "a.nii", extended},

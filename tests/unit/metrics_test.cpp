@@ -64,6 +64,7 @@ TEST_CASE("overlap of two boxes, by hand") {
   CHECK(o.common_voxels == 24);
   CHECK(o.dice == Approx(48.0 / 112));
   CHECK(o.jaccard == Approx(24.0 / 88));
+  CHECK(o.total_correct_fraction == (1000 - 40 - 24) / 1000.0);
   CHECK(o.volume_difference_mm3 == Approx(16));
   CHECK(o.relative_volume_difference == Approx(1.0 / 3));
   CHECK(o.reference_mm3 == Approx(48));
@@ -88,6 +89,8 @@ TEST_CASE("overlap with empty masks") {
   const Volume<uint8_t> none(grid, 0);
   CHECK(overlap(none, none).dice == 1);
   CHECK(overlap(none, none).jaccard == 1);
+  CHECK(overlap(none, none).total_correct_fraction == 1);
+  CHECK(overlap(some, none).total_correct_fraction == 56.0 / 64);
   CHECK(overlap(none, none).relative_volume_difference == 0);
   CHECK(overlap(some, none).dice == 0);
   CHECK(std::isnan(overlap(some, none).relative_volume_difference));
@@ -97,12 +100,12 @@ TEST_CASE("overlap with empty masks") {
 
 TEST_CASE("the labels that occur are found") {
   const Grid grid = grid_of({12, 11, 10}, {1, 1, 3});
-  LabelVolume a(grid), b(grid);
-  for (int64_t i = 0; i < a.voxels(); ++i) {
-    a[i] = static_cast<int32_t>(hash_below(1, 0, i, 5)) - 1;
-    b[i] = hash_below(1, 1, i, 2) ? a[i] : static_cast<int32_t>(hash_below(1, 2, i, 9)) * 100;
+  LabelVolume labels(grid);
+  for (int64_t i = 0; i < labels.voxels(); ++i) {
+    const auto small = static_cast<int32_t>(hash_below(1, 0, i, 5)) - 1;
+    labels[i] = hash_below(1, 1, i, 2) ? small : static_cast<int32_t>(hash_below(1, 2, i, 9)) * 100;
   }
-  const auto values = labels_in(a, b);
+  const auto values = labels_in(labels);
   CHECK(values == std::vector<int32_t>{-1, 1, 2, 3, 100, 200, 300, 400, 500, 600, 700, 800});
 }
 
@@ -337,7 +340,9 @@ TEST_CASE("score_labels scores labels and their union") {
   CHECK(all[0].scores[0].value == Approx(2 * 72.0 / (108 + 72)));
   CHECK(all[2].structure == "union");
   CHECK(all[2].scores[0].value == 1);
-  CHECK(std::string(all[2].scores.back().name) == "surface_max_mm");
+  CHECK(std::string(all[2].scores[9].name) == "surface_max_mm");
+  CHECK(std::string(all[2].scores.back().name) == "total_correct_fraction");
+  CHECK(all[0].scores.back().value == 1 - 36 / 1000.0);
   LabelScoreConfig config;
   config.merge = true;
   config.surfaces = false;
@@ -345,7 +350,7 @@ TEST_CASE("score_labels scores labels and their union") {
   config.prediction_labels = {1, 2};
   const auto merged = score_labels(prediction, reference, config, Context{});
   REQUIRE(merged.size() == 1);
-  CHECK(merged[0].scores.size() == 6);
+  CHECK(merged[0].scores.size() == 7);
   CHECK(merged[0].scores[0].value == Approx(2 * 72.0 / (216 + 72)));
   config.merge = false;
   CHECK_THROWS_AS(score_labels(prediction, reference, config, Context{}), UsageError);

@@ -49,6 +49,13 @@ TEST_CASE("History: the bound per depth, of nodes by their samples") {
 
 TEST_CASE("History: the picture is the same bytes as ever, and there is one without history") {
   CHECK(test::digest_of(pipeline::history_plot(model_with_history())) == "c1afbd00634cd00e");
+  pbt::Model scored = model_with_history();
+  pbt::add_depth_score(scored.info, {0.2, 0.75});
+  pbt::add_depth_score(scored.info, {0.1234567, 0.875});
+  const RgbImage both = pipeline::history_plot(scored);
+  const RgbImage alone = pipeline::history_plot(model_with_history());
+  CHECK(both.height == 2 * alone.height);
+  CHECK(std::equal(alone.rgb.begin(), alone.rgb.end(), both.rgb.begin()));
   pbt::Model leaf;
   leaf.nodes.resize(1);
   CHECK(pipeline::history_curves(leaf).empty());

@@ -15,6 +15,7 @@
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
+#include "larch/core/escaped.h"
 #include "larch/files/atomic_file.h"
 
 namespace larch::detail {
@@ -89,8 +90,8 @@ void Console::line(LogLevel level, const std::string& text,
   } else {
     const std::string start = settings_.app + ": ";
     const std::string word = level == LogLevel::kInfo ? "" : level_name(level) + ": ";
-    std::string tail = text;
-    for (const std::string& cause : causes) tail += "\ncaused by: " + cause;
+    std::string tail = escaped(text);
+    for (const std::string& cause : causes) tail += "\ncaused by: " + escaped(cause);
     shown = start + (colour_ ? coloured(level, word) : word) + tail;
     kept = start + word + tail;
   }
@@ -128,7 +129,7 @@ void Console::draw_bar(double fraction, std::string_view phrase) {
   const int filled = static_cast<int>(std::floor(fraction * kWidth));
   const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
   std::fprintf(stderr, "\r\033[K[%s] %3ld %% %.40s", bar.c_str(), std::lround(fraction * 100),
-               std::string(phrase).c_str());
+               escaped(phrase).c_str());
   std::fflush(stderr);
   bar_shown_ = true;
 }

@@ -21,6 +21,7 @@
 #include "larch/config/bytes.h"
 #include "larch/config/json_text.h"
 #include "larch/config/suggest.h"
+#include "larch/core/escaped.h"
 #include "larch/core/parallel.h"
 #include "larch/files/file.h"
 
@@ -153,7 +154,8 @@ void log_end(Console& console, const Outputs& outputs, double seconds) {
 }
 
 /// The rows with their cells in columns, two spaces apart.
-std::string aligned(const std::vector<std::vector<std::string>>& table) {
+std::string aligned(std::vector<std::vector<std::string>> table) {
+  for (auto& row : table) std::transform(row.begin(), row.end(), row.begin(), escaped);
   std::vector<size_t> widths;
   for (const auto& row : table) {
     widths.resize(std::max(widths.size(), row.size()), 0);
@@ -242,21 +244,50 @@ PlannedOutputs planned_of(const Program& program, const CommandLine& line,
   return planned_outputs(line, paths, companions, program.by_case());
 }
 
-/// The report of a list has no record: that of a run which goes on replaces one of the same
-/// program.
-bool is_own_report(const std::string& path, const std::string& app) {
-  const auto text = read_untrusted(path, kMostRecordBytes);
-  if (!text) return false;
+/// Tells whether the report of a list, which has no record, may be replaced by a run that goes on.
+bool goes_on_with_report(const Program& program, const CommonFlags& flags) {
+  return program.by_case() && flags.skip_existing &&
+         report_status(flags.report, program.info.name).has_value();
+}
+
+/// The report of a run that failed with `failure`, if it is wanted and may be written.
+void write_failure_report(const CheckedRun& run, const Failure& failure, double seconds,
+                          Console& console) {
+  const CommonFlags& flags = run.line.common;
+  const std::string& path = flags.report;
+  if (path.empty() || flags.dry_run || failure.stopped) return;
+  const std::string text = json_text(failure_report(run.basis(), failure, seconds), 2) + "\n";
+  const bool may_replace = flags.force || goes_on_with_report(run.program, flags) ||
+                           report_status(path, run.program.info.name) == kFailed;
+  if (path != "-" && !may_replace && !stamp_of(path).empty()) return;
   try {
-    const config::Json json = config::parse(*text, path);
-    return json.is_object() && json.value("app", config::Json()) == app;
-  } catch (const UsageError&) {
-    return false;
+    if (path == "-") return print(text);
+    write_file(path, text);
+  } catch (const Error& error) {
+    console.log(LogLevel::kWarning, error.what());
   }
+}
+
+/// A run whose names do not clash; `listed` are the inputs that `run` refers to.
+int run_planned(const CheckedRun& run, const PlannedOutputs& planned, ListedInputs& listed,
+                Console& console, const std::atomic<int>* stop) {
+  const Program& program = run.program;
+  const CommonFlags& flags = run.line.common;
+  check_inputs(run.paths);
+  const bool compares = !flags.dry_run || is_file(planned.files.record);
+  if (program.listed_inputs && compares) listed = program.listed_inputs();
+  EarlierCase earlier = look_at_case(planned.files, run.basis(), run.digests);
+  // Of a run over a list the report alone is written here, anew each time.
+  if (goes_on_with_report(program, flags)) earlier.state = EarlierCase::State::kCompute;
+  if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
+  if (earlier.state == EarlierCase::State::kSkip) return skip(earlier, console);
+  check_outputs(planned);
+  return run_and_write({run, planned, earlier}, console, stop);
 }
 
 int run_checked(const Program& program, const CommandLine& line, Console& console,
                 const std::atomic<int>* stop) {
+  const auto began = Clock::now();
   const CommonFlags& flags = line.common;
   const std::vector<GivenPath> paths = given_paths(line);
   check_usage(line);
@@ -267,22 +298,17 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
         "skipped, cannot be told apart; leave it out");
   }
   const PlannedOutputs planned = planned_of(program, line, paths);
-  check_inputs(paths);
   check_distinct(paths, planned);
-  const bool compares = !flags.dry_run || is_file(planned.files.record);
   ListedInputs listed;
-  if (program.listed_inputs && compares) listed = program.listed_inputs();
   InputDigests digests;
   const CheckedRun run{program, line, paths, listed, digests};
-  EarlierCase earlier = look_at_case(planned.files, run.basis(), digests);
-  // Of a run over a list the report alone is written here, anew each time.
-  if (program.by_case() && flags.skip_existing && is_own_report(flags.report, program.info.name)) {
-    earlier.state = EarlierCase::State::kCompute;
+  try {
+    return run_planned(run, planned, listed, console, stop);
+  } catch (...) {
+    const Failure failure = failure_of(std::current_exception());
+    write_failure_report(run, failure, seconds_since(began), console);
+    throw;
   }
-  if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
-  if (earlier.state == EarlierCase::State::kSkip) return skip(earlier, console);
-  check_outputs(planned);
-  return run_and_write({run, planned, earlier}, console, stop);
 }
 
 /// Before the console opens it.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "larch/config/suggest.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/io/mesh/mesh_io.h"
@@ -44,9 +45,14 @@ void ImageList::check() const {
   if (!dataset && !channel.empty()) throw UsageError("--channel goes with --dataset");
 }
 
-std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& read) const {
-  if (list) return read_case_list(list, columns);
-  OneChannel selected = one_channel(read_dataset(dataset), channel);
+std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& read,
+                                    const std::vector<std::string>& carried) const {
+  if (list) {
+    std::vector<Case> listed = read_case_list(list, columns);
+    warn_of_unread_columns(list, listed, columns, carried, read);
+    return listed;
+  }
+  OneChannel selected = one_channel(read_dataset(dataset, part), channel);
   if (selected.frame && read.frame) {
     throw UsageError(
         "--frame: the channels of '" + dataset.path +
@@ -58,7 +64,7 @@ std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& rea
 
 std::vector<std::string> ImageList::notes() const {
   if (!dataset) return {};
-  const Dataset data = read_dataset(dataset);
+  const Dataset data = read_dataset(dataset, part);
   std::vector<std::string> notes;
   if (!data.labels.empty()) {
     notes.push_back("labels of the data set: " + labels_text(data.labels));
@@ -116,6 +122,9 @@ void Images::check(const GivenFlags& given) const {
     throw UsageError("give one of --input, --list and --dataset");
   }
   list.check();
+  if (!list.dataset && list.part != DatasetPart::kTest) {
+    throw UsageError("--dataset-part goes with --dataset");
+  }
   if (!is_list()) {
     if (!input) throw UsageError("--input is missing; give it, or --list for many images");
     if (output_dir) throw UsageError("--output-dir goes with --list; give --output");
@@ -261,6 +270,24 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
     }
   }
   return listed;
+}
+
+void warn_of_unread_columns(const std::string& list, const std::vector<Case>& cases,
+                            const CaseColumns& columns, const std::vector<std::string>& carried,
+                            const ReadOptions& read) {
+  if (!read.warn) return;
+  std::vector<std::string> known{columns.image, columns.label}, unread;
+  for (const CaseColumn& column : columns.more) known.push_back(column.name);
+  for (const auto& [column, cell] : cases.front().further) {
+    const auto is_it = [name = column](const std::string& other) { return other == name; };
+    if (std::none_of(known.begin(), known.end(), is_it) &&
+        std::none_of(carried.begin(), carried.end(), is_it)) {
+      unread.push_back("'" + column + "'");
+    }
+  }
+  if (unread.empty()) return;
+  read.warn("'" + list + "': nobody reads " + config::join(unread) +
+            "; the columns that are read here are " + config::join(known) + " and id");
 }
 
 std::string size_cell(const Grid& grid) {

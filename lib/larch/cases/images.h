@@ -47,6 +47,7 @@ struct ImageList {
   const char* dataset_help = "many images: dataset.json of a Decathlon or nnU-Net folder";
   InputFile list{}, dataset{};
   std::string channel{};
+  DatasetPart part = DatasetPart::kTraining;  ///< of the data set
 
   template <class F>
   void fields(F&& f) {
@@ -58,9 +59,11 @@ struct ImageList {
   explicit operator bool() const { return list || dataset; }
   /// Throws UsageError if both are given, or a channel without a data set.
   void check() const;
-  /// The cases; `read` gets the frame that holds the chosen channel. Throws InputError, and
-  /// UsageError for a channel, or if both a frame and a channel choose a volume of the files.
-  std::vector<Case> select(const CaseColumns& columns, ReadOptions& read) const;
+  /// The cases; `read` gets the frame that holds the chosen channel, and is warned of columns that
+  /// are neither known nor carried. Throws InputError, and UsageError for a channel, or if both a
+  /// frame and a channel choose a volume of the files.
+  std::vector<Case> select(const CaseColumns& columns, ReadOptions& read,
+                           const std::vector<std::string>& carried = {}) const;
   /// Lines for people about the channels and labels of a data set.
   std::vector<std::string> notes() const;
 };
@@ -92,7 +95,7 @@ struct Images {
   std::optional<int> frame{};
   Reading reading{};
   std::vector<std::string> paths = std::vector<std::string>(products.size());  ///< of products
-  ImageList list{};
+  ImageList list{.part = DatasetPart::kTest};
   OutputDir output_dir{};
   std::vector<std::string> write{products.front().write};
   std::vector<std::string> carry{};
@@ -111,6 +114,8 @@ struct Images {
     }
     for (size_t i = 0; i < products.size(); ++i) f(product_flag(i));
     list.fields(f);
+    f(Field{"dataset-part", list.part, "with --dataset: its test or its training images"}
+          .no_effect_on_results());
     // The names of the outputs tell what is written and in which format.
     f(Field{"output-dir", output_dir, "with --list: folder for <id>.* and status.tsv"});
     f(write_flag());
@@ -169,6 +174,12 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
 
 /// The file beside a product that has `ending` in place of its own: "seg.tsv" of "seg.nii.gz".
 std::string companion_of(const std::string& path, const std::string& ending);
+
+/// Warns of the columns of a list of cases that nobody reads, since one that is misspelt would be
+/// passed over without a word.
+void warn_of_unread_columns(const std::string& list, const std::vector<Case>& cases,
+                            const CaseColumns& columns, const std::vector<std::string>& carried,
+                            const ReadOptions& read);
 
 /// "512x512x60" and "0.5x0.5x2" for tables of a dry run.
 std::string size_cell(const Grid& grid);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -20,6 +21,7 @@ namespace larch::cases {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using config::Json;
 using larch::detail::CheckedRun;
 
 /// The cell of a column that the program knows.
@@ -106,7 +108,8 @@ class ListRun {
         program_(program),
         run_(run),
         context_(context),
-        table_(program.images.output_dir, columns_of(program)) {}
+        table_(program.images.output_dir, columns_of(program)),
+        told_(list.cases.size()) {}
 
   Outputs all() {
     CaseLoop loop;
@@ -136,6 +139,9 @@ class ListRun {
   }
 
  private:
+  enum Ending { kOk, kRejected, kFailed, kSkipped, kEndings };
+  static constexpr const char* kWords[] = {"ok", "rejected", "failed", "skipped"};
+
   /// By the header alone, without warnings: reading says them.
   CaseSize size(size_t i) const {
     ReadOptions read = list_.read;
@@ -158,12 +164,15 @@ class ListRun {
     EarlierCase earlier = larch::detail::look_at_case(files, basis, run_.digests);
     if (earlier.state == EarlierCase::State::kCompute) {
       const Outputs outputs = program_.process(list_.job(i, context));
-      const CaseCells cells = cells_of(i, outputs, seconds_since(start));
+      const double seconds = seconds_since(start);
+      const CaseCells cells = cells_of(i, outputs, seconds);
       try {
         larch::detail::write_case(
             files, earlier, {basis, context_, outputs, seconds_since(start), run_.digests, &cells},
             context.side);
-        return over(i, outputs.status_word == "rejected" ? kRejected : kOk);
+        const Ending ending = outputs.status_word == "rejected" ? kRejected : kOk;
+        over(i, ending);
+        return tell(i, ending, seconds, outputs);
       } catch (const larch::detail::OutputAppeared&) {
         earlier = larch::detail::look_at_case(files, basis, run_.digests);
         if (earlier.state != EarlierCase::State::kSkip) throw;
@@ -172,7 +181,34 @@ class ListRun {
       }
     }
     if (earlier.state == EarlierCase::State::kOther) throw OutputError(earlier.what);
-    over(i, earlier.is_rejected ? kRejected : kSkipped);
+    const Ending ending = earlier.is_rejected ? kRejected : kSkipped;
+    over(i, ending);
+    tell(i, ending, seconds_since(start), outputs_of(i, earlier));
+  }
+
+  /// The results of an earlier run, as far as its record tells them.
+  Outputs outputs_of(size_t i, const EarlierCase& earlier) const {
+    Outputs outputs;
+    outputs.status_reason = earlier.reason;
+    for (const CaseOutput& file : list_.files[i].outputs) outputs.add(file.path, {});
+    const Json metrics = earlier.larch->value("Metrics", Json::object());
+    for (const auto& [name, value] : metrics.items()) {
+      outputs.metrics.push_back({name, value.dump()});
+    }
+    const Json notes = earlier.larch->value("Notes", Json::array());
+    for (const Json& note : notes) {
+      if (note.is_string()) outputs.note(note.get<std::string>());
+    }
+    return outputs;
+  }
+
+  /// Keeps a case for the report.
+  void tell(size_t i, Ending ending, double seconds, const Outputs& outputs) {
+    if (run_.line.common.report.empty()) return;
+    told_[i] = {{"id", list_.cases[i].id}, {"status", kWords[ending]}};
+    if (!outputs.status_reason.empty()) told_[i]["reason"] = outputs.status_reason;
+    told_[i]["seconds"] = std::round(seconds * 1e3) / 1e3;
+    larch::detail::add_results(outputs, "", told_[i]);
   }
 
   CaseCells cells_of(size_t i, const Outputs& outputs, double seconds) const {
@@ -198,13 +234,15 @@ class ListRun {
     const std::string& id = list_.cases[i].id;
     context_.log(LogLevel::kError, "case '" + id + "' failed: " + message);
     Outputs outputs;
-    outputs.status("failed", message);
+    outputs.status(larch::detail::kFailed, message);
+    const CaseCells cells = cells_of(i, outputs, 0);
     try {
-      larch::detail::write_failure(failed_record(i), run_.basis(list_.inputs(i)), message,
-                                   cells_of(i, outputs, 0));
+      larch::detail::write_failure(failed_record(i), run_.basis(list_.inputs(i)), message, cells);
     } catch (const Error& second) {
       context_.warn(second.what());
+      table_.add_failure(cells);
     }
+    tell(i, kFailed, 0, outputs);
     count(i, kFailed);
     return true;
   }
@@ -212,9 +250,6 @@ class ListRun {
   std::string failed_record(size_t i) const {
     return larch::detail::failed_record_name(program_.images.output_dir, list_.cases[i].id);
   }
-
-  enum Ending { kOk, kRejected, kFailed, kSkipped, kEndings };
-  static constexpr const char* kWords[] = {"ok", "rejected", "failed", "skipped"};
 
   /// A case has its result.
   void over(size_t i, Ending ending) {
@@ -239,6 +274,7 @@ class ListRun {
       outputs.metric(kWords[ending], static_cast<double>(counts_[ending]));
     }
     outputs.metric("cases_per_second", static_cast<double>(all - counts_[kSkipped]) / seconds);
+    outputs.report("cases", told_);
     const size_t failed = counts_[kFailed], rejected = counts_[kRejected];
     if (failed + rejected == 0) return outputs;
     const std::string count = std::to_string(failed) + " of " + std::to_string(all);
@@ -261,6 +297,7 @@ class ListRun {
   const CheckedRun& run_;
   const Context& context_;
   StatusTable table_;
+  std::vector<Json> told_;  // of each case, for the report
   std::atomic<size_t> over_{0}, lacked_memory_{0};
   std::atomic<size_t> counts_[kEndings] = {};
 };
@@ -286,7 +323,7 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
   for (const CaseColumn& column : program.columns) {
     if (column.name != wanted.label) wanted.more.push_back(column);
   }
-  cases = images.list.select(wanted, read);
+  cases = images.list.select(wanted, read, images.carry);
   for (const Case& c : cases) {
     check_id(c.id);
     const std::vector<CaseOutput> outputs = images.files_of(c.id);

@@ -132,19 +132,22 @@ bool StatusTable::look() {
 std::string StatusTable::text() const {
   std::vector<std::string> columns = columns_;
   std::map<std::string, std::map<std::string, std::string>, NaturalOrder> rows;
+  const auto add = [&](const CaseCells& row) {
+    std::map<std::string, std::string> cells;
+    for (const auto& [column, text] : row) {
+      cells[column] = text;
+      const bool is_known = std::find(columns.begin(), columns.end(), column) != columns.end();
+      if (!is_known && columns.size() < columns_.size() + kMostOthers) columns.push_back(column);
+    }
+    const std::string id = cells["id"];
+    rows[id] = std::move(cells);
+  };
   for (const bool failed : {false, true}) {
     for (const auto& [name, record] : records_) {
-      if (name.ends_with(kFailedEnding) != failed || record.row.empty()) continue;
-      std::map<std::string, std::string> cells;
-      for (const auto& [column, text] : record.row) {
-        cells[column] = text;
-        const bool is_known = std::find(columns.begin(), columns.end(), column) != columns.end();
-        if (!is_known && columns.size() < columns_.size() + kMostOthers) columns.push_back(column);
-      }
-      const std::string id = cells["id"];
-      rows[id] = std::move(cells);
+      if (name.ends_with(kFailedEnding) == failed && !record.row.empty()) add(record.row);
     }
   }
+  for (const CaseCells& row : failures_) add(row);
   std::string table;
   for (const std::string& column : columns) table += (table.empty() ? "" : "\t") + cell(column);
   table += "\n";
@@ -171,6 +174,11 @@ void StatusTable::write_now_and_then() {
     // The end of the run tries again, and says why if it fails.
   }
   next_ = Clock::now() + std::max<Clock::duration>(kPause, kPausePerWrite * (Clock::now() - start));
+}
+
+void StatusTable::add_failure(const CaseCells& row) {
+  const std::lock_guard lock(mutex_);
+  failures_.push_back(row);
 }
 
 void StatusTable::finish() {

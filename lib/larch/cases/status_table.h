@@ -33,6 +33,9 @@ class StatusTable {
   /// Writes the table if that is due: at most every 30 seconds, and for at most a hundredth of the
   /// time. What fails is left to finish(). Several threads may call it.
   void write_now_and_then();
+  /// Takes the row of a case that failed and left no record of it, in place of that of an earlier
+  /// run.
+  void add_failure(const CaseCells& row);
   /// Writes the table, so that of several runs the one that ends last has all rows. Throws
   /// OutputError.
   void finish();
@@ -49,6 +52,7 @@ class StatusTable {
   std::string folder_, path_;
   std::vector<std::string> columns_;
   std::map<std::string, Record> records_;  // by file name
+  std::vector<CaseCells> failures_;        // without records
   std::mutex mutex_;
   std::chrono::steady_clock::time_point next_;
 };

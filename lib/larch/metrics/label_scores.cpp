@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "larch/core/error.h"
 #include "larch/mesh/marching_cubes.h"
@@ -43,6 +44,7 @@ StructureScores scores_of(const std::string& structure, const Volume<uint8_t>& p
         named_scores(surface_distance(prediction, reference, context));
     out.scores.insert(out.scores.end(), distances.begin(), distances.end());
   }
+  out.scores.push_back({"total_correct_fraction", o.total_correct_fraction});
   return out;
 }
 
@@ -56,7 +58,10 @@ std::vector<StructureScores> score_labels(const LabelVolume& prediction,
     throw UsageError("prediction_labels needs merge: without it labels are compared one by one");
   }
   std::vector<int32_t> labels(config.labels.begin(), config.labels.end());
-  if (labels.empty()) labels = labels_in(prediction, reference);
+  if (labels.empty()) {
+    const auto a = labels_in(prediction), b = labels_in(reference);
+    std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(labels));
+  }
   std::vector<StructureScores> out;
   if (!config.merge) {
     for (const int32_t label : labels) {

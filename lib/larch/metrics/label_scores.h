@@ -29,10 +29,10 @@ struct LabelScoreConfig {
 
 /// Scores of each label (unless config.merge) and then of the union of the labels: dice, jaccard,
 /// prediction_mm3, reference_mm3, volume_difference_mm3, relative_volume_difference (overlap.h),
-/// and surface_mean_mm, surface_median_mm, surface_p95_mm, surface_max_mm (surface_distance.h).
-/// Throws InputError if the grids differ, UsageError for prediction_labels without merge, and
-/// MemoryError, before they are made, if the surfaces of a structure take more than
-/// `surface_bytes`.
+/// surface_mean_mm, surface_median_mm, surface_p95_mm, surface_max_mm (surface_distance.h), and
+/// total_correct_fraction. Throws InputError if the grids differ, UsageError for prediction_labels
+/// without merge, and MemoryError, before they are made, if the surfaces of a structure take more
+/// than `surface_bytes`.
 std::vector<StructureScores> score_labels(const LabelVolume& prediction,
                                           const LabelVolume& reference,
                                           const LabelScoreConfig& config, const Context& context,

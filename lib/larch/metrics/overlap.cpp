@@ -15,7 +15,7 @@ struct Counts {
   int64_t prediction = 0, reference = 0, common = 0;
 };
 
-Overlap scores(const Counts& counts, double voxel_mm3) {
+Overlap scores(const Counts& counts, int64_t voxels, double voxel_mm3) {
   Overlap out;
   out.prediction_voxels = counts.prediction;
   out.reference_voxels = counts.reference;
@@ -25,6 +25,10 @@ Overlap scores(const Counts& counts, double voxel_mm3) {
   out.prediction_mm3 = a * voxel_mm3;
   out.reference_mm3 = b * voxel_mm3;
   out.volume_difference_mm3 = (a - b) * voxel_mm3;
+  const int64_t wrong = counts.prediction + counts.reference - 2 * counts.common;
+  if (voxels > 0) {
+    out.total_correct_fraction = static_cast<double>(voxels - wrong) / static_cast<double>(voxels);
+  }
   if (a + b > 0) {
     out.dice = 2 * both / (a + b);
     out.jaccard = both / (a + b - both);
@@ -40,14 +44,12 @@ void insert_sorted(std::vector<int32_t>& values, int32_t value) {
 
 }  // namespace
 
-std::vector<int32_t> labels_in(const LabelVolume& a, const LabelVolume& b) {
+std::vector<int32_t> labels_in(const LabelVolume& labels) {
   std::vector<int32_t> values;
-  for (const LabelVolume* volume : {&a, &b}) {
-    int32_t last = 0;
-    for (const int32_t value : *volume) {
-      if (value != last && value != 0) insert_sorted(values, value);
-      last = value;
-    }
+  int32_t last = 0;
+  for (const int32_t value : labels) {
+    if (value != last && value != 0) insert_sorted(values, value);
+    last = value;
   }
   return values;
 }
@@ -67,7 +69,7 @@ Overlap overlap(const Volume<uint8_t>& prediction, const Volume<uint8_t>& refere
     counts.reference += b;
     counts.common += a && b;
   }
-  return scores(counts, prediction.grid().voxel_volume_mm3());
+  return scores(counts, prediction.voxels(), prediction.grid().voxel_volume_mm3());
 }
 
 }  // namespace larch::metrics

@@ -17,15 +17,17 @@ struct Overlap {
   int64_t common_voxels = 0;
   double prediction_mm3 = 0;
   double reference_mm3 = 0;
-  double dice = 1;                   ///< 2 |A and B| / (|A| + |B|); 1 if both are empty
-  double jaccard = 1;                ///< |A and B| / |A or B|; 1 if both are empty
+  double dice = 1;     ///< 2 |A and B| / (|A| + |B|); 1 if both are empty
+  double jaccard = 1;  ///< |A and B| / |A or B|; 1 if both are empty
+  /// Voxels on which the masks agree, inside and outside, over all voxels; 1 if there are none.
+  double total_correct_fraction = 1;
   double volume_difference_mm3 = 0;  ///< prediction - reference
   /// Difference over reference; 0 if both are empty, NaN if only the reference is.
   double relative_volume_difference = 0;
 };
 
-/// The values other than 0 that occur in either volume, ascending.
-std::vector<int32_t> labels_in(const LabelVolume& a, const LabelVolume& b);
+/// The values other than 0 that occur, ascending.
+std::vector<int32_t> labels_in(const LabelVolume& labels);
 
 /// 1 where the label is one of `values`.
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);

@@ -41,6 +41,17 @@ std::vector<std::string> channel_use(const pbt::Model& model) {
   return phrases;
 }
 
+/// The volumes that a model was trained on. Older models do not tell how many were held out.
+std::string volumes_of(const pbt::ModelInfo& info) {
+  const size_t all = info.volume_digests.size();
+  const double held_out = info.measured("volumes").value_or(0);
+  if (!(held_out >= 1 && held_out <= static_cast<double>(all))) {
+    return "on " + count_of(all, "volumes");
+  }
+  const auto held = static_cast<size_t>(held_out);
+  return "on " + count_of(all - held, "volumes, ") + count_of(held, "held out");
+}
+
 Facts facts_of(const pbt::Model& model) {
   Facts facts;
   const std::string trees =
@@ -51,9 +62,7 @@ Facts facts_of(const pbt::Model& model) {
        {trees, count_of(model.nodes.size(), "nodes"), "depth " + std::to_string(model.depth()),
         count_of(model.weaks.size(), "weak classifiers"),
         count_of(model.self_tests.size(), "self-test vectors")}},
-      {"trained",
-       {"on " + count_of(model.info.volume_digests.size(), "volumes"),
-        "written by Larch " + model.info.tool_version}},
+      {"trained", {volumes_of(model.info), "written by Larch " + model.info.tool_version}},
       {"use of channels", channel_use(model)}};
   facts.columns["nodes"] = computed_columns(model);
   return facts;

@@ -37,7 +37,35 @@ void check_space(const image::ModelSpace& space) {
   }
 }
 
+/// What the names of the measurements at a depth begin with.
+std::string depth_name(size_t depth) {
+  return "depth " + std::to_string(depth) + " ";
+}
+
 }  // namespace
+
+std::optional<double> ModelInfo::measured(const std::string& name) const {
+  for (const auto& [key, value] : validation) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+std::vector<DepthScore> depth_scores(const ModelInfo& info) {
+  std::vector<DepthScore> scores;
+  while (true) {
+    const std::string depth = depth_name(scores.size());
+    const auto log_loss = info.measured(depth + "log_loss"), auc = info.measured(depth + "auc");
+    if (!log_loss || !auc) return scores;
+    scores.push_back({*log_loss, *auc});
+  }
+}
+
+void add_depth_score(ModelInfo& info, const DepthScore& score) {
+  const std::string depth = depth_name(depth_scores(info).size());
+  info.validation.emplace_back(depth + "log_loss", score.log_loss);
+  info.validation.emplace_back(depth + "auc", score.auc);
+}
 
 void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels) {
   check_space(space);
@@ -78,6 +106,10 @@ void check_model(const Model& model) {
   if (model.info.class_value < 1 || model.info.class_value > kMostClassValue) {
     tree::refuse_model("the label value of its class is not from 1 to " +
                        std::to_string(kMostClassValue));
+  }
+  const double threshold = model.info.measured("threshold").value_or(0.5);
+  if (!(threshold > 0 && threshold < 1)) {
+    tree::refuse_model("the threshold of its validation is not between 0 and 1");
   }
   for (const auto& feature : model.features) {
     check_feature(feature, model.space, model.channels);

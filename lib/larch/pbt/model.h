@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,8 +48,22 @@ struct ModelInfo {
   std::string training_config_json;  ///< the effective configuration
   std::vector<std::string> volume_digests;
   uint64_t seed = 0;
+  /// Measurements on held-out volumes by name: volumes (that were held out), log_loss, auc, dice
+  /// and the threshold at which it was reached; "depth 0 log_loss" and "depth 0 auc" of the trees
+  /// cut off there, and so on. Older models have some of them.
   std::vector<std::pair<std::string, double>> validation;
+
+  /// A measurement; none if there is none of this name.
+  std::optional<double> measured(const std::string& name) const;
 };
+
+/// Scores of the trees cut off at each depth, from 0 on, on held-out volumes.
+struct DepthScore {
+  double log_loss = 0, auc = 0;
+};
+std::vector<DepthScore> depth_scores(const ModelInfo& info);
+/// Adds those of the next depth.
+void add_depth_score(ModelInfo& info, const DepthScore& score);
 
 /// Boosting trees on Haar features of the channels of a volume, with all that evaluation needs.
 struct Model : tree::Ensemble {
@@ -72,7 +87,8 @@ void check_feature(const features::HaarFeature& feature, const image::ModelSpace
 
 /// Checks every invariant that evaluation relies on: children after parents and in range, weak
 /// classifiers and features in range, depth, alpha sums, channel indices, table length; and that a
-/// label map can tell the class from the rest. Throws InputError that says which one failed.
+/// label map can tell the class from the rest, by a threshold that is a probability. Throws
+/// InputError that says which one failed.
 void check_model(const Model& model);
 
 }  // namespace larch::pbt

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "larch/cases/case_loop.h"
 #include "larch/cases/images.h"
 #include "larch/core/error.h"
+#include "larch/core/escaped.h"
 #include "larch/files/file.h"
 #include "larch/io/markups/pose_file.h"
 #include "larch/io/mesh/mesh_io.h"
@@ -102,7 +104,7 @@ std::vector<metrics::CaseScores> score_cases(
   loop.memory_bytes = request.memory_bytes;
   loop.size = [&](size_t i) { return size(pairs[i]); };
   loop.work = [&](size_t i, const cases::CaseContext& c) {
-    scored[i] = {pairs[i].id, score(pairs[i], c)};
+    scored[i] = {escaped(pairs[i].id), score(pairs[i], c)};
     const size_t done = ++over;
     context.progress(double(done) / double(pairs.size()), "case '" + pairs[i].id + "'");
   };
@@ -132,10 +134,50 @@ Outputs outputs_of(const EvaluationRequest& request, const std::vector<metrics::
   return outputs;
 }
 
-/// A table with a row of each case, for which `row` gives the cells behind the id.
+/// Looks in the label maps of a run for the labels that it asks for; its members may be called by
+/// several threads.
+class LabelSearch {
+ public:
+  /// `labels`: those of --labels; empty: all that occur are asked for. 0 is everywhere.
+  explicit LabelSearch(const std::vector<int>& labels) : asks_for_all_(labels.empty()) {
+    std::remove_copy(labels.begin(), labels.end(), std::back_inserter(asked_), 0);
+    missing_ = asked_;
+  }
+
+  /// Warns of what is asked for and the reference of a case lacks.
+  void look(const Case& c, const std::vector<int32_t>& in_prediction,
+            const std::vector<int32_t>& in_reference, const Context& context) {
+    const auto has = [](const std::vector<int32_t>& labels, int32_t label) {
+      return std::binary_search(labels.begin(), labels.end(), label);
+    };
+    const std::lock_guard lock(mutex_);
+    for (const int32_t label : asks_for_all_ ? in_prediction : asked_) {
+      if (has(in_reference, label)) continue;
+      context.warn("case '" + c.id + "': the reference '" + c.label + "' has no label " +
+                   std::to_string(label));
+    }
+    std::erase_if(missing_, [&](int32_t label) {
+      return has(in_prediction, label) || has(in_reference, label);
+    });
+  }
+  /// Throws InputError for labels that no case has: masks that are all empty agree with each other.
+  void require_found() const {
+    if (missing_.empty()) return;
+    throw InputError("--labels: no label map holds " + std::to_string(missing_.front()) +
+                     "; check the number, or leave --labels out to score all that occur");
+  }
+
+ private:
+  const bool asks_for_all_;
+  std::vector<int32_t> asked_, missing_;
+  std::mutex mutex_;
+};
+
+/// A table with a row of each case, for which `row` gives the cells behind the id. Throws
+/// InputError for labels that `search` did not find in any of them.
 Plan plan_cases(const EvaluationRequest& request, std::vector<std::string> header,
                 const std::function<std::vector<std::string>(const Case&)>& row,
-                const Context& context) {
+                const LabelSearch& search, const Context& context) {
   Plan plan;
   plan.table = {std::move(header)};
   for (const Case& c : request.cases) {
@@ -149,7 +191,19 @@ Plan plan_cases(const EvaluationRequest& request, std::vector<std::string> heade
     }
     context.throw_if_stopped("stopped");
   }
+  if (plan.problems.empty()) search.require_found();
   return plan;
+}
+
+/// Looks for the labels of a case. Those of the reference are not those of the prediction where
+/// either has its own, and where all are merged.
+void look_for_labels(LabelSearch& search, const Case& c, const LabelVolume& prediction,
+                     const LabelVolume& reference, const metrics::LabelScoreConfig& config,
+                     const Context& context) {
+  if (config.merge && config.labels.empty()) return;
+  std::vector<int32_t> in_prediction;
+  if (config.prediction_labels.empty()) in_prediction = metrics::labels_in(prediction);
+  search.look(c, in_prediction, metrics::labels_in(reference), context);
 }
 
 /// The structures of the reference that have a pose, each with that of the prediction or null.
@@ -209,24 +263,34 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
     // when its masks are there.
     return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
   };
+  LabelSearch search(config.labels);
   const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
     const LabelVolume prediction = read_labels(c.image, request.read);
     const LabelVolume reference = read_labels(c.label, request.read);
     require_same_grid(c, prediction.grid(), reference.grid());
+    look_for_labels(search, c, prediction, reference, config, context);
     const cases::Turn turn = at_work.turn();
     return metrics::score_labels(prediction, reference, config, turn.context(),
                                  surface_bytes(request, prediction.voxels()));
   };
-  return outputs_of(request, score_cases(request, size, score, context), "union");
+  const std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
+  search.require_found();
+  return outputs_of(request, scored, "union");
 }
 
-Plan plan_labels(const EvaluationRequest& request, const Context& context) {
+Plan plan_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
+                 const Context& context) {
+  LabelSearch search(config.labels);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
     const Grid grid = probe_image(c.image, request.read).grid;
     require_same_grid(c, grid, probe_image(c.label, request.read).grid);
+    if (!config.labels.empty()) {
+      look_for_labels(search, c, read_labels(c.image, request.read),
+                      read_labels(c.label, request.read), config, context);
+    }
     return {cases::size_cell(grid), cases::spacing_cell(grid)};
   };
-  return plan_cases(request, {"id", "voxels", "spacing_mm"}, row, context);
+  return plan_cases(request, {"id", "voxels", "spacing_mm"}, row, search, context);
 }
 
 Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
@@ -240,6 +304,7 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
     const int64_t per_voxel = kLabelMap + kMasks + kSurfaces;
     return cases::CaseSize{bytes + voxels, kMeshPerByte * bytes + per_voxel * voxels};
   };
+  LabelSearch search(labels);
   const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
     const Mesh prediction = read_mesh(c.image);
     if (has_mesh_extension(c.label)) {
@@ -248,25 +313,33 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
       return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
     }
     const LabelVolume map = read_labels(c.label, request.read);
-    const Volume<uint8_t> reference =
-        metrics::mask_of(map, labels.empty() ? metrics::labels_in(map, map) : labels);
+    const std::vector<int32_t> there = metrics::labels_in(map);
+    search.look(c, {}, there, context);
+    const Volume<uint8_t> reference = metrics::mask_of(map, labels.empty() ? there : labels);
     const cases::Turn turn = at_work.turn();
     return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
   };
-  return outputs_of(request, score_cases(request, size, score, context), "surface");
+  const std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
+  search.require_found();
+  return outputs_of(request, scored, "surface");
 }
 
-Plan plan_meshes(const EvaluationRequest& request, const Context& context) {
+Plan plan_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
+                 const Context& context) {
   const auto size_of = [](const Mesh& mesh) -> mesh::SurfaceSize {
     return {int64_t(mesh.vertices_mm.size()), int64_t(mesh.triangles.size())};
   };
+  LabelSearch search(labels);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
     const auto [vertices, triangles] = size_of(read_mesh(c.image));
+    if (!labels.empty() && !has_mesh_extension(c.label)) {
+      search.look(c, {}, metrics::labels_in(read_labels(c.label, request.read)), context);
+    }
     return {std::to_string(vertices), std::to_string(triangles),
             has_mesh_extension(c.label) ? mesh::describe(size_of(read_mesh(c.label)))
                                         : describe(probe_image(c.label, request.read).grid)};
   };
-  return plan_cases(request, {"id", "vertices", "triangles", "reference"}, row, context);
+  return plan_cases(request, {"id", "vertices", "triangles", "reference"}, row, search, context);
 }
 
 namespace {
@@ -336,7 +409,7 @@ Plan plan_poses(const EvaluationRequest& request, const Context& context) {
                                      [](const auto& pair) { return pair.first != nullptr; });
     return {std::to_string(read.pairs.size()), std::to_string(found)};
   };
-  return plan_cases(request, {"id", "structures", "found"}, row, context);
+  return plan_cases(request, {"id", "structures", "found"}, row, LabelSearch({}), context);
 }
 
 }  // namespace larch::pipeline

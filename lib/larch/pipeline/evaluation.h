@@ -25,8 +25,9 @@ struct EvaluationRequest {
 };
 
 /// The scores of all cases: in the report those of each case and a summary over all; in the table a
-/// line per case and structure. Throws InputError, the first case that cannot be used ends the run,
-/// MemoryError, and Stopped.
+/// line per case and structure. Warns of labels that the reference of a case lacks. Throws
+/// InputError, the first case that cannot be used ends the run, and labels that are asked for must
+/// occur in one of them; MemoryError, and Stopped.
 ///
 /// Of label maps the means of the union are the figures of the run.
 Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
@@ -44,9 +45,12 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
 Outputs evaluate_poses(const EvaluationRequest& request, const Context& context);
 
 /// Looks at the headers of the label maps of each case, of which two have to be on one grid, or
-/// reads meshes or files of poses, and describes them in a table. Problems are in the plan.
-Plan plan_labels(const EvaluationRequest& request, const Context& context);
-Plan plan_meshes(const EvaluationRequest& request, const Context& context);
+/// reads meshes or files of poses, and describes them in a table. Label maps are read if labels are
+/// asked for. Problems are in the plan. Throws InputError for labels that no case has.
+Plan plan_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
+                 const Context& context);
+Plan plan_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
+                 const Context& context);
 Plan plan_poses(const EvaluationRequest& request, const Context& context);
 
 }  // namespace larch::pipeline

@@ -37,6 +37,12 @@ struct DetectionJob {
 };
 using DetectionPtr = std::shared_ptr<DetectionJob>;
 
+/// The threshold of the settings, or else of the model.
+double threshold_of(const StructureConfig& config, const pbt::Model& model) {
+  if (config.threshold) return *config.threshold;
+  return model.info.measured("threshold").value_or(0.5);
+}
+
 /// Tells whether labels are made; without them the voxels above the threshold are counted.
 bool wants_structure(const cases::CaseJob& c) {
   return c.wants("output") || c.wants("mesh") || c.wants("qc");
@@ -116,10 +122,10 @@ Volume<float> centred(const Volume<float>& probability, double threshold) {
 
 /// `image` is empty unless the weights of the graph need it.
 Volume<uint8_t> segment(const Volume<float>& probability, const Volume<float>& image,
-                        const StructureConfig& config, const Context& context) {
+                        const StructureConfig& config, double threshold, const Context& context) {
   Volume<float> moved;
-  if (config.threshold != 0.5) moved = centred(probability, config.threshold);
-  const Volume<float>& p = config.threshold == 0.5 ? probability : moved;
+  if (threshold != 0.5) moved = centred(probability, threshold);
+  const Volume<float>& p = threshold == 0.5 ? probability : moved;
   Volume<uint8_t> mask =
       config.regularise
           ? regularise::graph_cut(p, image.empty() ? nullptr : &image, config.graph_cut, context)
@@ -145,17 +151,17 @@ Mesh surface_of(Volume<uint8_t> mask, const mesh::SmoothConfig& config, const Co
 /// From the posterior to the labels and their surface.
 void find_structure(const cases::CaseJob& c, const DetectConfig& config, const pbt::Model& model,
                     Volume<float> posterior, DetectionJob& job) {
+  const double threshold = threshold_of(config.structure, model);
   Volume<uint8_t> mask;
   {
     const cases::Step step(job.seconds, "structure", 0.6, c.context());
     job.probability = on_input_grid(std::move(posterior), job, c.context());
     if (!wants_structure(c)) {
-      const auto threshold = static_cast<float>(config.structure.threshold);
       job.voxels = std::count_if(job.probability.begin(), job.probability.end(),
-                                 [=](float p) { return p > threshold; });
+                                 [t = static_cast<float>(threshold)](float p) { return p > t; });
       return;
     }
-    mask = segment(job.probability, job.image, config.structure, c.context());
+    mask = segment(job.probability, job.image, config.structure, threshold, c.context());
     job.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
     job.labels = mapped<int32_t>(
         mask, [&](uint8_t m) { return m != 0 ? int32_t{model.info.class_value} : 0; });
@@ -238,7 +244,8 @@ Outputs detect_case(const cases::CaseJob& c, const DetectionRequest& request,
   Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));
   outputs.metric("voxels", static_cast<double>(job->voxels))
-      .metric("volume_ml", static_cast<double>(job->voxels) * job->grid.voxel_volume_mm3() / 1000);
+      .metric("volume_ml", static_cast<double>(job->voxels) * job->grid.voxel_volume_mm3() / 1000)
+      .metric("threshold", threshold_of(request.config.structure, model));
   for (const auto& [step, seconds] : job->seconds) outputs.metric("seconds: " + step, seconds);
   const std::string& name = model.info.class_name;
   add_files(c, job, {{model.info.class_value, name, {230, 60, 50}}}, request.config, outputs);

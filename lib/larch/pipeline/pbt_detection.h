@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "larch/cases/case_program.h"
@@ -28,7 +29,7 @@ inline constexpr cases::Product kDetectionProducts[] = {
 
 /// From probability to labels.
 struct StructureConfig {
-  double threshold = 0.5;
+  std::optional<double> threshold{};
   bool regularise = true;
   regularise::GraphCutConfig graph_cut;
   int keep_components = 1;
@@ -37,7 +38,10 @@ struct StructureConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"threshold", threshold, "probability from which a voxel is the class", 0.001, 0.999},
+    f(Field{"threshold", threshold,
+            "probability from which a voxel is the class; null: the model's, which was the best on "
+            "its held-out volumes, or 0.5",
+            0.001, 0.999},
       Field{"regularise", regularise, "minimise surface area by graph cuts; false: threshold only"},
       Field{"graph_cut", graph_cut, "the regularisation"},
       Field{"keep_components", keep_components,

@@ -12,6 +12,8 @@
 #include <set>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "larch/app/build_info.h"
 #include "larch/app/failures.h"
 #include "larch/cases/case_loop.h"
@@ -84,9 +86,16 @@ Outputs training_outputs(const TrainingFiles& files, const pbt::Model& model,
       .metric("nodes", static_cast<double>(report.nodes))
       .metric("weak_classifiers", static_cast<double>(report.weak_classifiers));
   if (report.held_out_volumes > 0) {
-    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes))
-        .metric("held_out_log_loss", report.held_out_log_loss)
-        .metric("held_out_auc", report.held_out_auc);
+    outputs.metric("pruned_nodes", static_cast<double>(report.pruned_nodes));
+    for (const std::string name : {"log_loss", "auc", "dice", "threshold"}) {
+      if (const auto value = model.info.measured(name)) outputs.metric("held_out_" + name, *value);
+    }
+    auto depths = nlohmann::ordered_json::array();
+    for (const pbt::DepthScore& score : pbt::depth_scores(model.info)) {
+      depths.push_back(
+          {{"depth", depths.size()}, {"log_loss", score.log_loss}, {"auc", score.auc}});
+    }
+    outputs.report("held_out_by_depth", depths);
   }
   outputs.add(files.output, [model](const std::string& path) { models::write_model(path, model); });
   add_plot(files.plot, model, outputs);

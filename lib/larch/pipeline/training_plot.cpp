@@ -58,12 +58,30 @@ std::string title_of(const pbt::Model& model) {
   std::string title = "training of " + count_text(model.trees(), "tree", "trees") + ", " +
                       count_text(model.nodes.size(), "node", "nodes");
   for (auto [name, value] : model.info.validation) {
+    if (name == "volumes" || name.starts_with("depth ")) continue;
     std::replace(name.begin(), name.end(), '_', ' ');
     char text[40];
     std::snprintf(text, sizeof text, " %.5g", value);
     title += ", held-out " + name + text;
   }
   return title;
+}
+
+/// Scores on held-out volumes over the depth at which the trees are cut off.
+RgbImage depth_plot(const std::vector<pbt::DepthScore>& scores) {
+  picture::Curve log_loss{.name = "log-loss"}, missed{.name = "1 - AUC"};
+  for (const pbt::DepthScore& score : scores) {
+    for (picture::Curve* curve : {&log_loss, &missed}) {
+      curve->x.push_back(static_cast<double>(curve->x.size()));
+    }
+    log_loss.y.push_back(score.log_loss);
+    missed.y.push_back(1 - score.auc);
+  }
+  picture::PlotOptions options;
+  options.title = "held-out volumes";
+  options.x_label = "depth at which the trees are cut off";
+  options.y_label = "error";
+  return picture::plot(std::vector{log_loss, missed}, options);
 }
 
 }  // namespace
@@ -85,7 +103,13 @@ RgbImage history_plot(const pbt::Model& model) {
   options.title = title_of(model);
   options.x_label = "round of boosting";
   options.y_label = "bound of the training error, mean of the nodes";
-  return picture::plot(history_curves(model), options);
+  RgbImage picture = picture::plot(history_curves(model), options);
+  const std::vector<pbt::DepthScore> scores = pbt::depth_scores(model.info);
+  if (scores.empty()) return picture;
+  const RgbImage below = depth_plot(scores);
+  picture.height += below.height;
+  picture.rgb.insert(picture.rgb.end(), below.rgb.begin(), below.rgb.end());
+  return picture;
 }
 
 }  // namespace larch::pipeline

@@ -20,8 +20,9 @@ namespace larch::pipeline {
 /// number of samples that reached it; a node whose rounds have ended keeps its last value.
 std::vector<picture::Curve> history_curves(const pbt::Model& model);
 
-/// The curves in a pair of axes, and above them the score on held-out volumes if there is one. The
-/// same model gives the same bytes.
+/// The curves in a pair of axes, and above them the score on held-out volumes if there is one.
+/// Below them the scores of the trees cut off at each depth, if the model has them. The same model
+/// gives the same bytes.
 RgbImage history_plot(const pbt::Model& model);
 
 }  // namespace larch::pipeline

@@ -37,8 +37,10 @@ void read_data_set(std::string_view bytes) {
   fuzz::require(made, "no files");
   const std::string path = fuzz::file_of("dataset.json", bytes);
   // Usage: two channels of one name, or none of this one.
-  fuzz::accepts({ExitCode::kInput, ExitCode::kUsage}, "dataset.json",
-                [&] { require_usable(one_channel(read_dataset(path), "0").cases); });
+  for (const DatasetPart part : {DatasetPart::kTest, DatasetPart::kTraining}) {
+    fuzz::accepts({ExitCode::kInput, ExitCode::kUsage}, "dataset.json",
+                  [&] { require_usable(one_channel(read_dataset(path, part), "0").cases); });
+  }
 }
 
 }  // namespace

@@ -238,7 +238,49 @@ TEST_CASE("The reported held-out score is that of the final model on the held-ou
                                     std::abs(s.auc - report.held_out_auc));
   }
   CHECK(nearest < 1e-5);
-  CHECK(model.info.validation.size() == 2);
+  const std::vector<DepthScore> depths = depth_scores(model.info);
+  REQUIRE(depths.size() == static_cast<size_t>(model.depth()) + 1);
+  CHECK(depths.back().log_loss == report.held_out_log_loss);
+  CHECK(depths.back().auc == report.held_out_auc);
+  CHECK(depths.front().log_loss > depths.back().log_loss);
+}
+
+TEST_CASE("The stored threshold is the best of a hundredth on whole held-out volumes") {
+  const std::vector<TrainingVolume> volumes = fixtures::hard_volumes(3);
+  TrainConfig config = fixtures::small_config();
+  config.validation.fraction = 0.34;
+  config.tree.prior = tree::PriorKind::kHalf;
+  const Model model = train_on(volumes, config, nullptr);
+  REQUIRE(model.info.measured("volumes") == 1.0);
+  const double threshold = model.info.measured("threshold").value();
+  const double dice = model.info.measured("dice").value();
+  // Of one of the volumes, by hand: which one is held out is a matter of hashes.
+  int fits = 0;
+  for (const TrainingVolume& volume : volumes) {
+    const Volume<float> p = posterior_of(model, volume);
+    const Volume<uint8_t>& truth = volume.truth.empty() ? volume.classes : volume.truth;
+    double best = 0, at_stored = 0;
+    for (int k = 1; k < 100; ++k) {
+      int64_t both = 0, found = 0, all = 0;
+      for (int64_t i = 0; i < p.voxels(); ++i) {
+        if (truth[i] == 2) continue;
+        const bool is_found = p[i] > static_cast<float>(k / 100.0);
+        all += truth[i];
+        found += is_found;
+        both += is_found && truth[i] == 1;
+      }
+      const double d = 2 * static_cast<double>(both) / static_cast<double>(found + all);
+      best = std::max(best, d);
+      if (k / 100.0 == threshold) at_stored = d;
+    }
+    fits += best == dice && at_stored == dice;
+  }
+  CHECK(fits == 1);
+  Model other = model;
+  for (auto& [name, value] : other.info.validation) {
+    if (name == "threshold") value = 1.5;
+  }
+  CHECK_THROWS_WITH(check_model(other), Catch::Contains("threshold"));
 }
 
 TEST_CASE("A checkpoint of a single tree is written by time as well") {

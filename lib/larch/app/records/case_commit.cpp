@@ -177,7 +177,7 @@ void write_failure(const std::string& path, const ResultsBasis& basis, const std
   const Json larch{{"App", basis.program.info.name},
                    {"CommandLine", basis.line.text},
                    {"Ended", ended},
-                   {"Status", "failed"},
+                   {"Status", kFailed},
                    {"Reason", reason},
                    {"Row", row_json(cells, ended)}};
   write_file(path, text_of(Json{{"Larch", larch}}));

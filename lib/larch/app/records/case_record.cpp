@@ -26,10 +26,10 @@ Json metrics_of(const Outputs& outputs) {
 }
 
 /// The paths of all inputs, each once.
-Json sources_of(const RunRecord& record) {
+Json sources_of(const ResultsBasis& basis) {
   std::set<std::string> known;
   Json sources = Json::array();
-  for (const RunInput& input : record.basis.inputs) {
+  for (const RunInput& input : basis.inputs) {
     if (input.text.empty() && known.insert(input.path).second) sources.push_back(input.path);
   }
   return sources;
@@ -115,7 +115,7 @@ Json record_json(const RunRecord& record, const Json& entries) {
   larch["Outputs"] = entries;
   const Json generator{{"Name", "Larch " + info.name}, {"Version", version()}};
   return {{"Description", info.summary},
-          {"Sources", sources_of(record)},
+          {"Sources", sources_of(record.basis)},
           {"GeneratedBy", Json::array({generator})},
           {"Larch", larch}};
 }
@@ -193,15 +193,41 @@ Json report(const RunRecord& record) {
   json["device"] = to_string(record.context.device);
   json["threads"] = record.context.threads;
   json["seed"] = record.context.seed;
-  json["inputs"] = sources_of(record);
-  Json& outputs = json["outputs"] = Json::array();
-  for (const Outputs::File& file : record.outputs.files) {
-    if (file.path != record.basis.line.common.report) outputs.push_back(file.path);
-  }
-  json["metrics"] = metrics_of(record.outputs);
-  if (!record.outputs.notes.empty()) json["notes"] = record.outputs.notes;
-  for (const Outputs::Text& item : record.outputs.reports) json[item.name] = Json::parse(item.text);
+  json["inputs"] = sources_of(record.basis);
+  add_results(record.outputs, record.basis.line.common.report, json);
   return json;
+}
+
+Json failure_report(const ResultsBasis& basis, const Failure& failure, double seconds) {
+  return {{"app", basis.program.info.name},
+          {"version", version()},
+          {"status", kFailed},
+          {"reason", in_one_line(failure)},
+          {"exit_code", static_cast<int>(failure.code)},
+          {"seconds", milliseconds_only(seconds)},
+          {"inputs", sources_of(basis)}};
+}
+
+void add_results(const Outputs& outputs, const std::string& report_name, Json& json) {
+  Json& names = json["outputs"] = Json::array();
+  for (const Outputs::File& file : outputs.files) {
+    if (file.path != report_name) names.push_back(file.path);
+  }
+  json["metrics"] = metrics_of(outputs);
+  if (!outputs.notes.empty()) json["notes"] = outputs.notes;
+  for (const Outputs::Text& item : outputs.reports) json[item.name] = Json::parse(item.text);
+}
+
+std::optional<std::string> report_status(const std::string& path, const std::string& app) {
+  const auto text = read_untrusted(path, kMostRecordBytes);
+  if (!text) return std::nullopt;
+  try {
+    const Json json = config::parse(*text, path);
+    if (!json.is_object() || text_at(json, "app") != app) return std::nullopt;
+    return text_at(json, "status");
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace larch::detail

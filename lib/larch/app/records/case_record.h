@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "larch/app/failures.h"
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/records/results_record.h"
 #include "larch/config/config.h"
@@ -99,6 +100,15 @@ void write_failure(const std::string& path, const ResultsBasis& basis, const std
 
 /// The text of --report.
 config::Json report(const RunRecord& record);
+/// The same for a run that failed.
+config::Json failure_report(const ResultsBasis& basis, const Failure& failure, double seconds);
+/// Adds to `json` what a report has of results: outputs but `report_name`, metrics, notes, and the
+/// entries of the program.
+void add_results(const Outputs& outputs, const std::string& report_name, config::Json& json);
+/// The status in a report of the program `app`; none if the file is no such report.
+std::optional<std::string> report_status(const std::string& path, const std::string& app);
+constexpr const char* kFailed =
+    "failed";  ///< the status of a run, or a case of a list, that failed
 
 // The parts of a record that reading and writing share.
 

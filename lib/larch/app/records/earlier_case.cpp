@@ -42,7 +42,8 @@ bool holds_files(const std::string& folder) {
 /// A case, what its record names, and what is said of what is there.
 class Look {
  public:
-  Look(const CaseFiles& files, const CommandLine& line) : files_(files), line_(line) {}
+  Look(const CaseFiles& files, const ResultsBasis& basis)
+      : files_(files), line_(basis.line), app_(basis.program.info.name) {}
 
   void name(const std::vector<NamedFile>& files) {
     has_record_ = true;
@@ -52,7 +53,7 @@ class Look {
   /// Names a file that is there although no record tells that it may be replaced; empty: none.
   std::string unknown() const {
     for (const CaseOutput& output : files_.outputs) {
-      if (!is_taken(output.path) || is_named(output.path)) continue;
+      if (!is_there(output.path, output.role) || is_named(output.path)) continue;
       if (!line_.common.skip_existing) return exists(output.path);
       return "output '" + output.path + "' exists, but '" + files_.record +
              "' does not tell what made it; move it away, or --force replaces it";
@@ -77,7 +78,7 @@ class Look {
     bool whole = true;
     for (const NamedFile& file : recorded) {
       if (files_.folder.empty() && !is_wanted(file.role)) continue;
-      if (!is_taken(file.path)) {
+      if (!is_there(file.path, file.role)) {
         whole = false;
         continue;
       }
@@ -89,7 +90,7 @@ class Look {
     for (const CaseOutput& output : files_.outputs) {
       if (named_.contains({resolved_name(output.path), output.role})) continue;
       whole = false;
-      if (!problem.empty() || !is_taken(output.path)) continue;
+      if (!problem.empty() || !is_there(output.path, output.role)) continue;
       problem = "'" + files_.record + "' does not name output '" + output.path + "' as --" +
                 output.role + "; move it away, or --force replaces it";
     }
@@ -101,12 +102,17 @@ class Look {
   std::string in_the_way() const {
     if (!files_.folder.empty()) return exists(files_.folder);
     for (const CaseOutput& output : files_.outputs) {
-      if (is_taken(output.path)) return exists(output.path);
+      if (is_there(output.path, output.role)) return exists(output.path);
     }
     return "";
   }
 
  private:
+  /// Tells whether an output is there. The report of a run that failed is replaced as if it were
+  /// not.
+  bool is_there(const std::string& path, const std::string& role) const {
+    return is_taken(path) && !(role == "report" && report_status(path, app_) == kFailed);
+  }
   static std::string exists(const std::string& path) {
     return "output '" + path + "' exists; use --force to replace it or --skip-existing to keep it";
   }
@@ -122,6 +128,7 @@ class Look {
 
   const CaseFiles& files_;
   const CommandLine& line_;
+  const std::string& app_;
   std::set<std::pair<std::string, std::string>> named_;  // by the record: resolved name and role
   bool has_record_ = false;
 };
@@ -152,7 +159,7 @@ EarlierCase look_at_case(const CaseFiles& files, const ResultsBasis& basis, Inpu
   const CommonFlags& flags = basis.line.common;
   const auto text = read_untrusted(files.record, kMostRecordBytes);
   const auto larch = text ? parse_record(*text, files.record) : std::nullopt;
-  Look look(files, basis.line);
+  Look look(files, basis);
   std::string problem;
   if (!larch) {
     problem = look.unknown();

@@ -193,9 +193,16 @@ Vec3d header_spacing(const Fields& f, const std::string& path) {
   return spacing;
 }
 
+/// The codes of transforms that the format has are 0 to this one.
+constexpr int kMostFrameCode = 5;
+
+bool is_frame_code(int code) {
+  return code >= 0 && code <= kMostFrameCode;
+}
+
 /// Codes that later versions of the format may add say at least that there is an orientation.
 WorldFrame frame_of(int code) {
-  return code <= 5 ? static_cast<WorldFrame>(std::max(code, 0)) : WorldFrame::kAligned;
+  return code <= kMostFrameCode ? static_cast<WorldFrame>(std::max(code, 0)) : WorldFrame::kAligned;
 }
 
 /// Which of the two transforms counts: see read_volume.
@@ -256,6 +263,33 @@ double distance_in_voxels(const Grid& a, const Grid& b) {
   return farthest / std::min({a.spacing_mm.x, a.spacing_mm.y, a.spacing_mm.z});
 }
 
+/// Tells whether a transform leads to other places than `grid`; none if it is damaged.
+std::optional<bool> leads_elsewhere(Form form, const Fields& f, const Grid& grid,
+                                    const std::string& path) {
+  try {
+    return !(distance_in_voxels(grid, grid_by(form, f, grid.size, path)) <= kSameVoxels);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// Names codes that the format does not have. Throws InputError if one of the transforms leads to
+/// other places than the grid of the header: such a code does not tell which of them counts.
+void check_frame_codes(const Fields& f, const std::string& path, Header& header) {
+  if (is_frame_code(f.sform_code) && is_frame_code(f.qform_code)) return;
+  const std::string codes = "sform_code " + std::to_string(f.sform_code) + " and qform_code " +
+                            std::to_string(f.qform_code) + ": NIfTI has codes from 0 to 5";
+  for (const auto& [form, code] :
+       {std::pair(Form::kSform, f.sform_code), std::pair(Form::kQform, f.qform_code)}) {
+    if (code == 0 || leads_elsewhere(form, f, header.grid, path) != true) continue;
+    bad(path, codes +
+                  ", and sform and qform lead to different places, so that it is not known which "
+                  "counts; repair the codes, with 0 for what does not count");
+  }
+  header.warnings.push_back("'" + path + "': " + codes +
+                            "; higher ones are taken for 2 (aligned), lower ones for 0");
+}
+
 void set_geometry(const Fields& f, const std::string& path, Header& header) {
   Grid& grid = header.grid;
   const Form form = f.sform_code > 0 ? Form::kSform : f.qform_code > 0 ? Form::kQform : Form::kNone;
@@ -268,13 +302,10 @@ void set_geometry(const Fields& f, const std::string& path, Header& header) {
         "axes are taken to run to the right, to the front and upwards, and pictures have no "
         "letters");
   }
+  check_frame_codes(f, path, header);
   // With two codes they may well be two worlds; with one, one of the transforms is wrong.
   if (form != Form::kSform || f.qform_code != f.sform_code) return;
-  try {
-    const double apart = distance_in_voxels(grid, grid_by(Form::kQform, f, grid.size, path));
-    if (apart <= kSameVoxels) return;
-  } catch (const InputError&) {  // a qform that is damaged
-  }
+  if (leads_elsewhere(Form::kQform, f, grid, path) == false) return;
   header.warnings.push_back("'" + path +
                             "': sform and qform have one code and lead to different places; the "
                             "sform is used");

@@ -24,6 +24,7 @@ using io::bad;
 
 /// More channels are a mistake: each case is asked for as many files.
 constexpr size_t kMostChannels = 10'000;
+constexpr const char* kOtherPart = "; for the training cases give --dataset-part training";
 
 void require_file(const std::string& path, const std::string& file) {
   const std::string why = why_missing(file);
@@ -133,15 +134,19 @@ std::vector<std::string> files_of(const std::string& path, const std::string& im
   return {image};
 }
 
-std::vector<DatasetCase> listed_cases(const std::string& path, const Json& training,
+/// Of the list "training" {image, label}; of the list "test" images, by name or as {image}.
+std::vector<DatasetCase> listed_cases(const std::string& path, const Json& list, DatasetPart part,
                                       size_t channels) {
+  const bool is_test = part == DatasetPart::kTest;
   std::vector<DatasetCase> cases;
-  for (size_t i = 0; i < training.size(); ++i) {
-    const std::string where = "/training/" + std::to_string(i);
-    const std::string name = text_of(path, training[i], "image", where);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string where = (is_test ? "/test/" : "/training/") + std::to_string(i);
+    const std::string name = is_test && list[i].is_string()
+                                 ? list[i].get<std::string>()
+                                 : text_of(path, list[i], "image", where);
     const std::string image = joined(path, name);
     DatasetCase found;
-    found.label = joined(path, text_of(path, training[i], "label", where));
+    if (!is_test) found.label = joined(path, text_of(path, list[i], "label", where));
     const std::string file = fs::path(image).filename().string();
     found.id = file.substr(0, file.size() - file_extension(file).size());
     if (found.id.empty()) {
@@ -149,7 +154,7 @@ std::vector<DatasetCase> listed_cases(const std::string& path, const Json& train
                     "' has no name that a case could be called by; name a file");
     }
     found.images = files_of(path, image, channels);
-    require_file(path, found.label);
+    if (!is_test) require_file(path, found.label);
     cases.push_back(std::move(found));
   }
   return cases;
@@ -181,15 +186,18 @@ std::vector<DatasetCase> named_cases(const std::string& path, const Json& named,
   return cases;
 }
 
+/// The files of the folder imagesTs or imagesTr.
 std::vector<DatasetCase> nnunet_cases(const std::string& path, const Json& dataset,
-                                      size_t channels) {
+                                      DatasetPart part, size_t channels) {
+  const bool is_test = part == DatasetPart::kTest;
   if (!dataset["file_ending"].is_string()) bad(path, "/file_ending: expected a string");
   const auto ending = dataset["file_ending"].get<std::string>();
   const std::string suffix = channel_file("", 0, ending);
   const fs::path folder = fs::path(path).parent_path();
-  const fs::path images = folder / "imagesTr";
+  const fs::path images = folder / (is_test ? "imagesTs" : "imagesTr");
   if (ending.empty() || !is_folder(images.string())) {
-    bad(path, "the folder '" + images.string() + "' or the file ending is missing");
+    bad(path, "the folder '" + images.string() + "' or the file ending is missing" +
+                  (is_test ? kOtherPart : ""));
   }
   std::vector<DatasetCase> cases;
   for (const std::string& image : files_in(images.string())) {
@@ -202,8 +210,10 @@ std::vector<DatasetCase> nnunet_cases(const std::string& path, const Json& datas
       found.images.push_back(channel_file(images / found.id, i, ending));
       require_file(path, found.images.back());
     }
-    found.label = (folder / "labelsTr" / (found.id + ending)).string();
-    require_file(path, found.label);
+    if (!is_test) {
+      found.label = (folder / "labelsTr" / (found.id + ending)).string();
+      require_file(path, found.label);
+    }
     cases.push_back(std::move(found));
   }
   std::sort(cases.begin(), cases.end(),
@@ -246,7 +256,7 @@ size_t chosen_channel(const Dataset& dataset, const std::string& channel) {
 
 }  // namespace
 
-Dataset read_dataset(const std::string& path) {
+Dataset read_dataset(const std::string& path, DatasetPart part) {
   const std::string text = read_file(path);
   Json json;
   try {
@@ -257,16 +267,22 @@ Dataset read_dataset(const std::string& path) {
   if (!json.is_object()) bad(path, "expected a JSON object, a dataset.json");
   Dataset dataset{path, channels_of(path, json), labels_of(path, json), {}};
   const size_t channels = dataset.channels.size();
-  if (json.contains("training") && json["training"].is_array()) {
-    dataset.cases = listed_cases(path, json["training"], channels);
-  } else if (json.contains("dataset") && json["dataset"].is_object()) {
+  const bool is_test = part == DatasetPart::kTest;
+  const std::string list = is_test ? "test" : "training";
+  const bool is_nnunet = json.contains("file_ending");
+  if (json.contains(list) && json[list].is_array() && !(is_nnunet && json[list].empty())) {
+    dataset.cases = listed_cases(path, json[list], part, channels);
+  } else if (!is_test && json.contains("dataset") && json["dataset"].is_object()) {
     dataset.cases = named_cases(path, json["dataset"], channels);
-  } else if (json.contains("file_ending")) {
-    dataset.cases = nnunet_cases(path, json, channels);
+  } else if (is_nnunet) {
+    dataset.cases = nnunet_cases(path, json, part, channels);
   } else {
-    bad(path, "neither a list 'training' (Decathlon) nor 'file_ending' (nnU-Net version 2)");
+    bad(path, "neither a list '" + list + "' (Decathlon) nor 'file_ending' (nnU-Net version 2)" +
+                  (is_test ? kOtherPart : ""));
   }
-  if (dataset.cases.empty()) bad(path, "the data set has no training cases");
+  if (dataset.cases.empty()) {
+    bad(path, "the data set has no " + list + " cases" + (is_test ? kOtherPart : ""));
+  }
   std::set<std::string> ids;
   for (const DatasetCase& c : dataset.cases) {
     if (!ids.insert(c.id).second) {

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "larch/config/fields.h"
 #include "larch/io/table/case_list.h"
 
 namespace larch {
@@ -17,14 +19,22 @@ struct DatasetLabel {
   std::vector<int32_t> values;
 };
 
-/// A training case of a data set.
+/// A part of a data set.
+enum class DatasetPart { kTest, kTraining };
+constexpr auto enum_names(DatasetPart*) {
+  return std::to_array<EnumName<DatasetPart>>(
+      {{DatasetPart::kTest, "test"}, {DatasetPart::kTraining, "training"}});
+}
+
+/// A case of a data set.
 struct DatasetCase {
-  std::string id, label;
+  std::string id;
+  std::string label{};  ///< of a training case
   /// One file per channel; or one for all channels, which are the volumes of a 4-D image then.
   std::vector<std::string> images;
 };
 
-/// The training part of a data set.
+/// A part of a data set.
 struct Dataset {
   std::string path;                   ///< of its dataset.json
   std::vector<std::string> channels;  ///< names by number; empty: one channel without a name
@@ -36,10 +46,11 @@ struct Dataset {
 /// and of nnU-Net version 1; several modalities are the volumes of one 4-D file per case or, as
 /// nnU-Net stores them, files <image>_0000, <image>_0001, ... "file_ending" is that of nnU-Net
 /// version 2: files imagesTr/<id>_0000<ending>, ... and labelsTr/<id><ending>, or those that
-/// "dataset": {<id>: {images, label}} names. Channels are named by "channel_names" or "modality";
-/// labels by {"liver": 1, "both": [1, 2]} or {"1": "liver"}. Throws InputError; also for a file
-/// that is missing.
-Dataset read_dataset(const std::string& path);
+/// "dataset": {<id>: {images, label}} names. The test part is the list "test" of images, or the
+/// files of the folder imagesTs; it has no labels. Channels are named by "channel_names" or
+/// "modality"; labels by {"liver": 1, "both": [1, 2]} or {"1": "liver"}. Throws InputError; also
+/// for a file that is missing.
+Dataset read_dataset(const std::string& path, DatasetPart part = DatasetPart::kTraining);
 
 /// The cases of a data set for a program that takes one channel.
 struct OneChannel {

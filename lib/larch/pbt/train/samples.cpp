@@ -149,6 +149,9 @@ TrainingVolume make_training_volume(const std::string& name, const Volume<float>
   const LabelVolume resampled = image::resample_labels(labels, volume.voxels.grid(), context);
   volume.classes = voxel_classes(resampled, config, context);
   volume.digest = digest_of(volume.voxels, volume.classes);
+  LabelConfig whole = config;
+  whole.border_voxels = 0;
+  volume.truth = voxel_classes(resampled, whole, context);
   return volume;
 }
 

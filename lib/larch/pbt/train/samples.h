@@ -26,6 +26,8 @@ struct TrainingVolume {
   Volume<int16_t> voxels;
   Volume<uint8_t> classes;  ///< VoxelClass
   std::string digest;       ///< SHA-256 of voxels, grid and classes
+  /// The same classes without the border band, to compare whole volumes with; empty: `classes`.
+  Volume<uint8_t> truth{};
 };
 
 /// Maps labels to classes: positive and ignored values, and the border band (voxels with a voxel of

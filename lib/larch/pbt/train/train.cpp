@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "larch/learning/lowest_hash.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/pool.h"
+#include "larch/pbt/train/threshold.h"
 #include "larch/pbt/train/trees.h"
 #include "larch/tree/self_test.h"
 #include "larch/tree/train/grow.h"
@@ -89,21 +92,44 @@ Model start_model(const TrainConfig& config, const image::ModelSpace& space,
   return model;
 }
 
-/// Scores the model on the held-out samples, makes its self-tests, checks it and reports.
-void finish_model(Model& model, const Material& m, TrainReport* report, const Context& context) {
-  if (m.held_out.size() > 0) {
-    const tree::HeldOutScore s = tree::score(
-        tree::posteriors(grown_of(model), m.held_out_source, m.held_out.size(), context),
+/// Scores the model on the held-out samples, cut off at each depth too, and finds its threshold on
+/// the held-out volumes.
+void validate(Model& model, const Material& m, std::span<const size_t> held_out,
+              const Context& context) {
+  ModelInfo by_depth;
+  const tree::Ensemble grown = grown_of(model);
+  for (int depth = 0; depth <= model.depth(); ++depth) {
+    const auto [log_loss, auc] = tree::score(
+        tree::posteriors(tree::cut_at(grown, depth), m.held_out_source, m.held_out.size(), context),
         m.held_out);
-    model.info.validation = {{"log_loss", s.log_loss}, {"auc", s.auc}};
-    if (report != nullptr) {
-      report->held_out_log_loss = s.log_loss;
-      report->held_out_auc = s.auc;
-    }
+    add_depth_score(by_depth, {log_loss, auc});
   }
+  const DepthScore whole = depth_scores(by_depth).back();
+  model.info.validation = {{"volumes", static_cast<double>(held_out.size())},
+                           {"log_loss", whole.log_loss},
+                           {"auc", whole.auc}};
+  if (const auto best = best_threshold(model, m.volumes, held_out, context)) {
+    model.info.validation.emplace_back("dice", best->dice);
+    model.info.validation.emplace_back("threshold", best->threshold);
+    char text[80];
+    std::snprintf(text, sizeof text, "held-out Dice %.4f at the threshold %.2f, which is stored",
+                  best->dice, best->threshold);
+    context.info(text);
+  }
+  for (auto& measurement : by_depth.validation) {
+    model.info.validation.push_back(std::move(measurement));
+  }
+}
+
+/// Validates the model, makes its self-tests, checks it and reports.
+void finish_model(Model& model, const Material& m, std::span<const size_t> held_out,
+                  TrainReport* report, const Context& context) {
+  if (m.held_out.size() > 0) validate(model, m, held_out, context);
   model.self_tests = make_self_tests(model, model.features.size(), context.seed);
   check_model(model);
   if (report == nullptr) return;
+  report->held_out_log_loss = model.info.measured("log_loss").value_or(-1);
+  report->held_out_auc = model.info.measured("auc").value_or(-1);
   report->trees = model.trees();
   report->nodes = model.nodes.size();
   report->weak_classifiers = model.weaks.size();
@@ -169,7 +195,7 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
                     held_out, source,  held_out_source, maps, occurrences};
   const Model start = start_model(config, space, volumes, samples, context.seed);
   Model model = grow_trees(material, start, hooks, context);
-  finish_model(model, material, report, context);
+  finish_model(model, material, split.held_out, report, context);
   return model;
 }
 

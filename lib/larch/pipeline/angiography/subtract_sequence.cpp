@@ -362,6 +362,7 @@ cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptio
   if (is_auto) o.mask = MaskChoice::kFirst;  // the frames are not read now
   const OpenAngiogram open = open_angiogram(c, o, c.context());
   const Angiogram& about = open.reader.about();
+  region_of_interest(c, o, about.grid);
   cases::CaseLook look;
   look.bytes = check_and_plan(c, o, open, c.context()).bytes;
   look.cells = {

@@ -138,6 +138,7 @@ cases::CaseLook look_at_volume(const cases::CaseJob& c, const AngiographyOptions
   cases::require_same_grid(o.mask_volume, probe_image(o.mask_volume, c.read).grid, c.row.image,
                            fill);
   check_volume_config(o.config, fill.size, c.context());
+  volume_region(c, o.roi, fill);
   return look_at_image(c);
 }
 

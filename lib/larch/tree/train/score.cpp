@@ -103,6 +103,14 @@ std::vector<double> tree_posteriors(const Ensemble& trees, size_t which,
 
 }  // namespace
 
+Ensemble cut_at(const Ensemble& trees, int depth) {
+  Ensemble cut = trees;
+  for (Node& node : cut.nodes) {
+    if (node.depth >= depth) node.left = node.right = -1;
+  }
+  return cut;
+}
+
 std::vector<double> posteriors(const Ensemble& trees, const learning::FeatureSource& source,
                                size_t count, const Context& context) {
   std::vector<double> mean(count, 0);

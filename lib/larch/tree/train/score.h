@@ -27,6 +27,9 @@ std::vector<double> frontier_posteriors(const Ensemble& tree, const std::vector<
                                         const std::vector<std::vector<HeldOutVisit>>& visits,
                                         size_t count);
 
+/// The ensemble without the nodes below a depth.
+Ensemble cut_at(const Ensemble& trees, int depth);
+
 /// Posterior of the samples 0 .. count - 1 of a source, by an ensemble whose features are columns
 /// of the source: the mean of its trees' (Birkbeck, Sofka, Zhou 2011, Algorithm 2). In doubles from
 /// integers, the same on every device.

@@ -200,6 +200,15 @@ std::string words_of(const MaskGroup& group) {
   return text;
 }
 
+/// The pixels of a region; throws InputError if there are none.
+int64_t require_pixels(const cases::CaseJob& c, const std::vector<uint8_t>& region) {
+  const int64_t inside = dsa::count_inside(region);
+  if (inside > 0) return inside;
+  throw InputError("'" + c.row.image +
+                   "': no pixel is left inside of region and shutter; give another region, or "
+                   "--shutter none");
+}
+
 }  // namespace
 
 OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& o,
@@ -236,9 +245,8 @@ OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& 
           .notes = std::move(notes)};
 }
 
-void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngiogram& open,
-                 const Context& context) {
-  const Grid& grid = open.reader.about().grid;
+std::vector<uint8_t> region_of_interest(const cases::CaseJob& c, const AngiographyOptions& o,
+                                        const Grid& grid) {
   std::vector<uint8_t> region = dsa::whole_region(grid.size);
   if (!o.roi_rectangle.empty()) {
     const auto& r = o.roi_rectangle;
@@ -259,15 +267,17 @@ void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngio
     }
     dsa::keep_common(region, region_of_labels(roi));
   }
+  require_pixels(c, region);
+  return region;
+}
+
+void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngiogram& open,
+                 const Context& context) {
+  std::vector<uint8_t> region = region_of_interest(c, o, open.reader.about().grid);
   find_shutter(o.shutter, open, context);
   if (!open.unshuttered.empty()) dsa::keep_common(region, open.unshuttered);
-  const int64_t inside = dsa::count_inside(region);
-  if (inside == 0) {
-    throw InputError("'" + c.row.image +
-                     "': no pixel is left inside of region and shutter; give another region, or "
-                     "--shutter none");
-  }
-  if (inside < grid.voxels()) open.region = std::move(region);
+  const int64_t inside = require_pixels(c, region);
+  if (inside < static_cast<int64_t>(region.size())) open.region = std::move(region);
 }
 
 std::vector<uint8_t> region_of_labels(const LabelVolume& labels) {

@@ -28,8 +28,14 @@ struct OpenAngiogram {
 OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& o,
                              const Context& context);
 
+/// The pixels of a frame in the region of interest. Throws UsageError for a rectangle or a polygon
+/// that is not within the frame, and InputError for a mask that cannot be read, has another size or
+/// leaves no pixel.
+std::vector<uint8_t> region_of_interest(const cases::CaseJob& c, const AngiographyOptions& o,
+                                        const Grid& grid);
+
 /// Fills OpenAngiogram::region: region of interest and shutter, for which some frames are read.
-/// Throws InputError: a mask that cannot be read or has another size; no pixel is left.
+/// Throws what region_of_interest does, and InputError if no pixel is left.
 void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngiogram& open,
                  const Context& context);
 
