@@ -387,7 +387,8 @@ PY
   expect 6 app -i a.txt -o b.txt --copy c.txt --report r.json --fail writer
   has err.txt "cannot write 'b.txt.second'"
   has err.txt "caused by: the writer of b.txt.second broke"
-  absent b.txt b.txt.tsv b.txt.json c.txt r.json b.txt.second
+  absent b.txt b.txt.tsv b.txt.json c.txt b.txt.second
+  python "r = load('r.json'); assert (r['status'], r['exit_code']) == ('failed', 6) and 'outputs' not in r, r"
   echo old > b.txt
   expect 6 app -i a.txt -o b.txt --force --fail writer
   [ "$(cat b.txt)" = old ]
