@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "larch/core/error.h"
@@ -81,6 +82,33 @@ class WindowSums {
   size_t row_;
   std::vector<uint64_t> sums_;
   std::vector<double> squares_;
+};
+
+/// Tells noise without anything behind it, by the variance of pixels from frame to frame.
+class NoiseRule {
+ public:
+  NoiseRule(const ShutterRule& rule, const Vec3i& size)
+      : is_log_(rule.is_log), frames_(rule.frames), sums_(rule.noise, size) {
+    std::vector<double> strengths;
+    for (int32_t y = 0; y < size.y; y += kReach) {
+      for (int32_t x = 0; x < size.x; x += kReach) strengths.push_back(sums_.around(x, y).mean);
+    }
+    const auto tenth = strengths.begin() + static_cast<ptrdiff_t>(strengths.size() / 10);
+    std::nth_element(strengths.begin(), tenth, strengths.end());
+    least_ = kStronger * kStronger * std::max(*tenth, rule.flat * rule.flat);
+  }
+  /// `variance`: of the sum of the frames around the pixel.
+  bool is_noise(int32_t x, int32_t y, double variance, bool is_dark) const {
+    const double strength = sums_.around(x, y).mean;
+    return (strength > least_ || (is_log_ && is_dark)) && variance < kMost * strength * frames_;
+  }
+
+ private:
+  static constexpr double kStronger = 4, kMost = 1.5;
+  bool is_log_;
+  int32_t frames_;
+  WindowSums sums_;
+  double least_ = 0;
 };
 
 /// The lines from `flat` that are not outside, as first line and number. `flat`: by line.
@@ -236,7 +264,12 @@ std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& si
   if (rule.frames < 1 || size.z != 1 || sum.size() != pixels_of(size)) {
     throw UsageError("a shutter is looked for in the sum of one frame or more");
   }
+  if (!rule.noise.empty() && rule.noise.size() != sum.size()) {
+    throw UsageError("the noise of a shutter is not of the frame's size");
+  }
   const WindowSums sums(sum, size);
+  std::optional<NoiseRule> noise;
+  if (!rule.noise.empty()) noise.emplace(rule, size);
   const auto square = [](double v) { return v * v; };
   const double flat = square(rule.flat * rule.frames);
   const double flat_dark = square(rule.flat_where_dark * rule.frames);
@@ -248,7 +281,8 @@ std::vector<uint8_t> find_shutter(std::span<const uint32_t> sum, const Vec3i& si
       const auto [mean, variance] = sums.around(x, y);
       const double level = mean / rule.frames;
       const bool is_dark = (rule.top > 0 ? rule.top - level : level) < rule.dark;
-      dark[at] = is_dark && variance < flat_dark ? 1 : 0;
+      const bool is_noise = noise && noise->is_noise(x, y, variance, is_dark);
+      dark[at] = (is_dark && variance < flat_dark) || is_noise ? 1 : 0;
       if (variance >= flat) continue;
       ++in_column[static_cast<size_t>(x)];
       ++in_row[static_cast<size_t>(y)];

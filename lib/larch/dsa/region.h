@@ -48,6 +48,10 @@ struct ShutterRule {
   double dark = 0;             ///< mean below which pixels may lie behind the collimator
   double flat_where_dark = 2;  ///< standard deviation of these
   double top = 0;  ///< above 0: contrast agent raises values, and `dark` is the distance from here
+  /// Variance of each pixel from frame to frame, of values that may be logarithms; empty: noise
+  /// tells nothing.
+  std::span<const uint32_t> noise{};
+  bool is_log = false;  ///< the values surely are logarithms
 };
 
 /// The part of the picture that the collimator leaves, by the sum of some frames of stored values.
@@ -55,6 +59,9 @@ struct ShutterRule {
 /// - rows and columns at the edges of the picture of which 98 of 100 pixels are flat;
 /// - flat and dark pixels that are joined with the edge of the picture by others (octagonal and
 ///   round collimators, the round field of an image intensifier);
+/// - by `noise`, joined with the edge of the picture as well, pixels around which frames vary as if
+///   there was nothing but noise, if that is four times as strong as in the quietest tenth of the
+///   picture, or if they are dark logarithms: few X-rays come through, and their logarithms vary;
 /// - and, since a window that reaches past the collimator's edge is not flat any more, what lies
 ///   within 7 pixels of both.
 /// Everything is inside if otherwise nothing were.

@@ -7,6 +7,7 @@
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
+#include "larch/dsa/field/outside.h"
 #include "larch/dsa/field/spline.h"
 #include "larch/dsa/similarity/entropy.h"
 #include "larch/dsa/similarity/rank_math.h"
@@ -231,6 +232,18 @@ void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
   matches.upload(found);
 }
 
+/// Beside and beyond the region of interest of pictures; to the letter of the patent, which has
+/// none, neighbours alone decide there.
+void fade_frames(const PassInput& pass, Buffer<BlockMatch>& matches) {
+  if (pass.grid.image.z > 1 || pass.mask.region.empty() || !confirms_filled(pass.config)) return;
+  std::vector<BlockMatch> found = matches.to_vector();
+  const auto blocks = static_cast<size_t>(pass.grid.blocks());
+  for (size_t f = 0; f < pass.frames.shifts.size(); ++f) {
+    fade_outside(pass.grid, pass.frames.shifts[f], std::span(found).subspan(f * blocks, blocks));
+  }
+  matches.upload(found);
+}
+
 /// The block whose centre is nearest to a node, the first of equally near ones.
 int32_t nearest_block(const BlockGrid& blocks, const Vec3i& twice_node) {
   Vec3i nearest;
@@ -328,6 +341,7 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
                                bin_shift, context);
     replace_inconsistent(matches, grid, frames.at_zero.count, config, context);
     confirm_replaced(input, bin_shift, matches, context);
+    fade_frames(input, matches);
     out.vectors = field_vectors(matches, grid, frames.at_zero.count, config, context);
     out.matches = matches.to_vector();
     base_grid = grid;
