@@ -19,7 +19,8 @@ constexpr const char* kDescription =
     "With --list each sequence is a case: <id>.dcm (difference), <id>.field.mha, "
     "<id>.validity.mha, <id>.csv (grid), <id>.png (preview), <id>.gif (animation) and "
     "<id>.native.dcm (native), as --write says, a record <id>.larch.json, and status.tsv with a "
-    "row for each; a case that fails does not stop the others.";
+    "row for each; a case that fails does not stop the others. The columns mask_frames, frames and "
+    "roi of the list stand for the flags of these names.";
 
 }  // namespace
 
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
     return std::vector<std::pair<std::string, std::string>>{{"roi", o.roi},
                                                             {"mask-volume", o.mask_volume}};
   };
+  program.columns = pipeline::angiography_columns();
   program.bytes_per_voxel = 0;
   program.figures = {"frames",          "unreliable", "edge_hits",
                      "rms_uncorrected", "rms_shift",  "rms_corrected"};

@@ -194,14 +194,43 @@ rows = list(csv.DictReader(open('literal.csv')))
 assert all(abs(float(r['dx_raw']) * 10 - round(float(r['dx_raw']) * 10)) < 1e-2 for r in rows)"
 }
 
-@test "--mask auto finds the frame before the contrast agent; --frames leaves frames out" {
-  expect 0 "$BIN/make-samples" --output-dir auto --kind angiography --angiography.size 128,128 --truth=false \
-    --angiography.frames 12 --angiography.mask_frames 6 --angiography.translation_px 0,0 --angiography.amplitude_px 0 -q
-  expect 0 "$BIN/dsa-register" -i auto/images/case_000.dcm --mask auto --grid g.csv --report r.json
+# auto_frame NAME FLAGS...: the frame, from 1, that --mask auto takes of made-up frames.
+auto_frame() {
+  expect 0 "$BIN/make-samples" --output-dir "$1" --kind angiography --format mha --angiography.size 256,256 \
+    --truth=false -q --no-sidecar "${@:2}"
+  expect 0 "$BIN/dsa-register" -i "$1/images/case_000.mha" --stored log --mask auto --method none --scores=false \
+    -o "$1.mha" --report "$1.json"
   python "
-note = [n for n in load('r.json')['notes'] if n.startswith('mask')][0]
-frame = int(note.split('frames ')[1].rstrip(')'))
-assert 4 <= frame <= 8, note"
+note = [n for n in load('$1.json')['notes'] if n.startswith('mask')][0]
+print(note.split('frames ')[1].rstrip(')'))"
+}
+
+@test "--mask auto finds the frame before the contrast agent, whatever moves, and says where it cannot" {
+  # Contrast agent is to be seen two frames after the last one of the mask, motion one frame after it.
+  [ "$(auto_frame still --angiography.frames 12 --angiography.mask_frames 6 --angiography.amplitude_px 0)" -eq 6 ]
+  [ "$(auto_frame moves --angiography.frames 16 --angiography.mask_frames 4 --angiography.amplitude_px 4 --seed 3)" -eq 4 ]
+  [ "$(auto_frame early --angiography.frames 14 --angiography.mask_frames 1 --angiography.amplitude_px 4 --seed 4)" -eq 1 ]
+  expect 0 "$BIN/make-samples" --output-dir none --kind angiography --format mha --angiography.size 256,256 \
+    --truth=false -q --no-sidecar --angiography.vessels 0 --angiography.amplitude_px 4
+  expect 3 "$BIN/dsa-register" -i none/images/case_000.mha --stored log --mask auto -o none.mha
+  has err.txt "'none/images/case_000.mha': there is no frame from which on contrast agent"
+  has err.txt "--mask-frames"
+  absent none.mha
+}
+
+@test "--mask auto on a real cine: a frame before contrast agent arrives, of any frames that hold it" {
+  test_data xray-angiography/coronary-cine-96f.dcm
+  for frames in 1-96 1-24 9-40 14-60; do
+    expect 0 "$BIN/dsa-register" -i "$data" --mask auto --frames $frames --method none --scores=false -o c.mha \
+      --report c.json --force
+    python "
+note = [n for n in load('c.json')['notes'] if n.startswith('mask')][0]
+assert int(note.split('frames ')[1].rstrip(')')) <= 15, note"
+  done
+  expect 3 "$BIN/dsa-register" -i "$data" --mask auto --frames 50-80 -o d.mha
+}
+
+@test "--mask first takes the first frame; --frames leaves frames out" {
   expect 0 subtract -o first.mha --mask first --method none --report first.json
   python "
 r = load('first.json')
@@ -226,6 +255,47 @@ assert rows['first']['frames'] == '5' and float(rows['first']['rms_corrected']) 
   expect 7 "$BIN/dsa-register" --list cases.tsv --output-dir out --write difference,grid,preview --skip-existing
   has err.txt "skipped 2"
   expect 2 "$BIN/dsa-register" --list cases.tsv --output-dir other --output x.mha
+}
+
+@test "lists: mask_frames, frames and roi of each case stand for the flags" {
+  python "
+voxels = bytes(1 if 40 <= x < 150 and 30 <= y < 120 else 0 for y in range(160) for x in range(192))
+open('roi.mha', 'wb').write(b'ObjectType = Image\\nNDims = 2\\nDimSize = 192 160\\nElementType = MET_UCHAR\\n'
+                            b'ElementDataFile = LOCAL\\n' + voxels)"
+  printf 'id\timage\tmask_frames\tframes\troi\na\tcine.dcm\t1\t4-5\troi.mha\nb\tcine.dcm\tn/a\t\t\nc\tcine.dcm\t9\t\t\n' > per-case.tsv
+  expect 7 "$BIN/dsa-register" --list per-case.tsv --output-dir per-case --write difference,grid --mask-frames 2
+  has err.txt "there is no frame 9"
+  expect 0 subtract -o a.dcm --grid a.csv --mask-frames 1 --frames 4-5 --roi roi.mha
+  expect 0 subtract -o b.dcm --mask-frames 2
+  cmp per-case/a.dcm a.dcm && cmp per-case/a.csv a.csv && cmp per-case/b.dcm b.dcm
+  python "assert {i['Role'] for i in load('per-case/a.larch.json')['Larch']['Inputs']} >= {'roi', 'mask_frames'}"
+  printf 'image\tframes\ncine.dcm\tall\n' > words.tsv
+  expect 2 "$BIN/dsa-register" --list words.tsv --output-dir words
+  has err.txt "case 'cine', frames 'all'"
+}
+
+@test "--contrast raises: values of line integrals give the same vessels, dark" {
+  python "
+import numpy
+y, x = numpy.mgrid[:128, :128]
+random = numpy.random.default_rng(3)
+body = 2000 + sum(150 * numpy.sin(x * a + y * b + c) for a, b, c in random.uniform(-0.4, 0.4, (12, 3)))
+frames = numpy.stack([body, body, body]) + random.normal(0, 8, (3, 128, 128))
+frames[2, 60:68, 20:100] -= 400
+for name, values in (('lowers', frames), ('raises', 4095 - frames)):
+    open(name + '.mha', 'wb').write(b'ObjectType = Image\\nNDims = 3\\nDimSize = 128 128 3\\nElementType = MET_USHORT\\n'
+                                    b'ElementDataFile = LOCAL\\n' + values.round().astype('<u2').tobytes())"
+  expect 0 "$BIN/dsa-register" -i lowers.mha --stored log -o low.mha
+  expect 0 "$BIN/dsa-register" -i raises.mha --stored log -o high.mha --contrast raises --native n.dcm
+  python "
+import numpy
+low, high = (numpy.frombuffer(open(n, 'rb').read()[-2 * 128 * 128 * 2:], '<i2').reshape(2, 128, 128).astype(int)
+             for n in ('low.mha', 'high.mha'))
+assert low[1, 62:66, 30:90].mean() < -350 and high[1, 62:66, 30:90].mean() < -350, high[1, 62:66, 30:90].mean()
+assert abs(low - high).max() <= 2, abs(low - high).max()"
+  expect 2 subtract -o x.mha --contrast raises
+  has err.txt "'cine.dcm': a DICOM file says by itself"
+  absent x.mha
 }
 
 @test "--dry-run tells frames, masks and sizes, and writes nothing" {

@@ -8,6 +8,7 @@
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
+#include "larch/dsa/field/outside.h"
 
 namespace larch::dsa {
 namespace {
@@ -122,6 +123,17 @@ Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base
   return matches;
 }
 
+/// Beside and beyond the region of interest of pictures.
+void fade_frames(const PassInput& pass, Buffer<BlockMatch>& matches) {
+  if (pass.mask.region.empty()) return;
+  std::vector<BlockMatch> found = matches.to_vector();
+  const auto blocks = static_cast<size_t>(pass.grid.blocks());
+  for (size_t f = 0; f < pass.frames.shifts.size(); ++f) {
+    fade_outside(pass.grid, pass.frames.shifts[f], std::span(found).subspan(f * blocks, blocks));
+  }
+  matches.upload(found);
+}
+
 /// The block whose centre is nearest to a node, the first of equally near ones.
 int32_t nearest_block(const BlockGrid& blocks, const Vec3i& twice_node) {
   Vec3i nearest;
@@ -213,7 +225,10 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
             : match_over_field(input, DenseBase(base_grid, out.vectors, config, context).field(),
                                bin_shift, context);
     replace_inconsistent(matches, grid, frames.at_zero.count, config, context);
-    if (confirms(config, mask.size)) confirm_replaced(input, bin_shift, matches, context);
+    if (confirms(config, mask.size)) {
+      confirm_replaced(input, bin_shift, matches, context);
+      fade_frames(input, matches);
+    }
     out.vectors = field_vectors(matches, context);
     out.matches = matches.to_vector();
     if (out.edge_hits.empty()) out.edge_hits = edge_hits(out.matches, grid.blocks());

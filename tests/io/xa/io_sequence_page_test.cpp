@@ -38,6 +38,16 @@ std::string scaled_nifti(float slope) {
   return bytes.replace(kSlopeAt, 4, fl({slope}));
 }
 
+/// Four slices as they are written from a volume.
+std::string volume_nifti(const Vec3d& spacing_mm) {
+  const TemporaryFolder folder;
+  Grid grid;
+  grid.size = {3, 2, 4};
+  grid.spacing_mm = spacing_mm;
+  write_volume(folder / "a.nii", Volume<uint8_t>(grid));
+  return read_file(folder / "a.nii");
+}
+
 std::vector<Row> refused_rows() {
   MadeSlice colours = made_cine();
   colours.photometric = "RGB";
@@ -63,6 +73,7 @@ std::vector<Row> refused_rows() {
   return {{"pictures are needed here; write the slices of one place", "a.mha",
            mha("MET_UCHAR", "2 1 2 2", "12345678")},
           {"so that they are a volume and no sequence", "a.dcm", made_dicom(volume)},
+          {"so that they are a volume and no sequence", "a.nii", volume_nifti({0.7, 0.7, 1})},
           {"components per pixel, and one is needed here", "a.mha",
            mha("MET_UCHAR", "2 1 1", "1234", "ElementNumberOfChannels = 2\n")},
           {"and grey ones are needed here", "a.dcm", made_dicom(colours)},
@@ -126,6 +137,9 @@ TEST_CASE("every message about sequences is given, and no other is promised", "[
   }
   given.insert(padded);
   const std::string masks = "of its MaskSubtractionSequence contradicts the file";
+  // Slices without any place are frames.
+  write_file(folder / "array.nii", volume_nifti({1, 1, 1}));
+  CHECK(SequenceReader(folder / "array.nii").about().frames == 4);
   SequenceReader reader(
       save(folder, made_cine(mask_sequence({dicom_element(0x28, 0x6101, "CS", "AVG_SUB")}))));
   CHECK_THAT(reader.about().mask_problem, Catch::Contains(masks));

@@ -54,8 +54,26 @@ VoxelPlace place_in_meta(const std::string& path) {
   return place;
 }
 
+/// Whether slices stand somewhere: an array that was saved as it is has whole numbers as places,
+/// from 0 on, whatever the signs of its axes.
+bool has_places(const Grid& grid) {
+  if (grid.spacing_mm != Vec3d{1, 1, 1} || grid.origin_mm != Vec3d{}) return true;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (std::abs(grid.direction.m[axis][axis]) != 1) return true;
+  }
+  return false;
+}
+
 VoxelPlace place_in_nifti(const std::string& path) {
   NiftiHeader nifti = read_nifti_header(path);
+  // Frames have an axis of their own in this format, the fourth.
+  const Grid& grid = nifti.header.grid;
+  if (grid.size.z > 1 && nifti.frames == 1 && has_places(grid)) {
+    bad(path,
+        "its slices stand at places of their own, so that they are a volume and no sequence; "
+        "frames "
+        "are along the fourth axis. Two volumes: give the other one with --mask-volume");
+  }
   VoxelPlace place;
   place.header = std::move(nifti.header);
   place.frames = nifti.frames;

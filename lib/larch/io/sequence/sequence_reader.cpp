@@ -25,6 +25,15 @@ const Angiogram& SequenceReader::about() const {
   return source_->about;
 }
 
+void SequenceReader::tell_contrast(bool raises) {
+  if (about().is_dicom) {
+    throw UsageError("'" + about().path +
+                     "': a DICOM file says by itself what contrast agent does to its values; leave "
+                     "--contrast out");
+  }
+  source_->about.intensity_sign = raises ? -1 : 1;
+}
+
 void SequenceReader::read(int64_t first, int64_t count, std::span<uint16_t> to) {
   if (first < 0 || count < 0 || count > about().frames - first) {
     throw UsageError("'" + about().path + "': frames " + std::to_string(first + 1) + " to " +

@@ -36,6 +36,9 @@ class SequenceReader {
   SequenceReader& operator=(SequenceReader&&) noexcept;
 
   const Angiogram& about() const;
+  /// Tells what files other than DICOM do not: Angiogram::intensity_sign. Throws UsageError for
+  /// DICOM.
+  void tell_contrast(bool raises);
   /// Pixels of a frame.
   int64_t frame_pixels() const { return about().grid.voxels(); }
 

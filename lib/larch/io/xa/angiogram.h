@@ -108,9 +108,11 @@ struct Angiogram {
   // For what is derived from it; empty for other formats than DICOM.
   std::string modality_name{}, sop_class_uid{}, sop_instance_uid{}, study_uid{}, series_uid{};
   std::string series_description{}, image_type{};
+  int series_number = 0;  ///< 0: none that can be read
   /// The picture of the other plane of a biplane device, by ReferencedImageSequence.
   std::string other_plane_class_uid{}, other_plane_instance_uid{};
-  std::vector<CopiedElement> copied{};  ///< patient, study, acquisition, calibration
+  std::vector<CopiedElement> copied{};     ///< patient, study, acquisition, calibration
+  std::vector<CopiedElement> equipment{};  ///< the device that made it
 };
 
 /// Whether contrast agent raises the stored values, that is, whether these fall with the X-rays: by

@@ -3,6 +3,7 @@
 #include "larch/io/xa/angiogram_dicom.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -30,6 +31,7 @@ constexpr DicomTag kSopInstance{0x0008, 0x0018, "SOPInstanceUID"};
 constexpr DicomTag kReferencedImages{0x0008, 0x1140, "ReferencedImageSequence"};
 constexpr DicomTag kReferencedClass{0x0008, 0x1150, "ReferencedSOPClassUID"};
 constexpr DicomTag kReferencedInstance{0x0008, 0x1155, "ReferencedSOPInstanceUID"};
+constexpr DicomTag kSeriesNumber{0x0020, 0x0011, "SeriesNumber"};
 constexpr DicomTag kImageType{0x0008, 0x0008, "ImageType"};
 
 /// Where a shape is said: the display shutter (C.7.6.11), or the collimator of the X-rays
@@ -267,7 +269,10 @@ Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
     about.other_plane_class_uid = text_of(others[0].data, kReferencedClass);
     about.other_plane_instance_uid = text_of(others[0].data, kReferencedInstance);
   }
+  const std::string series = text_of(data, kSeriesNumber);
+  std::from_chars(series.data(), series.data() + series.size(), about.series_number);
   about.copied = copied_elements(data);
+  about.equipment = equipment_elements(data);
   return about;
 }
 

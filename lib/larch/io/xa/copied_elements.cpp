@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/xa/copied_elements.h"
 
+#include <span>
 #include <string_view>
 
 namespace larch::io {
@@ -78,12 +79,19 @@ constexpr Row kCopied[] = {
     {{0x0028, 0x2114, "LossyImageCompressionMethod"}, "CS"},
 };
 
-}  // namespace
+constexpr Row kEquipment[] = {
+    {{0x0008, 0x0070, "Manufacturer"}, "LO"},
+    {{0x0008, 0x0080, "InstitutionName"}, "LO"},
+    {{0x0008, 0x1010, "StationName"}, "SH"},
+    {{0x0008, 0x1090, "ManufacturerModelName"}, "LO"},
+    {{0x0018, 0x1000, "DeviceSerialNumber"}, "LO"},
+    {{0x0018, 0x1020, "SoftwareVersions"}, "LO"},
+};
 
-std::vector<CopiedElement> copied_elements(const DicomDataset& data) {
+std::vector<CopiedElement> found_of(std::span<const Row> rows, const DicomDataset& data) {
   constexpr size_t kLongest = 65534;
   std::vector<CopiedElement> copied;
-  for (const Row& row : kCopied) {
+  for (const Row& row : rows) {
     const DicomElement* element = data.find(row.tag);
     if (element == nullptr || element->value.empty() || element->value.size() > kLongest) continue;
     const bool untyped = element->vr == std::array<char, 2>{} || element->has_vr("UN");
@@ -93,6 +101,16 @@ std::vector<CopiedElement> copied_elements(const DicomDataset& data) {
     if (copied.back().value.size() % 2 != 0) copied.back().value += ' ';
   }
   return copied;
+}
+
+}  // namespace
+
+std::vector<CopiedElement> copied_elements(const DicomDataset& data) {
+  return found_of(kCopied, data);
+}
+
+std::vector<CopiedElement> equipment_elements(const DicomDataset& data) {
+  return found_of(kEquipment, data);
 }
 
 }  // namespace larch::io

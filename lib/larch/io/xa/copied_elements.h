@@ -15,4 +15,7 @@ namespace larch::io {
 /// do series, instance, frames and pixels, which are the derived file's own.
 std::vector<CopiedElement> copied_elements(const DicomDataset& data);
 
+/// What says which device made a file, Manufacturer first, in the same way.
+std::vector<CopiedElement> equipment_elements(const DicomDataset& data);
+
 }  // namespace larch::io

@@ -92,12 +92,26 @@ void put_required(DicomPut& put) {
   }
 }
 
-void put_identity(DicomPut& put, const XaHeader& header) {
-  for (const CopiedElement& element : header.copied) {
+void put_copied(DicomPut& put, const std::vector<CopiedElement>& elements) {
+  for (const CopiedElement& element : elements) {
     put.bytes(element.group, element.element,
               gdcm::VR::GetVRTypeFromFile(std::array{element.vr[0], element.vr[1], '\0'}.data()),
               element.value);
   }
+}
+
+/// The device that made the source, if its manufacturer is known, without which there is no item.
+void put_source_equipment(DicomPut& put, const XaHeader& header) {
+  gdcm::DataSet item;
+  DicomPut device(item);
+  put_copied(device, header.source_equipment);
+  if (!device.has(0x0008, 0x0070)) return;
+  device.sequence(0x0040, 0xa170, {code("109101", "DCM", "Acquisition Equipment")});
+  put.sequence(0x0018, 0xa001, {item});
+}
+
+void put_identity(DicomPut& put, const XaHeader& header) {
+  put_copied(put, header.copied);
   if (!put.has(0x0010, 0x0010)) put.text(0x0010, 0x0010, VR::PN, header.patient_name);
   if (!put.has(0x0010, 0x0020)) put.text(0x0010, 0x0020, VR::LO, header.patient_id);
   const std::string kind = header.is_derived ? "DERIVED\\SECONDARY\\" : "ORIGINAL\\PRIMARY\\";
@@ -114,9 +128,10 @@ void put_identity(DicomPut& put, const XaHeader& header) {
   }
   put.text(0x0020, 0x000d, VR::UI, study);
   put.text(0x0020, 0x000e, VR::UI, dicom_uid(header.identity + " series"));
-  put.text(0x0020, 0x0011, VR::IS, "1");  // SeriesNumber
+  put.text(0x0020, 0x0011, VR::IS, std::to_string(header.series_number));
   put.text(0x0020, 0x0013, VR::IS, "1");  // InstanceNumber
   put_source(put, header);
+  put_source_equipment(put, header);
   put_required(put);
 }
 

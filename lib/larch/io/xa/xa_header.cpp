@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/xa/xa_header.h"
 
+#include <limits>
+
 namespace larch {
 namespace {
 
@@ -37,6 +39,10 @@ XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
   header.other_plane_class_uid = source.other_plane_class_uid;
   header.other_plane_instance_uid = source.other_plane_instance_uid;
   header.copied = source.copied;
+  const bool has_next =
+      source.series_number > 0 && source.series_number < std::numeric_limits<int>::max();
+  if (has_next) header.series_number = source.series_number + 1;
+  header.source_equipment = source.equipment;
   return header;
 }
 

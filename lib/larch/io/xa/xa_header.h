@@ -36,15 +36,17 @@ struct XaHeader {
   bool is_lossy = false;                                            ///< of the source
   double display_rate_hz = 0;                                       ///< 0: not written
   std::string other_plane_class_uid{}, other_plane_instance_uid{};  ///< of BIPLANE A or B
-  std::string plane = "SINGLE PLANE";        ///< third value of ImageType, or BIPLANE A or B
-  std::vector<CopiedElement> copied{};       ///< of the source
-  std::string patient_name{}, patient_id{};  ///< where none are copied
+  std::string plane = "SINGLE PLANE";   ///< third value of ImageType, or BIPLANE A or B
+  std::vector<CopiedElement> copied{};  ///< of the source
+  int series_number = 1;
+  std::vector<CopiedElement> source_equipment{};  ///< ContributingEquipmentSequence; empty: none
+  std::string patient_name{}, patient_id{};       ///< where none are copied
 };
 
-/// The header of a sequence that was made from `source`: its patient, study and acquisition, a
-/// series of its own, a reference to the source, no masks. Of a source that is not DICOM: with
-/// empty patient and study data. `derivation`: what was done, in a sentence. `is_log`: the
-/// differences are of logarithms.
+/// The header of a sequence that was made from `source`: its patient, study and acquisition, its
+/// device as contributing equipment, a series of its own with the number after that of the source,
+/// a reference to the source, no masks. Of a source that is not DICOM: with empty patient and study
+/// data. `derivation`: what was done, in a sentence. `is_log`: the differences are of logarithms.
 XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
                            const std::string& derivation, bool is_log);
 

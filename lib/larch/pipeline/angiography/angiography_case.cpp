@@ -25,6 +25,7 @@ void check_volume_options(const AngiographyOptions& o) {
                                       std::pair(!o.roi_rectangle.empty(), "--roi-rectangle"),
                                       std::pair(!o.roi_polygon.empty(), "--roi-polygon"),
                                       std::pair(o.shutter != ShutterChoice::kAuto, "--shutter"),
+                                      std::pair(o.contrast != ContrastChoice::kFile, "--contrast"),
                                       std::pair(o.batch_frames != 0, "--batch-frames"),
                                       std::pair(o.images.memory.count != 0, "--memory"),
                                       std::pair(o.config.domain != usual.domain, "--domain"),
@@ -39,6 +40,21 @@ void check_volume_options(const AngiographyOptions& o) {
 
 AngiographyOptions searched(AngiographyOptions o) {
   o.config = dsa::searched_config(o.config, static_cast<bool>(o.mask_volume));
+  return o;
+}
+
+/// The options of a case: what its row of a list says stands for the flags.
+AngiographyOptions options_of_case(const cases::CaseJob& c, const AngiographyOptions& given) {
+  AngiographyOptions o = searched(given);
+  const auto take = [&](const char* column, std::string& to) {
+    const auto cell = c.row.further.find(column);
+    if (cell != c.row.further.end() && !cell->second.empty() && cell->second != "n/a") {
+      to = cell->second;
+    }
+  };
+  take("mask_frames", o.mask_frames);
+  take("frames", o.frames);
+  take("roi", o.roi.path);
   return o;
 }
 
@@ -65,12 +81,24 @@ void check_angiography(const AngiographyOptions& o, const GivenFlags&) {
   dsa::passes_of(o.config, static_cast<bool>(o.mask_volume));
   if (o.mask_volume) check_volume_options(o);
   if (o.images.is_list() && (o.roi || o.mask_volume)) {
-    throw UsageError("--roi and --mask-volume are for one image; leave them out beside --list");
+    throw UsageError(
+        "--roi and --mask-volume are for one image; leave them out beside --list, whose column roi "
+        "has the region of each case");
   }
 }
 
-void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& o,
+std::vector<CaseColumn> angiography_columns() {
+  return {{"mask_frames"}, {"frames"}, {"roi", /*is_file=*/true}};
+}
+
+void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& given,
                              const std::set<std::string>&) {
+  const AngiographyOptions o = options_of_case(c, given);
+  const std::string of_case = "case '" + c.row.id + "', ";
+  if (c.is_of_list && !o.frames.empty()) parse_frames(o.frames, 0, of_case + "frames");
+  if (c.is_of_list && !o.mask_frames.empty()) {
+    parse_frames(o.mask_frames, 0, of_case + "mask_frames");
+  }
   for (const auto& [flag, ending] :
        {std::pair("grid", ".csv"), std::pair("animation", ".gif"), std::pair("native", ".dcm")}) {
     if (!c.wants(flag) || file_extension(c.file(flag)) == ending) continue;
@@ -96,7 +124,7 @@ void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& 
 
 Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& given,
                       const cases::Nothing&) {
-  const AngiographyOptions o = searched(given);
+  const AngiographyOptions o = options_of_case(c, given);
   const cases::Turn turn = c.turn();
   return o.mask_volume ? subtract_volume(c, o, turn.context())
                        : subtract_sequence(c, o, turn.context());
@@ -104,7 +132,7 @@ Outputs subtract_case(const cases::CaseJob& c, const AngiographyOptions& given,
 
 cases::CaseLook look_at_angiography(const cases::CaseJob& c, const AngiographyOptions& given,
                                     const cases::Nothing&) {
-  const AngiographyOptions o = searched(given);
+  const AngiographyOptions o = options_of_case(c, given);
   return o.mask_volume ? look_at_volume(c, o) : look_at_sequence(c, o);
 }
 

@@ -51,6 +51,18 @@ constexpr auto enum_names(ShutterChoice*) {
                                                  {ShutterChoice::kNone, "none"}});
 }
 
+/// What contrast agent does to the values.
+enum class ContrastChoice {
+  kFile,    ///< what a DICOM file says; it lowers those of other files
+  kLowers,  ///< values rise with the X-rays that arrive
+  kRaises,  ///< values rise with what is in their way, as line integrals do
+};
+constexpr auto enum_names(ContrastChoice*) {
+  return std::to_array<EnumName<ContrastChoice>>({{ContrastChoice::kFile, "file"},
+                                                  {ContrastChoice::kLowers, "lowers"},
+                                                  {ContrastChoice::kRaises, "raises"}});
+}
+
 /// The unit of a field of motion that is written.
 enum class FieldUnits {
   kMm,      ///< mm along LPS, on the grid of the frames
@@ -75,6 +87,7 @@ struct AngiographyOptions {
   std::vector<int> roi_rectangle;
   std::vector<double> roi_polygon;
   ShutterChoice shutter = ShutterChoice::kAuto;
+  ContrastChoice contrast = ContrastChoice::kFile;
   FieldUnits field_units = FieldUnits::kMm;
   bool scores = true;
   int batch_frames = 0;
@@ -93,6 +106,9 @@ struct AngiographyOptions {
           .lengths({0, 4}),
       Field{"roi-polygon", roi_polygon, "the same: x,y of the corners in pixels"},
       Field{"shutter", shutter, "what the collimator covers: auto, file or none"},
+      Field{"contrast", contrast,
+            "what contrast agent does to values: file (it says so; not DICOM: lowers), lowers, "
+            "raises"},
       Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
       Field{"field-units", field_units, "of --field: mm, or px (then its spacing is 1 too)"},
       Field{"scores", scores,
@@ -104,9 +120,13 @@ struct AngiographyOptions {
   Grid field_grid(const Grid& grid) const;
 };
 
+/// The columns of a list that stand for flags of their cases: mask_frames, frames and roi.
+std::vector<CaseColumn> angiography_columns();
+
 /// Throws UsageError for settings that contradict each other, whatever the image.
 void check_angiography(const AngiographyOptions& o, const GivenFlags& given);
-/// Throws UsageError for endings of files that cannot hold what they are for.
+/// Throws UsageError for endings of files that cannot hold what they are for, and for cells of a
+/// list that are no frames.
 void check_angiography_names(const cases::CaseJob& c, const AngiographyOptions& o,
                              const std::set<std::string>& names);
 

@@ -356,10 +356,7 @@ class SequenceRun {
 
 }  // namespace
 
-cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptions& given) {
-  AngiographyOptions o = given;
-  const bool is_auto = o.mask_frames.empty() && o.mask == MaskChoice::kAuto;
-  if (is_auto) o.mask = MaskChoice::kFirst;  // the frames are not read now
+cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptions& o) {
   const OpenAngiogram open = open_angiogram(c, o, c.context());
   const Angiogram& about = open.reader.about();
   region_of_interest(c, o, about.grid);
@@ -369,7 +366,7 @@ cases::CaseLook look_at_sequence(const cases::CaseJob& c, const AngiographyOptio
       {"pixels", std::to_string(about.grid.size.x) + "x" + std::to_string(about.grid.size.y)},
       {"frames", std::to_string(about.frames)},
       {"subtracted", std::to_string(open.frames.size())},
-      {"mask", is_auto ? "auto" : open.plan.source}};
+      {"mask", open.plan.source}};
   return look;
 }
 
@@ -386,6 +383,7 @@ Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
   std::optional<cases::Stopwatch> opening(times.open);
   OpenAngiogram open = open_angiogram(c, o, context);
   find_region(c, o, open, context);
+  find_mask(o, open, context);
   const Angiogram& about = open.reader.about();
   const BatchPlan plan = check_and_plan(c, o, open, context);
   context.info(std::to_string(open.frames.size()) + " of " + std::to_string(about.frames) +

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -14,12 +15,23 @@
 #include "larch/config/config.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/dsa/onset.h"
 #include "larch/dsa/region.h"
+#include "larch/dsa/sequence.h"
 #include "larch/io/image/image.h"
 #include "larch/io/image/message.h"
 
 namespace larch::pipeline {
 namespace {
+
+constexpr const char* kAutoSource = "--mask auto";
+/// Frames that are subtracted at a time while the onset of contrast agent is looked for.
+constexpr size_t kOnsetBatch = 8;
+/// Contrast agent fills few pixels before it is clear: the mask is so many frames and so many
+/// milliseconds before.
+constexpr size_t kFramesBefore = 2;
+constexpr double kBeforeMs = 200;
 
 /// Frames that the collimator is looked for in, evenly spread.
 constexpr int64_t kShutterFrames = 16;
@@ -80,55 +92,22 @@ void warn_of_small_blocks(const dsa::DsaConfig& config, const Context& context) 
                "below " + std::to_string(kSmallBlock) + " pixels many vectors are wrong");
 }
 
-/// The frame before contrast agent arrives, counted from 0: the 1st percentile of the difference of
-/// each frame to the one before falls most from this frame to the next. `raises`: contrast agent
-/// raises the stored values. Of the frames `wanted`, at least one.
-int frame_before_contrast(SequenceReader& reader, const std::vector<int>& wanted, bool raises,
-                          const Context& context) {
-  std::vector<uint16_t> before(static_cast<size_t>(reader.frame_pixels())), frame(before.size());
-  constexpr int64_t kMost = 65535;
-  std::vector<int64_t> histogram(2 * kMost + 1);
-  int best = wanted.front();
-  int64_t last = 0, largest = -1;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    context.throw_if_stopped("stopped while the mask was looked for");
-    reader.read(wanted[i], 1, frame);
-    if (i > 0) {
-      std::fill(histogram.begin(), histogram.end(), 0);
-      for (size_t p = 0; p < frame.size(); ++p) {
-        const int64_t change = int64_t{frame[p]} - before[p];
-        ++histogram[static_cast<size_t>((raises ? -change : change) + kMost)];
-      }
-      const auto share = static_cast<int64_t>(frame.size()) / 100;
-      int64_t below = 0;
-      int64_t percentile = -kMost;
-      while ((below += histogram[static_cast<size_t>(percentile + kMost)]) <= share) ++percentile;
-      const int64_t jump = last - percentile;
-      // The change to the second frame has none before it to be compared with.
-      if (i > 1 && jump > largest) {
-        largest = jump;
-        best = wanted[i - 1];
-      }
-      last = percentile;
-    }
-    std::swap(before, frame);
-  }
-  context.info("mask: frame " + std::to_string(best + 1) + ", before contrast agent arrives");
-  return best;
+/// The frames to subtract, and those that the mask is looked for in.
+std::vector<int> wanted_frames(const AngiographyOptions& o, const Angiogram& about) {
+  if (!o.frames.empty()) return parse_frames(o.frames, about.frames, "--frames");
+  std::vector<int> all(static_cast<size_t>(about.frames));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
-MaskPlan plan_masks(const AngiographyOptions& o, SequenceReader& reader, const Context& context) {
-  const Angiogram& about = reader.about();
-  std::vector<int> wanted(static_cast<size_t>(about.frames));
-  std::iota(wanted.begin(), wanted.end(), 0);
-  if (!o.frames.empty()) wanted = parse_frames(o.frames, about.frames, "--frames");
+MaskPlan plan_masks(const AngiographyOptions& o, const Angiogram& about, const Context& context) {
+  const std::vector<int> wanted = wanted_frames(o, about);
   if (!o.mask_frames.empty()) {
     return plan_by_frames(parse_frames(o.mask_frames, about.frames, "--mask-frames"), wanted,
                           "--mask-frames");
   }
   if (o.mask == MaskChoice::kAuto) {
-    const int mask = frame_before_contrast(reader, wanted, contrast_raises(about), context);
-    return plan_by_frames({mask}, wanted, "--mask auto");
+    return plan_by_frames({wanted.front()}, wanted, kAutoSource);  // until find_mask()
   }
   if (o.mask == MaskChoice::kFile) {
     MaskPlan plan = plan_by_file(about, wanted);
@@ -191,6 +170,76 @@ void find_shutter(ShutterChoice choice, OpenAngiogram& open, const Context& cont
   open.unshuttered = std::move(region);
 }
 
+bool is_auto(const AngiographyOptions& o) {
+  return o.mask_frames.empty() && o.mask == MaskChoice::kAuto;
+}
+
+/// The first of the frames `wanted` as the mask of the others.
+dsa::SequenceMask first_as_mask(OpenAngiogram& open, std::vector<uint16_t>& stored,
+                                const Context& context) {
+  const Vec3i size = open.reader.about().grid.size;
+  if (!open.unshuttered.empty()) dsa::fill_covered(stored, size, open.unshuttered);
+  dsa::MaskInput input;
+  input.size = size;
+  input.table = open.table;
+  input.region = open.region;
+  input.open = open.unshuttered;
+  input.stored = {stored};
+  return dsa::make_mask(input, {}, context);
+}
+
+/// The last of the frames `wanted`, by its place among them, that is surely free of contrast agent:
+/// all are subtracted from the first of them, corrected for motion by blocks whatever
+/// the method of the run is, until contrast agent has darkened them for good.
+size_t frame_before_onset(const std::vector<int>& wanted, OpenAngiogram& open,
+                          const Context& context) {
+  const Angiogram& about = open.reader.about();
+  const auto pixels = static_cast<size_t>(open.reader.frame_pixels());
+  std::vector<uint16_t> stored(pixels);
+  open.reader.read(wanted.front(), 1, stored);
+  const dsa::SequenceMask mask = first_as_mask(open, stored, context);
+  std::vector<dsa::Extremes> extremes;
+  dsa::DsaConfig config;  // large blocks suffice
+  config.passes = "64/64";
+  config.dense_field = dsa::DenseField::kBilinear;
+  std::optional<size_t> onset;
+  for (size_t first = 1; first < wanted.size() && !onset; first += kOnsetBatch) {
+    context.throw_if_stopped("stopped while the mask was looked for");
+    const size_t count = std::min(kOnsetBatch, wanted.size() - first);
+    stored.resize(count * pixels);
+    for (size_t i = 0; i < count; ++i) {
+      open.reader.read(wanted[first + i], 1, std::span(stored).subspan(i * pixels, pixels));
+    }
+    dsa::SequenceWants wants;
+    wants.shift = false;
+    const dsa::SubtractedFrames batch = dsa::subtract_frames(mask, stored, config, wants, context);
+    const std::span<const int16_t> difference(batch.difference);
+    const std::span<const uint8_t> validity(batch.validity);
+    std::vector<dsa::Extremes> found(count);
+    parallel_for(context.threads, static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+        found[i] = dsa::extremes_of(difference.subspan(i * pixels, pixels),
+                                    validity.subspan(i * pixels, pixels), about.grid.size);
+      }
+    });
+    extremes.insert(extremes.end(), found.begin(), found.end());
+    onset = dsa::find_onset(extremes, first + count == wanted.size());
+  }
+  if (!onset) {
+    throw InputError("'" + about.path +
+                     "': there is no frame from which on contrast agent clearly darkens " +
+                     frame_words(wanted) + " for good; name frames without it with --mask-frames");
+  }
+  const size_t clear = *onset + 1;
+  size_t before = std::min(kFramesBefore, clear);
+  const auto time = [&](size_t i) { return about.times_ms[static_cast<size_t>(wanted[i])]; };
+  while (!about.times_ms.empty() && before < clear &&
+         time(clear) - time(clear - before) < kBeforeMs) {
+    ++before;
+  }
+  return clear - before;
+}
+
 std::string words_of(const MaskGroup& group) {
   std::string text = "|" + std::to_string(group.averaging) + " " +
                      std::to_string(group.shift_px.x) + " " + std::to_string(group.shift_px.y);
@@ -214,6 +263,9 @@ int64_t require_pixels(const cases::CaseJob& c, const std::vector<uint8_t>& regi
 OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& o,
                              const Context& context) {
   SequenceReader reader(c.row.image, c.read);
+  if (o.contrast != ContrastChoice::kFile) {
+    reader.tell_contrast(o.contrast == ContrastChoice::kRaises);
+  }
   const Angiogram& about = reader.about();
   for (const std::string& warning : about.warnings) context.warn(warning);
   // Modalities whose pictures X-rays make; a file that does not say its own is believed.
@@ -229,14 +281,11 @@ OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& 
   }
   warn_of_small_blocks(o.config, context);
   dsa::SampleTable table = table_of(about, o.config, context);
-  MaskPlan plan = plan_masks(o, reader, context);
+  MaskPlan plan = plan_masks(o, about, context);
   for (const std::string& warning : plan.warnings) context.warn(warning);
-  const std::string masks =
-      plan.groups.size() == 1 ? " (frames " + frames_text(plan.groups[0].mask_frames) + ")" : "";
   std::vector<std::string> notes{
-      "mask: " + plan.source + masks,
       std::string("differences: ") + (table.is_log ? "log" : "linear") +
-          (takes_modality(about, o.config) ? ", by the Modality LUT of the file" : "")};
+      (takes_modality(about, o.config) ? ", by the Modality LUT of the file" : "")};
   std::vector<int> frames = plan.frames();
   return {.reader = std::move(reader),
           .plan = std::move(plan),
@@ -280,6 +329,19 @@ void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngio
   if (inside < static_cast<int64_t>(region.size())) open.region = std::move(region);
 }
 
+void find_mask(const AngiographyOptions& o, OpenAngiogram& open, const Context& context) {
+  if (is_auto(o)) {
+    const std::vector<int> wanted = wanted_frames(o, open.reader.about());
+    open.plan =
+        plan_by_frames({wanted[frame_before_onset(wanted, open, context)]}, wanted, kAutoSource);
+    open.frames = open.plan.frames();
+  }
+  const MaskPlan& plan = open.plan;
+  const std::string masks =
+      plan.groups.size() == 1 ? " (frames " + frames_text(plan.groups[0].mask_frames) + ")" : "";
+  open.notes.insert(open.notes.begin(), "mask: " + plan.source + masks);
+}
+
 std::vector<uint8_t> region_of_labels(const LabelVolume& labels) {
   std::vector<uint8_t> inside(static_cast<size_t>(labels.voxels()));
   std::transform(labels.begin(), labels.end(), inside.begin(),
@@ -292,6 +354,7 @@ std::string angiography_identity(const dsa::DsaConfig& config, const OpenAngiogr
   std::string text = version() + " " + sha256_of_file(path);
   for (const std::string& file : detached_files(path)) text += sha256_of_file(file);
   text += config::to_json(config).dump();
+  if (!open.reader.about().is_dicom && contrast_raises(open.reader.about())) text += "|raises";
   for (const MaskGroup& group : open.plan.groups) text += words_of(group);
   Sha256 hash;
   hash.update(text.data(), text.size());

@@ -23,8 +23,9 @@ struct OpenAngiogram {
   std::vector<std::string> notes{};    ///< what was decided, for the report
 };
 
-/// Reads what the header decides: the frames, their masks and the table of samples. `mask` kAuto
-/// reads all frames. Throws InputError and UsageError; warns through `context`.
+/// Reads what the header decides: the frames, their masks and the table of samples. For `mask`
+/// kAuto the first frame stands for the mask until find_mask. Throws InputError and UsageError;
+/// warns through `context`.
 OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& o,
                              const Context& context);
 
@@ -38,6 +39,11 @@ std::vector<uint8_t> region_of_interest(const cases::CaseJob& c, const Angiograp
 /// Throws what region_of_interest does, and InputError if no pixel is left.
 void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngiogram& open,
                  const Context& context);
+
+/// After find_region: for `mask` kAuto the frame before contrast agent arrives becomes the mask,
+/// for which frames are read and subtracted up to ten after that; notes which frames the mask is.
+/// Throws InputError where no frame is clearly the first with contrast agent; Stopped.
+void find_mask(const AngiographyOptions& o, OpenAngiogram& open, const Context& context);
 
 /// The pixels of a label map that are not 0, as regions of larch/dsa have them.
 std::vector<uint8_t> region_of_labels(const LabelVolume& labels);
