@@ -227,8 +227,8 @@ print(note.split('frames ')[1].rstrip(')'))"
 }
 
 @test "--mask auto on a real cine: a frame before contrast agent arrives, of any frames that hold it" {
-  local cine=${LARCH_SHARED_DATA:-/nowhere}/xray-angiography/coronary-cine-96f.dcm
-  [ -f "$cine" ] || skip "set LARCH_SHARED_DATA to a folder that holds xray-angiography/"
+  local cine=${LARCH_TEST_DATA:-/nowhere}/xray-angiography/coronary-cine-96f.dcm
+  [ -f "$cine" ] || skip "set LARCH_TEST_DATA to a folder that holds xray-angiography/"
   for frames in 1-96 1-24 9-40 14-60; do
     expect 0 "$BIN/dsa-register" -i "$cine" --mask auto --frames $frames --method none --scores=false -o c.mha \
       --report c.json --force
