@@ -274,6 +274,16 @@ open('roi.mha', 'wb').write(b'ObjectType = Image\\nNDims = 2\\nDimSize = 192 160
   has err.txt "case 'cine', frames 'all'"
 }
 
+@test "a derived file is numbered after its source and names its device; no empty Laterality" {
+  python "
+source, derived = (open(name, 'rb').read()[:4000] for name in ('cine.dcm', 'ref.dcm'))
+number = bytes((0x20, 0, 0x11, 0)) + b'IS' + bytes((2, 0))
+assert number + b'1 ' in source and number + b'2 ' in derived
+equipment = derived[derived.index(bytes((0x18, 0, 0x01, 0xa0)) + b'SQ'):]
+assert b'Larch' in equipment[:200] and b'Acquisition Equipment' in equipment[:300]
+assert bytes((0x20, 0, 0x60, 0)) + b'CS' not in derived"
+}
+
 @test "--contrast raises: values of line integrals give the same vessels, dark" {
   python "
 import numpy

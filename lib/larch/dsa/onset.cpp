@@ -17,7 +17,7 @@ constexpr int32_t kAround = 6;   // cells on each side that make the background
 constexpr int32_t kApart = 3;    // cells that are left out beside those that do not count
 constexpr size_t kShare = 500;   // one cell in so many is extreme,
 constexpr size_t kLeast = 8;     // so many at least
-constexpr double kDarker = 1.3;
+constexpr double kDarker = 1.25;
 constexpr size_t kLasting = 10, kLeastLasting = 2;  // frames,
 constexpr size_t kDark = 8, kOf = 10;               // of which so many are darker
 

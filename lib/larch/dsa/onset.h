@@ -26,7 +26,7 @@ struct Extremes {
 Extremes extremes_of(std::span<const int16_t> difference, std::span<const uint8_t> validity,
                      const Vec3i& size);
 
-/// The first of `frames`, which follow each other, whose dark extreme is more than 1.3 times the
+/// The first of `frames`, which follow each other, whose dark extreme is more than 1.25 times the
 /// bright one and stays so: in 8 of the ten frames from it on, or of those to the last one, two at
 /// least. Nothing if there is no such frame. `are_all`: no frames follow.
 std::optional<size_t> find_onset(std::span<const Extremes> frames, bool are_all);

@@ -85,7 +85,6 @@ void put_required(DicomPut& put) {
       {0x0018, 0x1511, VR::DS},        // PositionerSecondaryAngle
       {0x0020, 0x0010, VR::SH},        // StudyID
       {0x0020, 0x0020, VR::CS},        // PatientOrientation
-      {0x0020, 0x0060, VR::CS},        // Laterality
   };
   for (const Row& row : kRows) {
     if (!put.has(row.group, row.element)) put.text(row.group, row.element, row.type, row.value);
