@@ -34,7 +34,8 @@ values = numpy.asarray(phi.dataobj)
 assert ((values < 0) == found).all()
 assert abs(values).max() == 6, 'clamp 3 in voxels of 2 mm'
 distance = numpy.asarray(nibabel.load('d.nii.gz').dataobj)
-assert (distance[~found] > 0).all() and (distance[found] <= 0).all() and distance.min() < -12
+assert (distance[~found] > 0).all() and (distance[found] < 0).all() and distance.min() < -12
+assert abs(numpy.clip(distance, -6, 6) - values).max() < 1e-6, 'the level set is the distance, held'
 assert (image.affine == phi.affine).all()
 vertices = open('ball.vtk', 'rb').read()
 assert b'POLYDATA' in vertices
@@ -312,13 +313,13 @@ for label in (1, 7):
     assert ((phi < 0) == (values == label)).all()
     least = numpy.minimum(least, phi)
     distance = numpy.asarray(nibabel.load(f'd.label{label}.nii.gz').dataobj)
-    assert (distance[values == label] <= 0).all() and (distance[values != label] > 0).all()
+    assert (distance[values == label] < 0).all() and (distance[values != label] > 0).all()
     assert b'POLYDATA' in open(f'm.label{label}.vtk', 'rb').read()
-assert (least == all_phi).all()"
+assert ((all_phi < 0) == found).all() and (all_phi <= least + 0.05).all(), 'the surface between two labels is none of all'"
   [ "$(wc -c < m.label1.vtk)" -lt "$(wc -c < m.vtk)" ]
-  # The mesh of one label of two is that of the label alone.
-  expect 0 two --init-level-set phi.label7.nii.gz --max-iterations 0 --mesh seven.vtk
-  cmp m.label7.vtk seven.vtk
+  # The level set of one label of two is that of the label alone.
+  expect 0 segment -i image_0.nii.gz --init-level-set phi.label7.nii.gz --lower 60 --upper 140 --max-iterations 0 -o seven.nii.gz
+  dice seven.nii.gz "assert (found == (numpy.asarray(nibabel.load('seg.nii.gz').dataobj) == 7)).all()"
   # What is there is not replaced.
   echo kept > n.label1.vtk
   for flag in "" --no-sidecar --skip-existing; do

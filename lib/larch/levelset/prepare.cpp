@@ -360,7 +360,7 @@ void make_first_field(SegmentRun& run, size_t f, FirstSurface& surface,
   if (request.arrival_mm > 0) {
     if (has_means) set_phi(field, surface.phi_mm, context);
     make_first_speed(run, f, context);
-    speed = speed_volume(field, request.image.grid(), context);
+    speed = stored_volume(field, field.speed, request.image.grid(), context);
   }
   const double unit_mm = run.resolved.unit_mm;
   finish_surface(request, pinned, speed, kClamp * unit_mm, context.threads, surface.phi_mm);

@@ -241,6 +241,7 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
     job->image = c.row.image;
     job->request =
         read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row), request.config, c.read);
+    job->request.wants_surface = c.wants("mesh") || c.wants("level-set") || c.wants("distance");
     c.context().info(describe(job->request.image.grid()));
   }
   {

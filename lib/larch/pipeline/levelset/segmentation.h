@@ -19,7 +19,7 @@ inline constexpr cases::Product kSegmentationProducts[] = {
     {"level-set", "level-set", ".phi.nii.gz", PathRole::kOutputImage,
      "level set in mm, negative inside"},
     {"distance", "distance", ".distance.nii.gz", PathRole::kOutputImage,
-     "exact signed distance in mm, negative inside"},
+     "signed distance to the surface in mm, negative inside"},
     {"mesh", "mesh", ".vtk", PathRole::kOutputMesh,
      "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
     {"qc", "qc", ".png", PathRole::kOutputPicture,
