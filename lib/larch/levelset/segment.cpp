@@ -207,6 +207,24 @@ LabelResult label_result(const SegmentRun& run, size_t f, const Context& context
   return result;
 }
 
+/// The voxels of an image that are brighter than its mean.
+int64_t body_voxels(const Volume<float>& image) {
+  double sum = 0, count = 0;
+  for (const float value : image) {
+    if (std::isfinite(value)) sum += double{value}, ++count;
+  }
+  return std::count_if(image.begin(), image.end(), [mean = sum / count](float value) {
+    return std::isfinite(value) && double{value} > mean;
+  });
+}
+
+/// Whether a label looks as if its window took the body for the structure.
+bool fills_body(const SegmentRun& run, size_t f, const LabelResult& label) {
+  const std::optional<Window>& window = run.resolved.labels[f].window;
+  return window && window->is_automatic && label.touches_border &&
+         3 * label.voxels > body_voxels(run.request->image);
+}
+
 /// Each voxel gets the label whose level set is lowest there, and 0 where none is below 0.
 LabelVolume labels_of(const std::vector<LabelResult>& by_label, const Grid& grid, int threads) {
   auto labels = LabelVolume::unfilled(grid);
@@ -289,6 +307,7 @@ SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
     const Clock clock(seconds);
     for (size_t f = 0; f < run.fields.size(); ++f) {
       result.by_label.push_back(label_result(run, f, context));
+      result.by_label.back().fills_body = fills_body(run, f, result.by_label.back());
       warn_of_result(result.by_label.back(), run.warnings);
     }
     result.labels = labels_of(result.by_label, run.request->image.grid(), context.threads);

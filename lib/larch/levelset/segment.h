@@ -126,6 +126,9 @@ struct LabelResult {
   int64_t voxels = 0;
   double volume_ml = 0;
   bool touches_border = false;  ///< voxels inside at a face of the image
+  /// With a window from the seeds: it touches the border and has more voxels than a third of those
+  /// that are brighter than the mean of the image, which is the body in most.
+  bool fills_body = false;
   /// place_surface, or phi_mm where the end came before rest; empty unless the request wants it.
   Volume<float> surface{};
   FieldProgress progress{};

@@ -111,7 +111,7 @@ TEST_CASE("a request without a place to start from, or that contradicts itself, 
   SECTION("one end on the wrong side of the seeds") {
     request.config.upper.reset();
     request.config.lower = 130;
-    CHECK_THROWS_WITH(segment(request, {}), Contains("mean intensity of the seeds, 100"));
+    CHECK_THROWS_WITH(segment(request, {}), Contains("median intensity of the seeds, 100"));
   }
   SECTION("nothing left by the mask") {
     request.mask = Volume<uint8_t>(request.image.grid());
@@ -221,7 +221,7 @@ TEST_CASE("in a constant image a ball grows to the border or vanishes, and comes
     CHECK(result.by_label[0].voxels == request.image.voxels());
     CHECK(result.by_label[0].progress.stop == Stop::kAtRest);
     CHECK(result.by_label[0].touches_border);
-    CHECK(warns(result.warnings, "one intensity"));
+    CHECK(warns(result.warnings, "have no border"));
     CHECK(warns(result.warnings, "touches the border"));
   }
   SECTION("a window elsewhere") {

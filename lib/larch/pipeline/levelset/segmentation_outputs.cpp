@@ -106,6 +106,15 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
       .metric("iterations", static_cast<double>(iterations))
       .metric("touches_border", touches_border ? 1 : 0);
   for (const auto& [step, seconds] : job.seconds) outputs.metric("seconds: " + step, seconds);
+  for (const LabelResult& label : job.result.by_label) {
+    if (!label.fills_body) continue;
+    outputs.status(
+        "rejected",
+        "label " + std::to_string(label.label) +
+            " fills more than a third of the body and reaches the border of the image: the "
+            "window from its seeds takes what is around it as well; give --lower and "
+            "--upper, a --mask or --max-distance-mm");
+  }
   if (voxels > 0) return;
   outputs.status("rejected",
                  "nothing is left: the surface has vanished; place the seed in the structure, make "
