@@ -301,6 +301,30 @@ assert abs(load('r.json')['segmentation']['curvature_weight'] - 5 / 165) < 1e-15
   absent c.nii.gz
 }
 
+@test "the smallest ball that survives is the same at every spacing, and noise is smoothed away before" {
+  python "
+import nibabel, numpy
+for h in (1, 2):
+    at = numpy.stack(numpy.meshgrid(*[h * numpy.arange(40 // h)] * 3, indexing='ij'), axis=-1)
+    for radius in (3, 9):
+        ball = 100.0 * (numpy.linalg.norm(at - 20, axis=-1) < radius)
+        nibabel.save(nibabel.Nifti1Image(ball.astype('float32'), numpy.diag([h, h, h, 1])), f'b{radius}_{h}.nii.gz')
+noise = numpy.random.default_rng(0).normal(0, 100, ball.shape)
+nibabel.save(nibabel.Nifti1Image((ball + noise).astype('float32'), numpy.diag([h, h, h, 1])), 'noise.nii.gz')"
+  for h in 1 2; do
+    segment -i b3_$h.nii.gz --sphere-mm -20,-20,20,3 --lower 50 --upper 150 --curvature-mm 6 -o gone$h.nii.gz || [ $? -eq 7 ]
+    expect 0 segment -i b9_$h.nii.gz --sphere-mm -20,-20,20,6 --lower 50 --upper 150 --curvature-mm 3 -o o$h.nii.gz
+  done
+  expect 2 ball --curvature-mm 3 --curvature-weight 0.1 -o c.nii.gz
+  has err.txt "--curvature-mm stands for --curvature-weight"
+  expect 0 segment -i noise.nii.gz --sphere-mm -20,-20,20,4 --lower 50 --upper 150 --smooth-mm 3 -o s.nii.gz
+  python "
+import nibabel, numpy
+found, truth, one, *gone = [numpy.asarray(nibabel.load(n + '.nii.gz').dataobj) > 0 for n in ('s', 'o2', 'o1', 'gone1', 'gone2')]
+assert max(g.sum() for g in gone) <= 1 and abs(one.sum() / truth.sum() / 8 - 1) < 0.1, (one.sum(), truth.sum())
+assert 2 * (found & truth).sum() > 0.8 * (found.sum() + truth.sum()), (found.sum(), truth.sum())"
+}
+
 @test "each label has a level set, a distance and a mesh of its own with --by-label" {
   two() { segment -i image_0.nii.gz --lower 60 --upper 140 --by-label "$@"; }
   expect 0 two --init-labelmap halves.nii.gz -o seg.nii.gz --level-set phi.nii.gz --distance d.nii.gz --mesh m.vtk

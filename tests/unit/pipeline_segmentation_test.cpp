@@ -56,6 +56,20 @@ TEST_CASE("ITK's scalings stand for a curvature weight, by the window and the sp
   CHECK(SegmentationSeeds{}.weighted(config, grid).curvature_weight == 0.03);
 }
 
+TEST_CASE("the smallest ball that survives stands for a curvature weight, by the spacing") {
+  SegmentationSeeds seeds;
+  seeds.curvature_mm = 3;
+  Grid grid{{10, 10, 10}};
+  for (const double h : {0.5, 1.0, 2.0}) {
+    grid.spacing_mm = {h, 2 * h, h};
+    const double a = seeds.weighted({}, grid).curvature_weight;
+    CHECK((1 - a) == Approx(a * 2 * h / 3));  // D = 1 against the curvature of a ball of 3 mm
+  }
+  grid.size.z = 1;  // a disc
+  grid.spacing_mm = {1, 1, 1};
+  CHECK(seeds.weighted({}, grid).curvature_weight == Approx(0.75));
+}
+
 levelset::SegmentResult result_of(size_t steps) {
   levelset::SegmentResult result;
   result.labels = LabelVolume(Grid{{4, 4, 4}});

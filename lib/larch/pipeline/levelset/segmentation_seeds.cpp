@@ -11,6 +11,7 @@
 #include "larch/cases/images.h"
 #include "larch/config/flags.h"
 #include "larch/core/error.h"
+#include "larch/levelset/speed/edges.h"
 #include "larch/levelset/step/time_step.h"
 
 namespace larch::pipeline {
@@ -97,6 +98,13 @@ void check_initial_labels(const std::string& path, const LabelVolume& labels) {
 /// ITK's scalings take the place of curvature_weight, for one window of intensities.
 void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                     const GivenFlags& given) {
+  const bool has_weight = given.has("--curvature_weight") ||
+                          config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight;
+  if (seeds.curvature_mm > 0 && (seeds.propagation || seeds.curvature || has_weight)) {
+    throw UsageError(
+        "--curvature-mm stands for --curvature-weight; leave that out, and --propagation and "
+        "--curvature");
+  }
   if (!seeds.propagation && !seeds.curvature) return;
   if (seeds.speed || !seeds.window.empty()) {
     throw UsageError(
@@ -115,8 +123,7 @@ void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConf
         "intensity");
   }
   // A file of the configuration may hold the default, as one that --print-config wrote does.
-  if (given.has("--curvature_weight") ||
-      config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight) {
+  if (has_weight) {
     throw UsageError(
         "give either --curvature-weight or --propagation and --curvature, which stand for one: "
         "leave --curvature-weight out for ITK's scalings, or --propagation and --curvature");
@@ -192,6 +199,11 @@ std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() con
 
 levelset::LevelsetConfig SegmentationSeeds::weighted(levelset::LevelsetConfig config,
                                                      const Grid& grid) const {
+  if (curvature_mm > 0) {
+    const auto axes = int{grid.size.x > 1} + int{grid.size.y > 1} + int{grid.size.z > 1};
+    const double bent = (axes - 1) * levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
+    config.curvature_weight = curvature_mm / (curvature_mm + std::max(bent, 0.0));
+  }
   if (!propagation || !curvature) return config;
   const double half_width = (config.upper.value() - config.lower.value()) / 2;
   const double unit_mm = levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
@@ -221,16 +233,23 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
   levelset::make_step(seeds.weighted(config, grid), {}, grid.spacing_mm, grid.size);
 }
 
-Volume<float> read_image(const std::string& image, ReadOptions read) {
+Volume<float> read_image(const std::string& image, const SegmentationSeeds& seeds, ReadOptions read,
+                         int threads) {
   read.keeps_not_finite = true;
-  return read_volume<float>(image, read);
+  Volume<float> volume = read_volume<float>(image, read);
+  if (!(seeds.smooth_mm > 0)) return volume;
+  const Volume<float> smooth = levelset::smoothed(volume, seeds.smooth_mm, threads);
+  for (int64_t i = 0; i < volume.voxels(); ++i) {
+    if (std::isfinite(volume[i])) volume[i] = smooth[i];
+  }
+  return volume;
 }
 
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
-                                           const ReadOptions& read) {
+                                           const ReadOptions& read, int threads) {
   levelset::SegmentRequest request;
-  request.image = read_image(image, read);
+  request.image = read_image(image, seeds, read, threads);
   const Grid& grid = request.image.grid();
   request.config = seeds.weighted(config, grid);
   check_on_grid(seeds, config, image, grid, read);

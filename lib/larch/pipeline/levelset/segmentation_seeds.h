@@ -25,6 +25,7 @@ struct SegmentationSeeds {
   double init_level_mm = 0, init_arrival_mm = 0;
   std::vector<std::vector<double>> window{};
   std::optional<double> propagation{}, curvature{};  ///< see `weighted`
+  double curvature_mm = 0, smooth_mm = 0;
   InputImage speed{}, mask{}, frozen{};
 
   template <class F>
@@ -46,6 +47,11 @@ struct SegmentationSeeds {
       Field{"curvature", curvature,
             "with --propagation: curvature scaling of ITK's; both stand for curvature_weight", 0.0,
             1e6},
+      Field{"curvature-mm", curvature_mm,
+            "radius of the smallest ball that survives, in place of curvature_weight; 0: that", 0.0,
+            1e6},
+      Field{"smooth-mm", smooth_mm, "Gaussian before the intensities are looked at; 0: none", 0.0,
+            100.0},
       Field{"speed-image", speed, "speed in place of that of the intensities, positive: outwards"},
       Field{"mask", mask, "the structures stay where it is not 0"},
       Field{"frozen", frozen, "label map of structures that are left as they are"});
@@ -70,6 +76,10 @@ struct SegmentationSeeds {
   ///
   /// so that a surface at rest is the same, and a unit of ITK's time is s of ours. On the way there
   /// the two differ: the time step is another, and the field is another's distance.
+  ///
+  /// With curvature_mm = r it is the weight at which a ball of radius r in the middle of the window
+  /// (D = 1) neither grows nor shrinks, whatever the spacing: (1 - a) = a n h / r, n one less than
+  /// the axes of more than one voxel.
   levelset::LevelsetConfig weighted(levelset::LevelsetConfig config, const Grid& grid) const;
 };
 
@@ -79,15 +89,16 @@ struct SegmentationSeeds {
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                    const std::string& image, const Grid& grid, const ReadOptions& read);
 
-/// The image. Voxels that are not finite stay, unless read.nan_value replaces them: the level set
-/// has a rule for them.
-Volume<float> read_image(const std::string& image, ReadOptions read);
+/// The image, smoothed by smooth_mm. Voxels that are not finite stay, unless read.nan_value
+/// replaces them: the level set has a rule for them.
+Volume<float> read_image(const std::string& image, const SegmentationSeeds& seeds, ReadOptions read,
+                         int threads);
 
 /// The image and all that the seeds name. Throws InputError; also where grids differ, or a label
 /// map to start from is empty.
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
-                                           const ReadOptions& read);
+                                           const ReadOptions& read, int threads);
 
 /// The labels that a segmentation starts with, ascending.
 std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);
