@@ -102,7 +102,8 @@ frozen = numpy.asarray(nibabel.load('frozen.nii.gz').dataobj) > 0
 assert found.any() and not (found & ~start).any()
 assert frozen.any() and not (frozen & start).any()"
   # Two balls with labels of their own, and a window for one of them that fits nothing.
-  expect 0 ball --sphere-index 15,14,18,2,3 -o two.nii.gz --window 3,200,300
+  expect 7 ball --sphere-index 15,14,18,2,3 -o two.nii.gz --window 3,200,300
+  has err.txt "nothing is left of label 3"
   dice two.nii.gz "assert set(numpy.unique(numpy.asarray(image.dataobj))) == {0, 1}"
 }
 
@@ -323,6 +324,33 @@ import nibabel, numpy
 found, truth, one, *gone = [numpy.asarray(nibabel.load(n + '.nii.gz').dataobj) > 0 for n in ('s', 'o2', 'o1', 'gone1', 'gone2')]
 assert max(g.sum() for g in gone) <= 1 and abs(one.sum() / truth.sum() / 8 - 1) < 0.1, (one.sum(), truth.sum())
 assert 2 * (found & truth).sum() > 0.8 * (found.sum() + truth.sum()), (found.sum(), truth.sum())"
+}
+
+@test "a probability is a speed" {
+  python "
+import nibabel, numpy
+image = nibabel.load('image_0.nii.gz')
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
+p = numpy.clip(0.5 + (7 - numpy.linalg.norm(at - [15, 14, 13], axis=-1)) / 4, 0, 1).astype('float32')
+for name, values in (('p', p), ('speed', 2 * p - 1), ('percent', 100 * p)):
+    nibabel.save(nibabel.Nifti1Image(values, image.affine), name + '.nii.gz')"
+  expect 0 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --probability p.nii.gz -o a.nii.gz
+  expect 0 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --speed-image speed.nii.gz -o b.nii.gz
+  cmp a.nii.gz b.nii.gz
+  expect 3 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --probability percent.nii.gz -o c.nii.gz
+  has err.txt "a probability is from 0 to 1"
+  expect 2 ball --probability p.nii.gz -o c.nii.gz
+  expect 2 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --probability p.nii.gz --speed-image p.nii.gz -o c.nii.gz
+}
+
+@test "points of 3D Slicer are seeds" {
+  python "
+points = [{'id': '1', 'position': [-20, -8, 21], 'positionStatus': 'defined'}]
+json.dump({'@schema': 'https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/markups-schema-v1.0.3.json#',
+           'markups': [{'type': 'Fiducial', 'coordinateSystem': 'RAS', 'controlPoints': points}]}, open('p.mrk.json', 'w'))"
+  expect 0 segment -i image_0.nii.gz --points p.mrk.json --point-radius-mm 6 --lower 60 --upper 140 -o a.nii.gz
+  expect 0 segment -i image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 -o b.nii.gz
+  cmp a.nii.gz b.nii.gz
 }
 
 @test "each label has a level set, a distance and a mesh of its own with --by-label" {

@@ -107,6 +107,12 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
       .metric("touches_border", touches_border ? 1 : 0);
   for (const auto& [step, seconds] : job.seconds) outputs.metric("seconds: " + step, seconds);
   for (const LabelResult& label : job.result.by_label) {
+    if (label.voxels == 0) {
+      outputs.status("rejected",
+                     "nothing is left of label " + std::to_string(label.label) +
+                         ": place its seed in the structure, make it larger, or give it "
+                         "a --window around its intensities");
+    }
     if (!label.fills_body) continue;
     outputs.status(
         "rejected",

@@ -11,6 +11,7 @@
 #include "larch/cases/images.h"
 #include "larch/config/flags.h"
 #include "larch/core/error.h"
+#include "larch/io/markups/markups.h"
 #include "larch/levelset/speed/edges.h"
 #include "larch/levelset/step/time_step.h"
 
@@ -106,10 +107,10 @@ void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConf
         "--curvature");
   }
   if (!seeds.propagation && !seeds.curvature) return;
-  if (seeds.speed || !seeds.window.empty()) {
+  if (seeds.has_speed() || !seeds.window.empty()) {
     throw UsageError(
-        "--propagation and --curvature are weights for one window of intensities; leave --window "
-        "and --speed-image out");
+        "--propagation and --curvature are weights for one window of intensities; leave --window, "
+        "--speed-image and --probability out");
   }
   if (!seeds.propagation || !seeds.curvature) {
     throw UsageError("--propagation and --curvature go together; --curvature-weight stands alone");
@@ -160,10 +161,13 @@ void SegmentationSeeds::check(const levelset::LevelsetConfig& config,
   if (init_level_mm != 0 && !init_level_set) {
     throw UsageError("--init-level-mm goes with --init-level-set");
   }
-  if (speed && (!window.empty() || config.lower || config.upper)) {
-    throw UsageError(
-        "--speed-image stands in place of the intensities; leave --lower and --upper out, and "
-        "--window");
+  if (speed && probability) {
+    throw UsageError("--speed-image and --probability are two speeds; give one");
+  }
+  if (has_speed() && (!window.empty() || config.lower || config.upper)) {
+    throw UsageError(std::string(speed ? "--speed-image" : "--probability") +
+                     " stands in place of the intensities; leave --lower and --upper out, and "
+                     "--window");
   }
   if (config.lower && config.upper && !(*config.lower < *config.upper)) {
     throw UsageError("lower " + std::to_string(*config.lower) + " is not less than upper " +
@@ -175,7 +179,7 @@ void SegmentationSeeds::check(const levelset::LevelsetConfig& config,
 }
 
 bool SegmentationSeeds::has_start() const {
-  return !sphere_mm.empty() || !sphere_index.empty() || init_labelmap || init_level_set;
+  return !sphere_mm.empty() || !sphere_index.empty() || points || init_labelmap || init_level_set;
 }
 
 std::vector<Sphere> SegmentationSeeds::spheres() const {
@@ -184,6 +188,14 @@ std::vector<Sphere> SegmentationSeeds::spheres() const {
   for (const auto& numbers : sphere_index) {
     all.push_back(sphere_of(numbers, true, "--sphere-index"));
   }
+  if (!points) return all;
+  const PointSet set = read_points(points);
+  if (set.points_mm.empty()) {
+    throw InputError("'" + std::string(points) + "' has no points; put them into the structure");
+  }
+  for (const Vec3d& at_mm : set.points_mm) {
+    all.push_back(sphere_of({at_mm.x, at_mm.y, at_mm.z, point_radius_mm}, false, "--points"));
+  }
   return all;
 }
 
@@ -191,7 +203,8 @@ std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() con
   std::vector<std::pair<std::string, std::string>> all;
   for (const auto& [flag, path] :
        {std::pair("init-labelmap", init_labelmap), std::pair("init-level-set", init_level_set),
-        std::pair("speed-image", speed), std::pair("mask", mask), std::pair("frozen", frozen)}) {
+        std::pair("speed-image", speed), std::pair("probability", probability),
+        std::pair("mask", mask), std::pair("frozen", frozen)}) {
     if (path) all.emplace_back(flag, path.path);
   }
   return all;
@@ -229,7 +242,7 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
     cases::require_same_grid(path, probe_image(path, options).grid, image, grid);
   }
   // The speeds of an image are known when it is read: the run checks its time step then.
-  if (seeds.speed) return;
+  if (seeds.has_speed()) return;
   levelset::make_step(seeds.weighted(config, grid), {}, grid.spacing_mm, grid.size);
 }
 
@@ -266,6 +279,16 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
     check_level_set(seeds.init_level_set, request.initial_phi[0].phi_mm);
   }
   if (seeds.speed) request.speed = read_beside<float>(seeds.speed, image, grid, read);
+  if (seeds.probability) {
+    request.speed = read_beside<float>(seeds.probability, image, grid, read);
+    for (float& p : request.speed) {
+      if (p < 0 || p > 1) {
+        throw InputError("'" + std::string(seeds.probability) + "' has the value " +
+                         levelset::number(double{p}) + "; a probability is from 0 to 1");
+      }
+      p = 2 * p - 1;
+    }
+  }
   if (seeds.mask) {
     request.mask = mapped<uint8_t>(read_beside<int32_t>(seeds.mask, image, grid, read),
                                    [](int32_t label) { return label != 0; });
