@@ -163,8 +163,9 @@ assert found[18, 11, 10] == 1, 'it has an intensity of the ball now'"
 metrics = load('r.json')['metrics']
 assert metrics['voxels'] == 24 * 22 * 20 and metrics['touches_border'] == 1"
   rm out.*
-  expect 0 segment -i constant.nii.gz --sphere-index 12,11,10,3
+  expect 7 segment -i constant.nii.gz --sphere-index 12,11,10,3
   has err.txt "give lower and upper"
+  has err.txt "a third of the body"
   rm out.*
   expect 7 segment -i constant.nii.gz --sphere-index 12,11,10,3 --lower 90 --upper 100
   has err.txt "nothing is left"

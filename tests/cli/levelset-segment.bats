@@ -343,7 +343,7 @@ for name, values in (('p', p), ('speed', 2 * p - 1), ('percent', 100 * p)):
   expect 2 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --probability p.nii.gz --speed-image p.nii.gz -o c.nii.gz
 }
 
-@test "points of 3D Slicer are seeds" {
+@test "points of 3D Slicer are seeds, and its form has seeds and window" {
   python "
 points = [{'id': '1', 'position': [-20, -8, 21], 'positionStatus': 'defined'}]
 json.dump({'@schema': 'https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/markups-schema-v1.0.3.json#',
@@ -351,6 +351,8 @@ json.dump({'@schema': 'https://raw.githubusercontent.com/slicer/slicer/master/Mo
   expect 0 segment -i image_0.nii.gz --points p.mrk.json --point-radius-mm 6 --lower 60 --upper 140 -o a.nii.gz
   expect 0 segment -i image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 -o b.nii.gz
   cmp a.nii.gz b.nii.gz
+  expect 0 segment --slicer-xml
+  for flag in sphere-mm points window lower upper propagation; do has out.txt "<longflag>--$flag</longflag>"; done
 }
 
 @test "each label has a level set, a distance and a mesh of its own with --by-label" {
