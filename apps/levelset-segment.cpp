@@ -30,7 +30,7 @@ void check(const Options& options, const GivenFlags& given) {
   if (!options.images.is_list() && !options.seeds.has_start()) {
     throw UsageError(
         "there is no seed: give --sphere-mm x,y,z,r or --sphere-index i,j,k,r with a place in the "
-        "structure and a radius, --init-labelmap or --init-level-set");
+        "structure and a radius, --points, --init-labelmap or --init-level-set");
   }
   if (options.images.is_list() && (!options.seeds.images().empty() || options.time_series)) {
     throw UsageError(
@@ -47,8 +47,8 @@ constexpr const char* kDescription =
     "the number of threads.\n\n"
     "Seeds are spheres (--sphere-mm in LPS mm, --sphere-index in voxels from 0, each with a label "
     "as 5th number if there are several structures), a label map (--init-labelmap) or a level set "
-    "(--init-level-set). Structures of several labels never overlap. If nothing is left the "
-    "outputs are written with the status 'rejected' and the exit code is 7.\n\n"
+    "(--init-level-set). Structures of several labels never overlap. If nothing is left of "
+    "one the outputs are written with the status 'rejected' and the exit code is 7.\n\n"
     "With --list or --dataset and --output-dir each image starts from the spheres in its columns "
     "sphere_mm and sphere_index (several parted by semicolons), from the label map in the column "
     "label, and from the spheres that are given for all. The folder gets what --write says: "
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
                      {"sphere_index"},
                      {"sphere-index"}};
   program.figures = {"voxels", "volume_ml", "iterations", "touches_border"};
-  program.rejection = "nothing is left of the structure";
+  program.rejection = "nothing is left of a structure, or it fills the body";
   program.bytes_per_voxel = 48;
   return cases::run_case_app(info, argc, argv, program);
 }

@@ -34,7 +34,8 @@ values = numpy.asarray(phi.dataobj)
 assert ((values < 0) == found).all()
 assert abs(values).max() == 6, 'clamp 3 in voxels of 2 mm'
 distance = numpy.asarray(nibabel.load('d.nii.gz').dataobj)
-assert (distance[~found] > 0).all() and (distance[found] <= 0).all() and distance.min() < -12
+assert (distance[~found] > 0).all() and (distance[found] < 0).all() and distance.min() < -12
+assert abs(numpy.clip(distance, -6, 6) - values).max() < 1e-6, 'the level set is the distance, held'
 assert (image.affine == phi.affine).all()
 vertices = open('ball.vtk', 'rb').read()
 assert b'POLYDATA' in vertices
@@ -101,7 +102,8 @@ frozen = numpy.asarray(nibabel.load('frozen.nii.gz').dataobj) > 0
 assert found.any() and not (found & ~start).any()
 assert frozen.any() and not (frozen & start).any()"
   # Two balls with labels of their own, and a window for one of them that fits nothing.
-  expect 0 ball --sphere-index 15,14,18,2,3 -o two.nii.gz --window 3,200,300
+  expect 7 ball --sphere-index 15,14,18,2,3 -o two.nii.gz --window 3,200,300
+  has err.txt "nothing is left of label 3"
   dice two.nii.gz "assert set(numpy.unique(numpy.asarray(image.dataobj))) == {0, 1}"
 }
 
@@ -300,6 +302,59 @@ assert abs(load('r.json')['segmentation']['curvature_weight'] - 5 / 165) < 1e-15
   absent c.nii.gz
 }
 
+@test "the smallest ball that survives is the same at every spacing, and noise is smoothed away before" {
+  python "
+import nibabel, numpy
+for h in (1, 2):
+    at = numpy.stack(numpy.meshgrid(*[h * numpy.arange(40 // h)] * 3, indexing='ij'), axis=-1)
+    for radius in (3, 9):
+        ball = 100.0 * (numpy.linalg.norm(at - 20, axis=-1) < radius)
+        nibabel.save(nibabel.Nifti1Image(ball.astype('float32'), numpy.diag([h, h, h, 1])), f'b{radius}_{h}.nii.gz')
+noise = numpy.random.default_rng(0).normal(0, 100, ball.shape)
+nibabel.save(nibabel.Nifti1Image((ball + noise).astype('float32'), numpy.diag([h, h, h, 1])), 'noise.nii.gz')"
+  for h in 1 2; do
+    segment -i b3_$h.nii.gz --sphere-mm -20,-20,20,3 --lower 50 --upper 150 --curvature-mm 6 -o gone$h.nii.gz || [ $? -eq 7 ]
+    expect 0 segment -i b9_$h.nii.gz --sphere-mm -20,-20,20,6 --lower 50 --upper 150 --curvature-mm 3 -o o$h.nii.gz
+  done
+  expect 2 ball --curvature-mm 3 --curvature-weight 0.1 -o c.nii.gz
+  has err.txt "--curvature-mm stands for --curvature-weight"
+  expect 0 segment -i noise.nii.gz --sphere-mm -20,-20,20,4 --lower 50 --upper 150 --smooth-mm 3 -o s.nii.gz
+  python "
+import nibabel, numpy
+found, truth, one, *gone = [numpy.asarray(nibabel.load(n + '.nii.gz').dataobj) > 0 for n in ('s', 'o2', 'o1', 'gone1', 'gone2')]
+assert max(g.sum() for g in gone) <= 1 and abs(one.sum() / truth.sum() / 8 - 1) < 0.1, (one.sum(), truth.sum())
+assert 2 * (found & truth).sum() > 0.8 * (found.sum() + truth.sum()), (found.sum(), truth.sum())"
+}
+
+@test "a probability is a speed" {
+  python "
+import nibabel, numpy
+image = nibabel.load('image_0.nii.gz')
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
+p = numpy.clip(0.5 + (7 - numpy.linalg.norm(at - [15, 14, 13], axis=-1)) / 4, 0, 1).astype('float32')
+for name, values in (('p', p), ('speed', 2 * p - 1), ('percent', 100 * p)):
+    nibabel.save(nibabel.Nifti1Image(values, image.affine), name + '.nii.gz')"
+  expect 0 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --probability p.nii.gz -o a.nii.gz
+  expect 0 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --speed-image speed.nii.gz -o b.nii.gz
+  cmp a.nii.gz b.nii.gz
+  expect 3 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --probability percent.nii.gz -o c.nii.gz
+  has err.txt "a probability is from 0 to 1"
+  expect 2 ball --probability p.nii.gz -o c.nii.gz
+  expect 2 segment -i image_0.nii.gz --sphere-index 15,14,13,3 --probability p.nii.gz --speed-image p.nii.gz -o c.nii.gz
+}
+
+@test "points of 3D Slicer are seeds, and its form has seeds and window" {
+  python "
+points = [{'id': '1', 'position': [-20, -8, 21], 'positionStatus': 'defined'}]
+json.dump({'@schema': 'https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/markups-schema-v1.0.3.json#',
+           'markups': [{'type': 'Fiducial', 'coordinateSystem': 'RAS', 'controlPoints': points}]}, open('p.mrk.json', 'w'))"
+  expect 0 segment -i image_0.nii.gz --points p.mrk.json --point-radius-mm 6 --lower 60 --upper 140 -o a.nii.gz
+  expect 0 segment -i image_0.nii.gz --sphere-mm 20,8,21,6 --lower 60 --upper 140 -o b.nii.gz
+  cmp a.nii.gz b.nii.gz
+  expect 0 segment --slicer-xml
+  for flag in sphere-mm points window lower upper propagation; do has out.txt "<longflag>--$flag</longflag>"; done
+}
+
 @test "each label has a level set, a distance and a mesh of its own with --by-label" {
   two() { segment -i image_0.nii.gz --lower 60 --upper 140 --by-label "$@"; }
   expect 0 two --init-labelmap halves.nii.gz -o seg.nii.gz --level-set phi.nii.gz --distance d.nii.gz --mesh m.vtk
@@ -312,13 +367,13 @@ for label in (1, 7):
     assert ((phi < 0) == (values == label)).all()
     least = numpy.minimum(least, phi)
     distance = numpy.asarray(nibabel.load(f'd.label{label}.nii.gz').dataobj)
-    assert (distance[values == label] <= 0).all() and (distance[values != label] > 0).all()
+    assert (distance[values == label] < 0).all() and (distance[values != label] > 0).all()
     assert b'POLYDATA' in open(f'm.label{label}.vtk', 'rb').read()
-assert (least == all_phi).all()"
+assert ((all_phi < 0) == found).all() and (all_phi <= least + 0.05).all(), 'the surface between two labels is none of all'"
   [ "$(wc -c < m.label1.vtk)" -lt "$(wc -c < m.vtk)" ]
-  # The mesh of one label of two is that of the label alone.
-  expect 0 two --init-level-set phi.label7.nii.gz --max-iterations 0 --mesh seven.vtk
-  cmp m.label7.vtk seven.vtk
+  # The level set of one label of two is that of the label alone.
+  expect 0 segment -i image_0.nii.gz --init-level-set phi.label7.nii.gz --lower 60 --upper 140 --max-iterations 0 -o seven.nii.gz
+  dice seven.nii.gz "assert (found == (numpy.asarray(nibabel.load('seg.nii.gz').dataobj) == 7)).all()"
   # What is there is not replaced.
   echo kept > n.label1.vtk
   for flag in "" --no-sidecar --skip-existing; do

@@ -14,6 +14,7 @@
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/pipeline/levelset/segmentation_outputs.h"
+#include "larch/pipeline/levelset/segmentation_surface.h"
 
 namespace larch::pipeline {
 namespace {
@@ -55,6 +56,20 @@ TEST_CASE("ITK's scalings stand for a curvature weight, by the window and the sp
   CHECK(SegmentationSeeds{}.weighted(config, grid).curvature_weight == 0.03);
 }
 
+TEST_CASE("the smallest ball that survives stands for a curvature weight, by the spacing") {
+  SegmentationSeeds seeds;
+  seeds.curvature_mm = 3;
+  Grid grid{{10, 10, 10}};
+  for (const double h : {0.5, 1.0, 2.0}) {
+    grid.spacing_mm = {h, 2 * h, h};
+    const double a = seeds.weighted({}, grid).curvature_weight;
+    CHECK((1 - a) == Approx(a * 2 * h / 3));  // D = 1 against the curvature of a ball of 3 mm
+  }
+  grid.size.z = 1;  // a disc
+  grid.spacing_mm = {1, 1, 1};
+  CHECK(seeds.weighted({}, grid).curvature_weight == Approx(0.75));
+}
+
 levelset::SegmentResult result_of(size_t steps) {
   levelset::SegmentResult result;
   result.labels = LabelVolume(Grid{{4, 4, 4}});
@@ -86,8 +101,42 @@ TEST_CASE("a long history is thinned out, to the last iteration, without losing 
 
 TEST_CASE("a distance where nothing or all is inside is the diagonal of the image") {
   const Grid grid{{4, 4, 4}};
-  CHECK(distance_of(Volume<uint8_t>(grid, 0), 1)[0] == Approx(std::sqrt(48.0)));
-  CHECK(distance_of(Volume<uint8_t>(grid, 1), 1)[0] == Approx(-std::sqrt(48.0)));
+  CHECK(distance_of(Volume<float>(grid, 1), 3, 1)[0] == Approx(std::sqrt(48.0)));
+  CHECK(distance_of(Volume<float>(grid, -1), 3, 1)[0] == Approx(-std::sqrt(48.0)));
+}
+
+/// A ball that the border of the image cuts, its values those of a speed and not of a distance.
+Volume<float> cut_ball(const Grid& grid, double radius) {
+  Volume<float> surface(grid);
+  for (int64_t i = 0; i < surface.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    const double r = norm(Vec3d{0.5 * at.x - 0.1, 0.5 * at.y - 7.2, 1.5 * at.z - 9.1});
+    surface[i] = static_cast<float>(std::clamp(0.2 * (r - radius), -1.0, 1.0));
+  }
+  return surface;
+}
+
+TEST_CASE("mesh and distance are those of the surface between voxels, not of voxels") {
+  Grid grid{{30, 30, 14}};
+  grid.spacing_mm = {0.5, 0.5, 1.5};
+  const Volume<float> surface = cut_ball(grid, 6);
+  const Mesh mesh = mesh_of(surface, 2);
+  double off = 0;
+  for (const Vec3d& v : mesh.vertices_mm) {
+    if (v.x >= 0) off = std::max(off, std::abs(norm(v - Vec3d{0.1, 7.2, 9.1}) - 6));
+  }
+  CHECK(off < 0.03);  // linear places are up to 1.5^2 / 8 / 6 = 0.047 off
+  const Volume<float> distance_mm = distance_of(surface, 1.5, 2);
+  double near = 0, far = 0;
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    const double mm = norm(Vec3d{0.5 * at.x - 0.1, 0.5 * at.y - 7.2, 1.5 * at.z - 9.1}) - 6;
+    if (mm < -4) continue;  // where the nearest place may lie beyond the border
+    double& worst = std::abs(mm) < 1.5 ? near : far;
+    worst = std::max(worst, std::abs(double{distance_mm[i]} - mm));
+  }
+  CHECK(near < 0.06);  // triangles lie within the ball
+  CHECK(far < 0.15);
 }
 
 }  // namespace

@@ -104,20 +104,51 @@ class Envelope {
   std::vector<double> starts_;  ///< from where on each is the lowest
 };
 
-/// Adds the distances along an axis: y (1) or z (2).
-void add_axis(std::vector<double>& squares, const Grid& grid, int axis, int threads) {
+/// Calls body(first voxel, voxels from one to the next) for lines along an axis, on several
+/// threads.
+template <class Body>
+void for_lines(const Grid& grid, int axis, int threads, const Body& body) {
   const Vec3i size = grid.size;
-  if (size[axis] == 1) return;
-  const int64_t stride = axis == 1 ? size.x : int64_t{size.x} * size.y;
-  const double weight = grid.spacing_mm[axis] * grid.spacing_mm[axis];
-  const int64_t lines = grid.voxels() / size[axis];
-  parallel_for(threads, lines, 256, [&](int64_t begin, int64_t end) {
-    Envelope envelope(size[axis]);
+  const int64_t strides[3] = {1, size.x, int64_t{size.x} * size.y}, stride = strides[axis];
+  parallel_for(threads, grid.voxels() / size[axis], 256, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
-      const int64_t first = axis == 1 ? line / size.x * stride * size.y + line % size.x : line;
-      double* values = squares.data() + first;
-      for (int i = 0; i < size[axis]; ++i) envelope.value(i) = values[i * stride];
-      envelope.minimise(weight, values, stride);
+      body(line / stride * stride * size[axis] + line % stride, stride);
+    }
+  });
+}
+
+/// Adds the distances along an axis.
+void add_axis(std::vector<double>& squares, const Grid& grid, int axis, int threads) {
+  const int32_t length = grid.size[axis];
+  if (length == 1) return;
+  const double weight = grid.spacing_mm[axis] * grid.spacing_mm[axis];
+  for_lines(grid, axis, threads, [&](int64_t first, int64_t stride) {
+    Envelope envelope(length);
+    double* values = squares.data() + first;
+    for (int i = 0; i < length; ++i) envelope.value(i) = values[i * stride];
+    envelope.minimise(weight, values, stride);
+  });
+}
+
+/// Squared distances along an axis to the nearest place where a field changes its sign.
+void set_squares_to_zeros(std::vector<double>& squares, const Volume<float>& field, int axis,
+                          int threads) {
+  const int32_t length = field.size()[axis];
+  const double spacing = field.grid().spacing_mm[axis];
+  for_lines(field.grid(), axis, threads, [&](int64_t first, int64_t stride) {
+    const float* values = field.data() + first;
+    double* out = squares.data() + first;
+    const auto zero_before = [&](int i, double otherwise) {
+      if (i == 0 || i == length) return otherwise;
+      const double a = values[(i - 1) * stride], b = values[i * stride];
+      return (a < 0) == (b < 0) ? otherwise : i - 1 + a / (a - b);
+    };
+    double before = -kFar, behind = kFar;
+    for (int i = 0; i < length; ++i) out[i * stride] = i - (before = zero_before(i, before));
+    for (int i = length - 1; i >= 0; --i) {
+      behind = zero_before(i + 1, behind);
+      const double mm = std::min(out[i * stride], behind - i) * spacing;
+      out[i * stride] = mm * mm;
     }
   });
 }
@@ -140,6 +171,26 @@ Volume<float> signed_distance_mm(const Volume<uint8_t>& mask, int threads) {
       out[i] = mask[i] != 0 ? -mm : mm;
     }
   });
+  return out;
+}
+
+Volume<float> distance_to_zeros_mm(const Volume<float>& field, int threads) {
+  const Grid& grid = field.grid();
+  std::vector<double> squares(static_cast<size_t>(field.voxels()));
+  Volume<float> out(grid, std::numeric_limits<float>::infinity());
+  for (int axis = 0; axis < 3; ++axis) {
+    if (grid.size[axis] == 1) continue;
+    set_squares_to_zeros(squares, field, axis, threads);
+    for (int other = 0; other < 3; ++other) {
+      if (other != axis) add_axis(squares, grid, other, threads);
+    }
+    parallel_for(threads, out.voxels(), 1 << 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        out[i] = std::min(out[i], static_cast<float>(std::sqrt(squares[static_cast<size_t>(i)])));
+      }
+    });
+  }
+  for (int64_t i = 0; i < out.voxels(); ++i) out[i] = field[i] < 0 ? -out[i] : out[i];
   return out;
 }
 

@@ -10,6 +10,6 @@ namespace larch::levelset {
 ///
 /// --skip-existing takes results of another version for those of another run.
 /// tests/regression/levelset_arithmetic_test.py has the recorded level sets that belong to it.
-inline constexpr int kArithmeticVersion = 1;
+inline constexpr int kArithmeticVersion = 2;
 
 }  // namespace larch::levelset

@@ -68,14 +68,14 @@ Window window_of(const SegmentRequest& request, int32_t label, const SeedIntensi
   if (lower && upper) return {*lower, *upper, false};
   Window window = automatic_window(seed);
   if (lower || upper) {
-    const double half = lower ? seed.mean - *lower : *upper - seed.mean;
+    const double half = lower ? seed.middle - *lower : *upper - seed.middle;
     if (!(half > 0)) {
       throw UsageError(std::string("levelset.") + (lower ? "lower " : "upper ") +
                        number(lower ? *lower : *upper) + " is not " + (lower ? "below" : "above") +
-                       " the mean intensity of the seeds, " + number(seed.mean) +
+                       " the median intensity of the seeds, " + number(seed.middle) +
                        "; give both ends, or seeds in the structure");
     }
-    window = {seed.mean - half, seed.mean + half, true};
+    window = {seed.middle - half, seed.middle + half, true};
   }
   return window;
 }
@@ -282,24 +282,27 @@ double reach_mm(const SegmentRequest& request) {
 }
 
 /// The window of a label, unless a speed image is given.
-void resolve_window(SegmentRun& run, const FirstSurface& surface) {
+void resolve_window(SegmentRun& run, const FirstSurface& surface, int threads) {
   const SegmentRequest& request = *run.request;
   run.resolved.labels.push_back({.label = surface.label});
   if (!request.speed.empty()) return;
   SeedIntensities seed;
   const bool is_from_seed = is_automatic(request, surface.label);
-  if (is_from_seed) seed = seed_intensities(request.image, surface.reach_mm);
+  if (is_from_seed) seed = seed_intensities(request.image, surface.reach_mm, threads);
   if (is_from_seed && seed.voxels == 0) {
     throw InputError("label " + std::to_string(surface.label) +
                      ": no voxel of its seeds has a number, so that its window cannot be found; "
                      "put the seeds elsewhere, or give lower and upper");
   }
   run.resolved.labels.back().window = window_of(request, surface.label, seed);
-  if (is_from_seed && !seed.has_contrast) {
-    run.warnings.push_back("label " + std::to_string(surface.label) +
-                           ": the image has one intensity around the seeds, so the window is a "
-                           "guess; give lower and upper");
-  }
+  if (!is_from_seed || (seed.contrast > 0 && seed.contrast >= 2 * seed.noise)) return;
+  const std::string found = seed.contrast > 0
+                                ? "differ by " + number(seed.contrast) +
+                                      ", less than twice the noise (" + number(seed.noise) + ")"
+                                : "have no border";
+  run.warnings.push_back("label " + std::to_string(surface.label) +
+                         ": the structure and what is around it " + found +
+                         ", so the window is a guess; give lower and upper, or --smooth-mm");
 }
 
 /// What is given and cannot count as it stands.
@@ -360,7 +363,7 @@ void make_first_field(SegmentRun& run, size_t f, FirstSurface& surface,
   if (request.arrival_mm > 0) {
     if (has_means) set_phi(field, surface.phi_mm, context);
     make_first_speed(run, f, context);
-    speed = speed_volume(field, request.image.grid(), context);
+    speed = stored_volume(field, field.speed, request.image.grid(), context);
   }
   const double unit_mm = run.resolved.unit_mm;
   finish_surface(request, pinned, speed, kClamp * unit_mm, context.threads, surface.phi_mm);
@@ -376,7 +379,7 @@ void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const E
   const SegmentRequest& request = *run.request;
   Resolved& resolved = run.resolved;
   const size_t f = run.fields.size();
-  resolve_window(run, surface);
+  resolve_window(run, surface, context.threads);
   run.fields.emplace_back();
   SegmentField& field = run.fields.back();
   field.label = surface.label;

@@ -3,16 +3,16 @@
 #include "larch/levelset/segment.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
 #include <limits>
-#include <mutex>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/levelset/initial/first_surfaces.h"
+#include "larch/levelset/place_surface.h"
 #include "larch/levelset/prepare.h"
 #include "larch/levelset/run_speeds.h"
 
@@ -52,12 +52,16 @@ Volume<float> phi_of(const SegmentRun& run, size_t f, const Context& context) {
                     context);
 }
 
+/// Whether a field came to its end because it hardly moves.
+bool is_calm(const FieldProgress& progress) {
+  return progress.stop == Stop::kAtRest || progress.stop == Stop::kLabels ||
+         progress.stop == Stop::kChanged || progress.stop == Stop::kRms;
+}
+
 /// Whether a field came to its end by means that its surface has left behind.
 bool is_at_end_too_early(const SegmentRun& run, size_t f) {
   const FieldProgress& progress = run.progress[f];
-  const bool is_calm = progress.stop == Stop::kAtRest || progress.stop == Stop::kLabels ||
-                       progress.stop == Stop::kChanged || progress.stop == Stop::kRms;
-  return is_calm && progress.quiet < progress.iterations - run.fields[f].means_at;
+  return is_calm(progress) && progress.quiet < progress.iterations - run.fields[f].means_at;
 }
 
 /// Steps until the means of a run are due; many without a region term.
@@ -163,101 +167,28 @@ void advance_together(const std::vector<SegmentRun*>& runs, int64_t steps, const
   }
 }
 
-/// |grad phi| by central differences, phi and lengths in one unit.
-double gradient(const Volume<float>& phi, const Vec3i& at) {
-  const Grid& grid = phi.grid();
-  Vec3d slopes{};
-  for (int axis = 0; axis < 3; ++axis) {
-    Vec3i up = at, down = at;
-    up[axis] = std::min(at[axis] + 1, grid.size[axis] - 1);
-    down[axis] = std::max(at[axis] - 1, 0);
-    const double steps = up[axis] - down[axis];
-    if (steps == 0) continue;
-    slopes[axis] = (static_cast<double>(phi(up)) - static_cast<double>(phi(down))) /
-                   (steps * grid.spacing_mm[axis]);
-  }
-  return norm(slopes);
-}
-
-/// What some rows of a label tell.
-class RowsOfLabel {
- public:
-  explicit RowsOfLabel(const Volume<float>& phi)
-      : phi_(phi), at_surface_(static_cast<size_t>(phi.size().x)) {}
-
-  int64_t voxels = 0;
-  bool touches_border = false;
-  std::vector<double> gradients{};  ///< |grad phi| at the surface
-
-  void add(int64_t row) {
-    const Vec3i size = phi_.size();
-    Vec3i at{0, static_cast<int32_t>(row % size.y), static_cast<int32_t>(row / size.y)};
-    const float* values = phi_.data() + row * size.x;
-    find_surface(values, at);
-    int64_t inside = 0, surface = 0;
-    for (int32_t x = 0; x < size.x; ++x) {
-      inside += values[x] < 0 ? 1 : 0;
-      surface += at_surface_[static_cast<size_t>(x)];
-    }
-    voxels += inside;
-    if (inside > 0) {
-      const bool is_border = (size.y > 1 && (at.y == 0 || at.y == size.y - 1)) ||
-                             (size.z > 1 && (at.z == 0 || at.z == size.z - 1));
-      const bool has_end = size.x > 1 && (values[0] < 0 || values[size.x - 1] < 0);
-      touches_border = touches_border || is_border || has_end;
-    }
-    if (surface == 0) return;
-    for (; at.x < size.x; ++at.x) {
-      if (at_surface_[static_cast<size_t>(at.x)] != 0) gradients.push_back(gradient(phi_, at));
-    }
-  }
-
- private:
-  /// Which voxels of a row have a neighbour across a face on the other side of the surface.
-  void find_surface(const float* values, const Vec3i& at) {
-    const Vec3i size = phi_.size();
-    const int64_t slice = int64_t{size.x} * size.y;
-    const float* below_y = at.y > 0 ? values - size.x : values;
-    const float* above_y = at.y + 1 < size.y ? values + size.x : values;
-    const float* below_z = at.z > 0 ? values - slice : values;
-    const float* above_z = at.z + 1 < size.z ? values + slice : values;
-    uint8_t* to = at_surface_.data();
-    for (int32_t x = 0; x < size.x; ++x) {
-      const bool is_inside = values[x] < 0;
-      to[x] = static_cast<uint8_t>(
-          (static_cast<int>((below_y[x] < 0) != is_inside) | ((above_y[x] < 0) != is_inside)) |
-          (static_cast<int>((below_z[x] < 0) != is_inside) | ((above_z[x] < 0) != is_inside)));
-    }
-    for (int32_t x = 1; x < size.x; ++x) {
-      const auto differs = static_cast<uint8_t>((values[x - 1] < 0) != (values[x] < 0));
-      to[x - 1] |= differs;
-      to[x] |= differs;
-    }
-  }
-
-  const Volume<float>& phi_;
-  std::vector<uint8_t> at_surface_;  ///< of a row; 0 or 1
-};
-
-/// Fills in what the voxels of a label tell: how many they are, whether they touch the border, and
-/// the median of |grad phi| at the surface.
+/// Counts the voxels of a label, and looks whether they touch the border.
 void measure(LabelResult& result, int threads) {
   const Volume<float>& phi = result.phi_mm;
-  std::vector<double> gradients;
-  std::mutex mutex;
-  const int64_t rows = int64_t{phi.size().y} * phi.size().z;
+  const Vec3i size = phi.size();
+  std::atomic<int64_t> voxels{0};
+  std::atomic<bool> touches_border{false};
+  const int64_t rows = int64_t{size.y} * size.z;
+  const auto is_end = [&](int64_t at, int32_t length) {
+    return length > 1 && (at == 0 || at == length - 1);
+  };
   parallel_for(threads, rows, fair_grain(threads, rows, 256), [&](int64_t begin, int64_t end) {
-    RowsOfLabel some(phi);
-    for (int64_t row = begin; row < end; ++row) some.add(row);
-    const std::lock_guard lock(mutex);
-    result.voxels += some.voxels;
-    result.touches_border = result.touches_border || some.touches_border;
-    gradients.insert(gradients.end(), some.gradients.begin(), some.gradients.end());
+    for (int64_t row = begin; row < end; ++row) {
+      const float* values = phi.data() + row * size.x;
+      const int64_t inside = std::count_if(values, values + size.x, [](float v) { return v < 0; });
+      voxels += inside;
+      const bool has_end = size.x > 1 && (values[0] < 0 || values[size.x - 1] < 0);
+      if (has_end || (inside > 0 && (is_end(row % size.y, size.y) || is_end(row / size.y, size.z))))
+        touches_border = true;
+    }
   });
-  if (gradients.empty()) return;
-  const auto middle = gradients.begin() + static_cast<std::ptrdiff_t>(gradients.size() / 2);
-  std::nth_element(gradients.begin(), middle, gradients.end());
-  result.median_gradient = *middle;
+  result.voxels = voxels;
+  result.touches_border = touches_border;
 }
 
 LabelResult label_result(const SegmentRun& run, size_t f, const Context& context) {
@@ -274,6 +205,24 @@ LabelResult label_result(const SegmentRun& run, size_t f, const Context& context
   result.volume_ml =
       static_cast<double>(result.voxels) * result.phi_mm.grid().voxel_volume_mm3() / 1000;
   return result;
+}
+
+/// The voxels of an image that are brighter than its mean.
+int64_t body_voxels(const Volume<float>& image) {
+  double sum = 0, count = 0;
+  for (const float value : image) {
+    if (std::isfinite(value)) sum += double{value}, ++count;
+  }
+  return std::count_if(image.begin(), image.end(), [mean = sum / count](float value) {
+    return std::isfinite(value) && double{value} > mean;
+  });
+}
+
+/// Whether a label looks as if its window took the body for the structure.
+bool fills_body(const SegmentRun& run, size_t f, const LabelResult& label) {
+  const std::optional<Window>& window = run.resolved.labels[f].window;
+  return window && window->is_automatic && label.touches_border &&
+         3 * label.voxels > body_voxels(run.request->image);
 }
 
 /// Each voxel gets the label whose level set is lowest there, and 0 where none is below 0.
@@ -301,14 +250,6 @@ void warn_of_result(const LabelResult& label, std::vector<std::string>& warnings
   }
   if (label.touches_border) {
     warnings.push_back(name + "it touches the border of the image, where it may be cut off");
-  }
-  if (label.median_gradient != 0 && (label.median_gradient < 0.3 || label.median_gradient > 6)) {
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "the median of |grad phi| at the surface is %.2f, far from 1: phi is no "
-                  "distance there; take the distance output, or a smaller time_step",
-                  label.median_gradient);
-    warnings.push_back(name + text);
   }
   if (label.progress.stop == Stop::kIterations) {
     warnings.push_back(name + "stopped at max_iterations (" +
@@ -366,9 +307,17 @@ SegmentResult finish_segmentation(SegmentRun run, const Context& context) {
     const Clock clock(seconds);
     for (size_t f = 0; f < run.fields.size(); ++f) {
       result.by_label.push_back(label_result(run, f, context));
+      result.by_label.back().fills_body = fills_body(run, f, result.by_label.back());
       warn_of_result(result.by_label.back(), run.warnings);
     }
     result.labels = labels_of(result.by_label, run.request->image.grid(), context.threads);
+    for (size_t f = 0; f < run.fields.size() && run.request->wants_surface; ++f) {
+      LabelResult& label = result.by_label[f];
+      label.surface = is_calm(label.progress)
+                          ? place_surface(run.fields[f].field,
+                                          {label.phi_mm, result.labels, label.label}, context)
+                          : label.phi_mm;
+    }
   }
   run.timing.result += seconds;
   result.resolved = std::move(run.resolved);

@@ -43,6 +43,7 @@ struct SegmentRequest {
   Volume<float> speed{};               ///< in place of D, positive: outwards
   Volume<uint8_t> mask{};              ///< 0: never inside
   LabelVolume frozen{};                ///< not 0: belongs to another structure, never inside
+  bool wants_surface = false;          ///< LabelResult::surface is made
   LevelsetConfig config{};
 };
 
@@ -125,7 +126,11 @@ struct LabelResult {
   int64_t voxels = 0;
   double volume_ml = 0;
   bool touches_border = false;  ///< voxels inside at a face of the image
-  double median_gradient = 0;   ///< |grad phi| where phi changes its sign; 0 without a surface
+  /// With a window from the seeds: it touches the border and has more voxels than a third of those
+  /// that are brighter than the mean of the image, which is the body in most.
+  bool fills_body = false;
+  /// place_surface, or phi_mm where the end came before rest; empty unless the request wants it.
+  Volume<float> surface{};
   FieldProgress progress{};
 };
 

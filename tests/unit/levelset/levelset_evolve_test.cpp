@@ -315,7 +315,7 @@ TEST_CASE("new speeds with a set that is not known give what every voxel gives")
   const LevelsetField& field = run.fields[0];
   std::vector<Plain> plain(1);
   plain[0].phi = phi_volume(field, 0, run.grids[0], run.context);
-  plain[0].speed = speed_volume(field, run.grids[0], run.context);
+  plain[0].speed = stored_volume(field, field.speed, run.grids[0], run.context);
   for (uint64_t i = 0; i < 6; ++i) {
     run.evolve(13);
     for (int step = 0; step < 13; ++step) step_plainly(plain, field.step);

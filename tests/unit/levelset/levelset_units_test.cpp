@@ -53,7 +53,6 @@ TEST_CASE("units of lengths make no difference, bit for bit") {
     const double scaled = static_cast<double>(other.by_label[0].phi_mm[i]) / factor;
     REQUIRE(scaled == static_cast<double>(one.by_label[0].phi_mm[i]));
   }
-  CHECK(other.by_label[0].median_gradient == Approx(one.by_label[0].median_gradient));
   CHECK(other.by_label[0].volume_ml ==
         Approx(one.by_label[0].volume_ml * factor * factor * factor));
 }

@@ -58,6 +58,13 @@ std::string element_of(const config::Node& node) {
       return "string";
     case config::Kind::kString:
       break;
+    case config::Kind::kOptional:  // Slicer leaves flags without a text out, which no number is
+      return element_of(node.prototype()) == "double" ? "string" : "";
+    case config::Kind::kVector: {
+      const config::Node element = node.prototype();
+      if (element.kind == config::Kind::kVector) return element_of(element);
+      return element.kind == config::Kind::kNumber ? "double-vector" : "";
+    }
     default:
       return "";
   }
@@ -103,11 +110,18 @@ std::string parameter(const config::Leaf& leaf) {
     text += tag("channel", is_output(*node.path) ? "output" : "input", 6);
   } else {
     const config::Json value = config::to_json(node);
-    text += tag("default", value.is_string() ? value.get<std::string>() : json_text(value), 6);
+    const bool is_empty = value.is_null() || (value.is_array() && value.empty());
+    const std::string word = value.is_string() ? value.get<std::string>() : json_text(value);
+    text += tag("default",
+                is_empty           ? ""
+                : value.is_array() ? word.substr(1, word.size() - 2)
+                                   : word,
+                6);
   }
   for (const std::string& choice : node.choices) text += tag("element", choice, 6);
   for (const int64_t value : node.allowed) text += tag("element", std::to_string(value), 6);
-  return text + constraints(node) + "    </" + element.substr(0, element.find(' ')) + ">\n";
+  return text + (element == "string" ? "" : constraints(node)) + "    </" +
+         element.substr(0, element.find(' ')) + ">\n";
 }
 
 std::string group(const std::string& name, const std::string& content, bool advanced) {

@@ -132,6 +132,8 @@ void put_identity(DicomPut& put, const XaHeader& header) {
   put_source(put, header);
   put_source_equipment(put, header);
   put_required(put);
+  // Files that were acquired have it, empty if it is not known; derived ones may leave it out.
+  if (!header.is_derived && !put.has(0x0020, 0x0060)) put.text(0x0020, 0x0060, VR::CS, "");
 }
 
 /// The step between frames if it is the same for all, to what a decimal string holds; else 0.

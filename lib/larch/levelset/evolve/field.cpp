@@ -148,9 +148,10 @@ Volume<float> phi_volume(const LevelsetField& field, int64_t iterations, const G
   return as_image(field.phi[iterations % 2], field.layout, grid, context);
 }
 
-Volume<int16_t> speed_volume(const LevelsetField& field, const Grid& grid, const Context& context) {
-  check_size(field.layout, grid.size, "speed_volume");
-  return as_image(field.speed, field.layout, grid, context);
+Volume<int16_t> stored_volume(const LevelsetField& field, const Buffer<int16_t>& values,
+                              const Grid& grid, const Context& context) {
+  check_size(field.layout, grid.size, "stored_volume");
+  return as_image(values, field.layout, grid, context);
 }
 
 }  // namespace larch::levelset

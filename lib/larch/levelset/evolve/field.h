@@ -50,8 +50,10 @@ void set_phi(LevelsetField& field, const Volume<float>& phi, const Context& cont
 /// and advection. What fills the bricks at the borders is 0.
 Buffer<int16_t> by_brick(const Volume<int16_t>& values, const Context& context);
 
-/// LevelsetField::speed as an image on `grid`, which has the size of the field.
-Volume<int16_t> speed_volume(const LevelsetField& field, const Grid& grid, const Context& context);
+/// LevelsetField::speed, edge_stop or advection (`values`) as an image on `grid`, which has the
+/// size of the field.
+Volume<int16_t> stored_volume(const LevelsetField& field, const Buffer<int16_t>& values,
+                              const Grid& grid, const Context& context);
 
 /// phi after `iterations` steps as an image on `grid`, which has the size of the field.
 Volume<float> phi_volume(const LevelsetField& field, int64_t iterations, const Grid& grid,

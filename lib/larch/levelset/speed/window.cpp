@@ -3,105 +3,199 @@
 #include "larch/levelset/speed/window.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "larch/levelset/speed/two_classes.h"
+#include "larch/levelset/speed/edges.h"
+#include "larch/levelset/step/time_step.h"
 
 namespace larch::levelset {
 namespace {
 
-/// Calls f(intensity) for the finite voxels around the seed.
-template <class F>
-void for_around(const Volume<float>& image, const Volume<float>& from_seed_mm, const F& f) {
-  const auto reach = static_cast<float>(kWindowReachMm);
-  for (int64_t i = 0; i < image.voxels(); ++i) {
-    if (from_seed_mm[i] <= reach && std::isfinite(image[i])) f(image[i], from_seed_mm[i] < 0);
-  }
-}
-
-/// Voxels around the seed above `from`, whose intensities run from `lowest` to `most`.
+/// What lies up to kWindowReachMm from the seed, with voxels around it for filters.
 struct Around {
-  double from = 0, lowest = 0, most = 0;
+  Volume<float> image{}, from_seed_mm{};
+  bool counts(int64_t i) const {
+    return from_seed_mm[i] <= static_cast<float>(kWindowReachMm) && std::isfinite(image[i]);
+  }
 };
 
-/// The standard deviation of the noise of these voxels: from the median of |I(x - 1) - 2 I(x) +
-/// I(x + 1)| along all axes, where surfaces and slow changes of the intensity count little.
-double noise_of(const Volume<float>& image, const Volume<float>& from_seed_mm,
-                const Around& around) {
-  constexpr int kFineBins = 1 << 16;
-  const double per_bin = 2 * (around.most - around.lowest) / kFineBins;
-  std::vector<int64_t> counts(kFineBins);
-  const auto reach = static_cast<float>(kWindowReachMm);
-  const auto counts_here = [&](int64_t i) {
-    return from_seed_mm[i] <= reach && std::isfinite(image[i]) && image[i] > around.from;
-  };
-  int64_t differences = 0, stride = 1;
-  for (int axis = 0; axis < 3; stride *= image.size()[axis], ++axis) {
-    for (int64_t i = 0; i < image.voxels(); ++i) {
-      if (!counts_here(i)) continue;
-      const int32_t place = image.grid().voxel(i)[axis];
-      if (place == 0 || place + 1 == image.size()[axis]) continue;
-      if (!counts_here(i - stride) || !counts_here(i + stride)) continue;
-      const double neighbours = double{image[i - stride]} + double{image[i + stride]};
-      const double bent = std::abs(neighbours - 2 * double{image[i]});
-      const auto bin = static_cast<int>(bent / per_bin);
-      ++counts[static_cast<size_t>(std::min(bin, kFineBins - 1))], ++differences;
+Around around_seed(const Volume<float>& image, const Volume<float>& from_seed_mm) {
+  constexpr int32_t kMore = 5;  // that the Gaussian and the steps along the gradient take
+  const Vec3i last = image.size() - Vec3i{1, 1, 1};
+  Vec3i low = last, high{};
+  for (int64_t i = 0; i < image.voxels(); ++i) {
+    if (from_seed_mm[i] > static_cast<float>(kWindowReachMm)) continue;
+    const Vec3i at = image.grid().voxel(i);
+    for (int axis = 0; axis < 3; ++axis) {
+      low[axis] = std::min(low[axis], std::max(at[axis] - kMore, 0));
+      high[axis] = std::max(high[axis], std::min(at[axis] + kMore, last[axis]));
     }
   }
-  if (differences == 0) return 0;
-  int64_t below = 0;
-  size_t median = 0;
-  while (2 * (below += counts[median]) < differences) ++median;
-  // |d| of normal noise has the median 0.67449 sqrt(1 + 4 + 1) sigma.
-  return static_cast<double>(median) * per_bin / (0.67449 * std::sqrt(6.0));
+  Grid grid = image.grid();
+  grid.size = high - low + Vec3i{1, 1, 1};
+  Around around{Volume<float>(grid), Volume<float>(grid)};
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    around.image[i] = image(grid.voxel(i) + low);
+    around.from_seed_mm[i] = from_seed_mm(grid.voxel(i) + low);
+  }
+  return around;
 }
 
-double threshold_of(const Volume<float>& image, const Volume<float>& from_seed_mm,
-                    const Around& around) {
-  const double per_bin = (around.most - around.lowest) / kHistogramBins;
-  Histogram counts{};
-  for_around(image, from_seed_mm, [&](double value, bool) {
-    if (!(value > around.from)) return;
-    const auto bin = static_cast<int>((value - around.lowest) / per_bin);
-    ++counts[static_cast<size_t>(std::clamp(bin, 0, kHistogramBins - 1))];
-  });
-  const double noise = noise_of(image, from_seed_mm, around);
-  return around.lowest + per_bin * two_class_bin(counts, noise / per_bin);
+/// The standard deviation of the noise: from the median of |I(x - 1) - 2 I(x) + I(x + 1)| along all
+/// axes, where surfaces and slow changes of the intensity count little.
+double noise_of(const Around& around) {
+  const Volume<float>& image = around.image;
+  std::vector<float> bent;
+  int64_t stride = 1;
+  for (int axis = 0; axis < 3; stride *= image.size()[axis], ++axis) {
+    for (int64_t i = 0; i < image.voxels(); ++i) {
+      if (!around.counts(i)) continue;
+      const int32_t place = image.grid().voxel(i)[axis];
+      if (place == 0 || place + 1 == image.size()[axis]) continue;
+      if (!around.counts(i - stride) || !around.counts(i + stride)) continue;
+      const double neighbours = double{image[i - stride]} + double{image[i + stride]};
+      bent.push_back(static_cast<float>(std::abs(neighbours - 2 * double{image[i]})));
+    }
+  }
+  if (bent.empty()) return 0;
+  const auto median = bent.begin() + static_cast<std::ptrdiff_t>(bent.size() / 2);
+  std::nth_element(bent.begin(), median, bent.end());
+  // |d| of normal noise has the median 0.67449 sqrt(1 + 4 + 1) sigma.
+  return double{*median} / (0.67449 * std::sqrt(6.0));
+}
+
+/// Linear between centres; the border counts for what is beyond.
+double value_at(const Volume<float>& image, const Vec3d& index) {
+  const Vec3i size = image.size();
+  Vec3i at{};
+  Vec3d part{};
+  for (int axis = 0; axis < 3; ++axis) {
+    const double held = std::clamp(index[axis], 0.0, size[axis] - 1.0);
+    at[axis] = std::min(static_cast<int32_t>(held), std::max(size[axis] - 2, 0));
+    part[axis] = held - at[axis];
+  }
+  double sum = 0;
+  for (int corner = 0; corner < 8; ++corner) {
+    Vec3i there = at;
+    double weight = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      const bool is_up = (corner >> axis & 1) != 0;
+      weight *= is_up ? part[axis] : 1 - part[axis];
+      there[axis] += is_up ? 1 : 0;
+    }
+    if (weight > 0) sum += weight * double{image(there)};
+  }
+  return sum;
+}
+
+/// A place on a border: the difference across it, and the intensity half way.
+struct Border {
+  double contrast = 0, half_way = 0;
+  bool operator<(const Border& other) const {
+    return contrast < other.contrast || (contrast == other.contrast && half_way < other.half_way);
+  }
+};
+
+/// The borders of the structure towards what is darker, and towards what is brighter.
+std::array<std::vector<Border>, 2> borders_of(const Around& around, const Volume<float>& smooth,
+                                              const SeedIntensities& seed) {
+  constexpr double kVoxels = 2, kHalfWay = 0.2, kOfSeed = 0.25;
+  const Grid& grid = smooth.grid();
+  const double reach_mm = kVoxels * smallest_spacing_mm(grid.spacing_mm, grid.size);
+  std::array<std::vector<Border>, 2> borders;
+  for (int64_t i = 0; i < smooth.voxels(); ++i) {
+    if (!around.counts(i)) continue;
+    const Vec3d at = grid.voxel(i).cast<double>();
+    Vec3d slope{};
+    for (int axis = 0; axis < 3; ++axis) {
+      Vec3d up = at, down = at;
+      up[axis] += 1, down[axis] -= 1;
+      slope[axis] = (value_at(smooth, up) - value_at(smooth, down)) / grid.spacing_mm[axis];
+    }
+    const double steep = norm(slope);
+    if (!(steep > 0)) continue;  // nor where a neighbour is not a number
+    Vec3d step = slope * (reach_mm / steep);
+    for (int axis = 0; axis < 3; ++axis) step[axis] /= grid.spacing_mm[axis];
+    const double bright = value_at(smooth, at + step), dark = value_at(smooth, at - step);
+    const double contrast = bright - dark, half_way = (bright + dark) / 2;
+    if (!(contrast > seed.noise)) continue;
+    if (!(std::abs(double{smooth[i]} - half_way) < kHalfWay * contrast)) continue;
+    if (std::abs(bright - seed.middle) < kOfSeed * contrast)
+      borders[0].push_back({contrast, half_way});
+    if (std::abs(dark - seed.middle) < kOfSeed * contrast)
+      borders[1].push_back({contrast, half_way});
+  }
+  for (auto& side : borders) std::sort(side.begin(), side.end());
+  return borders;
+}
+
+double squares_of(const std::vector<Border>& borders) {
+  double sum = 0;
+  for (const Border& border : borders) sum += border.contrast * border.contrast;
+  return sum;
+}
+
+/// The contrast that half of all squares are below.
+double typical_contrast(const std::vector<Border>& borders) {
+  const double half = squares_of(borders) / 2;
+  double sum = 0;
+  for (const Border& border : borders) {
+    sum += border.contrast * border.contrast;
+    if (sum >= half) return border.contrast;
+  }
+  return 0;
+}
+
+/// The place half way that `part` of the borders from `first` on are below.
+double place_of(std::vector<Border> borders, size_t first, double part) {
+  std::sort(borders.begin() + static_cast<std::ptrdiff_t>(first), borders.end(),
+            [](const Border& a, const Border& b) { return a.half_way < b.half_way; });
+  const auto more = static_cast<double>(borders.size() - first - 1) * part;
+  return borders[first + static_cast<size_t>(std::lround(more))].half_way;
 }
 
 }  // namespace
 
-SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm) {
+SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm,
+                                 int threads) {
+  const Around around = around_seed(image, from_seed_mm);
+  const Grid& grid = around.image.grid();
+  const Volume<float> smooth =
+      smoothed(around.image, smallest_spacing_mm(grid.spacing_mm, grid.size), threads);
   SeedIntensities seed;
-  double sum = 0, squares = 0, least = std::numeric_limits<double>::infinity(), most = -least;
-  for_around(image, from_seed_mm, [&](double value, bool is_seed) {
-    if (is_seed) sum += value, ++seed.voxels;
-    least = std::min(least, value), most = std::max(most, value);
-  });
-  if (seed.voxels == 0) return seed;
-  seed.mean = seed.threshold = sum / static_cast<double>(seed.voxels);
-  seed.has_contrast = most > least;
-  if (!seed.has_contrast) return seed;
-  // What is far darker is another matter, such as air.
-  const double from = seed.mean > 0 ? seed.mean / 2 : (least + seed.mean) / 2;
-  double lowest = most;
-  for_around(image, from_seed_mm, [&](double value, bool is_seed) {
-    if (is_seed) squares += (value - seed.mean) * (value - seed.mean);
-    if (value > from) lowest = std::min(lowest, value);
-  });
-  if (most > lowest) seed.threshold = threshold_of(image, from_seed_mm, {from, lowest, most});
-  // A single class is cut through its middle; then the structure is all there is above `from`.
-  const double deviation = std::sqrt(squares / static_cast<double>(seed.voxels));
-  if (!(std::abs(seed.threshold - seed.mean) > deviation)) seed.threshold = from;
+  std::vector<float> inside;
+  for (int64_t i = 0; i < smooth.voxels(); ++i) {
+    if (around.from_seed_mm[i] < 0 && around.counts(i)) inside.push_back(smooth[i]);
+  }
+  seed.voxels = static_cast<int64_t>(inside.size());
+  if (inside.empty()) return seed;
+  const auto median = inside.begin() + static_cast<std::ptrdiff_t>(inside.size() / 2);
+  std::nth_element(inside.begin(), median, inside.end());
+  seed.middle = double{*median};
+  seed.noise = noise_of(around);
+  const auto borders = borders_of(around, smooth, seed);
+  const double squares[2] = {squares_of(borders[0]), squares_of(borders[1])};
+  const double typical = std::max(typical_contrast(borders[0]), typical_contrast(borders[1]));
+  for (size_t side = 0; side < 2; ++side) {
+    const std::vector<Border>& some = borders[side];
+    const auto first = std::lower_bound(some.begin(), some.end(), Border{typical / 4, -INFINITY});
+    if (first == some.end() || squares[side] < 0.2 * squares[1 - side]) continue;
+    const auto skipped = static_cast<size_t>(first - some.begin());
+    (side == 0 ? seed.lower : seed.upper) = place_of(some, skipped, side == 0 ? 0.6 : 0.4);
+    seed.contrast = std::max(seed.contrast, some[(skipped + some.size()) / 2].contrast);
+  }
   return seed;
 }
 
 Window automatic_window(const SeedIntensities& seed) {
-  double half = std::abs(seed.mean - seed.threshold);
-  if (!(half > 0)) half = std::max(std::abs(seed.mean) / 2, 1.0);
-  return {seed.mean - half, seed.mean + half, true};
+  const double half = seed.lower       ? seed.middle - *seed.lower
+                      : seed.upper     ? *seed.upper - seed.middle
+                      : seed.noise > 0 ? 3 * seed.noise
+                                       : 1;
+  return {seed.lower.value_or(seed.middle - half), seed.upper.value_or(seed.middle + half), true};
 }
 
 }  // namespace larch::levelset

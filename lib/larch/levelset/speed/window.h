@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "larch/data/volume.h"
 #include "larch/levelset/speed/speed_math.h"
@@ -17,23 +18,30 @@ struct LabelWindow {
 
 /// Intensities in a seed and around it.
 struct SeedIntensities {
-  double mean = 0;            ///< in the seed
-  int64_t voxels = 0;         ///< in the seed, those that are finite
-  double threshold = 0;       ///< between it and what is around
-  bool has_contrast = false;  ///< false: all voxels around have one intensity
+  double middle = 0;    ///< the median in the seed
+  int64_t voxels = 0;   ///< in the seed, those that are finite
+  double noise = 0;     ///< standard deviation around the seed
+  double contrast = 0;  ///< at the borders that the ends come from; 0: there are none
+  /// Half way between the structure and what is darker around it, and what is brighter.
+  std::optional<double> lower{}, upper{};
 };
-/// `from_seed_mm`: signed distance to the seed, negative inside; voxels up to kWindowReachMm from
-/// it are around it. The threshold is that of two_class_bin, N. Otsu's in noise, of the voxels
-/// around that are above half the mean; or half the mean itself where the threshold lies within one
-/// standard deviation of the mean, because it divides a single class then. Where the mean is not
-/// above 0 (CT), half way between the smallest intensity around and the mean counts in place of
-/// half the mean.
-SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm);
+/// What the borders of the structure tell. The image is smoothed by a Gaussian of one voxel of the
+/// smallest spacing. A voxel up to kWindowReachMm from the seed lies on a border where its
+/// intensity is half way (within a fifth) between those two voxels up and two down the gradient,
+/// which differ by more than the noise. It is a border of the structure if one of the two is the
+/// seed's median within a quarter of their difference. Those half as strong as a half of all, by
+/// squared difference, are left out twice over: slow changes of the intensity are no borders. Of
+/// the places half way, the one that three fifths of them are below (for `lower`; above, for
+/// `upper`) counts: a little on the side of the structure, since a window too narrow loses less
+/// than one that leaks. A side with less than a fifth of the other's squared differences has no
+/// border. Only differences of intensities count: what is added to an image is added to its window.
+/// `from_seed_mm`: signed distance to the seed, negative inside.
+SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm,
+                                 int threads);
 constexpr double kWindowReachMm = 30;
 
-/// The window around the mean whose one end is the threshold: lower = threshold, upper = 2 mean -
-/// lower, or the other way round for a seed darker than the threshold. A window of mean +- k
-/// standard deviations of the seed would be far too narrow.
+/// The window from `lower` to `upper`; where one is missing, as far from the median in the seed as
+/// the other; three times the noise (1 without noise) where both are.
 Window automatic_window(const SeedIntensities& seed);
 
 }  // namespace larch::levelset

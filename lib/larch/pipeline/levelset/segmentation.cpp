@@ -169,8 +169,8 @@ Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& reque
   const int count = frames_of_series(c);
   ReadOptions read = c.read;
   read.frame = 1;
-  SegmentationJob job{c.row.image,
-                      read_segmentation(c.row.image, request.seeds, request.config, read)};
+  SegmentationJob job{c.row.image, read_segmentation(c.row.image, request.seeds, request.config,
+                                                     read, context.threads)};
   const Grid grid = job.request.image.grid();
   context.info(describe(grid));
   const auto frames = std::make_shared<Frames>();
@@ -182,7 +182,8 @@ Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& reque
     if (*read.frame == count || frames->left.empty()) break;
     ++*read.frame;
     job.request =
-        levelset::next_frame(std::move(job.request), job.result, read_image(c.row.image, read));
+        levelset::next_frame(std::move(job.request), job.result,
+                             read_image(c.row.image, request.seeds, read, context.threads));
   }
   for (int frame = *read.frame; frame < count; ++frame) {  // nothing is left for these
     frames->labels.emplace_back(grid);
@@ -239,8 +240,9 @@ Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request
     const cases::Step step(job->seconds, "reading", 0, c.context());
     check_segmentation_fits(c, probe_quietly(c).grid);
     job->image = c.row.image;
-    job->request =
-        read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row), request.config, c.read);
+    job->request = read_segmentation(c.row.image, seeds_of_case(request.seeds, c.row),
+                                     request.config, c.read, c.context().threads);
+    job->request.wants_surface = c.wants("mesh") || c.wants("level-set") || c.wants("distance");
     c.context().info(describe(job->request.image.grid()));
   }
   {

@@ -19,7 +19,7 @@ inline constexpr cases::Product kSegmentationProducts[] = {
     {"level-set", "level-set", ".phi.nii.gz", PathRole::kOutputImage,
      "level set in mm, negative inside"},
     {"distance", "distance", ".distance.nii.gz", PathRole::kOutputImage,
-     "exact signed distance in mm, negative inside"},
+     "signed distance to the surface in mm, negative inside"},
     {"mesh", "mesh", ".vtk", PathRole::kOutputMesh,
      "surface: .vtk, .obj, .ply, .stl (LPS mm) or .gii (RAS mm)"},
     {"qc", "qc", ".png", PathRole::kOutputPicture,
@@ -52,8 +52,8 @@ void check_segmentation_names(const cases::CaseJob& c, const SegmentationRequest
                               const std::set<std::string>& names);
 
 /// Reads and segments the image of a case, or all frames of a series, each from the surfaces and
-/// with the windows of the one before it: the files that are wanted, with figures. Rejected if no
-/// voxel is inside; of a series, if a label vanishes, which then stays away.
+/// with the windows of the one before it: the files that are wanted, with figures. Rejected if a
+/// label vanishes, which in a series then stays away.
 Outputs segment_case(const cases::CaseJob& c, const SegmentationRequest& request);
 
 /// Checks by the headers that seeds lie in the image, images on its grid, and the time step is

@@ -9,15 +9,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/filters/distance.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/levelset/brick_layout.h"
-#include "larch/mesh/marching_cubes.h"
 #include "larch/picture/plot.h"
 #include "larch/picture/qc.h"
+#include "larch/pipeline/levelset/segmentation_surface.h"
 
 namespace larch::pipeline {
 namespace {
@@ -79,7 +77,6 @@ Json label_report(const LabelResult& label, const levelset::ResolvedLabel& used,
                {"iterations", label.progress.iterations},
                {"stopped_by", kStopTexts[static_cast<int>(label.progress.stop)]},
                {"touches_border", label.touches_border},
-               {"median_gradient", label.median_gradient},
                {"seed_voxels", used.seed_voxels},
                {"seed_not_a_number", used.seed_not_a_number},
                {"seed_mean", used.seed_mean},
@@ -92,31 +89,6 @@ Json label_report(const LabelResult& label, const levelset::ResolvedLabel& used,
   json["computed_elements"] = active;
   json["history"] = history_of(history, label.progress.inside);
   return json;
-}
-
-/// The level set of all structures together, in mm: negative inside of any.
-Volume<float> level_set_of_all(const levelset::SegmentResult& result) {
-  Volume<float> phi = result.by_label.at(0).phi_mm;
-  for (size_t f = 1; f < result.by_label.size(); ++f) {
-    const Volume<float>& other = result.by_label[f].phi_mm;
-    for (int64_t i = 0; i < phi.voxels(); ++i) phi[i] = std::min(phi[i], other[i]);
-  }
-  return phi;
-}
-
-Volume<uint8_t> inside_of(const Volume<float>& phi) {
-  return mapped<uint8_t>(phi, [](float value) { return value < 0; });
-}
-
-/// The surface where a level set is 0. Throws MemoryError, before it is made, if it takes more than
-/// is free.
-Mesh surface_of(Volume<float> phi, int threads) {
-  Context context;
-  context.threads = threads;
-  const mesh::SurfaceSize size = mesh::surface_size(inside_of(phi), context);
-  mesh::require_memory(size, mesh::marching_cubes_bytes(size, phi.size(), threads));
-  for (float& value : phi) value = -value;  // positive inside, as the surface wants it
-  return mesh::marching_cubes(phi, 0, context);
 }
 
 void add_figures(const SegmentationJob& job, Outputs& outputs) {
@@ -134,6 +106,21 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
       .metric("iterations", static_cast<double>(iterations))
       .metric("touches_border", touches_border ? 1 : 0);
   for (const auto& [step, seconds] : job.seconds) outputs.metric("seconds: " + step, seconds);
+  for (const LabelResult& label : job.result.by_label) {
+    if (label.voxels == 0) {
+      outputs.status("rejected",
+                     "nothing is left of label " + std::to_string(label.label) +
+                         ": place its seed in the structure, make it larger, or give it "
+                         "a --window around its intensities");
+    }
+    if (!label.fills_body) continue;
+    outputs.status(
+        "rejected",
+        "label " + std::to_string(label.label) +
+            " fills more than a third of the body and reaches the border of the image: the "
+            "window from its seeds takes what is around it as well; give --lower and "
+            "--upper, a --mask or --max-distance-mm");
+  }
   if (voxels > 0) return;
   outputs.status("rejected",
                  "nothing is left: the surface has vanished; place the seed in the structure, make "
@@ -148,57 +135,43 @@ std::string name_of_label(const std::string& path, int32_t label) {
 /// Level set, distance and mesh, of all labels together and, with `by_label`, of each beside them.
 void add_surfaces(const cases::CaseJob& c, bool by_label,
                   const std::shared_ptr<const SegmentationJob>& job, Outputs& outputs) {
+  if (!job->request.wants_surface) return;
   const int threads = c.context().threads;
+  const auto all = std::make_shared<const Volume<float>>(surface_of_all(job->result));
   const auto add = [&](const char* flag, const Writer& write_all, const auto& write) {
     outputs.add(c.file(flag), write_all);
     if (!by_label || !c.wants(flag)) return;
     for (size_t f = 0; f < job->result.by_label.size(); ++f) {
       const std::string name = name_of_label(c.file(flag), job->result.by_label[f].label);
       outputs.add_companion(
-          name, [=](const std::string& path) { write(path, job->result.by_label[f].phi_mm); });
+          name, [=](const std::string& path) { write(path, job->result.by_label[f].surface); });
     }
   };
-  const auto write_phi = [=](const std::string& path, const Volume<float>& phi) {
+  const auto clamp_mm = static_cast<float>(levelset::kClamp * job->result.resolved.unit_mm);
+  const auto write_phi = [=](const std::string& path, const Volume<float>& surface) {
+    Volume<float> phi = distance_of(surface, double{clamp_mm}, threads);
+    for (float& mm : phi) mm = std::clamp(mm, -clamp_mm, clamp_mm);
     write_volume(path, phi, threads, "Larch level set in mm, phi < 0 inside, clamped");
   };
-  const auto write_distance = [=](const std::string& path, const Volume<uint8_t>& inside) {
-    write_volume(path, distance_of(inside, threads), threads,
+  const auto write_distance = [=](const std::string& path, const Volume<float>& surface) {
+    write_volume(path, distance_of(surface, double{clamp_mm}, threads), threads,
                  "Larch signed distance in mm, negative inside");
   };
   add(
-      "level-set", [=](const std::string& path) { write_phi(path, level_set_of_all(job->result)); },
-      write_phi);
+      "level-set", [=](const std::string& path) { write_phi(path, *all); }, write_phi);
   add(
-      "distance",
-      [=](const std::string& path) {
-        write_distance(path, mapped<uint8_t>(job->result.labels, [](int32_t l) { return l != 0; }));
-      },
-      [=](const std::string& path, const Volume<float>& phi) {
-        write_distance(path, inside_of(phi));
-      });
+      "distance", [=](const std::string& path) { write_distance(path, *all); }, write_distance);
   if (!c.wants("mesh")) return;
-  const auto surface = std::make_shared<Mesh>(surface_of(level_set_of_all(job->result), threads));
+  const auto surface = std::make_shared<Mesh>(mesh_of(*all, threads));
   outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
   add(
       "mesh", [=](const std::string& path) { write_mesh(path, *surface); },
-      [=](const std::string& path, const Volume<float>& phi) {
-        write_mesh(path, surface_of(phi, threads));
+      [=](const std::string& path, const Volume<float>& of_label) {
+        write_mesh(path, mesh_of(of_label, threads));
       });
 }
 
 }  // namespace
-
-Volume<float> distance_of(const Volume<uint8_t>& mask, int threads) {
-  const int64_t inside = std::count(mask.begin(), mask.end(), uint8_t{1});
-  if (inside > 0 && inside < mask.voxels()) return filters::signed_distance_mm(mask, threads);
-  const Grid& grid = mask.grid();
-  double squares = 0;
-  for (int axis = 0; axis < 3; ++axis) {
-    const double side = grid.size[axis] * grid.spacing_mm[axis];
-    squares += side * side;
-  }
-  return Volume<float>(grid, static_cast<float>(std::sqrt(squares) * (inside == 0 ? 1 : -1)));
-}
 
 Json segmentation_report(const levelset::SegmentResult& result,
                          const levelset::LevelsetConfig& config) {

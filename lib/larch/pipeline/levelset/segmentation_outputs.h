@@ -12,11 +12,6 @@
 
 namespace larch::pipeline {
 
-/// The distance of every voxel from the outermost voxels inside in mm, negative inside
-/// (larch/filters/distance.h); the diagonal of the image where there is no such voxel, negative if
-/// all is inside. `mask`: 1 for voxels inside, 0 for others.
-Volume<float> distance_of(const Volume<uint8_t>& mask, int threads);
-
 /// Parameters as they were used (`config`: of the request), what became of each label, and what its
 /// iterations did.
 nlohmann::ordered_json segmentation_report(const levelset::SegmentResult& result,

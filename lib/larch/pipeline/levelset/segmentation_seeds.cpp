@@ -11,6 +11,8 @@
 #include "larch/cases/images.h"
 #include "larch/config/flags.h"
 #include "larch/core/error.h"
+#include "larch/io/markups/markups.h"
+#include "larch/levelset/speed/edges.h"
 #include "larch/levelset/step/time_step.h"
 
 namespace larch::pipeline {
@@ -97,11 +99,18 @@ void check_initial_labels(const std::string& path, const LabelVolume& labels) {
 /// ITK's scalings take the place of curvature_weight, for one window of intensities.
 void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                     const GivenFlags& given) {
-  if (!seeds.propagation && !seeds.curvature) return;
-  if (seeds.speed || !seeds.window.empty()) {
+  const bool has_weight = given.has("--curvature_weight") ||
+                          config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight;
+  if (seeds.curvature_mm > 0 && (seeds.propagation || seeds.curvature || has_weight)) {
     throw UsageError(
-        "--propagation and --curvature are weights for one window of intensities; leave --window "
-        "and --speed-image out");
+        "--curvature-mm stands for --curvature-weight; leave that out, and --propagation and "
+        "--curvature");
+  }
+  if (!seeds.propagation && !seeds.curvature) return;
+  if (seeds.has_speed() || !seeds.window.empty()) {
+    throw UsageError(
+        "--propagation and --curvature are weights for one window of intensities; leave --window, "
+        "--speed-image and --probability out");
   }
   if (!seeds.propagation || !seeds.curvature) {
     throw UsageError("--propagation and --curvature go together; --curvature-weight stands alone");
@@ -115,8 +124,7 @@ void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConf
         "intensity");
   }
   // A file of the configuration may hold the default, as one that --print-config wrote does.
-  if (given.has("--curvature_weight") ||
-      config.curvature_weight != levelset::LevelsetConfig{}.curvature_weight) {
+  if (has_weight) {
     throw UsageError(
         "give either --curvature-weight or --propagation and --curvature, which stand for one: "
         "leave --curvature-weight out for ITK's scalings, or --propagation and --curvature");
@@ -153,10 +161,13 @@ void SegmentationSeeds::check(const levelset::LevelsetConfig& config,
   if (init_level_mm != 0 && !init_level_set) {
     throw UsageError("--init-level-mm goes with --init-level-set");
   }
-  if (speed && (!window.empty() || config.lower || config.upper)) {
-    throw UsageError(
-        "--speed-image stands in place of the intensities; leave --lower and --upper out, and "
-        "--window");
+  if (speed && probability) {
+    throw UsageError("--speed-image and --probability are two speeds; give one");
+  }
+  if (has_speed() && (!window.empty() || config.lower || config.upper)) {
+    throw UsageError(std::string(speed ? "--speed-image" : "--probability") +
+                     " stands in place of the intensities; leave --lower and --upper out, and "
+                     "--window");
   }
   if (config.lower && config.upper && !(*config.lower < *config.upper)) {
     throw UsageError("lower " + std::to_string(*config.lower) + " is not less than upper " +
@@ -168,7 +179,7 @@ void SegmentationSeeds::check(const levelset::LevelsetConfig& config,
 }
 
 bool SegmentationSeeds::has_start() const {
-  return !sphere_mm.empty() || !sphere_index.empty() || init_labelmap || init_level_set;
+  return !sphere_mm.empty() || !sphere_index.empty() || points || init_labelmap || init_level_set;
 }
 
 std::vector<Sphere> SegmentationSeeds::spheres() const {
@@ -177,6 +188,14 @@ std::vector<Sphere> SegmentationSeeds::spheres() const {
   for (const auto& numbers : sphere_index) {
     all.push_back(sphere_of(numbers, true, "--sphere-index"));
   }
+  if (!points) return all;
+  const PointSet set = read_points(points);
+  if (set.points_mm.empty()) {
+    throw InputError("'" + std::string(points) + "' has no points; put them into the structure");
+  }
+  for (const Vec3d& at_mm : set.points_mm) {
+    all.push_back(sphere_of({at_mm.x, at_mm.y, at_mm.z, point_radius_mm}, false, "--points"));
+  }
   return all;
 }
 
@@ -184,7 +203,8 @@ std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() con
   std::vector<std::pair<std::string, std::string>> all;
   for (const auto& [flag, path] :
        {std::pair("init-labelmap", init_labelmap), std::pair("init-level-set", init_level_set),
-        std::pair("speed-image", speed), std::pair("mask", mask), std::pair("frozen", frozen)}) {
+        std::pair("speed-image", speed), std::pair("probability", probability),
+        std::pair("mask", mask), std::pair("frozen", frozen)}) {
     if (path) all.emplace_back(flag, path.path);
   }
   return all;
@@ -192,6 +212,11 @@ std::vector<std::pair<std::string, std::string>> SegmentationSeeds::images() con
 
 levelset::LevelsetConfig SegmentationSeeds::weighted(levelset::LevelsetConfig config,
                                                      const Grid& grid) const {
+  if (curvature_mm > 0) {
+    const auto axes = int{grid.size.x > 1} + int{grid.size.y > 1} + int{grid.size.z > 1};
+    const double bent = (axes - 1) * levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
+    config.curvature_weight = curvature_mm / (curvature_mm + std::max(bent, 0.0));
+  }
   if (!propagation || !curvature) return config;
   const double half_width = (config.upper.value() - config.lower.value()) / 2;
   const double unit_mm = levelset::smallest_spacing_mm(grid.spacing_mm, grid.size);
@@ -217,20 +242,27 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
     cases::require_same_grid(path, probe_image(path, options).grid, image, grid);
   }
   // The speeds of an image are known when it is read: the run checks its time step then.
-  if (seeds.speed) return;
+  if (seeds.has_speed()) return;
   levelset::make_step(seeds.weighted(config, grid), {}, grid.spacing_mm, grid.size);
 }
 
-Volume<float> read_image(const std::string& image, ReadOptions read) {
+Volume<float> read_image(const std::string& image, const SegmentationSeeds& seeds, ReadOptions read,
+                         int threads) {
   read.keeps_not_finite = true;
-  return read_volume<float>(image, read);
+  Volume<float> volume = read_volume<float>(image, read);
+  if (!(seeds.smooth_mm > 0)) return volume;
+  const Volume<float> smooth = levelset::smoothed(volume, seeds.smooth_mm, threads);
+  for (int64_t i = 0; i < volume.voxels(); ++i) {
+    if (std::isfinite(volume[i])) volume[i] = smooth[i];
+  }
+  return volume;
 }
 
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
-                                           const ReadOptions& read) {
+                                           const ReadOptions& read, int threads) {
   levelset::SegmentRequest request;
-  request.image = read_image(image, read);
+  request.image = read_image(image, seeds, read, threads);
   const Grid& grid = request.image.grid();
   request.config = seeds.weighted(config, grid);
   check_on_grid(seeds, config, image, grid, read);
@@ -247,6 +279,16 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
     check_level_set(seeds.init_level_set, request.initial_phi[0].phi_mm);
   }
   if (seeds.speed) request.speed = read_beside<float>(seeds.speed, image, grid, read);
+  if (seeds.probability) {
+    request.speed = read_beside<float>(seeds.probability, image, grid, read);
+    for (float& p : request.speed) {
+      if (p < 0 || p > 1) {
+        throw InputError("'" + std::string(seeds.probability) + "' has the value " +
+                         levelset::number(double{p}) + "; a probability is from 0 to 1");
+      }
+      p = 2 * p - 1;
+    }
+  }
   if (seeds.mask) {
     request.mask = mapped<uint8_t>(read_beside<int32_t>(seeds.mask, image, grid, read),
                                    [](int32_t label) { return label != 0; });

@@ -21,17 +21,23 @@ namespace larch::pipeline {
 /// leave alone: a group of flags (larch/cases/images.h).
 struct SegmentationSeeds {
   std::vector<std::vector<double>> sphere_mm{}, sphere_index{};
+  InputFile points{};
+  double point_radius_mm = 4;
   InputImage init_labelmap{}, init_level_set{};
   double init_level_mm = 0, init_arrival_mm = 0;
   std::vector<std::vector<double>> window{};
   std::optional<double> propagation{}, curvature{};  ///< see `weighted`
-  InputImage speed{}, mask{}, frozen{};
+  double curvature_mm = 0, smooth_mm = 0;
+  InputImage speed{}, probability{}, mask{}, frozen{};
 
   template <class F>
   void fields(F&& f) {
     f(Field{"sphere-mm", sphere_mm, "seed: x,y,z in LPS mm, radius in mm, and its label if not 1"},
       Field{"sphere-index", sphere_index,
             "seed: voxel i,j,k from 0, radius in voxels of the smallest spacing, and its label"},
+      Field{"points", points,
+            "seeds: points of 3D Slicer (.mrk.json), each the centre of a sphere"},
+      Field{"point-radius-mm", point_radius_mm, "radius of the spheres of --points", 0.0, 1e6},
       Field{"init-labelmap", init_labelmap, "label map or mask to start from"},
       Field{"init-level-set", init_level_set, "level set in mm to start from, negative inside"},
       Field{"init-level-mm", init_level_mm, "with --init-level-set: inside is what is below", -1e6,
@@ -46,7 +52,14 @@ struct SegmentationSeeds {
       Field{"curvature", curvature,
             "with --propagation: curvature scaling of ITK's; both stand for curvature_weight", 0.0,
             1e6},
+      Field{"curvature-mm", curvature_mm,
+            "radius of the smallest ball that survives, in place of curvature_weight; 0: that", 0.0,
+            1e6},
+      Field{"smooth-mm", smooth_mm, "Gaussian before the intensities are looked at; 0: none", 0.0,
+            100.0},
       Field{"speed-image", speed, "speed in place of that of the intensities, positive: outwards"},
+      Field{"probability", probability,
+            "probability of the structure, such as pbt-detect writes: the speed is 2 p - 1"},
       Field{"mask", mask, "the structures stay where it is not 0"},
       Field{"frozen", frozen, "label map of structures that are left as they are"});
   }
@@ -55,6 +68,9 @@ struct SegmentationSeeds {
   void check(const levelset::LevelsetConfig& config, const GivenFlags& given) const;
   /// Tells whether there is anything to start from.
   bool has_start() const;
+  /// Tells whether an image gives the speed, in place of the intensities.
+  bool has_speed() const { return speed || probability; }
+  /// Throws UsageError, and InputError for a file of points that cannot be read or has none.
   std::vector<levelset::Sphere> spheres() const;
   /// The images that are given, with the flags that name them.
   std::vector<std::pair<std::string, std::string>> images() const;
@@ -70,6 +86,10 @@ struct SegmentationSeeds {
   ///
   /// so that a surface at rest is the same, and a unit of ITK's time is s of ours. On the way there
   /// the two differ: the time step is another, and the field is another's distance.
+  ///
+  /// With curvature_mm = r it is the weight at which a ball of radius r in the middle of the window
+  /// (D = 1) neither grows nor shrinks, whatever the spacing: (1 - a) = a n h / r, n one less than
+  /// the axes of more than one voxel.
   levelset::LevelsetConfig weighted(levelset::LevelsetConfig config, const Grid& grid) const;
 };
 
@@ -79,15 +99,16 @@ struct SegmentationSeeds {
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                    const std::string& image, const Grid& grid, const ReadOptions& read);
 
-/// The image. Voxels that are not finite stay, unless read.nan_value replaces them: the level set
-/// has a rule for them.
-Volume<float> read_image(const std::string& image, ReadOptions read);
+/// The image, smoothed by smooth_mm. Voxels that are not finite stay, unless read.nan_value
+/// replaces them: the level set has a rule for them.
+Volume<float> read_image(const std::string& image, const SegmentationSeeds& seeds, ReadOptions read,
+                         int threads);
 
 /// The image and all that the seeds name. Throws InputError; also where grids differ, or a label
 /// map to start from is empty.
 levelset::SegmentRequest read_segmentation(const std::string& image, const SegmentationSeeds& seeds,
                                            const levelset::LevelsetConfig& config,
-                                           const ReadOptions& read);
+                                           const ReadOptions& read, int threads);
 
 /// The labels that a segmentation starts with, ascending.
 std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/levelset/place_surface.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <vector>
+
+#include "larch/core/parallel.h"
+#include "larch/levelset/speed/edges.h"
+#include "larch/levelset/speed/speed_math.h"
+#include "larch/levelset/step/time_step.h"
+
+namespace larch::levelset {
+namespace {
+
+constexpr float kLeast = 1e-6F;  ///< what stands for 0 on either side
+
+/// The border counts for what is beyond.
+Stencil<float> stencil_at(const Volume<float>& values, const Vec3i& at) {
+  const Vec3i last = values.size() - Vec3i{1, 1, 1};
+  const auto value = [&](int32_t x, int32_t y, int32_t z) {
+    return values({std::clamp(at.x + x, 0, last.x), std::clamp(at.y + y, 0, last.y),
+                   std::clamp(at.z + z, 0, last.z)});
+  };
+  return {value(0, 0, 0),   value(-1, 0, 0),  value(1, 0, 0),   value(0, -1, 0), value(0, 1, 0),
+          value(0, 0, -1),  value(0, 0, 1),   value(-1, -1, 0), value(1, -1, 0), value(-1, 1, 0),
+          value(1, 1, 0),   value(-1, 0, -1), value(1, 0, -1),  value(-1, 0, 1), value(1, 0, 1),
+          value(0, -1, -1), value(0, 1, -1),  value(0, -1, 1),  value(0, 1, 1)};
+}
+
+/// Calls f(linear index) for the voxels so many steps away along the axes.
+template <class F>
+void for_neighbours(const Grid& grid, int64_t i, int32_t steps, const F& f) {
+  const Vec3i at = grid.voxel(i);
+  int64_t stride = steps;
+  for (int axis = 0; axis < 3; stride *= grid.size[axis], ++axis) {
+    if (at[axis] >= steps) f(i - stride);
+    if (at[axis] + steps < grid.size[axis]) f(i + stride);
+  }
+}
+
+/// What moves a field, on the host.
+struct Forces {
+  Forces(const LevelsetField& field, const Grid& grid, const Context& context) : step(field.step) {
+    const auto image = [&](const Buffer<int16_t>& values) {
+      return values.empty() ? Volume<int16_t>() : stored_volume(field, values, grid, context);
+    };
+    speed = image(field.speed);
+    edge_stop = image(field.edge_stop);
+    for (size_t axis = 0; axis < 3; ++axis) advection[axis] = image(field.advection[axis]);
+  }
+
+  /// The speed inwards of a voxel of which `p` is around in a field whose surfaces run along.
+  float inwards(const Stencil<float>& p, int64_t i) const {
+    const Vec3f slope{(p.xp - p.xm) * step.per_2h.x, (p.yp - p.ym) * step.per_2h.y,
+                      (p.zp - p.zm) * step.per_2h.z};
+    const float steep = std::max(std::sqrt(dot(slope, slope)), kLeast);
+    float bent = step.curvature * curvature_flow(p, step) / steep;
+    if (!edge_stop.empty()) bent *= speed_of(edge_stop[i]);
+    float drift = 0;
+    for (int axis = 0; axis < 3 && !advection[0].empty(); ++axis) {
+      drift += speed_of(advection[static_cast<size_t>(axis)][i]) * slope[axis] / steep;
+    }
+    return bent - step.propagation * speed_of(speed[i]) - step.advection * drift;
+  }
+
+  Step step;
+  Volume<int16_t> speed{}, edge_stop{};
+  std::array<Volume<int16_t>, 3> advection{};
+};
+
+/// -D where it points to the surface, else 0; smooth, its surfaces run along that of the label.
+Volume<float> smooth_speed(const Forces& forces, const Volume<float>& phi_mm, int threads) {
+  auto sided = Volume<float>::unfilled(phi_mm.grid());
+  for (int64_t i = 0; i < sided.voxels(); ++i) {
+    const float speed = -std::max(speed_of(forces.speed[i]), -1.0F);
+    sided[i] = phi_mm[i] < 0 ? std::min(speed, 0.0F) : std::max(speed, 0.0F);
+  }
+  return smoothed(sided, 1.5 * smallest_spacing_mm(phi_mm.grid().spacing_mm, phi_mm.size()),
+                  threads);
+}
+
+/// The mean size of what neighbours across have for a voxel that is held by a limit or by another
+/// label, so that the surface passes half way; nearly 0 for others. `sides`: of all voxels.
+float instead_of_speed(const Forces& forces, const EndVoxels& end, const Volume<float>& sides,
+                       int64_t i) {
+  const Volume<float>& phi = end.phi_mm;
+  const bool is_inside = phi[i] < 0;
+  const bool is_held = !is_inside && (forces.speed[i] == kFrozen || end.labels[i] != 0);
+  float sum = 0;
+  int count = 0;
+  for_neighbours(phi.grid(), i, 1, [&](int64_t n) {
+    if ((phi[n] < 0) == is_inside || (sides[n] < 0) != (phi[n] < 0)) return;
+    sum += std::abs(sides[n]), ++count;
+  });
+  const float size = is_held && count > 0 ? sum / static_cast<float>(count) : kLeast;
+  return is_inside ? -size : size;
+}
+
+}  // namespace
+
+Volume<float> place_surface(const LevelsetField& field, const EndVoxels& end,
+                            const Context& context) {
+  const Volume<float>& phi = end.phi_mm;
+  const Grid& grid = phi.grid();
+  const Forces forces(field, grid, context);
+  const Volume<float> smooth = smooth_speed(forces, phi, context.threads);
+  auto sides = Volume<float>::unfilled(grid);
+  std::vector<int64_t> wrong;
+  std::mutex mutex;
+  parallel_for(context.threads, grid.voxels(), 1 << 14, [&](int64_t begin, int64_t last) {
+    for (int64_t i = begin; i < last; ++i) {
+      const bool is_inside = phi[i] < 0;
+      sides[i] = is_inside ? -1.0F : 1.0F;
+      bool is_cut = false, is_near = false;
+      for_neighbours(grid, i, 1, [&](int64_t n) { is_cut |= (phi[n] < 0) != is_inside; });
+      for_neighbours(grid, i, 2, [&](int64_t n) { is_near |= (phi[n] < 0) != is_inside; });
+      if (!is_cut && !is_near) continue;
+      const float speed = forces.inwards(stencil_at(smooth, grid.voxel(i)), i);
+      if (is_inside ? speed < 0 : speed > 0 && forces.speed[i] != kFrozen) {
+        sides[i] = speed;
+      } else if (is_cut) {
+        sides[i] = is_inside ? 0.0F : -1.0F;  // on the wrong side, which tells it from the others
+        const std::lock_guard lock(mutex);
+        wrong.push_back(i);
+      }
+    }
+  });
+  std::vector<float> instead;
+  for (const int64_t i : wrong) instead.push_back(instead_of_speed(forces, end, sides, i));
+  for (size_t k = 0; k < wrong.size(); ++k) sides[wrong[k]] = instead[k];
+  return sides;
+}
+
+}  // namespace larch::levelset
