@@ -46,6 +46,16 @@ def text_of(path):
         return file.read()
 
 
+TAMPERED = ('pbt-detect/organ-dicom.nii', 'evaluate/list.tsv')
+
+
+def module_of_script():
+    loader = importlib.machinery.SourceFileLoader('regression', SCRIPT)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader('regression', loader))
+    loader.exec_module(module)
+    return module
+
+
 class Regression(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
@@ -80,30 +90,36 @@ class Regression(unittest.TestCase):
         self.assertEqual(found['status'], 'different')
         outputs = {problem['output'] for problem in found['problems']}
         # The table of evaluate reads that label map; nothing else is touched.
-        self.assertEqual(outputs, {'organ/images/case_000.nii.gz', 'pbt-detect/organ-dicom.nii', 'evaluate/list.tsv'})
+        self.assertEqual(outputs, {'organ/images/case_000.nii.gz', *TAMPERED})
         # What comes from such a volume is not recorded.
         done = regression(BUILD, '--data', self.data, '--record')
         self.assertEqual(done.returncode, 7, done.stdout)
         self.assertIn('nothing is recorded: organ/images/case_000.nii.gz of data-samples', done.stdout)
         self.assertEqual(text_of(os.path.join(self.data, 'expected.json')),
                          text_of(os.path.join(SOURCE, 'data-samples', 'expected.json')))
+        self.check_record(found['workers'])
 
-    def test_record_says_what_changes_and_leaves_what_was_recorded(self):
+    def check_record(self, results):
+        """--record says what changes, and leaves what was recorded; `results`: as in a report."""
         path = os.path.join(self.data, 'expected.json')
-        with open(path, encoding='utf-8') as file:
-            recorded = file.read()
+        recorded = text_of(path)
         changed = json.loads(recorded)
         changed['contents']['pbt-detect/organ.vtk'] = '0'
         changed['contents']['pbt-detect/gone.vtk'] = '0'
         del changed['contents']['pbt-detect/organ.png']
         with open(path, 'w', encoding='utf-8') as file:
             json.dump(changed, file)
-        done = regression(BUILD, '--data', self.data, '--record')
-        self.assertEqual(done.returncode, 0, done.stdout)
+
+        class Session:
+            data, manifest = self.data, json.loads(text_of(os.path.join(self.data, 'MANIFEST.json')))
+
+        contents = {**results[0]['contents'], **{name: json.loads(recorded)['contents'][name] for name in TAMPERED}}
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            self.assertTrue(module_of_script().record(Session, [{**results[0], 'contents': contents}]))
         for line in ('changed: pbt-detect/organ.vtk', 'gone: pbt-detect/gone.vtk', 'new: pbt-detect/organ.png'):
-            self.assertIn(line, done.stdout)
-        with open(path, encoding='utf-8') as file:
-            self.assertEqual(file.read(), recorded)
+            self.assertIn(line, printed.getvalue())
+        self.assertEqual(json.loads(text_of(path)), json.loads(recorded))
 
     def test_a_program_that_fails_is_a_difference(self):
         apps = os.path.join(self.folder, 'apps')
@@ -145,9 +161,7 @@ class Regression(unittest.TestCase):
         self.assertEqual(regression(BUILD, '--no-such-flag').returncode, 2)
 
     def test_nothing_is_recorded_where_workers_disagree(self):
-        loader = importlib.machinery.SourceFileLoader('regression', SCRIPT)
-        module = importlib.util.module_from_spec(importlib.util.spec_from_loader('regression', loader))
-        loader.exec_module(module)
+        module = module_of_script()
 
         class Session:
             data, manifest = self.data, {'files': {}}

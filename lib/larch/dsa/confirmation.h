@@ -52,9 +52,9 @@ void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
 /// says so: their images, vectors, figures and `scores` become those of that correction, and the
 /// matches of their blocks have kBlockOfFrame. The measure is FrameScores::rms. Frames without a
 /// usable vector are corrected by their shift, or by nothing; a shift has to have a higher EHD than
-/// nothing, by more than noise at its best shift has, 5 / sqrt(pixels). Does nothing for the literal
-/// method, and for methods without blocks.
-/// `stored`, `frames`, `scores`: as in score_frames.
+/// nothing, by more than noise at its best shift has, 5 / sqrt(pixels). Does nothing for the
+/// literal method, and for methods without blocks. `stored`, `frames`, `scores`: as in
+/// score_frames.
 void confirm_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,
                     SubtractedFrames& frames, std::vector<FrameScores>& scores,
                     const DsaConfig& config, const Context& context);

@@ -25,11 +25,13 @@ std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& confi
   std::string how = "not corrected for motion";
   // Each frame is checked when it is subtracted, after this text is written.
   const std::string unless =
-      config.literal ? "" : ", in frames that fit worse by the shift of the frame or not at all";
-  if (config.method == dsa::Method::kBlock)
+      config.literal ? "" : " or, where that fits better, by the shift of the frame or not at all";
+  if (config.method == dsa::Method::kBlock) {
     how = "motion corrected by histogram block matching" + unless;
-  if (config.method == dsa::Method::kFlex)
+  }
+  if (config.method == dsa::Method::kFlex) {
     how = "motion corrected by flexible pixel shift" + unless;
+  }
   if (config.method == dsa::Method::kShift) how = "motion corrected by one shift per frame";
   const std::vector<MaskGroup>& groups = open.plan.groups;
   return "Digital subtraction angiography, " +
