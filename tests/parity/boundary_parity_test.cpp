@@ -85,6 +85,7 @@ TEST_CASE("a mesh is refined to the same bytes",
           "[boundary::search_shape][boundary::begin_level][boundary::score][boundary::update]") {
   Model model = random_model(sized(3, 1));
   model.refine.iterations = sized(4, 1);
+  model.refine.search_modes = sized(3, 2);
   require_same(model, {kPose, {}}, 0);
 }
 
