@@ -71,12 +71,11 @@ SubtractImages images_of(const SequenceMask& mask, const Batch& batch) {
 }
 
 /// Subtraction after one translation per frame; null: after none.
-Buffer<int16_t> subtract_shifted(const SequenceMask& mask, const Batch& batch, const Vec3i* shifts,
-                                 DsaConfig config, const Context& context) {
+Subtracted subtract_shifted(const SequenceMask& mask, const Batch& batch, const Vec3i* shifts,
+                            DsaConfig config, const SubtractWants& wants, const Context& context) {
   config.border_field = BorderField::kClamp;  // it moves the whole frame
-  return subtract(images_of(mask, batch), one_block(mask.size), shifts, mask.table, config, {},
-                  context)
-      .difference;
+  return subtract(images_of(mask, batch), one_block(mask.size), shifts, mask.table, config, wants,
+                  context);
 }
 
 /// On the same device.
@@ -149,14 +148,16 @@ SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>
   };
   if (wants.shifted) {
     const Buffer<Vec3i> shifts(context.device, out.shift);
-    images.shifted = config.method == Method::kShift
-                         ? same()
-                         : subtract_shifted(mask, batch, shifts.data(), config, context);
+    images.shifted =
+        config.method == Method::kShift
+            ? same()
+            : subtract_shifted(mask, batch, shifts.data(), config, {}, context).difference;
   }
   if (wants.uncorrected) {
-    images.uncorrected = config.method == Method::kNone && out.vectors.empty()
-                             ? same()
-                             : subtract_shifted(mask, batch, nullptr, config, context);
+    images.uncorrected =
+        config.method == Method::kNone && out.vectors.empty()
+            ? same()
+            : subtract_shifted(mask, batch, nullptr, config, {}, context).difference;
   }
   return images;
 }
@@ -250,11 +251,10 @@ SubtractedFrames subtract_moved(const SequenceMask& mask, std::span<const uint16
   SubtractedFrames out;
   out.figures.resize(static_cast<size_t>(batch.values.count));
   out.vectors.assign(out.figures.size(), vector);
-  config.border_field = BorderField::kClamp;
-  add_field_shapes(one_block(mask.size), config.border_field, out);
+  add_field_shapes(one_block(mask.size), BorderField::kClamp, out);
   const Buffer<Vec3i> vectors(context.device, out.vectors);
-  Subtracted result = subtract(images_of(mask, batch), one_block(mask.size), vectors.data(),
-                               mask.table, config, {true, wants_field}, context);
+  Subtracted result =
+      subtract_shifted(mask, batch, vectors.data(), config, {true, wants_field}, context);
   const auto figures = result.figures.to_vector();
   for (size_t f = 0; f < figures.size(); ++f) out.figures[f].subtracted = figures[f];
   download(result.difference, out.difference, context.device);
