@@ -65,9 +65,8 @@ class BlockSearch {
       match.vector = match.found = base + found.vector;
       match.before = found.at_start;
       match.best = final_score(found.units, &match.overflow);
-      match.confidence = found.confidence;
+      match.bend = found.bend;
       match.evaluations = found.evaluations;
-      if (found.is_unreliable) match.flags |= kBlockUnreliable;
       if (found.at_edge) match.flags |= kBlockAtEdge;
     }
     if (threadIdx.x == 0) a_.out[index] = match;
@@ -114,21 +113,6 @@ class BlockSearch {
       if (wins(next, best, ranking)) best = next;
     }
     window.best = winner(best, ranking);
-    const int64_t peak = ranking.similarity(window.best.score);
-    int has_rival = 0, comparable = 0;
-    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kThreads) {
-      const int64_t q = ranking.similarity(unpacked(scores_[i]));
-      scores_[i] = key_of(q);
-      comparable += q != kNoSimilarity;
-      has_rival |= is_apart(at(i), window.best.at) && ranking.is_rival(q, peak);
-    }
-    window.has_rival = __syncthreads_or(has_rival) != 0;
-    const uint32_t all = block_sum(static_cast<uint32_t>(comparable));
-    window.base = kNoSimilarity;
-    if (all > 0) {
-      const uint32_t rank = static_cast<uint32_t>(count) - all + (all - 1) / 2;
-      window.base = similarity_of_rank(count, rank);
-    }
     forget_lattice();
     return window;
   }
@@ -168,10 +152,6 @@ class BlockSearch {
  private:
   __device__ static int place_of(int x, int y) {
     return (y + kLatticeReach) * kLatticeSide + x + kLatticeReach;
-  }
-  /// Ascends with the similarity; 0 for none.
-  __device__ static uint64_t key_of(int64_t q) {
-    return static_cast<uint64_t>(q) ^ (uint64_t{1} << 63);
   }
   __device__ int32_t first_row(int warp) const { return a_.block.y * warp / kWarps; }
 
@@ -378,25 +358,6 @@ class BlockSearch {
     }
     __syncthreads();
     return best;
-  }
-
-  /// The similarity of a rank, 0 for the smallest, among the keys in scores_; digit by digit.
-  __device__ int64_t similarity_of_rank(int32_t count, uint32_t rank) {
-    constexpr int kDigit = 10;
-    uint64_t prefix = 0;
-    for (int shift = 60; shift >= 0; shift -= kDigit) {
-      for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kThreads) {
-        const uint64_t key = scores_[i];
-        if (shift < 60 && key >> (shift + kDigit) != prefix) continue;
-        count_in(0, static_cast<int32_t>(key >> shift & (kBins - 1)));
-      }
-      __syncthreads();
-      const Rank digit = find_rank(shared_words, rank);
-      clear_histograms();
-      prefix = prefix << kDigit | static_cast<uint64_t>(digit.bin);
-      rank -= digit.below;
-    }
-    return static_cast<int64_t>(prefix ^ (uint64_t{1} << 63));
   }
 
   /// Scores of the window and those of the lattice share their memory.

@@ -33,17 +33,6 @@ class DirectionsSearch {
         if (directions_.goes_on()) return ask_directions(question);
         found_.whole = directions_.current();
         found_.evaluations = 1 + directions_.evaluations();
-        stage_ = Stage::kAround;
-        [[fallthrough]];
-      case Stage::kAround:
-        for (; axis_ < 2; ++axis_) {
-          const Surroundings around(found_.whole.at, plan_.range, plan_.judges_beyond);
-          question.asks[0] = around.asks(axis_, kForward);
-          question.asks[1] = around.asks(axis_, kBack);
-          question.units[0] = units_at(around.at(axis_, kForward));
-          question.units[1] = units_at(around.at(axis_, kBack));
-          if (question.asks[0] || question.asks[1]) return true;
-        }
         begin_tenths();
         [[fallthrough]];
       case Stage::kTenths:
@@ -61,10 +50,6 @@ class DirectionsSearch {
       found_.at_start = forward;
       directions_ = Directions({{}, forward}, 2, plan_.range, plan_.rounds);
       stage_ = Stage::kWhole;
-    } else if (stage_ == Stage::kAround) {
-      if (question.asks[0]) base_.add(ranking_.similarity(forward));
-      if (question.asks[1]) base_.add(ranking_.similarity(back));
-      ++axis_;
     } else {
       directions_.take(forward, back, ranking_);
     }
@@ -75,7 +60,7 @@ class DirectionsSearch {
   __device__ const Score& score() const { return directions_.current().score; }
 
  private:
-  enum class Stage { kStart, kWhole, kAround, kTenths };
+  enum class Stage { kStart, kWhole, kTenths };
 
   __device__ Vec3i units_at(const Vec3i& steps) const { return origin() + steps * step(); }
   __device__ Vec3i origin() const {
@@ -93,9 +78,7 @@ class DirectionsSearch {
   }
 
   __device__ void begin_tenths() {
-    const int64_t base = base_.lower_median();
-    const bool has_rival = !ranking_.is_distinct(ranking_.similarity(found_.whole.score), base);
-    judge_whole(plan_, ranking_, base, has_rival, found_);
+    found_.at_edge = is_at_edge(plan_, found_.whole.at);
     stage_ = Stage::kTenths;
     directions_ = Directions({{}, found_.whole.score}, 2, kLatticeHalf, plan_.rounds);
   }
@@ -109,8 +92,6 @@ class DirectionsSearch {
   const Ranking ranking_;
   Stage stage_ = Stage::kStart;
   Directions directions_;
-  int axis_ = 0;
-  FewSimilarities base_;
   Found found_;
 };
 

@@ -182,7 +182,7 @@ MatchArguments arguments_of(const MatchJob& job, Uploaded& uploaded, const Devic
   a.bin_shift = job.bin_shift;
   a.centre = job.centre;
   a.out = job.out;
-  a.plan = plan_of(config, job.range, job.base.vectors != nullptr);
+  a.plan = plan_of(config, job.range);
   a.ranking.metric = config.metric;
   if (config.metric == Metric::kEntropy) {
     uploaded.terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(65535)));

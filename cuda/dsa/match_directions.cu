@@ -105,9 +105,7 @@ class DirectionsBlock {
     match.vector = match.found = found.vector;
     match.before = found.at_start;
     match.best = search.score();
-    match.confidence = found.confidence;
     match.evaluations = found.evaluations;
-    if (found.is_unreliable) match.flags |= kBlockUnreliable;
     if (found.at_edge) match.flags |= kBlockAtEdge;
   }
 

@@ -89,7 +89,7 @@ VolumeArguments arguments_of(const MatchJob& job, VolumeTables& tables, const De
   a.bin_shift = job.bin_shift;
   a.centre = job.centre;
   a.out = job.out;
-  a.plan = plan_of(config, job.range, job.base.vectors != nullptr);
+  a.plan = plan_of(config, job.range);
   a.ranking.metric = config.metric;
   if (config.metric == Metric::kEntropy) {
     tables.terms = Buffer<uint64_t>(device, std::span<const uint64_t>(entropy_terms(65535)));

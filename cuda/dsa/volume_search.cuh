@@ -65,9 +65,8 @@ class VolumeSearch {
       count_bins(found.units, 0, &beyond);
       group_.take_scores(1, ranking_, &match.best);
       match.overflow = group_.sum(beyond);
-      match.confidence = found.confidence;
+      match.bend = found.bend;
       match.evaluations = found.evaluations;
-      if (found.is_unreliable) match.flags |= kBlockUnreliable;
       if (found.at_edge) match.flags |= kBlockAtEdge;
     }
     if (threadIdx.x == 0) a_.out[index] = match;
@@ -105,7 +104,6 @@ class VolumeSearch {
       if (wins(next, best, ranking)) best = next;
     }
     window.best = winner(best, ranking);
-    judge(at, count, ranking, window);
     return window;
   }
 
@@ -116,11 +114,6 @@ class VolumeSearch {
   __device__ uint32_t filled() const { return 0; }
 
  private:
-  /// Ascends with the similarity; 0 for none.
-  __device__ static uint64_t key_of(int64_t q) {
-    return static_cast<uint64_t>(q) ^ (uint64_t{1} << 63);
-  }
-
   __device__ void count_bins(const Vec3i& units, int histogram, uint32_t* beyond) const {
     const auto word = static_cast<uint32_t>(histogram * kBins);
     samples_.visit(units, CountScored{{word, mu_, shift_, a_.overflow}, beyond});
@@ -155,25 +148,6 @@ class VolumeSearch {
     }
   }
 
-  /// Whether the best displacement of the window has rivals, and the median of all similarities.
-  template <class At>
-  __device__ void judge(const At& at, int32_t count, const Ranking& ranking, Window& window) {
-    const int64_t peak = ranking.similarity(window.best.score);
-    int has_rival = 0;
-    uint32_t comparable = 0;
-    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kVolumeThreads) {
-      const int64_t q = ranking.similarity(unpacked_score(scores_[i]));
-      scores_[i] = key_of(q);
-      comparable += q != kNoSimilarity;
-      has_rival |= is_apart(at(i), window.best.at) && ranking.is_rival(q, peak);
-    }
-    window.has_rival = __syncthreads_or(has_rival) != 0;
-    const uint32_t all = group_.sum(comparable);
-    window.base = kNoSimilarity;
-    if (all == 0) return;
-    window.base = similarity_of_rank(count, static_cast<uint32_t>(count) - all + (all - 1) / 2);
-  }
-
   /// The winner of all threads' candidates.
   __device__ Candidate winner(Candidate best, const Ranking& ranking) {
     for (int step = 16; step > 0; step /= 2) {
@@ -193,25 +167,6 @@ class VolumeSearch {
     }
     __syncthreads();
     return best;
-  }
-
-  /// The similarity of a rank, 0 for the smallest, among the keys in scores_; digit by digit.
-  __device__ int64_t similarity_of_rank(int32_t count, uint32_t rank) {
-    constexpr int kDigit = 10;
-    uint64_t prefix = 0;
-    for (int shift = 60; shift >= 0; shift -= kDigit) {
-      for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += kVolumeThreads) {
-        const uint64_t key = scores_[i];
-        if (shift < 60 && key >> (shift + kDigit) != prefix) continue;
-        count_in(0, static_cast<int32_t>(key >> shift & (kBins - 1)));
-      }
-      __syncthreads();
-      const Rank digit = find_rank(shared_words, rank);
-      group_.clear(1);
-      prefix = prefix << kDigit | static_cast<uint64_t>(digit.bin);
-      rank -= digit.below;
-    }
-    return static_cast<int64_t>(prefix ^ (uint64_t{1} << 63));
   }
 
   const VolumeArguments& a_;

@@ -25,9 +25,9 @@ r = load('r.json')
 assert r['status'] == 'done' and len(r['outputs']) == 6, r
 assert r['metrics']['frames'] == 5 and [f['frame'] for f in r['frames']] == [2, 3, 4, 5, 6]
 rows = list(csv.DictReader(open('grid.csv')))
-assert list(rows[0]) == ('frame i j cx cy dx dy dx_raw dy_raw score0 score conf n overflow status').split()
-assert len(rows) == 5 * 5 * 4 and {row['status'] for row in rows} <= {'ok', 'replaced', 'unreliable'}
-assert rows[0]['cx'] == '31.5' and rows[-1]['frame'] == '6'
+assert list(rows[0]) == ('frame i j cx cy dx dy dx_raw dy_raw score0 score sd_least sd_most n overflow status').split()
+assert len(rows) == 5 * 7 * 6 and {row['status'] for row in rows} <= {'ok', 'replaced', 'unreliable'}
+assert rows[0]['cx'] == '23.5' and rows[-1]['frame'] == '6'
 assert open('before-after.png', 'rb').read(8) == b'\x89PNG\r\n\x1a\n' and open('all.gif', 'rb').read(6) == b'GIF89a'
 def header(name): return open(name, 'rb').read(2000)
 assert b'DimSize = 192 160 5' in header('out.mha') and b'MET_SHORT' in header('out.mha')

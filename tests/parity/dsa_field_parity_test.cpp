@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/random_math.h"
-#include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/spline.h"
 #include "larch/dsa/field/warp.h"
 #include "larch/dsa/match/rigid_shift.h"
@@ -37,60 +36,10 @@ std::vector<uint8_t> bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
-/// Vectors of up to two pixels that are alike but for some; some blocks are not reliable, some lie
-/// outside. In the last frame none is reliable.
-std::vector<BlockMatch> some_matches(const BlockGrid& grid, int64_t frames) {
-  std::vector<BlockMatch> all;
-  for (int64_t f = 0; f < frames; ++f) {
-    for (int32_t b = 0; b < grid.blocks(); ++b) {
-      const auto index = static_cast<uint64_t>(f * grid.blocks() + b);
-      BlockMatch match;
-      match.vector = {100000 + static_cast<int>(hash_below(1, 1, index, 30000)),
-                      -60000 + static_cast<int>(hash_below(1, 2, index, 30000)), 0};
-      if (grid.image.z > 1) match.vector.z = static_cast<int>(hash_below(1, 6, index, 90000));
-      if (hash_below(1, 3, index, 6) == 0) match.vector = match.vector * -3;
-      if (hash_below(1, 4, index, 5) == 0) match.flags |= kBlockUnreliable;
-      if (hash_below(1, 5, index, 9) == 0) match.flags |= kBlockOutside;
-      if (f + 1 == frames) match.flags |= kBlockUnreliable;
-      match.found = match.vector;
-      all.push_back(match);
-    }
-  }
-  return all;
-}
-
 std::vector<BlockGrid> grids() {
   return {make_block_grid({500, 310, 1}, {32, 32, 1}, {32, 32, 1}),
           make_block_grid({20, 300, 1}, {32, 32, 1}, {16, 16, 1}),
           make_block_grid({70, 60, 50}, {16, 16, 16}, {16, 16, 16})};
-}
-
-/// The matches after replacement and the vectors of the field.
-std::vector<uint8_t> repaired(const BlockGrid& grid, const DsaConfig& config,
-                              const Context& context) {
-  constexpr int64_t kFrames = 4;
-  Buffer<BlockMatch> matches(context.device,
-                             std::span<const BlockMatch>(some_matches(grid, kFrames)));
-  replace_inconsistent(matches, grid, kFrames, config, context);
-  std::vector<uint8_t> bytes = bytes_of(matches.to_vector());
-  const auto vectors = bytes_of(field_vectors(matches, context).to_vector());
-  bytes.insert(bytes.end(), vectors.begin(), vectors.end());
-  return bytes;
-}
-
-TEST_CASE("inconsistent vectors are replaced alike on both devices",
-          "[dsa::replace_inconsistent][dsa::field_vectors]") {
-  for (const BlockGrid& grid : grids()) {
-    for (const bool tolerates : {true, false}) {
-      for (const bool drops : {true, false}) {
-        DsaConfig config;
-        config.outlier_tolerance = tolerates;
-        config.outlier_unreliable = drops;
-        CAPTURE(tolerates, drops, grid.blocks());
-        CHECK(repaired(grid, config, cpu_context()) == repaired(grid, config, cuda_context()));
-      }
-    }
-  }
 }
 
 TEST_CASE("splines and their Jacobians are the same on both devices",
@@ -133,7 +82,12 @@ std::vector<uint8_t> subtracted(const Sequence& s, const BlockGrid& grid, const 
   const SampleFrames values = to_values(frames, s.size, p.table, context);
   const Buffer<uint8_t> region(device, s.region);
   std::vector<Vec3i> vectors;
-  for (const BlockMatch& match : some_matches(grid, s.count())) vectors.push_back(match.vector);
+  for (uint64_t i = 0; i < static_cast<uint64_t>(s.count() * grid.blocks()); ++i) {
+    vectors.push_back({100000 + static_cast<int>(hash_below(1, 1, i, 30000)),
+                       -60000 + static_cast<int>(hash_below(1, 2, i, 30000)),
+                       grid.image.z > 1 ? static_cast<int>(hash_below(1, 6, i, 90000)) : 0});
+    if (hash_below(1, 3, i, 6) == 0) vectors.back() = vectors.back() * -3;
+  }
   const Buffer<Vec3i> on_device(device, vectors);
   SubtractImages images;
   images.mask_values = mask_values.values.data();

@@ -113,7 +113,9 @@ inline void check_matches(const Sequence& s, const Matching& what, const DsaConf
     CHECK(a.before.sum == b.before.sum);
     CHECK(a.best.sum == b.best.sum);
     CHECK(a.best.count == b.best.count);
-    CHECK(a.confidence == b.confidence);
+    CHECK(a.bend.xx == b.bend.xx);
+    CHECK(a.bend.yy == b.bend.yy);
+    CHECK(a.bend.xy == b.bend.xy);
     CHECK(a.counted == b.counted);
     CHECK(a.overflow == b.overflow);
     CHECK(a.evaluations == b.evaluations);

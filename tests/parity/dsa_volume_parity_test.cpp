@@ -155,7 +155,7 @@ TEST_CASE("a translation of a volume by whole voxels is found exactly on the dev
       subtract_frames(make_mask(input, config, context), fill, config, {}, context);
   REQUIRE(out.matches.size() == 64);
   for (const BlockMatch& match : out.matches) {
-    CHECK(match.vector == Vec3i{2 << 16, -1 * (1 << 16), 3 << 16});
+    CHECK(match.found == Vec3i{2 << 16, -1 * (1 << 16), 3 << 16});
     CHECK(match.evaluations == 9261);
   }
 }

@@ -5,48 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "larch/dsa/registration.h"
 #include "larch/dsa/scores.h"
 
-// What is found for blocks and frames is compared with the rigid shift of the frame, and with no
-// motion at all, before it is used.
+// What is found for a frame is compared with its rigid shift, and with no motion at all, before it
+// is used.
 namespace larch::dsa {
 
-/// One pass over a batch.
-struct PassInput {
-  const BlockGrid& grid;
-  const SequenceMask& mask;
-  const ComparedFrames& frames;
-  const DsaConfig& config;
-};
-
-/// The job of a pass but for `out`; its range is that of the configuration.
-MatchJob job_of(const PassInput& pass, const Buffer<int32_t>& bin_shift);
-
-/// The dense field of vectors as blocks are matched over it.
-class DenseBase {
- public:
-  DenseBase(const BlockGrid& grid, const Buffer<Vec3i>& vectors, const DsaConfig& config,
-            const Context& context);
-  DenseBase(const DenseBase&) = delete;
-  DenseBase& operator=(const DenseBase&) = delete;
-
-  const BaseField& field() const { return field_; }
-
- private:
-  BaseField field_;
-  BlockGrid pixels_{};
-  Buffer<Vec3i> at_pixels_{};
-};
-
-/// Tells whether blocks that were filled, and frames, are compared with the rigid shift: in
-/// pictures, unless the method is the literal one.
+/// Tells whether frames are compared with their rigid shift: in pictures, unless the method is the
+/// literal one.
 bool confirms(const DsaConfig& config, const Vec3i& size);
-
-/// Vectors that were taken from neighbours give way to the rigid shift of the frame where that fits
-/// the block better: neighbours that move must not drag what stands still.
-void confirm_replaced(const PassInput& pass, const Buffer<int32_t>& bin_shift,
-                      Buffer<BlockMatch>& matches, const Context& context);
 
 /// Subtracts those frames again that are corrected better by their shift alone, or by nothing, and
 /// says so: their images, vectors, figures and `scores` become those of that correction, and the

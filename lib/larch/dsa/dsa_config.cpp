@@ -61,8 +61,6 @@ DsaConfig searched_config(DsaConfig config, bool is_volume) {
   config.overflow = Overflow::kClamp;
   config.border = Border::kClamp;
   config.starts_at_shift = false;
-  config.outlier_tolerance = false;
-  config.outlier_unreliable = false;
   config.border_field = BorderField::kZero;
   config.dense_field = DenseField::kBilinear;
   config.warp = Warp::kLinear;
@@ -74,7 +72,7 @@ std::vector<Pass> passes_of(const DsaConfig& config, bool is_volume) {
   if (config.passes.empty()) {
     if (is_volume) return {{16, 16}};
     if (config.literal || config.method == Method::kFlex) return {{64, 64}};
-    return {{64, 64}, {64, 32}};
+    return {{64, 64}, {48, 24}};
   }
   std::string_view rest = config.passes;
   for (bool more = true; more;) {

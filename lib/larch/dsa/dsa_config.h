@@ -36,7 +36,7 @@ constexpr auto enum_names(Metric*) {
 
 /// Order in which whole-pixel displacements are tried.
 enum class Search : uint8_t {
-  kFull,  ///< all of the window
+  kFull,  ///< all of the window, which shows how well a block knows its motion
   kCds,   ///< conjugate directions, one axis after the other: Srinivasan and Rao 1985
 };
 constexpr auto enum_names(Search*) {
@@ -162,8 +162,6 @@ struct DsaConfig {
   Overflow overflow = Overflow::kWrap;
   Border border = Border::kValid;
   bool starts_at_shift = true;  ///< the window is around the best shift of the frame, not around 0
-  bool outlier_tolerance = true;   ///< neighbours may differ a little, whatever the rule says
-  bool outlier_unreliable = true;  ///< unreliable vectors are replaced, and judge no others
   BorderField border_field = BorderField::kLinear;
   DenseField dense_field = DenseField::kSpline;
   Warp warp = Warp::kCubic;
@@ -174,7 +172,7 @@ struct DsaConfig {
       Field{"literal", literal, "the method of US 2008/0037845 to the letter"},
       Field{"metric", metric, "similarity from the histogram of differences"},
       Field{"passes", passes,
-            "block/step of each pass in pixels, such as 64/64,64/32,48/16; empty: 64/64,64/32, in "
+            "block/step of each pass in pixels, such as 64/64,64/32,48/16; empty: 64/64,48/24, in "
             "volumes 16/16, literally 64/64"},
       Field{"range", range, "largest motion in pixels along each axis, beside that of the frame", 1,
             64},
@@ -192,9 +190,9 @@ struct DsaConfig {
 /// Volumes have a bilinear field, which ends with its outermost vectors. The literal method is the
 /// patent's: one round of conjugate directions from zero, bins of one grey value, clamped, pixels
 /// of the edge beyond the image (as textures have them), linear sampling, a bilinear field with a
-/// ring of zeros around it, vectors judged by ratio and angle alone, whether their blocks are
-/// reliable or not. Of what the patent does not speak of, bins around the median of a block's
-/// differences, pixels that do not count and the mode that is taken off stay.
+/// ring of zeros around it, vectors judged by ratio and angle. Of what the patent does not speak
+/// of, bins around the median of a block's differences, pixels that do not count and the mode that
+/// is taken off stay.
 DsaConfig searched_config(DsaConfig config, bool is_volume);
 
 /// Block and step of a pass, in pixels.

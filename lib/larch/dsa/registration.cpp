@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "larch/dsa/confirmation.h"
 #include "larch/dsa/field/consistency.h"
 #include "larch/dsa/field/field.h"
 #include "larch/dsa/field/flexible_shift.h"
-#include "larch/dsa/field/outside.h"
+#include "larch/dsa/field/motion_solve.h"
+#include "larch/dsa/field/spline.h"
 
 namespace larch::dsa {
 namespace {
@@ -20,7 +20,53 @@ constexpr uint64_t kMostOverflow = 20;
 /// so often at most.
 constexpr int kMostWidenings = 3;
 
-/// The same of one frame.
+/// One pass over a batch.
+struct PassInput {
+  const BlockGrid& grid;
+  const SequenceMask& mask;
+  const ComparedFrames& frames;
+  const DsaConfig& config;
+};
+
+/// The job of a pass but for `out`; its range is that of the configuration.
+MatchJob job_of(const PassInput& pass, const Buffer<int32_t>& bin_shift) {
+  MatchJob job;
+  job.config = &pass.config;
+  job.grid = &pass.grid;
+  job.range = pass.config.range;
+  job.mask = pass.mask.samples.data();
+  job.mask_at_zero = pass.mask.at_zero.data();
+  job.contrast = pass.frames.at_zero.values.data();
+  job.frames = pass.frames.at_zero.count;
+  job.bin_shift = bin_shift.data();
+  return job;
+}
+
+/// Vectors of all frames, Q16.
+std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches) {
+  std::vector<Vec3i> vectors;
+  for (const BlockMatch& match : matches) vectors.push_back(match.vector);
+  return vectors;
+}
+
+/// The dense field of vectors as blocks are matched over it.
+class DenseBase {
+ public:
+  DenseBase(const BlockGrid& grid, std::span<const BlockMatch> matches, const DsaConfig& config,
+            const Context& context)
+      : grid_(takes_spline(config) ? pixel_grid(grid.image) : grid) {
+    const std::vector<Vec3i> vectors = vectors_of(matches);
+    vectors_ = takes_spline(config) ? spline_field(grid, vectors, config.border_field, context)
+                                    : Buffer<Vec3i>(context.device, vectors);
+  }
+  BaseField field() const { return {&grid_, vectors_.data()}; }
+
+ private:
+  BlockGrid grid_;
+  Buffer<Vec3i> vectors_{};
+};
+
+/// A job for one of its frames.
 MatchJob job_of_frame(MatchJob job, int64_t frame) {
   const Vec3i& size = job.grid->image;
   const int64_t blocks = job.grid->blocks();
@@ -123,17 +169,6 @@ Buffer<BlockMatch> match_over_field(const PassInput& pass, const BaseField& base
   return matches;
 }
 
-/// Beside and beyond the region of interest of pictures.
-void fade_frames(const PassInput& pass, Buffer<BlockMatch>& matches) {
-  if (pass.mask.region.empty()) return;
-  std::vector<BlockMatch> found = matches.to_vector();
-  const auto blocks = static_cast<size_t>(pass.grid.blocks());
-  for (size_t f = 0; f < pass.frames.shifts.size(); ++f) {
-    fade_outside(pass.grid, pass.frames.shifts[f], std::span(found).subspan(f * blocks, blocks));
-  }
-  matches.upload(found);
-}
-
 /// The block whose centre is nearest to a node, the first of equally near ones.
 int32_t nearest_block(const BlockGrid& blocks, const Vec3i& twice_node) {
   Vec3i nearest;
@@ -173,7 +208,7 @@ void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registe
   const auto& [blocks, mask, frames, config] = pass;
   const int64_t count = frames.at_zero.count;
   const BlockGrid nodes = last_grid(config, mask.size);
-  const auto found = out.vectors.to_vector();
+  const std::vector<Vec3i> found = vectors_of(out.matches);
   const auto per_frame = static_cast<size_t>(blocks.blocks());
   std::vector<Vec3i> vectors;
   for (size_t f = 0; f < static_cast<size_t>(count); ++f) {
@@ -194,12 +229,15 @@ void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registe
   job.vectors = moved.data();
   job.matches = matches.data();
   flexible_shift(job, context);
-  replace_inconsistent(matches, nodes, count, config, context);
-  out.vectors = field_vectors(matches, context);
   out.matches = matches.to_vector();
+  if (!solves_motion(config)) replace_inconsistent(nodes, out.matches, context);
 }
 
 }  // namespace
+
+bool solves_motion(const DsaConfig& config) {
+  return config.search == Search::kFull;
+}
 
 bool takes_spline(const DsaConfig& config) {
   return config.method == Method::kBlock && config.dense_field == DenseField::kSpline;
@@ -219,18 +257,17 @@ Registered register_frames(const SequenceMask& mask, const ComparedFrames& frame
   for (const Pass& pass : passes_of(config, mask.size.z > 1)) {
     const BlockGrid grid = grid_of_pass(pass, mask.size);
     const PassInput input{grid, mask, frames, config};
-    Buffer<BlockMatch> matches =
-        out.vectors.empty()
+    const Buffer<BlockMatch> found =
+        out.matches.empty()
             ? match_from_whole_pixels(input, bin_shift, out, context)
-            : match_over_field(input, DenseBase(base_grid, out.vectors, config, context).field(),
+            : match_over_field(input, DenseBase(base_grid, out.matches, config, context).field(),
                                bin_shift, context);
-    replace_inconsistent(matches, grid, frames.at_zero.count, config, context);
-    if (confirms(config, mask.size)) {
-      confirm_replaced(input, bin_shift, matches, context);
-      fade_frames(input, matches);
+    out.matches = found.to_vector();
+    if (solves_motion(config)) {
+      solve_motion(grid, frames.shifts, out.matches, context);
+    } else {
+      replace_inconsistent(grid, out.matches, context);
     }
-    out.vectors = field_vectors(matches, context);
-    out.matches = matches.to_vector();
     if (out.edge_hits.empty()) out.edge_hits = edge_hits(out.matches, grid.blocks());
     base_grid = grid;
   }

@@ -18,22 +18,24 @@ struct ComparedFrames {
 
 /// Vectors of blocks, or of nodes.
 struct Registered {
-  Buffer<Vec3i> vectors{};               ///< Q16 by frame and block of last_grid, on the device
-  std::vector<BlockMatch> matches{};     ///< the same, on the host
+  std::vector<BlockMatch> matches{};     ///< by frame and block of last_grid
   std::vector<int32_t> bin_shifts{};     ///< per frame
   std::vector<uint8_t> has_wide_bins{};  ///< per frame: 1 if more than planned
   std::vector<int32_t> edge_hits{};      ///< per frame, of the first pass
 };
 
 /// Block matching in all passes of the configuration, and flexible pixel shift from its result for
-/// Method::kFlex. After each pass inconsistent vectors are replaced; a block of a picture that was
-/// filled from its neighbours takes the rigid shift of the frame instead where that makes its
-/// differences more alike, unless all of its frame were filled. The next pass refines the dense
-/// field by up to 2 pixels, always over the original mask. A frame of whose differences more than
-/// 5 % are beyond the bins is matched again with bins of twice the width, up to three times, unless
-/// the configuration says how wide bins are.
+/// Method::kFlex. The vectors of each pass are solved for together (motion_solve.h), or judged by
+/// their neighbours in the literal method. The next pass refines the dense field by up to 2 pixels,
+/// always over the original mask. A frame of whose differences more than 5 % are beyond the bins is
+/// matched again with bins of twice the width, up to three times, unless the configuration says how
+/// wide bins are.
 Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
                            const DsaConfig& config, const Context& context);
+
+/// Tells whether the vectors of a pass are solved for together: after a full search. Those of
+/// conjugate directions, the literal method's, are judged by their neighbours.
+bool solves_motion(const DsaConfig& config);
 
 /// Whether the dense field is a spline. Rigid shifts have one vector for all pixels.
 bool takes_spline(const DsaConfig& config);

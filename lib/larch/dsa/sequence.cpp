@@ -9,6 +9,7 @@
 #include "larch/dsa/field/flexible_shift.h"
 #include "larch/dsa/field/spline.h"
 #include "larch/dsa/match/rigid_shift.h"
+#include "larch/dsa/registration.h"
 
 namespace larch::dsa {
 namespace {
@@ -37,9 +38,9 @@ struct Batch {
   SampleFrames values{};
 };
 
-bool needs_shifts(const DsaConfig& config, const Vec3i& size, const SequenceWants& wants) {
+bool needs_shifts(const DsaConfig& config, const SequenceWants& wants) {
   return wants.shift || wants.shifted || config.method == Method::kShift ||
-         (finds_blocks(config) && (config.starts_at_shift || confirms(config, size)));
+         (finds_blocks(config) && (config.starts_at_shift || solves_motion(config)));
 }
 
 Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const DsaConfig& config,
@@ -50,7 +51,7 @@ Batch make_batch(const SequenceMask& mask, const Buffer<uint16_t>& stored, const
   batch.compared.at_zero = filter_at_zero(batch.compared.samples, config, context);
   const auto frames = static_cast<size_t>(batch.values.count);
   batch.compared.shifts.resize(frames);
-  if (mask.size.z == 1 && needs_shifts(config, mask.size, wants)) {
+  if (mask.size.z == 1 && needs_shifts(config, wants)) {
     batch.compared.shifts =
         rigid_shifts(mask.samples.data(), mask.at_zero.data(), batch.compared.samples,
                      batch.compared.at_zero, mask.table, config, context);
@@ -100,7 +101,9 @@ std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const D
     out.figures[f].bin_shift = registered.bin_shifts[f];
     out.figures[f].has_wide_bins = registered.has_wide_bins[f] != 0;
   }
-  return registered.vectors.to_vector();
+  std::vector<Vec3i> vectors;
+  for (const BlockMatch& match : out.matches) vectors.push_back(match.vector);
+  return vectors;
 }
 
 void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrames& out) {

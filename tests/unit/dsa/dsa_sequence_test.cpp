@@ -96,7 +96,8 @@ bool same_matches(const std::vector<BlockMatch>& a, const std::vector<BlockMatch
     return x.vector == y.vector && x.found == y.found && x.flags == y.flags &&
            x.best.sum == y.best.sum && x.best.count == y.best.count &&
            x.before.sum == y.before.sum && x.counted == y.counted && x.overflow == y.overflow &&
-           x.evaluations == y.evaluations && x.confidence == y.confidence;
+           x.evaluations == y.evaluations && x.bend.xx == y.bend.xx && x.bend.xy == y.bend.xy &&
+           x.most_deviation_px == y.most_deviation_px;
   });
 }
 bool same_results(const SubtractedFrames& a, const SubtractedFrames& b) {
@@ -212,7 +213,8 @@ TEST_CASE(
   config.warp = Warp::kLinear;
   config.range = 1;  // the motion is beyond it
   config.starts_at_shift = false;
-  config.outlier_tolerance = false;  // and no block takes the rigid shift
+  config.search = Search::kCds;  // otherwise blocks that see nothing take the rigid shift
+  config.passes = "64/64";
   SequenceMask mask = sequence.prepared(config, context);
   const SubtractedFrames far =
       subtract_frames(mask, sequence.contrast, config, {.field = true}, context);
@@ -234,7 +236,8 @@ TEST_CASE(
 TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing else changes") {
   const Sequence sequence = moving_sequence(1);
   DsaConfig config;
-  config.outlier_tolerance = config.starts_at_shift = false;  // otherwise blocks take it
+  config.starts_at_shift = false;
+  config.search = Search::kCds;  // otherwise blocks take it
   const SubtractedFrames with = sequence.subtracted(config);
   const SubtractedFrames without = sequence.subtracted(config, {.shift = false});
   CHECK(with.shift[0] != Vec3i{});
@@ -245,11 +248,11 @@ TEST_CASE("the shift of whole frames is left out if nothing needs it; nothing el
   config.starts_at_shift = true;
   CHECK(sequence.subtracted(config, {.shift = false}).shift == with.shift);
   config.starts_at_shift = false;
-  config.outlier_tolerance = true;
+  config.search = Search::kFull;
   CHECK(sequence.subtracted(config, {.shift = false}).shift == with.shift);
 }
 
-TEST_CASE("blocks that were filled from moving neighbours keep still where that fits better") {
+TEST_CASE("motion breaks between blocks that keep still and others that move") {
   // Bars, whose blocks cannot tell how far they move along y, beside texture that moves further
   // than the frame.
   const int of_frame = GENERATE(0, -8);
@@ -274,10 +277,9 @@ TEST_CASE("blocks that were filled from moving neighbours keep still where that 
           .push_back(static_cast<uint16_t>(std::lround(2000 + value + noise)));
     }
   }
-  const auto farthest = [&](bool confirms) {
+  const auto farthest = [&] {
     DsaConfig config;
     config.passes = "64/64";
-    config.outlier_tolerance = confirms;
     const SubtractedFrames out = sequence.subtracted(config);
     const int32_t still = of_frame * (1 << kVectorBits);
     const BlockGrid grid = last_grid(config, sequence.size);
@@ -286,13 +288,12 @@ TEST_CASE("blocks that were filled from moving neighbours keep still where that 
       const int32_t x = out.vectors[static_cast<size_t>(b)].x;
       if (grid.at(b).x < 3) far = std::max(far, std::abs(x - still));
       if (grid.at(b).x == 4) {
-        CHECK(x / 65536.0 == Approx(further + of_frame).margin(0.3));
+        CHECK(x / 65536.0 == Approx(further + of_frame).margin(0.4));
       }
     }
     return far / 65536.0;
   };
-  CHECK(farthest(false) > 2);
-  CHECK(farthest(true) < 0.5);
+  CHECK(farthest() < 0.5);
 }
 
 TEST_CASE("a frame of which nothing is reliable is not moved at all") {
@@ -438,6 +439,5 @@ TEST_CASE("flexible pixel shift moves nodes from the result of blocks") {
   CHECK(same_results(nodes, sequence.subtracted(config, {true, true, true}, 3)));
   config.metric = Metric::kEntropy;
   config.subsearch = SubSearch::kCds;
-  CHECK(mean_error(sequence, sequence.subtracted(config, {true}, 2)) <
-        mean_error(sequence, blocks));
+  CHECK(mean_error(sequence, sequence.subtracted(config, {true}, 2)) < 0.1);
 }

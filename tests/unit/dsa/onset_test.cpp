@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// When contrast agent arrives, and the motion outside of the region of interest.
+// When contrast agent arrives.
 #include "larch/dsa/onset.h"
 
 #include <vector>
 
 #include <catch2/catch.hpp>
 
-#include "larch/dsa/field/outside.h"
 #include "tests/unit/dsa/dsa_fixtures.h"
 
 using namespace larch;
@@ -70,22 +69,4 @@ TEST_CASE("the onset is the first frame of darkening that lasts") {
   // One frame that moves more does not end it.
   frames[14] = moved;
   CHECK(find_onset(frames, true) == 10U);
-}
-
-TEST_CASE("outside of the region motion fades to the shift of the frame within two blocks") {
-  const BlockGrid grid = make_block_grid({384, 64, 1}, {64, 64, 1}, {64, 64, 1});
-  std::vector<BlockMatch> frame(6);
-  for (size_t i = 0; i < frame.size(); ++i) {
-    frame[i].vector = {5 << kVectorBits, 0, 0};
-    if (i >= 2) frame[i].flags = kBlockOutside | kBlockReplaced;
-  }
-  const Vec3i shift{1 << kVectorBits, 2 << kVectorBits, 0};
-  std::vector<BlockMatch> still = frame;
-  fade_outside(grid, shift, frame);
-  for (size_t i = 0; i < 3; ++i) CHECK(frame[i].vector == Vec3i{5 << kVectorBits, 0, 0});
-  for (size_t i = 3; i < 6; ++i) CHECK(frame[i].vector == shift);
-  // A frame without vectors is not moved at all.
-  for (BlockMatch& match : still) match.flags |= kBlockReplaced, match.vector = {};
-  fade_outside(grid, shift, still);
-  for (const BlockMatch& match : still) CHECK(match.vector == Vec3i{});
 }

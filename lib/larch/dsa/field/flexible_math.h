@@ -105,7 +105,7 @@ LARCH_HD uint16_t mask_below(const MaskView& mask, const FollowingPixel& pixel, 
 /// The plan of every node's search. All pixels are sampled anew for each vector, so that a whole
 /// lattice of fractions would take too long.
 inline SearchPlan plan_of_nodes(const DsaConfig& config, int range) {
-  SearchPlan plan = plan_of(config, range, false);
+  SearchPlan plan = plan_of(config, range);
   plan.search = Search::kCds;
   if (plan.subsearch != SubSearch::kCds) plan.subsearch = SubSearch::kFast;
   return plan;
@@ -121,10 +121,7 @@ LARCH_HD Found search_node(Node& node, const SearchPlan& plan, const Ranking& ra
   found.at_start = found.whole.score;
   found.evaluations = 1 + conjugate_directions(found.whole, plan.axes, plan.range, plan.rounds,
                                                ranking, EvaluateSteps<Node>{node, {}, kUnit});
-  for (int axis = 0; axis < plan.axes; ++axis) {
-    if (magnitude(found.whole.at[axis]) >= plan.range) found.at_edge = true;
-  }
-  found.is_unreliable = found.at_edge || !ranking.is_comparable(found.whole.score);
+  found.at_edge = is_at_edge(plan, found.whole.at);
   search_fraction(node, plan, ranking, found);
   return found;
 }
@@ -135,8 +132,7 @@ LARCH_HD void note_found(const Found& found, const Vec3i& start, BlockMatch& mat
   match.vector = match.found = start + found.vector;
   if (match.before.count == 0) match.before = found.at_start;
   match.evaluations += found.evaluations;
-  if (found.is_unreliable) match.flags |= kBlockUnreliable;
-  if (found.at_edge) match.flags |= kBlockAtEdge;
+  if (found.at_edge) match.flags |= kBlockAtEdge | kBlockUnreliable;
 }
 
 }  // namespace larch::dsa

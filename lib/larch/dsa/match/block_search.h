@@ -45,9 +45,8 @@ class BlockSearch {
     out.before = found.at_start;
     out.best = one(found.units);
     out.overflow = overflow_at(found.units);
-    out.confidence = found.confidence;
+    out.bend = found.bend;
     out.evaluations = found.evaluations;
-    if (found.is_unreliable) out.flags |= kBlockUnreliable;
     if (found.at_edge) out.flags |= kBlockAtEdge;
     return out;
   }
@@ -58,34 +57,16 @@ class BlockSearch {
 
   Window window(const SearchPlan& plan, const Ranking& ranking) {
     Window window;
-    candidates_.clear();
     const int32_t depth = plan.axes > 2 ? plan.range : 0;
     for (int32_t z = -depth; z <= depth; ++z) {
       for (int32_t y = -plan.range; y <= plan.range; ++y) {
         for (int32_t x = -plan.range; x <= plan.range; ++x) {
           const Vec3i at{x, y, z};
-          candidates_.push_back({at, one((plan.centre + at) * kUnit)});
-          const Candidate& last = candidates_.back();
-          if (at == Vec3i{}) window.at_start = last.score;
-          if (candidates_.size() == 1 || wins(last, window.best, ranking)) window.best = last;
+          const Candidate next{at, one((plan.centre + at) * kUnit)};
+          if (at == Vec3i{}) window.at_start = next.score;
+          if (window.evaluations++ == 0 || wins(next, window.best, ranking)) window.best = next;
         }
       }
-    }
-    const int64_t peak = ranking.similarity(window.best.score);
-    similarities_.clear();
-    for (const Candidate& c : candidates_) {
-      const int64_t q = ranking.similarity(c.score);
-      if (q == kNoSimilarity) continue;
-      similarities_.push_back(q);
-      window.has_rival |= is_apart(c.at, window.best.at) && ranking.is_rival(q, peak);
-    }
-    window.evaluations = static_cast<uint32_t>(candidates_.size());
-    window.base = kNoSimilarity;
-    if (!similarities_.empty()) {
-      const auto middle =
-          similarities_.begin() + static_cast<std::ptrdiff_t>((similarities_.size() - 1) / 2);
-      std::nth_element(similarities_.begin(), middle, similarities_.end());
-      window.base = *middle;
     }
     return window;
   }
@@ -99,7 +80,7 @@ class BlockSearch {
 
  private:
   SearchPlan plan_of(int64_t frame) const {
-    SearchPlan plan = dsa::plan_of(*job_.config, job_.range, job_.base.vectors != nullptr);
+    SearchPlan plan = dsa::plan_of(*job_.config, job_.range);
     plan.axes = job_.grid->image.z > 1 ? 3 : 2;
     if (job_.centre != nullptr) plan.centre = job_.centre[frame];
     return plan;
@@ -192,8 +173,6 @@ class BlockSearch {
   Ranking ranking_{};
   std::vector<uint16_t> bins_{};
   std::vector<uint16_t> counters_;
-  std::vector<Candidate> candidates_{};
-  std::vector<int64_t> similarities_{};
   ScoreLattice lattice_{};
 };
 

@@ -21,24 +21,33 @@ constexpr int64_t kMostBlockPixels = 65535;
 /// Flags of a block.
 enum BlockFlag : uint32_t {
   kBlockOutside = 1,     ///< less than a quarter of it lies in the region of interest: not searched
-  kBlockUnreliable = 2,  ///< no distinct best displacement, or it lies on the edge of the window
+  kBlockUnreliable = 2,  ///< it shows its motion in no direction
   kBlockAtEdge = 4,      ///< of the window: the motion may be larger than the range
-  kBlockReplaced = 8,    ///< its vector is that of its neighbours, or the frame's
+  kBlockReplaced = 8,    ///< its vector is that of its neighbours
   kBlockOfFrame = 16,    ///< its frame is corrected by its shift alone, or by nothing
 };
 
+/// Curvature of -ln U at a displacement, with U its EHD; of entropies: of the entropy. Second
+/// derivatives, Q20 per square pixel, of the least-squares quadratic through the displacements of
+/// up to two whole pixels along each axis from it; those that cannot be compared count as equal.
+struct Bend {
+  int32_t xx = 0, yy = 0, zz = 0, xy = 0, xz = 0, yz = 0;
+};
+constexpr int kBendBits = 20, kBendReach = 2;
+
 /// What was found for a block. Lies on devices as it is: no byte of it is padding.
 struct BlockMatch {
-  Vec3i vector{};            ///< Q16 pixels
-  Vec3i found{};             ///< the same before inconsistent vectors are replaced
-  Score before{};            ///< at the middle of the window
-  Score best{};              ///< at `found`, to the nearest 1/kUnit pixel
-  float confidence = 0;      ///< of the best whole-pixel displacement: peak / base - 1
-  uint32_t counted = 0;      ///< pixels of the block that count at all
-  uint32_t overflow = 0;     ///< pixels beyond the bins at `found`
-  uint32_t evaluations = 0;  ///< displacements that the search has tried
-  uint32_t flags = 0;        ///< of BlockFlag
-  uint32_t mark = 0;         ///< of replace_inconsistent, while it works
+  Vec3i vector{};                ///< Q16 pixels
+  Vec3i found{};                 ///< the same before inconsistent vectors are replaced
+  Score before{};                ///< at the middle of the window
+  Score best{};                  ///< at `found`, to the nearest 1/kUnit pixel
+  Bend bend{};                   ///< around the best whole-pixel displacement, by a full search
+  uint32_t counted = 0;          ///< pixels of the block that count at all
+  uint32_t overflow = 0;         ///< pixels beyond the bins at `found`
+  uint32_t evaluations = 0;      ///< displacements that the search has tried
+  uint32_t flags = 0;            ///< of BlockFlag
+  float least_deviation_px = 0;  ///< standard deviation of `found` in the direction that shows it
+  float most_deviation_px = 0;   ///< most, and least, by solve_motion; infinite: it does not show
 };
 
 /// Vectors of an earlier pass, which a pass refines.

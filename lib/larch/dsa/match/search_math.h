@@ -7,6 +7,7 @@
 #include "larch/core/host_device.h"
 #include "larch/data/vec.h"
 #include "larch/dsa/match/directions_math.h"
+#include "larch/dsa/match/match.h"
 #include "larch/dsa/sampling/interpolation_math.h"
 #include "larch/dsa/similarity/difference_math.h"
 #include "larch/dsa/similarity/rank_math.h"
@@ -64,14 +65,10 @@ struct SearchPlan {
   SubPixel subpixel = SubPixel::kGain;
   SubSearch subsearch = SubSearch::kFit;
   int rounds = 4;  ///< of conjugate directions
-  /// Reliability is judged by displacements kJudged pixels and more away even beyond a smaller
-  /// window. For passes over an earlier field, whose window is small.
-  bool judges_beyond = false;
 };
 /// The plan of a pass, without centre.
-inline SearchPlan plan_of(const DsaConfig& config, int range, bool has_base) {
+inline SearchPlan plan_of(const DsaConfig& config, int range) {
   SearchPlan plan;
-  plan.judges_beyond = has_base;
   plan.range = range;
   plan.search = config.search;
   plan.subpixel = config.subpixel;
@@ -84,8 +81,6 @@ inline SearchPlan plan_of(const DsaConfig& config, int range, bool has_base) {
 struct Window {
   Candidate best{};
   Score at_start{};
-  int64_t base = 0;        ///< lower median of the similarities of candidates that are comparable
-  bool has_rival = false;  ///< is_rival holds for some candidate
   uint32_t evaluations = 0;
 };
 
@@ -95,9 +90,9 @@ struct Found {
   Vec3i units{};   ///< the same in units of 1/kUnit pixel: where its score is taken
   Score at_start{};
   Candidate whole{};  ///< the best whole-pixel displacement, from the middle of the window
-  float confidence = 0;
-  bool at_edge = false, is_unreliable = false;
-  uint32_t evaluations = 0;  ///< of the search; those that only judge its result do not count
+  Bend bend{};
+  bool at_edge = false;
+  uint32_t evaluations = 0;  ///< of the search; those for the bend do not count
 };
 
 LARCH_HD int32_t magnitude(int32_t v) {
@@ -296,87 +291,73 @@ LARCH_HD void search_fraction(Block& block, const SearchPlan& plan, const Rankin
   }
 }
 
-/// The lower median of the similarities around the displacement that conjugate directions found.
+/// The bend around found.whole; see Bend.
 template <class Block>
-LARCH_HD int64_t base_of_cds(Block& block, const SearchPlan& plan, const Ranking& ranking,
-                             const Candidate& best) {
-  const Surroundings around(best.at, plan.range, plan.judges_beyond);
-  FewSimilarities base;
-  for (int axis = 0; axis < plan.axes; ++axis) {
-    Vec3i at[2] = {};
-    int count = 0;
-    if (around.asks(axis, kForward)) at[count++] = around.at(axis, kForward);
-    if (around.asks(axis, kBack)) at[count++] = around.at(axis, kBack);
-    Score scores[2] = {};
-    EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, count, scores);
-    for (int i = 0; i < count; ++i) base.add(ranking.similarity(scores[i]));
-  }
-  return base.lower_median();
-}
-
-/// Whether a displacement kJudged or twice as many pixels away, along axes or diagonals, is a rival
-/// of the best.
-template <class Block>
-LARCH_HD bool has_rival_beyond(Block& block, const SearchPlan& plan, const Ranking& ranking,
-                               const Candidate& best) {
-  const int64_t peak = ranking.similarity(best.score);
-  const int32_t rows = plan.axes > 2 ? 9 : 3;
-  bool has_rival = false;
-  for (int32_t row = 0; row < 2 * rows; ++row) {
-    const int32_t far = row < rows ? kJudged : 2 * kJudged;
-    const int32_t y = row % 3 - 1, z = plan.axes > 2 ? row % rows / 3 - 1 : 0;
-    Vec3i at[3] = {};
-    int count = 0;
-    for (int32_t x = -1; x <= 1; ++x) {
-      if (x != 0 || y != 0 || z != 0) at[count++] = best.at + Vec3i{x, y, z} * far;
-    }
-    Score scores[3] = {};
+LARCH_HD Bend bend_around(Block& block, const SearchPlan& plan, const Ranking& ranking,
+                          const Found& found) {
+  constexpr int kSide = 2 * kBendReach + 1, kMean = kBendReach * (kBendReach + 1) / 3;  // of x^2
+  const int rows = plan.axes > 2 ? kSide * kSide : kSide, points = kSide * rows;
+  const auto offset = [&](int i) {
+    const int z = plan.axes > 2 ? i / (kSide * kSide) - kBendReach : 0;
+    return Vec3i{i % kSide - kBendReach, i / kSide % kSide - kBendReach, z};
+  };
+  const int64_t peak = ranking.similarity(found.whole.score);
+  if (peak == kNoSimilarity) return {};
+  int64_t sums[6] = {};
+  for (int first = 0; first < points; first += 4) {
+    const int count = points - first < 4 ? points - first : 4;
+    Vec3i at[4] = {};
+    Score scores[4] = {};
+    for (int i = 0; i < count; ++i) at[i] = found.whole.at + offset(first + i);
     EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, count, scores);
     for (int i = 0; i < count; ++i) {
-      has_rival = ranking.is_rival(ranking.similarity(scores[i]), peak) || has_rival;
+      const int64_t q = ranking.similarity(scores[i]);
+      if (q == kNoSimilarity) continue;
+      const Vec3i o = offset(first + i);
+      const int32_t terms[6] = {o.x * o.x - kMean, o.y * o.y - kMean, o.z * o.z - kMean,
+                                o.x * o.y,         o.x * o.z,         o.y * o.z};
+      for (int k = 0; k < 6; ++k) sums[k] += terms[k] * (peak - q);
     }
   }
-  return has_rival;
+  // A second derivative is its sum over 7 or 20 times the rows: half the sum of (x^2 - m)^2 of a
+  // row is 7, and that of x^2 y^2 of the points is 100, 20 for each row.
+  const SignedWide unit = ranking.metric == Metric::kEhd ? peak : int64_t{1} << 32;
+  int32_t second[6];
+  for (int k = 0; k < 6; ++k) {
+    const SignedWide whole = unit * rows * (k < 3 ? 7 : 20);
+    second[k] = static_cast<int32_t>(
+        signed_quotient(static_cast<SignedWide>(sums[k]) << kBendBits, whole, INT32_MAX));
+  }
+  if (plan.axes == 2) second[2] = 0;
+  return {second[0], second[1], second[2], second[3], second[4], second[5]};
 }
 
-/// How much found.whole is to be relied on.
-LARCH_HD void judge_whole(const SearchPlan& plan, const Ranking& ranking, int64_t base,
-                          bool has_rival, Found& found) {
+/// Tells whether a whole-pixel displacement lies on the edge of the window.
+LARCH_HD bool is_at_edge(const SearchPlan& plan, const Vec3i& whole) {
   for (int axis = 0; axis < plan.axes; ++axis) {
-    if (magnitude(component(found.whole.at, axis)) >= plan.range) found.at_edge = true;
+    if (magnitude(component(whole, axis)) >= plan.range) return true;
   }
-  const int64_t peak = ranking.similarity(found.whole.score);
-  found.confidence = ranking.confidence(peak, base);
-  found.is_unreliable = has_rival || found.at_edge || peak == kNoSimilarity;
+  return false;
 }
 
 /// The whole search of a block.
 template <class Block>
 LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking& ranking) {
   Found found;
-  int64_t base = kNoSimilarity;
-  bool has_rival = false;
   if (plan.search == Search::kFull) {
     const Window window = block.window(plan, ranking);
     found.whole = window.best;
     found.at_start = window.at_start;
     found.evaluations = window.evaluations;
-    base = window.base;
-    has_rival = window.has_rival;
-    if (plan.judges_beyond && plan.range < kJudged) {
-      has_rival = has_rival_beyond(block, plan, ranking, found.whole) || has_rival;
-    }
+    found.bend = bend_around(block, plan, ranking, found);
   } else {
     const EvaluateSteps<Block> evaluate{block, plan.centre * kUnit, kUnit};
     evaluate(&found.whole.at, 1, &found.whole.score);
     found.at_start = found.whole.score;
-    if (plan.rounds == 0) return found;  // that score is all that is asked for
     found.evaluations = 1 + conjugate_directions(found.whole, plan.axes, plan.range, plan.rounds,
                                                  ranking, evaluate);
-    base = base_of_cds(block, plan, ranking, found.whole);
-    has_rival = !ranking.is_distinct(ranking.similarity(found.whole.score), base);
   }
-  judge_whole(plan, ranking, base, has_rival, found);
+  found.at_edge = is_at_edge(plan, found.whole.at);
   search_fraction(block, plan, ranking, found);
   return found;
 }

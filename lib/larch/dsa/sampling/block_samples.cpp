@@ -13,7 +13,7 @@ BlockSamples::BlockSamples(const MatchJob& job)
       skips_weightless_(skips_weightless(job.config->subpixel)),
       block_(job.grid->block),
       padded_(whole_lanes(job.grid->block.x)),
-      reach_(job.range + 3 + (job.base.vectors != nullptr ? 2 * kJudged : 0)),
+      reach_(job.range + 3),
       contrast_(static_cast<size_t>(padded_ * block_.y), kNoSample),
       sampled_(static_cast<size_t>(padded_ * block_.y), kNoSample) {
   const size_t rows = static_cast<size_t>(block_.y) + 2 * static_cast<size_t>(reach_);

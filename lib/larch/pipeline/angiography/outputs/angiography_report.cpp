@@ -30,7 +30,7 @@ void add_numbers(std::string& text, const char* format, const Vec3<T>& v, bool i
 }  // namespace
 
 std::string grid_header(bool is_volume) {
-  const std::string rest = "score0,score,conf,n,overflow,status\n";
+  const std::string rest = "score0,score,sd_least,sd_most,n,overflow,status\n";
   return is_volume ? "frame,i,j,k,cx,cy,cz,dx,dy,dz,dx_raw,dy_raw,dz_raw," + rest
                    : "frame,i,j,cx,cy,dx,dy,dx_raw,dy_raw," + rest;
 }
@@ -49,9 +49,11 @@ std::string grid_rows(int frame, const dsa::BlockGrid& grid,
     add_numbers(text, "%.4f", pixels_of_q16(match.vector), is_volume);
     add_numbers(text, "%.4f", pixels_of_q16(match.found), is_volume);
     const double counted = std::max<double>(match.best.count, 1);
-    std::snprintf(numbers, sizeof numbers, "%.8f,%.8f,%.4f,%u,%.4f,",
+    std::snprintf(numbers, sizeof numbers, "%.8f,%.8f,%.4f,%.4f,%u,%.4f,",
                   similarity_of(match.before, metric), similarity_of(match.best, metric),
-                  static_cast<double>(match.confidence), match.counted, match.overflow / counted);
+                  static_cast<double>(match.least_deviation_px),
+                  static_cast<double>(match.most_deviation_px), match.counted,
+                  match.overflow / counted);
     text += numbers;
     text += status_of(match);
     text += '\n';
