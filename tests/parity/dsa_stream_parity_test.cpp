@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "larch/core/stream.h"
+#include "larch/dsa/mask_frames.h"
 #include "larch/dsa/sequence.h"
 #include "tests/parity/cuda_context.h"
 #include "tests/parity/dsa_sequences.h"
@@ -102,5 +103,29 @@ TEST_CASE("sequences are subtracted alike on both devices, in one piece and as a
     const SubtractedFrames expected = subtracted(s, config, on_both::cpu_context());
     check_same(subtracted(s, config, larch::test::cuda_context()), expected);
     check_same(streamed(s, config, larch::test::cuda_context()), expected);
+  }
+}
+
+TEST_CASE("frames of a mask are chosen and moved to each other alike on both devices",
+          "[dsa::frame_scores]") {
+  for (const on_both::Sequence& s : on_both::sequences()) {
+    INFO(s.name);
+    DsaConfig config;
+    config.passes = "32/32";
+    config.range = larch::test::sized(config.range, 2);
+    MaskInput input;
+    input.size = s.size;
+    input.table = make_sample_table(s.stored, config);
+    input.region = s.region;
+    const auto chosen = [&](const Context& context) {
+      return MaskCandidates(input, s.frames, context).best_of(s.mask, context);
+    };
+    CHECK(chosen(larch::test::cuda_context()) == chosen(on_both::cpu_context()));
+    const size_t pixels = s.mask.size();
+    input.stored = {std::span(s.frames).first(pixels), s.mask};
+    const SequenceMask there = make_mask(input, config, larch::test::cuda_context());
+    const SequenceMask here = make_mask(input, config, on_both::cpu_context());
+    CHECK(there.samples.to_vector() == here.samples.to_vector());
+    CHECK(there.values.to_vector() == here.values.to_vector());
   }
 }

@@ -321,14 +321,17 @@ std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size,
   return out;
 }
 
-ScoreBasis make_score_basis(const MaskInput& input, const DsaConfig& config,
-                            const Context& context) {
+ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context) {
   Context host = context;
   host.device = Device::cpu();
-  DsaConfig same_noise = config;
-  same_noise.subpixel = SubPixel::kGain;
-  ScoreBasis basis;
-  basis.mask = make_mask(input, same_noise, host);
+  ScoreBasis basis{std::move(mask), {}};
+  if (config.subpixel != SubPixel::kGain) {
+    DsaConfig same_noise = config;
+    same_noise.subpixel = SubPixel::kGain;
+    SampleFrames frame{basis.mask.size, 1, std::move(basis.mask.samples)};
+    basis.mask.at_zero = filter_at_zero(frame, same_noise, host).values;
+    basis.mask.samples = std::move(frame.values);
+  }
   basis.edges = steepest_pixels(basis.mask, host);
   return basis;
 }

@@ -33,8 +33,8 @@ struct ScoreBasis {
   SequenceMask mask{};           ///< on the host
   std::vector<uint8_t> edges{};  ///< 1 at the twentieth of pixels where the mask is steepest
 };
-ScoreBasis make_score_basis(const MaskInput& input, const DsaConfig& config,
-                            const Context& context);
+/// `mask`: on the host.
+ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context);
 
 /// Scores of frames, by frame. `stored`: as they were subtracted; `frames`: with shifted and
 /// uncorrected. Throws UsageError without these.

@@ -8,6 +8,7 @@
 #include "larch/dsa/confirmation.h"
 #include "larch/dsa/field/flexible_shift.h"
 #include "larch/dsa/field/spline.h"
+#include "larch/dsa/mask_frames.h"
 #include "larch/dsa/match/rigid_shift.h"
 #include "larch/dsa/registration.h"
 
@@ -177,6 +178,22 @@ void download(Buffer<T>& from, std::vector<T>& to, const Device& device) {
 
 }  // namespace
 
+SequenceMask on_host(const SequenceMask& mask) {
+  SequenceMask copy;
+  copy.table = mask.table;
+  copy.size = mask.size;
+  copy.start = mask.start;
+  copy.samples = Buffer<uint16_t>(Device::cpu(), mask.samples.to_vector());
+  copy.at_zero = Buffer<uint16_t>(Device::cpu(), mask.at_zero.to_vector());
+  copy.values = Buffer<uint16_t>(Device::cpu(), mask.values.to_vector());
+  copy.region = Buffer<uint8_t>(Device::cpu(), mask.region.to_vector());
+  return copy;
+}
+
+bool registers_masks(const DsaConfig& config, const Vec3i& size) {
+  return finds_blocks(config) && confirms(config, size);
+}
+
 SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context) {
   check_region(input.region, input.size);
   check_region(input.open, input.size);
@@ -191,6 +208,9 @@ SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Co
     samples.push_back(
         to_samples(stored, input.size, input.table, open, context).values.to_vector());
     values.push_back(to_values(stored, input.size, input.table, context).values.to_vector());
+  }
+  if (registers_masks(config, input.size)) {
+    register_mask_frames(input, config, samples, values, context);
   }
   const auto mean_of = [](const std::vector<std::vector<uint16_t>>& frames) {
     return mean_of_samples(std::vector<std::span<const uint16_t>>(frames.begin(), frames.end()));

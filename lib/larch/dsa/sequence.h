@@ -32,8 +32,13 @@ struct SequenceMask {
   Buffer<uint8_t> region{};    ///< contrast pixels that count; empty: all
   Vec3i start{};               ///< Q16, as in MaskInput; Method::kNone subtracts after it
 };
+/// Tells whether frames of a mask are registered to each other before their mean is taken: where
+/// the method finds blocks in pictures and is not the literal one.
+bool registers_masks(const DsaConfig& config, const Vec3i& size);
 /// Throws UsageError for no frames, and for frames and regions of other sizes.
 SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context);
+/// The same mask on the host.
+SequenceMask on_host(const SequenceMask& mask);
 
 /// What a frame is corrected by in the end.
 enum class Correction : uint8_t {

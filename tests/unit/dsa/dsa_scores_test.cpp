@@ -61,8 +61,8 @@ Scored score(double motion, bool has_vessel, const DsaConfig& config = {}, int t
   Scored out;
   out.frames = subtract_frames(make_mask(input, config, context), contrast, config,
                                {false, true, true}, context);
-  out.scores =
-      score_frames(make_score_basis(input, config, context), contrast, out.frames, config, context);
+  out.scores = score_frames(make_score_basis(make_mask(input, config, context), config, context),
+                            contrast, out.frames, config, context);
   return out;
 }
 
@@ -122,8 +122,9 @@ TEST_CASE("what any column reads from behind the collimator counts in none") {
     config.method = method;
     const auto frames = subtract_frames(make_mask(input, config, context), contrast, config,
                                         {false, true, true}, context);
-    const FrameScores s = score_frames(make_score_basis(input, config, context), contrast, frames,
-                                       config, context)[0];
+    const FrameScores s =
+        score_frames(make_score_basis(make_mask(input, config, context), config, context), contrast,
+                     frames, config, context)[0];
     CHECK(s.counted_pixels == Approx((kOpen - kMotion) * kSide).margin(2 * kSide));
     CHECK(s.shifted.rms < 17);
     CHECK(s.uncorrected.rms > 2 * s.shifted.rms);
@@ -155,7 +156,8 @@ TEST_CASE("scores are the same for any number of threads, and need all columns")
   SubtractedFrames lacking = one.frames;
   lacking.shifted.clear();
   const Context context;
-  CHECK_THROWS_AS(score_frames(make_score_basis(input, {}, context), mask, lacking, {}, context),
+  CHECK_THROWS_AS(score_frames(make_score_basis(make_mask(input, {}, context), {}, context), mask,
+                               lacking, {}, context),
                   UsageError);
 }
 
@@ -166,8 +168,8 @@ TEST_CASE("nothing that can be measured gives no number") {
       {kSide, kSide, 1}, {black}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
   const SubtractedFrames out =
       subtract_frames(make_mask(input, {}, context), black, {}, {false, true, true}, context);
-  const FrameScores s =
-      score_frames(make_score_basis(input, {}, context), black, out, {}, context)[0];
+  const FrameScores s = score_frames(make_score_basis(make_mask(input, {}, context), {}, context),
+                                     black, out, {}, context)[0];
   CHECK(s.counted_pixels == 0);
   CHECK(std::isnan(s.corrected.rms));
   CHECK(std::isnan(s.corrected.ehd));
@@ -184,7 +186,7 @@ TEST_CASE("EHD and entropy are those of samples taken one by one") {
   const Vec3i size{kSide, kSide, 1};
   const MaskInput input{
       size, {mask}, make_sample_table({12, false, true, Domain::kLog}, {}), {}, {}};
-  const ScoreBasis basis = make_score_basis(input, config, context);
+  const ScoreBasis basis = make_score_basis(make_mask(input, config, context), config, context);
   const SequenceMask& m = basis.mask;
   SubtractedFrames frames = score(2.3, true, config).frames;
   // Some vectors reach far beyond the picture.

@@ -153,7 +153,8 @@ TEST_CASE("scores of volumes") {
                                                {false, true, true}, context);
   CHECK(out.shifted == out.uncorrected);  // volumes are not shifted as a whole
   const FrameScores s =
-      score_frames(make_score_basis(input, config, context), fill, out, config, context)[0];
+      score_frames(make_score_basis(make_mask(input, config, context), config, context), fill, out,
+                   config, context)[0];
   CHECK(s.corrected.ehd > 1.5 * s.uncorrected.ehd);
   CHECK(s.corrected.ehd <= 1);
   CHECK(s.corrected.rms < 0.5 * s.uncorrected.rms);

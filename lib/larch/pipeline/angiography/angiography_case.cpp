@@ -69,7 +69,9 @@ void check_angiography(const AngiographyOptions& o, const GivenFlags&) {
   if (!o.frames.empty()) parse_frames(o.frames, 0, "--frames");
   if (!o.mask_frames.empty()) {
     parse_frames(o.mask_frames, 0, "--mask-frames");
-    if (o.mask != MaskChoice::kFile) throw UsageError("give either --mask-frames or --mask");
+    if (o.mask != MaskChoice::kFile && o.mask != MaskChoice::kBest) {
+      throw UsageError("give either --mask-frames or --mask; both go with --mask best");
+    }
   }
   const size_t numbers = o.roi_polygon.size();
   if (numbers % 2 != 0 || (numbers > 0 && numbers < 6)) {

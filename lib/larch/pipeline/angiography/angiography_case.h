@@ -33,10 +33,13 @@ enum class MaskChoice {
   kFile,   ///< the Mask Subtraction Sequence of the file; without one the first frame
   kFirst,  ///< the first frame
   kAuto,   ///< the frame before the contrast agent arrives, by the values
+  kBest,   ///< for each frame those of --mask-frames, or of all before the agent, most like it
 };
 constexpr auto enum_names(MaskChoice*) {
-  return std::to_array<EnumName<MaskChoice>>(
-      {{MaskChoice::kFile, "file"}, {MaskChoice::kFirst, "first"}, {MaskChoice::kAuto, "auto"}});
+  return std::to_array<EnumName<MaskChoice>>({{MaskChoice::kFile, "file"},
+                                              {MaskChoice::kFirst, "first"},
+                                              {MaskChoice::kAuto, "auto"},
+                                              {MaskChoice::kBest, "best"}});
 }
 
 /// Says where the part that the collimator leaves is known from.
@@ -100,7 +103,9 @@ struct AngiographyOptions {
             "the input is a volume, and this one has no contrast agent"},
       Field{"frames", frames, "frames to subtract, from 1, such as 1-40 (default: all)"},
       Field{"mask-frames", mask_frames, "frames of the mask, from 1, such as 1-3,7"},
-      Field{"mask", mask, "without --mask-frames: file (what it says, or first), first, auto"},
+      Field{"mask", mask,
+            "without --mask-frames: file (what it says, or first), first, auto; or best: for each "
+            "frame the few of --mask-frames, or of those before contrast agent, most like it"},
       Field{"roi-rectangle", roi_rectangle,
             "only there motion is looked for: x,y,width,height in pixels"}
           .lengths({0, 4}),

@@ -33,8 +33,9 @@ constexpr int kDeviceBatch = 8, kMostBatch = 64;
 /// Scoring takes so many times the bytes of stored pixels: samples, filtered samples and their
 /// passes, seven labels of each pixel, and a vector of a spline.
 constexpr int64_t kScoreBytes = 14;
-/// The mean of a mask takes so many times the bytes of its stored pixels: samples and values.
-constexpr int64_t kMaskBytes = 3;
+/// Frames of a mask take so many times the bytes of their stored pixels: samples, and values or
+/// filtered samples, beside these and a copy of these.
+constexpr int64_t kMaskBytes = 4;
 /// Batches take this much where no promise is made.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 /// Sequences of more batches give the memory of each back.
@@ -162,9 +163,10 @@ BatchPlan check_and_plan(const cases::CaseJob& c, const AngiographyOptions& o,
 
 /// A batch on its way.
 struct BatchData {
-  std::vector<uint16_t> mask{};    ///< frames of a new mask; empty: that of the batch before
-  std::vector<uint16_t> stored{};  ///< contrast frames
-  Buffer<uint16_t> uploaded{};     ///< the same on the device
+  std::vector<uint16_t> mask{};  ///< frames of a new mask; empty: that of the batch before
+  std::optional<dsa::SequenceMask> scored_mask{};  ///< the same mask on the host, for scores
+  std::vector<uint16_t> stored{};                  ///< contrast frames
+  Buffer<uint16_t> uploaded{};                     ///< the same on the device
   dsa::SubtractedBatch result{};
 };
 
@@ -254,12 +256,16 @@ class SequenceRun {
     const std::vector<int>& frames = batches_[i].frames;
     context_.progress(static_cast<double>(done_) / static_cast<double>(open_.frames.size()),
                       "frame " + std::to_string(frames.front() + 1));
-    if (!data.mask.empty()) make_mask(group_of(i), data.mask);
+    if (!data.mask.empty()) {
+      make_mask(group_of(i), data.mask);
+      if (options_.scores) data.scored_mask = dsa::on_host(mask_);
+      data.mask = {};
+    }
     data.result =
         dsa::subtract_on_device(mask_, data.uploaded, options_.config, outputs_.wants(), context_);
     wait_for(context_.device);
     data.uploaded = {};
-    if (!options_.scores) data.mask = data.stored = {};
+    if (!options_.scores) data.stored = {};
     done_ += frames.size();
   }
 
@@ -328,9 +334,9 @@ class SequenceRun {
   std::vector<dsa::FrameScores> scores_of(size_t i) {
     if (!options_.scores) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
     const cases::Stopwatch watch(times_.score);
-    const BatchData& data = *data_[i];
-    if (!data.mask.empty()) {
-      basis_ = dsa::make_score_basis(mask_input(group_of(i), data.mask), options_.config, context_);
+    BatchData& data = *data_[i];
+    if (data.scored_mask) {
+      basis_ = dsa::make_score_basis(std::move(*data.scored_mask), options_.config, context_);
     }
     auto scores = dsa::score_frames(basis_, data.stored, result_, options_.config, context_);
     dsa::confirm_frames(basis_, data.stored, result_, scores, options_.config, context_);
@@ -390,6 +396,7 @@ Outputs subtract_sequence(const cases::CaseJob& c, const AngiographyOptions& o,
                " frames of " + std::to_string(about.grid.size.x) + "x" +
                std::to_string(about.grid.size.y) + ", " + std::to_string(plan.frames) +
                " at a time; mask: " + open.plan.source);
+  if (o.mask == MaskChoice::kBest) choose_masks(open, context);
   std::vector<Batch> batches = make_batches(open.plan, plan.frames);
   // Buffers that come and go in several threads would stay with the allocator, more of them the
   // longer the sequence. In a short one it is faster to keep them.

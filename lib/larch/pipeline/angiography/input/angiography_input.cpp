@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/dsa/mask_frames.h"
 #include "larch/dsa/onset.h"
 #include "larch/dsa/region.h"
 #include "larch/dsa/sequence.h"
@@ -25,7 +27,8 @@
 namespace larch::pipeline {
 namespace {
 
-constexpr const char* kAutoSource = "--mask auto";
+/// Smaller pictures do not move (dsa::rigid_shifts).
+constexpr int32_t kLeastForChoice = 16;
 /// Frames that are subtracted at a time while the onset of contrast agent is looked for.
 constexpr size_t kOnsetBatch = 8;
 /// Contrast agent fills few pixels before it is clear: the mask is so many frames and so many
@@ -100,14 +103,23 @@ std::vector<int> wanted_frames(const AngiographyOptions& o, const Angiogram& abo
   return all;
 }
 
+/// Tells whether the onset of contrast agent is looked for.
+bool is_auto(const AngiographyOptions& o) {
+  return o.mask_frames.empty() && (o.mask == MaskChoice::kAuto || o.mask == MaskChoice::kBest);
+}
+
+std::string auto_source(const AngiographyOptions& o) {
+  return o.mask == MaskChoice::kBest ? "--mask best" : "--mask auto";
+}
+
 MaskPlan plan_masks(const AngiographyOptions& o, const Angiogram& about, const Context& context) {
   const std::vector<int> wanted = wanted_frames(o, about);
   if (!o.mask_frames.empty()) {
     return plan_by_frames(parse_frames(o.mask_frames, about.frames, "--mask-frames"), wanted,
-                          "--mask-frames");
+                          o.mask == MaskChoice::kBest ? "--mask best" : "--mask-frames");
   }
-  if (o.mask == MaskChoice::kAuto) {
-    return plan_by_frames({wanted.front()}, wanted, kAutoSource);  // until find_mask()
+  if (is_auto(o)) {
+    return plan_by_frames({wanted.front()}, wanted, auto_source(o));  // until find_mask()
   }
   if (o.mask == MaskChoice::kFile) {
     MaskPlan plan = plan_by_file(about, wanted);
@@ -170,20 +182,21 @@ void find_shutter(ShutterChoice choice, OpenAngiogram& open, const Context& cont
   open.unshuttered = std::move(region);
 }
 
-bool is_auto(const AngiographyOptions& o) {
-  return o.mask_frames.empty() && o.mask == MaskChoice::kAuto;
+/// What frames of a sequence are compared by, without those of the mask.
+dsa::MaskInput mask_input(const OpenAngiogram& open) {
+  dsa::MaskInput input;
+  input.size = open.reader.about().grid.size;
+  input.table = open.table;
+  input.region = open.region;
+  input.open = open.unshuttered;
+  return input;
 }
 
 /// The first of the frames `wanted` as the mask of the others.
 dsa::SequenceMask first_as_mask(OpenAngiogram& open, std::vector<uint16_t>& stored,
                                 const Context& context) {
-  const Vec3i size = open.reader.about().grid.size;
-  if (!open.unshuttered.empty()) dsa::fill_covered(stored, size, open.unshuttered);
-  dsa::MaskInput input;
-  input.size = size;
-  input.table = open.table;
-  input.region = open.region;
-  input.open = open.unshuttered;
+  dsa::MaskInput input = mask_input(open);
+  if (!open.unshuttered.empty()) dsa::fill_covered(stored, input.size, open.unshuttered);
   input.stored = {stored};
   return dsa::make_mask(input, {}, context);
 }
@@ -332,14 +345,47 @@ void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngio
 void find_mask(const AngiographyOptions& o, OpenAngiogram& open, const Context& context) {
   if (is_auto(o)) {
     const std::vector<int> wanted = wanted_frames(o, open.reader.about());
-    open.plan =
-        plan_by_frames({wanted[frame_before_onset(wanted, open, context)]}, wanted, kAutoSource);
+    const size_t last = frame_before_onset(wanted, open, context);
+    const size_t first = o.mask == MaskChoice::kBest ? 0 : last;
+    open.plan = plan_by_frames({wanted.begin() + static_cast<ptrdiff_t>(first),
+                                wanted.begin() + static_cast<ptrdiff_t>(last) + 1},
+                               wanted, auto_source(o));
     open.frames = open.plan.frames();
   }
   const MaskPlan& plan = open.plan;
   const std::string masks =
       plan.groups.size() == 1 ? " (frames " + frames_text(plan.groups[0].mask_frames) + ")" : "";
   open.notes.insert(open.notes.begin(), "mask: " + plan.source + masks);
+}
+
+void choose_masks(OpenAngiogram& open, const Context& context) {
+  const MaskGroup all = open.plan.groups.at(0);
+  const Vec3i size = open.reader.about().grid.size;
+  if (all.mask_frames.size() == 1 || std::min(size.x, size.y) < kLeastForChoice) return;
+  const auto pixels = static_cast<size_t>(open.reader.frame_pixels());
+  std::vector<uint16_t> stored(all.mask_frames.size() * pixels);
+  for (size_t i = 0; i < all.mask_frames.size(); ++i) {
+    open.reader.read(all.mask_frames[i], 1, std::span(stored).subspan(i * pixels, pixels));
+  }
+  const dsa::MaskCandidates candidates(mask_input(open), stored, context);
+  stored.resize(pixels);
+  std::map<std::vector<int>, MaskGroup> by_mask;
+  for (const int frame : all.frames) {
+    context.throw_if_stopped("stopped while masks were chosen");
+    open.reader.read(frame, 1, stored);
+    std::vector<int> masks;
+    for (const size_t i : candidates.best_of(stored, context)) {
+      masks.push_back(all.mask_frames[i]);
+    }
+    by_mask[masks].frames.push_back(frame);
+  }
+  open.plan.groups.clear();
+  for (auto& [mask, group] : by_mask) {
+    group.mask_frames = mask;
+    open.plan.groups.push_back(std::move(group));
+  }
+  std::sort(open.plan.groups.begin(), open.plan.groups.end(),
+            [](const auto& a, const auto& b) { return a.frames.front() < b.frames.front(); });
 }
 
 std::vector<uint8_t> region_of_labels(const LabelVolume& labels) {

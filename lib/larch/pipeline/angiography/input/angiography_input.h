@@ -45,6 +45,10 @@ void find_region(const cases::CaseJob& c, const AngiographyOptions& o, OpenAngio
 /// Throws InputError where no frame is clearly the first with contrast agent; Stopped.
 void find_mask(const AngiographyOptions& o, OpenAngiogram& open, const Context& context);
 
+/// After find_mask, for `mask` kBest: each contrast frame gets those of the mask frames that it is
+/// most like, up to four. All mask frames are held at once. Throws InputError; Stopped.
+void choose_masks(OpenAngiogram& open, const Context& context);
+
 /// The pixels of a label map that are not 0, as regions of larch/dsa have them.
 std::vector<uint8_t> region_of_labels(const LabelVolume& labels);
 

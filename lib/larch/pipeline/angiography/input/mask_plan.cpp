@@ -75,6 +75,12 @@ std::vector<int> MaskPlan::frames() const {
   return all;
 }
 
+const MaskGroup& MaskPlan::group_of(int frame) const {
+  return *std::find_if(groups.begin(), groups.end(), [&](const MaskGroup& group) {
+    return std::binary_search(group.frames.begin(), group.frames.end(), frame);
+  });
+}
+
 std::vector<int> parse_frames(const std::string& text, int64_t count, const std::string& flag) {
   std::set<int> frames;
   for (size_t at = 0; at <= text.size();) {

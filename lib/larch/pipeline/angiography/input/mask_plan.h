@@ -12,7 +12,7 @@ namespace larch::pipeline {
 
 /// Contrast frames that share a mask, all frames counted from 0.
 struct MaskGroup {
-  std::vector<int> mask_frames{};  ///< their mean is the mask; rising
+  std::vector<int> mask_frames{};  ///< their mean is the mask; the others move to the last one
   std::vector<int> frames{};       ///< rising
   int averaging = 1;               ///< frames from each contrast frame on whose mean stands for it
   Vec3d shift_px{};                ///< MaskItem::shift_px
@@ -26,13 +26,15 @@ struct MaskPlan {
 
   /// All contrast frames, rising.
   std::vector<int> frames() const;
+  /// That of a contrast frame.
+  const MaskGroup& group_of(int frame) const;
 };
 
 /// "1-3,7" as the frames 0, 1, 2 and 6: rising, each once. Throws UsageError, which names `flag`,
 /// for another text, and for frames beyond `count` (0: not known yet).
 std::vector<int> parse_frames(const std::string& text, int64_t count, const std::string& flag);
 
-/// "1-3,7" of the frames 0, 1, 2 and 6, which rise.
+/// "1-3,7" of the frames 0, 1, 2 and 6.
 std::string frames_text(const std::vector<int>& frames);
 /// "frame 7" or "frames 1-3,7".
 std::string frame_words(const std::vector<int>& frames);

@@ -34,8 +34,13 @@ std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& confi
   }
   if (config.method == dsa::Method::kShift) how = "motion corrected by one shift per frame";
   const std::vector<MaskGroup>& groups = open.plan.groups;
+  const bool has_means = std::any_of(
+      groups.begin(), groups.end(), [](const auto& group) { return group.mask_frames.size() > 1; });
   return "Digital subtraction angiography, " +
          (groups.size() == 1 ? "mask of " + frame_words(groups[0].mask_frames) : "masks by frame") +
+         (has_means && dsa::registers_masks(config, open.reader.about().grid.size)
+              ? " registered to each other"
+              : "") +
          ", " + how + ", " +
          (open.table.is_log ? "differences of logarithms" : "differences of linear values");
 }
@@ -255,7 +260,7 @@ Json SequenceOutputs::frame_json(int frame, size_t at, const dsa::SubtractedFram
                                  const dsa::FrameScores& scores, const BlockCounts& blocks) const {
   const dsa::FrameFigures& figures = result.figures[at];
   const double step = std::ldexp(1, -open_.table.fraction_bits);  // grey values
-  Json json{{"frame", frame}};
+  Json json{{"frame", frame}, {"mask_frames", open_.plan.group_of(frame).mask_frames}};
   blocks.each([&](const char* key, int64_t count) { json[key] = count; });
   add_similarity(json, part_of(result.matches, at, static_cast<size_t>(grid_.blocks())),
                  options_.config.metric, std::ldexp(step, figures.bin_shift));

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+// Several frames that may be the mask: moved to each other, and chosen for each frame.
+#include "larch/dsa/mask_frames.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "larch/dsa/scores.h"
+#include "tests/unit/dsa/dsa_fixtures.h"
+
+using namespace larch;
+using namespace larch::dsa;
+using fixtures::Image;
+
+namespace {
+
+constexpr Vec3i kSize{192, 160, 1};
+constexpr double kNoise = 20;  // steps of a sample; 5 grey values
+
+/// Logarithms of 14 bits: the texture of the fixtures in steps of a sample.
+SampleTable table() {
+  return make_sample_table({14, false, true, Domain::kLog}, {});
+}
+
+/// What is drawn in grey values from a function of the place, with noise.
+template <class Body>
+Image frame_of(const Body& body, uint64_t stream) {
+  Image frame;
+  for (int32_t y = 0; y < kSize.y; ++y) {
+    for (int32_t x = 0; x < kSize.x; ++x) {
+      const double noise = kNoise * fixtures::normal(3, stream, frame.size());
+      frame.push_back(static_cast<uint16_t>(std::lround((body(x, y) + noise) / 4)));
+    }
+  }
+  return frame;
+}
+
+Image moved(double dx, double dy, uint64_t stream) {
+  return frame_of([&](double x, double y) { return fixtures::texture(x + dx, y + dy); }, stream);
+}
+
+MaskInput input_of(const std::vector<Image>& frames) {
+  MaskInput input{kSize, {frames.begin(), frames.end()}, table(), {}, {}};
+  return input;
+}
+
+Image mean_of(const std::vector<Image>& frames) {
+  std::vector<Image> samples;
+  for (const Image& frame : frames) {
+    samples.push_back(
+        to_values(Buffer<uint16_t>(Device::cpu(), frame), kSize, table(), fixtures::context_of())
+            .values.to_vector());
+  }
+  return mean_of_samples(std::vector<std::span<const uint16_t>>(samples.begin(), samples.end()));
+}
+
+/// Root mean square of a mask less the body at rest, in steps of a sample, off the edges.
+double rms_of(const Image& mask) {
+  double sum = 0, count = 0;
+  for (int32_t y = 16; y < kSize.y - 16; ++y) {
+    for (int32_t x = 16; x < kSize.x - 16; ++x) {
+      const double off = mask[static_cast<size_t>(y * kSize.x + x)] - fixtures::texture(x, y);
+      sum += off * off;
+      ++count;
+    }
+  }
+  return std::sqrt(sum / count);
+}
+
+/// Two layers, one of which breathes over the other that stays.
+Image layers(double breath, uint64_t stream) {
+  return frame_of(
+      [&](double x, double y) {
+        return 4000 + (fixtures::texture(x, y, 1) + fixtures::texture(x, y + breath, 2)) / 4;
+      },
+      stream);
+}
+
+constexpr double kPi = 3.14159265358979323846;
+double breath_of(double turns) {
+  return 6 * std::sin(2 * kPi * turns);
+}
+
+/// The rms of a frame outside of vessels, in grey values: plain, and corrected.
+ImageScores corrected(const std::vector<Image>& masks, const Image& frame) {
+  const Context context = fixtures::context_of(2);
+  const SequenceMask mask = make_mask(input_of(masks), {}, context);
+  const ScoreBasis basis = make_score_basis(on_host(mask), {}, context);
+  const auto out = subtract_frames(mask, frame, {}, {false, true, true}, context);
+  return score_frames(basis, frame, out, {}, context)[0].corrected;
+}
+
+}  // namespace
+
+TEST_CASE("frames of a mask that move are moved to the last one before their mean is taken") {
+  const std::vector<Image> frames{moved(3.3, -2.4, 1), moved(-1.6, 0.7, 2), moved(0.4, 1.5, 3),
+                                  moved(0, 0, 4)};
+  const Context context = fixtures::context_of(2);
+  const SequenceMask mask = make_mask(input_of(frames), {}, context);
+  CHECK(rms_of(mean_of(frames)) > 80);
+  CHECK(rms_of(mask.values.to_vector()) < 0.6 * kNoise);  // of four frames
+  CHECK(mask.samples.to_vector() == mask.values.to_vector());
+  CHECK(make_mask(input_of(frames), {}, fixtures::context_of(1)).values.to_vector() ==
+        mask.values.to_vector());
+
+  SECTION("but not by the literal method, nor by those without blocks") {
+    for (const auto& [method, literal] :
+         {std::pair(Method::kBlock, true), std::pair(Method::kShift, false),
+          std::pair(Method::kNone, false)}) {
+      DsaConfig config;
+      config.method = method;
+      config.literal = literal;
+      config = searched_config(config, false);
+      CHECK_FALSE(registers_masks(config, kSize));
+      CHECK(make_mask(input_of(frames), config, context).values.to_vector() == mean_of(frames));
+    }
+  }
+}
+
+TEST_CASE("frames of a mask at rest are not touched") {
+  std::vector<Image> frames;
+  for (uint64_t stream = 1; stream <= 4; ++stream) frames.push_back(moved(0, 0, stream));
+  const SequenceMask mask = make_mask(input_of(frames), {}, fixtures::context_of(2));
+  CHECK(mask.values.to_vector() == mean_of(frames));
+}
+
+TEST_CASE("saturated pixels of a mask's frame do not count where they are moved to") {
+  std::vector<Image> frames{moved(4, 0, 1), moved(0, 0, 2)};
+  const auto at = [](int32_t x, int32_t y) { return static_cast<size_t>(y * kSize.x + x); };
+  for (int32_t y = 60; y < 70; ++y) std::fill_n(frames[0].begin() + at(80, y), 10, 16383);
+  const Image samples = make_mask(input_of(frames), {}, fixtures::context_of()).samples.to_vector();
+  CHECK(samples[at(89, 65)] == kNoSample);  // moved by 4 pixels to 84 ... 93
+  CHECK(samples[at(92, 65)] == kNoSample);
+  CHECK(samples[at(81, 65)] != kNoSample);
+  CHECK(samples[at(2, 100)] != kNoSample);  // read from beyond the edge: that of the last frame
+}
+
+TEST_CASE("of mask frames over a breath those of the frame's own phase are chosen") {
+  std::vector<Image> frames;
+  Image stored;
+  for (uint64_t i = 0; i < 8; ++i) {
+    frames.push_back(layers(breath_of(static_cast<double>(i) / 8), i + 1));
+    stored.insert(stored.end(), frames.back().begin(), frames.back().end());
+  }
+  const MaskCandidates candidates(input_of({}), stored, fixtures::context_of(2));
+  std::vector<double> plain, best;
+  for (uint64_t i = 0; i < 5; ++i) {
+    const double turns = 0.02 + static_cast<double>(i) * 0.23;
+    const Image frame = layers(breath_of(turns), 20 + i);
+    const auto chosen = candidates.best_of(frame, fixtures::context_of(2));
+    INFO(turns << ": " << chosen.back());
+    CHECK(chosen == candidates.best_of(frame, fixtures::context_of(1)));
+    CHECK(std::abs(breath_of(static_cast<double>(chosen.back()) / 8) - breath_of(turns)) <
+          2.13);  // half of the largest gap
+    CHECK(chosen.size() <= 4);
+    std::vector<Image> masks;
+    for (const size_t mask : chosen) masks.push_back(frames[mask]);
+    plain.push_back(corrected(frames, frame).rms);
+    best.push_back(corrected(masks, frame).rms);
+  }
+  std::sort(plain.begin(), plain.end());
+  std::sort(best.begin(), best.end());
+  INFO(plain[2] << " and " << best[2]);
+  CHECK(plain[2] > 18);
+  CHECK(best[2] < 8.5);  // noise of two frames is 7.1
+}
