@@ -25,6 +25,8 @@ constexpr size_t kFew = 4;
 /// says that the motion is not worth it.
 SubtractedFrames last_less_moved(const MaskInput& input, size_t frame, DsaConfig config,
                                  const Context& context) {
+  config.method = Method::kBlock;  // is the better one of those that find blocks
+  config.dense_field = DenseField::kSpline;
   config.vessels = input.table.is_log ? Vessels::kBright : Vessels::kDark;  // contrast - mask
   config.normalize = Normalize::kNone;
   MaskInput one = input;

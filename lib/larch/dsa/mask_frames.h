@@ -11,11 +11,11 @@
 // What is done with several frames that may be the mask of a sequence.
 namespace larch::dsa {
 
-/// Moves the frames of a mask to the last one of them by the method of the configuration, which
-/// finds blocks in pictures. Each is checked as a subtracted frame is (confirm_frames), and stays
-/// as it is unless EHD rises by 2 % too: the mean of frames at rest is that of the frames as they
-/// are. Where a moved frame is read from beyond its edge it takes the value of the last one.
-/// `samples` and `values`: of the frames of `input`, before and after, on the host.
+/// Moves the frames of a mask of pictures to the last one of them by block matching. Each is
+/// checked as a subtracted frame is (confirm_frames), and stays as it is unless EHD rises by 2 %
+/// too: the mean of frames at rest is that of the frames as they are. Where a moved frame is read
+/// from beyond its edge it takes the value of the last one. `samples` and `values`: of the frames
+/// of `input`, before and after, on the host.
 void register_mask_frames(const MaskInput& input, const DsaConfig& config,
                           std::vector<std::vector<uint16_t>>& samples,
                           std::vector<std::vector<uint16_t>>& values, const Context& context);
