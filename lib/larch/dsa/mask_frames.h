@@ -23,7 +23,7 @@ void register_mask_frames(const MaskInput& input, const DsaConfig& config,
 /// Frames that may be the mask, on the context's device.
 class MaskCandidates {
  public:
-  /// `input`: without frames; `stored`: those that may be the mask, frame after frame, of 64 pixels
+  /// `input`: without frames; `stored`: those that may be the mask, frame after frame, of 16 pixels
   /// at least along each axis.
   MaskCandidates(MaskInput input, std::span<const uint16_t> stored, const Context& context);
   /// The candidates that a stored frame is most like, the best one last: by EHD after the best
