@@ -39,7 +39,7 @@ std::string derivation_of(const OpenAngiogram& open, const dsa::DsaConfig& confi
   return "Digital subtraction angiography, " +
          (groups.size() == 1 ? "mask of " + frame_words(groups[0].mask_frames) : "masks by frame") +
          (has_means && dsa::registers_masks(config, open.reader.about().grid.size)
-              ? " registered to each other"
+              ? " registered to each other where they move"
               : "") +
          ", " + how + ", " +
          (open.table.is_log ? "differences of logarithms" : "differences of linear values");
