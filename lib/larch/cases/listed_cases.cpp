@@ -140,7 +140,7 @@ class ListRun {
 
  private:
   enum Ending { kOk, kRejected, kFailed, kSkipped, kEndings };
-  static constexpr const char* kWords[] = {"ok", "rejected", "failed", "skipped"};
+  static constexpr const char* kWords[] = {"ok", "rejected", larch::detail::kFailed, "skipped"};
 
   /// By the header alone, without warnings: reading says them.
   CaseSize size(size_t i) const {
