@@ -190,15 +190,23 @@ assert record['Sources'] == ['seeds.tsv', 'image_1.nii.gz'], record['Sources']"
 import nibabel, numpy
 at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (32, 30, 28)), indexing='ij'), axis=-1)
 frames = [numpy.where(numpy.linalg.norm(at - [11 + 3 * t, 14, 13], axis=-1) < 8, 100, 20) for t in range(4)]
-nibabel.save(nibabel.Nifti1Image(numpy.stack(frames, axis=-1).astype('int16'), numpy.eye(4)), 'beating.nii.gz')
+beating = nibabel.Nifti1Image(numpy.stack(frames, axis=-1).astype('int16'), numpy.eye(4))
+beating.header.set_xyzt_units('mm', 'sec')
+beating.header.set_zooms((1, 1, 1, 2.5))
+beating.header['toffset'] = 0.5
+nibabel.save(beating, 'beating.nii.gz')
+beating.header.set_xyzt_units('mm')  # of no unit of time
+nibabel.save(beating, 'unitless.nii.gz')
 frames[2][:] = 20
 nibabel.save(nibabel.Nifti1Image(numpy.stack(frames, axis=-1).astype('int16'), numpy.eye(4)), 'gap.nii.gz')
 PY
   series() { segment --time-series --sphere-index 11,14,13,3 --lower 60 --upper 140 -o series.nii.gz "$@"; }
   expect 0 series -i beating.nii.gz -n
-  expect 0 series -i beating.nii.gz --report r.json
+  expect 0 series -i beating.nii.gz --report r.json --qc qc.png
   python "
 import nibabel, numpy
+header = nibabel.load('series.nii.gz').header
+assert header.get_xyzt_units() == ('mm', 'sec') and header.get_zooms()[3] == 2.5 and header['toffset'] == 0.5, header
 found = numpy.asarray(nibabel.load('series.nii.gz').dataobj)
 truth = numpy.asarray(nibabel.load('beating.nii.gz').dataobj) == 100
 assert found.shape == truth.shape
@@ -206,7 +214,16 @@ for t in range(4):
     f, u = found[..., t] > 0, truth[..., t]
     assert 2 * (f & u).sum() / (f.sum() + u.sum()) > 0.97, t
 report = load('r.json')
-assert report['metrics']['frames'] == 4 and len(report['frames']) == 4"
+assert report['metrics']['frames'] == 4 and len(report['frames']) == 4
+# A picture: the frames in rows of one size, each with a title.
+size = numpy.frombuffer(open('qc.png', 'rb').read(24)[16:], '>u4')
+assert size[0] >= 900 and size[1] % 4 == 0 and size[1] > 4 * 250, size"
+  rm series*
+  expect 0 series -i unitless.nii.gz
+  python "
+import nibabel
+header = nibabel.load('series.nii.gz').header
+assert header.get_xyzt_units() == ('mm', 'unknown') and header.get_zooms()[3] == 2.5, header"
   rm series*
   # A gap: what there is until then is written, and the frames from there on are empty.
   expect 7 series -i gap.nii.gz --report gap.json

@@ -85,6 +85,13 @@ void draw_box_of(RgbImage& picture, const SliceView& view, const Pose& pose, Rgb
   draw_point(picture, pixel_of_world(view, pose.centre_mm).pixel, 2, colour);
 }
 
+/// Puts a picture into another.
+void paste(RgbImage& picture, int left, int top, const RgbImage& own) {
+  for (int y = 0; y < own.height; ++y) {
+    for (int x = 0; x < own.width; ++x) put(picture, left + x, top + y, pixel_at(own, x, y));
+  }
+}
+
 /// Draws a view on a canvas of its own, which cuts what would run into its neighbours, and puts
 /// that where the view lies, `down` pixels lower.
 template <class F>
@@ -93,9 +100,7 @@ void draw_apart(RgbImage& picture, SliceView view, int down, F&& draw) {
   view.left = view.top = 0;
   RgbImage own = make_canvas(view.width, view.height);
   draw(own, view);
-  for (int y = 0; y < view.height; ++y) {
-    for (int x = 0; x < view.width; ++x) put(picture, left + x, top + y, pixel_at(own, x, y));
-  }
+  paste(picture, left, top, own);
 }
 
 }  // namespace
@@ -110,7 +115,7 @@ RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
   const std::array<double, 2> shown = window(image, options);
   std::vector<SliceView> views =
       orthogonal_views(image.grid(), best_slices(labels, options.reference));
-  RgbImage picture = lay_out(views, options.min_width);
+  RgbImage picture = lay_out(views, options.min_width, options.most_height);
   for (const SliceView& view : views) {
     draw_slice(picture, view, image, shown);
     if (options.reference != nullptr) {
@@ -120,6 +125,25 @@ RgbImage qc_picture(const Volume<float>& image, const LabelVolume& labels,
     draw_sides(picture, view);
   }
   return picture;
+}
+
+RgbImage stacked(std::span<const RgbImage> pictures, std::span<const std::string> titles) {
+  int width = 0, height = 0;
+  for (const RgbImage& one : pictures) {
+    width = std::max(width, one.width), height += one.height + kLine;
+  }
+  RgbImage all = make_canvas(width, height);
+  int top = 0;
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    draw_text(all, kMargin, top + kMargin, titles[i], kLetters, kWhite);
+    paste(all, 0, top + kLine, pictures[i]);
+    top += kLine + pictures[i].height;
+  }
+  return all;
+}
+
+int most_stacked(int height) {
+  return kMostPixels / (height + kLine);
 }
 
 RgbImage pose_picture(const Volume<float>& image, const std::string& title,

@@ -225,6 +225,22 @@ TEST_CASE("pictures need one grid") {
   CHECK_THROWS_AS(qc_picture(Volume<float>(), LabelVolume()), InputError);
 }
 
+TEST_CASE("pictures are stacked below their titles") {
+  const Rgb red{200, 0, 0};
+  const RgbImage pictures[] = {make_canvas(60, 20, red), make_canvas(80, 30, kWhite)};
+  const std::string titles[] = {"", ""};
+  const RgbImage all = stacked(pictures, titles);
+  const int title = (all.height - 50) / 2;
+  CHECK(all.width == 80);
+  CHECK(pixel_at(all, 0, title - 1) == kBlack);
+  CHECK(pixel_at(all, 59, title) == red);
+  CHECK(pixel_at(all, 60, title + 19) == kBlack);
+  CHECK(pixel_at(all, 79, all.height - 1) == kWhite);
+  CHECK(most_stacked(20) * (20 + title) <= kMostPixels);
+  const std::string titled[] = {"frame 1", "frame 2"};
+  CHECK(stacked(pictures, titled).rgb != all.rgb);
+}
+
 TEST_CASE("poses are shown in rows of slices through them, and boxes stay within their slices") {
   const Volume<float> image(grid_of({40, 40, 20}));
   const Pose inside{{10, 10, 10}, {}, {6, 8, 10}}, leaves{{20, 20, 10}, {}, {80, 10, 10}};

@@ -315,10 +315,9 @@ void set_geometry(const Fields& f, const std::string& path, Header& header) {
 void set_times(const Fields& f, int frames, Header& header) {
   if (frames > 1 && (f.dim[0] < 4 || f.dim[4] != frames)) return;
   const int unit = f.units & 56;
-  const double ms = unit == 8 ? 1e3 : unit == 16 ? 1 : unit == 24 ? 1e-3 : 0;
+  const double unit_ms = unit == 8 ? 1e3 : unit == 16 ? 1 : unit == 24 ? 1e-3 : 0;
   if (!(f.pixdim[4] > 0) || !std::isfinite(f.pixdim[4]) || !std::isfinite(f.first_frame)) return;
-  header.frame_ms = f.pixdim[4] * ms;
-  header.first_frame_ms = f.first_frame * ms;
+  header.times = {f.pixdim[4], f.first_frame, unit_ms};
 }
 
 void set_scaling(const Fields& f, const std::string& path, Header& header) {

@@ -31,16 +31,10 @@ RawImage read_nifti(const std::string& path, const Selection& selection);
 /// What a NIfTI file says about its values.
 enum class NiftiIntent { kNone = 0, kLabel = 1002, kDisplacement = 1006, kVector = 1007 };
 
-/// Frames of one kind of time.
-struct NiftiFrames {
-  int64_t count = 1;
-  double step_ms = 0, first_ms = 0;  ///< step 0: not known
-};
-
 /// The header of a single file for `pixels`, of which only grid and type are looked at, in `frames`
 /// frames, and the bytes up to its voxels. Throws UsageError as write_nifti does.
-std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
-                               const NiftiFrames& frames);
+std::string nifti_header_bytes(const std::string& path, const Pixels& pixels, int64_t frames = 1,
+                               const FrameTimes& times = {});
 
 /// Writes header and voxels to `path`, compressed if it ends in .gz. Not atomic. Throws
 /// OutputError, or UsageError if an axis is longer than NIfTI-1 allows.

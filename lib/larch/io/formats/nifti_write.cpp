@@ -89,8 +89,8 @@ void write_planes(const Pixels& pixels, ZWriter& out) {
 
 }  // namespace
 
-std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
-                               const NiftiFrames& frames) {
+std::string nifti_header_bytes(const std::string& path, const Pixels& pixels, int64_t frames,
+                               const FrameTimes& times) {
   const Grid& grid = pixels.grid;
   const bool vectors = pixels.channels > 1;
   const NiftiIntent intent = vectors         ? NiftiIntent::kVector
@@ -99,12 +99,9 @@ std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
   HeaderBytes header{};
   put<int32_t>(header, 0, 348);
   header[38] = 'r';  // "regular", which old readers want
-  put<int16_t>(header, 40, vectors ? 5 : frames.count > 1 ? 4 : 3);
+  put<int16_t>(header, 40, vectors ? 5 : frames > 1 ? 4 : 3);
   for (int i = 0; i < 7; ++i) {
-    const int64_t size = i < 3    ? grid.size[i]
-                         : i == 3 ? frames.count
-                         : i == 4 ? pixels.channels
-                                  : 1;
+    const int64_t size = i < 3 ? grid.size[i] : i == 3 ? frames : i == 4 ? pixels.channels : 1;
     if (size > INT16_MAX) {
       throw UsageError("cannot write '" + path +
                        "': NIfTI holds at most 32767 voxels per axis and here are " +
@@ -118,10 +115,12 @@ std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
   put(header, 108, 352.0F);
   put(header, 112, 1.0F);
   header[123] = 2;  // mm
-  if (frames.step_ms > 0) {
-    header[123] = 2 + 16;  // and ms
-    put(header, 92, static_cast<float>(frames.step_ms));
-    put(header, 136, static_cast<float>(frames.first_ms));
+  if (times.step > 0) {
+    const double ms = times.unit_ms;
+    const int unit = ms == 1e3 ? 8 : ms == 1 ? 16 : ms == 1e-3 ? 24 : 0;
+    put(header, 123, static_cast<uint8_t>(2 + unit));
+    put(header, 92, static_cast<float>(times.step));
+    put(header, 136, static_cast<float>(times.first));
   }
   const std::string description =
       pixels.description.empty() ? "Larch" : pixels.description.substr(0, 79);
@@ -132,7 +131,7 @@ std::string nifti_header_bytes(const std::string& path, const Pixels& pixels,
 }
 
 void write_nifti(const std::string& path, const Pixels& pixels) {
-  const std::string header = nifti_header_bytes(path, pixels, {});
+  const std::string header = nifti_header_bytes(path, pixels);
   ZWriter out(path, file_extension(path) == ".nii.gz", pixels.threads);
   out.write(header.data(), static_cast<int64_t>(header.size()));
   if (pixels.channels > 1) {

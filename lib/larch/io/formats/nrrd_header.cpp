@@ -323,7 +323,7 @@ void set_grid(const std::string& path, const TextHeader& text, const std::vector
     out.frames = static_cast<int>(std::min(out.frames * sizes[*axes.time], 2147483647.0));
     // Frames along two axes have no one distance in time.
     const bool alone = axes.domain.size() <= 3;
-    out.header.frame_ms = alone ? ms_between(path, text, *axes.time, sizes.size()) : 0;
+    if (alone) out.header.times = {ms_between(path, text, *axes.time, sizes.size()), 0, 1};
   }
   Space space = space_of(path, text);
   if (space.sign == Vec3d{1, 1, 1}) {

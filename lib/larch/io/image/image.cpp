@@ -201,6 +201,7 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   info.grid = header.grid;
   info.component_type = io::name_of(header.component);
   info.components = header.channels;
+  info.times = header.times;
   const int64_t frame_bytes = io::checked_bytes(header, path, std::max(info.frames, 1));
   // An image of several frames is told of, and refused only when it is read.
   if (options.frame && !dicom)

@@ -78,6 +78,13 @@ inline ReadOptions label_options(const ReadOptions& image) {
 void require_allowed(const ReadOptions& options, Allow what_for, const std::string& what,
                      const std::string& taken);
 
+/// When the frames of a series were taken, in a unit of the file.
+struct FrameTimes {
+  double step = 0;     ///< from one frame to the next; 0: not known
+  double first = 0;    ///< of the first frame
+  double unit_ms = 0;  ///< ms in the unit; 0: the file does not say
+};
+
 /// What a header says about an image, without reading its voxels.
 struct ImageInfo {
   Grid grid{};
@@ -85,6 +92,7 @@ struct ImageInfo {
   int components = 1;          ///< values per voxel; more than 1 for vectors and colour
   int frames = 1;     ///< of a 4-D image or a cine; 1 if ReadOptions::frame chooses one of them
   int64_t bytes = 0;  ///< bytes of the voxels of these frames, uncompressed
+  FrameTimes times{};
 };
 
 /// Reads a scalar 3-D (or 2-D: size.z == 1) image. The path is a NIfTI (.nii, .nii.gz, .hdr/.img),
@@ -163,7 +171,7 @@ void write_labelmap(const std::string& path, const LabelVolume& labels, const La
 /// of four axes, with the smallest type that holds all labels. Throws UsageError for another
 /// ending, and as write_volume.
 void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
-                           int threads = 1);
+                           const FrameTimes& times, int threads = 1);
 
 /// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
 void write_label_table(const std::string& tsv_path, const LabelTable& table);

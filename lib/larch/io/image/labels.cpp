@@ -22,12 +22,13 @@ void write_as(const std::string& path, const LabelVolume& labels, int threads) {
 }
 
 template <class T>
-void write_series_as(const std::string& path, std::span<const LabelVolume> frames, int threads) {
+void write_series_as(const std::string& path, std::span<const LabelVolume> frames,
+                     const FrameTimes& times, int threads) {
   const Grid& grid = frames[0].grid();
   Volume<T> small(grid);
   const std::string header =
       io::nifti_header_bytes(path, {grid, io::component_of<T>(), small.data(), true},
-                             {static_cast<int64_t>(frames.size())});
+                             static_cast<int64_t>(frames.size()), times);
   io::ZWriter out(path, file_extension(path) == ".nii.gz", threads);
   out.write(header.data(), static_cast<int64_t>(header.size()));
   for (const LabelVolume& frame : frames) {
@@ -64,7 +65,7 @@ void write_labelmap(const std::string& path, const LabelVolume& labels, const La
 }
 
 void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
-                           int threads) {
+                           const FrameTimes& times, int threads) {
   const std::string ending = file_extension(path);
   if (ending != ".nii" && ending != ".nii.gz") {
     throw UsageError("cannot write '" + path +
@@ -78,10 +79,10 @@ void write_labelmap_series(const std::string& path, std::span<const LabelVolume>
   }
   write_atomically(path, [&](const std::string& temporary) {
     if (holds<uint8_t>(lowest, highest))
-      return write_series_as<uint8_t>(temporary, frames, threads);
+      return write_series_as<uint8_t>(temporary, frames, times, threads);
     if (holds<uint16_t>(lowest, highest))
-      return write_series_as<uint16_t>(temporary, frames, threads);
-    write_series_as<int32_t>(temporary, frames, threads);
+      return write_series_as<uint16_t>(temporary, frames, times, threads);
+    write_series_as<int32_t>(temporary, frames, times, threads);
   });
 }
 

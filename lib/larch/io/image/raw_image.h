@@ -70,8 +70,7 @@ struct Header {
   bool colour = false;  ///< the channels are red, green, blue and perhaps alpha
   double slope = 1;     ///< value = stored * slope + intercept
   double intercept = 0;
-  double frame_ms = 0;                  ///< between frames of one kind of time; 0: not known
-  double first_frame_ms = 0;            ///< when the first one was taken
+  FrameTimes times{};                   ///< of frames of one kind of time
   int64_t most_bytes = INT64_MAX;       ///< of all voxels, that the file can hold, inflated
   std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
   std::optional<Doubt> doubt{};         ///< whoever reads the image has to allow it

@@ -272,11 +272,12 @@ class FileFrames : public FrameSource {
                           "to a file of their own");
     }
     about.frames = int64_t{grid.size.z} * place.frames;
-    double step_ms = place.header.frame_ms;
+    const FrameTimes& times = place.header.times;
+    double step_ms = times.step * times.unit_ms;
     // ITK writes the time between the frames of a multi-frame DICOM file as their distance.
     if (step_ms <= 0 && grid.size.z > 1 && grid.spacing_mm.z != 1) step_ms = grid.spacing_mm.z;
     for (int64_t i = 0; step_ms > 0 && i < about.frames; ++i) {
-      about.times_ms.push_back(place.header.first_frame_ms + static_cast<double>(i) * step_ms);
+      about.times_ms.push_back(times.first * times.unit_ms + static_cast<double>(i) * step_ms);
     }
     if (!about.times_ms.empty() && !std::isfinite(about.times_ms.back())) {
       bad(about.path, "the times of its frames are not finite; repair the header");

@@ -68,7 +68,7 @@ void require_sequence_path(const std::string& path, const Grid& grid, int64_t fr
   }
   if (ending == ".dcm") io::require_xa_holds(path, grid, frames);
   if (nifti) {
-    io::nifti_header_bytes(path, {grid, Component::kInt16, nullptr, false}, {frames, 0, 0});
+    io::nifti_header_bytes(path, {grid, Component::kInt16, nullptr, false}, frames);
   }
 }
 
@@ -146,7 +146,7 @@ class SequenceWriter::Sink {
     } else {
       const io::Pixels pixels{header_.grid, component, nullptr, false};
       const double first = header_.times_ms.empty() ? 0 : header_.times_ms.front();
-      bytes = io::nifti_header_bytes(path_, pixels, {header_.frames, step_ms, first});
+      bytes = io::nifti_header_bytes(path_, pixels, header_.frames, {step_ms, first, 1});
     }
     out_.write(bytes.data(), static_cast<int64_t>(bytes.size()));
   }

@@ -13,12 +13,16 @@
 #include "larch/core/error.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
+#include "larch/picture/qc.h"
 #include "larch/pipeline/levelset/segmentation_outputs.h"
 
 namespace larch::pipeline {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Frames in the picture of a series, at most.
+constexpr int kMostShown = 6;
 
 /// Seconds that the steps between two looks at the stop flag and the clock shall take.
 constexpr double kPauseSeconds = 0.5;
@@ -120,17 +124,19 @@ ImageInfo probe_quietly(const cases::CaseJob& c) {
   return probe_image(c.row.image, read);
 }
 
-/// The frames of the 4-D image of a case. Throws InputError if there is but one.
-int frames_of_series(const cases::CaseJob& c) {
-  const int frames = probe_quietly(c).frames;
-  if (frames > 1) return frames;
+/// The header of the 4-D image of a case. Throws InputError if it has but one frame.
+ImageInfo probe_series(const cases::CaseJob& c) {
+  const ImageInfo info = probe_quietly(c);
+  if (info.frames > 1) return info;
   throw InputError("'" + c.row.image + "' has one frame; leave --time-series out");
 }
 
-/// Throws UsageError unless the case writes a label map that can have four axes, and nothing else.
+/// Throws UsageError unless the case writes a label map that can have four axes, and no more than
+/// a picture beside it.
 void check_series(const cases::CaseJob& c) {
-  if (!c.wants("output") || c.files.size() != 1) {
-    throw UsageError("--time-series writes --output, a label map of four axes, and nothing else");
+  if (!c.wants("output") || c.files.size() != (c.wants("qc") ? 2 : 1)) {
+    throw UsageError(
+        "--time-series writes --output, a label map of four axes, and --qc, and nothing else");
   }
   const std::string ending = file_extension(c.file("output"));
   if (ending != ".nii" && ending != ".nii.gz") {
@@ -146,7 +152,20 @@ struct Frames {
   double volume_ml = 0, iterations = 0;
   std::vector<int32_t> left{};      ///< labels that are there in all of them
   std::vector<std::string> gone{};  ///< says of each of the others in which frame it vanished
+  // The picture: frames from the first to the last at even distances, as many as fit.
+  std::vector<RgbImage> rows{};
+  std::vector<std::string> titles{};
 
+  /// Draws the frame that was added last, of `count`, if it is one of those in the picture.
+  void draw(const Volume<float>& image, int count) {
+    const auto frame = static_cast<int>(labels.size()) - 1, row = static_cast<int>(rows.size());
+    const int fit = row == 0 ? 1 : picture::most_stacked(rows[0].height);
+    const int shown = std::min({count, kMostShown, fit});
+    if (row > 0 && (row >= shown || frame != row * (count - 1) / (shown - 1))) return;
+    const picture::QcOptions options{.most_height = picture::kMostPixels / kMostShown - 30};
+    rows.push_back(picture::qc_picture(image, labels.back(), options));
+    titles.push_back("frame " + std::to_string(frame + 1));
+  }
   /// Takes the labels of the result.
   void add(levelset::SegmentResult& result, const levelset::LevelsetConfig& config) {
     for (const levelset::LabelResult& label : result.by_label) volume_ml += label.volume_ml;
@@ -166,7 +185,8 @@ struct Frames {
 Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& request) {
   const cases::Turn turn = c.turn();
   const Context& context = turn.context();
-  const int count = frames_of_series(c);
+  const ImageInfo info = probe_series(c);
+  const int count = info.frames;
   ReadOptions read = c.read;
   read.frame = 1;
   SegmentationJob job{c.row.image, read_segmentation(c.row.image, request.seeds, request.config,
@@ -179,6 +199,7 @@ Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& reque
     context.info("frame " + std::to_string(*read.frame) + " of " + std::to_string(count));
     solve(job, context);
     frames->add(job.result, job.request.config);
+    if (c.wants("qc")) frames->draw(job.request.image, count);
     if (*read.frame == count || frames->left.empty()) break;
     ++*read.frame;
     job.request =
@@ -195,8 +216,11 @@ Outputs segment_series(const cases::CaseJob& c, const SegmentationRequest& reque
       .metric("mean_volume_ml", frames->volume_ml / count)
       .metric("iterations", frames->iterations);
   outputs.report("frames", frames->reports);
-  outputs.add(c.file("output"), [frames, threads = context.threads](const std::string& path) {
-    write_labelmap_series(path, frames->labels, threads);
+  outputs.add(c.file("output"), [=, threads = context.threads](const std::string& path) {
+    write_labelmap_series(path, frames->labels, info.times, threads);
+  });
+  outputs.add(c.file("qc"), [frames](const std::string& path) {
+    write_png(path, picture::stacked(frames->rows, frames->titles));
   });
   if (!frames->gone.empty()) {
     outputs.status("rejected", config::join(frames->gone, "; ") +
@@ -258,7 +282,7 @@ cases::CaseLook look_at_segmentation(const cases::CaseJob& c, const Segmentation
   check_segmentation_fits(c, info.grid);
   check_on_grid(seeds_of_case(request.seeds, c.row), request.config, c.row.image, info.grid,
                 c.read);
-  if (request.is_series) frames_of_series(c);
+  if (request.is_series) probe_series(c);
   return cases::look_of(info.grid);
 }
 
