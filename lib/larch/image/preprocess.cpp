@@ -242,15 +242,11 @@ void resample_into(const Volume<float>& source, const Grid& target, const Contex
     });
     return;
   }
-  const Vec3i size = source.size();
-  const Vec3l strides = strides_of(source.grid());
   for_all_rows(target, context.threads, [&](int y, int z) {
     for (int x = 0; x < target.size.x; ++x) {
       put({x, y, z}, sum_of_samples(n, [&](int i, int j, int k) {
-            const Vec3d p =
-                map.at(sample_at(x, i, n.x), sample_at(y, j, n.y), sample_at(z, k, n.z));
-            return interpolate(v, axis_tap(p.x, size.x, strides.x),
-                               axis_tap(p.y, size.y, strides.y), axis_tap(p.z, size.z, strides.z));
+            return value_at(
+                source, map.at(sample_at(x, i, n.x), sample_at(y, j, n.y), sample_at(z, k, n.z)));
           }));
     }
   });
@@ -291,6 +287,13 @@ class OrderStatistics {
 };
 
 }  // namespace
+
+double value_at(const Volume<float>& image, const Vec3d& index) {
+  const Vec3i size = image.size();
+  const Vec3l strides = strides_of(image.grid());
+  return interpolate(image.data(), axis_tap(index.x, size.x, strides.x),
+                     axis_tap(index.y, size.y, strides.y), axis_tap(index.z, size.z, strides.z));
+}
 
 namespace {
 

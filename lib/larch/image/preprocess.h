@@ -74,6 +74,10 @@ Grid model_grid(const Grid& input, const ModelSpace& space, const std::string& n
 constexpr double kMostGrowth = 512;
 constexpr double kHarmlessVoxels = 1 << 24;
 
+/// Linear interpolation at a continuous index; beyond the outermost centres their values count.
+/// Voxels of weight 0 are not read.
+double value_at(const Volume<float>& image, const Vec3d& index);
+
 /// Linear interpolation of `source` at the voxel centres of `target`; where the target is coarser,
 /// the mean over a regular pattern of round(ratio) points an axis. Beyond the border the nearest
 /// voxel counts. Grids that agree give the same values without interpolation.

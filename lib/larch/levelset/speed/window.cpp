@@ -8,11 +8,14 @@
 #include <limits>
 #include <vector>
 
+#include "larch/image/preprocess.h"
 #include "larch/levelset/speed/edges.h"
 #include "larch/levelset/step/time_step.h"
 
 namespace larch::levelset {
 namespace {
+
+using image::value_at;
 
 /// What lies up to kWindowReachMm from the seed, with voxels around it for filters.
 struct Around {
@@ -65,30 +68,6 @@ double noise_of(const Around& around) {
   std::nth_element(bent.begin(), median, bent.end());
   // |d| of normal noise has the median 0.67449 sqrt(1 + 4 + 1) sigma.
   return double{*median} / (0.67449 * std::sqrt(6.0));
-}
-
-/// Linear between centres; the border counts for what is beyond.
-double value_at(const Volume<float>& image, const Vec3d& index) {
-  const Vec3i size = image.size();
-  Vec3i at{};
-  Vec3d part{};
-  for (int axis = 0; axis < 3; ++axis) {
-    const double held = std::clamp(index[axis], 0.0, size[axis] - 1.0);
-    at[axis] = std::min(static_cast<int32_t>(held), std::max(size[axis] - 2, 0));
-    part[axis] = held - at[axis];
-  }
-  double sum = 0;
-  for (int corner = 0; corner < 8; ++corner) {
-    Vec3i there = at;
-    double weight = 1;
-    for (int axis = 0; axis < 3; ++axis) {
-      const bool is_up = (corner >> axis & 1) != 0;
-      weight *= is_up ? part[axis] : 1 - part[axis];
-      there[axis] += is_up ? 1 : 0;
-    }
-    if (weight > 0) sum += weight * double{image(there)};
-  }
-  return sum;
 }
 
 /// A place on a border: the difference across it, and the intensity half way.
