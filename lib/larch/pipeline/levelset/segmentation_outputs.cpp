@@ -119,7 +119,7 @@ void add_figures(const SegmentationJob& job, Outputs& outputs) {
         "label " + std::to_string(label.label) +
             " fills more than a third of the body and reaches the border of the image: the "
             "window from its seeds takes what is around it as well; give --lower and "
-            "--upper, a --mask or --max-distance-mm");
+            "--upper, --background, a --mask or --max-distance-mm");
   }
   if (voxels > 0) return;
   outputs.status("rejected",
@@ -148,19 +148,30 @@ void add_surfaces(const cases::CaseJob& c, bool by_label,
     }
   };
   const auto clamp_mm = static_cast<float>(levelset::kClamp * job->result.resolved.unit_mm);
-  const auto write_phi = [=](const std::string& path, const Volume<float>& surface) {
-    Volume<float> phi = distance_of(surface, double{clamp_mm}, threads);
-    for (float& mm : phi) mm = std::clamp(mm, -clamp_mm, clamp_mm);
-    write_volume(path, phi, threads, "Larch level set in mm, phi < 0 inside, clamped");
+  const auto distance_from = [=](const Volume<float>& surface) {
+    return distance_of(surface, double{clamp_mm}, threads);
   };
-  const auto write_distance = [=](const std::string& path, const Volume<float>& surface) {
-    write_volume(path, distance_of(surface, double{clamp_mm}, threads), threads,
-                 "Larch signed distance in mm, negative inside");
+  const auto write_phi = [=](const std::string& path, Volume<float> distance_mm) {
+    for (float& mm : distance_mm) mm = std::clamp(mm, -clamp_mm, clamp_mm);
+    write_volume(path, distance_mm, threads, "Larch level set in mm, phi < 0 inside, clamped");
   };
+  const auto write_distance = [=](const std::string& path, const Volume<float>& distance_mm) {
+    write_volume(path, distance_mm, threads, "Larch signed distance in mm, negative inside");
+  };
+  // That of all labels is made once for both files.
+  const bool has_distance = c.wants("level-set") || c.wants("distance");
+  const auto of_all =
+      std::make_shared<const Volume<float>>(has_distance ? distance_from(*all) : Volume<float>());
   add(
-      "level-set", [=](const std::string& path) { write_phi(path, *all); }, write_phi);
+      "level-set", [=](const std::string& path) { write_phi(path, *of_all); },
+      [=](const std::string& path, const auto& surface) {
+        write_phi(path, distance_from(surface));
+      });
   add(
-      "distance", [=](const std::string& path) { write_distance(path, *all); }, write_distance);
+      "distance", [=](const std::string& path) { write_distance(path, *of_all); },
+      [=](const std::string& path, const auto& surface) {
+        write_distance(path, distance_from(surface));
+      });
   if (!c.wants("mesh")) return;
   const auto surface = std::make_shared<Mesh>(mesh_of(*all, threads));
   outputs.metric("triangles", static_cast<double>(surface->triangles.size()));
