@@ -16,9 +16,9 @@
 namespace larch::levelset {
 namespace {
 
-constexpr float kLeast = 1e-6F;  ///< what stands for 0 on either side
+constexpr float kLeast = 1e-6F;  ///< replaces a speed of 0, so that its sign tells the side
 
-/// The border counts for what is beyond.
+/// Returns the values around a voxel; beyond the image those at its border count.
 Stencil<float> stencil_at(const Volume<float>& values, const Vec3i& at) {
   const Vec3i last = values.size() - Vec3i{1, 1, 1};
   const auto value = [&](int32_t x, int32_t y, int32_t z) {
@@ -42,7 +42,7 @@ void for_neighbours(const Grid& grid, int64_t i, int32_t steps, const F& f) {
   }
 }
 
-/// What moves a field, on the host.
+/// The speeds of a field, copied to the host.
 struct Forces {
   Forces(const LevelsetField& field, const Grid& grid, const Context& context) : step(field.step) {
     const auto image = [&](const Buffer<int16_t>& values) {
@@ -53,7 +53,8 @@ struct Forces {
     for (size_t axis = 0; axis < 3; ++axis) advection[axis] = image(field.advection[axis]);
   }
 
-  /// The speed inwards of a voxel of which `p` is around in a field whose surfaces run along.
+  /// Returns the speed inwards at voxel i, with the normal and the curvature of the values `p`
+  /// around it.
   float inwards(const Stencil<float>& p, int64_t i) const {
     const Vec3f slope{(p.xp - p.xm) * step.per_2h.x, (p.yp - p.ym) * step.per_2h.y,
                       (p.zp - p.zm) * step.per_2h.z};
@@ -72,7 +73,7 @@ struct Forces {
   std::array<Volume<int16_t>, 3> advection{};
 };
 
-/// -D where it points to the surface, else 0; smooth, its surfaces run along that of the label.
+/// Returns -D, smoothed, with 0 where its sign is not that of phi: it gives normals and curvature.
 Volume<float> smooth_speed(const Forces& forces, const Volume<float>& phi_mm, int threads) {
   auto sided = Volume<float>::unfilled(phi_mm.grid());
   for (int64_t i = 0; i < sided.voxels(); ++i) {
@@ -83,8 +84,9 @@ Volume<float> smooth_speed(const Forces& forces, const Volume<float>& phi_mm, in
                   threads);
 }
 
-/// The mean size of what neighbours across have for a voxel that is held by a limit or by another
-/// label, so that the surface passes half way; nearly 0 for others. `sides`: of all voxels.
+/// Returns what replaces a speed of the wrong sign: nearly 0, or, where a limit or another label
+/// holds the voxel, the mean size of the speeds across the surface, which then passes half way.
+/// `sides`: the speeds of all voxels.
 float instead_of_speed(const Forces& forces, const EndVoxels& end, const Volume<float>& sides,
                        int64_t i) {
   const Volume<float>& phi = end.phi_mm;
@@ -123,7 +125,7 @@ Volume<float> place_surface(const LevelsetField& field, const EndVoxels& end,
       if (is_inside ? speed < 0 : speed > 0 && forces.speed[i] != kFrozen) {
         sides[i] = speed;
       } else if (is_cut) {
-        sides[i] = is_inside ? 0.0F : -1.0F;  // on the wrong side, which tells it from the others
+        sides[i] = is_inside ? 0.0F : -1.0F;  // No speed of this side has this value.
         const std::lock_guard lock(mutex);
         wrong.push_back(i);
       }

@@ -32,7 +32,7 @@ Volume<float> extended(const Volume<float>& surface, double mm) {
   return wide;
 }
 
-/// The part of the way from one voxel to the next along an axis at which a surface lies.
+/// Returns at which part of the way from one voxel to the next along an axis a surface lies.
 double crossing(const Volume<float>& surface, const Vec3i& from, int axis) {
   const auto value = [&](int32_t steps) {
     Vec3i at = from;
@@ -43,10 +43,10 @@ double crossing(const Volume<float>& surface, const Vec3i& from, int axis) {
   const double bent_a = value(-1) - 2 * a + b, bent_b = a - 2 * b + value(2);
   double m = std::abs(bent_a) < std::abs(bent_b) ? bent_a : bent_b;
   m = bent_a * bent_b > 0 ? std::clamp(m, -std::abs(a - b), std::abs(a - b)) : 0;
-  // a + p t + q t^2 = 0: of a form that does not cancel; it has one root on the way.
+  // This root of a + p t + q t^2 = 0 is the one on the way; the form avoids cancellation.
   const double q = m / 2, p = b - a - q;
   const double t = 2 * a / (-p - std::copysign(std::sqrt(std::max(p * p - 4 * q * a, 0.0)), p));
-  constexpr double kMargin = 1e-3;  // that of marching cubes
+  constexpr double kMargin = 1e-3;  // Marching cubes keeps vertices so far from voxels.
   return std::clamp(t, kMargin, 1 - kMargin);
 }
 
