@@ -372,6 +372,46 @@ json.dump({'@schema': 'https://raw.githubusercontent.com/slicer/slicer/master/Mo
   for flag in sphere-mm points window lower upper propagation; do has out.txt "<longflag>--$flag</longflag>"; done
 }
 
+@test "background is held outside, and the window ends half way to it" {
+  # A ball of 100 in 20, and beside it one of 80: near enough in intensity to be taken with it.
+  python "
+import nibabel, numpy
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, (40, 24, 24)), indexing='ij'), axis=-1)
+ball, beside = (numpy.linalg.norm(at - [x, 12, 12], axis=-1) < 8 for x in (12, 26))
+image = numpy.select([ball, beside], [100, 80], 20) + numpy.random.default_rng(0).normal(0, 2, ball.shape)
+nibabel.save(nibabel.Nifti1Image(image.astype('float32'), numpy.eye(4)), 'pair.nii.gz')
+nibabel.save(nibabel.Nifti1Image((ball + 2 * beside).astype('uint8'), numpy.eye(4)), 'pair_truth.nii.gz')
+points = [{'id': '1', 'position': [26, 12, 12], 'positionStatus': 'defined'}]
+json.dump({'markups': [{'type': 'Fiducial', 'coordinateSystem': 'RAS', 'controlPoints': points}]}, open('b.mrk.json', 'w'))"
+  pair() { segment -i pair.nii.gz --sphere-index 12,12,12,4 --report r.json -f "$@"; }
+  expect 0 pair -o both.nii.gz
+  expect 0 pair -o points.nii.gz --background b.mrk.json
+  expect 0 pair -o sphere.nii.gz --sphere-index 26,12,12,4,0
+  cmp points.nii.gz sphere.nii.gz
+  python "
+import nibabel, numpy
+both, one, truth = (numpy.asarray(nibabel.load(n + '.nii.gz').dataobj) for n in ('both', 'sphere', 'pair_truth'))
+assert (both[truth == 2] > 0).mean() > 0.8, 'without background the neighbour is taken'
+assert not one[truth == 2].any() and (one[truth == 1] > 0).mean() > 0.9
+window = load('r.json')['segmentation']['labels'][0]['window']
+assert abs(window['lower'] - 90) < 1, window"
+  # With a window that is given, in a series and in a list it is held outside all the same.
+  expect 0 pair -o given.nii.gz --lower 60 --upper 140 --sphere-index 26,12,12,4,0
+  python "
+import nibabel, numpy
+given = numpy.asarray(nibabel.load('given.nii.gz').dataobj)
+at = numpy.stack(numpy.meshgrid(*map(numpy.arange, given.shape), indexing='ij'), axis=-1)
+held = numpy.linalg.norm(at - [26, 12, 12], axis=-1) < 4
+assert given[26, 12, 18] and not given[held].any()"
+  printf 'image\tsphere_index\npair.nii.gz\t12,12,12,4;26,12,12,4,0\n' > background.tsv
+  expect 0 segment --list background.tsv --output-dir listed
+  cmp listed/pair.nii.gz sphere.nii.gz
+  expect 2 segment -i pair.nii.gz --background b.mrk.json -o none.nii.gz
+  has err.txt "there is no seed"
+  expect 2 pair -o none.nii.gz --sphere-index 60,12,12,4,0
+  has err.txt "background 1: its centre lies at index 60, 12, 12, outside of the image"
+}
+
 @test "each label has a level set, a distance and a mesh of its own with --by-label" {
   two() { segment -i image_0.nii.gz --lower 60 --upper 140 --by-label "$@"; }
   expect 0 two --init-labelmap halves.nii.gz -o seg.nii.gz --level-set phi.nii.gz --distance d.nii.gz --mesh m.vtk

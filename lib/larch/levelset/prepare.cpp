@@ -53,7 +53,7 @@ void check_request(const SegmentRequest& request) {
   }
 }
 
-/// Whether the window of a label needs its seeds.
+/// Tells whether the window of a label comes from its seeds.
 bool is_automatic(const SegmentRequest& request, int32_t label) {
   const bool is_given = std::any_of(request.windows.begin(), request.windows.end(),
                                     [&](const LabelWindow& w) { return w.label == label; });
@@ -80,16 +80,41 @@ Window window_of(const SegmentRequest& request, int32_t label, const SeedIntensi
   return window;
 }
 
-/// Voxels that are never inside, of one label. Empty: none.
-Volume<uint8_t> pinned_voxels(const SegmentRequest& request, const Volume<float>& reach_mm) {
+/// The voxels in each ball of the background.
+using Background = std::vector<std::vector<int64_t>>;
+
+Background background_of(const SegmentRequest& request, int threads) {
+  const Grid& grid = request.image.grid();
+  Background background;
+  for (const Sphere& sphere : request.background) {
+    background.emplace_back();
+    const std::string name = "background " + std::to_string(background.size());
+    const Ball ball = ball_of(sphere, grid, name);
+    const Volume<float> distance_mm =
+        distance_to_balls({&ball, 1}, grid, grid.spacing_mm.x, threads);
+    for (int64_t i = 0; i < grid.voxels(); ++i) {
+      if (distance_mm[i] < 0) background.back().push_back(i);
+    }
+  }
+  return background;
+}
+
+/// Marks the voxels that a label never takes. The volume is empty if there are none.
+Volume<uint8_t> pinned_voxels(const SegmentRequest& request, const Background& background,
+                              const Volume<float>& reach_mm) {
   const double limit_mm = request.config.max_distance_mm;
-  if (request.mask.empty() && request.frozen.empty() && !(limit_mm > 0)) return {};
+  if (request.mask.empty() && request.frozen.empty() && background.empty() && !(limit_mm > 0)) {
+    return {};
+  }
   Volume<uint8_t> pinned(request.image.grid());
   for (int64_t i = 0; i < pinned.voxels(); ++i) {
     const bool is_pinned = (!request.mask.empty() && request.mask[i] == 0) ||
                            (!request.frozen.empty() && request.frozen[i] != 0) ||
                            (limit_mm > 0 && static_cast<double>(reach_mm[i]) > limit_mm);
     pinned[i] = is_pinned ? 1 : 0;
+  }
+  for (const std::vector<int64_t>& voxels : background) {
+    for (const int64_t i : voxels) pinned[i] = 1;
   }
   return pinned;
 }
@@ -271,7 +296,7 @@ Edges resolve_edges(SegmentRun& run, int threads) {
   return edges;
 }
 
-/// Where the windows and limits come from: how far from the first surfaces distances are needed.
+/// Returns up to which distance from the first surfaces windows and limits look.
 double reach_mm(const SegmentRequest& request) {
   const LevelsetConfig& config = request.config;
   double reach = config.max_distance_mm > 0 ? config.max_distance_mm * 1.001 + 1 : 0;
@@ -282,7 +307,8 @@ double reach_mm(const SegmentRequest& request) {
 }
 
 /// The window of a label, unless a speed image is given.
-void resolve_window(SegmentRun& run, const FirstSurface& surface, int threads) {
+void resolve_window(SegmentRun& run, const FirstSurface& surface, const Background& background,
+                    int threads) {
   const SegmentRequest& request = *run.request;
   run.resolved.labels.push_back({.label = surface.label});
   if (!request.speed.empty()) return;
@@ -294,6 +320,7 @@ void resolve_window(SegmentRun& run, const FirstSurface& surface, int threads) {
                      ": no voxel of its seeds has a number, so that its window cannot be found; "
                      "put the seeds elsewhere, or give lower and upper");
   }
+  for (const std::vector<int64_t>& voxels : background) leave_out(seed, request.image, voxels);
   run.resolved.labels.back().window = window_of(request, surface.label, seed);
   if (!is_from_seed || (seed.contrast > 0 && seed.contrast >= 2 * seed.noise)) return;
   const std::string found = seed.contrast > 0
@@ -305,7 +332,7 @@ void resolve_window(SegmentRun& run, const FirstSurface& surface, int threads) {
                          ", so the window is a guess; give lower and upper, or --smooth-mm");
 }
 
-/// What is given and cannot count as it stands.
+/// Warns of windows that are not used and of axes that are not at right angles.
 void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces) {
   const SegmentRequest& request = *run.request;
   for (const LabelWindow& window : request.windows) {
@@ -335,7 +362,7 @@ void warn_of_request(SegmentRun& run, const std::vector<FirstSurface>& surfaces)
   }
 }
 
-/// D of a field, with means of the surface that is its phi if the run has them.
+/// Makes D of a field; with a region term by the means of the surface that is its phi.
 void make_first_speed(SegmentRun& run, size_t f, const Context& context) {
   if (run.request->config.region_weight > 0) {
     run.fields[f].means = region_means_of(run, f, 0, context);
@@ -375,15 +402,15 @@ void make_first_field(SegmentRun& run, size_t f, FirstSurface& surface,
 /// Makes the field of a label from its first surface, which it changes; without means it has no phi
 /// yet.
 void add_field(SegmentRun& run, FirstSurface& surface, const Step& step, const Edges& edges,
-               const Context& context) {
+               const Background& background, const Context& context) {
   const SegmentRequest& request = *run.request;
   Resolved& resolved = run.resolved;
   const size_t f = run.fields.size();
-  resolve_window(run, surface, context.threads);
+  resolve_window(run, surface, background, context.threads);
   run.fields.emplace_back();
   SegmentField& field = run.fields.back();
   field.label = surface.label;
-  const Volume<uint8_t> pinned = pinned_voxels(request, surface.reach_mm);
+  const Volume<uint8_t> pinned = pinned_voxels(request, background, surface.reach_mm);
   resolved.pinned_voxels =
       std::max<int64_t>(resolved.pinned_voxels, std::count(pinned.begin(), pinned.end(), 1));
   field.pinned = Buffer<uint8_t>(context.device,
@@ -416,6 +443,7 @@ void prepare_fields(SegmentRun& run, const Context& context) {
       {request.image.data(), request.speed.data()}, rule, request.image.voxels(), context.threads);
   std::vector<FirstSurface> surfaces =
       first_surfaces(request, kClamp * resolved.unit_mm, reach_mm(request), context.threads);
+  const Background background = background_of(request, context.threads);
   warn_of_request(run, surfaces);
   resolve_speed_image(run);
   const Edges edges = resolve_edges(run, context.threads);
@@ -424,7 +452,7 @@ void prepare_fields(SegmentRun& run, const Context& context) {
   place_images(run, context);
   const bool has_means = request.config.region_weight > 0;
   for (FirstSurface& surface : surfaces) {
-    add_field(run, surface, step, edges, context);
+    add_field(run, surface, step, edges, background, context);
     surface.reach_mm = {};
     if (has_means) surface = {};
   }

@@ -33,7 +33,8 @@ struct InitialPhi {
 struct SegmentRequest {
   Volume<float> image{};
   std::vector<Sphere> spheres{};
-  LabelVolume initial_labels{};  ///< every value but 0 is a label
+  std::vector<Sphere> background{};  ///< never inside; automatic windows end half way to each
+  LabelVolume initial_labels{};      ///< every value but 0 is a label
   std::vector<InitialPhi> initial_phi{};
   double initial_level_mm = 0;  ///< initial_phi below it is inside
   /// > 0: the structures start from all that a front reaches from their first surfaces until it has

@@ -95,6 +95,20 @@ TEST_CASE("which borders the automatic window comes from") {
     CHECK(window.lower < 7);
     CHECK(window.upper > 7);
   }
+  SECTION("background ends it half way, unless it ends before or the two are alike") {
+    const Grid grid = levelset_grid({40, 40, 40});
+    const Volume<float> image = two_classes(100, 70), ball = sphere(grid, middle_mm(grid), 5);
+    const auto with = [&](float there) {
+      SeedIntensities seed = seed_intensities(image, ball, 2);
+      leave_out(seed, Volume<float>(Grid{{3, 1, 1}}, there), {0, 1, 2});
+      return automatic_window(seed);
+    };
+    const Window alone = window_from(image);
+    CHECK(with(84).lower == Approx(92).margin(1));
+    CHECK(with(140).upper == Approx(120).margin(1));
+    CHECK(with(140).lower == alone.lower);
+    for (const float there : {20.0F, 99.0F, kNan}) CHECK(with(there).lower == alone.lower);
+  }
   SECTION("voxels that are not a number do not count") {
     Volume<float> image = two_classes(100, 70);
     const Window before = window_from(image);

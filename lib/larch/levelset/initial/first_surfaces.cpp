@@ -36,19 +36,7 @@ BallsByLabel balls_of(const SegmentRequest& request) {
   BallsByLabel balls;
   for (size_t s = 0; s < request.spheres.size(); ++s) {
     const Sphere& sphere = request.spheres[s];
-    const std::string name = "seed " + std::to_string(s + 1);
-    const Ball ball = ball_of(sphere, grid, name);
-    // Its nearest voxel is inside, or none is.
-    const Vec3d off{ball.index.x - std::round(ball.index.x),
-                    ball.index.y - std::round(ball.index.y),
-                    ball.index.z - std::round(ball.index.z)};
-    const Vec3d off_mm{off.x * grid.spacing_mm.x, off.y * grid.spacing_mm.y,
-                       off.z * grid.spacing_mm.z};
-    if (!(static_cast<float>(norm(off_mm) - ball.radius_mm) < 0)) {
-      throw UsageError(name + ": it is so small that no voxel's centre lies in it; take a radius " +
-                       "of at least two voxels");
-    }
-    balls[sphere.label].push_back(ball);
+    balls[sphere.label].push_back(ball_of(sphere, grid, "seed " + std::to_string(s + 1)));
   }
   return balls;
 }

@@ -46,7 +46,14 @@ Ball ball_of(const Sphere& sphere, const Grid& grid, const std::string& name) {
                              : "; give positions in LPS mm, or as an index that starts at 0"));
   }
   const double unit_mm = sphere.is_index ? smallest_spacing_mm(grid.spacing_mm, grid.size) : 1;
-  return {index, sphere.radius * unit_mm};
+  const Ball ball{index, sphere.radius * unit_mm};
+  Vec3d off_mm{};  // its nearest voxel is inside, or none is
+  for (int axis = 0; axis < 3; ++axis) {
+    off_mm[axis] = (index[axis] - std::round(index[axis])) * grid.spacing_mm[axis];
+  }
+  if (static_cast<float>(norm(off_mm) - ball.radius_mm) < 0) return ball;
+  throw UsageError(name + ": it is so small that no voxel's centre lies in it; take a radius of " +
+                   "at least two voxels");
 }
 
 Volume<float> distance_to_balls(std::span<const Ball> balls, const Grid& grid, double most_mm,

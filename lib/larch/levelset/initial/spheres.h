@@ -23,7 +23,8 @@ struct Ball {
 };
 
 /// Throws UsageError where the centre is outside of the image (beyond half a voxel of the outermost
-/// centres) or the radius is not above 0. `name` starts the message: "seed 1".
+/// centres), the radius is not above 0, or no voxel's centre lies in the ball. `name` starts the
+/// message: "seed 1".
 Ball ball_of(const Sphere& sphere, const Grid& grid, const std::string& name);
 
 /// Signed distance to the union of balls, in mm, negative inside, held within `most_mm`. Distances

@@ -17,7 +17,7 @@ namespace {
 
 using image::value_at;
 
-/// What lies up to kWindowReachMm from the seed, with voxels around it for filters.
+/// The part of the image up to kWindowReachMm from the seed, with the margin that filters need.
 struct Around {
   Volume<float> image{}, from_seed_mm{};
   bool counts(int64_t i) const {
@@ -26,7 +26,7 @@ struct Around {
 };
 
 Around around_seed(const Volume<float>& image, const Volume<float>& from_seed_mm) {
-  constexpr int32_t kMore = 5;  // that the Gaussian and the steps along the gradient take
+  constexpr int32_t kMore = 5;  // The Gaussian and the steps along the gradient read so far.
   const Vec3i last = image.size() - Vec3i{1, 1, 1};
   Vec3i low = last, high{};
   for (int64_t i = 0; i < image.voxels(); ++i) {
@@ -47,6 +47,13 @@ Around around_seed(const Volume<float>& image, const Volume<float>& from_seed_mm
   return around;
 }
 
+/// Returns the median, of an even number the upper one, and reorders the values.
+double median_of(std::vector<float>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return double{*middle};
+}
+
 /// The standard deviation of the noise: from the median of |I(x - 1) - 2 I(x) + I(x + 1)| along all
 /// axes, where surfaces and slow changes of the intensity count little.
 double noise_of(const Around& around) {
@@ -64,10 +71,8 @@ double noise_of(const Around& around) {
     }
   }
   if (bent.empty()) return 0;
-  const auto median = bent.begin() + static_cast<std::ptrdiff_t>(bent.size() / 2);
-  std::nth_element(bent.begin(), median, bent.end());
   // |d| of normal noise has the median 0.67449 sqrt(1 + 4 + 1) sigma.
-  return double{*median} / (0.67449 * std::sqrt(6.0));
+  return median_of(bent) / (0.67449 * std::sqrt(6.0));
 }
 
 /// A place on a border: the difference across it, and the intensity half way.
@@ -95,7 +100,7 @@ std::array<std::vector<Border>, 2> borders_of(const Around& around, const Volume
       slope[axis] = (value_at(smooth, up) - value_at(smooth, down)) / grid.spacing_mm[axis];
     }
     const double steep = norm(slope);
-    if (!(steep > 0)) continue;  // nor where a neighbour is not a number
+    if (!(steep > 0)) continue;  // A neighbour that is not a number ends up here as well.
     Vec3d step = slope * (reach_mm / steep);
     for (int axis = 0; axis < 3; ++axis) step[axis] /= grid.spacing_mm[axis];
     const double bright = value_at(smooth, at + step), dark = value_at(smooth, at - step);
@@ -117,7 +122,7 @@ double squares_of(const std::vector<Border>& borders) {
   return sum;
 }
 
-/// The contrast that half of all squares are below.
+/// Returns the contrast below which half of the sum of squared contrasts lies.
 double typical_contrast(const std::vector<Border>& borders) {
   const double half = squares_of(borders) / 2;
   double sum = 0;
@@ -128,7 +133,7 @@ double typical_contrast(const std::vector<Border>& borders) {
   return 0;
 }
 
-/// The place half way that `part` of the borders from `first` on are below.
+/// Returns the intensity half way that a share `part` of the borders from `first` on lie below.
 double place_of(std::vector<Border> borders, size_t first, double part) {
   std::sort(borders.begin() + static_cast<std::ptrdiff_t>(first), borders.end(),
             [](const Border& a, const Border& b) { return a.half_way < b.half_way; });
@@ -151,9 +156,7 @@ SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>
   }
   seed.voxels = static_cast<int64_t>(inside.size());
   if (inside.empty()) return seed;
-  const auto median = inside.begin() + static_cast<std::ptrdiff_t>(inside.size() / 2);
-  std::nth_element(inside.begin(), median, inside.end());
-  seed.middle = double{*median};
+  seed.middle = median_of(inside);
   seed.noise = noise_of(around);
   const auto borders = borders_of(around, smooth, seed);
   const double squares[2] = {squares_of(borders[0]), squares_of(borders[1])};
@@ -167,6 +170,20 @@ SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>
     seed.contrast = std::max(seed.contrast, some[(skipped + some.size()) / 2].contrast);
   }
   return seed;
+}
+
+void leave_out(SeedIntensities& seed, const Volume<float>& image,
+               const std::vector<int64_t>& voxels) {
+  std::vector<float> there;
+  for (const int64_t i : voxels) {
+    if (std::isfinite(image[i])) there.push_back(image[i]);
+  }
+  if (there.empty()) return;
+  const double median = median_of(there), half_way = (median + seed.middle) / 2;
+  if (!(std::abs(median - seed.middle) > seed.noise)) return;
+  if (median < seed.middle) seed.lower = std::max(seed.lower.value_or(half_way), half_way);
+  if (median > seed.middle) seed.upper = std::min(seed.upper.value_or(half_way), half_way);
+  seed.contrast = std::max(seed.contrast, std::abs(median - seed.middle));
 }
 
 Window automatic_window(const SeedIntensities& seed) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "larch/data/volume.h"
 #include "larch/levelset/speed/speed_math.h"
@@ -29,16 +30,22 @@ struct SeedIntensities {
 /// smallest spacing. A voxel up to kWindowReachMm from the seed lies on a border where its
 /// intensity is half way (within a fifth) between those two voxels up and two down the gradient,
 /// which differ by more than the noise. It is a border of the structure if one of the two is the
-/// seed's median within a quarter of their difference. Those half as strong as a half of all, by
-/// squared difference, are left out twice over: slow changes of the intensity are no borders. Of
-/// the places half way, the one that three fifths of them are below (for `lower`; above, for
-/// `upper`) counts: a little on the side of the structure, since a window too narrow loses less
-/// than one that leaks. A side with less than a fifth of the other's squared differences has no
-/// border. Only differences of intensities count: what is added to an image is added to its window.
-/// `from_seed_mm`: signed distance to the seed, negative inside.
+/// seed's median within a quarter of their difference. Borders with less than a quarter of the
+/// typical difference (half of the sum of squares lies below it) are left out, because slow changes
+/// of the intensity are no borders. The end of the window is the intensity half way that three
+/// fifths of them lie below (`lower`) or above (`upper`): this is a little on the side of the
+/// structure, since a window that is too narrow loses less than one that leaks. A side with less
+/// than a fifth of the other's squared differences has no border. Only differences of intensities
+/// count: what is added to an image is added to its window. `from_seed_mm`: signed distance to the
+/// seed, negative inside.
 SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>& from_seed_mm,
                                  int threads);
 constexpr double kWindowReachMm = 30;
+
+/// Ends the window half way from the seed's median to that of a place which is not the structure,
+/// unless it ends before. A place whose median is within the noise of the seed's tells nothing.
+void leave_out(SeedIntensities& seed, const Volume<float>& image,
+               const std::vector<int64_t>& voxels);
 
 /// The window from `lower` to `upper`; where one is missing, as far from the median in the seed as
 /// the other; three times the noise (1 without noise) where both are.

@@ -20,12 +20,13 @@ namespace {
 
 using levelset::Sphere;
 
-/// Labels fit into the files that hold them.
+/// The largest label that files of label maps hold.
 constexpr double kMostLabel = 65535;
 
-int32_t label_of(double value, const std::string& flag) {
-  if (!(value >= 1 && value <= kMostLabel) || value != std::floor(value)) {
-    throw UsageError(flag + ": a label is a whole number from 1 to 65535");
+int32_t label_of(double value, const std::string& flag, int least) {
+  if (!(value >= least && value <= kMostLabel) || value != std::floor(value)) {
+    throw UsageError(flag + ": a label is a whole number from " + std::to_string(least) +
+                     " to 65535");
   }
   return static_cast<int32_t>(value);
 }
@@ -40,7 +41,7 @@ Sphere sphere_of(const std::vector<double>& numbers, bool is_index, const std::s
   return {{numbers[0], numbers[1], numbers[2]},
           numbers[3],
           is_index,
-          numbers.size() == 5 ? label_of(numbers[4], flag) : 1};
+          numbers.size() == 5 ? label_of(numbers[4], flag, 0) : 1};
 }
 
 levelset::LabelWindow window_of(const std::vector<double>& numbers) {
@@ -51,7 +52,7 @@ levelset::LabelWindow window_of(const std::vector<double>& numbers) {
   if (!(numbers[1] < numbers[2])) {
     throw UsageError("--window: the lower end has to be less than the upper one");
   }
-  return {label_of(numbers[0], "--window"), numbers[1], numbers[2]};
+  return {label_of(numbers[0], "--window", 1), numbers[1], numbers[2]};
 }
 
 std::string quoted(const std::string& path) {
@@ -75,7 +76,7 @@ Volume<T> read_beside(const std::string& path, const std::string& image, const G
   return volume;
 }
 
-/// An infinite distance is a distance.
+/// Throws InputError for NaN. Infinite values are taken, because they are valid distances.
 void check_level_set(const std::string& path, const Volume<float>& phi_mm) {
   const auto bad =
       std::count_if(phi_mm.begin(), phi_mm.end(), [](float value) { return std::isnan(value); });
@@ -96,7 +97,8 @@ void check_initial_labels(const std::string& path, const LabelVolume& labels) {
                    "are not 0, or seeds by --sphere-mm");
 }
 
-/// ITK's scalings take the place of curvature_weight, for one window of intensities.
+/// Throws UsageError unless ITK's scalings, which stand for curvature_weight, come with one window
+/// of intensities.
 void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                     const GivenFlags& given) {
   const bool has_weight = given.has("--curvature_weight") ||
@@ -131,7 +133,8 @@ void check_scalings(const SegmentationSeeds& seeds, const levelset::LevelsetConf
   }
 }
 
-/// 3D Slicer gives every flag, so that one with its default asks for nothing.
+/// Throws UsageError for a flag that has no effect. Defaults pass, because 3D Slicer gives all
+/// flags.
 void check_effects(const levelset::LevelsetConfig& config, const GivenFlags& given) {
   const levelset::LevelsetConfig usual;
   const bool has_edges = config.edge_stop || config.advection_weight > 0;
@@ -179,7 +182,10 @@ void SegmentationSeeds::check(const levelset::LevelsetConfig& config,
 }
 
 bool SegmentationSeeds::has_start() const {
-  return !sphere_mm.empty() || !sphere_index.empty() || points || init_labelmap || init_level_set;
+  const auto is_seed = [](const std::vector<double>& s) { return s.size() < 5 || s[4] != 0; };
+  return std::any_of(sphere_mm.begin(), sphere_mm.end(), is_seed) ||
+         std::any_of(sphere_index.begin(), sphere_index.end(), is_seed) || points ||
+         init_labelmap || init_level_set;
 }
 
 std::vector<Sphere> SegmentationSeeds::spheres() const {
@@ -188,13 +194,17 @@ std::vector<Sphere> SegmentationSeeds::spheres() const {
   for (const auto& numbers : sphere_index) {
     all.push_back(sphere_of(numbers, true, "--sphere-index"));
   }
-  if (!points) return all;
-  const PointSet set = read_points(points);
-  if (set.points_mm.empty()) {
-    throw InputError("'" + std::string(points) + "' has no points; put them into the structure");
-  }
-  for (const Vec3d& at_mm : set.points_mm) {
-    all.push_back(sphere_of({at_mm.x, at_mm.y, at_mm.z, point_radius_mm}, false, "--points"));
+  for (const auto& [file, label] : {std::pair(points, 1), std::pair(background, 0)}) {
+    if (!file) continue;
+    const PointSet set = read_points(file);
+    if (set.points_mm.empty()) {
+      throw InputError("'" + std::string(file) + "' has no points; put them " +
+                       (label == 0 ? "beside" : "into") + " the structure");
+    }
+    for (const Vec3d& at : set.points_mm) {
+      all.push_back(sphere_of({at.x, at.y, at.z, point_radius_mm, static_cast<double>(label)},
+                              false, label == 0 ? "--background" : "--points"));
+    }
   }
   return all;
 }
@@ -232,12 +242,14 @@ levelset::LevelsetConfig SegmentationSeeds::weighted(levelset::LevelsetConfig co
 
 void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfig& config,
                    const std::string& image, const Grid& grid, const ReadOptions& read) {
-  int number = 0;
+  int count[2] = {0, 0};
   for (const Sphere& sphere : seeds.spheres()) {
-    levelset::ball_of(sphere, grid, "seed " + std::to_string(++number));
+    const bool is_seed = sphere.label != 0;
+    levelset::ball_of(sphere, grid,
+                      (is_seed ? "seed " : "background ") + std::to_string(++count[is_seed]));
   }
   ReadOptions options = label_options(read);
-  options.warn = nullptr;  // the reading itself will say it
+  options.warn = nullptr;  // They are given when the images are read.
   for (const auto& [flag, path] : seeds.images()) {
     cases::require_same_grid(path, probe_image(path, options).grid, image, grid);
   }
@@ -266,7 +278,9 @@ levelset::SegmentRequest read_segmentation(const std::string& image, const Segme
   const Grid& grid = request.image.grid();
   request.config = seeds.weighted(config, grid);
   check_on_grid(seeds, config, image, grid, read);
-  request.spheres = seeds.spheres();
+  for (const Sphere& sphere : seeds.spheres()) {
+    (sphere.label == 0 ? request.background : request.spheres).push_back(sphere);
+  }
   for (const auto& numbers : seeds.window) request.windows.push_back(window_of(numbers));
   request.initial_level_mm = seeds.init_level_mm;
   request.arrival_mm = seeds.init_arrival_mm;
@@ -301,7 +315,8 @@ std::vector<int32_t> labels_of(const levelset::SegmentRequest& request) {
   std::set<int32_t> labels;
   int32_t last = 0;
   for (const int32_t label : request.initial_labels) {
-    if (label != 0 && label != last) labels.insert(label);  // most are as the one before
+    if (label != 0 && label != last)
+      labels.insert(label);  // Neighbours mostly have the same label.
     last = label;
   }
   for (const Sphere& sphere : request.spheres) labels.insert(sphere.label);
@@ -317,7 +332,7 @@ SegmentationSeeds seeds_of_case(const SegmentationSeeds& for_all, const Case& c)
     if (found == c.further.end() || found->second.empty() || found->second == "n/a") continue;
     const std::string& cell = found->second;
     const bool is_index = std::string_view(column).ends_with("index");
-    // Parts of the cell are read as repetitions of its flag are.
+    // Each part of the cell is read as one value of the flag.
     std::vector<std::vector<double>> spheres;
     config::Leaf leaf{config::describe(spheres), quoted(cell)};
     for (size_t begin = 0; begin <= cell.size();) {

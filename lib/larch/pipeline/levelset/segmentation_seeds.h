@@ -21,7 +21,7 @@ namespace larch::pipeline {
 /// leave alone: a group of flags (larch/cases/images.h).
 struct SegmentationSeeds {
   std::vector<std::vector<double>> sphere_mm{}, sphere_index{};
-  InputFile points{};
+  InputFile points{}, background{};
   double point_radius_mm = 4;
   InputImage init_labelmap{}, init_level_set{};
   double init_level_mm = 0, init_arrival_mm = 0;
@@ -32,12 +32,15 @@ struct SegmentationSeeds {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"sphere-mm", sphere_mm, "seed: x,y,z in LPS mm, radius in mm, and its label if not 1"},
+    f(Field{"sphere-mm", sphere_mm,
+            "seed: x,y,z in LPS mm, radius in mm, and its label if not 1; 0: background"},
       Field{"sphere-index", sphere_index,
             "seed: voxel i,j,k from 0, radius in voxels of the smallest spacing, and its label"},
       Field{"points", points,
             "seeds: points of 3D Slicer (.mrk.json), each the centre of a sphere"},
-      Field{"point-radius-mm", point_radius_mm, "radius of the spheres of --points", 0.0, 1e6},
+      Field{"background", background,
+            "points of 3D Slicer (.mrk.json) that are outside, with what is around them"},
+      Field{"point-radius-mm", point_radius_mm, "radius of the spheres of points", 0.0, 1e6},
       Field{"init-labelmap", init_labelmap, "label map or mask to start from"},
       Field{"init-level-set", init_level_set, "level set in mm to start from, negative inside"},
       Field{"init-level-mm", init_level_mm, "with --init-level-set: inside is what is below", -1e6,
@@ -53,8 +56,7 @@ struct SegmentationSeeds {
             "with --propagation: curvature scaling of ITK's; both stand for curvature_weight", 0.0,
             1e6},
       Field{"curvature-mm", curvature_mm,
-            "radius of the smallest ball that survives, in place of curvature_weight; 0: that", 0.0,
-            1e6},
+            "radius of the smallest ball that survives; 0: curvature_weight counts", 0.0, 1e6},
       Field{"smooth-mm", smooth_mm, "Gaussian before the intensities are looked at; 0: none", 0.0,
             100.0},
       Field{"speed-image", speed, "speed in place of that of the intensities, positive: outwards"},
@@ -70,7 +72,8 @@ struct SegmentationSeeds {
   bool has_start() const;
   /// Tells whether an image gives the speed, in place of the intensities.
   bool has_speed() const { return speed || probability; }
-  /// Throws UsageError, and InputError for a file of points that cannot be read or has none.
+  /// With label 0 those of the background. Throws UsageError, and InputError for a file of points
+  /// that cannot be read or has none.
   std::vector<levelset::Sphere> spheres() const;
   /// The images that are given, with the flags that name them.
   std::vector<std::pair<std::string, std::string>> images() const;
@@ -85,7 +88,7 @@ struct SegmentationSeeds {
   ///     a = k / (k + p eps h),
   ///
   /// so that a surface at rest is the same, and a unit of ITK's time is s of ours. On the way there
-  /// the two differ: the time step is another, and the field is another's distance.
+  /// the two differ: ITK's time step changes, and its field is kept a distance near the surface.
   ///
   /// With curvature_mm = r it is the weight at which a ball of radius r in the middle of the window
   /// (D = 1) neither grows nor shrinks, whatever the spacing: (1 - a) = a n h / r, n one less than
@@ -115,8 +118,9 @@ std::vector<int32_t> labels_of(const levelset::SegmentRequest& request);
 
 /// The seeds of a case of a list: `for_all`, the label map in the column `label`, and the
 /// spheres in the columns `sphere_mm` and `sphere_index`, each "x,y,z,radius" with a label as 5th
-/// number if it is not 1, several parted by semicolons. Cells that are empty or "n/a" hold none.
-/// Throws InputError, which names the case and the column, for what is no such list.
+/// number if it is not 1 (0: background), several parted by semicolons. Cells that are empty or
+/// "n/a" hold none. Throws InputError, which names the case and the column, for what is no such
+/// list.
 SegmentationSeeds seeds_of_case(const SegmentationSeeds& for_all, const Case& c);
 
 }  // namespace larch::pipeline
