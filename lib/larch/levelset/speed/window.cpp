@@ -180,7 +180,7 @@ void leave_out(SeedIntensities& seed, const Volume<float>& image,
   }
   if (there.empty()) return;
   const double median = median_of(there), half_way = (median + seed.middle) / 2;
-  if (!(std::abs(median - seed.middle) > seed.noise)) return;
+  if (!(std::abs(median - seed.middle) > 2 * seed.noise)) return;
   if (median < seed.middle) seed.lower = std::max(seed.lower.value_or(half_way), half_way);
   if (median > seed.middle) seed.upper = std::min(seed.upper.value_or(half_way), half_way);
   seed.contrast = std::max(seed.contrast, std::abs(median - seed.middle));

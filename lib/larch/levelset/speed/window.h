@@ -43,7 +43,8 @@ SeedIntensities seed_intensities(const Volume<float>& image, const Volume<float>
 constexpr double kWindowReachMm = 30;
 
 /// Ends the window half way from the seed's median to that of a place which is not the structure,
-/// unless it ends before. A place whose median is within the noise of the seed's tells nothing.
+/// unless it ends before. A median that differs by less than twice the noise has no effect,
+/// because a window so narrow holds little of the structure.
 void leave_out(SeedIntensities& seed, const Volume<float>& image,
                const std::vector<int64_t>& voxels);
 
