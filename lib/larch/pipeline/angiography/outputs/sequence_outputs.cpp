@@ -309,7 +309,7 @@ void SequenceOutputs::warn_of_frames() const {
     context_.warn(name + "the motion of " + std::to_string(blocks_.at_edge) +
                   (blocks_.at_edge == 1 ? " block in " : " blocks in ") + of_frames(at_edge_) +
                   " may exceed the search range of " + std::to_string(options_.config.range) +
-                  " pixels; they count as unreliable; give a larger --range");
+                  " pixels; give a larger --range");
   }
   if (empty_ > 0) {
     context_.warn(name + of_frames(empty_) +
