@@ -51,6 +51,7 @@ struct Difference {
   std::array<size_t, 4> block{};
   std::array<double, 4> factor{};
   double weight = 1;
+  std::array<size_t, 16> element{};  ///< of the matrix, by two of the blocks
   Vec3d of(std::span<const Vec3d> v) const {
     Vec3d sum{};
     for (size_t k = 0; k < 4; ++k) sum += v[block[k]] * factor[k];
@@ -58,9 +59,12 @@ struct Difference {
   }
 };
 
-/// What all frames of a grid share.
+/// What all frames of a grid share. A row of the matrix of the bending term has its elements from
+/// `row_begin` on.
 struct Neighbours {
   std::vector<Difference> differences{};
+  std::vector<size_t> row_begin{};
+  std::vector<size_t> column{};
   double stiffness = 0;  ///< 1 / tau^2
   double share = 1;      ///< of the pixels of a block that are its own, where blocks overlap
   int axes = 2;
@@ -93,6 +97,33 @@ void add_differences(const BlockGrid& grid, const Vec3i& at, const Vec3d& step, 
   }
 }
 
+/// Finds the elements of the matrix that differences add to.
+void add_matrix(size_t blocks, Neighbours& out) {
+  std::vector<std::vector<size_t>> columns(blocks);
+  for (const Difference& d : out.differences) {
+    for (const size_t row : d.block) {
+      for (const size_t column : d.block) {
+        auto& of_row = columns[row];
+        if (std::find(of_row.begin(), of_row.end(), column) == of_row.end()) {
+          of_row.push_back(column);
+        }
+      }
+    }
+  }
+  for (const std::vector<size_t>& of_row : columns) {
+    out.row_begin.push_back(out.column.size());
+    out.column.insert(out.column.end(), of_row.begin(), of_row.end());
+  }
+  out.row_begin.push_back(out.column.size());
+  for (Difference& d : out.differences) {
+    for (size_t k = 0; k < 16; ++k) {
+      const auto& of_row = columns[d.block[k / 4]];
+      const auto at = std::find(of_row.begin(), of_row.end(), d.block[k % 4]);
+      d.element[k] = out.row_begin[d.block[k / 4]] + static_cast<size_t>(at - of_row.begin());
+    }
+  }
+}
+
 Neighbours neighbours_of(const BlockGrid& grid) {
   Neighbours out;
   out.axes = grid.image.z > 1 ? 3 : 2;
@@ -108,6 +139,7 @@ Neighbours neighbours_of(const BlockGrid& grid) {
   const double tau = kBending * std::max(widest, 1.0) / kBendingPitch;
   out.stiffness = 1 / (tau * tau);
   for (int32_t i = 0; i < grid.blocks(); ++i) add_differences(grid, grid.at(i), step, out);
+  add_matrix(static_cast<size_t>(grid.blocks()), out);
   return out;
 }
 
@@ -169,7 +201,8 @@ class FrameSolve {
         shift_(pixels_of(shift)),
         information_(matches.size()),
         vectors_(matches.size(), shift_),
-        strengths_(all.differences.size(), 1.0) {
+        strengths_(all.differences.size(), 1.0),
+        scale_(matches.size()) {
     for (size_t i = 0; i < matches.size(); ++i) {
       BlockMatch& match = matches[i];
       const Evidence evidence = evidence_of(match, all);
@@ -220,44 +253,46 @@ class FrameSolve {
     }
   }
 
-  double factor_of(size_t i) const {
-    return all_.stiffness * strengths_[i] * all_.differences[i].weight;
+  /// The bending term's matrix, and the inverse of the mean of each block's diagonal elements.
+  void assemble() {
+    bending_.assign(all_.column.size(), 0.0);
+    for (size_t i = 0; i < strengths_.size(); ++i) {
+      const Difference& d = all_.differences[i];
+      const double factor = all_.stiffness * strengths_[i] * d.weight;
+      for (size_t k = 0; k < 16; ++k) {
+        bending_[d.element[k]] += factor * d.factor[k / 4] * d.factor[k % 4];
+      }
+    }
+    for (size_t i = 0; i < vectors_.size(); ++i) {
+      const Symmetric& a = information_[i];
+      double diagonal = (a.xx + a.yy + a.zz) / all_.axes + kAnchor;
+      for (size_t e = all_.row_begin[i]; e < all_.row_begin[i + 1]; ++e) {
+        if (all_.column[e] == i) diagonal += bending_[e];
+      }
+      scale_[i] = 1 / diagonal;
+    }
   }
   /// The matrix of the least squares times v.
   void multiply(std::span<const Vec3d> v, std::vector<Vec3d>& out) const {
     for (size_t i = 0; i < v.size(); ++i) {
-      out[i] = information_[i].times(v[i]) + v[i] * kAnchor;
+      Vec3d sum = information_[i].times(v[i]) + v[i] * kAnchor;
+      for (size_t e = all_.row_begin[i]; e < all_.row_begin[i + 1]; ++e) {
+        sum += v[all_.column[e]] * bending_[e];
+      }
+      out[i] = sum;
     }
-    for (size_t i = 0; i < strengths_.size(); ++i) {
-      const Difference& d = all_.differences[i];
-      const Vec3d pull = d.of(v) * factor_of(i);
-      for (size_t k = 0; k < 4; ++k) out[d.block[k]] += pull * d.factor[k];
-    }
-  }
-  /// The inverse of the mean of the matrix' three diagonal elements of each block.
-  std::vector<double> preconditioner() const {
-    std::vector<double> out;
-    for (const Symmetric& a : information_) {
-      out.push_back((a.xx + a.yy + a.zz) / all_.axes + kAnchor);
-    }
-    for (size_t i = 0; i < strengths_.size(); ++i) {
-      const Difference& d = all_.differences[i];
-      for (size_t k = 0; k < 4; ++k) out[d.block[k]] += factor_of(i) * d.factor[k] * d.factor[k];
-    }
-    for (double& v : out) v = 1 / v;
-    return out;
   }
 
   /// Conjugate gradients from the vectors of the round before.
   void descend() {
     const size_t n = vectors_.size();
-    const std::vector<double> scale = preconditioner();
+    assemble();
     std::vector<Vec3d> residual(n), direction(n), product(n);
     multiply(vectors_, product);
     double square = 0;
     for (size_t i = 0; i < n; ++i) {
       residual[i] = information_[i].times(found_[i]) + shift_ * kAnchor - product[i];
-      direction[i] = residual[i] * scale[i];
+      direction[i] = residual[i] * scale_[i];
       square += dot(residual[i], direction[i]);
     }
     for (int step = 0; step < kSteps && square > kResidual; ++step) {
@@ -267,10 +302,10 @@ class FrameSolve {
       for (size_t i = 0; i < n; ++i) {
         vectors_[i] += direction[i] * (square / along);
         residual[i] -= product[i] * (square / along);
-        next += dot(residual[i], residual[i]) * scale[i];
+        next += dot(residual[i], residual[i]) * scale_[i];
       }
       for (size_t i = 0; i < n; ++i) {
-        direction[i] = residual[i] * scale[i] + direction[i] * (next / square);
+        direction[i] = residual[i] * scale_[i] + direction[i] * (next / square);
       }
       square = next;
     }
@@ -283,6 +318,7 @@ class FrameSolve {
   std::vector<Symmetric> information_;
   std::vector<Vec3d> found_{}, vectors_;
   std::vector<double> strengths_;  ///< of differences
+  std::vector<double> bending_{}, scale_;
 };
 
 }  // namespace
