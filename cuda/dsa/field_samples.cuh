@@ -75,11 +75,10 @@ class FieldSamples {
     return counted;
   }
 
-  /// Reads the mask for displacements of at most `range` pixels from `centre`, and those around the
-  /// best of them. `counted`: of the contrast block.
+  /// Reads the mask for displacements of at most `range` pixels from `centre`. `counted`: of the
+  /// contrast block.
   __device__ void prepare(const Vec3i& centre, int32_t range, uint32_t counted) {
-    // Taps beside the outermost of them, and the sample behind, which loads of pairs touch.
-    const int32_t around = range + max(kMargin, kBendReach + 2);
+    const int32_t around = range + kMargin;
     const auto first = [&](int axis, int32_t at) { return split_step(at).pixel - around; };
     mask_x_ = first(0, least(0) + centre.x * kUnit);
     mask_y_ = first(1, least(1) + centre.y * kUnit);

@@ -174,7 +174,7 @@ struct DsaConfig {
       Field{"passes", passes,
             "block/step of each pass in pixels, such as 64/64,64/32,48/16; empty: 64/64,48/24, in "
             "volumes 16/16, literally 64/64"},
-      Field{"range", range, "largest motion in pixels along each axis, beside that of the frame", 1,
+      Field{"range", range, "largest motion in pixels along each axis, beside that of the frame", 2,
             64},
       Field{"domain", domain, "domain of the differences: auto, lin or log"},
       Field{"stored", stored, "what the file holds, where it does not say so: lin or log"},

@@ -14,7 +14,7 @@ namespace larch::dsa {
 namespace {
 
 /// Motion that a pass finds on top of the field of the pass before, pixels.
-constexpr int kRefineRange = 2;
+constexpr int kRefineRange = 4;
 /// A frame is matched again if more than one pixel in so many is beyond the bins,
 constexpr uint64_t kMostOverflow = 20;
 /// so often at most.

@@ -26,7 +26,7 @@ struct Registered {
 
 /// Block matching in all passes of the configuration, and flexible pixel shift from its result for
 /// Method::kFlex. The vectors of each pass are solved for together (motion_solve.h), or judged by
-/// their neighbours in the literal method. The next pass refines the dense field by up to 2 pixels,
+/// their neighbours in the literal method. The next pass refines the dense field by up to 4 pixels,
 /// always over the original mask. A frame of whose differences more than 5 % are beyond the bins is
 /// matched again with bins of twice the width, up to three times, unless the configuration says how
 /// wide bins are.

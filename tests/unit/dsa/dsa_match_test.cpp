@@ -155,8 +155,8 @@ TEST_CASE("a whole-pixel translation without noise is found exactly") {
     CHECK(match.evaluations == 441);
     CHECK(match.counted == 4096);
     CHECK(match.flags == 0);
-    CHECK(match.bend.xx > 1 << (kBendBits - 5));  // the block has texture in both directions
-    CHECK(match.bend.yy > 1 << (kBendBits - 5));
+    CHECK(match.bend.xx > 1 << (kBendBits - 6));  // the block has texture in both directions
+    CHECK(match.bend.yy > 1 << (kBendBits - 6));
   }
 }
 

@@ -57,17 +57,26 @@ class BlockSearch {
 
   Window window(const SearchPlan& plan, const Ranking& ranking) {
     Window window;
+    window_scores_.clear();
     const int32_t depth = plan.axes > 2 ? plan.range : 0;
     for (int32_t z = -depth; z <= depth; ++z) {
       for (int32_t y = -plan.range; y <= plan.range; ++y) {
         for (int32_t x = -plan.range; x <= plan.range; ++x) {
           const Vec3i at{x, y, z};
           const Candidate next{at, one((plan.centre + at) * kUnit)};
+          window_scores_.push_back(next.score);
           if (at == Vec3i{}) window.at_start = next.score;
           if (window.evaluations++ == 0 || wins(next, window.best, ranking)) window.best = next;
         }
       }
     }
+    const int32_t side = 2 * plan.range + 1;
+    const auto score_at = [&](const Vec3i& at) {
+      const int32_t row = (at.z + depth) * side + at.y + plan.range;
+      return window_scores_[static_cast<size_t>(row * side + at.x + plan.range)];
+    };
+    window.bend =
+        bend_of_window(plan, ranking, window.best, 0, 1, score_at, [](int64_t sum) { return sum; });
     return window;
   }
 
@@ -173,6 +182,7 @@ class BlockSearch {
   Ranking ranking_{};
   std::vector<uint16_t> bins_{};
   std::vector<uint16_t> counters_;
+  std::vector<Score> window_scores_{};
   ScoreLattice lattice_{};
 };
 

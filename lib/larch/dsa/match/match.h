@@ -28,8 +28,9 @@ enum BlockFlag : uint32_t {
 };
 
 /// Curvature of -ln U at a displacement, with U its EHD; of entropies: of the entropy. Second
-/// derivatives, Q20 per square pixel, of the least-squares quadratic through the displacements of
-/// up to two whole pixels along each axis from it; those that cannot be compared count as equal.
+/// derivatives, Q20 per square pixel, of the least-squares quadratic through the 5 x 5 (x 5)
+/// whole-pixel displacements of the window nearest to it; those that cannot be compared count as
+/// equal. 0 for windows of less than two pixels to each side.
 struct Bend {
   int32_t xx = 0, yy = 0, zz = 0, xy = 0, xz = 0, yz = 0;
 };

@@ -81,6 +81,7 @@ inline SearchPlan plan_of(const DsaConfig& config, int range) {
 struct Window {
   Candidate best{};
   Score at_start{};
+  Bend bend{};
   uint32_t evaluations = 0;
 };
 
@@ -92,7 +93,7 @@ struct Found {
   Candidate whole{};  ///< the best whole-pixel displacement, from the middle of the window
   Bend bend{};
   bool at_edge = false;
-  uint32_t evaluations = 0;  ///< of the search; those for the bend do not count
+  uint32_t evaluations = 0;
 };
 
 LARCH_HD int32_t magnitude(int32_t v) {
@@ -165,6 +166,46 @@ LARCH_HD Optimum quadratic_top(QuadraticSums sums, int32_t radius) {
   top.x = signed_quotient(nx * ratio * 65536, determinant, far);
   top.y = signed_quotient(ny * ratio * 65536, determinant, far);
   return top;
+}
+
+/// The bend at the best displacement of a window; see Bend. Workers share its points: each takes
+/// every `step`-th from `first` on, and sum_of(value) adds the values of all. score_at(at): the
+/// score at a step from the middle of the window.
+template <class ScoreAt, class SumOf>
+LARCH_HD Bend bend_of_window(const SearchPlan& plan, const Ranking& ranking, const Candidate& best,
+                             int first, int step, const ScoreAt& score_at, const SumOf& sum_of) {
+  constexpr int kSide = 2 * kBendReach + 1, kMean = kBendReach * (kBendReach + 1) / 3;  // of x^2
+  const int64_t peak = ranking.similarity(best.score);
+  if (peak == kNoSimilarity || plan.range < kBendReach) return {};
+  const int rows = plan.axes > 2 ? kSide * kSide : kSide;
+  const int32_t inner = plan.range - kBendReach;
+  Vec3i centre;
+  for (int axis = 0; axis < plan.axes; ++axis) {
+    const int32_t at = component(best.at, axis);
+    const int32_t clamped = at < -inner ? -inner : at > inner ? inner : at;
+    centre = centre + along(axis, clamped);
+  }
+  int64_t sums[6] = {};
+  for (int i = first; i < kSide * rows; i += step) {
+    const Vec3i o{i % kSide - kBendReach, i / kSide % kSide - kBendReach,
+                  plan.axes > 2 ? i / (kSide * kSide) - kBendReach : 0};
+    const int64_t q = ranking.similarity(score_at(centre + o));
+    if (q == kNoSimilarity) continue;
+    const int32_t terms[6] = {o.x * o.x - kMean, o.y * o.y - kMean, o.z * o.z - kMean,
+                              o.x * o.y,         o.x * o.z,         o.y * o.z};
+    for (int k = 0; k < 6; ++k) sums[k] += terms[k] * (peak - q);
+  }
+  // A second derivative is its sum over 7 or 20 times the rows: half the sum of (x^2 - m)^2 of a
+  // row is 7, and that of x^2 y^2 of the points is 100, 20 for each row.
+  const SignedWide unit = ranking.metric == Metric::kEhd ? peak : int64_t{1} << 32;
+  int32_t second[6];
+  for (int k = 0; k < 6; ++k) {
+    const SignedWide whole = unit * rows * (k < 3 ? 7 : 20);
+    const auto sum = static_cast<SignedWide>(sum_of(sums[k]));
+    second[k] = static_cast<int32_t>(signed_quotient(sum << kBendBits, whole, INT32_MAX));
+  }
+  if (plan.axes == 2) second[2] = 0;
+  return {second[0], second[1], second[2], second[3], second[4], second[5]};
 }
 
 /// The top of a parabola through values at -1, 0 and 1, in Q16 steps and at most half a step away;
@@ -291,47 +332,6 @@ LARCH_HD void search_fraction(Block& block, const SearchPlan& plan, const Rankin
   }
 }
 
-/// The bend around found.whole; see Bend.
-template <class Block>
-LARCH_HD Bend bend_around(Block& block, const SearchPlan& plan, const Ranking& ranking,
-                          const Found& found) {
-  constexpr int kSide = 2 * kBendReach + 1, kMean = kBendReach * (kBendReach + 1) / 3;  // of x^2
-  const int rows = plan.axes > 2 ? kSide * kSide : kSide, points = kSide * rows;
-  const auto offset = [&](int i) {
-    const int z = plan.axes > 2 ? i / (kSide * kSide) - kBendReach : 0;
-    return Vec3i{i % kSide - kBendReach, i / kSide % kSide - kBendReach, z};
-  };
-  const int64_t peak = ranking.similarity(found.whole.score);
-  if (peak == kNoSimilarity) return {};
-  int64_t sums[6] = {};
-  for (int first = 0; first < points; first += 4) {
-    const int count = points - first < 4 ? points - first : 4;
-    Vec3i at[4] = {};
-    Score scores[4] = {};
-    for (int i = 0; i < count; ++i) at[i] = found.whole.at + offset(first + i);
-    EvaluateSteps<Block>{block, plan.centre * kUnit, kUnit}(at, count, scores);
-    for (int i = 0; i < count; ++i) {
-      const int64_t q = ranking.similarity(scores[i]);
-      if (q == kNoSimilarity) continue;
-      const Vec3i o = offset(first + i);
-      const int32_t terms[6] = {o.x * o.x - kMean, o.y * o.y - kMean, o.z * o.z - kMean,
-                                o.x * o.y,         o.x * o.z,         o.y * o.z};
-      for (int k = 0; k < 6; ++k) sums[k] += terms[k] * (peak - q);
-    }
-  }
-  // A second derivative is its sum over 7 or 20 times the rows: half the sum of (x^2 - m)^2 of a
-  // row is 7, and that of x^2 y^2 of the points is 100, 20 for each row.
-  const SignedWide unit = ranking.metric == Metric::kEhd ? peak : int64_t{1} << 32;
-  int32_t second[6];
-  for (int k = 0; k < 6; ++k) {
-    const SignedWide whole = unit * rows * (k < 3 ? 7 : 20);
-    second[k] = static_cast<int32_t>(
-        signed_quotient(static_cast<SignedWide>(sums[k]) << kBendBits, whole, INT32_MAX));
-  }
-  if (plan.axes == 2) second[2] = 0;
-  return {second[0], second[1], second[2], second[3], second[4], second[5]};
-}
-
 /// Tells whether a whole-pixel displacement lies on the edge of the window.
 LARCH_HD bool is_at_edge(const SearchPlan& plan, const Vec3i& whole) {
   for (int axis = 0; axis < plan.axes; ++axis) {
@@ -349,7 +349,7 @@ LARCH_HD Found search_block(Block& block, const SearchPlan& plan, const Ranking&
     found.whole = window.best;
     found.at_start = window.at_start;
     found.evaluations = window.evaluations;
-    found.bend = bend_around(block, plan, ranking, found);
+    found.bend = window.bend;
   } else {
     const EvaluateSteps<Block> evaluate{block, plan.centre * kUnit, kUnit};
     evaluate(&found.whole.at, 1, &found.whole.score);

@@ -16,7 +16,7 @@ VolumeSamples::VolumeSamples(const MatchJob& job)
             skips_weightless(job.config->subpixel)},
       block_(job.grid->block),
       padded_(whole_lanes(job.grid->block.x)),
-      reach_(job.range + kBendReach),
+      reach_(job.range + 1),
       base_places_(job.base.grid == nullptr ? FieldGrid{}
                                             : make_field_grid(*job.base.grid, Device::cpu())),
       contrast_(static_cast<size_t>(padded_ * rows()), kNoSample),
