@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "larch/core/error.h"
+#include "larch/core/parallel.h"
 #include "larch/dsa/confirmation.h"
 #include "larch/dsa/field/flexible_shift.h"
 #include "larch/dsa/field/spline.h"
@@ -107,12 +108,17 @@ std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const D
   return vectors;
 }
 
-void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrames& out) {
+void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrames& out,
+                      const Context& context) {
+  if (out.vectors.empty()) return;
   const auto blocks = static_cast<size_t>(grid.blocks());
-  for (size_t f = 0; f < out.figures.size() && !out.vectors.empty(); ++f) {
-    const std::span<const Vec3i> of_frame(out.vectors.data() + f * blocks, blocks);
-    out.figures[f].field = shape_of_field(grid, of_frame, border);
-  }
+  const auto frames = static_cast<int64_t>(out.figures.size());
+  parallel_for(context.threads, frames, 1, [&](int64_t begin, int64_t end) {
+    for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
+      const std::span<const Vec3i> of_frame(out.vectors.data() + f * blocks, blocks);
+      out.figures[f].field = shape_of_field(grid, of_frame, border);
+    }
+  });
 }
 
 /// The vectors that frames are corrected by, on the device: of the blocks of `grid`, or those of a
@@ -139,7 +145,7 @@ SubtractedImages subtract_batch(const SequenceMask& mask, const Buffer<uint16_t>
   DsaConfig warp = config;
   if (!finds_blocks(config)) warp.border_field = BorderField::kClamp;
   BlockGrid grid = correction_grid(config, mask.size);
-  add_field_shapes(grid, warp.border_field, out);
+  add_field_shapes(grid, warp.border_field, out, context);
   const Buffer<Vec3i> vectors = dense_vectors(grid, config, out, context);
   Subtracted result = subtract(images_of(mask, batch), grid, vectors.data(), mask.table, warp,
                                {true, wants.field}, context);
@@ -274,7 +280,7 @@ SubtractedFrames subtract_moved(const SequenceMask& mask, std::span<const uint16
   SubtractedFrames out;
   out.figures.resize(static_cast<size_t>(batch.values.count));
   out.vectors.assign(out.figures.size(), vector);
-  add_field_shapes(one_block(mask.size), BorderField::kClamp, out);
+  add_field_shapes(one_block(mask.size), BorderField::kClamp, out, context);
   const Buffer<Vec3i> vectors(context.device, out.vectors);
   Subtracted result =
       subtract_shifted(mask, batch, vectors.data(), config, {true, wants_field}, context);

@@ -149,11 +149,17 @@ Buffer<Vec3i> spline_field(const BlockGrid& grid, std::span<const Vec3i> vectors
     return SplineAxis(grid, a, grid.image[a] == 1 ? BorderField::kClamp : border);
   };
   const std::array<SplineAxis, 3> axes{axis(0), axis(1), axis(2)};
-  std::vector<Vec3l> coefficients;
-  for (size_t first = 0; first < vectors.size(); first += blocks) {
-    const std::vector<Vec3l> of_frame = coefficients_of(axes, vectors.subspan(first, blocks));
-    coefficients.insert(coefficients.end(), of_frame.begin(), of_frame.end());
-  }
+  const size_t frames = vectors.size() / blocks;
+  const size_t nodes = static_cast<size_t>(axes[0].nodes()) * static_cast<size_t>(axes[1].nodes()) *
+                       static_cast<size_t>(axes[2].nodes());
+  std::vector<Vec3l> coefficients(frames * nodes);
+  parallel_for(context.threads, static_cast<int64_t>(frames), 1, [&](int64_t begin, int64_t end) {
+    for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
+      const auto of_frame = coefficients_of(axes, vectors.subspan(f * blocks, blocks));
+      std::copy(of_frame.begin(), of_frame.end(),
+                coefficients.begin() + static_cast<ptrdiff_t>(f * nodes));
+    }
+  });
   const Device& device = context.device;
   const Vec3i& size = grid.image;
   SplineJob job;
