@@ -65,8 +65,8 @@ void solve(const BlockGrid& grid, std::vector<BlockMatch>& frame, const Vec3i& s
 
 template <class Make>
 std::vector<BlockMatch> frame_of(const BlockGrid& grid, const Make& make) {
-  std::vector<BlockMatch> frame;
-  for (int32_t b = 0; b < grid.blocks(); ++b) frame.push_back(make(b));
+  std::vector<BlockMatch> frame(static_cast<size_t>(grid.blocks()));
+  for (int32_t b = 0; b < grid.blocks(); ++b) frame[static_cast<size_t>(b)] = make(b);
   return frame;
 }
 

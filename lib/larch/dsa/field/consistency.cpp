@@ -31,7 +31,8 @@ void for_neighbours(const BlockGrid& grid, int32_t block, Visit&& visit) {
         const Vec3i to = at + Vec3i{i, j, k};
         const bool exists = to.x >= 0 && to.y >= 0 && to.z >= 0 && to.x < n.x && to.y < n.y &&
                             to.z < n.z && to != at;
-        if (exists) visit(static_cast<size_t>((to.z * n.y + to.y) * n.x + to.x));
+        const int32_t neighbour = (to.z * n.y + to.y) * n.x + to.x;
+        if (exists) visit(static_cast<size_t>(neighbour));
       }
     }
   }

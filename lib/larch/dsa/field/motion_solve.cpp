@@ -75,7 +75,10 @@ struct Neighbours {
 void add_differences(const BlockGrid& grid, const Vec3i& at, const Vec3d& step, Neighbours& out) {
   const std::array<int32_t, 3> stride{1, grid.count.x, grid.count.x * grid.count.y};
   const int32_t here = at.x + at.y * stride[1] + at.z * stride[2];
-  const auto block = [&](int32_t by) { return static_cast<size_t>(here + by); };
+  const auto block = [&](int32_t by) {
+    const int32_t at_block = here + by;
+    return static_cast<size_t>(at_block);
+  };
   const auto pitch = [&](int axis, int32_t i) {
     const auto& starts = grid.starts[static_cast<size_t>(axis)];
     return (starts[static_cast<size_t>(i) + 1] - starts[static_cast<size_t>(i)]) / step[axis];
@@ -184,8 +187,8 @@ Evidence evidence_of(const BlockMatch& match, const Neighbours& all) {
 bool is_beside_searched(const BlockGrid& grid, std::span<const BlockMatch> frame, const Vec3i& at) {
   for (int32_t y = std::max(0, at.y - 1); y <= std::min(grid.count.y - 1, at.y + 1); ++y) {
     for (int32_t x = std::max(0, at.x - 1); x <= std::min(grid.count.x - 1, at.x + 1); ++x) {
-      const BlockMatch& match = frame[static_cast<size_t>(y * grid.count.x + x)];
-      if ((match.flags & kBlockOutside) == 0) return true;
+      const int32_t block = y * grid.count.x + x;
+      if ((frame[static_cast<size_t>(block)].flags & kBlockOutside) == 0) return true;
     }
   }
   return false;

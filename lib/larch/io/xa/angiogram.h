@@ -94,21 +94,20 @@ struct Angiogram {
   /// change nothing. For `kLog` it leads back to the intensity, so that differences are made
   /// without it.
   std::vector<float> modality{};
-  bool is_lossy = false;  ///< the pixels were compressed with loss at some time
+  bool is_lossy = false;              ///< the pixels were compressed with loss at some time
+  bool is_viewed_subtracted = false;  ///< RecommendedViewingMode: SUB (true) or NAT, or not given
+  int series_number = 0;              ///< 0: none that can be read
 
   Shutter shutter{};
   std::vector<MaskItem> masks{};
   /// Why `masks` cannot be used, as a whole message; whoever uses them throws it as InputError.
   /// Empty: each item agrees with the file.
   std::string mask_problem{};
-  /// RecommendedViewingMode: SUB (true) or NAT, or not given.
-  bool is_viewed_subtracted = false;
   std::vector<std::string> warnings{};  ///< what the user should know, naming the file
 
   // For what is derived from it; empty for other formats than DICOM.
   std::string modality_name{}, sop_class_uid{}, sop_instance_uid{}, study_uid{}, series_uid{};
   std::string series_description{}, image_type{};
-  int series_number = 0;  ///< 0: none that can be read
   /// The picture of the other plane of a biplane device, by ReferencedImageSequence.
   std::string other_plane_class_uid{}, other_plane_instance_uid{};
   std::vector<CopiedElement> copied{};     ///< patient, study, acquisition, calibration

@@ -126,7 +126,7 @@ ImageInfo probe_quietly(const cases::CaseJob& c) {
 
 /// The header of the 4-D image of a case. Throws InputError if it has but one frame.
 ImageInfo probe_series(const cases::CaseJob& c) {
-  const ImageInfo info = probe_quietly(c);
+  ImageInfo info = probe_quietly(c);
   if (info.frames > 1) return info;
   throw InputError("'" + c.row.image + "' has one frame; leave --time-series out");
 }
