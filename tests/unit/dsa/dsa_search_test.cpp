@@ -50,8 +50,8 @@ struct Hill {
       }
     }
     const auto score_at = [&](const Vec3i& at) { return one((plan.centre + at) * kUnit); };
-    window.bend = bend_of_window(plan, ranking, window.best, 0, 1, score_at,
-                                 [](int64_t sum) { return sum; });
+    window.bend =
+        bend_of_window(plan, ranking, window.best, 0, 1, score_at, [](int64_t sum) { return sum; });
     return window;
   }
   void fill(const Vec3i& at, int x0, int y0, int x1, int y1) {
