@@ -129,7 +129,10 @@ TEST_CASE("frames of a mask at rest are not touched") {
 
 TEST_CASE("saturated pixels of a mask's frame do not count where they are moved to") {
   std::vector<Image> frames{moved(4, 0, 1), moved(0, 0, 2)};
-  const auto at = [](int32_t x, int32_t y) { return static_cast<size_t>(y * kSize.x + x); };
+  const auto at = [](int32_t x, int32_t y) {
+    const int32_t pixel = y * kSize.x + x;
+    return static_cast<size_t>(pixel);
+  };
   for (int32_t y = 60; y < 70; ++y) std::fill_n(frames[0].begin() + at(80, y), 10, 16383);
   const Image samples = make_mask(input_of(frames), {}, fixtures::context_of()).samples.to_vector();
   CHECK(samples[at(89, 65)] == kNoSample);  // moved by 4 pixels to 84 ... 93
@@ -157,6 +160,7 @@ TEST_CASE("of mask frames over a breath those of the frame's own phase are chose
           2.13);  // half of the largest gap
     CHECK(chosen.size() <= 4);
     std::vector<Image> masks;
+    masks.reserve(chosen.size());
     for (const size_t mask : chosen) masks.push_back(frames[mask]);
     plain.push_back(corrected(frames, frame).rms);
     best.push_back(corrected(masks, frame).rms);
