@@ -62,7 +62,8 @@ double rms_of(const Image& mask) {
   double sum = 0, count = 0;
   for (int32_t y = 16; y < kSize.y - 16; ++y) {
     for (int32_t x = 16; x < kSize.x - 16; ++x) {
-      const double off = mask[static_cast<size_t>(y * kSize.x + x)] - fixtures::texture(x, y);
+      const int32_t pixel = y * kSize.x + x;
+      const double off = mask[static_cast<size_t>(pixel)] - fixtures::texture(x, y);
       sum += off * off;
       ++count;
     }
