@@ -49,6 +49,7 @@ MaskInput input_of(const std::vector<Image>& frames) {
 
 Image mean_of(const std::vector<Image>& frames) {
   std::vector<Image> samples;
+  samples.reserve(frames.size());
   for (const Image& frame : frames) {
     samples.push_back(
         to_values(Buffer<uint16_t>(Device::cpu(), frame), kSize, table(), fixtures::context_of())

@@ -73,7 +73,8 @@ class BlockSearch {
     const int32_t side = 2 * plan.range + 1;
     const auto score_at = [&](const Vec3i& at) {
       const int32_t row = (at.z + depth) * side + at.y + plan.range;
-      return window_scores_[static_cast<size_t>(row * side + at.x + plan.range)];
+      const int32_t place = row * side + at.x + plan.range;
+      return window_scores_[static_cast<size_t>(place)];
     };
     window.bend =
         bend_of_window(plan, ranking, window.best, 0, 1, score_at, [](int64_t sum) { return sum; });
