@@ -116,9 +116,8 @@ class BlockSearch {
     const auto score_at = [&](const Vec3i& step) {
       return unpacked(scores_[(step.y + plan.range) * side + step.x + plan.range]);
     };
-    window.bend = bend_of_window(
-        plan, ranking, window.best, static_cast<int>(threadIdx.x % 32), 32, score_at,
-        [](int64_t v) { return static_cast<int64_t>(warp_sum(static_cast<uint64_t>(v))); });
+    window.bend = bend_of_window(plan, ranking, window.best, static_cast<int>(threadIdx.x % 32), 32,
+                                 score_at, [](int64_t v) { return warp_sum(v); });
     forget_lattice();
     return window;
   }

@@ -185,6 +185,10 @@ __device__ inline uint64_t warp_sum(uint64_t v) {
   return v;
 }
 
+__device__ inline int64_t warp_sum(int64_t v) {
+  return static_cast<int64_t>(warp_sum(static_cast<uint64_t>(v)));
+}
+
 /// The terms that a score sums of four entries.
 __device__ inline void add_terms(const uint4& h, const Ranking& ranking, uint64_t& sum,
                                  uint32_t& count) {

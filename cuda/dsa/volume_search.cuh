@@ -108,9 +108,8 @@ class VolumeSearch {
       const int32_t row = (step.z + plan.range) * side + step.y + plan.range;
       return unpacked_score(scores_[row * side + step.x + plan.range]);
     };
-    window.bend = bend_of_window(
-        plan, ranking, window.best, static_cast<int>(threadIdx.x % 32), 32, score_at,
-        [](int64_t v) { return static_cast<int64_t>(warp_sum(static_cast<uint64_t>(v))); });
+    window.bend = bend_of_window(plan, ranking, window.best, static_cast<int>(threadIdx.x % 32), 32,
+                                 score_at, [](int64_t v) { return warp_sum(v); });
     return window;
   }
 

@@ -7,8 +7,7 @@
 
 #include "larch/dsa/scores.h"
 
-// What is found for a frame is compared with its rigid shift, and with no motion at all, before it
-// is used.
+// A frame's motion is compared with its rigid shift, and with no motion at all, before it is used.
 namespace larch::dsa {
 
 /// Tells whether frames are compared with their rigid shift: in pictures, unless the method is the

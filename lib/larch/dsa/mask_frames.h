@@ -8,7 +8,7 @@
 
 #include "larch/dsa/sequence.h"
 
-// What is done with several frames that may be the mask of a sequence.
+// Several frames may be the mask of a sequence: they are moved to each other, or chosen from.
 namespace larch::dsa {
 
 /// Moves the frames of a mask of pictures to the last one of them by block matching. Each is

@@ -42,13 +42,6 @@ MatchJob job_of(const PassInput& pass, const Buffer<int32_t>& bin_shift) {
   return job;
 }
 
-/// Vectors of all frames, Q16.
-std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches) {
-  std::vector<Vec3i> vectors;
-  for (const BlockMatch& match : matches) vectors.push_back(match.vector);
-  return vectors;
-}
-
 /// The dense field of vectors as blocks are matched over it.
 class DenseBase {
  public:
@@ -234,6 +227,13 @@ void move_nodes(const PassInput& pass, const Buffer<int32_t>& bin_shift, Registe
 }
 
 }  // namespace
+
+std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches) {
+  std::vector<Vec3i> vectors;
+  vectors.reserve(matches.size());
+  for (const BlockMatch& match : matches) vectors.push_back(match.vector);
+  return vectors;
+}
 
 bool solves_motion(const DsaConfig& config) {
   return config.search == Search::kFull;

@@ -33,6 +33,9 @@ struct Registered {
 Registered register_frames(const SequenceMask& mask, const ComparedFrames& frames,
                            const DsaConfig& config, const Context& context);
 
+/// The vectors of matches, Q16, in their order.
+std::vector<Vec3i> vectors_of(std::span<const BlockMatch> matches);
+
 /// Tells whether the vectors of a pass are solved for together: after a full search. Those of
 /// conjugate directions, the literal method's, are judged by their neighbours.
 bool solves_motion(const DsaConfig& config);

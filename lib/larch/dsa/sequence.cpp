@@ -103,9 +103,7 @@ std::vector<Vec3i> found_vectors(const SequenceMask& mask, Batch& batch, const D
     out.figures[f].bin_shift = registered.bin_shifts[f];
     out.figures[f].has_wide_bins = registered.has_wide_bins[f] != 0;
   }
-  std::vector<Vec3i> vectors;
-  for (const BlockMatch& match : out.matches) vectors.push_back(match.vector);
-  return vectors;
+  return vectors_of(out.matches);
 }
 
 void add_field_shapes(const BlockGrid& grid, BorderField border, SubtractedFrames& out,

@@ -37,7 +37,7 @@ struct SequenceMask {
 bool registers_masks(const DsaConfig& config, const Vec3i& size);
 /// Throws UsageError for no frames, and for frames and regions of other sizes.
 SequenceMask make_mask(const MaskInput& input, const DsaConfig& config, const Context& context);
-/// The same mask on the host.
+/// Copies a mask to the host.
 SequenceMask on_host(const SequenceMask& mask);
 
 /// What a frame is corrected by in the end.

@@ -59,8 +59,7 @@ struct Difference {
   }
 };
 
-/// What all frames of a grid share. A row of the matrix of the bending term has its elements from
-/// `row_begin` on.
+/// All frames of a grid share these. A row of the bending term's matrix begins at `row_begin`.
 struct Neighbours {
   std::vector<Difference> differences{};
   std::vector<size_t> row_begin{};
@@ -146,7 +145,7 @@ Neighbours neighbours_of(const BlockGrid& grid) {
   return out;
 }
 
-/// What a block shows of its motion.
+/// A block's knowledge of its motion.
 struct Evidence {
   Symmetric information{};  ///< the inverse of the covariance of its vector, 1 / px^2
   double strongest = 0;     ///< its largest bend, in those of noise

@@ -182,7 +182,7 @@ void find_shutter(ShutterChoice choice, OpenAngiogram& open, const Context& cont
   open.unshuttered = std::move(region);
 }
 
-/// What frames of a sequence are compared by, without those of the mask.
+/// Makes the input of a mask but for its frames.
 dsa::MaskInput mask_input(const OpenAngiogram& open) {
   dsa::MaskInput input;
   input.size = open.reader.about().grid.size;
