@@ -18,12 +18,13 @@ using namespace larch;
 
 const CaseColumns kVolumes{.label_required = true};
 
-enum class Kind { kOrgans, kAngiography, kPhantom, kPoses, kWarped };
+enum class Kind { kOrgans, kAngiography, kPhantom, kPoses, kScenes, kWarped };
 constexpr auto enum_names(Kind*) {
   return std::to_array<EnumName<Kind>>({{Kind::kOrgans, "organs"},
                                         {Kind::kAngiography, "angiography"},
                                         {Kind::kPhantom, "phantom"},
                                         {Kind::kPoses, "poses"},
+                                        {Kind::kScenes, "scenes"},
                                         {Kind::kWarped, "warped"}});
 }
 
@@ -60,11 +61,10 @@ struct Options {
     f(Field{"output-dir,o", output_dir, "folder for images, labels and lists"}.required(),
       Field{"kind", kind,
             "organs: volumes to train on; angiography: X-ray sequences that move; phantom: heads "
-            "with known tissues; poses: objects in known poses; warped: copies of an image and its "
-            "labels"},
-      Field{"training", training, "organs, poses: number of cases in train.tsv; default 12", 1,
-            10000},
-      Field{"test", test, "organs, poses: number of cases in test.tsv; default 4", 0, 10000},
+            "with known tissues; poses: objects in known poses; scenes: colour pictures; warped: "
+            "copies of an image and its labels"},
+      Field{"training", training, "of organs, poses, scenes in train.tsv; default 12", 1, 10000},
+      Field{"test", test, "of organs, poses, scenes in test.tsv; default 4", 0, 10000},
       Field{"cases", cases, "angiography, phantom: number of cases; warped: of copies; default 1",
             1, 10000},
       Field{"format", format,
@@ -101,15 +101,18 @@ struct Options {
     }
     const int train = training.value_or(12), rest = test.value_or(4);
     if (kind == Kind::kPoses) return f(pipeline::PosesRequest{train, rest, ending, config.poses});
+    if (kind == Kind::kScenes) return f(pipeline::ScenesRequest{train, rest});
     return f(pipeline::OrgansRequest{train, rest, ending, config.organs});
   }
   void check() const {
     const bool is_organs = kind == Kind::kOrgans;
-    if (is_organs || kind == Kind::kPoses ? cases.has_value() : training || test) {
-      throw UsageError(cases
-                           ? "--cases is of the other kinds; give --training and --test"
-                           : "--training and --test are of --kind organs and poses; give --cases");
+    const bool is_listed = is_organs || kind == Kind::kPoses || kind == Kind::kScenes;
+    if (is_listed ? cases.has_value() : training || test) {
+      throw UsageError(
+          cases ? "--cases is of the other kinds; give --training and --test"
+                : "--training and --test are of --kind organs, poses and scenes; give --cases");
     }
+    if (kind == Kind::kScenes && format) throw UsageError("--format: scenes are PNG");
     if (kind != Kind::kAngiography) {
       if (picture) throw UsageError("--picture is of --kind angiography");
       config::require_default(config.angiography, "angiography.", "--kind angiography");
@@ -172,6 +175,9 @@ constexpr const char* kDescription =
     "With --kind poses each image shows bright ellipsoids with balls at two ends in noise. The "
     "folder gets images/, labels/ (ellipsoids), poses/ (boxes around the ellipsoids, which 3D "
     "Slicer shows), train.tsv, test.tsv and labels.tsv. Objects after the first go with it.\n\n"
+    "With --kind scenes each image is a colour picture (PNG, 320 x 213) of six kinds of regions, "
+    "some of which differ by texture alone; borders have the label 0. The folder gets images/, "
+    "labels/, train.tsv, test.tsv and labels.tsv.\n\n"
     "With --kind warped each image is a copy of --image, or of each image of --list, that is "
     "turned, shifted, scaled, if wanted bent, and on a canvas of its own filled up with noise "
     "where the image ends; its labels go with it. The folder gets images/, labels/, truth/ (JSON: "

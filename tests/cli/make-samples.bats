@@ -346,6 +346,21 @@ PY
   [ ! -e u ]
 }
 
+@test "make-samples --kind scenes: pictures with all regions and void at borders, the same for any number of threads" {
+  "$BIN/make-samples" --output-dir a --kind scenes --training 2 --test 1 --threads 1 -q
+  "$BIN/make-samples" --output-dir b --kind scenes --training 2 --test 1 --threads 3 -q
+  diff -r -x larch.json a b
+  [ "$(cat a/test.tsv)" = "$(printf 'image\tlabel\nimages/case_002.png\tlabels/case_002.png')" ]
+  [ "$(cut -f 2 a/labels.tsv | tr '\n' ' ')" = "name sky grass water road house tree " ]
+  "$BIN/evaluate" --prediction a/labels/case_000.png --reference a/labels/case_000.png --surfaces false --table t.tsv -q
+  [ "$(cut -f 2 t.tsv | tr '\n' ' ')" = "structure 1 2 3 4 5 6 union " ]
+  local labelled
+  labelled=$(tail -n 1 t.tsv | cut -f 5)
+  ((labelled > 320 * 213 * 85 / 100 && labelled < 320 * 213))
+  run "$BIN/make-samples" --output-dir c --kind scenes --format tif
+  [ "$status" -eq 2 ]
+}
+
 @test "make-samples --kind warped: labels go where the truth says, for each case of a list" {
   "$BIN/make-samples" --output-dir s --training 2 --test 0 --size 24,20,18
   COPIES="--kind warped --list s/train.tsv --cases 2 --warped.canvas 40,40,40 --warped.shift_mm 5"

@@ -48,6 +48,32 @@ class SmallPicture(unittest.TestCase):
             self.assertEqual(found[256:], colours[256:])
             self.assertLessEqual(max(abs(a[0] - b[0]) for a, b in zip(found[:256], colours)), 9)
 
+    def test_pictures_stand_beside_each_other_with_the_colours_of_labels_and_256_in_all(self):
+        noisy = [bytes((x, 3 * y, (7 * x * y) % 256)) for y in range(40) for x in range(40)]
+        with tempfile.TemporaryDirectory() as folder:
+            names = [os.path.join(folder, name) for name in ('rgb.png', 'labels.png', 'small.png', 'labels.tsv')]
+            for name, colour, rows in ((names[0], 2, [noisy[40 * y:40 * y + 40] for y in range(40)]),
+                                       (names[1], 0, [[bytes([x // 10]) for x in range(40)]] * 40)):
+                with open(name, 'wb') as file:
+                    file.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 40, 40, 8, colour, 0, 0, 0)) +
+                               chunk(b'IDAT', zlib.compress(b''.join(b'\0' + b''.join(row) for row in rows))) + chunk(b'IEND', b''))
+            with open(names[3], 'w', encoding='utf-8') as file:
+                file.write('index\tname\tcolor\n1\ta\t#010203\n2\tb\t#ff0000\n')
+            subprocess.run([os.path.join(SOURCE, 'scripts', 'small-picture'), *names[:3], '--labels', names[3]], check=True)
+            with open(names[2], 'rb') as file:
+                data = file.read()
+        start, pixels = data.index(b'PLTE'), data.index(b'IDAT')
+        size = struct.unpack('>I', data[start - 4:start])[0]
+        self.assertEqual(size, 3 * 256)
+        lines = zlib.decompress(data[pixels + 4:])
+        palette = [data[start + 4 + 3 * i:start + 7 + 3 * i] for i in range(256)]
+        for y in range(40):
+            row = [palette[i] for i in lines[85 * y + 1:85 * y + 85]]
+            self.assertEqual(row[40:44], [b'\xff' * 3] * 4)
+            self.assertEqual(row[44::10], [bytes(3), bytes((1, 2, 3)), bytes((255, 0, 0)), bytes(3)])
+            for found, colour in zip(row[:40], noisy[40 * y:]):
+                self.assertLessEqual(max(abs(a - b) for a, b in zip(found, colour)), 40)
+
     def test_pictures_of_the_pages_are_small(self):
         folder = os.path.join(SOURCE, 'apps', 'images')
         for name in os.listdir(folder):

@@ -7,7 +7,7 @@
 
 #include "larch/config/fields.h"
 #include "larch/data/mesh.h"
-#include "larch/data/volume.h"
+#include "larch/phantom/sample_volumes.h"
 
 namespace larch::phantom {
 
@@ -34,11 +34,7 @@ struct HeadConfig {
 /// Labels of the tissues of a head.
 enum class Tissue : uint8_t { kNone = 0, kWhiteMatter = 1, kGreyMatter = 2, kFluid = 3 };
 
-/// A volume and the truth about it.
-struct HeadCase {
-  Volume<int16_t> image;
-  LabelVolume labels;
-};
+using HeadCase = Sample<Volume<int16_t>>;
 
 /// A head as in T1-weighted MR: white matter, folded grey matter around it, fluid in the sulci,
 /// around the brain and in two ventricles, skull, scalp and air, on a grid centred at the world's

@@ -8,7 +8,7 @@
 
 #include "larch/config/fields.h"
 #include "larch/data/mesh.h"
-#include "larch/data/volume.h"
+#include "larch/phantom/sample_volumes.h"
 
 namespace larch::phantom {
 
@@ -40,11 +40,7 @@ void check(const OrgansConfig& config);
 /// Whether `axes` and the turns make a left-handed grid, which DICOM cannot hold.
 bool is_left_handed(const OrgansConfig& config);
 
-/// A volume and the truth about it.
-struct OrgansCase {
-  Volume<int16_t> image;
-  LabelVolume labels;
-};
+using OrgansCase = Sample<Volume<int16_t>>;
 
 /// A body with textured organs of known shape in a random pose, on a grid centred at the world's
 /// origin. Label 1 is the "organ". A "distractor" without label has the same mean and the same

@@ -9,7 +9,7 @@
 #include "larch/config/fields.h"
 #include "larch/data/mesh.h"
 #include "larch/data/pose.h"
-#include "larch/data/volume.h"
+#include "larch/phantom/sample_volumes.h"
 
 namespace larch::phantom {
 
@@ -60,11 +60,7 @@ struct PlacedObject {
   int32_t label = 0;
 };
 
-/// A volume and the truth about it.
-struct PosesCase {
-  Volume<int16_t> image;
-  LabelVolume labels;
-};
+using PosesCase = Sample<Volume<int16_t>>;
 
 /// Throws UsageError for a range of scales that is upside down, or distractors of nothing.
 void check(const PosesConfig& config);

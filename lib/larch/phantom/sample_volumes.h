@@ -11,6 +11,13 @@
 
 namespace larch::phantom {
 
+/// An image and the truth about it.
+template <class Image>
+struct Sample {
+  Image image;
+  LabelVolume labels;
+};
+
 /// The grid of these voxels with axes LPS whose centre is the world's origin.
 inline Grid centred_grid(const std::array<int, 3>& size, const std::array<double, 3>& spacing_mm) {
   Grid grid;

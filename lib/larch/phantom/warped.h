@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "larch/config/fields.h"
-#include "larch/data/volume.h"
+#include "larch/phantom/sample_volumes.h"
 
 namespace larch::phantom {
 
@@ -45,9 +45,7 @@ struct WarpedConfig {
 };
 
 /// A warped copy and how it was made.
-struct WarpedCase {
-  Volume<float> image;
-  LabelVolume labels;
+struct WarpedCase : Sample<Volume<float>> {
   /// The similarity: world_from_input x + translation_mm is where point x of the input (LPS mm)
   /// lies in the copy, without the displacements.
   Mat3 world_from_input{};

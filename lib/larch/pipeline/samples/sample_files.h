@@ -22,7 +22,7 @@ inline void add_text(const std::string& name, const std::string& text, Outputs& 
 template <class Made>
 std::function<Made&()> lazily(const std::function<Made()>& make) {
   return [make, made = std::make_shared<Made>()]() -> Made& {
-    if (made->image.empty()) *made = make();
+    if (made->labels.empty()) *made = make();
     return *made;
   };
 }

@@ -12,6 +12,7 @@
 #include "larch/phantom/head.h"
 #include "larch/phantom/organs.h"
 #include "larch/phantom/poses.h"
+#include "larch/phantom/scene.h"
 #include "larch/phantom/warped.h"
 
 // Samples with known truth. Names of outputs are below the folder of the samples; what they hold is
@@ -51,6 +52,11 @@ struct PosesRequest {
   phantom::PosesConfig config;
 };
 
+/// Colour pictures with regions, before they are made.
+struct ScenesRequest {
+  int training = 0, test = 0;  ///< cases in train.tsv and test.tsv
+};
+
 /// Warped copies of images and their label maps, before they are made.
 struct WarpedRequest {
   /// Images and label maps. One without an id makes case_000 and so on; others keep their ids, or
@@ -65,6 +71,7 @@ struct WarpedRequest {
 void check(const OrgansRequest& request);
 void check(const HeadsRequest& request);
 void check(const PosesRequest& request);
+inline void check(const ScenesRequest&) {}
 void check(const WarpedRequest& request);
 void check(const AngiogramsRequest& request);
 
@@ -78,6 +85,9 @@ Outputs make_samples(const HeadsRequest& request, const Context& context);
 /// images/, labels/, poses/ (markups with the boxes of the objects), train.tsv, test.tsv and
 /// labels.tsv. Throws UsageError if the objects of a case have no room.
 Outputs make_samples(const PosesRequest& request, const Context& context);
+
+/// images/, labels/, train.tsv, test.tsv and labels.tsv.
+Outputs make_samples(const ScenesRequest& request, const Context& context);
 
 /// images/ (float), labels/, truth/ (JSON: the similarity and what else was done) and cases.tsv.
 /// The draws of a copy depend on its number in cases.tsv. Throws InputError for an id that cannot

@@ -44,6 +44,15 @@ std::string list_of(const std::string& label, const std::string& format, int beg
   return text;
 }
 
+/// train.tsv, test.tsv if there are such cases, and labels.tsv.
+void add_lists(int training, int test, const std::string& format, bool has_poses,
+               const LabelTable& table, Outputs& outputs) {
+  add_text("train.tsv", list_of("label", format, 0, training, has_poses), outputs);
+  const int cases = training + test;
+  if (test > 0) add_text("test.tsv", list_of("label", format, training, cases, has_poses), outputs);
+  outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
+}
+
 /// A Decathlon dataset.json.
 std::string dataset_json(const OrgansRequest& request) {
   Json json{{"name", "Larch samples"},
@@ -128,12 +137,8 @@ Outputs make_samples(const OrgansRequest& request, const Context& context) {
     }
     add_labels(label_name(request.format, i), made, table, threads, outputs);
   }
-  add_text("train.tsv", list_of("label", request.format, 0, request.training), outputs);
-  if (request.test > 0) {
-    add_text("test.tsv", list_of("label", request.format, request.training, cases), outputs);
-  }
+  add_lists(request.training, request.test, request.format, false, table, outputs);
   add_text("dataset.json", dataset_json(request), outputs);
-  outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
   return outputs.metric("cases", cases);
 }
 
@@ -171,11 +176,22 @@ Outputs make_samples(const PosesRequest& request, const Context& context) {
     outputs.add(poses_name(i), [=](const std::string& path) { write_poses(path, poses); });
     add_labels(label_name(request.format, i), made, table, threads, outputs);
   }
-  add_text("train.tsv", list_of("label", request.format, 0, request.training, true), outputs);
-  if (request.test > 0) {
-    add_text("test.tsv", list_of("label", request.format, request.training, cases, true), outputs);
+  add_lists(request.training, request.test, request.format, true, table, outputs);
+  return outputs.metric("cases", cases);
+}
+
+Outputs make_samples(const ScenesRequest& request, const Context& context) {
+  const int cases = request.training + request.test, threads = context.threads;
+  const LabelTable table = phantom::scene_label_table();
+  Outputs outputs;
+  for (int i = 0; i < cases; ++i) {
+    const auto made = lazily<phantom::Scene>(
+        [=, seed = context.seed] { return phantom::make_scene(seed, i, threads); });
+    outputs.add(image_name("png", i),
+                [=](const std::string& path) { write_png(path, made().image); });
+    add_labels(label_name("png", i), made, table, threads, outputs);
   }
-  outputs.add("labels.tsv", [=](const std::string& path) { write_label_table(path, table); });
+  add_lists(request.training, request.test, "png", false, table, outputs);
   return outputs.metric("cases", cases);
 }
 
