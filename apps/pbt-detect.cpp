@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/models/pbt_file.h"
+#include "larch/pipeline/components.h"
 #include "larch/pipeline/pbt_detection.h"
 
 namespace {
@@ -63,18 +63,24 @@ int main(int argc, char** argv) {
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
   info.uses_seed = false;
-  cases::CaseProgram<Options, pbt::Model> program;
+  cases::CaseProgram<Options, models::VoxelModel> program;
   program.check = check;
-  program.prepare = [](const Options& o, const Context&) { return models::read_model(o.model); };
-  program.process = [](const cases::CaseJob& c, const Options& o, const pbt::Model& model) {
+  program.prepare = [](const Options& o, const Context&) {
+    models::VoxelModel model = models::read_voxel_model(o.model);
+    const bool is_list = o.images.is_list();
+    pipeline::check_for(model, is_list ? o.images.files_of("id") : o.images.files(), o.config);
+    return model;
+  };
+  program.process = [](const cases::CaseJob& c, const Options& o, const models::VoxelModel& model) {
     return pipeline::detect_case(c, o.request(), model);
   };
-  program.look = [](const cases::CaseJob& c, const Options& o, const pbt::Model& model) {
+  program.look = [](const cases::CaseJob& c, const Options& o, const models::VoxelModel& model) {
     return pipeline::look_at_detection(c, o.request(), model);
   };
   program.images = [](const Options& o) {
     return std::vector{std::pair<std::string, std::string>("roi", o.roi)};
   };
+  program.columns = pipeline::component_columns();
   program.figures = {"voxels", "volume_ml"};
   program.rejection = "nothing was detected";
   program.bytes_per_voxel = 64;

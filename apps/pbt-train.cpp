@@ -12,9 +12,10 @@
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
+#include "larch/models/forest_file.h"
 #include "larch/models/kinds.h"
-#include "larch/models/pbt_file.h"
 #include "larch/pipeline/boundary_training.h"
+#include "larch/pipeline/components.h"
 #include "larch/pipeline/hdn_training.h"
 #include "larch/pipeline/pbt_training.h"
 
@@ -31,7 +32,8 @@ constexpr auto enum_names(ModelKind*) {
 }
 
 /// The keys of models of voxels stand at the top, where they have been before there was another
-/// kind; hdn and boundary use classifier, space, features, tree, ensemble and mining of them.
+/// kind; hdn and boundary use classifier, space, features, tree, ensemble and mining of them, and
+/// hdn uses forest too.
 struct ModelConfig {
   ModelKind model = ModelKind::kVoxels;
   pbt::TrainConfig voxels;
@@ -53,7 +55,12 @@ struct ModelConfig {
   void check() const {
     if (!is_hdn()) config::require_default(hdn, "hdn.", "model hdn");
     if (!is_boundary()) config::require_default(boundary, "boundary.", "model boundary");
-    if (model == ModelKind::kVoxels) return;
+    if (model == ModelKind::kVoxels) return pipeline::check_keys(voxels);
+    const bool is_forest = voxels.classifier == pbt::ClassifierKind::kForest;
+    if (!is_forest) config::require_default(voxels.forest, "forest.", "classifier decision-forest");
+    if (is_forest && is_boundary()) {
+      throw UsageError("--classifier decision-forest: boundary models have boosting trees alone");
+    }
     config::require_default(voxels.labels, "labels.", "model voxels");
     config::require_default(voxels.samples, "samples.", "model voxels");
     config::require_default(voxels.validation, "validation.", "model voxels");
@@ -63,9 +70,23 @@ struct ModelConfig {
           "--space.spacing_mm and --space.orientation are of model voxels; give "
           "--hdn.finest_spacing_mm or --boundary.finest_spacing_mm");
     }
+    if (!voxels.features.filters.empty() || !voxels.space.components.empty()) {
+      throw UsageError("--features.filters and --space.components are of model voxels");
+    }
+    if (is_forest) check_stage_forests();
+  }
+  /// Throws UsageError for keys that have no effect on the forests of a network, whose nodes choose
+  /// from what boosting trees choose from.
+  void check_stage_forests() const {
+    pbt::TrainConfig stages = voxels;
+    static_cast<tree::ForestConfig&>(stages.forest) = {};
+    config::require_default(stages.forest, "forest.", "model voxels");
+    stages.forest.pool = pbt::ForestPool::kHaar;
+    pipeline::check_keys(stages);
   }
   CaseColumns columns() const {
     CaseColumns columns{.label_required = !is_hdn()};
+    if (model == ModelKind::kVoxels) columns.more = pipeline::component_columns();
     if (is_boundary()) columns.more = {{pipeline::kGroupColumn}};
     if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}, {pipeline::kGroupColumn}};
     return columns;
@@ -91,7 +112,7 @@ struct Options {
   template <class F>
   void fields(F&& f) {
     images.fields(f);
-    f(Field{"output,o", output, "the model (.pbt, .hdn, .bnd)"},
+    f(Field{"output,o", output, "the model (.pbt, .forest, .hdn, .bnd)"},
       Field{"start-model", start_model,
             "boundary: network (.hdn) with the structure, whose poses the refinement starts from"},
       Field{"resume", resume, "go on from the checkpoint of an interrupted run"}
@@ -155,7 +176,9 @@ Outputs inspect(const Options& options) {
     outputs.add(options.export_json, [text = models::export_any(options.inspect)](
                                          const std::string& path) { write_file(path, text); });
   }
-  if (options.plot) pipeline::add_plot(options.plot, models::read_model(options.inspect), outputs);
+  if (options.plot) {
+    pipeline::add_plot(options.plot, models::read_voxel_model(options.inspect), outputs);
+  }
   if (outputs.files.empty()) std::cout << models::describe_any(options.inspect);
   return outputs;
 }
@@ -170,6 +193,7 @@ pipeline::TrainingFiles files_of(const Options& options, const Context& context)
   files.read.frame = options.frame;
   files.read.has_frame_flag = true;
   files.cases = options.images.select(options.config.columns(), files.read);
+  files.labels = options.dataset_labels();
   return files;
 }
 
@@ -220,21 +244,23 @@ int main(int argc, char** argv) {
       "exit code 143) goes on with --resume and gives the same bytes.\n\nThe configuration says "
       "which labels are the class (labels), in what space the model works (space), the features, "
       "the samples drawn and the tree; with \"classifier\": \"pbt-ensemble\" several trees are "
-      "trained and their probabilities averaged. With \"model\": \"hdn\" a hierarchical detection "
-      "network is trained, in which boosting trees find centre, orientation and size of structures "
-      "(hdn). With \"model\": \"boundary\" the shape of one structure is learned, and boosting "
-      "trees "
-      "that tell places on its surface (boundary). See --help-config.";
+      "trained and their probabilities averaged, with \"decision-forest\" a random forest of any "
+      "number of classes (forest). With \"model\": \"hdn\" a hierarchical detection network is "
+      "trained, in which boosting trees or decision forests find centre, orientation and size of "
+      "structures (hdn). With \"model\": \"boundary\" the shape of one structure is learned, and "
+      "boosting trees that tell places on its surface (boundary). See --help-config.";
   info.examples = {
       "pbt-train --list train.tsv --output liver.pbt",
       "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
       "--labels.positive 5",
+      "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hippocampus.bnd --config boundary.json --start-model "
       "hippocampus.hdn --plot modes.png"};
   info.results_version = 2;  // held-out volumes are measured at each depth, and give a threshold
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
+      "Sharp, Implementing decision trees and forests on a GPU, ECCV 2008",
       "Birkbeck, Sofka, Zhou, Fast boosting trees for classification, pose detection, and boundary "
       "detection on a GPU, CVPR workshops 2011"};
   Hooks<Options> hooks;

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kCodeThreads) codes_kernel(const __grid_consta
   if (threadIdx.x < kSamples) {
     const int s = min(static_cast<int>(threadIdx.x), count - 1);
     bases[threadIdx.x] =
-        job.places.bases[channel.channel * job.places.sample_count + job.places.index[first + s]];
+        job.places.bases[channel.channel * job.places.sample_count + job.places.sample(first + s)];
   }
   __syncthreads();
   if (kStaged) {
@@ -121,15 +121,47 @@ void launch_codes(const CodesJob& job, size_t bytes, const Device& device) {
   larch::cuda::check_launch("codes_kernel");
 }
 
+constexpr int kGroup = 16;  ///< columns that a thread writes as one
+
+/// One thread per sample and group of columns (grid.y).
+__global__ void direct_kernel(const learning::Slot* slots, LinearValue value, uint8_t* matrix) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t rows = value.places.selected;
+  if (row >= rows) return;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * kGroup;
+  uint32_t words[kGroup / 4] = {};
+#pragma unroll
+  for (int k = 0; k < kGroup; ++k) {
+    const learning::Slot slot = slots[first + k];
+    if (slot.column == learning::kFilling) continue;
+    words[k / 4] |= learning::code_of(slot.codes, value(slot.column, row)) << (8 * (k % 4));
+  }
+  uint8_t* out = matrix + (first / kColumns * rows + row) * kColumns + first % kColumns;
+  *reinterpret_cast<uint4*>(out) = make_uint4(words[0], words[1], words[2], words[3]);
+}
+
 }  // namespace
 
 void fill(const LinearFillJob& job) {
-  if (job.samples.empty()) return;
-  const auto& plan = dynamic_cast<const WarpColumns&>(job.prepared);
   const Device& device = job.context.device;
   LARCH_CUDA_CHECK(cudaSetDevice(device.index));
   const Buffer<uint32_t> index(device, job.samples);
-  const Places places = on_device(job.places, index);
+  Places places = on_device(job.places, index);
+  places.selected = static_cast<int64_t>(job.matrix.rows);
+  if (places.selected == 0) return;
+  if (const auto* direct = dynamic_cast<const DirectColumns*>(&job.prepared)) {
+    constexpr int kThreads = 128;
+    const dim3 grid(static_cast<unsigned>((places.selected + kThreads - 1) / kThreads),
+                    static_cast<unsigned>(direct->slots.size() / kGroup));
+    const LinearColumns& columns = direct->columns;
+    direct_kernel<<<grid, kThreads, 0, larch::cuda::stream_of(device)>>>(
+        direct->on_device.data(),
+        LinearValue{columns.device_features.data(), columns.device_taps.data(), places},
+        job.matrix.codes.data());
+    larch::cuda::check_launch("direct_kernel");
+    return;
+  }
+  const auto& plan = dynamic_cast<const WarpColumns&>(job.prepared);
   const int limit = larch::cuda::most_shared_bytes(device);
   for (const ChannelColumns& channel : plan.channels) {
     CodesJob codes{

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -101,9 +102,23 @@ class PlanWriter {
   const LinearPrepareJob& job_;
 };
 
+/// Whether a column is of several channels or has no taps, or a warp would have few columns of a
+/// channel.
+bool is_direct(const LinearPrepareJob& job) {
+  std::set<uint16_t> channels;
+  bool has_taps = true;
+  for (const uint32_t column : job.request.columns) {
+    channels.insert(job.columns.features[column].channel);
+    has_taps = has_taps && job.columns.features[column].n_tap > 0;
+  }
+  return channels.count(kSeveralChannels) > 0 || !has_taps ||
+         job.request.columns.size() < channels.size() * kGroup;
+}
+
 }  // namespace
 
 PreparedPointer prepare(const LinearPrepareJob& job) {
+  if (is_direct(job)) return std::make_shared<DirectColumns>(job);
   const Device device = job.source.device();
   PlanWriter writer(job);
   std::vector<uint32_t> order(job.request.columns.size());

@@ -42,12 +42,38 @@ struct Places {
   const uint32_t* integral;
   const int64_t* bases;
   int64_t sample_count;
-  const uint32_t* index;
+  const uint32_t* index;  ///< null: sample k is number k
   int64_t selected;
+
+  __device__ int64_t sample(int64_t k) const { return index != nullptr ? index[k] : k; }
 };
 inline Places on_device(const SamplePlaces& places, const Buffer<uint32_t>& index) {
   return {places.integral, places.bases, static_cast<int64_t>(places.count), index.data(),
           static_cast<int64_t>(index.size())};
 }
+
+/// The value of a linear feature, of any channels, at the sample number k of a call.
+struct LinearValue {
+  const LinearFeature* features;
+  const LinearTap* taps;
+  Places places;
+
+  __device__ int32_t operator()(uint32_t column, int64_t k) const {
+    const LinearFeature feature = features[column];
+    const int64_t at = places.sample(k);
+    return response_of_channels(taps + feature.first_tap, feature.n_tap, [&](uint32_t channel) {
+      return places.integral + places.bases[channel * places.sample_count + at];
+    });
+  }
+};
+
+/// Columns in their order: features of several channels, or so few that a thread computes them at
+/// its sample straight from the integral volumes.
+struct DirectColumns : learning::PreparedColumns {
+  DirectColumns(const LinearPrepareJob& job)
+      : PreparedColumns(learning::slots_in_order(job.source, job.request), job.source.device()),
+        columns(job.columns) {}
+  const LinearColumns& columns;
+};
 
 }  // namespace larch::features::cuda

@@ -31,8 +31,10 @@ __global__ void votes_kernel(Arguments a) {
   int32_t h = 0;
   for (int t = 32 * word; t < end; ++t) {
     const VoteRecord weak = a.weaks[t];
-    const int64_t base = a.bases[weak.channel * a.sample_count + a.index[k]];
-    const int32_t value = linear_response(a.taps + weak.first_tap, weak.n_tap, a.integral + base);
+    const int32_t value =
+        response_of_channels(a.taps + weak.first_tap, weak.n_tap, [&](uint32_t channel) {
+          return a.integral + a.bases[channel * a.sample_count + a.index[k]];
+        });
     const bool vote = learning::weak_vote(weak.codes, weak.bins, weak.mask, value);
     if (vote) bits |= 1u << (t % 32);
     h += vote ? weak.alpha_q20 : -weak.alpha_q20;

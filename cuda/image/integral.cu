@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <vector>
+#include <span>
 
 #include "cuda/core/check.cuh"
 #include "larch/core/buffer.h"
 #include "larch/image/integral.h"
-#include "larch/image/levels.h"
 
 namespace larch::image::cuda {
 namespace {
@@ -110,14 +109,16 @@ __device__ void add_rows(const VolumeView<const T>& voxels, Padding padding, con
   }
 }
 
-/// A plane of the padded channel (grid.x), which goes to corner plane z + 1, integrated along x and
-/// y; a block has a part of its rows (grid.y), each warp a band of them. Rows are read twice: for
-/// the sums of their columns, and, once those of everything above are known, to be integrated. What
-/// the first reading brought is still in the cache, and nothing that was written is read again.
+/// A plane of the padded channel (grid.x; grid.z: which), which goes to corner plane z + 1,
+/// integrated along x and y; a block has a part of its rows (grid.y), each warp a band of them.
+/// Rows are read twice: for the sums of their columns, and, once those of everything above are
+/// known, to be integrated. What the first reading brought is still in the cache, and nothing that
+/// was written is read again.
 template <class T>
 __global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks)
-    plane_kernel(VolumeView<const T> voxels, Padding padding, IntegralLayout layout,
-                 uint32_t* out) {
+    plane_kernel(const ChannelImage<T>* images, Padding padding, uint32_t* out) {
+  const VolumeView<const T> voxels = images[blockIdx.z].voxels;
+  const IntegralLayout layout = images[blockIdx.z].layout;
   __shared__ uint32_t above[kPlaneWarps][kStrip], bands[kPlaneWarps][kStrip];
   const int columns = voxels.size.x + 2 * layout.pad.x, rows = voxels.size.y + 2 * layout.pad.y;
   const int z = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
@@ -164,10 +165,16 @@ __global__ void __launch_bounds__(kPlaneWarps* kWarp, kPlaneBlocks)
   }
 }
 
-/// Adds up the planes; one thread per corner of a plane.
-__global__ void planes_kernel(uint32_t* data, int64_t plane, int count) {
+/// Adds up the planes; one thread per corner of a plane, whose lowest one is 0.
+template <class T>
+__global__ void planes_kernel(const ChannelImage<T>* images, uint32_t* out, int count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < plane) accumulate(data + i, count, plane);
+  const IntegralLayout layout = images[blockIdx.y].layout;
+  const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
+  if (i >= plane) return;
+  uint32_t* data = out + layout.offset + i;
+  *data = 0;
+  accumulate(data + plane, count, plane);
 }
 
 using ChannelKernel = void (*)(VolumeView<const int16_t>, VolumeView<int32_t>);
@@ -175,6 +182,8 @@ ChannelKernel channel_kernel_of(ChannelKind kind) {
   switch (kind) {
     case ChannelKind::kIntensity:
       break;  // is integrated as it is
+    default:
+      break;  // a filter
     case ChannelKind::kGaussian:
       return channel_kernel<ChannelKind::kGaussian>;
     case ChannelKind::kGradientMagnitude:
@@ -195,70 +204,47 @@ unsigned blocks_for(int64_t items, int per_block) {
   return static_cast<unsigned>((items + per_block - 1) / per_block);
 }
 
+/// Integrates images of one size, together.
 template <class T>
-void integrate_image(const VolumeView<const T>& image, Padding padding,
-                     const IntegralLayout& layout, uint32_t* out, cudaStream_t stream) {
-  uint32_t* base = out + layout.offset;
+void integrate_images(std::span<const ChannelImage<T>> images, Padding padding, uint32_t* out,
+                      const Device& device) {
+  if (images.empty()) return;
+  const cudaStream_t stream = larch::cuda::stream_of(device);
+  const Buffer<ChannelImage<T>> there(device, images);
+  const IntegralLayout& layout = images[0].layout;
   const int64_t plane = static_cast<int64_t>(layout.stride_size.x) * layout.stride_size.y;
-  LARCH_CUDA_CHECK(cudaMemsetAsync(base, 0, static_cast<size_t>(plane) * sizeof(uint32_t), stream));
-  const int planes = image.size.z + 2 * layout.pad.z;
+  const int planes = images[0].voxels.size.z + 2 * layout.pad.z;
+  const auto count = static_cast<unsigned>(images.size());
   // Several blocks per plane where there are few planes, so that all processors have their share.
   constexpr int kEnoughBlocks = 512;
-  constexpr int kMostParts = 4;
-  const int parts = std::clamp((kEnoughBlocks + planes - 1) / planes, 1, kMostParts);
-  plane_kernel<T><<<dim3(static_cast<unsigned>(planes), static_cast<unsigned>(parts)),
-                    kPlaneWarps * kWarp, 0, stream>>>(image, padding, layout, out);
+  constexpr int kMostParts = 16;
+  const int all = planes * static_cast<int>(count);
+  const int parts = std::clamp((kEnoughBlocks + all - 1) / all, 1, kMostParts);
+  plane_kernel<T><<<dim3(static_cast<unsigned>(planes), static_cast<unsigned>(parts), count),
+                    kPlaneWarps * kWarp, 0, stream>>>(there.data(), padding, out);
   larch::cuda::check_launch("plane_kernel");
-  planes_kernel<<<blocks_for(plane, 128), 128, 0, stream>>>(base + plane, plane, planes);
+  planes_kernel<T>
+      <<<dim3(blocks_for(plane, 128), count), 128, 0, stream>>>(there.data(), out, planes);
   larch::cuda::check_launch("planes_kernel");
-}
-
-Buffer<int32_t> make_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind,
-                             const Device& device) {
-  Buffer<int32_t> image(device, static_cast<size_t>(voxels.voxels()));
-  const dim3 grid(blocks_for(voxels.size.x, 64), static_cast<unsigned>(voxels.size.y),
-                  static_cast<unsigned>(voxels.size.z));
-  channel_kernel_of(kind)<<<grid, 64, 0, larch::cuda::stream_of(device)>>>(
-      voxels, VolumeView<int32_t>{image.data(), voxels.size});
-  larch::cuda::check_launch("channel_kernel");
-  return image;
 }
 
 }  // namespace
 
+void make_channel(const ChannelJob& job, const Context& context) {
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  const Vec3i size = job.voxels.size;
+  const dim3 grid(blocks_for(size.x, 64), static_cast<unsigned>(size.y),
+                  static_cast<unsigned>(size.z));
+  const ChannelKernel kernel = channel_kernel_of(job.kind);
+  kernel<<<grid, 64, 0, larch::cuda::stream_of(context.device)>>>(
+      job.voxels, VolumeView<int32_t>{job.out, size});
+  larch::cuda::check_launch("channel_kernel");
+}
+
 void integrate(const IntegrateJob& job, const Context& context) {
-  const Device& device = context.device;
-  const cudaStream_t stream = larch::cuda::stream_of(device);
-  LARCH_CUDA_CHECK(cudaSetDevice(device.index));
-  int levels = 0;
-  for (const ChannelSpec& channel : job.channels) levels = std::max(levels, channel.level);
-  std::vector<Buffer<int16_t>> pyramid;
-  std::vector<VolumeView<const int16_t>> views;
-  views.push_back(job.voxels);
-  if (!job.resident) {
-    pyramid.emplace_back(device, std::span<const int16_t>(
-                                     job.voxels.data, static_cast<size_t>(job.voxels.voxels())));
-    views[0].data = pyramid[0].data();
-  }
-  for (int level = 1; level <= levels; ++level) {
-    const VolumeView<const int16_t> fine = views.back();
-    const Vec3i size = pyramid_size(fine.size);
-    pyramid.emplace_back(device, static_cast<size_t>(size.x) * static_cast<size_t>(size.y) *
-                                     static_cast<size_t>(size.z));
-    make_level({fine, {pyramid.back().data(), size}}, context);
-    views.push_back({pyramid.back().data(), size});
-  }
-  for (size_t c = 0; c < job.channels.size(); ++c) {
-    const VolumeView<const int16_t> source = views[static_cast<size_t>(job.channels[c].level)];
-    if (job.channels[c].kind == ChannelKind::kIntensity) {
-      integrate_image(source, job.padding, job.layouts[c], job.out, stream);
-      continue;
-    }
-    const Buffer<int32_t> image = make_channel(source, job.channels[c].kind, device);
-    integrate_image(VolumeView<const int32_t>{image.data(), source.size}, job.padding,
-                    job.layouts[c], job.out, stream);
-  }
-  LARCH_CUDA_CHECK(cudaStreamSynchronize(stream));
+  LARCH_CUDA_CHECK(cudaSetDevice(context.device.index));
+  integrate_images(job.intensities, job.padding, job.out, context.device);
+  integrate_images(job.others, job.padding, job.out, context.device);
 }
 
 }  // namespace larch::image::cuda

@@ -21,7 +21,7 @@ struct ResponseAt {
   const uint32_t* index;
 
   __device__ int32_t operator()(uint32_t column, int64_t k) const {
-    return response(column, index[k]);
+    return response(column, index != nullptr ? index[k] : static_cast<size_t>(k));
   }
 };
 
@@ -67,13 +67,13 @@ class ResponseSource final : public learning::ResponseSource<Response> {
 
   void fill(const PreparedColumns& columns, std::span<const uint32_t> samples,
             FeatureMatrix& matrix, const Context&) const override {
-    if (samples.empty() || columns.slots.empty()) return;
+    if (matrix.rows == 0 || columns.slots.empty()) return;
     LARCH_CUDA_CHECK(cudaSetDevice(device_.index));
     const Buffer<uint32_t> index(device_, samples);
     const ResponseAt<Response> value{this->response(), index.data()};
     constexpr size_t kThreads = kCudaWidth, kMostRows = 65535;
     const dim3 grid(static_cast<unsigned>(columns.slots.size() / kThreads),
-                    static_cast<unsigned>(std::min(samples.size(), kMostRows)));
+                    static_cast<unsigned>(std::min(matrix.rows, kMostRows)));
     response_codes_kernel<<<grid, kThreads, 0, larch::cuda::stream_of(device_)>>>(
         value, columns.on_device.data(), columns.slots.size(), matrix.rows, matrix.codes.data());
     larch::cuda::check_launch("response_codes_kernel");

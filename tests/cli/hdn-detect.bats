@@ -133,6 +133,29 @@ m = load('net.model.json')
 assert [s['name'] for s in m['structures']] == ['object_1', 'object_2'], m.keys()"
 }
 
+@test "decision forests in place of boosting trees; what has no effect on them is refused" {
+  python "
+net = load('net.json')
+del net['tree']
+json.dump(net, open('forest.json', 'w'))"
+  forest() { "$BIN/pbt-train" --list s/poses.tsv --output forest.hdn --config forest.json --classifier decision-forest \
+    --forest.depth 8 --forest.min_leaf 3 "$@"; }
+  expect 0 forest
+  expect 0 "$BIN/hdn-detect" --model forest.hdn --input s/images/case_020.nii.gz --output forest.poses.json
+  structures "
+found, true = poses('forest.poses.json'), {m['name']: m for m in load('s/poses/case_020.mrk.json')['markups']}
+for name, s in found.items():
+    assert numpy.linalg.norm(numpy.subtract(s['center_mm'], true[name]['center'])) < 2.5, s"
+  expect 2 "$BIN/hdn-detect" --model forest.hdn --input flat.nii.gz --output p.json --evaluate.hard true
+  has err.txt "--evaluate.hard is of networks of boosting trees"
+  expect 2 forest --tree.depth 3
+  has err.txt "--tree.depth is of boosting trees"
+  expect 2 forest --forest.reach 3
+  has err.txt "--forest.reach is of model voxels"
+  expect 2 "$BIN/pbt-train" --list s/labels.tsv --output m.bnd --model boundary --classifier decision-forest
+  has err.txt "boundary models have boosting trees"
+}
+
 @test "2 and 3: labels that do not occur, keys of another model, cases without truth" {
   expect 3 "$BIN/pbt-train" --list s/labels.tsv --output m.hdn --config net.json \
     --hdn.structures '[{"name": "heart", "labels": [7]}]'

@@ -61,7 +61,7 @@ refused() { survives "$1" 3 detect "$1"; }
   expect 3 detect 4d.nii.gz
   has err.txt "'4d.nii.gz': 2 frames"
   expect 3 train 4d.nii.gz label.nii.gz
-  has err.txt "'4d.nii.gz': 2 frames"
+  has err.txt "'4d.nii.gz' has 2 volumes"
   expect 3 train image.nii.gz 4d_label.nii.gz
   has err.txt "'4d_label.nii.gz': 2 frames"
   absent seg.nii.gz t.pbt

@@ -95,7 +95,7 @@ json.dump({'modality': {'0': 'none', '1': 'MRI'}, 'test': ['both.nii.gz']}, open
 @test "columns of a list that nobody reads are named in a warning" {
   printf 'image\tlable\tlabel\tage\nimage_0.nii.gz\tlabel_0.nii.gz\t\t60\n' > l.tsv
   expect 0 detect --list l.tsv --output-dir out
-  has err.txt "'l.tsv': nobody reads 'age', 'lable'; the columns that are read here are image, label and id"
+  has err.txt "'l.tsv': nobody reads 'age', 'lable'; the columns that are read here are image, label, image2,"
   expect 0 detect --list l.tsv --output-dir out --carry age --force
   has err.txt "'l.tsv': nobody reads 'lable'"
   expect 0 detect --list l.tsv --output-dir out --carry age,lable --force

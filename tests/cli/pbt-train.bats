@@ -453,7 +453,7 @@ PY
   expect 0 train --list mri.tsv --output mri.pbt
   for dataset in dataset.json decathlon.json; do
     expect 2 train --dataset "$dataset" --output m.pbt
-    has err.txt "has 2 channels (0 noise, 1 MRI), and one is taken: choose it by name or number with --channel"
+    has err.txt "has 2 channels (noise, MRI), and one is taken: choose it by name or number with --channel"
     expect 2 train --dataset "$dataset" --channel CT --output m.pbt
     if [ $dataset = decathlon.json ]; then
       # The channel is the volume.

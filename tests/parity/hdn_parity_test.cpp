@@ -19,6 +19,7 @@
 #include "tests/parity/cuda_context.h"
 #include "tests/unit/learning/pose_tree.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
+#include "tests/unit/tree/forest_fixtures.h"
 
 namespace larch::hdn {
 namespace {
@@ -32,8 +33,10 @@ bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
 }
 static_assert(sizeof(Candidate) == 88 && sizeof(Seed) == 120, "bytes that nobody sets");
 
-/// A detector of two random trees; of depth 0 it gives all hypotheses the same score.
-Detector random_detector(StageKind kind, int32_t keep, uint64_t seed, int depth = 4) {
+/// A detector of two random trees, or of a forest of `forest` ones; of depth 0 it gives all
+/// hypotheses the same score.
+Detector random_detector(StageKind kind, int32_t keep, uint64_t seed, int depth = 4,
+                         int forest = 0) {
   fixtures::RandomTree spec;
   spec.depth = depth;
   spec.weaks = 20;  // more than lanes that share a hypothesis on a GPU
@@ -50,6 +53,10 @@ Detector random_detector(StageKind kind, int32_t keep, uint64_t seed, int depth 
   }
   if (kind == StageKind::kScale) {
     detector.stage.log_scales = pose::scale_grid({-0.3, -0.2, -0.1}, {0.3, 0.2, 0.1}, 0.2);
+  }
+  if (forest > 0) {
+    detector.forest = fixtures::random_forest(seed, forest, depth, model.features.size());
+    return detector;
   }
   detector.trees = std::move(static_cast<tree::Ensemble&>(model));
   return detector;
@@ -192,8 +199,8 @@ TEST_CASE("position stages are the same bytes on both devices",
   const auto root = search_of(SearchKind::kRoot, {});
   const auto around = search_of(SearchKind::kAround, {middle, corner, beside, middle});
   const auto prior = search_of(SearchKind::kPrior, {middle, beside, beside, outside});
-  const auto detector = [](int32_t keep, uint64_t seed, int depth = 4) {
-    return random_detector(kPosition, keep, seed, depth);
+  const auto detector = [](int32_t keep, uint64_t seed, int depth = 4, int forest = 0) {
+    return random_detector(kPosition, keep, seed, depth, forest);
   };
   SECTION("one part, of which the first nodes are kept where all are equal") {
     CHECK(check_launch(kPosition, {{detector(200, 1), root}})[0] == 200);
@@ -209,10 +216,11 @@ TEST_CASE("position stages are the same bytes on both devices",
                                  {detector(20, 7), prior, true},
                                  {detector(30, 8), search_of(SearchKind::kPrior, {outside})},
                                  {detector(512, 9, 0), prior},
+                                 {detector(60, 11, 5, 21), around},  // more trees than lanes
                                  {detector(1, 10), root}});
     CHECK(kept[2] == 125);  // nodes in the image, fewer than are to be kept
     CHECK(kept[4] + kept[5] + kept[6] == 0);
-    CHECK(kept[8] == 1);
+    CHECK(kept.back() == 1);
   }
 }
 
@@ -226,7 +234,8 @@ TEST_CASE("orientation and scale stages are the same bytes on both devices",
     const auto kept = check_launch(kind, {{random_detector(kind, 60, 1), search},
                                           {random_detector(kind, 30, 2), search, true},
                                           {random_detector(kind, 512, 3), some},
-                                          {random_detector(kind, 40, 4, 0), search}});
+                                          {random_detector(kind, 40, 4, 0), search},
+                                          {random_detector(kind, 60, 5, 5, 21), search}});
     CHECK(kept[0] == 60);
     CHECK(kept[1] == 0);
     CHECK((kept[2] > 1 && kept[2] < 512));
@@ -367,6 +376,9 @@ struct Course {
     shared.tree.rounds = {sized(5, 2)};
     shared.tree.min_samples = 10;
     shared.tree.min_class_samples = 3;
+    shared.forest.trees = sized(20, 3);
+    shared.forest.depth = sized(6, 2);
+    shared.forest.round_features = sized(100, 20);
     shared.validation.fraction = 0;
     start.space.spacing_mm = Vec3d{1, 1, 1} * phantom.spacing_mm[0];
     start.space.intensity.steps = 2000;
@@ -404,11 +416,13 @@ void check_same_detectors(const std::vector<Detector>& a, const std::vector<Dete
       CHECK(a[k].haar[f].pool_index == b[k].haar[f].pool_index);
     }
     fixtures::check_same_ensembles(a[k].trees, b[k].trees);
+    CHECK(fixtures::same(a[k].forest, b[k].forest));
   }
 }
 
 TEST_CASE("a network is trained the same way on both devices") {
-  const Course course;
+  Course course;
+  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
   const Model a = course.train_on(fixtures::context_of(2)), b = course.train_on(cuda_context());
   for (size_t s = 0; s < a.structures.size(); ++s) {
     const Structure &p = a.structures[s], &q = b.structures[s];
@@ -451,7 +465,8 @@ void check_detection(const Model& model, const Volume<int16_t>& image, bool is_f
 }
 
 TEST_CASE("a network finds the same poses on both devices") {
-  const Course course;
+  Course course;
+  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
   Model model = course.train_on(fixtures::context_of(2));
   model.structures[0].found_confidence = model.structures[0].least_confidence = 0;
   check_detection(model, course.images[0], false);

@@ -101,7 +101,8 @@ Bench make_bench(const std::vector<pbt::TrainingVolume>& volumes, int features,
   spec.channels = 2;
   const auto haar = features::make_haar_pool(spec);
   bench.images =
-      pbt::load_training_images(volumes, channels, image::Padding::kClamp, window / 2 + 1, context);
+      pbt::load_training_images(volumes, channels, image::Padding::kClamp,
+                                Vec3i{window / 2 + 1, window / 2 + 1, window / 2 + 1}, context);
   std::vector<size_t> all(volumes.size());
   for (size_t v = 0; v < all.size(); ++v) all[v] = v;
   bench.samples = pbt::draw_samples(volumes, all, samples, 3);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "larch/tree/ensemble.h"
+#include "larch/tree/forest.h"
 #include "tests/unit/learning/pose_source.h"
 
 namespace larch::fixtures {
@@ -15,6 +16,8 @@ struct PoseResult {
   tree::Ensemble trees;
   std::vector<double> posterior;
   std::vector<float> items;
+  tree::Forest forest;  ///< grown on the device, and what it says of the items
+  std::vector<float> distribution;
 };
 PoseResult run_poses_on_device(const PoseScene& training, const PoseScene& test,
                                const Context& context);

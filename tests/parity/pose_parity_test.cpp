@@ -7,6 +7,7 @@
 #include "larch/tree/train/score.h"
 #include "tests/parity/pose_on_device.h"
 #include "tests/unit/learning/pose_tree.h"
+#include "tests/unit/tree/forest_fixtures.h"
 
 namespace larch {
 namespace {
@@ -29,6 +30,11 @@ TEST_CASE("a tree on a source without taps is the same bytes on both devices",
   CHECK(tree::posteriors(trees, fixtures::pose_source(test), count, cpu) == there.posterior);
   CHECK(tree::cpu::posterior(tree::flatten(trees, {}), fixtures::response_of(test), count, cpu) ==
         there.items);
+  const auto forest =
+      fixtures::grow_pose_forest(fixtures::pose_source(training), training.samples, cpu);
+  CHECK(fixtures::same(forest, there.forest));
+  CHECK(tree::cpu::distribution(forest, fixtures::response_of(test), count, cpu) ==
+        there.distribution);
 }
 
 }  // namespace

@@ -52,7 +52,13 @@ std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& rea
     warn_of_unread_columns(list, listed, columns, carried, read);
     return listed;
   }
-  OneChannel selected = one_channel(read_dataset(dataset, part), channel);
+  const Dataset data = read_dataset(dataset, part);
+  const auto is_second = [](const CaseColumn& column) { return column.name == "image2"; };
+  if (channel.empty() && data.channels.size() > 1 &&
+      std::any_of(columns.more.begin(), columns.more.end(), is_second)) {
+    return all_channels(data);
+  }
+  OneChannel selected = one_channel(data, channel);
   if (selected.frame && read.frame) {
     throw UsageError(
         "--frame: the channels of '" + dataset.path +
@@ -262,8 +268,13 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
                              bool order_matters) {
   ListedInputs listed{{}, order_matters};
   for (const Case& c : cases) {
-    for (const auto& [role, path] :
-         {std::pair(columns.image, c.image), std::pair(columns.label, c.label)}) {
+    std::vector<std::pair<std::string, std::string>> files{{columns.image, c.image},
+                                                           {columns.label, c.label}};
+    for (const CaseColumn& column : columns.more) {
+      const auto cell = c.further.find(column.name);
+      if (column.name.starts_with("image") && cell != c.further.end()) files.push_back(*cell);
+    }
+    for (const auto& [role, path] : files) {
       for (RunInput& input : image_inputs(role, path, c.id)) {
         listed.inputs.push_back(std::move(input));
       }

@@ -3,10 +3,10 @@
 #include "larch/features/haar.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
+#include "larch/features/box.h"
 
 namespace larch::features {
 namespace {
@@ -210,43 +210,11 @@ std::vector<HaarFeature> make_haar_pool(const HaarPoolSpec& spec) {
 }
 
 std::vector<Tap> corner_taps(const HaarFeature& feature) {
-  std::vector<Tap> corners;
-  corners.reserve(8 * static_cast<size_t>(feature.cuboid_count));
-  for (int c = 0; c < feature.cuboid_count; ++c) {
-    const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
-    for (int corner = 0; corner < 8; ++corner) {
-      const bool x = corner & 1, y = corner & 2, z = corner & 4;
-      const bool positive = (x + y + z) % 2 == 1;  // S(hi,hi,hi) enters with +
-      corners.push_back({static_cast<int16_t>(x ? box.hi.x : box.lo.x),
-                         static_cast<int16_t>(y ? box.hi.y : box.lo.y),
-                         static_cast<int16_t>(z ? box.hi.z : box.lo.z), feature.channel,
-                         positive ? box.weight : -box.weight});
-    }
-  }
-  const auto place = [](const Tap& tap) { return std::tuple(tap.dz, tap.dy, tap.dx); };
-  std::sort(corners.begin(), corners.end(),
-            [&](const Tap& a, const Tap& b) { return place(a) < place(b); });
-  std::vector<Tap> taps;
-  for (const Tap& corner : corners) {
-    if (!taps.empty() && place(taps.back()) == place(corner)) {
-      taps.back().weight += corner.weight;
-    } else {
-      taps.push_back(corner);
-    }
-  }
-  std::erase_if(taps, [](const Tap& tap) { return tap.weight == 0; });
-  return taps;
+  return corner_taps(boxes_of(feature));
 }
 
 Vec3i reach_along(const HaarFeature& feature) {
-  Vec3i r{};
-  for (int c = 0; c < feature.cuboid_count; ++c) {
-    const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
-    for (int axis = 0; axis < 3; ++axis) {
-      r[axis] = std::max({r[axis], -box.lo[axis], box.hi[axis] - 1});
-    }
-  }
-  return r;
+  return reach_along(boxes_of(feature));
 }
 
 Vec3i reach_along(std::span<const HaarFeature> features) {
@@ -264,12 +232,9 @@ int reach(const HaarFeature& feature) {
 }
 
 int64_t value_bound(const HaarFeature& feature, int64_t max_abs_value) {
-  int64_t bound = 0;
-  for (int c = 0; c < feature.cuboid_count; ++c) {
-    const Cuboid& box = feature.cuboids[static_cast<size_t>(c)];
-    bound += std::abs(static_cast<int64_t>(box.weight)) * box.voxels() * max_abs_value;
-  }
-  return bound;
+  BoxFeature boxes = boxes_of(feature);
+  boxes.channels.fill(0);
+  return value_bound(boxes, std::span(&max_abs_value, 1));
 }
 
 void check_exact(const std::vector<HaarFeature>& pool, const std::vector<int64_t>& max_abs_value) {

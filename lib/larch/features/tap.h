@@ -22,10 +22,11 @@ struct Tap {
   }
 };
 
-/// A tap for one layout in memory: the offset in elements of the integral volume.
+/// A tap for one layout in memory: the offset in elements of the integral volume of its channel.
 struct LinearTap {
   int32_t offset = 0;
-  int32_t weight = 0;
+  int16_t weight = 0;
+  uint16_t channel = 0;
 };
 
 /// Sum of the taps modulo 2^32 at element `base` of the integral volume. Exact whenever the true
@@ -34,6 +35,19 @@ LARCH_HD int32_t linear_response(const LinearTap* taps, int count, const uint32_
   uint32_t sum = 0;
   for (int t = 0; t < count; ++t) {
     sum += static_cast<uint32_t>(taps[t].weight) * at[taps[t].offset];
+  }
+  return static_cast<int32_t>(sum);
+}
+
+/// The same for taps of any channels: `at(channel)` points to the element of the voxel in the
+/// integral volume of a channel.
+template <class At>
+LARCH_HD int32_t response_of_channels(const LinearTap* taps, int count, const At& at) {
+  uint32_t sum = 0;
+  const uint32_t* from = nullptr;
+  for (int t = 0; t < count; ++t) {
+    if (t == 0 || taps[t].channel != taps[t - 1].channel) from = at(taps[t].channel);
+    sum += static_cast<uint32_t>(taps[t].weight) * from[taps[t].offset];
   }
   return static_cast<int32_t>(sum);
 }

@@ -14,7 +14,15 @@ LinearTap linear_tap(const Tap& tap, std::span<const image::IntegralLayout> layo
   if (std::abs(offset) > INT32_MAX) {
     throw MemoryError("a slice of the integral volume is too large for 32-bit offsets");
   }
-  return {static_cast<int32_t>(offset), tap.weight};
+  if (tap.weight < INT16_MIN || tap.weight > INT16_MAX) {
+    throw UsageError("a feature has a weight beyond 16 bits");
+  }
+  return {static_cast<int32_t>(offset), static_cast<int16_t>(tap.weight), tap.channel};
+}
+
+bool counts(const Tap& tap, std::span<const image::IntegralLayout> layouts) {
+  const image::IntegralLayout& layout = layouts[tap.channel];
+  return tap.dz != 0 || layout.stride_size.z != 2 || layout.is_cut;
 }
 
 int32_t common_channel(std::span<const Tap> taps) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -178,23 +180,45 @@ class Components {
 
 }  // namespace
 
-Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n, int threads) {
+Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n, int threads,
+                                       const LabelVolume* classes) {
   if (n < 0) throw UsageError("the number of components to keep must not be negative");
   const Components components(mask, /*foreground=*/true, threads);
-  std::vector<int64_t> voxels(components.runs(), 0);  // of each root
-  std::vector<size_t> order;
-  for (size_t run = 0; run < components.runs(); ++run) {
-    if (components.root(run) == run) order.push_back(run);
-    voxels[components.root(run)] += components.voxels(run);
+  std::map<int32_t, std::vector<int64_t>> voxels;  // by class, of each root
+  std::mutex one_at_a_time;
+  for (size_t run = 0; classes == nullptr && run < components.runs(); ++run) {
+    std::vector<int64_t>& all = voxels[0];
+    all.resize(components.runs());
+    all[components.root(run)] += components.voxels(run);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return voxels[a] > voxels[b]; });
-  order.resize(std::min(order.size(), static_cast<size_t>(n)));
-  std::fill(voxels.begin(), voxels.end(), 0);
-  for (const size_t root : order) voxels[root] = 1;
+  components.each([&](size_t run, int64_t first, bool) {
+    if (classes == nullptr) return;
+    const std::lock_guard lock(one_at_a_time);
+    for (int64_t i = 0, count; i < components.voxels(run); i += count) {
+      const int32_t value = (*classes)[first + i];
+      for (count = 1; i + count < components.voxels(run); ++count) {
+        if ((*classes)[first + i + count] != value) break;
+      }
+      std::vector<int64_t>& of_class = voxels[value];
+      of_class.resize(components.runs());
+      of_class[components.root(run)] += count;
+    }
+  });
+  std::vector<uint8_t> kept(components.runs(), 0);  // of each root
+  for (const auto& entry : voxels) {
+    const std::vector<int64_t>& of_class = entry.second;
+    std::vector<size_t> order;
+    for (size_t root = 0; root < of_class.size(); ++root) {
+      if (of_class[root] > 0) order.push_back(root);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return of_class[a] > of_class[b]; });
+    order.resize(std::min(order.size(), static_cast<size_t>(n)));
+    for (const size_t root : order) kept[root] = 1;
+  }
   Volume<uint8_t> out(mask.grid());
   components.each([&](size_t run, int64_t first, bool) {
-    if (voxels[components.root(run)] != 0) {
+    if (kept[components.root(run)] != 0) {
       std::fill_n(out.data() + first, components.voxels(run), uint8_t{1});
     }
   });

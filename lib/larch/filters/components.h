@@ -15,8 +15,10 @@ namespace larch::filters {
 
 /// The `n` largest connected components (face neighbours) as 1, the rest as 0. Of components of
 /// equal size the one whose first voxel comes first in memory counts as larger. Throws UsageError
-/// if n is negative.
-Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n = 1, int threads = 1);
+/// if n is negative. With `classes`, of the grid of the mask, the components that are kept are the
+/// n for each class that have the most voxels of it.
+Volume<uint8_t> keep_largest_component(const Volume<uint8_t>& mask, int n = 1, int threads = 1,
+                                       const LabelVolume* classes = nullptr);
 
 /// 1 where the mask is not 0 or where background is enclosed by it: not connected through faces to
 /// the border of the volume (2-D volumes: through edges, in the plane).

@@ -46,9 +46,14 @@ void check_detector(const Detector& d, const Model& model, const std::string& wh
     }
   }
   for (const features::HaarFeature& f : d.haar) {
-    pbt::check_feature(f, model.space, model.channels);
+    pbt::check_feature(features::boxes_of(f), model.space, model.channels);
   }
-  tree::check_ensemble(d.trees, d.haar.empty() ? d.steerable.size() : d.haar.size());
+  const size_t features = std::max(d.haar.size(), d.steerable.size());
+  if (!d.is_forest()) return tree::check_ensemble(d.trees, features);
+  if (d.forest.classes != 2 || !d.trees.nodes.empty()) {
+    refuse_model(where + " has a forest of other than two classes, or beside boosting trees");
+  }
+  tree::check_forest(d.forest, features);
 }
 
 void check_gaussian(const pose::RelativeGaussian& g, const std::string& where) {

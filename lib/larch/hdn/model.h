@@ -18,6 +18,7 @@
 #include "larch/pose/correction.h"
 #include "larch/pose/relative.h"
 #include "larch/tree/ensemble.h"
+#include "larch/tree/forest.h"
 
 namespace larch::hdn {
 
@@ -40,13 +41,17 @@ struct Stage {
   std::vector<Vec3d> log_scales{};      ///< scale: logarithms of factors of its edges
 };
 
-/// A stage with its classifier: boosting trees on Haar features at nodes (positions of the coarsest
-/// level, where no box is known yet) or on steerable features at boxes.
+/// A stage with its classifier: boosting trees, or a decision forest of two classes, of which 1 is
+/// the structure; on Haar features at nodes (positions of the coarsest level, where no box is known
+/// yet) or on steerable features at boxes.
 struct Detector {
   Stage stage{};
   std::vector<features::HaarFeature> haar{};
   std::vector<features::SteerableFeature> steerable{};
-  tree::Ensemble trees{};
+  tree::Ensemble trees{};  ///< has no nodes where there is a forest
+  tree::Forest forest{};   ///< has no nodes where there are boosting trees
+
+  bool is_forest() const { return !forest.nodes.empty(); }
 };
 
 /// A structure: a node of the hierarchical detection network.

@@ -8,6 +8,7 @@
 #include "larch/features/steerable/steerable_math.h"
 #include "larch/pose/aggregate_math.h"
 #include "larch/pose/relative.h"
+#include "larch/tree/forest.h"
 #include "larch/tree/traversal_math.h"
 
 // A stage of marginal space learning on one item: from the number of a hypothesis to its pose, its
@@ -32,6 +33,7 @@ struct Seed {
 struct DetectorView {
   const tree::TreeView* trees = nullptr;
   uint32_t tree_count = 0;
+  tree::ForestView forest;              ///< in place of the trees where it has nodes
   const features::Tap* taps = nullptr;  ///< Haar features, as features::HaarView has them
   const uint32_t* first_tap = nullptr;
   const features::SteerableFeature* features = nullptr;  ///< null: Haar features
@@ -228,8 +230,10 @@ LARCH_HD FrameResponse frame_response(const StageView& stage, const Segment& s, 
   return {s.detector.features, stage.level.steerable, features::frame_of(pose, stage.level.scale)};
 }
 
+/// The probability of the structure, by boosting trees or a forest.
 template <class Response, class Lanes>
 LARCH_HD float posterior(const DetectorView& d, const Response& response, const Lanes& lanes) {
+  if (d.forest.nodes != nullptr) return tree::item_probability(d.forest, 1, response, 0, lanes);
   return tree::probability_float(
       tree::ensemble_posterior(d.trees, d.tree_count, response, 0, lanes));
 }

@@ -25,9 +25,10 @@ constexpr Dispatch<void(const Buffer<SeedJob>&, const Context&)> kMakeSeeds{
 
 DetectorView ResidentDetector::view() const {
   return {trees.views.data(), static_cast<uint32_t>(trees.views.size()),
-          taps.data(),        first_tap.data(),
-          features.data(),    rotations.data(),
-          log_scales.data(),  members()};
+          forest.view,        taps.data(),
+          first_tap.data(),   features.data(),
+          rotations.data(),   log_scales.data(),
+          members()};
 }
 
 int32_t ResidentDetector::members() const {
@@ -40,7 +41,11 @@ ResidentDetector make_resident(const Detector& detector, const tree::EvaluationR
                                const Device& device) {
   ResidentDetector resident;
   resident.stage = detector.stage;
-  resident.trees = tree::make_resident(tree::flatten(detector.trees, rule), device);
+  if (detector.is_forest()) {
+    resident.forest = tree::make_resident(detector.forest, detector.forest.nodes, device);
+  } else {
+    resident.trees = tree::make_resident(tree::flatten(detector.trees, rule), device);
+  }
   std::vector<features::Tap> taps;
   std::vector<uint32_t> first{0};
   for (const features::HaarFeature& feature : detector.haar) {

@@ -15,7 +15,8 @@ namespace larch::hdn {
 /// A detector on one device.
 struct ResidentDetector {
   Stage stage{};
-  tree::ResidentTrees trees;
+  tree::ResidentTrees trees;  ///< or
+  tree::ResidentForest forest;
   Buffer<features::Tap> taps;
   Buffer<uint32_t> first_tap;
   Buffer<features::SteerableFeature> features;

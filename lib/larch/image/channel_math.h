@@ -8,8 +8,8 @@
 
 namespace larch::image {
 
-/// Scalar images derived from the input by integer rules, so that they are the same on every
-/// device.
+/// Scalar images derived from the input, so that they are the same on every device: by integer
+/// rules, and by the filters of filter_math.h, which have a sigma.
 enum class ChannelKind : uint16_t {
   kIntensity = 0,
   kGaussian = 1,           ///< binomial 1-4-6-4-1 along each axis (sigma 1 voxel), rounded
@@ -18,7 +18,20 @@ enum class ChannelKind : uint16_t {
   kDerivativeX = 4,        ///< v(x + 1) - v(x - 1)
   kDerivativeY = 5,
   kDerivativeZ = 6,
+  kSmooth = 7,  ///< Gaussian of a sigma
+  kSmoothDerivativeX = 8,
+  kSmoothDerivativeY = 9,
+  kSmoothDerivativeZ = 10,
+  kLaplacianOfGaussian = 11,
+  kSmoothGradient = 12,  ///< norm of the three derivatives
+  kLocalScore = 13,      ///< (v - local mean) / local standard deviation
 };
+constexpr ChannelKind kLastChannelKind = ChannelKind::kLocalScore;
+
+/// Whether a channel is made by a filter with a sigma.
+LARCH_HD bool is_filter(ChannelKind kind) {
+  return kind >= ChannelKind::kSmooth;
+}
 
 /// What lies outside the volume.
 enum class Padding : uint8_t {
@@ -85,32 +98,24 @@ LARCH_HD int32_t channel_value(const VolumeView<const int16_t>& v, ChannelKind k
   return integer_sqrt(static_cast<uint32_t>(squared));
 }
 
-/// What a channel is made by: one integer rule on a neighbourhood.
+/// The name of a channel; voxels that an integer rule reads to each side along an axis.
 struct ChannelRule {
   const char* name;
-  double sigma_voxels;  ///< of the smoothing; 0: none
-  int component;        ///< axis of a derivative; -1: none
-  int radius;           ///< voxels that the rule reads to each side along an axis
+  int radius;
 };
 constexpr ChannelRule rule_of(ChannelKind kind) {
-  switch (kind) {
-    case ChannelKind::kIntensity:
-      return {"intensity", 0, -1, 0};
-    case ChannelKind::kGaussian:
-      return {"gaussian", 1, -1, 2};
-    case ChannelKind::kGradientMagnitude:
-      return {"gradient-magnitude", 0, -1, 1};
-    case ChannelKind::kLaplacian:
-      return {"laplacian", 0, -1, 1};
-    case ChannelKind::kDerivativeX:
-      return {"derivative-x", 0, 0, 1};
-    case ChannelKind::kDerivativeY:
-      return {"derivative-y", 0, 1, 1};
-    case ChannelKind::kDerivativeZ:
-      return {"derivative-z", 0, 2, 1};
-  }
-  return {"", 0, -1, 2};
+  constexpr ChannelRule kRules[] = {{"intensity", 0},           {"gaussian", 2},
+                                    {"gradient-magnitude", 1},  {"laplacian", 1},
+                                    {"derivative-x", 1},        {"derivative-y", 1},
+                                    {"derivative-z", 1},        {"smooth", 0},
+                                    {"smooth-derivative-x", 0}, {"smooth-derivative-y", 0},
+                                    {"smooth-derivative-z", 0}, {"laplacian-of-gaussian", 0},
+                                    {"smooth-gradient", 0},     {"local-score", 0}};
+  return kRules[static_cast<size_t>(kind)];
 }
+
+/// Local scores are counted in 1/128, and cut at 16.
+constexpr int32_t kLargestScore = 2048;
 
 /// Largest absolute value a channel can have for voxels within [lo, hi].
 LARCH_HD int64_t channel_bound(ChannelKind kind, int32_t lo, int32_t hi) {
@@ -124,6 +129,13 @@ LARCH_HD int64_t channel_bound(ChannelKind kind, int32_t lo, int32_t hi) {
       return 2 * span;  // sqrt(3) * span, rounded up
     case ChannelKind::kLaplacian:
       return 6 * span;
+    case ChannelKind::kSmooth:
+      return peak + 1;
+    case ChannelKind::kLaplacianOfGaussian:
+    case ChannelKind::kSmoothGradient:
+      return 3 * span;
+    case ChannelKind::kLocalScore:
+      return kLargestScore;
     default:
       return span;
   }

@@ -8,6 +8,8 @@
 #include "larch/core/dispatch.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
+#include "larch/core/stream.h"
+#include "larch/image/filter_bank.h"
 #include "larch/image/levels.h"
 
 namespace larch::image {
@@ -15,6 +17,8 @@ namespace {
 
 constexpr Dispatch<void(const IntegrateJob&, const Context&)> kIntegrate{
     "image::integrate", cpu::integrate, LARCH_CUDA_FN(cuda::integrate)};
+constexpr Dispatch<void(const ChannelJob&, const Context&)> kMakeChannel{
+    "image::make_channel", cpu::make_channel, LARCH_CUDA_FN(cuda::make_channel)};
 
 void check_place(const Buffer<uint32_t>& out, const Context& context) {
   if (out.device() == context.device) return;
@@ -25,37 +29,6 @@ void check_place(const Buffer<uint32_t>& out, const Context& context) {
 Vec3i size_at_level(Vec3i size, int level) {
   for (int l = 0; l < level; ++l) size = pyramid_size(size);
   return size;
-}
-
-/// The pyramid of one image; level 0 is the caller's voxels.
-std::vector<std::vector<int16_t>> build_pyramid(VolumeView<const int16_t> fine, int levels,
-                                                const Context& context) {
-  std::vector<std::vector<int16_t>> pyramid;
-  for (int l = 0; l < levels; ++l) {
-    const VolumeView<int16_t> coarse{nullptr, pyramid_size(fine.size)};
-    std::vector<int16_t>& voxels = pyramid.emplace_back(static_cast<size_t>(coarse.voxels()));
-    cpu::make_level({fine, {voxels.data(), coarse.size}}, context);
-    fine = {voxels.data(), coarse.size};
-  }
-  return pyramid;
-}
-
-/// The image of a channel.
-std::vector<int32_t> make_channel(const VolumeView<const int16_t>& voxels, ChannelKind kind,
-                                  int threads) {
-  std::vector<int32_t> image(static_cast<size_t>(voxels.voxels()));
-  const VolumeView<int32_t> view{image.data(), voxels.size};
-  parallel_for(threads, static_cast<int64_t>(voxels.size.y) * voxels.size.z, 4,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const auto y = static_cast<int>(row % voxels.size.y);
-                   const auto z = static_cast<int>(row / voxels.size.y);
-                   for (int x = 0; x < voxels.size.x; ++x) {
-                     view({x, y, z}) = channel_value(voxels, kind, x, y, z);
-                   }
-                 }
-               });
-  return image;
 }
 
 /// One padded row of an image per (y, z), integrated along x, then y within its plane.
@@ -101,6 +74,86 @@ void integrate_image(const VolumeView<const T>& image, Padding padding,
   });
 }
 
+/// The components of an image at one level, on the device of the context.
+struct Level {
+  std::vector<Buffer<int16_t>> voxels;
+  std::vector<VolumeView<const int16_t>> views;
+};
+
+std::vector<Level> make_pyramid(Components components, bool resident,
+                                std::span<const ChannelSpec> channels, const Context& context) {
+  int32_t coarsest = 0;
+  for (const ChannelSpec& channel : channels) coarsest = std::max(coarsest, channel.level);
+  std::vector<Level> pyramid(static_cast<size_t>(coarsest) + 1);
+  for (VolumeView<const int16_t> view : components) {
+    if (!resident && context.device.is_cuda()) {
+      const std::span<const int16_t> host(view.data, static_cast<size_t>(view.voxels()));
+      view.data = pyramid[0].voxels.emplace_back(context.device, host).data();
+    }
+    pyramid[0].views.push_back(view);
+    for (size_t level = 1; level < pyramid.size(); ++level) {
+      VolumeView<int16_t> coarse{nullptr, pyramid_size(view.size)};
+      const auto voxels = static_cast<size_t>(coarse.voxels());
+      coarse.data = pyramid[level].voxels.emplace_back(context.device, voxels).data();
+      make_level({view, coarse}, context);
+      view = {coarse.data, coarse.size};
+      pyramid[level].views.push_back(view);
+    }
+  }
+  return pyramid;
+}
+
+/// Filters are made and integrated together on a GPU, as many as take no more than this.
+constexpr int64_t kTogetherBytes = int64_t{512} << 20;
+
+/// Makes the channels [first, end) of one level, which are filters or one other, and integrates
+/// them.
+void integrate_channels(const Level& level, std::span<const ChannelSpec> channels,
+                        std::span<const IntegralLayout> layouts, Padding padding, uint32_t* out,
+                        const Context& context) {
+  const Device& device = context.device;
+  const ChannelSpec& one = channels[0];
+  const VolumeView<const int16_t> voxels =
+      level.views[static_cast<size_t>(std::max(0, one.component))];
+  if (one.kind == ChannelKind::kIntensity) {
+    const ChannelImage<int16_t> image{voxels, layouts[0]};
+    return kIntegrate(device, IntegrateJob{std::span(&image, 1), {}, padding, out}, context);
+  }
+  Buffer<int32_t> memory(device, static_cast<size_t>(voxels.voxels()) * channels.size());
+  if (is_filter(one.kind)) {
+    filter(channels, level.views, memory.data(), context);
+  } else {
+    kMakeChannel(device, ChannelJob{one.kind, voxels, memory.data()}, context);
+  }
+  std::vector<ChannelImage<int32_t>> images;
+  for (size_t c = 0; c < channels.size(); ++c) {
+    const int32_t* image = memory.data() + static_cast<int64_t>(c) * voxels.voxels();
+    images.push_back({{image, voxels.size}, layouts[c]});
+  }
+  kIntegrate(device, IntegrateJob{{}, images, padding, out}, context);
+}
+
+void integrate_all(Components components, bool resident, std::span<const ChannelSpec> channels,
+                   Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+                   const Context& context) {
+  check_place(out, context);
+  check_channels(channels, components.size());
+  const std::vector<Level> pyramid = make_pyramid(components, resident, channels, context);
+  for (size_t first = 0, end; first < channels.size(); first = end) {
+    const Level& level = pyramid[static_cast<size_t>(channels[first].level)];
+    const int64_t each = (kFilterBytes + 4) * level.views[0].voxels();
+    const auto goes_along = [&](const ChannelSpec& channel) {
+      return context.device.is_cuda() && is_filter(channels[first].kind) &&
+             is_filter(channel.kind) && channel.level == channels[first].level &&
+             each * static_cast<int64_t>(end + 1 - first) <= kTogetherBytes;
+    };
+    for (end = first + 1; end < channels.size() && goes_along(channels[end]);) ++end;
+    integrate_channels(level, channels.subspan(first, end - first),
+                       layouts.subspan(first, end - first), padding, out.data(), context);
+  }
+  wait_for(context.device);
+}
+
 }  // namespace
 
 std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
@@ -127,10 +180,16 @@ std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const Chann
 
 int64_t channel_image_bytes(const Vec3i& size, std::span<const ChannelSpec> channels) {
   int64_t largest = 0;
+  const auto filters = std::count_if(channels.begin(), channels.end(),
+                                     [](const ChannelSpec& c) { return is_filter(c.kind); });
   for (const ChannelSpec& channel : channels) {
     if (channel.kind == ChannelKind::kIntensity) continue;
     const Vec3i at_level = size_at_level(size, channel.level);
-    largest = std::max(largest, int64_t{4} * at_level.x * at_level.y * at_level.z);
+    const int64_t voxels = int64_t{at_level.x} * at_level.y * at_level.z;
+    const int64_t each = (kFilterBytes + 4) * voxels;
+    largest = std::max(largest, is_filter(channel.kind)
+                                    ? std::max(each, std::min(each * filters, kTogetherBytes))
+                                    : 4 * voxels);
   }
   return largest;
 }
@@ -141,12 +200,44 @@ int64_t total_elements(std::span<const IntegralLayout> layouts) {
   return total;
 }
 
+int radius_of(const ChannelSpec& channel) {
+  return is_filter(channel.kind) ? filter_radius(channel.sigma_voxels)
+                                 : rule_of(channel.kind).radius;
+}
+
+void check_channels(std::span<const ChannelSpec> channels, size_t components) {
+  for (const ChannelSpec& channel : channels) {
+    const bool filter = is_filter(channel.kind);
+    const double sigma = channel.sigma_voxels;
+    if (filter ? !(sigma >= 0.3 && sigma <= kMostSigma) : sigma != 0) {
+      throw UsageError(std::string("the channel ") + rule_of(channel.kind).name +
+                       (filter ? " needs a sigma from 0.3 to 32 voxels" : " has no sigma"));
+    }
+    if (channel.component == kLuminance && filter && (components == 1 || components == 3)) continue;
+    if (channel.component < 0 || static_cast<size_t>(channel.component) >= components) {
+      throw UsageError(std::string("the channel ") + rule_of(channel.kind).name +
+                       " is of a component that " + std::to_string(components) +
+                       " components do not have");
+    }
+  }
+}
+
+void integrate(Components components, std::span<const ChannelSpec> channels, Padding padding,
+               std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+               const Context& context) {
+  integrate_all(components, false, channels, padding, layouts, out, context);
+}
+
 void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context) {
-  check_place(out, context);
-  kIntegrate(context.device, IntegrateJob{voxels, channels, padding, layouts, out.data(), false},
-             context);
+  integrate(Components(&voxels, 1), channels, padding, layouts, out, context);
+}
+
+void integrate_resident(Components components, std::span<const ChannelSpec> channels,
+                        Padding padding, std::span<const IntegralLayout> layouts,
+                        Buffer<uint32_t>& out, const Context& context) {
+  integrate_all(components, true, channels, padding, layouts, out, context);
 }
 
 void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
@@ -156,20 +247,23 @@ void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
   if (!(voxels.device() == out.device())) {
     throw UsageError("image::integrate_resident: voxels and integral volume on two devices");
   }
-  check_place(out, context);
-  kIntegrate(context.device,
-             IntegrateJob{{voxels.data(), size}, channels, padding, layouts, out.data(), true},
-             context);
+  const VolumeView<const int16_t> view{voxels.data(), size};
+  integrate_resident(Components(&view, 1), channels, padding, layouts, out, context);
+}
+
+IntegralSet integral_set(Components components, std::span<const ChannelSpec> channels,
+                         Padding padding, const Vec3i& pad, const Context& context) {
+  IntegralSet set;
+  set.size = components[0].size;
+  set.layouts = layouts_for(set.size, channels, pad);
+  set.data = Buffer<uint32_t>(context.device, static_cast<size_t>(total_elements(set.layouts)));
+  integrate(components, channels, padding, set.layouts, set.data, context);
+  return set;
 }
 
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                          Padding padding, const Vec3i& pad, const Context& context) {
-  IntegralSet set;
-  set.size = voxels.size;
-  set.layouts = layouts_for(voxels.size, channels, pad);
-  set.data = Buffer<uint32_t>(context.device, static_cast<size_t>(total_elements(set.layouts)));
-  integrate(voxels, channels, padding, set.layouts, set.data, context);
-  return set;
+  return integral_set(Components(&voxels, 1), channels, padding, pad, context);
 }
 
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
@@ -179,25 +273,27 @@ IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const Chann
 
 namespace cpu {
 
-void integrate(const IntegrateJob& job, const Context& context) {
-  int levels = 0;
-  for (const ChannelSpec& channel : job.channels) levels = std::max(levels, channel.level);
-  const auto pyramid = build_pyramid(job.voxels, levels, context);
-  for (size_t c = 0; c < job.channels.size(); ++c) {
-    const int level = job.channels[c].level;
-    const VolumeView<const int16_t> source =
-        level == 0 ? job.voxels
-                   : VolumeView<const int16_t>{pyramid[static_cast<size_t>(level - 1)].data(),
-                                               size_at_level(job.voxels.size, level)};
-    const ChannelKind kind = job.channels[c].kind;
-    if (kind == ChannelKind::kIntensity) {
-      integrate_image(source, job.padding, job.layouts[c], job.out, context.threads);
-      continue;
+void make_channel(const ChannelJob& job, const Context& context) {
+  const Vec3i size = job.voxels.size;
+  const VolumeView<int32_t> view{job.out, size};
+  parallel_for(context.threads, int64_t{size.y} * size.z, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const auto y = static_cast<int>(row % size.y), z = static_cast<int>(row / size.y);
+      for (int x = 0; x < size.x; ++x) {
+        view({x, y, z}) = channel_value(job.voxels, job.kind, x, y, z);
+      }
     }
-    const std::vector<int32_t> image = make_channel(source, kind, context.threads);
-    integrate_image(VolumeView<const int32_t>{image.data(), source.size}, job.padding,
-                    job.layouts[c], job.out, context.threads);
-  }
+  });
+}
+
+void integrate(const IntegrateJob& job, const Context& context) {
+  const auto all = [&](const auto& images) {
+    for (const auto& image : images) {
+      integrate_image(image.voxels, job.padding, image.layout, job.out, context.threads);
+    }
+  };
+  all(job.intensities);
+  all(job.others);
 }
 
 }  // namespace cpu

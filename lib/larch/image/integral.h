@@ -16,7 +16,7 @@
 namespace larch::image {
 
 constexpr auto enum_names(ChannelKind*) {
-  std::array<EnumName<ChannelKind>, static_cast<size_t>(ChannelKind::kDerivativeZ) + 1> names{};
+  std::array<EnumName<ChannelKind>, static_cast<size_t>(kLastChannelKind) + 1> names{};
   for (size_t i = 0; i < names.size(); ++i) {
     const auto kind = static_cast<ChannelKind>(i);
     names[i] = {kind, rule_of(kind).name};
@@ -27,15 +27,23 @@ constexpr auto enum_names(Padding*) {
   return std::to_array<EnumName<Padding>>({{Padding::kClamp, "clamp"}, {Padding::kZero, "zero"}});
 }
 
+/// In place of a component: 0.299 R + 0.587 G + 0.114 B of three, or the only one.
+constexpr int kLuminance = -1;
+
 /// A channel of one pyramid level: what a feature refers to.
 struct ChannelSpec {
   ChannelKind kind = ChannelKind::kIntensity;
-  int level = 0;  ///< a feature at voxel x reads voxel x >> level
+  int level = 0;            ///< a feature at voxel x reads voxel x >> level
+  int component = 0;        ///< of the input; filters may take kLuminance
+  double sigma_voxels = 0;  ///< of filters
 
-  friend bool operator==(const ChannelSpec& a, const ChannelSpec& b) {
-    return a.kind == b.kind && a.level == b.level;
-  }
+  friend bool operator==(const ChannelSpec&, const ChannelSpec&) = default;
 };
+/// Voxels that a channel reads to each side along an axis.
+int radius_of(const ChannelSpec& channel);
+
+/// The components of an image: volumes of one size, on the host or on the device of an operation.
+using Components = std::span<const VolumeView<const int16_t>>;
 
 /// Where the integral volume of one channel lies in a buffer.
 ///
@@ -49,6 +57,7 @@ struct IntegralLayout {
   Vec3i voxels{};       ///< voxels of the channel along x, y, z, without padding
   Vec3i pad{};
   int32_t level = 0;
+  bool is_cut = false;  ///< planes below were taken away: the lowest one is not that of zeros
 
   /// Element of corner `at` (a voxel of the full-resolution image) at this channel's level.
   LARCH_HD int64_t base(const Vec3i& at) const {
@@ -74,23 +83,34 @@ std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const Chann
 std::vector<IntegralLayout> layouts_for(const Vec3i& size, std::span<const ChannelSpec> channels,
                                         int pad);
 
-/// Bytes of the largest image of a channel that is made before it is integrated; the intensities
-/// are integrated as they are.
+/// Bytes of the images that are made at a time before channels are integrated; the intensities are
+/// integrated as they are.
 int64_t channel_image_bytes(const Vec3i& size, std::span<const ChannelSpec> channels);
+
+/// Throws UsageError for channels of components that are not there, of a filter without a sigma, or
+/// of luminance where it is not defined.
+void check_channels(std::span<const ChannelSpec> channels, size_t components);
 
 /// Sum of the elements of all layouts.
 int64_t total_elements(std::span<const IntegralLayout> layouts);
 
 /// Makes the channels of one image, one after the other, and integrates them into `out` at the
-/// given layouts. `voxels` is on the host, x fastest. Crow 1984; in 3-D: section 3.2 of Birkbeck et
-/// al. `out` is on context.device, where the work is done on return. Throws MemoryError when the
-/// device's memory does not suffice, and UsageError when `out` is elsewhere.
+/// given layouts. The components are on the host, x fastest. Crow 1984; in 3-D: section 3.2 of
+/// Birkbeck et al. `out` is on context.device, where the work is done on return. Throws MemoryError
+/// when the device's memory does not suffice, and UsageError when `out` is elsewhere.
+void integrate(Components components, std::span<const ChannelSpec> channels, Padding padding,
+               std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
+               const Context& context);
+/// Of one component.
 void integrate(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                Padding padding, std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
                const Context& context);
 
-/// The same for voxels that are on the device of `out` already. Throws UsageError if they or `out`
-/// are elsewhere.
+/// The same for components that are on the device of `out` already; of one in a buffer, whose
+/// place is checked. Throw UsageError if `out` is elsewhere.
+void integrate_resident(Components components, std::span<const ChannelSpec> channels,
+                        Padding padding, std::span<const IntegralLayout> layouts,
+                        Buffer<uint32_t>& out, const Context& context);
 void integrate_resident(const Buffer<int16_t>& voxels, const Vec3i& size,
                         std::span<const ChannelSpec> channels, Padding padding,
                         std::span<const IntegralLayout> layouts, Buffer<uint32_t>& out,
@@ -102,25 +122,40 @@ struct IntegralSet {
   std::vector<IntegralLayout> layouts;
   Buffer<uint32_t> data;
 };
+IntegralSet integral_set(Components components, std::span<const ChannelSpec> channels,
+                         Padding padding, const Vec3i& pad, const Context& context);
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                          Padding padding, const Vec3i& pad, const Context& context);
 IntegralSet integral_set(VolumeView<const int16_t> voxels, std::span<const ChannelSpec> channels,
                          Padding padding, int pad, const Context& context);
 
-/// What one implementation of `integrate` receives.
+/// The image of a channel and where its integral lies.
+template <class T>
+struct ChannelImage {
+  VolumeView<const T> voxels;
+  IntegralLayout layout;
+};
+/// What one implementation integrates: images of one size, intensities as they are and others. All
+/// pointers are of its device.
 struct IntegrateJob {
-  VolumeView<const int16_t> voxels;
-  std::span<const ChannelSpec> channels;
+  std::span<const ChannelImage<int16_t>> intensities;
+  std::span<const ChannelImage<int32_t>> others;
   Padding padding = Padding::kClamp;
-  std::span<const IntegralLayout> layouts;
-  uint32_t* out = nullptr;  ///< on the device of the implementation
-  bool resident = false;    ///< the voxels are there too
+  uint32_t* out = nullptr;
+};
+/// The image of a channel by an integer rule.
+struct ChannelJob {
+  ChannelKind kind;
+  VolumeView<const int16_t> voxels;
+  int32_t* out;
 };
 namespace cpu {
+void make_channel(const ChannelJob& job, const Context& context);
 void integrate(const IntegrateJob& job, const Context& context);
-}
+}  // namespace cpu
 namespace cuda {
+void make_channel(const ChannelJob& job, const Context& context);
 void integrate(const IntegrateJob& job, const Context& context);
-}
+}  // namespace cuda
 
 }  // namespace larch::image

@@ -13,6 +13,10 @@ constexpr Dispatch<void(const LevelJob&, const Context&)> kMakeLevel{
 
 }  // namespace
 
+void make_level(const LevelJob& job, const Context& context) {
+  kMakeLevel(context.device, job, context);
+}
+
 std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvings,
                                     int first_texels, const Context& context) {
   std::vector<LevelImage> levels(static_cast<size_t>(halvings) + 1);
@@ -33,7 +37,7 @@ std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvin
       coarse.voxels = Buffer<int16_t>(context.device, count(coarse.size));
       job.coarse = {coarse.voxels.data(), coarse.size};
     }
-    kMakeLevel(context.device, job, context);
+    make_level(job, context);
   }
   return levels;
 }

@@ -72,6 +72,7 @@ struct LevelJob {
   VolumeView<int16_t> coarse;
   Texel* texels = nullptr;
 };
+void make_level(const LevelJob& job, const Context& context);
 namespace cpu {
 void make_level(const LevelJob& job, const Context& context);
 }

@@ -65,7 +65,8 @@ class FeatureSource {
                                                          const Context& context) const;
 
   /// Writes every element of `matrix`, which is on device() and was made for as many rows as there
-  /// are samples: row k has the codes of samples[k], and filling is 0.
+  /// are samples: row k has the codes of samples[k], and filling is 0. No samples: row k has those
+  /// of sample k.
   virtual void fill(const PreparedColumns& columns, std::span<const uint32_t> samples,
                     FeatureMatrix& matrix, const Context& context) const = 0;
 

@@ -172,6 +172,7 @@ class SectionWriter {
   }
   template <class T>
   void section(const std::string& name, T&& value, const About& about) {
+    if (about.left_out) return;
     Encoder encoder;
     visit(encoder, value);
     if (!out_.sections.emplace(name, Section{std::move(encoder).take(), about.required}).second) {
@@ -209,7 +210,7 @@ class SectionReader {
   }
   template <class T>
   void section(const std::string& name, T&& value, const About& about) {
-    if (!about.required && in_.sections.count(name) == 0) return;
+    if ((!about.required || about.left_out) && in_.sections.count(name) == 0) return;
     Decoder decoder(ByteReader(in_.at(name).bytes, "section '" + name + "'"));
     visit(decoder, value);
     decoder.finish();

@@ -26,6 +26,7 @@ void for_each_detector(const hdn::Model& model, F&& f) {
 
 void run_self_tests(const hdn::Model& model) {
   for_each_detector(model, [](const hdn::Structure&, const hdn::Detector& d) {
+    if (d.is_forest()) return tree::run_self_tests(d.forest);
     tree::run_self_tests(d.trees, std::max(d.haar.size(), d.steerable.size()));
   });
 }
@@ -114,8 +115,8 @@ std::string describe_network(const hdn::Model& model) {
             ? ""
             : std::to_string(d.stage.rotations.size() + d.stage.log_scales.size()),
         std::to_string(d.haar.size() + d.steerable.size()),
-        std::to_string(d.trees.trees()),
-        std::to_string(d.trees.nodes.size()),
+        std::to_string(d.is_forest() ? d.forest.trees() : d.trees.trees()),
+        std::to_string(d.trees.nodes.size() + d.forest.nodes.size()),
         std::to_string(d.trees.weaks.size())};
     for (size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back(cells[i]);
   });

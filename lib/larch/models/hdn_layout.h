@@ -9,6 +9,7 @@
 
 #include "larch/hdn/train/train.h"
 #include "larch/models/feature_layout.h"
+#include "larch/models/forest_layout.h"
 #include "larch/models/tree_layout.h"
 
 /// The parts of a hierarchical detection network and of its checkpoint.
@@ -165,7 +166,13 @@ void network_sections(V& v, hdn::Model& model) {
       const std::string prefix = of + std::to_string(i) + "/";
       v.section(prefix + "haar_features", all[i].haar, {"features of a position stage"});
       v.section(prefix + "steerable_features", all[i].steerable, {"features of the other stages"});
-      ensemble_sections(v, prefix, all[i].trees);
+      tree::Forest& forest = all[i].forest;
+      const bool left_out = !all[i].is_forest();
+      forest_sections(v, prefix + "forest/", forest, left_out);
+      v.section(prefix + "forest/class_weights", forest.class_weight,
+                {"factors of the counts of the classes", Show::kCount, true, left_out});
+      forest.classes = static_cast<uint32_t>(forest.class_weight.size());
+      if (!all[i].is_forest()) ensemble_sections(v, prefix, all[i].trees);
     }
   };
   for (size_t s = 0; s < model.structures.size(); ++s) {

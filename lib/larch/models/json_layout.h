@@ -137,8 +137,8 @@ class JsonSectionWriter {
 
   void kind(const Kind& kind) { out_ = {{"format", json_format(kind)}, {"version", kind.version}}; }
   template <class T>
-  void section(const std::string& name, T&& value, const About&) {
-    out_[name] = JsonWriter::of(value);
+  void section(const std::string& name, T&& value, const About& about) {
+    if (!about.left_out) out_[name] = JsonWriter::of(value);
   }
   template <class T>
   void each(const std::string& prefix, std::vector<T>& parts, const About& about) {
@@ -169,7 +169,7 @@ class JsonSectionReader {
   }
   template <class T>
   void section(const std::string& name, T&& value, const About& about) {
-    if (!about.required && !in_.contains(name)) return;
+    if ((!about.required || about.left_out) && !in_.contains(name)) return;
     ++sections_;
     JsonReader reader(member(name), name);
     visit(reader, value);

@@ -4,6 +4,7 @@
 
 #include "larch/models/boundary_file.h"
 #include "larch/models/file.h"
+#include "larch/models/forest_file.h"
 #include "larch/models/hdn_file.h"
 #include "larch/models/pbt_file.h"
 
@@ -21,12 +22,15 @@ using Path = const std::string&;
 constexpr KnownKind kKinds[] = {
     {"pbt", "pbt-detect reads it", [](Path p) { return describe_model(read_model(p)); },
      [](Path p) { return export_json(read_model(p)); }},
+    {"forest", "pbt-detect reads it", [](Path p) { return describe_forest(read_forest(p)); },
+     [](Path p) { return export_forest_json(read_forest(p)); }},
     {"hdn", "hdn-detect reads it", [](Path p) { return describe_network(read_network(p)); },
      [](Path p) { return export_network_json(read_network(p)); }},
     {"boundary", "boundary-refine reads it",
      [](Path p) { return describe_boundary(read_boundary(p)); },
      [](Path p) { return export_boundary_json(read_boundary(p)); }},
     {kBoundaryCheckpointKind, "pbt-train goes on from it with --resume", nullptr, nullptr},
+    {kForestCheckpointKind, "pbt-train goes on from it with --resume", nullptr, nullptr},
     {kPbtCheckpointKind, "pbt-train goes on from it with --resume", nullptr, nullptr},
     {kNetworkCheckpointKind, "pbt-train goes on from it with --resume", nullptr, nullptr}};
 

@@ -71,6 +71,9 @@ struct About {
   const char* doc;
   Show show = Show::kCount;
   bool required = true;
+  /// The value is the one that models without the section have: it is left out. For what older
+  /// programs do not know and must know where it is there.
+  bool left_out = false;
 };
 
 /// The last enumerator of an enum whose names are given by to_string instead of enum_names.

@@ -42,6 +42,7 @@ template <class V>
 void model_sections(V& v, pbt::Model& model) {
   v.section("meta", Meta{model}, {"what the model says about itself"});
   v.section("channels", model.channels, {"images that features are computed on", Show::kPhrases});
+  input_sections(v, model.components, model.channels);
   v.section("features", model.features, {"Haar features"});
   v.section("validation", model.info.validation,
             {"measurements on held-out volumes", Show::kPhrases, /*required=*/false});

@@ -113,6 +113,7 @@ class Describer {
   template <class T>
   void section(const std::string& name, T&& value, const About& about) {
     using Value = std::remove_cvref_t<T>;
+    if (about.left_out) return;
     if constexpr (IsList<Value>) {
       describe_list(name, value, about.show);
     } else {

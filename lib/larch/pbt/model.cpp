@@ -67,25 +67,41 @@ void add_depth_score(ModelInfo& info, const DepthScore& score) {
   info.validation.emplace_back(depth + "auc", score.auc);
 }
 
-void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels) {
+void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels,
+                  std::span<const std::string> components) {
   check_space(space);
   if (channels.empty() || channels.size() > 64) tree::refuse_model("it has no channel");
+  if (components.size() > 64) tree::refuse_model("it has more than 64 components");
   for (const auto& channel : channels) {
     if (channel.level < 0 || channel.level > 8)
       tree::refuse_model("a channel's level is out of range");
-    if (static_cast<int>(channel.kind) > static_cast<int>(image::ChannelKind::kDerivativeZ)) {
+    if (channel.kind > image::kLastChannelKind) {
       tree::refuse_model("a channel is of an unknown kind");
     }
   }
+  try {
+    image::check_channels(channels, std::max<size_t>(1, components.size()));
+  } catch (const Error& error) {
+    tree::refuse_model(error.what());
+  }
 }
 
-void check_feature(const features::HaarFeature& feature, const image::ModelSpace& space,
+std::vector<int64_t> channel_bounds(const image::ModelSpace& space,
+                                    std::span<const image::ChannelSpec> channels) {
+  const auto range = image::value_range(space.intensity);
+  std::vector<int64_t> bounds;
+  for (const auto& c : channels) bounds.push_back(image::channel_bound(c.kind, range[0], range[1]));
+  return bounds;
+}
+
+void check_feature(const features::BoxFeature& feature, const image::ModelSpace& space,
                    std::span<const image::ChannelSpec> channels) {
-  if (feature.channel >= channels.size()) tree::refuse_model("a feature's channel is out of range");
-  if (feature.cuboid_count < 1 || feature.cuboid_count > 4)
-    tree::refuse_model("a feature has no cuboid");
-  for (int c = 0; c < feature.cuboid_count; ++c) {
-    const auto& box = feature.cuboids[static_cast<size_t>(c)];
+  if (feature.box_count < 1 || feature.box_count > 4) tree::refuse_model("a feature has no cuboid");
+  for (int c = 0; c < feature.box_count; ++c) {
+    if (feature.channels[static_cast<size_t>(c)] >= channels.size()) {
+      tree::refuse_model("a feature's channel is out of range");
+    }
+    const auto& box = feature.boxes[static_cast<size_t>(c)];
     for (int axis = 0; axis < 3; ++axis) {
       if (box.lo[axis] < -128 || box.hi[axis] > 128 || box.lo[axis] >= box.hi[axis]) {
         tree::refuse_model("a feature's cuboid is empty or too far away");
@@ -94,15 +110,13 @@ void check_feature(const features::HaarFeature& feature, const image::ModelSpace
     if (box.weight < -127 || box.weight > 127)
       tree::refuse_model("a feature's weight is beyond 8 bits");
   }
-  const auto range = image::value_range(space.intensity);
-  const int64_t largest = image::channel_bound(channels[feature.channel].kind, range[0], range[1]);
-  if (features::value_bound(feature, largest) >= int64_t{1} << 31) {
+  if (features::value_bound(feature, channel_bounds(space, channels)) >= int64_t{1} << 31) {
     tree::refuse_model("a feature's value does not fit 32 bits");
   }
 }
 
 void check_model(const Model& model) {
-  check_images(model.space, model.channels);
+  check_images(model.space, model.channels, model.components);
   if (model.info.class_value < 1 || model.info.class_value > kMostClassValue) {
     tree::refuse_model("the label value of its class is not from 1 to " +
                        std::to_string(kMostClassValue));
@@ -112,7 +126,7 @@ void check_model(const Model& model) {
     tree::refuse_model("the threshold of its validation is not between 0 and 1");
   }
   for (const auto& feature : model.features) {
-    check_feature(feature, model.space, model.channels);
+    check_feature(features::boxes_of(feature), model.space, model.channels);
   }
   tree::check_ensemble(model, model.features.size());
 }

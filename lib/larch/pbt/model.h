@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "larch/features/box.h"
 #include "larch/features/haar.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
@@ -65,13 +66,18 @@ std::vector<DepthScore> depth_scores(const ModelInfo& info);
 /// Adds those of the next depth.
 void add_depth_score(ModelInfo& info, const DepthScore& score);
 
-/// Boosting trees on Haar features of the channels of a volume, with all that evaluation needs.
-struct Model : tree::Ensemble {
+/// What every model that labels voxels has beside its trees and features.
+struct ImageModel {
+  std::vector<std::string> components{};  ///< names of those of the input; none: it has one
   std::vector<image::ChannelSpec> channels;
   image::Padding padding = image::Padding::kClamp;
   image::ModelSpace space;
-  std::vector<features::HaarFeature> features;  ///< that the weak classifiers refer to
   ModelInfo info;
+};
+
+/// Boosting trees on Haar features of the channels of a volume, with all that evaluation needs.
+struct Model : tree::Ensemble, ImageModel {
+  std::vector<features::HaarFeature> features;  ///< that the weak classifiers refer to
 
   /// Farthest reach of its features in voxels of their levels.
   int reach() const;
@@ -80,10 +86,14 @@ struct Model : tree::Ensemble {
 };
 
 /// What check_model checks of space and channels, and of a feature: for models of other kinds too.
-/// Throw InputError that says which invariant failed.
-void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels);
-void check_feature(const features::HaarFeature& feature, const image::ModelSpace& space,
+/// Throw InputError that says which invariant failed. `components`: names of those of the input.
+void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels,
+                  std::span<const std::string> components = {});
+void check_feature(const features::BoxFeature& feature, const image::ModelSpace& space,
                    std::span<const image::ChannelSpec> channels);
+/// Largest absolute value of each channel.
+std::vector<int64_t> channel_bounds(const image::ModelSpace& space,
+                                    std::span<const image::ChannelSpec> channels);
 
 /// Checks every invariant that evaluation relies on: children after parents and in range, weak
 /// classifiers and features in range, depth, alpha sums, channel indices, table length; and that a

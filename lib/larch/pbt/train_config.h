@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
 #include "larch/pbt/model.h"
+#include "larch/tree/forest_config.h"
 #include "larch/tree/tree_config.h"
 
 namespace larch::pbt {
@@ -24,11 +26,24 @@ using tree::ValidationConfig;
 enum class ClassifierKind : uint8_t {
   kTree = 0,      ///< one probabilistic boosting tree
   kEnsemble = 1,  ///< several, whose posteriors are averaged
+  kForest = 2,    ///< a decision forest
 };
 constexpr auto enum_names(ClassifierKind*) {
-  return std::to_array<EnumName<ClassifierKind>>(
-      {{ClassifierKind::kTree, "pbt"}, {ClassifierKind::kEnsemble, "pbt-ensemble"}});
+  return std::to_array<EnumName<ClassifierKind>>({{ClassifierKind::kTree, "pbt"},
+                                                  {ClassifierKind::kEnsemble, "pbt-ensemble"},
+                                                  {ClassifierKind::kForest, "decision-forest"}});
 }
+
+/// A name for a label value.
+struct ClassName {
+  int value = 0;
+  std::string name;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"value", value, "label value"}, Field{"name", name, "its name"});
+  }
+};
 
 struct LabelConfig {
   std::vector<int> positive{};
@@ -36,6 +51,8 @@ struct LabelConfig {
   int border_voxels = 1;
   std::string class_name = "foreground";
   int class_value = 1;
+  std::optional<int> background{};
+  std::vector<ClassName> names{};
 
   template <class F>
   void fields(F&& f) {
@@ -44,11 +61,16 @@ struct LabelConfig {
       Field{"border_voxels", border_voxels, "no samples within this many voxels of the boundary", 0,
             16},
       Field{"class_name", class_name, "name of the class, for label tables"},
-      Field{"class_value", class_value, "label value that pbt-detect writes", 1, kMostClassValue});
+      Field{"class_value", class_value, "label value that pbt-detect writes", 1, kMostClassValue},
+      Field{"background", background,
+            "decision-forest without labels/positive, whose classes are all label values: the one "
+            "that is around the structures; null: none is"},
+      Field{"names", names, "decision-forest: names of label values"});
   }
 };
 
 struct SpaceConfig {
+  std::vector<std::string> components{};
   std::vector<double> spacing_mm{};
   image::Orientation orientation = image::Orientation::kWorld;
   image::Padding padding = image::Padding::kClamp;
@@ -56,7 +78,11 @@ struct SpaceConfig {
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"spacing_mm", spacing_mm,
+    f(Field{"components", components,
+            "names of the components of the input: red, green, blue (of pictures), or channels of "
+            "dataset.json, or one for each of the columns image, image2, ... of a list; empty: "
+            "one"},
+      Field{"spacing_mm", spacing_mm,
             "voxel edges of the model along x, y, z; empty: the median of the training images",
             0.01, 1000}
           .lengths({0, 3}),
@@ -66,8 +92,33 @@ struct SpaceConfig {
   }
 };
 
+/// What a filter is applied to.
+enum class FilterInput : uint8_t { kEach = 0, kLuminance = 1 };
+constexpr auto enum_names(FilterInput*) {
+  return std::to_array<EnumName<FilterInput>>(
+      {{FilterInput::kEach, "each"}, {FilterInput::kLuminance, "luminance"}});
+}
+
+/// Channels of a filter, one for each sigma.
+struct FilterConfig {
+  image::ChannelKind kind = image::ChannelKind::kSmooth;
+  std::vector<double> sigma_voxels{1, 2, 4};
+  FilterInput of = FilterInput::kEach;
+
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"kind", kind,
+            "smooth, smooth-derivative-x, -y or -z, laplacian-of-gaussian, smooth-gradient or "
+            "local-score"},
+      Field{"sigma_voxels", sigma_voxels, "of the Gaussian, one channel for each", 0.3, 32}
+          .not_empty(),
+      Field{"of", of, "each component, or luminance of red, green and blue"});
+  }
+};
+
 struct FeatureConfig {
   std::vector<image::ChannelKind> channels{image::ChannelKind::kIntensity};
+  std::vector<FilterConfig> filters{};
   int pyramid_levels = 2;
   int count = 20000;
   int window = 17;
@@ -77,8 +128,8 @@ struct FeatureConfig {
   void fields(F&& f) {
     f(Field{"channels", channels,
             "images that features are computed on: intensity, gaussian, gradient-magnitude, "
-            "laplacian, derivative-x, derivative-y, derivative-z"}
-          .not_empty(),
+            "laplacian, derivative-x, derivative-y, derivative-z"},
+      Field{"filters", filters, "further images, made with a sigma"},
       Field{"pyramid_levels", pyramid_levels,
             "each channel at 1, 1/2, 1/4, ... of the resolution, for long reach", 1, 6},
       Field{"count", count, "features to choose from, all channels together", 1, 16000000},
@@ -129,6 +180,33 @@ struct EnsembleConfig {
   }
 };
 
+/// What the nodes of a decision forest choose from.
+enum class ForestPool : uint8_t { kBoxes = 0, kHaar = 1 };
+constexpr auto enum_names(ForestPool*) {
+  return std::to_array<EnumName<ForestPool>>(
+      {{ForestPool::kBoxes, "boxes"}, {ForestPool::kHaar, "haar"}});
+}
+
+/// A decision forest on images.
+struct ForestConfig : tree::ForestConfig {
+  int samples_per_volume = 1500;
+  ForestPool pool = ForestPool::kBoxes;
+  int reach = 20;
+  int largest_box = 12;
+
+  template <class F>
+  void fields(F&& f) {
+    tree::ForestConfig::fields(f);
+    f(Field{"samples_per_volume", samples_per_volume,
+            "labelled voxels drawn from each volume; 0: all", 0, 2000000000},
+      Field{"pool", pool,
+            "boxes (one, or the difference of two in any channels, drawn anew for each round) or "
+            "haar (the pool of features/count, window and sizes, drawn from in each round)"},
+      Field{"reach", reach, "boxes: voxels that they lie away at most, along an axis", 0, 120},
+      Field{"largest_box", largest_box, "boxes: longest edge", 1, 120});
+  }
+};
+
 /// All settings of pbt-train.
 struct TrainConfig {
   ClassifierKind classifier = ClassifierKind::kTree;
@@ -140,11 +218,13 @@ struct TrainConfig {
   EnsembleConfig ensemble;
   ValidationConfig validation;
   MiningConfig mining;
+  ForestConfig forest;
 
   template <class F>
   void fields(F&& f) {
     f(Field{"classifier", classifier,
-            "pbt (one probabilistic boosting tree) or pbt-ensemble (the mean of several)"},
+            "pbt (one probabilistic boosting tree), pbt-ensemble (the mean of several) or "
+            "decision-forest (of any number of classes)"},
       Field{"labels", labels, "which voxels are the class"},
       Field{"space", space, "the space in which the model works"},
       Field{"features", features, "the pool of features"},
@@ -152,7 +232,8 @@ struct TrainConfig {
       Field{"tree", tree, "the tree and its strong classifiers"},
       Field{"ensemble", ensemble, "with classifier pbt-ensemble: what its trees differ in"},
       Field{"validation", validation, "held-out volumes"},
-      Field{"mining", mining, "hard negatives"});
+      Field{"mining", mining, "hard negatives"},
+      Field{"forest", forest, "with classifier decision-forest: its growth and features"});
   }
 };
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/cases/step.h"
+#include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
 #include "larch/image/preprocess.h"
@@ -228,7 +229,10 @@ hdn::ResidentModel load_network(const std::string& path, const PoseDetectConfig&
                                 const Device& device) {
   const PoseDetectConfig::Evaluate& e = config.evaluate;
   const tree::EvaluationRule rule{e.e1 > 0 ? e.e1 : -1, e.hard, e.early_rejection};
-  return hdn::make_resident(models::read_network(path), rule, device, config.gpu_share);
+  hdn::Model model = models::read_network(path);
+  const bool is_forest = model.structures[0].detectors[0].is_forest();
+  if (is_forest) config::require_default(e, "evaluate.", "networks of boosting trees");
+  return hdn::make_resident(std::move(model), rule, device, config.gpu_share);
 }
 
 Outputs detect_poses(const cases::CaseJob& c, const hdn::ResidentModel& network, bool strict) {

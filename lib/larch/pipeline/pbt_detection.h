@@ -8,8 +8,8 @@
 #include "larch/cases/case_program.h"
 #include "larch/config/fields.h"
 #include "larch/mesh/smooth.h"
+#include "larch/models/forest_file.h"
 #include "larch/pbt/evaluate/evaluate.h"
-#include "larch/pbt/model.h"
 #include "larch/regularise/graph_cut.h"
 
 namespace larch::pipeline {
@@ -25,7 +25,12 @@ inline constexpr cases::Product kDetectionProducts[] = {
     {"qc", "qc", ".png", PathRole::kOutputPicture,
      "picture of three slices with the contour (.png)"},
     {"candidates", "candidates", ".candidates.tsv", PathRole::kOutputFile,
-     "TSV of the most probable voxels"}};
+     "TSV of the most probable voxels"},
+    {"distribution", "distribution", ".distribution.nii.gz", PathRole::kOutputFile,
+     "decision forest: probability of each class, the volumes of one file (.nii, .nii.gz)"},
+    {"leaves", "leaves", ".leaves.nii.gz", PathRole::kOutputFile,
+     "decision forest: leaf that each tree leads a voxel to, the volumes of one file (.nii, "
+     ".nii.gz)"}};
 
 /// From probability to labels.
 struct StructureConfig {
@@ -45,7 +50,7 @@ struct StructureConfig {
       Field{"regularise", regularise, "minimise surface area by graph cuts; false: threshold only"},
       Field{"graph_cut", graph_cut, "the regularisation"},
       Field{"keep_components", keep_components,
-            "largest connected components to keep; 0: all of them", 0, 1000},
+            "largest connected components to keep, for each class; 0: all of them", 0, 1000},
       Field{"fill_holes", fill_holes, "fill enclosed background"},
       Field{"min_voxels", min_voxels, "fewer voxels than this count as no detection", 0,
             1000000000000});
@@ -59,6 +64,7 @@ struct DetectConfig {
   StructureConfig structure;
   mesh::SmoothConfig smooth;
   int candidate_count = 100;
+  int leaf_trees = 0;
 
   template <class F>
   void fields(F&& f) {
@@ -66,7 +72,8 @@ struct DetectConfig {
       Field{"probability_type", probability_type, "float32, uint16 (x 65535) or uint8 (x 255)"},
       Field{"structure", structure, "from probabilities to labels"},
       Field{"smooth", smooth, "smoothing of the surface mesh"},
-      Field{"candidate_count", candidate_count, "length of the candidate list", 1, 100000000});
+      Field{"candidate_count", candidate_count, "length of the candidate list", 1, 100000000},
+      Field{"leaf_trees", leaf_trees, "leaves of the first trees alone; 0: of all", 0, 1024});
   }
 };
 
@@ -81,10 +88,15 @@ struct DetectionRequest {
 /// are on the grid of the image. Rejected if fewer than structure.min_voxels voxels are found.
 /// Throws InputError, also if the region of interest is on another grid, and MemoryError.
 Outputs detect_case(const cases::CaseJob& c, const DetectionRequest& request,
-                    const pbt::Model& model);
+                    const models::VoxelModel& model);
+
+/// Throws UsageError for settings and products that a model of this kind does not have, or a file
+/// of several volumes that does not end so.
+void check_for(const models::VoxelModel& model, const std::vector<CaseOutput>& files,
+               const DetectConfig& config);
 
 /// Looks at the header of the image, and says what memory the evaluation takes.
 cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionRequest& request,
-                                  const pbt::Model& model);
+                                  const models::VoxelModel& model);
 
 }  // namespace larch::pipeline

@@ -23,10 +23,13 @@
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/files/temporaries.h"
+#include "larch/forest/train.h"
 #include "larch/io/image/image.h"
 #include "larch/models/container.h"
+#include "larch/models/forest_file.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/train/pool.h"
+#include "larch/pipeline/components.h"
 #include "larch/pipeline/training_plot.h"
 
 namespace larch::pipeline {
@@ -58,15 +61,23 @@ image::ModelSpace model_space(const std::vector<Grid>& grids, const pbt::SpaceCo
   return space;
 }
 
+bool is_forest(const pbt::TrainConfig& config) {
+  return config.classifier == pbt::ClassifierKind::kForest;
+}
+
 /// Reads one case; adds the label values that occur to `seen`.
 pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
-                              const image::ModelSpace& space, const pbt::LabelConfig& labels,
+                              const image::ModelSpace& space, const pbt::TrainConfig& config,
                               std::set<int>& seen, const Context& context) {
   try {
-    const Volume<float> image = read_volume<float>(c.image, files.read);
+    const auto images = read_components(c, config.space.components, files.read);
     const LabelVolume label = read_labels(c.label, label_options(files.read));
     seen.insert(label.begin(), label.end());
-    return pbt::make_training_volume(c.image, image, label, space, labels, context);
+    const auto make =
+        is_forest(config)
+            ? forest::make_training_volume
+            : static_cast<decltype(&forest::make_training_volume)>(pbt::make_training_volume);
+    return make(c.image, images, label, space, config.labels, context);
   } catch (const Error& error) {
     std::throw_with_nested(Error(
         error.code(), "cannot use the case '" + c.id + "' (" + c.image + ", " + c.label + ")"));
@@ -102,54 +113,128 @@ Outputs training_outputs(const TrainingFiles& files, const pbt::Model& model,
   return outputs;
 }
 
-}  // namespace
+/// What a training has read.
+struct Material {
+  image::ModelSpace space;
+  std::vector<pbt::TrainingVolume> volumes;  ///< sorted
+  std::string fingerprint;
+};
 
-Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
-                  const Context& context) {
+std::vector<int> named_values(const pbt::LabelConfig& labels) {
+  std::vector<int> values;
+  for (const pbt::ClassName& name : labels.names) values.push_back(name.value);
+  return values;
+}
+
+Material read_material(const TrainingFiles& files, const pbt::TrainConfig& config,
+                       const Context& context) {
   check_names(files);
   pbt::check_config(config, context.seed);
   std::vector<Grid> grids;
   if (config.space.spacing_mm.empty()) {
     ReadOptions read = files.read;
     read.warn = nullptr;  // the reading itself will say it
-    for (const Case& c : files.cases) grids.push_back(probe_image(c.image, read).grid);
+    for (const Case& c : files.cases) {
+      grids.push_back(probe_components(c, config.space.components, read));
+    }
   }
-  const image::ModelSpace space = model_space(grids, config.space);
-  std::vector<pbt::TrainingVolume> volumes;
+  Material material;
+  material.space = model_space(grids, config.space);
   std::set<int> seen;
   for (const Case& c : files.cases) {
     context.progress(0, "reading " + c.id);
-    volumes.push_back(read_case(c, files, space, config.labels, seen, context));
+    material.volumes.push_back(read_case(c, files, material.space, config, seen, context));
     context.throw_if_stopped("stopped while reading");
   }
   check_labels(config.labels.positive, seen, "labels/positive");
-  pbt::sort_by_digest(volumes);
-
+  check_labels(named_values(config.labels), seen, "labels/names");
+  pbt::sort_by_digest(material.volumes);
   std::vector<std::string> digests;
-  digests.reserve(volumes.size());
-  for (const pbt::TrainingVolume& volume : volumes) digests.push_back(volume.digest);
-  const std::string print = fingerprint(config::to_json(config).dump(), context.seed, digests);
+  for (const pbt::TrainingVolume& volume : material.volumes) digests.push_back(volume.digest);
+  material.fingerprint = fingerprint(config::to_json(config).dump(), context.seed, digests);
+  remove_leftovers_once(folder_of(files.checkpoint), context);
+  return material;
+}
+
+void say_whether_held_out(const pbt::TrainConfig& config, size_t volumes, size_t held_out,
+                          const Context& context) {
+  if (config.validation.fraction > 0 && held_out == 0) {
+    context.warn("validation/fraction: " + std::to_string(volumes) +
+                 " volumes are too few to hold one out; the model is not validated or pruned");
+  }
+}
+
+Outputs train_forest(const TrainingFiles& files, const pbt::TrainConfig& config,
+                     const Context& context) {
+  const Material material = read_material(files, config, context);
+  pbt::TrainConfig named = config;
+  for (const DatasetLabel& label : files.labels) {
+    if (!config.labels.names.empty() || !config.labels.positive.empty()) break;
+    if (label.values.size() == 1) named.labels.names.push_back({label.values[0], label.name});
+  }
+  forest::TrainHooks hooks;
+  forest::PartialForest resumed;
+  if (has_checkpoint(files, context)) {
+    resumed = models::read_forest_partial(files.checkpoint, material.fingerprint);
+    hooks.resume = &resumed;
+    context.info("going on from '" + files.checkpoint + "', which has " +
+                 std::to_string(resumed.size()) + " trees");
+  }
+  hooks.seconds = 5;
+  hooks.after_round = [&](const forest::PartialForest& partial) {
+    write_atomically(files.checkpoint, [&](const std::string& temporary) {
+      models::write_forest_partial(temporary, partial, material.fingerprint);
+    });
+  };
+  forest::TrainReport report;
+  forest::Model model =
+      forest::train(material.volumes, material.space, named, hooks, &report, context);
+  say_whether_held_out(config, material.volumes.size(), report.held_out_volumes, context);
+  model.info.tool_version = version();
+  model.info.training_config_json = config::to_json(config).dump();
+  Outputs outputs;
+  outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
+      .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
+      .metric("samples", static_cast<double>(report.samples))
+      .metric("classes", static_cast<double>(model.classes))
+      .metric("trees", static_cast<double>(model.trees()))
+      .metric("nodes", static_cast<double>(model.nodes.size()));
+  for (const std::string name : {"accuracy", "class_accuracy"}) {
+    if (const auto value = model.info.measured(name)) outputs.metric("held_out_" + name, *value);
+  }
+  if (const auto by_depth = forest::depth_accuracies(model.info); !by_depth.empty()) {
+    outputs.report("held_out_accuracy_by_depth", by_depth);
+  }
+  outputs.add(files.output,
+              [model](const std::string& path) { models::write_forest(path, model); });
+  add_plot(files.plot, model, outputs);
+  return outputs;
+}
+
+}  // namespace
+
+Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
+                  const Context& context) {
+  if (is_forest(config)) return train_forest(files, config, context);
+  const Material material = read_material(files, config, context);
+  const std::vector<pbt::TrainingVolume>& volumes = material.volumes;
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
   if (has_checkpoint(files, context)) {
-    resumed = models::read_partial(files.checkpoint, print);
+    resumed = models::read_partial(files.checkpoint, material.fingerprint);
     hooks.resume = &resumed;
     context.info("going on from '" + files.checkpoint + "', which has " +
                  std::to_string(resumed.finished) + " nodes");
   }
   hooks.seconds = 5;
-  remove_leftovers_once(folder_of(files.checkpoint), context);
   hooks.after_node = [&](const pbt::PartialModel& partial) {
     write_atomically(files.checkpoint, [&](const std::string& temporary) {
-      models::write_partial(temporary, partial, print);
+      models::write_partial(temporary, partial, material.fingerprint);
     });
   };
   pbt::TrainReport report;
-  pbt::Model model = pbt::train(volumes, space, config, hooks, &report, context);
-  if (config.validation.fraction > 0 && report.held_out_volumes == 0) {
-    context.warn("validation/fraction: " + std::to_string(volumes.size()) +
-                 " volumes are too few to hold one out; the model is not validated or pruned");
-  }
+  pbt::Model model = pbt::train(volumes, material.space, config, hooks, &report, context);
+  say_whether_held_out(config, volumes.size(), report.held_out_volumes, context);
   model.info.tool_version = version();
   model.info.training_config_json = config::to_json(config).dump();
   return training_outputs(files, model, report);
@@ -184,14 +269,15 @@ struct SurveyedCase {
 };
 
 /// Looks at all cases, several at a time.
-std::vector<SurveyedCase> survey(const TrainingFiles& files, const Context& context) {
+std::vector<SurveyedCase> survey(const TrainingFiles& files, const pbt::TrainConfig& config,
+                                 const Context& context) {
   std::vector<SurveyedCase> found(files.cases.size());
   cases::CaseLoop loop;
   loop.count = found.size();
   loop.size = [](size_t) { return cases::CaseSize{}; };
   loop.work = [&](size_t i, const cases::CaseContext&) {
     const Case& c = files.cases[i];
-    const Grid grid = cases::probe_one_volume(c.image, files.read).grid;
+    const Grid grid = probe_components(c, config.space.components, files.read);
     const LabelVolume labels = read_labels(c.label, label_options(files.read));
     cases::require_same_grid(c.image, grid, c.label, labels.grid());
     found[i].grid = grid;
@@ -240,6 +326,15 @@ void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCa
   if (!plan.problems.empty()) return;  // labels may be missing because a case could not be read
   try {
     check_labels(config.labels.positive, seen, "labels/positive");
+    check_labels(named_values(config.labels), seen, "labels/names");
+    if (is_forest(config) && config.labels.positive.empty()) {
+      if (config.labels.background) {
+        check_labels({*config.labels.background}, seen, "labels/background");
+      }
+      for (const int label : config.labels.ignore) seen.erase(label);
+      if (seen.size() < 2) throw InputError("a forest needs voxels of two classes");
+      return;
+    }
     if ((all.positive == 0 || all.other == 0) && !config.tree.allow_constant) {
       throw InputError("the training volumes hold " + std::to_string(all.positive) +
                        " voxels of the class and " + std::to_string(all.other) +
@@ -258,7 +353,7 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                    const Context& context) {
   check_names(files);
   pbt::check_config(config, context.seed);
-  const std::vector<SurveyedCase> surveyed = survey(files, context);
+  const std::vector<SurveyedCase> surveyed = survey(files, config, context);
   Plan plan;
   describe_cases(files.cases, surveyed, config, plan);
   if (!plan.problems.empty()) return plan;
@@ -273,10 +368,51 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
   return plan;
 }
 
-void add_plot(const std::string& path, const pbt::Model& model, Outputs& outputs) {
-  outputs.add(path, [picture = history_plot(model)](const std::string& temporary) {
-    write_png(temporary, picture);
-  });
+void check_keys(const pbt::TrainConfig& config) {
+  const bool boxes = config.forest.pool == pbt::ForestPool::kBoxes;
+  const pbt::LabelConfig labels;
+  if (!is_forest(config)) {
+    config::require_default(config.forest, "forest.", "classifier decision-forest");
+    if (config.labels.background || !config.labels.names.empty()) {
+      throw UsageError("--labels.background and --labels.names are of classifier decision-forest");
+    }
+    if (config.classifier == pbt::ClassifierKind::kTree) {
+      config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
+    }
+    return;
+  }
+  config::require_default(config.tree, "tree.", "boosting trees");
+  config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
+  config::require_default(config.mining, "mining.", "boosting trees");
+  config::require_default(config.samples, "samples.", "boosting trees");
+  pbt::ValidationConfig validation = config.validation;
+  validation.fraction = 0;
+  config::require_default(validation, "validation.", "boosting trees");
+  pbt::FeatureConfig features = config.features;
+  features.channels = pbt::FeatureConfig{}.channels;
+  features.filters.clear();
+  features.pyramid_levels = pbt::FeatureConfig{}.pyramid_levels;
+  if (boxes) config::require_default(features, "features.", "--forest.pool haar");
+  const pbt::ForestConfig forest;
+  if (!boxes &&
+      (config.forest.reach != forest.reach || config.forest.largest_box != forest.largest_box)) {
+    throw UsageError("--forest.reach and --forest.largest_box are of --forest.pool boxes");
+  }
+  const bool two_classes = !config.labels.positive.empty();
+  if (two_classes && (config.labels.background || !config.labels.names.empty())) {
+    throw UsageError("--labels.background and --labels.names go without --labels.positive");
+  }
+  if (!two_classes && (config.labels.class_name != labels.class_name ||
+                       config.labels.class_value != labels.class_value)) {
+    throw UsageError("--labels.class_name and --labels.class_value go with --labels.positive");
+  }
+}
+
+void add_plot(const std::string& path, const models::VoxelModel& model, Outputs& outputs) {
+  const forest::Model* forest = std::get_if<forest::Model>(&model);
+  outputs.add(path, [picture = forest != nullptr ? forest_plot(*forest)
+                                                 : history_plot(std::get<pbt::Model>(model))](
+                        const std::string& temporary) { write_png(temporary, picture); });
 }
 
 }  // namespace larch::pipeline

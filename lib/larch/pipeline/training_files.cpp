@@ -12,6 +12,7 @@
 #include "larch/files/file.h"
 #include "larch/models/boundary_file.h"
 #include "larch/models/container.h"
+#include "larch/models/forest_file.h"
 #include "larch/models/hdn_file.h"
 #include "larch/models/pbt_file.h"
 
@@ -61,7 +62,7 @@ void remove_checkpoint(const std::string& path) {
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   const std::string kind = file ? models::kind_in_header(start) : "";
   if (kind == models::kPbtCheckpointKind || kind == models::kNetworkCheckpointKind ||
-      kind == models::kBoundaryCheckpointKind) {
+      kind == models::kBoundaryCheckpointKind || kind == models::kForestCheckpointKind) {
     remove_output(path);
   }
 }

@@ -10,17 +10,19 @@
 #include "larch/core/context.h"
 #include "larch/io/image/image.h"
 #include "larch/io/table/case_list.h"
+#include "larch/io/table/dataset_json.h"
 
 namespace larch::pipeline {
 
 /// Files and switches of a training run, beside its configuration.
 struct TrainingFiles {
-  std::vector<Case> cases;  ///< each with a label
-  std::string output;       ///< the model
-  std::string plot;         ///< picture of the training; may be empty
-  std::string checkpoint;   ///< written every few seconds and when stopped
-  bool resume = false;      ///< go on from the checkpoint, if it exists
-  ReadOptions read;         ///< of images and labels
+  std::vector<Case> cases;             ///< each with a label
+  std::string output;                  ///< the model
+  std::string plot;                    ///< picture of the training; may be empty
+  std::string checkpoint;              ///< written every few seconds and when stopped
+  bool resume = false;                 ///< go on from the checkpoint, if it exists
+  ReadOptions read;                    ///< of images and labels
+  std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
 };
 
 /// Throws UsageError if the model or the checkpoint would replace what they are made from.

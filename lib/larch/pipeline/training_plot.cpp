@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <string>
 
+#include "larch/forest/train.h"
+
 namespace larch::pipeline {
 namespace {
 
@@ -85,6 +87,21 @@ RgbImage depth_plot(const std::vector<pbt::DepthScore>& scores) {
 }
 
 }  // namespace
+
+RgbImage forest_plot(const forest::Model& model) {
+  picture::Curve curve{.name = "accuracy"};
+  for (const double accuracy : forest::depth_accuracies(model.info)) {
+    curve.x.push_back(static_cast<double>(curve.x.size()));
+    curve.y.push_back(accuracy);
+  }
+  picture::PlotOptions options;
+  options.title = "training of " + count_text(model.trees(), "tree", "trees") + ", " +
+                  count_text(model.nodes.size(), "node", "nodes") +
+                  (curve.x.empty() ? ", nothing held out" : ", held-out volumes");
+  options.x_label = "depth at which the trees are cut off";
+  options.y_label = "share of voxels with the right label";
+  return picture::plot(std::vector{curve}, options);
+}
 
 std::vector<picture::Curve> history_curves(const pbt::Model& model) {
   std::vector<picture::Curve> curves;

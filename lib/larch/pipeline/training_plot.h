@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "larch/data/rgb_image.h"
+#include "larch/forest/model.h"
 #include "larch/pbt/model.h"
 #include "larch/picture/plot.h"
 
@@ -24,5 +25,8 @@ std::vector<picture::Curve> history_curves(const pbt::Model& model);
 /// Below them the scores of the trees cut off at each depth, if the model has them. The same model
 /// gives the same bytes.
 RgbImage history_plot(const pbt::Model& model);
+
+/// The accuracy of a forest on held-out volumes over the depth at which it is cut off.
+RgbImage forest_plot(const forest::Model& model);
 
 }  // namespace larch::pipeline

@@ -10,9 +10,11 @@
 #include <optional>
 
 #include "larch/core/context.h"
+#include "larch/forest/evaluate.h"
 #include "larch/hdn/detect.h"
 #include "larch/models/binary_layout.h"
 #include "larch/models/container.h"
+#include "larch/models/forest_file.h"
 #include "larch/models/hdn_file.h"
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/evaluate/slabs.h"
@@ -66,7 +68,9 @@ models::Container sections_of(std::string_view bytes) {
     if (name.ends_with(kNodes)) trees.push_back(name.substr(0, name.size() - kNodes.size()));
   }
   for (const std::string& tree : trees) {
-    found.sections.emplace(tree + "logistic_q30", section_of(tree::make_logistic_table()));
+    if (found.kind != "forest" && !tree.ends_with("forest/")) {
+      found.sections.emplace(tree + "logistic_q30", section_of(tree::make_logistic_table()));
+    }
     found.sections.emplace(tree + "self_tests", section_of(std::vector<uint32_t>{}));
   }
   return found;
@@ -84,8 +88,12 @@ Volume<int16_t> some_voxels(const image::ModelSpace& space) {
   return voxels;
 }
 
+std::vector<Volume<int16_t>> some_components(const pbt::ImageModel& model) {
+  return {std::max<size_t>(1, model.components.size()), some_voxels(model.space)};
+}
+
 void evaluate(const pbt::Model& model) {
-  const Volume<int16_t> voxels = some_voxels(model.space);
+  const std::vector<Volume<int16_t>> voxels = some_components(model);
   Volume<float> found;
   const bool done = fuzz::accepts({ExitCode::kMemory, ExitCode::kInput}, "", [&] {
     found = pbt::evaluate_volume<float>(model, voxels, {}, int64_t{64} << 20, Context{});
@@ -106,6 +114,27 @@ void use(pbt::Model model) {
   fuzz::require(models::export_json(models::import_json(json)) == json,
                 "a model changed on its way through JSON");
   evaluate(back);
+}
+
+void use(forest::Model model) {
+  model.self_tests = tree::make_self_tests(model, 1, 1);
+  models::describe_forest(model);
+  const std::string path = fuzz::folder() + "/back.forest";
+  models::write_forest(path, model);
+  const std::string json = models::export_forest_json(model);
+  fuzz::require(models::export_forest_json(models::read_forest(path)) == json,
+                "a forest changed on its way through a file");
+  forest::Wanted wanted;
+  wanted.leaves = wanted.distribution = wanted.labels = true;
+  forest::Maps maps;
+  const bool done = fuzz::accepts({ExitCode::kMemory, ExitCode::kInput}, "", [&] {
+    maps = forest::evaluate_volume(model, some_components(model), wanted, int64_t{64} << 20, {});
+  });
+  for (size_t t = 0; done && t < maps.leaves.size(); ++t) {
+    for (const int32_t leaf : maps.leaves[t]) {
+      fuzz::require(leaf >= 0 && static_cast<size_t>(leaf) < model.leaves(), "no such leaf");
+    }
+  }
 }
 
 /// How many hypotheses the stages of a network try, at most.
@@ -157,12 +186,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_partial(path, ""); });
   fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_network(path); });
   fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_training(path, ""); });
+  fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_forest(path); });
+  fuzz::accepts({ExitCode::kInput}, "case.pbt", [&] { models::read_forest_partial(path, ""); });
   std::optional<pbt::Model> model;
   std::optional<hdn::Model> network;
+  std::optional<forest::Model> forest;
   fuzz::accepts({ExitCode::kInput}, "", [&] {
     const models::Container sections = sections_of(bytes);
     const std::string repaired = models::encode_container(sections);
-    if (sections.kind != "hdn") {
+    if (sections.kind == "forest") {
+      forest = models::read_forest(fuzz::file_of("case.forest", repaired));
+    } else if (sections.kind != "hdn") {
       model = models::decode_model(models::decode_container(repaired));
     } else {
       network = models::read_network(fuzz::file_of("case.hdn", repaired));
@@ -170,5 +204,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   });
   if (model) use(std::move(*model));
   if (network) use(std::move(*network));
+  if (forest) use(std::move(*forest));
   return 0;
 }

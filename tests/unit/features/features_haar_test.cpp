@@ -9,6 +9,7 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/features/haar.h"
+#include "larch/features/tap_places.h"
 #include "larch/image/integral.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
@@ -229,8 +230,7 @@ TEST_CASE("Every family equals a sum over its voxels, also across the border") {
     for (const HaarFeature& feature : pool) {
       std::vector<LinearTap> taps;
       for (const Tap& tap : corner_taps(feature)) {
-        taps.push_back({static_cast<int32_t>(set.layouts[0].linear_offset(tap.dx, tap.dy, tap.dz)),
-                        tap.weight});
+        taps.push_back(linear_tap(tap, set.layouts));
       }
       for (const Vec3i& at : {Vec3i{0, 0, 0}, Vec3i{8, 7, 6}, Vec3i{4, 3, 2}, Vec3i{0, 7, 3}}) {
         const int32_t value = linear_response(taps.data(), static_cast<int>(taps.size()),

@@ -50,8 +50,10 @@ struct Scene {
       feature.channel = static_cast<uint16_t>(f * static_cast<size_t>(channels) / features);
       feature.n_tap = static_cast<uint16_t>(1 + hash_below(seed, 3, f, 20));
       for (uint64_t t = 0; t < feature.n_tap; ++t) {
-        taps.push_back({static_cast<int32_t>(hash_below(seed, 4, f * 32 + t, 1000)) - 500,
-                        static_cast<int32_t>(hash_below(seed, 5, f * 32 + t, 60)) - 27});
+        taps.push_back(
+            {static_cast<int32_t>(hash_below(seed, 4, f * 32 + t, 1000)) - 500,
+             static_cast<int16_t>(static_cast<int>(hash_below(seed, 5, f * 32 + t, 60)) - 27),
+             feature.channel});
       }
       if (f % 5 == 4) feature.n_tap = 0;
       const auto lo = static_cast<int32_t>(hash64(seed, 6, f));
@@ -142,14 +144,16 @@ TEST_CASE("Patches give the values and codes of the definition") {
   for (const size_t samples : {size_t{1}, size_t{8}, size_t{21}}) {
     const Scene scene(samples, 300, samples);
     const auto plans = scene.plan();
-    REQUIRE(plans.size() == 2);  // one per channel
+    REQUIRE(plans.size() == 1);  // of both channels
     for (const features::cpu::LaneKernels& kernels : features::cpu::all_lane_kernels()) {
       std::vector<uint32_t> patch;
       size_t checked = 0;
       for (const features::cpu::PatchPlan& plan : plans) {
-        CHECK(std::is_sorted(plan.offsets.begin(), plan.offsets.end()));
+        CHECK(std::is_sorted(plan.rows.begin(), plan.rows.end(), [](const auto& a, const auto& b) {
+          return std::pair(a.channel, a.offset) < std::pair(b.channel, b.offset);
+        }));
         for (size_t first = 0; first < samples; first += features::cpu::kLanes) {
-          features::cpu::fill_patch(plan, scene.places(), scene.index, first, patch);
+          features::cpu::fill_patch(plan, scene.places(), scene.index, samples, first, patch);
           std::vector<int32_t> values(plan.rules.size() * features::cpu::kLanes);
           std::vector<uint8_t> codes(values.size());
           kernels.patch_values(plan.rules, patch.data(), values.data());
@@ -185,7 +189,7 @@ TEST_CASE("A patch that would be too large is cut into several") {
   REQUIRE(plans.size() == 4);
   for (size_t f = 0; f < 4; ++f) {
     CHECK(plans[f].first_feature == f);
-    CHECK(plans[f].offsets.size() == long_feature);
+    CHECK(plans[f].rows.size() == long_feature);
   }
   // The same elements for all features fit one patch.
   for (features::LinearFeature& feature : scene.columns.features) {

@@ -131,6 +131,13 @@ TEST_CASE("components touch by faces, and the largest are kept") {
   CHECK(keep_largest_component(twins)({9, 0, 0}) == 1);
   CHECK(count(keep_largest_component(twins)) == 1);
   CHECK_THROWS_AS(keep_largest_component(mask, -1), UsageError);
+  // Two classes: the box is the largest of class 0, the bar of class 1, the voxel of neither.
+  LabelVolume classes(mask.grid());
+  for (int x = 6; x < 9; ++x) classes({x, 8, 8}) = 1;
+  classes({1, 1, 1}) = 1;
+  const auto kept = keep_largest_component(mask, 1, 2, &classes);
+  CHECK(count(kept) == 67);
+  CHECK(kept({4, 4, 4}) == 0);
 }
 
 TEST_CASE("holes are filled, openings are not") {

@@ -45,6 +45,10 @@ struct Course {
     shared.tree.rounds = {8};
     shared.tree.min_samples = 20;
     shared.tree.min_class_samples = 5;
+    shared.forest.trees = 20;
+    shared.forest.depth = 8;
+    shared.forest.min_leaf = 3;
+    shared.forest.class_weights = tree::ClassWeights::kBalanced;
     shared.validation.fraction = 0;
   }
 

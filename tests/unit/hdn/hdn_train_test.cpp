@@ -29,6 +29,7 @@ TEST_CASE(
     "a network finds objects in images that it has not seen; empty and small ones are borne") {
   Course course(64, {{"object", ""}});
   course.shared.tree.rounds = {10};
+  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
   course.prepare(16);
   const ResidentModel network = resident(course.train());
   constexpr int kTests = 10;
@@ -114,6 +115,7 @@ Course smallest() {
 
 TEST_CASE("threads and interruptions do not change a network, of which cases may lack structures") {
   Course course = smallest();
+  course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
   course.prepare(8, [](int n, auto& truth) {
     if (n == 2 || n == 4) truth[1].reset();  // the child
     if (n == 3 || n == 4) truth[0].reset();

@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
 """The log-loss on held-out half-moons that tests/unit/tree/tree_half_moons_test.cpp compares with: histogram-based
-gradient boosting of depth-1 trees (scikit-learn) with the same samples, rounds and bins.
+gradient boosting of depth-1 trees (scikit-learn) with the same samples, rounds and bins. And the accuracy of one
+decision tree, for tests/unit/tree/tree_forest_test.cpp.
 
 Needs numpy and scikit-learn, which nothing else here does (Debian: python3-sklearn). Usage:
 half_moons_reference.py. Prints one line per number of rounds; the test holds the constants.
@@ -12,6 +13,7 @@ import math
 import numpy
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
+from sklearn.tree import DecisionTreeClassifier
 
 SAMPLES, BINS, SPREAD, UNIT = 4000, 64, 0.25, 10000
 MASK = (1 << 64) - 1
@@ -66,6 +68,9 @@ def main():
                                                    early_stopping=False)
             model.fit(x, y)
             print(f"rounds {rounds} rate {rate}: {log_loss(test_y, model.predict_proba(test_x)[:, 1]):.5f}")
+    for depth in (4, 6, 8):
+        tree = DecisionTreeClassifier(criterion="entropy", max_depth=depth, random_state=0).fit(x, y)
+        print(f"one tree of depth {depth}: accuracy {tree.score(test_x, test_y):.5f}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include "larch/models/json_layout.h"
 #include "larch/models/kinds.h"
 #include "tests/unit/models/hdn_fixtures.h"
+#include "tests/unit/tree/forest_fixtures.h"
 
 namespace {
 
@@ -61,6 +62,27 @@ TEST_CASE("A network comes back from its file and from JSON with the same bytes"
   const std::string text = export_network_json(model);
   const auto imported = model_from_json<hdn::Model>(parse_json(text, "the export"));
   CHECK(file_of(imported) == bytes);
+}
+
+TEST_CASE("A forest of a network comes back too, and a damaged one is refused") {
+  hdn::Model model = full_network();
+  hdn::Detector& turned = model.structures[0].detectors[1];
+  turned.trees = {};
+  turned.forest = fixtures::random_forest(3, 4, 3, 24);
+  const std::string bytes = file_of(model);
+  const hdn::Model back = reading(bytes, read_network);
+  CHECK(file_of(back) == bytes);
+  CHECK(fixtures::same(back.structures[0].detectors[1].forest, turned.forest));
+  const Json json = parse_json(export_network_json(model), "the export");
+  CHECK(file_of(model_from_json<hdn::Model>(json)) == bytes);
+  const auto [read, refused] =
+      fixtures::count_damage(to_container(model), {"structures/0/detectors/1/forest/nodes"}, 100,
+                             [](const std::string& path) { read_network(path); });
+  CHECK(refused > 50);
+  turned.forest.self_tests[5].leaves[2] ^= 1;
+  CHECK_THROWS_WITH(reading(file_of(model), read_network), Catch::Contains("self-test 5"));
+  turned.trees = model.structures[0].detectors[0].trees;
+  CHECK_THROWS_WITH(hdn::check_model(model), Catch::Contains("beside boosting trees"));
 }
 
 TEST_CASE("A network that is damaged, cut, of a higher version or of other trees is refused") {

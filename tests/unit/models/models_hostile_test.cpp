@@ -143,8 +143,9 @@ TEST_CASE("Choices that do not exist, texts that are no UTF-8 and settings that 
   CHECK_THAT(message_of(with("meta", R"({"tree")", R"(["tree")")), Catch::Contains("JSON"));
   const std::string settings = model.info.training_config_json;
   CHECK_THROWS_AS(model_of(with("meta", settings, std::string(settings.size(), '['))), InputError);
-  CHECK_THAT(message_of(edited(model, [](Container& c) { put(bytes_in(c, "channels"), 8, 7, 2); })),
-             Catch::Contains("unknown value of 'kind'"));
+  CHECK_THAT(
+      message_of(edited(model, [](Container& c) { put(bytes_in(c, "channels"), 8, 14, 2); })),
+      Catch::Contains("unknown value of 'kind'"));
   CHECK_THAT(
       message_of(edited(model, [](Container& c) { put(bytes_in(c, "features"), 8, 12, 2); })),
       Catch::Contains("unknown value of 'type'"));

@@ -8,6 +8,7 @@
 
 #include "larch/models/binary_layout.h"
 #include "larch/models/boundary_layout.h"
+#include "larch/models/forest_layout.h"
 #include "larch/models/hdn_layout.h"
 #include "larch/models/json_layout.h"
 #include "larch/models/pbt_layout.h"
@@ -52,7 +53,7 @@ namespace {
 using namespace larch;
 using namespace larch::models;
 
-toy::Forest forest() {
+toy::Forest toy_forest() {
   return {"heart", {{{toy::Side::kRight, 0.1, {1, -2}}, {toy::Side::kLeft, 3, {}}}, {}}};
 }
 
@@ -66,7 +67,7 @@ toy::Forest forest_of(const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("A kind of two trees in sections of their own comes back from its file and from JSON") {
-  const std::string bytes = file_of(forest());
+  const std::string bytes = file_of(toy_forest());
   const Container container = decode_container(bytes);
   CHECK(container.kind == "toy-forest");
   REQUIRE(container.sections.size() == 3);
@@ -79,14 +80,14 @@ TEST_CASE("A kind of two trees in sections of their own comes back from its file
   CHECK(back.trees[1].empty());
   CHECK(file_of(back) == bytes);
 
-  const Json json = model_to_json(forest());
+  const Json json = model_to_json(toy_forest());
   CHECK(json.dump() ==
         R"({"format":"larch-toy-forest","version":2,"name":"heart",)"
         R"("trees/0":[{"side":"right","threshold_mm":"0x1.999999999999ap-4","features":[1,-2]},)"
         R"({"side":"left","threshold_mm":"0x1.8p+1","features":[]}],"trees/1":[]})");
   CHECK(file_of(model_from_json<toy::Forest>(json)) == bytes);
 
-  CHECK(description(forest(), {}) ==
+  CHECK(description(toy_forest(), {}) ==
         "model            trees of splits, kind toy-forest 2, format 1.0\n"
         "name             heart\n"
         "trees/0          right threshold 0.1 mm features 2, left threshold 3 mm features 0\n"
@@ -94,7 +95,7 @@ TEST_CASE("A kind of two trees in sections of their own comes back from its file
 }
 
 TEST_CASE("A second kind is as protected as the first") {
-  const Container original = to_container(forest());
+  const Container original = to_container(toy_forest());
   const auto refused = [&](auto&& edit, const char* expected) {
     Container damaged = original;
     edit(damaged);
@@ -125,7 +126,7 @@ TEST_CASE("A second kind is as protected as the first") {
       CHECK_THROWS_AS(from_container<toy::Forest>(shorter), InputError);
     }
   }
-  const std::string bytes = file_of(forest());
+  const std::string bytes = file_of(toy_forest());
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ 16);
@@ -135,7 +136,7 @@ TEST_CASE("A second kind is as protected as the first") {
 }
 
 TEST_CASE("JSON with members or sections that are missing or not known is refused") {
-  const Json json = model_to_json(forest());
+  const Json json = model_to_json(toy_forest());
   const auto refused = [&](auto&& edit, const char* expected) {
     Json damaged = json;
     edit(damaged);
@@ -169,9 +170,9 @@ TEST_CASE("The tables of README.md are those of the declarations") {
   network.structures[0].detectors.resize(1);
   boundary::Model surface;
   surface.stages.resize(1);
-  const std::string expected =
-      FieldTables::of(pbt::Model{}, Checkpoint{}, network, NetworkCheckpoint{"", {network, {}, {}}},
-                      surface, BoundaryCheckpoint{"", {surface, {}, {}}});
+  const std::string expected = FieldTables::of(
+      pbt::Model{}, Checkpoint{}, network, NetworkCheckpoint{"", {network, {}, {}}}, surface,
+      BoundaryCheckpoint{"", {surface, {}, {}}}, forest::Model{}, ForestCheckpoint{});
   if (page.substr(tables) == expected) return;
   if (std::getenv("LARCH_WRITE_README") != nullptr) {
     fixtures::write_bytes(path, page.substr(0, tables) + expected);

@@ -8,20 +8,22 @@
 
 #include "larch/core/buffer.h"
 #include "larch/core/context.h"
+#include "larch/features/box.h"
 #include "larch/features/haar.h"
 #include "larch/features/tap.h"
 #include "larch/image/integral.h"
 
 namespace larch::features {
 
-/// A column that is a sum of taps of one channel. A feature of several channels, which evaluation
-/// takes too, needs a source of its own (larch/learning/response_source.h) to be learned.
+/// A column that is a sum of taps.
 struct LinearFeature {
   int32_t first_tap = 0;
   uint16_t n_tap = 0;
-  uint16_t channel = 0;
+  uint16_t channel = 0;     ///< of all taps, or kSeveralChannels
   uint32_t cost_units = 0;  ///< price of the taps in units of candidate_key
 };
+
+constexpr uint16_t kSeveralChannels = UINT16_MAX;
 
 /// Linear features and their taps for the strides of the images, on one device. Haar boxes are such
 /// features; so is everything else that reduces to taps.
@@ -37,6 +39,11 @@ struct LinearColumns {
 LinearColumns make_linear_columns(std::vector<LinearFeature> features, std::vector<LinearTap> taps,
                                   std::span<const image::IntegralLayout> layouts,
                                   const Device& device);
+
+/// The columns of features of boxes, in their order.
+LinearColumns make_box_columns(std::span<const BoxFeature> features,
+                               std::span<const image::IntegralLayout> layouts,
+                               const Context& context);
 
 /// The columns of a pool of Haar features: column i is pool[i]. `layouts`: one per channel;
 /// `tap_cost`: the price of 32 taps in units of the error. Throws MemoryError if an offset leaves

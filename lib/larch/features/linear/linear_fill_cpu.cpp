@@ -69,7 +69,7 @@ void fill(const LinearFillJob& job) {
       for (auto sample = static_cast<size_t>(a) * kLanes; sample < static_cast<size_t>(b) * kLanes;
            sample += kLanes) {
         const size_t lanes = std::min<size_t>(kLanes, matrix.rows - sample);
-        fill_patch(plan, job.places, job.samples, sample, patch);
+        fill_patch(plan, job.places, job.samples, matrix.rows, sample, patch);
         for (size_t f = 0; f < plan.rules.size(); f += kCodesAtOnce) {
           const size_t count = std::min(kCodesAtOnce, plan.rules.size() - f);
           lane_kernels().patch_codes({&plan.rules[f], count}, patch.data(), codes.data());

@@ -52,7 +52,7 @@ void range_columns(const LinearRangeJob& job, size_t first, size_t count, learni
   for (const PatchPlan& plan : plan_patches(job.columns, columns, none)) {
     values.resize(plan.rules.size() * kLanes);
     for (size_t sample = 0; sample < n; sample += kLanes) {
-      fill_patch(plan, job.places, job.samples, sample, patch);
+      fill_patch(plan, job.places, job.samples, n, sample, patch);
       lane_kernels().patch_values(plan.rules, patch.data(), values.data());
       for (size_t i = 0; i < plan.rules.size(); ++i) {
         const size_t at = (plan.first_feature + i) * keep;

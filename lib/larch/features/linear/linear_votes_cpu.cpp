@@ -22,12 +22,22 @@ void vote_group(const LinearVoteJob& job, std::span<const VoteRule> rules, size_
   std::array<int32_t, kLanes> scores{};
   int32_t channel = -1;
   for (size_t t = 0; t < rules.size(); ++t) {
-    if (job.weaks[t].channel != channel) {
+    if (job.weaks[t].channel == kSeveralChannels) {
+      for (size_t k = 0; k < lanes; ++k) {
+        const int32_t value = response_of_channels(rules[t].taps, rules[t].n_tap, [&](size_t c) {
+          return places.integral + places.bases[c * places.count + job.request.samples[first + k]];
+        });
+        const bool vote = learning::weak_vote(rules[t].codes, rules[t].bins, rules[t].mask, value);
+        bits[k] += vote ? rules[t].value : 0;
+      }
+    } else if (job.weaks[t].channel != channel) {
       channel = job.weaks[t].channel;
       const int64_t* bases = places.bases + job.weaks[t].channel * places.count;
       for (size_t k = 0; k < lanes; ++k) base[k] = bases[job.request.samples[first + k]];
     }
-    lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes}, bits.data());
+    if (job.weaks[t].channel != kSeveralChannels) {
+      lane_kernels().vote_points(rules[t], places.integral, {base.data(), lanes}, bits.data());
+    }
     if (!job.request.scores.empty()) {
       for (size_t k = 0; k < lanes; ++k) {
         scores[k] += bits[k] != 0 ? job.weaks[t].alpha_q20 : -job.weaks[t].alpha_q20;

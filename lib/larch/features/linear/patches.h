@@ -11,15 +11,19 @@
 
 namespace larch::features::cpu {
 
-/// Consecutive features of one channel and the elements of the integral volume that they read
-/// around a sample. Thousands of features share a few thousand elements: copied into a patch, with
-/// kLanes samples side by side, they are read from the nearest cache and by whole vectors.
+/// Consecutive features and the elements of the integral volumes that they read around a sample.
+/// Thousands of features share a few thousand elements: copied into a patch, with kLanes samples
+/// side by side, they are read from the nearest cache and by whole vectors.
 struct PatchPlan {
   size_t first_feature = 0;  ///< in the list of columns
-  uint16_t channel = 0;
-  std::vector<int32_t> offsets;  ///< of the rows of the patch, ascending
-  std::vector<LinearTap> taps;   ///< of all features; offset: row of the patch
-  std::vector<CodeRule> rules;   ///< one per feature; they point into `taps`
+  /// The rows of the patch: elements of a channel, ascending by channel and offset.
+  struct Row {
+    uint16_t channel = 0;
+    int32_t offset = 0;
+  };
+  std::vector<Row> rows;
+  std::vector<LinearTap> taps;  ///< of all features; offset: row of the patch
+  std::vector<CodeRule> rules;  ///< one per feature; they point into `taps`
 };
 
 /// Plans for the features at `columns` of `all`, in their order, whose codes come from `maps`
@@ -29,8 +33,9 @@ std::vector<PatchPlan> plan_patches(const LinearColumns& all, std::span<const ui
                                     std::span<const learning::CodeMap> maps);
 
 /// Copies the rows of samples[first] .. samples[first + kLanes - 1] into `patch`, [row][lane].
-/// Beyond the last sample the last one is repeated.
+/// Beyond the last of `count` samples the last one is repeated. No list: sample k is number k.
 void fill_patch(const PatchPlan& plan, const SamplePlaces& places,
-                std::span<const uint32_t> samples, size_t first, std::vector<uint32_t>& patch);
+                std::span<const uint32_t> samples, size_t count, size_t first,
+                std::vector<uint32_t>& patch);
 
 }  // namespace larch::features::cpu

@@ -147,7 +147,7 @@ Boxes draw_boxes(const StageTask& task, uint64_t seed, StageReport& report) {
   return boxes;
 }
 
-/// The trees of one fold.
+/// The boosting trees of one fold.
 Detector grow_fold(const StageTask& task, const Boxes& boxes, const tree::ColumnTask& columns,
                    const std::vector<features::SteerableFeature>& pool, size_t fold,
                    const Context& context) {
@@ -208,12 +208,17 @@ TrainedStage train_boxes(const StageTask& task, StageReport& report, const Conte
     columns.trees = shared.ensemble.trees;
     columns.feature_share = shared.ensemble.feature_share;
   }
-  TrainedStage trained;
-  const auto folds = static_cast<size_t>(task.config.folds);
-  trained.full = grow_fold(task, boxes, columns, pool, folds, context);
-  for (size_t fold = 0; folds > 1 && fold < folds; ++fold) {
-    trained.folds.push_back(grow_fold(task, boxes, columns, pool, fold, context));
-  }
+  const std::vector<learning::CodeMap> of_codes = learning::maps_of_codes(maps);
+  TrainedStage trained = train_folds(task, [&](size_t fold) {
+    if (shared.classifier != pbt::ClassifierKind::kForest) {
+      return grow_fold(task, boxes, columns, pool, fold, context);
+    }
+    StageForest grown =
+        grow_forest(task, {*codes.source, boxes.samples, of_codes, maps}, fold, context);
+    Detector detector{task.stage, {}, {}, {}, std::move(grown.forest)};
+    for (const uint32_t column : grown.columns) detector.steerable.push_back(pool[column]);
+    return detector;
+  });
   report.seconds_trees = seconds() - report.seconds_features;
   return trained;
 }

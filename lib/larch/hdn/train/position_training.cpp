@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "larch/core/error.h"
+#include "larch/features/linear/linear_source.h"
 #include "larch/hdn/train/stage_training.h"
+#include "larch/pbt/train/pool.h"
 #include "larch/pbt/train/train.h"
 
 namespace larch::hdn {
@@ -96,6 +99,30 @@ Detector detector_of(const StageTask& task, pbt::Model model) {
   return detector;
 }
 
+/// Forests, of whose folds all have the same samples and ranges of features.
+TrainedStage train_forests(const StageTask& task, const std::vector<pbt::TrainingVolume>& volumes,
+                           const pbt::TrainConfig& config, const Context& context) {
+  std::vector<size_t> all(volumes.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  pbt::SampleSet samples =
+      pbt::draw_samples(volumes, all, config.samples, context.seed, context.threads);
+  const auto pool = pbt::make_pool(config, task.model.channels, context.seed);
+  const pbt::TrainingImages images = pbt::load_training_images(
+      volumes, task.model.channels, task.model.padding, features::reach_along(pool), context);
+  const features::SamplePlaces places = pbt::place_samples(samples, volumes, images);
+  const features::LinearColumns columns =
+      features::make_haar_columns(pool, images.common_layouts(), 0, context);
+  const features::LinearSource source(columns, places);
+  const std::vector<learning::CodeMap> maps =
+      source.range(pbt::range_samples(samples, samples.size(), context), context);
+  return train_folds(task, [&](size_t fold) {
+    StageForest grown = grow_forest(task, {source, samples, maps}, fold, context);
+    Detector detector{task.stage, {}, {}, {}, std::move(grown.forest)};
+    for (const uint32_t column : grown.columns) detector.haar.push_back(pool[column]);
+    return detector;
+  });
+}
+
 }  // namespace
 
 TrainedStage train_position(const StageTask& task, StageReport& report, const Context& context) {
@@ -112,6 +139,9 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
     if (task.truth(c)) ++report.cases;
   }
   const pbt::TrainConfig config = voxel_config(task);
+  if (config.classifier == pbt::ClassifierKind::kForest) {
+    return train_forests(task, volumes, config, context);
+  }
   Context quiet = context;
   quiet.log_sink = {};
   quiet.progress_sink = {};

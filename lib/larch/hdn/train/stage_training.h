@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "larch/hdn/train/case_search.h"
+#include "larch/learning/feature_source.h"
+#include "larch/tree/train/samples.h"
 
 namespace larch::hdn {
 
@@ -51,7 +54,34 @@ struct TrainedStage {
   std::vector<Detector> folds;
 };
 
-/// Position: nodes are voxels of the level, and detectors what pbt::train makes (Haar features).
+/// Trains all of them, each by `grow(fold)`; number `folds` is that of the one of all cases.
+template <class Grow>
+TrainedStage train_folds(const StageTask& task, const Grow& grow) {
+  const auto folds = static_cast<size_t>(task.config.folds);
+  TrainedStage trained{grow(folds), {}};
+  for (size_t fold = 0; folds > 1 && fold < folds; ++fold) trained.folds.push_back(grow(fold));
+  return trained;
+}
+
+/// What a forest grows from. The bits of a sample's id from 2^40 on are its case; samples are in
+/// the order of these.
+struct StageColumns {
+  const learning::FeatureSource& source;
+  const tree::Samples& samples;
+  std::span<const learning::CodeMap> maps;        ///< of the columns
+  std::span<const learning::CodeMap> codes_of{};  ///< where columns are codes: of these values
+};
+/// A forest, whose features are places in `columns`, which are columns of the source.
+struct StageForest {
+  tree::Forest forest;
+  std::vector<uint32_t> columns;
+};
+/// Grows a forest on the cases of a fold. Throws InputError where they give no sample.
+StageForest grow_forest(const StageTask& task, const StageColumns& from, size_t fold,
+                        const Context& context);
+
+/// Position: nodes are voxels of the level, and detectors have Haar features. Boosting trees are
+/// what pbt::train makes.
 TrainedStage train_position(const StageTask& task, StageReport& report, const Context& context);
 
 /// Orientation, scale, and position around clusters: boxes with steerable features, whose codes are

@@ -173,6 +173,15 @@ void write_labelmap(const std::string& path, const LabelVolume& labels, const La
 void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
                            const FrameTimes& times, int threads = 1);
 
+/// Throws UsageError unless a path ends as a file of four axes does: .nii, .nii.gz.
+void require_series_ending(const std::string& path);
+
+/// Writes volumes of one grid as one NIfTI file (.nii, .nii.gz) of four axes. T: uint8_t, uint16_t,
+/// float. Throws as write_labelmap_series.
+template <class T>
+void write_volume_series(const std::string& path, std::span<const Volume<T>> frames,
+                         int threads = 1);
+
 /// Writes a table "index<TAB>name<TAB>color" with colours as #rrggbb, as BIDS names its columns.
 void write_label_table(const std::string& tsv_path, const LabelTable& table);
 

@@ -21,19 +21,19 @@ void write_as(const std::string& path, const LabelVolume& labels, int threads) {
   io::write_pixels(path, {labels.grid(), io::component_of<T>(), small.data(), true, threads});
 }
 
-template <class T>
-void write_series_as(const std::string& path, std::span<const LabelVolume> frames,
+template <class T, class From>
+void write_series_as(const std::string& path, std::span<const Volume<From>> frames,
                      const FrameTimes& times, int threads) {
   const Grid& grid = frames[0].grid();
   Volume<T> small(grid);
-  const std::string header =
-      io::nifti_header_bytes(path, {grid, io::component_of<T>(), small.data(), true},
-                             static_cast<int64_t>(frames.size()), times);
+  const std::string header = io::nifti_header_bytes(
+      path, {grid, io::component_of<T>(), small.data(), std::is_same_v<From, int32_t>},
+      static_cast<int64_t>(frames.size()), times);
   io::ZWriter out(path, file_extension(path) == ".nii.gz", threads);
   out.write(header.data(), static_cast<int64_t>(header.size()));
-  for (const LabelVolume& frame : frames) {
+  for (const Volume<From>& frame : frames) {
     std::transform(frame.begin(), frame.end(), small.begin(),
-                   [](int32_t label) { return static_cast<T>(label); });
+                   [](From value) { return static_cast<T>(value); });
     out.write(small.data(), small.voxels() * static_cast<int64_t>(sizeof(T)));
   }
   out.close();
@@ -45,6 +45,23 @@ bool holds(int32_t lowest, int32_t highest) {
 }
 
 }  // namespace
+
+void require_series_ending(const std::string& path) {
+  const std::string ending = file_extension(path);
+  if (ending == ".nii" || ending == ".nii.gz") return;
+  throw UsageError("cannot write '" + path + "': the volumes of a series go to .nii or .nii.gz");
+}
+
+template <class T>
+void write_volume_series(const std::string& path, std::span<const Volume<T>> frames, int threads) {
+  require_series_ending(path);
+  write_atomically(path, [&](const std::string& temporary) {
+    write_series_as<T>(temporary, frames, {}, threads);
+  });
+}
+template void write_volume_series(const std::string&, std::span<const Volume<uint8_t>>, int);
+template void write_volume_series(const std::string&, std::span<const Volume<uint16_t>>, int);
+template void write_volume_series(const std::string&, std::span<const Volume<float>>, int);
 
 void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table,
                     int threads) {
@@ -66,11 +83,7 @@ void write_labelmap(const std::string& path, const LabelVolume& labels, const La
 
 void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
                            const FrameTimes& times, int threads) {
-  const std::string ending = file_extension(path);
-  if (ending != ".nii" && ending != ".nii.gz") {
-    throw UsageError("cannot write '" + path +
-                     "': the label maps of a series go to .nii or .nii.gz");
-  }
+  require_series_ending(path);
   int32_t lowest = 0, highest = 0;
   for (const LabelVolume& frame : frames) {
     for (const int32_t label : frame) {

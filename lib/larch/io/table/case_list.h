@@ -16,6 +16,9 @@ struct Case {
   std::string label;  ///< empty if the list has no label for this image
   /// The cells of all other columns by their names; of files, as they can be opened.
   std::map<std::string, std::string> further{};
+  /// Names of the channels of a data set, of which none was chosen: their files are `image` and the
+  /// cells image2, image3, ...; or they are the volumes of `image`.
+  std::vector<std::string> channels{};
 };
 
 /// A column that a program knows, beside id, image and label.

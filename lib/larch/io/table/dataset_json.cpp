@@ -309,6 +309,19 @@ OneChannel one_channel(const Dataset& dataset, const std::string& channel) {
   return one;
 }
 
+std::vector<Case> all_channels(const Dataset& dataset) {
+  one_channel(dataset, "0");  // checks the files
+  std::vector<Case> cases;
+  for (const DatasetCase& c : dataset.cases) {
+    Case& one = cases.emplace_back(Case{c.id, c.images[0], c.label});
+    one.channels = dataset.channels;
+    for (size_t k = 1; k < c.images.size(); ++k) {
+      one.further["image" + std::to_string(k + 1)] = c.images[k];
+    }
+  }
+  return cases;
+}
+
 std::string labels_text(const std::vector<DatasetLabel>& labels) {
   std::string text;
   for (const DatasetLabel& label : labels) {

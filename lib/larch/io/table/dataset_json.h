@@ -62,6 +62,9 @@ struct OneChannel {
 /// Throws UsageError that tells the channels, if none is chosen of several or it is not among them.
 OneChannel one_channel(const Dataset& dataset, const std::string& channel);
 
+/// The cases with all channels, as Case::channels says. Throws InputError.
+std::vector<Case> all_channels(const Dataset& dataset);
+
 /// "0 background, 1 liver, 1+2 both": for people.
 std::string labels_text(const std::vector<DatasetLabel>& labels);
 

@@ -11,7 +11,6 @@ TreePlan::TreePlan(const CompiledTree& compiled, std::span<const image::Integral
     : flat(compiled) {
   for (const features::Tap& tap : compiled.taps) {
     taps.push_back(features::linear_tap(tap, layouts));
-    tap_channels.push_back(tap.channel);
   }
   for (size_t w = 0; w < compiled.weaks.size(); ++w) {
     const tree::FlatWeak& weak = compiled.weaks[w];

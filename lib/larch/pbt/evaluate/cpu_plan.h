@@ -15,7 +15,6 @@ namespace larch::pbt::cpu {
 struct TreePlan {
   tree::FlatTree flat;
   std::vector<features::LinearTap> taps;       ///< as offsets in the channel of each
-  std::vector<uint16_t> tap_channels;          ///< of each tap
   std::vector<int32_t> channels;               ///< of each weak classifier, as TapRange::channel
   std::vector<features::cpu::VoteRule> rules;  ///< one per weak classifier; they point into `taps`
   std::vector<int32_t> levels;  ///< of each weak classifier: index in CpuPlan::levels, or kNoLevel
@@ -39,13 +38,8 @@ struct TreePlan {
       return features::linear_response(rule.taps, rule.n_tap,
                                        integral + element(static_cast<size_t>(channels[weak])));
     }
-    uint32_t sum = 0;
-    const uint16_t* channel = tap_channels.data() + (rule.taps - taps.data());
-    for (int32_t t = 0; t < rule.n_tap; ++t) {
-      sum += static_cast<uint32_t>(rule.taps[t].weight) *
-             integral[element(channel[t]) + rule.taps[t].offset];
-    }
-    return static_cast<int32_t>(sum);
+    return features::response_of_channels(
+        rule.taps, rule.n_tap, [&](size_t channel) { return integral + element(channel); });
   }
 };
 

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "larch/core/context.h"
 #include "larch/data/volume.h"
@@ -22,6 +25,24 @@ struct SlabPlan {
   int64_t queue_items = kMostQueueItems;  ///< for the queue walk, lowered before slabs are cut
 };
 
+/// What of a model the cutting of a volume depends on.
+struct SlabNeeds {
+  std::span<const image::ChannelSpec> channels;
+  image::Padding padding = image::Padding::kClamp;
+  Vec3i reach{};                ///< of its features
+  int32_t halo = 0;             ///< slices that the result of a slice depends on, on either side
+  int64_t model_bytes = 0;      ///< of the trees, on the host and on a GPU
+  int64_t gpu_bytes = 0;        ///< on a GPU alone
+  int64_t gpu_voxel_bytes = 0;  ///< the same for each voxel, beside the channels and the result
+  int64_t components = 1;       ///< of the image
+  int queue_depth = 0;          ///< of the trees, for queues; their nodes
+  int64_t queue_nodes = 0;
+};
+SlabNeeds needs_of(const Model& model);
+/// The halo of features on these channels, rounded up to whole voxels of the coarsest level.
+int32_t halo_of(std::span<const features::BoxFeature> features,
+                std::span<const image::ChannelSpec> channels);
+
 /// Slices that the posterior of a slice depends on, on either side, rounded up to whole voxels of
 /// the coarsest level: its features reach so far, and the rules of their channels by their radius
 /// farther.
@@ -39,7 +60,25 @@ struct SlabProblem {
 
 /// The fewest slabs of about equal thickness that fit. Throws MemoryError, with the bytes that the
 /// thinnest slab takes, if memory_bytes is less.
-SlabPlan plan_slabs(const Model& model, const SlabProblem& problem);
+SlabPlan plan_slabs(const SlabNeeds& needs, const SlabProblem& problem);
+inline SlabPlan plan_slabs(const Model& model, const SlabProblem& problem) {
+  return plan_slabs(needs_of(model), problem);
+}
+
+/// Calls work(channels, grid, first slice) for the slabs of an image in model space, one after the
+/// other. Throws Stopped between them.
+using SlabWork =
+    std::function<void(const image::IntegralSet& set, const Grid& grid, int32_t first)>;
+void for_slabs(const SlabNeeds& needs, std::span<const Volume<int16_t>> components,
+               const SlabPlan& plan, const Context& context, const SlabWork& work);
+
+/// Copies slices from `first` on to those from `to_first` on, as many as both have.
+template <class T>
+void copy_slices(const Volume<T>& from, int64_t first, Volume<T>& to, int64_t to_first) {
+  const int64_t plane = static_cast<int64_t>(to.size().x) * to.size().y;
+  const int64_t slices = std::min(from.size().z, to.size().z);
+  std::copy_n(from.data() + plane * first, plane * slices, to.data() + plane * to_first);
+}
 
 /// Bytes that an evaluation may take if nobody says how many: nine tenths of what is free on a GPU,
 /// eight tenths on the host.
@@ -48,15 +87,27 @@ int64_t default_memory_bytes(const Device& device);
 /// The posterior of every voxel of a volume in model space, as `evaluate` gives it, slab by slab as
 /// the plan says. `roi` may be null. Throws MemoryError, and Stopped between slabs.
 template <class T>
-Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
+Volume<T> evaluate_slabs(const Model& model, std::span<const Volume<int16_t>> components,
                          const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
                          const Volume<uint8_t>* roi = nullptr);
+template <class T>
+Volume<T> evaluate_slabs(const Model& model, const Volume<int16_t>& voxels,
+                         const EvaluateConfig& config, const SlabPlan& plan, const Context& context,
+                         const Volume<uint8_t>* roi = nullptr) {
+  return evaluate_slabs<T>(model, std::span(&voxels, 1), config, plan, context, roi);
+}
 
 /// The same with the plan for so much memory: the result does not depend on memory_bytes (0:
 /// default_memory_bytes). What a slab takes beside `voxels` and the result is at most memory_bytes.
 template <class T>
-Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
+Volume<T> evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
                           const EvaluateConfig& config, int64_t memory_bytes,
                           const Context& context, const Volume<uint8_t>* roi = nullptr);
+template <class T>
+Volume<T> evaluate_volume(const Model& model, const Volume<int16_t>& voxels,
+                          const EvaluateConfig& config, int64_t memory_bytes,
+                          const Context& context, const Volume<uint8_t>* roi = nullptr) {
+  return evaluate_volume<T>(model, std::span(&voxels, 1), config, memory_bytes, context, roi);
+}
 
 }  // namespace larch::pbt

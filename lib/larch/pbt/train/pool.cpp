@@ -2,17 +2,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pbt/train/pool.h"
 
+#include <algorithm>
+#include <string>
+
 #include "larch/core/error.h"
 
 namespace larch::pbt {
 
-std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config) {
+std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config, size_t components) {
   std::vector<image::ChannelSpec> specs;
+  const int count = std::max(1, static_cast<int>(components));
   for (const image::ChannelKind kind : config.channels) {
-    for (int level = 0; level < config.pyramid_levels; ++level) specs.push_back({kind, level});
+    if (image::is_filter(kind)) {
+      throw UsageError(std::string("features/channels: ") + image::rule_of(kind).name +
+                       " has a sigma; give it in features/filters");
+    }
+    for (int level = 0; level < config.pyramid_levels; ++level) {
+      for (int c = 0; c < count; ++c) specs.push_back({kind, level, c});
+    }
   }
+  for (const FilterConfig& filter : config.filters) {
+    const bool each = filter.of == FilterInput::kEach;
+    for (const double sigma : filter.sigma_voxels) {
+      for (int c = 0; c < (each ? count : 1); ++c) {
+        specs.push_back({filter.kind, 0, each ? c : image::kLuminance, sigma});
+      }
+    }
+  }
+  image::check_channels(specs, static_cast<size_t>(count));
   if (specs.empty()) throw UsageError("features/channels: needs at least one channel");
   return specs;
+}
+
+ImageModel start_image_model(const TrainConfig& config, const image::ModelSpace& space,
+                             std::span<const TrainingVolume> volumes, uint64_t seed) {
+  ImageModel model{config.space.components,
+                   channel_specs(config.features, config.space.components.size()),
+                   config.space.padding,
+                   space,
+                   {}};
+  model.info.class_name = config.labels.class_name;
+  model.info.class_value = config.labels.class_value;
+  model.info.seed = seed;
+  for (const TrainingVolume& v : volumes) model.info.volume_digests.push_back(v.digest);
+  return model;
 }
 
 std::vector<features::HaarFeature> make_pool(const TrainConfig& config,
@@ -25,16 +58,18 @@ std::vector<features::HaarFeature> make_pool(const TrainConfig& config,
   spec.channels = static_cast<int>(channels.size());
   spec.seed = seed;
   std::vector<features::HaarFeature> pool = features::make_haar_pool(spec);
-  const auto range = image::value_range(config.space.intensity);
-  std::vector<int64_t> bounds;
-  for (const auto& c : channels) bounds.push_back(channel_bound(c.kind, range[0], range[1]));
-  features::check_exact(pool, bounds);
+  image::ModelSpace space;
+  space.intensity = config.space.intensity;
+  features::check_exact(pool, channel_bounds(space, channels));
   return pool;
 }
 
 void check_config(const TrainConfig& config, uint64_t seed) {
   image::check_rule(config.space.intensity);
-  make_pool(config, channel_specs(config.features), seed);
+  const auto channels = channel_specs(config.features, config.space.components.size());
+  const bool boxes =
+      config.classifier == ClassifierKind::kForest && config.forest.pool == ForestPool::kBoxes;
+  if (!boxes) make_pool(config, channels, seed);
 }
 
 }  // namespace larch::pbt

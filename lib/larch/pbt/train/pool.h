@@ -8,12 +8,17 @@
 
 #include "larch/features/haar.h"
 #include "larch/image/integral.h"
+#include "larch/pbt/train/samples.h"
 #include "larch/pbt/train_config.h"
 
 namespace larch::pbt {
 
 /// The channels of a configuration: each kind at each pyramid level, kinds outermost.
-std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config);
+std::vector<image::ChannelSpec> channel_specs(const FeatureConfig& config, size_t components = 1);
+
+/// What a model has that is trained so, without what is measured.
+ImageModel start_image_model(const TrainConfig& config, const image::ModelSpace& space,
+                             std::span<const TrainingVolume> volumes, uint64_t seed);
 
 /// The pool of features on these channels. Throws UsageError for one whose sums leave 32 bits.
 std::vector<features::HaarFeature> make_pool(const TrainConfig& config,

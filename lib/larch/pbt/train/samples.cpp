@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
+#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
@@ -23,58 +25,26 @@ bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// Steps along the axes to the nearest voxel of `inside` that is `value`, at most `most`: two
-/// sweeps along each axis.
-Volume<uint16_t> city_block_distance(const Volume<uint8_t>& inside, uint8_t value, int most,
-                                     int threads) {
-  Volume<uint16_t> distance(inside.grid());
-  for (int64_t i = 0; i < inside.voxels(); ++i) {
-    distance[i] = inside[i] == value ? uint16_t{0} : static_cast<uint16_t>(most);
-  }
-  const Vec3i size = inside.size();
-  const int64_t plane = static_cast<int64_t>(size.x) * size.y;
-  // Rows of `row` neighbours that are `stride` apart from the next row of their line.
-  const auto relax = [&](int64_t first, int64_t stride, int64_t row, int steps) {
-    for (const bool forward : {true, false}) {
-      for (int step = 1; step < steps; ++step) {
-        const int64_t to = first + (forward ? step : steps - 1 - step) * stride;
-        const int64_t from = forward ? to - stride : to + stride;
-        for (int64_t i = 0; i < row; ++i) {
-          distance[to + i] =
-              static_cast<uint16_t>(std::min<int>(distance[to + i], distance[from + i] + 1));
-        }
-      }
-    }
-  };
+/// The least or the greatest value of each voxel and its neighbours along the axes.
+template <class Pick>
+LabelVolume spread(const LabelVolume& values, int threads, const Pick& pick) {
+  LabelVolume out = LabelVolume::unfilled(values.grid());
+  const Vec3i size = values.size();
+  const int64_t row = size.x, plane = row * size.y;
   parallel_for(threads, size.z, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t z = begin; z < end; ++z) {
-      for (int y = 0; y < size.y; ++y) relax(z * plane + y * size.x, 1, 1, size.x);
-      relax(z * plane, size.x, size.x, size.y);
+    for (int64_t i = begin * plane; i < end * plane; ++i) {
+      const int64_t x = i % row, y = i / row % size.y, z = i / plane;
+      int32_t value = values[i];
+      if (x > 0) value = pick(value, values[i - 1]);
+      if (x + 1 < size.x) value = pick(value, values[i + 1]);
+      if (y > 0) value = pick(value, values[i - row]);
+      if (y + 1 < size.y) value = pick(value, values[i + row]);
+      if (z > 0) value = pick(value, values[i - plane]);
+      if (z + 1 < size.z) value = pick(value, values[i + plane]);
+      out[i] = value;
     }
   });
-  parallel_for(threads, size.y, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t y = begin; y < end; ++y) relax(y * size.x, plane, size.x, size.z);
-  });
-  return distance;
-}
-
-/// 1 where a voxel of the other class lies within `border` steps along the axes.
-Volume<uint8_t> near_boundary(const Volume<uint8_t>& inside, int border, int threads) {
-  Volume<uint8_t> near(inside.grid());
-  for (const uint8_t value : {0, 1}) {
-    const Volume<uint16_t> distance = city_block_distance(inside, value, border + 1, threads);
-    for (int64_t i = 0; i < inside.voxels(); ++i) {
-      if (inside[i] != value && distance[i] <= border) near[i] = 1;
-    }
-  }
-  return near;
-}
-
-std::string digest_of(const Volume<int16_t>& voxels, const Volume<uint8_t>& classes) {
-  Sha256 sha;
-  add_to_digest(voxels, sha);
-  sha.update(classes.data(), static_cast<size_t>(classes.voxels()));
-  return hex(sha.digest());
+  return out;
 }
 
 /// Drawn voxels of a volume, ascending, and the mass of those of each class.
@@ -119,14 +89,62 @@ Drawn draw(const Volume<uint8_t>& classes, const std::array<size_t, 2>& counts, 
 
 }  // namespace
 
+std::vector<VolumeView<const int16_t>> TrainingVolume::views() const {
+  std::vector<VolumeView<const int16_t>> all{voxels.view()};
+  for (const Volume<int16_t>& component : further) all.push_back(component.view());
+  return all;
+}
+
+std::vector<Volume<int16_t>> TrainingVolume::components() const {
+  std::vector<Volume<int16_t>> all{voxels};
+  all.insert(all.end(), further.begin(), further.end());
+  return all;
+}
+
+Volume<uint8_t> near_boundary(const LabelVolume& values, int border, int threads) {
+  LabelVolume low = values, high = values;
+  for (int step = 0; step < border; ++step) {
+    low = spread(low, threads, [](int32_t a, int32_t b) { return std::min(a, b); });
+    high = spread(high, threads, [](int32_t a, int32_t b) { return std::max(a, b); });
+  }
+  Volume<uint8_t> near(values.grid());
+  for (int64_t i = 0; i < near.voxels(); ++i) near[i] = low[i] != high[i] ? 1 : 0;
+  return near;
+}
+
+VolumeSplit hold_out(size_t count, double fraction, uint64_t seed) {
+  constexpr uint64_t kStream = 0x686f6c64;  // "hold"
+  std::vector<std::pair<uint64_t, size_t>> keyed;
+  for (size_t v = 0; v < count; ++v) keyed.emplace_back(hash64(seed, kStream, v), v);
+  std::sort(keyed.begin(), keyed.end());
+  const auto held =
+      std::min(count - 1, static_cast<size_t>(std::llround(fraction * static_cast<double>(count))));
+  VolumeSplit split;
+  for (size_t k = 0; k < count; ++k) {
+    (k < held ? split.held_out : split.train).push_back(keyed[k].second);
+  }
+  std::sort(split.train.begin(), split.train.end());
+  std::sort(split.held_out.begin(), split.held_out.end());
+  return split;
+}
+
+std::string digest_of(const TrainingVolume& volume) {
+  Sha256 sha;
+  add_to_digest(volume.voxels, sha);
+  for (const Volume<int16_t>& component : volume.further) add_to_digest(component, sha);
+  if (!volume.labels.empty()) add_to_digest(volume.labels, sha);
+  sha.update(volume.classes.data(), static_cast<size_t>(volume.classes.voxels()));
+  return hex(sha.digest());
+}
+
 Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& config,
                               const Context& context) {
-  Volume<uint8_t> inside(labels.grid());
+  LabelVolume inside(labels.grid());
   for (int64_t i = 0; i < labels.voxels(); ++i) {
     const int label = labels[i];
     inside[i] = config.positive.empty() ? label != 0 : contains(config.positive, label);
   }
-  Volume<uint8_t> classes = inside;
+  auto classes = mapped<uint8_t>(inside, [](int32_t value) { return value; });
   if (config.border_voxels > 0) {
     const Volume<uint8_t> near = near_boundary(inside, config.border_voxels, context.threads);
     for (int64_t i = 0; i < near.voxels(); ++i) {
@@ -139,20 +157,40 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
   return classes;
 }
 
-TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
-                                    const LabelVolume& labels, const image::ModelSpace& space,
-                                    const LabelConfig& config, const Context& context) {
-  require_on_grid("the image '" + name + "'", image.grid(), "its label map", labels.grid(), 1e-2);
+TrainingVolume in_model_space(const std::string& name, std::span<const Volume<float>> images,
+                              const LabelVolume& labels, const image::ModelSpace& space,
+                              const Context& context) {
+  require_on_grid("the image '" + name + "'", images[0].grid(), "its label map", labels.grid(),
+                  1e-2);
   TrainingVolume volume;
   volume.name = name;
-  volume.voxels = image::to_model_space(image, space, context, "'" + name + "'");
-  const LabelVolume resampled = image::resample_labels(labels, volume.voxels.grid(), context);
+  for (const Volume<float>& image : images) {
+    volume.further.push_back(image::to_model_space(image, space, context, "'" + name + "'"));
+  }
+  volume.voxels = std::move(volume.further[0]);
+  volume.further.erase(volume.further.begin());
+  volume.labels = image::resample_labels(labels, volume.voxels.grid(), context);
+  return volume;
+}
+
+TrainingVolume make_training_volume(const std::string& name, std::span<const Volume<float>> images,
+                                    const LabelVolume& labels, const image::ModelSpace& space,
+                                    const LabelConfig& config, const Context& context) {
+  TrainingVolume volume = in_model_space(name, images, labels, space, context);
+  const LabelVolume resampled = std::move(volume.labels);
+  volume.labels = {};
   volume.classes = voxel_classes(resampled, config, context);
-  volume.digest = digest_of(volume.voxels, volume.classes);
+  volume.digest = digest_of(volume);
   LabelConfig whole = config;
   whole.border_voxels = 0;
   volume.truth = voxel_classes(resampled, whole, context);
   return volume;
+}
+
+TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
+                                    const LabelVolume& labels, const image::ModelSpace& space,
+                                    const LabelConfig& config, const Context& context) {
+  return make_training_volume(name, std::span(&image, 1), labels, space, config, context);
 }
 
 void sort_by_digest(std::vector<TrainingVolume>& volumes) {
@@ -161,7 +199,7 @@ void sort_by_digest(std::vector<TrainingVolume>& volumes) {
 }
 
 VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
-                                 std::span<const image::ChannelSpec> channels, int pad) {
+                                 std::span<const image::ChannelSpec> channels, const Vec3i& pad) {
   VolumeLayouts all;
   for (const Vec3i& size : sizes) all.layouts.push_back(image::layouts_for(size, channels, pad));
   for (size_t c = 0; c < channels.size(); ++c) {
@@ -182,7 +220,8 @@ VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
 
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
                                     std::span<const image::ChannelSpec> channels,
-                                    image::Padding padding, int pad, const Context& context) {
+                                    image::Padding padding, const Vec3i& pad,
+                                    const Context& context) {
   TrainingImages images;
   images.channels.assign(channels.begin(), channels.end());
   std::vector<Vec3i> sizes;
@@ -193,7 +232,7 @@ TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
   images.data = Buffer<uint32_t>(context.device, static_cast<size_t>(all.elements));
   images.data.set_zero();  // common strides leave gaps that the sums along z run over
   for (size_t v = 0; v < volumes.size(); ++v) {
-    image::integrate(volumes[v].voxels.view(), channels, padding, images.layouts[v], images.data,
+    image::integrate(volumes[v].views(), channels, padding, images.layouts[v], images.data,
                      context);
   }
   return images;
@@ -218,6 +257,16 @@ SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<con
     }
   }
   return set;
+}
+
+std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count,
+                                    const Context& context) {
+  constexpr uint64_t kStream = 0x72616e6765;  // "range"
+  std::vector<uint32_t> all(count);
+  std::iota(all.begin(), all.end(), 0u);
+  return learning::lowest_hashes(all, learning::kMostRanged, context.threads, [&](uint32_t i) {
+    return hash64(context.seed, kStream, samples.id[i]);
+  });
 }
 
 features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,

@@ -28,7 +28,31 @@ struct TrainingVolume {
   std::string digest;       ///< SHA-256 of voxels, grid and classes
   /// The same classes without the border band, to compare whole volumes with; empty: `classes`.
   Volume<uint8_t> truth{};
+  std::vector<Volume<int16_t>> further{};  ///< components of the input behind the first
+  LabelVolume labels{};  ///< for many classes, in place of `classes`; kUnlabelled: not used
+
+  std::vector<VolumeView<const int16_t>> views() const;
+  /// The volumes of all components, one after the other.
+  std::vector<Volume<int16_t>> components() const;
 };
+constexpr int32_t kUnlabelled = INT32_MIN;
+
+/// 1 where a voxel of another value lies within `border` steps along the axes.
+Volume<uint8_t> near_boundary(const LabelVolume& values, int border, int threads);
+
+/// A volume with the labels that it has in model space, without classes. `images`: one for each
+/// component. Throws InputError when the grids differ, naming `name`.
+TrainingVolume in_model_space(const std::string& name, std::span<const Volume<float>> images,
+                              const LabelVolume& labels, const image::ModelSpace& space,
+                              const Context& context);
+/// SHA-256 of voxels, grid and classes or labels.
+std::string digest_of(const TrainingVolume& volume);
+
+/// Splits the volumes into those to train on and those held out, by the hash of their rank.
+struct VolumeSplit {
+  std::vector<size_t> train, held_out;
+};
+VolumeSplit hold_out(size_t count, double fraction, uint64_t seed);
 
 /// Maps labels to classes: positive and ignored values, and the border band (voxels with a voxel of
 /// the other class within `border_voxels` steps along the axes).
@@ -37,6 +61,9 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
 
 /// Brings an image and its labels to model space and computes the digest. Throws InputError when
 /// the grids differ, naming `name`.
+TrainingVolume make_training_volume(const std::string& name, std::span<const Volume<float>> images,
+                                    const LabelVolume& labels, const image::ModelSpace& space,
+                                    const LabelConfig& config, const Context& context);
 TrainingVolume make_training_volume(const std::string& name, const Volume<float>& image,
                                     const LabelVolume& labels, const image::ModelSpace& space,
                                     const LabelConfig& config, const Context& context);
@@ -51,7 +78,7 @@ struct VolumeLayouts {
   int64_t elements = 0;                                     ///< of the buffer
 };
 VolumeLayouts layouts_of_volumes(std::span<const Vec3i> sizes,
-                                 std::span<const image::ChannelSpec> channels, int pad);
+                                 std::span<const image::ChannelSpec> channels, const Vec3i& pad);
 
 /// The integral channels of all volumes on one device, at layouts_of_volumes.
 struct TrainingImages {
@@ -64,7 +91,8 @@ struct TrainingImages {
 };
 TrainingImages load_training_images(const std::vector<TrainingVolume>& volumes,
                                     std::span<const image::ChannelSpec> channels,
-                                    image::Padding padding, int pad, const Context& context);
+                                    image::Padding padding, const Vec3i& pad,
+                                    const Context& context);
 
 /// Training samples, sorted by (volume, voxel) except for mined ones, which follow. The id in
 /// hashes is volume << 40 | voxel; the mass is voxels of the class in its volume / voxels drawn.
@@ -93,6 +121,9 @@ struct SampleSet : tree::Samples {
 /// bases.
 SampleSet draw_samples(const std::vector<TrainingVolume>& volumes, std::span<const size_t> which,
                        const SampleConfig& config, uint64_t seed, int threads = 1);
+
+/// The samples, of the first `count`, of lowest hash from which the ranges of features are taken.
+std::vector<uint32_t> range_samples(const SampleSet& samples, size_t count, const Context& context);
 
 /// (Re)computes the bases of all samples on the device of `images`, and gives them to a source.
 features::SamplePlaces place_samples(SampleSet& samples, const std::vector<TrainingVolume>& volumes,

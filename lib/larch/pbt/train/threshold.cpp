@@ -38,7 +38,7 @@ std::optional<ScoredThreshold> best_threshold(const Model& model,
   for (const size_t v : held_out) {
     const TrainingVolume& volume = volumes[v];
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
-    count_voxels(evaluate_volume<float>(model, volume.voxels, {}, 0, context),
+    count_voxels(evaluate_volume<float>(model, volume.components(), {}, 0, context),
                  volume.truth.empty() ? volume.classes : volume.truth, counts);
   }
   int64_t positives = 0;

@@ -25,38 +25,6 @@
 namespace larch::pbt {
 namespace {
 
-/// Samples of lowest hash from which the range of each feature is taken.
-constexpr size_t kRangeSamples = learning::kMostRanged;
-constexpr uint64_t kRangeStream = 0x72616e6765;  // "range"
-constexpr uint64_t kHoldOutStream = 0x686f6c64;  // "hold"
-
-/// Splits the volumes into those to train on and those held out, by the hash of their rank.
-struct VolumeSplit {
-  std::vector<size_t> train, held_out;
-};
-VolumeSplit hold_out(size_t count, double fraction, uint64_t seed) {
-  std::vector<std::pair<uint64_t, size_t>> keyed;
-  for (size_t v = 0; v < count; ++v) keyed.emplace_back(hash64(seed, kHoldOutStream, v), v);
-  std::sort(keyed.begin(), keyed.end());
-  const auto held =
-      std::min(count - 1, static_cast<size_t>(std::llround(fraction * static_cast<double>(count))));
-  VolumeSplit split;
-  for (size_t k = 0; k < count; ++k) {
-    (k < held ? split.held_out : split.train).push_back(keyed[k].second);
-  }
-  std::sort(split.train.begin(), split.train.end());
-  std::sort(split.held_out.begin(), split.held_out.end());
-  return split;
-}
-
-std::vector<uint32_t> lowest_hash_samples(const SampleSet& samples, size_t count, uint64_t seed,
-                                          int threads) {
-  std::vector<uint32_t> all(samples.size());
-  std::iota(all.begin(), all.end(), 0u);
-  return learning::lowest_hashes(
-      all, count, threads, [&](uint32_t i) { return hash64(seed, kRangeStream, samples.id[i]); });
-}
-
 void check_classes(const SampleSet& samples, bool allow_constant) {
   const auto positive = static_cast<size_t>(
       std::accumulate(samples.positive.begin(), samples.positive.end(), size_t{0}));
@@ -69,26 +37,13 @@ void check_classes(const SampleSet& samples, bool allow_constant) {
   }
 }
 
-/// Farthest reach of a pool in voxels of the levels.
-int reach_of(const std::vector<features::HaarFeature>& pool) {
-  int farthest = 0;
-  for (const auto& feature : pool) farthest = std::max(farthest, features::reach(feature));
-  return farthest;
-}
-
 /// A model without trees.
 Model start_model(const TrainConfig& config, const image::ModelSpace& space,
                   const std::vector<TrainingVolume>& volumes, const SampleSet& samples,
                   uint64_t seed) {
   Model model;
   static_cast<tree::Ensemble&>(model) = tree::start_tree(config.tree, samples);
-  model.channels = channel_specs(config.features);
-  model.padding = config.space.padding;
-  model.space = space;
-  model.info.class_name = config.labels.class_name;
-  model.info.class_value = config.labels.class_value;
-  model.info.seed = seed;
-  for (const TrainingVolume& v : volumes) model.info.volume_digests.push_back(v.digest);
+  static_cast<ImageModel&>(model) = start_image_model(config, space, volumes, seed);
   return model;
 }
 
@@ -172,13 +127,14 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
       draw_volumes_of_trees(split.train, volumes.size(), samples, config, context.seed);
 
   // Pool: the features to choose from, on the channels.
-  const std::vector<image::ChannelSpec> channels = channel_specs(config.features);
+  const std::vector<image::ChannelSpec> channels =
+      channel_specs(config.features, config.space.components.size());
   const std::vector<features::HaarFeature> pool = make_pool(config, channels, context.seed);
   report_material(split, samples, pool.size(), report, context);
 
   // Channels: integrated on the device; where the samples lie in them.
-  const TrainingImages images =
-      load_training_images(volumes, channels, config.space.padding, reach_of(pool), context);
+  const TrainingImages images = load_training_images(volumes, channels, config.space.padding,
+                                                     features::reach_along(pool), context);
   const features::SamplePlaces places = place_samples(samples, volumes, images),
                                held_out_places = place_samples(held_out, volumes, images);
 
@@ -187,8 +143,8 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
       features::make_haar_columns(pool, images.common_layouts(), config.tree.tap_cost, context);
   features::LinearSource source(columns, places);
   const features::LinearSource held_out_source(columns, held_out_places);
-  const std::vector<learning::CodeMap> maps = source.range(
-      lowest_hash_samples(samples, kRangeSamples, context.seed, context.threads), context);
+  const std::vector<learning::CodeMap> maps =
+      source.range(range_samples(samples, samples.size(), context), context);
 
   // Trees, and the model that they are.
   Material material{config,   volumes, images,          pool, samples,

@@ -3,9 +3,7 @@
 #include "larch/pbt/train/trees.h"
 
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "larch/core/random_math.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/mine.h"
+#include "larch/pbt/train/pace.h"
 #include "larch/tree/train/grow.h"
 #include "larch/tree/train/prune.h"
 #include "larch/tree/train/select.h"
@@ -30,26 +29,6 @@ std::array<double, 2> class_voxels(const SampleSet& samples,
   }
   return voxels;
 }
-
-/// When a checkpoint is written: after the first node, and then when so much time has gone by or
-/// the run is to stop.
-class Pace {
- public:
-  explicit Pace(double seconds) : seconds_(seconds) {}
-  bool due(const Context& context) {
-    const auto now = Clock::now();
-    const bool first = !last_.has_value();
-    const double since = first ? 0 : std::chrono::duration<double>(now - *last_).count();
-    if (!first && since < seconds_ && !context.stop_requested()) return false;
-    last_ = now;
-    return true;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double seconds_;
-  std::optional<Clock::time_point> last_;
-};
 
 /// What tree `t` of an ensemble draws for itself: a seed, volumes and features.
 void draw_for_tree(tree::GrowTask& task, const Material& m, size_t t, const Context& context) {

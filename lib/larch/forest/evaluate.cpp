@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/forest/evaluate.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "larch/core/dispatch.h"
+#include "larch/core/error.h"
+#include "larch/core/parallel.h"
+#include "larch/features/tap_places.h"
+
+namespace larch::forest {
+namespace {
+
+constexpr Dispatch<void(const EvaluateJob&, const Context&)> kEvaluate{
+    "forest::evaluate", cpu::evaluate, LARCH_CUDA_FN(cuda::evaluate)};
+
+/// Downloads volumes of a slab to their places in those of the whole image.
+template <class T>
+void take(const Buffer<T>& buffer, const Grid& grid, int32_t first, const Grid& whole,
+          std::vector<Volume<T>>& volumes) {
+  const auto voxels = static_cast<size_t>(grid.voxels());
+  volumes.resize(buffer.size() / voxels);
+  for (size_t k = 0; k < volumes.size(); ++k) {
+    if (volumes[k].empty()) volumes[k] = Volume<T>::unfilled(whole);
+    T* slab = volumes[k].data() + int64_t{first} * grid.size.x * grid.size.y;
+    buffer.download({slab, voxels}, k * voxels);
+  }
+}
+
+template <class T>
+T* or_null(Buffer<T>& buffer) {
+  return buffer.empty() ? nullptr : buffer.data();
+}
+
+}  // namespace
+
+CompiledForest compile(const Model& model, const image::IntegralSet& set, const Context& context) {
+  std::vector<features::LinearTap> taps;
+  std::vector<std::pair<uint32_t, int32_t>> of_feature;  // first tap and their number
+  for (const features::BoxFeature& feature : model.features) {
+    const std::vector<features::Tap> corners = features::corner_taps(feature);
+    if (!features::within_padding(corners, set.layouts)) {
+      throw UsageError("forest::compile: a feature reads beyond the padding of the image");
+    }
+    const auto first = static_cast<uint32_t>(taps.size());
+    for (const features::Tap& corner : corners) {
+      if (!features::counts(corner, set.layouts)) continue;
+      taps.push_back(features::linear_tap(corner, set.layouts));
+    }
+    of_feature.emplace_back(first, static_cast<int32_t>(taps.size() - first));
+  }
+  std::vector<tree::ForestNode> nodes = model.nodes;
+  for (tree::ForestNode& node : nodes) {
+    if (!node.is_leaf()) std::tie(node.feature, node.leaf) = of_feature[node.feature];
+  }
+  std::vector<int32_t> values;
+  for (const ForestClass& c : model.class_table) values.push_back(c.value);
+  const Device& device = context.device;
+  return {tree::make_resident(model, nodes, device), Buffer<features::LinearTap>(device, taps),
+          Buffer<image::IntegralLayout>(device, set.layouts), Buffer<int32_t>(device, values)};
+}
+
+Results evaluate(const CompiledForest& forest, const image::IntegralSet& set, const Wanted& wanted,
+                 const Context& context, const Volume<uint8_t>* roi) {
+  const Device& device = context.device;
+  if (!(set.data.device() == device)) {
+    throw UsageError("forest::evaluate: the image is on " + to_string(set.data.device()) +
+                     ", the context on " + to_string(device));
+  }
+  const tree::ForestView& view = forest.resident.view;
+  EvaluateJob job{
+      view,    forest.taps.data(), forest.layouts.data(), set.data.data(), forest.values.data(),
+      set.size};
+  const auto voxels = static_cast<size_t>(job.voxels());
+  Buffer<uint8_t> region;
+  if (roi != nullptr) region = Buffer<uint8_t>(device, {roi->data(), voxels});
+  if (wanted.leaves) job.leaf_trees = std::min(view.trees, wanted.leaf_trees);
+  Results out{Buffer<int32_t>(device, voxels * job.leaf_trees),
+              Buffer<float>(device, wanted.distribution ? voxels * view.classes : 0),
+              Buffer<int32_t>(device, wanted.labels ? voxels : 0)};
+  job.roi = or_null(region);
+  job.leaves = or_null(out.leaves);
+  job.distribution = or_null(out.distribution);
+  job.labels = or_null(out.labels);
+  kEvaluate(device, job, context);
+  return out;
+}
+
+pbt::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
+                         int64_t memory_bytes, const Device& device) {
+  pbt::SlabProblem problem{size};
+  const int trees = static_cast<int>(std::min<size_t>(model.trees(), wanted.leaf_trees));
+  problem.bytes_per_value = (wanted.labels ? 4 : 0) + (wanted.leaves ? 4 * trees : 0) +
+                            (wanted.distribution ? 4 * static_cast<int>(model.classes) : 0);
+  problem.roi = roi;
+  problem.on_gpu = device.is_cuda();
+  problem.memory_bytes = memory_bytes > 0 ? memory_bytes : pbt::default_memory_bytes(device);
+  return pbt::plan_slabs(needs_of(model), problem);
+}
+
+Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
+                     const Wanted& wanted, int64_t memory_bytes, const Context& context,
+                     const Volume<uint8_t>* roi) {
+  const Grid& whole = components[0].grid();
+  const pbt::SlabPlan plan =
+      plan_slabs(model, whole.size, wanted, roi != nullptr, memory_bytes, context.device);
+  Maps maps;
+  const pbt::SlabWork work = [&](const image::IntegralSet& set, const Grid& grid, int32_t first) {
+    Volume<uint8_t> slab_roi;
+    if (roi != nullptr) {
+      slab_roi = Volume<uint8_t>(grid);
+      pbt::copy_slices(*roi, first, slab_roi, 0);
+    }
+    const Results slab = evaluate(compile(model, set, context), set, wanted, context,
+                                  roi != nullptr ? &slab_roi : nullptr);
+    take(slab.leaves, grid, first, whole, maps.leaves);
+    take(slab.distribution, grid, first, whole, maps.distribution);
+    take(slab.labels, grid, first, whole, maps.labels);
+  };
+  pbt::for_slabs(needs_of(model), components, plan, context, work);
+  return maps;
+}
+
+void cpu::evaluate(const EvaluateJob& job, const Context& context) {
+  constexpr int kChunk = 64;  // voxels of a row that are led through a tree together
+  parallel_for(
+      context.threads, int64_t{job.size.y} * job.size.z, 1, [&](int64_t begin, int64_t end) {
+        std::vector<uint32_t> leaves(size_t{kChunk} * job.forest.trees);
+        for (int64_t r = begin; r < end; ++r) {
+          const auto y = static_cast<int>(r % job.size.y), z = static_cast<int>(r / job.size.y);
+          for (int x = 0; x < job.size.x; x += kChunk) {
+            const auto count = static_cast<size_t>(std::min(kChunk, job.size.x - x));
+            for (uint32_t t = 0; t < job.forest.trees; ++t) {
+              for (size_t k = 0; k < count; ++k) {
+                leaves[t * kChunk + k] = job.leaf(t, {x + static_cast<int>(k), y, z});
+              }
+            }
+            for (size_t k = 0; k < count; ++k) {
+              job.store(r * job.size.x + x + static_cast<int64_t>(k),
+                        [&](uint32_t t) { return leaves[t * kChunk + k]; });
+            }
+          }
+        }
+      });
+}
+
+}  // namespace larch::forest

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include "larch/forest/model.h"
+
+#include <algorithm>
+
+#include "larch/tree/check.h"
+
+namespace larch::forest {
+
+Vec3i Model::reach_along() const {
+  Vec3i farthest{};
+  for (const features::BoxFeature& feature : features) {
+    const Vec3i r = features::reach_along(feature);
+    for (int axis = 0; axis < 3; ++axis) farthest[axis] = std::max(farthest[axis], r[axis]);
+  }
+  return farthest;
+}
+
+void check_model(const Model& model) {
+  pbt::check_images(model.space, model.channels, model.components);
+  for (const features::BoxFeature& feature : model.features) {
+    pbt::check_feature(feature, model.space, model.channels);
+  }
+  tree::check_forest(model, model.features.size());
+  if (model.class_table.size() != model.classes) {
+    tree::refuse_model("its table has other classes than its leaves");
+  }
+  for (size_t c = 1; c < model.class_table.size(); ++c) {
+    if (model.class_table[c].value <= model.class_table[c - 1].value) {
+      tree::refuse_model("its classes are not in the order of their values");
+    }
+  }
+  if (model.background < -1 || model.background >= static_cast<int32_t>(model.classes)) {
+    tree::refuse_model("its background is none of its classes");
+  }
+}
+
+pbt::SlabNeeds needs_of(const Model& model) {
+  constexpr int64_t kBytesPerNode = 320;  // a node and its taps, on the host and on a GPU
+  pbt::SlabNeeds needs{model.channels, model.padding, model.reach_along(),
+                       pbt::halo_of(model.features, model.channels)};
+  needs.model_bytes = kBytesPerNode * static_cast<int64_t>(model.nodes.size()) +
+                      8 * static_cast<int64_t>(model.counts.size());
+  needs.gpu_voxel_bytes = 4 * static_cast<int64_t>(model.trees());
+  needs.components = std::max<int64_t>(1, static_cast<int64_t>(model.components.size()));
+  return needs;
+}
+
+}  // namespace larch::forest

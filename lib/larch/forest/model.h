@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "larch/features/box.h"
+#include "larch/image/integral.h"
+#include "larch/image/preprocess.h"
+#include "larch/pbt/evaluate/slabs.h"
+#include "larch/pbt/model.h"
+#include "larch/tree/forest.h"
+
+namespace larch::forest {
+
+/// A class: its value in label maps, any whole number, and its name.
+struct ForestClass {
+  int32_t value = 0;
+  std::string name;
+};
+
+/// A decision forest on boxes of the channels of an image, with all that evaluation needs.
+struct Model : tree::Forest, pbt::ImageModel {
+  std::vector<ForestClass> class_table;  ///< ascending by value
+  int32_t background = -1;               ///< index of the class around the structures; -1: none is
+  std::vector<features::BoxFeature> features;  ///< that the nodes refer to
+
+  /// Farthest reach of its features along each axis.
+  Vec3i reach_along() const;
+};
+
+/// Checks every invariant that evaluation relies on. Throws InputError that says which one failed.
+void check_model(const Model& model);
+
+/// What the slabs of an evaluation depend on.
+pbt::SlabNeeds needs_of(const Model& model);
+
+}  // namespace larch::forest

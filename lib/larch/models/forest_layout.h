@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "larch/forest/model.h"
+#include "larch/forest/train.h"
+#include "larch/models/feature_layout.h"
+#include "larch/models/pbt_layout.h"
+
+/// What a decision forest, and the checkpoint of one, consist of.
+namespace larch::models {
+
+template <class V>
+void layout(V& v, forest::ForestClass& one) {
+  auto& [value, name] = one;
+  v("value", value, "value in label maps");
+  v("name", name, "its name");
+}
+
+template <class V>
+void layout(V& v, tree::ForestNode& node) {
+  auto& [left, feature, low, high, leaf] = node;
+  v("left", left, "index of a child, behind which the other one stands; -1: a leaf");
+  v("feature", feature, "index into the features");
+  v("low", low, "values from it ...");
+  v("high", high, "... to it go to the other child");
+  v("leaf", leaf, "number of the leaf; -1: none");
+}
+
+template <class V>
+void layout(V& v, tree::ForestSelfTest& test) {
+  auto& [seed, leaves] = test;
+  v("seed", seed, "of the responses");
+  v("leaves", leaves, "that each tree has to reach");
+}
+
+/// The trees of a forest. `prefix` as that of ensemble_sections; `left_out`: there is no forest.
+template <class V>
+void forest_sections(V& v, const std::string& prefix, tree::Forest& forest, bool left_out = false) {
+  const auto about = [&](const char* doc) { return About{doc, Show::kCount, true, left_out}; };
+  v.section(prefix + "nodes", forest.nodes, about("all trees, each level by level"));
+  v.section(prefix + "roots", forest.roots, about("index of the first node of each tree"));
+  v.section(prefix + "counts", forest.counts,
+            about("samples of each class at each leaf, leaf by leaf"));
+  v.section(prefix + "self_tests", forest.self_tests,
+            about("responses evaluated whenever it is read"));
+}
+
+/// What a forest says about itself.
+struct ForestMeta {
+  forest::Model& model;
+};
+template <class V>
+void layout(V& v, ForestMeta& meta) {
+  auto& [tool_version, class_name, class_value, training, volume_digests, seed, validation] =
+      meta.model.info;
+  v("background", meta.model.background, "index of the class around the structures; -1: none");
+  v("space", Space{meta.model.space, meta.model.padding}, "the images it is for");
+  v("tool_version", tool_version, "version of Larch that trained it");
+  v("seed", seed, "of all draws");
+  v("volume_digests", volume_digests, "SHA-256 of each training volume");
+  v("training", JsonText{training}, "the configuration");
+}
+
+template <class V>
+void sections(V& v, forest::Model& model) {
+  v.kind({"forest", 1, "a decision forest"});
+  v.section("meta", ForestMeta{model}, {"what the model says about itself"});
+  v.section("classes", model.class_table, {"the classes", Show::kPhrases});
+  v.section("class_weights", model.class_weight, {"factors of the counts of the classes"});
+  v.section("channels", model.channels, {"images that features are computed on", Show::kPhrases});
+  input_sections(v, model.components, model.channels);
+  v.section("features", model.features, {"sums of boxes"});
+  v.section("validation", model.info.validation,
+            {"measurements on held-out volumes", Show::kPhrases, /*required=*/false});
+  forest_sections(v, "", model);
+  model.classes = static_cast<uint32_t>(model.class_table.size());
+}
+
+template <class V>
+void layout(V& v, tree::PickedColumn& pick) {
+  auto& [round, column] = pick;
+  v("round", round, "that drew the column");
+  v("column", column, "its number among those drawn, or in the pool");
+}
+
+template <class V>
+void layout(V& v, tree::ForestTree& tree) {
+  auto& [nodes, picked, rounds, counts] = tree;
+  v("nodes", nodes, "nodes, whose features are indices into picked");
+  v("picked", picked, "columns that nodes ask");
+  v("rounds", rounds, "that are done");
+  v("counts", counts, "of a tree that is grown: samples of each class at each node");
+}
+
+struct ForestCheckpoint {
+  Progress progress;
+  forest::PartialForest trees;
+};
+template <class V>
+void sections(V& v, ForestCheckpoint& checkpoint) {
+  v.kind({"forest-checkpoint", 1, "a decision forest in training"});
+  v.section("progress", checkpoint.progress, {"how far the training is"});
+  v.section("trees", checkpoint.trees, {"trees as far as they have grown"});
+}
+
+}  // namespace larch::models

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "larch/core/error.h"
+#include "larch/files/file.h"
+#include "larch/models/binary_layout.h"
+#include "larch/models/forest_file.h"
+#include "larch/models/forest_layout.h"
+#include "larch/models/json_layout.h"
+#include "larch/models/kinds.h"
+#include "larch/models/pbt_file.h"
+#include "tests/unit/folder.h"
+#include "tests/unit/forest/forest_scenes.h"
+
+namespace {
+
+using namespace larch;
+
+const forest::Model& model() {
+  static const forest::Model made = [] {
+    pbt::TrainConfig config = fixtures::forest_config();
+    config.forest.trees = 2;
+    config.validation.fraction = 0.4;
+    return fixtures::train_forest(fixtures::forest_volumes(2, config), config,
+                                  fixtures::context_of());
+  }();
+  return made;
+}
+
+TEST_CASE("A forest is the same after it was written and read, and as JSON") {
+  const std::string bytes = models::encode_container(models::to_container(model()));
+  const auto again = models::from_container<forest::Model>(models::decode_container(bytes));
+  CHECK(models::encode_container(models::to_container(again)) == bytes);
+  const auto json = models::parse_json(models::export_forest_json(model()), "the forest");
+  const auto of_json = models::model_from_json<forest::Model>(json);
+  CHECK(models::encode_container(models::to_container(of_json)) == bytes);
+  const std::string text = models::describe_forest(model());
+  for (const char* part : {"2 trees", "T1", "T2", "smooth", "accuracy", "leaves"}) {
+    CHECK_THAT(text, Catch::Contains(part));
+  }
+}
+
+TEST_CASE("Every damaged byte of a forest is noticed") {
+  const test::Folder folder;
+  const std::string path = folder / "m.forest";
+  const std::string bytes = models::encode_container(models::to_container(model()));
+  for (size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 100) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    write_file(path, damaged);
+    CHECK_THROWS_AS(models::read_forest(path), InputError);
+    CHECK_THROWS_AS(models::decode_container(bytes.substr(0, at)), InputError);
+  }
+}
+
+TEST_CASE("A model of a wrong kind is refused with what reads it") {
+  const test::Folder folder;
+  const std::string path = folder / "m.forest", tree = folder / "m.pbt";
+  models::write_forest(path, model());
+  models::write_model(tree, fixtures::random_model(1));
+  CHECK_THROWS_WITH(models::read_model(path), Catch::Contains("kind 'forest'"));
+  CHECK_THROWS_WITH(models::read_forest(tree), Catch::Contains("kind 'pbt'"));
+  CHECK(std::holds_alternative<forest::Model>(models::read_voxel_model(path)));
+  CHECK(std::holds_alternative<pbt::Model>(models::read_voxel_model(tree)));
+  CHECK_THAT(models::describe_any(path), Catch::Contains("2 trees"));
+  models::write_forest_partial(path, {}, "print");
+  CHECK_THROWS_WITH(models::read_forest(path), Catch::Contains("checkpoint"));
+  CHECK_THROWS_AS(models::read_forest_partial(path, "other"), InputError);
+  CHECK(models::read_forest_partial(path, "print").empty());
+  // A checkpoint as training leaves it, and such that training could not go on from.
+  tree::ForestTree grown;
+  grown.nodes.resize(3);
+  grown.nodes[0].left = 1;
+  grown.picked = {{0, 7}};
+  grown.rounds = 1;
+  models::write_forest_partial(path, {grown}, "print");
+  CHECK_NOTHROW(models::read_forest_partial(path, "print"));
+  const auto refused = [&](const auto& damage) {
+    tree::ForestTree damaged = grown;
+    damage(damaged);
+    models::write_forest_partial(path, {damaged}, "print");
+    CHECK_THROWS_AS(models::read_forest_partial(path, "print"), InputError);
+  };
+  refused([](auto& t) { t.picked[0].round = 5; });
+  refused([](auto& t) { t.nodes[0].feature = 1; });
+  refused([](auto& t) { t.nodes[0].left = 0; });
+  refused([](auto& t) { t.nodes.pop_back(); });
+  refused([](auto& t) { t.rounds = 0; });
+}
+
+TEST_CASE("Boosting trees say what their channels are made from only where they have to") {
+  pbt::Model plain = fixtures::random_model(2);
+  CHECK(models::encode_model(plain).sections.count("components") == 0);
+  plain.components = {"a", "b"};
+  plain.channels[1].component = 1;
+  const models::Container container = models::encode_model(plain);
+  CHECK(container.sections.at("components").required);
+  const pbt::Model again = models::decode_model(container);
+  CHECK(again.components == plain.components);
+  CHECK(again.channels == plain.channels);
+  plain.channels[1].component = 2;
+  CHECK_THROWS_AS(models::encode_model(plain), InputError);
+}
+
+}  // namespace

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "larch/core/random_math.h"
+#include "larch/tree/train/grow_forest.h"
+#include "tests/unit/learning/pose_tree.h"
+#include "tests/unit/learning/table_source.h"
+
+namespace larch::fixtures {
+
+/// A table whose samples are of any classes.
+struct ForestTable {
+  explicit ForestTable(Table from) : table(std::move(from)) {
+    label.assign(table.positive.begin(), table.positive.end());
+  }
+  TableResponse response() const { return {table.values.data(), table.columns}; }
+
+  Table table;
+  std::vector<uint16_t> label;
+  uint32_t classes = 2;
+};
+
+struct GrownForest {
+  std::vector<tree::ForestTree> trees;
+};
+
+/// Grows trees on a source; those of `resume` go on. Rounds after `stop` in all are not begun.
+inline GrownForest grow_trees(const std::shared_ptr<const learning::FeatureSource>& source,
+                              const std::vector<uint16_t>& label, uint32_t classes,
+                              const tree::ForestConfig& config, const Context& context,
+                              int64_t memory = 0, const GrownForest* resume = nullptr,
+                              size_t stop = SIZE_MAX) {
+  std::vector<uint32_t> all(label.size());
+  std::iota(all.begin(), all.end(), 0u);
+  const auto maps = source->range(
+      std::span(all).first(std::min<size_t>(all.size(), learning::kMostRanged)), context);
+  std::vector<uint64_t> counts(classes, 0);
+  for (const uint16_t l : label) ++counts[l];
+  const auto weights = tree::class_weights(config, counts);
+  GrownForest grown;
+  size_t rounds = 0;
+  for (size_t t = 0; t < static_cast<size_t>(config.trees); ++t) {
+    std::vector<uint32_t> times(label.size(), config.bootstrap ? 0 : 1);
+    for (size_t i = 0; config.bootstrap && i < times.size(); ++i) {
+      ++times[hash_below(t, 3, i, static_cast<uint32_t>(times.size()))];
+    }
+    tree::ForestTask task{config, classes, label, times, weights, t};
+    task.draw = [&](uint32_t round) {
+      tree::RoundColumns out{source, {}, {}};
+      for (uint32_t c = 0; c < source->columns(); ++c) {
+        const bool few = static_cast<size_t>(config.round_features) < source->columns();
+        if (few && hash_below(t, round, c, 8) >= static_cast<uint32_t>(config.round_features))
+          continue;
+        out.columns.push_back(c);
+        out.maps.push_back(maps[c]);
+      }
+      return out;
+    };
+    task.memory_bytes = memory;
+    if (resume != nullptr && t < resume->trees.size()) task.resume = &resume->trees[t];
+    tree::ForestTree so_far;
+    task.after_round = [&](const tree::ForestTree& tree) {
+      so_far = tree;
+      if (++rounds == stop) throw Stopped("enough", static_cast<ExitCode>(143));
+    };
+    try {
+      grown.trees.push_back(tree::grow_tree(task, context).tree);
+    } catch (const Stopped&) {
+      grown.trees.push_back(so_far);
+      return grown;
+    }
+  }
+  return grown;
+}
+
+inline tree::Forest forest_of(const GrownForest& grown, const std::vector<uint32_t>& weights) {
+  return tree::forest_of(grown.trees, static_cast<uint32_t>(weights.size()), weights,
+                         [](size_t, const tree::PickedColumn& pick) { return pick.column; });
+}
+
+inline std::shared_ptr<const learning::FeatureSource> source_of(const ForestTable& table) {
+  return std::make_shared<learning::ResponseSource<TableResponse>>(table.table.source());
+}
+
+inline tree::Forest grow_forest(const ForestTable& table, const tree::ForestConfig& config,
+                                const Context& context, int64_t memory = 0,
+                                const GrownForest* resume = nullptr) {
+  std::vector<uint64_t> counts(table.classes, 0);
+  for (const uint16_t l : table.label) ++counts[l];
+  return forest_of(
+      grow_trees(source_of(table), table.label, table.classes, config, context, memory, resume),
+      tree::class_weights(config, counts));
+}
+/// The trees after so many rounds in all.
+inline GrownForest grow_until(const ForestTable& table, const tree::ForestConfig& config,
+                              size_t stop) {
+  return grow_trees(source_of(table), table.label, table.classes, config, cpu_context(2), 0,
+                    nullptr, stop);
+}
+
+/// Share of the samples whose likeliest class is theirs.
+inline double accuracy(const tree::Forest& forest, const ForestTable& table,
+                       const Context& context) {
+  const auto p = tree::cpu::distribution(forest, table.response(), table.label.size(), context);
+  size_t right = 0;
+  for (size_t i = 0; i < table.label.size(); ++i) {
+    const auto begin = p.begin() + static_cast<std::ptrdiff_t>(i * forest.classes);
+    right += std::max_element(begin, begin + forest.classes) - begin == table.label[i] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(table.label.size());
+}
+
+inline bool same(const tree::Forest& a, const tree::Forest& b) {
+  const auto equal = [](const tree::ForestNode& m, const tree::ForestNode& n) {
+    return m.left == n.left && m.feature == n.feature && m.low == n.low && m.high == n.high &&
+           m.leaf == n.leaf;
+  };
+  return a.classes == b.classes && a.roots == b.roots && a.counts == b.counts &&
+         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), equal);
+}
+
+/// A forest of two classes that grows from noise.
+inline tree::Forest random_forest(uint64_t seed, int trees, int depth, size_t features) {
+  ForestTable noise(Table(300, features));
+  std::vector<int32_t>& values = noise.table.values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<int32_t>(hash_below(seed, 1, i, 20000)) - 10000;
+  }
+  for (size_t i = 0; i < noise.label.size(); ++i) noise.label[i] = hash64(seed, 2, i) % 2;
+  tree::ForestConfig config;
+  config.trees = trees;
+  config.depth = depth;
+  config.intervals = true;
+  tree::Forest forest = grow_forest(noise, config, cpu_context());
+  forest.self_tests = tree::make_self_tests(forest, seed);
+  return forest;
+}
+
+/// A small forest on poses, on whatever device the source is; its features are the columns.
+inline tree::Forest grow_pose_forest(std::shared_ptr<const learning::FeatureSource> source,
+                                     const tree::Samples& samples, const Context& context) {
+  tree::ForestConfig config;
+  config.trees = 5;
+  config.depth = 5;
+  config.round_features = 1000;
+  config.bins = 16;
+  config.min_leaf = 5;
+  const std::vector<uint16_t> label(samples.positive.begin(), samples.positive.end());
+  return forest_of(grow_trees(source, label, 2, config, context), {1, 1});
+}
+inline tree::Forest grow_pose_forest(const learning::FeatureSource& source,
+                                     const tree::Samples& samples, const Context& context) {
+  return grow_pose_forest({&source, [](const learning::FeatureSource*) {}}, samples, context);
+}
+
+}  // namespace larch::fixtures
