@@ -251,8 +251,7 @@ int main(int argc, char** argv) {
       "boosting trees that tell places on its surface (boundary). See --help-config.";
   info.examples = {
       "pbt-train --list train.tsv --output liver.pbt",
-      "pbt-train --list train.tsv --output liver.pbt --config pbt-train.json "
-      "--labels.positive 5",
+      "pbt-train --list train.tsv --output liver.pbt --config c.json --labels.positive 5",
       "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hippocampus.bnd --config boundary.json --start-model "

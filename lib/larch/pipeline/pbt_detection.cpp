@@ -174,7 +174,7 @@ Mesh surface_of(Volume<uint8_t> mask, const mesh::SmoothConfig& config, const Co
 /// From the probability to the labels and their surfaces.
 void find_structure(const cases::CaseJob& c, const DetectConfig& config,
                     const models::VoxelModel& model, DetectionJob& job) {
-  const auto step = std::make_unique<cases::Step>(job.seconds, "structure", 0.6, c.context());
+  auto step = std::make_unique<cases::Step>(job.seconds, "structure", 0.6, c.context());
   if (!job.maps.labels.empty()) {  // every voxel is of a class
     job.labels = std::move(job.maps.labels[0]);
     const Volume<uint8_t>& roi = job.roi.in_image;
@@ -190,14 +190,16 @@ void find_structure(const cases::CaseJob& c, const DetectConfig& config,
   }
   Volume<uint8_t> mask = segment(probability, job.image, config.structure, threshold, c.context());
   if (config.structure.keep_components > 0) {
-    const LabelVolume classes = classes_inside(mask, model, job.maps);
+    const bool many = job.classes.size() > 1;
+    const LabelVolume classes = many ? classes_inside(mask, model, job.maps) : LabelVolume{};
     mask = filters::keep_largest_component(mask, config.structure.keep_components,
-                                           c.context().threads, &classes);
+                                           c.context().threads, many ? &classes : nullptr);
   }
   if (config.structure.fill_holes) mask = filters::fill_holes(mask, c.context().threads);
   job.voxels = std::count_if(mask.begin(), mask.end(), [](uint8_t m) { return m != 0; });
   job.labels = classes_inside(mask, model, job.maps);
   if (!c.wants("mesh")) return;
+  step.reset();
   const cases::Step surfaces(job.seconds, "surface", 0.9, c.context());
   job.surfaces.push_back(surface_of(std::move(mask), config.smooth, c.context()));
   for (size_t k = 0; k < job.classes.size() && job.classes.size() > 1; ++k) {
@@ -207,26 +209,31 @@ void find_structure(const cases::CaseJob& c, const DetectConfig& config,
   }
 }
 
-/// Writes probabilities, of integers as 1 being the largest value of T; a distribution as volumes
-/// of one file.
+/// Writes probabilities, a distribution as the volumes of one file.
 template <class T>
-void write_as(const std::string& path, std::span<const Volume<float>> maps, bool is_series,
-              int threads) {
-  std::vector<Volume<T>> all;
+void write_maps(const std::string& path, std::span<const Volume<T>> maps, bool is_series,
+                int threads) {
+  if (is_series) return write_volume_series<T>(path, maps, threads);
+  write_volume(path, maps[0], threads);
+}
+
+/// Writes them as integers: 1 becomes the largest value of T.
+template <class T>
+void write_scaled(const std::string& path, std::span<const Volume<float>> maps, bool is_series,
+                  int threads) {
+  std::vector<Volume<T>> scaled;
   for (const Volume<float>& map : maps) {
-    all.push_back(mapped<T>(map, [](float p) {
-      return std::is_integral_v<T> ? std::nearbyint(p * double{std::numeric_limits<T>::max()}) : p;
-    }));
+    scaled.push_back(mapped<T>(
+        map, [](float p) { return std::nearbyint(p * double{std::numeric_limits<T>::max()}); }));
   }
-  if (is_series) return write_volume_series<T>(path, all, threads);
-  write_volume(path, all[0], threads);
+  write_maps<T>(path, scaled, is_series, threads);
 }
 
 void write_probabilities(const std::string& path, std::span<const Volume<float>> maps,
                          bool is_series, pbt::ProbabilityType type, int threads) {
-  const auto write = type == pbt::ProbabilityType::kFloat32  ? write_as<float>
-                     : type == pbt::ProbabilityType::kUint16 ? write_as<uint16_t>
-                                                             : write_as<uint8_t>;
+  const auto write = type == pbt::ProbabilityType::kFloat32  ? write_maps<float>
+                     : type == pbt::ProbabilityType::kUint16 ? write_scaled<uint16_t>
+                                                             : write_scaled<uint8_t>;
   write(path, maps, is_series, threads);
 }
 
