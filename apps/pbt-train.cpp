@@ -254,8 +254,7 @@ int main(int argc, char** argv) {
       "pbt-train --list train.tsv --output liver.pbt --config c.json --labels.positive 5",
       "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
-      "pbt-train --list train.tsv --output hippocampus.bnd --config boundary.json --start-model "
-      "hippocampus.hdn --plot modes.png"};
+      "pbt-train --list train.tsv --output hip.bnd --config boundary.json --start-model hip.hdn"};
   info.results_version = 2;  // held-out volumes are measured at each depth, and give a threshold
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
