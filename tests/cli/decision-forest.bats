@@ -172,6 +172,24 @@ assert dice['1'] > 0.85 and dice['2'] > 0.85, dice"
   for mesh in a_4 a_4.class-1 a_4.class-2; do test -s out/$mesh.vtk; done
 }
 
+@test "outside of a region there is nothing, whatever the voxels of the model" {
+  two_channels
+  expect 0 "$BIN/pbt-train" --dataset dataset.json --channel T1 --output coarse.forest --config forest.json --space.spacing_mm 2,2,2
+  python "
+import nibabel, numpy
+roi = (numpy.indices((28, 26, 9))[0] < 13).astype('u1')
+nibabel.save(nibabel.Nifti1Image(roi, numpy.eye(4)), 'roi.nii.gz')"
+  expect 0 "$BIN/pbt-detect" --model coarse.forest --input a_4.nii.gz --roi roi.nii.gz --distribution p.nii.gz --leaves l.nii.gz
+  python "
+import nibabel, numpy
+p, l, roi = (numpy.asarray(nibabel.load(n).dataobj) for n in ('p.nii.gz', 'l.nii.gz', 'roi.nii.gz'))
+assert (l[roi == 0] == -1).all() and (p[roi == 0] == 0).all()
+assert (l[:10] >= 0).all() and abs(p[:10].sum(3) - 1).max() < 1e-5"
+  printf 'image\timage3\na_4.nii.gz\tb_4.nii.gz\n' > gap.tsv
+  expect 7 "$BIN/pbt-detect" --model coarse.forest --list gap.tsv --output-dir gap
+  has err.txt "image3"
+}
+
 @test "what has no effect, labels of another size, too little memory and models of another kind are refused" {
   expect 2 train --list s/train.tsv --tree.depth 3
   has err.txt "--tree.depth"
@@ -189,6 +207,7 @@ assert dice['1'] > 0.85 and dice['2'] > 0.85, dice"
   expect 3 train --list s/train.tsv --labels.background 77 --dry-run
   has err.txt "77"
   expect 2 "$BIN/pbt-train" --list s/train.tsv --output x.hdn --model hdn --space.components red,green,blue
+  expect 2 "$BIN/pbt-train" --list s/train.tsv --output x.hdn --model hdn --features.filters '[{"kind": "smooth"}]'
   expect 2 detect --input s/images/case_004.png --output x.png --evaluate.walk stack
   expect 5 detect --input s/images/case_004.png --output x.png --memory 1M
   has err.txt "--memory"
