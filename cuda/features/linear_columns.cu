@@ -102,8 +102,8 @@ class PlanWriter {
   const LinearPrepareJob& job_;
 };
 
-/// Whether a column is of several channels or has no taps, or a warp would have few columns of a
-/// channel.
+/// Tells whether a column is of several channels or has no taps, or a warp would have few columns
+/// of a channel.
 bool is_direct(const LinearPrepareJob& job) {
   std::set<uint16_t> channels;
   bool has_taps = true;

@@ -20,7 +20,7 @@ __global__ void distribution_kernel(ForestView forest, Response response, size_t
 }
 
 /// The distributions of items as tree::cpu::distribution gives them, on the device of the context.
-/// What pointers the functor holds are of that device.
+/// The pointers that the functor holds are of that device.
 template <class Response>
 std::vector<float> distribution(const Forest& forest, const Response& response, size_t count,
                                 const Context& context) {

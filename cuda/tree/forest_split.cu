@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kColumns = static_cast<int>(learning::kCudaWidth);
 
-/// What the kernels read of a job, for the open leaves [first, first + count) of a portion.
+/// The kernels read this of a job: it is of the open leaves [first, first + count) of a portion.
 struct Portion {
   const uint8_t* codes;
   int64_t rows;

@@ -21,9 +21,9 @@ struct BoxFeature {
 };
 BoxFeature boxes_of(const HaarFeature& feature);
 
-/// What features are drawn from: one box (a quarter of them), or the difference of two in any two
-/// channels, whose weights make it a difference of means, as near as whole numbers of 7 bits come
-/// to it. (Sharp's are differences of sums.)
+/// A quarter of the features that are drawn is one box, the others are the difference of two in any
+/// two channels, whose weights make it a difference of means, as near as whole numbers of 7 bits
+/// come to it. (Sharp's are differences of sums.)
 struct BoxSpec {
   int reach = 20;       ///< voxels that a box lies away from the voxel at most, along an axis
   int largest = 12;     ///< edge of a box at most
@@ -35,7 +35,7 @@ struct BoxSpec {
 /// where it would not.
 BoxFeature draw_box_feature(const BoxSpec& spec, uint64_t seed, uint64_t stream, uint64_t index);
 
-/// As those of Haar features.
+/// These two are as those of Haar features.
 std::vector<Tap> corner_taps(const BoxFeature& feature);
 Vec3i reach_along(const BoxFeature& feature);
 /// Upper bound of |value|; `bounds`: largest absolute value of each channel.

@@ -19,8 +19,9 @@ Vec3i Model::reach_along() const {
 
 void check_model(const Model& model) {
   pbt::check_images(model.space, model.channels, model.components);
+  const std::vector<int64_t> bounds = pbt::channel_bounds(model.space, model.channels);
   for (const features::BoxFeature& feature : model.features) {
-    pbt::check_feature(feature, model.space, model.channels);
+    pbt::check_feature(feature, bounds);
   }
   tree::check_forest(model, model.features.size());
   if (model.class_table.size() != model.classes) {

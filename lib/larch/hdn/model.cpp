@@ -45,8 +45,9 @@ void check_detector(const Detector& d, const Model& model, const std::string& wh
       refuse_model(where + " has a steerable feature out of range");
     }
   }
+  const std::vector<int64_t> bounds = pbt::channel_bounds(model.space, model.channels);
   for (const features::HaarFeature& f : d.haar) {
-    pbt::check_feature(features::boxes_of(f), model.space, model.channels);
+    pbt::check_feature(features::boxes_of(f), bounds);
   }
   const size_t features = std::max(d.haar.size(), d.steerable.size());
   if (!d.is_forest()) return tree::check_ensemble(d.trees, features);

@@ -28,7 +28,7 @@ enum class ChannelKind : uint16_t {
 };
 constexpr ChannelKind kLastChannelKind = ChannelKind::kLocalScore;
 
-/// Whether a channel is made by a filter with a sigma.
+/// Tells whether a channel is made by a filter with a sigma.
 LARCH_HD bool is_filter(ChannelKind kind) {
   return kind >= ChannelKind::kSmooth;
 }

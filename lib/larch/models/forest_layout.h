@@ -55,14 +55,8 @@ struct ForestMeta {
 };
 template <class V>
 void layout(V& v, ForestMeta& meta) {
-  auto& [tool_version, class_name, class_value, training, volume_digests, seed, validation] =
-      meta.model.info;
   v("background", meta.model.background, "index of the class around the structures; -1: none");
-  v("space", Space{meta.model.space, meta.model.padding}, "the images it is for");
-  v("tool_version", tool_version, "version of Larch that trained it");
-  v("seed", seed, "of all draws");
-  v("volume_digests", volume_digests, "SHA-256 of each training volume");
-  v("training", JsonText{training}, "the configuration");
+  image_model_fields(v, meta.model);
 }
 
 template <class V>

@@ -21,20 +21,24 @@ void layout(V& v, ClassLabel& label) {
   v("value", label.info.class_value, "its value in label maps");
 }
 
+/// What every model that labels voxels says about itself.
+template <class V>
+void image_model_fields(V& v, pbt::ImageModel& model) {
+  v("space", Space{model.space, model.padding}, "the images it is for");
+  v("tool_version", model.info.tool_version, "version of Larch that trained it");
+  v("seed", model.info.seed, "of all draws");
+  v("volume_digests", model.info.volume_digests, "SHA-256 of each training volume");
+  v("training", JsonText{model.info.training_config_json}, "the configuration");
+}
+
 /// What a model says about itself.
 struct Meta {
   pbt::Model& model;
 };
 template <class V>
 void layout(V& v, Meta& meta) {
-  auto& [tool_version, class_name, class_value, training, volume_digests, seed, validation] =
-      meta.model.info;
   v("class", ClassLabel{meta.model.info}, "the class");
-  v("space", Space{meta.model.space, meta.model.padding}, "the images it is for");
-  v("tool_version", tool_version, "version of Larch that trained it");
-  v("seed", seed, "of all draws");
-  v("volume_digests", volume_digests, "SHA-256 of each training volume");
-  v("training", JsonText{training}, "the configuration");
+  image_model_fields(v, meta.model);
 }
 
 /// The sections that models and checkpoints have.

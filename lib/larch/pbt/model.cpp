@@ -94,11 +94,10 @@ std::vector<int64_t> channel_bounds(const image::ModelSpace& space,
   return bounds;
 }
 
-void check_feature(const features::BoxFeature& feature, const image::ModelSpace& space,
-                   std::span<const image::ChannelSpec> channels) {
+void check_feature(const features::BoxFeature& feature, std::span<const int64_t> bounds) {
   if (feature.box_count < 1 || feature.box_count > 4) tree::refuse_model("a feature has no cuboid");
   for (int c = 0; c < feature.box_count; ++c) {
-    if (feature.channels[static_cast<size_t>(c)] >= channels.size()) {
+    if (feature.channels[static_cast<size_t>(c)] >= bounds.size()) {
       tree::refuse_model("a feature's channel is out of range");
     }
     const auto& box = feature.boxes[static_cast<size_t>(c)];
@@ -110,7 +109,7 @@ void check_feature(const features::BoxFeature& feature, const image::ModelSpace&
     if (box.weight < -127 || box.weight > 127)
       tree::refuse_model("a feature's weight is beyond 8 bits");
   }
-  if (features::value_bound(feature, channel_bounds(space, channels)) >= int64_t{1} << 31) {
+  if (features::value_bound(feature, bounds) >= int64_t{1} << 31) {
     tree::refuse_model("a feature's value does not fit 32 bits");
   }
 }
@@ -125,8 +124,9 @@ void check_model(const Model& model) {
   if (!(threshold > 0 && threshold < 1)) {
     tree::refuse_model("the threshold of its validation is not between 0 and 1");
   }
+  const std::vector<int64_t> bounds = channel_bounds(model.space, model.channels);
   for (const auto& feature : model.features) {
-    check_feature(features::boxes_of(feature), model.space, model.channels);
+    check_feature(features::boxes_of(feature), bounds);
   }
   tree::check_ensemble(model, model.features.size());
 }

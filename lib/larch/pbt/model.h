@@ -89,8 +89,8 @@ struct Model : tree::Ensemble, ImageModel {
 /// Throw InputError that says which invariant failed. `components`: names of those of the input.
 void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels,
                   std::span<const std::string> components = {});
-void check_feature(const features::BoxFeature& feature, const image::ModelSpace& space,
-                   std::span<const image::ChannelSpec> channels);
+/// `bounds`: channel_bounds of the model.
+void check_feature(const features::BoxFeature& feature, std::span<const int64_t> bounds);
 /// Largest absolute value of each channel.
 std::vector<int64_t> channel_bounds(const image::ModelSpace& space,
                                     std::span<const image::ChannelSpec> channels);

@@ -156,8 +156,11 @@ Material read_material(const TrainingFiles& files, const pbt::TrainConfig& confi
   return material;
 }
 
-void say_whether_held_out(const pbt::TrainConfig& config, size_t volumes, size_t held_out,
-                          const Context& context) {
+/// Completes what a model says of its training, and warns where nothing was held out.
+void complete(pbt::ModelInfo& info, const pbt::TrainConfig& config, size_t volumes, size_t held_out,
+              const Context& context) {
+  info.tool_version = version();
+  info.training_config_json = config::to_json(config).dump();
   if (config.validation.fraction > 0 && held_out == 0) {
     context.warn("validation/fraction: " + std::to_string(volumes) +
                  " volumes are too few to hold one out; the model is not validated or pruned");
@@ -189,9 +192,7 @@ Outputs train_forest(const TrainingFiles& files, const pbt::TrainConfig& config,
   forest::TrainReport report;
   forest::Model model =
       forest::train(material.volumes, material.space, named, hooks, &report, context);
-  say_whether_held_out(config, material.volumes.size(), report.held_out_volumes, context);
-  model.info.tool_version = version();
-  model.info.training_config_json = config::to_json(config).dump();
+  complete(model.info, config, material.volumes.size(), report.held_out_volumes, context);
   Outputs outputs;
   outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
       .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
@@ -217,7 +218,6 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                   const Context& context) {
   if (is_forest(config)) return train_forest(files, config, context);
   const Material material = read_material(files, config, context);
-  const std::vector<pbt::TrainingVolume>& volumes = material.volumes;
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
   if (has_checkpoint(files, context)) {
@@ -233,10 +233,8 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
     });
   };
   pbt::TrainReport report;
-  pbt::Model model = pbt::train(volumes, material.space, config, hooks, &report, context);
-  say_whether_held_out(config, volumes.size(), report.held_out_volumes, context);
-  model.info.tool_version = version();
-  model.info.training_config_json = config::to_json(config).dump();
+  pbt::Model model = pbt::train(material.volumes, material.space, config, hooks, &report, context);
+  complete(model.info, config, material.volumes.size(), report.held_out_volumes, context);
   return training_outputs(files, model, report);
 }
 

@@ -23,12 +23,6 @@ using fixtures::ForestTable;
 using fixtures::grow_forest;
 using fixtures::Table;
 
-std::vector<int64_t> entropies() {
-  std::vector<int64_t> terms(tree::ImpuritySums::kEntropies);
-  for (size_t n = 0; n < terms.size(); ++n) terms[n] = tree::entropy_term(n);
-  return terms;
-}
-
 /// The best test on counts [class][bin], every class with weight 1.
 tree::LeafSplit best_of(const std::vector<std::vector<int>>& counts, bool intervals,
                         tree::Criterion criterion = tree::Criterion::kInformation) {
@@ -40,9 +34,8 @@ tree::LeafSplit best_of(const std::vector<std::vector<int>>& counts, bool interv
   const auto upto = [&](uint32_t c, int32_t b) -> uint64_t {
     return static_cast<uint64_t>(std::accumulate(counts[c].begin(), counts[c].begin() + b + 1, 0));
   };
-  static const std::vector<int64_t> entropy = entropies();
   return tree::best_test(
-      rule, 7, upto, [](uint32_t) -> uint64_t { return 1; }, entropy.data());
+      rule, 7, upto, [](uint32_t) -> uint64_t { return 1; }, tree::entropy_terms().data());
 }
 
 /// Gain in bits (or of the index) of 16 samples of two equal classes.

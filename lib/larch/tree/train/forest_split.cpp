@@ -20,6 +20,15 @@ constexpr Dispatch<void(const RouteJob&)> kRoute{"tree::route_leaves", cpu::rout
 
 }  // namespace
 
+const std::vector<int64_t>& entropy_terms() {
+  static const std::vector<int64_t> terms = [] {
+    std::vector<int64_t> made(ImpuritySums::kEntropies);
+    for (size_t n = 0; n < made.size(); ++n) made[n] = entropy_term(n);
+    return made;
+  }();
+  return terms;
+}
+
 void split_leaves(const SplitJob& job) {
   const int64_t least = job.rule.histogram_bytes(job.columns.slots.size());
   if (least > job.memory_bytes) {

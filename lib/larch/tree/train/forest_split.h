@@ -97,6 +97,9 @@ struct RouteJob {
   const Context& context;
 };
 
+/// entropy_term of 0 .. ImpuritySums::kEntropies - 1, which are computed once.
+const std::vector<int64_t>& entropy_terms();
+
 /// Throws MemoryError if the histograms of a single leaf take more than memory_bytes.
 void split_leaves(const SplitJob& job);
 /// Moves the samples of the open leaves.

@@ -37,12 +37,10 @@ class Growth {
     std::vector<uint32_t> times(task.times.begin(), task.times.end()), node(task.label.size(), 0);
     for (size_t i = 0; i < times.size(); ++i) node[i] = times[i] > 0 ? 0 : kNoNode;
     times.resize(node.size(), 0);
-    std::vector<int64_t> entropy(ImpuritySums::kEntropies);
-    for (size_t n = 0; n < entropy.size(); ++n) entropy[n] = entropy_term(n);
     const Device& device = context.device;
     samples_ = {Buffer<uint32_t>(device, node), Buffer<uint16_t>(device, task.label),
                 Buffer<uint32_t>(device, times), Buffer<uint32_t>(device, task.class_weight),
-                Buffer<int64_t>(device, entropy)};
+                Buffer<int64_t>(device, entropy_terms())};
     const int64_t memory = task.memory_bytes > 0
                                ? task.memory_bytes
                                : static_cast<int64_t>(free_memory_bytes(device) / 2);
