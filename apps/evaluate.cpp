@@ -9,7 +9,7 @@
 #include "larch/config/config.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
-#include "larch/io/table/case_list.h"
+#include "larch/cases/case_list.h"
 #include "larch/metrics/label_scores.h"
 #include "larch/pipeline/evaluation.h"
 

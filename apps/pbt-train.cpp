@@ -11,7 +11,7 @@
 #include "larch/config/config.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/io/table/case_list.h"
+#include "larch/cases/case_list.h"
 #include "larch/models/forest_file.h"
 #include "larch/models/kinds.h"
 #include "larch/pipeline/boundary_training.h"

@@ -40,6 +40,15 @@ survives() {
 
 refused() { survives "$1" 3 detect "$1"; }
 
+# --- the environment
+
+@test "libraries in the folder that ITK_AUTOLOAD_PATH names, as 3D Slicer sets it, are not loaded" {
+  mkdir -p plugins
+  printf '#include <cstdlib>\nstatic const int ended = (std::_Exit(99), 0);\n' > plugin.cpp
+  c++ -shared -fPIC plugin.cpp -o plugins/libplugin.so
+  expect 0 env ITK_AUTOLOAD_PATH="$PWD/plugins" "$BIN/evaluate" --prediction label.nii.gz --reference label.nii.gz --table e.tsv --force
+}
+
 # --- voxels
 
 @test "NaN and infinite voxels: 3 with the file, the place and --nan-value, which accepts them" {
@@ -366,21 +375,15 @@ open('$1', 'wb').write(bytes(128) + b'DICM' + size + meta + image)"
   expect 0 "$BIN/evaluate" --prediction bare.dcm --reference bare.dcm --allow missing-spacing
 }
 
-@test "ANALYZE is refused with the flag that reads it, and what is written keeps its sides" {
-  /usr/bin/python3 -c "
-import gzip, struct
-raw = gzip.open('image.nii.gz').read()
-header = bytearray(raw[:348])
-header[108:120] = bytes(12)    # offset, scale
-header[252:256] = bytes(4)     # orient, where NIfTI has the codes of its transforms
-header[344:348] = bytes(4)     # the mark
-open('old.hdr', 'wb').write(header)
-open('old.img', 'wb').write(raw[int(struct.unpack_from('<f', raw, 108)[0]):])"
+@test "a file of a format that is not read: 3, naming the program that converts it" {
+  cp image.nii.gz brain.gipl.gz
+  expect 3 detect brain.gipl.gz
+  has err.txt "convert it with c3d"
+  zcat image.nii.gz > old.hdr
+  printf '\0\0\0\0' | dd of=old.hdr bs=1 seek=344 conv=notrunc status=none
   expect 3 detect old.hdr
-  has err.txt "--allow analyze-orientation"
-  expect 0 detect old.hdr --allow analyze-orientation
-  has err.txt "the radiological convention of SPM is taken"
-  expect 0 "$BIN/evaluate" --prediction seg.nii.gz --reference old.hdr --allow analyze-orientation
+  has err.txt "this is ANALYZE 7.5"
+  has err.txt "convert it"
 }
 
 @test "DICOM files cut off at any length: 3, naming the file" {

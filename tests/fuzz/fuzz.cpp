@@ -13,6 +13,7 @@
 
 #include "larch/data/mat.h"
 #include "larch/data/volume.h"
+#include "larch/io/dicom/dicom_codec.h"
 #include "larch/io/image/image.h"
 
 namespace larch::fuzz {
@@ -126,7 +127,6 @@ void read_image_file(const std::string& name, const std::string& subject) {
   ImageInfo info;
   ReadOptions options;
   options.nan_value = 0;
-  options.allow = {Allow::kAnalyzeOrientation};
   const bool probed =
       accepts({ExitCode::kInput}, subject, [&] { info = probe_image(path, options); });
   if (probed) require_sound(info.grid);
@@ -141,6 +141,30 @@ void read_image_file(const std::string& name, const std::string& subject) {
     write_and_read(image);
   }
   accepts({ExitCode::kInput}, subject, [&] { read_labels(path, label_options(options)); });
+}
+
+void decode_codestream(std::string_view bytes, io::TransferSyntax syntax) {
+  constexpr int64_t kMostSamples = 1 << 20;  // larger images would only cost time
+  const std::optional<io::Codestream> stream = io::read_codestream_header(bytes);
+  const auto is_size = [](int64_t edge) { return edge > 0 && edge < 65536; };
+  if (!stream || !is_size(stream->columns) || !is_size(stream->rows)) return;
+  const int64_t samples = stream->columns * stream->rows * stream->samples;
+  if (samples > kMostSamples) return;
+  io::DicomObject object;
+  object.path = "case";
+  object.format.samples = stream->samples;
+  object.format.bits_stored = stream->precision;
+  object.format.high_bit = stream->precision - 1;
+  object.format.representation = stream->is_signed ? 1 : 0;
+  object.planes.resize(1);
+  object.planes[0].size = {static_cast<int>(stream->columns), static_cast<int>(stream->rows), 1};
+  accepts({ExitCode::kInput}, "case", [&] {
+    const io::DecodedFrame frame = io::decode_frame(bytes, syntax, object);
+    require(static_cast<int64_t>(frame.bytes.size()) == samples * (frame.container_bits / 8),
+            "a frame of another size was decoded");
+    require(frame.bytes == io::decode_frame(bytes, syntax, object).bytes,
+            "a frame was decoded to two results");
+  });
 }
 
 void read_image_bytes(const std::string& name, std::string_view bytes) {

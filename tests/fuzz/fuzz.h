@@ -12,6 +12,7 @@
 
 #include "larch/core/error.h"
 #include "larch/data/grid.h"
+#include "larch/io/dicom/dicom_parser.h"
 
 /// What one execution of a fuzz target gets; the same function runs under libFuzzer (scripts/fuzz)
 /// and, over the files of tests/fuzz/seeds, as a plain test (replay.cpp).
@@ -64,6 +65,10 @@ void require_close(const Grid& a, const Grid& b);
 void read_image_file(const std::string& name, const std::string& subject);
 /// The same for a file with these bytes.
 void read_image_bytes(const std::string& name, std::string_view bytes);
+
+/// Decodes a codestream as a frame of a DICOM file whose header agrees with its own, with this
+/// transfer syntax. What is accepted must have its size, and the same samples again.
+void decode_codestream(std::string_view bytes, io::TransferSyntax syntax);
 
 /// The input as two texts: before and after the first byte 0x1e, the record separator of ASCII,
 /// which no text of ours has.

@@ -5,16 +5,17 @@
 
 Small sound files of every kind, and beside them the inputs that the guards of lib/larch/core/guard.h are
 for (guards.tsv says which). Files that fuzzing found stand in the same folders and are not made here;
-seeds/model comes from pbt-train: see strip_model.
+seeds/model comes from pbt-train: see strip_model, seeds/j2k and seeds/jls from the encoders of OpenJPEG
+and CharLS.
 """
 import gzip
+import json
 import os
 import struct
 import sys
 import zlib
 
 sys.dont_write_bytecode = True
-import more_headers as more  # noqa: E402
 from dicom_elements import dicom, element, fragments, sequence, us  # noqa: E402
 from nifti_headers import nifti1, nifti2  # noqa: E402
 from seed_files import VOXELS, seed  # noqa: E402
@@ -66,10 +67,6 @@ def pair_seeds():
     seed('pair', 'offset-beyond', pair(nifti1(offset=1e9, magic=b'ni1\0'), VOXELS))
     seed('pair', 'too-few-voxels', pair(one, VOXELS[:-1]))
     seed('pair', 'single-file-mark', pair(nifti1() + VOXELS, VOXELS))
-    seed('pair', 'analyze', pair(nifti1(sform=0, offset=0.0, magic=bytes(4)), VOXELS))
-    seed('pair', 'analyze-big-endian', pair(nifti1(order='>', datatype=4, bits=16, size=(3, 2, 2, 1), sform=0,
-                                                   offset=0.0, magic=bytes(4)), VOXELS))
-    seed('pair', 'analyze-scaled', pair(nifti1(sform=0, offset=0.0, slope=0.5, magic=bytes(4)), VOXELS))
 
 
 # NRRD and MetaImage
@@ -85,8 +82,6 @@ def nrrd(*lines, data=VOXELS, sizes='3 4 2', kind='uint8', encoding='raw'):
 def nrrd_seeds():
     seed('nrrd', 'raw.nrrd', nrrd())
     seed('nrrd', 'gzip.nrrd', nrrd(data=gzip.compress(VOXELS, mtime=0), encoding='gzip'))
-    seed('nrrd', 'text.nrrd', nrrd(data=' '.join(map(str, VOXELS)).encode(), encoding='ascii'))
-    seed('nrrd', 'hex.nrrd', nrrd(data=VOXELS.hex().encode(), encoding='hex'))
     seed('nrrd', 'short-ras.nrrd', nrrd('space: right-anterior-superior', 'space directions: (1,0,0) (0,1,0) (0,0,1)',
                                         'kinds: domain domain domain', kind='short', sizes='3 2 2'))
     seed('nrrd', 'spacings.nrrd', nrrd('spacings: 1 1.5 2', 'axis mins: 0 0 0', kind='float', sizes='3 2 1'))
@@ -168,9 +163,18 @@ def tiff_seeds():
     seed('tiff', 'shared-tables.tif', pages)
     # The directory names itself as the next one.
     ring = tiff(page(6, 4, 24), VOXELS, next_directory=32)
-    seed('tiff', 'guard-ring.tif', ring)
-    # Tables for as many strips as the claimed height needs, whatever is in the file.
-    seed('tiff', 'guard-claim.tif', tiff(page(16, 2147483647, 24, rows=12, compression=8), VOXELS))
+    seed('tiff', 'ring.tif', ring)
+    two = tiff(page(6, 4, 24), VOXELS, next_directory=32 + 114)
+    seed('tiff', 'two-pages.tif', two + tiff(page(6, 4, 24), VOXELS)[32:])
+    colours = struct.pack('<768H', *range(768))
+    seed('tiff', 'palette.tif', tiff(page(6, 4, 24, photometric=3, more=[(320, 3, 768, 32)]), VOXELS + colours))
+    seed('tiff', 'planes.tif', tiff(sorted([(tag, kind, count, 1 if tag == 278 else value)
+                                            for tag, kind, count, value in page(2, 4, 24, photometric=2)
+                                            if tag not in (273, 277, 279)] +
+                                           [(273, 4, 12, 32), (277, 3, 1, 3), (279, 4, 12, 80), (284, 3, 1, 2)]),
+                                    VOXELS + struct.pack('<12I', *range(8, 32, 2)) + struct.pack('<12I', *[2] * 12)))
+    # More voxels than any stream of 24 bytes becomes.
+    seed('tiff', 'guard-claim.tif', tiff(page(65000, 65000, 24, compression=8), VOXELS))
 
 
 def png(width, height, depth, colour, rows, more=b'', interlace=0):
@@ -313,34 +317,7 @@ def grid_seeds():
                                       size=(8, 4, 8)))
 
 
-# Sequences, formats that ITK reads, markups
-
-def itk_seeds():
-    for choice, name, data in (
-            (0, 'uint8.vtk', more.vtk(VOXELS)),
-            (0, 'short.vtk', more.vtk(VOXELS, 'SCALARS a short\nLOOKUP_TABLE default\n', size='3 2 2', points=12)),
-            (0, 'colours.vtk', more.vtk(VOXELS, 'COLOR_SCALARS color_scalars 3\n', size='2 2 2', points=8)),
-            (0, 'slice.vtk', more.vtk(VOXELS, size='6 4 1')),
-            # Keywords in names, numbers that are missing, and text were what the reader cannot bear.
-            (0, 'keyword.vtk', more.vtk(VOXELS, 'SCALARS color_scalars float 1\nLOOKUP_TABLE default\n')),
-            (0, 'two-sizes.vtk', more.vtk(VOXELS, size='3 4')),
-            (0, 'text.vtk', more.vtk(VOXELS, kind='\nASCII')),
-            (1, 'uint8.gipl', more.gipl(VOXELS)),
-            (1, 'float.gipl', more.gipl(VOXELS, size=(3, 2, 1, 1), kind=64)),
-            (2, 'packed.gipl.gz', gzip.compress(more.gipl(VOXELS), mtime=0)),
-            (5, 'uint8.gipl.gz', more.gipl(VOXELS)),
-            (3, 'float.mrc', more.mrc(VOXELS * 2)),
-            (3, 'big-endian.mrc', more.mrc(VOXELS, order='>', mode=1)),
-            (3, 'extended.mrc', more.mrc(VOXELS, mode=0, size=(3, 4, 2), extended=bytes(16))),
-            (4, 'colours.rec', more.mrc(VOXELS, mode=16, size=(2, 2, 2))),
-            (6, 'uint8.pic', more.bio_rad(VOXELS)),
-            (6, 'uint16.pic', more.bio_rad(VOXELS, size=(3, 2, 2), is_bytes=0)),
-            (6, 'notes.pic', more.bio_rad(VOXELS, notes=more.bio_rad_note('AXIS_2 257 0 0.002 mm') +
-                                          more.bio_rad_note('AXIS_3 257 0 0.003 mm'))),
-            # More voxels than the file can hold.
-            (1, 'guard-claim.gipl', more.gipl(VOXELS, size=(2000, 2000, 1000, 1)))):
-        seed('itk', name, bytes([choice]) + data)
-
+# Sequences, markups
 
 def sequence_seeds():
     def sequences(name, data, choice, batch=1):
@@ -380,18 +357,22 @@ def sequence_seeds():
 
 
 def markups_seeds():
+    def markups(*of):
+        return json.dumps({'markups': list(of)})
+
+    def markup(kind, system='LPS', **more):
+        return {'type': kind, 'coordinateSystem': system, 'coordinateUnits': 'mm', **more}
     points = [{'label': 'a', 'position': [1, 2, 3]}, {'position': [0, -5e300, 6.125]},
               {'label': 'c', 'position': None, 'positionStatus': 'undefined'}]
     box = {'name': 'heart', 'center': [1, 2, 3], 'size': [4, 5, 6]}
     turned = {**box, 'orientation': [0, -1, 0, 1, 0, 0, 0, 0, 1]}
-    seed('markups', 'points.json', more.markups(more.markup('Fiducial', controlPoints=points)))
-    seed('markups', 'points-ras.json', more.markups(more.markup('Fiducial', 'RAS', controlPoints=points)))
-    seed('markups', 'boxes.json', more.markups(more.markup('ROI', **box), more.markup('ROI', 'RAS', **turned)))
-    seed('markups', 'both.json', more.markups(more.markup('ROI', **turned),
-                                              more.markup('Fiducial', controlPoints=points)))
-    seed('markups', 'broken-size.json', more.markups(more.markup('ROI', **{**box, 'size': [4, 0, 1e999]})))
+    seed('markups', 'points.json', markups(markup('Fiducial', controlPoints=points)))
+    seed('markups', 'points-ras.json', markups(markup('Fiducial', 'RAS', controlPoints=points)))
+    seed('markups', 'boxes.json', markups(markup('ROI', **box), markup('ROI', 'RAS', **turned)))
+    seed('markups', 'both.json', markups(markup('ROI', **turned), markup('Fiducial', controlPoints=points)))
+    seed('markups', 'broken-size.json', markups(markup('ROI', **{**box, 'size': [4, 0, 1e999]})))
     # Deeper than the calls of a copy can go.
-    deep = more.markups(more.markup('ROI', **box, x='deep')).replace('"deep"', '[' * 20000 + ']' * 20000)
+    deep = markups(markup('ROI', **box, x='deep')).replace('"deep"', '[' * 20000 + ']' * 20000)
     seed('markups', 'guard-depth.json', deep)
 
 
@@ -416,7 +397,7 @@ def strip_model(path):
 
 
 def main():
-    for make in (itk_seeds, sequence_seeds, markups_seeds, pose_file_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
+    for make in (sequence_seeds, markups_seeds, pose_file_seeds, nifti_seeds, pair_seeds, nrrd_seeds,
                  meta_seeds, tiff_seeds, png_seeds, jpeg_seeds, dicom_seeds, planes_seeds, grid_seeds, config_seeds,
                  tables_seeds, records_seeds):
         make()

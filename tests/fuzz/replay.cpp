@@ -11,13 +11,6 @@
 #include "larch/files/file.h"
 #include "tests/fuzz/fuzz.h"
 
-// The TIFF reader of ITK does not free what it holds when a file is damaged; leak sanitizers (where
-// built in) are told not to count that.
-extern "C" const char* __lsan_default_suppressions();  // NOLINT: the name is the sanitizer's
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libITKIOTIFF\n";
-}
-
 namespace {
 namespace fs = std::filesystem;
 

@@ -16,23 +16,21 @@ using namespace larch;
 
 namespace {
 
-nlohmann::json json_of(const Vec3d& v) {
-  return {v.x, v.y, v.z};
-}
-
 void dump(const std::string& path, const std::string& out, const ReadOptions& options) {
   const Volume<float> volume = read_volume<float>(path, options);
   const Grid& grid = volume.grid();
+  const Vec3d& mm = grid.spacing_mm;
   nlohmann::json corners;
   for (int corner = 0; corner < 8; ++corner) {
     const Vec3d index{corner & 1 ? grid.size.x - 1.0 : 0, corner & 2 ? grid.size.y - 1.0 : 0,
                       corner & 4 ? grid.size.z - 1.0 : 0};
-    corners.push_back(json_of(world_from_index(grid, index)));
+    const Vec3d at = world_from_index(grid, index);
+    corners.push_back({at.x, at.y, at.z});
   }
   const auto* bytes = reinterpret_cast<const char*>(volume.data());
   write_file(out, {bytes, static_cast<size_t>(volume.voxels()) * sizeof(float)});
   std::cout << nlohmann::json{{"size", {grid.size.x, grid.size.y, grid.size.z}},
-                              {"spacing", json_of(grid.spacing_mm)},
+                              {"spacing", {mm.x, mm.y, mm.z}},
                               {"corners", corners}}
             << "\n";
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// Files of several frames: one of them is read, in the memory of one.
+// Files of several frames: one of them is read, in the memory of one, or all of them as a sequence.
 #include <algorithm>
 #include <fstream>
 #include <numeric>
@@ -8,11 +8,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "larch/io/dicom/dicom_file.h"
+#include "larch/io/bytes/zstream.h"
 #include "larch/io/image/image.h"
-#include "larch/io/image/zstream.h"
+#include "larch/io/sequence/sequence_reader.h"
 #include "tests/io/dicom/dicom_maker.h"
-#include "tests/io/io_test_util.h"
 #include "tests/io/nifti_damage.h"
 
 using namespace larch;
@@ -20,44 +19,25 @@ using namespace larch::test;
 
 namespace {
 
-/// 2 x 2 x 2 voxels in three frames: 0 to 23.
+/// 2 x 2 x 2 voxels in three frames, with the values 0 to 23.
 constexpr int kVoxels = 8, kFrames = 3;
 
-std::string counted(int bytes = kVoxels * kFrames) {
-  std::string out(static_cast<size_t>(bytes), '\0');
-  std::iota(out.begin(), out.end(), '\0');
-  return out;
+/// The bytes compressed; `times`: as often one behind the other, behind `start`.
+std::string gzipped(const TemporaryFolder& folder, const std::string& bytes, int times = 1,
+                    const std::string& start = "") {
+  io::ZWriter out(folder / "packed", true);
+  out.write(start.data(), static_cast<int64_t>(start.size()));
+  for (int i = 0; i < times; ++i) out.write(bytes.data(), static_cast<int64_t>(bytes.size()));
+  out.close();
+  return read_file(folder / "packed");
 }
 
-std::string gzipped(const TemporaryFolder& folder, const std::string& bytes) {
-  const std::string path = folder / "packed";
-  {
-    io::ZWriter out(path, true);
-    out.write(bytes.data(), static_cast<int64_t>(bytes.size()));
-    out.close();
-  }
-  return read_file(path);
-}
-
-/// A header of NIfTI-1 for frames of 2 x 2 x 2 voxels of uint8.
-std::string nifti_header(int16_t frames, Vec3i size = {2, 2, 2}) {
+/// A header of NIfTI-1 for frames of uint8 along a fourth axis.
+std::string nifti_header(int frames, Vec3i size = {2, 2, 2}) {
   const TemporaryFolder folder;
-  std::string header = with(with(sound_nifti(folder), 40, int16_t{4}), 48, frames);
-  header = with(with(header, 70, int16_t{2}), 72, int16_t{8});
-  for (int axis = 0; axis < 3; ++axis) {
-    header = with(header, 42 + 2 * static_cast<size_t>(axis), static_cast<int16_t>(size[axis]));
-  }
-  return header.substr(0, 352);
-}
-
-std::string nrrd_header(const std::string& encoding, const std::string& more = "") {
-  return "NRRD0004\ntype: uint8\ndimension: 4\nsizes: 2 2 2 3\nencoding: " + encoding + "\n" +
-         more + "\n";
-}
-
-std::string mha_header(const std::string& more = "") {
-  return "ObjectType = Image\nNDims = 4\nDimSize = 2 2 2 3\nElementType = MET_UCHAR\n" + more +
-         "ElementDataFile = LOCAL\n";
+  return with_shorts(
+      sound_nifti(folder).substr(0, 352),
+      {{40, 4}, {42, size.x}, {44, size.y}, {46, size.z}, {48, frames}, {70, 2}, {72, 8}});
 }
 
 ReadOptions frame(int number) {
@@ -79,7 +59,7 @@ int64_t bytes_read() {
 
 void check_three_frames(const std::string& path) {
   INFO(path);
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path); }),
+  CHECK_THAT(refusal(path),
              Catch::Contains("3 frames") && Catch::Contains("--frame 1 to --frame 3"));
   // A mask that goes with an image, or a program without that flag.
   CHECK_THAT(message_of<InputError>([&] { read_labels(path, label_options({})); }),
@@ -95,7 +75,7 @@ void check_three_frames(const std::string& path) {
     for (int i = 0; i < kVoxels; ++i) CHECK(volume[i] == (number - 1) * kVoxels + i);
   }
   for (const int number : {4, 0, -1}) {
-    CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, frame(number)); }),
+    CHECK_THAT(refusal(path, frame(number)),
                Catch::Contains("there is no frame " + std::to_string(number)) &&
                    Catch::Contains("has 3 frames"));
     CHECK_THROWS_AS(probe_image(path, frame(number)), InputError);
@@ -110,59 +90,45 @@ TEST_CASE("one frame of a 4-D file is read, in every format and encoding") {
     write_file(folder / name, bytes);
     check_three_frames(folder / name);
   };
-  check("a.nii", nifti_header(3) + counted());
-  check("a.nii.gz", gzipped(folder, nifti_header(3) + counted()));
-  check("raw.nrrd", nrrd_header("raw") + counted());
-  check("end.nrrd", nrrd_header("raw", "byte skip: -1\n") + "??" + counted());
-  check("gzip.nrrd", nrrd_header("gzip") + gzipped(folder, counted()));
-  std::string hex, text;
-  for (const char value : counted()) {
-    char word[8];
-    std::snprintf(word, sizeof word, "%02x", value);
-    hex += word;
-    text += std::to_string(value) + (value % 7 == 0 ? "\n" : " ");
-  }
-  check("hex.nrrd", nrrd_header("hex") + hex);
-  check("text.nrrd", nrrd_header("text") + text);
-  check("time.nrrd", nrrd_header("raw", "kinds: domain domain domain time\n") + counted());
-  // The voxels in two files, of which the second frame needs both.
-  write_file(folder / "first", counted().substr(0, 12));
-  write_file(folder / "second", counted().substr(12));
-  check("list.nhdr", nrrd_header("raw", "data file: LIST\nfirst\nsecond\n"));
-  check("a.mha", mha_header() + counted());
-  write_file(folder / "data.raw", "??" + counted());
-  check("end.mhd",
-        "ObjectType = Image\nNDims = 4\nDimSize = 2 2 2 3\nElementType = "
-        "MET_UCHAR\nHeaderSize = -1\nElementDataFile = data.raw\n");
+  check("a.nii", nifti_header(3) + counted(24));
+  check("a.nii.gz", gzipped(folder, nifti_header(3) + counted(24)));
+  const std::string sizes = "2 2 2 3";
+  check("raw.nrrd", nrrd_of(sizes, "", counted(24)));
+  check("end.nrrd", nrrd_of(sizes, "byte skip: -1\n", "??" + counted(24)));
+  check("gzip.nrrd", nrrd_of(sizes, "", gzipped(folder, counted(24)), "gzip"));
+  check("time.nrrd", nrrd_of(sizes, "kinds: domain domain domain time\n", counted(24)));
+  check("a.mha", mha_of(sizes, "", counted(24)));
+  write_file(folder / "data.raw", "??" + counted(24));
+  check("end.mhd", mha_of(sizes, "HeaderSize = -1\n", "", "data.raw"));
 }
 
 TEST_CASE("one frame of a compressed MetaImage, whose check sum counts all the same") {
   const TemporaryFolder folder;
-  const std::string path = folder / "a.mha", packed = gzipped(folder, counted());
-  write_file(path, mha_header("CompressedData = True\n") + packed);
+  const std::string path = folder / "a.mha", packed = gzipped(folder, counted(24));
+  const auto write = [&](const std::string& data) {
+    write_file(path, mha_of("2 2 2 3", "CompressedData = True\n", data));
+  };
+  write(packed);
   check_three_frames(path);
   std::string damaged = packed;
   damaged[damaged.size() - 6] = static_cast<char>(damaged[damaged.size() - 6] + 1);  // of the CRC
-  write_file(path, mha_header("CompressedData = True\n") + damaged);
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, frame(1)); }),
-             Catch::Contains("damaged or truncated"));
-  for (const int bytes : {23, 25}) {
-    write_file(path, mha_header("CompressedData = True\n") + gzipped(folder, counted(bytes)));
+  for (const std::string& data :
+       {damaged, gzipped(folder, counted(23)), gzipped(folder, counted(25))}) {
+    write(data);
     for (const int number : {1, 3}) {
-      CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, frame(number)); }),
-                 Catch::Contains("damaged or truncated"));
+      CHECK_THAT(refusal(path, frame(number)), Catch::Contains("damaged or truncated"));
     }
   }
 }
 
 TEST_CASE("a file that ends before its last frame is refused, whichever is asked for") {
   const TemporaryFolder folder;
-  const std::string cut = counted().substr(0, 23);
+  const std::string cut = counted(23);
   write_file(folder / "a.nii", nifti_header(3) + cut);
-  write_file(folder / "a.nrrd", nrrd_header("raw") + cut);
-  write_file(folder / "a.mha", mha_header() + cut);
+  write_file(folder / "a.nrrd", nrrd_of("2 2 2 3", "", cut));
+  write_file(folder / "a.mha", mha_of("2 2 2 3", "", cut));
   for (const char* name : {"a.nii", "a.nrrd", "a.mha"}) {
-    CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / name, frame(1)); }),
+    CHECK_THAT(refusal(folder / name, frame(1)),
                Catch::Contains("in 3 frames, more than the file can hold"));
   }
 }
@@ -171,49 +137,42 @@ TEST_CASE("an image of one frame has a frame 1 and no other") {
   const TemporaryFolder folder;
   Grid grid;
   grid.size = {3, 2, 1};
-  for (const char* name : {"a.nii.gz", "a.nrrd", "a.mha", "a.png", "a.tif"}) {
-    write_volume(folder / name, Volume<uint8_t>(grid, 7));
-    CHECK(read_volume<uint8_t>(folder / name, frame(1))[0] == 7);
+  write_file(folder / "a.dcm", made_dicom({}));
+  for (const std::string name : {"a.nii.gz", "a.nrrd", "a.mha", "a.png", "a.tif", "a.dcm"}) {
+    if (name != "a.dcm") write_volume(folder / name, Volume<uint8_t>(grid, 7));
+    CHECK(same_values(read_volume<float>(folder / name, frame(1)),
+                      read_volume<float>(folder / name)));
     CHECK_THAT(message_of<InputError>([&] { read_volume<uint8_t>(folder / name, frame(2)); }),
-               Catch::Contains("there is no frame 2") && Catch::Contains("has 1 frame)"));
+               Catch::Contains("there is no frame 2"));
   }
 }
 
 TEST_CASE("an axis of time is no axis of space") {
   const TemporaryFolder folder;
-  const auto header = [](const std::string& kinds) {
-    return "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 2 3\nencoding: raw\nkinds: " + kinds +
-           "\n\n";
-  };
   const std::string path = folder / "a.nrrd";
-  write_file(path, header("domain domain time") + counted());
+  const auto write = [&](const std::string& kinds) {
+    write_file(path, nrrd_of("4 2 3", "kinds: " + kinds + "\n", counted(24)));
+  };
+  write("domain domain time");
   check_three_frames(path);
   CHECK(probe_image(path, frame(1)).grid.size == Vec3i{4, 2, 1});
-  write_file(path, header("time domain domain") + counted());
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, frame(1)); }),
-             Catch::Contains("write it last"));
-  write_file(path, header("domain time time") + counted());
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, frame(1)); }),
-             Catch::Contains("two axes of time"));
+  for (const auto& [kinds, message] : {std::pair("time domain domain", "write it last"),
+                                       {"domain time time", "two axes of time"}}) {
+    write(kinds);
+    CHECK_THAT(refusal(path, frame(1)), Catch::Contains(message));
+  }
 }
 
 TEST_CASE("a frame is read at its place: the rest of a file of 16 GiB is not looked at") {
   const TemporaryFolder folder;
   constexpr int64_t kFrame = 16 << 20, kCount = 1024;
-  struct File {
-    const char* name;
-    std::string header;
-  };
   const std::string sizes = "256 256 256 1024";
-  const std::vector<File> files{
-      {"a.nii", nifti_header(1024, {256, 256, 256})},
-      {"a.nrrd", "NRRD0004\ntype: uint8\ndimension: 4\nsizes: " + sizes + "\nencoding: raw\n\n"},
-      {"a.mha", "ObjectType = Image\nNDims = 4\nDimSize = " + sizes +
-                    "\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n"}};
-  for (const File& file : files) {
-    const std::string path = folder / file.name;
-    write_file(path, file.header);
-    const auto start = static_cast<int64_t>(file.header.size());
+  for (const auto& [name, header] : {std::pair("a.nii", nifti_header(1024, {256, 256, 256})),
+                                     {"a.nrrd", nrrd_of(sizes, "", "")},
+                                     {"a.mha", mha_of(sizes, "", "")}}) {
+    const std::string path = folder / name;
+    write_file(path, header);
+    const auto start = static_cast<int64_t>(header.size());
     REQUIRE(::truncate(path.c_str(), start + kFrame * kCount) == 0);  // holes take no space
     std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
     out.seekp(start + kFrame * 1000);
@@ -232,21 +191,11 @@ TEST_CASE("a frame of compressed data takes the memory of one frame") {
   const TemporaryFolder folder;
   constexpr int kSide = 128, kCount = 128;  // frames of 2 MiB, all of them 256 MiB
   const std::string all(static_cast<size_t>(kSide) * kSide * kSide * kCount / 1024, '\3');
-  const auto write_packed = [&](const std::string& path, const std::string& header) {
-    io::ZWriter out(path, true);
-    out.write(header.data(), static_cast<int64_t>(header.size()));
-    for (int i = 0; i < 1024; ++i) out.write(all.data(), static_cast<int64_t>(all.size()));
-    out.close();
-  };
-  write_packed(folder / "a.nii.gz", nifti_header(kCount, {kSide, kSide, kSide}));
-  write_packed(folder / "packed", "");
-  const std::string sizes = "128 128 128 128";
-  write_file(folder / "a.mha", "ObjectType = Image\nNDims = 4\nDimSize = " + sizes +
-                                   "\nElementType = MET_UCHAR\nCompressedData = "
-                                   "True\nElementDataFile = LOCAL\n" +
-                                   read_file(folder / "packed"));
-  write_file(folder / "a.nrrd", "NRRD0004\ntype: uint8\ndimension: 4\nsizes: " + sizes +
-                                    "\nencoding: gzip\n\n" + read_file(folder / "packed"));
+  const std::string packed = gzipped(folder, all, 1024), sizes = "128 128 128 128";
+  write_file(folder / "a.nii.gz",
+             gzipped(folder, all, 1024, nifti_header(kCount, {kSide, kSide, kSide})));
+  write_file(folder / "a.mha", mha_of(sizes, "CompressedData = True\n", packed));
+  write_file(folder / "a.nrrd", nrrd_of(sizes, "", packed, "gzip"));
   const auto peak_kib = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
@@ -270,11 +219,11 @@ TEST_CASE("a picture of a DICOM cine is chosen by its number") {
   s.slope = "2";
   s.intercept = "5";
   write_file(path, made_dicom(s));
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path); }),
+  CHECK_THAT(refusal(path),
              Catch::Contains("has no position") && Catch::Contains("--frame 1 to --frame 3"));
   ReadOptions no_flag;
   no_flag.has_frame_flag = false;
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, no_flag); }),
+  CHECK_THAT(refusal(path, no_flag),
              Catch::Contains("to a file of its own") && !Catch::Contains("--frame"));
   for (int number = 1; number <= 3; ++number) {
     const auto volume = read_volume<int16_t>(path, frame(number));
@@ -283,7 +232,7 @@ TEST_CASE("a picture of a DICOM cine is chosen by its number") {
     for (int i = 0; i < 8; ++i) CHECK(volume[i] == 2 * (8 * (number - 1) + i) + 5);
   }
   CHECK(probe_image(path, frame(3)).grid.size == Vec3i{2, 4, 1});
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(path, frame(4)); }),
+  CHECK_THAT(refusal(path, frame(4)),
              Catch::Contains("there is no frame 4") && Catch::Contains("has 3 frames"));
 }
 
@@ -308,11 +257,81 @@ TEST_CASE("a frame of one bit per pixel may begin in the middle of a byte") {
   }
 }
 
-TEST_CASE("a DICOM file whose frames make a volume has one frame to choose") {
+TEST_CASE("a DICOM sequence has the times that its header gives") {
   const TemporaryFolder folder;
   MadeSlice s;
-  write_file(folder / "slice.dcm", made_dicom(s));
-  CHECK(read_volume<float>(folder / "slice.dcm", frame(1)).size().z == 1);
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder / "slice.dcm", frame(2)); }),
-             Catch::Contains("there is no frame 2"));
+  s.frames = 4;
+  s.columns = 3;
+  s.rows = 2;
+  const auto sequence = [&](const std::string& elements, const std::string& pointer = "") {
+    std::string bytes = made_dicom(s);
+    const std::string thickness = dicom_element(0x18, 0x50, "DS", s.thickness);
+    bytes.insert(bytes.find(thickness) + thickness.size(), elements);
+    const std::string frames = dicom_element(0x28, 8, "IS", "4");
+    bytes.insert(bytes.find(frames) + frames.size(), pointer);
+    write_file(folder / "a.dcm", bytes);
+    return SequenceReader(folder / "a.dcm").about();
+  };
+  const Angiogram plain = sequence("");
+  REQUIRE(plain.frames == 4);
+  CHECK(plain.grid.size == Vec3i{3, 2, 1});
+  CHECK(plain.times_ms.empty());
+  const std::string time = dicom_element(0x18, 0x1063, "DS", "33.5");
+  const std::string steps = dicom_element(0x18, 0x1065, "DS", "0\\10\\20\\5");
+  // The frame increment pointer chooses between the two.
+  const std::string pointer = dicom_element(0x28, 9, "AT", dicom_number(0x10630018, 4));
+  CHECK(sequence(time).times_ms == std::vector<double>{0, 33.5, 67, 100.5});
+  CHECK(sequence(steps).times_ms == std::vector<double>{0, 10, 30, 35});
+  CHECK(sequence(time + steps).times_ms == std::vector<double>{0, 10, 30, 35});
+  CHECK(sequence(time + steps, pointer).times_ms == std::vector<double>{0, 33.5, 67, 100.5});
+  CHECK_THROWS_AS(sequence(dicom_element(0x18, 0x1065, "DS", "0\\10")), InputError);
+  CHECK_THROWS_AS(sequence(dicom_element(0x18, 0x1063, "DS", "-1")), InputError);
+  CHECK_THROWS_AS(sequence(dicom_element(0x18, 0x1063, "DS", "abc")), InputError);
+  // A single frame is a sequence of one.
+  s.frames = 0;
+  CHECK(sequence("").frames == 1);
+}
+
+TEST_CASE("sequences of other formats, with their units of time") {
+  const TemporaryFolder folder;
+  const std::string pixels = counted(24);
+  const auto times = [&](const std::string& name, const std::string& bytes) {
+    write_file(folder / name, bytes);
+    SequenceReader reader(folder / name);
+    REQUIRE(reader.about().frames == 3);
+    REQUIRE(reader.about().grid.size == Vec3i{4, 2, 1});
+    CHECK(reader.about().grid.spacing_mm.z == 1);
+    std::vector<uint16_t> read(24);
+    reader.read(0, 3, read);
+    CHECK(std::equal(read.begin(), read.end(), pixels.begin()));
+    return reader.about().times_ms;
+  };
+  const std::string header = with(with(nifti_header(3, {4, 2, 1}), 92, 2.5F), 136, 1.0F);
+  const auto in_unit = [](const std::string& nifti, int unit) {
+    return with(nifti, 123, static_cast<char>(2 + unit));
+  };
+  for (const auto& [unit, ms] : {std::pair{8, 1000.0}, std::pair{16, 1.0}, std::pair{24, 1e-3}}) {
+    const std::vector<double> given = times("a.nii", in_unit(header, unit) + pixels);
+    REQUIRE(given.size() == 3);
+    for (size_t i = 0; i < 3; ++i) {
+      CHECK(given[i] == Approx((1 + 2.5 * static_cast<double>(i)) * ms));
+    }
+  }
+  CHECK(times("a.nii", in_unit(header, 0) + pixels).empty());
+  // Frames along two axes have no one distance in time.
+  const std::string two = with_shorts(header, {{40, 5}, {48, 1}, {50, 3}});
+  CHECK(times("a.nii", in_unit(two, 16) + pixels).empty());
+  const std::string kinds = "kinds: domain domain time\nspacings: 1 1 ";
+  CHECK(times("a.nrrd", nrrd_of("4 2 3", kinds + "40\nunits: \"mm\" \"mm\" \"ms\"\n", pixels)) ==
+        std::vector<double>{0, 40, 80});
+  times("b.nrrd", nrrd_of("4 2 3", "", pixels));
+  CHECK(times("a.mha", mha_of("4 2 3", "ElementSpacing = 1 1 133.25\n", pixels)) ==
+        std::vector<double>{0, 133.25, 266.5});
+  // Volumes and no pictures, and a time beyond all numbers.
+  const std::string volumes = with_shorts(header, {{44, 1}, {46, 2}}) + pixels;
+  CHECK_THAT(message_of<InputError>([&] { times("b.nii", volumes); }),
+             Catch::Contains("volumes of 2 slices"));
+  const std::string far = nrrd_of("4 2 3", kinds + "1e308\nunits: \"\" \"\" \"s\"\n", pixels);
+  CHECK_THAT(message_of<InputError>([&] { times("b.nrrd", far); }),
+             Catch::Contains("times of its frames are not finite"));
 }

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "larch/io/mesh/mesh_io.h"
 #include "tests/io/io_test_util.h"
@@ -20,22 +19,9 @@ Mesh tetrahedron() {
           {{0, 2, 1}, {0, 1, 3}, {1, 2, 3}, {0, 3, 2}}};
 }
 
-// Six times the volume enclosed: positive if faces look outwards.
-double signed_volume(const Mesh& mesh) {
-  double sum = 0;
-  for (const Vec3i& t : mesh.triangles) {
-    const Vec3d a = mesh.vertices_mm[t.x], b = mesh.vertices_mm[t.y], c = mesh.vertices_mm[t.z];
-    sum += dot(a, cross(b, c));
-  }
-  return sum;
-}
-
-std::string error_for(const TemporaryFolder& folder, const std::string& name,
-                      const std::string& bytes) {
+Mesh mesh_of(const TemporaryFolder& folder, const std::string& name, const std::string& bytes) {
   write_file(folder / name, bytes);
-  std::string message = message_of<InputError>([&] { read_mesh(folder / name); });
-  CHECK_THAT(message, Catch::Contains(name));
-  return message;
+  return read_mesh(folder / name);
 }
 
 }  // namespace
@@ -49,8 +35,7 @@ TEST_CASE("meshes come back from every format") {
     const Mesh back = read_mesh(folder / ("m" + ending));
     REQUIRE(back.vertices_mm.size() == 4);
     REQUIRE(back.triangles.size() == 4);
-    CHECK(signed_volume(back) == Approx(signed_volume(mesh)));
-    for (size_t t = 0; t < 4; ++t) {
+    for (size_t t = 0; t < 4; ++t) {  // in their order, so that faces look the same way
       for (int corner = 0; corner < 3; ++corner) {
         const Vec3d a = mesh.vertices_mm[mesh.triangles[t][corner]];
         const Vec3d b = back.vertices_mm[back.triangles[t][corner]];
@@ -88,15 +73,12 @@ TEST_CASE("numbers of vertices stand at their place in VTK and PLY, and elsewher
   };
   for (const std::string ending : kEndings) {
     INFO(ending);
-    write_mesh(folder / ("plain" + ending), mesh);
-    write_mesh(folder / ("m" + ending), mesh, numbers);
-    CHECK(read_mesh(folder / ("m" + ending)).vertices_mm ==
-          read_mesh(folder / ("plain" + ending)).vertices_mm);
-    CHECK(read_mesh(folder / ("m" + ending)).triangles ==
-          read_mesh(folder / ("plain" + ending)).triangles);
-    if (ending != ".vtk" && ending != ".ply") {
-      CHECK(read_file(folder / ("m" + ending)) == read_file(folder / ("plain" + ending)));
-    }
+    const std::string bare = folder / ("plain" + ending), with = folder / ("m" + ending);
+    write_mesh(bare, mesh);
+    write_mesh(with, mesh, numbers);
+    CHECK(read_mesh(with).vertices_mm == read_mesh(bare).vertices_mm);
+    CHECK(read_mesh(with).triangles == read_mesh(bare).triangles);
+    CHECK((read_file(with) == read_file(bare)) == (ending != ".vtk" && ending != ".ply"));
   }
   CHECK(read_file(folder / "m.vtk") ==
         read_file(folder / "plain.vtk") +
@@ -159,10 +141,7 @@ TEST_CASE("GIFTI is RAS and names its frame, the other formats are LPS and say s
 }
 
 TEST_CASE("nibabel reads our GIFTI in RAS and we read nibabel's") {
-  if (!has_nibabel()) {
-    WARN("skipped: python3-nibabel is not installed");
-    return;
-  }
+  if (!has_nibabel()) return;
   const TemporaryFolder folder;
   write_mesh(folder / "m.gii", tetrahedron());
   write_file(folder / "check.py",
@@ -189,11 +168,8 @@ TEST_CASE("nibabel reads our GIFTI in RAS and we read nibabel's") {
              "system.xform[0, 3] = 7\n"
              "moved.darrays[0].coordsys = system\n"
              "nibabel.save(moved, sys.argv[5])\n");
-  std::string command = "/usr/bin/python3 '" + (folder / "check.py") + "'";
-  for (const char* name : {"m.gii", "a.gii", "b.gii", "c.gii", "d.gii"}) {
-    command += " '" + (folder / name) + "'";
-  }
-  REQUIRE(shell(command));
+  REQUIRE(shell("cd '" + folder.string() +
+                "' && /usr/bin/python3 check.py m.gii a.gii b.gii c.gii d.gii"));
   for (const char* name : {"a.gii", "b.gii", "c.gii", "d.gii"}) {
     INFO(name);
     const Mesh back = read_mesh(folder / name);
@@ -207,99 +183,87 @@ TEST_CASE("nibabel reads our GIFTI in RAS and we read nibabel's") {
 
 TEST_CASE("variants that other programs write are read") {
   const TemporaryFolder folder;
-  write_file(folder / "a.vtk",
-             "# vtk DataFile Version 3.0\nSPACE=RAS\nASCII\nDATASET POLYDATA\nPOINTS 4 double\n"
-             "0 0 0 1 0 0 1 1 0 0 1 0\n\nPOLYGONS 1 5\n4 0 1 2 3\n\nPOINT_DATA 4\nSCALARS s int\n");
-  Mesh mesh = read_mesh(folder / "a.vtk");
+  const auto vtk = [&](const std::string& start, const std::string& rest) {
+    return mesh_of(folder, "a.vtk",
+                   "# vtk DataFile Version " + start + "\nASCII\nDATASET POLYDATA\n" + rest);
+  };
+  Mesh mesh = vtk("3.0\nSPACE=RAS",
+                  "POINTS 4 double\n0 0 0 1 0 0 1 1 0 0 1 0\n\nPOLYGONS 1 5\n"
+                  "4 0 1 2 3\n\nPOINT_DATA 4\nSCALARS s int\n");
   CHECK(mesh.triangles == std::vector<Vec3i>{{0, 1, 2}, {0, 2, 3}});
   CHECK(mesh.vertices_mm[2] == Vec3d{-1, -1, 0});  // RAS turned to LPS
-  write_file(folder / "five.vtk",
-             "# vtk DataFile Version 5.1\nx\nASCII\nDATASET POLYDATA\nPOINTS 3 float\n"
-             "0 0 0 1 0 0 1 1 0\nMETADATA\nINFORMATION 0\n\nPOLYGONS 2 3\nOFFSETS vtktypeint64\n"
-             "0 3\nCONNECTIVITY vtktypeint64\n0 1 2\n");
-  CHECK(read_mesh(folder / "five.vtk").triangles.size() == 1);
-  write_file(folder / "strip.vtk",
-             "# vtk DataFile Version 2.0\nx\nASCII\nDATASET POLYDATA\nPOINTS 4 float\n"
-             "0 0 0 1 0 0 0 1 0 1 1 0\nTRIANGLE_STRIPS 1 5\n4 0 1 2 3\n");
-  CHECK(read_mesh(folder / "strip.vtk").triangles == std::vector<Vec3i>{{0, 1, 2}, {2, 1, 3}});
-  write_file(folder / "a.obj",
-             "# x\r\nv 0 0 0\r\nv 1 0 0\nv 0 1 0 1.0\nvn 0 0 1\nf 1//1 2//1 -1//1\n");
-  CHECK(read_mesh(folder / "a.obj").triangles == std::vector<Vec3i>{{0, 1, 2}});
-  write_file(
-      folder / "a.ply",
+  mesh = vtk("5.1\nx",
+             "POINTS 3 float\n0 0 0 1 0 0 1 1 0\nMETADATA\nINFORMATION 0\n\nPOLYGONS 2 3\n"
+             "OFFSETS vtktypeint64\n0 3\nCONNECTIVITY vtktypeint64\n0 1 2\n");
+  CHECK(mesh.triangles.size() == 1);
+  mesh = vtk("2.0\nx", "POINTS 4 float\n0 0 0 1 0 0 0 1 0 1 1 0\nTRIANGLE_STRIPS 1 5\n4 0 1 2 3\n");
+  CHECK(mesh.triangles == std::vector<Vec3i>{{0, 1, 2}, {2, 1, 3}});
+  mesh = mesh_of(folder, "a.obj",
+                 "# x\r\nv 0 0 0\r\nv 1 0 0\nv 0 1 0 1.0\nvn 0 0 1\nf 1//1 2//1 -1//1\n");
+  CHECK(mesh.triangles == std::vector<Vec3i>{{0, 1, 2}});
+  mesh = mesh_of(
+      folder, "a.ply",
       "ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\n"
       "property float z\nproperty uchar red\nelement face 1\n"
       "property list uchar int vertex_index\nend_header\n0 0 0 9\n1 0 0 9\n0 1 0 9\n3 0 1 2\n");
-  CHECK(read_mesh(folder / "a.ply").vertices_mm[1] == Vec3d{1, 0, 0});
-  write_file(folder / "a.stl",
-             "solid any name\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\n"
-             "vertex 0 1 0\nendloop\nendfacet\nfacet normal 0 0 1\nouter loop\nvertex 1 0 0\n"
-             "vertex 1 1 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid any name\n");
-  mesh = read_mesh(folder / "a.stl");
+  CHECK(mesh.vertices_mm[1] == Vec3d{1, 0, 0});
+  mesh = mesh_of(folder, "a.stl",
+                 "solid any name\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\n"
+                 "vertex 0 1 0\nendloop\nendfacet\nfacet normal 0 0 1\nouter loop\nvertex 1 0 0\n"
+                 "vertex 1 1 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid any name\n");
   CHECK(mesh.vertices_mm.size() == 4);  // merged
   CHECK(mesh.triangles.size() == 2);
 }
 
 TEST_CASE("damaged meshes are errors that say what is wrong") {
   const TemporaryFolder folder;
-  const std::string vtk = "# vtk DataFile Version 3.0\nx\nASCII\nDATASET POLYDATA\n";
-  CHECK_THAT(error_for(folder, "a.vtk", ""), Catch::Contains("not a legacy VTK"));
-  CHECK_THAT(error_for(folder, "b.vtk", vtk + "POINTS 99999999999 float\n0 0 0\n"),
-             Catch::Contains("more than it can hold"));
-  CHECK_THAT(error_for(folder, "c.vtk", vtk + "POINTS 1 float\n0 0 nan\n"),
-             Catch::Contains("finite"));
-  CHECK_THAT(error_for(folder, "d.vtk", vtk + "POINTS 1 float\n0 0 0\nPOLYGONS 1 4\n3 0 0 7\n"),
-             Catch::Contains("vertex 7"));
-  CHECK_THAT(error_for(folder, "e.vtk", vtk + "POINTS 1 float\n0 0 0\nPOLYGONS 1 4\n9 0 0 0\n"),
-             Catch::Contains("more corners"));
-  CHECK_THAT(error_for(folder, "f.vtk",
-                       "# vtk DataFile Version 3.0\nx\nASCII\nDATASET "
-                       "STRUCTURED_POINTS\n"),
-             Catch::Contains("POLYDATA"));
-  CHECK_THAT(error_for(folder, "a.obj", "v 0 0 0\nf 1 2 3\n"), Catch::Contains("vertex 1"));
-  CHECK_THAT(error_for(folder, "b.obj", "v 0 0 zero\n"), Catch::Contains("zero"));
-  CHECK_THAT(error_for(folder, "a.ply",
-                       "ply\nformat binary_little_endian 1.0\nelement vertex 4000000000\n"
-                       "property float x\nend_header\n"),
-             Catch::Contains("more than it can hold"));
-  std::string stl(80, ' ');
-  stl += std::string("\xff\xff\xff\x7f", 4);
-  CHECK_THAT(error_for(folder, "a.stl", stl), Catch::Contains("more than it can hold"));
-  CHECK_THAT(error_for(folder, "b.stl", "solid x\nfacet normal 0 0 1\nvertex 0 0 0\n"),
-             Catch::Contains("truncated"));
-  CHECK_THAT(error_for(folder, "a.gii", "<GIFTI><DataArray"), Catch::Contains("XML"));
-  CHECK_THAT(error_for(folder, "b.gii", "<a/>"), Catch::Contains("GIFTI"));
+  const auto check = [&](const std::string& name, const std::vector<Refusal>& rows) {
+    check_refusals(
+        [&](const std::string& bytes) {
+          std::string message = message_of<InputError>([&] { mesh_of(folder, name, bytes); });
+          CHECK_THAT(message, Catch::Contains(name));
+          return message;
+        },
+        rows);
+  };
+  const std::string start = "# vtk DataFile Version 3.0\nx\nASCII\nDATASET ";
+  const std::string vtk = start + "POLYDATA\n", point = vtk + "POINTS 1 float\n0 0 0\n";
+  check("a.vtk", {{"", "not a legacy VTK"},
+                  {vtk + "POINTS 99999999999 float\n0 0 0\n", "more than it can hold"},
+                  {vtk + "POINTS 1 float\n0 0 nan\n", "finite"},
+                  {point + "POLYGONS 1 4\n3 0 0 7\n", "vertex 7"},
+                  {point + "POLYGONS 1 4\n9 0 0 0\n", "more corners"},
+                  {start + "STRUCTURED_POINTS\n", "POLYDATA"}});
+  check("a.obj", {{"v 0 0 0\nf 1 2 3\n", "vertex 1"}, {"v 0 0 zero\n", "zero"}});
+  check("a.ply", {{"ply\nformat binary_little_endian 1.0\nelement vertex 4000000000\n"
+                   "property float x\nend_header\n",
+                   "more than it can hold"}});
+  check("a.stl", {{std::string(80, ' ') + "\xff\xff\xff\x7f", "more than it can hold"},
+                  {"solid x\nfacet normal 0 0 1\nvertex 0 0 0\n", "truncated"}});
+  check("a.gii", {{"<GIFTI><DataArray", "XML"}, {"<a/>", "GIFTI"}});
 }
 
 TEST_CASE("no truncation and no flipped byte of a mesh crashes its reader") {
   const TemporaryFolder folder;
   for (const std::string ending : kEndings) {
-    write_mesh(folder / ("m" + ending), tetrahedron());
-    const std::string bytes = read_file(folder / ("m" + ending));
-    const std::string path = folder / ("x" + ending);
-    int errors = 0;
-    const auto attempt = [&](const std::string& damaged) {
-      std::ofstream(path, std::ios::binary) << damaged;
-      try {
-        const Mesh mesh = read_mesh(path);
-        for (const Vec3i& t : mesh.triangles) {
-          for (int corner = 0; corner < 3; ++corner) {
-            CHECK(static_cast<size_t>(t[corner]) < mesh.vertices_mm.size());
-          }
-        }
-      } catch (const InputError&) {
-        ++errors;
-      }
+    INFO(ending);
+    const std::string path = folder / ("m" + ending);
+    const auto is_sound = [&] {
+      const Mesh mesh = read_mesh(path);
+      return std::all_of(mesh.triangles.begin(), mesh.triangles.end(), [&](const Vec3i& t) {
+        return static_cast<size_t>(std::max({t.x, t.y, t.z})) < mesh.vertices_mm.size();
+      });
     };
-    for (size_t length = 0; length < bytes.size(); ++length) attempt(bytes.substr(0, length));
-    for (size_t at = 0; at < bytes.size(); ++at) {
-      for (const int mask : {0x01, 0x20, 0x80}) {
-        std::string flipped = bytes;
-        flipped[at] = static_cast<char>(flipped[at] ^ mask);
-        attempt(flipped);
+    write_mesh(path, tetrahedron());
+    const std::string bytes = read_file(path);
+    CHECK(errors_of_flipped_bytes(path, {0x01, 0x20, 0x80}, 1, is_sound) > 10);
+    for (size_t length = 0; length < bytes.size(); ++length) {
+      write_file(path, bytes.substr(0, length));
+      try {
+        const bool sound = is_sound();
+        CHECK(sound);
+      } catch (const InputError&) {
       }
     }
-    INFO(ending);
-    CHECK(errors > 20);
   }
 }

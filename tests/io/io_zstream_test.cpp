@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "larch/io/bytes/zstream.h"
 #include "larch/io/image/image.h"
-#include "larch/io/image/zstream.h"
 #include "tests/io/io_test_util.h"
 
 namespace larch::test {

@@ -33,7 +33,7 @@ class Readme(unittest.TestCase):
                 self.assertTrue((ROOT / name).is_file(), f'{cells[0]}: {name} does not exist')
 
     def test_every_ending_that_is_read_has_a_row(self):
-        source = (ROOT / 'lib/larch/io/image/image.cpp').read_text(encoding='utf-8')
+        source = (ROOT / 'lib/larch/io/itk/image_formats.cpp').read_text(encoding='utf-8')
         endings = re.findall(r'^\s*\{"(\.[a-z.]+)", ', source, re.M)
         self.assertGreater(len(endings), 8)
         formats = ' '.join(cells[0] for cells in rows())

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "tests/io/nifti_damage.h"
+
 namespace larch::test {
 
 /// A TIFF file of one uncompressed grey picture of 16x12 pixels with the values 0 to 191, whose
@@ -56,13 +58,6 @@ struct TiffMaker {
   static std::string number(uint64_t value, int bytes) {
     std::string out;
     for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 255);
-    return out;
-  }
-
- private:
-  static std::string counted(int count) {
-    std::string out;
-    for (int i = 0; i < count; ++i) out += static_cast<char>(i);
     return out;
   }
 };

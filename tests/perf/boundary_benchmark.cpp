@@ -12,7 +12,7 @@
 #include "larch/hdn/model.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
-#include "larch/io/markups/pose_file.h"
+#include "larch/io/markups/markups.h"
 #include "larch/models/boundary_file.h"
 
 // larch-boundary-benchmark MODEL IMAGE POSES [DEVICE [REPEATS [THREADS]]]: times the refinement of

@@ -11,13 +11,13 @@
 #include "larch/app/outputs/outputs.h"
 #include "larch/app/outputs/paths.h"
 #include "larch/app/program.h"
+#include "larch/cases/case_list.h"
+#include "larch/cases/dataset_json.h"
 #include "larch/config/bytes.h"
 #include "larch/config/fields.h"
 #include "larch/config/node.h"
 #include "larch/core/context.h"
 #include "larch/io/image/image.h"
-#include "larch/io/table/case_list.h"
-#include "larch/io/table/dataset_json.h"
 
 // Groups of flags that several executables have. The Options of an executable hold a group as a
 // member and hand its flags on:

@@ -12,16 +12,14 @@ namespace larch {
 /// result. Each has a name, so that the fuzzing build can leave one of them out and show that its
 /// target then finds the input that the check is for (scripts/fuzz --check-guards).
 enum class Guard {
-  kNrrdClaims,         ///< the reader allocates what a NRRD header claims
-  kTiffDirectoryRing,  ///< libtiff follows directories that name each other without end
-  kTiffClaims,         ///< libtiff and ITK allocate what a TIFF header claims
-  kNiftiOffset,        ///< voxels that would begin inside the header
-  kGeometryLimits,     ///< origins, spacings and axes that no scanner gives
-  kGridGrowth,         ///< a working grid that is out of proportion to the image
-  kDicomBitRules,      ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
-  kDicomClaims,        ///< planes and pixels are allocated as a DICOM header claims
-  kItkClaims,          ///< voxels are allocated as the header of VTK, GIPL, MRC or BioRad claims
-  kMarkupsDepth,       ///< JSON that is nested deeply is copied by calls as deep
+  kNrrdClaims,      ///< the reader allocates what a NRRD header claims
+  kTiffClaims,      ///< voxels are allocated as a TIFF header claims
+  kNiftiOffset,     ///< voxels that would begin inside the header
+  kGeometryLimits,  ///< origins, spacings and axes that no scanner gives
+  kGridGrowth,      ///< a working grid that is out of proportion to the image
+  kDicomBitRules,   ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
+  kDicomClaims,     ///< planes and pixels are allocated as a DICOM header claims
+  kMarkupsDepth,    ///< JSON that is nested deeply is copied by calls as deep
 };
 
 /// Its name in LARCH_FUZZ_WITHOUT.
@@ -29,8 +27,6 @@ constexpr std::string_view name_of(Guard guard) {
   switch (guard) {
     case Guard::kNrrdClaims:
       return "nrrd-claims";
-    case Guard::kTiffDirectoryRing:
-      return "tiff-directory-ring";
     case Guard::kTiffClaims:
       return "tiff-claims";
     case Guard::kNiftiOffset:
@@ -43,8 +39,6 @@ constexpr std::string_view name_of(Guard guard) {
       return "dicom-bit-rules";
     case Guard::kDicomClaims:
       return "dicom-claims";
-    case Guard::kItkClaims:
-      return "itk-claims";
     case Guard::kMarkupsDepth:
       return "markups-depth";
   }

@@ -7,7 +7,7 @@
 namespace larch {
 
 /// A vector for each voxel: a displacement, a velocity, a gradient. Components are along the axes
-/// of the world (LPS), in mm, whatever the direction of the grid. Files: io/image/vector_image.h.
+/// of the world (LPS), in mm, whatever the direction of the grid. Files: io/image/image.h.
 using VectorField = Volume<Vec3f>;
 
 }  // namespace larch

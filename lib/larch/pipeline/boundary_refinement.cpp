@@ -10,7 +10,7 @@
 #include "larch/cases/step.h"
 #include "larch/core/error.h"
 #include "larch/features/steerable/steerable_math.h"
-#include "larch/io/markups/pose_file.h"
+#include "larch/io/markups/markups.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/mesh/measures.h"
 #include "larch/mesh/sphere_template.h"

@@ -7,7 +7,7 @@
 
 #include "larch/data/volume.h"
 #include "larch/io/image/image.h"
-#include "larch/io/table/case_list.h"
+#include "larch/cases/case_list.h"
 
 namespace larch::pipeline {
 

@@ -21,7 +21,7 @@
 #include "larch/core/error.h"
 #include "larch/core/escaped.h"
 #include "larch/files/file.h"
-#include "larch/io/markups/pose_file.h"
+#include "larch/io/markups/markups.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/mesh/marching_cubes.h"
 #include "larch/metrics/mesh_scores.h"

@@ -8,7 +8,7 @@
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
 #include "larch/io/image/image.h"
-#include "larch/io/table/case_list.h"
+#include "larch/cases/case_list.h"
 #include "larch/metrics/label_scores.h"
 
 namespace larch::pipeline {

@@ -16,7 +16,6 @@
 #include "larch/core/parallel.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/markups/markups.h"
-#include "larch/io/markups/pose_file.h"
 #include "larch/models/hdn_file.h"
 #include "larch/models/layout.h"
 #include "larch/picture/qc.h"

@@ -21,7 +21,7 @@
 #include "larch/files/temporaries.h"
 #include "larch/image/preprocess.h"
 #include "larch/io/image/image.h"
-#include "larch/io/markups/pose_file.h"
+#include "larch/io/markups/markups.h"
 #include "larch/models/hdn_file.h"
 #include "larch/models/layout.h"
 #include "larch/pbt/train/pool.h"

@@ -7,7 +7,7 @@
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
 #include "larch/hdn/train/train.h"
-#include "larch/io/table/dataset_json.h"
+#include "larch/cases/dataset_json.h"
 #include "larch/pipeline/training_cases.h"
 #include "larch/pipeline/training_files.h"
 

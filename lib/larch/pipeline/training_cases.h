@@ -7,7 +7,7 @@
 
 #include "larch/hdn/train/train.h"
 #include "larch/image/preprocess.h"
-#include "larch/io/table/case_list.h"
+#include "larch/cases/case_list.h"
 
 namespace larch::pipeline {
 

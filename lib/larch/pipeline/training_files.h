@@ -9,8 +9,8 @@
 
 #include "larch/core/context.h"
 #include "larch/io/image/image.h"
-#include "larch/io/table/case_list.h"
-#include "larch/io/table/dataset_json.h"
+#include "larch/cases/case_list.h"
+#include "larch/cases/dataset_json.h"
 
 namespace larch::pipeline {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "larch/image/preprocess.h"
-#include "larch/io/image/raw_image.h"
+#include "larch/io/formats/image_file.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-// NIfTI in two files, a header and the voxels beside it; ANALYZE, which looks alike. The first byte
-// says which of the two are compressed, which is given as the image and whether the header is named
-// .nii, the next two how many bytes belong to the header.
+// NIfTI in two files, a header and the voxels beside it. The first byte says which of the two are
+// compressed, which is given as the image and whether the header is named .nii, the next two how
+// many bytes belong to the header.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
-#include "larch/io/formats/nifti.h"
+#include "larch/io/formats/volumes.h"
 #include "larch/io/image/image.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -30,9 +30,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string given = (choice & 4) != 0 && !nii ? voxels_name : header_name;
   const std::string path = fuzz::folder() + "/" + given;
   fuzz::accepts({ExitCode::kInput}, "case.", [&] {
-    const io::NiftiHeader header = io::read_nifti_header(path);
-    if (header.data_path == fuzz::folder() + "/" + header_name) return;  // a single file's mark
-    fuzz::require(header.data_path == voxels, "voxels of another file");
+    const std::string data_path = io::read_nifti_header(path).place.path;
+    if (data_path == fuzz::folder() + "/" + header_name) return;  // a single file's mark
+    fuzz::require(data_path == voxels, "voxels of another file");
+    probe_image(path);  // nothing of a refused image is read
     const std::vector<std::string> files = detached_files(path);
     // What is read has to be in the records of a run.
     const std::string other =

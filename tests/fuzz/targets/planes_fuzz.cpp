@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "larch/data/vec.h"
-#include "larch/io/dicom/dicom_file.h"
+#include "larch/io/dicom/dicom_object.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

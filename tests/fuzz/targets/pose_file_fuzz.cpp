@@ -3,7 +3,7 @@
 // Files of poses: what is accepted is sound, and the same when it is written and read again.
 #include <cmath>
 
-#include "larch/io/markups/pose_file.h"
+#include "larch/io/markups/markups.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace larch;

@@ -4,8 +4,8 @@
 // file.
 #include <set>
 
-#include "larch/io/table/case_list.h"
-#include "larch/io/table/dataset_json.h"
+#include "larch/cases/case_list.h"
+#include "larch/cases/dataset_json.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

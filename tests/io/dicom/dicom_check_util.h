@@ -5,26 +5,35 @@
 #include <string>
 #include <vector>
 
-#include "larch/io/dicom/dicom_file.h"
+#include "larch/io/dicom/dicom_object.h"
 #include "tests/io/dicom/dicom_maker.h"
 #include "tests/io/io_test_util.h"
 
 namespace larch::test {
 
-/// The message with which reading and probing refuse the file.
-inline std::string error_of(const MadeSlice& slice) {
+inline Volume<float> read_bytes(const std::string& bytes, const ReadOptions& options = {}) {
   const TemporaryFolder folder;
-  write_file(folder / "x.dcm", made_dicom(slice));
-  std::string message = message_of<InputError>([&] { read_volume<float>(folder / "x.dcm"); });
-  CHECK_THAT(message, Catch::Contains("x.dcm"));
-  CHECK_THROWS_AS(probe_image(folder / "x.dcm"), InputError);
-  return message;
+  write_file(folder / "x.dcm", bytes);
+  return read_volume<float>(folder / "x.dcm", options);
 }
 
 inline Volume<float> read_one(const MadeSlice& slice, const ReadOptions& options = {}) {
+  return read_bytes(made_dicom(slice), options);
+}
+
+/// The message with which reading refuses the bytes of a file.
+inline std::string error_of_bytes(const std::string& bytes) {
+  std::string message = message_of<InputError>([&] { read_bytes(bytes); });
+  CHECK_THAT(message, Catch::Contains("x.dcm"));
+  return message;
+}
+
+/// The message with which reading refuses the file; probing refuses it too.
+inline std::string error_of(const MadeSlice& slice) {
   const TemporaryFolder folder;
   write_file(folder / "x.dcm", made_dicom(slice));
-  return read_volume<float>(folder / "x.dcm", options);
+  CHECK_THROWS_AS(probe_image(folder / "x.dcm"), InputError);
+  return error_of_bytes(made_dicom(slice));
 }
 
 /// A slice without rescaling whose samples are stored like this.
@@ -38,19 +47,24 @@ inline MadeSlice stored_as(uint16_t allocated, uint16_t stored, int high, uint16
   return slice;
 }
 
-/// `n` slices, `step` mm apart.
-inline std::vector<MadeSlice> stack(int n, double step) {
-  std::vector<MadeSlice> slices(static_cast<size_t>(n));
+/// `n` slices like `first`, `step` mm apart, with the values 100 i and more.
+inline std::vector<MadeSlice> stack(int n, const Vec3d& step, const MadeSlice& first = {}) {
+  std::vector<MadeSlice> slices(static_cast<size_t>(n), first);
   for (int i = 0; i < n; ++i) {
-    slices[static_cast<size_t>(i)].position.z = step * i;
+    slices[static_cast<size_t>(i)].position = first.position + step * static_cast<double>(i);
     slices[static_cast<size_t>(i)].first_value = 100 * i;
   }
   return slices;
 }
 
+/// The order of names is not that of the slices.
+inline std::string stack_name(size_t i) {
+  return "slice-" + std::to_string(i * 7 % 10) + ".dcm";
+}
+
 inline void write_stack(const TemporaryFolder& folder, const std::vector<MadeSlice>& slices) {
   for (size_t i = 0; i < slices.size(); ++i) {
-    write_file(folder / (std::to_string(i) + ".dcm"), made_dicom(slices[i]));
+    write_file(folder / stack_name(i), made_dicom(slices[i]));
   }
 }
 

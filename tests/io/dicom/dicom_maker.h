@@ -9,6 +9,7 @@
 
 #include "larch/data/vec.h"
 #include "larch/files/file.h"
+#include "larch/io/image/image.h"
 
 namespace larch::test {
 

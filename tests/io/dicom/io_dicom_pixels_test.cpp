@@ -8,6 +8,31 @@ using namespace larch;
 using namespace larch::test;
 using Catch::Contains;
 
+namespace {
+
+const std::string kBaseline = "1.2.840.10008.1.2.4.50", kExtended = "1.2.840.10008.1.2.4.51";
+const std::string kLossless = "1.2.840.10008.1.2.4.70", kRle = "1.2.840.10008.1.2.5";
+
+MadeSlice compressed(const std::string& syntax, uint16_t bits,
+                     const std::vector<std::string>& fragments, uint16_t edge = 32) {
+  MadeSlice slice = stored_as(bits > 8 ? 16 : 8, bits, bits - 1, 0);
+  slice.syntax = syntax;
+  slice.rows = slice.columns = edge;
+  slice.fragments = fragments;
+  return slice;
+}
+
+std::string without_bytes(std::string jpeg, size_t count) {
+  return jpeg.erase(jpeg.size() - 2 - count, count);
+}
+
+// The message of a file whose header is sound, so that reading alone refuses it.
+std::string reading_error_of(const MadeSlice& slice) {
+  return message_of<InputError>([&] { read_one(slice); });
+}
+
+}  // namespace
+
 TEST_CASE("no number of a header is believed that the pixel data cannot hold") {
   MadeSlice large;
   large.raw_pixels = std::string(24, '\1');
@@ -33,55 +58,10 @@ TEST_CASE("no number of a header is believed that the pixel data cannot hold") {
                          Row{"1.2.840.10008.1.2.4.70", "1 images for 9 frames", 4, 9},
                          Row{"1.2.840.10008.1.2.4.90", "100 bytes cannot become", 60000, 0}}) {
     INFO(row.syntax << " " << row.message);
-    MadeSlice s;
-    s.rows = s.columns = row.size;
+    MadeSlice s = compressed(row.syntax, 16, {std::string(100, '\1')}, row.size);
     s.frames = row.frames;
-    s.raw_pixels = std::string(24, '\1');
-    std::string bytes = made_dicom(s);
-    const std::string native = dicom_element(2, 0x10, "UI", "1.2.840.10008.1.2.1");
-    const std::string packed = dicom_element(2, 0x10, "UI", row.syntax);
-    bytes.replace(bytes.find(native), native.size(), packed);
-    const auto longer = static_cast<uint32_t>(packed.size() - native.size());
-    const auto group = static_cast<uint8_t>(bytes[140]);
-    bytes[140] = static_cast<char>(group + longer);
-    const size_t pixels = bytes.rfind(dicom_number(0x00107fe0, 4));
-    bytes.resize(pixels);
-    bytes += dicom_number(0x00107fe0, 4) + "OB" + dicom_number(0, 2) + dicom_number(~0U, 4) +
-             dicom_number(0xe000fffe, 4) + dicom_number(0, 4) + dicom_number(0xe000fffe, 4) +
-             dicom_number(100, 4) + std::string(100, '\1') + dicom_number(0xe0ddfffe, 4) +
-             dicom_number(0, 4);
-    const TemporaryFolder folder;
-    write_file(folder / "x.dcm", bytes);
-    CHECK_THAT(message_of<InputError>([&] { probe_image(folder / "x.dcm"); }),
-               Contains(row.message));
+    CHECK_THAT(error_of(s), Contains(row.message));
   }
-}
-
-TEST_CASE("stored bits are moved to the lower end, with their sign") {
-  MadeSlice s = stored_as(16, 12, 15, 0);
-  s.values = {0x7ff0, 0x1230, static_cast<int16_t>(0xfff0)};
-  s.values.resize(12, 0);
-  auto volume = read_one(s);
-  CHECK(volume[0] == 0x7ff);
-  CHECK(volume[1] == 0x123);
-  CHECK(volume[2] == 0xfff);
-  s.is_signed = 1;
-  volume = read_one(s);
-  CHECK(volume[0] == 0x7ff);
-  CHECK(volume[2] == -1);
-  s = stored_as(16, 10, 13, 1);  // bits 4 to 13
-  s.values = {0x1000, 0x1ff0, 0x2000, static_cast<int16_t>(0xe000)};
-  s.values.resize(12, 0);
-  volume = read_one(s);
-  CHECK(volume[0] == 256);
-  CHECK(volume[1] == 511);
-  CHECK(volume[2] == -512);
-  CHECK(volume[3] == -512);  // the sign stands in the upper bits as well
-  s = stored_as(32, 24, 23, 1);
-  s.raw_pixels = std::string("\xff\xff\xff\x00\xff\xff\x7f\x00", 8) + std::string(40, '\0');
-  volume = read_one(s);
-  CHECK(volume[0] == -1);
-  CHECK(volume[1] == 8388607);
 }
 
 TEST_CASE("bits beside the stored ones are overlays, or refused") {
@@ -111,23 +91,6 @@ TEST_CASE("bits beside the stored ones are overlays, or refused") {
   s.values = {0x7ff1, 0};
   s.values.resize(12, 0);
   read_only_allowed({s}, Allow::kUnusedBits, "unused-bits", "1 samples");
-}
-
-TEST_CASE("colours stored plane by plane") {
-  MadeSlice s = stored_as(8, 8, 7, 0);
-  s.samples = 3;
-  s.photometric = "RGB";
-  s.raw_pixels = std::string(12, '\x0a') + std::string(12, '\x14') + std::string(12, '\x1e');
-  const TemporaryFolder folder;
-  std::string bytes = made_dicom(s);
-  const std::string planar = dicom_element(0x28, 6, "US", dicom_number(0, 2));
-  bytes.replace(bytes.find(planar), planar.size(),
-                dicom_element(0x28, 6, "US", dicom_number(1, 2)));
-  write_file(folder / "x.dcm", bytes);
-  const auto volume = read_volume<float>(folder / "x.dcm");
-  for (const float value : volume) {
-    CHECK(value == Approx(0.2126 * 10 + 0.7152 * 20 + 0.0722 * 30));
-  }
 }
 
 TEST_CASE("bits, samples and colours that cannot be meant") {
@@ -166,38 +129,6 @@ TEST_CASE("bits, samples and colours that cannot be meant") {
   s.raw_pixels = std::string(12, '\xe0');
   CHECK(read_one(s)[0] == 7);
 }
-
-namespace {
-
-const std::string kBaseline = "1.2.840.10008.1.2.4.50", kExtended = "1.2.840.10008.1.2.4.51";
-const std::string kLossless = "1.2.840.10008.1.2.4.70", kRle = "1.2.840.10008.1.2.5";
-
-MadeSlice compressed(const std::string& syntax, uint16_t bits,
-                     const std::vector<std::string>& fragments, uint16_t edge = 32) {
-  MadeSlice slice = stored_as(bits > 8 ? 16 : 8, bits, bits - 1, 0);
-  slice.syntax = syntax;
-  slice.rows = slice.columns = edge;
-  slice.fragments = fragments;
-  return slice;
-}
-
-MadeSlice coloured(const std::string& stream) {
-  MadeSlice slice = compressed(kBaseline, 8, {stream});
-  slice.samples = 3;
-  slice.photometric = "RGB";
-  return slice;
-}
-
-std::string without_bytes(std::string jpeg, size_t count) {
-  return jpeg.erase(jpeg.size() - 2 - count, count);
-}
-
-// The message of a file whose header is sound, so that reading alone refuses it.
-std::string reading_error_of(const MadeSlice& slice) {
-  return message_of<InputError>([&] { read_one(slice); });
-}
-
-}  // namespace
 
 TEST_CASE("JPEG with missing or superfluous data is refused, whatever the process") {
   struct Row {
@@ -254,25 +185,6 @@ TEST_CASE("JPEG of another process than the transfer syntax names is refused") {
   refused(kLossless, 8, blank_jpeg(0, 8));
 }
 
-TEST_CASE("colours of JPEG that are not RGB are refused, also where no marker tells them") {
-  const std::string why = "say that their colours are not RGB, but the header does";
-  CHECK_THAT(error_of(coloured(blank_jpeg(0, 8, "\1\2\3"))), Contains(why));
-  CHECK_THAT(error_of(coloured(blank_jpeg(0, 8, "\1\2\3", '\x22'))), Contains(why));
-  CHECK_THAT(error_of(coloured(blank_jpeg(0, 8, std::string("\0\1\2", 3), '\x21'))), Contains(why));
-  CHECK(read_one(coloured(blank_jpeg(0, 8, "RGB")))[0] == Approx(128));
-  CHECK(read_one(coloured(blank_jpeg(0, 8, std::string("\0\1\2", 3))))[0] == Approx(128));
-  const auto with = [](int marker, const std::string& body, const std::string& ids) {
-    return blank_jpeg(0, 8, ids).insert(2, segment(marker, body));
-  };
-  const auto adobe = [](char transform) {
-    return std::string("Adobe\0\x64\0\0\0\0", 11) + transform;
-  };
-  CHECK(read_one(coloured(with(0xee, adobe('\0'), "\1\2\3")))[0] == Approx(128));
-  CHECK_THAT(error_of(coloured(with(0xee, adobe('\1'), "RGB"))), Contains(why));
-  CHECK_THAT(error_of(coloured(with(0xe0, std::string("JFIF\0\1\1\0\0\1\0\1\0\0", 14), "RGB"))),
-             Contains(why));
-}
-
 TEST_CASE("pixel data of a whole frame more than the header says are refused") {
   const std::string why = "hold more than the header says";
   MadeSlice s = stored_as(16, 16, 15, 0);
@@ -298,50 +210,6 @@ TEST_CASE("pixel data of a whole frame more than the header says are refused") {
   CHECK_THAT(error_of(compressed(kRle, 8, {rle, rle}, 4)), Contains(why));
 }
 
-namespace {
-
-// The values of the first voxels of two frames of RLE, cut into `fragments`.
-std::vector<float> two_frames(const std::vector<std::string>& fragments, const std::string& table) {
-  MadeSlice slice = compressed(kRle, 8, fragments, 4);
-  slice.offset_table = table;
-  slice.frames = 2;
-  const auto group = [](const std::string& z) {
-    return dicom_sequence(0x20, 0x9113, {dicom_element(0x20, 0x32, "DS", "0\\0\\" + z)});
-  };
-  slice.groups = dicom_sequence(0x5200, 0x9230, {group("0"), group("2")});
-  const auto volume = read_one(slice);
-  return {volume[0], volume[16]};
-}
-
-std::string rle_frame(char value) {
-  return dicom_number(1, 4) + dicom_number(64, 4) + std::string(56, '\0') + "\xf1" + value;
-}
-
-}  // namespace
-
-TEST_CASE("frames are found in fragments with an offset table, and without") {
-  const std::string a = rle_frame(3), b = rle_frame(5);
-  const std::string a1 = a.substr(0, 64), a2 = a.substr(64), b1 = b.substr(0, 64),
-                    b2 = b.substr(64);
-  const std::vector<float> both{3, 5};
-  const auto table = [](uint32_t first, uint32_t second) {
-    return dicom_number(first, 4) + dicom_number(second, 4);
-  };
-  CHECK(two_frames({a, b}, "") == both);
-  CHECK(two_frames({a1, a2, b1, b2}, "") == both);
-  CHECK(two_frames({a, "", b}, "") == both);
-  CHECK(two_frames({a, b}, table(0, 74)) == both);
-  CHECK(two_frames({a1, a2, b1, b2}, table(0, 82)) == both);
-  CHECK(two_frames({a, "", b}, table(0, 82)) == both);
-  for (const std::string& wrong : {table(0, 4), table(0, 0), table(8, 74), table(74, 0),
-                                   table(0, 74).substr(0, 4), table(0, 74) + table(0, 0)}) {
-    CHECK_THAT(message_of<InputError>([&] {
-                 two_frames({a, b}, wrong);
-               }),
-               Contains("offset table does not name the start of each of 2 frames"));
-  }
-}
-
 TEST_CASE("a JPEG image may be cut into fragments anywhere, and have fill bytes") {
   const std::string jpeg = blank_jpeg(0, 8);
   std::vector<std::string> pieces;
@@ -355,10 +223,4 @@ TEST_CASE("a JPEG image may be cut into fragments anywhere, and have fill bytes"
     CHECK(read_one(compressed(syntax, static_cast<uint16_t>(bits), {filled}))[0] ==
           static_cast<float>(1 << (bits - 1)));
   }
-}
-
-TEST_CASE("run-length coding of one bit is said not to be supported") {
-  MadeSlice s = compressed(kRle, 1, {rle_frame(1)}, 4);
-  s.bits_allocated = 1;
-  CHECK_THAT(reading_error_of(s), Contains("one bit per sample is not supported"));
 }

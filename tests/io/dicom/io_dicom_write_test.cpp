@@ -12,12 +12,16 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/files/file.h"
-#include "larch/io/dicom/dicom_file.h"
-#include "larch/io/dicom/dicom_write.h"
+#include "larch/io/dicom/dicom_object.h"
+#include "larch/io/image/dicom_slice.h"
+#include "larch/io/image/image.h"
+#include "tests/io/dicom/dicom_maker.h"
 #include "tests/unit/folder.h"
 
 namespace larch {
 namespace {
+
+using test::dicom_element, test::dicom_number;
 
 const DicomSeriesNames kNames{
     "Larch^Sample", "1", "a sample", dicom_uid("study"), dicom_uid("series"), dicom_uid("frame")};
@@ -62,12 +66,50 @@ TEST_CASE("a series that was written is read with its voxels and its geometry") 
   CHECK(series.description == "a sample");
 }
 
-TEST_CASE("a slice has the same bytes each time") {
+TEST_CASE("a slice has the same bytes each time and names no library but Larch as its writer") {
   const test::Folder folder;
   const Volume<int16_t> image = sample(kPlain, 16);
   write_dicom_slice(folder / "a.dcm", image, 3, kNames);
   write_dicom_slice(folder / "b.dcm", image, 3, kNames);
-  CHECK(read_file(folder / "a.dcm") == read_file(folder / "b.dcm"));
+  const std::string bytes = read_file(folder / "a.dcm");
+  CHECK(bytes == read_file(folder / "b.dcm"));
+  const std::string meta =
+      dicom_element(2, 1, "OB", std::string("\0\1", 2)) +
+      dicom_element(2, 2, "UI", "1.2.840.10008.5.1.4.1.1.4") +
+      dicom_element(2, 3, "UI", dicom_uid(kNames.series_uid + " 3")) +
+      dicom_element(2, 0x10, "UI", "1.2.840.10008.1.2.1") +
+      dicom_element(2, 0x12, "UI", "2.25.1079700939050947470694127340517173591") +
+      dicom_element(2, 0x13, "SH", "LARCH");
+  const std::string start =
+      std::string(128, '\0') + "DICM" +
+      dicom_element(2, 0, "UL", dicom_number(static_cast<uint32_t>(meta.size()), 4)) + meta;
+  CHECK(bytes.substr(0, start.size()) == start);
+  CHECK(bytes[start.size()] == 8);
+}
+
+TEST_CASE("elements are in ascending order and of even length, sequences end with delimiters") {
+  io::DicomWriter item, out;
+  item.text(0x0008'1155, "UI", "1.2");
+  out.numbers(0x0028'6102, "US", std::array<uint16_t, 2>{1, 0x1234});
+  out.sequence(0x0008'1140, {item, item});
+  out.text(0x0008'0060, "CS", "first");
+  out.text(0x0008'0060, "CS", "MRI");
+  CHECK(out.has(0x0008'0060));
+  CHECK_FALSE(out.has(0x0008'1155));
+  const std::string one = dicom_number(0xe000fffe, 4) + dicom_number(~0U, 4) +
+                          dicom_element(0x0008, 0x1155, "UI", "1.2") + dicom_number(0xe00dfffe, 4) +
+                          dicom_number(0, 4);
+  CHECK(out.data_set() ==
+        dicom_element(0x0008, 0x0060, "CS", "MRI ") + dicom_number(0x11400008, 4) + "SQ" +
+            dicom_number(0, 2) + dicom_number(~0U, 4) + one + one + dicom_number(0xe0ddfffe, 4) +
+            dicom_number(0, 4) + dicom_element(0x0028, 0x6102, "US", dicom_number(0x12340001, 4)));
+}
+
+TEST_CASE("a value that is too long for its type has none") {
+  const std::string tag = dicom_number(0x61100028, 4);
+  CHECK(io::dicom_element_head(0x0028'6110, "US", 0xfffe) == tag + "US" + dicom_number(0xfffe, 2));
+  CHECK(io::dicom_element_head(0x0028'6110, "US", 0x10000) ==
+        tag + "UN" + dicom_number(0, 2) + dicom_number(0x10000, 4));
 }
 
 TEST_CASE("grids that a series cannot hold are refused") {

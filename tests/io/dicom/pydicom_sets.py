@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
 """DICOM sets that pydicom makes: for every row of the DICOM table of apps/reading-images.md one or more."""
+import pathlib
 import struct
 
 import numpy as np
@@ -218,6 +219,10 @@ def run_frames(fragments, table=b"", frames=2):
     return [d]
 
 
+A, B = runs(3), runs(5)
+HALVES_A, HALVES_B = (A[:64], A[64:]), (B[:64], B[64:])
+
+
 def one_bit_runs():
     d = run_frames([runs(3)], frames=1)[0]
     d.BitsAllocated, d.BitsStored, d.HighBit = 1, 1, 0
@@ -238,6 +243,7 @@ def encapsulated(syntax, fragments, samples=1, table=b"", **changes):
 
 
 BASELINE, EXTENDED, LOSSLESS = (f"1.2.840.10008.1.2.4.{n}" for n in (50, 51, 70))
+JPEG_2000 = pathlib.Path(__file__).parents[2] / "fuzz/seeds/j2k/rgb.j2k"  # 8 x 8
 ADOBE = b"Adobe\0\x64" + bytes(4)
 BROKEN = ("abc", "1,5", "1e400", "nan", "1\\2", "0x1")
 SLOPE, INTERCEPT, DOSE = (0x0028, 0x1053), (0x0028, 0x1052), (0x3004, 0x000E)
@@ -256,9 +262,14 @@ def renamed(before, after):
     return lambda content: content.replace(element(before), element(after))
 
 
-def dose(offsets):
+def dose(offsets, **changes):
     return [made(random.integers(0, 99, (3,) + SHAPE, dtype=np.int16), NumberOfFrames=3,
-                 DoseGridScaling="1e-3", GridFrameOffsetVector=offsets)]
+                 DoseGridScaling="1e-3", GridFrameOffsetVector=offsets, **changes)]
+
+
+def words(d):
+    d["PixelData"].VR = "OW"
+    return d
 
 
 def without_rows():
@@ -275,7 +286,8 @@ ROWS = {
         lambda: stack(3, (0, -3, 0), orientation=(1, 0, 0, 0, 0, -1)),
         lambda: stack(3, (0, -1.2, 1.6), orientation=(1, 0, 0, 0, 0.8, 0.6)),
         lambda: stack(syntax=ImplicitVRLittleEndian), lambda: stack(syntax=ExplicitVRBigEndian),
-        lambda: stack(syntax=DeflatedExplicitVRLittleEndian), rle],
+        lambda: stack(syntax=DeflatedExplicitVRLittleEndian), rle] + [
+            lambda n=n, s=s: stack(n, (0, 0, 6), SpacingBetweenSlices=s) for n, s in ((5, 6), (2, -6), (5, 0), (5, 5))],
     "RescaleSlope and RescaleIntercept, per slice": [
         lambda: [sloped()], lambda: [made(RescaleSlope="0.37", RescaleIntercept="-3.5e-2")],
         lambda: [made(position=[0, 0, k], RescaleSlope=k + 0.5, RescaleIntercept=-7 * k) for k in range(5)],
@@ -326,16 +338,23 @@ ROWS = {
         lambda: changed([rgb()], 0, BitsStored=3)],
     "HighBit below": [lambda h=h: [made(BitsStored=12, HighBit=h)] for h in (0, 10, 16, 4095)],
     "PixelRepresentation other": [lambda: [made(PixelRepresentation=2)]],
+    "big-endian words": [
+        lambda: [words(bits(8, 8, 7, False, syntax=ExplicitVRBigEndian))],
+        lambda: [bits(32, 32, 31, False, syntax=ExplicitVRBigEndian)]],
     "JPEG of another": [
         lambda p=p, s=s: coded(s, p) for p, s in ((2, BASELINE), (9, BASELINE), (3, BASELINE), (1, BASELINE), (0, LOSSLESS))],
     "JPEG with fewer": [
         lambda p=p, s=s: coded(s, p, missing=1) for p, s in ((0, BASELINE), (1, EXTENDED), (3, LOSSLESS))],
+    "JPEG 2000 with tiles": [
+        lambda n=n: encapsulated("1.2.840.10008.1.2.4.90", [JPEG_2000.read_bytes()[:n] + b"\xff\xd9"], 3)
+        for n in (100, 140)],
     "lossy JPEG of colours with an": [
         lambda: coded(BASELINE, 0, b"\1\2\3", before=segment(0xee, ADOBE + b"\0")),
         lambda: coded(BASELINE, 0, b"RGB")],
     "lossy JPEG of colours without": [lambda: coded(BASELINE, 0, b"\0\1\2")],
     "JPEG of colours": [
-        lambda: coded(BASELINE, 0, b"\1\2\3"), lambda: coded(BASELINE, 0, b"\0\1\2", 0x21),
+        lambda: coded(BASELINE, 0, b"\1\2\3"), lambda: coded(BASELINE, 0, b"\1\2\3", 0x22),
+        lambda: coded(BASELINE, 0, b"\0\1\2", 0x21),
         lambda: coded(BASELINE, 0, b"RGB", before=segment(0xee, ADOBE + b"\1")),
         lambda: coded(BASELINE, 0, b"RGB", before=segment(0xe0, b"JFIF\0\1\1\0\0\1\0\1\0\0"))],
     "floating-point": [float_pixels],
@@ -345,19 +364,20 @@ ROWS = {
     "compressed images for more": [
         lambda: run_frames([runs(3), runs(5)], frames=1), lambda: run_frames([runs(3), runs(5), runs(7)])],
     "compressed images for fewer": [lambda: run_frames([runs(3)])],
-    "a frame in several": [
-        lambda: run_frames([runs(3), runs(5)]), lambda: run_frames([runs(3)[:40], runs(3)[40:]], frames=1),
-        lambda: run_frames([runs(3)[:64], runs(3)[64:], b"", runs(5)[:64], runs(5)[64:]]),
-        lambda: run_frames([runs(3)[:64], runs(3)[64:], b"", runs(5)], struct.pack("<2I", 0, 90))],
+    "a frame in several": [lambda: run_frames([runs(3)[:40], runs(3)[40:]], frames=1)] + [
+        lambda f=f, t=t: run_frames(f, struct.pack(f"<{len(t)}I", *t)) for f, t in (
+            ([A, B], ()), ([*HALVES_A, *HALVES_B], ()), ([A, b"", B], ()), ([*HALVES_A, b"", *HALVES_B], ()),
+            ([A, B], (0, 74)), ([*HALVES_A, *HALVES_B], (0, 82)), ([A, b"", B], (0, 82)), ([*HALVES_A, b"", B], (0, 90)))],
     "an offset table": [
-        lambda t=t: run_frames([runs(3), runs(5)], struct.pack("<2I", *t)) for t in ((0, 4), (8, 74), (0, 0))],
+        lambda f=f, t=t: run_frames(f, struct.pack(f"<{len(t)}I", *t)) for f, t in (
+            *(([A, B], t) for t in ((0, 4), (8, 74), (0, 0), (74, 0), (0,), (0, 74, 0, 0))), ([A, A, B], (74, 148)))],
     "run-length coding of one": [one_bit_runs],
     "no pixels": [no_pixels],
     "PixelSpacing, or": [
         lambda: [made()], lambda: [made(ImagerPixelSpacing=[9, 9])],
         lambda: [made(PixelSpacing=None, ImagerPixelSpacing=[0.2, 0.3])]],
     "a PixelAspectRatio": [lambda: [made(PixelSpacing=None, PixelAspectRatio=[2, 1])]],
-    "neither of them": [lambda: [made(PixelSpacing=None, PixelAspectRatio=[1, 1])],lambda: [made(PixelSpacing=None)], lambda: stack(PixelSpacing=None)],
+    "neither of them": [lambda: [made(PixelSpacing=None, PixelAspectRatio=[1, 1])], lambda: [made(PixelSpacing=None)], lambda: stack(PixelSpacing=None)],
     "a spacing of one": [lambda t=t: [with_text(made(), SPACING, "DS", t)] for t in ("0.7", "1\\1\\1", "1\\")],
     "a spacing of 0": [lambda s=s: [made(PixelSpacing=s)] for s in ([0, 1], [1, -1])],
     "ImagePositionPatient or": [
@@ -388,9 +408,11 @@ ROWS = {
     "slices that differ in PixelSpacing": [lambda: changed(stack(), 1, PixelSpacing=[1.5, 0.8])],
     "two slices whose": [
         lambda: stack(2, (0, 0, 6), SpacingBetweenSlices=3), lambda: stack(5, (0, 0, 6), SpacingBetweenSlices=3),
-        lambda: stack(2, (0, 0, 5), SpacingBetweenSlices=4)],
+        lambda: stack(2, (0, 0, 5), SpacingBetweenSlices=4), lambda: stack(5, (0, 0, 6), SpacingBetweenSlices=2)],
     "several series": [lambda: changed(stack(), 1, SeriesInstanceUID="1.2.3.5")],
-    "one series with two patients": [lambda: changed(stack(), 3, PatientID="P2")],
+    "one series with two patients": [
+        lambda: changed(stack(), 3, PatientID="P2"), lambda: changed(stack(), 2, PatientID=""),
+        lambda: changed(stack(), 3, StudyInstanceUID="1.2.9")],
     "one series with two frames": [lambda: changed(stack(), 3, FrameOfReferenceUID="1.2.3.10")],
     "a Siemens mosaic": [
         lambda: [made(ImageType=["ORIGINAL", "PRIMARY", "M", "ND", "MOSAIC"])], csa, lambda: csa(False)],
@@ -405,9 +427,11 @@ ROWS = {
         (lambda: stack(syntax=ImplicitVRLittleEndian),
          renamed(ImplicitVRLittleEndian, ExplicitVRLittleEndian))],
     "zeros, spaces": [(stack, lambda content, padding=padding: content + padding)
-                      for padding in (b"\0", b"\0" * 512, b"    ", b"\n")],
-    "a dose of": [lambda: dose([0, 2.5, 5]), lambda: dose([30, 32.5, 35]), lambda: dose([0, -3, -6])],
-    "a GridFrameOffsetVector": [lambda: dose([7, 9, 11])],
+                      for padding in (b"\0", b"\0\0", b"\0" * 512, b"    ", b"\n", b"\r\n")],
+    "a dose of": [lambda: dose([0, 2.5, 5]), lambda: dose([30, 32.5, 35]), lambda: dose([0, -3, -6]),
+                 lambda: dose([0, 2.5, 5], orientation=(0, 1, 0, 0, 0, 1))],
+    "a GridFrameOffsetVector": [
+        lambda: dose([7, 9, 11]), lambda: dose([30, 32.5, 35], orientation=(0, 1, 0, 0, 0, 1))],
     "pixel data without Rows": [without_rows],
     "a file that is cut": [(stack, lambda content: content[:400])],
 }

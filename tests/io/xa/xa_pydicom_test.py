@@ -109,6 +109,10 @@ class Written(unittest.TestCase):
         self.assertEqual(list(data.ImageType), ['DERIVED', 'SECONDARY', 'BIPLANE B'])
         self.assertEqual(data.ReferencedImageSequence[0].ReferencedSOPInstanceUID, '1.2.3.4.6')
         self.assertEqual(data.SOPClassUID, XA)
+        meta = data.file_meta
+        self.assertEqual((meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID), (XA, data.SOPInstanceUID))
+        self.assertEqual(meta.ImplementationVersionName, 'LARCH')  # not the version of a library
+        self.assertTrue(meta.ImplementationClassUID.startswith('2.25.'), meta)
         self.assertEqual(str(data.PatientName), 'Müller^Jörg')
         self.assertEqual(data.SeriesDescription, 'Subtracted: ' + 'ä' * 26)
         self.assertEqual(data.StudyInstanceUID, '1.2.3')

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "larch/io/image/image.h"
 #include "larch/io/sequence/sequence_reader.h"
 #include "larch/io/sequence/sequence_writer.h"
 #include "tests/io/dicom/dicom_maker.h"
@@ -47,6 +49,14 @@ inline MadeSlice made_cine(const std::string& more = "", int frames = 5) {
 /// An item of a Mask Subtraction Sequence: elements (0028,`number`).
 inline std::string mask_sequence(const std::vector<std::string>& items) {
   return dicom_sequence(0x28, 0x6100, items);
+}
+
+/// A MetaImage; `more`: lines of its header.
+inline std::string mha(const std::string& type, const std::string& sizes, const std::string& voxels,
+                       const std::string& more = "") {
+  const auto axes = std::count(sizes.begin(), sizes.end(), ' ') + 1;
+  return "ObjectType = Image\nNDims = " + std::to_string(axes) + "\nDimSize = " + sizes +
+         "\nElementType = " + type + "\n" + more + "ElementDataFile = LOCAL\n" + voxels;
 }
 
 inline std::string save(const TemporaryFolder& folder, const MadeSlice& made,

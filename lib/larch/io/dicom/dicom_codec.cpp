@@ -2,19 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/dicom/dicom_codec.h"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <sstream>
 
-#include <gdcmBitmap.h>
+#include <charls/charls.h>
 #include <gdcmJPEG12Codec.h>
-#include <gdcmSequenceOfFragments.h>
 #include <gdcmTrace.h>
 
-#include "larch/io/dicom/dicom_elements.h"
-#include "larch/io/formats/jpeg_read.h"
-#include "larch/io/formats/jpeg_scan.h"
-#include "larch/io/image/byte_order.h"
-#include "larch/io/image/message.h"
+#include "larch/io/bytes/byte_order.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/formats/pictures.h"
 
 namespace larch::io {
 namespace {
@@ -55,43 +54,52 @@ bool components_are_ycc(std::string_view components) {
   return !rgb && (numbered || factors(0) != factors(1) || factors(0) != factors(2));
 }
 
+// A marker of JPEG with what is there of its segment.
+struct Segment {
+  uint8_t marker = 0;
+  std::string_view body;
+};
+
+// The one at `at`, which goes to what follows it; nothing if none with a length stands there.
+std::optional<Segment> next_segment(std::string_view data, size_t& at) {
+  const FieldReader in{data.data(), true};
+  // Any number of bytes ff may stand before a marker.
+  while (at + 1 < data.size() && data[at] == '\xff' && data[at + 1] == '\xff') ++at;
+  if (at + 4 > data.size() || data[at] != '\xff') return std::nullopt;
+  const size_t length = in.get<uint16_t>(static_cast<int64_t>(at + 2));
+  if (length < 2) return std::nullopt;
+  const Segment found{static_cast<uint8_t>(data[at + 1]), data.substr(at + 4, length - 2)};
+  at += 2 + length;
+  return found;
+}
+
 // Markers up to the frame header, which has the size.
 std::optional<Codestream> read_jpeg_header(std::string_view data) {
-  const FieldReader in{data.data(), true};
   Codestream found;
   bool is_jfif = false;
   std::optional<int> adobe;  // its transform
-  for (size_t i = 2; i + 10 <= data.size();) {
-    const auto marker = static_cast<uint8_t>(data[i + 1]);
-    const auto at = static_cast<int64_t>(i);
-    if (static_cast<uint8_t>(data[i]) != 0xff || marker == 0xda) break;
-    if (marker == 0xff) {  // a fill byte, of which any number may stand before a marker
-      ++i;
-      continue;
-    }
-    const bool frame = marker == 0xf7 || (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 &&
-                                          marker != 0xc8 && marker != 0xcc);
-    if (frame) {
-      if (marker == 0xf7) found.kind = Codestream::Kind::kJpegLs;
-      found.precision = in.get<uint8_t>(at + 4);
-      found.rows = in.get<uint16_t>(at + 5);
-      found.columns = in.get<uint16_t>(at + 7);
-      found.samples = in.get<uint8_t>(at + 9);
-      found.process = marker & 15;
-      const bool lossy = found.process != 3 && found.kind == Codestream::Kind::kJpeg;
-      found.is_ycc = is_jfif || (adobe ? *adobe != 0
-                                       : lossy && found.samples == 3 &&
-                                             components_are_ycc(data.substr(i + 10, 9)));
-      return found;
-    }
-    const size_t length = in.get<uint16_t>(at + 2);
-    if (length < 2) break;
-    const std::string_view segment = data.substr(i + 4, length - 2);
-    if (marker == 0xe0 && segment.substr(0, 4) == "JFIF") is_jfif = true;
-    if (marker == 0xee && segment.substr(0, 5) == "Adobe" && segment.size() > 11) {
-      adobe = segment[11];
-    }
-    i += 2 + length;
+  size_t at = 2;
+  while (const std::optional<Segment> segment = next_segment(data, at)) {
+    const auto [marker, body] = *segment;
+    if (marker == 0xda) break;
+    if (marker == 0xe0 && body.substr(0, 4) == "JFIF") is_jfif = true;
+    if (marker == 0xee && body.substr(0, 5) == "Adobe" && body.size() > 11) adobe = body[11];
+    const bool is_frame =
+        marker == 0xf7 || marker == 0xc0 || (marker > 0xc0 && marker <= 0xcf && marker % 4 != 0);
+    if (!is_frame) continue;
+    if (body.size() < 6) break;
+    const FieldReader in{body.data(), true};
+    if (marker == 0xf7) found.kind = Codestream::Kind::kJpegLs;
+    found.precision = in.get<uint8_t>(0);
+    found.rows = in.get<uint16_t>(1);
+    found.columns = in.get<uint16_t>(3);
+    found.samples = in.get<uint8_t>(5);
+    found.process = marker & 15;
+    const bool lossy = found.process != 3 && found.kind == Codestream::Kind::kJpeg;
+    found.is_ycc =
+        is_jfif || (adobe ? *adobe != 0
+                          : lossy && found.samples == 3 && components_are_ycc(body.substr(6, 9)));
+    return found;
   }
   return std::nullopt;
 }
@@ -124,11 +132,10 @@ DecodedFrame decode_rle(std::string_view data, const DicomObject& object) {
         "run-length coding of one bit per sample is not supported; export the file "
         "uncompressed");
   }
-  if (data.size() < kHeader) damaged();
   const auto bytes = static_cast<size_t>(format.bits_allocated / 8);
   const auto samples = static_cast<size_t>(format.samples);
   const FieldReader in{data.data(), false};
-  const size_t segments = in.get<uint32_t>(0);
+  const size_t segments = data.size() < kHeader ? 0 : in.get<uint32_t>(0);
   if (segments != bytes * samples) damaged();
   const Vec3i& size = object.planes.front().size;
   const size_t pixels = static_cast<size_t>(size.x) * static_cast<size_t>(size.y);
@@ -146,117 +153,113 @@ DecodedFrame decode_rle(std::string_view data, const DicomObject& object) {
   return frame;
 }
 
-bool kind_fits(const Codestream& stream, const gdcm::TransferSyntax& syntax) {
-  using gdcm::TransferSyntax;
-  const Codestream::Kind kind = stream.kind;
-  const bool jpeg = kind == Codestream::Kind::kJpeg;
-  switch (static_cast<TransferSyntax::TSType>(syntax)) {
-    case TransferSyntax::JPEGBaselineProcess1:
-      return jpeg && stream.process == 0 && stream.precision == 8;
-    case TransferSyntax::JPEGExtendedProcess2_4:
-      return jpeg && stream.process <= 1 && (stream.precision == 8 || stream.precision == 12);
-    case TransferSyntax::JPEGLosslessProcess14:
-    case TransferSyntax::JPEGLosslessProcess14_1:
-      return jpeg && stream.process == 3;
-    case TransferSyntax::JPEGLSLossless:
-    case TransferSyntax::JPEGLSNearLossless:
-      return kind == Codestream::Kind::kJpegLs;
-    case TransferSyntax::JPEG2000Lossless:
-    case TransferSyntax::JPEG2000:
-      return kind == Codestream::Kind::kJpeg2000;
-    default:
-      return false;
-  }
+bool kind_fits(const Codestream& stream, TransferSyntax syntax) {
+  using enum TransferSyntax;
+  const int precision = stream.precision;
+  if (stream.kind == Codestream::Kind::kJpeg2000) return syntax == kJpeg2000;
+  if (stream.kind == Codestream::Kind::kJpegLs) return syntax == kJpegLs || syntax == kJpegLsNear;
+  if (syntax == kJpegLossless) return stream.process == 3;
+  if (syntax == kJpegBaseline) return stream.process == 0 && precision == 8;
+  return syntax == kJpegExtended && stream.process <= 1 && (precision == 8 || precision == 12);
 }
 
-// All that GDCM's decoders take for granted, and contradictions between the two headers.
-void check_agreement(const Codestream& stream, const gdcm::TransferSyntax& syntax,
-                     const DicomObject& object, const Vec3i& size) {
-  const DicomPixelFormat& format = object.format;
-  const auto bad = [&](const std::string& what) {
-    io::bad(object.path, "the compressed pixel data " + what + "; export the file again");
-  };
-  if (!kind_fits(stream, syntax)) {
-    bad("are not coded as the transfer syntax says, or in a way that is not supported");
-  }
-  if (stream.columns != size.x || stream.rows != size.y || stream.samples != format.samples) {
-    bad("are of another size than the header says");
-  }
-  const bool jpeg2000 = stream.kind == Codestream::Kind::kJpeg2000;
-  if (stream.precision < (jpeg2000 ? 1 : 2) || stream.precision > 16 ||
-      stream.precision > format.bits_allocated) {
-    bad("have " + std::to_string(stream.precision) + " bits per sample, against " +
-        std::to_string(format.bits_allocated) + " allocated");
-  }
-  if (stream.subsampled) bad("have fewer samples than pixels");
-  if (stream.is_ycc && format.samples == 3) {
-    bad("say that their colours are not RGB, but the header does");
-  }
-  if (stream.is_signed && format.representation == 0) {
-    bad("are signed, but the header says unsigned");
-  }
-  if (!stream.is_signed && format.representation == 1 && stream.precision < format.bits_stored) {
-    bad("have fewer bits than the header says, so that nothing tells the sign");
-  }
-  if (format.high_bit != format.bits_stored - 1) {
-    bad("are to be shifted (HighBit), which compression does not allow");
-  }
-}
-
-// By the decoder of 12 bits itself: GDCM tries that of 8 first, which complains on the terminal.
-bool decode_12_bit_jpeg(std::string_view data, int samples, const Vec3i& size,
-                        DecodedFrame& frame) {
+// Through GDCM's decoder of 12 bits itself, which throws its own exceptions: the way around it
+// tries that of 8 first, which complains on the terminal.
+bool decode_12_bit_jpeg(std::string_view data, const Codestream& stream, DecodedFrame& frame) try {
+  gdcm::Trace::DebugOff();
+  gdcm::Trace::WarningOff();
+  gdcm::Trace::ErrorOff();
   gdcm::JPEG12Codec decoder;
-  const unsigned dimensions[] = {static_cast<unsigned>(size.x), static_cast<unsigned>(size.y), 1};
+  const unsigned dimensions[] = {static_cast<unsigned>(stream.columns),
+                                 static_cast<unsigned>(stream.rows), 1};
   decoder.SetDimensions(dimensions);
   decoder.SetNumberOfDimensions(2);
   decoder.SetPlanarConfiguration(0);
-  decoder.SetPhotometricInterpretation(samples == 3 ? gdcm::PhotometricInterpretation::RGB
-                                                    : gdcm::PhotometricInterpretation::MONOCHROME2);
-  decoder.SetPixelFormat(gdcm::PixelFormat(static_cast<unsigned short>(samples), 16, 12, 11, 0));
+  decoder.SetPhotometricInterpretation(stream.samples == 3
+                                           ? gdcm::PhotometricInterpretation::RGB
+                                           : gdcm::PhotometricInterpretation::MONOCHROME2);
+  decoder.SetPixelFormat(
+      gdcm::PixelFormat(static_cast<unsigned short>(stream.samples), 16, 12, 11, 0));
   std::istringstream in{std::string(data)};
   std::ostringstream out;
   if (!decoder.DecodeByStreams(in, out) || out.view().size() != frame.bytes.size()) return false;
   std::memcpy(frame.bytes.data(), out.view().data(), frame.bytes.size());
   return true;
+} catch (const std::bad_alloc&) {
+  throw;
+} catch (const std::exception&) {
+  return false;
 }
 
-// GDCM throws its own exceptions and writes to the terminal.
-bool decode_with_gdcm(std::string_view data, const gdcm::TransferSyntax& syntax,
-                      const Codestream& stream, const Vec3i& size, DecodedFrame& frame) {
-  gdcm::Trace::DebugOff();
-  gdcm::Trace::WarningOff();
-  gdcm::Trace::ErrorOff();
-  const auto bits = [](int value) { return static_cast<unsigned short>(value); };
-  const bool lossy_jpeg = stream.kind == Codestream::Kind::kJpeg && stream.process != 3;
-  try {
-    if (lossy_jpeg) return decode_12_bit_jpeg(data, stream.samples, size, frame);
-    gdcm::Bitmap image;
-    image.SetTransferSyntax(syntax);
-    image.SetNumberOfDimensions(2);
-    image.SetDimension(0, static_cast<unsigned>(size.x));
-    image.SetDimension(1, static_cast<unsigned>(size.y));
-    image.SetPixelFormat(gdcm::PixelFormat(bits(stream.samples), bits(frame.container_bits),
-                                           bits(stream.precision), bits(stream.precision - 1),
-                                           bits(stream.is_signed ? 1 : 0)));
-    image.SetPhotometricInterpretation(stream.samples == 3
-                                           ? gdcm::PhotometricInterpretation::RGB
-                                           : gdcm::PhotometricInterpretation::MONOCHROME2);
-    image.SetPlanarConfiguration(0);
-    gdcm::SmartPointer<gdcm::SequenceOfFragments> fragments = new gdcm::SequenceOfFragments;
-    gdcm::Fragment fragment;
-    fragment.SetByteValue(data.data(), static_cast<uint32_t>(data.size()));
-    fragments->AddFragment(fragment);
-    gdcm::DataElement element(gdcm::Tag(0x7fe0, 0x0010), 0, gdcm::VR::OB);
-    element.SetValue(*fragments);
-    image.SetDataElement(element);
-    return image.GetBufferLength() == frame.bytes.size() &&
-           image.GetBuffer(reinterpret_cast<char*>(frame.bytes.data()));
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception&) {
-    return false;
+// Whether the scans of JPEG-LS hold one component each, or one scan holds all. Nothing if they are
+// of both kinds or not as many: CharLS takes the room for all of them from the first.
+std::optional<bool> is_plane_by_plane(std::string_view data, size_t samples) {
+  const FieldReader in{data.data(), true};
+  size_t at = 2, scans = 0;
+  bool by_planes = false;
+  while (const std::optional<Segment> segment = next_segment(data, at)) {
+    if (segment->marker != 0xda) continue;
+    const std::string_view body = segment->body;
+    const size_t count = body.empty() ? 0 : static_cast<uint8_t>(body[0]);
+    if (body.size() != 4 + 2 * count) return std::nullopt;
+    const auto interleave = static_cast<uint8_t>(body[2 + 2 * count]);
+    const bool is_plane = count == 1 && interleave == 0;
+    const bool is_joint = count == samples && (interleave == 1 || interleave == 2);
+    if (!is_plane && !is_joint) return std::nullopt;
+    if (scans++ > 0 && is_plane != by_planes) return std::nullopt;
+    by_planes = is_plane;
+    // In coded data a bit 0 follows a byte ff; only markers of restarts stand between them.
+    const auto is_end = [&](uint16_t word) { return word >= 0xff80 && (word & 0xfff8) != 0xffd0; };
+    while (at + 2 <= data.size() && !is_end(in.get<uint16_t>(static_cast<int64_t>(at)))) ++at;
   }
+  if (scans != (by_planes ? samples : 1)) return std::nullopt;
+  return by_planes;
+}
+
+bool decode_jpegls(std::string_view data, const Codestream& stream, DecodedFrame& frame) {
+  const auto samples = static_cast<size_t>(stream.samples);
+  const std::optional<bool> by_planes = is_plane_by_plane(data, samples);
+  if (!by_planes) return false;
+  const std::unique_ptr<charls_jpegls_decoder, decltype(&charls_jpegls_decoder_destroy)> owner(
+      charls_jpegls_decoder_create(), charls_jpegls_decoder_destroy);
+  charls_jpegls_decoder* const decoder = owner.get();
+  if (decoder == nullptr) throw std::bad_alloc();
+  constexpr auto kSuccess = charls_jpegls_errc::success;
+  const size_t bytes = frame.bytes.size();
+  size_t needed = 0;
+  const bool is_sound =
+      charls_jpegls_decoder_set_source_buffer(decoder, data.data(), data.size()) == kSuccess &&
+      charls_jpegls_decoder_read_header(decoder) == kSuccess &&
+      charls_jpegls_decoder_get_destination_size(decoder, 0, &needed) == kSuccess &&
+      needed == bytes &&
+      charls_jpegls_decoder_decode_to_buffer(decoder, frame.bytes.data(), bytes, 0) == kSuccess;
+  const auto width = static_cast<size_t>(frame.container_bits / 8);
+  if (is_sound && samples == 3 && *by_planes) {
+    interleave_planes(frame.bytes, bytes / width / 3, width);
+  }
+  return is_sound;
+}
+
+// False if it is damaged.
+bool decode_codestream(std::string_view data, const Codestream& stream, const DicomObject& object,
+                       DecodedFrame& frame) {
+  using Kind = Codestream::Kind;
+  const bool lossy_jpeg = stream.kind == Kind::kJpeg && stream.process != 3;
+  if (stream.precision <= 8 && (lossy_jpeg || stream.kind == Kind::kJpegLs)) {
+    frame.container_bits = 8;
+  }
+  if (lossy_jpeg && !is_whole_jpeg(data)) return false;
+  if (lossy_jpeg && frame.container_bits == 8) {
+    frame.bytes = decode_rgb_jpeg(object.path, std::string(data));
+    return true;
+  }
+  const int64_t samples = stream.columns * stream.rows * stream.samples;
+  frame.bytes = allocate_voxels(samples * (frame.container_bits / 8), object.path);
+  if (stream.kind == Kind::kJpeg2000) return decode_jpeg2000(data, stream, object.path, frame);
+  if (stream.kind == Kind::kJpegLs) return decode_jpegls(data, stream, frame);
+  if (lossy_jpeg) return decode_12_bit_jpeg(data, stream, frame);
+  auto* const numbers = reinterpret_cast<uint16_t*>(frame.bytes.data());
+  return decode_lossless_jpeg(data, {numbers, static_cast<size_t>(samples)});
 }
 
 }  // namespace
@@ -271,46 +274,63 @@ std::optional<Codestream> read_codestream_header(std::string_view data) {
   return std::nullopt;
 }
 
-Codestream check_codestream(std::string_view data, const gdcm::TransferSyntax& syntax,
-                            const DicomObject& object, const Vec3i& size) {
-  const std::optional<Codestream> stream = read_codestream_header(data);
-  if (!stream) bad(object.path, "a compressed image has no sound header; export it again");
-  check_agreement(*stream, syntax, object, size);
-  return *stream;
+Codestream check_codestream(std::string_view data, TransferSyntax syntax, const DicomObject& object,
+                            const Vec3i& size) {
+  const std::optional<Codestream> found = read_codestream_header(data);
+  if (!found) bad(object.path, "a compressed image has no sound header; export it again");
+  const Codestream& stream = *found;
+  const DicomPixelFormat& format = object.format;
+  const auto rule = [&](bool kept, const std::string& what) {
+    if (!kept) bad(object.path, "the compressed pixel data " + what + "; export the file again");
+  };
+  rule(kind_fits(stream, syntax),
+       "are not coded as the transfer syntax says, or in a way that is not supported");
+  rule(stream.columns == size.x && stream.rows == size.y && stream.samples == format.samples,
+       "are of another size than the header says");
+  const int fewest_bits = stream.kind == Codestream::Kind::kJpeg2000 ? 1 : 2;
+  rule(stream.precision >= fewest_bits && stream.precision <= 16 &&
+           stream.precision <= format.bits_allocated,
+       "have " + std::to_string(stream.precision) + " bits per sample, against " +
+           std::to_string(format.bits_allocated) + " allocated");
+  rule(!stream.subsampled, "have fewer samples than pixels");
+  rule(!stream.is_ycc || format.samples != 3,
+       "say that their colours are not RGB, but the header does");
+  rule(!stream.is_signed || format.representation != 0, "are signed, but the header says unsigned");
+  rule(stream.is_signed || format.representation != 1 || stream.precision >= format.bits_stored,
+       "have fewer bits than the header says, so that nothing tells the sign");
+  rule(format.high_bit == format.bits_stored - 1,
+       "are to be shifted (HighBit), which compression does not allow");
+  return stream;
 }
 
-DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syntax,
-                          const DicomObject& object) {
-  if (syntax == gdcm::TransferSyntax::RLELossless) return decode_rle(data, object);
+DecodedFrame decode_frame(std::string_view data, TransferSyntax syntax, const DicomObject& object) {
+  if (syntax == TransferSyntax::kRle) return decode_rle(data, object);
   const Codestream stream = check_codestream(data, syntax, object, object.planes.front().size);
   const size_t end = data.rfind(kEnd);
   if (end == std::string_view::npos) {
     bad(object.path, "a compressed image has no end: the file is truncated; copy it again");
   }
-  data = data.substr(0, end + kEnd.size());
-
   DecodedFrame frame;
   frame.precision = stream.precision;
-  frame.container_bits = stream.precision <= 8 ? 8 : 16;
   frame.extended = stream.is_signed;
-  const Vec3i& size = object.planes.front().size;
-  if (stream.kind == Codestream::Kind::kJpeg) {
-    if (!is_whole_jpeg(data)) {
-      bad(object.path, "a compressed image is damaged or truncated; copy or export the file again");
-    }
-    if (stream.process != 3 && stream.precision == 8) {
-      frame.bytes = decode_rgb_jpeg(object.path, std::string(data)).voxels;
-      return frame;
-    }
-  }
-  const int64_t bytes = int64_t{size.x} * size.y * stream.samples * (frame.container_bits / 8);
-  frame.bytes = allocate_voxels(bytes, object.path);
-  if (!decode_with_gdcm(data, syntax, stream, size, frame)) {
-    bad(object.path,
-        "the pixel data cannot be decoded: damaged, truncated, or a compression that is not "
-        "supported");
+  if (!decode_codestream(data.substr(0, end + kEnd.size()), stream, object, frame)) {
+    bad(object.path, "a compressed image is damaged or truncated; copy or export the file again");
   }
   return frame;
+}
+
+// From all red samples of a frame, then all green, then all blue, to pixel after pixel.
+void interleave_planes(std::span<std::byte> bytes, size_t pixels, size_t width) {
+  const std::vector<std::byte> planes(bytes.begin(), bytes.end());
+  const size_t frame = 3 * pixels * width;
+  for (size_t start = 0; start + frame <= bytes.size(); start += frame) {
+    for (size_t i = 0; i < pixels; ++i) {
+      for (size_t channel = 0; channel < 3; ++channel) {
+        std::memcpy(&bytes[start + (3 * i + channel) * width],
+                    &planes[start + (channel * pixels + i) * width], width);
+      }
+    }
+  }
 }
 
 }  // namespace larch::io

@@ -4,13 +4,12 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <gdcmTransferSyntax.h>
-
-#include "larch/io/dicom/dicom_file.h"
+#include "larch/io/dicom/dicom_object.h"
 
 namespace larch::io {
 
@@ -23,9 +22,7 @@ struct Codestream {
   bool is_signed = false;   ///< JPEG 2000 alone says it
   bool subsampled = false;  ///< JPEG 2000 with components of fewer samples than pixels
   int process = 0;          ///< of JPEG: 0 baseline, 1 extended, 3 lossless (the number of its SOF)
-  /// JPEG says that its colours are not RGB, by a JFIF or Adobe marker; or else, if it is lossy, by
-  /// components that are numbered 1, 2, 3 or sampled differently, as libjpeg takes it. Those of
-  /// other numbers without a marker tell nothing.
+  /// JPEG says that its colours are not RGB, by a marker or, if it is lossy, by its components.
   bool is_ycc = false;
 };
 
@@ -37,8 +34,8 @@ bool starts_codestream(std::string_view data);
 
 /// Throws InputError unless a codestream is what the transfer syntax and the header of `object`, a
 /// plane of `size`, say: kind, size, samples, colours, bits and signs. Returns its header.
-Codestream check_codestream(std::string_view data, const gdcm::TransferSyntax& syntax,
-                            const DicomObject& object, const Vec3i& size);
+Codestream check_codestream(std::string_view data, TransferSyntax syntax, const DicomObject& object,
+                            const Vec3i& size);
 
 /// Samples of one frame as a decoder gives them.
 struct DecodedFrame {
@@ -48,10 +45,17 @@ struct DecodedFrame {
   bool extended = false;         ///< negative samples fill the container with their sign
 };
 
-/// Decodes one frame of encapsulated pixel data (PS3.5, annexes A.4 and G). RLE by itself, JPEG of
-/// 8 bits through libjpeg, the others through GDCM, which asserts on much that this checks before.
-/// JPEG is decoded only if all of its data are there. Throws InputError.
-DecodedFrame decode_frame(std::string_view data, const gdcm::TransferSyntax& syntax,
-                          const DicomObject& object);
+/// Decodes one frame of encapsulated pixel data (PS3.5, annexes A.4 and G): all but RLE only if its
+/// structure is whole. Throws InputError and MemoryError.
+DecodedFrame decode_frame(std::string_view data, TransferSyntax syntax, const DicomObject& object);
+
+/// Decodes a codestream with this header to frame.bytes, which have 16 bits for each sample. False
+/// if it is damaged. Throws MemoryError for the file `path`.
+bool decode_jpeg2000(std::string_view data, const Codestream& stream, const std::string& path,
+                     DecodedFrame& frame);
+
+/// Puts samples that stand in three planes of `pixels` samples for each frame pixel after pixel;
+/// `width` bytes each.
+void interleave_planes(std::span<std::byte> bytes, size_t pixels, size_t width);
 
 }  // namespace larch::io

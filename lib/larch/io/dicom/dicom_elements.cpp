@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/dicom/dicom_elements.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
 
-#include "larch/io/image/byte_order.h"
-#include "larch/io/image/message.h"
+#include "larch/io/bytes/byte_order.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/dicom/dicom_parser.h"
 
 namespace larch::io {
 namespace {
@@ -35,6 +34,10 @@ bool to_number(std::string_view text, double& number) {
 
 }  // namespace
 
+void bad_header(const std::string& path, const std::string& what) {
+  bad(path, what + "; repair the header or export the file again");
+}
+
 std::string text_of(const DicomDataset& data, const DicomTag& tag) {
   const std::string_view bytes = bytes_of(data, tag);
   return std::string(without_padding(bytes.substr(0, bytes.find('\0'))));
@@ -51,8 +54,7 @@ int uint16_of(const DicomDataset& data, const DicomTag& tag, int missing, const 
   const bool is_number = untyped || element->has_vr("US") || element->has_vr("SS");
   const std::vector<uint16_t> numbers = uint16s_of(data, tag);
   if (!is_number || numbers.empty()) {
-    bad(path, std::string(tag.name) +
-                  " is not a 16-bit number; repair the header or export the file again");
+    bad_header(path, std::string(tag.name) + " is not a 16-bit number");
   }
   return numbers[0];
 }
@@ -81,15 +83,14 @@ std::vector<double> numbers_of(const DicomDataset& data, const DicomTag& tag, si
     at = end + 1;
   }
   if (sound && numbers.size() == count) return numbers;
-  bad(path, std::string(tag.name) + " is " + shown(text) + ", not " +
-                (count == 1 ? "one finite number" : std::to_string(count) + " finite numbers") +
-                "; repair the header or export the file again");
+  bad_header(path,
+             std::string(tag.name) + " is " + shown(text) + ", not " +
+                 (count == 1 ? "one finite number" : std::to_string(count) + " finite numbers"));
 }
 
 std::span<const DicomItem> items_of(const DicomDataset& data, const DicomTag& tag) {
   const DicomElement* element = data.find(tag);
-  if (element == nullptr) return {};
-  return element->items;
+  return element == nullptr ? std::span<const DicomItem>() : element->items;
 }
 
 }  // namespace larch::io

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "larch/io/dicom/dicom_file.h"
-#include "larch/io/image/message.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/dicom/dicom_object.h"
 
 namespace larch::io {
 namespace {
@@ -27,23 +27,23 @@ std::string quoted(const DicomPlane& a, const DicomPlane& b) {
 
 void check_alike(const std::vector<DicomPlane>& planes, const std::string& path) {
   const DicomPlane& a = planes.front();
+  const double tolerance = 1e-3 * a.spacing_x_mm;
+  const auto size = [](const DicomPlane& plane) {
+    return std::to_string(plane.size.x) + "x" + std::to_string(plane.size.y);
+  };
   for (const DicomPlane& b : planes) {
+    std::string difference;
     if (a.size != b.size) {
-      bad(path, quoted(a, b) + " differ in size (" + std::to_string(a.size.x) + "x" +
-                    std::to_string(a.size.y) + " against " + std::to_string(b.size.x) + "x" +
-                    std::to_string(b.size.y) + "); move one kind to another folder");
+      difference = "size (" + size(a) + " against " + size(b) + ")";
+    } else if (norm(a.row - b.row) > kSameDirection || norm(a.column - b.column) > kSameDirection) {
+      difference = "orientation (mixed planes, perhaps localizers)";
+    } else if (std::abs(a.spacing_x_mm - b.spacing_x_mm) > tolerance ||
+               std::abs(a.spacing_y_mm - b.spacing_y_mm) > tolerance) {
+      difference = "pixel spacing (" + mm(a.spacing_x_mm) + " against " + mm(b.spacing_x_mm) + ")";
+    } else {
+      continue;
     }
-    if (norm(a.row - b.row) > kSameDirection || norm(a.column - b.column) > kSameDirection) {
-      bad(path, quoted(a, b) +
-                    " differ in orientation (mixed planes, perhaps localizers); move "
-                    "one kind to another folder");
-    }
-    const double tolerance = 1e-3 * a.spacing_x_mm;
-    if (std::abs(a.spacing_x_mm - b.spacing_x_mm) > tolerance ||
-        std::abs(a.spacing_y_mm - b.spacing_y_mm) > tolerance) {
-      bad(path, quoted(a, b) + " differ in pixel spacing (" + mm(a.spacing_x_mm) + " against " +
-                    mm(b.spacing_x_mm) + "); move one kind to another folder");
-    }
+    bad(path, quoted(a, b) + " differ in " + difference + "; move one kind to another folder");
   }
 }
 
@@ -162,14 +162,13 @@ void clean_axes(DicomPlane& plane, const std::string& path) {
 bool is_cine(const DicomObject& object) {
   if (object.frames < 2) return false;
   const DicomPlane& first = object.planes.front();
-  bool all_placed = true, one_place = true;
-  for (const DicomPlane& plane : object.planes) {
-    all_placed = all_placed && is_placed(plane);
-    one_place = one_place && norm(plane.position_mm - first.position_mm) <= kSamePositionMm &&
-                norm(plane.row - first.row) <= kSameDirection &&
-                norm(plane.column - first.column) <= kSameDirection;
-  }
-  return !all_placed || one_place;
+  const auto stands_with_first = [&](const DicomPlane& plane) {
+    return norm(plane.position_mm - first.position_mm) <= kSamePositionMm &&
+           norm(plane.row - first.row) <= kSameDirection &&
+           norm(plane.column - first.column) <= kSameDirection;
+  };
+  return !std::ranges::all_of(object.planes, is_placed) ||
+         std::ranges::all_of(object.planes, stands_with_first);
 }
 
 Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
@@ -181,9 +180,8 @@ Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
   const Vec3d normal = cross(planes[0].row, planes[0].column);
   Vec3d step = normal * planes[0].thickness_mm;
   if (planes.size() > 1) {
-    std::stable_sort(planes.begin(), planes.end(), [&](const DicomPlane& a, const DicomPlane& b) {
-      return dot(a.position_mm, normal) < dot(b.position_mm, normal);
-    });
+    std::ranges::stable_sort(
+        planes, {}, [&](const DicomPlane& plane) { return dot(plane.position_mm, normal); });
     check_distinct(planes, normal, path);
     step = (planes.back().position_mm - planes.front().position_mm) /
            static_cast<double>(planes.size() - 1);

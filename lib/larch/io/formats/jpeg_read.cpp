@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // libjpeg itself, because ITK's reader crashes on damaged files and passes over missing data.
-#include "larch/io/formats/jpeg_read.h"
-
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -13,7 +11,8 @@
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
 #include "larch/files/file.h"
-#include "larch/io/image/message.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/formats/pictures.h"
 
 namespace larch::io {
 namespace {
@@ -22,11 +21,9 @@ namespace {
 // objects of their own, and longjmp leads out.
 class JpegFile {
  public:
-  // How three components are read: by the markers and names in the file, or as they are.
-  enum class Colours { kTold, kRgb };
-
-  JpegFile(const std::string& path, std::string bytes, Colours colours = Colours::kTold)
-      : path_(path), bytes_(std::move(bytes)), colours_(colours) {
+  // Three components are what the markers and names in the file say, or red, green and blue.
+  JpegFile(const std::string& path, std::string bytes, bool is_rgb)
+      : path_(path), bytes_(std::move(bytes)), is_rgb_(is_rgb) {
     jpeg_.err = jpeg_std_error(&errors_);
     errors_.error_exit = on_error;
     errors_.emit_message = on_message;
@@ -93,9 +90,9 @@ class JpegFile {
     jpeg_.progress = &progress_;
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
     jpeg_read_header(&jpeg_, TRUE);
-    if (jpeg_.num_components == 3) jpeg_.out_color_space = JCS_RGB;
-    if (jpeg_.num_components == 3 && colours_ == Colours::kRgb) jpeg_.jpeg_color_space = JCS_RGB;
     if (jpeg_.num_components == 1) jpeg_.out_color_space = JCS_GRAYSCALE;
+    if (jpeg_.num_components == 3) jpeg_.out_color_space = JCS_RGB;
+    if (jpeg_.num_components == 3 && is_rgb_) jpeg_.jpeg_color_space = JCS_RGB;
     return true;
   }
 
@@ -121,7 +118,7 @@ class JpegFile {
   }
 
   std::string path_, bytes_;
-  Colours colours_;
+  bool is_rgb_;
   size_t decoder_bytes_ = 0;  // that libjpeg needs, where it is much
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};
@@ -130,25 +127,18 @@ class JpegFile {
   char message_[JMSG_LENGTH_MAX] = "the file is empty";
 };
 
-RawImage read_all(JpegFile&& file) {
-  RawImage raw{file.header(), {}};
-  raw.voxels = file.voxels(raw.header);
-  return raw;
-}
-
 }  // namespace
 
-RawImage read_jpeg(const std::string& path) {
-  return read_all(JpegFile(path, read_file(path)));
+std::unique_ptr<ImageFile> open_jpeg(const std::string& path, const OpenOptions&) {
+  return std::make_unique<DecodedImage>(path, JpegFile(path, read_file(path), false).header(), [=] {
+    JpegFile file(path, read_file(path), false);
+    return file.voxels(file.header());
+  });
 }
 
-RawImage decode_rgb_jpeg(const std::string& path, std::string bytes) {
-  return read_all(JpegFile(path, std::move(bytes), JpegFile::Colours::kRgb));
-}
-
-Header probe_jpeg(const std::string& path) {
-  JpegFile file(path, read_file(path));
-  return file.header();
+std::vector<std::byte> decode_rgb_jpeg(const std::string& path, std::string bytes) {
+  JpegFile file(path, std::move(bytes), true);
+  return file.voxels(file.header());
 }
 
 }  // namespace larch::io

@@ -1,30 +1,26 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/formats/jpeg_scan.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "larch/io/image/byte_order.h"
+#include "larch/io/bytes/byte_order.h"
+#include "larch/io/formats/pictures.h"
 
 namespace larch::io {
 namespace {
 
-constexpr std::string_view kZero("\0", 1);    // after a byte ff that is none of a marker
-constexpr int kLookAhead = 8, kLongest = 16;  // bits of a code
+constexpr std::string_view kZero("\0", 1);  // after a byte ff that is none of a marker
+constexpr int kLongest = 16;                // bits of a code
 
-// A table of codes (T.81, annex C).
+// A table of codes (T.81, annex C), by their lengths: those of one length follow one another, and
+// come after all that begin with a shorter code.
 struct HuffmanTable {
-  struct Code {
-    uint8_t length = 0, symbol = 0;
-  };
-  std::array<Code, 1 << kLookAhead> by_start{};  // length 0: the code is longer
-  // Of the codes of one length: the first, how many, and the place of their first symbol.
-  std::array<int32_t, kLongest + 1> first{}, count{};
-  std::array<size_t, kLongest + 1> index{};
+  std::array<int32_t, kLongest + 1> end{};     // behind the last code, with zeros up to 16 bits
+  std::array<int32_t, kLongest + 1> offset{};  // from the place of a symbol to its code
+  std::array<uint8_t, 256> start{};  // by the next 8 bits: no code of fewer bits begins with them
   std::vector<uint8_t> symbols;
 };
 
@@ -74,21 +70,21 @@ class BitReader {
 };
 
 std::optional<int> next_symbol(const HuffmanTable& table, BitReader& in) {
-  const HuffmanTable::Code code = table.by_start[in.peek(kLookAhead)];
-  if (code.length > 0) return in.skip(code.length) ? std::optional<int>(code.symbol) : std::nullopt;
   const auto bits = static_cast<int32_t>(in.peek(kLongest));
-  for (size_t length = kLookAhead + 1; length <= kLongest; ++length) {
-    const int32_t place = (bits >> (kLongest - length)) - table.first[length];
-    if (place < 0 || place >= table.count[length]) continue;
+  for (size_t length = table.start[static_cast<size_t>(bits >> 8)]; length <= kLongest; ++length) {
+    if (bits >= table.end[length]) continue;
     if (!in.skip(static_cast<int>(length))) return std::nullopt;
-    return table.symbols[table.index[length] + static_cast<size_t>(place)];
+    const int32_t code = bits >> (kLongest - length);
+    return table.symbols[static_cast<size_t>(code - table.offset[length])];
   }
   return std::nullopt;
 }
 
 class Walker {
  public:
-  explicit Walker(std::string_view data) : data_(data) {}
+  // Samples are decoded to `lossless`, and of lossy codestreams, without it, read over.
+  explicit Walker(std::string_view data, std::span<uint16_t> lossless = {})
+      : data_(data), samples_(lossless) {}
 
   bool walk() {
     while (true) {
@@ -123,8 +119,7 @@ class Walker {
 
   bool take(uint8_t marker, std::string_view body) {
     if (marker == 0xc4) return take_tables(body);
-    if (marker == 0xc0 || marker == 0xc1 || marker == 0xc3) {
-      is_lossless_ = marker == 0xc3;
+    if (samples_.empty() ? marker == 0xc0 || marker == 0xc1 : marker == 0xc3) {
       return take_frame(body);
     }
     if (marker == 0xda) return take_scan(body);
@@ -144,42 +139,34 @@ class Walker {
       if ((place & 15) > 3 || place >> 4 > 1) return false;
       HuffmanTable& table = tables_[place >> 4][place & 15];
       table = {};
-      int32_t code = 0;
-      size_t total = 0;
+      int32_t code = 0, total = 0;
       for (size_t length = 1; length <= kLongest; ++length) {
-        table.first[length] = code;
-        table.index[length] = total;
-        table.count[length] = static_cast<uint8_t>(body[length]);
-        code += table.count[length];
-        total += static_cast<size_t>(table.count[length]);
+        const auto count = static_cast<uint8_t>(body[length]);
+        table.offset[length] = code - total;
+        code += count;
+        total += count;
         if (code > 1 << length) return false;
+        table.end[length] = code << (kLongest - length);
         code <<= 1;
       }
+      size_t shortest = 1;
+      for (int32_t i = 0; i < 256; ++i) {
+        while (shortest <= 8 && i << 8 >= table.end[shortest]) ++shortest;
+        table.start[static_cast<size_t>(i)] = static_cast<uint8_t>(shortest);
+      }
       body.remove_prefix(1 + kLongest);
-      if (total > 256 || body.size() < total) return false;
-      const std::string_view symbols = body.substr(0, total);
+      const auto symbols = body.substr(0, static_cast<size_t>(total));
+      if (total > 256 || symbols.size() < static_cast<size_t>(total)) return false;
       table.symbols.assign(symbols.begin(), symbols.end());
-      body.remove_prefix(total);
-      fill_starts(table);
+      body.remove_prefix(symbols.size());
     }
     return true;
-  }
-
-  static void fill_starts(HuffmanTable& table) {
-    for (int length = 1; length <= kLookAhead; ++length) {
-      const auto l = static_cast<size_t>(length);
-      for (int32_t i = 0; i < table.count[l]; ++i) {
-        const int32_t start = (table.first[l] + i) << (kLookAhead - length);
-        const uint8_t symbol = table.symbols[table.index[l] + static_cast<size_t>(i)];
-        std::fill_n(table.by_start.begin() + start, 1 << (kLookAhead - length),
-                    HuffmanTable::Code{static_cast<uint8_t>(length), symbol});
-      }
-    }
   }
 
   bool take_frame(std::string_view body) {
     if (!parts_.empty() || body.size() < 6) return false;
     const FieldReader in{body.data(), true};
+    precision_ = in.get<uint8_t>(0);
     rows_ = in.get<uint16_t>(1);
     columns_ = in.get<uint16_t>(3);
     const size_t count = in.get<uint8_t>(5);
@@ -193,7 +180,10 @@ class Walker {
       down_ = std::max(down_, part.down);
       parts_.push_back(part);
     }
-    return true;
+    if (samples_.empty()) return true;
+    const bool alike = count == 1 || (across_ == 1 && down_ == 1);
+    return alike && precision_ >= 2 && precision_ <= 16 &&
+           static_cast<size_t>(rows_ * columns_) * count == samples_.size();
   }
 
   // Each component in one scan, so that no file makes work beyond its size.
@@ -213,18 +203,22 @@ class Walker {
       part->ac = &tables_[1][tables & 15];
       parts.push_back(&*part);
     }
-    return walk_scan(parts);
+    if (samples_.empty()) return walk_scan(parts);
+    predictor_ = static_cast<uint8_t>(body[1 + 2 * count]);
+    shift_ = body[3 + 2 * count] & 15;
+    return predictor_ >= 1 && predictor_ <= 7 && shift_ < precision_ && interval_ % columns_ == 0 &&
+           walk_scan(parts);
   }
 
   bool walk_scan(const std::vector<Part*>& parts) {
-    const int64_t unit = is_lossless_ ? 1 : 8;  // samples across and down of what is coded as one
-    const auto in_units = [](int64_t samples, int64_t size) { return (samples + size - 1) / size; };
-    int64_t groups = in_units(columns_, unit * across_) * in_units(rows_, unit * down_);
+    const int64_t unit = samples_.empty() ? 8 : 1;  // samples across and down of what is coded
     const bool alone = parts.size() == 1;
-    if (alone) {
-      groups = in_units(in_units(columns_ * parts[0]->across, across_), unit) *
-               in_units(in_units(rows_ * parts[0]->down, down_), unit);
-    }
+    const auto units = [&](int64_t samples, int64_t of_part, int64_t of_all) {
+      if (!alone) return (samples + unit * of_all - 1) / (unit * of_all);
+      return ((samples * of_part + of_all - 1) / of_all + unit - 1) / unit;
+    };
+    const int64_t groups =
+        units(columns_, parts[0]->across, across_) * units(rows_, parts[0]->down, down_);
     BitReader in(data_, at_);
     for (int64_t group = 0; group < groups; ++group) {
       if (interval_ > 0 && group > 0 && group % interval_ == 0) {
@@ -236,19 +230,60 @@ class Walker {
       }
       for (const Part* part : parts) {
         for (int64_t i = 0; i < (alone ? 1 : part->across * part->down); ++i) {
-          if (!(is_lossless_ ? skip_sample(*part, in) : skip_block(*part, in))) return false;
+          if (!(samples_.empty() ? skip_block(*part, in) : take_sample(*part, in, group))) {
+            return false;
+          }
         }
       }
     }
+    shift_back(parts);
     const std::optional<size_t> marker = in.marker();
     if (marker) at_ = *marker;
     return marker.has_value();
   }
 
-  // A difference of 32768 is told without further bits (T.81, H.1.2.2).
-  static bool skip_sample(const Part& part, BitReader& in) {
+  // A difference of 32768 is told without further bits (T.81, H.1.2.2). Sums are modulo 65536.
+  bool take_sample(const Part& part, BitReader& in, int64_t place) {
     const std::optional<int> bits = next_symbol(*part.dc, in);
-    return bits && *bits <= 16 && in.skip(*bits % 16);
+    if (!bits || *bits > 16) return false;
+    int difference = 32768;
+    if (*bits < 16) {
+      difference = static_cast<int>(in.peek(*bits));
+      if (!in.skip(*bits)) return false;
+      if (*bits > 0 && difference >> (*bits - 1) == 0) difference -= (1 << *bits) - 1;
+    }
+    const auto channels = static_cast<int64_t>(parts_.size());
+    uint16_t* sample = samples_.data() + place * channels + (&part - parts_.data());
+    *sample = static_cast<uint16_t>(predicted(sample, channels, place) + difference);
+    return true;
+  }
+
+  // T.81, H.1.2.1: from the samples to the left, above, and above to the left. The first row of a
+  // scan and of a restart interval has none above.
+  int predicted(const uint16_t* sample, int64_t channels, int64_t place) const {
+    const bool in_first_row = (interval_ > 0 ? place % interval_ : place) < columns_;
+    const int64_t row = columns_ * channels;
+    if (place % columns_ == 0) return in_first_row ? 1 << (precision_ - shift_ - 1) : sample[-row];
+    const int left = sample[-channels];
+    if (in_first_row || predictor_ == 1) return left;
+    const int above = sample[-row], corner = sample[-row - channels];
+    if (predictor_ == 2) return above;
+    if (predictor_ == 3) return corner;
+    if (predictor_ == 4) return left + above - corner;
+    if (predictor_ == 5) return left + ((above - corner) >> 1);
+    if (predictor_ == 6) return above + ((left - corner) >> 1);
+    return (left + above) >> 1;
+  }
+
+  // What the encoder shifted the samples of a scan down by (the point transform).
+  void shift_back(const std::vector<Part*>& parts) {
+    const int most = precision_ <= 8 ? 0xff : 0xffff;
+    for (const Part* part : parts) {
+      const auto first = static_cast<size_t>(part - parts_.data());
+      for (size_t i = first; i < samples_.size(); i += parts_.size()) {
+        samples_[i] = static_cast<uint16_t>(samples_[i] << shift_ & most);
+      }
+    }
   }
 
   static bool skip_block(const Part& part, BitReader& in) {
@@ -270,13 +305,18 @@ class Walker {
   std::array<std::array<HuffmanTable, 4>, 2> tables_{};
   std::vector<Part> parts_;
   int64_t rows_ = 0, columns_ = 0, across_ = 1, down_ = 1, interval_ = 0;
-  bool is_lossless_ = false;
+  int precision_ = 0, predictor_ = 1, shift_ = 0;
+  std::span<uint16_t> samples_;  // of a lossless codestream
 };
 
 }  // namespace
 
 bool is_whole_jpeg(std::string_view data) {
   return data.substr(0, 2) == "\xff\xd8" && Walker(data).walk();
+}
+
+bool decode_lossless_jpeg(std::string_view data, std::span<uint16_t> samples) {
+  return data.substr(0, 2) == "\xff\xd8" && !samples.empty() && Walker(data, samples).walk();
 }
 
 }  // namespace larch::io

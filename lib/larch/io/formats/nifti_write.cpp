@@ -7,12 +7,14 @@
 #include "larch/core/error.h"
 #include "larch/data/rotation.h"
 #include "larch/files/file.h"
-#include "larch/io/formats/nifti.h"
-#include "larch/io/image/zstream.h"
-#include "larch/io/itk/itk_image.h"
+#include "larch/io/formats/volumes.h"
 
 namespace larch::io {
 namespace {
+
+/// By the order of Component, in colours 128; and what the values are.
+constexpr int16_t kTypeCodes[] = {2, 256, 512, 4, 768, 8, 1280, 1024, 16, 64};
+constexpr int16_t kRgb = 128, kLabels = 1002, kVectors = 1007;
 
 using HeaderBytes = std::array<char, 352>;  // header and the four bytes that say "no extension"
 
@@ -46,31 +48,24 @@ void put_geometry(HeaderBytes& header, const Grid& lps) {
     }
     put(header, 280 + 16 * row + 12, static_cast<float>(origin[row] + 0.0));
   }
-  double handedness = 1;
-  if (orthonormal(direction)) {
-    if (determinant(direction) < 0) {
-      handedness = -1;
-      for (auto& row : direction.m) row[2] = -row[2];
-    }
-    put<int16_t>(header, 252, code);  // qform_code
-    const Quaternion q = quaternion_of(direction);
-    const Vec3d stored{q.x, q.y, q.z};  // w >= 0 is what the other three leave
-    for (int i = 0; i < 3; ++i) {
-      put(header, 256 + 4 * i, static_cast<float>(stored[i] + 0.0));
-      put(header, 268 + 4 * i, static_cast<float>(origin[i] + 0.0));
-    }
+  if (!orthonormal(direction)) return;
+  if (determinant(direction) < 0) {
+    put(header, 76, -1.0F);
+    for (auto& row : direction.m) row[2] = -row[2];
   }
-  put(header, 76, static_cast<float>(handedness));
+  put<int16_t>(header, 252, code);  // qform_code
+  const Quaternion q = quaternion_of(direction);
+  const Vec3d stored{q.x, q.y, q.z};  // w >= 0 is what the other three leave
+  for (int i = 0; i < 3; ++i) {
+    put(header, 256 + 4 * i, static_cast<float>(stored[i] + 0.0));
+    put(header, 268 + 4 * i, static_cast<float>(origin[i] + 0.0));
+  }
 }
 
-int16_t type_code(Component component) {
-  constexpr int16_t kCodes[] = {2, 256, 512, 4, 768, 8, 1280, 1024, 16, 64};
-  return kCodes[static_cast<int>(component)];
+/// The one kind of colours that the format has.
+bool is_rgb(const Pixels& pixels) {
+  return pixels.colour && pixels.channels == 3 && pixels.component == Component::kUint8;
 }
-
-}  // namespace
-
-namespace {
 
 /// Vectors: first the first component of all voxels, then the second, ...
 void write_planes(const Pixels& pixels, ZWriter& out) {
@@ -89,19 +84,23 @@ void write_planes(const Pixels& pixels, ZWriter& out) {
 
 }  // namespace
 
-std::string nifti_header_bytes(const std::string& path, const Pixels& pixels, int64_t frames,
-                               const FrameTimes& times) {
+std::string nifti_header(const std::string& path, const Pixels& pixels) {
   const Grid& grid = pixels.grid;
-  const bool vectors = pixels.channels > 1;
-  const NiftiIntent intent = vectors         ? NiftiIntent::kVector
-                             : pixels.labels ? NiftiIntent::kLabel
-                                             : NiftiIntent::kNone;
+  const FrameTimes& times = pixels.times;
+  const bool vectors = pixels.channels > 1 && !is_rgb(pixels);
+  if (vectors && pixels.frames > 1) {
+    throw UsageError("cannot write '" + path +
+                     "': NIfTI holds vectors of one frame here; write .mha or .nrrd");
+  }
   HeaderBytes header{};
   put<int32_t>(header, 0, 348);
   header[38] = 'r';  // "regular", which old readers want
-  put<int16_t>(header, 40, vectors ? 5 : frames > 1 ? 4 : 3);
+  put<int16_t>(header, 40, vectors ? 5 : pixels.frames > 1 ? 4 : 3);
   for (int i = 0; i < 7; ++i) {
-    const int64_t size = i < 3 ? grid.size[i] : i == 3 ? frames : i == 4 ? pixels.channels : 1;
+    const int64_t size = i < 3               ? grid.size[i]
+                         : i == 3            ? pixels.frames
+                         : i == 4 && vectors ? pixels.channels
+                                             : 1;
     if (size > INT16_MAX) {
       throw UsageError("cannot write '" + path +
                        "': NIfTI holds at most 32767 voxels per axis and here are " +
@@ -109,9 +108,10 @@ std::string nifti_header_bytes(const std::string& path, const Pixels& pixels, in
     }
     put(header, 42 + 2 * i, static_cast<int16_t>(size));
   }
-  put(header, 68, static_cast<int16_t>(intent));
-  put(header, 70, type_code(pixels.component));
-  put(header, 72, static_cast<int16_t>(8 * bytes_of(pixels.component)));
+  const int bits = 8 * bytes_of(pixels.component) * (vectors ? 1 : pixels.channels);
+  put<int16_t>(header, 68, vectors ? kVectors : pixels.labels ? kLabels : 0);
+  put(header, 70, is_rgb(pixels) ? kRgb : kTypeCodes[static_cast<int>(pixels.component)]);
+  put(header, 72, static_cast<int16_t>(bits));
   put(header, 108, 352.0F);
   put(header, 112, 1.0F);
   header[123] = 2;  // mm
@@ -131,13 +131,13 @@ std::string nifti_header_bytes(const std::string& path, const Pixels& pixels, in
 }
 
 void write_nifti(const std::string& path, const Pixels& pixels) {
-  const std::string header = nifti_header_bytes(path, pixels);
+  const std::string header = nifti_header(path, pixels);
   ZWriter out(path, file_extension(path) == ".nii.gz", pixels.threads);
   out.write(header.data(), static_cast<int64_t>(header.size()));
-  if (pixels.channels > 1) {
+  if (pixels.channels > 1 && !is_rgb(pixels)) {
     write_planes(pixels, out);
   } else {
-    out.write(pixels.voxels, pixels.grid.voxels() * bytes_of(pixels.component));
+    out.write(pixels.voxels, pixels.bytes());
   }
   out.close();
 }

@@ -1,227 +1,451 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
-#include "larch/io/formats/nrrd.h"
-
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
+#include <optional>
 #include <string_view>
 
+#include "larch/core/guard.h"
 #include "larch/files/file.h"
-#include "larch/io/image/byte_order.h"
-#include "larch/io/image/message.h"
-#include "larch/io/image/zstream.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/formats/text_header.h"
+#include "larch/io/formats/volumes.h"
 
 namespace larch::io {
 namespace {
-
-[[noreturn]] void truncated(const std::string& path) {
-  bad(path, "truncated: voxels are missing at the end; copy or export the file again");
+/// Fields that have two spellings, one without the space, under the first.
+std::string field_value(const TextHeader& text, const char* name) {
+  std::string value = text.value(name);
+  if (!value.empty()) return value;
+  std::string joined = name;
+  joined.erase(std::remove(joined.begin(), joined.end(), ' '), joined.end());
+  return text.value(joined);
 }
 
-/// Where the data of a file begin.
-int64_t start_of(const NrrdHeader& nrrd, const std::string& path) {
-  int64_t at = nrrd.data_offset;
-  if (nrrd.line_skip == 0) return at;
-  std::ifstream in(path, std::ios::binary);
-  in.seekg(at);
-  for (int64_t lines = nrrd.line_skip; lines > 0; ++at) {
-    const int c = in.get();
-    if (c == std::char_traits<char>::eof()) truncated(path);
-    if (c == '\n') --lines;
+/// Of words that stand between bars.
+bool holds(std::string_view words, const std::string& word) {
+  return word.find('|') == word.npos && words.find("|" + word + "|") != words.npos;
+}
+
+void check_fields(const TextHeader& text) {
+  constexpr std::string_view kKnown =
+      "|number|type|block size|blocksize|dimension|space|sizes|space dimension|spacings|"
+      "thicknesses|axis mins|axismins|axis maxs|axismaxs|space directions|centers|centerings|"
+      "kinds|labels|units|min|max|old min|oldmin|old max|oldmax|endian|encoding|line skip|"
+      "lineskip|byte skip|byteskip|content|sample units|sampleunits|space units|space origin|"
+      "measurement frame|data file|datafile|";
+  for (const auto& [field, value] : text.values) {
+    if (!holds(kKnown, field)) {
+      bad(text.path, "the header has a field " + shown(field) + ", which NRRD does not know");
+    }
   }
-  return at;
 }
 
-/// The values of a file of which some are read: `skipped` of its `whole` bytes are passed over, and
-/// the next `bytes` are read.
-struct Share {
-  int64_t whole = 0, skipped = 0, bytes = 0;
+int64_t integer_field(const TextHeader& text, const char* field, int64_t least) {
+  const std::string word = field_value(text, field);
+  if (word.empty()) return 0;
+  const auto value = number_of_word(word);
+  if (!value || !(*value >= static_cast<double>(least) && *value <= 1e15) ||
+      *value != std::floor(*value)) {
+    text.bad_line(field);
+  }
+  return static_cast<int64_t>(*value);
+}
+
+/// A number for each axis, NaN where the file says so; empty if the field is absent.
+std::vector<double> axis_numbers(const TextHeader& text, const char* field, size_t axes) {
+  std::vector<double> all;
+  for (const std::string& word : words_of(field_value(text, field))) {
+    const auto value = number_of_word(word);
+    if (!value) text.bad_line(field);
+    all.push_back(*value);
+  }
+  if (!all.empty() && all.size() != axes) text.bad_line(field);
+  return all;
+}
+
+using Vector = std::optional<Vec3d>;  ///< nothing for "none"
+
+/// Vectors "(1,2,3)" of `length` numbers, of which the first three count.
+std::vector<Vector> vectors_of(const TextHeader& text, const char* field, size_t length) {
+  std::vector<Vector> all;
+  const std::string line = text.value(field);
+  for (const char* at = line.c_str(); *at != '\0';) {
+    if (*at == ' ' || *at == '\t') {
+      ++at;
+    } else if (std::string_view(at).starts_with("none")) {
+      all.emplace_back();
+      at += 4;
+    } else {
+      if (*at++ != '(') text.bad_line(field);
+      Vec3d vector{0, 0, 0};
+      for (size_t i = 0; i < length; ++i) {
+        char* end = nullptr;
+        const double value = std::strtod(at, &end);
+        if (end == at) text.bad_line(field);
+        while (*end == ' ') ++end;
+        if (*end != (i + 1 < length ? ',' : ')')) text.bad_line(field);
+        if (i < 3) vector[static_cast<int>(i)] = value;
+        at = end + 1;
+      }
+      const bool none =
+          std::isnan(vector.x) && std::isnan(vector.y) && (length < 3 || std::isnan(vector.z));
+      all.push_back(none ? Vector() : Vector(vector));
+    }
+  }
+  return all;
+}
+
+Component nrrd_component(const TextHeader& text) {
+  const std::string type = text.value("type");
+  constexpr std::string_view kNames[] = {
+      "|uchar|unsigned char|uint8|uint8_t|",
+      "|signed char|int8|int8_t|",
+      "|ushort|unsigned short|unsigned short int|uint16|uint16_t|",
+      "|short|short int|signed short|signed short int|int16|int16_t|",
+      "|uint|unsigned int|uint32|uint32_t|",
+      "|int|signed int|int32|int32_t|",
+      "|ulonglong|unsigned long long|unsigned long long int|uint64|uint64_t|",
+      "|longlong|long long|long long int|signed long long|signed long long int|int64|int64_t|",
+      "|float|",
+      "|double|"};
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    if (holds(kNames[i], lower_case(type))) return static_cast<Component>(i);
+  }
+  bad(text.path, "the type " + shown(type) + " is not supported or damaged");
+}
+
+/// What the header says of its world: how many numbers a position has, which of them change their
+/// sign on the way to LPS, and how many millimetres a unit is.
+struct Space {
+  size_t dimension = 0;  ///< 0: no space, spacings at most
+  Vec3d sign{1, 1, 1};
+  Vec3d mm{1, 1, 1};
 };
 
-/// Where `whole` bytes of raw values begin.
-int64_t raw_start(const NrrdHeader& nrrd, const std::string& path, int64_t whole) {
-  const int64_t size = file_bytes(path);
-  const int64_t at = nrrd.byte_skip < 0 ? size - whole : start_of(nrrd, path) + nrrd.byte_skip;
-  if (at < nrrd.data_offset || at > size || whole > size - at) truncated(path);
-  return at;
-}
-
-void read_raw_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
-                    const Share& share) {
-  const int64_t at = raw_start(nrrd, path, share.whole);
-  std::ifstream in(path, std::ios::binary);
-  in.seekg(at + share.skipped);
-  in.read(reinterpret_cast<char*>(to), share.bytes);
-  if (in.gcount() != share.bytes) truncated(path);
-}
-
-void read_gzip_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
-                     const Share& share) {
-  ZReader in(path, start_of(nrrd, path));
-  if (!in.compressed())
-    bad(path, "the voxels should be compressed with gzip and are not; damaged?");
-  in.skip(nrrd.byte_skip + share.skipped);
-  if (in.read(to, share.bytes) < share.bytes) truncated(path);
-  in.finish();
-}
-
-void read_hex_share(std::string_view text, const std::string& path, std::byte* to,
-                    const Share& share) {
-  int64_t digits = -2 * share.skipped;  // below 0: passed over
-  for (const char c : text) {
-    if (std::isspace(static_cast<unsigned char>(c))) continue;
-    const int value = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    if (value < 0) bad(path, "a character of the voxels is no hexadecimal digit; damaged?");
-    if (digits == 2 * share.bytes) break;
-    if (digits >= 0) {
-      std::byte& byte = to[digits / 2];
-      byte = digits % 2 == 0 ? static_cast<std::byte>(value << 4)
-                             : byte | static_cast<std::byte>(value);
-    }
-    ++digits;
+Space space_of(const TextHeader& text) {
+  struct Row {
+    std::string_view names;
+    Space space;
+  };
+  constexpr Row kRows[] = {
+      {"|right-anterior-superior|ras|", {3, {-1, -1, 1}}},
+      {"|left-anterior-superior|las|", {3, {1, -1, 1}}},
+      {"|left-posterior-superior|lps|scanner-xyz|3d-right-handed|3d-left-handed|", {3}},
+      {"|right-anterior-superior-time|rast|", {4, {-1, -1, 1}}},
+      {"|left-anterior-superior-time|last|", {4, {1, -1, 1}}},
+      {"|left-posterior-superior-time|lpst|scanner-xyz-time|3d-right-handed-time|"
+       "3d-left-handed-time|",
+       {4}}};
+  Space space;
+  const std::string name = lower_case(text.value("space"));
+  if (!name.empty()) {
+    const auto* row =
+        std::ranges::find_if(kRows, [&](const Row& r) { return holds(r.names, name); });
+    if (row == std::end(kRows)) text.bad_line("space");
+    space = row->space;
   }
-  if (digits < 2 * share.bytes) truncated(path);
+  const int64_t dimension = integer_field(text, "space dimension", 1);
+  if (dimension > 8 || (dimension != 0 && !name.empty())) text.bad_line("space dimension");
+  if (dimension != 0) space.dimension = static_cast<size_t>(dimension);
+  return space;
 }
 
-template <class T>
-bool parse(std::string_view word, T& value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    const std::string copy(word);  // strtod wants an end; it knows "nan" and "inf"
-    char* end = nullptr;
-    const double wide = std::strtod(copy.c_str(), &end);
-    value = static_cast<T>(wide);
-    return *end == '\0' && (std::isfinite(value) || !std::isfinite(wide));
+double mm_of_unit(const TextHeader& text, const std::string& unit) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"||mm|millimeter|millimeters|millimetre|???|none|voxel|voxels|pixel|pixels|", 1},
+      {"|cm|", 10},
+      {"|m|", 1000},
+      {"|um|µm|micron|microns|", 1e-3},
+      {"|nm|", 1e-6}};
+  for (const auto& [names, mm] : kUnits)
+    if (holds(names, unit)) return mm;
+  bad(text.path, "lengths in " + shown(unit) + " are not supported; write them in mm");
+}
+
+/// The axes of the array: those of the image, at most one of time, and at most one of the values at
+/// a point.
+struct Axes {
+  std::vector<size_t> domain;  ///< of space; a fourth one counts frames, whatever it is
+  std::optional<size_t> time;  ///< the slowest of all but the range
+  std::optional<size_t> range;
+  std::string range_kind;
+};
+
+bool is_domain(const TextHeader& text, const std::string& kind) {
+  constexpr std::string_view kRange =
+      "|list|point|vector|covariant-vector|normal|stub|scalar|complex|2-vector|3-color|"
+      "rgb-color|hsv-color|xyz-color|4-color|rgba-color|3-vector|3-gradient|3-normal|4-vector|"
+      "quaternion|2d-symmetric-matrix|2d-masked-symmetric-matrix|2d-matrix|2d-masked-matrix|"
+      "3d-symmetric-matrix|3d-masked-symmetric-matrix|3d-matrix|3d-masked-matrix|";
+  if (holds("|domain|space|time|???|none||", kind)) return true;
+  if (!holds(kRange, kind)) text.bad_line("kinds");
+  return false;
+}
+
+Axes axes_of(const TextHeader& text, const std::vector<double>& sizes) {
+  std::vector<std::string> kinds = words_of(lower_case(text.value("kinds")));
+  if (!kinds.empty() && kinds.size() != sizes.size()) text.bad_line("kinds");
+  kinds.resize(sizes.size());
+  Axes axes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (kinds[i] == "time") {
+      if (axes.time) bad(text.path, "two axes of time (kinds); write one of them alone");
+      axes.time = i;
+    } else if (is_domain(text, kinds[i])) {
+      if (axes.time)
+        bad(text.path, "the axis of time (kinds) comes before one of space; write it last");
+      axes.domain.push_back(i);
+    } else if (sizes[i] > 1) {
+      if (axes.range) bad(text.path, "two axes of components (kinds); write one of them alone");
+      axes.range = i;
+      axes.range_kind = kinds[i];
+    }
+  }
+  if (axes.domain.empty()) bad(text.path, "no axis of the image is one of space (kinds)");
+  return axes;
+}
+
+void set_channels(const TextHeader& text, const Axes& axes, const std::vector<double>& sizes,
+                  StoredHeader& out) {
+  if (!axes.range) return;
+  const double channels = sizes[*axes.range];
+  if (channels > 65535) text.bad_line("sizes");
+  out.header.channels = static_cast<int>(channels);
+  const std::string& kind = axes.range_kind;
+  out.header.colour = ((kind == "rgb-color" || kind == "3-color") && channels == 3) ||
+                      ((kind == "rgba-color" || kind == "4-color") && channels == 4);
+  for (size_t i = 0; i < *axes.range; ++i)
+    out.place.values_between *= static_cast<int64_t>(sizes[i]);
+}
+
+/// Positions by the directions of a space.
+void place_by_directions(const TextHeader& text, const Axes& axes, const Space& space,
+                         size_t array_axes, Grid& grid) {
+  const auto directions = vectors_of(text, "space directions", space.dimension);
+  if (space.dimension == 0 || directions.size() != array_axes) text.bad_line("space directions");
+  const int n = static_cast<int>(std::min<size_t>(axes.domain.size(), 3));
+  for (int axis = 0; axis < n; ++axis) {
+    const Vector& along = directions[axes.domain[static_cast<size_t>(axis)]];
+    if (!along) bad(text.path, "an axis of the image has no direction in space; repair the header");
+    Vec3d step;
+    for (int row = 0; row < 3; ++row) step[row] = (*along)[row] * space.sign[row] * space.mm[row];
+    grid.spacing_mm[axis] = norm(step);
+    for (int row = 0; row < 3; ++row) grid.direction.m[row][axis] = step[row] / norm(step) + 0.0;
+  }
+  if (n == 2 && space.dimension > 2) {  // a slice in space: its normal
+    const Vec3d normal = cross(grid.direction.column(0), grid.direction.column(1));
+    for (int row = 0; row < 3; ++row) grid.direction.m[row][2] = normal[row] / norm(normal) + 0.0;
+  }
+}
+
+/// Positions along the axes of the array, without a space.
+void place_by_spacings(const TextHeader& text, const Axes& axes, size_t array_axes, Grid& grid) {
+  const auto spacings = axis_numbers(text, "spacings", array_axes);
+  const auto mins = axis_numbers(text, "axis mins", array_axes);
+  const auto maxs = axis_numbers(text, "axis maxs", array_axes);
+  auto centers = words_of(lower_case(text.value("centers") + text.value("centerings")));
+  if (!centers.empty() && centers.size() != array_axes) text.bad_line("centers");
+  centers.resize(array_axes);
+  auto units = quoted_words(text.value("units"));
+  if (text.values.contains("units") && units.size() != array_axes) text.bad_line("units");
+  units.resize(array_axes);
+  const auto given = [](const std::vector<double>& numbers, size_t i) {
+    return !numbers.empty() && !std::isnan(numbers[i]);
+  };
+  for (size_t d = 0; d < std::min<size_t>(axes.domain.size(), 3); ++d) {
+    const size_t i = axes.domain[d];
+    const int axis = static_cast<int>(d);
+    const bool node = centers[i] == "node";
+    if (given(spacings, i)) {
+      grid.spacing_mm[axis] = spacings[i];
+    } else if (given(mins, i) && given(maxs, i)) {
+      // From border to border of the voxels, or between the outermost centres.
+      const double steps = std::max(grid.size[axis] - (node ? 1 : 0), 1);
+      grid.spacing_mm[axis] = (maxs[i] - mins[i]) / steps;
+    }
+    if (given(mins, i)) grid.origin_mm[axis] = mins[i] + (node ? 0 : grid.spacing_mm[axis] / 2);
+    const double mm = mm_of_unit(text, units[i]);
+    grid.spacing_mm[axis] *= mm;
+    grid.origin_mm[axis] *= mm;
+  }
+}
+
+/// The spacing of an axis of time; 0 if there is none, or in no unit of time.
+double ms_between(const TextHeader& text, size_t axis, size_t array_axes) {
+  const auto spacings = axis_numbers(text, "spacings", array_axes);
+  const auto units = quoted_words(text.value("units"));
+  if (spacings.empty() || units.size() != array_axes) return 0;
+  if (!(spacings[axis] > 0) || !std::isfinite(spacings[axis])) return 0;
+  const std::string& unit = units[axis];
+  return spacings[axis] * (unit == "s" || unit == "sec"     ? 1e3
+                           : unit == "ms" || unit == "msec" ? 1
+                           : unit == "us"                   ? 1e-3
+                                                            : 0);
+}
+
+void set_grid(const TextHeader& text, const std::vector<double>& sizes, StoredHeader& out) {
+  const Axes axes = axes_of(text, sizes);
+  set_channels(text, axes, sizes, out);
+  Grid& grid = out.header.grid;
+  grid.size = {1, 1, 1};
+  double frames = axes.time ? sizes[*axes.time] : 1;
+  for (size_t d = 0; d < axes.domain.size(); ++d) {
+    const double n = sizes[axes.domain[d]];
+    if (d < 3) grid.size[static_cast<int>(d)] = static_cast<int32_t>(n);
+    if (d >= 3) frames *= n;
+  }
+  out.header.frames = static_cast<int>(std::min(frames, 2147483647.0));
+  const auto spacings = axis_numbers(text, "spacings", sizes.size());
+  if (!spacings.empty() && (axes.time || axes.domain.size() > 3)) {
+    const double fourth = spacings[axes.time ? *axes.time : axes.domain[3]];
+    if (std::isfinite(fourth)) out.header.fourth_spacing = fourth;
+  }
+  if (axes.time && axes.domain.size() <= 3) {
+    // Frames along two axes have no one distance in time.
+    out.header.times = {ms_between(text, *axes.time, sizes.size()), 0, 1};
+  }
+  Space space = space_of(text);
+  if (space.sign == Vec3d{1, 1, 1}) {
+    vectors_of(text, "measurement frame", std::max<size_t>(space.dimension, 3));
+  }
+  const auto units = quoted_words(text.value("space units"));
+  if (text.values.contains("space units") &&
+      (space.dimension == 0 || units.size() != space.dimension)) {
+    text.bad_line("space units");
+  }
+  for (size_t i = 0; i < std::min<size_t>(units.size(), 3); ++i) {
+    space.mm[static_cast<int>(i)] = mm_of_unit(text, units[i]);
+  }
+  if (text.values.contains("space directions")) {
+    place_by_directions(text, axes, space, sizes.size(), grid);
+  } else if (space.dimension != 0) {
+    bad(text.path,
+        "the header names a space and no directions of the axes in it; repair the header");
   } else {
-    if (word.starts_with('+')) word.remove_prefix(1);
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc() && end == word.data() + word.size();
+    place_by_spacings(text, axes, sizes.size(), grid);
   }
-}
-
-template <class T>
-void read_numbers(std::string_view text, const std::string& path, std::byte* to,
-                  const Share& share) {
-  constexpr std::string_view kBetween = " \t\r\n\v\f,";
-  int64_t made = -share.skipped;  // below 0: passed over
-  for (size_t at = text.find_first_not_of(kBetween); made < share.bytes;) {
-    if (at == std::string_view::npos) truncated(path);
-    const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
-    T value{};
-    if (!parse(text.substr(at, end - at), value)) {
-      bad(path, shown(text.substr(at, end - at)) +
-                    " is no voxel of the type that the header gives; damaged?");
+  if (text.values.contains("space origin")) {
+    const auto origin = vectors_of(text, "space origin", space.dimension);
+    if (space.dimension == 0 || origin.size() != 1) text.bad_line("space origin");
+    for (int row = 0; row < 3 && origin[0]; ++row) {
+      grid.origin_mm[row] = (*origin[0])[row] * space.sign[row] * space.mm[row] + 0.0;
     }
-    if (made >= 0) std::memcpy(to + made, &value, sizeof value);
-    made += static_cast<int64_t>(sizeof value);
-    at = text.find_first_not_of(kBetween, end);
   }
+  check_geometry(grid, text.path);
 }
 
-void read_share(const NrrdHeader& nrrd, const std::string& path, std::byte* to,
-                const Share& share) {
-  if (nrrd.encoding == NrrdEncoding::kRaw) return read_raw_share(nrrd, path, to, share);
-  if (nrrd.encoding == NrrdEncoding::kGzip) return read_gzip_share(nrrd, path, to, share);
-  const std::string all = read_file(path);
-  const int64_t start = start_of(nrrd, path);
-  const auto size = static_cast<int64_t>(all.size());
-  if (start > size || nrrd.byte_skip > size - start) truncated(path);
-  const std::string_view text =
-      std::string_view(all).substr(static_cast<size_t>(start + nrrd.byte_skip));
-  if (nrrd.encoding == NrrdEncoding::kHex) return read_hex_share(text, path, to, share);
-  with_type(nrrd.header.component,
-            [&](auto value) { read_numbers<decltype(value)>(text, path, to, share); });
+void set_encoding(const TextHeader& text, StoredHeader& out) {
+  const std::string encoding = lower_case(text.value("encoding"));
+  if (encoding == "gz" || encoding == "gzip") {
+    out.place.packing = Packing::kGzip;
+  } else if (encoding != "raw") {
+    bad(text.path, "the encoding " + shown(encoding) +
+                       " is not supported or damaged; convert it with 'unu save -e gzip' of Teem");
+  }
+  const std::string endian = lower_case(text.value("endian"));
+  if (!endian.empty() && endian != "little" && endian != "big") text.bad_line("endian");
+  const bool has_order = bytes_of(out.header.component) > 1;
+  if (has_order && endian.empty())
+    bad(text.path, "the header does not say in which order bytes are (endian)");
+  out.place.swapped = has_order && endian == "big";
 }
 
-/// Bytes `from` to `from` + to.size() - 1 of all values, which the files hold in equal shares.
-void read_values(const NrrdHeader& nrrd, int64_t share, int64_t from, std::vector<std::byte>& to) {
-  const auto end = from + static_cast<int64_t>(to.size());
-  for (size_t i = 0; i < nrrd.data.size(); ++i) {
-    const int64_t start = static_cast<int64_t>(i) * share;
-    const int64_t first = std::max(from, start), last = std::min(end, start + share);
-    if (first >= last) continue;
-    read_share(nrrd, nrrd.data[i], to.data() + (first - from),
-               {share, first - start, last - first});
+void set_file(const TextHeader& text, VoxelPlace& place) {
+  const std::string name = field_value(text, "data file");
+  place.path = text.path;
+  place.byte = text.bytes;
+  if (name.empty()) return;
+  if (name.starts_with("LIST") || name.find('%') != std::string::npos) {
+    bad(text.path,
+        "its voxels stand in several files, which is not supported; convert it with 'unu save -e "
+        "gzip' of Teem");
   }
+  // Messages show the name, and no terminal should obey it.
+  const auto is_control = [](unsigned char c) { return std::iscntrl(c) != 0; };
+  if (std::any_of(name.begin(), name.end(), is_control)) text.bad_line("data file");
+  place.path = voxel_file(text.path, name, "'data file'");
+  place.byte = 0;
 }
 
-/// Puts the channels of each pixel side by side: [rest][channel][between] to
-/// [rest][between][channel]. `width`: bytes of a number.
-std::vector<std::byte> interleaved(const std::vector<std::byte>& planes, size_t channels,
-                                   size_t between, size_t width) {
-  std::vector<std::byte> out(planes.size());
-  const size_t block = channels * between;
-  for (size_t i = 0; i * width < planes.size(); ++i) {
-    const size_t rest = i / block, channel = i % block / between, at = i % between;
-    const size_t place = rest * block + at * channels + channel;
-    std::memcpy(out.data() + place * width, planes.data() + i * width, width);
+/// Passes over the lines and bytes before the voxels; those that end the file begin so far from it.
+void set_start(const TextHeader& text, StoredHeader& out) {
+  VoxelPlace& place = out.place;
+  const bool packed = place.packing == Packing::kGzip;
+  const int64_t lines = integer_field(text, "line skip", 0);
+  const int64_t bytes = integer_field(text, "byte skip", -1);
+  if (bytes == -1 && packed) text.bad_line("byte skip");
+  const int64_t size = file_bytes(place.path), header_end = place.byte;
+  std::ifstream in(place.path, std::ios::binary);
+  in.seekg(place.byte);
+  for (int64_t left = bytes < 0 ? 0 : lines; left > 0; ++place.byte) {
+    const int c = in.get();
+    if (c == std::char_traits<char>::eof()) bad_voxels(place);
+    if (c == '\n') --left;
   }
-  return out;
+  (packed ? place.skipped : place.byte) += std::max<int64_t>(bytes, 0);
+  if (place.byte > size) bad_voxels(place);
+  if (guarded(Guard::kNrrdClaims)) {
+    out.header.most_bytes = (size - place.byte) * (packed ? kMostDeflate : 1);
+  }
+  if (bytes < 0) place.byte = size - checked_bytes(out.header, text.path) * out.header.frames;
+  if (place.byte < header_end) bad_voxels(place);
+}
+
+std::string nrrd_text(const Grid& grid, const Pixels& pixels, const char* encoding) {
+  const bool vectors = pixels.channels > 1;
+  std::string text =
+      "NRRD0004\n" + (pixels.description.empty() ? "" : "content: " + pixels.description + "\n") +
+      "type: " +
+      (pixels.component == Component::kFloat32   ? "float"
+       : pixels.component == Component::kFloat64 ? "double"
+                                                 : name_of(pixels.component)) +
+      "\ndimension: " + (vectors ? "4" : "3") + "\nspace: left-posterior-superior\nsizes: " +
+      (vectors ? std::to_string(pixels.channels) + " " : "") + std::to_string(grid.size.x) + " " +
+      std::to_string(grid.size.y) + " " + std::to_string(grid.size.z) +
+      "\nspace directions:" + (vectors ? " none" : "");
+  for (int axis = 0; axis < 3; ++axis) {
+    text += vector_text(grid.direction.column(axis) * grid.spacing_mm[axis], " (", ",", ")");
+  }
+  text += std::string("\nkinds:") +
+          (pixels.colour ? " RGB-color"
+           : vectors     ? " vector"
+                         : "") +
+          " domain domain domain\nendian: little\nencoding: " + encoding +
+          "\nspace origin: " + vector_text(grid.origin_mm, "(", ",", ")") + "\n\n";
+  return text;
 }
 
 }  // namespace
 
-int64_t most_bytes(const NrrdHeader& nrrd) {
-  int64_t stored = -nrrd.data_offset, least = INT64_MAX;
-  for (const std::string& path : nrrd.data) {
-    const int64_t size = file_bytes(path);
-    stored += size;
-    if (nrrd.encoding != NrrdEncoding::kRaw) continue;
-    const bool at_end = nrrd.byte_skip < 0;
-    least =
-        std::min(least, size - (at_end ? nrrd.data_offset : start_of(nrrd, path) + nrrd.byte_skip));
+StoredHeader read_nrrd_header(const std::string& path) {
+  TextHeader text = read_text_header(path, ':', "");
+  const std::string magic = text.plain.empty() ? "" : text.plain[0];
+  if (magic.size() != 8 || magic.rfind("NRRD", 0) != 0) {
+    bad(path, "not an NRRD file: it does not start with NRRD and four digits");
   }
-  switch (nrrd.encoding) {
-    case NrrdEncoding::kRaw:  // the files have equal shares
-      return least * static_cast<int64_t>(nrrd.data.size());
-    case NrrdEncoding::kHex:
-      return stored / 2;
-    case NrrdEncoding::kGzip:
-      return stored * kMostDeflate;
-    case NrrdEncoding::kText:  // a digit and a space for each value
-      return (stored + 1) / 2 * bytes_of(nrrd.header.component);
-  }
-  return 0;
+  text.plain.erase(text.plain.begin());
+  check_fields(text);
+  StoredHeader out;
+  out.header.component = nrrd_component(text);
+  set_grid(text, checked_sizes(text, "dimension", "sizes"), out);
+  set_encoding(text, out);
+  set_file(text, out.place);
+  set_start(text, out);
+  out.path = path;
+  return out;
 }
 
-NrrdStart start_of_values(const NrrdHeader& nrrd, int64_t bytes) {
-  const std::string& path = nrrd.data.front();
-  if (nrrd.encoding == NrrdEncoding::kRaw) return {raw_start(nrrd, path, bytes), 0};
-  return {start_of(nrrd, path), nrrd.byte_skip};
+std::string nrrd_header(const std::string& path, const Pixels& pixels) {
+  return nrrd_text(grid_of_frames(path, pixels), pixels, "raw");
 }
 
-RawImage read_nrrd(const std::string& path, const Selection& selection) {
-  const NrrdHeader nrrd = read_nrrd_header(path);
-  const Header& header = nrrd.header;
-  const FrameRange range = chosen_frames(path, nrrd.frames, selection);
-  require_components(path, header);
-  const int64_t frame_bytes = checked_bytes(header, path, nrrd.frames);
-  if (nrrd.frames > 1 && nrrd.values_between > header.grid.voxels()) {
-    bad(path,
-        "the axis of its components comes after the one of its frames; write the frames last");
-  }
-  const auto files = static_cast<int64_t>(nrrd.data.size());
-  const int64_t all_bytes = frame_bytes * nrrd.frames, share = all_bytes / files;
-  const int width = bytes_of(header.component);
-  if (all_bytes % files != 0 || share % width != 0) {
-    bad(path,
-        "the voxels do not divide into the " + std::to_string(files) + " files that it names");
-  }
-  RawImage raw{header, allocate_voxels(frame_bytes * range.count, path)};
-  read_values(nrrd, share, frame_bytes * range.first, raw.voxels);
-  if (nrrd.swapped) swap_all(raw.voxels, width);
-  if (header.channels > 1 && nrrd.values_between > 1) {
-    raw.voxels = interleaved(raw.voxels, static_cast<size_t>(header.channels),
-                             static_cast<size_t>(nrrd.values_between), static_cast<size_t>(width));
-  }
-  return raw;
+void write_nrrd(const std::string& path, const Pixels& pixels) {
+  write_file(path, nrrd_text(grid_of_frames(path, pixels), pixels, "gzip") +
+                       packed_voxels(path, pixels, Packing::kGzip));
 }
 
 }  // namespace larch::io

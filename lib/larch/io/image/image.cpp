@@ -3,165 +3,225 @@
 #include "larch/io/image/image.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "larch/core/error.h"
+#include "larch/core/host_memory.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
-#include "larch/io/dicom/dicom_file.h"
-#include "larch/io/formats/formats.h"
-#include "larch/io/formats/jpeg_read.h"
-#include "larch/io/formats/meta.h"
-#include "larch/io/formats/nifti.h"
-#include "larch/io/formats/nrrd.h"
-#include "larch/io/image/message.h"
-#include "larch/io/itk/itk_image.h"
-#include "larch/io/itk/raw_check.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/itk/door.h"
 
 namespace larch {
-namespace io {
 namespace {
 
-/// Reading a format whose files hold one picture, so that no other can be chosen.
-template <RawImage (*kRead)(const std::string&)>
-RawImage read_one_picture(const std::string& path, const Selection& selection) {
-  chosen_frames(path, 1, selection);
-  return kRead(path);
+using io::bad;
+using io::Component;
+using io::Header;
+using io::OpenImage;
+
+std::string text(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.9g", value);
+  return buffer;
 }
 
-RawImage read_by_png(const std::string& path, const Selection& selection) {
-  chosen_frames(path, 1, selection);
-  return read_png(path, selection.palette);
+// Scaling with a float32 slope leaves values such as 3.0000001, which are meant to be whole.
+constexpr double kWholeTolerance = 1e-4;
+
+template <class T>
+bool fits(double value) {
+  return value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
+         value <= static_cast<double>(std::numeric_limits<T>::max());
 }
 
-template <Header (*kProbe)(const std::string&)>
-Header probe_one_picture(const std::string& path, int& /*frames*/) {
-  return kProbe(path);
+// Counts what cannot be represented, so that one message can tell all of it.
+struct Problem {
+  int64_t count = 0, first = 0;
+  double value = 0, lowest = 0, highest = 0;  ///< value: of the first
+
+  void add(int64_t at, double one) {
+    if (count++ == 0) {
+      first = at;
+      value = lowest = highest = one;
+    }
+    lowest = std::min(lowest, one);
+    highest = std::max(highest, one);
+  }
+};
+struct Problems {
+  Problem not_finite{}, out_of_range{}, not_whole{};
+};
+
+template <class T>
+T checked_value(double value, int64_t at, bool round, Problems& problems) {
+  if (!std::isfinite(value)) {
+    problems.not_finite.add(at, 0);
+    return T{};
+  }
+  if constexpr (!std::is_floating_point_v<T>) {
+    const double whole = std::nearbyint(value);
+    if (!round && std::abs(value - whole) > kWholeTolerance) problems.not_whole.add(at, value);
+    value = whole;
+  }
+  if (fits<T>(value)) return static_cast<T>(value);
+  problems.out_of_range.add(at, value);
+  return T{};
 }
 
-/// Probing a format whose header tells the number of its frames.
-template <auto kReadHeader>
-Header probe_frames(const std::string& path, int& frames) {
-  auto all = kReadHeader(path);
-  frames = all.frames;
-  return std::move(all.header);
+/// Applies slope, intercept and luminance to the stored voxels of one frame and checks each value
+/// against T. The voxels may stand at the end of `out` itself: none is overwritten before it is
+/// read.
+template <class S, class T>
+void convert_all(const Header& header, const std::byte* voxels, const ReadOptions& options,
+                 Volume<T>& out, Problems& problems) {
+  const auto stored = [&](int64_t i) {
+    S number{};
+    std::memcpy(&number, voxels + i * static_cast<int64_t>(sizeof(S)), sizeof(S));
+    return static_cast<double>(number);
+  };
+  const bool scaled = header.slope != 1 || header.intercept != 0;
+  if (std::is_same_v<S, T> && !std::is_floating_point_v<S> && !scaled && header.channels == 1) {
+    return;  // they were read to where they belong
+  }
+  for (int64_t i = 0; i < out.voxels(); ++i) {
+    double value = 0;
+    if (header.colour && header.channels >= 3) {
+      const int64_t at = i * header.channels;
+      value = 0.2126 * stored(at) + 0.7152 * stored(at + 1) + 0.0722 * stored(at + 2);
+    } else {
+      value = stored(i * header.channels);
+    }
+    if (scaled) value = value * header.slope + header.intercept;
+    if (options.nan_value && !std::isfinite(value)) value = *options.nan_value;
+    if constexpr (std::is_floating_point_v<T>) {
+      if (options.keeps_not_finite && !std::isfinite(value)) {
+        out[i] = static_cast<T>(value);
+        continue;
+      }
+    }
+    out[i] = checked_value<T>(value, i, header.colour, problems);
+  }
 }
 
-void write_by_nifti(const std::string& path, const Pixels& pixels) {
-  write_atomically(path, [&](const std::string& temporary) { write_nifti(temporary, pixels); });
+template <class T>
+void report(const Problems& problems, const Grid& grid, const std::string& path) {
+  const auto& [not_finite, out_of_range, not_whole] = problems;
+  const auto first_of = [&](const Problem& problem) {
+    const Vec3i at = grid.voxel(problem.first);
+    return ", the first at index (" + std::to_string(at.x) + "," + std::to_string(at.y) + "," +
+           std::to_string(at.z) + ")";
+  };
+  if (not_finite.count > 0) {
+    bad(path,
+        std::to_string(not_finite.count) + " voxels are NaN or infinite" + first_of(not_finite) +
+            (std::is_floating_point_v<T> ? "; give --nan-value to replace them, or repair the image"
+                                         : "; whole numbers are needed: repair the image"));
+  }
+  const std::string wanted = io::name_of(io::component_of<T>());
+  if (not_whole.count > 0) {
+    bad(path, std::to_string(not_whole.count) + " voxels are not whole numbers" +
+                  first_of(not_whole) + " (" + text(not_whole.value) + "), but " + wanted +
+                  " is needed here; is it a label image, and resampled with the nearest "
+                  "neighbour?");
+  }
+  if (out_of_range.count > 0) {
+    bad(path, std::to_string(out_of_range.count) + " voxels do not fit " + wanted +
+                  " (values from " + text(out_of_range.lowest) + " to " +
+                  text(out_of_range.highest) + ")" + first_of(out_of_range) +
+                  "; rescale the image");
+  }
 }
 
-void write_by_tiff(const std::string& path, const Pixels& pixels) {
-  require_picture(path, pixels,
-                  {Component::kUint8, Component::kUint16, Component::kInt16, Component::kFloat32});
-  write_atomically(path, [&](const std::string& temporary) {
-    write_tiff(temporary, pixels.grid, pixels.component, pixels.voxels);
+template <class T>
+Volume<T> volume_of(const Grid& grid, const std::string& path) {
+  const size_t bytes = static_cast<size_t>(grid.voxels()) * sizeof(T);
+  try {
+    if (host_memory_allows(bytes)) return Volume<T>(grid);
+  } catch (const std::bad_alloc&) {
+  }
+  throw MemoryError("'" + path + "': " + out_of_memory_text(bytes));
+}
+
+/// The chosen frame of an image, which is converted in its own memory where that has the room.
+template <class T>
+Volume<T> read_frame(const std::string& path, OpenImage& image, const ReadOptions& choice,
+                     const ReadOptions& conversion) {
+  const Header& header = image.header();
+  const io::FrameRange frame = io::chosen_frame(path, header, choice);
+  io::require_components(path, header);
+  if (choice.warn) std::ranges::for_each(header.warnings, choice.warn);
+  const int64_t bytes = io::checked_bytes(header, path);
+  const int64_t room = header.grid.voxels() * static_cast<int64_t>(sizeof(T));
+  const bool in_place = header.channels == 1 && bytes <= room;
+  Volume<T> out;
+  std::vector<std::byte> stored;
+  if (in_place) {
+    out = volume_of<T>(header.grid, path);
+  } else {
+    stored = io::allocate_voxels(bytes, path);
+  }
+  std::byte* voxels =
+      in_place ? reinterpret_cast<std::byte*>(out.data()) + (room - bytes) : stored.data();
+  image.read(header.frames > 1 ? frame : io::FrameRange{0, header.grid.size.z}, voxels);
+  image.file().finish();
+  if (!in_place) out = volume_of<T>(header.grid, path);
+  Problems problems;
+  io::with_type(header.component, [&](auto type) {
+    convert_all<decltype(type)>(header, voxels, conversion, out, problems);
   });
+  report<T>(problems, header.grid, path);
+  return out;
 }
 
-// One row per format. A new format needs nothing else.
-struct Format {
-  const char* extension;
-  RawImage (*read)(const std::string& path, const Selection& selection);
-  Header (*probe)(const std::string& path, int& frames);
-  void (*write)(const std::string& path, const Pixels& pixels);  // null: reading only
-  bool pictures = false;                                         // 2-D only
+struct LabelRange {
+  int32_t lowest = 0, highest = 0;
+
+  void operator()(int32_t label) {
+    lowest = std::min(lowest, label);
+    highest = std::max(highest, label);
+  }
+  template <class T>
+  bool fits() const {
+    return lowest >= std::numeric_limits<T>::min() && highest <= std::numeric_limits<T>::max();
+  }
 };
 
-constexpr Format kFormats[] = {
-    {".nii", read_nifti, probe_frames<read_nifti_header>, write_by_nifti},
-    {".nii.gz", read_nifti, probe_frames<read_nifti_header>, write_by_nifti},
-    {".hdr", read_nifti, probe_frames<read_nifti_header>, nullptr},
-    {".img", read_nifti, probe_frames<read_nifti_header>, nullptr},
-    {".img.gz", read_nifti, probe_frames<read_nifti_header>, nullptr},
-    {".hdr.gz", read_nifti, probe_frames<read_nifti_header>, nullptr},
-    {".nrrd", read_nrrd, probe_frames<read_nrrd_header>, write_nrrd},
-    {".nhdr", read_nrrd, probe_frames<read_nrrd_header>, nullptr},
-    {".mha", read_meta, probe_frames<read_meta_header>, write_meta},
-    {".mhd", read_meta, probe_frames<read_meta_header>, nullptr},
-    {".png", read_by_png, probe_one_picture<probe_png>, write_grey_png, true},
-    {".tif", read_one_picture<read_tiff>, probe_one_picture<probe_tiff>, write_by_tiff, true},
-    {".tiff", read_one_picture<read_tiff>, probe_one_picture<probe_tiff>, write_by_tiff, true},
-    {".jpg", read_one_picture<read_jpeg>, probe_one_picture<probe_jpeg>, nullptr},
-    {".jpeg", read_one_picture<read_jpeg>, probe_one_picture<probe_jpeg>, nullptr},
-    {".vtk", read_by_itk, probe_by_itk, nullptr},
-    {".gipl", read_by_itk, probe_by_itk, nullptr},
-    {".gipl.gz", read_by_itk, probe_by_itk, nullptr},
-    {".mrc", read_by_itk, probe_by_itk, nullptr},
-    {".rec", read_by_itk, probe_by_itk, nullptr},
-    {".pic", read_by_itk, probe_by_itk, nullptr},
-};
+template <class T>
+void write_as(const std::string& path, const LabelVolume& labels, int threads) {
+  const auto small = mapped<T>(labels, [](int32_t label) { return label; });
+  io::write_image(path, {labels.grid(), io::component_of<T>(), small.data(), true, threads});
+}
 
-std::string known_extensions(bool for_writing) {
-  std::string all;
-  for (const Format& format : kFormats) {
-    if (for_writing && format.write == nullptr) continue;
-    all += (all.empty() ? "" : " ") + std::string(format.extension);
+template <class T, class From>
+void write_series_as(const std::string& path, std::span<const Volume<From>> frames,
+                     const FrameTimes& times, int threads) {
+  const Grid& grid = frames[0].grid();
+  Volume<T> small(grid);
+  io::Pixels pixels{grid, io::component_of<T>(), nullptr, std::is_same_v<From, int32_t>, threads};
+  pixels.frames = static_cast<int64_t>(frames.size());
+  pixels.times = times;
+  io::ImageStream out(path, pixels);
+  const int64_t pieces = frames.size() == 1 ? grid.size.z : 1;
+  for (const Volume<From>& frame : frames) {
+    std::transform(frame.begin(), frame.end(), small.begin(),
+                   [](From value) { return static_cast<T>(value); });
+    out.write(small.data(), pieces);
   }
-  return all;
-}
-
-const Format* find_format(const std::string& path) {
-  std::string extension = file_extension(path);
-  for (const Format& format : kFormats)
-    if (extension == format.extension) return &format;
-  return nullptr;
-}
-
-const Format& format_for_reading(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    throw InputError("cannot read '" + path + "': no such file or folder; check the path");
-  }
-  const Format* format = find_format(path);
-  if (format != nullptr) return *format;
-  const std::string why = why_refused(path);
-  if (!why.empty()) throw InputError("cannot read '" + path + "': " + why);
-  throw InputError("cannot read '" + path + "': neither DICOM nor a known ending (" +
-                   known_extensions(false) + ")");
-}
-
-const Format& format_for_writing(const std::string& path) {
-  const Format* format = find_format(path);
-  if (format != nullptr && format->write != nullptr) return *format;
-  throw UsageError("cannot write '" + path +
-                   "': the ending is none of those that can be written: " + known_extensions(true));
-}
-
-void require_no_doubt(const Header& header, const ReadOptions& options) {
-  if (!header.doubt) return;
-  require_allowed(options, header.doubt->what_for, header.doubt->what, header.doubt->taken);
-}
-
-RawImage read_raw(const std::string& path, const ReadOptions& options, Palette palette) {
-  if (goes_to_dicom(path)) return read_dicom_raw(path, options);
-  return read_selected(path, options, selected_frame(options, palette));
 }
 
 }  // namespace
 
-bool goes_to_dicom(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return true;
-  return find_format(path) == nullptr && is_dicom(path);
-}
-
-RawImage read_selected(const std::string& path, const ReadOptions& options,
-                       const Selection& selection) {
-  RawImage raw = format_for_reading(path).read(path, selection);
-  require_no_doubt(raw.header, options);
-  if (options.warn) {
-    for (const std::string& warning : raw.header.warnings) options.warn(warning);
-  }
-  return raw;
-}
-
-}  // namespace io
-
 template <class T>
 Volume<T> read_volume(const std::string& path, const ReadOptions& options) {
-  return io::convert<T>(io::read_raw(path, options, io::Palette::kExpand), path, options);
+  OpenImage image(path, {options});
+  return read_frame<T>(path, image, options, options);
 }
 template Volume<float> read_volume(const std::string&, const ReadOptions&);
 template Volume<int16_t> read_volume(const std::string&, const ReadOptions&);
@@ -169,53 +229,46 @@ template Volume<int32_t> read_volume(const std::string&, const ReadOptions&);
 template Volume<uint8_t> read_volume(const std::string&, const ReadOptions&);
 
 LabelVolume read_labels(const std::string& path, const ReadOptions& options) {
-  const io::RawImage raw = io::read_raw(path, options, io::Palette::kKeepIndices);
-  if (raw.header.colour) {
-    io::bad(path, "a colour picture cannot be read as labels; save it as grey or indexed");
+  OpenImage image(path, {options, io::Palette::kKeepIndices});
+  if (image.header().colour) {
+    bad(path, "a colour picture cannot be read as labels; save it as grey or indexed");
   }
-  return io::convert<int32_t>(raw, path, {});
-}
-
-void require_allowed(const ReadOptions& options, Allow what_for, const std::string& what,
-                     const std::string& taken) {
-  const auto& allow = options.allow;
-  if (std::find(allow.begin(), allow.end(), what_for) != allow.end()) {
-    if (options.warn) options.warn(what + "; " + taken);
-    return;
-  }
-  // A header of ANALYZE cannot be repaired: it has no place for what is missing.
-  const char* remedy =
-      what_for == Allow::kAnalyzeOrientation ? "convert it to NIfTI" : "repair the header";
-  for (const auto& [value, name] : enum_names(static_cast<Allow*>(nullptr))) {
-    if (value != what_for) continue;
-    throw InputError(what + "; " + remedy + ", or give --allow " + name + ": then " + taken);
-  }
+  return read_frame<int32_t>(path, image, options, {});
 }
 
 ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
+  const OpenImage image(path, {options});
+  const Header& header = image.header();
+  const auto [component, channels] =
+      header.stored.value_or(std::pair(header.component, header.channels));
   ImageInfo info;
-  const bool dicom = io::goes_to_dicom(path);
-  const io::Header header = dicom ? io::probe_dicom(path, options)
-                                  : io::format_for_reading(path).probe(path, info.frames);
-  io::require_no_doubt(header, options);
   info.grid = header.grid;
-  info.component_type = io::name_of(header.component);
-  info.components = header.channels;
+  info.component_type = io::name_of(component);
+  info.components = channels;
   info.times = header.times;
-  const int64_t frame_bytes = io::checked_bytes(header, path, std::max(info.frames, 1));
-  // An image of several frames is told of, and refused only when it is read.
-  if (options.frame && !dicom)
-    info.frames =
-        static_cast<int>(io::chosen_frames(path, info.frames, io::selected_frame(options)).count);
-  info.frames = std::max(info.frames, 1);
-  info.bytes = info.frames * frame_bytes;
+  info.frames = header.frames;
+  // Frames of NIfTI and its kin are told of, and refused only when they are read.
+  if (options.frame || !header.no_volume.empty()) {
+    info.frames = static_cast<int>(io::chosen_frame(path, header, options).count);
+  }
+  info.bytes = header.grid.voxels() * channels * io::bytes_of(component) * info.frames;
   return info;
+}
+
+std::vector<std::string> detached_files(const std::string& path) {
+  std::vector<std::string> files;
+  try {
+    if (is_file(path)) files = OpenImage(path, {}).file().files();
+  } catch (const std::exception&) {  // reading the image says what is wrong
+  }
+  std::erase(files, path);
+  return files;
 }
 
 template <class T>
 void write_volume(const std::string& path, const Volume<T>& volume, int threads,
                   const std::string& description) {
-  io::format_for_writing(path).write(
+  io::write_image(
       path, {volume.grid(), io::component_of<T>(), volume.data(), false, threads, 1, description});
 }
 template void write_volume(const std::string&, const Volume<uint8_t>&, int, const std::string&);
@@ -224,42 +277,106 @@ template void write_volume(const std::string&, const Volume<int16_t>&, int, cons
 template void write_volume(const std::string&, const Volume<int32_t>&, int, const std::string&);
 template void write_volume(const std::string&, const Volume<float>&, int, const std::string&);
 
+void write_vector_field(const std::string& path, const VectorField& field, int threads) {
+  static_assert(sizeof(Vec3f) == 3 * sizeof(float));
+  if (file_extension(path) == ".dcm") io::require_writable(path);
+  io::write_image(path, {field.grid(), Component::kFloat32, field.data(), false, threads, 3});
+}
+
 void require_png_extension(const std::string& path, const std::string& flag) {
   if (file_extension(path) == ".png") return;
   throw UsageError("cannot write '" + path + "': " + flag + " writes a picture that ends in .png");
 }
 
 void require_image_extension(const std::string& path) {
-  io::format_for_writing(path);
+  io::require_writable(path);
 }
 
 void require_image_holds(const std::string& path, const Vec3i& size) {
-  if (io::format_for_writing(path).pictures) io::require_one_slice(path, size);
+  io::require_holds(path, size);
 }
-
-namespace io {
-void write_pixels(const std::string& path, const Pixels& pixels) {
-  format_for_writing(path).write(path, pixels);
-}
-}  // namespace io
 
 RgbImage read_rgb(const std::string& path) {
-  using io::Component;
-  const io::RawImage raw = io::read_selected(path, {}, {});
-  const io::Header& header = raw.header;
+  OpenImage image(path, {});
+  const Header& header = image.header();
   const bool wide = header.component == Component::kUint16;
-  if (header.grid.size.z != 1 || (!wide && header.component != Component::kUint8)) {
-    io::bad(path, "not a picture of 8 or 16 bits, so it has no colours to read");
+  if (header.frames > 1 || header.grid.size.z != 1 ||
+      (!wide && header.component != Component::kUint8)) {
+    bad(path, "not a picture of 8 or 16 bits, so it has no colours to read");
   }
-  RgbImage image{header.grid.size.x, header.grid.size.y, {}};
-  image.rgb.resize(static_cast<size_t>(header.grid.voxels()) * 3);
-  const auto* bytes = reinterpret_cast<const uint8_t*>(raw.voxels.data());
+  io::require_components(path, header);
+  std::vector<std::byte> voxels = io::allocate_voxels(io::checked_bytes(header, path), path);
+  image.read({0, 1}, voxels.data());
+  RgbImage picture{header.grid.size.x, header.grid.size.y, {}};
+  picture.rgb.resize(static_cast<size_t>(header.grid.voxels()) * 3);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(voxels.data());
   const size_t channels = static_cast<size_t>(header.channels);
-  for (size_t i = 0; i < image.rgb.size(); ++i) {
+  for (size_t i = 0; i < picture.rgb.size(); ++i) {
     const size_t component = i / 3 * channels + (channels >= 3 ? i % 3 : 0);
-    image.rgb[i] = wide ? bytes[2 * component + 1] : bytes[component];  // the high byte
+    picture.rgb[i] = wide ? bytes[2 * component + 1] : bytes[component];  // the high byte
   }
-  return image;
+  return picture;
+}
+
+void write_png(const std::string& path, const RgbImage& picture) {
+  Grid grid;
+  grid.size = {picture.width, picture.height, 1};
+  io::write_image(path,
+                  {grid, Component::kUint8, picture.rgb.data(), false, 1, 3, {}, /*colour=*/true});
+}
+
+void require_series_ending(const std::string& path) {
+  const std::string ending = file_extension(path);
+  if (ending == ".nii" || ending == ".nii.gz") return;
+  throw UsageError("cannot write '" + path + "': the volumes of a series go to .nii or .nii.gz");
+}
+
+template <class T>
+void write_volume_series(const std::string& path, std::span<const Volume<T>> frames, int threads) {
+  require_series_ending(path);
+  write_atomically(path, [&](const std::string& temporary) {
+    write_series_as<T>(temporary, frames, {}, threads);
+  });
+}
+template void write_volume_series(const std::string&, std::span<const Volume<uint8_t>>, int);
+template void write_volume_series(const std::string&, std::span<const Volume<uint16_t>>, int);
+template void write_volume_series(const std::string&, std::span<const Volume<float>>, int);
+
+void write_labelmap(const std::string& path, const LabelVolume& labels, const LabelTable& table,
+                    int threads) {
+  LabelRange range;
+  std::ranges::for_each(labels, std::ref(range));
+  // Labels of the table that happen to be absent count too: all cases of a study get one type.
+  for (const LabelEntry& entry : table) range(entry.value);
+  if (range.fits<uint8_t>()) return write_as<uint8_t>(path, labels, threads);
+  if (range.fits<int16_t>()) return write_as<int16_t>(path, labels, threads);
+  if (range.fits<uint16_t>()) return write_as<uint16_t>(path, labels, threads);
+  write_as<int32_t>(path, labels, threads);
+}
+
+void write_labelmap_series(const std::string& path, std::span<const LabelVolume> frames,
+                           const FrameTimes& times, int threads) {
+  require_series_ending(path);
+  LabelRange range;
+  for (const LabelVolume& frame : frames) std::ranges::for_each(frame, std::ref(range));
+  write_atomically(path, [&](const std::string& temporary) {
+    if (range.fits<uint8_t>()) return write_series_as<uint8_t>(temporary, frames, times, threads);
+    if (range.fits<uint16_t>()) return write_series_as<uint16_t>(temporary, frames, times, threads);
+    write_series_as<int32_t>(temporary, frames, times, threads);
+  });
+}
+
+void write_label_table(const std::string& tsv_path, const LabelTable& table) {
+  std::string text = "index\tname\tcolor\n";
+  for (const LabelEntry& entry : table) {
+    char colour[8];
+    std::snprintf(colour, sizeof colour, "#%02x%02x%02x", entry.rgb[0], entry.rgb[1], entry.rgb[2]);
+    std::string name = entry.name;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+    text += std::to_string(entry.value) + "\t" + name + "\t" + colour + "\n";
+  }
+  write_file(tsv_path, text);
 }
 
 }  // namespace larch

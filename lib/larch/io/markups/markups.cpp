@@ -2,74 +2,146 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/markups/markups.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
-#include "larch/io/image/message.h"
-#include "larch/io/markups/json_file.h"
+#include <nlohmann/json.hpp>
+
+#include "larch/core/guard.h"
+#include "larch/files/file.h"
+#include "larch/io/bytes/message.h"
 
 namespace larch {
 namespace {
 
 using io::bad;
-using io::Json;
-using io::json_of;
-using io::numbers;
-using io::OrderedJson;
-using io::text;
+/// Keys are sorted, so that a file with millions of them takes no quadratic time.
+using Json = nlohmann::json;
+/// Keys keep their order in files that are written.
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kSchema =
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/"
     "Schema/markups-schema-v1.0.3.json#";
 constexpr double kRoundedAxis = 1e-3;  ///< of unit vectors that were written with few digits
+constexpr size_t kMostStructures = 10'000;
+constexpr double kRoundedLength = 1e-3;  ///< of quaternions that were written with few digits
+constexpr Quaternion kLpsFromRas{0, 0, 0, 1};
+/// All keys of a structure that are no figures.
+constexpr auto kKeys = std::to_array<std::string_view>(
+    {"name", "status", "confidence", "center_mm", "quaternion_wxyz", "size_mm", "matrix"});
+constexpr int64_t kMostBytes = 64 << 20;
+constexpr int kMostLevels =
+    64;  ///< of lists and objects in each other; Slicer writes fewer than 10
 
-void write_markups(const std::string& path, OrderedJson markups) {
-  io::write_json(path, {{"@schema", kSchema}, {"markups", std::move(markups)}});
+/// Copies of JSON and messages about it call themselves once per level.
+bool is_nested_deeply(const std::string& json) {
+  int level = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text && c == '\\') ++i;  // what follows does not end the text
+    if (c == '"') in_text = !in_text;
+    if (in_text) continue;
+    if (c == '[' || c == '{') ++level;
+    if (c == ']' || c == '}') --level;
+    if (level > kMostLevels) return true;
+  }
+  return false;
 }
 
-/// A markup of a file, with the sign that its coordinates take on the way to LPS.
-struct Markup {
-  Json json;
-  Vec3d sign{1, 1, 1};
-  std::string where;  ///< for messages
+Json read_json(const std::string& path) {
+  if (file_bytes(path) > kMostBytes) bad(path, "more than 64 MiB, which no points or boxes take");
+  const std::string json_text = read_file(path);
+  if (guarded(Guard::kMarkupsDepth) && is_nested_deeply(json_text)) {
+    bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
+  }
+  Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) bad(path, "no JSON, or damaged");
+  return json;
+}
+
+void write_json(const std::string& path, const OrderedJson& json) {
+  // Names that are no UTF-8 must not keep the positions from being written.
+  write_file(path, json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+}
+
+/// An object of a file, and the place of it there.
+struct Object {
+  const Json& json;
+  std::string path, where;
+  Vec3d sign{1, 1, 1};  ///< of its coordinates on the way to LPS
+
+  [[noreturn]] void refuse(const std::string& what) const { bad(path, where + what); }
+
+  /// A member that is a text; empty if there is none.
+  std::string text(const char* key) const {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  }
+
+  /// A member that is an array of `count` finite numbers.
+  std::vector<double> numbers(const char* key, size_t count) const {
+    std::vector<double> out;
+    const auto found = json.find(key);
+    if (found != json.end() && found->is_array() && found->size() == count) {
+      for (const Json& number : *found) {
+        if (number.is_number() && std::isfinite(number.get<double>())) out.push_back(number);
+      }
+    }
+    if (out.size() == count) return out;
+    refuse(std::string("/") + key + ": expected an array of " + std::to_string(count) +
+           " finite numbers");
+  }
+  Vec3d vector(const char* key) const {
+    const auto v = numbers(key, 3);
+    return {v[0], v[1], v[2]};
+  }
+  /// In LPS, without negative zeros.
+  Vec3d position(const char* key) const {
+    const Vec3d v = vector(key);
+    return {v.x * sign.x + 0.0, v.y * sign.y + 0.0, v.z + 0.0};
+  }
 };
 
-/// The markups of one type.
-std::vector<Markup> read_markups(const std::string& path, const std::string& type) {
-  const Json file = io::read_json(path);
-  const auto all = file.is_object() ? file.find("markups") : file.end();
-  if (!file.is_object() || all == file.end() || !all->is_array()) {
-    bad(path, "no markups of 3D Slicer: it has no array \"markups\"");
+/// The array that makes a file what it should be, `none` if it is not there.
+const Json& array_of(const std::string& path, const Json& file, const char* key,
+                     const std::string& none) {
+  const auto found = file.is_object() ? file.find(key) : file.end();
+  if (!file.is_object() || found == file.end() || !found->is_array()) {
+    bad(path, none + ": it has no array \"" + key + "\"");
   }
-  std::vector<Markup> out;
-  for (size_t i = 0; i < all->size(); ++i) {
-    const Json& json = (*all)[i];
-    const std::string where = "/markups/" + std::to_string(i);
-    if (!json.is_object()) bad(path, where + ": expected an object");
-    if (text(json, "type") != type) continue;
-    const std::string system = text(json, "coordinateSystem");
+  return *found;
+}
+
+/// The markups of one type in a file.
+std::vector<Object> markups_of(const std::string& path, const Json& file, const std::string& type) {
+  const Json& all = array_of(path, file, "markups", "no markups of 3D Slicer");
+  std::vector<Object> out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Object markup{all[i], path, "/markups/" + std::to_string(i)};
+    if (!markup.json.is_object()) markup.refuse(": expected an object");
+    if (markup.text("type") != type) continue;
+    const std::string system = markup.text("coordinateSystem");
     if (system != "LPS" && system != "RAS") {
-      bad(path, where + ": the coordinateSystem must be LPS or RAS");
+      markup.refuse(": the coordinateSystem must be LPS or RAS");
     }
-    const std::string units = text(json, "coordinateUnits");
-    if (!units.empty() && units != "mm") bad(path, where + ": the coordinateUnits must be mm");
-    const double sign = system == "RAS" ? -1 : 1;
-    out.push_back({json, {sign, sign, 1}, where});
+    const std::string units = markup.text("coordinateUnits");
+    if (!units.empty() && units != "mm") markup.refuse(": the coordinateUnits must be mm");
+    if (system == "RAS") markup.sign = {-1, -1, 1};
+    out.push_back(std::move(markup));
   }
   if (out.empty()) bad(path, "it has no markup of the type " + type);
   return out;
 }
 
-Vec3d position(const Json& json, const char* key, const Markup& markup, const std::string& path,
-               const std::string& where) {
-  const auto v = numbers(json, key, 3, path, where);
-  return {v[0] * markup.sign.x + 0.0, v[1] * markup.sign.y + 0.0, v[2] + 0.0};
-}
-
 /// The rotation of a box from its axes, nine numbers with an axis in each column.
-Quaternion rotation_of(const Markup& markup, const std::string& path) {
+Quaternion rotation_of(const Object& markup) {
   Mat3 m;
   if (markup.json.contains("orientation")) {
-    const auto all = numbers(markup.json, "orientation", 9, path, markup.where);
+    const auto all = markup.numbers("orientation", 9);
     for (int i = 0; i < 9; ++i) m.m[i / 3][i % 3] = all[static_cast<size_t>(i)];
   } else {
     m = {{{markup.sign.x, 0, 0}, {0, markup.sign.y, 0}, {0, 0, 1}}};
@@ -85,11 +157,18 @@ Quaternion rotation_of(const Markup& markup, const std::string& path) {
     }
   }
   if (!sound) {
-    bad(path, markup.where +
-                  "/orientation: the axes are not perpendicular unit vectors of a "
-                  "right-handed frame");
+    markup.refuse(
+        "/orientation: the axes are not perpendicular unit vectors of a right-handed frame");
   }
   return canonical(quaternion_of(m));
+}
+
+OrderedJson json_of(const Vec3d& v) {
+  return OrderedJson::array({v.x, v.y, v.z});
+}
+
+void write_markups(const std::string& path, OrderedJson markups) {
+  write_json(path, {{"@schema", kSchema}, {"markups", std::move(markups)}});
 }
 
 OrderedJson new_markup(const char* type) {
@@ -106,6 +185,98 @@ OrderedJson control_points(const PointSet& points) {
     list.push_back(std::move(point));
   }
   return list;
+}
+
+/// World from box coordinates, row by row.
+OrderedJson matrix_of(const Pose& pose) {
+  const Mat3 axes = rotation_matrix(pose.rotation);
+  OrderedJson rows = OrderedJson::array();
+  for (int row = 0; row < 3; ++row) {
+    const double* m = axes.m[row];
+    rows.push_back({m[0] * pose.edges_mm.x + 0.0, m[1] * pose.edges_mm.y + 0.0,
+                    m[2] * pose.edges_mm.z + 0.0, pose.centre_mm[row]});
+  }
+  rows.push_back({0.0, 0.0, 0.0, 1.0});
+  return rows;
+}
+
+OrderedJson json_of(const DetectedPose& found, const std::string& path) {
+  OrderedJson json{
+      {"name", found.name}, {"status", found.status}, {"confidence", found.confidence}};
+  if (!found.has_pose) return json;
+  check_pose(found.pose, found.name.c_str());
+  const Quaternion& q = found.pose.rotation;
+  json["center_mm"] = json_of(found.pose.centre_mm);
+  json["quaternion_wxyz"] = {q.w, q.x, q.y, q.z};
+  json["size_mm"] = json_of(found.pose.edges_mm);
+  json["matrix"] = matrix_of(found.pose);
+  for (const auto& [name, value] : found.figures) {
+    if (json.contains(name)) bad(path, found.name + ": two values of the name " + name);
+    json[name] = value;
+  }
+  return json;
+}
+
+Pose pose_of(const Object& object, bool is_ras) {
+  Pose pose;
+  pose.centre_mm = object.vector("center_mm");
+  const auto wxyz = object.numbers("quaternion_wxyz", 4);
+  pose.edges_mm = object.vector("size_mm");
+  Quaternion q{wxyz[0], wxyz[1], wxyz[2], wxyz[3]};
+  // Said in this way, the test refuses a length that overflows too.
+  if (!(std::abs(std::sqrt(dot(q, q)) - 1) <= kRoundedLength)) {
+    object.refuse("/quaternion_wxyz: its length is not 1, as that of a rotation is; repair it");
+  }
+  // A quaternion that is canonical but for rounding keeps its bytes.
+  if (std::abs(dot(q, canonical(q)) - 1) > 1e-12) q = canonical(q);
+  pose.rotation = q;
+  if (is_ras) {
+    pose.centre_mm = rotate(kLpsFromRas, pose.centre_mm);
+    pose.rotation = canonical(kLpsFromRas * pose.rotation);
+  }
+  check_pose(pose, ("'" + object.path + "': " + object.where).c_str());
+  return pose;
+}
+
+DetectedPose structure_of(Object object, bool is_ras) {
+  const Json& json = object.json;
+  if (!json.is_object()) object.refuse(": expected an object");
+  DetectedPose found{object.text("name"), object.text("status")};
+  if (found.name.empty()) object.refuse(": it has no \"name\"");
+  object.where += " (" + io::shown(found.name) + ")";
+  if (found.status.empty()) object.refuse(": it has no \"status\"");
+  const auto confidence = json.find("confidence");
+  if (confidence != json.end() && !confidence->is_null()) {
+    found.confidence = confidence->is_number() ? confidence->get<double>() : -1;
+    if (!(found.confidence >= 0 && found.confidence <= 1)) {
+      object.refuse("/confidence: expected a number from 0 to 1, or null");
+    }
+  }
+  found.has_pose =
+      json.contains("center_mm") || json.contains("quaternion_wxyz") || json.contains("size_mm");
+  if (!found.has_pose) return found;
+  found.pose = pose_of(object, is_ras);
+  for (const auto& [key, value] : json.items()) {
+    const bool is_known = std::ranges::find(kKeys, key) != kKeys.end();
+    if (value.is_number() && !is_known) found.figures.emplace_back(key, value.get<double>());
+  }
+  return found;
+}
+
+/// Names are what structures are matched by, and stand in tables.
+void check_names(const std::string& path, const std::vector<DetectedPose>& structures) {
+  std::set<std::string> names;
+  for (const DetectedPose& one : structures) {
+    const bool has_control =
+        std::ranges::any_of(one.name, [](unsigned char c) { return c < 32 || c == 127; });
+    if (one.name.empty() || has_control) {
+      bad(path, "the name " + io::shown(one.name) +
+                    " of a structure is empty or has control characters; give it another");
+    }
+    if (!names.insert(one.name).second) {
+      bad(path, "two structures are called " + io::shown(one.name) + "; rename one");
+    }
+  }
 }
 
 }  // namespace
@@ -126,19 +297,20 @@ void write_points(const std::string& path, const PointSet& points) {
 PointSet read_points(const std::string& path) {
   PointSet out;
   bool named = false;
-  for (const Markup& markup : read_markups(path, "Fiducial")) {
+  const Json file = read_json(path);
+  for (const Object& markup : markups_of(path, file, "Fiducial")) {
     const auto points = markup.json.find("controlPoints");
     if (points == markup.json.end() || !points->is_array()) {
-      bad(path, markup.where + "/controlPoints: expected an array");
+      markup.refuse("/controlPoints: expected an array");
     }
     for (size_t i = 0; i < points->size(); ++i) {
-      const Json& point = (*points)[i];
-      const std::string where = markup.where + "/controlPoints/" + std::to_string(i);
-      if (!point.is_object()) bad(path, where + ": expected an object");
-      const std::string status = text(point, "positionStatus");
+      const Object point{(*points)[i], path, markup.where + "/controlPoints/" + std::to_string(i),
+                         markup.sign};
+      if (!point.json.is_object()) point.refuse(": expected an object");
+      const std::string status = point.text("positionStatus");
       if (status == "undefined" || status == "missing") continue;
-      out.points_mm.push_back(position(point, "position", markup, path, where));
-      out.names.push_back(text(point, "label"));
+      out.points_mm.push_back(point.position("position"));
+      out.names.push_back(point.text("label"));
       named = named || !out.names.back().empty();
     }
   }
@@ -176,16 +348,49 @@ void write_poses(const std::string& path, const std::vector<NamedPose>& poses, b
 
 std::vector<NamedPose> read_poses(const std::string& path) {
   std::vector<NamedPose> out;
-  for (const Markup& markup : read_markups(path, "ROI")) {
-    NamedPose named{text(markup.json, "name"), {}};
-    named.pose.centre_mm = position(markup.json, "center", markup, path, markup.where);
-    named.pose.rotation = rotation_of(markup, path);
-    const auto size = numbers(markup.json, "size", 3, path, markup.where);
-    named.pose.edges_mm = {size[0], size[1], size[2]};
+  const Json file = read_json(path);
+  for (const Object& markup : markups_of(path, file, "ROI")) {
+    NamedPose& named = out.emplace_back(NamedPose{markup.text("name"), {}});
+    named.pose.centre_mm = markup.position("center");
+    named.pose.rotation = rotation_of(markup);
+    named.pose.edges_mm = markup.vector("size");
     check_pose(named.pose, ("'" + path + "': " + markup.where).c_str());
-    out.push_back(std::move(named));
   }
   return out;
+}
+
+void write_pose_file(const std::string& path, const std::vector<DetectedPose>& poses) {
+  OrderedJson structures = OrderedJson::array();
+  for (const DetectedPose& found : poses) structures.push_back(json_of(found, path));
+  write_json(path, {{"frame", "LPS"}, {"structures", std::move(structures)}});
+}
+
+std::vector<DetectedPose> read_pose_file(const std::string& path) {
+  const Json file = read_json(path);
+  const Json& all = array_of(path, file, "structures", "no file of poses");
+  const std::string frame = Object{file, path, ""}.text("frame");
+  if (frame != "LPS" && frame != "RAS") bad(path, "/frame: expected LPS or RAS");
+  if (all.size() > kMostStructures) bad(path, "more than 10000 structures, which no body has");
+  std::vector<DetectedPose> structures;
+  for (size_t i = 0; i < all.size(); ++i) {
+    structures.push_back(
+        structure_of({all[i], path, "/structures/" + std::to_string(i)}, frame == "RAS"));
+  }
+  check_names(path, structures);
+  return structures;
+}
+
+std::vector<DetectedPose> read_any_poses(const std::string& path) {
+  if (!path.ends_with(".mrk.json")) return read_pose_file(path);
+  std::vector<DetectedPose> structures;
+  for (NamedPose& box : read_poses(path)) {
+    structures.push_back({std::move(box.name), "found"});
+    structures.back().pose = box.pose;
+    structures.back().has_pose = true;
+  }
+  if (structures.size() > kMostStructures) bad(path, "more than 10000 boxes, which no body has");
+  check_names(path, structures);
+  return structures;
 }
 
 }  // namespace larch

@@ -5,8 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "larch/data/mesh.h"
+#include "larch/io/bytes/byte_order.h"
 #include "larch/io/mesh/mesh_io.h"
 
 namespace larch::io {
@@ -26,6 +28,19 @@ std::string format_gifti(const Mesh& mesh, std::span<const VertexNumbers> number
 std::string format_ply(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 std::string format_stl(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 
+/// How a file holds its numbers.
+enum class Encoding { kText, kLittleEndian, kBigEndian };
+
+/// A type of binary numbers.
+struct NumberType {
+  int bytes = 0;
+  double (*get)(const FieldReader& from, int64_t offset) = nullptr;
+};
+template <class T>
+constexpr NumberType kNumberType{sizeof(T), [](const FieldReader& from, int64_t offset) -> double {
+                                   return static_cast<double>(from.get<T>(offset));
+                                 }};
+
 /// A reader of words and lines that knows where the text ends.
 class Words {
  public:
@@ -35,43 +50,54 @@ class Words {
   /// The rest of the line, without its end.
   std::string_view line();
   /// The next word as a number; throws if there is none.
-  double number();
-  int64_t integer();
-  /// Bytes that follow, after the end of a line was read.
-  std::string_view bytes(int64_t count);
+  double number() { return number_of(word()); }
+  int64_t integer() { return integer_of(word()); }
+  /// The next number, in text or binary.
+  double number(const NumberType& type, Encoding encoding);
+  /// `count` numbers. Binary ones follow directly.
+  std::vector<double> numbers(int64_t count, const NumberType& type, Encoding encoding);
+  /// Three numbers in text.
+  Vec3d position();
+  /// A whole word as a number; throws InputError.
+  double number_of(std::string_view word) const;
+  int64_t integer_of(std::string_view word) const;
   int64_t left() const { return static_cast<int64_t>(text_.size() - at_); }
   bool end() const { return at_ >= text_.size(); }
 
  private:
+  FieldReader take(int64_t bytes, Encoding encoding);
+
   const std::string* path_;
   std::string_view text_;
   size_t at_ = 0;
 };
 
-/// Parses a whole word as a finite number; throws InputError.
-double number_of(const std::string& path, std::string_view word);
-int64_t integer_of(const std::string& path, std::string_view word);
-
 /// Throws InputError unless 0 <= count and count * least_bytes <= available.
 void check_count(const std::string& path, int64_t count, int64_t least_bytes, int64_t available,
                  const char* what);
 
-/// Appends the fan of a polygon; indices are checked at the end by finish_mesh.
-void add_polygon(Mesh& mesh, const std::vector<int64_t>& corners, const std::string& path);
+/// Appends the fan of a polygon. Throws InputError for fewer than three corners, and for a corner
+/// that is none of the vertices read so far.
+void add_polygon(Mesh& mesh, std::span<const double> corners, const std::string& path);
+
+/// Vertices from three numbers each.
+std::vector<Vec3d> positions_of(std::span<const double> numbers);
+
+/// Whether a comment says that coordinates are RAS, as 3D Slicer writes it.
+bool says_ras(std::string_view text);
 
 /// Negates x and y of all vertices: RAS to LPS and back.
 void flip_ras_lps(Mesh& mesh);
 
-/// Checks indices and coordinates.
-void finish_mesh(const Mesh& mesh, const std::string& path);
-
-/// "%.9g", enough for float.
-std::string short_number(double value);
-
-/// Appends the bytes of a number, little- or big-endian.
-void put_little(std::string& out, float value);
-void put_little(std::string& out, uint32_t value);
-void put_big(std::string& out, float value);
-void put_big(std::string& out, int32_t value);
+/// Appends the bytes of a number, or of three.
+template <class T>
+void put(std::string& out, T value, Encoding encoding = Encoding::kLittleEndian) {
+  if (encoding == Encoding::kBigEndian) value = byte_swapped(value);
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+template <class T>
+void put(std::string& out, const Vec3<T>& values, Encoding encoding = Encoding::kLittleEndian) {
+  for (int i = 0; i < 3; ++i) put(out, values[i], encoding);
+}
 
 }  // namespace larch::io

@@ -2,17 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // GIFTI 1.0 (NITRC): XML with one array of points and one of triangles.
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <map>
 
 #include <expat.h>
-#include <zlib.h>
 
 #include "larch/core/error.h"
-#include "larch/io/image/byte_order.h"
-#include "larch/io/image/message.h"
-#include "larch/io/image/zstream.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/bytes/zstream.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch::io {
@@ -59,10 +56,8 @@ std::string from_base64(const std::string& path, std::string_view text) {
 std::string inflated(const std::string& path, const std::string& packed, int64_t wanted) {
   check_count(path, wanted, 1, static_cast<int64_t>(packed.size()) * kMostDeflate, "bytes");
   std::string out(static_cast<size_t>(wanted), '\0');
-  auto size = static_cast<uLongf>(out.size());
-  if (uncompress(reinterpret_cast<Bytef*>(out.data()), &size,
-                 reinterpret_cast<const Bytef*>(packed.data()), packed.size()) != Z_OK ||
-      size != out.size()) {
+  ZReader in(packed, Packing::kZlib, path);
+  if (in.read(out.data(), wanted) < wanted || in.finish() > 0) {
     bad(path, "compressed data are damaged or truncated");
   }
   return out;
@@ -70,7 +65,7 @@ std::string inflated(const std::string& path, const std::string& packed, int64_t
 
 struct Array {
   std::map<std::string, std::string> attributes;
-  std::string data, matrix, data_space, new_space;
+  std::map<std::string, std::string> texts;  ///< of the elements within, by their names
 };
 
 struct Document {
@@ -93,11 +88,7 @@ void XMLCALL on_start(void* user, const XML_Char* name, const XML_Char** attribu
 void XMLCALL on_end(void* user, const XML_Char* name) {
   auto& document = *static_cast<Document*>(user);
   if (document.arrays.empty()) return;
-  Array& array = document.arrays.back();
-  if (std::strcmp(name, "Data") == 0) array.data.swap(document.text);
-  if (std::strcmp(name, "MatrixData") == 0) array.matrix.swap(document.text);
-  if (std::strcmp(name, "DataSpace") == 0) array.data_space.swap(document.text);
-  if (std::strcmp(name, "TransformedSpace") == 0) array.new_space.swap(document.text);
+  document.arrays.back().texts[name].swap(document.text);
   document.text.clear();
 }
 
@@ -130,44 +121,42 @@ Document parse_xml(const std::string& path, std::string_view bytes) {
   return document;
 }
 
-std::string attribute(const Array& array, const char* name) {
-  const auto found = array.attributes.find(name);
-  return found == array.attributes.end() ? std::string() : found->second;
+const std::string& value_of(const std::map<std::string, std::string>& values, const char* name) {
+  static const std::string kNone;
+  const auto found = values.find(name);
+  return found == values.end() ? kNone : found->second;
 }
 
 // The numbers of an array of `rows` x 3.
 std::vector<double> values_of(const std::string& path, const Array& array) {
-  const int64_t rows = integer_of(path, attribute(array, "Dim0"));
-  if (attribute(array, "Dimensionality") != "2" || attribute(array, "Dim1") != "3") {
+  const auto attribute = [&](const char* name) { return value_of(array.attributes, name); };
+  const std::string& data = value_of(array.texts, "Data");
+  const int64_t rows = Words(path, data).integer_of(attribute("Dim0"));
+  if (attribute("Dimensionality") != "2" || attribute("Dim1") != "3") {
     bad(path, "the points or triangles do not come in threes; not a triangle surface");
   }
-  const std::string type = attribute(array, "DataType");
+  const std::string type = attribute("DataType");
   const bool is_float = type == "NIFTI_TYPE_FLOAT32";
   if (!is_float && type != "NIFTI_TYPE_INT32") {
     bad(path, "the data type '" + type + "' is not supported; use float32 and int32");
   }
-  const std::string encoding = attribute(array, "Encoding");
-  const int64_t most = static_cast<int64_t>(array.data.size()) * kMostDeflate;
-  check_count(path, rows, 1, most, "rows");
-  std::vector<double> values;
-  if (encoding == "ASCII") {
-    check_count(path, rows, 3, static_cast<int64_t>(array.data.size()), "rows");
-    Words words(path, array.data);
-    for (int64_t i = 0; i < 3 * rows; ++i) values.push_back(words.number());
-  } else {
-    const bool packed = encoding == "GZipBase64Binary";
-    if (!packed && encoding != "Base64Binary") {
-      bad(path, "the encoding '" + encoding + "' is not supported; use Base64Binary");
-    }
-    std::string bytes = from_base64(path, array.data);
-    if (packed) bytes = inflated(path, bytes, rows * 12);
-    check_count(path, rows, 12, static_cast<int64_t>(bytes.size()), "rows");
-    const FieldReader in{bytes.data(), attribute(array, "Endian") == "BigEndian"};
-    for (int64_t i = 0; i < 3 * rows; ++i) {
-      values.push_back(is_float ? in.get<float>(4 * i) : in.get<int32_t>(4 * i));
-    }
+  const std::string coding = attribute("Encoding");
+  const bool is_text = coding == "ASCII", is_packed = coding == "GZipBase64Binary";
+  const auto size = static_cast<int64_t>(data.size());
+  check_count(path, rows, 1, size * kMostDeflate, "rows");
+  if (!is_text && !is_packed && coding != "Base64Binary") {
+    bad(path, "the encoding '" + coding + "' is not supported; use Base64Binary");
   }
-  if (attribute(array, "ArrayIndexingOrder") == "ColumnMajorOrder") {
+  std::string bytes = is_text ? data : from_base64(path, data);
+  if (is_packed) bytes = inflated(path, bytes, rows * 12);
+  check_count(path, rows, is_text ? 3 : 12, static_cast<int64_t>(bytes.size()), "rows");
+  std::vector<double> values =
+      Words(path, bytes)
+          .numbers(3 * rows, is_float ? kNumberType<float> : kNumberType<int32_t>,
+                   is_text                              ? Encoding::kText
+                   : attribute("Endian") == "BigEndian" ? Encoding::kBigEndian
+                                                        : Encoding::kLittleEndian);
+  if (attribute("ArrayIndexingOrder") == "ColumnMajorOrder") {
     std::vector<double> rows_first(values.size());
     const size_t n = values.size() / 3;
     for (size_t i = 0; i < values.size(); ++i) rows_first[i % n * 3 + i / n] = values[i];
@@ -183,69 +172,20 @@ constexpr std::pair<WorldFrame, const char*> kSpaces[] = {
     {WorldFrame::kMni152, "NIFTI_XFORM_MNI_152"},
     {WorldFrame::kUnknown, "NIFTI_XFORM_UNKNOWN"}};
 
-/// GIFTI has no name for other templates.
-std::string space_name(WorldFrame frame) {
-  for (const auto& [known, name] : kSpaces)
-    if (known == frame) return name;
-  return "NIFTI_XFORM_UNKNOWN";
-}
-
-bool is_scanner_space(const std::string& name) {
-  return name.find("NIFTI_XFORM_SCANNER_ANAT") != std::string::npos;
-}
-
 // The matrix leads from DataSpace to TransformedSpace. It is applied unless the points already are
-// in scanner space.
-void apply_transform(const std::string& path, const Array& array, Mesh& mesh) {
-  if (array.matrix.empty() || is_scanner_space(array.data_space)) return;
-  Words words(path, array.matrix);
-  double m[16];
-  for (double& value : m) value = words.number();
+// in scanner space. Returns the space of the points.
+std::string apply_transform(const std::string& path, const Array& array, Mesh& mesh) {
+  const std::string& matrix = value_of(array.texts, "MatrixData");
+  const std::string& space = value_of(array.texts, "DataSpace");
+  if (matrix.empty() || space.find(kSpaces[0].second) != std::string::npos) return space;
+  Words words(path, matrix);
+  const std::vector<double> m = words.numbers(16, {}, Encoding::kText);
   for (Vec3d& v : mesh.vertices_mm) {
     v = {m[0] * v.x + m[1] * v.y + m[2] * v.z + m[3], m[4] * v.x + m[5] * v.y + m[6] * v.z + m[7],
          m[8] * v.x + m[9] * v.y + m[10] * v.z + m[11]};
   }
+  return value_of(array.texts, "TransformedSpace");
 }
-
-}  // namespace
-
-Mesh parse_gifti(const std::string& path, std::string_view bytes) {
-  const Document document = parse_xml(path, bytes);
-  const Array *points = nullptr, *triangles = nullptr;
-  for (const Array& array : document.arrays) {
-    const std::string intent = attribute(array, "Intent");
-    if (intent == "NIFTI_INTENT_POINTSET") points = &array;
-    if (intent == "NIFTI_INTENT_TRIANGLE") triangles = &array;
-  }
-  if (points == nullptr || triangles == nullptr) {
-    bad(path, "the GIFTI file has no points or no triangles; give a surface (.surf.gii)");
-  }
-  Mesh mesh;
-  const std::vector<double> at = values_of(path, *points);
-  for (size_t i = 0; i + 2 < at.size(); i += 3) {
-    mesh.vertices_mm.push_back({at[i], at[i + 1], at[i + 2]});
-  }
-  apply_transform(path, *points, mesh);
-  const std::vector<double> corners = values_of(path, *triangles);
-  for (size_t i = 0; i + 2 < corners.size(); i += 3) {
-    for (size_t k = 0; k < 3; ++k) {
-      if (!(std::abs(corners[i + k]) < 1e15)) bad(path, "a triangle has no sound index");
-    }
-    add_polygon(mesh,
-                {static_cast<int64_t>(corners[i]), static_cast<int64_t>(corners[i + 1]),
-                 static_cast<int64_t>(corners[i + 2])},
-                path);
-  }
-  flip_ras_lps(mesh);
-  for (const auto& [frame, name] : kSpaces) {
-    const bool moved = !points->matrix.empty() && !is_scanner_space(points->data_space);
-    const std::string& space = moved ? points->new_space : points->data_space;
-    if (space.find(name) != std::string::npos) mesh.frame = frame;
-  }
-  return mesh;
-}
-
-namespace {
 
 std::string array_element(const char* intent, const char* type, size_t rows,
                           const std::string& inner, const std::string& bytes) {
@@ -259,26 +199,45 @@ std::string array_element(const char* intent, const char* type, size_t rows,
 
 }  // namespace
 
+Mesh parse_gifti(const std::string& path, std::string_view bytes) {
+  const Document document = parse_xml(path, bytes);
+  const Array *points = nullptr, *triangles = nullptr;
+  for (const Array& array : document.arrays) {
+    const std::string& intent = value_of(array.attributes, "Intent");
+    if (intent == "NIFTI_INTENT_POINTSET") points = &array;
+    if (intent == "NIFTI_INTENT_TRIANGLE") triangles = &array;
+  }
+  if (points == nullptr || triangles == nullptr) {
+    bad(path, "the GIFTI file has no points or no triangles; give a surface (.surf.gii)");
+  }
+  Mesh mesh;
+  mesh.vertices_mm = positions_of(values_of(path, *points));
+  const std::string space = apply_transform(path, *points, mesh);
+  const std::vector<double> corners = values_of(path, *triangles);
+  for (size_t i = 0; i < corners.size(); i += 3) {
+    add_polygon(mesh, std::span(corners).subspan(i, 3), path);
+  }
+  flip_ras_lps(mesh);
+  for (const auto& [frame, name] : kSpaces) {
+    if (space.find(name) != std::string::npos) mesh.frame = frame;
+  }
+  return mesh;
+}
+
 std::string format_gifti(const Mesh& mesh, std::span<const VertexNumbers>) {
   std::string points, triangles;
   for (const Vec3d& v : mesh.vertices_mm) {
-    put_little(points, static_cast<float>(-v.x + 0.0));
-    put_little(points, static_cast<float>(-v.y + 0.0));
-    put_little(points, static_cast<float>(v.z));
+    put(points, Vec3d{-v.x + 0.0, -v.y + 0.0, v.z}.cast<float>());
   }
-  for (const Vec3i& t : mesh.triangles) {
-    for (int i = 0; i < 3; ++i) put_little(triangles, static_cast<uint32_t>(t[i]));
+  for (const Vec3i& t : mesh.triangles) put(triangles, t);
+  std::string name = "NIFTI_XFORM_UNKNOWN";  // GIFTI has no name for other templates
+  for (const auto& [known, known_name] : kSpaces) {
+    if (known == mesh.frame) name = known_name;
   }
-  const std::string name = space_name(mesh.frame);
   const std::string space =
-      "    <CoordinateSystemTransformMatrix>\n"
-      "      <DataSpace>" +
-      name +
-      "</DataSpace>\n"
-      "      <TransformedSpace>" +
-      name +
-      "</TransformedSpace>\n"
-      "      <MatrixData>1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1</MatrixData>\n"
+      "    <CoordinateSystemTransformMatrix>\n      <DataSpace>" + name +
+      "</DataSpace>\n      <TransformedSpace>" + name +
+      "</TransformedSpace>\n      <MatrixData>1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1</MatrixData>\n"
       "    </CoordinateSystemTransformMatrix>\n";
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
          "<!DOCTYPE GIFTI SYSTEM \"http://www.nitrc.org/frs/download.php/115/gifti.dtd\">\n"

@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
-#include "larch/io/image/byte_order.h"
-#include "larch/io/image/message.h"
+#include "larch/io/bytes/byte_order.h"
+#include "larch/io/bytes/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch::io {
@@ -19,8 +19,9 @@ constexpr int64_t kHeader = 84, kTriangle = 50;
 // STL repeats a vertex in each triangle; equal coordinates are one vertex.
 class Merger {
  public:
-  explicit Merger(Mesh& mesh) : mesh_(mesh) {}
+  Merger(Mesh& mesh, const std::string& path) : mesh_(mesh), path_(path) {}
   int32_t index(const Vec3d& v) {
+    if (!(norm(v) < 1e30)) bad(path_, "a coordinate is not finite; damaged?");
     const auto [at, is_new] = index_.emplace(std::tuple(v.x + 0.0, v.y + 0.0, v.z + 0.0),
                                              static_cast<int32_t>(mesh_.vertices_mm.size()));
     if (is_new) mesh_.vertices_mm.push_back(v);
@@ -29,6 +30,7 @@ class Merger {
 
  private:
   Mesh& mesh_;
+  const std::string& path_;
   std::map<std::tuple<double, double, double>, int32_t> index_;
 };
 
@@ -37,14 +39,13 @@ Mesh parse_binary(const std::string& path, std::string_view bytes) {
   const auto count = static_cast<int64_t>(in.get<uint32_t>(80));
   check_count(path, count, kTriangle, static_cast<int64_t>(bytes.size()) - kHeader, "triangles");
   Mesh mesh;
-  Merger merger(mesh);
+  Merger merger(mesh, path);
   for (int64_t i = 0; i < count; ++i) {
     Vec3i triangle;
     for (int corner = 0; corner < 3; ++corner) {
       const int64_t at = kHeader + i * kTriangle + 12 + 12 * corner;
-      const Vec3d vertex{in.get<float>(at), in.get<float>(at + 4), in.get<float>(at + 8)};
-      if (!(norm(vertex) < 1e30)) bad(path, "a coordinate is not finite; damaged?");
-      triangle[corner] = merger.index(vertex);
+      triangle[corner] =
+          merger.index({in.get<float>(at), in.get<float>(at + 4), in.get<float>(at + 8)});
     }
     mesh.triangles.push_back(triangle);
   }
@@ -53,7 +54,7 @@ Mesh parse_binary(const std::string& path, std::string_view bytes) {
 
 Mesh parse_ascii(const std::string& path, std::string_view bytes) {
   Mesh mesh;
-  Merger merger(mesh);
+  Merger merger(mesh, path);
   Words words(path, bytes);
   std::vector<int32_t> corners;
   words.line();  // the name of the solid may be any text
@@ -61,9 +62,7 @@ Mesh parse_ascii(const std::string& path, std::string_view bytes) {
   for (std::string_view word = words.word(); !word.empty(); word = words.word()) {
     last = word;
     if (word == "vertex") {
-      const double x = words.number(), y = words.number(), z = words.number();
-      if (!(norm(Vec3d{x, y, z}) < 1e30)) bad(path, "a coordinate is not finite; damaged?");
-      corners.push_back(merger.index({x, y, z}));
+      corners.push_back(merger.index(words.position()));
     } else if (word == "endfacet") {
       if (corners.size() != 3) bad(path, "a facet does not have three vertices; damaged?");
       mesh.triangles.push_back({corners[0], corners[1], corners[2]});
@@ -90,14 +89,14 @@ Mesh parse_stl(const std::string& path, std::string_view bytes) {
   if (!binary && !solid && size < kHeader) bad(path, "not an STL file, or truncated");
   const std::string_view header = bytes.substr(0, binary || !solid ? 80 : bytes.find('\n'));
   Mesh mesh = binary || !solid ? parse_binary(path, bytes) : parse_ascii(path, bytes);
-  if (header.find("SPACE=RAS") != std::string_view::npos) flip_ras_lps(mesh);
+  if (says_ras(header)) flip_ras_lps(mesh);
   return mesh;
 }
 
 std::string format_stl(const Mesh& mesh, std::span<const VertexNumbers>) {
   std::string out = "Larch surface, SPACE=LPS, mm";
   out.resize(80, ' ');
-  put_little(out, static_cast<uint32_t>(mesh.triangles.size()));
+  put(out, static_cast<uint32_t>(mesh.triangles.size()));
   for (const Vec3i& t : mesh.triangles) {
     const Vec3d a = mesh.vertices_mm[static_cast<size_t>(t.x)];
     const Vec3d b = mesh.vertices_mm[static_cast<size_t>(t.y)];
@@ -105,9 +104,7 @@ std::string format_stl(const Mesh& mesh, std::span<const VertexNumbers>) {
     Vec3d normal = cross(b - a, c - a);
     const double length = norm(normal);
     normal = length > 0 ? normal / length : Vec3d{0, 0, 0};
-    for (const Vec3d& v : {normal, a, b, c}) {
-      for (int i = 0; i < 3; ++i) put_little(out, static_cast<float>(v[i] + 0.0));
-    }
+    for (const Vec3d& v : {normal, a, b, c}) put(out, (v + Vec3d{}).cast<float>());
     out.append(2, '\0');
   }
   return out;

@@ -1,93 +1,58 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Legacy VTK PolyData, as "VTK file formats" (Kitware) defines it; binary data are big-endian.
-#include <algorithm>
-#include <cstring>
+#include <array>
 
-#include "larch/io/image/byte_order.h"
-#include "larch/io/image/message.h"
+#include "larch/io/bytes/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
 namespace larch::io {
 namespace {
 
-enum class Type { kChar, kShort, kInt, kLong, kFloat, kDouble };
+/// Numbers without a sign are read as those with one.
+constexpr std::pair<std::string_view, NumberType> kVtkTypes[] = {
+    {"float", kNumberType<float>},          {"double", kNumberType<double>},
+    {"int", kNumberType<int32_t>},          {"unsigned_int", kNumberType<int32_t>},
+    {"vtktypeint32", kNumberType<int32_t>}, {"long", kNumberType<int64_t>},
+    {"vtktypeint64", kNumberType<int64_t>}, {"vtkIdType", kNumberType<int64_t>},
+    {"short", kNumberType<int16_t>},        {"unsigned_short", kNumberType<int16_t>},
+    {"char", kNumberType<int8_t>},          {"unsigned_char", kNumberType<int8_t>}};
 
-Type type_of(const std::string& path, std::string_view name) {
-  if (name == "float") return Type::kFloat;
-  if (name == "double") return Type::kDouble;
-  if (name == "int" || name == "unsigned_int" || name == "vtktypeint32") return Type::kInt;
-  if (name == "long" || name == "vtktypeint64" || name == "vtkIdType") return Type::kLong;
-  if (name == "short" || name == "unsigned_short") return Type::kShort;
-  if (name == "char" || name == "unsigned_char") return Type::kChar;
-  bad(path, "the VTK data type '" + std::string(name.substr(0, 40)) + "' is not supported");
-}
-
-int bytes_of_type(Type type) {
-  constexpr int kBytes[] = {1, 2, 4, 8, 4, 8};
-  return kBytes[static_cast<int>(type)];
-}
-
-// The state of a parse: the words, and whether numbers stand as text.
 struct Parser {
   const std::string& path;
   Words words;
-  bool binary = false;
+  Encoding encoding = Encoding::kText;
 
-  std::vector<double> numbers(int64_t count, Type type) {
-    const int width = binary ? bytes_of_type(type) : 2;  // a digit and a space
-    check_count(path, count, width, words.left() + 1, "numbers");
-    std::vector<double> values(static_cast<size_t>(count));
-    if (!binary) {
-      for (double& value : values) value = words.number();
-      return values;
+  NumberType type() {
+    const std::string_view name = words.word();
+    for (const auto& [known, type] : kVtkTypes) {
+      if (name == known) return type;
     }
-    words.line();
-    const std::string_view raw = words.bytes(count * width);
-    const FieldReader reader{raw.data(), true};
-    for (int64_t i = 0; i < count; ++i) {
-      double& value = values[static_cast<size_t>(i)];
-      switch (type) {
-        case Type::kChar:
-          value = reader.get<int8_t>(i);
-          break;
-        case Type::kShort:
-          value = reader.get<int16_t>(2 * i);
-          break;
-        case Type::kInt:
-          value = reader.get<int32_t>(4 * i);
-          break;
-        case Type::kLong:
-          value = static_cast<double>(reader.get<int64_t>(8 * i));
-          break;
-        case Type::kFloat:
-          value = reader.get<float>(4 * i);
-          break;
-        case Type::kDouble:
-          value = reader.get<double>(8 * i);
-          break;
-      }
-    }
-    return values;
+    bad(path, "the VTK data type '" + std::string(name.substr(0, 40)) + "' is not supported");
+  }
+
+  std::vector<double> numbers(int64_t count, const NumberType& type) {
+    const int least = encoding == Encoding::kText ? 2 : type.bytes;  // a digit and a space
+    check_count(path, count, least, words.left() + 1, "numbers");
+    if (encoding != Encoding::kText) words.line();
+    return words.numbers(count, type, encoding);
   }
 };
 
 void read_points(Parser& in, Mesh& mesh) {
   const int64_t count = in.words.integer();
-  const Type type = type_of(in.path, in.words.word());
+  const NumberType type = in.type();
   check_count(in.path, count, 3, in.words.left() + 1, "points");
-  const std::vector<double> values = in.numbers(3 * count, type);
-  mesh.vertices_mm.resize(static_cast<size_t>(count));
-  for (size_t i = 0; i < mesh.vertices_mm.size(); ++i) {
-    mesh.vertices_mm[i] = {values[3 * i], values[3 * i + 1], values[3 * i + 2]};
-  }
+  mesh.vertices_mm = positions_of(in.numbers(3 * count, type));
 }
 
+using Cells = std::vector<std::vector<double>>;
+
 // Cells as files of versions 1 to 4 list them: count, then that many indices.
-std::vector<std::vector<int64_t>> cells_of_list(Parser& in, int64_t cells, int64_t numbers) {
-  const std::vector<double> values = in.numbers(numbers, Type::kInt);
+Cells cells_of_list(Parser& in, int64_t cells, int64_t numbers) {
+  const std::vector<double> values = in.numbers(numbers, kNumberType<int32_t>);
   check_count(in.path, cells, 1, numbers, "cells");
-  std::vector<std::vector<int64_t>> all;
+  Cells all;
   size_t at = 0;
   for (int64_t cell = 0; cell < cells; ++cell) {
     if (at >= values.size()) bad(in.path, "the list of cells ends early; damaged?");
@@ -103,13 +68,11 @@ std::vector<std::vector<int64_t>> cells_of_list(Parser& in, int64_t cells, int64
 }
 
 // Cells as version 5 lists them: offsets, then all indices.
-std::vector<std::vector<int64_t>> cells_of_offsets(Parser& in, int64_t offsets, int64_t corners) {
-  const Type offset_type = type_of(in.path, in.words.word());
-  const std::vector<double> starts = in.numbers(offsets, offset_type);
+Cells cells_of_offsets(Parser& in, int64_t offsets, int64_t corners) {
+  const std::vector<double> starts = in.numbers(offsets, in.type());
   if (in.words.word() != "CONNECTIVITY") bad(in.path, "expected CONNECTIVITY; damaged?");
-  const Type corner_type = type_of(in.path, in.words.word());
-  const std::vector<double> values = in.numbers(corners, corner_type);
-  std::vector<std::vector<int64_t>> all;
+  const std::vector<double> values = in.numbers(corners, in.type());
+  Cells all;
   for (size_t i = 1; i < starts.size(); ++i) {
     if (!(starts[i - 1] >= 0 && starts[i - 1] <= starts[i] &&
           starts[i] <= static_cast<double>(values.size()))) {
@@ -121,20 +84,18 @@ std::vector<std::vector<int64_t>> cells_of_offsets(Parser& in, int64_t offsets, 
   return all;
 }
 
-std::vector<std::vector<int64_t>> read_cells(Parser& in) {
+Cells read_cells(Parser& in) {
   const int64_t first = in.words.integer(), second = in.words.integer();
-  Words ahead = in.words;
-  if (ahead.word() == "OFFSETS") {
-    in.words = ahead;
-    return cells_of_offsets(in, first, second);
-  }
+  const Words before = in.words;
+  if (in.words.word() == "OFFSETS") return cells_of_offsets(in, first, second);
+  in.words = before;
   return cells_of_list(in, first, second);
 }
 
-void add_strip(Mesh& mesh, const std::vector<int64_t>& strip, const std::string& path) {
+void add_strip(Mesh& mesh, const std::vector<double>& strip, const std::string& path) {
   for (size_t i = 2; i < strip.size(); ++i) {
-    const bool odd = i % 2 == 1;  // every second triangle of a strip runs the other way
-    add_polygon(mesh, {strip[odd ? i - 1 : i - 2], strip[odd ? i - 2 : i - 1], strip[i]}, path);
+    const size_t odd = i % 2;  // every second triangle of a strip runs the other way
+    add_polygon(mesh, std::array{strip[i - 2 + odd], strip[i - 1 - odd], strip[i]}, path);
   }
 }
 
@@ -145,10 +106,10 @@ Mesh parse_vtk(const std::string& path, std::string_view bytes) {
   if (in.words.line().substr(0, 14) != "# vtk DataFile") {
     bad(path, "not a legacy VTK file: it does not start with '# vtk DataFile'");
   }
-  const bool ras = in.words.line().find("SPACE=RAS") != std::string_view::npos;
+  const bool ras = says_ras(in.words.line());
   const std::string_view mode = in.words.word();
   if (mode != "ASCII" && mode != "BINARY") bad(path, "neither ASCII nor BINARY; damaged?");
-  in.binary = mode == "BINARY";
+  if (mode == "BINARY") in.encoding = Encoding::kBigEndian;
   if (in.words.word() != "DATASET" || in.words.word() != "POLYDATA") {
     bad(path, "not a surface (DATASET POLYDATA); export it as PolyData");
   }
@@ -184,20 +145,18 @@ std::string format_vtk(const Mesh& mesh, std::span<const VertexNumbers> numbers)
       "# vtk DataFile Version 4.2\nLarch surface, SPACE=LPS, mm\nBINARY\n"
       "DATASET POLYDATA\nPOINTS " +
       std::to_string(mesh.vertices_mm.size()) + " float\n";
-  for (const Vec3d& v : mesh.vertices_mm) {
-    for (int i = 0; i < 3; ++i) put_big(out, static_cast<float>(v[i]));
-  }
+  for (const Vec3d& v : mesh.vertices_mm) put(out, v.cast<float>(), Encoding::kBigEndian);
   const size_t cells = mesh.triangles.size();
   out += "\nPOLYGONS " + std::to_string(cells) + " " + std::to_string(4 * cells) + "\n";
   for (const Vec3i& t : mesh.triangles) {
-    put_big(out, int32_t{3});
-    for (int i = 0; i < 3; ++i) put_big(out, t[i]);
+    put(out, int32_t{3}, Encoding::kBigEndian);
+    put(out, t, Encoding::kBigEndian);
   }
   out += "\n";
   if (!numbers.empty()) out += "POINT_DATA " + std::to_string(mesh.vertices_mm.size()) + "\n";
   for (const VertexNumbers& n : numbers) {
     out += "SCALARS " + n.name + " float 1\nLOOKUP_TABLE default\n";
-    for (const float value : n.values) put_big(out, value);
+    for (const float value : n.values) put(out, value, Encoding::kBigEndian);
     out += "\n";
   }
   return out;

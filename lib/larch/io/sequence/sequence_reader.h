@@ -7,14 +7,10 @@
 #include <span>
 #include <string>
 
-#include "larch/io/image/image.h"
+#include "larch/io/formats/read_options.h"
 #include "larch/io/xa/angiogram.h"
 
 namespace larch {
-
-namespace io {
-class FrameSource;
-}
 
 /// Reads the frames of a sequence in batches, with memory for one batch whatever the length of the
 /// sequence:
@@ -49,7 +45,8 @@ class SequenceReader {
   void read(int64_t first, int64_t count, std::span<uint16_t> to);
 
  private:
-  std::unique_ptr<io::FrameSource> source_;
+  struct Source;
+  std::unique_ptr<Source> source_;
 };
 
 }  // namespace larch

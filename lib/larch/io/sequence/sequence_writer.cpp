@@ -9,10 +9,7 @@
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
-#include "larch/io/formats/nifti.h"
-#include "larch/io/image/raw_image.h"
-#include "larch/io/image/zstream.h"
-#include "larch/io/xa/xa_bytes.h"
+#include "larch/io/itk/door.h"
 
 namespace larch {
 
@@ -67,171 +64,134 @@ void require_sequence_path(const std::string& path, const Grid& grid, int64_t fr
                      (vectors ? kVectors : kScalars));
   }
   if (ending == ".dcm") io::require_xa_holds(path, grid, frames);
-  if (nifti) {
-    io::nifti_header_bytes(path, {grid, Component::kInt16, nullptr, false}, frames);
+  if (nifti && std::max<int64_t>({grid.size.x, grid.size.y, frames}) > INT16_MAX) {
+    throw UsageError("cannot write '" + path +
+                     "': NIfTI holds at most 32767 pixels or frames along an axis; write .nrrd or "
+                     ".mha instead");
   }
 }
 
 /// Where the bytes go, and what was written so far.
-class SequenceWriter::Sink {
- public:
-  Sink(const std::string& path, const SequenceHeader& header, int threads)
-      : path_(path),
-        header_(header),
-        dicom_(file_extension(path) == ".dcm"),
-        out_(path, file_extension(path) == ".nii.gz", threads) {
-    if (dicom_) counts_.assign(65536, 0);
+struct SequenceWriter::Sink {
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw UsageError("'" + path + "': " + what);
   }
 
-  void write(const void* values, size_t count, Component component, int channels) {
-    if (!begun_) begin(component, channels);
-    if (component != component_ || channels != channels_) {
-      throw UsageError("'" + path_ + "': a sequence has one kind of numbers");
+  void write(const void* values, size_t count, Component type, int values_per_pixel) {
+    if (!out) begin(type, values_per_pixel);
+    if (type != component || values_per_pixel != channels) {
+      refuse("a sequence has one kind of numbers");
     }
-    const auto per_frame = static_cast<size_t>(header_.grid.voxels() * channels);
-    if (count % per_frame != 0) throw UsageError("'" + path_ + "': frames are written whole");
-    frames_ += static_cast<int64_t>(count / per_frame);
-    if (frames_ > header_.frames) throw UsageError("'" + path_ + "': more frames than it has");
-    out_.write(values, static_cast<int64_t>(count) * io::bytes_of(component));
+    const auto per_frame = static_cast<size_t>(header.grid.voxels() * channels);
+    if (per_frame == 0 || count % per_frame != 0) refuse("frames are written whole");
+    const auto whole = static_cast<int64_t>(count / per_frame);
+    frames += whole;
+    if (frames > header.frames) refuse("more frames than it has");
+    if (whole > 0) out->write(values, whole);
   }
 
-  /// Pixels without sign for DICOM; `zero`: which of them is the value 0.
-  void count(std::span<const uint16_t> pixels, int zero) {
-    if (!begun_) zero_ = zero;
-    if (zero != zero_) throw UsageError("'" + path_ + "': a sequence has one kind of numbers");
-    if (header_.xa->window) return;
+  /// Pixels without sign for DICOM; `zero_pixel`: which of them is the value 0.
+  void write_dicom(std::span<const uint16_t> pixels, int zero_pixel) {
+    if (!out) zero = zero_pixel;
+    if (zero_pixel != zero) refuse("a sequence has one kind of numbers");
     // The window of a large picture is told by every eighth pixel. Frames are whole, so that these
     // are the same however they are cut into batches.
-    const auto per_frame = static_cast<size_t>(header_.grid.voxels());
+    const auto per_frame = static_cast<size_t>(header.grid.voxels());
     const size_t step = per_frame >= kLargePicture ? 8 : 1;
-    for (size_t frame = 0; frame < pixels.size(); frame += per_frame) {
+    for (size_t frame = 0; !header.xa->window && frame < pixels.size(); frame += per_frame) {
       const size_t end = std::min(frame + per_frame, pixels.size());
-      for (size_t i = frame; i < end; i += step) ++counts_[pixels[i]];
+      for (size_t i = frame; i < end; i += step) ++counts[pixels[i]];
     }
-  }
-  bool is_dicom() const { return dicom_; }
-  const Grid& grid() const { return header_.grid; }
-  int bits() const { return header_.xa ? header_.xa->bits : 16; }
-  const std::string& path() const { return path_; }
-
-  void finish() {
-    if (frames_ != header_.frames) {
-      throw UsageError("'" + path_ + "': " + std::to_string(frames_) + " of " +
-                       std::to_string(header_.frames) + " frames were written");
-    }
-    out_.close();
-    if (dicom_) put_window();
+    write(pixels.data(), pixels.size(), Component::kUint16, 1);
   }
 
- private:
-  void begin(Component component, int channels) {
-    begun_ = true;
-    component_ = component;
-    channels_ = channels;
-    const std::string ending = file_extension(path_);
-    std::string bytes;
-    if (dicom_) {
-      const io::XaBytes head =
-          io::xa_bytes(path_, header_.grid, header_.frames, header_.times_ms, *header_.xa, zero_);
-      centre_at_ = head.centre_at;
-      width_at_ = head.width_at;
-      bytes = head.bytes;
-    } else if (const double step_ms = even_step_ms(header_.times_ms);
-               ending == ".mha" || ending == ".nrrd") {
-      Grid grid = header_.grid;
-      grid.size.z = static_cast<int32_t>(header_.frames);
-      grid.spacing_mm.z = step_ms > 0 ? step_ms : 1;
-      const io::Pixels pixels{grid, component, nullptr, false, 1, channels};
-      bytes = ending == ".mha" ? io::meta_header(pixels, 0) : io::nrrd_header(pixels, "raw");
+  void begin(Component type, int values_per_pixel) {
+    component = type;
+    channels = values_per_pixel;
+    io::Pixels pixels{header.grid, component, nullptr, false, threads, channels};
+    pixels.frames = header.frames;
+    pixels.compressed = false;  // noise does not become smaller
+    if (is_dicom) {
+      pixels.head = xa_bytes();
     } else {
-      const io::Pixels pixels{header_.grid, component, nullptr, false};
-      const double first = header_.times_ms.empty() ? 0 : header_.times_ms.front();
-      bytes = io::nifti_header_bytes(path_, pixels, header_.frames, {step_ms, first, 1});
+      const double first_ms = header.times_ms.empty() ? 0 : header.times_ms.front();
+      pixels.times = {even_step_ms(header.times_ms), first_ms, 1};
     }
-    out_.write(bytes.data(), static_cast<int64_t>(bytes.size()));
+    out = std::make_unique<io::ImageStream>(path, pixels);
   }
 
-  /// The window is known when all frames are: its place in the header was kept.
-  void put_window() const {
-    XaWindow window = header_.xa->window ? *header_.xa->window : window_of(counts_);
-    if (!header_.xa->window) window.centre -= zero_;
-    std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
-    const std::string centre = io::window_text(window.centre);
-    const std::string width = io::window_text(window.width);
-    file.seekp(static_cast<std::streamoff>(centre_at_));
-    file.write(centre.data(), static_cast<std::streamsize>(centre.size()));
-    file.seekp(static_cast<std::streamoff>(width_at_));
-    file.write(width.data(), static_cast<std::streamsize>(width.size()));
+  std::string xa_bytes() const {
+    return io::xa_header_bytes(path, header.grid, header.frames, header.times_ms, *header.xa, zero);
+  }
+
+  /// The window is known when all frames are: the header is written again over its own place.
+  void put_window() {
+    header.xa->window = window_of(counts);
+    header.xa->window->centre -= zero;
+    const std::string bytes = xa_bytes();
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();
     if (file.fail()) {
-      throw OutputError("cannot write '" + path_ +
+      throw OutputError("cannot write '" + path +
                         "': the storage reported an error: check the free space and the folder's "
                         "permissions");
     }
   }
 
-  std::string path_;
-  SequenceHeader header_;
-  bool dicom_ = false, begun_ = false;
-  Component component_ = Component::kInt16;
-  int channels_ = 1, zero_ = 0;
-  int64_t frames_ = 0;
-  size_t centre_at_ = 0, width_at_ = 0;
-  std::vector<uint64_t> counts_;  ///< of the pixels of DICOM, by value
-  io::ZWriter out_;
+  std::string path;
+  SequenceHeader header;
+  int threads = 1;
+  bool is_dicom = file_extension(path) == ".dcm";
+  std::vector<uint64_t> counts = std::vector<uint64_t>(is_dicom ? 65536 : 0);  ///< by pixel
+  Component component = Component::kInt16;
+  int channels = 1, zero = 0;
+  int64_t frames = 0;
+  std::unique_ptr<io::ImageStream> out{};
 };
 
 SequenceWriter::SequenceWriter(const std::string& path, const SequenceHeader& header, int threads) {
   require_sequence_path(path, header.grid, header.frames);
+  sink_ = std::make_unique<Sink>(Sink{path, header, threads});
   if (header.frames < 1 || header.grid.size.z != 1) {
-    throw UsageError("'" + path + "': a sequence has pictures, at least one");
+    sink_->refuse("a sequence has pictures, at least one");
   }
-  if (file_extension(path) == ".dcm" && !header.xa) {
-    throw UsageError("'" + path + "': DICOM needs a header of its own");
-  }
-  sink_ = std::make_unique<Sink>(path, header, threads);
+  if (sink_->is_dicom && !header.xa) sink_->refuse("DICOM needs a header of its own");
 }
 SequenceWriter::~SequenceWriter() = default;
 SequenceWriter::SequenceWriter(SequenceWriter&&) noexcept = default;
 SequenceWriter& SequenceWriter::operator=(SequenceWriter&&) noexcept = default;
 
 void SequenceWriter::write(std::span<const int16_t> frames) {
-  if (!sink_->is_dicom()) return sink_->write(frames.data(), frames.size(), Component::kInt16, 1);
-  if (sink_->bits() != 16) {
-    throw UsageError("'" + sink_->path() + "': differences need 16 bits stored");
-  }
+  if (!sink_->is_dicom) return sink_->write(frames.data(), frames.size(), Component::kInt16, 1);
+  if (sink_->header.xa->bits != 16) sink_->refuse("differences need 16 bits stored");
   std::vector<uint16_t> pixels(frames.size());
-  std::transform(frames.begin(), frames.end(), pixels.begin(), [](int16_t value) {
+  std::ranges::transform(frames, pixels.begin(), [](int16_t value) {
     return static_cast<uint16_t>(int32_t{value} + kDicomOffset);
   });
-  sink_->count(pixels, kDicomOffset);
-  sink_->write(pixels.data(), pixels.size(), Component::kUint16, 1);
+  sink_->write_dicom(pixels, kDicomOffset);
 }
 
 void SequenceWriter::write(std::span<const uint16_t> frames) {
-  if (sink_->is_dicom()) {
-    const bool fits = std::all_of(frames.begin(), frames.end(),
-                                  [&](uint16_t pixel) { return pixel >> sink_->bits() == 0; });
-    if (!fits) {
-      throw UsageError("'" + sink_->path() + "': a pixel has more than the " +
-                       std::to_string(sink_->bits()) + " bits of its header");
-    }
-    sink_->count(frames, 0);
+  if (!sink_->is_dicom) return sink_->write(frames.data(), frames.size(), Component::kUint16, 1);
+  const int bits = sink_->header.xa->bits;
+  if (std::ranges::any_of(frames, [&](uint16_t pixel) { return pixel >> bits != 0; })) {
+    sink_->refuse("a pixel has more than the " + std::to_string(bits) + " bits of its header");
   }
-  sink_->write(frames.data(), frames.size(), Component::kUint16, 1);
+  sink_->write_dicom(frames, 0);
 }
 
 void SequenceWriter::write(std::span<const uint8_t> frames) {
-  if (sink_->is_dicom()) {
-    throw UsageError("cannot write '" + sink_->path() +
+  if (sink_->is_dicom) {
+    throw UsageError("cannot write '" + sink_->path +
                      "': an angiogram holds no labels; write .mha, .nrrd or .nii.gz");
   }
   sink_->write(frames.data(), frames.size(), Component::kUint8, 1);
 }
 
 void SequenceWriter::write(std::span<const Vec3f> frames_px) {
-  const Grid& grid = sink_->grid();
-  require_sequence_path(sink_->path(), grid, 1, /*vectors=*/true);
+  const Grid& grid = sink_->header.grid;
+  require_sequence_path(sink_->path, grid, 1, /*vectors=*/true);
   const Vec3d x_mm = grid.direction.column(0) * grid.spacing_mm.x;
   const Vec3d y_mm = grid.direction.column(1) * grid.spacing_mm.y;
   const int channels = x_mm.z == 0 && y_mm.z == 0 ? 2 : 3;
@@ -245,7 +205,12 @@ void SequenceWriter::write(std::span<const Vec3f> frames_px) {
 }
 
 void SequenceWriter::finish() {
-  sink_->finish();
+  const SequenceHeader& header = sink_->header;
+  if (sink_->frames != header.frames) {
+    sink_->refuse(std::to_string(sink_->frames) + " of " + std::to_string(header.frames) +
+                  " frames were written");
+  }
+  if (sink_->is_dicom && !header.xa->window) sink_->put_window();
 }
 
 }  // namespace larch

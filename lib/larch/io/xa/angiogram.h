@@ -68,19 +68,32 @@ struct CopiedElement {
   std::string value;  ///< bytes of even length, little-endian
 };
 
+/// Where a sequence comes from, which what is derived from it shares or names; empty for other
+/// formats than DICOM.
+struct AngiogramOrigin {
+  std::string sop_class_uid{}, sop_instance_uid{}, study_uid{};
+  std::string series_description{}, image_type{};
+  int series_number = 0;       ///< 0: none that can be read
+  double display_rate_hz = 0;  ///< RecommendedDisplayFrameRate; 0: not given
+  bool is_lossy = false;       ///< the pixels were compressed with loss at some time
+  /// The picture of the other plane of a biplane device, by ReferencedImageSequence.
+  std::string other_plane_class_uid{}, other_plane_instance_uid{};
+  std::vector<CopiedElement> copied{};     ///< patient, study, acquisition, calibration
+  std::vector<CopiedElement> equipment{};  ///< the device that made it
+};
+
 /// A sequence of pictures before anything of its pixels is read: an X-ray angiogram, or frames of
 /// another format, for which all that only DICOM knows is as it stands here.
-struct Angiogram {
+struct Angiogram : AngiogramOrigin {
   std::string path{};
   bool is_dicom = false;
+  std::string modality_name{};
   /// Of one frame, size.z is 1. PixelSpacing, which may be calibrated to the patient, or else
   /// ImagerPixelSpacing, which is that of the detector's plane.
   Grid grid{};
   bool has_spacing = false;        ///< the file gives it; otherwise it is 1
-  bool has_world = false;          ///< the file gives origin and direction
   int64_t frames = 1;              ///< at least 1
   std::vector<double> times_ms{};  ///< of each frame; empty: not known
-  double display_rate_hz = 0;      ///< RecommendedDisplayFrameRate; 0: not given
 
   // Stored values: the reader gives pixel = stored value - least_stored, which is 0 to 2^bits - 1.
   int bits = 16;             ///< BitsStored; of other formats the fewest of 8, 10, 12, 14, 16 that
@@ -94,9 +107,7 @@ struct Angiogram {
   /// change nothing. For `kLog` it leads back to the intensity, so that differences are made
   /// without it.
   std::vector<float> modality{};
-  bool is_lossy = false;              ///< the pixels were compressed with loss at some time
   bool is_viewed_subtracted = false;  ///< RecommendedViewingMode: SUB (true) or NAT, or not given
-  int series_number = 0;              ///< 0: none that can be read
 
   Shutter shutter{};
   std::vector<MaskItem> masks{};
@@ -104,14 +115,6 @@ struct Angiogram {
   /// Empty: each item agrees with the file.
   std::string mask_problem{};
   std::vector<std::string> warnings{};  ///< what the user should know, naming the file
-
-  // For what is derived from it; empty for other formats than DICOM.
-  std::string modality_name{}, sop_class_uid{}, sop_instance_uid{}, study_uid{}, series_uid{};
-  std::string series_description{}, image_type{};
-  /// The picture of the other plane of a biplane device, by ReferencedImageSequence.
-  std::string other_plane_class_uid{}, other_plane_instance_uid{};
-  std::vector<CopiedElement> copied{};     ///< patient, study, acquisition, calibration
-  std::vector<CopiedElement> equipment{};  ///< the device that made it
 };
 
 /// Whether contrast agent raises the stored values, that is, whether these fall with the X-rays: by

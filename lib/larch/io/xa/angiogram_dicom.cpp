@@ -7,32 +7,18 @@
 #include <cmath>
 #include <optional>
 
-#include <gdcmTransferSyntax.h>
-
 #include "larch/core/error.h"
-#include "larch/io/dicom/dicom_elements.h"
-#include "larch/io/image/message.h"
-#include "larch/io/xa/copied_elements.h"
-#include "larch/io/xa/mask_items.h"
+#include "larch/io/bytes/message.h"
+#include "larch/io/dicom/dicom_image.h"
 
-namespace larch::io {
+namespace larch {
+namespace io {
 namespace {
 
 constexpr DicomTag kIntensity{0x0028, 0x1040, "PixelIntensityRelationship"};
-constexpr DicomTag kIntensitySign{0x0028, 0x1041, "PixelIntensityRelationshipSign"};
-constexpr DicomTag kPadding{0x0028, 0x0120, "PixelPaddingValue"};
-constexpr DicomTag kSharedGroups{0x5200, 0x9229, "SharedFunctionalGroupsSequence"};
-constexpr DicomTag kDataProperties{0x0028, 0x9443, "FramePixelDataPropertiesSequence"};
-constexpr DicomTag kViewingMode{0x0028, 0x1090, "RecommendedViewingMode"};
-constexpr DicomTag kLossy{0x0028, 0x2110, "LossyImageCompression"};
-constexpr DicomTag kDisplayRate{0x0008, 0x2144, "RecommendedDisplayFrameRate"};
-constexpr DicomTag kSopClass{0x0008, 0x0016, "SOPClassUID"};
-constexpr DicomTag kSopInstance{0x0008, 0x0018, "SOPInstanceUID"};
-constexpr DicomTag kReferencedImages{0x0008, 0x1140, "ReferencedImageSequence"};
-constexpr DicomTag kReferencedClass{0x0008, 0x1150, "ReferencedSOPClassUID"};
-constexpr DicomTag kReferencedInstance{0x0008, 0x1155, "ReferencedSOPInstanceUID"};
-constexpr DicomTag kSeriesNumber{0x0020, 0x0011, "SeriesNumber"};
-constexpr DicomTag kImageType{0x0008, 0x0008, "ImageType"};
+constexpr DicomTag kFrameTime{0x0018, 0x1063, "FrameTime"};
+constexpr DicomTag kFrameTimeVector{0x0018, 0x1065, "FrameTimeVector"};
+constexpr DicomTag kFrameIncrement{0x0028, 0x0009, "FrameIncrementPointer"};
 
 /// Where a shape is said: the display shutter (C.7.6.11), or the collimator of the X-rays
 /// (C.8.7.3), whose elements are the same one group further on.
@@ -125,24 +111,25 @@ void take_shutter(const DicomDataset& data, Angiogram& about) {
 /// What the file says, or else the functional group that all frames share.
 const DicomDataset& with_intensity(const DicomDataset& data) {
   if (has_value(data, kIntensity)) return data;
-  const auto shared = items_of(data, kSharedGroups);
+  const auto shared = items_of(data, {0x5200, 0x9229, "SharedFunctionalGroupsSequence"});
   if (shared.empty()) return data;
-  const auto properties = items_of(shared[0].data, kDataProperties);
+  const auto properties =
+      items_of(shared[0].data, {0x0028, 0x9443, "FramePixelDataPropertiesSequence"});
   return properties.empty() ? data : properties[0].data;
 }
 
 void take_intensity(const DicomDataset& file, Angiogram& about) {
   const DicomDataset& data = with_intensity(file);
   const std::string word = text_of(data, kIntensity);
-  about.intensity = word == "LIN"    ? PixelIntensity::kLinear
-                    : word == "LOG"  ? PixelIntensity::kLog
-                    : word == "DISP" ? PixelIntensity::kDisplay
-                                     : PixelIntensity::kUnknown;
-  if (about.intensity == PixelIntensity::kUnknown && !word.empty()) {
+  const auto known = std::ranges::find(kPixelIntensities, word);
+  if (known != kPixelIntensities.end()) {
+    about.intensity = static_cast<PixelIntensity>(known - kPixelIntensities.begin());
+  } else {
     about.warnings.push_back("'" + about.path + "': PixelIntensityRelationship is " + shown(word) +
                              ", none of LIN, LOG and DISP: it is not known what the values mean");
   }
-  const std::vector<uint16_t> sign = uint16s_of(data, kIntensitySign);
+  const std::vector<uint16_t> sign =
+      uint16s_of(data, {0x0028, 0x1041, "PixelIntensityRelationshipSign"});
   if (!sign.empty()) about.intensity_sign = static_cast<int16_t>(sign[0]) < 0 ? -1 : 1;
 }
 
@@ -180,7 +167,7 @@ void take_pixels(const DicomObject& object, Angiogram& about) {
 
 /// Padding at an end of the range is left out as saturated; what lies between is not known here.
 void look_at_padding(const DicomDataset& data, Angiogram& about) {
-  const std::vector<uint16_t> padding = uint16s_of(data, kPadding);
+  const std::vector<uint16_t> padding = uint16s_of(data, {0x0028, 0x0120, "PixelPaddingValue"});
   if (padding.empty()) return;
   const int32_t value = about.least_stored < 0 ? static_cast<int16_t>(padding[0]) : padding[0];
   const int32_t most = about.least_stored + (1 << about.bits) - 1;
@@ -218,18 +205,54 @@ void take_grid(const DicomObject& object, Angiogram& about) {
   check_geometry(about.grid, about.path);
 }
 
+// Which of the two elements counts; null if the file has neither.
+const DicomTag* times_tag(const DicomDataset& data) {
+  const std::vector<uint16_t> pointer = uint16s_of(data, kFrameIncrement);
+  for (const DicomTag* tag : {&kFrameTimeVector, &kFrameTime}) {
+    const bool named =
+        pointer.size() >= 2 && pointer[0] == tag->group && pointer[1] == tag->element;
+    if (named && has_value(data, *tag)) return tag;
+  }
+  for (const DicomTag* tag : {&kFrameTimeVector, &kFrameTime}) {
+    if (has_value(data, *tag)) return tag;
+  }
+  return nullptr;
+}
+
+// When each frame was taken, from the first one on; empty if the file does not say it.
+std::vector<double> frame_times_ms(const DicomDataset& data, int frames, const std::string& path) {
+  const DicomTag* tag = times_tag(data);
+  if (tag == nullptr) return {};
+  const bool one = tag == &kFrameTime;
+  const auto steps = numbers_of(data, *tag, one ? 1 : static_cast<size_t>(frames), path);
+  std::vector<double> times(static_cast<size_t>(frames), 0);
+  for (size_t i = 1; i < times.size(); ++i) {
+    const double step = steps[one ? 0 : i];  // the first of the vector is 0 (PS3.3, C.7.6.5.1.2)
+    if (step < 0) bad(path, std::string(tag->name) + " is negative; repair the header");
+    times[i] = times[i - 1] + step;
+  }
+  return times;
+}
+
 bool is_lossy(const DicomFile& file) {
-  using gdcm::TransferSyntax;
-  const TransferSyntax syntax = TransferSyntax::GetTSType(file.transfer_syntax.c_str());
-  return text_of(file.data, kLossy) == "01" || syntax == TransferSyntax::JPEGBaselineProcess1 ||
-         syntax == TransferSyntax::JPEGExtendedProcess2_4 ||
-         syntax == TransferSyntax::JPEGLSNearLossless;
+  const TransferSyntax syntax = file.transfer_syntax;
+  return text_of(file.data, {0x0028, 0x2110, "LossyImageCompression"}) == "01" ||
+         syntax == TransferSyntax::kJpegBaseline || syntax == TransferSyntax::kJpegExtended ||
+         syntax == TransferSyntax::kJpegLsNear;
 }
 
 }  // namespace
 
-Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
-  const DicomDataset& data = file.data;
+bool may_have_vr(const DicomElement& element, std::initializer_list<const char*> types) {
+  return element.vr == std::array<char, 2>{} || element.has_vr("UN") ||
+         std::ranges::any_of(types, [&](const char* vr) { return element.has_vr(vr); });
+}
+
+std::optional<Angiogram> describe_angiogram(const ImageFile& image) {
+  const auto* dicom = dynamic_cast<const DicomImage*>(&image);
+  if (dicom == nullptr) return std::nullopt;
+  const DicomObject& object = dicom->object();
+  const DicomDataset& data = dicom->file().data;
   if (!object.has_pixels) {
     bad(object.path, "it has no pixels, it is a DICOM " + object.kind + "; give an image");
   }
@@ -250,30 +273,75 @@ Angiogram describe_angiogram(const DicomFile& file, const DicomObject& object) {
   if (!about.times_ms.empty() && !std::isfinite(about.times_ms.back())) {
     bad(about.path, "the times of its frames are not finite; repair the header");
   }
-  if (const auto rate = numbers_of(data, kDisplayRate, 1, about.path); !rate.empty()) {
+  if (const auto rate =
+          numbers_of(data, {0x0008, 0x2144, "RecommendedDisplayFrameRate"}, 1, about.path);
+      !rate.empty()) {
     about.display_rate_hz = std::clamp(rate[0], 0.0, 1000.0);
   }
   take_intensity(data, about);
-  about.is_lossy = is_lossy(file);
+  about.is_lossy = is_lossy(dicom->file());
   take_shutter(data, about);
   read_mask_items(data, about);
-  about.is_viewed_subtracted = text_of(data, kViewingMode) == "SUB";
+  about.is_viewed_subtracted = text_of(data, {0x0028, 0x1090, "RecommendedViewingMode"}) == "SUB";
   about.modality_name = object.modality;
-  about.sop_class_uid = text_of(data, kSopClass);
-  about.sop_instance_uid = text_of(data, kSopInstance);
+  about.sop_class_uid = text_of(data, {0x0008, 0x0016, "SOPClassUID"});
+  about.sop_instance_uid = text_of(data, {0x0008, 0x0018, "SOPInstanceUID"});
   about.study_uid = object.identity.study_uid;
-  about.series_uid = object.series_uid;
   about.series_description = object.description;
-  about.image_type = text_of(data, kImageType);
-  if (const auto others = items_of(data, kReferencedImages); !others.empty()) {
-    about.other_plane_class_uid = text_of(others[0].data, kReferencedClass);
-    about.other_plane_instance_uid = text_of(others[0].data, kReferencedInstance);
+  about.image_type = text_of(data, {0x0008, 0x0008, "ImageType"});
+  if (const auto others = items_of(data, {0x0008, 0x1140, "ReferencedImageSequence"});
+      !others.empty()) {
+    about.other_plane_class_uid =
+        text_of(others[0].data, {0x0008, 0x1150, "ReferencedSOPClassUID"});
+    about.other_plane_instance_uid =
+        text_of(others[0].data, {0x0008, 0x1155, "ReferencedSOPInstanceUID"});
   }
-  const std::string series = text_of(data, kSeriesNumber);
+  const std::string series = text_of(data, {0x0020, 0x0011, "SeriesNumber"});
   std::from_chars(series.data(), series.data() + series.size(), about.series_number);
   about.copied = copied_elements(data);
   about.equipment = equipment_elements(data);
   return about;
 }
 
-}  // namespace larch::io
+}  // namespace io
+
+namespace {
+
+/// Whether the ray from a point to the right crosses the edges of a polygon an odd number of times.
+bool is_inside(const std::vector<std::array<int, 2>>& polygon, double x, double y) {
+  bool inside = false;
+  for (size_t i = 0, j = polygon.size() - 1; i < polygon.size(); j = i++) {
+    const double xi = polygon[i][0], yi = polygon[i][1], xj = polygon[j][0], yj = polygon[j][1];
+    if ((yi > y) != (yj > y) && x < (xj - xi) * (y - yi) / (yj - yi) + xi) inside = !inside;
+  }
+  return inside;
+}
+
+}  // namespace
+
+bool contrast_raises(const Angiogram& about) {
+  return about.intensity_sign != 0 ? about.intensity_sign < 0 : about.is_monochrome1;
+}
+
+std::optional<PixelRescaling> rescaling_of(const Angiogram& about) {
+  const std::vector<float>& values = about.modality;
+  if (values.size() < 2) return PixelRescaling{1, static_cast<double>(about.least_stored)};
+  const double first = values.front();
+  const double slope = (values.back() - first) / static_cast<double>(values.size() - 1);
+  if (slope == 0) return std::nullopt;
+  constexpr double kOfStep = 1e-3, kOfValue = 1e-6;  // values are of single precision
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double straight = first + static_cast<double>(i) * slope;
+    const double tolerance = kOfStep * std::abs(slope) + kOfValue * std::abs(straight);
+    if (std::abs(values[i] - straight) > tolerance) return std::nullopt;
+  }
+  return PixelRescaling{slope, first};
+}
+
+bool Shutter::shows(int x, int y) const {
+  if (has_rectangle && (x < left || x > right || y < upper || y > lower)) return false;
+  if (has_circle && std::hypot(x - centre_x, y - centre_y) > radius) return false;
+  return polygon.empty() || is_inside(polygon, x, y);
+}
+
+}  // namespace larch

@@ -15,32 +15,25 @@ struct XaWindow {
   double centre = 0, width = 1;
 };
 
-/// What the header of a multi-frame X-Ray Angiographic image says beside size, frames and times.
-struct XaHeader {
+/// What the header of a multi-frame X-Ray Angiographic image says beside size, frames and times. Of
+/// the origin: series_description and series_number (0: 1 is written) are those of the file itself,
+/// the instance is that of the source, and without a study one is made from `identity`.
+struct XaHeader : AngiogramOrigin {
   bool is_derived = false;  ///< DERIVED\SECONDARY, otherwise ORIGINAL\PRIMARY
   int bits = 16;            ///< stored, of 16
   bool is_monochrome1 = false;
   std::optional<PixelRescaling> rescaling{};  ///< empty: the writer's own, which knows differences
   PixelIntensity intensity = PixelIntensity::kLinear;
   int intensity_sign = 0;  ///< PixelIntensityRelationshipSign; 0: not written
-  std::string series_description{}, derivation{};
+  std::string derivation{};
   std::vector<MaskItem> masks{};  ///< empty: no Mask Subtraction Sequence
   /// Window over values: differences, or pixels. Without it the writer takes one that holds 99 % of
   /// them.
   std::optional<XaWindow> window{};
-  /// Decides the UIDs of instance and series (and of the study, if there is none): the sha256 of
-  /// input and configuration, so that the same run gives the same file.
+  /// Decides the UIDs of instance and series: the sha256 of input and configuration, so that the
+  /// same run gives the same file.
   std::string identity{};
-  std::string study_uid{};                                          ///< empty: from `identity`
-  std::string source_class_uid{}, source_instance_uid{};            ///< SourceImageSequence
-  bool is_lossy = false;                                            ///< of the source
-  double display_rate_hz = 0;                                       ///< 0: not written
-  std::string other_plane_class_uid{}, other_plane_instance_uid{};  ///< of BIPLANE A or B
-  std::string plane = "SINGLE PLANE";   ///< third value of ImageType, or BIPLANE A or B
-  std::vector<CopiedElement> copied{};  ///< of the source
-  int series_number = 1;
-  std::vector<CopiedElement> source_equipment{};  ///< ContributingEquipmentSequence; empty: none
-  std::string patient_name{}, patient_id{};       ///< where none are copied
+  std::string patient_name{}, patient_id{};  ///< where none are copied
 };
 
 /// The header of a sequence that was made from `source`: its patient, study and acquisition, its
@@ -50,4 +43,22 @@ struct XaHeader {
 XaHeader derived_xa_header(const Angiogram& source, const std::string& identity,
                            const std::string& derivation, bool is_log);
 
+namespace io {
+
+/// Throws UsageError, naming `path`, for what DICOM cannot hold: more than 65535 rows or columns,
+/// more than 4 GiB of pixels.
+void require_xa_holds(const std::string& path, const Grid& grid, int64_t frames);
+
+/// All bytes of a multi-frame X-Ray Angiographic image (PS3.3, A.14) before its pixels, explicit
+/// little endian: the preamble, the elements of `header` and the head of the pixel data for
+/// `frames` pictures of 16 bits. `zero`: the stored number of the value 0, which becomes the
+/// negative RescaleIntercept. Dates of the instance are empty, so that the same header gives the
+/// same bytes, and a header without a window has blanks in its place, so that both have the same
+/// number of bytes. Without a spacing that is known the grid has 1, and the file says none unless
+/// it is copied. Throws as require_xa_holds does, and UsageError for more than 65534 bytes of
+/// uneven times.
+std::string xa_header_bytes(const std::string& path, const Grid& grid, int64_t frames,
+                            const std::vector<double>& times_ms, const XaHeader& header, int zero);
+
+}  // namespace io
 }  // namespace larch

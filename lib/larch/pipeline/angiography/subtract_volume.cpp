@@ -11,7 +11,7 @@
 #include "larch/dsa/registration.h"
 #include "larch/dsa/sequence.h"
 #include "larch/files/file.h"
-#include "larch/io/image/vector_image.h"
+#include "larch/io/image/image.h"
 #include "larch/pipeline/angiography/angiography_case.h"
 #include "larch/pipeline/angiography/input/angiography_input.h"
 #include "larch/pipeline/angiography/outputs/angiography_preview.h"

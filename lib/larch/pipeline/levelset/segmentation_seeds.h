@@ -12,7 +12,7 @@
 #include "larch/app/program.h"
 #include "larch/config/fields.h"
 #include "larch/io/image/image.h"
-#include "larch/io/table/case_list.h"
+#include "larch/cases/case_list.h"
 #include "larch/levelset/segment.h"
 
 namespace larch::pipeline {

@@ -7,7 +7,7 @@
 
 #include "larch/app/outputs/outputs.h"
 #include "larch/core/context.h"
-#include "larch/io/table/case_list.h"
+#include "larch/cases/case_list.h"
 #include "larch/phantom/angiogram.h"
 #include "larch/phantom/head.h"
 #include "larch/phantom/organs.h"

@@ -9,7 +9,7 @@
 #include "larch/config/config.h"
 #include "larch/config/json_text.h"
 #include "larch/core/error.h"
-#include "larch/io/dicom/dicom_write.h"
+#include "larch/io/image/dicom_slice.h"
 #include "larch/io/image/image.h"
 #include "larch/io/markups/markups.h"
 #include "larch/pipeline/samples/sample_files.h"

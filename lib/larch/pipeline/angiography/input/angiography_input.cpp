@@ -22,7 +22,7 @@
 #include "larch/dsa/region.h"
 #include "larch/dsa/sequence.h"
 #include "larch/io/image/image.h"
-#include "larch/io/image/message.h"
+#include "larch/io/bytes/message.h"
 
 namespace larch::pipeline {
 namespace {

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace larch {
+
+/// One row of a list of images. Paths are absolute or relative to the working folder, ready to
+/// open.
+struct Case {
+  std::string id;  ///< column `id`, else the image's file name without folder and endings
+  std::string image;
+  std::string label;  ///< empty if the list has no label for this image
+  /// The cells of all other columns by their names; of files, as they can be opened.
+  std::map<std::string, std::string> further{};
+  /// Names of the channels of a data set, of which none was chosen: their files are `image` and the
+  /// cells image2, image3, ...; or they are the volumes of `image`.
+  std::vector<std::string> channels{};
+};
+
+/// A column that a program knows, beside id, image and label.
+struct CaseColumn {
+  std::string name;
+  bool is_file = false;   ///< relative to the list's folder
+  bool required = false;  ///< the column has to be there, and no cell of it may be empty
+};
+
+/// What a program wants of a list.
+struct CaseColumns {
+  std::string image = "image";  ///< the name of this column
+  std::string label = "label";  ///< the name of this column
+  bool label_required = false;
+  bool files_exist = true;  ///< false: files that are missing are not looked for yet
+  std::vector<CaseColumn> more{};
+};
+
+/// Reads a list: a TSV, or a CSV if the path ends so, whose first line names the columns: `image`,
+/// and optionally `label` and `id`, in any order (the first two may have other names), and those
+/// that `columns` adds. What the program does not know is kept. Cells are without the blanks around
+/// them; those of a CSV may stand in double quotes. A byte order mark, CR LF line ends and empty
+/// lines are accepted. Paths are relative to the list's folder. Throws InputError, with the line
+/// number: no text, no cases, a column that is missing or stands twice, a row with another number
+/// of cells, a quote without an end, an empty cell that is required, a missing file (unless
+/// columns.files_exist is false), ids that repeat.
+std::vector<Case> read_case_list(const std::string& path, const CaseColumns& columns = {});
+
+namespace io {
+
+/// The path of a file that a list names, relative to the list's folder.
+std::string beside(const std::string& list, const std::string& name);
+
+}  // namespace io
+
+}  // namespace larch

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Larch authors
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "larch/files/file.h"
+#include "larch/io/dicom/dicom_image.h"
+#include "larch/io/formats/pictures.h"
+#include "larch/io/formats/volumes.h"
+#include "larch/io/itk/image_io.h"
+
+namespace larch::io {
+namespace {
+
+template <StoredHeader (*kReadHeader)(const std::string&)>
+std::unique_ptr<ImageFile> open_stored(const std::string& path, const OpenOptions&) {
+  return std::make_unique<StoredImage>(path, kReadHeader(path));
+}
+
+std::unique_ptr<ImageFile> open_dicom(const std::string& path, const OpenOptions& options) {
+  return std::make_unique<DicomImage>(path, options);
+}
+
+std::string dicom_head(const std::string&, const Pixels& pixels) {
+  return pixels.head;
+}
+
+constexpr auto kNifti = open_stored<read_nifti_header>;
+constexpr auto kNrrd = open_stored<read_nrrd_header>;
+constexpr auto kMeta = open_stored<read_meta_header>;
+
+constexpr Format kFormats[] = {
+    {".nii", kNifti, write_nifti, nifti_header},
+    {".nii.gz", kNifti, write_nifti, nifti_header},
+    {".hdr", kNifti, nullptr, nullptr},
+    {".img", kNifti, nullptr, nullptr},
+    {".img.gz", kNifti, nullptr, nullptr},
+    {".hdr.gz", kNifti, nullptr, nullptr},
+    {".nrrd", kNrrd, write_nrrd, nrrd_header},
+    {".nhdr", kNrrd, nullptr, nullptr},
+    {".mha", kMeta, write_meta, meta_header},
+    {".mhd", kMeta, nullptr, nullptr},
+    {".png", open_png, write_png, nullptr, true},
+    {".tif", open_tiff, write_tiff, nullptr, true},
+    {".tiff", open_tiff, write_tiff, nullptr, true},
+    {".jpg", open_jpeg, nullptr, nullptr},
+    {".jpeg", open_jpeg, nullptr, nullptr},
+};
+
+/// Of DICOM what counts is the content of a file.
+constexpr Format kDicom{".dcm", open_dicom, nullptr, dicom_head};
+
+}  // namespace
+
+std::span<const Format> formats() {
+  return kFormats;
+}
+
+const Format* find_format(const std::string& path) {
+  const std::string ending = file_extension(path);
+  for (const Format& format : kFormats) {
+    if (ending == format.ending) return &format;
+  }
+  return ending == kDicom.ending ? &kDicom : nullptr;
+}
+
+const Format* format_for_reading(const std::string& path) {
+  if (is_folder(path)) return &kDicom;
+  const Format* format = find_format(path);
+  if (format != nullptr && format != &kDicom) return format;
+  return is_dicom(path) ? &kDicom : nullptr;
+}
+
+std::string why_refused(const std::string& path) {
+  struct Row {
+    const char *endings, *why;
+  };
+  constexpr Row kRows[] = {
+      {" .vtk .vti ", "images of VTK are not read; convert it with 3D Slicer to NRRD"},
+      {" .gipl .gipl.gz ", "GIPL is not read; convert it with c3d (Convert3D) to NIfTI"},
+      {" .mrc .rec ", "MRC is not read; convert it with mrc2tif of IMOD to TIFF"},
+      {" .pic ", "BioRad is not read; convert it with bfconvert of Bio-Formats to TIFF"},
+      {" .mnc .mnc2 ", "MINC is not read; convert it with mnc2nii to NIfTI"},
+      {" .h5 .hdf5 .he5 ", "HDF5 is not read; convert it with h5py and nibabel to NIfTI"},
+      {" .lsm ", "LSM is not read; convert it with bfconvert of Bio-Formats to TIFF"},
+      {" .bmp ", "BMP is not read; convert it with ImageMagick to PNG"},
+      {" .jp2 .j2k .jpx ",
+       "JPEG 2000 is not read outside DICOM; convert it with opj_decompress to PNG"},
+      {" .mgz .mgh ", "FreeSurfer's MGH is not read; convert it with mri_convert to NIfTI"}};
+  for (const Row& row : kRows) {
+    if (std::string(row.endings).find(" " + file_extension(path) + " ") != std::string::npos) {
+      return row.why;
+    }
+  }
+  if (std::filesystem::path(path).filename() != "2dseq") return "";
+  return "Bruker's files are not read; convert it with bruker2nifti to NIfTI";
+}
+
+}  // namespace larch::io
