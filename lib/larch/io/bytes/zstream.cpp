@@ -24,7 +24,8 @@ namespace {
 
 constexpr size_t kMostAtOnce = size_t{1} << 30;  ///< zlib counts in 32 bits
 
-/// What zlib calls the kinds of streams. A stream that is to be read as zlib's may be gzip's.
+/// The number by which zlib knows a kind of streams. A stream that is to be read as zlib's may be
+/// gzip's.
 int window_bits(Packing packing, bool reading) {
   if (packing == Packing::kDeflate) return -MAX_WBITS;
   if (packing == Packing::kGzip) return 16 + MAX_WBITS;

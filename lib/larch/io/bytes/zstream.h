@@ -10,7 +10,7 @@
 
 namespace larch::io {
 
-/// How bytes are packed: as streams of zlib, of gzip (one after another) or of raw deflate.
+/// Bytes are packed as streams of zlib, of gzip (one after another) or of raw deflate.
 enum class Packing : uint8_t { kNone, kZlib, kGzip, kDeflate };
 
 /// Reads the bytes of a file, or of memory, which are unpacked on the way. Throws InputError.

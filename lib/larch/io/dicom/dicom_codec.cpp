@@ -191,8 +191,8 @@ bool decode_12_bit_jpeg(std::string_view data, const Codestream& stream, Decoded
   return false;
 }
 
-// Whether the scans of JPEG-LS hold one component each, or one scan holds all. Nothing if they are
-// of both kinds or not as many: CharLS takes the room for all of them from the first.
+// Tells whether the scans of JPEG-LS hold one component each, or one scan holds all. Nothing if
+// they are of both kinds or not as many: CharLS takes the room for all of them from the first.
 std::optional<bool> is_plane_by_plane(std::string_view data, size_t samples) {
   const FieldReader in{data.data(), true};
   size_t at = 2, scans = 0;

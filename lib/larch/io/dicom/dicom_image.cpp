@@ -93,7 +93,7 @@ void check_one_series(const std::vector<DicomObject>& objects, const std::string
   }
 }
 
-/// Why the frames of a cine make no volume.
+/// The reason why the frames of a cine make no volume, for a message.
 std::string why_no_volume(const DicomObject& object) {
   const std::string frames = std::to_string(object.frames);
   const DicomPlane& plane = object.planes.front();

@@ -81,7 +81,7 @@ DicomObject describe_dicom(const DicomFile& file);
 /// frames of `object`, each a plane of `size`, or are coded in another way than the header says.
 void check_pixel_claims(const DicomFile& file, DicomObject& object, const Vec3i& size);
 
-/// Whether the frames of an object make no volume, but can be read one by one: they have no
+/// Tells whether the frames of an object make no volume, but can be read one by one: they have no
 /// position or orientation, or all of them have the same one.
 bool is_cine(const DicomObject& object);
 

@@ -94,7 +94,7 @@ void put_in_order(std::vector<DicomElement>& elements) {
 // Goes through a file once, from `at` on.
 class Parser {
  public:
-  // What it finds goes into `file`.
+  // Puts what it finds into `file`.
   Parser(DicomBytes& in, DicomFile& file) : in_(in), file_(file), path_(*file.path) {}
 
   int64_t at = 0;

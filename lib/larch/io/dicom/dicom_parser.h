@@ -59,7 +59,8 @@ struct FilePiece {
   int64_t offset = 0, bytes = 0;
 };
 
-/// Where the pixel data of a file stand. Of a deflated file these are places in the inflated bytes.
+/// The place of the pixel data in a file. Of a deflated file these are places in the inflated
+/// bytes.
 struct PixelPlace {
   bool is_encapsulated = false;
   std::array<char, 2> vr{};

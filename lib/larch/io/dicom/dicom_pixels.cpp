@@ -74,8 +74,9 @@ std::vector<size_t> starts_in_table(std::string_view table, const DicomObject& o
   return starts;
 }
 
-// Whether a fragment starts as a frame does: a codestream, or the header of run-length coding,
-// which is the number of segments, then their offsets, of which the first follows the header.
+// Tells whether a fragment starts as a frame does: a codestream, or the header of run-length
+// coding, which is the number of segments, then their offsets, of which the first follows the
+// header.
 bool starts_frame(DicomBytes& in, const FilePiece& piece, const DicomObject& object) {
   constexpr int64_t kHeader = 64;
   const std::string bytes = in.read({piece.offset, std::min(piece.bytes, kHeader)});

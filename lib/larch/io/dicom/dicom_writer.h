@@ -23,7 +23,7 @@ std::string decimal(double value);
 /// Several of them, with backslashes between.
 std::string decimals(std::span<const double> values);
 
-/// What stands before the value of an element, in explicit little endian (PS3.5, 7.1.2). `tag`: the
+/// The bytes before the value of an element, in explicit little endian (PS3.5, 7.1.2). `tag`: the
 /// group in its upper 16 bits; `vr`: the two letters of the type, of those with a long length OB,
 /// OW and SQ.
 std::string dicom_element_head(uint32_t tag, std::string_view vr, uint32_t length);

@@ -191,7 +191,7 @@ std::vector<std::string> StoredImage::files() const {
   return {header_path_, place_.path};
 }
 
-/// What lies before in a stream cannot be had but by beginning again.
+/// A stream has to be read from its start again for what lies before.
 void StoredImage::seek(int64_t from) {
   if (!in_ || from < at_) {
     at_ = 0;

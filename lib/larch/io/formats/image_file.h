@@ -142,7 +142,7 @@ class ImageFile {
   std::string path_;
 };
 
-/// Where the voxels of a file stand, all frames one after another.
+/// The place of the voxels in a file, all frames one after another.
 struct VoxelPlace {
   std::string path{};  ///< of the file that holds them
   Packing packing = Packing::kNone;
@@ -156,7 +156,7 @@ struct VoxelPlace {
 [[noreturn]] void bad_voxels(const VoxelPlace& place,
                              const char* what = "voxels are missing at the end");
 
-/// What the header of a NIfTI, NRRD or MetaImage file says.
+/// The header of a NIfTI, NRRD or MetaImage file.
 struct StoredHeader {
   Header header{};
   std::string path{};  ///< of the file that holds the header
@@ -196,7 +196,7 @@ class DecodedImage : public ImageFile {
   std::vector<std::byte> voxels_;  ///< once a part of them was asked for
 };
 
-/// How an image is opened.
+/// Options of opening an image.
 struct OpenOptions {
   ReadOptions read{};
   Palette palette = Palette::kExpand;
@@ -204,7 +204,7 @@ struct OpenOptions {
   bool is_sequence = false;
 };
 
-/// What a writer gets: grid.voxels() values of `frames` frames, or vectors of `channels` values.
+/// An image for a writer: grid.voxels() values of `frames` frames, or vectors of `channels` values.
 struct Pixels {
   Grid grid{};
   Component component = Component::kUint8;

@@ -45,7 +45,7 @@ constexpr Type kTypes[] = {
     {1280, Component::kUint64}, {1024, Component::kInt64},   {16, Component::kFloat32},
     {64, Component::kFloat64},  {128, Component::kUint8, 3}, {2304, Component::kUint8, 4}};
 
-/// Where the fields that matter here begin in a header.
+/// The first bytes of the fields of a header that matter here.
 struct Layout {
   int dim, pixdim, datatype, bitpix, offset, slope, intercept, units, intent, first_frame, qform,
       sform, quatern, qoffset, srow, mark;

@@ -42,7 +42,7 @@ struct ReadOptions {
   /// Which frame is read of an image that has several, counted from 1 as in DICOM: a volume of a
   /// 4-D image, or a picture of a cine. Without it such an image is an error.
   std::optional<int> frame{};
-  /// Whether messages may name --frame: the program has that flag, and it counts for this image.
+  /// True if messages may name --frame: the program has that flag, and it counts for this image.
   bool has_frame_flag = true;
   /// NaN and infinite voxels that nan_value does not replace are handed on as they are, to a caller
   /// that has a rule of its own for them. Only where floats are read.

@@ -56,14 +56,14 @@ uint64_t most_growth(uint16_t compression, uint64_t width) {
   return 8192;  // JPEG, with few bits for 64 pixels; LZMA, with 0.3 bits for 273 bytes
 }
 
-/// What pages hold: bytes in the file, and how many each of them becomes at most.
+/// The contents of pages: bytes in the file, and how many each of them becomes at most.
 struct Held {
   uint64_t stored = 0, growth = 1;
 
   Wide most() const { return static_cast<Wide>(stored) * growth; }
 };
 
-/// What all pages of a volume have in common.
+/// Properties that all pages of a volume share.
 struct Kind {
   uint32_t width = 0, length = 0;
   uint16_t bits = 0, samples = 0, planar = 0, format = 0, photometric = 0;
@@ -202,8 +202,8 @@ class TiffFile {
     return fields;
   }
 
-  /// What the current page holds. Its tables of strips are not read yet; libtiff allocates them as
-  /// the size of the picture claims.
+  /// Compares what the current page claims with the file. Its tables of strips are not read yet;
+  /// libtiff allocates them as the size of the picture claims.
   Held check_claims() {
     if (!guarded(Guard::kTiffClaims)) return {size_, UINT64_MAX / kMostExpansion};
     const auto width = field<uint32_t>(TIFFTAG_IMAGEWIDTH);
@@ -264,7 +264,7 @@ class TiffFile {
     return sum;
   }
 
-  /// How the current page is read.
+  /// Tells how the current page is read.
   Kind kind() const {
     Kind found{field<uint32_t>(TIFFTAG_IMAGEWIDTH),    field<uint32_t>(TIFFTAG_IMAGELENGTH),
                field<uint16_t>(TIFFTAG_BITSPERSAMPLE), field<uint16_t>(TIFFTAG_SAMPLESPERPIXEL),
@@ -380,7 +380,7 @@ class TiffFile {
 /// bytes are not a multiple of 1024.
 constexpr const char* kReading = "rhDc";
 
-/// What is not written shows when the file is read back.
+/// A piece that is not written shows when the file is read back.
 void write_strips(TIFF* tif, const Pixels& pixels) {
   constexpr uint64_t kStripBytes = 1 << 20;
   uint16_t format = SAMPLEFORMAT_UINT;

@@ -23,7 +23,7 @@ StoredHeader read_nrrd_header(const std::string& path);
 /// A MetaImage: .mha, or .mhd with one raw or zlib-compressed data file.
 StoredHeader read_meta_header(const std::string& path);
 
-/// What stands before the raw voxels of a .nii, .nrrd or .mha file. Of NRRD and MetaImage frames
+/// The bytes before the raw voxels of a .nii, .nrrd or .mha file. Of NRRD and MetaImage frames
 /// are the third axis of pictures.
 std::string nifti_header(const std::string& path, const Pixels& pixels);
 std::string nrrd_header(const std::string& path, const Pixels& pixels);

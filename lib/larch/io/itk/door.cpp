@@ -26,7 +26,7 @@ auto through_itk(F&& action) {
   }
 }
 
-/// What ITK's factory gives for a file; null if it is none of ours.
+/// Asks ITK's factory for the reader or writer of a file; null if it is none of ours.
 ImageIO::Pointer asked_of_itk(const std::string& path, itk::IOFileModeEnum mode) {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -58,7 +58,7 @@ bool is_rescaled(const Header& header) {
   return header.slope != 1 || header.intercept != 0;
 }
 
-/// What a rescaled image is given as.
+/// The type in which a rescaled image is given.
 Component rescaled_component(Component stored) {
   return stored == Component::kFloat64 ? stored : Component::kFloat32;
 }
@@ -71,6 +71,14 @@ void rescale(const Header& header, std::span<const std::byte> stored, T* to) {
       to[i] = static_cast<T>(static_cast<double>(from[i]) * header.slope + header.intercept);
     }
   });
+}
+
+/// A picture in the plane z = 0 is an image of two axes for ITK, which keeps its orientation then.
+bool is_flat(const Header& header) {
+  const Grid& grid = header.grid;
+  const Mat3& m = grid.direction;
+  return header.frames == 1 && grid.size.z == 1 && grid.spacing_mm.z == 1 &&
+         grid.origin_mm.z == 0 && m.column(2) == Vec3d{0, 0, 1} && m.m[2][0] == 0 && m.m[2][1] == 0;
 }
 
 /// The slices or frames of a region: a range of the last axis, of which all others are whole.
@@ -158,14 +166,6 @@ itk::ImageIORegion ImageIO::GenerateStreamableReadRegionFromRequestedRegion(
   return region;
 }
 
-/// A picture in the plane z = 0 is an image of two axes for ITK, which keeps its orientation then.
-bool is_flat(const Header& header) {
-  const Grid& grid = header.grid;
-  const Mat3& m = grid.direction;
-  return header.frames == 1 && grid.size.z == 1 && grid.spacing_mm.z == 1 &&
-         grid.origin_mm.z == 0 && m.column(2) == Vec3d{0, 0, 1} && m.m[2][0] == 0 && m.m[2][1] == 0;
-}
-
 void ImageIO::take_geometry(const Header& header) {
   const Grid& grid = header.grid;
   const unsigned axes = header.frames > 1 ? 4 : is_flat(header) ? 2 : 3;
@@ -242,7 +242,7 @@ void ImageIO::Read(void* buffer) {
   carried([&] { read_region(buffer); });
 }
 
-/// What other programs than ours have set.
+/// The image that other programs than ours have described by ITK's fields.
 Pixels ImageIO::pixels_of_fields() const {
   Pixels out;
   out.grid.size = {1, 1, 1};

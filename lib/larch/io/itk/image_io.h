@@ -18,7 +18,7 @@ struct Format {
   std::unique_ptr<ImageFile> (*open)(const std::string& path, const OpenOptions& options);
   /// The whole file, in the way of the format; null: none, or that of `head` is the only one.
   void (*write)(const std::string& path, const Pixels& pixels);
-  /// What stands before raw voxels, of formats that can be written piece by piece; or null.
+  /// The bytes before raw voxels, of formats that can be written piece by piece; or null.
   std::string (*head)(const std::string& path, const Pixels& pixels);
   bool of_pictures = false;  ///< 2-D alone
 
@@ -34,14 +34,15 @@ const Format* find_format(const std::string& path);
 /// The row for reading an existing file or folder: by its ending, or DICOM by its content; or null.
 const Format* format_for_reading(const std::string& path);
 
-/// Why a file of an ending that is not ours is not read, with a program that converts it; or empty.
+/// The reason why a file of an ending is not read, with a program that converts it; empty for
+/// others.
 std::string why_refused(const std::string& path);
 
 /// Larch's readers and writers as ITK knows them. It takes every file whose ending is one of ours,
 /// DICOM files by their content, and folders; of these the other readers of ITK see nothing,
 /// because its factory stands in front of theirs.
 ///
-/// What ITK gets: dimensions (two of a picture in the plane z = 0), spacing, origin and direction
+/// ITK gets dimensions (two of a picture in the plane z = 0), spacing, origin and direction
 /// in LPS mm, with shear; frames of a 4-D file or of a cine as the fourth axis, with the spacing
 /// that the file gives, in its unit; values after rescaling, as float32 where there is one; RGB and
 /// vectors with their channels, but colours of DICOM as luminance. The dictionary holds
@@ -49,7 +50,7 @@ std::string why_refused(const std::string& path);
 /// "larch_warnings" (a line each), as texts, and no elements of DICOM. A region is a range of the
 /// last axis.
 ///
-/// What it writes: scalars of up to four axes, RGB of 8 bits, vectors of one frame; PNG of 8 bits,
+/// It writes scalars of up to four axes, RGB of 8 bits, vectors of one frame; PNG of 8 bits,
 /// TIFF of one channel, both without spacing; frames of volumes in NIfTI alone. What a format does
 /// not hold is an error. Errors are exceptions of ITK, which carry ours.
 class ImageIO : public itk::ImageIOBase {
@@ -73,9 +74,9 @@ class ImageIO : public itk::ImageIOBase {
   void WriteImageInformation() override {}
   void Write(const void* buffer) override;
 
-  // What Larch's own programs have beyond ITK's interface.
+  // The rest is for Larch's own programs, beyond ITK's interface.
 
-  /// Whether the thread asks ITK's factory for Larch's own programs, which alone write DICOM so.
+  /// True while the thread asks ITK's factory for Larch's own programs, which alone write DICOM so.
   static thread_local bool is_asked_by_larch;
   OpenOptions options{};      ///< before ReadImageInformation
   bool keeps_stored = false;  ///< Read gives the numbers of the file, without rescaling

@@ -83,7 +83,7 @@ void add_polygon(Mesh& mesh, std::span<const double> corners, const std::string&
 /// Vertices from three numbers each.
 std::vector<Vec3d> positions_of(std::span<const double> numbers);
 
-/// Whether a comment says that coordinates are RAS, as 3D Slicer writes it.
+/// Tells whether a comment says that coordinates are RAS, as 3D Slicer writes it.
 bool says_ras(std::string_view text);
 
 /// Negates x and y of all vertices: RAS to LPS and back.

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\n\r";
 
-/// Whether a whole word is a number.
+/// Tells whether a whole word is a number.
 template <class T>
 bool parse(std::string_view word, T& value) {
   const char* last = word.data() + word.size();

@@ -20,8 +20,8 @@ using io::bad;
 using io::Component;
 using io::Header;
 
-/// Whether slices stand somewhere: an array that was saved as it is has whole numbers as places,
-/// from 0 on, whatever the signs of its axes.
+/// Tells whether slices stand somewhere: an array that was saved as it is has whole numbers as
+/// places, from 0 on, whatever the signs of its axes.
 bool has_places(const Grid& grid) {
   if (grid.spacing_mm != Vec3d{1, 1, 1} || grid.origin_mm != Vec3d{}) return true;
   for (int axis = 0; axis < 3; ++axis) {

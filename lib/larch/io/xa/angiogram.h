@@ -57,7 +57,7 @@ struct Shutter {
   std::vector<std::array<int, 2>> polygon{};  ///< corners (x, y); empty: none
 
   bool is_given() const { return has_rectangle || has_circle || !polygon.empty(); }
-  /// Whether a pixel shows: inside of all the shapes that are given.
+  /// Tells whether a pixel shows: inside of all the shapes that are given.
   bool shows(int x, int y) const;
 };
 
@@ -117,8 +117,9 @@ struct Angiogram : AngiogramOrigin {
   std::vector<std::string> warnings{};  ///< what the user should know, naming the file
 };
 
-/// Whether contrast agent raises the stored values, that is, whether these fall with the X-rays: by
-/// PixelIntensityRelationshipSign, or else by MONOCHROME1, which shows small values white.
+/// Tells whether contrast agent raises the stored values, that is, whether these fall with the
+/// X-rays: by PixelIntensityRelationshipSign, or else by MONOCHROME1, which shows small values
+/// white.
 bool contrast_raises(const Angiogram& about);
 
 /// Value = slope * pixel + intercept, of the reader's pixels.

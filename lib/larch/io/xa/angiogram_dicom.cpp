@@ -307,7 +307,8 @@ std::optional<Angiogram> describe_angiogram(const ImageFile& image) {
 
 namespace {
 
-/// Whether the ray from a point to the right crosses the edges of a polygon an odd number of times.
+/// Tells whether the ray from a point to the right crosses the edges of a polygon an odd number of
+/// times.
 bool is_inside(const std::vector<std::array<int, 2>>& polygon, double x, double y) {
   bool inside = false;
   for (size_t i = 0, j = polygon.size() - 1; i < polygon.size(); j = i++) {

@@ -19,7 +19,7 @@ namespace larch::io {
 inline constexpr std::array kMaskOperations{"NONE", "AVG_SUB", "TID", "REV_TID"};
 inline constexpr std::array kPixelIntensities{"", "LIN", "LOG", "DISP"};
 
-/// Whether an element is of one of some types, as far as the file says it.
+/// Tells whether an element is of one of some types, as far as the file says it.
 bool may_have_vr(const DicomElement& element, std::initializer_list<const char*> types);
 
 /// What the DICOM file says of an image that is open as a sequence; nothing if it is not DICOM.
