@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "larch/app/run_app.h"
+#include "larch/cases/case_list.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
-#include "larch/cases/case_list.h"
 #include "larch/metrics/label_scores.h"
 #include "larch/pipeline/evaluation.h"
 

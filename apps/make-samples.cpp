@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "larch/app/run_app.h"
+#include "larch/cases/case_list.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
-#include "larch/cases/case_list.h"
 #include "larch/pipeline/samples/samples.h"
 
 namespace {

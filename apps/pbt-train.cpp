@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "larch/app/run_app.h"
+#include "larch/cases/case_list.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
-#include "larch/cases/case_list.h"
 #include "larch/models/forest_file.h"
 #include "larch/models/kinds.h"
 #include "larch/pipeline/boundary_training.h"

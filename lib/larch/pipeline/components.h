@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "larch/cases/case_list.h"
 #include "larch/data/volume.h"
 #include "larch/io/image/image.h"
-#include "larch/cases/case_list.h"
 
 namespace larch::pipeline {
 

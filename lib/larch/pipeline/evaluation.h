@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
+#include "larch/cases/case_list.h"
 #include "larch/core/context.h"
 #include "larch/io/image/image.h"
-#include "larch/cases/case_list.h"
 #include "larch/metrics/label_scores.h"
 
 namespace larch::pipeline {

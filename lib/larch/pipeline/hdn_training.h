@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
+#include "larch/cases/dataset_json.h"
 #include "larch/core/context.h"
 #include "larch/hdn/train/train.h"
-#include "larch/cases/dataset_json.h"
 #include "larch/pipeline/training_cases.h"
 #include "larch/pipeline/training_files.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "larch/cases/case_list.h"
 #include "larch/hdn/train/train.h"
 #include "larch/image/preprocess.h"
-#include "larch/cases/case_list.h"
 
 namespace larch::pipeline {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "larch/core/context.h"
-#include "larch/io/image/image.h"
 #include "larch/cases/case_list.h"
 #include "larch/cases/dataset_json.h"
+#include "larch/core/context.h"
+#include "larch/io/image/image.h"
 
 namespace larch::pipeline {
 

@@ -10,9 +10,9 @@
 
 #include "larch/app/outputs/paths.h"
 #include "larch/app/program.h"
+#include "larch/cases/case_list.h"
 #include "larch/config/fields.h"
 #include "larch/io/image/image.h"
-#include "larch/cases/case_list.h"
 #include "larch/levelset/segment.h"
 
 namespace larch::pipeline {

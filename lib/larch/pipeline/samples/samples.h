@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "larch/app/outputs/outputs.h"
-#include "larch/core/context.h"
 #include "larch/cases/case_list.h"
+#include "larch/core/context.h"
 #include "larch/phantom/angiogram.h"
 #include "larch/phantom/head.h"
 #include "larch/phantom/organs.h"

@@ -21,8 +21,8 @@
 #include "larch/dsa/onset.h"
 #include "larch/dsa/region.h"
 #include "larch/dsa/sequence.h"
-#include "larch/io/image/image.h"
 #include "larch/io/bytes/message.h"
+#include "larch/io/image/image.h"
 
 namespace larch::pipeline {
 namespace {
