@@ -373,7 +373,7 @@ def markups_seeds():
     seed('markups', 'broken-size.json', markups(markup('ROI', **{**box, 'size': [4, 0, 1e999]})))
     # Deeper than the calls of a copy can go.
     deep = markups(markup('ROI', **box, x='deep')).replace('"deep"', '[' * 20000 + ']' * 20000)
-    seed('markups', 'guard-depth.json', deep)
+    seed('markups', 'depth.json', deep)
 
 
 def strip_model(path):

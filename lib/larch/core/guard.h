@@ -19,7 +19,6 @@ enum class Guard {
   kGridGrowth,      ///< a working grid that is out of proportion to the image
   kDicomBitRules,   ///< BitsAllocated, BitsStored and HighBit by which no number can be shifted
   kDicomClaims,     ///< planes and pixels are allocated as a DICOM header claims
-  kMarkupsDepth,    ///< JSON that is nested deeply is copied by calls as deep
 };
 
 /// Its name in LARCH_FUZZ_WITHOUT.
@@ -39,8 +38,6 @@ constexpr std::string_view name_of(Guard guard) {
       return "dicom-bit-rules";
     case Guard::kDicomClaims:
       return "dicom-claims";
-    case Guard::kMarkupsDepth:
-      return "markups-depth";
   }
   return "";
 }

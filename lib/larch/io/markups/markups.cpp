@@ -9,7 +9,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "larch/core/guard.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 
@@ -36,7 +35,7 @@ constexpr int64_t kMostBytes = 64 << 20;
 constexpr int kMostLevels =
     64;  ///< of lists and objects in each other; Slicer writes fewer than 10
 
-/// Copies of JSON and messages about it call themselves once per level.
+/// A copy of JSON calls itself once per level. None is made here, and none may be by mistake.
 bool is_nested_deeply(const std::string& json) {
   int level = 0;
   bool in_text = false;
@@ -55,7 +54,7 @@ bool is_nested_deeply(const std::string& json) {
 Json read_json(const std::string& path) {
   if (file_bytes(path) > kMostBytes) bad(path, "more than 64 MiB, which no points or boxes take");
   const std::string json_text = read_file(path);
-  if (guarded(Guard::kMarkupsDepth) && is_nested_deeply(json_text)) {
+  if (is_nested_deeply(json_text)) {
     bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
   }
   Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
