@@ -70,6 +70,7 @@ struct Header {
   int frames = 1;       ///< of one grid: volumes of a 4-D image, pictures of a cine
   double slope = 1;     ///< value = stored * slope + intercept
   double intercept = 0;
+  bool is_rescaled() const { return slope != 1 || intercept != 0; }
   double fourth_spacing = 0;       ///< of an axis of frames that says nothing of times; 0: none
   FrameTimes times{};              ///< of frames of one kind of time
   int64_t most_bytes = INT64_MAX;  ///< of all voxels, that the file can hold, inflated

@@ -422,12 +422,11 @@ std::string nrrd_text(const Grid& grid, const Pixels& pixels, const char* encodi
 }  // namespace
 
 StoredHeader read_nrrd_header(const std::string& path) {
-  TextHeader text = read_text_header(path, ':', "");
+  const TextHeader text = read_text_header(path, ':', "");
   const std::string magic = text.plain.empty() ? "" : text.plain[0];
   if (magic.size() != 8 || magic.rfind("NRRD", 0) != 0) {
     bad(path, "not an NRRD file: it does not start with NRRD and four digits");
   }
-  text.plain.erase(text.plain.begin());
   check_fields(text);
   StoredHeader out;
   out.header.component = nrrd_component(text);

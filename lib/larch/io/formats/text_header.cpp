@@ -17,7 +17,7 @@ namespace larch::io {
 namespace {
 
 constexpr size_t kLongestHeader = 16 << 20;
-constexpr size_t kMostPlainLines = 200000;  // twice the files that an NRRD header may list
+constexpr size_t kMostPlainLines = 200000;  // far more than a header has
 constexpr size_t kMostNumbers = 64;
 
 std::string trimmed(const std::string& text) {

@@ -86,7 +86,7 @@ void convert_all(const Header& header, const std::byte* voxels, const ReadOption
     std::memcpy(&number, voxels + i * static_cast<int64_t>(sizeof(S)), sizeof(S));
     return static_cast<double>(number);
   };
-  const bool scaled = header.slope != 1 || header.intercept != 0;
+  const bool scaled = header.is_rescaled();
   if (std::is_same_v<S, T> && !std::is_floating_point_v<S> && !scaled && header.channels == 1) {
     return;  // they were read to where they belong
   }

@@ -12,6 +12,7 @@
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/itk/image_io.h"
+#include "larch/io/itk/register_image_io.h"
 
 namespace larch::io {
 namespace {
@@ -32,7 +33,7 @@ ImageIO::Pointer asked_of_itk(const std::string& path, itk::IOFileModeEnum mode)
   std::call_once(once, [] {
     // 3D Slicer names a folder of libraries with it, which ITK would load into this process.
     ::unsetenv("ITK_AUTOLOAD_PATH");
-    register_factory();
+    register_image_io();
   });
   const auto found = through_itk([&] {
     ImageIO::is_asked_by_larch = true;

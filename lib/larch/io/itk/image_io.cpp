@@ -54,10 +54,6 @@ std::string text_of(double value) {
   return text;
 }
 
-bool is_rescaled(const Header& header) {
-  return header.slope != 1 || header.intercept != 0;
-}
-
 /// The type in which a rescaled image is given.
 Component rescaled_component(Component stored) {
   return stored == Component::kFloat64 ? stored : Component::kFloat32;
@@ -127,14 +123,6 @@ void rethrow_carried(const itk::ExceptionObject& error) {
   throw InputError(error.GetDescription());
 }
 
-void register_factory() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    itk::ObjectFactoryBase::RegisterFactory(
-        ImageFactory::New(), itk::ObjectFactoryBase::InsertionPositionEnum::INSERT_AT_FRONT);
-  });
-}
-
 ImageIO::ImageIO() {
   for (const Format& format : formats()) {
     AddSupportedReadExtension(format.ending);
@@ -194,7 +182,7 @@ void ImageIO::ReadImageInformation() {
     const Header& header = file_->header();
     checked_bytes(header, m_FileName);
     take_geometry(header);
-    const Component component = is_rescaled(header) && !keeps_stored
+    const Component component = header.is_rescaled() && !keeps_stored
                                     ? rescaled_component(header.component)
                                     : header.component;
     SetComponentType(std::ranges::find(kTypes, component, &TypePair::second)->first);
@@ -225,7 +213,7 @@ void ImageIO::read_region(void* buffer) {
     unit *= static_cast<int64_t>(GetDimensions(axis));
   }
   const int64_t bytes = unit * range.count;
-  if (!is_rescaled(header) || keeps_stored) {
+  if (!header.is_rescaled() || keeps_stored) {
     file_->read(unit * range.first, {static_cast<std::byte*>(buffer), static_cast<size_t>(bytes)});
     return;
   }
@@ -346,7 +334,11 @@ void ImageIO::Write(const void* buffer) {
 namespace larch {
 
 void register_image_io() {
-  io::register_factory();
+  static std::once_flag once;
+  std::call_once(once, [] {
+    itk::ObjectFactoryBase::RegisterFactory(
+        io::ImageFactory::New(), itk::ObjectFactoryBase::InsertionPositionEnum::INSERT_AT_FRONT);
+  });
 }
 
 }  // namespace larch

@@ -104,7 +104,4 @@ class ImageIO : public itk::ImageIOBase {
 /// Throws what an error of ITK carries.
 [[noreturn]] void rethrow_carried(const itk::ExceptionObject& error);
 
-/// Puts ImageIO in front of all other readers and writers of ITK's factory, once in a process.
-void register_factory();
-
 }  // namespace larch::io

@@ -156,7 +156,7 @@ struct SequenceReader::Source {
   /// What the scaling of the header makes of each pixel.
   void rescale_pixels() {
     const Header& header = image.header();
-    if (header.slope == 1 && header.intercept == 0) return;
+    if (!header.is_rescaled()) return;
     for (int32_t pixel = 0; pixel < 1 << about.bits; ++pixel) {
       about.modality.push_back(
           static_cast<float>((pixel + about.least_stored) * header.slope + header.intercept));
