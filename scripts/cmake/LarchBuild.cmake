@@ -64,7 +64,8 @@ function(larch_library name)
   add_library(${name})
   target_link_libraries(${name} PUBLIC larch_settings ${ARG_DEPENDS}
                                 PRIVATE $<BUILD_INTERFACE:larch_private>)
-  set_target_properties(${name} PROPERTIES EXPORT_NAME ${name})
+  # Without a definition of their own, objects of shared and of static libraries are the same.
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${name} DEFINE_SYMBOL "")
   if(ARG_TOGETHER AND NOT DEFINED CMAKE_UNITY_BUILD)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
   endif()

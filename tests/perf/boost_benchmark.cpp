@@ -35,7 +35,7 @@ void boost_node(benchmark::State& state, int features, int rounds, const Context
   const auto pool = larch::features::make_haar_pool(
       {features, config.window, config.sizes, static_cast<int>(channels.size()), 1});
   const auto images = pbt::load_training_images(volumes, channels, image::Padding::kClamp,
-                                                config.window / 2 + 1, context);
+                                                features::reach_along(pool), context);
   const size_t whole = 0;
   auto samples = pbt::draw_samples(volumes, {&whole, 1}, {kSamples / 2, kSamples / 2}, 1);
   const auto places = pbt::place_samples(samples, volumes, images);
