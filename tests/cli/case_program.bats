@@ -310,3 +310,64 @@ assert sorted(names) == ['a.nii.gz', 'a.png'], names"
   expect 2 app -i a.nii -o c.nii --write nothing
   expect 2 list --write nothing
 }
+
+@test "2: --force replaces no input: configuration, list, image, by whatever link" {
+  images a b
+  echo '{"passes": 2}' > c.json
+  ln -s c.json link.nii
+  ln a.nii hard.nii
+  ln -s later.nii to_later.nii
+  expect 2 app -i a.nii -o c.json.nii --report c.json --config c.json --force
+  has err.txt "'c.json' is read as --config and would be replaced"
+  expect 2 app -i a.nii -o link.nii --config c.json --force
+  expect 2 app -i a.nii -o hard.nii --force
+  has err.txt "'hard.nii' is read as --input"
+  expect 2 app -i a.nii -o to_later.nii --report later.nii --force
+  has err.txt "would be written twice"
+  mkdir out
+  for name in a.larch.json a.failed.larch.json a.nii.gz status.tsv; do
+    ln -f c.json out/$name
+    expect 2 list --config out/$name --force
+    has err.txt "is read as --config"
+    rm out/$name
+  done
+  ln -s ../a.nii out/b.nii.gz
+  expect 2 list --force
+  has err.txt "'out/b.nii.gz' is an input of the list"
+  [ "$(cat c.json)" = '{"passes": 2}' ]
+}
+
+@test "the name of a record of a failure is taken from no other file, and a result keeps its row" {
+  images a b
+  mv b.nii kept.nii
+  mkdir out
+  echo '{"notes": "mine"}' > out/b.failed.larch.json
+  echo mine > mine.txt
+  ln -s ../mine.txt out/a.failed.larch.json
+  expect 7 list
+  has err.txt "'out/b.failed.larch.json' is no record of Larch"
+  [ "$(rows)" = "a ok;b failed;" ]
+  mv kept.nii b.nii
+  expect 0 list --skip-existing
+  [ "$(cat out/b.failed.larch.json mine.txt)" = "$(printf '{"notes": "mine"}\nmine')" ]
+  [ -L out/a.failed.larch.json ]
+}
+
+@test "two runs over one folder at a time: a case with a result is ok, though one of them may not write it" {
+  images $(seq 40)
+  list -q 2>first.txt &
+  list -q 2>second.txt || true
+  wait $! || true
+  [ "$(rows)" = "$(for i in $(seq 40); do printf '%s ok;' "$i"; done)" ]
+}
+
+@test "with standard streams closed the files are the same, and no log line is in them" {
+  images a b
+  expect 0 list -v
+  mv out wanted
+  expect 0 sh -c '"$SMOOTH" --list list.tsv --output-dir out -v <&- >&- 2>&-'
+  for name in a.nii.gz b.nii.gz; do cmp out/$name wanted/$name; done
+  python "assert load('out/a.larch.json')['Larch']['Status'] == load('out/b.larch.json')['Larch']['Status'] == 'done'"
+  [ "$(rows)" = "a ok;b ok;" ]
+  expect 6 sh -c '"$SMOOTH" --print-config >&-'
+}

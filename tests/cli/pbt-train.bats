@@ -231,7 +231,7 @@ start_long() {
   cp mine.nii.gz kept
   printf 'image\tlabel\nmine.nii.gz\tlabel_0.nii.gz\n' > one.tsv
   expect 2 train -l one.tsv -o mine.nii.gz --force
-  has err.txt "'mine.nii.gz' is one of the training volumes"
+  has err.txt "'mine.nii.gz' is an input of the list"
   expect 2 train -l one.tsv -o m.pbt --checkpoint mine.nii.gz --force
   expect 2 train -l one.tsv -o one.tsv --force
   has err.txt "'one.tsv' is read as --list"

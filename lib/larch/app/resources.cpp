@@ -3,13 +3,16 @@
 #include "larch/app/resources.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "larch/core/error.h"
 
@@ -61,6 +64,14 @@ int choose_threads(const std::optional<int>& flag) {
     if (const std::optional<int> number = thread_number(text)) return *number;
   }
   return allowed_processors();
+}
+
+void open_standard_streams() {
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    if (::fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;
+    // Results for a closed standard output must fail; log lines for nobody need not.
+    ::open("/dev/null", file == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 void prepare_for_limits() {

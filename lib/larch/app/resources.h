@@ -17,6 +17,10 @@ const char* variable(const char* name);
 /// one.
 int choose_threads(const std::optional<int>& flag);
 
+/// Opens those of the descriptors 0 to 2 that are closed, on /dev/null: the first file that a run
+/// opens would get the number, and what is printed or logged would be written into it.
+void open_standard_streams();
+
 /// Takes what a process under ulimit -v must have before others take it: the stack of the main
 /// thread, which ends the process if it cannot grow; and keeps the allocator from reserving address
 /// space for each thread. To be called before threads are started.

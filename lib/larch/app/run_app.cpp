@@ -274,8 +274,10 @@ int run_planned(const CheckedRun& run, const PlannedOutputs& planned, ListedInpu
   const Program& program = run.program;
   const CommonFlags& flags = run.line.common;
   check_inputs(run.paths);
-  const bool compares = !flags.dry_run || is_file(planned.files.record);
-  if (program.listed_inputs && compares) listed = program.listed_inputs();
+  if (program.listed_inputs) {
+    listed = program.listed_inputs();
+    check_distinct(listed.inputs, planned);
+  }
   EarlierCase earlier = look_at_case(planned.files, run.basis(), run.digests);
   // Of a run over a list the report alone is written here, anew each time.
   if (goes_on_with_report(program, flags)) earlier.state = EarlierCase::State::kCompute;
@@ -298,7 +300,7 @@ int run_checked(const Program& program, const CommandLine& line, Console& consol
         "skipped, cannot be told apart; leave it out");
   }
   const PlannedOutputs planned = planned_of(program, line, paths);
-  check_distinct(paths, planned);
+  check_distinct(flag_inputs(paths, line), planned);
   ListedInputs listed;
   InputDigests digests;
   const CheckedRun run{program, line, paths, listed, digests};
@@ -343,6 +345,7 @@ ResultsBasis CheckedRun::basis(const std::vector<RunInput>& further) const {
 int run_program(const Program& program, int argc, char** argv) {
   const std::atomic<int>* stop = nullptr;
   std::optional<Console> console;
+  open_standard_streams();
   catch_terminate();
   prepare_for_limits();
   try {

@@ -32,21 +32,20 @@ std::string cell_of(const Case& c, const std::string& column) {
 }
 
 /// Checks the names of what the cases write, and of what they are made from; all of them, resolved.
-std::set<std::string> check_names(const ListedCases& list, const std::string& folder) {
+std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run,
+                                  const std::string& folder) {
   std::set<std::string> inputs, outputs;
+  larch::detail::ReadFiles read;
+  for (const RunInput& input : run.basis().inputs) read.add(input, /*is_listed=*/false);
   for (size_t i = 0; i < list.cases.size(); ++i) {
     for (const RunInput& input : list.inputs(i)) {
+      read.add(input, /*is_listed=*/true);
       if (input.text.empty()) inputs.insert(resolved_name(input.path));
     }
   }
   const auto add = [&](const std::string& name) {
-    const std::string path = resolved_name(name);
-    if (inputs.contains(path)) {
-      throw UsageError("'" + name +
-                       "' is an input of the list and would be replaced; give another "
-                       "--output-dir");
-    }
-    if (!outputs.insert(path).second) {
+    read.refuse(name);
+    if (!outputs.insert(resolved_name(name)).second) {
       throw UsageError("'" + name + "' would be written for two cases; give them other ids");
     }
   };
@@ -236,8 +235,12 @@ class ListRun {
     Outputs outputs;
     outputs.status(larch::detail::kFailed, message);
     const CaseCells cells = cells_of(i, outputs, 0);
+    // A run that may not replace a result fails where another one has just made it.
+    const bool has_result = !run_.line.common.force && has_record_of_result(i);
     try {
-      larch::detail::write_failure(failed_record(i), run_.basis(list_.inputs(i)), message, cells);
+      if (!has_result) {
+        larch::detail::write_failure(failed_record(i), run_.basis(list_.inputs(i)), message, cells);
+      }
     } catch (const Error& second) {
       context_.warn(second.what());
       table_.add_failure(cells);
@@ -251,10 +254,14 @@ class ListRun {
     return larch::detail::failed_record_name(program_.images.output_dir, list_.cases[i].id);
   }
 
+  bool has_record_of_result(size_t i) const {
+    const auto larch = larch::detail::read_record(list_.files[i].record);
+    return larch && (*larch)["Status"] != larch::detail::kWriting;
+  }
+
   /// A case has its result.
   void over(size_t i, Ending ending) {
-    const std::string path = failed_record(i);
-    if (is_file(path)) remove_output(path);
+    larch::detail::remove_failure(failed_record(i));
     count(i, ending);
   }
 
@@ -330,7 +337,7 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
     files.push_back({larch::detail::case_record_name(images.output_dir, c.id), outputs,
                      images.companions(outputs)});
   }
-  const std::set<std::string> all = check_names(*this, images.output_dir);
+  const std::set<std::string> all = check_names(*this, run, images.output_dir);
   check_carried(*this, program);
   for (size_t i = 0; program.check_names && i < cases.size(); ++i) {
     program.check_names(job(i, whole), all);

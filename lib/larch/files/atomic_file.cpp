@@ -41,6 +41,8 @@ bool leads_to_descriptor(const std::string& link) {
   return ::statfs(folder_of(link).c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
+constexpr int kMostLinks = 40;  ///< as many as the kernel follows
+
 /// ".nii.gz": what writers go by. A very long one is no ending, and would make the name too long.
 std::string ending_of(const std::string& path) {
   const fs::path name = fs::path(path).filename();
@@ -91,7 +93,13 @@ std::string resolved_name(const std::string& path) {
   std::error_code error;
   fs::path all = fs::absolute(path, error);  // what is not there would stay relative
   if (error) all = path;
-  const fs::path resolved = fs::weakly_canonical(all, error);
+  fs::path resolved = fs::weakly_canonical(all, error);
+  for (int links = 0; !error && links <= kMostLinks; ++links) {  // one to nothing is left as it is
+    std::error_code is_none;
+    const fs::path next = fs::read_symlink(resolved, is_none);
+    if (is_none) break;
+    resolved = fs::weakly_canonical(resolved.parent_path() / next, error);
+  }
   return (error ? all.lexically_normal() : resolved).string();
 }
 
@@ -109,7 +117,6 @@ std::string describe_write_error(int error) {
 
 std::string output_target(const std::string& path) {
   fs::path at = path;
-  constexpr int kMostLinks = 40;  // as many as the kernel follows
   for (int links = 0; links <= kMostLinks; ++links) {
     struct stat status {};
     if (::lstat(at.c_str(), &status) != 0) {

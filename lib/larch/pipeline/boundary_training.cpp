@@ -333,7 +333,6 @@ Volume<uint8_t> structure_mask(const LabelVolume& labels, const std::vector<int3
 Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig config,
                        const hdn::SharedConfig& shared, const std::string& start_model,
                        const Context& context) {
-  check_names(files);
   pbt::check_config(shared, context.seed);
   const KnownStructure known = known_structure(config, start_model);
   boundary::Model model = start_model_of(config, shared);
@@ -378,7 +377,6 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
 Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig config,
                             const hdn::SharedConfig& shared, const std::string& start_model,
                             const Context& context) {
-  check_names(files);
   pbt::check_config(shared, context.seed);
   known_structure(config, start_model);
   Plan plan;

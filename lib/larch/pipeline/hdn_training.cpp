@@ -309,7 +309,6 @@ void warn_of_weakness(const hdn::TrainReport& report, const hdn::Model& model,
 Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
                   const hdn::SharedConfig& shared, const std::vector<DatasetLabel>& labels,
                   const Context& context) {
-  check_names(files);
   complete(config, labels);
   pbt::check_config(shared, context.seed);
   hdn::Model model = start_model(config, shared);
@@ -349,7 +348,6 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
 Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
                        const hdn::SharedConfig& shared, const std::vector<DatasetLabel>& labels,
                        const Context& context) {
-  check_names(files);
   complete(config, labels);
   pbt::check_config(shared, context.seed);
   const hdn::Model model = start_model(config, shared);

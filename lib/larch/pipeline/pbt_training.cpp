@@ -128,7 +128,6 @@ std::vector<int> named_values(const pbt::LabelConfig& labels) {
 
 Material read_material(const TrainingFiles& files, const pbt::TrainConfig& config,
                        const Context& context) {
-  check_names(files);
   pbt::check_config(config, context.seed);
   std::vector<Grid> grids;
   if (config.space.spacing_mm.empty()) {
@@ -349,7 +348,6 @@ void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCa
 
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
                    const Context& context) {
-  check_names(files);
   pbt::check_config(config, context.seed);
   const std::vector<SurveyedCase> surveyed = survey(files, config, context);
   Plan plan;

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/training_files.h"
 
-#include <filesystem>
 #include <fstream>
-#include <system_error>
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
@@ -17,18 +15,6 @@
 #include "larch/models/pbt_file.h"
 
 namespace larch::pipeline {
-
-void check_names(const TrainingFiles& files) {
-  for (const Case& c : files.cases) {
-    for (const std::string& input : {c.image, c.label}) {
-      for (const std::string& output : {files.output, files.checkpoint}) {
-        std::error_code ignored;
-        if (!std::filesystem::equivalent(input, output, ignored)) continue;
-        throw UsageError("'" + output + "' is one of the training volumes; give another name");
-      }
-    }
-  }
-}
 
 void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key) {
   for (const int value : wanted) {

@@ -25,9 +25,6 @@ struct TrainingFiles {
   std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
 };
 
-/// Throws UsageError if the model or the checkpoint would replace what they are made from.
-void check_names(const TrainingFiles& files);
-
 /// Throws InputError for a wanted label that is not among those that were seen; `key`: of the
 /// configuration.
 void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "larch/app/records/case_record.h"
@@ -137,7 +138,29 @@ PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenP
   return planned;
 }
 
-void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned) {
+void ReadFiles::add(const RunInput& input, bool is_listed) {
+  if (!input.text.empty()) return;
+  const std::string role = is_listed ? "an input of the list" : "read as --" + input.role;
+  roles_.try_emplace(resolved_name(input.path), role);
+  struct stat status {};
+  if (::stat(input.path.c_str(), &status) != 0) return;
+  files_.try_emplace({status.st_dev, status.st_ino}, role);
+}
+
+void ReadFiles::refuse(const std::string& output) const {
+  const auto refuse = [&](const std::string& role) {
+    throw UsageError("'" + output + "' is " + role +
+                     " and would be replaced; give the output another name or folder");
+  };
+  const auto named = roles_.find(resolved_name(output));
+  if (named != roles_.end()) refuse(named->second);
+  struct stat status {};
+  if (::stat(output.c_str(), &status) != 0) return;
+  const auto found = files_.find({status.st_dev, status.st_ino});
+  if (found != files_.end()) refuse(found->second);
+}
+
+void check_distinct(const std::vector<RunInput>& inputs, const PlannedOutputs& planned) {
   std::set<std::string> names;
   std::vector<std::string> all = planned.folders;
   for (const std::string& output : planned.all()) all.push_back(output);
@@ -146,15 +169,9 @@ void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& p
       throw UsageError("'" + name + "' would be written twice; give other names");
     }
   }
-  for (const std::string& output : planned.all()) {
-    for (const GivenPath& given : paths) {
-      if (is_output(given.role)) continue;
-      if (is_same_file(given.path, output)) {
-        throw UsageError("'" + output + "' is read as " + given.flag +
-                         " and would be replaced; give the output another name");
-      }
-    }
-  }
+  ReadFiles read;
+  for (const RunInput& input : inputs) read.add(input, !input.of_case.empty());
+  for (const std::string& output : planned.all()) read.refuse(output);
 }
 
 void check_log_file(const CommandLine& line, const std::vector<GivenPath>& paths,

@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "larch/app/command_line.h"
 #include "larch/app/outputs/outputs.h"
@@ -36,9 +40,21 @@ struct PlannedOutputs {
 PlannedOutputs planned_outputs(const CommandLine& line, const std::vector<GivenPath>& paths,
                                const std::vector<std::string>& companions, bool by_case);
 
+/// The files that a run reads, by name and by device and inode: none of them may be written.
+class ReadFiles {
+ public:
+  void add(const RunInput& input, bool is_listed);
+  /// Throws UsageError if `output` is one of them, also by a link.
+  void refuse(const std::string& output) const;
+
+ private:
+  std::map<std::string, std::string> roles_;  ///< by resolved name
+  std::map<std::pair<dev_t, ino_t>, std::string> files_;
+};
+
 /// Throws UsageError if an output, the record or a companion is also an input or an output folder,
 /// or if two of them are one file: --force would let the later one replace the earlier.
-void check_distinct(const std::vector<GivenPath>& paths, const PlannedOutputs& planned);
+void check_distinct(const std::vector<RunInput>& inputs, const PlannedOutputs& planned);
 
 /// Throws UsageError if the log of --log-file would be appended to an input, to an output, or to a
 /// file that holds no text, such as an image that only a list names, or if it is in an output

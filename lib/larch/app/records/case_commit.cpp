@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <future>
 #include <optional>
 #include <set>
@@ -13,10 +14,16 @@
 namespace larch::detail {
 namespace {
 
+namespace fs = std::filesystem;
 using config::Json;
 
 std::string text_of(const Json& json) {
   return json_text(json, 2) + "\n";
+}
+
+bool is_record(const std::string& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() == fs::file_type::regular && read_record(path);
 }
 
 /// Hashes the inputs beside what is written and hashed of the outputs. What cannot be read is left
@@ -134,7 +141,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
     set.commit(may_replace);
     // Without a record of its own an output does not keep that of an earlier one.
     for (const CaseOutput& output : files.outputs) {
-      if (read_record(record_name(output.path))) remove_output(record_name(output.path));
+      if (is_record(record_name(output.path))) remove_output(record_name(output.path));
     }
     return set.flush_folders();
   }
@@ -171,8 +178,17 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
   set.flush_folders(&last);
 }
 
+void remove_failure(const std::string& path) {
+  if (is_record(path)) remove_output(path);
+}
+
 void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
                    const CaseCells& cells) {
+  if (!stamp_of(path).empty() && !is_record(path)) {
+    throw OutputError("'" + path +
+                      "' is no record of Larch, or a link, and stays; move it away, so that the "
+                      "failure has a record");
+  }
   const std::string ended = utc_now();
   const Json larch{{"App", basis.program.info.name},
                    {"CommandLine", basis.line.text},

@@ -94,9 +94,12 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
                 const Context& context);
 
 /// Replaces the record of a failure of a case, whose inputs are not read for it. Throws
-/// OutputError.
+/// OutputError, also if something else has the name.
 void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
                    const CaseCells& cells);
+
+/// Removes the record of a failure. What is no record, or a link, stays.
+void remove_failure(const std::string& path);
 
 /// The text of --report.
 config::Json report(const RunRecord& record);
