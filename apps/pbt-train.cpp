@@ -89,6 +89,7 @@ struct ModelConfig {
     if (model == ModelKind::kVoxels) columns.more = pipeline::component_columns();
     if (is_boundary()) columns.more = {{pipeline::kGroupColumn}};
     if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}, {pipeline::kGroupColumn}};
+    columns.more.push_back({kSeriesColumn});
     return columns;
   }
 };

@@ -59,6 +59,40 @@ assert s['Row']['site'] == 'at b' and s['Status'] == 'done'"
   no_temporaries
 }
 
+@test "of several DICOM series in a folder --series names one, and in a list the column 'series'" {
+  "$BIN/make-samples" --output-dir s --size 24,20,16 --training 2 --test 1 --format dicom -q
+  mkdir both
+  for k in 0 1; do for file in s/images/case_00$k/*; do cp "$file" "both/$k${file##*/}"; done; done
+  expect 3 app -i both -o x.nii.gz -n
+  has err.txt "2 DICOM series; choose one with --series, in a list in the column 'series'"
+  lacks err.txt '\x0a'
+  uids=($(grep -oE '[0-9.]+ \(MR, 16 files' err.txt | cut -d ' ' -f 1))
+  for k in 0 1; do app -i both --series "${uids[k]}" -o one_$k.nii.gz -q; done
+  printf 'id\timage\tseries\n0\tboth\t%s\n1\tboth\t%s\nn\ts/images/case_000\tn/a\n' "${uids[@]}" > list.tsv
+  expect 2 list --series "${uids[0]}"
+  expect 0 list
+  lacks err.txt "nobody reads"
+  for k in 0 1; do cmp out/$k.nii.gz one_$k.nii.gz; done
+  ! cmp -s one_0.nii.gz one_1.nii.gz
+  cmp out/0.nii.gz out/n.nii.gz || cmp out/1.nii.gz out/n.nii.gz
+  # Another series is another input.
+  sed -i "s/${uids[0]}/${uids[1]}/" list.tsv
+  expect 7 list --skip-existing
+  has out/status.tsv "('out/0.larch.json'): series '${uids[1]}': other content"
+
+  # No slice vanishes, whatever the series is that is named.
+  : > both/IM0001
+  expect 3 app -i both --series "${uids[0]}" -o x.nii.gz -n
+  has err.txt "'both/IM0001' is empty (0 bytes)"
+  rm -r out
+  expect 7 list --dry-run
+  rm both/IM0001
+  echo text > both/notes.txt
+  app -i both --series "${uids[0]}" -o x.nii.gz 2>err.txt || true
+  has err.txt "1 files that are no DICOM images are passed over, such as 'notes.txt'"
+  cmp x.nii.gz one_0.nii.gz
+}
+
 @test "7: a case that fails or is rejected does not stop the others, and says so until it succeeds" {
   images a b c
   cp c.nii kept.nii

@@ -394,3 +394,38 @@ assert s['mssd_mm']['cases'] == 2 and s['dice']['cases'] == 1, s"
   meshes --reference huge.obj
   [[ "$status" -eq 5 && "$output" == *"are its coordinates mm"* ]]
 }
+
+@test "evaluate: a DICOM segmentation without its empty slices is on the grid of the other image, and its segments are named" {
+  /usr/bin/python3 - <<'PY'
+import nibabel, numpy
+from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
+def item(**values):
+    d = Dataset()
+    for name, value in values.items(): setattr(d, name, value)
+    return [d]
+two = numpy.asarray(nibabel.load("two.nii.gz").dataobj)
+meta = FileMetaDataset()
+meta.TransferSyntaxUID, meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID = "1.2.840.10008.1.2.1", "1.2.840.10008.5.1.4.1.1.66.4", "1.2.3"
+d = FileDataset(None, {}, file_meta=meta, preamble=bytes(128))
+d.is_little_endian, d.is_implicit_VR, d.SOPClassUID, d.SegmentationType = True, False, meta.MediaStorageSOPClassUID, "BINARY"
+d.Rows = d.Columns = 30
+d.NumberOfFrames, d.SamplesPerPixel, d.BitsAllocated, d.BitsStored, d.HighBit, d.PixelRepresentation = 10, 1, 1, 1, 0, 0
+d.PhotometricInterpretation = "MONOCHROME2"
+d.SegmentSequence = item(SegmentNumber=1, SegmentLabel="liver") + item(SegmentNumber=2, SegmentLabel="spleen")
+d.SharedFunctionalGroupsSequence = item(PlaneOrientationSequence=item(ImageOrientationPatient=[-1, 0, 0, 0, -1, 0]),
+                                        PixelMeasuresSequence=item(PixelSpacing=[1, 1], SpacingBetweenSlices=3, SliceThickness=3))
+slices = [14, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+d.PerFrameFunctionalGroupsSequence = [item(PlanePositionSequence=item(ImagePositionPatient=[0, 0, 3 * k]),
+    SegmentIdentificationSequence=item(ReferencedSegmentNumber=int(two[:, :, k].max())))[0] for k in slices]
+d.PixelData = numpy.packbits((two.T[slices] > 0).ravel(), bitorder="little").tobytes() + b"\0"
+d.save_as("seg.dcm", write_like_original=False)
+PY
+  for flag in "" --dry-run; do
+    run "$BIN/evaluate" --prediction seg.dcm --reference two.nii.gz --table seg.tsv $flag
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"segments of 'seg.dcm': 1 liver, 2 spleen"* ]]
+    rm -f seg.tsv
+  done
+  "$BIN/evaluate" --prediction two.nii.gz --reference seg.dcm --report seg.json
+  check "[s['dice'] for s in r['cases'][0]['structures'].values()] == [1, 1, 1]" seg.json
+}

@@ -267,10 +267,9 @@ limit_memory() { [ -n "${LARCH_SANITIZE:-}" ] || ulimit -v 1500000; }
 # --- models
 
 @test "models that are none: text, an image, nothing, a folder, a checkpoint" {
-  : > empty.pbt
   cp train.tsv text.pbt
   cp image.nii.gz image.pbt
-  for file in empty.pbt text.pbt image.pbt; do
+  for file in text.pbt image.pbt; do
     expect 3 "$BIN/pbt-detect" --model $file --input image.nii.gz --output seg.nii.gz
     has err.txt "cannot read the model '$file': it is not a model of Larch"
   done
@@ -279,6 +278,19 @@ limit_memory() { [ -n "${LARCH_SANITIZE:-}" ] || ulimit -v 1500000; }
   expect 3 "$BIN/pbt-detect" --model broken --input image.nii.gz --output seg.nii.gz
   has err.txt "is a folder"
   absent seg.nii.gz
+}
+
+@test "in the place of a model: pointers, HTML and nothing are called so by every program with models" {
+  : > empty
+  printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n' > lfs
+  printf '/annex/objects/MD5E-s9--0.pbt\n' > annex
+  printf '<!DOCTYPE html>\n<html></html>\n' > html
+  for program in "pbt-detect -o seg.nii.gz" "hdn-detect -o seg.json" "boundary-refine --poses lfs -o seg.vtk"; do
+    for row in "empty:empty (0 bytes)" "lfs:a Git LFS pointer" "annex:a git-annex pointer" "html:an HTML page"; do
+      expect 3 "$BIN"/$program --model "${row%%:*}" --input image.nii.gz
+      has err.txt "'${row%%:*}' is ${row#*:}"
+    done
+  done
 }
 
 @test "truncated models: 3, naming the file, at whatever length" {

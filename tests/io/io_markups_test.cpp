@@ -151,7 +151,7 @@ TEST_CASE("markups that are damaged, or of another kind, are refused") {
   };
   check_refusals(
       error, {{"{", "no JSON"},
-              {"", "no JSON"},
+              {"", "is empty (0 bytes)"},
               {"[1]", "no array \"markups\""},
               {"{\"markups\": 3}", "no array \"markups\""},
               {"{\"markups\": [3]}", "/markups/0: expected an object"},
@@ -166,6 +166,9 @@ TEST_CASE("markups that are damaged, or of another kind, are refused") {
               {with_size("[1, 2, 3]", "[4, 0, 6]"), "not longer than 0"},
               {box(sound + ", \"orientation\": [1, 0, 0, 0, 1, 0, 0, 0, -1]"), "right-handed"},
               {box(sound + ", \"orientation\": [1, 0, 0, 0, 1, 0, 0, 1, 1]"), "perpendicular"}});
+  write_file(folder / "x.fcsv", "# Markups fiducial file version = 5.2\n");
+  CHECK_THAT(message_of<InputError>([&] { read_points(folder / "x.fcsv"); }),
+             Catch::Contains("save them there as .mrk.json"));
   NamedPose wrong{"heart", {}};
   wrong.pose.edges_mm.x = std::numeric_limits<double>::quiet_NaN();
   CHECK_THAT(message_of<InputError>([&] { write_poses(path, {wrong}); }), Catch::Contains("heart"));

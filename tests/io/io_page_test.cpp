@@ -27,6 +27,25 @@ std::string mha(const std::string& lines) {
   return mha_of("2 2 2", lines, kVoxels);
 }
 
+/// What stands in the place of a file.
+std::vector<Row> placeholder_rows() {
+  const std::string lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+  std::vector<Row> rows;
+  for (const char* name : {"a.nii", "a.nii.gz", "a.hdr", "a.nhdr", "a.mha", "a.PNG", "a.tif",
+                           "a.jpeg", "a.dcm", "IM0001"}) {
+    for (const auto& [message, bytes] :
+         Lines{{"is a Git LFS pointer, not the file itself", lfs},
+               {"is a git-annex pointer, not the file itself", "/annex/objects/MD5E-s9--0.nii"},
+               {"is a git-annex pointer, not the file itself", "../.git/annex/objects/a/b/c"},
+               {"is an HTML page", "\xef\xbb\xbf\n<!-- gone -->\n<HTML lang='en'>"},
+               {"is an HTML page", "<!doctype html><title>404</title>"},
+               {"is empty (0 bytes)", ""}}) {
+      rows.push_back({message, name, bytes});
+    }
+  }
+  return rows;
+}
+
 std::vector<Row> general_rows(const std::string& nifti) {
   const std::string of_floats = with_shorts(nifti, {{42, 2}, {70, 16}, {72, 32}});
   const std::string of_frames = with_shorts(nifti, {{40, 4}, {48, 2}});
@@ -91,6 +110,8 @@ std::vector<Row> nrrd_rows() {
               "# " + std::string(17 << 20, 'c') + "\n"},
              {"which NRRD does not know", "colour: red\n"},
              {"says twice, and differently", "type: int8\n"},
+             {"a segmentation of 3D Slicer whose segments overlap",
+              "kinds: list domain domain\nSegment0_Layer:=0\nSegment1_Layer:=1\n"},
              {"names itself as the file of the voxels", "data file: a.nhdr\n"},
              {several_files, "data file: LIST\na.raw\nb.raw\n"},
              {several_files, "data file: %03d.raw 1 2 1\n"}}) {
@@ -125,9 +146,24 @@ std::vector<Row> picture_rows() {
   const auto paged = [](const std::string& one, const std::string& directory) {
     return with(one, one.size() - 4, static_cast<uint32_t>(one.size())) + directory;
   };
+  /// A page that a text describes.
+  const auto described = [](std::string text) {
+    TiffMaker maker;
+    maker.fields[270] = {2, text.size() + 1, TiffMaker::kData + maker.data.size()};
+    maker.data += text + std::string(2 - text.size() % 2, '\0');
+    return maker.bytes();
+  };
   const std::string one = TiffMaker{}.bytes();
+  const std::string ome = "<OME xmlns='http://www.openmicroscopy.org/'><Pixels SizeC=\"1\" ";
+  std::vector<Row> rows;
+  for (const std::string& text :
+       {std::string("ImageJ=1.53\nchannels=2\n"), std::string("ImageJ=1.53\nframes=6\n"),
+        std::string("ImageJ=1.53\nimages=6\n"), ome + "SizeZ=\"1\" SizeT=\"3\"/>",
+        ome + "SizeT=\"1\" SizeZ=\"2\"/>", ome}) {
+    rows.push_back({"write one channel and time", "a.tif", described(text)});
+  }
   const std::string narrow = with(TiffMaker{}.directory(0), 2 + 8, uint32_t{8});
-  return {
+  const std::vector<Row> others{
       {"in a ring", "a.tif", ring.bytes()},
       {"its component type is not supported", "a.tif", half.bytes()},
       {"write it in rows", "a.tif", turned.bytes()},
@@ -140,12 +176,18 @@ std::vector<Row> picture_rows() {
       {"the picture is damaged or truncated", "a.png", "\x89PNG\r\n\x1a\n" + std::string(40, 'x')},
       {"the picture is damaged or truncated", "a.jpg", "\xff\xd8\xff" + std::string(40, 'x')},
       {"more than 500 scans", "a.jpg", progressive_jpeg(32, 8)}};
+  rows.insert(rows.end(), others.begin(), others.end());
+  return rows;
 }
 
 /// Formats that are not read, by their endings or what they begin with.
 std::vector<Row> refused_rows(const std::string& nifti) {
-  std::vector<Row> rows{{"with SPM or FSL, to NIfTI", "a.hdr", with(nifti, 344, 0)}};
+  std::vector<Row> rows{{"with SPM or FSL, to NIfTI", "a.hdr", with(nifti, 344, 0)},
+                        {"a surface, not an image", "a.vtk",
+                         "# vtk DataFile Version 4.2\nx\nASCII\nDATASET POLYDATA\n"}};
   for (const auto& [names, message] : std::vector<std::pair<std::vector<const char*>, const char*>>{
+           {{"a.stl", "a.PLY", "a.obj", "a.gii", "a.vtp"}, "a surface, not an image"},
+           {{"a.fcsv"}, "points of 3D Slicer"},
            {{"a.vtk", "a.VTI"}, "convert it with 3D Slicer to NRRD"},
            {{"a.gipl", "a.gipl.gz"}, "convert it with c3d (Convert3D) to NIfTI"},
            {{"a.mrc", "a.rec"}, "convert it with mrc2tif of IMOD to TIFF"},
@@ -169,16 +211,24 @@ TEST_CASE("every message of the reader's page is given, and no other is promised
   const std::string nifti = sound_nifti(folder);
   // DICOM and sequences have tests of their own.
   const std::set<std::string> page = promised_messages(lines_of_page([](const std::string& line) {
-    return line != "## DICOM" && !line.starts_with("## Parsers") && line != "## Sequences";
+    return !line.starts_with("## DICOM") && !line.starts_with("## Parsers") &&
+           line != "## Sequences";
   }));
   CHECK(page.size() > 30);
   CHECK_THAT(refusal(folder / "missing.nii"), Catch::Contains("no such file or folder"));
   ReadOptions ninth;
   ninth.frame = 9;
   CHECK_THAT(refusal(folder / "sound.nii", ninth), Catch::Contains("there is no frame"));
-  std::set<std::string> given{"no such file or folder", "there is no frame"};
-  for (const auto& rows : {general_rows(nifti), nifti_rows(nifti), nrrd_rows(), meta_rows(),
-                           picture_rows(), refused_rows(nifti)}) {
+  fs::create_symlink(".git/annex/objects/a/b/c", folder / "annexed.nii.gz");
+  CHECK_THAT(refusal(folder / "annexed.nii.gz"),
+             Catch::Contains("is a link to a file that is not there"));
+  write_file(folder / "labels.jpg", progressive_jpeg(32));
+  CHECK_THAT(message_of<InputError>([&] { read_labels(folder / "labels.jpg"); }),
+             Catch::Contains("JPEG is lossy"));
+  std::set<std::string> given{"JPEG is lossy", "no such file or folder", "there is no frame",
+                              "is a link to a file that is not there"};
+  for (const auto& rows : {placeholder_rows(), general_rows(nifti), nifti_rows(nifti), nrrd_rows(),
+                           meta_rows(), picture_rows(), refused_rows(nifti)}) {
     for (const Row& row : rows) {
       INFO(row.message);
       CHECK_THAT(reading_error(folder, row.bytes, row.name), Catch::Contains(row.message));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -348,6 +349,8 @@ int run_program(const Program& program, int argc, char** argv) {
   open_standard_streams();
   catch_terminate();
   prepare_for_limits();
+  // 3D Slicer names a folder of libraries with it, which ITK would load into this process.
+  ::unsetenv("ITK_AUTOLOAD_PATH");
   try {
     CommandLine line;
     parse_command_line(program, argc, argv, line);

@@ -72,6 +72,7 @@ Table::Row take_row(const std::string& path, const std::string& text, size_t& at
 
 Table read_table(const std::string& path) {
   std::string text = read_file(path);
+  refuse_placeholder(path, text);
   if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
   if (text.find('\0') != std::string::npos) bad(path, "not a text file; give a list in UTF-8");
   Table table;

@@ -21,6 +21,9 @@ struct Case {
   std::vector<std::string> channels{};
 };
 
+/// The column, where a program reads it, that chooses among the DICOM series of a folder.
+inline constexpr const char* kSeriesColumn = "series";
+
 /// A column that a program knows, beside id, image and label.
 struct CaseColumn {
   std::string name;

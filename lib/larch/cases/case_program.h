@@ -26,11 +26,15 @@ class CaseJob {
  public:
   CaseJob(const Case& row, const std::vector<CaseOutput>& files, const ReadOptions& read,
           const CaseContext& context, bool is_of_list)
-      : row(row), files(files), read(read), is_of_list(is_of_list), context_(context) {}
+      : row(row),
+        files(files),
+        read(is_of_list ? options_of_case(row, read) : read),
+        is_of_list(is_of_list),
+        context_(context) {}
 
   const Case& row;  ///< of one image: its file name as id, and no further cells
   const std::vector<CaseOutput>& files;  ///< the products that are wanted
-  const ReadOptions& read;               ///< how images are read
+  const ReadOptions read;                ///< how images are read
   const bool is_of_list;
 
   /// The file of a product, by the name of its flag; empty: it is not wanted.

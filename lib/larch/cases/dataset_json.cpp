@@ -244,6 +244,7 @@ size_t chosen_channel(const Dataset& dataset, const std::string& channel) {
 
 Dataset read_dataset(const std::string& path, DatasetPart part) {
   const std::string text = read_file(path);
+  refuse_placeholder(path, text);
   Json json;
   try {
     json = Json::parse(text);

@@ -146,7 +146,7 @@ void Images::check(const GivenFlags& given) const {
   }
   if (!output_dir) throw UsageError("--output-dir is missing: the folder for the results");
   if (!series.empty()) {
-    throw UsageError("--series is for one image; name folders that hold one series each");
+    throw UsageError("--series is for one image; give the list a column 'series'");
   }
   for (const Product& product : products) {
     const std::string flag = "--" + flag_name(product);
@@ -264,6 +264,12 @@ std::string companion_of(const std::string& path, const std::string& ending) {
   return path.substr(0, path.size() - file_extension(path).size()) + ending;
 }
 
+ReadOptions options_of_case(const Case& c, ReadOptions read) {
+  const auto cell = c.further.find(kSeriesColumn);
+  if (cell != c.further.end() && cell->second != "n/a") read.series_uid = cell->second;
+  return read;
+}
+
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters) {
   ListedInputs listed{{}, order_matters};
@@ -274,6 +280,8 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
       const auto cell = c.further.find(column.name);
       if (column.name.starts_with("image") && cell != c.further.end()) files.push_back(*cell);
     }
+    const std::string series = options_of_case(c, {}).series_uid;
+    if (!series.empty()) listed.inputs.push_back({kSeriesColumn, "", c.id, series});
     for (const auto& [role, path] : files) {
       for (RunInput& input : image_inputs(role, path, c.id)) {
         listed.inputs.push_back(std::move(input));

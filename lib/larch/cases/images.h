@@ -168,7 +168,9 @@ std::vector<RunInput> detached_inputs(const std::string& role, const std::string
 /// An image of a role, with the files beside it that hold its voxels, for records.
 std::vector<RunInput> image_inputs(const std::string& role, const std::string& image,
                                    const std::string& of_case = "");
-/// Images and labels of a list, under the names of their columns.
+/// How the image of a case is read: as all are, but for the series that its cell names.
+ReadOptions options_of_case(const Case& c, ReadOptions read);
+/// Images and labels of a list, under the names of their columns, and which series are read.
 ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& columns,
                              bool order_matters);
 

@@ -143,7 +143,7 @@ class ListRun {
 
   /// By the header alone, without warnings: reading says them.
   CaseSize size(size_t i) const {
-    ReadOptions read = list_.read;
+    ReadOptions read = options_of_case(list_.cases[i], list_.read);
     read.warn = nullptr;
     const ImageInfo info = probe_image(list_.cases[i].image, read);
     CaseSize size{info.grid.voxels() * std::max(1, info.frames)};
@@ -330,6 +330,7 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
   for (const CaseColumn& column : program.columns) {
     if (column.name != wanted.label) wanted.more.push_back(column);
   }
+  if (!images.are_sequences) wanted.more.push_back({kSeriesColumn});
   cases = images.list.select(wanted, read, images.carry);
   for (const Case& c : cases) {
     check_id(c.id);
@@ -348,6 +349,8 @@ ListedCases::ListedCases(const detail::AnyCaseProgram& program, const CheckedRun
 
 std::vector<RunInput> ListedCases::inputs(size_t i) const {
   std::vector<RunInput> inputs = image_inputs("input", cases[i].image);
+  const std::string series = options_of_case(cases[i], {}).series_uid;
+  if (!series.empty()) inputs.push_back({kSeriesColumn, "", "", series});
   for (const CaseColumn& column : columns) {
     const std::string cell = cell_of(cases[i], column.name);
     if (cell.empty() || cell == "n/a") continue;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include "larch/config/config.h"
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
+#include "larch/core/number_text.h"
 
 namespace larch::config {
 namespace {
@@ -229,7 +229,7 @@ Json scalar_to_json(const Node& node) {
     if (node.is_float) {
       char text[32];
       *std::to_chars(text, text + sizeof text - 1, static_cast<float>(*number)).ptr = '\0';
-      return std::strtod(text, nullptr);
+      return parsed_number(text, nullptr);
     }
   }
   return std::visit([](const auto& v) { return Json(v); }, value);

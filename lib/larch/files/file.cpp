@@ -61,8 +61,10 @@ bool is_file(const std::string& path) noexcept {
 std::string why_missing(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) return "";
-  return errno == ENOENT ? "does not exist"
-                         : std::string("cannot be read: ") + std::strerror(errno);
+  if (errno != ENOENT) return std::string("cannot be read: ") + std::strerror(errno);
+  std::error_code error;
+  if (!fs::is_symlink(path, error)) return "does not exist";
+  return "is a link to a file that is not there (one of git-annex comes with 'git annex get')";
 }
 
 int64_t file_bytes(const std::string& path) {
@@ -76,7 +78,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (is_file(at->path().string())) files.push_back(at->path().string());
+    if (!is_folder(at->path().string())) files.push_back(at->path().string());
   }
   if (error) {
     throw InputError("cannot read the folder '" + folder + "': " + error.message() +
@@ -86,7 +88,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   return files;
 }
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, size_t most) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     throw InputError("cannot read '" + path + "': " + std::strerror(errno) + ": check the path");
@@ -100,14 +102,36 @@ std::string read_file(const std::string& path) {
                      ": check its permissions");
   }
   std::string bytes;
-  if (S_ISREG(status.st_mode)) bytes.reserve(static_cast<size_t>(status.st_size));
+  if (S_ISREG(status.st_mode)) bytes.reserve(std::min(static_cast<size_t>(status.st_size), most));
   char block[1 << 16];
+  const auto wanted = [&] { return std::min(sizeof block, most - bytes.size()); };
   size_t got = 0;
-  while ((got = std::fread(block, 1, sizeof block, file.get())) > 0) bytes.append(block, got);
+  while ((got = std::fread(block, 1, wanted(), file.get())) > 0) bytes.append(block, got);
   if (std::ferror(file.get()) != 0) {
     throw InputError("cannot read '" + path + "': the storage reported an error");
   }
   return bytes;
+}
+
+void refuse_placeholder(const std::string& path, std::string_view first_bytes) {
+  const std::string_view start = first_bytes.substr(0, kBeginning);
+  const auto begins = [&](std::string_view text) { return start.starts_with(text); };
+  const auto says = [&](std::string_view text) { return start.find(text) != start.npos; };
+  const auto refuse = [&](const char* what) { throw InputError("'" + path + "' is " + what); };
+  if (start.empty()) refuse("empty (0 bytes): copy or download it again");
+  if (begins("version https://git-lfs.") || begins("version https://hawser.")) {
+    refuse("a Git LFS pointer, not the file itself: fetch it with 'git lfs pull'");
+  }
+  // Where there are no links, the text of one stands in a file.
+  if (begins("/annex/objects/") || (begins(".") && says(".git/annex/objects/"))) {
+    refuse("a git-annex pointer, not the file itself: fetch it with 'git annex get'");
+  }
+  const size_t first = start.find_first_not_of("\xef\xbb\xbf \t\r\n");
+  if (first == start.npos || start[first] != '<') return;
+  for (const char* tag : {"<html", "<HTML", "<!doctype html", "<!DOCTYPE html", "<!DOCTYPE HTML"}) {
+    if (says(tag))
+      refuse("an HTML page (an error, a login), not the file itself: download it again");
+  }
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

@@ -11,8 +11,15 @@
 
 namespace larch {
 
-/// All bytes of a file. Throws InputError if it is missing, a folder or unreadable.
-std::string read_file(const std::string& path);
+/// All bytes of a file, or its first ones. Throws InputError if it is missing, a folder or
+/// unreadable.
+std::string read_file(const std::string& path, size_t most = SIZE_MAX);
+
+/// Throws InputError, which says how to get the file, if its first bytes are those of what stands
+/// in its place: a pointer of Git LFS or git-annex, an HTML page, or nothing at all. kBeginning
+/// bytes suffice.
+void refuse_placeholder(const std::string& path, std::string_view first_bytes);
+constexpr size_t kBeginning = 1024;
 
 /// The text of a regular file that nobody vouches for. None if it is missing, is no regular file (a
 /// pipe is not waited for), cannot be read or has more bytes than `most`.
@@ -23,15 +30,15 @@ std::optional<std::string> read_untrusted(const std::string& path, size_t most);
 bool is_folder(const std::string& path) noexcept;
 bool is_file(const std::string& path) noexcept;
 
-/// "does not exist", or why the system cannot look at the name ("cannot be read: File name too
-/// long"); empty if something is there.
+/// "does not exist", that it is a link to nothing, or why the system cannot look at the name
+/// ("cannot be read: File name too long"); empty if something is there.
 std::string why_missing(const std::string& path);
 
 /// Size of a regular file. Throws InputError that names what is none.
 int64_t file_bytes(const std::string& path);
 
-/// The regular files of a folder, without those of folders below, sorted. Throws InputError that
-/// names a folder that cannot be read.
+/// What a folder holds beside folders, sorted: files, and links that lead nowhere. Throws
+/// InputError that names a folder that cannot be read.
 std::vector<std::string> files_in(const std::string& folder);
 
 /// Puts `bytes` under `path`, whole or not at all (write_atomically). Throws OutputError.

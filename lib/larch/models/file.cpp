@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "larch/files/atomic_file.h"
+#include "larch/files/file.h"
 
 namespace larch::models {
 namespace {
@@ -30,7 +31,8 @@ Container read_container(const std::string& path) {
   if (error) throw InputError("it cannot be read; check its permissions");
   std::ifstream in(path, std::ios::binary);
   std::string bytes;
-  read_to(in, bytes, std::min(size, kHeaderBytes));
+  read_to(in, bytes, std::min(size, kBeginning));
+  refuse_placeholder(path, bytes);
   check_header(bytes, size);
   read_to(in, bytes, size);
   return decode_container(bytes);

@@ -3,11 +3,10 @@
 #include "larch/models/text_layout.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
+#include "larch/core/number_text.h"
 #include "larch/models/container.h"
 
 namespace larch::models {
@@ -80,9 +79,7 @@ std::string right_aligned(const std::string& text, size_t width) {
 }  // namespace
 
 std::string decimal(double value) {
-  std::array<char, 40> digits{};
-  std::snprintf(digits.data(), digits.size(), "%g", value);
-  return digits.data();
+  return number_text(value, 6);
 }
 
 Shown shown(const std::string& name, const std::string& value) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "larch/core/error.h"
+#include "larch/core/number_text.h"
 #include "larch/picture/draw.h"
 
 namespace larch::picture {
@@ -21,12 +21,6 @@ constexpr int kLine = kLetterHeight + kSpace;
 struct Range {
   double low = 0, high = 1;
 };
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
 
 bool is_point(const Curve& curve, size_t i) {
   return std::isfinite(curve.x[i]) && std::isfinite(curve.y[i]);
@@ -72,7 +66,7 @@ class Chart {
         image_(make_canvas(options.width, options.height, kWhite)) {
     int widest = 0;
     for (const double tick : ticks(y_.low, y_.high, kYTicks)) {
-      widest = std::max(widest, text_width(number_text(tick), 1));
+      widest = std::max(widest, text_width(number_text(tick, 6), 1));
     }
     left_ = std::min(widest + kTick + 3 * kSpace, options.width / 2);
     right_ = options.width - 1 - 3 * kSpace;
@@ -105,7 +99,7 @@ class Chart {
       const double x = pixel(tick, y_.low).x;
       draw_line(image_, {x, double(top_)}, {x, double(bottom_)}, kGrid);
       draw_line(image_, {x, double(bottom_)}, {x, double(bottom_ + kTick)}, kBlack);
-      const std::string text = number_text(tick);
+      const std::string text = number_text(tick, 6);
       draw_text(image_, static_cast<int>(std::lround(x)) - text_width(text, 1) / 2,
                 bottom_ + kTick + kSpace, text, 1, kBlack);
     }
@@ -113,7 +107,7 @@ class Chart {
       const double y = pixel(x_.low, tick).y;
       draw_line(image_, {double(left_), y}, {double(right_), y}, kGrid);
       draw_line(image_, {double(left_ - kTick), y}, {double(left_), y}, kBlack);
-      const std::string text = number_text(tick);
+      const std::string text = number_text(tick, 6);
       draw_text(image_, left_ - kTick - kSpace - text_width(text, 1),
                 static_cast<int>(std::lround(y)) - kLetterHeight / 2, text, 1, kBlack);
     }

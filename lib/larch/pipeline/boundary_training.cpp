@@ -110,9 +110,9 @@ SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
                               const Context& context) {
   try {
     SurfaceCase out{c.id, cell_of(c, kGroupColumn), {}, {}};
-    const Volume<float> image = read_volume<float>(c.image, files.read);
+    const Volume<float> image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
-    const LabelVolume labels = read_labels(c.label, label_options(files.read));
+    const LabelVolume labels = read_labels(c.label, label_options(files.read, image.grid()));
     cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
     seen.insert(labels.begin(), labels.end());
     out.mask = structure_mask(labels, model.labels);
@@ -383,9 +383,10 @@ Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig
   plan.table = {{"id", "voxels", "spacing_mm"}};
   for (const Case& c : files.cases) {
     try {
-      const Grid grid = cases::probe_one_volume(c.image, files.read).grid;
+      const Grid grid =
+          cases::probe_one_volume(c.image, cases::options_of_case(c, files.read)).grid;
       cases::require_same_grid(c.image, grid, c.label,
-                               probe_image(c.label, label_options(files.read)).grid);
+                               probe_image(c.label, label_options(files.read, grid)).grid);
       plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid)});
     } catch (const Error& error) {
       if (plan.problems.empty()) plan.code = error.code();

@@ -100,8 +100,9 @@ std::vector<Volume<float>> read_colours(const std::string& path, const ReadOptio
   return images;
 }
 
-ReadOptions options_of(const Place& place, const ReadOptions& read) {
-  ReadOptions options = read;
+ReadOptions options_of(const Place& place, const Case& c, const ReadOptions& read) {
+  ReadOptions options = cases::options_of_case(c, read);
+  if (place.path != c.image) options.series_uid.clear();
   if (place.frame) options.frame = place.frame;
   return options;
 }
@@ -119,7 +120,7 @@ std::vector<Volume<float>> read_components(const Case& c, const std::vector<std:
   std::vector<Volume<float>> images;
   for (const Place& place : places_of(c, names, read)) {
     if (place.in_colours) return read_colours(place.path, read);
-    images.push_back(read_volume<float>(place.path, options_of(place, read)));
+    images.push_back(read_volume<float>(place.path, options_of(place, c, read)));
     cases::require_same_grid(place.path, images.back().grid(), c.image, images[0].grid());
   }
   return images;
@@ -129,7 +130,7 @@ Grid probe_components(const Case& c, const std::vector<std::string>& names,
                       const ReadOptions& read) {
   std::optional<Grid> first;
   for (const Place& place : places_of(c, names, read)) {
-    const Grid grid = cases::probe_one_volume(place.path, options_of(place, read)).grid;
+    const Grid grid = cases::probe_one_volume(place.path, options_of(place, c, read)).grid;
     if (!first) first = grid;
     cases::require_same_grid(place.path, grid, c.image, *first);
   }

@@ -46,6 +46,22 @@ void require_same_grid(const Case& c, const Grid& prediction, const Grid& refere
   require_on_grid("'" + c.image + "'", prediction, "'" + c.label + "'", reference);
 }
 
+/// How the other label map of a case is read, which has to be on the grid of this one; tells the
+/// names of its segments.
+ReadOptions beside(const std::string& path, const ReadOptions& read, const Context& context) {
+  ReadOptions options = read;
+  options.warn = nullptr;  // the reading itself will say it
+  const ImageInfo info = probe_image(path, options);
+  std::string names;
+  for (const LabelEntry& segment : info.labels) {
+    names += (names.empty() ? "" : ", ") + std::to_string(segment.value) + " " + segment.name;
+  }
+  if (!names.empty()) context.info("segments of '" + path + "': " + escaped(names));
+  options.label_grid = info.grid;
+  options.warn = read.warn;
+  return options;
+}
+
 /// The bytes that the surfaces of a case may take.
 int64_t surface_bytes(const EvaluationRequest& request, int64_t voxels) {
   if (request.memory_bytes == 0) return INT64_MAX;
@@ -265,8 +281,8 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
   };
   LabelSearch search(config.labels);
   const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
-    const LabelVolume prediction = read_labels(c.image, request.read);
-    const LabelVolume reference = read_labels(c.label, request.read);
+    const LabelVolume prediction = read_labels(c.image, beside(c.label, request.read, context));
+    const LabelVolume reference = read_labels(c.label, beside(c.image, request.read, context));
     require_same_grid(c, prediction.grid(), reference.grid());
     look_for_labels(search, c, prediction, reference, config, context);
     const cases::Turn turn = at_work.turn();
@@ -282,8 +298,8 @@ Plan plan_labels(const EvaluationRequest& request, const metrics::LabelScoreConf
                  const Context& context) {
   LabelSearch search(config.labels);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
-    const Grid grid = probe_image(c.image, request.read).grid;
-    require_same_grid(c, grid, probe_image(c.label, request.read).grid);
+    const Grid grid = probe_image(c.image, beside(c.label, request.read, context)).grid;
+    require_same_grid(c, grid, probe_image(c.label, beside(c.image, request.read, context)).grid);
     if (!config.labels.empty()) {
       look_for_labels(search, c, read_labels(c.image, request.read),
                       read_labels(c.label, request.read), config, context);

@@ -100,14 +100,14 @@ ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& 
     ReadCase out;
     out.name = c.id;
     out.group = cell_of(c, kGroupColumn);
-    const Volume<float> image = read_volume<float>(c.image, files.read);
+    const Volume<float> image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
     const std::string poses = poses_of(c);
     if (!poses.empty()) {
       read_poses_of_case(poses, model, out);
       return out;
     }
-    const LabelVolume labels = read_labels(c.label, label_options(files.read));
+    const LabelVolume labels = read_labels(c.label, label_options(files.read, image.grid()));
     cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
     seen.insert(labels.begin(), labels.end());
     for (const hdn::Structure& s : model.structures)
@@ -355,14 +355,15 @@ Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
   plan.table = {{"id", "voxels", "spacing_mm", "truth"}};
   for (const Case& c : files.cases) {
     try {
-      const Grid grid = cases::probe_one_volume(c.image, files.read).grid;
+      const Grid grid =
+          cases::probe_one_volume(c.image, cases::options_of_case(c, files.read)).grid;
       const std::string poses = poses_of(c);
       if (!poses.empty()) {
         ReadCase read;
         read_poses_of_case(poses, model, read);
       } else {
         cases::require_same_grid(c.image, grid, c.label,
-                                 probe_image(c.label, label_options(files.read)).grid);
+                                 probe_image(c.label, label_options(files.read, grid)).grid);
       }
       plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid),
                             poses.empty() ? "label map" : "poses"});

@@ -76,7 +76,8 @@ void read_input(const cases::CaseJob& c, const DetectionRequest& request,
   job.grid = job.components[0].grid();
   check_fits(c, request.config, job.grid);
   if (request.roi.empty()) return;
-  job.roi.in_image = read_volume<uint8_t>(request.roi, label_options(c.read));
+  const LabelVolume labels = read_labels(request.roi, label_options(c.read, job.grid));
+  job.roi.in_image = mapped<uint8_t>(labels, [](int32_t label) { return label != 0; });
   cases::require_same_grid(request.roi, job.roi.in_image.grid(), c.row.image, job.grid);
 }
 
@@ -376,8 +377,8 @@ cases::CaseLook look_at_detection(const cases::CaseJob& c, const DetectionReques
   cases::CaseLook look = cases::look_of(grid);
   check_fits(c, request.config, grid);
   if (!request.roi.empty()) {
-    cases::require_same_grid(request.roi, probe_image(request.roi, label_options(c.read)).grid,
-                             c.row.image, grid);
+    cases::require_same_grid(
+        request.roi, probe_image(request.roi, label_options(c.read, grid)).grid, c.row.image, grid);
   }
   const Vec3i size = image::model_grid(grid, image_model(model).space).size;
   look.bytes = slab_bytes(model, size, request_of(c, request, model), !request.roi.empty(),

@@ -71,7 +71,7 @@ pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
                               std::set<int>& seen, const Context& context) {
   try {
     const auto images = read_components(c, config.space.components, files.read);
-    const LabelVolume label = read_labels(c.label, label_options(files.read));
+    const LabelVolume label = read_labels(c.label, label_options(files.read, images[0].grid()));
     seen.insert(label.begin(), label.end());
     const auto make =
         is_forest(config)
@@ -275,7 +275,7 @@ std::vector<SurveyedCase> survey(const TrainingFiles& files, const pbt::TrainCon
   loop.work = [&](size_t i, const cases::CaseContext&) {
     const Case& c = files.cases[i];
     const Grid grid = probe_components(c, config.space.components, files.read);
-    const LabelVolume labels = read_labels(c.label, label_options(files.read));
+    const LabelVolume labels = read_labels(c.label, label_options(files.read, grid));
     cases::require_same_grid(c.image, grid, c.label, labels.grid());
     found[i].grid = grid;
     for (const int32_t label : labels) ++found[i].labels[label];

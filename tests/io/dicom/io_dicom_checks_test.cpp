@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // What DICOM headers can say that was once taken without a word: each is read right, or refused.
+#include <cmath>
+#include <initializer_list>
+
 #include "tests/io/dicom/dicom_check_util.h"
 
 using namespace larch;
@@ -89,15 +92,25 @@ TEST_CASE("a spacing that is broken is no missing one, also where that is allowe
     CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }),
                Contains("PixelSpacing is '" + broken + "', not 2 finite numbers"));
   }
+  s.spacing = "0\\0";  // unknown
+  CHECK(read_one(s, options).grid().spacing_mm == Vec3d{1, 1, 3});
+  s.imager_spacing = "0.5\\0.4";
+  CHECK(read_one(s).grid().spacing_mm == Vec3d{0.4, 0.5, 3});
+  s = {};
   for (const std::string broken : {"0\\1", "1\\-1", "1\\0"}) {
     s.spacing = broken;
     CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }), Contains("not positive"));
   }
   s = {};
   s.with_geometry = false;
-  s.groups = dicom_element(0x28, 0x34, "IS", "2\\1");
-  CHECK_THAT(message_of<InputError>([&] { read_one(s, options); }),
-             Contains("PixelAspectRatio that is not 1"));
+  s.groups = dicom_element(0x28, 0x34, "IS", "4\\3");
+  std::string warning;
+  options.allow = {};
+  options.warn = [&](const std::string& text) { warning += text; };
+  CHECK(read_one(s, options).grid().spacing_mm == Vec3d{3, 4, 3});
+  CHECK_THAT(warning, Contains("its PixelAspectRatio is taken for it"));
+  s.groups = dicom_element(0x28, 0x34, "IS", "-1\\1");
+  CHECK_THAT(error_of(s), Contains("PixelAspectRatio is not positive"));
 }
 
 TEST_CASE("an element that stands twice, and a sequence whose type was lost") {
@@ -228,9 +241,80 @@ TEST_CASE("what is wrong with a file of another series is no matter") {
   slices[3].slope = "abc";
   write_stack(folder, slices);
   ReadOptions options;
-  options.series_uid = "1.2.3.4";
-  CHECK(read_volume<float>(folder.string(), options).size().z == 3);
-  options.series_uid = "1.2.3.5";
-  CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder.string(), options); }),
-             Contains("RescaleSlope is 'abc'") && Contains(stack_name(3)));
+  const auto refusal = [&](const std::string& series) {
+    options.series_uid = series;
+    return message_of<InputError>([&] { read_volume<float>(folder.string(), options); });
+  };
+  const auto check = [&](const std::string& why) {
+    options.series_uid = "1.2.3.4";
+    CHECK(read_volume<float>(folder.string(), options).size().z == 3);
+    CHECK_THAT(refusal("1.2.3.5"), Contains(why) && Contains(stack_name(3)));
+    CHECK_THAT(refusal(""), Contains("2 DICOM series"));
+  };
+  check("RescaleSlope is 'abc'");
+  slices[3].slope = "1";
+  const std::string whole = made_dicom(slices[3]);
+  write_file(folder / stack_name(3), whole.substr(0, whole.size() - 2));
+  check("truncated");
+  const size_t uid = whole.find(dicom_element(0x20, 0x0e, "UI", "1.2.3.5"));
+  write_file(folder / stack_name(3), whole.substr(0, uid));  // it may be of any series
+  CHECK_THAT(refusal("1.2.3.4"), Contains("no pixels, but may be") && Contains(stack_name(3)));
+  write_file(folder / stack_name(3), whole.substr(0, uid + 5));
+  CHECK_THAT(refusal("1.2.3.4"), Contains("damaged or truncated") && Contains(stack_name(3)));
+}
+
+TEST_CASE("a transfer syntax that is not read is named") {
+  for (const auto& [uid, name] : std::initializer_list<std::pair<std::string, std::string>>{
+           {".4.53", "JPEG of a retired process"},
+           {".4.92", "JPEG 2000 Part 2 or JPIP"},
+           {".4.101.1", "MPEG-2, MPEG-4 or HEVC"},
+           {".4.112", "JPEG XL"},
+           {".4.201", "HTJ2K"},
+           {".8.1", "Deflated Image Frame Compression"},
+           {".99", "'1.2.840.10008.1.2.99'"}}) {
+    MadeSlice s;
+    s.syntax = "1.2.840.10008.1.2" + uid;
+    CHECK_THAT(error_of(s), Contains("transfer syntax " + name + " is not supported"));
+    s.fragments = {"\xff\x4f\xff\x51"};
+    CHECK_THAT(error_of(s), Contains("transfer syntax " + name + " is not supported"));
+  }
+  MadeSlice packed;  // deflated behind the meta information
+  packed.syntax = "1.2.840.10008.1.2.4.95";
+  std::string bytes = made_dicom(packed);
+  bytes.replace(bytes.find("1.2.3.99") + 8, std::string::npos, "\x7d\x8f\x3d\x0a");
+  CHECK_THAT(error_of_bytes(bytes), Contains("or JPIP is not supported"));
+}
+
+TEST_CASE("positions that are rounded to 0.1 mm agree with one step, or a slice is missing") {
+  const double kSteps[] = {0.55, 0.625, 0.75, 1.25, 1.5625, 4.325};
+  const Vec3d kNormals[] = {{0, 0, 1}, {0, -0.6, 0.8}, {2.0 / 7, 3.0 / 7, 6.0 / 7}};
+  const auto tenths = [](const Vec3d& p) {
+    return Vec3d{std::round(10 * p.x), std::round(10 * p.y), std::round(10 * p.z)} / 10;
+  };
+  int warned = 0;
+  for (const double step : kSteps) {
+    for (const Vec3d& normal : kNormals) {
+      INFO(step << " " << normal.y);
+      MadeSlice first;
+      const double across = std::hypot(normal.y, normal.z);
+      first.row = Vec3d{across * across, -normal.x * normal.y, -normal.x * normal.z} / across;
+      first.column = cross(normal, first.row);
+      first.position = {-100.3, 7.05, 12.5};
+      auto slices = stack(10, normal * step, first);
+      for (MadeSlice& slice : slices) slice.position = tenths(slice.position);
+      const TemporaryFolder folder;
+      write_stack(folder, slices);
+      ReadOptions options;
+      options.warn = [&](const std::string& text) {
+        ++warned;
+        CHECK_THAT(text, Contains("rounded to 0.1 mm"));
+      };
+      const Grid grid = read_volume<float>(folder.string(), options).grid();
+      CHECK(std::abs(grid.spacing_mm.z - step) < 0.02);
+      fs::remove(folder / stack_name(4));
+      CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder.string(), options); }),
+                 Contains("a slice may be missing"));
+    }
+  }
+  CHECK(warned >= 9);
 }

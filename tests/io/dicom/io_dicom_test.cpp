@@ -1,8 +1,11 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <numeric>
+
+#include <sys/stat.h>
 
 #include "larch/io/image/image.h"
 #include "tests/io/dicom/dicom_check_util.h"
@@ -85,15 +88,91 @@ TEST_CASE("several series are listed, and one can be chosen") {
   const auto more = stack(2, {0, 0, 1}, other);
   slices.insert(slices.end(), more.begin(), more.end());
   const std::string message = error_of(folder, slices);
-  CHECK_THAT(message, Catch::Contains("2 DICOM series") &&
+  CHECK_THAT(message, Catch::Contains("2 DICOM series; choose one with --series, in a list in") &&
                           Catch::Contains("1.2.3.4 (CT, 3 files") &&
                           Catch::Contains("1.2.3.5 (MR, 2 files"));
+  CHECK(message.find('\n') == std::string::npos);
   ReadOptions options;
   options.series_uid = "1.2.3.5";
   CHECK(read_volume<float>(folder.string(), options).size() == Vec3i{4, 3, 2});
   options.series_uid = "9";
   CHECK_THAT(message_of<InputError>([&] { read_volume<float>(folder.string(), options); }),
              Catch::Contains("no DICOM series 9"));
+}
+
+TEST_CASE("no slice vanishes from a folder, and what is something else is passed over") {
+  const std::string sound = made_dicom({}), zeros(2000, '\0'), none;
+  const std::string packed = "\x1f\x8b\b", lfs = "version https://git-lfs.github.com/spec/v1\n";
+  struct Row {
+    std::string name, bytes, refusal;  // none: it is passed over
+  };
+  for (const Row& row : {Row{"x.dcm", none, "is empty"},
+                         {"IM0001", none, "is empty"},
+                         {"done.txt", none, "is empty"},
+                         {"x.IMA", zeros, "begins with zeros"},
+                         {"IM0001", zeros, "begins with zeros"},
+                         {"1.2.840.17", sound.substr(0, 100), "is cut off"},
+                         {"x.dcm.part", sound.substr(0, 100), "is cut off"},
+                         {"x.dcm", sound.substr(0, 400), "damaged or truncated"},
+                         {"x.txt", sound.substr(0, sound.size() - 2), "truncated"},
+                         {"x.dcm.gz", packed, "unpack it"},
+                         {"IM0001.gz", packed, "unpack it"},
+                         {"x.dcm.zip", "PK\3\4", "unpack it"},
+                         {"x.dcm", lfs, "a Git LFS pointer"},
+                         {"IM0001", lfs, "a Git LFS pointer"},
+                         {"IM0001", "/annex/objects/MD5E-s9--0.dcm", "a git-annex pointer"},
+                         {"x.DCM", "some text", "does not begin as DICOM"},
+                         {"IM0001", "\1\2\3", "does not begin as DICOM"},
+                         {"x.mr", zeros, "begins with zeros"},
+                         {"README", "some\ttext\r\n", ""},
+                         {"notes.txt", "text", ""},
+                         {"report.pdf", lfs, ""},
+                         {"x.nii.gz", packed, ""},
+                         {"all.zip", "PK\3\4", ""},
+                         {"DICOMDIR", sound.substr(0, 400), ""},
+                         {"._slice-0.dcm", std::string("\0\5\x16\7", 4), ""},
+                         {".DS_Store", std::string("\0\0\0\1Bud1", 8), ""}}) {
+    INFO(row.name << ": " << row.refusal);
+    const TemporaryFolder folder;
+    write_stack(folder, stack(3, {0, 0, 2}));
+    write_file(folder / "last.MR", made_dicom(stack(4, {0, 0, 2})[3]));
+    write_file(folder / row.name, row.bytes);
+    std::vector<std::string> warnings;
+    ReadOptions options;
+    options.warn = [&](const std::string& text) { warnings.push_back(text); };
+    if (row.refusal.empty()) {
+      CHECK(read_volume<float>(folder.string(), options).size().z == 4);
+      REQUIRE(warnings.size() == 1);
+      CHECK_THAT(warnings[0],
+                 Catch::Contains("1 files that are no DICOM images are passed over, such as '" +
+                                 row.name + "'"));
+      continue;
+    }
+    for (const auto& read : {+[](const std::string& path) { read_volume<float>(path); },
+                             +[](const std::string& path) { probe_image(path); }}) {
+      CHECK_THAT(message_of<InputError>([&] { read(folder.string()); }),
+                 Catch::Contains(row.name) && Catch::Contains(row.refusal));
+    }
+  }
+}
+
+TEST_CASE("a file of a folder that cannot be opened is named, and a pipe is not waited for") {
+  const TemporaryFolder folder;
+  write_stack(folder, stack(3, {0, 0, 2}));
+  const auto refusal = [&] {
+    return message_of<InputError>([&] { probe_image(folder.string()); });
+  };
+  fs::create_symlink("nowhere", folder / "annexed");
+  CHECK_THAT(refusal(), Catch::Contains("annexed") && Catch::Contains("a file that is not there"));
+  fs::remove(folder / "annexed");
+  REQUIRE(mkfifo((folder / "pipe.dcm").c_str(), 0600) == 0);
+  CHECK_THAT(refusal(), Catch::Contains("pipe.dcm") && Catch::Contains("not a regular file"));
+  fs::remove(folder / "pipe.dcm");
+  fs::permissions(folder / stack_name(1), fs::perms::none);
+  if (std::ifstream(folder / stack_name(1))) return;  // as root
+  CHECK_THAT(refusal(), Catch::Contains(stack_name(1)) && Catch::Contains("Permission denied"));
+  CHECK_THAT(message_of<InputError>([&] { probe_image(folder / stack_name(1)); }),
+             Catch::Contains("Permission denied"));
 }
 
 TEST_CASE("frames of one file at one position are named") {
@@ -170,7 +249,7 @@ TEST_CASE("every odd, compressed and enhanced file is read or refused as documen
       {"odd/liver_1frame.dcm", none, 0, "describes 3 frames but has 1"},
       {"odd/meta_missing_tsyntax.dcm", none, 0, "transfer syntax"},
       {"odd/nested_priv_SQ.dcm", none, 0, "no pixels"},
-      {"odd/no_meta.dcm", none, 0, "neither DICOM nor a known ending"},
+      {"odd/no_meta.dcm", none, 0, "does not begin as DICOM files do"},
       {"odd/reportsi.dcm", none, 0, "structured report"},
       {"odd/rtstruct.dcm", none, 0, "structure set"},
       {"syntaxes/CT1_UNC", large, -228407043, ""},

@@ -128,6 +128,48 @@ def rgb(planar=0, photometric="RGB"):
     return d
 
 
+def ybr(datasets, photometric="YBR_FULL"):
+    return changed(datasets, 0, PhotometricInterpretation=photometric)
+
+
+def shared_colours(syntax=ExplicitVRLittleEndian):
+    """Two pixels have one colour: Y Y CB CR."""
+    pixels = random.integers(0, 256, (4, 6, 3), dtype=np.uint8)
+    pixels[:, 1::2, 1:] = pixels[:, ::2, 1:]
+    d = made(pixels, SamplesPerPixel=3, PlanarConfiguration=0, BitsAllocated=8, BitsStored=8, HighBit=7,
+             PixelRepresentation=0, PhotometricInterpretation="YBR_FULL_422", syntax=syntax)
+    pairs = pixels.reshape(-1, 2, 3)
+    d.PixelData = np.stack([pairs[:, 0, 0], pairs[:, 1, 0], pairs[:, 0, 1], pairs[:, 0, 2]], 1).tobytes()
+    d.decoded = pixels
+    return [d]
+
+
+def jpeg_2000_colours():
+    d = ybr(encapsulated("1.2.840.10008.1.2.4.90", [JPEG_2000.read_bytes()], 3), "YBR_RCT")
+    y, x, channel = np.indices((8, 8, 3))
+    d[0].decoded = (x * x + 3 * y + 40 * channel) % 200
+    return d
+
+
+def palette(bits=8, entries=256, first=0, signed=False):
+    stored = random.integers(-100 if signed else 0, 256, SHAPE, dtype=np.int16)
+    d = made(stored, PixelRepresentation=int(signed), PhotometricInterpretation="PALETTE COLOR")
+    for colour in ("Red", "Green", "Blue"):
+        values = random.integers(0, 1 << bits, entries, dtype=np.uint16)
+        setattr(d, colour + "PaletteColorLookupTableDescriptor", [entries, first, bits])
+        setattr(d, colour + "PaletteColorLookupTableData", values.astype(np.uint8 if bits == 8 else np.uint16).tobytes())
+    return [d]
+
+
+def spect(spacing, order=(1, 2, 3), **changes):
+    detector = Dataset()
+    detector.ImagePositionPatient, detector.ImageOrientationPatient = [-10, 20, 30], [0, 1, 0, 0, 0, -1]
+    return [made(random.integers(0, 99, (3,) + SHAPE, dtype=np.int16), NumberOfFrames=3, SpacingBetweenSlices=spacing,
+                 ImagePositionPatient=None, ImageOrientationPatient=None, SliceVector=list(order),
+                 ImageType=["ORIGINAL", "PRIMARY", "RECON TOMO", "EMISSION"],
+                 DetectorInformationSequence=Sequence([detector]), **changes)]
+
+
 def changed(datasets, index, **values):
     for name, value in values.items():
         setattr(datasets[index], name, value)
@@ -319,8 +361,24 @@ ROWS = {
     "MONOCHROME1 and": [lambda: changed(stack(), 2, PhotometricInterpretation="MONOCHROME1")],
     "32-bit numbers": [lambda: [bits(32, 32, 31, True)], lambda: [bits(32, 20, 24, True)]],
     "RGB,": [lambda: [rgb()], lambda: [rgb(1)]],
-    "YBR": [lambda: [rgb(0, "YBR_FULL")], lambda: [made(PhotometricInterpretation="RGB")]],
-    "palette": [lambda: [made(PhotometricInterpretation="PALETTE COLOR")]],
+    "YBR_FULL, and": [
+        lambda: [rgb(0, "YBR_FULL")], lambda: [rgb(1, "YBR_FULL")], shared_colours,
+        lambda: shared_colours(ExplicitVRBigEndian),
+        lambda: ybr(coded(BASELINE, 0, b"\1\2\3")), lambda: ybr(coded(BASELINE, 0, b"\0\1\2", 0x21), "YBR_FULL_422"),
+        lambda: ybr(coded(BASELINE, 0, b"\1\2\3", before=segment(0xee, ADOBE + b"\1"))),
+        lambda: ybr(coded(LOSSLESS, 3, b"\1\2\3")), jpeg_2000_colours],
+    "other YBR": [lambda: [rgb(0, "YBR_PARTIAL_422")], lambda: [made(PhotometricInterpretation="RGB")]],
+    "YBR_RCT or": [
+        lambda: [rgb(0, "YBR_RCT")],
+        lambda: ybr(encapsulated("1.2.840.10008.1.2.4.90", [JPEG_2000.read_bytes()], 3))],
+    "JPEG with such": [
+        lambda: ybr(coded(BASELINE, 0, b"RGB")),
+        lambda: ybr(coded(BASELINE, 0, b"\1\2\3", before=segment(0xee, ADOBE + b"\0")))],
+    "palette": [palette, lambda: palette(16), lambda: palette(16, signed=True), lambda: palette(8, 200, first=20)],
+    "a palette": [
+        lambda: [made(PhotometricInterpretation="PALETTE COLOR")],
+        lambda: changed(palette(), 0, BluePaletteColorLookupTableDescriptor=[255, 0, 8]),
+        lambda: changed(palette(), 0, BluePaletteColorLookupTableData=b"abcd")],
     "BitsStored below": [
         lambda a=a, s=s, h=h, signed=signed: [bits(a, s, h, signed)]
         for a, s, h in ((16, 12, 11), (16, 12, 15), (16, 12, 13), (16, 1, 7), (16, 16, 15), (8, 8, 7),
@@ -376,7 +434,8 @@ ROWS = {
     "PixelSpacing, or": [
         lambda: [made()], lambda: [made(ImagerPixelSpacing=[9, 9])],
         lambda: [made(PixelSpacing=None, ImagerPixelSpacing=[0.2, 0.3])]],
-    "a PixelAspectRatio": [lambda: [made(PixelSpacing=None, PixelAspectRatio=[2, 1])]],
+    "a PixelAspectRatio": [lambda: [made(PixelSpacing=None, PixelAspectRatio=[2, 1])],
+                           lambda: stack(PixelSpacing=None, PixelAspectRatio=[3, 4])],
     "neither of them": [lambda: [made(PixelSpacing=None, PixelAspectRatio=[1, 1])], lambda: [made(PixelSpacing=None)], lambda: stack(PixelSpacing=None)],
     "a spacing of one": [lambda t=t: [with_text(made(), SPACING, "DS", t)] for t in ("0.7", "1\\1\\1", "1\\")],
     "a spacing of 0": [lambda s=s: [made(PixelSpacing=s)] for s in ([0, 1], [1, -1])],
@@ -393,6 +452,11 @@ ROWS = {
     "SliceThickness below": [lambda: [made(SliceThickness=-1)]],
     "tilted gantry": [lambda: stack(5, (0, 0.6, 2)), lambda: stack(4, (0.1, -0.9, -2.3))],
     "a missing slice": [lambda: without(stack(6), 3), lambda: without(stack(7), 4, 5)],
+    "positions that": [
+        lambda step=step: [made(position=[round(c + k * s, 1) for c, s in zip((-10, 20, 30), step)])
+                           for k in range(12)] for step in ((0, 0, 1.25), (0, 0, -0.725), (0, 0.03, 0.75))],
+    "slices reconstructed": [
+        lambda: spect(4), lambda: spect(-4), lambda: spect(3, [2, 3, 1]), lambda: spect(3, syntax=ImplicitVRLittleEndian)],
     "a slice that is shifted": [
         lambda: changed(stack(5), 2, ImagePositionPatient=[-9, 20, 35])],
     "two slices at one": [
@@ -433,5 +497,9 @@ ROWS = {
     "a GridFrameOffsetVector": [
         lambda: dose([7, 9, 11]), lambda: dose([30, 32.5, 35], orientation=(0, 1, 0, 0, 0, 1))],
     "pixel data without Rows": [without_rows],
+    "other transfer": [(lambda: [made()], renamed(ExplicitVRLittleEndian, uid)) for uid in (
+        "1.2.840.10008.1.2.4.201", "1.2.840.10008.1.2.4.110", "1.2.840.10008.1.2.8.1")],
+    "a file of a folder that": [(stack, lambda content: b"")],
+    "a file of a folder with": [(stack, lambda content: bytes(2000)), (stack, lambda content: b"\x1f\x8b" + content)],
     "a file that is cut": [(stack, lambda content: content[:400])],
 }

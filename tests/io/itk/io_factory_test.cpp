@@ -151,7 +151,7 @@ TEST_CASE("ITK's own readers are not reached for an ending of ours, and are for 
     return io ? std::string(io->GetNameOfClass()) : "";
   };
   for (const char* name : {"a.nii", "a.nii.gz", "a.hdr", "a.img", "a.nrrd", "a.nhdr", "a.mha",
-                           "a.mhd", "a.png", "a.tif", "a.tiff", "a.jpg", "a.jpeg"}) {
+                           "a.mhd", "a.png", "a.tif", "a.tiff", "a.jpg", "a.jpeg", "a.dcm"}) {
     INFO(name);
     write_file(folder / name, "damaged");
     CHECK(given(name, itk::IOFileModeEnum::ReadMode) == "ImageIO");
@@ -234,6 +234,16 @@ TEST_CASE("a program of ITK reads and writes through Larch: rescaling, frames, c
   write_file(folder / "cut.nii", read_file(folder / "four.nii.gz").substr(0, 100));
   CHECK_THROWS_AS(read(folder / "cut.nii", static_cast<itk::Image<float, 3>*>(nullptr)),
                   itk::ExceptionObject);
+
+  std::filesystem::create_directory(folder / "series");
+  write_file(folder / "series/1.dcm", made_dicom(slice));
+  write_file(folder / "series/notes.txt", "text");
+  const auto series = read(folder / "series", static_cast<Volume3*>(nullptr));
+  CHECK(itk::ExposeMetaData<std::string>(series->GetMetaDataDictionary(), "larch_warnings", word));
+  CHECK_THAT(word, Catch::Contains("1 files that are no DICOM images are passed over"));
+  write_file(folder / "series/2.dcm", "");
+  CHECK_THROWS_WITH(read(folder / "series", static_cast<Volume3*>(nullptr)),
+                    Catch::Contains("2.dcm' is empty"));
 }
 
 TEST_CASE(

@@ -207,6 +207,25 @@ TEST_CASE("times, shutter and viewing mode", "[io]") {
   CHECK_FALSE(full.shutter.shows(7, 7));  // outside of the circle
   CHECK(full.shutter.shows(6, 6));
   CHECK_FALSE(full.shutter.shows(4, 9));
+
+  for (const std::string times : {"0\\40\\40\\60", "0\\40\\40\\60\\10\\10", "40", "abc"}) {
+    std::string other = bytes;
+    const std::string vector = dicom_element(0x18, 0x1065, "DS", "0\\40\\40\\60\\10");
+    other.replace(other.find(vector), vector.size(), dicom_element(0x18, 0x1065, "DS", times));
+    const std::string imager = dicom_element(0x18, 0x1164, "DS", "0.3\\0.2");
+    other.replace(other.find(imager), imager.size(), dicom_element(0x28, 0x30, "DS", "0\\0"));
+    write_file(folder / "other.dcm", other);
+    if (times == "abc") {
+      CHECK_THAT(message_of<InputError>([&] { SequenceReader(folder / "other.dcm"); }),
+                 Catch::Contains("FrameTimeVector is 'abc'"));
+      continue;
+    }
+    const Angiogram without = SequenceReader(folder / "other.dcm").about();
+    CHECK(without.times_ms.empty());
+    CHECK_FALSE(without.has_spacing);
+    REQUIRE(without.warnings.size() == 1);
+    CHECK_THAT(without.warnings[0], Catch::Contains("for 5 frames; when they were taken is not"));
+  }
 }
 
 TEST_CASE("the Mask Subtraction Sequence", "[io]") {

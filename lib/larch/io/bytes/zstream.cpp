@@ -60,6 +60,7 @@ struct ZReader::State {
 ZReader::ZReader(const std::string& path, int64_t start, size_t buffer_bytes) : path_(path) {
   open(start, buffer_bytes);
   fill();
+  refuse_placeholder(path, state_->ahead);
   if (state_->ahead.substr(0, 2) == "\x1f\x8b") packing_ = Packing::kGzip;
   begin_stream();
 }

@@ -43,15 +43,16 @@ std::optional<Codestream> read_jpeg2000_header(std::string_view data) {
   return found;
 }
 
-// Without a marker the components tell, as libjpeg has it; only that components of other numbers
-// than 1, 2, 3 count as red, green and blue, which is what the DICOM header says of them.
-bool components_are_ycc(std::string_view components) {
-  if (components.size() < 9) return false;
+// Without a marker the components tell, as libjpeg has it; only that nothing is known of components
+// of other numbers than 1, 2, 3, so that the DICOM header is believed.
+void take_colours(std::string_view components, Codestream& found) {
+  if (components.size() < 9) return;
   const auto id = [&](size_t i) { return static_cast<uint8_t>(components[3 * i]); };
   const auto factors = [&](size_t i) { return components[3 * i + 1]; };
-  const bool rgb = id(0) == 'R' && id(1) == 'G' && id(2) == 'B';
   const bool numbered = id(0) == 1 && id(1) == 2 && id(2) == 3;
-  return !rgb && (numbered || factors(0) != factors(1) || factors(0) != factors(2));
+  found.is_rgb = id(0) == 'R' && id(1) == 'G' && id(2) == 'B';
+  found.is_ycc =
+      !found.is_rgb && (numbered || factors(0) != factors(1) || factors(0) != factors(2));
 }
 
 // A marker of JPEG with what is there of its segment.
@@ -96,9 +97,9 @@ std::optional<Codestream> read_jpeg_header(std::string_view data) {
     found.samples = in.get<uint8_t>(5);
     found.process = marker & 15;
     const bool lossy = found.process != 3 && found.kind == Codestream::Kind::kJpeg;
-    found.is_ycc =
-        is_jfif || (adobe ? *adobe != 0
-                          : lossy && found.samples == 3 && components_are_ycc(body.substr(6, 9)));
+    if (lossy && found.samples == 3) take_colours(body.substr(6, 9), found);
+    if (is_jfif || adobe) found.is_ycc = is_jfif || *adobe != 0;
+    if (is_jfif || adobe) found.is_rgb = !found.is_ycc;
     return found;
   }
   return std::nullopt;
@@ -250,7 +251,7 @@ bool decode_codestream(std::string_view data, const Codestream& stream, const Di
   }
   if (lossy_jpeg && !is_whole_jpeg(data)) return false;
   if (lossy_jpeg && frame.container_bits == 8) {
-    frame.bytes = decode_rgb_jpeg(object.path, std::string(data));
+    frame.bytes = decode_colour_jpeg(object.path, std::string(data), !object.format.is_ybr());
     return true;
   }
   const int64_t samples = stream.columns * stream.rows * stream.samples;
@@ -293,8 +294,10 @@ Codestream check_codestream(std::string_view data, TransferSyntax syntax, const 
        "have " + std::to_string(stream.precision) + " bits per sample, against " +
            std::to_string(format.bits_allocated) + " allocated");
   rule(!stream.subsampled, "have fewer samples than pixels");
-  rule(!stream.is_ycc || format.samples != 3,
+  rule(!stream.is_ycc || format.photometric != "RGB",
        "say that their colours are not RGB, but the header does");
+  rule(!stream.is_rgb || !format.is_ybr(),
+       "say that their colours are RGB, but the header does not");
   rule(!stream.is_signed || format.representation != 0, "are signed, but the header says unsigned");
   rule(stream.is_signed || format.representation != 1 || stream.precision >= format.bits_stored,
        "have fewer bits than the header says, so that nothing tells the sign");

@@ -24,6 +24,7 @@ struct Codestream {
   int process = 0;          ///< of JPEG: 0 baseline, 1 extended, 3 lossless (the number of its SOF)
   /// JPEG says that its colours are not RGB, by a marker or, if it is lossy, by its components.
   bool is_ycc = false;
+  bool is_rgb = false;  ///< or that they are
 };
 
 /// Reads the header of a codestream (ITU-T T.81, T.87, T.800). Nothing if it is none, or damaged.

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string_view>
 
+#include "larch/core/number_text.h"
 #include "larch/io/bytes/byte_order.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/dicom/dicom_parser.h"
@@ -28,7 +28,7 @@ bool to_number(std::string_view text, double& number) {
   if (text.empty() || text.find_first_not_of(kDecimal) != std::string_view::npos) return false;
   const std::string terminated(text);
   char* end = nullptr;
-  number = std::strtod(terminated.c_str(), &end);
+  number = parsed_number(terminated.c_str(), &end);
   return *end == '\0' && std::isfinite(number);
 }
 

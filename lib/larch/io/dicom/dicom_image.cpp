@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "larch/core/error.h"
 #include "larch/files/file.h"
@@ -20,39 +21,115 @@ std::string quoted(const DicomObject& object) {
   return "'" + std::filesystem::path(object.path).filename().string() + "'";
 }
 
-std::vector<DicomObject> images_in(const std::string& folder) {
-  std::vector<DicomObject> images;
-  std::string without_pixels;  // the first of them, for the message when there is no image
-  for (const std::string& path : files_in(folder)) {
-    if (!is_dicom(path)) continue;
-    DicomObject object = read_dicom_object(path);
-    if (object.has_pixels) {
-      images.push_back(std::move(object));
-    } else if (without_pixels.empty()) {
-      without_pixels = "; " + quoted(object) + " is a DICOM " + object.kind + " without pixels";
-    }
+// The first bytes of a file, which tell what it is. Throws InputError if they cannot be read, as
+// those of a pipe, which is not waited for.
+std::string start_of(const std::string& path) {
+  file_bytes(path);
+  return read_file(path, kBeginning);
+}
+
+bool starts_as_dicom(std::string_view bytes) {
+  if (bytes.size() >= 132 && bytes.substr(128, 4) == "DICM") return true;
+  // Without a preamble the first element is of group 0002 or 0008, most often little-endian.
+  if (bytes.size() < 12 || bytes[1] != 0 || bytes[3] != 0) return false;
+  return (bytes[0] == 2 && bytes[2] <= 0x10) ||
+         (bytes[0] == 8 && (bytes[2] == 0 || bytes[2] == 5 || bytes[2] == 8 || bytes[2] == 0x16));
+}
+
+[[noreturn]] void refuse_start(const std::string& path, std::string_view start) {
+  refuse_placeholder(path, start);
+  const bool is_blank = start.find_first_not_of('\0') == std::string_view::npos;
+  bad(path,
+      std::string("it is not DICOM: it ") +
+          (is_blank ? "begins with zeros or is cut off" : "does not begin as DICOM files do") +
+          "; copy it again, unpack it, or leave it out if it is no image");
+}
+
+// The ending by which slices are told from other files: without that of a packed or unfinished
+// copy, and none for a number, as it stands at the end of an UID.
+std::string slice_ending(std::filesystem::path name) {
+  constexpr std::string_view kOfCopies = " .bz2 .xz .zst .zip .part .partial .tmp .crdownload ";
+  std::string ending = file_extension(name.string());
+  if (ending.ends_with(".gz") || kOfCopies.find(" " + ending + " ") != std::string_view::npos) {
+    const std::string inner = file_extension(name.replace_extension().string());
+    if (!inner.empty() || ending != ".zip") ending = inner;
   }
+  return ending.find_first_not_of(".0123456789") == std::string::npos ? "" : ending;
+}
+
+// Tells whether a file that does not begin as DICOM may be passed over. Throws InputError if it
+// seems to be a slice, since none may vanish: it is empty, or is named as those of `endings` are.
+void require_no_slice(const std::string& path, const std::set<std::string>& endings) {
+  const std::filesystem::path name = std::filesystem::path(path).filename();
+  const std::string start = start_of(path), ending = slice_ending(name);
+  if (name.string().starts_with('.') || name == "DICOMDIR") return;
+  if (!start.empty() && !endings.contains(ending)) return;
+  if (start.empty() || ending.empty()) refuse_placeholder(path, start);
+  const auto is_of_text = [](unsigned char c) { return c > 31 || (c > 8 && c < 14); };
+  if (ending.empty() && std::ranges::all_of(start, is_of_text)) return;
+  refuse_start(path, start);
+}
+
+// The images of a folder; a warning counts the files that are none.
+std::vector<DicomObject> images_in(const std::string& folder, std::vector<std::string>& warnings) {
+  std::vector<DicomObject> images, without_pixels;
+  std::vector<std::string> others;
+  std::set<std::string> endings{"", ".dcm", ".dicom", ".dic", ".dc3", ".ima", ".acr"}, series;
+  for (const std::string& path : files_in(folder)) {
+    if (std::filesystem::path(path).filename() == "DICOMDIR" || !starts_as_dicom(start_of(path))) {
+      others.push_back(path);
+      continue;
+    }
+    DicomObject object = read_dicom_object(path);
+    // What cannot be read may be of any series, unless it says so before the damage.
+    if (object.series_uid.empty() && !object.problem.empty()) throw InputError(object.problem);
+    if (object.has_pixels) {
+      endings.insert(slice_ending(path));
+      series.insert(object.series_uid);
+    }
+    (object.has_pixels ? images : without_pixels).push_back(std::move(object));
+  }
+  for (const std::string& path : others) require_no_slice(path, endings);
   if (images.empty()) {
-    bad(folder, "no DICOM images in this folder (subfolders are not searched)" + without_pixels);
+    bad(folder, "no DICOM images in this folder (subfolders are not searched)" +
+                    (without_pixels.empty() ? ""
+                                            : "; " + quoted(without_pixels[0]) + " is a DICOM " +
+                                                  without_pixels[0].kind + " without pixels"));
+  }
+  for (const DicomObject& object : without_pixels) {  // cut off between two elements
+    const bool is_known = !object.kind.starts_with("object ");
+    if (!is_known && (object.series_uid.empty() || series.contains(object.series_uid))) {
+      bad(object.path, "it has no pixels, but may be of a series that has; copy it again");
+    }
+    others.push_back(object.path);
+  }
+  if (!others.empty()) {
+    warnings.push_back("'" + folder + "': " + std::to_string(others.size()) +
+                       " files that are no DICOM images are passed over, such as '" +
+                       std::filesystem::path(others[0]).filename().string() + "'");
   }
   return images;
 }
 
-std::vector<DicomObject> objects_of(const std::string& path, const ReadOptions& options) {
+std::vector<DicomObject> objects_of(const std::string& path, const ReadOptions& options,
+                                    std::vector<std::string>& warnings) {
   if (!is_folder(path)) return {read_dicom_object(path)};
-  std::vector<DicomObject> images = images_in(path);
+  std::vector<DicomObject> images = images_in(path, warnings);
   std::map<std::string, std::vector<const DicomObject*>> series;
   for (const DicomObject& image : images) series[image.series_uid].push_back(&image);
   std::string listing;
   for (const auto& [uid, files] : series) {
     const DicomObject& last = *files.back();
-    listing += "\n  " + uid + " (" + last.modality + ", " + std::to_string(files.size()) +
-               " files" + (last.description.empty() ? "" : ", " + last.description) + ")";
+    listing += (listing.empty() ? " " : "; ") + uid + " (" + last.modality + ", " +
+               std::to_string(files.size()) + " files" +
+               (last.description.empty() ? "" : ", " + last.description) + ")";
   }
   const std::string& chosen = options.series_uid;
   if (chosen.empty() && series.size() > 1) {
-    bad(path, "the folder holds " + std::to_string(series.size()) +
-                  " DICOM series; choose one by its UID or move the others away:" + listing);
+    bad(path,
+        "the folder holds " + std::to_string(series.size()) + " DICOM series; choose one " +
+            (options.has_frame_flag ? "with --series, in a list in the column 'series', " : "") +
+            "or move the others away:" + listing);
   }
   if (chosen.empty()) return images;
   if (!series.contains(chosen)) {
@@ -135,11 +212,15 @@ void rescale_plane(const std::byte* pixels, const DicomObject& object, const Dic
 
 DicomImage::DicomImage(const std::string& path, const OpenOptions& options)
     : ImageFile(path), options_(options.read), is_sequence_(options.is_sequence) {
+  if (!is_folder(path)) {
+    const std::string start = start_of(path);
+    if (!starts_as_dicom(start)) refuse_start(path, start);
+  }
   if (is_sequence_) {
     file_ = read_dicom_file(path);
     objects_.push_back(describe_dicom(*file_));
   } else {
-    objects_ = objects_of(path, options_);
+    objects_ = objects_of(path, options_, header_.warnings);
   }
   for (const DicomObject& object : objects_) {
     if (!object.has_pixels) {
@@ -151,7 +232,9 @@ DicomImage::DicomImage(const std::string& path, const OpenOptions& options)
   const DicomPixelFormat& format = first.format;
   header_.component = component_of(format);
   header_.channels = format.samples;
-  header_.colour = format.samples == 3;
+  header_.colour = format.is_colour();
+  header_.is_lossy = first.transfer_syntax == TransferSyntax::kJpegBaseline ||
+                     first.transfer_syntax == TransferSyntax::kJpegExtended;
   header_.frames = is_sequence_ || is_cine(first) ? first.frames : 1;
   header_.grid.size = first.planes.front().size;
   if (is_sequence_) return;
@@ -165,6 +248,15 @@ DicomImage::DicomImage(const std::string& path, const OpenOptions& options)
 // Files of one frame have no choice; of a cine the chosen frame counts.
 void DicomImage::arrange() {
   const DicomObject& first = objects_.front();
+  if (std::ranges::any_of(objects_, &DicomObject::is_segmentation)) {
+    if (objects_.size() > 1) bad(path(), "segmentations are read one by one; give one file of it");
+    if (first.frames_alike) bad_header(path(), "it does not say where its frames are");
+    chosen_frame(path(), header_, options_);
+    planes_ = first.planes;
+    header_.grid = arrange_segments(planes_, path(), options_);
+    header_.labels = first.segments->table;
+    return;
+  }
   if (is_cine(first) && objects_.size() == 1) {
     header_.no_volume = why_no_volume(first);
     const int64_t frame = options_.frame ? chosen_frame(path(), header_, options_).first : 0;
@@ -232,33 +324,64 @@ void DicomImage::read(int64_t from, std::span<std::byte> to) {
   if (!problem_.empty()) throw InputError(problem_);
   for (int64_t i = 0; i < slices.count; ++i) {
     const int64_t number = slices.first + i;
+    auto* out = reinterpret_cast<float*>(to.data() + i * slice);
+    if (objects_.front().is_segmentation()) {
+      read_segments(static_cast<int>(number), {out, static_cast<size_t>(slice) / sizeof(float)});
+      continue;
+    }
     const DicomPlane plane =
         header_.frames > 1 ? plane_of_frame(number) : planes_[static_cast<size_t>(number)];
     const DicomObject& object = objects_[static_cast<size_t>(plane.object)];
-    const Component component = component_of(object.format);
-    DicomPixels& pixels = pixels_of(plane.object);
-    stored_.resize(static_cast<size_t>(pixels.samples_of_frame() * bytes_of(component)));
-    pixels.read({plane.frame, 1}, stored_);
-    auto* out = reinterpret_cast<float*>(to.data() + i * slice);
-    with_type(component, [&](auto type) {
-      rescale_plane<decltype(type)>(stored_.data(), object, plane, out);
+    const std::byte* stored = read_plane(plane);
+    with_type(component_of(object.format),
+              [&](auto type) { rescale_plane<decltype(type)>(stored, object, plane, out); });
+  }
+}
+
+const std::byte* DicomImage::read_plane(const DicomPlane& plane) {
+  const Component component = component_of(objects_[static_cast<size_t>(plane.object)].format);
+  DicomPixels& pixels = pixels_of(plane.object);
+  stored_.resize(static_cast<size_t>(pixels.samples_of_frame() * bytes_of(component)));
+  pixels.read({plane.frame, 1}, stored_);
+  return stored_.data();
+}
+
+/// The labels of a slice, from all of its frames.
+void DicomImage::read_segments(int slice, std::span<float> out) {
+  const auto& [is_labelmap, table] = *objects_.front().segments;
+  std::ranges::fill(out, 0.0F);
+  for (const DicomPlane& plane : std::ranges::equal_range(planes_, slice, {}, &DicomPlane::slice)) {
+    const std::byte* pixels = read_plane(plane);
+    int known = -1;
+    with_type(component_of(objects_.front().format), [&](auto type) {
+      const auto* stored = reinterpret_cast<const decltype(type)*>(pixels);
+      for (size_t i = 0; i < out.size(); ++i) {
+        if (stored[i] == 0) continue;
+        const int label = is_labelmap ? static_cast<int>(stored[i]) : plane.segment;
+        if (label != std::exchange(known, label) &&
+            !std::ranges::count(table, label, &LabelEntry::value)) {
+          bad_header(path(), "'" + plane.name + "' is of a segment " + std::to_string(label) +
+                                 ", which its SegmentSequence does not have");
+        }
+        if (out[i] != 0) {
+          bad(path(), "its segments " + std::to_string(static_cast<int>(out[i])) + " and " +
+                          std::to_string(label) + " overlap ('" + plane.name +
+                          "'), and a label map has one label for each voxel; write each to a file "
+                          "of its own, for example with segimage2itkimage of dcmqi");
+        }
+        out[i] = static_cast<float>(label);
+      }
     });
   }
 }
 
 bool is_dicom(const std::string& path) {
   if (is_folder(path)) return true;
-  std::ifstream in;
-  in.rdbuf()->pubsetbuf(nullptr, 0);  // no more than is looked at
-  in.open(path, std::ios::binary);
-  char start[132] = {};
-  in.read(start, sizeof start);
-  const std::string_view bytes(start, static_cast<size_t>(in.gcount()));
-  if (bytes.size() == sizeof start && bytes.substr(128) == "DICM") return true;
-  // Without a preamble the first element is of group 0002 or 0008, most often little-endian.
-  if (bytes.size() < 12 || bytes[1] != 0 || bytes[3] != 0) return false;
-  return (bytes[0] == 2 && bytes[2] <= 0x10) ||
-         (bytes[0] == 8 && (bytes[2] == 0 || bytes[2] == 5 || bytes[2] == 8 || bytes[2] == 0x16));
+  try {
+    return starts_as_dicom(start_of(path));
+  } catch (const InputError&) {
+    return is_file(path);  // its reader says why it cannot be read
+  }
 }
 
 }  // namespace larch::io

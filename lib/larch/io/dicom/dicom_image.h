@@ -13,7 +13,8 @@
 
 namespace larch::io {
 
-/// True if `path` is a folder or a file that starts as DICOM files do (with or without preamble).
+/// True for a folder, for a file that starts as DICOM files do (with or without preamble), and for
+/// one that cannot be read.
 bool is_dicom(const std::string& path);
 
 /// A series: the slices of a folder that have one SeriesInstanceUID, or the frames of a file,
@@ -37,6 +38,8 @@ class DicomImage : public ImageFile {
 
  private:
   void arrange();
+  const std::byte* read_plane(const DicomPlane& plane);
+  void read_segments(int slice, std::span<float> out);
   DicomPlane plane_of_frame(int64_t frame) const;
   DicomPixels& pixels_of(int object);
 

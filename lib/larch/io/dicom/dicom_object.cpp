@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/dicom/dicom_object.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -38,6 +39,8 @@ constexpr DicomTag kSeriesUid{0x0020, 0x000e, "SeriesInstanceUID"};
 constexpr DicomTag kReferenceFrameUid{0x0020, 0x0052, "FrameOfReferenceUID"};
 constexpr DicomTag kPlanePositions{0x0020, 0x9113, "PlanePositionSequence"};
 constexpr DicomTag kPlaneOrientations{0x0020, 0x9116, "PlaneOrientationSequence"};
+constexpr DicomTag kDetectors{0x0054, 0x0022, "DetectorInformationSequence"};
+constexpr DicomTag kSliceVector{0x0054, 0x0080, "SliceVector"};
 constexpr DicomTag kSamples{0x0028, 0x0002, "SamplesPerPixel"};
 constexpr DicomTag kPhotometric{0x0028, 0x0004, "PhotometricInterpretation"};
 constexpr DicomTag kPlanar{0x0028, 0x0006, "PlanarConfiguration"};
@@ -51,6 +54,8 @@ constexpr DicomTag kPalette{0x0028, 0x1101, "RedPaletteColorLookupTableDescripto
 constexpr DicomTag kPixelMeasures{0x0028, 0x9110, "PixelMeasuresSequence"};
 constexpr DicomTag kValueTransformations{0x0028, 0x9145, "PixelValueTransformationSequence"};
 constexpr DicomTag kCsaHeader{0x0029, 0x1010, "the CSA header (0029,1010)"};
+constexpr DicomTag kSegmentOfFrame{0x0062, 0x000a, "SegmentIdentificationSequence"};
+constexpr DicomTag kReferencedSegment{0x0062, 0x000b, "ReferencedSegmentNumber"};
 constexpr DicomTag kSharedGroups{0x5200, 0x9229, "SharedFunctionalGroupsSequence"};
 constexpr DicomTag kFrameGroups{0x5200, 0x9230, "PerFrameFunctionalGroupsSequence"};
 constexpr DicomTag kIntercept{0x0028, 0x1052, "RescaleIntercept"};
@@ -75,7 +80,7 @@ void take_geometry(const DicomDataset& data, DicomPlane& plane, const std::strin
   }
   for (const DicomTag& tag : {kImagerSpacing, kPixelSpacing}) {  // PixelSpacing goes before
     const auto spacing = numbers_of(data, tag, 2, path);
-    if (spacing.empty()) continue;
+    if (spacing.empty() || (spacing[0] == 0 && spacing[1] == 0)) continue;  // it is not known
     if (!(spacing[0] > 0 && spacing[1] > 0)) {
       bad_header(path, std::string(tag.name) + " is not positive");
     }
@@ -83,7 +88,11 @@ void take_geometry(const DicomDataset& data, DicomPlane& plane, const std::strin
     plane.spacing_x_mm = spacing[1];
     plane.has_spacing = true;
   }
-  if (const auto a = numbers_of(data, kAspect, 2, path); !a.empty()) plane.is_square = a[0] == a[1];
+  if (const auto a = numbers_of(data, kAspect, 2, path); !a.empty() && a[0] != a[1]) {
+    if (!(a[0] > 0 && a[1] > 0)) bad_header(path, "PixelAspectRatio is not positive");
+    plane.aspect_y = a[0];
+    plane.aspect_x = a[1];
+  }
   if (const auto t = numbers_of(data, kThickness, 1, path); !t.empty()) {
     if (t[0] < 0) bad(path, "SliceThickness is negative; repair the header");
     if (t[0] > 0) plane.thickness_mm = t[0];
@@ -134,6 +143,9 @@ void take_functional_groups(const DicomDataset& groups, DicomPlane& plane,
     take_geometry(items[0].data, plane, path);
     take_rescale(items[0].data, plane, path);
   }
+  if (const std::span<const DicomItem> items = items_of(groups, kSegmentOfFrame); !items.empty()) {
+    plane.segment = uint16_of(items[0].data, kReferencedSegment, 0, path);
+  }
 }
 
 int number_of_frames(const DicomDataset& data, const std::string& path) {
@@ -177,11 +189,11 @@ DicomPixelFormat format_of(const DicomDataset& data, const std::string& path) {
 // Throws unless it is a format that DicomPixels reads.
 void check_pixel_format(const DicomPixelFormat& format, const std::string& path) {
   const std::string& photometric = format.photometric;
-  if (photometric == "PALETTE COLOR") {
-    bad(path, "pixels are stored with a colour palette, which is not supported; convert to RGB");
-  }
-  const bool grey = photometric == "MONOCHROME1" || photometric == "MONOCHROME2";
-  if (!(format.samples == 1 && grey) && !(format.samples == 3 && photometric == "RGB")) {
+  const auto is_of = [&](std::initializer_list<const char*> known) {
+    return std::ranges::find(known, photometric) != known.end();
+  };
+  if (!(format.samples == 1 && is_of({"MONOCHROME1", "MONOCHROME2", "PALETTE COLOR"})) &&
+      !(format.samples == 3 && is_of({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT"}))) {
     bad(path, "pixels are stored as '" + photometric + "' with " + std::to_string(format.samples) +
                   " samples, which is not supported; convert to RGB or MONOCHROME2");
   }
@@ -200,6 +212,8 @@ void check_pixel_format(const DicomPixelFormat& format, const std::string& path)
   rule(format.samples == 1 || stored == allocated,
        "BitsStored is " + std::to_string(stored) + " of " + std::to_string(allocated) +
            " allocated, which is supported for grey images alone");
+  rule(!format.is_ybr() || (allocated == 8 && format.representation == 0),
+       "YBR colours have 8 bits without a sign");
   rule(format.representation == 0 || format.representation == 1,
        "PixelRepresentation is " + std::to_string(format.representation) + ", neither 0 nor 1");
   rule(format.samples == 1 || format.planar == 0 || format.planar == 1,
@@ -247,6 +261,24 @@ void check_no_mosaic(const DicomDataset& data, const std::string& path) {
       "for example with dcm2niix, and give the NIfTI file");
 }
 
+// Slices that nuclear medicine reconstructed: their geometry is that of the first detector.
+bool is_reconstruction(const DicomDataset& data) {
+  return text_of(data, kImageType).find("\\RECON ") != std::string::npos &&
+         !items_of(data, kDetectors).empty();
+}
+
+// How far along the normal such slices lie behind the first one, by the sign of their spacing
+// (PS3.3, C.8.4.15); none if the file does not say it.
+std::vector<double> slice_offsets_of(const DicomDataset& data, const DicomObject& object) {
+  const auto spacing = numbers_of(data, kBetweenSlices, 1, object.path);
+  const std::vector<uint16_t> slices = uint16s_of(data, kSliceVector);
+  if (spacing.empty() || slices.size() != static_cast<size_t>(object.frames)) return {};
+  if (std::ranges::count(slices, 0) > 0) return {};  // they count from 1
+  std::vector<double> offsets;
+  for (const uint16_t slice : slices) offsets.push_back((slice - 1) * spacing[0]);
+  return offsets;
+}
+
 // How far along the normal the frames of a radiotherapy dose lie behind its position; none if the
 // file does not say it. The vector starts with 0, or else gives the z of axial frames (PS3.3,
 // C.8.8.3.2).
@@ -273,6 +305,8 @@ void add_planes(const DicomFile& file, const Vec3i& size, DicomObject& object) {
   plane.size = size;
   take_geometry(data, plane, object.path);
   take_rescale(data, plane, object.path);
+  const bool is_nuclear = is_reconstruction(data);
+  if (is_nuclear) take_geometry(items_of(data, kDetectors)[0].data, plane, object.path);
   if (const std::span<const DicomItem> shared = items_of(data, kSharedGroups); !shared.empty()) {
     take_functional_groups(shared[0].data, plane, object.path);
   }
@@ -287,8 +321,9 @@ void add_planes(const DicomFile& file, const Vec3i& size, DicomObject& object) {
   // the file puts them. What is computed from them in three dimensions has classes of its own.
   const bool is_cine =
       object.frames > 1 && text_of(data, kSopClass).starts_with("1.2.840.10008.5.1.4.1.1.12.");
-  const std::vector<double> offsets =
-      is_cine ? std::vector<double>() : frame_offsets_of(data, plane, object);
+  const std::vector<double> offsets = is_cine      ? std::vector<double>()
+                                      : is_nuclear ? slice_offsets_of(data, object)
+                                                   : frame_offsets_of(data, plane, object);
   const Vec3d normal = cross(plane.row, plane.column);
   const std::string name = std::filesystem::path(object.path).filename().string();
   for (int frame = 0; frame < object.frames; ++frame) {
@@ -309,21 +344,18 @@ void add_planes(const DicomFile& file, const Vec3i& size, DicomObject& object) {
   }
 }
 
-// The Modality LUT Sequence (PS3.3, C.11.1).
-DicomLut read_modality_lut(const DicomDataset& data, bool is_signed, const std::string& path) {
-  const std::span<const DicomItem> items = items_of(data, kModalityLut);
-  if (items.empty()) return {};
+// A table of values: its elements in `data`, and the name of what it is for.
+DicomLut read_table(const DicomDataset& data, const DicomTag& shape, const DicomTag& content,
+                    bool is_signed, const std::string& name, const std::string& path) {
   const auto bad = [&](const std::string& what) {
-    bad_header(path, "its Modality LUT cannot be applied: " + what);
+    bad_header(path, "its " + name + " cannot be applied: " + what);
   };
-  if (items.size() != 1) bad("the sequence holds more than one table");
-  const DicomDataset& item = items[0].data;
-  const std::vector<uint16_t> descriptor = uint16s_of(item, kLutDescriptor);
-  if (descriptor.size() != 3) bad("LUTDescriptor is not three numbers");
+  const std::vector<uint16_t> descriptor = uint16s_of(data, shape);
+  if (descriptor.size() != 3) bad(shape.name + std::string(" is not three numbers"));
   const size_t entries = descriptor[0] == 0 ? 65536 : descriptor[0];  // PS3.3, C.11.1.1.1
   const int bits = descriptor[2];
   if (bits < 8 || bits > 16) bad("it has " + std::to_string(bits) + " bits an entry");
-  std::vector<uint16_t> words = uint16s_of(item, kLutData);
+  std::vector<uint16_t> words = uint16s_of(data, content);
   if (bits == 8 && words.size() == (entries + 1) / 2 && entries > 1) {  // two entries in a word
     const std::vector<uint16_t> packed = words;
     words.assign(entries, 0);
@@ -332,8 +364,8 @@ DicomLut read_modality_lut(const DicomDataset& data, bool is_signed, const std::
     }
   }
   if (words.size() != entries) {
-    bad("LUTData has " + std::to_string(words.size()) + " entries instead of " +
-        std::to_string(entries));
+    bad(content.name + std::string(" has ") + std::to_string(words.size()) +
+        " entries instead of " + std::to_string(entries));
   }
   for (const uint16_t word : words) {
     if (word >> bits != 0) bad("an entry has more than its " + std::to_string(bits) + " bits");
@@ -341,6 +373,38 @@ DicomLut read_modality_lut(const DicomDataset& data, bool is_signed, const std::
   DicomLut lut;
   lut.first = is_signed ? static_cast<int16_t>(descriptor[1]) : descriptor[1];
   lut.values.assign(words.begin(), words.end());
+  return lut;
+}
+
+// The Modality LUT Sequence (PS3.3, C.11.1).
+DicomLut read_modality_lut(const DicomDataset& data, bool is_signed, const std::string& path) {
+  const std::span<const DicomItem> items = items_of(data, kModalityLut);
+  if (items.empty()) return {};
+  if (items.size() != 1) {
+    bad_header(path, "its Modality LUT cannot be applied: the sequence holds more than one table");
+  }
+  return read_table(items[0].data, kLutDescriptor, kLutData, is_signed, "Modality LUT", path);
+}
+
+// The luminance of a palette (PS3.3, C.7.6.3.1.5).
+DicomLut read_palette(const DicomDataset& data, bool is_signed, const std::string& path) {
+  constexpr double kWeights[] = {0.2126, 0.7152, 0.0722};
+  DicomLut lut;
+  std::vector<double> sums;
+  for (uint16_t colour = 0; colour < 3; ++colour) {
+    const DicomTag shape{0x0028, static_cast<uint16_t>(0x1101 + colour), "its descriptor"};
+    const DicomTag content{0x0028, static_cast<uint16_t>(0x1201 + colour),
+                           "a table of its colours"};
+    if (uint16s_of(data, shape) != uint16s_of(data, kPalette)) {
+      bad_header(path, "its palette cannot be applied: its colours are of different tables");
+    }
+    lut = read_table(data, shape, content, is_signed, "palette", path);
+    sums.resize(lut.values.size());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += kWeights[colour] * static_cast<double>(lut.values[i]);
+    }
+  }
+  lut.values.assign(sums.begin(), sums.end());
   return lut;
 }
 
@@ -352,10 +416,15 @@ void describe_image(const DicomFile& file, const Vec3i& size, DicomObject& objec
   }
   check_no_mosaic(data, object.path);
   object.format = format_of(data, object.path);
+  object.segments = segments_of(data, object.path);
+  if (object.segments) object.format.photometric = "MONOCHROME2";  // a palette is for show
   check_pixel_format(object.format, object.path);
   object.frames = number_of_frames(data, object.path);
   add_planes(file, size, object);
-  object.lut = read_modality_lut(data, object.format.representation == 1, object.path);
+  const bool is_signed = object.format.representation == 1;
+  const bool is_palette = object.format.photometric == "PALETTE COLOR";
+  object.lut = is_palette ? read_palette(data, is_signed, object.path)
+                          : read_modality_lut(data, is_signed, object.path);
   if (object.lut.values.empty()) return;
   if (object.format.samples != 1) {
     bad_header(object.path,
@@ -364,8 +433,8 @@ void describe_image(const DicomFile& file, const Vec3i& size, DicomObject& objec
   for (const DicomPlane& plane : object.planes) {
     if (plane.slope != 1 || plane.intercept != 0) {
       bad_header(object.path,
-                 "it has a Modality LUT and a RescaleSlope or RescaleIntercept, of which one alone "
-                 "can be meant");
+                 std::string("it has a ") + (is_palette ? "palette" : "Modality LUT") +
+                     " and a RescaleSlope or RescaleIntercept, of which one alone can be meant");
     }
   }
 }
@@ -401,6 +470,11 @@ DicomObject describe_dicom(const DicomFile& file) {
   object.identity = {text_of(data, kPatientId), text_of(data, kPatientName),
                      text_of(data, kBirthDate), text_of(data, kStudyUid),
                      text_of(data, kReferenceFrameUid)};
+  if (!file.damage.empty()) {
+    object.has_pixels = true;  // perhaps
+    object.problem = file.damage;
+    return object;
+  }
   // Padding of the parts of a name ("DOE^JOHN^^") is none of the name.
   std::string& name = object.identity.patient_name;
   name.erase(name.find_last_not_of("^ ") + 1);

@@ -17,9 +17,11 @@ struct DicomPlane {
   std::string name;  ///< for messages: the file, or "the file, frame 3"
   int object = 0;    ///< which of the files
   int frame = 0;     ///< which frame of it
+  int segment = 0;   ///< of a BINARY segmentation: whose mask it is
+  int slice = 0;     ///< of a segmentation, of which several frames may make one slice
   Vec3i size{0, 0, 1};
   bool has_position = false, has_orientation = false, has_spacing = false;
-  bool is_square = true;  ///< PixelAspectRatio, if given, is 1
+  double aspect_y = 1, aspect_x = 1;  ///< PixelAspectRatio
   Vec3d position_mm{};
   Vec3d row{1, 0, 0}, column{0, 1, 0};  ///< directions of increasing column and row number
   double spacing_x_mm = 1, spacing_y_mm = 1, thickness_mm = 1;
@@ -34,9 +36,13 @@ struct DicomPixelFormat {
   uint32_t overlay_bits = 0;  ///< bits of a sample, beside the stored ones, that hold overlays
   int planar = 0;             ///< 1: all red samples of a frame, then all green, then all blue
   std::string photometric = "MONOCHROME2";
+
+  bool is_colour() const { return samples == 3 || photometric == "PALETTE COLOR"; }
+  bool is_ybr() const { return photometric.starts_with("YBR"); }
 };
 
-/// A Modality LUT: the value of stored number n is values[n - first], with the index clamped.
+/// A Modality LUT, or the luminance of a palette: the value of stored number n is values[n -
+/// first], with the index clamped.
 struct DicomLut {
   int first = 0;
   std::vector<float> values;  ///< empty: there is none
@@ -46,6 +52,15 @@ struct DicomLut {
 struct DicomIdentity {
   std::string patient_id, patient_name, birth_date, study_uid, reference_frame_uid;
 };
+
+/// The segments of a segmentation (PS3.3, C.8.20), which is read as a label map.
+struct DicomSegments {
+  bool is_labelmap = false;  ///< pixels are numbers of segments; or else frames are masks
+  LabelTable table{};
+};
+
+/// Nothing if it is another object. Throws InputError for what is no label map.
+std::optional<DicomSegments> segments_of(const DicomDataset& data, const std::string& path);
 
 /// The header of one file.
 struct DicomObject {
@@ -64,6 +79,8 @@ struct DicomObject {
   /// Of encapsulated pixel data the first fragment of each frame, and the end of the last one.
   std::vector<size_t> frame_starts{};
   DicomLut lut;
+  std::optional<DicomSegments> segments{};
+  bool is_segmentation() const { return segments.has_value(); }
   DicomIdentity identity;
   std::vector<DicomPlane> planes;
 };
@@ -90,6 +107,12 @@ bool is_cine(const DicomObject& object);
 Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
                     const ReadOptions& options = {});
 
+/// The same of the frames of a segmentation, in which frames of several segments make a slice, and
+/// slices without a segment may be missing: they are slices of the grid, and so are those of
+/// options.label_grid before the first and behind the last frame.
+Grid arrange_segments(std::vector<DicomPlane>& planes, const std::string& path,
+                      const ReadOptions& options);
+
 /// The pixels of an object, which lives as long as this does, read when they are asked for.
 class DicomPixels {
  public:
@@ -99,8 +122,9 @@ class DicomPixels {
   /// Pixels of a frame, samples counted one by one.
   int64_t samples_of_frame() const;
   /// Decodes some frames to whole numbers of component_of(object.format), channels side by side:
-  /// the stored bits with their sign. Throws InputError: damaged, compressed in a way that is not
-  /// supported, or other bits set than the header says, unless `options` allow that.
+  /// the stored bits with their sign, colours as RGB. Throws InputError: damaged, compressed in a
+  /// way that is not supported, or other bits set than the header says, unless `options` allow
+  /// that.
   void read(const FrameRange& frames, std::span<std::byte> to);
 
  private:

@@ -22,6 +22,7 @@ namespace {
 constexpr uint32_t kUndefined = 0xffffffffU;
 constexpr uint32_t kItem = 0xfffee000U, kItemEnd = 0xfffee00dU, kSequenceEnd = 0xfffee0ddU;
 constexpr DicomTag kTransferSyntax{0x0002, 0x0010, "TransferSyntaxUID"};
+constexpr std::string_view kRoot = "1.2.840.10008.1.2";  // of the UIDs of transfer syntaxes
 constexpr int kDeepest = 32;
 // Bytes that the elements, items and fragments of a file may take: some hundred thousand in any
 // case, and beyond that twice the bytes of the file.
@@ -29,7 +30,6 @@ constexpr size_t kKeptAnyway = size_t{64} << 20, kKeptPerByte = 2;
 
 TransferSyntax transfer_syntax_of(std::string_view uid) {
   using enum TransferSyntax;
-  constexpr std::string_view kRoot = "1.2.840.10008.1.2";
   constexpr std::pair<std::string_view, TransferSyntax> kSyntaxes[] = {
       {"", kImplicitLittle},
       {".1", kExplicitLittle},
@@ -52,6 +52,23 @@ TransferSyntax transfer_syntax_of(std::string_view uid) {
   return kUnknown;
 }
 
+// The name of a transfer syntax that is not read (PS3.6, table A-1), or else its UID.
+std::string name_of_syntax(std::string_view uid) {
+  constexpr std::pair<std::string_view, const char*> kStarts[] = {
+      {".4.9", "JPEG 2000 Part 2 or JPIP"},
+      {".4.10", "MPEG-2, MPEG-4 or HEVC"},
+      {".4.11", "JPEG XL"},
+      {".4.20", "HTJ2K"},
+      {".4.", "JPEG of a retired process"},
+      {".7.", "SMPTE ST 2110"},
+      {".8.", "Deflated Image Frame Compression"},
+  };
+  for (const auto& [start, name] : kStarts) {
+    if (uid.starts_with(kRoot) && uid.substr(kRoot.size()).starts_with(start)) return name;
+  }
+  return shown(uid);
+}
+
 // The start of an element: all but its value.
 struct Lead {
   uint32_t tag = 0, length = 0;
@@ -61,7 +78,8 @@ struct Lead {
 // The sequences that are read, whose type the implicit syntax does not tell (PS3.6).
 bool is_read_as_sequence(uint32_t tag) {
   constexpr uint32_t kTags[] = {0x00081140U, 0x00209113U, 0x00209116U, 0x00283000U, 0x00286100U,
-                                0x00289110U, 0x00289145U, 0x00289443U, 0x52009229U, 0x52009230U};
+                                0x00289110U, 0x00289145U, 0x00289443U, 0x00540022U, 0x00620002U,
+                                0x0062000aU, 0x52009229U, 0x52009230U};
   return std::ranges::find(kTags, tag) != std::end(kTags);
 }
 
@@ -101,9 +119,8 @@ class Parser {
   bool implicit = false, big = false;
 
   // Elements up to `end`, or up to an item's end mark if `marked`.
-  DicomDataset read_elements(int64_t end, bool marked, int depth) {
+  void read_elements(DicomDataset& data, int64_t end, bool marked, int depth) {
     if (depth > kDeepest) fail("sequences are nested too deep");
-    DicomDataset data;
     data.is_big_endian = big;
     data.path = &path_;
     bool ended = !marked;
@@ -123,7 +140,6 @@ class Parser {
     }
     if (!ended) fail("an item does not end");
     put_in_order(data.elements);
-    return data;
   }
 
   // File meta elements, always explicit and little-endian.
@@ -253,7 +269,8 @@ class Parser {
       if (!no_length && lead.length > end - at) fail("an item is longer than its sequence");
       measured = !no_length;
       spend(sizeof(DicomItem));
-      items.push_back({read_elements(no_length ? end : at + lead.length, no_length, depth + 1)});
+      DicomDataset& data = items.emplace_back().data;
+      read_elements(data, no_length ? end : at + lead.length, no_length, depth + 1);
     }
     if (marked) fail("a sequence does not end");
     return items;
@@ -396,7 +413,16 @@ DicomFile read_dicom_file(const std::string& path) {
     parser.implicit = !typed && !parser.big;
     if (syntax.empty()) file.transfer_syntax = typed ? kExplicitLittle : kImplicitLittle;
   }
-  file.data = parser.read_elements(in.size(), false, 0);
+  try {
+    parser.read_elements(file.data, in.size(), false, 0);
+  } catch (const InputError& error) {
+    file.damage = error.what();
+    put_in_order(file.data.elements);
+  }
+  if (file.transfer_syntax == kUnknown) {
+    file.damage = "'" + path + "': transfer syntax " + name_of_syntax(syntax) +
+                  " is not supported; export the file uncompressed, or convert it";
+  }
   return file;
 }
 

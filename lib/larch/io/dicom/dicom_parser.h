@@ -93,15 +93,17 @@ struct DicomFile {
   TransferSyntax transfer_syntax = TransferSyntax::kUnknown;
   DicomDataset meta, data;
   std::optional<PixelPlace> place{};  ///< of the pixel data, which are none of `data`
+  std::string damage{};               ///< why nothing was read from some element on; empty: all was
 };
 
 /// Reads all elements of a DICOM file (PS3.5, PS3.10) but its pixel data, of which the places are
 /// found: it takes the memory of a header. A parser of our own: those of the libraries assert on
 /// damaged lengths, allocate what a length claims, or fill up what is missing with zeros. The first
 /// element tells whether the syntax is implicit or explicit, whatever the file says. Zeros, spaces
-/// and line ends behind the pixel data are padding. Throws InputError where tags, lengths,
-/// sequences and fragments do not fit into each other and into the file, or are far too many for
-/// it; MemoryError if a deflated file does not fit into the memory.
+/// and line ends behind the pixel data are padding. Where tags, lengths, sequences and fragments do
+/// not fit into each other and into the file, or are far too many for it, DicomFile::damage says
+/// so, beside what stands before. Throws InputError if nothing does; MemoryError if a deflated file
+/// does not fit into the memory.
 DicomFile read_dicom_file(const std::string& path);
 
 /// The bytes of a DICOM file, or those that a deflated one holds.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -16,8 +17,10 @@ namespace {
 constexpr DicomTag kFloatPixelData{0x7fe0, 0x0008, "FloatPixelData"};
 constexpr DicomTag kDoublePixelData{0x7fe0, 0x0009, "DoubleFloatPixelData"};
 
-// Bytes of native pixel data of `samples` numbers.
+// Bytes of native pixel data of `samples` numbers. Two pixels may share their colour, and have four
+// numbers for six then (PS3.3, C.7.6.3.1.2).
 int64_t native_bytes(const DicomPixelFormat& format, int64_t samples) {
+  if (format.photometric == "YBR_FULL_422") return samples / 3 * 2;
   return format.bits_allocated == 1 ? (samples + 7) / 8 : samples * (format.bits_allocated / 8);
 }
 
@@ -161,6 +164,29 @@ int64_t extract(std::span<std::byte> bytes, const DicomPixelFormat& format) {
   return unexplained;
 }
 
+// The numbers Y Y CB CR of two pixels, from the start of `pixels`, become Y CB CR of each.
+void spread_colours(std::span<std::byte> pixels) {
+  for (size_t i = pixels.size() / 6; i-- > 0;) {
+    const std::byte* two = &pixels[4 * i];
+    const std::byte spread[] = {two[0], two[2], two[3], two[1], two[2], two[3]};
+    std::ranges::copy(spread, &pixels[6 * i]);
+  }
+}
+
+// Y CB CR to red, green and blue (PS3.3, C.7.6.3.1.2).
+void ybr_to_rgb(std::span<std::byte> pixels) {
+  const auto byte = [](double value) {
+    return static_cast<std::byte>(std::clamp(std::floor(value + 0.5), 0.0, 255.0));
+  };
+  for (size_t i = 0; i + 3 <= pixels.size(); i += 3) {
+    const auto number = [&](size_t k) { return std::to_integer<int>(pixels[i + k]); };
+    const double y = number(0), cb = number(1) - 128, cr = number(2) - 128;
+    pixels[i] = byte(y + 1.402 * cr);
+    pixels[i + 1] = byte(y - (0.114 * 1.772 * cb + 0.299 * 1.402 * cr) / 0.587);
+    pixels[i + 2] = byte(y + 1.772 * cb);
+  }
+}
+
 // Big-endian pixel data are words (PS3.5, A.3), or bytes.
 void require_byte_order(const DicomObject& object, int64_t samples_of_frame) {
   const int bits = object.format.bits_allocated;
@@ -222,6 +248,17 @@ void check_pixel_claims(const DicomFile& file, DicomObject& object, const Vec3i&
                          syntax == kDeflated || syntax == kExplicitBig;
   // The element and the transfer syntax must agree.
   const bool is_encapsulated = object.place->is_encapsulated;
+  const DicomPixelFormat& format = object.format;
+  const bool is_of_jpeg_2000 = format.photometric == "YBR_RCT" || format.photometric == "YBR_ICT";
+  if (format.is_ybr() && is_of_jpeg_2000 != (syntax == kJpeg2000)) {
+    bad(object.path, "pixels are stored as '" + format.photometric +
+                         "', which is not supported in its transfer syntax; convert to RGB");
+  }
+  if (format.photometric == "YBR_FULL_422" && !is_encapsulated &&
+      (size.x % 2 != 0 || format.planar != 0)) {
+    bad_header(object.path,
+               "its pixels share their colours (YBR_FULL_422), and do not do so in pairs");
+  }
   if (is_encapsulated ? file.inflated != nullptr : !is_native) {
     bad(object.path,
         "the pixel data are not coded as the transfer syntax says, or in a way that "
@@ -287,9 +324,12 @@ void DicomPixels::read_native(const FrameRange& frames, std::span<std::byte> to)
     }
     return;
   }
-  in_.read({start + native_bytes(format, before), static_cast<int64_t>(to.size())}, to.data());
+  const bool shares_colours = format.photometric == "YBR_FULL_422";
+  const auto stored = shares_colours ? to.first(to.size() / 3 * 2) : to;
+  in_.read({start + native_bytes(format, before), static_cast<int64_t>(stored.size())}, to.data());
   const bool words = object_.place->vr == std::array{'O', 'W'};
-  if (words && object_.transfer_syntax == TransferSyntax::kExplicitBig) swap_all(to, 2);
+  if (words && object_.transfer_syntax == TransferSyntax::kExplicitBig) swap_all(stored, 2);
+  if (shares_colours) return spread_colours(to);
   extract_bits(to);
   if (format.samples == 3 && format.planar == 1) {
     interleave_planes(to, static_cast<size_t>(samples_of_frame() / 3),
@@ -319,11 +359,16 @@ void DicomPixels::read_compressed(int64_t frame, std::span<std::byte> to) {
 }
 
 void DicomPixels::read(const FrameRange& frames, std::span<std::byte> to) {
-  if (!object_.place->is_encapsulated) return read_native(frames, to);
+  using enum TransferSyntax;
   const size_t bytes = to.size() / static_cast<size_t>(frames.count);
-  for (int64_t i = 0; i < frames.count; ++i) {
+  const bool is_encapsulated = object_.place->is_encapsulated;
+  if (!is_encapsulated) read_native(frames, to);
+  for (int64_t i = 0; is_encapsulated && i < frames.count; ++i) {
     read_compressed(frames.first + i, to.subspan(static_cast<size_t>(i) * bytes, bytes));
   }
+  const TransferSyntax syntax = object_.transfer_syntax;
+  const bool by_decoder = syntax == kJpegBaseline || syntax == kJpegExtended || syntax == kJpeg2000;
+  if (object_.format.is_ybr() && !by_decoder) ybr_to_rgb(to);
 }
 
 }  // namespace larch::io

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "larch/core/digest.h"
+#include "larch/core/number_text.h"
 
 namespace larch {
 
@@ -37,12 +38,11 @@ std::string item_head(uint32_t tag, uint32_t length) {
 }  // namespace
 
 std::string decimal(double value) {
-  std::array<char, 40> text;
-  for (int digits = 12; digits > 0; --digits) {
-    const int length = std::snprintf(text.data(), text.size(), "%.*g", digits, value + 0.0);
-    if (length <= static_cast<int>(kLongestDecimal)) break;
+  std::string text = number_text(value + 0.0, 12);
+  for (int digits = 11; digits > 0 && text.size() > kLongestDecimal; --digits) {
+    text = number_text(value + 0.0, digits);
   }
-  return text.data();
+  return text;
 }
 
 std::string decimals(std::span<const double> values) {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "larch/core/error.h"
 #include "larch/core/guard.h"
 #include "larch/core/host_memory.h"
+#include "larch/core/number_text.h"
 #include "larch/io/bytes/byte_order.h"
 #include "larch/io/bytes/message.h"
 
@@ -34,9 +34,7 @@ namespace larch::io {
 namespace {
 
 std::string short_number(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  return buffer;
+  return number_text(value, 9);
 }
 
 std::string in_mm(const Vec3d& v) {

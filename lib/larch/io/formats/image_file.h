@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "larch/data/mesh.h"
 #include "larch/data/volume.h"
 #include "larch/io/bytes/zstream.h"
 #include "larch/io/formats/read_options.h"
@@ -65,16 +66,18 @@ constexpr Component component_of() {
 struct Header {
   Grid grid{};
   Component component = Component::kUint8;
-  int channels = 1;     ///< values per voxel
-  bool colour = false;  ///< the channels are red, green, blue and perhaps alpha, or were
-  int frames = 1;       ///< of one grid: volumes of a 4-D image, pictures of a cine
-  double slope = 1;     ///< value = stored * slope + intercept
+  int channels = 1;       ///< values per voxel
+  bool colour = false;    ///< the channels are red, green, blue and perhaps alpha, or were
+  bool is_lossy = false;  ///< JPEG, which changes values
+  int frames = 1;         ///< of one grid: volumes of a 4-D image, pictures of a cine
+  double slope = 1;       ///< value = stored * slope + intercept
   double intercept = 0;
   bool is_rescaled() const { return slope != 1 || intercept != 0; }
   double fourth_spacing = 0;       ///< of an axis of frames that says nothing of times; 0: none
   FrameTimes times{};              ///< of frames of one kind of time
   int64_t most_bytes = INT64_MAX;  ///< of all voxels, that the file can hold, inflated
   std::vector<std::string> warnings{};  ///< what the user should know of it, naming the file
+  LabelTable labels{};                  ///< the segments of a DICOM segmentation
   std::string no_volume{};              ///< why the frames make no volume, where that is in doubt
   /// Of DICOM, whose voxels are rescaled when they are read: how the file stores them.
   std::optional<std::pair<Component, int>> stored{};

@@ -45,6 +45,7 @@ class JpegFile {
     header.component = Component::kUint8;
     header.channels = jpeg_.num_components;
     header.colour = header.channels == 3;
+    header.is_lossy = true;
     // A block of 8 x 8 samples takes two bits at least.
     header.most_bytes = static_cast<int64_t>(bytes_.size()) * 2048;
     return header;
@@ -136,8 +137,8 @@ std::unique_ptr<ImageFile> open_jpeg(const std::string& path, const OpenOptions&
   });
 }
 
-std::vector<std::byte> decode_rgb_jpeg(const std::string& path, std::string bytes) {
-  JpegFile file(path, std::move(bytes), true);
+std::vector<std::byte> decode_colour_jpeg(const std::string& path, std::string bytes, bool is_rgb) {
+  JpegFile file(path, std::move(bytes), is_rgb);
   return file.voxels(file.header());
 }
 

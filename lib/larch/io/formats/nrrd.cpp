@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string_view>
 
 #include "larch/core/guard.h"
+#include "larch/core/number_text.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/formats/text_header.h"
@@ -84,7 +84,7 @@ std::vector<Vector> vectors_of(const TextHeader& text, const char* field, size_t
       Vec3d vector{0, 0, 0};
       for (size_t i = 0; i < length; ++i) {
         char* end = nullptr;
-        const double value = std::strtod(at, &end);
+        const double value = parsed_number(at, &end);
         if (end == at) text.bad_line(field);
         while (*end == ' ') ++end;
         if (*end != (i + 1 < length ? ',' : ')')) text.bad_line(field);
@@ -431,6 +431,11 @@ StoredHeader read_nrrd_header(const std::string& path) {
   StoredHeader out;
   out.header.component = nrrd_component(text);
   set_grid(text, checked_sizes(text, "dimension", "sizes"), out);
+  if (text.has_segments && out.header.channels > 1) {
+    bad(path, "a segmentation of 3D Slicer whose segments overlap, in " +
+                  std::to_string(out.header.channels) +
+                  " layers; export them there to label maps, one for each layer");
+  }
   set_encoding(text, out);
   set_file(text, out.place);
   set_start(text, out);

@@ -34,9 +34,9 @@ void write_png(const std::string& path, const Pixels& pixels);
 void write_tiff(const std::string& path, const Pixels& pixels);
 
 /// The pixels of a JPEG codestream from the file `path`, of 8 bits and one or three components,
-/// which are red, green and blue whatever its markers say. Damaged or missing data and more than
-/// 500 scans are an error. Throws InputError and MemoryError.
-std::vector<std::byte> decode_rgb_jpeg(const std::string& path, std::string bytes);
+/// which are red, green and blue whatever its markers say if `is_rgb`, or become so. Damaged or
+/// missing data and more than 500 scans are an error. Throws InputError and MemoryError.
+std::vector<std::byte> decode_colour_jpeg(const std::string& path, std::string bytes, bool is_rgb);
 
 /// True if a sequential JPEG codestream of Huffman coding (SOF0, SOF1) holds exactly the coded
 /// samples that its header promises: every scan is decoded down to its codes, and each must end

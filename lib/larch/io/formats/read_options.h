@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "larch/config/fields.h"
+#include "larch/data/grid.h"
 
 namespace larch {
 
@@ -47,6 +48,9 @@ struct ReadOptions {
   /// NaN and infinite voxels that nan_value does not replace are handed on as they are, to a caller
   /// that has a rule of its own for them. Only where floats are read.
   bool keeps_not_finite = false;
+  /// The grid of the image that a label map belongs to. DICOM segmentations leave out slices
+  /// without a segment, which are background then.
+  std::optional<Grid> label_grid{};
 };
 
 /// Passes if `options` allow it, with a warning; throws InputError otherwise, naming the flag.

@@ -2,14 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/io/formats/text_header.h"
 
-#include <cctype>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <vector>
 
+#include "larch/core/number_text.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 
@@ -27,9 +25,7 @@ std::string trimmed(const std::string& text) {
 }
 
 std::string exact_number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", value + 0.0);
-  return text;
+  return number_text(value + 0.0, 17);
 }
 
 }  // namespace
@@ -57,6 +53,7 @@ TextHeader read_text_header(const std::string& path, char separator, const std::
     const size_t at = line.find(separator);
     const bool comment = line.starts_with('#') ||
                          (at != std::string::npos && separator == ':' && line[at + 1] == '=');
+    header.has_segments |= comment && line.starts_with("Segment0_");
     if (!comment && at == std::string::npos) {
       if (header.plain.size() >= kMostPlainLines) bad(path, "the header is damaged");
       header.plain.push_back(trimmed(line));
@@ -107,13 +104,13 @@ std::vector<std::string> quoted_words(const std::string& text) {
 }
 
 std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   return text;
 }
 
 std::optional<double> number_of_word(const std::string& word) {
   char* end = nullptr;
-  const double value = std::strtod(word.c_str(), &end);
+  const double value = parsed_number(word.c_str(), &end);
   if (word.empty() || *end != '\0') return std::nullopt;
   return value;
 }
@@ -151,6 +148,7 @@ std::string voxel_file(const std::string& path, const std::string& name, const c
   if (!is_file(file.string())) {
     bad(path, "the voxels should stand in '" + file.string() + "', which is missing");
   }
+  refuse_placeholder(file.string(), read_file(file.string(), kBeginning));
   std::error_code error;
   if (std::filesystem::equivalent(file, path, error)) {
     bad(path,

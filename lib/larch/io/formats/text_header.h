@@ -18,6 +18,7 @@ struct TextHeader {
   std::map<std::string, std::string> values;  ///< keys in lower case, both without outer spaces
   std::vector<std::string> plain;             ///< lines without a separator
   int64_t bytes = 0;                          ///< where the lines end
+  bool has_segments = false;                  ///< it is a segmentation of 3D Slicer
   /// Empty if the key is absent.
   std::string value(const std::string& key) const;
   [[noreturn]] void bad_line(const char* key) const;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -123,6 +124,7 @@ class TiffFile {
           (field<uint32_t>(TIFFTAG_SUBFILETYPE) & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) != 0;
       if (++pages == 1) {
         kind_ = kind();
+        if (const auto text = field<const char*>(TIFFTAG_IMAGEDESCRIPTION)) description_ = text;
         first_aside = aside;
         continue;
       }
@@ -137,7 +139,10 @@ class TiffFile {
       bad(path_,
           "its pages are of different sizes or kinds; write one of them to a file of its own");
     }
+    check_description(others ? pages : 1);
     Header header;
+    const auto compression = field<uint16_t>(TIFFTAG_COMPRESSION);
+    header.is_lossy = compression == COMPRESSION_JPEG || compression == COMPRESSION_OJPEG;
     header.grid.size = {static_cast<int32_t>(kind_.width), static_cast<int32_t>(kind_.length),
                         others ? pages : 1};
     header.component = kind_.component;
@@ -167,6 +172,30 @@ class TiffFile {
           "the picture is damaged, truncated or of a kind that is not supported") const {
     bad(path_, what + (message_[0] != '\0' ? std::string(" (") + message_.data() + ")" : "") +
                    "; copy or export it again");
+  }
+
+  /// Throws InputError if the pages are no slices by the text of the first one, in which ImageJ and
+  /// the programs of OME describe all of them.
+  void check_description(int pages) const {
+    const bool is_ome = description_.find("openmicroscopy.org") != std::string::npos;
+    if (!is_ome && !description_.starts_with("ImageJ=")) return;
+    const auto count_of = [&](const std::string& key, int64_t missing) {
+      const size_t at = description_.find(key);
+      if (at == std::string::npos) return missing;
+      return int64_t{std::strtol(description_.c_str() + at + key.size(), nullptr, 10)};
+    };
+    const int64_t samples = is_ome ? kind_.samples : 1;  // which OME counts as channels
+    const int64_t channels = count_of(is_ome ? "SizeC=\"" : "\nchannels=", samples);
+    const int64_t times = count_of(is_ome ? "SizeT=\"" : "\nframes=", 1);
+    const int64_t images = count_of(is_ome ? "SizeZ=\"" : "\nimages=", is_ome ? 0 : pages);
+    if (channels == samples && times == 1 && images == pages) return;
+    bad(path_, std::string("what ") + (is_ome ? "OME" : "ImageJ") +
+                   " says of its pages (channels " + std::to_string(channels) + ", times " +
+                   std::to_string(times) + ", images " + std::to_string(images) +
+                   ") makes no plain stack of the " + std::to_string(pages) +
+                   " that there are; write one channel and time, with " +
+                   "ImageJ (Duplicate, Save As Tiff) or bfconvert of Bio-Formats (-channel 0 " +
+                   "-timepoint 0)");
   }
 
   template <class T>
@@ -370,9 +399,10 @@ class TiffFile {
   std::string path_;
   TIFF* tif_ = nullptr;
   std::array<char, 200> message_{};
-  uint64_t size_ = 0;   ///< of the file
-  uint64_t spent_ = 0;  ///< bytes of directories and tables
-  Kind kind_{};         ///< of the first page
+  std::string description_;  ///< of the first page
+  uint64_t size_ = 0;        ///< of the file
+  uint64_t spent_ = 0;       ///< bytes of directories and tables
+  Kind kind_{};              ///< of the first page
 };
 
 /// The letters: directories and tables of strips are read when they are asked for, and strips are

@@ -13,6 +13,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/host_memory.h"
+#include "larch/core/number_text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
@@ -25,12 +26,6 @@ using io::bad;
 using io::Component;
 using io::Header;
 using io::OpenImage;
-
-std::string text(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  return buffer;
-}
 
 // Scaling with a float32 slope leaves values such as 3.0000001, which are meant to be whole.
 constexpr double kWholeTolerance = 1e-4;
@@ -127,14 +122,15 @@ void report(const Problems& problems, const Grid& grid, const std::string& path)
   const std::string wanted = io::name_of(io::component_of<T>());
   if (not_whole.count > 0) {
     bad(path, std::to_string(not_whole.count) + " voxels are not whole numbers" +
-                  first_of(not_whole) + " (" + text(not_whole.value) + "), but " + wanted +
+                  first_of(not_whole) + " (" + number_text(not_whole.value, 9) + "), but " +
+                  wanted +
                   " is needed here; is it a label image, and resampled with the nearest "
                   "neighbour?");
   }
   if (out_of_range.count > 0) {
     bad(path, std::to_string(out_of_range.count) + " voxels do not fit " + wanted +
-                  " (values from " + text(out_of_range.lowest) + " to " +
-                  text(out_of_range.highest) + ")" + first_of(out_of_range) +
+                  " (values from " + number_text(out_of_range.lowest, 9) + " to " +
+                  number_text(out_of_range.highest, 9) + ")" + first_of(out_of_range) +
                   "; rescale the image");
   }
 }
@@ -233,6 +229,9 @@ LabelVolume read_labels(const std::string& path, const ReadOptions& options) {
   if (image.header().colour) {
     bad(path, "a colour picture cannot be read as labels; save it as grey or indexed");
   }
+  if (image.header().is_lossy) {
+    bad(path, "JPEG is lossy, so that labels are no longer what they were; save them as PNG");
+  }
   return read_frame<int32_t>(path, image, options, {});
 }
 
@@ -246,6 +245,7 @@ ImageInfo probe_image(const std::string& path, const ReadOptions& options) {
   info.component_type = io::name_of(component);
   info.components = channels;
   info.times = header.times;
+  info.labels = header.labels;
   info.frames = header.frames;
   // Frames of NIfTI and its kin are told of, and refused only when they are read.
   if (options.frame || !header.no_volume.empty()) {

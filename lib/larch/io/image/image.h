@@ -29,10 +29,10 @@ inline Field<std::optional<int>> frame_field(std::optional<int>& frame) {
           1000000000};
 }
 
-/// For the mask or label map that goes with an image: the same allowances, but no value that stands
-/// for NaN, and neither series nor frame, which are the image's.
-inline ReadOptions label_options(const ReadOptions& image) {
-  return {{}, {}, image.allow, image.warn, {}, /*has_frame_flag=*/false};
+/// For the mask or label map that goes with an image, on its grid: the same allowances, but no
+/// value that stands for NaN, and neither series nor frame, which are the image's.
+inline ReadOptions label_options(const ReadOptions& image, const std::optional<Grid>& grid = {}) {
+  return {{}, {}, image.allow, image.warn, {}, /*has_frame_flag=*/false, false, grid};
 }
 
 /// What a header says about an image, without reading its voxels.
@@ -43,6 +43,7 @@ struct ImageInfo {
   int frames = 1;     ///< of a 4-D image or a cine; 1 if ReadOptions::frame chooses one of them
   int64_t bytes = 0;  ///< bytes of the voxels of these frames, uncompressed
   FrameTimes times{};
+  LabelTable labels{};  ///< the names of the segments of a DICOM segmentation, without colours
 };
 
 /// Reads a scalar 3-D (or 2-D: size.z == 1) image. The path is a NIfTI (.nii, .nii.gz, .hdr/.img),

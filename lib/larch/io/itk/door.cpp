@@ -3,8 +3,6 @@
 #include "larch/io/itk/door.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <mutex>
 
 #include <itkImageIOFactory.h>
 
@@ -29,12 +27,7 @@ auto through_itk(F&& action) {
 
 /// Asks ITK's factory for the reader or writer of a file; null if it is none of ours.
 ImageIO::Pointer asked_of_itk(const std::string& path, itk::IOFileModeEnum mode) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    // 3D Slicer names a folder of libraries with it, which ITK would load into this process.
-    ::unsetenv("ITK_AUTOLOAD_PATH");
-    register_image_io();
-  });
+  register_image_io();
   const auto found = through_itk([&] {
     ImageIO::is_asked_by_larch = true;
     const std::unique_ptr<bool, void (*)(bool*)> until_end(&ImageIO::is_asked_by_larch,
@@ -90,10 +83,13 @@ struct OpenImage::State {
 
 OpenImage::OpenImage(const std::string& path, const OpenOptions& options) {
   if (!is_file(path) && !is_folder(path)) {
+    const std::string why = why_missing(path);
+    if (why.starts_with("is a link")) throw InputError("'" + path + "' " + why);
     bad_path(path, "no such file or folder; check the path");
   }
   const ImageIO::Pointer io = asked_of_itk(path, itk::IOFileModeEnum::ReadMode);
   if (!io) {
+    if (is_file(path)) refuse_placeholder(path, read_file(path, kBeginning));
     const std::string why = format_for_reading(path) != nullptr
                                 ? "another reader of ITK's factory stands in front of Larch's"
                                 : why_refused(path);

@@ -65,8 +65,7 @@ const Format* find_format(const std::string& path) {
 
 const Format* format_for_reading(const std::string& path) {
   if (is_folder(path)) return &kDicom;
-  const Format* format = find_format(path);
-  if (format != nullptr && format != &kDicom) return format;
+  if (const Format* format = find_format(path)) return format;
   return is_dicom(path) ? &kDicom : nullptr;
 }
 
@@ -75,6 +74,9 @@ std::string why_refused(const std::string& path) {
     const char *endings, *why;
   };
   constexpr Row kRows[] = {
+      {" .stl .ply .obj .gii .vtp ",
+       "a surface, not an image; give it where a mesh is taken, or a label map of it"},
+      {" .fcsv ", "points of 3D Slicer, not an image"},
       {" .vtk .vti ", "images of VTK are not read; convert it with 3D Slicer to NRRD"},
       {" .gipl .gipl.gz ", "GIPL is not read; convert it with c3d (Convert3D) to NIfTI"},
       {" .mrc .rec ", "MRC is not read; convert it with mrc2tif of IMOD to TIFF"},
@@ -86,8 +88,11 @@ std::string why_refused(const std::string& path) {
       {" .jp2 .j2k .jpx ",
        "JPEG 2000 is not read outside DICOM; convert it with opj_decompress to PNG"},
       {" .mgz .mgh ", "FreeSurfer's MGH is not read; convert it with mri_convert to NIfTI"}};
+  const bool is_surface = file_extension(path) == ".vtk" &&
+                          read_file(path, kBeginning).find("POLYDATA") != std::string::npos;
   for (const Row& row : kRows) {
-    if (std::string(row.endings).find(" " + file_extension(path) + " ") != std::string::npos) {
+    const std::string ending = is_surface ? ".vtp" : file_extension(path);
+    if (std::string(row.endings).find(" " + ending + " ") != std::string::npos) {
       return row.why;
     }
   }

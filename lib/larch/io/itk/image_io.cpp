@@ -3,7 +3,6 @@
 #include "larch/io/itk/image_io.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <mutex>
 
@@ -12,6 +11,7 @@
 #include <itkVersion.h>
 
 #include "larch/core/error.h"
+#include "larch/core/number_text.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
@@ -47,12 +47,6 @@ constexpr TypePair kTypes[] = {
     {ComponentEnum::ULONG, Component::kUint64},     {ComponentEnum::LONG, Component::kInt64},
     {ComponentEnum::FLOAT, Component::kFloat32},    {ComponentEnum::DOUBLE, Component::kFloat64},
     {ComponentEnum::ULONGLONG, Component::kUint64}, {ComponentEnum::LONGLONG, Component::kInt64}};
-
-std::string text_of(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
 
 /// The type in which a rescaled image is given.
 Component rescaled_component(Component stored) {
@@ -176,6 +170,7 @@ void ImageIO::take_geometry(const Header& header) {
 
 void ImageIO::ReadImageInformation() {
   carried([&] {
+    if (is_file(m_FileName)) refuse_placeholder(m_FileName, read_file(m_FileName, kBeginning));
     const Format* format = format_for_reading(m_FileName);
     if (format == nullptr) bad_path(m_FileName, "not an image that Larch reads");
     file_ = format->open(m_FileName, options);
@@ -199,8 +194,8 @@ void ImageIO::ReadImageInformation() {
       itk::EncapsulateMetaData<std::string>(words, key, value);
     };
     say("larch_world_frame", std::to_string(static_cast<int>(header.grid.frame)));
-    say("larch_rescale_slope", text_of(header.slope));
-    say("larch_rescale_intercept", text_of(header.intercept));
+    say("larch_rescale_slope", number_text(header.slope, 17));
+    say("larch_rescale_intercept", number_text(header.intercept, 17));
     say("larch_warnings", warnings);
   });
 }

@@ -39,7 +39,7 @@ const Format* format_for_reading(const std::string& path);
 std::string why_refused(const std::string& path);
 
 /// Larch's readers and writers as ITK knows them. It takes every file whose ending is one of ours,
-/// DICOM files by their content, and folders; of these the other readers of ITK see nothing,
+/// other DICOM files by their content, and folders; of these the other readers of ITK see nothing,
 /// because its factory stands in front of theirs.
 ///
 /// ITK gets dimensions (two of a picture in the plane z = 0), spacing, origin and direction

@@ -52,8 +52,12 @@ bool is_nested_deeply(const std::string& json) {
 }
 
 Json read_json(const std::string& path) {
+  if (file_extension(path) == ".fcsv") {
+    bad(path, "points of 3D Slicer before version 5 (.fcsv); save them there as .mrk.json");
+  }
   if (file_bytes(path) > kMostBytes) bad(path, "more than 64 MiB, which no points or boxes take");
   const std::string json_text = read_file(path);
+  refuse_placeholder(path, json_text);
   if (is_nested_deeply(json_text)) {
     bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
   }

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // Wavefront OBJ: lines "v x y z" and "f a b c ...", counted from 1, or from the end if negative.
-#include <cstdio>
-
+#include "larch/core/number_text.h"
 #include "larch/io/bytes/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
@@ -41,14 +40,15 @@ Mesh parse_obj(const std::string& path, std::string_view bytes) {
 
 std::string format_obj(const Mesh& mesh, std::span<const VertexNumbers>) {
   std::string out = "# Larch surface, SPACE=LPS, mm\n";
-  char line[128];
-  for (const Vec3d& v : mesh.vertices_mm) {  // 9 digits are enough for float
-    std::snprintf(line, sizeof line, "v %.9g %.9g %.9g\n", v.x + 0.0, v.y + 0.0, v.z + 0.0);
-    out += line;
+  for (const Vec3d& v : mesh.vertices_mm) {
+    out += 'v';
+    for (int i = 0; i < 3; ++i) out += ' ' + number_text(v[i] + 0.0, 9);  // enough for float
+    out += '\n';
   }
   for (const Vec3i& t : mesh.triangles) {
-    std::snprintf(line, sizeof line, "f %d %d %d\n", t.x + 1, t.y + 1, t.z + 1);
-    out += line;
+    out += 'f';
+    for (int i = 0; i < 3; ++i) out += ' ' + std::to_string(t[i] + 1);
+    out += '\n';
   }
   return out;
 }

@@ -171,7 +171,9 @@ struct SequenceReader::Source {
 };
 
 SequenceReader::SequenceReader(const std::string& path, const ReadOptions& options) {
-  if (is_folder(path)) bad(path, "a folder; give the file that holds the sequence");
+  if (is_folder(path)) {
+    bad(path, std::string("a folder; give the file that holds the sequence. ") + kJoinFrames);
+  }
   source_ = std::make_unique<Source>(path, options);
   if (auto angiogram = io::describe_angiogram(source_->image.file())) {
     source_->about = std::move(*angiogram);

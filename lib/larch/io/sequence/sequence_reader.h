@@ -12,6 +12,11 @@
 
 namespace larch {
 
+/// What to do with a run of which each frame is a file.
+inline constexpr const char* kJoinFrames =
+    "If each file is one frame of a run, export the run as one multi-frame file, or join the files "
+    "in their order, for example with SimpleITK: WriteImage(ReadImage(names), 'run.nrrd')";
+
 /// Reads the frames of a sequence in batches, with memory for one batch whatever the length of the
 /// sequence:
 /// - DICOM of several frames: uncompressed from their places in the file, compressed ones each

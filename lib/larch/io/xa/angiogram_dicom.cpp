@@ -135,7 +135,7 @@ void take_intensity(const DicomDataset& file, Angiogram& about) {
 
 void take_pixels(const DicomObject& object, Angiogram& about) {
   const DicomPixelFormat& format = object.format;
-  if (format.samples != 1) {
+  if (format.is_colour()) {
     bad(about.path,
         "its pixels are colours, and grey ones are needed here; export it as "
         "MONOCHROME2");
@@ -196,7 +196,7 @@ void take_grid(const DicomObject& object, Angiogram& about) {
   about.grid.size = {plane.size.x, plane.size.y, 1};
   about.has_spacing = plane.has_spacing;
   if (plane.has_spacing) about.grid.spacing_mm = {plane.spacing_x_mm, plane.spacing_y_mm, 1};
-  if (!plane.has_spacing && !plane.is_square) {
+  if (!plane.has_spacing && plane.aspect_y != plane.aspect_x) {
     about.warnings.push_back(
         "'" + about.path +
         "': it has no pixel spacing and a PixelAspectRatio other than 1, which "
@@ -219,12 +219,20 @@ const DicomTag* times_tag(const DicomDataset& data) {
   return nullptr;
 }
 
-// When each frame was taken, from the first one on; empty if the file does not say it.
-std::vector<double> frame_times_ms(const DicomDataset& data, int frames, const std::string& path) {
+// When each frame was taken, from the first one on; empty if the file does not say it of each.
+std::vector<double> frame_times_ms(const DicomDataset& data, int frames, Angiogram& about) {
+  const std::string& path = about.path;
   const DicomTag* tag = times_tag(data);
   if (tag == nullptr) return {};
   const bool one = tag == &kFrameTime;
-  const auto steps = numbers_of(data, *tag, one ? 1 : static_cast<size_t>(frames), path);
+  const auto given = one ? 1 : std::ranges::count(text_of(data, *tag), '\\') + 1;
+  const auto steps = numbers_of(data, *tag, static_cast<size_t>(given), path);
+  if (!one && given != frames) {
+    about.warnings.push_back("'" + path + "': FrameTimeVector has " + std::to_string(given) +
+                             " times for " + std::to_string(frames) +
+                             " frames; when they were taken is not known");
+    return {};
+  }
   std::vector<double> times(static_cast<size_t>(frames), 0);
   for (size_t i = 1; i < times.size(); ++i) {
     const double step = steps[one ? 0 : i];  // the first of the vector is 0 (PS3.3, C.7.6.5.1.2)
@@ -269,7 +277,7 @@ std::optional<Angiogram> describe_angiogram(const ImageFile& image) {
   look_at_padding(data, about);
   require_alike(object);
   take_grid(object, about);
-  about.times_ms = frame_times_ms(data, object.frames, about.path);
+  about.times_ms = frame_times_ms(data, object.frames, about);
   if (!about.times_ms.empty() && !std::isfinite(about.times_ms.back())) {
     bad(about.path, "the times of its frames are not finite; repair the header");
   }

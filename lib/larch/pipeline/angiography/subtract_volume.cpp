@@ -55,7 +55,7 @@ StoredVolumes stored_of(const Volume<int32_t>& fill, const Volume<int32_t>& mask
 std::vector<uint8_t> volume_region(const cases::CaseJob& c, const std::string& name,
                                    const Grid& grid) {
   if (name.empty()) return {};
-  const LabelVolume roi = read_labels(name, label_options(c.read));
+  const LabelVolume roi = read_labels(name, label_options(c.read, grid));
   cases::require_same_grid(name, roi.grid(), c.row.image, grid);
   std::vector<uint8_t> inside = region_of_labels(roi);
   if (dsa::count_inside(inside) == 0) {

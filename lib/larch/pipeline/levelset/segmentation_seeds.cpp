@@ -63,7 +63,7 @@ std::string quoted(const std::string& path) {
 template <class T>
 Volume<T> read_beside(const std::string& path, const std::string& image, const Grid& grid,
                       const ReadOptions& read) {
-  ReadOptions options = label_options(read);
+  ReadOptions options = label_options(read, grid);
   Volume<T> volume;
   if constexpr (std::is_same_v<T, float>) {
     options.keeps_not_finite = true;
@@ -248,7 +248,7 @@ void check_on_grid(const SegmentationSeeds& seeds, const levelset::LevelsetConfi
     levelset::ball_of(sphere, grid,
                       (is_seed ? "seed " : "background ") + std::to_string(++count[is_seed]));
   }
-  ReadOptions options = label_options(read);
+  ReadOptions options = label_options(read, grid);
   options.warn = nullptr;  // They are given when the images are read.
   for (const auto& [flag, path] : seeds.images()) {
     cases::require_same_grid(path, probe_image(path, options).grid, image, grid);

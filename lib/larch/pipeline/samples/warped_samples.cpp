@@ -63,7 +63,7 @@ std::string add_copy(const WarpedRequest& request, const Copy& copy, const ReadO
   const int threads = context.threads;
   const auto made = lazily<phantom::WarpedCase>([=, config = request.config, seed = context.seed] {
     const auto image = read_volume<float>(copy.input.image, read);
-    const LabelVolume labels = read_labels(copy.input.label, label_options(read));
+    const LabelVolume labels = read_labels(copy.input.label, label_options(read, image.grid()));
     return phantom::make_warped(image, labels, config, seed, copy.number, threads);
   });
   const std::string image = "images/" + copy.id + "." + request.format;

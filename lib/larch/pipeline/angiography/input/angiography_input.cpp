@@ -289,8 +289,8 @@ OpenAngiogram open_angiogram(const cases::CaseJob& c, const AngiographyOptions& 
   }
   if (about.frames < 2) {
     throw InputError("'" + about.path +
-                     "' has one frame; a mask and a contrast frame are needed. Two volumes: give "
-                     "the other one with --mask-volume");
+                     "' has one frame; a mask and a contrast frame are needed. " + kJoinFrames +
+                     ". Two volumes: give the other one with --mask-volume");
   }
   warn_of_small_blocks(o.config, context);
   dsa::SampleTable table = table_of(about, o.config, context);
