@@ -392,7 +392,13 @@ assert s['mssd_mm']['cases'] == 2 and s['dice']['cases'] == 1, s"
   # A surface of kilometres is told from one of mm.
   sed '/^v/s/$/e9/' box.obj > huge.obj
   meshes --reference huge.obj
-  [[ "$status" -eq 5 && "$output" == *"are its coordinates mm"* ]]
+  [[ "$status" -eq 3 && "$output" == *"other units than mm"* ]]
+  # Points without a surface have no distance, in a dry run neither.
+  sed '/^f/d' box.obj > points.obj
+  for flag in "" --dry-run; do
+    meshes --reference points.obj $flag
+    [[ "$status" -eq 3 && "$output" == *"points.obj': there are 8 vertices and no triangle"* ]]
+  done
 }
 
 @test "evaluate: a DICOM segmentation without its empty slices is on the grid of the other image, and its segments are named" {

@@ -15,6 +15,7 @@
 #include "larch/data/volume.h"
 #include "larch/io/dicom/dicom_codec.h"
 #include "larch/io/image/image.h"
+#include "larch/io/mesh/mesh_io.h"
 
 namespace larch::fuzz {
 namespace {
@@ -170,6 +171,27 @@ void decode_codestream(std::string_view bytes, io::TransferSyntax syntax) {
 void read_image_bytes(const std::string& name, std::string_view bytes) {
   file_of(name, bytes);
   read_image_file(name, name);
+}
+
+void read_mesh_bytes(const std::string& name, std::string_view bytes) {
+  constexpr size_t kMost = 1 << 12;  // triangles of what is written; more would only cost time
+  const std::string path = file_of(name, bytes);
+  Mesh mesh;
+  if (!accepts({ExitCode::kInput}, name, [&] { mesh = read_mesh(path); })) return;
+  require(!mesh.triangles.empty(), "a surface without triangles was read");
+  const auto at = [&](int32_t v) { return mesh.vertices_mm.at(static_cast<size_t>(v)); };
+  for (const Vec3i& t : mesh.triangles) {
+    require(norm(at(t.x)) + norm(at(t.y)) + norm(at(t.z)) < 1e9, "a vertex is too far off");
+  }
+  if (mesh.triangles.size() > kMost) return;
+  write_mesh(path, mesh);
+  const Mesh back = read_mesh(path);
+  require(back.triangles.size() == mesh.triangles.size(), "triangles were lost");
+  for (size_t i = 0; i < mesh.triangles.size(); ++i) {
+    const Vec3d was = at(mesh.triangles[i].x);
+    const Vec3d is = back.vertices_mm.at(static_cast<size_t>(back.triangles[i].x));
+    require(norm(was - is) <= 1e-6 * norm(was) + 1e-30, "a vertex was written as another");
+  }
 }
 
 std::pair<std::string, std::string> two_texts(std::string_view bytes) {

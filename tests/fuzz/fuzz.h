@@ -66,6 +66,10 @@ void read_image_file(const std::string& name, const std::string& subject);
 /// The same for a file with these bytes.
 void read_image_bytes(const std::string& name, std::string_view bytes);
 
+/// Reads a file with these bytes as a surface. What is accepted has finite vertices, and triangles
+/// of these alone, and comes back when it is written. The target of every format of meshes.
+void read_mesh_bytes(const std::string& name, std::string_view bytes);
+
 /// Decodes a codestream as a frame of a DICOM file whose header agrees with its own, with this
 /// transfer syntax. What is accepted must have its size, and the same samples again.
 void decode_codestream(std::string_view bytes, io::TransferSyntax syntax);

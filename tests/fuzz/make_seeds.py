@@ -6,7 +6,7 @@
 Small sound files of every kind, and beside them the inputs that the guards of lib/larch/core/guard.h are
 for (guards.tsv says which). Files that fuzzing found stand in the same folders and are not made here;
 seeds/model comes from pbt-train: see strip_model, seeds/j2k and seeds/jls from the encoders of OpenJPEG
-and CharLS.
+and CharLS; seeds/mesh_* are a tetrahedron in each way that a format has.
 """
 import gzip
 import json

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
+#include "larch/io/bytes/zstream.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "tests/io/io_test_util.h"
 
@@ -47,8 +49,6 @@ TEST_CASE("meshes come back from every format") {
       CHECK(read_file(folder / ("m" + ending)) == read_file(folder / ("again" + ending)));
     }
   }
-  write_mesh(folder / "empty.vtk", Mesh{});
-  CHECK(read_mesh(folder / "empty.vtk").vertices_mm.empty());
   CHECK_THROWS_AS(write_mesh(folder / "m.foo", mesh), UsageError);
   CHECK_THROWS_AS(require_mesh_extension("m.vtp"), UsageError);
   CHECK_THROWS_AS(read_mesh(folder / "m.foo"), InputError);
@@ -228,19 +228,191 @@ TEST_CASE("damaged meshes are errors that say what is wrong") {
   };
   const std::string start = "# vtk DataFile Version 3.0\nx\nASCII\nDATASET ";
   const std::string vtk = start + "POLYDATA\n", point = vtk + "POINTS 1 float\n0 0 0\n";
-  check("a.vtk", {{"", "not a legacy VTK"},
+  check("a.vtk", {{"x", "not a legacy VTK"},
                   {vtk + "POINTS 99999999999 float\n0 0 0\n", "more than it can hold"},
-                  {vtk + "POINTS 1 float\n0 0 nan\n", "finite"},
+                  {vtk + "POINTS 1 float\n0 0 nan\nPOLYGONS 1 4\n3 0 0 0\n", "finite"},
                   {point + "POLYGONS 1 4\n3 0 0 7\n", "vertex 7"},
                   {point + "POLYGONS 1 4\n9 0 0 0\n", "more corners"},
                   {start + "STRUCTURED_POINTS\n", "POLYDATA"}});
   check("a.obj", {{"v 0 0 0\nf 1 2 3\n", "vertex 1"}, {"v 0 0 zero\n", "zero"}});
   check("a.ply", {{"ply\nformat binary_little_endian 1.0\nelement vertex 4000000000\n"
-                   "property float x\nend_header\n",
+                   "property float x\nproperty float y\nproperty float z\nend_header\n",
                    "more than it can hold"}});
   check("a.stl", {{std::string(80, ' ') + "\xff\xff\xff\x7f", "more than it can hold"},
                   {"solid x\nfacet normal 0 0 1\nvertex 0 0 0\n", "truncated"}});
-  check("a.gii", {{"<GIFTI><DataArray", "XML"}, {"<a/>", "GIFTI"}});
+  check("a.gii", {{"<GIFTI><DataArray", "XML"},
+                  {"<a/>", "GIFTI"},
+                  {"<!DOCTYPE GIFTI [<!ENTITY a 'x'>]><GIFTI>&a;</GIFTI>", "entities"},
+                  {std::string(2000, '<') + "a>", "XML"}});
+}
+
+TEST_CASE("what would be read as another surface is refused") {
+  const TemporaryFolder folder;
+  write_mesh(folder / "m.gii", tetrahedron());
+  const std::string gii = read_file(folder / "m.gii"), nothing(size_t{12} << 20, '\0');
+  const auto packed_text = [&](const std::string& bytes) {
+    write_file(folder / "raw", io::packed(bytes, io::Packing::kZlib, ""));
+    REQUIRE(shell("base64 -w0 '" + folder / "raw" + "' >'" + folder / "text" + "'"));
+    return read_file(folder / "text");
+  };
+  const auto gifti = [&](const std::string& from, const std::string& to) {
+    std::string text = gii;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  const std::string vtk = "# vtk DataFile Version 3.0\nx\nASCII\nDATASET POLYDATA\n",
+                    points = "POINTS 3 float\n0 0 0 9 0 0 0 9 0\n",
+                    face = "POLYGONS 1 4\n3 0 1 2\n", obj = "v 0 0 0\nv 9 0 0\nv 0 9 0\n",
+                    ply = "ply\nformat ascii 1.0\n",
+                    of_ply =
+                        "element face 1\nproperty list uchar int vertex_indices\nend_header\n"
+                        "0 0 0\n9 0 0\n0 9 0\n";
+  const auto vertex = [](const std::string& names) {
+    std::string text = "element vertex 3\n";
+    for (const char name : names) text += std::string("property float ") + name + "\n";
+    return text;
+  };
+  const std::vector<std::tuple<const char*, std::string, std::string>> rows{
+      {"a.stl", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"},
+      {"a.gii", "<!DOCTYPE html>\n<html><body>Sign in</body></html>", "HTML"},
+      {"a.ply", "", "empty"},
+      {"a.vtk", vtk + points + face + "POINTS 1 float\n0 0 0\n", "'POINTS' stands there twice"},
+      {"a.vtk", vtk + points + face + face, "'POLYGONS' stands there twice"},
+      {"a.vtk", vtk + points, "truncated"},
+      {"a.vtk", vtk + points + "LINES 1 3\n2 0 1\n", "no surface"},
+      {"a.vtk", vtk + points + "POLYGONS 0 0\n", "no triangle"},
+      {"a.vtk", vtk + points + "POLYGONS 1 4\n3 0 1.9 2\n", "no index"},
+      {"a.vtk", vtk + points + "POLYGONS 1 8\n3 0 1 2 3 0 1 2\n", "more than its cells"},
+      {"a.vtk", vtk + points + "POLYGONS 2 3\nOFFSETS int\n0 2.5\nCONNECTIVITY int\n0 1 2\n",
+       "not in order"},
+      {"a.vtk", vtk + points + "TRIANGLE_STRIPS 1 3\n2 0 1\n", "fewer than three"},
+      {"a.obj", "v 1e400 0 0\n" + obj + "f 1 2 3\n", "1e400"},
+      {"a.obj", "v 4e38 0 0\n" + obj + "f 1 2 3\n", "10 km"},
+      {"a.obj", obj, "no triangle"},
+      {"a.obj", obj + "f 1 2 -9\n", "vertex -9"},
+      {"a.ply", ply + vertex("wyz") + of_ply + "3 0 1 2\n", "property x exactly once"},
+      {"a.ply", ply + vertex("xyy") + of_ply + "3 0 1 2\n", "property y exactly once"},
+      {"a.ply", ply + vertex("xyz") + of_ply + "3 0 1 -0.9\n", "no index"},
+      {"a.ply", ply + vertex("xyz") + of_ply + "2.9 0 1 2\n", "no sound length"},
+      {"a.ply", ply + vertex("xyz") + vertex("xyz") + of_ply, "two elements"},
+      {"a.ply", "ply\n" + vertex("xyz") + of_ply + "3 0 1 2\n", "format"},
+      {"a.stl", std::string(80, ' ') + std::string("\1\0\0\0", 4) + std::string(100, '\0'),
+       "more than its 1 triangles"},
+      {"a.gii", gifti("LittleEndian", "MiddleEndian"), "Endian 'MiddleEndian'"},
+      {"a.gii", gifti("RowMajorOrder", "AnyOrder"), "AnyOrder"},
+      {"a.gii", gifti("Dim0=\"4\"", "Dim0=\"3\""), "more data than 3 rows"},
+      {"a.gii", gifti("INTENT_TRIANGLE", "INTENT_POINTSET"), "two arrays"},
+      {"a.gii",
+       "<GIFTI><DataArray Intent='NIFTI_INTENT_POINTSET' DataType='NIFTI_TYPE_FLOAT32' "
+       "Dimensionality='2' Dim0='1048576' Dim1='3' Encoding='GZipBase64Binary' "
+       "Endian='LittleEndian'><Data>" +
+           packed_text(nothing) + "</Data></DataArray>" + gii.substr(gii.rfind("  <DataArray")),
+       "32 times"},
+      {"a.gii",
+       "<GIFTI>" +
+           [] {
+             std::string deep;
+             for (int i = 0; i < 100; ++i) deep += "<a>";
+             return deep;
+           }(),
+       "in one another"}};
+  for (const auto& [name, bytes, message] : rows) {
+    INFO(name << ": " << bytes.substr(0, 300));
+    CHECK_THAT(message_of<InputError>([&] { mesh_of(folder, name, bytes); }),
+               Catch::Contains(message));
+  }
+}
+
+TEST_CASE("unsigned numbers, field data before the points and continued lines are read") {
+  const TemporaryFolder folder;
+  const std::string binary = "# vtk DataFile Version 5.1\nx\nBINARY\nDATASET POLYDATA\n";
+  const std::string face = std::string("\0\0\0\3\0\0\0\0\0\0\0\1\0\0\0\2\n", 17);
+  Mesh mesh = mesh_of(folder, "a.vtk",
+                      binary +
+                          "FIELD FieldData 2\nwords 1 2 string\n\xc2"
+                          "ab\x80\1c\nn 1 1 vtkIdType\n" +
+                          std::string("\0\0\0\4\nMETADATA\nINFORMATION 0\n\n", 29) +
+                          "POINTS 3 unsigned_char\n" + std::string("\0\0\0\xc8\0\0\0\xc8\0\n", 10) +
+                          "POLYGONS 1 4\n" + face);
+  CHECK(mesh.vertices_mm[1] == Vec3d{200, 0, 0});
+  CHECK(mesh.triangles == std::vector<Vec3i>{{0, 1, 2}});
+  mesh = mesh_of(folder, "a.vtk",
+                 "# vtk DataFile Version 4.2\nx\nASCII\nDATASET POLYDATA\nFIELD FieldData 2\n"
+                 "name 1 1 string\nPOINTS%20of%20a\nf 1 2 float\n3 4\nPOINTS 3 float\n"
+                 "0 0 0 7 0 0 0 7 0\nPOLYGONS 1 4\n3 0 1 2\n");
+  CHECK(mesh.vertices_mm[1] == Vec3d{7, 0, 0});
+  mesh = mesh_of(folder, "a.obj", "f 1 \\\r\n 2\\\n 3\nv 0 0 0\nv 1 \\\n0 0\nv 0 1 1e-400\n");
+  CHECK(mesh.triangles == std::vector<Vec3i>{{0, 1, 2}});
+  CHECK(mesh.vertices_mm == std::vector<Vec3d>{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}});
+}
+
+TEST_CASE("GIFTI of FreeSurfer lies in scanner space, and matrices that only inform move nothing") {
+  const TemporaryFolder folder;
+  Mesh mesh = tetrahedron();
+  mesh.frame = WorldFrame::kUnknown;
+  write_mesh(folder / "m.gii", mesh);
+  const std::string plain = read_file(folder / "m.gii"), unknown = "NIFTI_XFORM_UNKNOWN",
+                    scanner = "NIFTI_XFORM_SCANNER_ANAT", talairach = "NIFTI_XFORM_TALAIRACH";
+  const auto value = [](const char* name, const char* number) {
+    return std::string("<MD><Name><![CDATA[VolGeom") + name + "]]></Name><Value>" + number +
+           "</Value></MD>";
+  };
+  const std::string centre = value("C_R", "5") + value("C_A", "18") + value("C_S", "-9");
+  // The volume lies turned by a quarter about the axis from foot to head.
+  const std::string axes = value("X_R", "0") + value("X_A", "-1") + value("X_S", "0") +
+                           value("Y_R", "0") + value("Y_A", "0") + value("Y_S", "-1") +
+                           value("Z_R", "-1") + value("Z_A", "0") + value("Z_S", "0");
+  const std::string one = "1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1",
+                    to_centre = "1 0 0 5 0 1 0 18 0 0 1 -9 0 0 0 1",
+                    back = "1 0 0 -5 0 1 0 -18 0 0 1 9 0 0 0 1";
+  const Vec3d at{5, 20.25, 3};  // LPS, that is RAS (-5, -20.25, 3)
+  const Vec3d moved{0, 2.25, -6}, turned{-25.25, -13, -6};
+  struct Row {
+    std::string from, to, matrix, meta;
+    Vec3d expected;
+    WorldFrame frame;
+    std::string said;
+  };
+  const Row rows[] = {
+      {scanner, scanner, one, "", at, WorldFrame::kScanner, ""},
+      {scanner, unknown, back, centre, at, WorldFrame::kScanner, ""},
+      {unknown, talairach, to_centre, centre, moved, WorldFrame::kScanner, "FreeSurfer"},
+      {unknown, scanner, to_centre, centre, moved, WorldFrame::kScanner, "FreeSurfer"},
+      {unknown, unknown, one, centre + axes, turned, WorldFrame::kScanner, "FreeSurfer"},
+      {unknown, talairach, to_centre, "", at, WorldFrame::kUnknown, "is not applied"},
+      {unknown, scanner, to_centre, "", moved, WorldFrame::kScanner, "matrix moves"},
+      {unknown, unknown, to_centre, "", moved, WorldFrame::kUnknown, "matrix moves"},
+      {talairach, scanner, to_centre, centre, at, WorldFrame::kTalairach, ""},
+  };
+  const auto file = [&](const Row& row) {
+    std::string text = plain;
+    const auto swap = [&](const std::string& from, const std::string& to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    swap("<DataSpace>" + unknown, "<DataSpace>" + row.from);
+    swap("<TransformedSpace>" + unknown, "<TransformedSpace>" + row.to);
+    swap(one, row.matrix);
+    swap("    <MetaData/>", "<MetaData>" + row.meta + "</MetaData>");
+    write_file(folder / "a.gii", text);
+  };
+  for (const Row& row : rows) {
+    INFO(row.from << " to " << row.to << " " << row.meta);
+    file(row);
+    std::string said;
+    const Mesh back_again =
+        read_mesh(folder / "a.gii", [&](const std::string& text) { said += text; });
+    CHECK(norm(back_again.vertices_mm[1] - row.expected) < 1e-5);
+    CHECK(back_again.frame == row.frame);
+    CHECK(said.empty() == row.said.empty());
+    CHECK_THAT(said, Catch::Contains(row.said));
+  }
+  const auto refused = [&](const Row& row) {
+    file(row);
+    return message_of<InputError>([&] { read_mesh(folder / "a.gii"); });
+  };
+  CHECK_THAT(refused({unknown, scanner, back, centre, {}, {}, ""}),
+             Catch::Contains("which counts"));
+  CHECK_THAT(refused({unknown, unknown, one, value("C_R", "5"), {}, {}, ""}),
+             Catch::Contains("not finite"));
 }
 
 TEST_CASE("no truncation and no flipped byte of a mesh crashes its reader") {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <catch2/catch.hpp>
@@ -306,7 +307,43 @@ TEST_CASE("mesh distance of surfaces that are the same, empty, flat or out of pr
   const Mesh line{{{0, 0, 2}, {20, 0, 2}}, {{0, 1, 1}}};
   CHECK(std::isnan(mesh_distance(line, a, Context{}).mssd_mm));
   CHECK(mesh_distance(line, a, Context{}).hd_mm == Approx(std::hypot(20, 2)));
-  CHECK_THROWS_AS(mesh_distance(square(1e9, 0), a, Context{}), MemoryError);
+}
+
+TEST_CASE("mesh distance of surfaces of metres is as right and takes no more pieces") {
+  // Boxes of 2 m and of a kilometre, 1 mm apart along x: of the surface of each, one face lies 1 mm
+  // outside of the other box and one as far inside; what else sticks out is a strip of 1 mm at 0.5
+  // mm on average.
+  const auto cube = [](double edge_mm, double x_mm) {
+    Mesh mesh;
+    for (int i = 0; i < 8; ++i) {
+      mesh.vertices_mm.push_back(
+          {edge_mm * (i & 1) + x_mm, edge_mm * (i >> 1 & 1), edge_mm * (i >> 2)});
+    }
+    for (const auto& [a, b, c, d] : {std::array{0, 2, 6, 4},
+                                     {1, 5, 7, 3},
+                                     {0, 4, 5, 1},
+                                     {2, 3, 7, 6},
+                                     {0, 1, 3, 2},
+                                     {4, 6, 7, 5}}) {
+      mesh.triangles.push_back({a, b, c});
+      mesh.triangles.push_back({a, c, d});
+    }
+    return mesh;
+  };
+  Context two;
+  two.threads = 2;
+  for (const double edge_mm : {2000.0, 1e6}) {
+    const MeshDistance d = mesh_distance(cube(edge_mm, 0), cube(edge_mm, 1), two);
+    const double strip = 4 * 0.5 / edge_mm;
+    CHECK(d.mssd_mm == Approx((2 + strip) / 6).margin(0.002));
+    CHECK(d.rms_mm == Approx(std::sqrt(2 / 6.0)).margin(0.002));
+    CHECK(d.hd95_mm == Approx(1).margin(0.002));
+    CHECK(d.hd_mm == Approx(1));
+  }
+  // Copies of a triangle, which compressed files hold by the million, are searched once.
+  Mesh copies{{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}}, {}};
+  copies.triangles.assign(300000, {0, 1, 2});
+  CHECK(mesh_distance(copies, moved(copies, {0, 0, 3}), two).mssd_mm == Approx(3));
 }
 
 TEST_CASE("score_mesh names its figures; pooled ones are of the triangles as they are") {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "larch/core/error.h"
 
@@ -23,6 +24,15 @@ double squared_distance_to_segment(const Vec3d& p, const Vec3d& a, const Vec3d& 
   const double length = squared_norm(ab);
   const double t = length > 0 ? std::clamp(dot(p - a, ab) / length, 0.0, 1.0) : 0.0;
   return squared_norm(p - (a + t * ab));
+}
+
+/// No tree can tell copies of a triangle apart: a search would go through all of them.
+std::vector<Vec3i> distinct(std::vector<Vec3i> triangles) {
+  std::sort(triangles.begin(), triangles.end(), [](const Vec3i& a, const Vec3i& b) {
+    return std::tie(a.x, a.y, a.z) < std::tie(b.x, b.y, b.z);
+  });
+  triangles.erase(std::unique(triangles.begin(), triangles.end()), triangles.end());
+  return triangles;
 }
 
 }  // namespace
@@ -54,7 +64,7 @@ TriangleTree::TriangleTree(const Mesh& surface) {
   }
   std::vector<Corners> corners;
   corners.reserve(surface.triangles.size());
-  for (const Vec3i& t : surface.triangles) {
+  for (const Vec3i& t : distinct(surface.triangles)) {
     corners.push_back(
         {surface.vertices_mm[t.x], surface.vertices_mm[t.y], surface.vertices_mm[t.z]});
   }

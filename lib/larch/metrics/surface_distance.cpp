@@ -20,6 +20,9 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kRoundingMm = 1e-9;  // surfaces that coincide are nearer than this
 constexpr double kFirstLimitMm = 2;   // above the edges of most marching-cubes surfaces
 constexpr double kTakenAsEqualMm = 0.01;
+// Pieces of a surface, if they are more than a few for each triangle: at most with the first limit,
+// which organs stay below; at first for larger surfaces; and at last. They bound time and memory.
+constexpr double kOrganPieces = 1 << 20, kFirstPieces = 1 << 18, kMostPieces = 1 << 24;
 constexpr double kUndivided = std::numeric_limits<double>::infinity();  // as a limit of edges
 
 struct Element {
@@ -48,6 +51,16 @@ Corners corners_of(const Mesh& mesh, size_t triangle) {
   return {mesh.vertices_mm[t.x], mesh.vertices_mm[t.y], mesh.vertices_mm[t.z]};
 }
 
+/// The number of pieces; 0 if they are at most four for each triangle on average.
+double divided_pieces(const Mesh& mesh, double limit_mm) {
+  double pieces = 0;
+  for (size_t i = 0; i < mesh.triangles.size(); ++i) {
+    const double parts = corners_of(mesh, i).parts(limit_mm);
+    pieces += parts * parts;
+  }
+  return pieces > 4 * double(mesh.triangles.size()) ? pieces : 0;
+}
+
 /// Where the pieces of each triangle begin among all, and their number. Throws MemoryError if it
 /// takes division to make them too many.
 std::vector<int64_t> pieces_of(const Mesh& mesh, double limit_mm) {
@@ -62,7 +75,8 @@ std::vector<int64_t> pieces_of(const Mesh& mesh, double limit_mm) {
     pieces += parts * parts;
     if (pieces > most) {
       throw MemoryError(
-          "a surface is too large to be measured in small pieces; are its coordinates mm?");
+          "there is not enough memory to measure a surface in small pieces; are its coordinates "
+          "mm?");
     }
     begin.push_back(static_cast<int64_t>(pieces));
   }
@@ -179,9 +193,16 @@ MeshDistance mesh_distance(const Mesh& a, const Mesh& b, const Context& context)
   };
   // A figure that is no number, as the mean over a surface without area, does not change.
   const auto changes = [](double p, double q) { return std::abs(p - q) >= kTakenAsEqualMm; };
+  const auto pieces = [&](double limit_mm) {
+    return std::max(divided_pieces(a, limit_mm), divided_pieces(b, limit_mm));
+  };
   double limit_mm = kFirstLimitMm;
+  if (pieces(limit_mm) > kOrganPieces) {
+    while (pieces(limit_mm) > kFirstPieces) limit_mm *= 2;
+  }
   for (MeshDistance last = both(limit_mm);;) {
-    const MeshDistance now = both(limit_mm /= 2);
+    if (pieces(limit_mm /= 2) > kMostPieces) return last;
+    const MeshDistance now = both(limit_mm);
     // The maximum has no say: a single place would ask for pieces of 0.01 mm on a whole liver.
     if (!changes(now.mssd_mm, last.mssd_mm) && !changes(now.rms_mm, last.rms_mm) &&
         !changes(now.hd95_mm, last.hd95_mm)) {

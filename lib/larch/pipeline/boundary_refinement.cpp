@@ -78,8 +78,8 @@ Pose pose_of_labels(const std::string& path, const boundary::Model& model,
 }
 
 /// The vertices of a mesh that a run of the same topology has written, world.
-std::vector<Vec3d> vertices_of_mesh(const std::string& path) {
-  const Mesh mesh = read_mesh(path);
+std::vector<Vec3d> vertices_of_mesh(const std::string& path, const ReadOptions& read) {
+  const Mesh mesh = read_mesh(path, read.warn);
   if (mesh::template_level_of(mesh) < 0) {
     throw InputError("'" + path + "' has " + std::to_string(mesh.vertices_mm.size()) +
                      " vertices and is no mesh of this program, whose vertices correspond; for "
@@ -132,7 +132,7 @@ boundary::Start make_start(const BoundaryStart& files, const boundary::Model& mo
                            const Grid& space, const ReadOptions& read, Mesh& mesh) {
   boundary::Start start;
   if (!files.mesh.empty()) {
-    for (const Vec3d& at : vertices_of_mesh(files.mesh)) {
+    for (const Vec3d& at : vertices_of_mesh(files.mesh, read)) {
       start.vertices_mm.push_back(grid_mm_of_world(space, at));
     }
     mesh = world_mesh(space, start.vertices_mm);

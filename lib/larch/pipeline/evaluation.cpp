@@ -322,9 +322,9 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
   };
   LabelSearch search(labels);
   const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
-    const Mesh prediction = read_mesh(c.image);
+    const Mesh prediction = read_mesh(c.image, request.read.warn);
     if (has_mesh_extension(c.label)) {
-      const Mesh reference = read_mesh(c.label);
+      const Mesh reference = read_mesh(c.label, request.read.warn);
       const cases::Turn turn = at_work.turn();
       return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
     }
@@ -347,13 +347,14 @@ Plan plan_meshes(const EvaluationRequest& request, const std::vector<int>& label
   };
   LabelSearch search(labels);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
-    const auto [vertices, triangles] = size_of(read_mesh(c.image));
+    const auto [vertices, triangles] = size_of(read_mesh(c.image, request.read.warn));
     if (!labels.empty() && !has_mesh_extension(c.label)) {
       search.look(c, {}, metrics::labels_in(read_labels(c.label, request.read)), context);
     }
     return {std::to_string(vertices), std::to_string(triangles),
-            has_mesh_extension(c.label) ? mesh::describe(size_of(read_mesh(c.label)))
-                                        : describe(probe_image(c.label, request.read).grid)};
+            has_mesh_extension(c.label)
+                ? mesh::describe(size_of(read_mesh(c.label, request.read.warn)))
+                : describe(probe_image(c.label, request.read).grid)};
   };
   return plan_cases(request, {"id", "vertices", "triangles", "reference"}, row, search, context);
 }

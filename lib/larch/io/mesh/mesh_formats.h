@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,14 +14,15 @@
 
 namespace larch::io {
 
-/// Readers take the bytes of a file (`path` is for messages) and throw InputError. Writers return
-/// the bytes, and take `numbers` that write_mesh has checked. Frames as in mesh_io.h: LPS mm in
-/// memory, the frame of the file is dealt with here.
-Mesh parse_vtk(const std::string& path, std::string_view bytes);
-Mesh parse_obj(const std::string& path, std::string_view bytes);
-Mesh parse_gifti(const std::string& path, std::string_view bytes);
-Mesh parse_ply(const std::string& path, std::string_view bytes);
-Mesh parse_stl(const std::string& path, std::string_view bytes);
+/// Readers take the bytes of a file (`path` is for messages) and throw InputError; read_mesh checks
+/// the vertices and the indices of what they return. Writers return the bytes, and take `numbers`
+/// that write_mesh has checked. Frames as in mesh_io.h: LPS mm in memory, the frame of the file is
+/// dealt with here.
+Mesh parse_vtk(const std::string& path, std::string_view bytes, const MeshWarn& warn);
+Mesh parse_obj(const std::string& path, std::string_view bytes, const MeshWarn& warn);
+Mesh parse_gifti(const std::string& path, std::string_view bytes, const MeshWarn& warn);
+Mesh parse_ply(const std::string& path, std::string_view bytes, const MeshWarn& warn);
+Mesh parse_stl(const std::string& path, std::string_view bytes, const MeshWarn& warn);
 
 std::string format_vtk(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 std::string format_obj(const Mesh& mesh, std::span<const VertexNumbers> numbers);
@@ -72,12 +74,20 @@ class Words {
   size_t at_ = 0;
 };
 
+/// Tells whether a number counts something: it is whole and not negative.
+inline bool is_count(double number) {
+  return number >= 0 && number == std::floor(number);
+}
+
 /// Throws InputError unless 0 <= count and count * least_bytes <= available.
 void check_count(const std::string& path, int64_t count, int64_t least_bytes, int64_t available,
                  const char* what);
 
-/// Appends the fan of a polygon. Throws InputError for fewer than three corners, and for a corner
-/// that is none of the vertices read so far.
+/// The index of a vertex, which may come later. Throws InputError unless it is a whole number of 31
+/// bits.
+int32_t index_of(double corner, const std::string& path);
+
+/// Appends the fan of a polygon. Throws InputError as index_of, and for fewer than three corners.
 void add_polygon(Mesh& mesh, std::span<const double> corners, const std::string& path);
 
 /// Vertices from three numbers each.

@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // GIFTI 1.0 (NITRC): XML with one array of points and one of triangles.
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <optional>
 
 #include <expat.h>
 
@@ -53,56 +56,105 @@ std::string from_base64(const std::string& path, std::string_view text) {
   return out;
 }
 
+constexpr int64_t kMostGrowth = 32;  ///< of surfaces it is 2 to 6
+constexpr int64_t kAnyGrowth = int64_t{8} << 20;
+constexpr double kSameMm = 0.1;  ///< between two ways to the scanner
+
 std::string inflated(const std::string& path, const std::string& packed, int64_t wanted) {
-  check_count(path, wanted, 1, static_cast<int64_t>(packed.size()) * kMostDeflate, "bytes");
+  if (wanted > kAnyGrowth && wanted / kMostGrowth > static_cast<int64_t>(packed.size())) {
+    bad(path, std::to_string(packed.size()) + " compressed bytes promise " +
+                  std::to_string(wanted) + ", more than " + std::to_string(kMostGrowth) +
+                  " times as many, as no surface does; damaged?");
+  }
   std::string out(static_cast<size_t>(wanted), '\0');
   ZReader in(packed, Packing::kZlib, path);
   if (in.read(out.data(), wanted) < wanted || in.finish() > 0) {
-    bad(path, "compressed data are damaged or truncated");
+    bad(path, "compressed data are damaged, truncated, or of another size");
   }
   return out;
 }
 
+using Texts = std::map<std::string, std::string>;
+
 struct Array {
-  std::map<std::string, std::string> attributes;
-  std::map<std::string, std::string> texts;  ///< of the elements within, by their names
+  Texts attributes;
+  Texts system;  ///< the elements of the CoordinateSystemTransformMatrix
+  Texts meta;    ///< the values of MetaData, by their names
+  std::string data;
 };
 
 struct Document {
-  std::vector<Array> arrays;
-  std::string text;
-  bool is_gifti = false;
+  XML_Parser parser = nullptr;
+  Array array;  ///< that is being read
+  std::optional<Array> points, triangles;
+  std::string text, name;
+  int depth = 0;
+  bool is_gifti = false, is_in_array = false;
+  std::string problem;
+
+  void stop(const char* why) {
+    problem = why;
+    XML_StopParser(parser, XML_FALSE);
+  }
 };
 
 void XMLCALL on_start(void* user, const XML_Char* name, const XML_Char** attributes) {
   auto& document = *static_cast<Document*>(user);
   document.text.clear();
+  if (++document.depth > 64) document.stop("elements stand in one another 64 times");
   if (std::strcmp(name, "GIFTI") == 0) document.is_gifti = true;
   if (std::strcmp(name, "DataArray") != 0) return;
-  document.arrays.emplace_back();
+  document.array = {};
+  document.is_in_array = true;
   for (; attributes[0] != nullptr; attributes += 2) {
-    document.arrays.back().attributes[attributes[0]] = attributes[1];
+    document.array.attributes[attributes[0]] = attributes[1];
   }
+}
+
+void end_array(Document& document) {
+  const std::string& intent = document.array.attributes["Intent"];
+  document.is_in_array = false;
+  if (intent != "NIFTI_INTENT_POINTSET" && intent != "NIFTI_INTENT_TRIANGLE") return;
+  auto& place = intent.ends_with("POINTSET") ? document.points : document.triangles;
+  if (place) document.stop("there are two arrays of points or of triangles");
+  place = std::move(document.array);
 }
 
 void XMLCALL on_end(void* user, const XML_Char* name) {
   auto& document = *static_cast<Document*>(user);
-  if (document.arrays.empty()) return;
-  document.arrays.back().texts[name].swap(document.text);
+  --document.depth;
+  if (!document.is_in_array) return;
+  Array& array = document.array;
+  const std::string element = name;
+  if (element == "DataArray") return end_array(document);
+  std::string& place = element == "Data"    ? array.data
+                       : element == "Name"  ? document.name
+                       : element == "Value" ? array.meta[document.name]
+                                            : array.system[element];
+  place.swap(document.text);
   document.text.clear();
 }
 
 void XMLCALL on_text(void* user, const XML_Char* text, int length) {
-  static_cast<Document*>(user)->text.append(text, static_cast<size_t>(length));
+  auto& document = *static_cast<Document*>(user);
+  if (document.is_in_array) document.text.append(text, static_cast<size_t>(length));
+}
+
+/// Entities make much text of little, in calls that go as deep as the file likes.
+void XMLCALL on_entity(void* user, const XML_Char*, int, const XML_Char*, int, const XML_Char*,
+                       const XML_Char*, const XML_Char*, const XML_Char*) {
+  static_cast<Document*>(user)->stop("it declares entities, which GIFTI has no use for");
 }
 
 Document parse_xml(const std::string& path, std::string_view bytes) {
-  Document document;
   const XML_Parser parser = XML_ParserCreate(nullptr);
   if (parser == nullptr) throw MemoryError("'" + path + "': not enough host memory to read it");
+  Document document;
+  document.parser = parser;
   XML_SetUserData(parser, &document);
   XML_SetElementHandler(parser, on_start, on_end);
   XML_SetCharacterDataHandler(parser, on_text);
+  XML_SetEntityDeclHandler(parser, on_entity);
   bool good = true;
   constexpr size_t kPiece = size_t{1} << 28;
   for (size_t at = 0; good && (at < bytes.size() || at == 0); at += kPiece) {
@@ -110,59 +162,63 @@ Document parse_xml(const std::string& path, std::string_view bytes) {
     good = XML_Parse(parser, piece.data(), static_cast<int>(piece.size()),
                      at + kPiece >= bytes.size() ? 1 : 0) == XML_STATUS_OK;
   }
-  const std::string problem = good ? "" : XML_ErrorString(XML_GetErrorCode(parser));
+  if (!good && document.problem.empty()) {
+    document.problem = "not sound XML: " + std::string(XML_ErrorString(XML_GetErrorCode(parser)));
+  }
   const auto line = static_cast<int64_t>(XML_GetCurrentLineNumber(parser));
   XML_ParserFree(parser);
   if (!good) {
-    bad(path,
-        "not sound XML, line " + std::to_string(line) + ": " + problem + "; damaged or truncated?");
+    bad(path, "line " + std::to_string(line) + ": " + document.problem + "; damaged or truncated?");
   }
   if (!document.is_gifti) bad(path, "not a GIFTI file: it has no element GIFTI");
   return document;
 }
 
-const std::string& value_of(const std::map<std::string, std::string>& values, const char* name) {
+const std::string& value_of(const Texts& values, const char* name) {
   static const std::string kNone;
   const auto found = values.find(name);
   return found == values.end() ? kNone : found->second;
 }
 
-// The numbers of an array of `rows` x 3.
-std::vector<double> values_of(const std::string& path, const Array& array) {
+/// Reads an array of `rows` x 3 numbers. `resize(rows)` comes first, then `put(row, column,
+/// number)`.
+template <class Resize, class Put>
+void read_rows(const std::string& path, const Array& array, const Resize& resize, const Put& put) {
   const auto attribute = [&](const char* name) { return value_of(array.attributes, name); };
-  const std::string& data = value_of(array.texts, "Data");
+  const auto is_one_of = [&](const char* name, std::string_view one, std::string_view other) {
+    const std::string value = attribute(name);
+    if (value == one || value == other) return value == one;
+    bad(path, std::string(name) + " " + shown(value) + " is not supported");
+  };
+  const std::string& data = array.data;
   const int64_t rows = Words(path, data).integer_of(attribute("Dim0"));
   if (attribute("Dimensionality") != "2" || attribute("Dim1") != "3") {
     bad(path, "the points or triangles do not come in threes; not a triangle surface");
   }
-  const std::string type = attribute("DataType");
-  const bool is_float = type == "NIFTI_TYPE_FLOAT32";
-  if (!is_float && type != "NIFTI_TYPE_INT32") {
-    bad(path, "the data type '" + type + "' is not supported; use float32 and int32");
-  }
-  const std::string coding = attribute("Encoding");
-  const bool is_text = coding == "ASCII", is_packed = coding == "GZipBase64Binary";
-  const auto size = static_cast<int64_t>(data.size());
-  check_count(path, rows, 1, size * kMostDeflate, "rows");
-  if (!is_text && !is_packed && coding != "Base64Binary") {
-    bad(path, "the encoding '" + coding + "' is not supported; use Base64Binary");
-  }
+  const bool is_float = is_one_of("DataType", "NIFTI_TYPE_FLOAT32", "NIFTI_TYPE_INT32");
+  const bool is_text = attribute("Encoding") == "ASCII";
+  const bool is_packed = !is_text && is_one_of("Encoding", "GZipBase64Binary", "Base64Binary");
+  const bool is_by_rows = attribute("ArrayIndexingOrder").empty() ||
+                          is_one_of("ArrayIndexingOrder", "RowMajorOrder", "ColumnMajorOrder");
+  const Encoding encoding = is_text ? Encoding::kText
+                            : is_one_of("Endian", "LittleEndian", "BigEndian")
+                                ? Encoding::kLittleEndian
+                                : Encoding::kBigEndian;
+  check_count(path, rows, 1, static_cast<int64_t>(data.size()) * kMostDeflate, "rows");
   std::string bytes = is_text ? data : from_base64(path, data);
   if (is_packed) bytes = inflated(path, bytes, rows * 12);
-  check_count(path, rows, is_text ? 3 : 12, static_cast<int64_t>(bytes.size()), "rows");
-  std::vector<double> values =
-      Words(path, bytes)
-          .numbers(3 * rows, is_float ? kNumberType<float> : kNumberType<int32_t>,
-                   is_text                              ? Encoding::kText
-                   : attribute("Endian") == "BigEndian" ? Encoding::kBigEndian
-                                                        : Encoding::kLittleEndian);
-  if (attribute("ArrayIndexingOrder") == "ColumnMajorOrder") {
-    std::vector<double> rows_first(values.size());
-    const size_t n = values.size() / 3;
-    for (size_t i = 0; i < values.size(); ++i) rows_first[i % n * 3 + i / n] = values[i];
-    values.swap(rows_first);
+  check_count(path, rows, is_text ? 5 : 12, static_cast<int64_t>(bytes.size()) + 1, "rows");
+  resize(static_cast<size_t>(rows));
+  Words words(path, bytes);
+  for (int64_t i = 0; i < 3 * rows; ++i) {
+    const double number =
+        words.number(is_float ? kNumberType<float> : kNumberType<int32_t>, encoding);
+    const auto [row, column] = is_by_rows ? std::pair(i / 3, i % 3) : std::pair(i % rows, i / rows);
+    put(static_cast<size_t>(row), static_cast<int>(column), number);
   }
-  return values;
+  if (is_text ? !words.word().empty() : !words.end()) {
+    bad(path, "there are more data than " + std::to_string(rows) + " rows; damaged?");
+  }
 }
 
 constexpr std::pair<WorldFrame, const char*> kSpaces[] = {
@@ -172,19 +228,56 @@ constexpr std::pair<WorldFrame, const char*> kSpaces[] = {
     {WorldFrame::kMni152, "NIFTI_XFORM_MNI_152"},
     {WorldFrame::kUnknown, "NIFTI_XFORM_UNKNOWN"}};
 
-// The matrix leads from DataSpace to TransformedSpace. It is applied unless the points already are
-// in scanner space. Returns the space of the points.
-std::string apply_transform(const std::string& path, const Array& array, Mesh& mesh) {
-  const std::string& matrix = value_of(array.texts, "MatrixData");
-  const std::string& space = value_of(array.texts, "DataSpace");
-  if (matrix.empty() || space.find(kSpaces[0].second) != std::string::npos) return space;
-  Words words(path, matrix);
-  const std::vector<double> m = words.numbers(16, {}, Encoding::kText);
+/// Moves the points to scanner space where the file says how, and returns the name of their space.
+/// Points in a space that has a name stay as they are, as in FreeSurfer, Connectome Workbench and
+/// nibabel: FreeSurfer gives them a matrix that leads back to its own coordinates. Those are turned
+/// to the axes of its volume, about its centre; MetaData tell both in scanner space.
+std::string move_points(const std::string& path, const Array& array, const MeshWarn& warn,
+                        Mesh& mesh) {
+  const std::string unknown = "NIFTI_XFORM_UNKNOWN", scanner = kSpaces[0].second;
+  const auto word = [&](const char* name) {
+    return std::string(Words(path, value_of(array.system, name)).word());
+  };
+  const std::string from = word("DataSpace"), to = word("TransformedSpace");
+  if (!from.empty() && from != unknown) return from;
+  const auto vector_of = [&](const std::string& name, Vec3d vector) {
+    for (int axis = 0; axis < 3; ++axis) {
+      const auto found = array.meta.find(name + "RAS"[axis]);
+      if (found != array.meta.end()) vector[axis] = Words(path, found->second).number();
+    }
+    return vector;
+  };
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const Vec3d x = vector_of("VolGeomX_", {-1, 0, 0}), y = vector_of("VolGeomY_", {0, 0, -1}),
+              z = vector_of("VolGeomZ_", {0, 1, 0}),
+              centre = vector_of("VolGeomC_", {kNone, kNone, kNone});
+  const bool is_own = std::ranges::any_of(
+      array.meta, [](const auto& entry) { return entry.first.starts_with("VolGeomC_"); });
+  const bool leads_there = to == scanner || (to == unknown && !is_own);
+  std::vector<double> m{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
+  if (leads_there) {
+    m = Words(path, value_of(array.system, "MatrixData")).numbers(12, {}, Encoding::kText);
+  }
+  bool is_moved = false;
   for (Vec3d& v : mesh.vertices_mm) {
+    const Vec3d before = v, own = centre - x * v.x + z * v.y - y * v.z;
     v = {m[0] * v.x + m[1] * v.y + m[2] * v.z + m[3], m[4] * v.x + m[5] * v.y + m[6] * v.z + m[7],
          m[8] * v.x + m[9] * v.y + m[10] * v.z + m[11]};
+    if (is_own && leads_there && norm(v - own) > kSameMm) {
+      bad(path,
+          "its matrix and VolGeom of FreeSurfer lead to different places, so that it is not known "
+          "which counts; write it again with mris_convert --to-scanner");
+    }
+    if (is_own) v = own;
+    is_moved = is_moved || v != before;
   }
-  return value_of(array.texts, "TransformedSpace");
+  const std::string how =
+      is_own     ? "the points are FreeSurfer's; VolGeom moves them to the scanner's"
+      : is_moved ? "its matrix moves the points, to " + shown(to)
+      : leads_there || to.empty() ? ""
+                                  : "its matrix, which leads to " + shown(to) + ", is not applied";
+  if (warn && !how.empty()) warn("'" + path + "': " + how);
+  return is_own || to == scanner ? scanner : from;
 }
 
 std::string array_element(const char* intent, const char* type, size_t rows,
@@ -199,27 +292,24 @@ std::string array_element(const char* intent, const char* type, size_t rows,
 
 }  // namespace
 
-Mesh parse_gifti(const std::string& path, std::string_view bytes) {
+Mesh parse_gifti(const std::string& path, std::string_view bytes, const MeshWarn& warn) {
   const Document document = parse_xml(path, bytes);
-  const Array *points = nullptr, *triangles = nullptr;
-  for (const Array& array : document.arrays) {
-    const std::string& intent = value_of(array.attributes, "Intent");
-    if (intent == "NIFTI_INTENT_POINTSET") points = &array;
-    if (intent == "NIFTI_INTENT_TRIANGLE") triangles = &array;
-  }
-  if (points == nullptr || triangles == nullptr) {
+  if (!document.points || !document.triangles) {
     bad(path, "the GIFTI file has no points or no triangles; give a surface (.surf.gii)");
   }
   Mesh mesh;
-  mesh.vertices_mm = positions_of(values_of(path, *points));
-  const std::string space = apply_transform(path, *points, mesh);
-  const std::vector<double> corners = values_of(path, *triangles);
-  for (size_t i = 0; i < corners.size(); i += 3) {
-    add_polygon(mesh, std::span(corners).subspan(i, 3), path);
-  }
+  read_rows(
+      path, *document.points, [&](size_t rows) { mesh.vertices_mm.resize(rows); },
+      [&](size_t row, int column, double mm) { mesh.vertices_mm[row][column] = mm; });
+  read_rows(
+      path, *document.triangles, [&](size_t rows) { mesh.triangles.resize(rows); },
+      [&](size_t row, int column, double corner) {
+        mesh.triangles[row][column] = index_of(corner, path);
+      });
+  const std::string space = move_points(path, *document.points, warn, mesh);
   flip_ras_lps(mesh);
   for (const auto& [frame, name] : kSpaces) {
-    if (space.find(name) != std::string::npos) mesh.frame = frame;
+    if (space == name) mesh.frame = frame;
   }
   return mesh;
 }

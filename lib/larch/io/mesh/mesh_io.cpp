@@ -20,6 +20,9 @@ namespace larch {
 namespace io {
 namespace {
 
+constexpr int32_t kMostIndex = std::numeric_limits<int32_t>::max();
+constexpr double kFarthestMm = 1e7;  ///< of a vertex along an axis; images reach no farther
+
 constexpr std::string_view kBlanks = " \t\n\r";
 
 /// Tells whether a whole word is a number.
@@ -27,11 +30,14 @@ template <class T>
 bool parse(std::string_view word, T& value) {
   const char* last = word.data() + word.size();
   const auto [end, error] = std::from_chars(word.data(), last, value);
-  bool good = error == std::errc();
-  if constexpr (std::is_floating_point_v<T>) {  // one that is too small is 0
-    good = good || (error == std::errc::result_out_of_range && std::abs(value) < 1);
+  if constexpr (std::is_same_v<T, double>) {
+    // A number out of the range of double is 0 if it is small, which a wider type tells.
+    if (long double wide = 1; error == std::errc::result_out_of_range) {
+      value = 0;
+      return parse(word, wide) && std::abs(wide) < 1;
+    }
   }
-  return good && end == last && !word.empty();
+  return error == std::errc() && end == last && !word.empty();
 }
 
 }  // namespace
@@ -99,22 +105,18 @@ void check_count(const std::string& path, int64_t count, int64_t least_bytes, in
                 ", more than it can hold; it is truncated or damaged");
 }
 
+int32_t index_of(double corner, const std::string& path) {
+  if (is_count(corner) && corner <= kMostIndex) return static_cast<int32_t>(corner);
+  bad(path, "a face has a corner that is no index of a vertex; the file is damaged");
+}
+
 void add_polygon(Mesh& mesh, std::span<const double> corners, const std::string& path) {
   if (corners.size() < 3) {
     bad(path, "a face has " + std::to_string(corners.size()) + " corners; give triangles");
   }
-  std::vector<int32_t> indices;
-  for (const double corner : corners) {
-    if (!(std::abs(corner) < 1e15)) bad(path, "a face has no sound index; damaged?");
-    const auto index = static_cast<int64_t>(corner);
-    if (index < 0 || index >= static_cast<int64_t>(mesh.vertices_mm.size())) {
-      bad(path, "a face refers to vertex " + std::to_string(index) + ", but there are " +
-                    std::to_string(mesh.vertices_mm.size()) + "; the file is damaged");
-    }
-    indices.push_back(static_cast<int32_t>(index));
-  }
-  for (size_t i = 2; i < indices.size(); ++i) {
-    mesh.triangles.push_back({indices[0], indices[i - 1], indices[i]});
+  const auto index = [&](size_t i) { return index_of(corners[i], path); };
+  for (size_t i = 2; i < corners.size(); ++i) {
+    mesh.triangles.push_back({index(0), index(i - 1), index(i)});
   }
 }
 
@@ -138,7 +140,7 @@ namespace {
 // One row per format; a new one needs nothing else.
 struct MeshFormat {
   const char* extension;
-  Mesh (*parse)(const std::string& path, std::string_view bytes);
+  Mesh (*parse)(const std::string& path, std::string_view bytes, const MeshWarn& warn);
   std::string (*format)(const Mesh& mesh, std::span<const VertexNumbers> numbers);
 };
 constexpr MeshFormat kMeshFormats[] = {
@@ -176,21 +178,42 @@ void check_numbers(const std::string& path, const Mesh& mesh,
   }
 }
 
+/// The only place that compares indices with vertices, once all of both are there.
+void check_mesh(const std::string& path, const Mesh& mesh) {
+  const size_t count = mesh.vertices_mm.size();
+  if (mesh.triangles.empty()) {
+    bad(path,
+        "there are " + std::to_string(count) +
+            " vertices and no triangle, but a surface is needed; export it with its polygons");
+  }
+  for (const Vec3i& t : mesh.triangles) {
+    for (int corner = 0; corner < 3; ++corner) {
+      if (t[corner] < 0 || static_cast<size_t>(t[corner]) >= count) {
+        bad(path, "a face refers to vertex " + std::to_string(t[corner]) + ", but there are " +
+                      std::to_string(count) + "; the file is damaged");
+      }
+    }
+  }
+  for (const Vec3d& v : mesh.vertices_mm) {
+    for (int axis = 0; axis < 3; ++axis) {
+      if (std::abs(v[axis]) <= kFarthestMm) continue;
+      bad(path,
+          "a vertex has a coordinate that is not finite or more than 10 km from the origin; "
+          "is the file damaged, or in other units than mm?");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace io
 
-Mesh read_mesh(const std::string& path) {
+Mesh read_mesh(const std::string& path, const MeshWarn& warn) {
   const io::MeshFormat* format = io::find_mesh_format(path);
   if (format == nullptr) throw InputError(io::unknown("read", path));
-  Mesh mesh = format->parse(path, read_file(path));
-  if (mesh.vertices_mm.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    io::bad(path, "more vertices than 32 bits can count; simplify the mesh");
-  }
-  for (const Vec3d& v : mesh.vertices_mm) {
-    if (!std::isfinite(v.x) || !std::isfinite(v.y) || !std::isfinite(v.z)) {
-      io::bad(path, "a vertex has a coordinate that is not finite; the file is damaged");
-    }
-  }
+  const std::string bytes = read_file(path);
+  refuse_placeholder(path, bytes);
+  Mesh mesh = format->parse(path, bytes, warn);
+  io::check_mesh(path, mesh);
   return mesh;
 }
 

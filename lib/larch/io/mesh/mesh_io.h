@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "larch/data/mesh.h"
 
 namespace larch {
+
+/// Receives a sentence, which names the file, for each thing that was decided about its geometry.
+using MeshWarn = std::function<void(const std::string&)>;
 
 /// Reads a triangle surface; the format goes by the ending: .vtk (legacy PolyData, ASCII or binary,
 /// versions 1 to 5), .obj, .gii (GIFTI), .ply (ASCII or binary), .stl (ASCII or binary, equal
@@ -19,11 +23,13 @@ namespace larch {
 /// unless the header of a VTK, PLY or STL file or a comment in an OBJ file says "SPACE=RAS" (3D
 /// Slicer writes that). GIFTI is RAS by convention, and its data space names mesh.frame
 /// (NIFTI_XFORM_SCANNER_ANAT and so on): x and y are negated on the way in and out, and the file's
-/// coordinate transform matrix is applied.
+/// coordinate transform matrix is applied where both of its spaces are scanner or unknown and the
+/// points are not yet in scanner space. Points of FreeSurfer are moved to scanner space. `warn` is
+/// told of both.
 ///
 /// Throws InputError: unknown ending, damaged file, counts larger than the file can hold (checked
-/// before memory is allocated), indices out of range, coordinates that are not finite.
-Mesh read_mesh(const std::string& path);
+/// before memory is allocated), no triangle, indices out of range, coordinates beyond 10 km.
+Mesh read_mesh(const std::string& path, const MeshWarn& warn = {});
 
 /// A number for each vertex, such as a distance, by which viewers colour the surface. The name is
 /// of letters, digits and underscores, and not x, y or z, which are coordinates in a PLY file.

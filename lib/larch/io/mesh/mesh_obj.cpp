@@ -7,13 +7,21 @@
 
 namespace larch::io {
 
-Mesh parse_obj(const std::string& path, std::string_view bytes) {
+Mesh parse_obj(const std::string& path, std::string_view bytes, const MeshWarn&) {
   Mesh mesh;
   bool ras = false;
   Words lines(path, bytes);
   std::vector<double> corners;
+  std::string joined;
   while (!lines.end()) {
-    const std::string_view line = lines.line();
+    std::string_view line = lines.line();
+    if (line.ends_with('\\')) {  // goes on in the next line
+      joined.clear();
+      for (; line.ends_with('\\'); line = lines.line()) {
+        joined.append(line, 0, line.size() - 1) += ' ';
+      }
+      line = joined.append(line);
+    }
     if (line.find('\0') != std::string_view::npos) bad(path, "not an OBJ file: not text");
     Words words(path, line);
     const std::string_view key = words.word();
@@ -24,8 +32,11 @@ Mesh parse_obj(const std::string& path, std::string_view bytes) {
       for (std::string_view word = words.word(); !word.empty(); word = words.word()) {
         // vertex/texture/normal
         const auto index = static_cast<double>(words.integer_of(word.substr(0, word.find('/'))));
-        if (index == 0) bad(path, "a face refers to vertex 0, but OBJ counts from 1");
         const auto vertices = static_cast<double>(mesh.vertices_mm.size());
+        if (index == 0 || index < -vertices) {
+          bad(path, "a face refers to vertex " + std::to_string(static_cast<int64_t>(index)) +
+                        ", but OBJ counts from 1, or back from the last one");
+        }
         corners.push_back(index > 0 ? index - 1 : vertices + index);
       }
       add_polygon(mesh, corners, path);

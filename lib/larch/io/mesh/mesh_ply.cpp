@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 // PLY (Stanford), ASCII and binary of both byte orders: elements with typed properties.
+#include <algorithm>
+
 #include "larch/io/bytes/message.h"
 #include "larch/io/mesh/mesh_formats.h"
 
@@ -21,7 +23,7 @@ NumberType type_of(const std::string& path, std::string_view name) {
   for (const auto& [known, type] : kPlyTypes) {
     if (name == known) return type;
   }
-  bad(path, "unknown PLY type '" + std::string(name.substr(0, 40)) + "'; damaged?");
+  bad(path, "unknown PLY type " + shown(name) + "; damaged?");
 }
 
 struct Property {
@@ -38,6 +40,7 @@ struct Element {
 struct PlyHeader {
   Encoding encoding = Encoding::kLittleEndian;
   bool ras = false;
+  bool has_format = false;
   std::vector<Element> elements;
 };
 
@@ -65,6 +68,7 @@ PlyHeader read_header(const std::string& path, Words& lines) {
     if (key == "end_header") break;
     if (key == "format") {
       const std::string_view format = words.word();
+      header.has_format = true;
       header.encoding = format == "ascii"               ? Encoding::kText
                         : format == "binary_big_endian" ? Encoding::kBigEndian
                                                         : Encoding::kLittleEndian;
@@ -74,6 +78,9 @@ PlyHeader read_header(const std::string& path, Words& lines) {
     } else if (key == "element") {
       Element element;
       element.name = words.word();
+      if (std::ranges::count(header.elements, element.name, &Element::name) > 0) {
+        bad(path, "two elements are called " + shown(element.name) + "; damaged?");
+      }
       element.count = words.integer();
       header.elements.push_back(element);
     } else if (key == "property") {
@@ -81,9 +88,29 @@ PlyHeader read_header(const std::string& path, Words& lines) {
       header.elements.back().properties.push_back(read_property(path, words));
     } else if (key == "comment" || key == "obj_info") {
       header.ras = header.ras || says_ras(line);
+    } else if (!key.empty()) {
+      bad(path, "unexpected word " + shown(key) + " in the header; damaged?");
     }
   }
+  if (!header.has_format) bad(path, "the header does not tell its format; damaged?");
   return header;
+}
+
+bool is_corners(const Property& property) {
+  return property.is_list && (property.name == "vertex_indices" || property.name == "vertex_index");
+}
+
+/// A vertex has each of its coordinates once, a face one list of corners.
+void check_properties(const std::string& path, const Element& element) {
+  for (const char* name : {"x", "y", "z"}) {
+    const auto is_it = [&](const Property& p) { return p.name == name && !p.is_list; };
+    if (element.name == "vertex" && std::ranges::count_if(element.properties, is_it) != 1) {
+      bad(path, std::string("a vertex needs the property ") + name + " exactly once; damaged?");
+    }
+  }
+  if (element.name == "face" && std::ranges::count_if(element.properties, is_corners) != 1) {
+    bad(path, "a face needs one list 'vertex_indices'; damaged?");
+  }
 }
 
 void read_item(const std::string& path, const PlyHeader& header, const Element& element,
@@ -100,11 +127,11 @@ void read_item(const std::string& path, const PlyHeader& header, const Element& 
       continue;
     }
     const double count = data.number(property.count_type, encoding);
-    if (!(count >= 0 && count <= 1e9)) bad(path, "a list has no sound length; damaged?");
+    if (!(is_count(count) && count <= 1e9)) bad(path, "a list has no sound length; damaged?");
     check_count(path, static_cast<int64_t>(count),
                 encoding == Encoding::kText ? 1 : property.type.bytes, data.left(),
                 "numbers in a list");
-    const bool is_face = property.name == "vertex_indices" || property.name == "vertex_index";
+    const bool is_face = is_corners(property);
     for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
       const double value = data.number(property.type, encoding);
       if (is_face) corners.push_back(value);
@@ -116,12 +143,13 @@ void read_item(const std::string& path, const PlyHeader& header, const Element& 
 
 }  // namespace
 
-Mesh parse_ply(const std::string& path, std::string_view bytes) {
+Mesh parse_ply(const std::string& path, std::string_view bytes, const MeshWarn&) {
   Words data(path, bytes);
   const PlyHeader header = read_header(path, data);
   Mesh mesh;
   bool has_vertices = false;
   for (const Element& element : header.elements) {
+    check_properties(path, element);
     int64_t least = 0;
     for (const Property& p : element.properties) {
       least += header.encoding == Encoding::kText ? 2 : (p.is_list ? p.count_type : p.type).bytes;

@@ -21,7 +21,7 @@ class Merger {
  public:
   Merger(Mesh& mesh, const std::string& path) : mesh_(mesh), path_(path) {}
   int32_t index(const Vec3d& v) {
-    if (!(norm(v) < 1e30)) bad(path_, "a coordinate is not finite; damaged?");
+    if (!(norm(v) < 1e30)) bad(path_, "a coordinate is not finite or not in mm; damaged?");
     const auto [at, is_new] = index_.emplace(std::tuple(v.x + 0.0, v.y + 0.0, v.z + 0.0),
                                              static_cast<int32_t>(mesh_.vertices_mm.size()));
     if (is_new) mesh_.vertices_mm.push_back(v);
@@ -37,7 +37,11 @@ class Merger {
 Mesh parse_binary(const std::string& path, std::string_view bytes) {
   const FieldReader in{bytes.data(), false};
   const auto count = static_cast<int64_t>(in.get<uint32_t>(80));
-  check_count(path, count, kTriangle, static_cast<int64_t>(bytes.size()) - kHeader, "triangles");
+  const int64_t room = static_cast<int64_t>(bytes.size()) - kHeader;
+  check_count(path, count, kTriangle, room, "triangles");
+  if (room >= (count + 1) * kTriangle) {
+    bad(path, "the file holds more than its " + std::to_string(count) + " triangles; damaged?");
+  }
   Mesh mesh;
   Merger merger(mesh, path);
   for (int64_t i = 0; i < count; ++i) {
@@ -67,7 +71,7 @@ Mesh parse_ascii(const std::string& path, std::string_view bytes) {
       if (corners.size() != 3) bad(path, "a facet does not have three vertices; damaged?");
       mesh.triangles.push_back({corners[0], corners[1], corners[2]});
       corners.clear();
-    } else if (word == "endsolid") {
+    } else if (word == "solid" || word == "endsolid") {
       words.line();
     }
   }
@@ -77,7 +81,7 @@ Mesh parse_ascii(const std::string& path, std::string_view bytes) {
 
 }  // namespace
 
-Mesh parse_stl(const std::string& path, std::string_view bytes) {
+Mesh parse_stl(const std::string& path, std::string_view bytes, const MeshWarn&) {
   // Binary files may start with "solid" too; their size tells them.
   const auto size = static_cast<int64_t>(bytes.size());
   bool binary = false;
