@@ -8,6 +8,7 @@
 #include "larch/cases/case_list.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
+#include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/metrics/label_scores.h"
@@ -17,7 +18,8 @@ namespace {
 
 using namespace larch;
 
-const CaseColumns kPairs{"prediction", "reference", true};
+/// Predictions may be missing.
+const CaseColumns kPairs{"prediction", "reference", true, /*files_exist=*/false};
 
 enum class Kind { kLabels, kMeshes, kPoses };
 constexpr auto enum_names(Kind*) {
@@ -73,6 +75,11 @@ struct Options {
     if (!config.prediction_labels.empty() && !config.merge) {
       throw UsageError("--prediction_labels needs --merge");
     }
+    for (const int label : config.labels) {
+      if (std::ranges::count(config.labels, label) + std::ranges::count(config.ignore, label) > 1) {
+        throw UsageError("--labels: " + std::to_string(label) + " stands twice, or in --ignore");
+      }
+    }
   }
 };
 
@@ -85,7 +92,13 @@ std::vector<Case> list_pairs(const Options& options) {
 
 /// Order and ids of the cases are in the table.
 ListedInputs Options::listed_inputs() const {
-  if (list) return cases::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
+  if (list) {
+    ListedInputs all = cases::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
+    for (RunInput& input : all.inputs) {
+      if (input.role == kPairs.image && !why_missing(input.path).empty()) input.text = "missing";
+    }
+    return all;
+  }
   ListedInputs listed;
   for (const auto& [role, path] :
        {std::pair("prediction", prediction), std::pair("reference", reference)}) {
@@ -106,7 +119,14 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   read.has_frame_flag = false;
   read.warn = [&](const std::string& text) { context.warn(text); };
   if (options.list) cases::warn_of_unread_columns(options.list, pairs, kPairs, {}, read);
-  return {pairs, read, options.table, options.model, options.memory.count};
+  pipeline::EvaluationRequest request{pairs, read, options.table, options.model,
+                                      options.memory.count};
+  for (const Case& c : pairs) {
+    std::error_code error;
+    const auto there = std::filesystem::status(c.image, error).type();
+    if (there == std::filesystem::file_type::not_found) request.missing.insert(c.id);
+  }
+  return request;
 }
 
 Outputs run(const Options& options, Context& context) {
@@ -142,8 +162,10 @@ int main(int argc, char** argv) {
       "Two empty masks have Dice 1 and distance 0. If one mask is empty, Dice is 0 and there is no "
       "distance (null in the report, n/a in the table). Figures over a list leave out what is "
       "missing and say how many cases they count. A label counts in the cases where it occurs, or "
-      "in all if --labels names it; a warning names the labels that a reference lacks, and one of "
-      "--labels that no file holds is exit code 3.\n\n"
+      "in all if --labels names it; a warning names the labels that a file of a case lacks, and "
+      "one "
+      "of --labels that no file holds is exit code 3. Voxels in which the reference has a label of "
+      "--ignore are left out for both.\n\n"
       "With --kind meshes the prediction is a mesh, and so is a reference with the ending of one "
       "(.vtk, .obj, .gii, .ply, .stl); others are label maps, of which all but 0 counts, or the "
       "union of --labels. Both directions are measured by themselves, over all of the area of "
@@ -157,8 +179,9 @@ int main(int argc, char** argv) {
       "is off by more than 10 mm or half of the smallest edge of the true box, or if there is no "
       "pose, which has overlap 0 and no errors.\n\n"
       "The report has mean, deviation, median, 95 % and a 95 % interval of the mean (bootstrap) of "
-      "each score over the cases. A list makes one result: the first case that cannot be used ends "
-      "the run.";
+      "each score over the cases. A list makes one result: a case whose prediction is missing has "
+      "Dice "
+      "0 and no distance, and the exit code is 7; the first case that cannot be used ends the run.";
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json",

@@ -154,7 +154,11 @@ struct Options {
     if (inspect) return {};
     ReadOptions read;
     const CaseColumns columns = config.columns();
-    return cases::inputs_of_cases(images.select(columns, read), columns, /*order_matters=*/false);
+    ListedInputs listed =
+        cases::inputs_of_cases(images.select(columns, read), columns, /*order_matters=*/false);
+    const std::string labels = labels_text(dataset_labels());
+    if (!labels.empty()) listed.inputs.push_back({"labels", images.dataset, "", labels});
+    return listed;
   }
   std::vector<DatasetLabel> dataset_labels() const {
     if (!images.dataset) return {};
@@ -256,7 +260,7 @@ int main(int argc, char** argv) {
       "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hip.bnd --config boundary.json --start-model hip.hdn"};
-  info.results_version = 2;  // held-out volumes are measured at each depth, and give a threshold
+  info.results_version = 3;  // "ignore" and "background" of dataset.json, borders of labels.ignore
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Sharp, Implementing decision trees and forests on a GPU, ECCV 2008",

@@ -80,7 +80,7 @@ check() {  # check 'python expression over r' report.json
   printf 'id\tprediction\treference\nfive\ta.nii.gz\tb5.nii.gz\nnone\ta.nii.gz\tb.nii.gz\n' > five.tsv
   run "$BIN/evaluate" --list five.tsv --labels 5 --report five.json
   [[ "$status" -eq 0 && "$output" == *"case 'none': the reference '"*"b.nii.gz' has no label 5"* ]]
-  [[ "$output" != *"case 'five'"*"no label"* ]]
+  [[ "$output" != *"case 'five': the reference"* ]]
   run "$BIN/evaluate" --prediction a.nii.gz --reference b5.nii.gz
   [[ "$status" -eq 0 && "$output" == *"the reference 'b5.nii.gz' has no label 1"* ]]
   for flag in --merge "--labels 0"; do
@@ -111,6 +111,52 @@ check() {  # check 'python expression over r' report.json
   [ "$(head -n 1 list.tsv | cut -f 1-4)" = "$(printf 'id\tstructure\tdice\tjaccard')" ]
   [ "$(sed -n 3p list.tsv | cut -f 1-3)" = "$(printf 'shifted\tunion\t0.9')" ]
   [[ "$(sed -n 4p list.tsv)" == *n/a* ]]
+}
+
+@test "7: a prediction that is missing is a row with Dice 0; a label that a prediction lacks is named" {
+  printf 'id\tprediction\treference\nthere\ta.nii.gz\tb.nii.gz\ngone\tgone.nii.gz\ttwo.nii.gz\n' > gone.tsv
+  for flags in "--labels 1,2" --merge; do
+    run "$BIN/evaluate" --list gone.tsv $flags --table gone.out.tsv --report gone.json -f
+    [[ "$status" -eq 7 && "$output" == *"1 of 2 predictions do not exist, such as '"*"gone.nii.gz'"* ]]
+    check "r['status'] == 'rejected' and [c['structures']['union']['dice'] for c in r['cases']] == [0.9, 0]" gone.json
+    check "r['metrics']['dice'] == 0.45 and r['summary']['union']['surface_mean_mm']['cases'] == 1" gone.json
+    grep -Pq "^gone\tunion\t0\t0\tn/a\t3000\tn/a\tn/a\tn/a\tn/a\tn/a\tn/a\t0$" gone.out.tsv
+    run "$BIN/evaluate" --list gone.tsv $flags --table new.tsv --dry-run
+    [[ "$status" -eq 7 && "$output" == *"1 of 2 predictions do not exist"* ]]
+  done
+  # Once it is there the result is another one.
+  cp two.nii.gz gone.nii.gz
+  run "$BIN/evaluate" --list gone.tsv --merge --table gone.out.tsv --report gone.json --skip-existing
+  [[ "$status" -eq 6 && "$output" == *gone.nii.gz* ]]
+  rm gone.nii.gz
+  printf 'prediction\treference\na.nii.gz\tgone.nii.gz\n' > truth.tsv
+  run "$BIN/evaluate" --list truth.tsv
+  [[ "$status" -eq 3 && "$output" == *"gone.nii.gz'"* && "$output" != *predictions* ]]
+  mkdir -p gone && cd gone && boxes && poses LPS 'liver 0' > truth.json
+  printf 'prediction\treference\nbox.obj\tbox.obj\ngone.obj\t../a.nii.gz\ngone2.obj\tbox.obj\n' > meshes.tsv
+  run "$BIN/evaluate" --kind meshes --list meshes.tsv --table m.tsv
+  [[ "$status" -eq 7 && "$(grep -Pc "^gone2?\tsurface(\tn/a){8}\t0$" m.tsv)" -eq 2 ]]
+  printf 'prediction\treference\ngone.json\ttruth.json\n' > poses.tsv
+  run "$BIN/evaluate" --kind poses --list poses.tsv --table p.tsv
+  [[ "$status" -eq 7 && "$(sed -n 2p p.tsv)" == "$(printf 'gone\tliver\tn/a\tn/a\tn/a\tn/a\t0\t1')" ]]
+  cd ..
+  run "$BIN/evaluate" --prediction b5.nii.gz --reference a.nii.gz --labels 1
+  [[ "$status" -eq 0 && "$output" == *"the prediction 'b5.nii.gz' has no label 1; it holds 5"* ]]
+  run "$BIN/evaluate" --prediction b5.nii.gz --reference a.nii.gz --merge --prediction_labels 3
+  [[ "$status" -eq 0 && "$output" == *"the prediction 'b5.nii.gz' has no label 3; it holds 5"* ]]
+  run "$BIN/evaluate" --prediction none.nii.gz --reference a.nii.gz --merge
+  [[ "$status" -eq 0 && "$output" == *"has no label 1; it holds none"* ]]
+}
+
+@test "evaluate --ignore leaves out what nobody has annotated; not a label that is scored" {
+  for flag in "" --merge; do
+    run "$BIN/evaluate" --prediction a.nii.gz --reference two.nii.gz --ignore 2 $flag --report ignore.json -f
+    [[ "$status" -eq 0 && "$output" != *"no label"* ]]
+    check "u['dice'] == 1 and u['prediction_mm3'] == 1500 and u['surface_max_mm'] == 0" ignore.json
+    check "'2' not in r['summary'] and u['total_correct_fraction'] == 1" ignore.json
+  done
+  run "$BIN/evaluate" --prediction a.nii.gz --reference two.nii.gz --ignore 2 --labels 1,2
+  [ "$status" -eq 2 ]
 }
 
 @test "evaluate shows ids with control characters escaped" {

@@ -361,6 +361,61 @@ assert set(numpy.unique(nibabel.load('seg.nii.gz').dataobj)) == {0, 7}
 assert open('seg.tsv').read().splitlines()[1].startswith('7\tcore\t')"
 }
 
+# sparse VALUE: volumes of which three slices are annotated, VALUE elsewhere, and whole.nii.gz, the truth of image_3.nii.gz
+sparse() {
+  python "
+import nibabel, numpy, os
+for folder in ('imagesTr', 'labelsTr', 'imagesTs'): os.makedirs(folder, exist_ok=True)
+for case in range(4):
+    rng, n = numpy.random.default_rng(case), 24
+    c = rng.uniform(9, 15, 3)
+    label = (((numpy.stack(numpy.meshgrid(*[numpy.arange(n)] * 3, indexing='ij'), -1) - c) ** 2).sum(-1) < 25).astype('u1')
+    image = nibabel.Nifti1Image((rng.normal(100, 10, (n, n, n)) + 60 * label).astype('f4'), numpy.diag([2, 2, 2, 1]))
+    nibabel.save(image, 'imagesT%s/c%d_0000.nii.gz' % ('s' if case == 3 else 'r', case))
+    if case < 3:
+        far = numpy.ones(n, bool)
+        far[int(c[2]) - 1:int(c[2]) + 2] = False
+        label[:, :, far] = $1
+    nibabel.save(nibabel.Nifti1Image(label, image.affine), 'labelsTr/c%d.nii.gz' % case if case < 3 else 'whole.nii.gz')"
+}
+
+@test "dataset.json: voxels that are called ignore, or not declared, are not learned, in trees, forests and dry runs" {
+  sparse 9
+  declare() { echo '{"channel_names": {"0": "CT"}, "file_ending": ".nii.gz", "numTraining": 3, "labels": {'"$1"'}}' > d.json; }
+  for labels in '"background": 0, "organ": 1, "ignore": 9' '"background": 0, "organ": 1'; do
+    declare "$labels"
+    expect 0 train --dataset d.json --output m.pbt --labels.border_voxels 1 -f
+    if [[ "$labels" == *ignore* ]]; then
+      [[ "$(cat err.txt)" != *warning* ]]
+    else
+      has err.txt "labelsTr/c0.nii.gz' holds 9, which its dataset.json does not declare"
+      [ "$(grep -c 'does not declare' err.txt)" -eq 1 ]
+    fi
+    expect 0 "$BIN/pbt-detect" --model m.pbt --input imagesTs/c3_0000.nii.gz --output seg.nii.gz -f
+    expect 0 "$BIN/evaluate" --prediction seg.nii.gz --reference whole.nii.gz --labels 1 --report e.json -f
+    python "assert load('e.json')['metrics']['dice'] > 0.8, load('e.json')['metrics']"
+    expect 0 train --dataset d.json --output none.pbt --dry-run
+    python "
+rows = [line.split() for line in open('out.txt') if line.startswith('c')]
+assert [row[5] for row in rows] == [str(24 * 24 * 21)] * 3, rows"
+  done
+  # A configuration that names the label has its way.
+  expect 0 train --dataset d.json --output none.pbt --labels.positive 9 --dry-run
+  [[ "$(cat err.txt)" != *"does not declare"* ]]
+  declare '"background": 0, "organ": 1, "ignore": 9'
+  expect 0 "$BIN/pbt-train" --dataset d.json --output m.forest --classifier decision-forest --forest.trees 2 --space.spacing_mm 2,2,2
+  expect 0 "$BIN/pbt-detect" --model m.forest --input imagesTs/c3_0000.nii.gz --output forest.nii.gz --report r.json
+  python "
+import nibabel, numpy
+assert set(numpy.unique(nibabel.load('forest.nii.gz').dataobj)) == {0, 1}
+report = load('r.json')
+assert 'background' not in str(report.get('classes', '')), report"
+  # What the data set says of its labels is an input.
+  declare '"background": 0, "organ": 1, "void": 9'
+  expect 6 "$BIN/pbt-train" --dataset d.json --output m.forest --classifier decision-forest --forest.trees 2 --space.spacing_mm 2,2,2 --skip-existing
+  has err.txt "labels"
+}
+
 # --- outputs
 
 @test "--skip-existing: settings and which volumes are in the list count, their order does not" {
@@ -446,8 +501,8 @@ for i, name in enumerate(['image_0', 'image_1', 'image_2', 'image_3']):
     nibabel.save(both, f'task/{name}.nii.gz')
     training.append({'image': f'task/{name}.nii.gz', 'label': f'labelsTr/{name}.nii.gz'})
 names = {'0': 'noise', '1': 'MRI'}
-json.dump({'channel_names': names, 'file_ending': '.nii.gz', 'labels': {'background': 0, 'ball': 1}}, open('dataset.json', 'w'))
-json.dump({'modality': names, 'training': training, 'labels': {'0': 'background', '1': 'ball'}}, open('decathlon.json', 'w'))
+json.dump({'channel_names': names, 'file_ending': '.nii.gz', 'labels': {'background': 0, 'ball': 1, 'core': 2}}, open('dataset.json', 'w'))
+json.dump({'modality': names, 'training': training, 'labels': {'0': 'background', '1': 'ball', '2': 'core'}}, open('decathlon.json', 'w'))
 open('mri.tsv', 'w').write('image\tlabel\n' + ''.join(f'imagesTr/image_{i}_0001.nii.gz\tlabelsTr/image_{i}.nii.gz\n' for i in range(4)))
 PY
   expect 0 train --list mri.tsv --output mri.pbt
@@ -465,7 +520,7 @@ PY
     expect 0 train --dataset "$dataset" --channel 0 --output noise.pbt --force
     ! cmp -s noise.pbt mri.pbt
     expect 0 train --dataset "$dataset" --channel 1 --output n.pbt --dry-run
-    has err.txt "labels of the data set: 0 background, 1 ball"
+    has err.txt "labels of the data set: 0 background, 1 ball, 2 core"
     rm m.pbt*
   done
   expect 2 train --list mri.tsv --channel MRI --output m.pbt

@@ -88,6 +88,28 @@ TEST_CASE("two grids that differ are described by what differs") {
   CHECK_NOTHROW(require_on_grid("'a'", a, "'b'", a));
   CHECK_THROWS_WITH(require_on_grid("'a'", a, "'b'", b),
                     Catch::StartsWith("'a' is not on the grid of 'b': size 10x10x10"));
+  // A tenth of a voxel along each axis, at the corners, for voxels of any size.
+  for (const double mm : {1e-6, 5e-4, 0.35, 100.0}) {
+    CAPTURE(mm);
+    a.size = {320, 320, 40};
+    a.spacing_mm = {mm, mm, 7 * mm};
+    const auto differs = [&](const Vec3d& shift, double stretch, double turn) {
+      Grid c = a;
+      c.origin_mm = a.origin_mm + shift * mm;
+      c.spacing_mm.x *= 1 + stretch / 319;
+      c.direction = {{{1, -turn / 319, 0}, {turn / 319, 1, 0}, {0, 0, 1}}};
+      return describe_difference(c, a);
+    };
+    CHECK(differs({0.09, -0.09, 0.63}, 0, 0).empty());
+    CHECK_THAT(differs({1.9, 0, 0}, 0, 0), Catch::StartsWith("origin differs by"));
+    CHECK_THAT(differs({1.9, 0, 0}, 0, 0), Catch::EndsWith(" mm, 1.9 voxels"));
+    CHECK_FALSE(differs({0, 0.11, 0}, 0, 0).empty());
+    CHECK_FALSE(differs({0, 0, 0.77}, 0, 0).empty());
+    CHECK(differs({}, 0.09, 0).empty());
+    CHECK_THAT(differs({}, 0.2, 0), Catch::StartsWith("spacing differs by"));
+    CHECK(differs({}, 0, 0.09).empty());
+    CHECK_THAT(differs({}, 0, 0.2), Catch::StartsWith("direction differs, the far corner by"));
+  }
 }
 
 TEST_CASE("parallel_for covers each index once for any number of threads") {

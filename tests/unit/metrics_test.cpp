@@ -393,6 +393,58 @@ TEST_CASE("score_labels scores labels and their union") {
   CHECK_THROWS_AS(score_labels(prediction, reference, config, Context{}), UsageError);
 }
 
+TEST_CASE("labels are counted in one pass, and each scores to the bit as its whole masks do") {
+  Grid grid = grid_of({31, 29, 23}, {0.7, 0.9, 1.3});
+  grid.origin_mm = {-17.3, 4.1, 90.7};
+  grid.direction = {{{0.8, -0.6, 0.1}, {0.6, 0.8, 0}, {0, 0, -0.99498743710662}}};
+  LabelVolume prediction(grid, 0), reference(grid, 0);
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    const auto label_at = [](int x, int y, int z) {
+      return x % 8 < 6 && y % 9 < 7 && z % 8 < 5 ? 1 + x / 8 + 4 * (y / 9 + 4 * (z / 8)) : 0;
+    };
+    const Vec3i at = grid.voxel(i);
+    reference[i] = label_at(at.x, at.y, at.z);
+    prediction[i] = label_at(at.x + 1, at.y, at.z + 2);
+  }
+  const LabelCounts counts = count_labels(prediction, reference);
+  CHECK(counts.voxels == grid.voxels());
+  const auto scored = score_labels(prediction, reference, {}, Context{});
+  REQUIRE(scored.size() == counts.labels.size());  // 0 is counted, the union is scored
+  for (size_t i = 0; i + 1 < scored.size(); ++i) {
+    const LabelCount& one = counts.labels[i + 1];
+    CHECK(scored[i].structure == std::to_string(one.label));
+    const auto a = mask_of(prediction, {&one.label, 1}), b = mask_of(reference, {&one.label, 1});
+    CHECK(scored[i].scores[0].value == overlap(a, b).dice);
+    CHECK(scored[i].scores[3].value == overlap(a, b).reference_mm3);
+    const double mean_mm = surface_distance(a, b, Context{}).mean_mm;
+    CHECK((scored[i].scores[6].value == mean_mm || std::isnan(mean_mm)));
+  }
+}
+
+TEST_CASE("what the reference ignores is left out for both, also of the surfaces") {
+  const Grid grid = grid_of({20, 20, 20});
+  LabelVolume reference(grid, 255), prediction(grid, 0);
+  for (int64_t i = 0; i < grid.voxels(); ++i) {
+    const Vec3i at = grid.voxel(i);
+    const bool inside = at.x >= 5 && at.x < 15 && at.y >= 5 && at.y < 15;
+    if (at.z == 9 || at.z == 10) reference[i] = inside ? 1 : 0;
+    prediction[i] = at.z > 15 ? 2 : inside ? 1 : 0;  // right where somebody has looked
+  }
+  LabelScoreConfig config;
+  config.ignore = {255};
+  const auto scored = score_labels(prediction, reference, config, Context{});
+  REQUIRE(scored.size() == 2);  // 1 and the union: nobody knows whether 2 is wrong
+  for (const StructureScores& s : scored) {
+    CHECK(s.scores[0].value == 1);
+    CHECK(s.scores[2].value == 200);
+    CHECK(s.scores[9].value == 0);  // surface_max_mm
+    CHECK(s.scores.back().value == 1);
+  }
+  prediction({5, 5, 9}) = 0;
+  CHECK(score_labels(prediction, reference, config, Context{})[0].scores.back().value ==
+        1 - 1 / 800.0);
+}
+
 TEST_CASE("summaries leave out what does not exist") {
   const double nan = std::nan("");
   const Summary s = summarise(std::vector<double>{4, nan, 1, 10});

@@ -26,6 +26,14 @@ using io::bad;
 constexpr size_t kMostChannels = 10'000;
 constexpr const char* kOtherPart = "; for the training cases give --dataset-part training";
 
+/// Tells whether a file is one that macOS keeps beside another one (AppleDouble), and takes it
+/// down.
+bool is_left_out(const std::string& file, std::vector<std::string>& left_out) {
+  const bool is_of_macos = fs::path(file).filename().string().starts_with("._");
+  if (is_of_macos) left_out.push_back(file);
+  return is_of_macos;
+}
+
 void require_file(const std::string& path, const std::string& file) {
   const std::string why = why_missing(file);
   if (!why.empty()) bad(path, "the file '" + file + "' " + why);
@@ -130,7 +138,7 @@ std::vector<std::string> files_of(const std::string& path, const std::string& im
 
 /// Of the list "training" {image, label}; of the list "test" images, by name or as {image}.
 std::vector<DatasetCase> listed_cases(const std::string& path, const Json& list, DatasetPart part,
-                                      size_t channels) {
+                                      size_t channels, std::vector<std::string>& left_out) {
   const bool is_test = part == DatasetPart::kTest;
   std::vector<DatasetCase> cases;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -139,6 +147,7 @@ std::vector<DatasetCase> listed_cases(const std::string& path, const Json& list,
                                  ? list[i].get<std::string>()
                                  : text_of(path, list[i], "image", where);
     const std::string image = io::beside(path, name);
+    if (is_left_out(image, left_out)) continue;
     DatasetCase found;
     if (!is_test) found.label = io::beside(path, text_of(path, list[i], "label", where));
     const std::string file = fs::path(image).filename().string();
@@ -155,9 +164,11 @@ std::vector<DatasetCase> listed_cases(const std::string& path, const Json& list,
 }
 
 /// {"dataset": {<id>: {"images": [...], "label": ...}}}.
-std::vector<DatasetCase> named_cases(const std::string& path, const Json& named, size_t channels) {
+std::vector<DatasetCase> named_cases(const std::string& path, const Json& named, size_t channels,
+                                     std::vector<std::string>& left_out) {
   std::vector<DatasetCase> cases;
   for (const auto& [id, files] : named.items()) {
+    if (is_left_out(id, left_out)) continue;
     const std::string where = "/dataset/" + id;
     const auto images = files.is_object() ? files.find("images") : files.end();
     if (!files.is_object() || images == files.end() || !images->is_array()) {
@@ -182,7 +193,8 @@ std::vector<DatasetCase> named_cases(const std::string& path, const Json& named,
 
 /// The files of the folder imagesTs or imagesTr.
 std::vector<DatasetCase> nnunet_cases(const std::string& path, const Json& dataset,
-                                      DatasetPart part, size_t channels) {
+                                      DatasetPart part, size_t channels,
+                                      std::vector<std::string>& left_out) {
   const bool is_test = part == DatasetPart::kTest;
   if (!dataset["file_ending"].is_string()) bad(path, "/file_ending: expected a string");
   const auto ending = dataset["file_ending"].get<std::string>();
@@ -197,6 +209,7 @@ std::vector<DatasetCase> nnunet_cases(const std::string& path, const Json& datas
   for (const std::string& image : files_in(images.string())) {
     const std::string name = fs::path(image).filename().string();
     if (name.size() <= suffix.size() || !name.ends_with(suffix)) continue;
+    if (is_left_out(image, left_out)) continue;
     DatasetCase found;
     found.id = name.substr(0, name.size() - suffix.size());
     found.images.push_back(image);
@@ -252,23 +265,35 @@ Dataset read_dataset(const std::string& path, DatasetPart part) {
     bad(path, std::string("not valid JSON: ") + error.what());
   }
   if (!json.is_object()) bad(path, "expected a JSON object, a dataset.json");
-  Dataset dataset{path, channels_of(path, json), labels_of(path, json), {}};
+  Dataset dataset{path, channels_of(path, json), labels_of(path, json), {}, {}};
   const size_t channels = dataset.channels.size();
   const bool is_test = part == DatasetPart::kTest;
   const std::string list = is_test ? "test" : "training";
   const bool is_nnunet = json.contains("file_ending");
+  std::vector<std::string> left_out;
   if (json.contains(list) && json[list].is_array() && !(is_nnunet && json[list].empty())) {
-    dataset.cases = listed_cases(path, json[list], part, channels);
+    dataset.cases = listed_cases(path, json[list], part, channels, left_out);
   } else if (!is_test && json.contains("dataset") && json["dataset"].is_object()) {
-    dataset.cases = named_cases(path, json["dataset"], channels);
+    dataset.cases = named_cases(path, json["dataset"], channels, left_out);
   } else if (is_nnunet) {
-    dataset.cases = nnunet_cases(path, json, part, channels);
+    dataset.cases = nnunet_cases(path, json, part, channels, left_out);
   } else {
     bad(path, "neither a list '" + list + "' (Decathlon) nor 'file_ending' (nnU-Net version 2)" +
                   (is_test ? kOtherPart : ""));
   }
   if (dataset.cases.empty()) {
     bad(path, "the data set has no " + list + " cases" + (is_test ? kOtherPart : ""));
+  }
+  if (!left_out.empty()) {
+    dataset.warnings.push_back("'" + path + "': " + std::to_string(left_out.size()) +
+                               " files that macOS made, such as '" + left_out.front() +
+                               "', hold no image and are left out");
+  }
+  const auto count = json.find(is_test ? "numTest" : "numTraining");
+  if (count != json.end() && count->is_number() && *count != dataset.cases.size()) {
+    dataset.warnings.push_back("'" + path + "': " + count.key() + " is " + count->dump() +
+                               ", and there are " + std::to_string(dataset.cases.size()) +
+                               " cases; see whether files are missing");
   }
   std::set<std::string> ids;
   for (const DatasetCase& c : dataset.cases) {

@@ -40,7 +40,13 @@ struct Dataset {
   std::vector<std::string> channels;  ///< names by number; empty: one channel without a name
   std::vector<DatasetLabel> labels;   ///< in the order of their values; empty: not told
   std::vector<DatasetCase> cases;     ///< at least one, in the order of the file or of their ids
+  std::vector<std::string> warnings;  ///< sentences for the user
 };
+
+/// The names that nnU-Net gives a meaning: voxels that nobody has annotated, and those around the
+/// structures. Neither is a structure.
+inline constexpr const char* kIgnoreName = "ignore";
+inline constexpr const char* kBackgroundName = "background";
 
 /// Reads a dataset.json. "training": [{image, label}] is that of the Medical Segmentation Decathlon
 /// and of nnU-Net version 1; several modalities are the volumes of one 4-D file per case or, as
@@ -48,8 +54,9 @@ struct Dataset {
 /// version 2: files imagesTr/<id>_0000<ending>, ... and labelsTr/<id><ending>, or those that
 /// "dataset": {<id>: {images, label}} names. The test part is the list "test" of images, or the
 /// files of the folder imagesTs; it has no labels. Channels are named by "channel_names" or
-/// "modality"; labels by {"liver": 1, "both": [1, 2]} or {"1": "liver"}. Throws InputError; also
-/// for a file that is missing.
+/// "modality"; labels by {"liver": 1, "both": [1, 2]} or {"1": "liver"}. Files "._*", in which
+/// macOS keeps what other file systems do not hold, are no cases. Throws InputError; also for a
+/// file that is missing.
 Dataset read_dataset(const std::string& path, DatasetPart part = DatasetPart::kTraining);
 
 /// The cases of a data set for a program that takes one channel.

@@ -53,6 +53,9 @@ std::vector<Case> ImageList::select(const CaseColumns& columns, ReadOptions& rea
     return listed;
   }
   const Dataset data = read_dataset(dataset, part);
+  for (const std::string& warning : data.warnings) {
+    if (read.warn) read.warn(warning);
+  }
   const auto is_second = [](const CaseColumn& column) { return column.name == "image2"; };
   if (channel.empty() && data.channels.size() > 1 &&
       std::any_of(columns.more.begin(), columns.more.end(), is_second)) {
@@ -240,7 +243,7 @@ ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read) {
 
 void require_same_grid(const std::string& path, const Grid& grid, const std::string& other,
                        const Grid& grid_of_other) {
-  require_on_grid("'" + path + "'", grid, "'" + other + "'", grid_of_other, 1e-2);
+  require_on_grid("'" + path + "'", grid, "'" + other + "'", grid_of_other);
 }
 
 std::vector<RunInput> detached_inputs(const std::string& role, const std::string& image,

@@ -157,8 +157,8 @@ std::string file_of(const std::vector<CaseOutput>& files, const std::string& fla
 /// cannot be read.
 ImageInfo probe_one_volume(const std::string& path, const ReadOptions& read);
 
-/// Throws InputError, which names both files, unless their images lie on one grid within 0.01 mm,
-/// as grids agree that are stored in single precision.
+/// Throws InputError, which names both files, unless their images lie on one grid
+/// (require_on_grid).
 void require_same_grid(const std::string& path, const Grid& grid, const std::string& other,
                        const Grid& grid_of_other);
 

@@ -65,15 +65,19 @@ LARCH_HD Vec3d index_from_world(const Grid& grid, const Vec3d& world_mm) {
   return {p.x / grid.spacing_mm.x, p.y / grid.spacing_mm.y, p.z / grid.spacing_mm.z};
 }
 
-/// What differs between two grids that should be the same, as a phrase for an error message:
-/// "size 3x4x5 against 3x4x6", "origin differs by 2.5 mm", ... Empty when they agree within
-/// `tolerance_mm` at every corner.
-std::string describe_difference(const Grid& a, const Grid& b, double tolerance_mm = 1e-3);
+/// By how much of a voxel, along each axis, the corners of two grids may lie apart that people call
+/// the same: headers are rounded, and no result depends on so little.
+constexpr double kSameVoxel = 0.1;
 
-/// Throws InputError, which says what differs, unless `a` lies on the grid of `b`, within
-/// `tolerance_mm`. Names in messages are as they are given.
+/// What differs between two grids that should be the same, as a phrase for an error message:
+/// "size 3x4x5 against 3x4x6", "origin differs by 2.5 mm", ... Empty when they agree at every
+/// corner, within the share `tolerance` of a voxel along each axis.
+std::string describe_difference(const Grid& a, const Grid& b, double tolerance = kSameVoxel);
+
+/// Throws InputError, which says what differs, unless `a` lies on the grid of `b`, as
+/// describe_difference has it. Names in messages are as they are given.
 void require_on_grid(const std::string& a, const Grid& grid_of_a, const std::string& b,
-                     const Grid& grid_of_b, double tolerance_mm = 1e-3);
+                     const Grid& grid_of_b);
 
 /// "35x50x36 voxels of 1x1x1 mm".
 std::string describe(const Grid& grid);

@@ -302,13 +302,13 @@ pbt::TrainingVolume make_training_volume(const std::string& name,
     return std::find(values.begin(), values.end(), value) != values.end();
   };
   const auto merged = mapped<int32_t>(volume.labels, [&](int32_t label) {
+    if (contains(config.ignore, label)) return pbt::kUnlabelled;
     if (config.positive.empty()) return label;
     return contains(config.positive, label) ? config.class_value : 0;
   });
   const Volume<uint8_t> near = pbt::near_boundary(merged, config.border_voxels, context.threads);
   for (int64_t i = 0; i < near.voxels(); ++i) {
-    const bool unused = near[i] != 0 || contains(config.ignore, volume.labels[i]);
-    volume.labels[i] = unused ? pbt::kUnlabelled : merged[i];
+    volume.labels[i] = near[i] != 0 ? pbt::kUnlabelled : merged[i];
   }
   volume.digest = pbt::digest_of(volume);
   return volume;

@@ -70,7 +70,8 @@ struct LayerCounts {
 template <class Field>
 class Extractor {
  public:
-  Extractor(const Field& field, const Context& context) : field_(field), context_(context) {}
+  Extractor(const Field& field, const Context& context, const Vec3i& first = {})
+      : field_(field), context_(context), first_(first) {}
 
   Mesh run() {
     const SurfaceSize size = count_all();
@@ -187,7 +188,7 @@ class Extractor {
     const double t = grid.contains(a) && grid.contains(b)
                          ? field_.crossing(grid.linear(a), grid.linear(b))
                          : 0.5;
-    Vec3d index = a.cast<double>();
+    Vec3d index = (first_ + a).cast<double>();
     index[axis] += t;
     return world_from_index(grid, index);
   }
@@ -243,6 +244,7 @@ class Extractor {
 
   const Field& field_;
   const Context& context_;
+  const Vec3i first_;
   Box box_;
   std::vector<LayerCounts> offsets_;
   Mesh mesh_;
@@ -257,9 +259,9 @@ Mesh marching_cubes(const Volume<float>& field, double iso, const Context& conte
   return mesh;
 }
 
-Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context) {
+Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context, const Vec3i& first) {
   const MaskField field{mask};
-  Mesh mesh = Extractor(field, context).run();
+  Mesh mesh = Extractor(field, context, first).run();
   mesh.frame = mask.grid().frame;
   return mesh;
 }

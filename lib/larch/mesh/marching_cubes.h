@@ -28,8 +28,10 @@ namespace larch::mesh {
 /// Throws MemoryError if the surface has more than 2^31 - 1 vertices or triangles.
 Mesh marching_cubes(const Volume<float>& field, double iso, const Context& context);
 
-/// The surface of a mask (0 outside, anything else inside): field 0/1, iso 0.5.
-Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context);
+/// The surface of a mask (0 outside, anything else inside): field 0/1, iso 0.5. A mask may be a
+/// part of a larger one: `first` is the index of its first voxel on that one's grid, of which it
+/// has the geometry.
+Mesh marching_cubes(const Volume<uint8_t>& mask, const Context& context, const Vec3i& first = {});
 
 /// How large a surface is.
 struct SurfaceSize {

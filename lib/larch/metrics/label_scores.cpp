@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
+#include <span>
 
 #include "larch/core/error.h"
 #include "larch/mesh/marching_cubes.h"
@@ -27,21 +27,52 @@ void require_memory(const std::string& structure, const Volume<uint8_t>& predict
                     " are allowed; allow more memory, or --surfaces=false");
 }
 
-StructureScores scores_of(const std::string& structure, const Volume<uint8_t>& prediction,
-                          const Volume<uint8_t>& reference, bool surfaces, int64_t surface_bytes,
+/// A structure in two label maps, as masks of a box that holds both.
+struct Structure {
+  Vec3i first{};  ///< of the box
+  Volume<uint8_t> prediction{}, reference{};
+};
+
+/// The voxels from `low` to `high` that have one of `values`, ascending, where `truth` has none of
+/// `ignore`.
+Volume<uint8_t> mask_in_box(const LabelVolume& labels, std::span<const int32_t> values,
+                            const LabelVolume& truth, const std::vector<int>& ignore,
+                            const Vec3i& low, const Vec3i& high) {
+  Grid grid = labels.grid();
+  grid.size = high - low + Vec3i{1, 1, 1};
+  Volume<uint8_t> mask = Volume<uint8_t>::unfilled(grid);
+  const auto has = [&](int32_t label) {
+    return std::binary_search(values.begin(), values.end(), label);
+  };
+  int32_t last = 0;
+  bool is_in = has(last);
+  for (int64_t begin = 0; begin < mask.voxels(); begin += grid.size.x) {
+    const int64_t from = labels.grid().linear(low + grid.voxel(begin));
+    for (int64_t x = 0; x < grid.size.x; ++x) {
+      const int64_t i = from + x;
+      if (labels[i] != last) is_in = has(last = labels[i]);
+      mask[begin + x] = is_in && std::ranges::find(ignore, truth[i]) == ignore.end();
+    }
+  }
+  return mask;
+}
+
+StructureScores scores_of(const std::string& name, const Overlap& o, const Structure& structure,
+                          const LabelScoreConfig& config, int64_t surface_bytes,
                           const Context& context) {
-  const Overlap o = overlap(prediction, reference);
-  StructureScores out{structure,
+  StructureScores out{name,
                       {{"dice", o.dice},
                        {"jaccard", o.jaccard},
                        {"prediction_mm3", o.prediction_mm3},
                        {"reference_mm3", o.reference_mm3},
                        {"volume_difference_mm3", o.volume_difference_mm3},
                        {"relative_volume_difference", o.relative_volume_difference}}};
-  if (surfaces) {
-    require_memory(structure, prediction, reference, surface_bytes, context);
+  if (config.surfaces) {
+    const auto& [first, prediction, reference] = structure;
+    require_memory(name, prediction, reference, surface_bytes, context);
     const std::vector<Score> distances =
-        named_scores(surface_distance(prediction, reference, context));
+        named_scores(surface_distance(mesh::marching_cubes(prediction, context, first),
+                                      mesh::marching_cubes(reference, context, first), context));
     out.scores.insert(out.scores.end(), distances.begin(), distances.end());
   }
   out.scores.push_back({"total_correct_fraction", o.total_correct_fraction});
@@ -57,24 +88,51 @@ std::vector<StructureScores> score_labels(const LabelVolume& prediction,
   if (!config.prediction_labels.empty() && !config.merge) {
     throw UsageError("prediction_labels needs merge: without it labels are compared one by one");
   }
+  const LabelCounts counts = count_labels(prediction, reference, config.ignore);
   std::vector<int32_t> labels(config.labels.begin(), config.labels.end());
   if (labels.empty()) {
-    const auto a = labels_in(prediction), b = labels_in(reference);
-    std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(labels));
-  }
-  std::vector<StructureScores> out;
-  if (!config.merge) {
-    for (const int32_t label : labels) {
-      const std::span<const int32_t> one(&label, 1);
-      out.push_back(scores_of(std::to_string(label), mask_of(prediction, one),
-                              mask_of(reference, one), config.surfaces, surface_bytes, context));
+    for (const LabelCount& one : counts.labels) {
+      if (one.label != 0) labels.push_back(one.label);
     }
+  }
+  const double voxel_mm3 = prediction.grid().voxel_volume_mm3();
+  const auto masks = [&](std::span<const int32_t> in_prediction,
+                         std::span<const int32_t> in_reference, const LabelCount& box) {
+    if (box.high.x < 0) return Structure{};
+    return Structure{
+        box.low,
+        mask_in_box(prediction, in_prediction, reference, config.ignore, box.low, box.high),
+        mask_in_box(reference, in_reference, reference, config.ignore, box.low, box.high)};
+  };
+  std::vector<StructureScores> out;
+  for (const int32_t& label : labels) {
+    if (config.merge) break;
+    const auto at = std::ranges::lower_bound(counts.labels, label, {}, &LabelCount::label);
+    const bool is_there = at != counts.labels.end() && at->label == label;
+    const LabelCount one = is_there ? *at : LabelCount{};
+    const std::span<const int32_t> value(&label, 1);
+    out.push_back(scores_of(
+        std::to_string(label),
+        overlap(one.prediction, one.reference, one.common, counts.voxels, voxel_mm3),
+        config.surfaces ? masks(value, value, one) : Structure{}, config, surface_bytes, context));
   }
   std::vector<int32_t> in_prediction(config.prediction_labels.begin(),
                                      config.prediction_labels.end());
   if (in_prediction.empty()) in_prediction = labels;
-  out.push_back(scores_of("union", mask_of(prediction, in_prediction), mask_of(reference, labels),
-                          config.surfaces, surface_bytes, context));
+  std::sort(labels.begin(), labels.end());
+  std::sort(in_prediction.begin(), in_prediction.end());
+  LabelCount all;
+  for (const LabelCount& one : counts.labels) {
+    if (std::ranges::binary_search(labels, one.label) ||
+        std::ranges::binary_search(in_prediction, one.label)) {
+      all.include(one.low, one.high);
+    }
+  }
+  const Structure whole = masks(in_prediction, labels, all);
+  const Overlap in_box = overlap(whole.prediction, whole.reference);
+  const Overlap o = overlap(in_box.prediction_voxels, in_box.reference_voxels, in_box.common_voxels,
+                            counts.voxels, voxel_mm3);
+  out.push_back(scores_of("union", o, whole, config, surface_bytes, context));
   return out;
 }
 

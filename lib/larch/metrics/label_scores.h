@@ -13,8 +13,9 @@
 namespace larch::metrics {
 
 struct LabelScoreConfig {
-  std::vector<int> labels;
-  std::vector<int> prediction_labels;
+  std::vector<int> labels{};
+  std::vector<int> prediction_labels{};
+  std::vector<int> ignore{};
   bool merge = false;
   bool surfaces = true;
   template <class F>
@@ -22,6 +23,9 @@ struct LabelScoreConfig {
     f(Field{"labels", labels, "labels to score; empty = all that occur, except 0"},
       Field{"prediction_labels", prediction_labels,
             "with merge: the labels of the prediction, if they are not those of the reference"},
+      Field{"ignore", ignore,
+            "voxels in which the reference has one of these labels are left out of every figure, "
+            "as those of the label 'ignore' of nnU-Net"},
       Field{"merge", merge, "score only the union of the labels, as one structure"},
       Field{"surfaces", surfaces, "measure surface distances too"});
   }
@@ -30,7 +34,8 @@ struct LabelScoreConfig {
 /// Scores of each label (unless config.merge) and then of the union of the labels: dice, jaccard,
 /// prediction_mm3, reference_mm3, volume_difference_mm3, relative_volume_difference (overlap.h),
 /// surface_mean_mm, surface_median_mm, surface_p95_mm, surface_max_mm (surface_distance.h), and
-/// total_correct_fraction. Throws InputError if the grids differ, UsageError for prediction_labels
+/// total_correct_fraction. Voxels that are ignored belong to no structure: surfaces end there.
+/// Throws InputError if the grids differ, UsageError for prediction_labels
 /// without merge, and MemoryError, before they are made, if the surfaces of a structure take more
 /// than `surface_bytes`.
 std::vector<StructureScores> score_labels(const LabelVolume& prediction,

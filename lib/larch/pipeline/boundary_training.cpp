@@ -112,9 +112,14 @@ SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
     SurfaceCase out{c.id, cell_of(c, kGroupColumn), {}, {}};
     const Volume<float> image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
-    const LabelVolume labels = read_labels(c.label, label_options(files.read, image.grid()));
+    LabelVolume labels = read_labels(c.label, label_options(files.read, image.grid()));
     cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
-    seen.insert(labels.begin(), labels.end());
+    const std::vector<int> left_out =
+        left_out_labels(files, c, {labels.begin(), labels.end()},
+                        {model.labels.begin(), model.labels.end()}, seen, context);
+    for (int32_t& label : labels) {
+      if (std::find(left_out.begin(), left_out.end(), label) != left_out.end()) label = 0;
+    }
     out.mask = structure_mask(labels, model.labels);
     if (out.mask.empty()) {
       context.warn("case '" + c.id + "': the structure does not occur; it is left out");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -42,10 +44,6 @@ constexpr int64_t kJsonPerByte = 20;
 /// Bytes per byte of a file of a mesh that is in memory with its tree and, mostly, its pieces.
 constexpr int64_t kMeshPerByte = 20;
 
-void require_same_grid(const Case& c, const Grid& prediction, const Grid& reference) {
-  require_on_grid("'" + c.image + "'", prediction, "'" + c.label + "'", reference);
-}
-
 /// How the other label map of a case is read, which has to be on the grid of this one; tells the
 /// names of its segments.
 ReadOptions beside(const std::string& path, const ReadOptions& read, const Context& context) {
@@ -68,10 +66,19 @@ int64_t surface_bytes(const EvaluationRequest& request, int64_t voxels) {
   return request.memory_bytes - (2 * kLabelMap + kMasks) * voxels;
 }
 
+/// Adds a member to a JSON object that has none of the name, or gives its last one, without a
+/// search through all of them.
+Json& append(Json& object, const std::string& name) {
+  auto& members = object.get_ref<Json::object_t&>();
+  if (members.empty() || members.back().first != name) members.emplace_back(name, Json());
+  return members.back().second;
+}
+
 Json to_json(const Case& c, const metrics::CaseScores& scored) {
-  Json structures;
+  Json structures = Json::object();
   for (const metrics::StructureScores& s : scored.structures) {
-    for (const metrics::Score& score : s.scores) structures[s.structure][score.name] = score.value;
+    Json& scores = append(structures, s.structure);
+    for (const metrics::Score& score : s.scores) scores[score.name] = score.value;
   }
   return {
       {"id", c.id}, {"prediction", c.image}, {"reference", c.label}, {"structures", structures}};
@@ -80,15 +87,43 @@ Json to_json(const Case& c, const metrics::CaseScores& scored) {
 /// Figures over all cases; the means of the structure `whole` are the metrics of the run.
 void add_summary(const std::vector<metrics::CaseScores>& scored, const std::string& whole,
                  Outputs& outputs) {
-  Json summary;
+  Json summary = Json::object();
   for (const auto& [structure, score, s] : metrics::summarise(scored)) {
-    summary[structure][score] = {
+    append(summary, structure)[score] = {
         {"cases", s.count},         {"mean", s.mean}, {"sd", s.sd},
         {"median", s.median},       {"p95", s.p95},   {"mean_ci_low", s.ci_low},
         {"mean_ci_high", s.ci_high}};
     if (structure == whole) outputs.metric(score, s.mean);
   }
   outputs.report("summary", summary);
+}
+
+std::string missing_text(const EvaluationRequest& request) {
+  const auto first = std::ranges::find_if(
+      request.cases, [&](const Case& c) { return request.missing.contains(c.id); });
+  return std::to_string(request.missing.size()) + " of " + std::to_string(request.cases.size()) +
+         " predictions do not exist, such as '" + first->image + "'; they count as Dice 0";
+}
+
+int64_t bytes_of_prediction(const EvaluationRequest& request, const Case& c) {
+  return request.missing.contains(c.id) ? 0 : file_bytes(c.image);
+}
+
+Mesh predicted_mesh(const EvaluationRequest& request, const Case& c) {
+  return request.missing.contains(c.id) ? Mesh{} : read_mesh(c.image, request.read.warn);
+}
+
+/// Figures of a prediction that is missing: nothing is found, not even the background. Those of
+/// poses say so already.
+void mark_missing(std::vector<metrics::StructureScores>& scores) {
+  for (metrics::StructureScores& structure : scores) {
+    for (auto& [named, value] : structure.scores) {
+      const std::string_view name = named;
+      if (name == "reference_mm3" || name == "box_iou" || name == "failure") continue;
+      const bool is_share = name == "dice" || name == "jaccard" || name == "total_correct_fraction";
+      value = is_share ? 0 : std::nan("");
+    }
+  }
 }
 
 /// Rethrows the failure of the first case in the list among those that failed. One of memory names
@@ -121,6 +156,7 @@ std::vector<metrics::CaseScores> score_cases(
   loop.size = [&](size_t i) { return size(pairs[i]); };
   loop.work = [&](size_t i, const cases::CaseContext& c) {
     scored[i] = {escaped(pairs[i].id), score(pairs[i], c)};
+    if (request.missing.contains(pairs[i].id)) mark_missing(scored[i].structures);
     const size_t done = ++over;
     context.progress(double(done) / double(pairs.size()), "case '" + pairs[i].id + "'");
   };
@@ -147,6 +183,7 @@ Outputs outputs_of(const EvaluationRequest& request, const std::vector<metrics::
   outputs.add(request.table, [text = metrics::to_tsv(scored)](const std::string& path) {
     write_file(path, text);
   });
+  if (!request.missing.empty()) outputs.status("rejected", missing_text(request));
   return outputs;
 }
 
@@ -154,26 +191,34 @@ Outputs outputs_of(const EvaluationRequest& request, const std::vector<metrics::
 /// several threads.
 class LabelSearch {
  public:
-  /// `labels`: those of --labels; empty: all that occur are asked for. 0 is everywhere.
-  explicit LabelSearch(const std::vector<int>& labels) : asks_for_all_(labels.empty()) {
-    std::remove_copy(labels.begin(), labels.end(), std::back_inserter(asked_), 0);
-    missing_ = asked_;
+  /// `config`: without labels all that occur are asked for. 0 is everywhere.
+  explicit LabelSearch(metrics::LabelScoreConfig config = {})
+      : config_(std::move(config)), missing_(config_.labels) {
+    std::erase(missing_, 0);
   }
 
-  /// Warns of what is asked for and the reference of a case lacks.
-  void look(const Case& c, const std::vector<int32_t>& in_prediction,
-            const std::vector<int32_t>& in_reference, const Context& context) {
-    const auto has = [](const std::vector<int32_t>& labels, int32_t label) {
-      return std::binary_search(labels.begin(), labels.end(), label);
-    };
+  /// Warns of what is asked for and the reference of a case lacks, or its prediction, if it is
+  /// given. Labels of the reference are not those of the prediction where either has its own, and
+  /// where all are merged.
+  void look(const Case& c, const std::vector<int32_t>* prediction,
+            const std::vector<int32_t>& reference, const Context& context) {
+    const std::vector<int32_t> none, &own = config_.prediction_labels;
+    const std::vector<int32_t>& comparable = prediction && own.empty() ? *prediction : none;
+    const bool all = config_.labels.empty(), any = all && config_.merge;
     const std::lock_guard lock(mutex_);
-    for (const int32_t label : asks_for_all_ ? in_prediction : asked_) {
-      if (has(in_reference, label)) continue;
-      context.warn("case '" + c.id + "': the reference '" + c.label + "' has no label " +
-                   std::to_string(label));
+    warn_of_missing(c.id, "reference '" + c.label, all ? comparable : config_.labels,
+                    any ? comparable : reference, context);
+    if (prediction != nullptr) {
+      const bool has_any = any && !prediction->empty();
+      const std::vector<int32_t>& wanted = !own.empty() ? own
+                                           : has_any    ? none
+                                           : all        ? reference
+                                                        : config_.labels;
+      warn_of_missing(c.id, "prediction '" + c.image, wanted, *prediction, context);
     }
     std::erase_if(missing_, [&](int32_t label) {
-      return has(in_prediction, label) || has(in_reference, label);
+      return std::ranges::binary_search(comparable, label) ||
+             std::ranges::binary_search(reference, label);
     });
   }
   /// Throws InputError for labels that no case has: masks that are all empty agree with each other.
@@ -184,8 +229,30 @@ class LabelSearch {
   }
 
  private:
-  const bool asks_for_all_;
-  std::vector<int32_t> asked_, missing_;
+  /// The first labels of a list, as text.
+  static std::string text_of(const std::vector<int32_t>& labels) {
+    constexpr size_t kShown = 8;
+    std::string text;
+    for (size_t i = 0; i < std::min(labels.size(), kShown); ++i) {
+      text += (i > 0 ? ", " : "") + std::to_string(labels[i]);
+    }
+    if (labels.size() > kShown) text += " and " + std::to_string(labels.size() - kShown) + " more";
+    return text.empty() ? "none" : text;
+  }
+  static void warn_of_missing(const std::string& id, const std::string& file,
+                              const std::vector<int32_t>& wanted, const std::vector<int32_t>& there,
+                              const Context& context) {
+    std::vector<int32_t> missing;
+    std::ranges::copy_if(wanted, std::back_inserter(missing), [&](int32_t label) {
+      return label != 0 && !std::ranges::binary_search(there, label);
+    });
+    if (missing.empty()) return;
+    context.warn("case '" + id + "': the " + file + "' has no label " + text_of(missing) +
+                 "; it holds " + text_of(there));
+  }
+
+  metrics::LabelScoreConfig config_;
+  std::vector<int32_t> missing_;
   std::mutex mutex_;
 };
 
@@ -208,18 +275,33 @@ Plan plan_cases(const EvaluationRequest& request, std::vector<std::string> heade
     context.throw_if_stopped("stopped");
   }
   if (plan.problems.empty()) search.require_found();
+  if (!request.missing.empty()) {
+    if (plan.problems.empty()) plan.code = ExitCode::kRejected;
+    plan.problems.push_back(missing_text(request));
+  }
   return plan;
 }
 
-/// Looks for the labels of a case. Those of the reference are not those of the prediction where
-/// either has its own, and where all are merged.
-void look_for_labels(LabelSearch& search, const Case& c, const LabelVolume& prediction,
-                     const LabelVolume& reference, const metrics::LabelScoreConfig& config,
-                     const Context& context) {
-  if (config.merge && config.labels.empty()) return;
-  std::vector<int32_t> in_prediction;
-  if (config.prediction_labels.empty()) in_prediction = metrics::labels_in(prediction);
-  search.look(c, in_prediction, metrics::labels_in(reference), context);
+/// Reads both label maps of a case, of which a prediction that is missing is empty, and looks for
+/// their labels.
+std::pair<LabelVolume, LabelVolume> read_label_maps(const Case& c, const EvaluationRequest& request,
+                                                    const metrics::LabelScoreConfig& config,
+                                                    LabelSearch& search, const Context& context) {
+  const bool is_missing = request.missing.contains(c.id);
+  LabelVolume reference = read_labels(
+      c.label, is_missing ? request.read : beside(c.image, request.read, context));
+  LabelVolume prediction =
+      is_missing ? LabelVolume(reference.grid())
+                 : read_labels(c.image, beside(c.label, request.read, context));
+  cases::require_same_grid(c.image, prediction.grid(), c.label, reference.grid());
+  std::vector<int32_t> in_prediction, in_reference;
+  for (const metrics::LabelCount& one :
+       metrics::count_labels(prediction, reference, config.ignore).labels) {
+    if (one.label != 0 && one.prediction > 0) in_prediction.push_back(one.label);
+    if (one.label != 0 && one.reference > 0) in_reference.push_back(one.label);
+  }
+  search.look(c, is_missing ? nullptr : &in_prediction, in_reference, context);
+  return {std::move(prediction), std::move(reference)};
 }
 
 /// The structures of the reference that have a pose, each with that of the prediction or null.
@@ -249,8 +331,10 @@ std::vector<DetectedPose> poses_of(const std::string& path, const hdn::Model* ne
   return poses;
 }
 
-PosePairs read_pose_pairs(const Case& c, const hdn::Model* network, const ReadOptions& read) {
-  PosePairs out{poses_of(c.image, network, read), poses_of(c.label, network, read)};
+PosePairs read_pose_pairs(const Case& c, const hdn::Model* network,
+                          const EvaluationRequest& request) {
+  PosePairs out{{}, poses_of(c.label, network, request.read)};
+  if (!request.missing.contains(c.id)) out.prediction = poses_of(c.image, network, request.read);
   std::map<std::string, const DetectedPose*> found;
   for (const DetectedPose& one : out.prediction) {
     if (one.has_pose) found[one.name] = &one;
@@ -273,18 +357,15 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
   const auto size = [&](const Case& c) {
     ReadOptions read = request.read;
     read.warn = nullptr;  // the reading itself will say it
-    const int64_t voxels = probe_image(c.image, read).grid.voxels();
+    const int64_t voxels = probe_image(c.label, read).grid.voxels();
     const int64_t bytes = (2 * kLabelMap + kMasks + kSurfaces) * voxels;
     // With a promise a case whose surfaces are measured has all of it, since they are counted only
     // when its masks are there.
     return cases::CaseSize{voxels, config.surfaces ? std::max(bytes, request.memory_bytes) : bytes};
   };
-  LabelSearch search(config.labels);
+  LabelSearch search(config);
   const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
-    const LabelVolume prediction = read_labels(c.image, beside(c.label, request.read, context));
-    const LabelVolume reference = read_labels(c.label, beside(c.image, request.read, context));
-    require_same_grid(c, prediction.grid(), reference.grid());
-    look_for_labels(search, c, prediction, reference, config, context);
+    const auto [prediction, reference] = read_label_maps(c, request, config, search, context);
     const cases::Turn turn = at_work.turn();
     return metrics::score_labels(prediction, reference, config, turn.context(),
                                  surface_bytes(request, prediction.voxels()));
@@ -296,14 +377,17 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
 
 Plan plan_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,
                  const Context& context) {
-  LabelSearch search(config.labels);
+  LabelSearch search(config);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
-    const Grid grid = probe_image(c.image, beside(c.label, request.read, context)).grid;
-    require_same_grid(c, grid, probe_image(c.label, beside(c.image, request.read, context)).grid);
-    if (!config.labels.empty()) {
-      look_for_labels(search, c, read_labels(c.image, request.read),
-                      read_labels(c.label, request.read), config, context);
+    const bool is_missing = request.missing.contains(c.id);
+    const Grid grid =
+        probe_image(c.label, is_missing ? request.read : beside(c.image, request.read, context))
+            .grid;
+    if (!is_missing) {
+      const ReadOptions read = beside(c.label, request.read, context);
+      cases::require_same_grid(c.image, probe_image(c.image, read).grid, c.label, grid);
     }
+    if (!config.labels.empty()) read_label_maps(c, request, config, search, context);
     return {cases::size_cell(grid), cases::spacing_cell(grid)};
   };
   return plan_cases(request, {"id", "voxels", "spacing_mm"}, row, search, context);
@@ -315,14 +399,14 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
     const bool is_mesh = has_mesh_extension(c.label);
     ReadOptions read = request.read;
     read.warn = nullptr;  // the reading itself will say it
-    const int64_t bytes = file_bytes(c.image) + (is_mesh ? file_bytes(c.label) : 0);
+    const int64_t bytes = bytes_of_prediction(request, c) + (is_mesh ? file_bytes(c.label) : 0);
     const int64_t voxels = is_mesh ? 0 : probe_image(c.label, read).grid.voxels();
     const int64_t per_voxel = kLabelMap + kMasks + kSurfaces;
     return cases::CaseSize{bytes + voxels, kMeshPerByte * bytes + per_voxel * voxels};
   };
-  LabelSearch search(labels);
+  LabelSearch search({labels});
   const auto score = [&](const Case& c, const cases::CaseContext& at_work) {
-    const Mesh prediction = read_mesh(c.image, request.read.warn);
+    const Mesh prediction = predicted_mesh(request, c);
     if (has_mesh_extension(c.label)) {
       const Mesh reference = read_mesh(c.label, request.read.warn);
       const cases::Turn turn = at_work.turn();
@@ -330,7 +414,7 @@ Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>
     }
     const LabelVolume map = read_labels(c.label, request.read);
     const std::vector<int32_t> there = metrics::labels_in(map);
-    search.look(c, {}, there, context);
+    search.look(c, nullptr, there, context);
     const Volume<uint8_t> reference = metrics::mask_of(map, labels.empty() ? there : labels);
     const cases::Turn turn = at_work.turn();
     return std::vector{metrics::score_mesh(prediction, reference, turn.context())};
@@ -345,11 +429,11 @@ Plan plan_meshes(const EvaluationRequest& request, const std::vector<int>& label
   const auto size_of = [](const Mesh& mesh) -> mesh::SurfaceSize {
     return {int64_t(mesh.vertices_mm.size()), int64_t(mesh.triangles.size())};
   };
-  LabelSearch search(labels);
+  LabelSearch search({labels});
   const auto row = [&](const Case& c) -> std::vector<std::string> {
-    const auto [vertices, triangles] = size_of(read_mesh(c.image, request.read.warn));
+    const auto [vertices, triangles] = size_of(predicted_mesh(request, c));
     if (!labels.empty() && !has_mesh_extension(c.label)) {
-      search.look(c, {}, metrics::labels_in(read_labels(c.label, request.read)), context);
+      search.look(c, nullptr, metrics::labels_in(read_labels(c.label, request.read)), context);
     }
     return {std::to_string(vertices), std::to_string(triangles),
             has_mesh_extension(c.label)
@@ -389,13 +473,13 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
   const std::optional<hdn::Model> model = network_of(request);
   const hdn::Model* network = model ? &*model : nullptr;
   std::vector<Json> compared(request.cases.size());
-  const auto size = [](const Case& c) {
-    const int64_t bytes = file_bytes(c.image) + file_bytes(c.label);
+  const auto size = [&](const Case& c) {
+    const int64_t bytes = bytes_of_prediction(request, c) + file_bytes(c.label);
     return cases::CaseSize{bytes, kJsonPerByte * bytes};
   };
   const auto score = [&](const Case& c, const cases::CaseContext&) {
     std::vector<metrics::StructureScores> scores;
-    const PosePairs read = read_pose_pairs(c, network, request.read);
+    const PosePairs read = read_pose_pairs(c, network, request);
     Json& poses = compared[static_cast<size_t>(&c - request.cases.data())];
     for (const auto& [found, truth] : read.pairs) {
       scores.push_back(metrics::named_scores(
@@ -421,12 +505,12 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
 Plan plan_poses(const EvaluationRequest& request, const Context& context) {
   const std::optional<hdn::Model> model = network_of(request);
   const auto row = [&](const Case& c) -> std::vector<std::string> {
-    const PosePairs read = read_pose_pairs(c, model ? &*model : nullptr, request.read);
+    const PosePairs read = read_pose_pairs(c, model ? &*model : nullptr, request);
     const auto found = std::count_if(read.pairs.begin(), read.pairs.end(),
                                      [](const auto& pair) { return pair.first != nullptr; });
     return {std::to_string(read.pairs.size()), std::to_string(found)};
   };
-  return plan_cases(request, {"id", "structures", "found"}, row, LabelSearch({}), context);
+  return plan_cases(request, {"id", "structures", "found"}, row, LabelSearch(), context);
 }
 
 }  // namespace larch::pipeline

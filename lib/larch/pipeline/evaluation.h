@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,14 @@ struct EvaluationRequest {
       model;  ///< of poses: a network, to whose mean shapes label maps are fitted; empty: none
   /// Label maps and surfaces take so much on the host together at most; 0: no promise is made.
   int64_t memory_bytes = 0;
+  std::set<std::string> missing{};  ///< ids of the cases whose prediction does not exist
 };
 
 /// The scores of all cases: in the report those of each case and a summary over all; in the table a
-/// line per case and structure. Warns of labels that the reference of a case lacks. Throws
-/// InputError, the first case that cannot be used ends the run, and labels that are asked for must
-/// occur in one of them; MemoryError, and Stopped.
+/// line per case and structure. Warns of labels that the reference or the prediction of a case
+/// lacks. A prediction that is missing finds nothing: its overlap is 0, it has no distances,
+/// and the outputs are rejected. Throws InputError, the first case that cannot be used ends the
+/// run, and labels that are asked for must occur in one of them; MemoryError, and Stopped.
 ///
 /// Of label maps the means of the union are the figures of the run.
 Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelScoreConfig& config,

@@ -47,7 +47,10 @@ struct ReadCase {
 void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
   if (!config.structures.empty()) return;
   for (const DatasetLabel& label : labels) {
-    if (label.values == std::vector<int32_t>{0}) continue;
+    if (label.values == std::vector<int32_t>{0} || label.name == kBackgroundName ||
+        label.name == kIgnoreName) {
+      continue;
+    }
     config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
   }
 }

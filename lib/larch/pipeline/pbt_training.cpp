@@ -65,14 +65,33 @@ bool is_forest(const pbt::TrainConfig& config) {
   return config.classifier == pbt::ClassifierKind::kForest;
 }
 
-/// Reads one case; adds the label values that occur to `seen`.
+std::vector<int> named_values(const pbt::LabelConfig& labels) {
+  std::vector<int> values;
+  for (const pbt::ClassName& name : labels.names) values.push_back(name.value);
+  return values;
+}
+
+/// Adds to `labels.ignore` what is left out of a label map because of its data set.
+void leave_out(const TrainingFiles& files, const Case& c, const std::set<int>& in_map,
+               std::set<int>& seen, pbt::LabelConfig& labels, const Context& context) {
+  std::vector<int> named = named_values(labels);
+  named.insert(named.end(), labels.positive.begin(), labels.positive.end());
+  if (labels.background) named.push_back(*labels.background);
+  for (const int label : left_out_labels(files, c, in_map, named, seen, context)) {
+    const auto end = labels.ignore.end();
+    if (std::find(labels.ignore.begin(), end, label) == end) labels.ignore.push_back(label);
+  }
+}
+
+/// Reads one case; adds the label values that occur to `seen`, and those that are left out to
+/// `labels`.
 pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
-                              const image::ModelSpace& space, const pbt::TrainConfig& config,
+                              const image::ModelSpace& space, pbt::TrainConfig& config,
                               std::set<int>& seen, const Context& context) {
   try {
     const auto images = read_components(c, config.space.components, files.read);
     const LabelVolume label = read_labels(c.label, label_options(files.read, images[0].grid()));
-    seen.insert(label.begin(), label.end());
+    leave_out(files, c, {label.begin(), label.end()}, seen, config.labels, context);
     const auto make =
         is_forest(config)
             ? forest::make_training_volume
@@ -115,15 +134,25 @@ Outputs training_outputs(const TrainingFiles& files, const pbt::Model& model,
 
 /// What a training has read.
 struct Material {
+  pbt::TrainConfig config;  ///< with what the data set says of its labels
   image::ModelSpace space;
   std::vector<pbt::TrainingVolume> volumes;  ///< sorted
   std::string fingerprint;
 };
 
-std::vector<int> named_values(const pbt::LabelConfig& labels) {
-  std::vector<int> values;
-  for (const pbt::ClassName& name : labels.names) values.push_back(name.value);
-  return values;
+/// What a data set calls its labels, for a forest of all of them: names where none are given, and
+/// the background if it occurs.
+void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& seen,
+                pbt::LabelConfig& config) {
+  const bool has_names = !config.names.empty();
+  for (const auto& [name, values] : labels) {
+    if (values.size() != 1) continue;
+    if (!has_names) config.names.push_back({values[0], name});
+    if (name == kBackgroundName && !config.background && seen.contains(values[0]) &&
+        std::ranges::count(config.ignore, values[0]) == 0) {
+      config.background = values[0];
+    }
+  }
 }
 
 Material read_material(const TrainingFiles& files, const pbt::TrainConfig& config,
@@ -137,20 +166,26 @@ Material read_material(const TrainingFiles& files, const pbt::TrainConfig& confi
       grids.push_back(probe_components(c, config.space.components, read));
     }
   }
-  Material material;
-  material.space = model_space(grids, config.space);
+  Material material{config, model_space(grids, config.space), {}, {}};
   std::set<int> seen;
   for (const Case& c : files.cases) {
     context.progress(0, "reading " + c.id);
-    material.volumes.push_back(read_case(c, files, material.space, config, seen, context));
+    material.volumes.push_back(read_case(c, files, material.space, material.config, seen, context));
     context.throw_if_stopped("stopped while reading");
   }
+  // Models do not depend on the order of the list.
+  std::vector<int>& ignored = material.config.labels.ignore;
+  std::sort(ignored.begin() + static_cast<std::ptrdiff_t>(config.labels.ignore.size()),
+            ignored.end());
   check_labels(config.labels.positive, seen, "labels/positive");
   check_labels(named_values(config.labels), seen, "labels/names");
   pbt::sort_by_digest(material.volumes);
   std::vector<std::string> digests;
   for (const pbt::TrainingVolume& volume : material.volumes) digests.push_back(volume.digest);
   material.fingerprint = fingerprint(config::to_json(config).dump(), context.seed, digests);
+  if (is_forest(config) && config.labels.positive.empty()) {
+    take_names(files.labels, seen, material.config.labels);
+  }
   remove_leftovers_once(folder_of(files.checkpoint), context);
   return material;
 }
@@ -169,11 +204,6 @@ void complete(pbt::ModelInfo& info, const pbt::TrainConfig& config, size_t volum
 Outputs train_forest(const TrainingFiles& files, const pbt::TrainConfig& config,
                      const Context& context) {
   const Material material = read_material(files, config, context);
-  pbt::TrainConfig named = config;
-  for (const DatasetLabel& label : files.labels) {
-    if (!config.labels.names.empty() || !config.labels.positive.empty()) break;
-    if (label.values.size() == 1) named.labels.names.push_back({label.values[0], label.name});
-  }
   forest::TrainHooks hooks;
   forest::PartialForest resumed;
   if (has_checkpoint(files, context)) {
@@ -190,8 +220,8 @@ Outputs train_forest(const TrainingFiles& files, const pbt::TrainConfig& config,
   };
   forest::TrainReport report;
   forest::Model model =
-      forest::train(material.volumes, material.space, named, hooks, &report, context);
-  complete(model.info, config, material.volumes.size(), report.held_out_volumes, context);
+      forest::train(material.volumes, material.space, material.config, hooks, &report, context);
+  complete(model.info, material.config, material.volumes.size(), report.held_out_volumes, context);
   Outputs outputs;
   outputs.metric("training_volumes", static_cast<double>(report.training_volumes))
       .metric("held_out_volumes", static_cast<double>(report.held_out_volumes))
@@ -232,8 +262,9 @@ Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
     });
   };
   pbt::TrainReport report;
-  pbt::Model model = pbt::train(material.volumes, material.space, config, hooks, &report, context);
-  complete(model.info, config, material.volumes.size(), report.held_out_volumes, context);
+  pbt::Model model =
+      pbt::train(material.volumes, material.space, material.config, hooks, &report, context);
+  complete(model.info, material.config, material.volumes.size(), report.held_out_volumes, context);
   return training_outputs(files, model, report);
 }
 
@@ -301,8 +332,9 @@ std::string labels_cell(const std::map<int32_t, int64_t>& counts) {
 }
 
 /// The table of the cases, their problems, and what can be said of their labels together.
-void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCase>& surveyed,
-                    const pbt::TrainConfig& config, Plan& plan) {
+void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>& surveyed,
+                    pbt::TrainConfig config, Plan& plan, const Context& context) {
+  const std::vector<Case>& cases = files.cases;
   plan.table = {{"id", "voxels", "spacing_mm", "class", "other", "ignored", "labels"}};
   ClassCounts all;
   std::set<int> seen;
@@ -312,10 +344,12 @@ void describe_cases(const std::vector<Case>& cases, const std::vector<SurveyedCa
       if (plan.problems.empty()) plan.code = s.failure->code;
       plan.problems.push_back("case '" + cases[i].id + "': " + detail::in_one_line(*s.failure));
     }
+    std::set<int> in_map;
+    for (const auto& [label, voxels] : s.labels) in_map.insert(label);
+    leave_out(files, cases[i], in_map, seen, config.labels, context);
     const ClassCounts classes = classes_of(s.labels, config.labels);
     all.positive += classes.positive;
     all.other += classes.other;
-    for (const auto& [label, voxels] : s.labels) seen.insert(label);
     plan.table.push_back({cases[i].id, cases::size_cell(s.grid), cases::spacing_cell(s.grid),
                           std::to_string(classes.positive), std::to_string(classes.other),
                           std::to_string(classes.ignored), labels_cell(s.labels)});
@@ -351,7 +385,7 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
   pbt::check_config(config, context.seed);
   const std::vector<SurveyedCase> surveyed = survey(files, config, context);
   Plan plan;
-  describe_cases(files.cases, surveyed, config, plan);
+  describe_cases(files, surveyed, config, plan, context);
   if (!plan.problems.empty()) return plan;
   std::vector<Grid> grids;
   grids.reserve(surveyed.size());

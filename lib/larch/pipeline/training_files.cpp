@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/pipeline/training_files.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "larch/core/digest.h"
@@ -15,6 +16,38 @@
 #include "larch/models/pbt_file.h"
 
 namespace larch::pipeline {
+
+std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
+                                 const std::set<int>& in_map, const std::vector<int>& wanted,
+                                 std::set<int>& seen, const Context& context) {
+  std::set<int> declared{0}, ignored;
+  for (const DatasetLabel& label : files.labels) {
+    declared.insert(label.values.begin(), label.values.end());
+    if (label.name == kIgnoreName) ignored.insert(label.values.begin(), label.values.end());
+  }
+  std::vector<int> left_out;
+  std::string unknown;
+  for (const int label : in_map) {
+    const bool is_new = seen.insert(label).second, is_declared = declared.contains(label);
+    if (files.labels.empty() || (is_declared && !ignored.contains(label)) ||
+        std::find(wanted.begin(), wanted.end(), label) != wanted.end()) {
+      continue;
+    }
+    left_out.push_back(label);
+    if (is_declared || !is_new || unknown.size() > 60) continue;
+    unknown += (unknown.empty() ? "" : ", ") + std::to_string(label);
+  }
+  constexpr size_t kMost = 256;
+  if (left_out.size() > kMost) {
+    throw InputError("'" + c.label + "' holds " + std::to_string(left_out.size()) +
+                     " values that its dataset.json does not declare; is it a label map?");
+  }
+  if (!unknown.empty()) {
+    context.warn("case '" + c.id + "': '" + c.label + "' holds " + unknown +
+                 ", which its dataset.json does not declare; voxels with such labels are left out");
+  }
+  return left_out;
+}
 
 void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key) {
   for (const int value : wanted) {

@@ -25,6 +25,13 @@ struct TrainingFiles {
   std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
 };
 
+/// The labels of a map, of which a training uses no voxel because its data set calls them "ignore"
+/// or does not declare them; none of `wanted`, which the configuration names. Adds all to `seen`,
+/// and warns of those that are not declared where they come first.
+std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
+                                 const std::set<int>& in_map, const std::vector<int>& wanted,
+                                 std::set<int>& seen, const Context& context);
+
 /// Throws InputError for a wanted label that is not among those that were seen; `key`: of the
 /// configuration.
 void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, const char* key);

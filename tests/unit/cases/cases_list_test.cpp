@@ -153,6 +153,25 @@ TEST_CASE("dataset.json of the Decathlon and of nnU-Net") {
                   {R"({"file_ending": ".mha"})", "no training cases"}});
 }
 
+TEST_CASE("dataset.json: files of macOS are no cases, and a wrong number of cases is told") {
+  const ImagesFolder folder;
+  write_file(folder / "imagesTr/._a_0000.nii.gz", "");
+  const std::string named = R"({"images": ["imagesTr/a_0000.nii.gz"], "label": "labels/a.nii.gz"})";
+  const std::string listed = R"([{"image": "images/a.nii.gz", "label": "labels/a.nii.gz"},
+                                 {"image": "./images/._a.nii.gz", "label": "labels/._a.nii.gz"}])";
+  for (const auto& [text, cases] :
+       {std::pair(std::string(R"("file_ending": ".nii.gz")"), 2),
+        std::pair(R"("dataset": {"a": )" + named + R"(, "._a": )" + named + "}", 1),
+        std::pair(R"("training": )" + listed, 1)}) {
+    const Dataset dataset = dataset_of(folder, R"({"numTraining": 7, )" + text + "}");
+    CHECK(dataset.cases.size() == static_cast<size_t>(cases));
+    REQUIRE(dataset.warnings.size() == 2);
+    CHECK_THAT(dataset.warnings[0], Catch::Contains("1 files that macOS made, such as"));
+    CHECK_THAT(dataset.warnings[1],
+               Catch::Contains("numTraining is 7, and there are " + std::to_string(cases)));
+  }
+}
+
 TEST_CASE("dataset.json: the test part is the list 'test' or the folder imagesTs") {
   const ImagesFolder folder;
   const std::string training =

@@ -57,6 +57,13 @@ TEST_CASE("Labels become classes: merged values, ignored values, a border band")
   CHECK(classes({2, 2, 0}) == 0);  // touches only by its corner
   CHECK(classes({1, 4, 0}) == 0);
   CHECK(classes({8, 8, 0}) == 2);
+  // A line that somebody has drawn into what nobody has looked at has no border there.
+  for (int x = 3; x < 6; ++x) labels({x, 1, 0}) = labels({x, 2, 0}) = 7;
+  const Volume<uint8_t> sparse = voxel_classes(labels, config, context_of());
+  CHECK(sparse({4, 0, 0}) == 0);
+  CHECK(sparse({4, 1, 0}) == 2);
+  CHECK(sparse({4, 3, 0}) == 1);
+  CHECK(sparse({3, 3, 0}) == 2);
   config.border_voxels = 0;
   config.positive = {};
   CHECK(voxel_classes(labels, config, context_of())({3, 4, 0}) == 1);

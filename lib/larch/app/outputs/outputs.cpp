@@ -76,7 +76,7 @@ Outputs& Outputs::metric(const std::string& name, double value) {
 }
 
 Outputs& Outputs::report(const std::string& key, const nlohmann::ordered_json& value) {
-  reports.push_back({key, json_text(value)});
+  reports.push_back({key, std::make_shared<nlohmann::ordered_json>(value)});
   return *this;
 }
 

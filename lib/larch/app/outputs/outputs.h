@@ -95,7 +95,11 @@ class Outputs {
     std::shared_ptr<AtomicFile> filled{};  ///< instead of a writer
   };
   struct Text {
-    std::string name, text;  ///< for metrics and report: JSON text
+    std::string name, text;  ///< for metrics: JSON text
+  };
+  struct Report {
+    std::string name;
+    std::shared_ptr<const nlohmann::ordered_json> value;
   };
 
   /// The figure for people: whole numbers as they are, others with six digits; empty if there is
@@ -103,7 +107,8 @@ class Outputs {
   std::string figure(const std::string& name) const;
 
   std::vector<File> files;
-  std::vector<Text> metrics, reports, grids;
+  std::vector<Text> metrics, grids;
+  std::vector<Report> reports;
   std::vector<std::string> notes;
   std::string status_word = "done", status_reason;
   ExitCode rejected_code = ExitCode::kRejected;

@@ -215,7 +215,7 @@ void add_results(const Outputs& outputs, const std::string& report_name, Json& j
   }
   json["metrics"] = metrics_of(outputs);
   if (!outputs.notes.empty()) json["notes"] = outputs.notes;
-  for (const Outputs::Text& item : outputs.reports) json[item.name] = Json::parse(item.text);
+  for (const Outputs::Report& item : outputs.reports) json[item.name] = *item.value;
 }
 
 std::optional<std::string> report_status(const std::string& path, const std::string& app) {

@@ -103,6 +103,9 @@ std::vector<Volume<int16_t>> TrainingVolume::components() const {
 
 Volume<uint8_t> near_boundary(const LabelVolume& values, int border, int threads) {
   LabelVolume low = values, high = values;
+  for (int32_t& value : low) {
+    if (value == kUnlabelled) value = INT32_MAX;
+  }
   for (int step = 0; step < border; ++step) {
     low = spread(low, threads, [](int32_t a, int32_t b) { return std::min(a, b); });
     high = spread(high, threads, [](int32_t a, int32_t b) { return std::max(a, b); });
@@ -142,17 +145,17 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
   LabelVolume inside(labels.grid());
   for (int64_t i = 0; i < labels.voxels(); ++i) {
     const int label = labels[i];
-    inside[i] = config.positive.empty() ? label != 0 : contains(config.positive, label);
+    inside[i] = contains(config.ignore, label) ? kUnlabelled
+                : config.positive.empty()      ? label != 0
+                                               : contains(config.positive, label);
   }
-  auto classes = mapped<uint8_t>(inside, [](int32_t value) { return value; });
+  auto classes = mapped<uint8_t>(
+      inside, [](int32_t value) { return value == kUnlabelled ? kIgnored : value; });
   if (config.border_voxels > 0) {
     const Volume<uint8_t> near = near_boundary(inside, config.border_voxels, context.threads);
     for (int64_t i = 0; i < near.voxels(); ++i) {
       if (near[i] != 0) classes[i] = kIgnored;
     }
-  }
-  for (int64_t i = 0; i < labels.voxels(); ++i) {
-    if (contains(config.ignore, labels[i])) classes[i] = kIgnored;
   }
   return classes;
 }
@@ -160,8 +163,7 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
 TrainingVolume in_model_space(const std::string& name, std::span<const Volume<float>> images,
                               const LabelVolume& labels, const image::ModelSpace& space,
                               const Context& context) {
-  require_on_grid("the image '" + name + "'", images[0].grid(), "its label map", labels.grid(),
-                  1e-2);
+  require_on_grid("the image '" + name + "'", images[0].grid(), "its label map", labels.grid());
   TrainingVolume volume;
   volume.name = name;
   for (const Volume<float>& image : images) {

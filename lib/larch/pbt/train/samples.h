@@ -37,7 +37,8 @@ struct TrainingVolume {
 };
 constexpr int32_t kUnlabelled = INT32_MIN;
 
-/// 1 where a voxel of another value lies within `border` steps along the axes.
+/// 1 where a voxel of another value lies within `border` steps along the axes; kUnlabelled is no
+/// other value, since nobody knows what is there.
 Volume<uint8_t> near_boundary(const LabelVolume& values, int border, int threads);
 
 /// A volume with the labels that it has in model space, without classes. `images`: one for each
