@@ -185,6 +185,42 @@ assert all(row['status'] == 'frame' and float(row['dx']) == 0 for row in csv.Dic
 assert r['frames'][0]['rms_nonvessel']['corrected'] == r['frames'][0]['rms_nonvessel']['uncorrected']"
 }
 
+@test "frames are checked with and without scores: the same files" {
+  # Texture as weak as this is seen by the whole frame, not by each block.
+  frames weak.mha "
+y, x = numpy.mgrid[:192, :192]
+g = numpy.random.default_rng(1)
+a = numpy.stack([3000 + numpy.roll(amplitude * numpy.sin(x / 5 + x * x / 2000) * numpy.cos(y / 7), k, 1)
+                 + g.normal(0, 50, x.shape) for amplitude, k in ((20, 0), (20, 3), (0, 0), (20, -4))]).astype('uint16')"
+  for scores in true false; do
+    expect 0 subtract -i weak.mha --scores=$scores --report $scores.json --grid $scores.csv --field $scores.mha \
+      --validity $scores.nrrd --preview $scores.png --force
+    mv out.mha out.$scores.mha
+  done
+  for name in out.%.mha %.csv %.mha %.nrrd %.png; do cmp ${name/\%/true} ${name/\%/false}; done
+  python "
+frames = load('false.json')['frames']
+assert [f['correction'] for f in frames] == ['shift', 'none', 'shift'], frames
+assert 'rms_nonvessel' not in frames[0] and 'rms_nonvessel' in load('true.json')['frames'][0]"
+}
+
+@test "a frame that --literal makes worse is named" {
+  # Fine texture moves behind bars that stay, which are torn apart by its motion.
+  frames worse.mha "
+g = numpy.random.default_rng(1)
+bars, texture = 3000 + 800 * (numpy.arange(192) % 32 < 4), g.normal(0, 50, (192, 192))
+a = numpy.stack([bars + numpy.roll(texture, k, 1) + g.normal(0, 5, texture.shape) for k in (0, 0, 4)]).astype('uint16')"
+  expect 0 subtract -i worse.mha --literal --report r.json
+  has err.txt "'worse.mha': the correction makes 1 frame worse"
+  has err.txt "leave --literal out"
+  python "
+r = load('r.json')
+assert r['metrics']['frames_worse'] == 1, r['metrics']
+assert [f['rms_nonvessel']['corrected'] > 30 + f['rms_nonvessel']['uncorrected'] for f in r['frames']] == [False, True], r"
+  expect 0 subtract -i worse.mha --report r.json --force
+  lacks err.txt "the correction makes"
+}
+
 @test "blocks of few pixels are warned of" {
   expect 0 subtract -i cine.dcm --passes 64/64,24/24
   has err.txt "blocks of 24 pixels have few differences to compare"

@@ -64,8 +64,20 @@ $1"; }
 
 # --- training
 
+@test "all detectors for which the truth had to be added are one warning, which names the worst" {
+  expect 0 train few weak --hdn.keep_first 2,1,1 --hdn.keep 2,1,1 --report weak.json
+  python "
+import re
+detectors = load('weak.json')['detectors']
+weak = [d['cases_without_positive'] for d in detectors if d['cases_without_positive'] * 20 > d['cases']]
+lines = [line for line in open('err.txt') if 'no candidate was near the truth' in line]
+assert len(weak) > 1 and len(lines) == 1, (weak, lines)
+assert re.search(f'of {len(weak)} of {len(detectors)} detectors, the most in .*: {max(weak)} of 6$', lines[0]), (lines, weak)"
+}
+
 @test "poses that are found are near the true ones; the report tells of each detector" {
   expect 0 detect --list s/test.tsv --output-dir out -q
+  lacks err.txt "nobody reads"  # s/test.tsv has the column poses
   printf 'id\tprediction\treference\n' > pairs.tsv
   for i in 020 021 022 023; do
     printf "$i\tout/case_$i.poses.json\ts/poses/case_$i.mrk.json\n" >> pairs.tsv

@@ -3,6 +3,7 @@
 #include "larch/cases/images.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "larch/config/suggest.h"
@@ -298,11 +299,14 @@ void warn_of_unread_columns(const std::string& list, const std::vector<Case>& ca
                             const CaseColumns& columns, const std::vector<std::string>& carried,
                             const ReadOptions& read) {
   if (!read.warn) return;
+  // A list of the training serves detection as well, where these are passed over as labels are.
+  constexpr std::array<const char*, 2> kOfTraining{"poses", "group"};
   std::vector<std::string> known{columns.image, columns.label}, unread;
   for (const CaseColumn& column : columns.more) known.push_back(column.name);
   for (const auto& [column, cell] : cases.front().further) {
     const auto is_it = [name = column](const std::string& other) { return other == name; };
-    if (std::none_of(known.begin(), known.end(), is_it) &&
+    if (std::none_of(kOfTraining.begin(), kOfTraining.end(), is_it) &&
+        std::none_of(known.begin(), known.end(), is_it) &&
         std::none_of(carried.begin(), carried.end(), is_it)) {
       unread.push_back("'" + column + "'");
     }

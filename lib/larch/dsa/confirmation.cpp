@@ -5,10 +5,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "larch/core/parallel.h"
+#include "larch/dsa/image_agreement.h"
 #include "larch/dsa/registration.h"
 
 namespace larch::dsa {
 namespace {
+
+/// Tells whether best_correction() reads EHD.
+bool asks_for_ehd(const FrameScores& scores, bool has_vectors) {
+  const double shift = scores.shifted.rms;
+  return shift < scores.uncorrected.rms && !(has_vectors && scores.corrected.rms <= shift);
+}
 
 /// Chooses the correction of a frame that its scores favour. EHD is compared under the same noise;
 /// differences are not: a mask that is sampled between pixels has less noise, so that any shift
@@ -38,6 +46,38 @@ void replace_images(SubtractedFrames& all, size_t frame, const SubtractedFrames&
   all.figures[frame].subtracted = one.figures[0].subtracted;
 }
 
+void confirm_frame(const ScoreBasis& basis, std::span<const uint16_t> all_stored,
+                   SubtractedFrames& frames, size_t f, std::vector<FrameScores>& all_scores,
+                   const DsaConfig& config) {
+  const Context here_alone;
+  FrameScores& scores = all_scores[f];
+  const size_t count = all_scores.size();
+  const size_t pixels = all_stored.size() / count, blocks = frames.matches.size() / count;
+  const auto stored = all_stored.subspan(f * pixels, pixels);
+  const auto matches = std::span(frames.matches).subspan(f * blocks, blocks);
+  const auto vectors = std::span(frames.vectors).subspan(f * blocks, blocks);
+  const bool has_vectors = std::any_of(matches.begin(), matches.end(), [](const BlockMatch& m) {
+    return (m.flags & (kBlockOutside | kBlockUnreliable)) == 0;
+  });
+  if (basis.kind == ScoreKind::kSpread && asks_for_ehd(scores, has_vectors)) {
+    const auto shift = std::span(frames.shift).subspan(f, 1);
+    ImageAgreement(basis, stored, shift, vectors, config, here_alone).measure(0, scores);
+  }
+  const Correction best = best_correction(scores, has_vectors);
+  if (best == Correction::kBlocks) return;
+  const Vec3i vector = best == Correction::kShift ? frames.shift[f] : Vec3i{};
+  replace_images(
+      frames, f,
+      subtract_moved(basis.mask, stored, vector, config, !frames.field_px.empty(), here_alone));
+  frames.figures[f].correction = best;
+  for (BlockMatch& match : matches) {
+    match.vector = vector;
+    match.flags |= kBlockOfFrame;
+  }
+  std::fill(vectors.begin(), vectors.end(), vector);
+  scores.corrected = best == Correction::kShift ? scores.shifted : scores.uncorrected;
+}
+
 }  // namespace
 
 bool confirms(const DsaConfig& config, const Vec3i& size) {
@@ -48,29 +88,12 @@ void confirm_frames(const ScoreBasis& basis, std::span<const uint16_t> stored,
                     SubtractedFrames& frames, std::vector<FrameScores>& scores,
                     const DsaConfig& config, const Context& context) {
   if (frames.matches.empty() || !confirms(config, basis.mask.size)) return;
-  Context host = context;
-  host.device = Device::cpu();
-  const size_t count = scores.size();
-  const size_t pixels = stored.size() / count, blocks = frames.matches.size() / count;
-  for (size_t f = 0; f < count; ++f) {
-    const auto matches = std::span(frames.matches).subspan(f * blocks, blocks);
-    const bool has_vectors = std::any_of(matches.begin(), matches.end(), [](const BlockMatch& m) {
-      return (m.flags & (kBlockOutside | kBlockUnreliable)) == 0;
-    });
-    const Correction best = best_correction(scores[f], has_vectors);
-    if (best == Correction::kBlocks) continue;
-    const Vec3i vector = best == Correction::kShift ? frames.shift[f] : Vec3i{};
-    replace_images(frames, f,
-                   subtract_moved(basis.mask, stored.subspan(f * pixels, pixels), vector, config,
-                                  !frames.field_px.empty(), host));
-    frames.figures[f].correction = best;
-    for (BlockMatch& match : matches) {
-      match.vector = vector;
-      match.flags |= kBlockOfFrame;
-    }
-    std::fill_n(frames.vectors.begin() + static_cast<ptrdiff_t>(f * blocks), blocks, vector);
-    scores[f].corrected = best == Correction::kShift ? scores[f].shifted : scores[f].uncorrected;
-  }
+  parallel_for(context.threads, static_cast<int64_t>(scores.size()), 1,
+               [&](int64_t begin, int64_t end) {
+                 for (auto f = static_cast<size_t>(begin); f < static_cast<size_t>(end); ++f) {
+                   confirm_frame(basis, stored, frames, f, scores, config);
+                 }
+               });
 }
 
 }  // namespace larch::dsa

@@ -142,26 +142,26 @@ FieldRow row_of(const AgreementPlace& place, size_t frame) {
 }  // namespace
 
 ImageAgreement::ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
-                               const SubtractedFrames& frames, const DsaConfig& config,
-                               const Context& context)
+                               std::span<const Vec3i> shifts, std::span<const Vec3i> vectors,
+                               const DsaConfig& config, const Context& context)
     : mask_(basis.mask), stored_(stored), config_(config) {
   config_.subpixel = SubPixel::kGain;  // the same noise
   const Vec3i& size = mask_.size;
   const bool is_rigid = config.method == Method::kShift || config.method == Method::kNone;
   const BlockGrid whole = make_block_grid(size, size, size);
   places_[0] = place_of(whole, BorderField::kClamp, {});
-  places_[1] = place_of(whole, BorderField::kClamp, frames.shift);
+  places_[1] = place_of(whole, BorderField::kClamp, shifts);
   if (takes_spline(config)) {
     Context host = context;
     host.device = Device::cpu();
     const BlockGrid grid = correction_grid(config, size);
-    at_pixels_ = spline_field(grid, frames.vectors, config.border_field, host);
+    at_pixels_ = spline_field(grid, vectors, config.border_field, host);
     places_[2] =
         place_of(pixel_grid(size), BorderField::kClamp, {at_pixels_.data(), at_pixels_.size()});
     return;
   }
   places_[2] = place_of(correction_grid(config, size),
-                        is_rigid ? BorderField::kClamp : config.border_field, frames.vectors);
+                        is_rigid ? BorderField::kClamp : config.border_field, vectors);
 }
 
 void ImageAgreement::measure(size_t frame, FrameScores& out) const {

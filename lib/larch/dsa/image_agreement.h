@@ -20,12 +20,14 @@ struct AgreementPlace {
   std::vector<AxisWeights> columns{};
 };
 
-/// EHD and entropy of the differences of whole frames; see score_frames. Made for a batch, which
+/// EHD and entropy of the differences of whole frames; see score_frames. Made for frames, which
 /// must outlive it.
 class ImageAgreement {
  public:
+  /// By frame: `stored` pixels, rigid `shifts`, and `vectors` that the frames were corrected by.
   ImageAgreement(const ScoreBasis& basis, std::span<const uint16_t> stored,
-                 const SubtractedFrames& frames, const DsaConfig& config, const Context& context);
+                 std::span<const Vec3i> shifts, std::span<const Vec3i> vectors,
+                 const DsaConfig& config, const Context& context);
   /// Compares a frame, filtered at fraction 0, with the mask in its three places, at the pixels
   /// that all of them have: fills ehd and entropy of its images. Several threads may ask.
   void measure(size_t frame, FrameScores& out) const;

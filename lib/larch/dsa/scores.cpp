@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "larch/core/error.h"
 #include "larch/core/parallel.h"
@@ -208,13 +209,14 @@ double edge_index(std::span<const int16_t> image, const Median& median,
          (static_cast<double>(elsewhere) / static_cast<double>(others));
 }
 
-void score_image(std::span<const int16_t> image, const Parts& parts, std::span<const uint8_t> edges,
+void score_image(std::span<const int16_t> image, const Parts& parts, const ScoreBasis& basis,
                  ImageScores& out) {
   const Median median = median_of(image, parts.background);
   const Mean background = mean_of(median.count, median.sum, median.squares);
   out.mad = median.mad;
   out.rms = std::hypot(background.deviation, background.mean - median.median);
-  out.edge_index = edge_index(image, median, parts.background, edges);
+  if (basis.kind == ScoreKind::kSpread) return;
+  out.edge_index = edge_index(image, median, parts.background, basis.edges);
   const Mean vessel = mean_of(image, parts.vessel), ring = mean_of(image, parts.ring);
   const bool can_tell =
       vessel.count >= kLeastVessel && ring.count >= kLeastVessel && ring.deviation > 0;
@@ -291,9 +293,9 @@ void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t
       parts_of(images, of_frame(frames.validity), basis.mask, frames.shift[frame], vessels);
   out.counted_pixels = parts.counted;
   out.vessel_pixels = parts.left_out;
-  score_image(images[0], parts, basis.edges, out.uncorrected);
-  score_image(images[1], parts, basis.edges, out.shifted);
-  score_image(images[2], parts, basis.edges, out.corrected);
+  score_image(images[0], parts, basis, out.uncorrected);
+  score_image(images[1], parts, basis, out.shifted);
+  score_image(images[2], parts, basis, out.corrected);
 }
 
 }  // namespace
@@ -321,10 +323,11 @@ std::vector<uint8_t> dilated(std::span<const uint8_t> labels, const Vec3i& size,
   return out;
 }
 
-ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context) {
+ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context,
+                            ScoreKind kind) {
   Context host = context;
   host.device = Device::cpu();
-  ScoreBasis basis{std::move(mask), {}};
+  ScoreBasis basis{std::move(mask), kind, {}};
   if (config.subpixel != SubPixel::kGain) {
     DsaConfig same_noise = config;
     same_noise.subpixel = SubPixel::kGain;
@@ -332,7 +335,7 @@ ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Co
     basis.mask.at_zero = filter_at_zero(frame, same_noise, host).values;
     basis.mask.samples = std::move(frame.values);
   }
-  basis.edges = steepest_pixels(basis.mask, host);
+  if (kind == ScoreKind::kAll) basis.edges = steepest_pixels(basis.mask, host);
   return basis;
 }
 
@@ -345,14 +348,17 @@ std::vector<FrameScores> score_frames(const ScoreBasis& basis, std::span<const u
     throw UsageError("scores need the uncorrected and the shifted frames as well");
   }
   std::vector<FrameScores> scores(frames.figures.size());
-  const ImageAgreement agreement(basis, stored, frames, config, context);
+  std::optional<ImageAgreement> agreement;
+  if (basis.kind == ScoreKind::kAll) {
+    agreement.emplace(basis, stored, frames.shift, frames.vectors, config, context);
+  }
   // Two pieces of work for each frame, which fill different figures.
   const auto pieces = static_cast<int64_t>(2 * scores.size());
   parallel_for(context.threads, pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
       const auto frame = static_cast<size_t>(piece / 2);
       if (piece % 2 == 0) {
-        agreement.measure(frame, scores[frame]);
+        if (agreement) agreement->measure(frame, scores[frame]);
       } else {
         score_frame(basis, frames, frame, config.vessels, scores[frame]);
       }

@@ -28,16 +28,23 @@ struct FrameScores {
   int64_t vessel_pixels = 0;   ///< of these: vessels and what lies within 3 pixels
 };
 
+enum class ScoreKind : uint8_t {
+  kAll,
+  kSpread,  ///< rms, mad and the pixels: what frames are checked by, at a small part of the cost
+};
+
 /// What the frames of a sequence are scored against; made once.
 struct ScoreBasis {
-  SequenceMask mask{};           ///< on the host
+  SequenceMask mask{};  ///< on the host
+  ScoreKind kind = ScoreKind::kAll;
   std::vector<uint8_t> edges{};  ///< 1 at the twentieth of pixels where the mask is steepest
 };
 /// `mask`: on the host.
-ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context);
+ScoreBasis make_score_basis(SequenceMask mask, const DsaConfig& config, const Context& context,
+                            ScoreKind kind = ScoreKind::kAll);
 
-/// Scores of frames, by frame. `stored`: as they were subtracted; `frames`: with shifted and
-/// uncorrected. Throws UsageError without these.
+/// Scores of frames, by frame, of the kind of `basis`. `stored`: as they were subtracted; `frames`:
+/// with shifted and uncorrected. Throws UsageError without these.
 ///
 /// All three images of a frame are measured at the same pixels. For EHD and entropy that are those
 /// where contrast and mask count in each of them, whatever the configuration samples with: contrast

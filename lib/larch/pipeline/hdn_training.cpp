@@ -299,12 +299,18 @@ void warn_of_weakness(const hdn::TrainReport& report, const hdn::Model& model,
                  " cases by detectors that have not learned from them; give more or more similar "
                  "cases");
   }
+  const hdn::StageReport* worst = nullptr;
+  int64_t weak = 0;
   for (const hdn::StageReport& stage : report.stages) {
     if (stage.added_truth * 20 <= stage.cases) continue;
-    context.warn(name_of(stage, model) + ": in " + std::to_string(stage.added_truth) + " of " +
-                 std::to_string(stage.cases) +
-                 " cases no candidate was near the truth, which was added");
+    ++weak;
+    if (worst == nullptr || stage.added_truth > worst->added_truth) worst = &stage;
   }
+  if (worst == nullptr) return;
+  context.warn("no candidate was near the truth, which was added, in some cases of " +
+               std::to_string(weak) + " of " + std::to_string(report.stages.size()) +
+               " detectors, the most in " + name_of(*worst, model) + ": " +
+               std::to_string(worst->added_truth) + " of " + std::to_string(worst->cases));
 }
 
 }  // namespace

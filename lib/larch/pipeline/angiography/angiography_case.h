@@ -117,7 +117,7 @@ struct AngiographyOptions {
       Field{"roi", roi, "mask of the frame's size: only there motion is looked for"},
       Field{"field-units", field_units, "of --field: mm, or px (then its spacing is 1 too)"},
       Field{"scores", scores,
-            "measure each frame, and where its best shift or nothing is better take that"},
+            "measure each frame for the report and the record; pixels do not depend on it"},
       Field{"batch-frames", batch_frames, "frames worked on at a time; 0: by memory", 0, 4096}
           .no_effect_on_results());
   }

@@ -30,8 +30,8 @@ namespace {
 /// Frames of a batch at most. More of them keep a device no busier, and the first batch is waited
 /// for before anything is computed, the last one while nothing is.
 constexpr int kDeviceBatch = 8, kMostBatch = 64;
-/// Scoring takes so many times the bytes of stored pixels: samples, filtered samples and their
-/// passes, seven labels of each pixel, and a vector of a spline.
+/// Measuring frames takes so many times the bytes of stored pixels: samples, filtered samples and
+/// their passes, seven labels of each pixel, and a vector of a spline.
 constexpr int64_t kScoreBytes = 14;
 /// Frames of a mask take so many times the bytes of their stored pixels: samples, and values or
 /// filtered samples, beside these and a copy of these.
@@ -118,7 +118,7 @@ BatchPlan plan_batches(const cases::CaseJob& c, const AngiographyOptions& o,
   const int64_t reading = stored + uploaded;
   const int64_t computing = stored + work.figures + (is_cuda ? 0 : work.on_device);
   const int64_t resting = stored + work.figures + std::max(uploaded, images);
-  const int64_t finishing = resting + work.images + (o.scores ? kScoreBytes * stored : 0);
+  const int64_t finishing = resting + work.images + (measures_frames(o) ? kScoreBytes * stored : 0);
   // A batch is read, one computed, one written, and one waits. Where that is too much, they follow
   // each other.
   const int64_t all = reading + computing + resting + finishing;
@@ -164,7 +164,7 @@ BatchPlan check_and_plan(const cases::CaseJob& c, const AngiographyOptions& o,
 /// A batch on its way.
 struct BatchData {
   std::vector<uint16_t> mask{};  ///< frames of a new mask; empty: that of the batch before
-  std::optional<dsa::SequenceMask> scored_mask{};  ///< the same mask on the host, for scores
+  std::optional<dsa::SequenceMask> scored_mask{};  ///< the same mask on the host, to measure frames
   std::vector<uint16_t> stored{};                  ///< contrast frames
   Buffer<uint16_t> uploaded{};                     ///< the same on the device
   dsa::SubtractedBatch result{};
@@ -258,14 +258,14 @@ class SequenceRun {
                       "frame " + std::to_string(frames.front() + 1));
     if (!data.mask.empty()) {
       make_mask(group_of(i), data.mask);
-      if (options_.scores) data.scored_mask = dsa::on_host(mask_);
+      if (measures_frames(options_)) data.scored_mask = dsa::on_host(mask_);
       data.mask = {};
     }
     data.result =
         dsa::subtract_on_device(mask_, data.uploaded, options_.config, outputs_.wants(), context_);
     wait_for(context_.device);
     data.uploaded = {};
-    if (!options_.scores) data.stored = {};
+    if (!measures_frames(options_)) data.stored = {};
     done_ += frames.size();
   }
 
@@ -332,11 +332,13 @@ class SequenceRun {
 
   /// Scores of the frames, of which some are subtracted again.
   std::vector<dsa::FrameScores> scores_of(size_t i) {
-    if (!options_.scores) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
+    if (!measures_frames(options_)) return std::vector<dsa::FrameScores>(batches_[i].frames.size());
     const cases::Stopwatch watch(times_.score);
     BatchData& data = *data_[i];
     if (data.scored_mask) {
-      basis_ = dsa::make_score_basis(std::move(*data.scored_mask), options_.config, context_);
+      basis_ =
+          dsa::make_score_basis(std::move(*data.scored_mask), options_.config, context_,
+                                options_.scores ? dsa::ScoreKind::kAll : dsa::ScoreKind::kSpread);
     }
     auto scores = dsa::score_frames(basis_, data.stored, result_, options_.config, context_);
     dsa::confirm_frames(basis_, data.stored, result_, scores, options_.config, context_);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "larch/core/error.h"
+#include "larch/dsa/confirmation.h"
 #include "larch/files/file.h"
 #include "larch/io/image/image.h"
 
@@ -150,8 +151,12 @@ XaHeader native_header(const OpenAngiogram& open, const std::map<int, Vec3i>& sh
 
 }  // namespace
 
+bool measures_frames(const AngiographyOptions& o) {
+  return o.scores || dsa::confirms(o.config, {1, 1, 1});
+}
+
 dsa::SequenceWants outputs_wants(const cases::CaseJob& c, const AngiographyOptions& o) {
-  const bool compares = o.scores || c.wants("preview") || c.wants("animation");
+  const bool compares = measures_frames(o) || c.wants("preview") || c.wants("animation");
   return {.field = c.wants("field"),
           .shifted = compares,
           .uncorrected = compares,
@@ -253,6 +258,7 @@ void SequenceOutputs::add_frame(int frame, size_t at, const dsa::SubtractedFrame
   rms_[0].push_back(scores.uncorrected.rms);
   rms_[1].push_back(scores.shifted.rms);
   rms_[2].push_back(scores.corrected.rms);
+  worse_ += scores.corrected.rms > scores.uncorrected.rms ? 1 : 0;
 }
 
 /// The figures of a frame, for the report.
@@ -322,6 +328,12 @@ void SequenceOutputs::warn_of_frames() const {
                   std::to_string(corrections_[1]) + " corrected by the shift of the frame alone, " +
                   std::to_string(corrections_[2]) + " not corrected");
   }
+  if (worse_ > 0) {
+    context_.warn(name + "the correction makes " + of_frames(worse_) +
+                  " worse: more is left outside of vessels than without it (rms_nonvessel in the "
+                  "report)" +
+                  (options_.config.literal ? "; leave --literal out" : ""));
+  }
   if (folded_ > 0) {
     context_.warn(name + "the motion of " + of_frames(folded_) +
                   " folds (least_jacobian in the report); use larger blocks (--passes)");
@@ -338,7 +350,8 @@ void SequenceOutputs::add_figures(Outputs& outputs) const {
   if (options_.scores) {
     outputs.metric("rms_uncorrected", median_of(rms_[0]))
         .metric("rms_shift", median_of(rms_[1]))
-        .metric("rms_corrected", median_of(rms_[2]));
+        .metric("rms_corrected", median_of(rms_[2]))
+        .metric("frames_worse", static_cast<double>(worse_));
   }
   outputs.report("frames", frames_);
 }

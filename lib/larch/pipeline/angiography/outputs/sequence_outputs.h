@@ -21,6 +21,8 @@
 
 namespace larch::pipeline {
 
+/// Tells whether frames are measured: for the report, or since they are checked.
+bool measures_frames(const AngiographyOptions& o);
 /// The parts of each frame that are computed for the files and scores.
 dsa::SequenceWants outputs_wants(const cases::CaseJob& c, const AngiographyOptions& o);
 
@@ -79,8 +81,8 @@ class SequenceOutputs {
   nlohmann::ordered_json frames_ = nlohmann::ordered_json::array();
   std::map<int, Vec3i> shifts_{};  // Q16, by frame
   BlockCounts blocks_{};
-  int64_t at_edge_ = 0, folded_ = 0, empty_ = 0;  // frames: see warn_of_frames()
-  std::array<int64_t, 3> corrections_{};          // frames, by dsa::Correction
+  int64_t at_edge_ = 0, folded_ = 0, empty_ = 0, worse_ = 0;  // frames: see warn_of_frames()
+  std::array<int64_t, 3> corrections_{};                      // frames, by dsa::Correction
   double longest_px_ = 0;
   std::array<std::vector<double>, 3> rms_{};  // without correction, by the shift, and by all of it
 };
