@@ -95,6 +95,17 @@ assert rows['good']['status'] == 'ok' and int(rows['good']['voxels']) > 1000, ro
   nothing_written
 }
 
+@test "a label map of more labels than can grow together: 3" {
+  /usr/bin/python3 -c "
+import nibabel, numpy
+image = nibabel.load('image.nii.gz')
+labels = numpy.minimum(numpy.arange(numpy.prod(image.shape)), 256).reshape(image.shape).astype('int16')
+nibabel.save(nibabel.Nifti1Image(labels, image.affine), 'crowd.nii.gz')"
+  expect 3 segment -i image.nii.gz --init-labelmap crowd.nii.gz
+  has err.txt "'crowd.nii.gz' has 256 labels, and at most 255 grow together"
+  nothing_written
+}
+
 @test "grids that differ: 3, for every image beside the input" {
   for flag in --init-labelmap --init-level-set --speed-image --mask --frozen; do
     for file in short.nii.gz moved.nii.gz; do

@@ -288,11 +288,11 @@ std::pair<LabelVolume, LabelVolume> read_label_maps(const Case& c, const Evaluat
                                                     const metrics::LabelScoreConfig& config,
                                                     LabelSearch& search, const Context& context) {
   const bool is_missing = request.missing.contains(c.id);
-  LabelVolume reference = read_labels(
-      c.label, is_missing ? request.read : beside(c.image, request.read, context));
-  LabelVolume prediction =
-      is_missing ? LabelVolume(reference.grid())
-                 : read_labels(c.image, beside(c.label, request.read, context));
+  LabelVolume reference =
+      read_labels(c.label, is_missing ? request.read : beside(c.image, request.read, context));
+  LabelVolume prediction = is_missing
+                               ? LabelVolume(reference.grid())
+                               : read_labels(c.image, beside(c.label, request.read, context));
   cases::require_same_grid(c.image, prediction.grid(), c.label, reference.grid());
   std::vector<int32_t> in_prediction, in_reference;
   for (const metrics::LabelCount& one :

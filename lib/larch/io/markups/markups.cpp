@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <string_view>
 
@@ -32,24 +33,31 @@ constexpr Quaternion kLpsFromRas{0, 0, 0, 1};
 constexpr auto kKeys = std::to_array<std::string_view>(
     {"name", "status", "confidence", "center_mm", "quaternion_wxyz", "size_mm", "matrix"});
 constexpr int64_t kMostBytes = 64 << 20;
+constexpr double kMostMm = 1e7;
 constexpr int kMostLevels =
     64;  ///< of lists and objects in each other; Slicer writes fewer than 10
 
-/// A copy of JSON calls itself once per level. None is made here, and none may be by mistake.
-bool is_nested_deeply(const std::string& json) {
-  int level = 0;
-  bool in_text = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_text && c == '\\') ++i;  // what follows does not end the text
-    if (c == '"') in_text = !in_text;
-    if (in_text) continue;
-    if (c == '[' || c == '{') ++level;
-    if (c == ']' || c == '}') --level;
-    if (level > kMostLevels) return true;
+/// Watches the events of the parser. A copy of JSON calls itself once per level: none is made here,
+/// and none may be by mistake.
+struct Watcher {
+  const std::string& path;
+  std::vector<std::set<std::string>> keys{};
+
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kMostLevels) {
+      bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
+    }
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys.back().insert(key).second) {
+        bad(path, "the key '" + key.substr(0, 40) + "' stands twice in an object; damaged?");
+      }
+    }
+    return true;
   }
-  return false;
-}
+};
 
 Json read_json(const std::string& path) {
   if (file_extension(path) == ".fcsv") {
@@ -58,10 +66,8 @@ Json read_json(const std::string& path) {
   if (file_bytes(path) > kMostBytes) bad(path, "more than 64 MiB, which no points or boxes take");
   const std::string json_text = read_file(path);
   refuse_placeholder(path, json_text);
-  if (is_nested_deeply(json_text)) {
-    bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
-  }
-  Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  Watcher watcher{path};
+  Json json = Json::parse(json_text, std::ref(watcher), /*allow_exceptions=*/false);
   if (json.is_discarded()) bad(path, "no JSON, or damaged");
   return json;
 }
@@ -85,18 +91,18 @@ struct Object {
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
   }
 
-  /// A member that is an array of `count` finite numbers.
+  /// A member that is an array of `count` numbers that millimetres can mean.
   std::vector<double> numbers(const char* key, size_t count) const {
     std::vector<double> out;
     const auto found = json.find(key);
     if (found != json.end() && found->is_array() && found->size() == count) {
       for (const Json& number : *found) {
-        if (number.is_number() && std::isfinite(number.get<double>())) out.push_back(number);
+        if (number.is_number() && std::abs(number.get<double>()) <= kMostMm) out.push_back(number);
       }
     }
     if (out.size() == count) return out;
     refuse(std::string("/") + key + ": expected an array of " + std::to_string(count) +
-           " finite numbers");
+           " finite numbers of at most 1e7 (10 km)");
   }
   Vec3d vector(const char* key) const {
     const auto v = numbers(key, 3);
