@@ -235,8 +235,9 @@ class ListRun {
     Outputs outputs;
     outputs.status(larch::detail::kFailed, message);
     const CaseCells cells = cells_of(i, outputs, 0);
-    // A run that may not replace a result fails where another one has just made it.
-    const bool has_result = !run_.line.common.force && has_record_of_result(i);
+    // No case of a plain run had a result at the start: another run has just made it.
+    const larch::detail::CommonFlags& flags = run_.line.common;
+    const bool has_result = !flags.force && !flags.skip_existing && has_record_of_result(i);
     try {
       if (!has_result) {
         larch::detail::write_failure(failed_record(i), run_.basis(list_.inputs(i)), message, cells);
