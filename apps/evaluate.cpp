@@ -8,7 +8,6 @@
 #include "larch/cases/case_list.h"
 #include "larch/cases/images.h"
 #include "larch/config/config.h"
-#include "larch/files/file.h"
 #include "larch/io/image/image.h"
 #include "larch/io/mesh/mesh_io.h"
 #include "larch/metrics/label_scores.h"
@@ -90,12 +89,17 @@ std::vector<Case> list_pairs(const Options& options) {
   return {{name, options.prediction, options.reference}};
 }
 
+bool is_missing(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found;
+}
+
 /// Order and ids of the cases are in the table.
 ListedInputs Options::listed_inputs() const {
   if (list) {
     ListedInputs all = cases::inputs_of_cases(list_pairs(*this), kPairs, /*order_matters=*/true);
     for (RunInput& input : all.inputs) {
-      if (input.role == kPairs.image && !why_missing(input.path).empty()) input.text = "missing";
+      if (input.role == kPairs.image && is_missing(input.path)) input.text = "missing";
     }
     return all;
   }
@@ -122,9 +126,7 @@ pipeline::EvaluationRequest request_of(const Options& options, const Context& co
   pipeline::EvaluationRequest request{pairs, read, options.table, options.model,
                                       options.memory.count};
   for (const Case& c : pairs) {
-    std::error_code error;
-    const auto there = std::filesystem::status(c.image, error).type();
-    if (there == std::filesystem::file_type::not_found) request.missing.insert(c.id);
+    if (is_missing(c.image)) request.missing.insert(c.id);
   }
   return request;
 }
@@ -163,9 +165,8 @@ int main(int argc, char** argv) {
       "distance (null in the report, n/a in the table). Figures over a list leave out what is "
       "missing and say how many cases they count. A label counts in the cases where it occurs, or "
       "in all if --labels names it; a warning names the labels that a file of a case lacks, and "
-      "one "
-      "of --labels that no file holds is exit code 3. Voxels in which the reference has a label of "
-      "--ignore are left out for both.\n\n"
+      "one of --labels that no file holds is exit code 3. Voxels in which the reference has a "
+      "label of --ignore are left out for both.\n\n"
       "With --kind meshes the prediction is a mesh, and so is a reference with the ending of one "
       "(.vtk, .obj, .gii, .ply, .stl); others are label maps, of which all but 0 counts, or the "
       "union of --labels. Both directions are measured by themselves, over all of the area of "
@@ -180,8 +181,8 @@ int main(int argc, char** argv) {
       "pose, which has overlap 0 and no errors.\n\n"
       "The report has mean, deviation, median, 95 % and a 95 % interval of the mean (bootstrap) of "
       "each score over the cases. A list makes one result: a case whose prediction is missing has "
-      "Dice "
-      "0 and no distance, and the exit code is 7; the first case that cannot be used ends the run.";
+      "Dice 0 and no distance, and the exit code is 7; the first case that cannot be used ends the "
+      "run.";
   info.examples = {
       "evaluate --prediction seg.nii.gz --reference truth.nii.gz --report metrics.json",
       "evaluate --list cases.tsv --merge --table scores.tsv --report metrics.json",

@@ -277,7 +277,7 @@ int run_planned(const CheckedRun& run, const PlannedOutputs& planned, ListedInpu
   check_inputs(run.paths);
   if (program.listed_inputs) {
     listed = program.listed_inputs();
-    check_distinct(listed.inputs, planned);
+    refuse_replacing(listed.inputs, planned);
   }
   EarlierCase earlier = look_at_case(planned.files, run.basis(), run.digests);
   // Of a run over a list the report alone is written here, anew each time.

@@ -6,18 +6,17 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <set>
 
 #include "larch/config/bytes.h"
 #include "larch/config/config.h"
 #include "larch/config/suggest.h"
 #include "larch/core/error.h"
+#include "larch/core/json_watcher.h"
 #include "larch/core/number_text.h"
 
 namespace larch::config {
 namespace {
 
-constexpr int kDeepestNesting = 64;
 constexpr size_t kLargestFile = size_t{64} << 20;
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
@@ -199,28 +198,6 @@ void read(const Node& node, const Json& json, const std::string& where) {
   }
 }
 
-/// Watches the parser's events for keys that stand twice and for nesting that is too deep.
-class Watcher {
- public:
-  explicit Watcher(const std::string& source) : source_(source) {}
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kDeepestNesting) fail(source_, "nested deeper than 64 levels");
-    if (event == Json::parse_event_t::object_start) {
-      keys_.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      keys_.pop_back();
-    } else if (event == Json::parse_event_t::key) {
-      const auto key = parsed.get<std::string>();
-      if (!keys_.back().insert(key).second) fail(source_ + "/" + key, "the key stands twice");
-    }
-    return true;
-  }
-
- private:
-  std::string source_;
-  std::vector<std::set<std::string>> keys_;
-};
-
 Json scalar_to_json(const Node& node) {
   const Scalar value = node.get();
   if (const auto* number = std::get_if<double>(&value)) {
@@ -238,7 +215,9 @@ Json scalar_to_json(const Node& node) {
 }  // namespace
 
 Json parse(const std::string& text, const std::string& source) {
-  Watcher watcher(source);
+  JsonWatcher<Json> watcher{
+      [&] { fail(source, "nested deeper than 64 levels"); },
+      [&](const std::string& key) { fail(source + "/" + key, "the key stands twice"); }};
   try {
     return Json::parse(text, std::ref(watcher), true, /*ignore_comments=*/true);
   } catch (const Json::exception& error) {

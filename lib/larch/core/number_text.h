@@ -12,13 +12,13 @@ namespace larch {
 
 // A program that uses the library may have set a locale whose decimal point is a comma.
 
-/// strtod as it is in the C locale.
+/// Reads a number as strtod does in the C locale.
 inline double parsed_number(const char* text, char** end) {
   static const locale_t c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strtod_l(text, end, c_locale);
 }
 
-/// What printf makes of "%.<digits>g" in the C locale.
+/// Prints a number as printf does with "%.<digits>g" in the C locale.
 inline std::string number_text(double value, int digits) {
   char text[48];
   const auto format = std::chars_format::general;

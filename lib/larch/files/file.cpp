@@ -27,10 +27,6 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-char lower(char c) {
-  return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 }  // namespace
 
 std::optional<std::string> read_untrusted(const std::string& path, size_t most) {
@@ -152,7 +148,7 @@ void write_file(const std::string& path, std::string_view bytes) {
 
 std::string file_extension(const std::string& path) {
   std::string name = fs::path(path).filename().string();
-  for (char& c : name) c = lower(c);
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0) return "";
   std::string last = name.substr(dot);

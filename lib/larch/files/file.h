@@ -37,8 +37,8 @@ std::string why_missing(const std::string& path);
 /// Size of a regular file. Throws InputError that names what is none.
 int64_t file_bytes(const std::string& path);
 
-/// What a folder holds beside folders, sorted: files, and links that lead nowhere. Throws
-/// InputError that names a folder that cannot be read.
+/// The files of a folder, without those of folders below, sorted; links that lead nowhere are among
+/// them. Throws InputError that names a folder that cannot be read.
 std::vector<std::string> files_in(const std::string& folder);
 
 /// Puts `bytes` under `path`, whole or not at all (write_atomically). Throws OutputError.

@@ -169,6 +169,10 @@ void check_distinct(const std::vector<RunInput>& inputs, const PlannedOutputs& p
       throw UsageError("'" + name + "' would be written twice; give other names");
     }
   }
+  refuse_replacing(inputs, planned);
+}
+
+void refuse_replacing(const std::vector<RunInput>& inputs, const PlannedOutputs& planned) {
   ReadFiles read;
   for (const RunInput& input : inputs) read.add(input, !input.of_case.empty());
   for (const std::string& output : planned.all()) read.refuse(output);

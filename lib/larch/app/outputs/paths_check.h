@@ -55,6 +55,8 @@ class ReadFiles {
 /// Throws UsageError if an output, the record or a companion is also an input or an output folder,
 /// or if two of them are one file: --force would let the later one replace the earlier.
 void check_distinct(const std::vector<RunInput>& inputs, const PlannedOutputs& planned);
+/// Throws UsageError if an output, the record or a companion is one of these inputs.
+void refuse_replacing(const std::vector<RunInput>& inputs, const PlannedOutputs& planned);
 
 /// Throws UsageError if the log of --log-file would be appended to an input, to an output, or to a
 /// file that holds no text, such as an image that only a list names, or if it is in an output

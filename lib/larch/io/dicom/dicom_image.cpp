@@ -81,7 +81,7 @@ std::vector<DicomObject> images_in(const std::string& folder, std::vector<std::s
       continue;
     }
     DicomObject object = read_dicom_object(path);
-    // What cannot be read may be of any series, unless it says so before the damage.
+    // A damaged file may be of any series, unless it names its own before the damage.
     if (object.series_uid.empty() && !object.problem.empty()) throw InputError(object.problem);
     if (object.has_pixels) {
       endings.insert(slice_ending(path));

@@ -107,9 +107,9 @@ bool is_cine(const DicomObject& object);
 Grid arrange_planes(std::vector<DicomPlane>& planes, const std::string& path,
                     const ReadOptions& options = {});
 
-/// The same of the frames of a segmentation, in which frames of several segments make a slice, and
-/// slices without a segment may be missing: they are slices of the grid, and so are those of
-/// options.label_grid before the first and behind the last frame.
+/// Arranges the frames of a segmentation as arrange_planes does slices. Frames of several segments
+/// make a slice, and slices without a segment may be missing: they are slices of the grid, and so
+/// are those of options.label_grid before the first and behind the last frame.
 Grid arrange_segments(std::vector<DicomPlane>& planes, const std::string& path,
                       const ReadOptions& options);
 

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larch/core/json_watcher.h"
 #include "larch/files/file.h"
 #include "larch/io/bytes/message.h"
 
@@ -34,30 +35,6 @@ constexpr auto kKeys = std::to_array<std::string_view>(
     {"name", "status", "confidence", "center_mm", "quaternion_wxyz", "size_mm", "matrix"});
 constexpr int64_t kMostBytes = 64 << 20;
 constexpr double kMostMm = 1e7;
-constexpr int kMostLevels =
-    64;  ///< of lists and objects in each other; Slicer writes fewer than 10
-
-/// Watches the events of the parser. A copy of JSON calls itself once per level: none is made here,
-/// and none may be by mistake.
-struct Watcher {
-  const std::string& path;
-  std::vector<std::set<std::string>> keys{};
-
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMostLevels) {
-      bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
-    }
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second) {
-        bad(path, "the key '" + key.substr(0, 40) + "' stands twice in an object; damaged?");
-      }
-    }
-    return true;
-  }
-};
 
 Json read_json(const std::string& path) {
   if (file_extension(path) == ".fcsv") {
@@ -66,7 +43,14 @@ Json read_json(const std::string& path) {
   if (file_bytes(path) > kMostBytes) bad(path, "more than 64 MiB, which no points or boxes take");
   const std::string json_text = read_file(path);
   refuse_placeholder(path, json_text);
-  Watcher watcher{path};
+  // A copy of JSON calls itself once per level: none is made here, and none may be by mistake.
+  JsonWatcher<Json> watcher{
+      [&] {
+        bad(path, "lists and objects in more than 64 levels, which no markups have; it is damaged");
+      },
+      [&](const std::string& key) {
+        bad(path, "the key '" + key.substr(0, 40) + "' stands twice in an object; damaged?");
+      }};
   Json json = Json::parse(json_text, std::ref(watcher), /*allow_exceptions=*/false);
   if (json.is_discarded()) bad(path, "no JSON, or damaged");
   return json;

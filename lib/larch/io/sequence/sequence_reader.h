@@ -12,7 +12,7 @@
 
 namespace larch {
 
-/// What to do with a run of which each frame is a file.
+/// Tells the user how to go on with a run of which each frame is a file.
 inline constexpr const char* kJoinFrames =
     "If each file is one frame of a run, export the run as one multi-frame file, or join the files "
     "in their order, for example with SimpleITK: WriteImage(ReadImage(names), 'run.nrrd')";
