@@ -405,3 +405,22 @@ assert sorted(names) == ['a.nii.gz', 'a.png'], names"
   [ "$(rows)" = "a ok;b ok;" ]
   expect 6 sh -c '"$SMOOTH" --print-config >&-'
 }
+
+@test "--report with --force replaces no input, neither with figures nor with the reason of a failure" {
+  images a b
+  sha256sum a.nii list.tsv > all.txt
+  for report in a.nii list.tsv; do
+    expect 2 list --report $report --force
+    sha256sum --check --quiet all.txt
+  done
+  printf 'image\na.nii\nb.nii\ta\n' > broken.tsv
+  expect 3 app --list broken.tsv --output-dir out --report a.nii --force
+  sha256sum --check --quiet all.txt
+  # The record of the result of another id is no record of a failure.
+  mkdir own
+  app -i a.nii -o own/x.nii -q
+  mv own/x.nii.json own/a.failed.larch.json
+  cp own/a.failed.larch.json kept.json
+  expect 0 app --list list.tsv --output-dir own
+  cmp kept.json own/a.failed.larch.json
+}

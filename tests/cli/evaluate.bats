@@ -481,3 +481,14 @@ PY
   "$BIN/evaluate" --prediction two.nii.gz --reference seg.dcm --report seg.json
   check "[s['dice'] for s in r['cases'][0]['structures'].values()] == [1, 1, 1]" seg.json
 }
+
+@test "2: evaluate --report with --force leaves the inputs of its list and of its flags as they are" {
+  cp a.nii.gz mine.nii.gz
+  printf 'id\tprediction\treference\none\tmine.nii.gz\tb.nii.gz\n' > mine.tsv
+  for words in "--list mine.tsv" "--prediction mine.nii.gz --reference b.nii.gz"; do
+    run "$BIN/evaluate" $words --report mine.nii.gz --force
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"'mine.nii.gz' is "*"would be replaced"* ]]
+    cmp mine.nii.gz a.nii.gz
+  done
+}

@@ -256,10 +256,12 @@ void write_failure_report(const CheckedRun& run, const Failure& failure, double 
                           Console& console) {
   const CommonFlags& flags = run.line.common;
   const std::string& path = flags.report;
-  if (path.empty() || flags.dry_run || failure.stopped) return;
+  if (path.empty() || flags.dry_run || failure.stopped || failure.code == ExitCode::kUsage) return;
   const std::string text = json_text(failure_report(run.basis(), failure, seconds), 2) + "\n";
-  const bool may_replace = flags.force || goes_on_with_report(run.program, flags) ||
-                           report_status(path, run.program.info.name) == kFailed;
+  // The list may be too broken to tell whether it names this file, so that --force is not enough.
+  const auto status = report_status(path, run.program.info.name);
+  const bool may_replace =
+      status && (flags.force || status == kFailed || goes_on_with_report(run.program, flags));
   if (path != "-" && !may_replace && !stamp_of(path).empty()) return;
   try {
     if (path == "-") return print(text);

@@ -49,6 +49,8 @@ std::set<std::string> check_names(const ListedCases& list, const CheckedRun& run
       throw UsageError("'" + name + "' would be written for two cases; give them other ids");
     }
   };
+  const std::string& report = run.line.common.report;
+  if (!report.empty() && report != "-") add(report);
   add(status_table(folder));
   for (size_t i = 0; i < list.cases.size(); ++i) {
     add(list.files[i].record);

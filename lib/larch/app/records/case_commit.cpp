@@ -21,9 +21,17 @@ std::string text_of(const Json& json) {
   return json_text(json, 2) + "\n";
 }
 
-bool is_record(const std::string& path) {
+/// The record at a path; none if it is a link to one.
+std::optional<Json> own_record(const std::string& path) {
   std::error_code error;
-  return fs::symlink_status(path, error).type() == fs::file_type::regular && read_record(path);
+  if (fs::symlink_status(path, error).type() != fs::file_type::regular) return std::nullopt;
+  return read_record(path);
+}
+
+/// The result of a case "a.failed" has its record under the same name as a failure of "a".
+bool is_failure(const std::string& path) {
+  const auto larch = own_record(path);
+  return larch && text_at(*larch, "Status") == kFailed;
 }
 
 /// Hashes the inputs beside what is written and hashed of the outputs. What cannot be read is left
@@ -141,7 +149,7 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
     set.commit(may_replace);
     // Without a record of its own an output does not keep that of an earlier one.
     for (const CaseOutput& output : files.outputs) {
-      if (is_record(record_name(output.path))) remove_output(record_name(output.path));
+      if (own_record(record_name(output.path))) remove_output(record_name(output.path));
     }
     return set.flush_folders();
   }
@@ -179,15 +187,16 @@ void write_case(const CaseFiles& files, const EarlierCase& earlier, const RunRec
 }
 
 void remove_failure(const std::string& path) {
-  if (is_record(path)) remove_output(path);
+  if (is_failure(path)) remove_output(path);
 }
 
 void write_failure(const std::string& path, const ResultsBasis& basis, const std::string& reason,
                    const CaseCells& cells) {
-  if (!stamp_of(path).empty() && !is_record(path)) {
-    throw OutputError("'" + path +
-                      "' is no record of Larch, or a link, and stays; move it away, so that the "
-                      "failure has a record");
+  if (!stamp_of(path).empty() && !is_failure(path)) {
+    throw OutputError(
+        "'" + path +
+        "' is no record of Larch of a failure, or a link, and stays; move it away, so that the "
+        "failure has a record");
   }
   const std::string ended = utc_now();
   const Json larch{{"App", basis.program.info.name},
