@@ -184,7 +184,9 @@ Outputs inspect(const Options& options) {
   if (options.plot) {
     pipeline::add_plot(options.plot, models::read_voxel_model(options.inspect), outputs);
   }
-  if (outputs.files.empty()) std::cout << models::describe_any(options.inspect);
+  if (!outputs.files.empty()) return outputs;
+  std::cout << models::describe_any(options.inspect) << std::flush;
+  if (!std::cout) throw OutputError("cannot write to standard output; is the disk behind it full?");
   return outputs;
 }
 

@@ -177,6 +177,12 @@ open('control.csv', 'w').write('id,prediction,reference\n\"a\x1b[31m\nb\tc\",a.n
   cmp t1.tsv t2.tsv
 }
 
+@test "label maps that --memory cannot hold are warned of" {
+  run "$BIN/evaluate" --prediction a.nii.gz --reference b.nii.gz --surfaces=false --memory 100K --report big.json
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"warning: 'a.nii.gz' has 18000 voxels: it takes more than the 102400 bytes of --memory"* ]]
+}
+
 @test "5: --memory holds for rough surfaces, and the error says what they take" {
   [ -z "${LARCH_SANITIZE:-}" ] || skip "sanitizers take memory of their own"
   mkdir -p memory && cd memory

@@ -16,10 +16,7 @@ leftover() {
   printf 'hello' > a.txt
   "$SKELETON" -i a.txt -o "$1/killed.txt" --deaf --sleep 60 -q 2>/dev/null &
   local child=$!
-  for _ in $(seq 400); do
-    if [ -n "$(find "$1" -name '.larch-*.txt' -size +0)" ]; then break; fi
-    sleep 0.05
-  done
+  until_in_child has_temporary "$1" txt
   kill -KILL "$child"
   wait "$child" || true
   left=$(find "$1" -name '.larch-*')

@@ -3,7 +3,13 @@
 # Shared by the *.bats files: each test runs in a fresh folder, in which whatever setup_file made is
 # seen under its name, without variables from outside.
 
+# With PARTS an entry of ctest does every so many-th test of a file, and its neighbours the others.
+skip_other_parts() {
+  if ((BATS_TEST_NUMBER % ${PARTS:-1} != ${PART:-0})); then skip "it is in another part"; fi
+}
+
 setup() {
+  skip_other_parts
   cd "$BATS_TEST_TMPDIR" || return 1
   unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
   if [ -n "$(ls -A "$BATS_FILE_TMPDIR")" ]; then ln -s "$BATS_FILE_TMPDIR"/* .; fi
@@ -43,15 +49,19 @@ start_training() {
   # Not by a function: the signal is for the executable and not for a shell around it.
   "$BIN/pbt-train" --output "$1" --threads 1 "${@:2}" 2>log.txt </dev/null 3>&- &
   child=$!
-  for _ in $(seq 1200); do
-    if [ -e "$1.ckpt" ]; then return 0; fi
-    kill -0 "$child" 2>/dev/null || break
+  until_in_child test -e "$1.ckpt" || { cat log.txt; return 1; }
+}
+
+# until_in_child COMMAND...: waits until the command succeeds, however slow the machine is, or `child` ends.
+until_in_child() {
+  until "$@"; do
+    kill -0 "$child" 2>/dev/null || { echo "it ended before '$*'"; return 1; }
     sleep 0.02
   done
-  echo "no checkpoint appeared"
-  cat log.txt
-  return 1
 }
+
+# has_temporary FOLDER ENDING: a temporary is there, and something is written to it.
+has_temporary() { [ -n "$(find "$1" -name ".larch-*.$2" -size +0)" ]; }
 
 # has FILE TEXT: the file contains the text, word for word.
 has() {

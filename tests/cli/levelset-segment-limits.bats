@@ -318,7 +318,7 @@ nibabel.save(nibabel.Nifti1Image(numpy.stack([image] * 2, axis=-1), numpy.eye(4)
   for input in large.nii "series.nii --time-series"; do
     "$BIN/levelset-segment" -i $input "${flags[@]}" 2>log.txt </dev/null 3>&- &
     child=$!
-    for _ in $(seq 600); do ! grep -q "voxels of" log.txt || break; sleep 0.02; done
+    until_in_child grep -q "voxels of" log.txt
     sleep 0.5
     kill -TERM "$child"
     code=0; wait "$child" || code=$?

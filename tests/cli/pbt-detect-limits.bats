@@ -100,12 +100,11 @@ assert len(raw) < 1.02 * len(gzip.compress(text, 6)), (len(raw), len(gzip.compre
   local source=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..} i
   /usr/bin/python3 "$source/tests/cli/tools/make_broad.py" .
   echo '{"structure": {"graph_cut": {"band_low": 0, "band_high": 1}}}' > broad.json
-  broad() { "$@" "$BIN/pbt-detect" --model m.pbt --list broad.tsv --config broad.json -q "${flags[@]}"; }
-  flags=(--output-dir unlimited --threads 2)
-  broad
-  flags=(--output-dir limited --threads 8 --memory 300M)
-  broad /usr/bin/python3 "$source/tests/cli/tools/peak.py" peak.txt
+  local flags=(--model m.pbt --config broad.json -q)
+  for i in 0 1; do "$BIN/pbt-detect" "${flags[@]}" -i broad_$i.nii -o unlimited_$i.nii.gz --threads 2; done
+  /usr/bin/python3 "$source/tests/cli/tools/peak.py" peak.txt "$BIN/pbt-detect" "${flags[@]}" --list broad.tsv \
+    --output-dir limited --threads 8 --memory 300M
   echo "peak: $(cat peak.txt)"
   [ "$(cat peak.txt)" -lt $(((300 + 150) << 20)) ]
-  for i in 0 1 2 3; do cmp "unlimited/broad_$i.nii.gz" "limited/broad_$i.nii.gz"; done
+  for i in 0 1; do cmp "unlimited_$i.nii.gz" "limited/broad_$i.nii.gz"; done
 }

@@ -25,6 +25,7 @@ train_long() { "$BIN/pbt-train" --config long.json --list train.tsv --output m.p
 
 # Each test in a folder of its own, from which the cases are seen under their names.
 setup() {
+  skip_other_parts
   cd "$BATS_TEST_TMPDIR" || return 1
   unset LARCH_DEVICE LARCH_THREADS LARCH_LOGLEVEL SLURM_CPUS_PER_TASK NO_COLOR
   ln -s "$BATS_FILE_TMPDIR"/*.nii.gz "$BATS_FILE_TMPDIR"/*.json "$BATS_FILE_TMPDIR"/*.?sv .
@@ -547,4 +548,16 @@ open('films.tsv', 'w').write(text.replace('image_', 'film_'))"
     has err.txt "film_0.nii.gz"
   done
   absent n.pbt
+}
+
+@test "2: names with line breaks or ESC; 6: a full disk behind the description of a model" {
+  printf '{"labels": {"positive": [3], "class_name": "liver\\u001b[2J"}}' > esc.json
+  expect 2 train -l train.tsv -o m.pbt --config esc.json
+  has err.txt 'liver\x1b[2J'
+  printf '{"labels": {"class_name": "liver\\nspleen"}}' > line.json
+  expect 2 train -l train.tsv -o m.pbt --config line.json --dry-run
+  has err.txt 'liver\x0aspleen'
+  absent m.pbt
+  code=0; "$BIN/pbt-train" --inspect "$BATS_FILE_TMPDIR/tiny.pbt" > /dev/full 2> err.txt || code=$?
+  [ "$code" -eq 6 ]
 }

@@ -155,10 +155,7 @@ start_sleeping() {  # starts the app in the background, as a child of its own, u
   text_file
   "$SKELETON" -i a.txt -o b.txt --sleep 60 "$@" 2>err.txt &
   child=$!
-  for _ in $(seq 200); do
-    if grep -q "running on" err.txt; then break; fi
-    sleep 0.05
-  done
+  until_in_child grep -q "running on" err.txt
 }
 
 @test "143: SIGTERM ends the run after its checkpoint" {
@@ -189,12 +186,7 @@ start_writing() {  # the same, until the first temporary is there
   text_file
   "$SKELETON" -i a.txt -o b.txt --deaf "$@" 2>err.txt &
   child=$!
-  for _ in $(seq 200); do
-    if [ -n "$(find . -name '.larch-*.txt' -size +0)" ]; then return 0; fi
-    sleep 0.05
-  done
-  echo "no temporary appeared"
-  return 1
+  until_in_child has_temporary . txt
 }
 
 @test "143: SIGTERM while outputs are written takes all of them back" {
@@ -437,4 +429,22 @@ PY
   [ "$code" -eq 6 ]
   code=0; "$SKELETON" -i a.txt -o b.txt --report - > /dev/full 2> err.txt || code=$?
   [ "$code" -eq 6 ]
+}
+
+@test "a closed stream does not pass its number on to a file: stderr stays out of it, results on stdout fail" {
+  text_file
+  local closed
+  for closed in '2> err.txt' '2>&-' '<&- 2>&-' '<&- >&- 2>&-'; do
+    rm -f log.txt
+    eval "app -i a.txt -o b.txt --report r.json --force -v --log-file log.txt $closed"
+    [ "$(grep -c 'a warning' log.txt)" -eq 1 ]  # and the line for stderr is not there beside it
+    has b.txt hello; lacks b.txt warning
+    python "assert load('r.json')['status'] == load('b.txt.json')['Larch']['Status'] == 'done'"
+  done
+  for closed in '>&-' '<&- >&- 2>&-'; do
+    code=0; eval "app --help $closed" || code=$?
+    [ "$code" -eq 6 ]
+    code=0; eval "app -i a.txt -o b.txt --force --report - $closed" || code=$?
+    [ "$code" -eq 6 ]
+  done
 }

@@ -5,7 +5,7 @@
 
 Address space (ulimit -v) goes from the least with which --version runs up to what a run needs, and
 the number of processes (ulimit -u) from 1 up; root is not limited in that, so those runs belong to
-another user. Each run ends with exit code 0 and the bytes of an undisturbed run, or with exit code 5
+another user. The training of a forest gets the memory of a control group. Each run ends with exit code 0 and the bytes of an undisturbed run, or with exit code 5
 and a message that has numbers; it leaves no temporary.
 """
 import os
@@ -115,6 +115,41 @@ def steps_of_threads(step, name, reference, count):
     return done
 
 
+def steps_of_groups(step):
+    """A forest in a group of the control groups that has too little memory: the kernel ends nothing."""
+    root, limit = '/sys/fs/cgroup/memory', 'memory.limit_in_bytes'
+    if not os.path.exists(f'{root}/{limit}'):
+        root, limit = '/sys/fs/cgroup', 'memory.max'
+    group = f'{root}/larch-{os.getpid()}'
+    try:
+        os.mkdir(group)
+        with open(f'{group}/{limit}', 'w') as file:
+            file.write('max' if limit == 'memory.max' else '-1')
+    except OSError as error:
+        shutil.rmtree(group, ignore_errors=True)
+        return step.count(f'control groups skipped: {error}')
+    command = [step.app('pbt-train'), '--list', f'{step.work}/scenes/train.tsv', '--force', '--output',
+               f'{step.work}/m.forest', '--forest.trees', '2', '--threads', str(THREADS), '--config',
+               os.path.join(os.path.dirname(__file__), '../../configs/pbt-train.decision-forest.json')]
+    run([step.app('make-samples'), '--output-dir', f'{step.work}/scenes', '--kind', 'scenes'])
+
+    def join():
+        with open(f'{group}/cgroup.procs', 'w') as procs:
+            procs.write(str(os.getpid()))
+    try:
+        for mib in (24, 32, 48, 80):
+            with open(f'{group}/{limit}', 'w') as file:
+                file.write(str(mib << 20))
+            done = run(command, preexec_fn=join)
+            step.count(f'group exit {done.returncode}')
+            if done.returncode not in (0, 5):
+                step.violation(f'group of {mib} MiB: exit code {done.returncode}: {done.stdout[-500:]}')
+    finally:
+        os.rmdir(group)
+    if step.outcomes['group exit 5'] == 0:
+        step.violation('no forest ended with 5: the groups say nothing')
+
+
 def main():
     step = Step('limits', __doc__)
     # Another user has to come as far as the samples.
@@ -142,6 +177,7 @@ def main():
             must_end = limit == '-v' or not step.quick and name in ('detect', 'list', 'train')
             if must_end and step.outcomes[f'{name} {limit} exit 5'] == 0:
                 step.violation(f'no {name} ended with 5: the limits {limit} say nothing')
+    steps_of_groups(step)
     if done < wanted:
         step.violation(f'only {done} of {wanted} runs in the time given')
     step.finish(done)

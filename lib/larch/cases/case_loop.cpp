@@ -209,6 +209,13 @@ void give_memory_back(int64_t memory_bytes) {
   if (memory_bytes > 0) mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 
+void warn_of_memory(const std::string& path, int64_t voxels, int bytes_per_voxel,
+                    int64_t memory_bytes, const Context& context) {
+  if (memory_bytes == 0 || voxels <= memory_bytes / bytes_per_voxel) return;
+  context.warn("'" + path + "' has " + std::to_string(voxels) + " voxels: it takes more than the " +
+               std::to_string(memory_bytes) + " bytes of --memory");
+}
+
 void run_case_loop(const CaseLoop& loop, const Context& context) {
   LoopRunner(loop, context).run();
 }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 
 #include "larch/core/context.h"
 #include "larch/core/error.h"
@@ -18,6 +19,10 @@ namespace larch::cases {
 /// To be called before the first volume is read: memory of a volume goes back to the system when it
 /// is let go, without which a promise of `memory_bytes` (0: none) would not be kept.
 void give_memory_back(int64_t memory_bytes);
+
+/// Warns if an image of `voxels` voxels of `bytes_per_voxel` is alone more than the promise.
+void warn_of_memory(const std::string& path, int64_t voxels, int bytes_per_voxel,
+                    int64_t memory_bytes, const Context& context);
 
 /// The right to use the device and all threads, which one case has at a time; held until the object
 /// ends.

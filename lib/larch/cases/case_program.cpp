@@ -109,7 +109,7 @@ Outputs detail::run_cases(const AnyCaseProgram& program, const CheckedRun& run, 
   }
   const OneCase one(program, run, whole);
   program.prepare(context);
-  return program.process(one.job);
+  return process(program, one.job);
 }
 
 Plan detail::plan_cases(const AnyCaseProgram& program, const CheckedRun& run,

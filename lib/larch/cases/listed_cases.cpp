@@ -164,7 +164,7 @@ class ListRun {
     const larch::detail::ResultsBasis basis = run_.basis(list_.inputs(i));
     EarlierCase earlier = larch::detail::look_at_case(files, basis, run_.digests);
     if (earlier.state == EarlierCase::State::kCompute) {
-      const Outputs outputs = program_.process(list_.job(i, context));
+      const Outputs outputs = process(program_, list_.job(i, context));
       const double seconds = seconds_since(start);
       const CaseCells cells = cells_of(i, outputs, seconds);
       try {
@@ -313,6 +313,18 @@ class ListRun {
 };
 
 }  // namespace
+
+Outputs process(const detail::AnyCaseProgram& program, const CaseJob& job) {
+  const Images& images = program.images;
+  // Frames of a sequence are worked on a part at a time.
+  if (images.memory.count > 0 && !images.are_sequences) {
+    ReadOptions read = job.read;
+    read.warn = nullptr;  // the reading itself will say it
+    const Grid grid = probe_image(job.row.image, read).grid;
+    warn_of_memory(job.row.image, grid.voxels(), sizeof(float), images.memory.count, job.context());
+  }
+  return program.process(job);
+}
 
 void check_id(const std::string& id) {
   const bool bad = id.empty() || id.front() == '.' || id.find('/') != std::string::npos ||

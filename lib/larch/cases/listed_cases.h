@@ -34,6 +34,9 @@ struct ListedCases {
   }
 };
 
+/// Does one case; warns before it of an image that --memory cannot hold.
+Outputs process(const detail::AnyCaseProgram& program, const CaseJob& job);
+
 /// Does all cases. Returns the figures of the run; its status is rejected, with exit code 7, if a
 /// case failed or was rejected, and with exit code 5 if memory is all that was missing. Throws
 /// Stopped when the stop flag of `context` is set, after the cases in work.

@@ -3,6 +3,7 @@
 #include "larch/core/host_memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +19,11 @@ namespace larch {
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
-constexpr size_t kWorthAsking = size_t{256} << 20;
+/// Allocations below the first are not looked at; what is taken between two looks is at most the
+/// second and at most a quarter of what is left.
+constexpr size_t kSmall = size_t{64} << 10, kMostUnseen = size_t{256} << 20;
+/// Stacks, tables of pages and the message of a failure need some.
+constexpr size_t kKept = size_t{2} << 20;
 
 /// The leading number of a text; none for "max", "unlimited" and the like.
 std::optional<uint64_t> number(const std::string& text) {
@@ -208,7 +213,15 @@ HostMemory free_host_memory(const std::string& root) {
 }
 
 bool host_memory_allows(size_t bytes) {
-  return bytes <= kWorthAsking || bytes <= free_host_memory().bytes;
+  static std::atomic<size_t> unseen = 0;
+  if (bytes <= kSmall) return true;
+  size_t left = unseen;
+  while (bytes <= left) {
+    if (unseen.compare_exchange_weak(left, left - bytes)) return true;
+  }
+  const uint64_t free = difference(free_host_memory().bytes, kKept);
+  unseen = std::min<size_t>(difference(free, bytes) / 4, kMostUnseen);
+  return bytes <= free;
 }
 
 std::string out_of_memory_text(size_t needed_bytes) {

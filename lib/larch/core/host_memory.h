@@ -34,8 +34,9 @@ class OutOfMemory : public std::bad_alloc {
   size_t needed_bytes_;
 };
 
-/// False for a large allocation that exceeds what is free: the kernel would promise the memory all
-/// the same, and end the process when it is touched. Small ones are not looked at.
+/// False for an allocation that exceeds what is free: the kernel would promise the memory all the
+/// same, and end the process when it is touched. What is free is looked at for each large
+/// allocation, and for the sum of smaller ones.
 bool host_memory_allows(size_t bytes);
 
 /// "out of memory: 1.5 GiB (1610612736 bytes) needed, 0.4 GiB (... bytes) free (ulimit -v): run

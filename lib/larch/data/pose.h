@@ -94,8 +94,11 @@ LARCH_HD double failure_distance_mm(const Vec3d& true_edges_mm) {
   return most;
 }
 
-/// Throws InputError, whose message starts with `what`, unless all numbers are finite, the edges
-/// positive and the quaternion of length 1 within 1e-6.
+/// Tells whether the quaternion is of length 1 within 1e-6.
+bool is_rotation(const Quaternion& q);
+
+/// Throws InputError, whose message starts with `what`, unless all numbers are finite and within
+/// kFarthestMm, the edges positive and the quaternion that of a rotation.
 void check_pose(const Pose& pose, const char* what);
 
 }  // namespace larch

@@ -9,6 +9,9 @@
 
 namespace larch {
 
+/// No place in the world lies farther from its origin along an axis, in images, meshes and models.
+constexpr double kFarthestMm = 1e7;
+
 /// Three components in x, y, z order; x is the fastest axis of a volume.
 template <class T>
 struct Vec3 {

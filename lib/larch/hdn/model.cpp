@@ -92,6 +92,9 @@ void check_structure(const Structure& s, int32_t index, const Model& model, bool
   } catch (const InputError& error) {
     refuse_model(error.what());
   }
+  if (!std::all_of(s.symmetries.begin(), s.symmetries.end(), is_rotation)) {
+    refuse_model(where + " has a symmetry that is no rotation");
+  }
   for (int axis = 0; axis < 3; ++axis) {
     if (!(s.mean.edges_mm[axis] >= 1e-3 && s.mean.edges_mm[axis] <= 1e5)) {
       refuse_model(where + " has a mean box that is none");

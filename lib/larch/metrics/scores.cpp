@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "larch/core/escaped.h"
 #include "larch/core/random_math.h"
 
 namespace larch::metrics {
@@ -89,7 +90,7 @@ std::string to_tsv(std::span<const CaseScores> cases) {
   for (const Score& score : cases[0].structures[0].scores) text += std::string("\t") + score.name;
   for (const CaseScores& scored : cases) {
     for (const StructureScores& s : scored.structures) {
-      text += "\n" + scored.id + "\t" + s.structure;
+      text += "\n" + scored.id + "\t" + escaped(s.structure);
       for (const Score& score : s.scores) {
         char number[32];
         const auto end = std::to_chars(number, number + sizeof number, score.value).ptr;

@@ -31,7 +31,7 @@ void check_training(const boundary::PartialTraining& training) {
     is_good = is_good && !of_case.empty() && of_case.size() == training.meshes[0].size();
     for (const auto& mesh : of_case) {
       is_good = is_good && mesh.size() == static_cast<size_t>(mesh::kTemplateVertices[levels - 1]);
-      for (const Vec3d& at : mesh) is_good = is_good && std::isfinite(at.x + at.y + at.z);
+      for (const Vec3d& at : mesh) is_good = is_good && std::sqrt(dot(at, at)) <= kFarthestMm;
     }
   }
   if (!is_good) {

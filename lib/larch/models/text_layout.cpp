@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "larch/core/escaped.h"
 #include "larch/core/number_text.h"
 #include "larch/models/container.h"
 
@@ -103,7 +104,7 @@ std::string phrase_line(const std::string& title, const std::vector<std::string>
   if (phrases.empty()) return out + "none\n";
   size_t column = out.size();
   for (size_t i = 0; i < phrases.size(); ++i) {
-    const std::string piece = phrases[i] + (i + 1 < phrases.size() ? ", " : "");
+    const std::string piece = escaped(phrases[i]) + (i + 1 < phrases.size() ? ", " : "");
     if (column > kTitle + 1 && column + piece.size() > kWidth) {
       while (!out.empty() && out.back() == ' ') out.pop_back();
       out += "\n" + std::string(kTitle + 1, ' ');
@@ -121,11 +122,12 @@ std::vector<std::string> json_phrases(const Json& json) {
   return phrases;
 }
 
-std::string table(const std::vector<Column>& columns) {
+std::string table(std::vector<Column> columns) {
   std::vector<std::vector<std::string>> headings;
   std::vector<size_t> widths;
   size_t heading_lines = 0, rows = 0;
-  for (const Column& column : columns) {
+  for (Column& column : columns) {
+    std::ranges::transform(column.cells, column.cells.begin(), escaped);
     headings.push_back(heading(column.name));
     size_t width = 0;
     for (const std::string& word : headings.back()) width = std::max(width, word.size());

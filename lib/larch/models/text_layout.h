@@ -37,7 +37,7 @@ struct Column {
 };
 /// Columns as wide as their widest cell, names broken at spaces, rows numbered and cut at
 /// column 96.
-std::string table(const std::vector<Column>& columns);
+std::string table(std::vector<Column> columns);
 
 /// What a description tells beside the declared values, computed by the caller.
 struct Facts {

@@ -288,8 +288,12 @@ std::pair<LabelVolume, LabelVolume> read_label_maps(const Case& c, const Evaluat
                                                     const metrics::LabelScoreConfig& config,
                                                     LabelSearch& search, const Context& context) {
   const bool is_missing = request.missing.contains(c.id);
-  LabelVolume reference =
-      read_labels(c.label, is_missing ? request.read : beside(c.image, request.read, context));
+  const ReadOptions read = is_missing ? request.read : beside(c.image, request.read, context);
+  if (!is_missing) {
+    cases::warn_of_memory(c.image, read.label_grid->voxels(), 2 * kLabelMap, request.memory_bytes,
+                          context);
+  }
+  LabelVolume reference = read_labels(c.label, read);
   LabelVolume prediction = is_missing
                                ? LabelVolume(reference.grid())
                                : read_labels(c.image, beside(c.label, request.read, context));

@@ -45,12 +45,14 @@ struct ReadCase {
 
 /// Every label of a data set is a structure where none is named.
 void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
+  for (const hdn::StructureConfig& structure : config.structures) check_name(structure.name);
   if (!config.structures.empty()) return;
   for (const DatasetLabel& label : labels) {
     if (label.values == std::vector<int32_t>{0} || label.name == kBackgroundName ||
         label.name == kIgnoreName) {
       continue;
     }
+    check_name(label.name);
     config.structures.push_back({label.name, {label.values.begin(), label.values.end()}});
   }
 }

@@ -399,6 +399,8 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
 }
 
 void check_keys(const pbt::TrainConfig& config) {
+  check_name(config.labels.class_name);
+  for (const pbt::ClassName& c : config.labels.names) check_name(c.name);
   const bool boxes = config.forest.pool == pbt::ForestPool::kBoxes;
   const pbt::LabelConfig labels;
   if (!is_forest(config)) {

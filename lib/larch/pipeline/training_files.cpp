@@ -7,6 +7,7 @@
 
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
+#include "larch/core/escaped.h"
 #include "larch/files/atomic_file.h"
 #include "larch/files/file.h"
 #include "larch/models/boundary_file.h"
@@ -16,6 +17,12 @@
 #include "larch/models/pbt_file.h"
 
 namespace larch::pipeline {
+
+void check_name(const std::string& name) {
+  if (escaped(name) == name) return;
+  throw UsageError("the name '" + name +
+                   "' of a label or structure has control characters; give it another");
+}
 
 std::vector<int> left_out_labels(const TrainingFiles& files, const Case& c,
                                  const std::set<int>& in_map, const std::vector<int>& wanted,

@@ -25,6 +25,9 @@ struct TrainingFiles {
   std::vector<DatasetLabel> labels{};  ///< what a data set calls its labels
 };
 
+/// Throws UsageError for a name with control characters: it would stand in models and tables.
+void check_name(const std::string& name);
+
 /// The labels of a map, of which a training uses no voxel because its data set calls them "ignore"
 /// or does not declare them; none of `wanted`, which the configuration names. Adds all to `seen`,
 /// and warns of those that are not declared where they come first.

@@ -222,18 +222,19 @@ std::vector<Vec3d> duals_of(const ShapeModel& model, int modes, int level) {
 }
 
 void check_shape(const ShapeModel& model) {
-  const auto is_finite = [](const Points& points) {
+  const auto is_near = [](const Points& points) {
     return points.size() == static_cast<size_t>(mesh::kMostTemplateVertices) &&
            std::all_of(points.begin(), points.end(), [](const Vec3d& p) {
-             return std::isfinite(p.x) && std::isfinite(p.y) && std::isfinite(p.z);
+             return std::abs(p.x) <= kFarthestMm && std::abs(p.y) <= kFarthestMm &&
+                    std::abs(p.z) <= kFarthestMm;
            });
   };
   check_pose({{}, {}, model.edges_mm}, "the mean shape");
-  bool is_good = is_finite(model.mean_mm) && model.modes.size() <= kMostModes &&
+  bool is_good = is_near(model.mean_mm) && model.modes.size() <= kMostModes &&
                  model.modes.size() == model.variances_mm2.size();
-  for (const Points& mode : model.modes) is_good = is_good && is_finite(mode);
+  for (const Points& mode : model.modes) is_good = is_good && is_near(mode);
   for (const double variance : model.variances_mm2) {
-    is_good = is_good && std::isfinite(variance) && variance > 0;
+    is_good = is_good && variance > 0 && variance <= kFarthestMm * kFarthestMm;
   }
   if (!is_good) throw InputError("the shape model is damaged");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Larch authors
 # SPDX-License-Identifier: Apache-2.0
-"""make_broad.py FOLDER: four volumes of 3 million voxels in which a classifier is unsure nearly
+"""make_broad.py FOLDER: two volumes of 3 million voxels in which a classifier is unsure nearly
 everywhere, and their list broad.tsv: what a batch's bound of memory is tested with."""
 import os
 import sys
@@ -18,7 +18,7 @@ def main(folder):
     distance = numpy.sqrt((at**2).sum(0))
     with open("broad.tsv", "w", encoding="utf-8") as table:
         table.write("image\n")
-        for case in range(4):
+        for case in range(2):
             random = numpy.random.default_rng(100 + case)
             image = 100 + 40 * numpy.cos(distance / (7 + case)) + random.normal(0, 5, SHAPE)
             name = f"broad_{case}.nii"

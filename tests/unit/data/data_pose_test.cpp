@@ -123,6 +123,14 @@ TEST_CASE("poses that cannot be are refused") {
   pose = {};
   pose.centre_mm.z = std::numeric_limits<double>::infinity();
   CHECK_THROWS_AS(check_pose(pose, "x"), InputError);
+  for (const double mm : {1e7 + 1, -1e301}) {
+    pose = {};
+    pose.centre_mm.x = mm;
+    CHECK_THROWS_WITH(check_pose(pose, "x"), Catch::Contains("more than 1e7 mm"));
+  }
+  pose = {};
+  pose.edges_mm.z = 1e308;
+  CHECK_THROWS_WITH(check_pose(pose, "x"), Catch::Contains("more than 1e7 mm"));
   pose = {};
   pose.rotation.w = 1.1;
   CHECK_THROWS_WITH(check_pose(pose, "x"), Catch::Contains("not of length 1"));

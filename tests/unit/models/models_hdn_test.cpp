@@ -119,6 +119,9 @@ TEST_CASE("A network that detection could not bear is refused") {
           "too far away");
   refused([](auto& m) { m.structures[1].root_position[0].haar[1].channel = 60; }, "channel");
   refused([](auto& m) { m.structures[0].mean.edges_mm.y = 1e-300; }, "mean box");
+  refused([](auto& m) { m.structures[0].mean.centre_mm.x = 1e301; }, "more than 1e7 mm");
+  refused([](auto& m) { m.structures[0].symmetries[0] = {0, 0, 0, 2}; }, "no rotation");
+  refused([](auto& m) { m.structures[0].symmetries[0].w = std::nan(""); }, "no rotation");
   refused([](auto& m) { m.structures[1].to_parent.mean[8] = 800; }, "Gaussian");
   refused([](auto& m) { m.structures[1].parent = 1; }, "before its parent");
   refused([](auto& m) { m.structures[0].detectors[1].stage.level = 2; }, "level");

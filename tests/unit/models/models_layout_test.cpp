@@ -157,6 +157,13 @@ TEST_CASE("JSON with members or sections that are missing or not known is refuse
   refused([](Json& j) { j = Json::array(); }, "not a JSON object");
 }
 
+TEST_CASE("Names in the description of a model command no terminal") {
+  for (const std::string& text :
+       {phrase_line("name", {"liver\x1b[2J\n"}), table({{"name", {"liver\x1b[2J\n"}}})}) {
+    CHECK_THAT(text, Catch::Contains("liver\\x1b[2J\\x0a\n") && !Catch::Contains("\x1b"));
+  }
+}
+
 TEST_CASE("The tables of README.md are those of the declarations") {
   const char* source = std::getenv("LARCH_SOURCE_DIR");
   const std::string path =

@@ -109,7 +109,6 @@ std::vector<std::byte> allocate_voxels(int64_t bytes, const std::string& path);
 /// longest table; beyond it float32, in which NIfTI and the meshes store positions, no longer tells
 /// neighbouring voxels apart, or overflows.
 constexpr double kFinestSpacingMm = 1e-7, kCoarsestSpacingMm = 1e4;
-constexpr double kFarthestMm = 1e7;    ///< of any corner of the image from the origin of the world
 constexpr double kRoundedAxis = 0.01;  ///< how far from 1 rounding takes the length of an axis
 
 /// Throws InputError unless spacing, origin and direction are finite, the spacings and the eight

@@ -373,7 +373,7 @@ void write_label_table(const std::string& tsv_path, const LabelTable& table) {
     std::snprintf(colour, sizeof colour, "#%02x%02x%02x", entry.rgb[0], entry.rgb[1], entry.rgb[2]);
     std::string name = entry.name;
     std::replace_if(
-        name.begin(), name.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+        name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }, ' ');
     text += std::to_string(entry.value) + "\t" + name + "\t" + colour + "\n";
   }
   write_file(tsv_path, text);

@@ -34,7 +34,6 @@ constexpr Quaternion kLpsFromRas{0, 0, 0, 1};
 constexpr auto kKeys = std::to_array<std::string_view>(
     {"name", "status", "confidence", "center_mm", "quaternion_wxyz", "size_mm", "matrix"});
 constexpr int64_t kMostBytes = 64 << 20;
-constexpr double kMostMm = 1e7;
 
 Json read_json(const std::string& path) {
   if (file_extension(path) == ".fcsv") {
@@ -81,7 +80,8 @@ struct Object {
     const auto found = json.find(key);
     if (found != json.end() && found->is_array() && found->size() == count) {
       for (const Json& number : *found) {
-        if (number.is_number() && std::abs(number.get<double>()) <= kMostMm) out.push_back(number);
+        if (number.is_number() && std::abs(number.get<double>()) <= kFarthestMm)
+          out.push_back(number);
       }
     }
     if (out.size() == count) return out;

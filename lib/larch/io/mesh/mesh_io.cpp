@@ -21,7 +21,6 @@ namespace io {
 namespace {
 
 constexpr int32_t kMostIndex = std::numeric_limits<int32_t>::max();
-constexpr double kFarthestMm = 1e7;  ///< of a vertex along an axis; images reach no farther
 
 constexpr std::string_view kBlanks = " \t\n\r";
 

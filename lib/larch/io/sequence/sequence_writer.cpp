@@ -34,9 +34,8 @@ double even_step_ms(const std::vector<double>& times) {
     if (std::abs(times[i] - times[i - 1] - step) > kSame * step) return 0;
   }
   const double all = step * static_cast<double>(times.size());
-  return step >= io::kFinestSpacingMm && step <= io::kCoarsestSpacingMm && all <= io::kFarthestMm
-             ? step
-             : 0;
+  return step >= io::kFinestSpacingMm && step <= io::kCoarsestSpacingMm && all <= kFarthestMm ? step
+                                                                                              : 0;
 }
 
 /// The middle and the width of the range that holds 99 % of the counted values.
