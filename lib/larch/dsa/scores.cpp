@@ -74,7 +74,8 @@ Median median_of(std::span<const int16_t> values, std::span<const uint8_t> count
 /// The images of one frame: uncorrected, shifted, corrected.
 using Images = std::array<std::span<const int16_t>, 3>;
 
-/// What is vessel and what is background in a frame, the same for all of its images.
+/// What is vessel and what is background in a frame, the same for all of its images; for kSpread
+/// the background alone.
 struct Parts {
   std::vector<uint8_t> background{};  ///< valid, away from vessels
   std::vector<uint8_t> vessel{};      ///< in all images
@@ -121,7 +122,7 @@ void keep_with_mask(std::vector<uint8_t>& valid, const SequenceMask& mask, const
 }
 
 Parts parts_of(const Images& images, std::span<const uint8_t> validity, const SequenceMask& mask,
-               const Vec3i& shift, Vessels vessels) {
+               const Vec3i& shift, Vessels vessels, ScoreKind kind) {
   const Vec3i& size = mask.size;
   const size_t pixels = validity.size();
   const int direction = vessels == Vessels::kBright ? 1 : -1;
@@ -131,22 +132,23 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Se
     valid[i] = validity[i] == static_cast<uint8_t>(Validity::kValid) ? 1 : 0;
   }
   for (const Vec3i& moved : {Vec3i{}, shift}) keep_with_mask(valid, mask, moved);
-  parts.vessel = valid;
+  const bool has_vessels = kind == ScoreKind::kAll;
+  if (has_vessels) parts.vessel = valid;
   for (const auto& image : images) {
     const Median median = median_of(image, valid);
     const double far = kVesselDeviations * kDeviationOfMad * std::max(median.mad, 0.5);
     for (size_t i = 0; i < pixels; ++i) {
       const uint8_t is_vessel = direction * (image[i] - median.median) > far ? 1 : 0;
       any[i] |= is_vessel & valid[i];
-      parts.vessel[i] &= is_vessel;
+      if (has_vessels) parts.vessel[i] &= is_vessel;
     }
   }
   const auto around = dilated(any, size, kVesselMargin);
-  parts.ring = dilated(parts.vessel, size, kRing);
+  if (has_vessels) parts.ring = dilated(parts.vessel, size, kRing);
   parts.background.resize(pixels);
   for (size_t i = 0; i < pixels; ++i) {
     parts.background[i] = valid[i] != 0 && around[i] == 0 ? 1 : 0;
-    parts.ring[i] &= parts.background[i];
+    if (has_vessels) parts.ring[i] &= parts.background[i];
     parts.counted += valid[i];
     parts.left_out += valid[i] != 0 && around[i] != 0 ? 1 : 0;
   }
@@ -289,8 +291,8 @@ void score_frame(const ScoreBasis& basis, const SubtractedFrames& frames, size_t
   };
   const Images images{of_frame(frames.uncorrected), of_frame(frames.shifted),
                       of_frame(frames.difference)};
-  const Parts parts =
-      parts_of(images, of_frame(frames.validity), basis.mask, frames.shift[frame], vessels);
+  const Parts parts = parts_of(images, of_frame(frames.validity), basis.mask, frames.shift[frame],
+                               vessels, basis.kind);
   out.counted_pixels = parts.counted;
   out.vessel_pixels = parts.left_out;
   score_image(images[0], parts, basis, out.uncorrected);

@@ -348,18 +348,20 @@ const std::byte* DicomImage::read_plane(const DicomPlane& plane) {
 
 /// The labels of a slice, from all of its frames.
 void DicomImage::read_segments(int slice, std::span<float> out) {
-  const auto& [is_labelmap, table] = *objects_.front().segments;
+  const DicomSegments& segments = *objects_.front().segments;
   std::ranges::fill(out, 0.0F);
-  for (const DicomPlane& plane : std::ranges::equal_range(planes_, slice, {}, &DicomPlane::slice)) {
+  const auto first = std::ranges::lower_bound(planes_, slice, {}, &DicomPlane::slice);
+  for (auto at = first; at != planes_.end() && at->slice == slice; ++at) {
+    const DicomPlane& plane = *at;
     const std::byte* pixels = read_plane(plane);
     int known = -1;
     with_type(component_of(objects_.front().format), [&](auto type) {
       const auto* stored = reinterpret_cast<const decltype(type)*>(pixels);
       for (size_t i = 0; i < out.size(); ++i) {
         if (stored[i] == 0) continue;
-        const int label = is_labelmap ? static_cast<int>(stored[i]) : plane.segment;
+        const int label = segments.is_labelmap ? static_cast<int>(stored[i]) : plane.segment;
         if (label != std::exchange(known, label) &&
-            !std::ranges::count(table, label, &LabelEntry::value)) {
+            !std::ranges::count(segments.table, label, &LabelEntry::value)) {
           bad_header(path(), "'" + plane.name + "' is of a segment " + std::to_string(label) +
                                  ", which its SegmentSequence does not have");
         }
