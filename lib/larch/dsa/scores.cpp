@@ -40,13 +40,17 @@ struct Median {
 
 /// Of the values where `counts` is not 0; NaN where there is none.
 Median median_of(std::span<const int16_t> values, std::span<const uint8_t> counts) {
-  std::vector<uint32_t> histogram(65536, 0);
-  int64_t total = 0;
+  // Neighbours have like values: a counter is not waited for if they count in different histograms.
+  constexpr size_t kBins = 65536, kHistograms = 4;
+  std::vector<uint32_t> histogram(kHistograms * kBins, 0);
   for (size_t i = 0; i < values.size(); ++i) {
-    if (counts[i] == 0) continue;
-    const int32_t bin = values[i] + 32768;
-    ++histogram[static_cast<size_t>(bin)];
-    ++total;
+    const auto bin = static_cast<size_t>(values[i] + 32768);
+    histogram[i % kHistograms * kBins + bin] += counts[i] != 0 ? 1 : 0;
+  }
+  int64_t total = 0;
+  for (size_t bin = 0; bin < kBins; ++bin) {
+    for (size_t k = 1; k < kHistograms; ++k) histogram[bin] += histogram[k * kBins + bin];
+    total += histogram[bin];
   }
   if (total == 0) return {kNothing, kNothing, 0, 0, 0, 0};
   const int64_t wanted = (total + 1) / 2;
@@ -136,9 +140,12 @@ Parts parts_of(const Images& images, std::span<const uint8_t> validity, const Se
   if (has_vessels) parts.vessel = valid;
   for (const auto& image : images) {
     const Median median = median_of(image, valid);
-    const double far = kVesselDeviations * kDeviationOfMad * std::max(median.mad, 0.5);
+    if (median.count == 0) break;
+    const auto middle = static_cast<int32_t>(median.median);  // which is whole
+    const auto far =
+        static_cast<int32_t>(kVesselDeviations * kDeviationOfMad * std::max(median.mad, 0.5));
     for (size_t i = 0; i < pixels; ++i) {
-      const uint8_t is_vessel = direction * (image[i] - median.median) > far ? 1 : 0;
+      const uint8_t is_vessel = direction * (image[i] - middle) > far ? 1 : 0;
       any[i] |= is_vessel & valid[i];
       if (has_vessels) parts.vessel[i] &= is_vessel;
     }
