@@ -134,6 +134,9 @@ assert r['rotation_error_deg']['median'] < 30, r"
 
 @test "three cases are enough to train; --inspect prints what a network is" {
   train three three
+  python "
+inputs = [i['Path'] for i in load('three.hdn.json')['Larch']['Inputs']]
+assert sum(path.endswith('.mrk.json') for path in inputs) == 3, inputs"
   expect 0 "$BIN/hdn-detect" --model three.hdn --input s/images/case_020.nii.gz --output p.json
   expect 0 "$BIN/pbt-train" --inspect net.hdn
   has out.txt "hierarchical detection network, kind hdn 1"

@@ -354,7 +354,8 @@ struct Course {
         poses.emplace_back(o.pose);
       }
       images.push_back(image);
-      cases.push_back(make_training_case(std::to_string(n), std::move(image), poses, 1, {}));
+      const Grid grid = image.grid();
+      cases.push_back(make_training_case(std::to_string(n), std::move(image), grid, poses, 1, {}));
     }
     std::sort(cases.begin(), cases.end(),
               [](const TrainingCase& a, const TrainingCase& b) { return a.digest < b.digest; });
@@ -444,8 +445,9 @@ void check_detection(const Model& model, const Volume<int16_t>& image, bool is_f
   CAPTURE(gpu_share);
   const Context cpu = fixtures::context_of(2), gpu = cuda_context();
   SharedTimes times;
-  const auto a = detect(make_resident(model, {}, cpu.device), image, cpu);
-  const auto b = detect(make_resident(model, {}, gpu.device, gpu_share), image, gpu, &times);
+  const auto a = detect(make_resident(model, {}, cpu.device), image, image.grid(), cpu);
+  const auto b =
+      detect(make_resident(model, {}, gpu.device, gpu_share), image, image.grid(), gpu, &times);
   CHECK((times.cpu_seconds > 0) == (gpu_share < 1));
   REQUIRE(a.size() == b.size());
   for (size_t s = 0; s < a.size(); ++s) {

@@ -66,11 +66,11 @@ int run(int argc, char** argv) {
   }
   const int last = resident.model.levels() - 1;
   const Times whole = time_of(repeats, [&] {
-    const auto images = boundary::make_images(resident, voxels, context);
+    const auto images = boundary::make_images(resident, voxels, {}, context);
     boundary::refine(resident, images, start, 0, last, context);
   });
   const Times upload = time_of(repeats, [&] {
-    const auto images = boundary::make_images(resident, voxels, context);
+    const auto images = boundary::make_images(resident, voxels, {}, context);
     int16_t one = 0;
     images.back().voxels.download({&one, 1});
   });

@@ -59,7 +59,7 @@ int run(int argc, char** argv) {
   size_t found = 0;
   for (int k = 0; k < repeats + 1; ++k) {
     start = Clock::now();
-    const auto result = hdn::detect(resident, voxels, context, &shared);
+    const auto result = hdn::detect(resident, voxels, voxels.grid(), context, &shared);
     times.push_back(milliseconds_since(start));
     found = 0;
     for (const auto& s : result) found += s.status == hdn::FoundStatus::kFound ? 1 : 0;

@@ -10,6 +10,7 @@
 #include "larch/core/random_math.h"
 #include "larch/image/channel_math.h"
 #include "larch/image/integral.h"
+#include "larch/image/levels.h"
 #include "larch/image/preprocess.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
@@ -445,6 +446,37 @@ TEST_CASE("Labels are resampled by the nearest voxel and are background outside"
   CHECK(moved({3, 3, 3}) == 3);
   target.origin_mm = {0.6, 0, 0};
   CHECK(resample_labels(labels, target, context_of())({3, 0, 0}) == 0);  // 3.6
+  CHECK(resample_labels(labels, target, context_of(), -7)({3, 0, 0}) == -7);
+}
+
+TEST_CASE("The box around an oblique image is image in part, that of any other image as a whole") {
+  Grid input = grid_of({30, 20, 10});
+  input.spacing_mm = {1, 1.5, 2};
+  input.origin_mm = {-20, 7, 90};
+  ModelSpace space;
+  space.spacing_mm = {1.3, 1.3, 1.3};
+  CHECK(extent_of(input, model_grid(input, space)).is_part == 0);
+  input.direction = rotation_z(30);
+  space.orientation = Orientation::kOwn;
+  CHECK(extent_of(input, model_grid(input, space)).is_part == 0);
+  space.orientation = Orientation::kWorld;
+  const Grid model = model_grid(input, space);
+  const ImageExtent extent = extent_of(input, model);
+  CHECK(extent.is_part == 1);
+  int64_t inside = 0, differ = 0;
+  for (int64_t i = 0; i < model.voxels(); ++i) {
+    const Vec3d at = model.voxel(i).cast<double>();
+    const Vec3d index = index_from_world(input, world_from_index(model, at));
+    bool is_inside = true;
+    for (int axis = 0; axis < 3; ++axis) {
+      is_inside = is_inside && index[axis] >= -0.5 && index[axis] <= input.size[axis] - 0.5;
+    }
+    inside += is_inside ? 1 : 0;
+    differ += is_inside != extent.holds(at * 1.3) ? 1 : 0;
+  }
+  CHECK(differ == 0);
+  CHECK(inside > model.voxels() / 3);
+  CHECK(inside < model.voxels() * 3 / 4);
 }
 
 TEST_CASE("Intensity rules: percentiles are order statistics, windows are fixed") {

@@ -123,13 +123,15 @@ ResidentModel make_resident(Model model, const Device& device) {
 }
 
 std::vector<image::LevelImage> make_images(const ResidentModel& resident,
-                                           const Volume<int16_t>& voxels, const Context& context) {
+                                           const Volume<int16_t>& voxels,
+                                           const image::ImageExtent& extent,
+                                           const Context& context) {
   const std::vector<Stage>& stages = resident.model.stages;
   const auto [finest, coarsest] =
       std::minmax_element(stages.begin(), stages.end(),
                           [](const Stage& a, const Stage& b) { return a.halvings < b.halvings; });
   return image::make_levels(voxels.view(), coarsest->halvings + features::kSteerableLevels - 1,
-                            finest->halvings, context);
+                            finest->halvings, context, extent);
 }
 
 LevelView level_view(const ResidentModel& resident, int level,
@@ -151,6 +153,7 @@ LevelView level_view(const ResidentModel& resident, int level,
   view.classifier.images =
       features::steerable_images(images, stage.halvings, model.space.intensity.steps);
   view.scale = model.scale(level);
+  view.extent = images[0].extent;
   view.range_voxels = stage.range_voxels;
   view.lambda = image::by_level(model.refine.lambda, level);
   view.project = image::by_level(model.refine.project, level);

@@ -29,9 +29,12 @@ struct ResidentModel {
 };
 ResidentModel make_resident(Model model, const Device& device);
 
-/// The image at all resolutions that the levels of a model see, on context.device.
+/// The image at all resolutions that the levels of a model see, on context.device. No boundary is
+/// looked for outside of `extent`.
 std::vector<image::LevelImage> make_images(const ResidentModel& resident,
-                                           const Volume<int16_t>& voxels, const Context& context);
+                                           const Volume<int16_t>& voxels,
+                                           const image::ImageExtent& extent,
+                                           const Context& context);
 
 /// The beginning of a refinement, in mm along the axes of the grid, from its first voxel. With
 /// vertices, those of the first level that runs, or of the one before.

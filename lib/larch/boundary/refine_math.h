@@ -49,6 +49,7 @@ struct LevelView {
   shape::ShapeView shape;
   ClassifierView classifier;
   image::LevelScale scale;
+  image::ImageExtent extent;
   double range_voxels = 4, lambda = 1, project = 1, fairing = 0.5;
   bool smooths_positions = false;
 };
@@ -152,7 +153,7 @@ LARCH_HD Peak find_peak(const float* p, double range) {
 
 /// Tells whether a place lies within the outermost voxel centres of the image, or half a voxel off.
 LARCH_HD bool is_inside(const LevelView& level, const Vec3d& at_mm) {
-  bool inside = true;
+  bool inside = level.extent.holds(at_mm);
   for (int axis = 0; axis < 3; ++axis) {
     const double voxel = level.scale.voxel(at_mm[axis]);
     inside = inside && voxel >= -0.5 && voxel <= level.classifier.images.sizes[0][axis] - 0.5;

@@ -282,7 +282,7 @@ ListedInputs inputs_of_cases(const std::vector<Case>& cases, const CaseColumns& 
                                                            {columns.label, c.label}};
     for (const CaseColumn& column : columns.more) {
       const auto cell = c.further.find(column.name);
-      if (column.name.starts_with("image") && cell != c.further.end()) files.push_back(*cell);
+      if (column.is_file && cell != c.further.end()) files.push_back(*cell);
     }
     const std::string series = options_of_case(c, {}).series_uid;
     if (!series.empty()) listed.inputs.push_back({kSeriesColumn, "", c.id, series});

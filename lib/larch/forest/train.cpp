@@ -302,7 +302,7 @@ pbt::TrainingVolume make_training_volume(const std::string& name,
     return std::find(values.begin(), values.end(), value) != values.end();
   };
   const auto merged = mapped<int32_t>(volume.labels, [&](int32_t label) {
-    if (contains(config.ignore, label)) return pbt::kUnlabelled;
+    if (label == pbt::kUnlabelled || contains(config.ignore, label)) return pbt::kUnlabelled;
     if (config.positive.empty()) return label;
     return contains(config.positive, label) ? config.class_value : 0;
   });

@@ -250,11 +250,12 @@ struct ImagePyramid {
   std::vector<LevelImages> levels;
 };
 ImagePyramid make_pyramid(const ResidentModel& resident, const Volume<int16_t>& voxels,
-                          const Context& context) {
+                          const Grid& input, const Context& context) {
   const Model& model = resident.model;
   ImagePyramid pyramid;
-  pyramid.images = image::make_levels(voxels.view(),
-                                      model.halvings + features::kSteerableLevels - 1, 0, context);
+  pyramid.images =
+      image::make_levels(voxels.view(), model.halvings + features::kSteerableLevels - 1, 0, context,
+                         image::extent_of(input, voxels.grid()));
   for (int l = 0; l < model.levels(); ++l) {
     LevelSpec spec{model.channels, model.padding, resident.reach, model.space.intensity.steps};
     if (!resident.sums_boxes[static_cast<size_t>(l)]) spec.channels = {};
@@ -264,8 +265,8 @@ ImagePyramid make_pyramid(const ResidentModel& resident, const Volume<int16_t>& 
   return pyramid;
 }
 
-/// Corrects the poses of what was found by one another.
-void correct(const Model& model, std::vector<FoundStructure>& found, const Grid& grid) {
+/// Corrects the poses of what was found by one another. `input`: the grid of the image.
+void correct(const Model& model, std::vector<FoundStructure>& found, const Grid& input) {
   pose::FoundPoses poses;
   std::vector<Pose> as_detected;
   as_detected.reserve(found.size());
@@ -277,7 +278,7 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Grid&
     if (poses[s] != nullptr) {
       found[s].pose = pose::corrected_pose(model.structures[s].correction, poses, s);
     }
-    if (found[s].has_pose) found[s].truncated = leaves_image(found[s].pose, grid);
+    if (found[s].has_pose) found[s].truncated = leaves_image(found[s].pose, input);
   }
 }
 
@@ -312,9 +313,9 @@ ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const
 }
 
 std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
-                                   const Context& context, SharedTimes* times) {
+                                   const Grid& input, const Context& context, SharedTimes* times) {
   const Model& model = resident.model;
-  const ImagePyramid pyramid = make_pyramid(resident, voxels, context);
+  const ImagePyramid pyramid = make_pyramid(resident, voxels, input, context);
   const std::vector<LevelImages>& levels = pyramid.levels;
   SharedTimes unused;
   SharedTimes& spent = times != nullptr ? *times : unused;
@@ -322,7 +323,7 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
   if (resident.on_host) {
     Context host = context;
     host.device = Device::cpu();
-    on_host = make_pyramid(*resident.on_host, voxels, host);
+    on_host = make_pyramid(*resident.on_host, voxels, input, host);
   }
   const size_t count = model.structures.size();
   Pass all(resident, levels, on_host.levels, spent, context);
@@ -354,7 +355,7 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
         found_of(second[s], model.structures[s], resident.detectors[s].size(), voxels.grid());
     found[s].is_fallback = true;
   }
-  correct(model, found, voxels.grid());
+  correct(model, found, input);
   return found;
 }
 

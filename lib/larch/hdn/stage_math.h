@@ -74,6 +74,7 @@ struct Segment {
 struct LevelViews {
   Vec3i size{};
   image::LevelScale scale;
+  image::ImageExtent extent;
   const image::IntegralLayout* layouts = nullptr;
   const uint32_t* integral = nullptr;
   features::SteerableImages steerable;
@@ -146,7 +147,7 @@ struct Node {
 };
 
 /// A node around a seed belongs to the nearest one, of equals to the first, so that every node is
-/// tried once.
+/// tried once. Nodes where there is no image are not tried.
 LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number) {
   Node node;
   const Vec3i& size = level.size;
@@ -154,7 +155,7 @@ LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number
     const auto i = static_cast<int64_t>(number);
     node.voxel = {static_cast<int32_t>(i % size.x), static_cast<int32_t>(i / size.x % size.y),
                   static_cast<int32_t>(i / (int64_t{size.x} * size.y))};
-    node.seed = 0;
+    node.seed = level.extent.holds(mm_of_voxel(node.voxel, level.scale)) ? 0 : -1;
     return node;
   }
   const int32_t side = 2 * s.half_width + 1;
@@ -168,6 +169,7 @@ LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number
   for (int axis = 0; axis < 3; ++axis) {
     if (node.voxel[axis] < 0 || node.voxel[axis] >= size[axis]) return node;
   }
+  if (!level.extent.holds(mm_of_voxel(node.voxel, level.scale))) return node;
   const double own = seed_distance(s, s.seeds[k], node.voxel, level.scale);
   if (s.search == SearchKind::kPrior && own > s.limit) return node;
   for (int32_t j = 0; j < *s.seed_count; ++j) {

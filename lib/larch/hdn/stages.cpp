@@ -67,6 +67,7 @@ LevelImages make_level_images(const std::vector<image::LevelImage>& pyramid, int
   const image::LevelImage& own = pyramid.at(static_cast<size_t>(index));
   images.views.size = own.size;
   images.views.scale = scale;
+  images.views.extent = own.extent;
   images.views.steerable = features::steerable_images(pyramid, index, spec.unit);
   if (spec.channels.empty()) return images;
   const std::vector<image::IntegralLayout> layouts =

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "larch/image/levels.h"
 
+#include <cmath>
+
 #include "larch/core/dispatch.h"
 #include "larch/core/parallel.h"
 
@@ -17,8 +19,27 @@ void make_level(const LevelJob& job, const Context& context) {
   kMakeLevel(context.device, job, context);
 }
 
+ImageExtent extent_of(const Grid& image, const Grid& model) {
+  constexpr double kParallel = 1e-6;  // voxels over the whole grid
+  ImageExtent extent;
+  extent.first = index_from_world(image, model.origin_mm);
+  extent.size = image.size.cast<double>();
+  for (int axis = 0; axis < 3; ++axis) {
+    const Vec3d along = model.direction.column(axis);
+    extent.step[axis] = index_from_world(image, model.origin_mm + along) - extent.first;
+    int moved = 0;
+    for (int a = 0; a < 3; ++a) {
+      const double way = extent.step[axis][a] * model.spacing_mm[axis] * model.size[axis];
+      moved += std::abs(way) > kParallel ? 1 : 0;
+    }
+    if (moved > 1) extent.is_part = 1;
+  }
+  return extent;
+}
+
 std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvings,
-                                    int first_texels, const Context& context) {
+                                    int first_texels, const Context& context,
+                                    const ImageExtent& extent) {
   std::vector<LevelImage> levels(static_cast<size_t>(halvings) + 1);
   const auto count = [](const Vec3i& s) { return static_cast<size_t>(int64_t{s.x} * s.y * s.z); };
   levels[0].size = voxels.size;
@@ -26,6 +47,7 @@ std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvin
       Buffer<int16_t>(context.device, std::span<const int16_t>(voxels.data, count(voxels.size)));
   for (size_t l = 0; l < levels.size(); ++l) {
     LevelImage& fine = levels[l];
+    fine.extent = extent;
     LevelJob job{{fine.voxels.data(), fine.size}, {}, nullptr};
     if (static_cast<int>(l) >= first_texels) {
       fine.texels = Buffer<Texel>(context.device, count(fine.size));

@@ -46,6 +46,25 @@ LARCH_HD LevelScale level_scale(double finest_mm, int halvings) {
   return {finest_mm * (factor - 1) / 2, finest_mm * factor};
 }
 
+/// The part of a grid in model space of which there is image: all of it, unless the image is stored
+/// obliquely, so that the grid is the box around it.
+struct ImageExtent {
+  int32_t is_part = 0;
+  Vec3d first, step[3];  ///< index of the image: first + sum of mm[axis] * step[axis]
+  Vec3d size;            ///< voxels of the image
+
+  /// `mm`: along the axes of the grid, from its first voxel.
+  LARCH_HD bool holds(const Vec3d& mm) const {
+    if (is_part == 0) return true;
+    const Vec3d at = first + step[0] * mm.x + step[1] * mm.y + step[2] * mm.z;
+    for (int axis = 0; axis < 3; ++axis) {
+      if (!(at[axis] >= -0.5 && at[axis] <= size[axis] - 0.5)) return false;
+    }
+    return true;
+  }
+};
+ImageExtent extent_of(const Grid& image, const Grid& model);
+
 /// The value of a list by level, whose last value holds for finer levels.
 template <class T>
 T by_level(const std::vector<T>& values, int level) {
@@ -57,13 +76,15 @@ struct LevelImage {
   Vec3i size{};
   Buffer<int16_t> voxels;  ///< for box sums
   Buffer<Texel> texels;    ///< for samples at poses; empty if they are not wanted
+  ImageExtent extent{};    ///< of all levels
 };
 
 /// Images 0 (as it is) to `halvings`, each the rounded mean of 2x2x2 voxels of the one before
 /// (pyramid_voxel), on context.device. Texels are made of all levels from `first_texels` on.
 /// `voxels` is on the host and is copied to the device once. Throws MemoryError.
 std::vector<LevelImage> make_levels(VolumeView<const int16_t> voxels, int halvings,
-                                    int first_texels, const Context& context);
+                                    int first_texels, const Context& context,
+                                    const ImageExtent& extent = {});
 
 /// One step of it on one device: `coarse` from `fine`, if `coarse.data` is not null, and the texels
 /// of `fine`, if `texels` is not null.

@@ -335,8 +335,9 @@ Volume<float> resample(const Volume<float>& source, const Grid& target, const Co
   return out;
 }
 
-LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context) {
-  LabelVolume out(target);
+LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context,
+                            int32_t outside) {
+  auto out = LabelVolume::unfilled(target);
   const IndexMap map(source.grid(), target);
   for_all_rows(target, context.threads, [&](int y, int z) {
     for (int x = 0; x < target.size.x; ++x) {
@@ -344,7 +345,7 @@ LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const
       const Vec3i nearest{static_cast<int32_t>(std::floor(p.x + 0.5)),
                           static_cast<int32_t>(std::floor(p.y + 0.5)),
                           static_cast<int32_t>(std::floor(p.z + 0.5))};
-      if (source.grid().contains(nearest)) out({x, y, z}) = source(nearest);
+      out({x, y, z}) = source.grid().contains(nearest) ? source(nearest) : outside;
     }
   });
   return out;

@@ -82,8 +82,9 @@ double value_at(const Volume<float>& image, const Vec3d& index);
 /// the mean over a regular pattern of round(ratio) points an axis. Beyond the border the nearest
 /// voxel counts. Grids that agree give the same values without interpolation.
 Volume<float> resample(const Volume<float>& source, const Grid& target, const Context& context);
-/// Nearest neighbour; 0 beyond half a voxel outside the source.
-LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context);
+/// Nearest neighbour; `outside` beyond half a voxel outside the source.
+LabelVolume resample_labels(const LabelVolume& source, const Grid& target, const Context& context,
+                            int32_t outside = 0);
 
 /// offset and scale of integer = round_half_even((intensity - offset) * scale), and the clip range.
 struct IntensityMap {

@@ -250,7 +250,8 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
   {
     const cases::Turn turn = c.turn();
     const cases::Step step(job->seconds, "refinement", 0.3, turn.context());
-    const auto images = boundary::make_images(resident, voxels, turn.context());
+    const auto images = boundary::make_images(
+        resident, voxels, image::extent_of(job->grid, voxels.grid()), turn.context());
     boundary::Refined refined =
         boundary::refine(resident, images, start, 0, model.levels() - 1, turn.context());
     job->result = world_mesh(voxels.grid(), refined.vertices_mm);

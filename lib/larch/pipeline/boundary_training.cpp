@@ -39,9 +39,10 @@ constexpr int32_t kLongestMap = 128;  ///< voxels of a distance map
 /// A case as it is read.
 struct SurfaceCase {
   std::string name, group;
-  Volume<int16_t> voxels;
-  Volume<uint8_t> mask;  ///< one component, without holes; empty: the structure does not occur
-  Pose pose{};           ///< world
+  Grid grid;  ///< of the image as it is stored
+  Volume<int16_t> voxels{};
+  Volume<uint8_t> mask{};  ///< one component, without holes; empty: the structure does not occur
+  Pose pose{};             ///< world
   Volume<float> distance_mm{};  ///< signed, from the surface of the mask
   std::string digest{};         ///< of voxels and mask
 };
@@ -109,8 +110,8 @@ SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
                               const boundary::Model& model, std::set<int>& seen,
                               const Context& context) {
   try {
-    SurfaceCase out{c.id, cell_of(c, kGroupColumn), {}, {}};
     const Volume<float> image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
+    SurfaceCase out{c.id, cell_of(c, kGroupColumn), image.grid()};
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
     LabelVolume labels = read_labels(c.label, label_options(files.read, image.grid()));
     cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
@@ -249,7 +250,8 @@ std::vector<boundary::TrainingCase> training_cases(std::vector<SurfaceCase> all,
   std::map<std::string, Volume<float>> distances;
   for (SurfaceCase& c : all) {
     const std::optional<Pose> truth = c.pose;
-    images.push_back(hdn::make_training_case(c.name, std::move(c.voxels), {&truth, 1}, 0, context));
+    images.push_back(
+        hdn::make_training_case(c.name, std::move(c.voxels), c.grid, {&truth, 1}, 0, context));
     vary_intensity(images.back(), config.gain, config.offset, model.space.intensity, context.seed);
     group_of.push_back(c.group);
     distances[c.name] = std::move(c.distance_mm);

@@ -98,7 +98,7 @@ void find_structures(const cases::CaseJob& c, const hdn::ResidentModel& network,
   const cases::Step step(job.seconds, "detection", 0.2, turn.context());
   hdn::SharedTimes shared;
   const std::vector<hdn::FoundStructure> found =
-      hdn::detect(network, voxels, turn.context(), &shared);
+      hdn::detect(network, voxels, job.grid, turn.context(), &shared);
   if (network.on_host) {
     job.seconds.emplace_back("orientation on the CPU", shared.cpu_seconds);
     job.seconds.emplace_back("sending scores, waiting for the GPU", shared.wait_seconds);

@@ -38,6 +38,7 @@ using Json = nlohmann::ordered_json;
 /// parts of its label map that hold the structures.
 struct ReadCase {
   std::string name, group;
+  Grid grid{};  ///< of the image as it is stored
   Volume<int16_t> voxels;
   std::vector<std::optional<Pose>> poses;
   std::vector<Volume<uint8_t>> masks;  ///< empty: the structure does not occur
@@ -106,6 +107,7 @@ ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& 
     out.name = c.id;
     out.group = cell_of(c, kGroupColumn);
     const Volume<float> image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
+    out.grid = image.grid();
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
     const std::string poses = poses_of(c);
     if (!poses.empty()) {
@@ -198,8 +200,8 @@ std::vector<hdn::TrainingCase> read_cases(const TrainingFiles& files, const hdn:
   std::vector<hdn::TrainingCase> cases;
   std::vector<std::string> group_of;
   for (ReadCase& c : all) {
-    cases.push_back(
-        hdn::make_training_case(c.name, std::move(c.voxels), c.poses, config.halvings, context));
+    cases.push_back(hdn::make_training_case(c.name, std::move(c.voxels), c.grid, c.poses,
+                                            config.halvings, context));
     vary_intensity(cases.back(), config.gain, config.offset, model.space.intensity, context.seed);
     group_of.push_back(c.group);
     c = {};

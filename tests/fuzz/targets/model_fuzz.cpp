@@ -156,7 +156,8 @@ void find(hdn::Model model) {
   if (hypotheses(model) > kMost) return;
   std::vector<hdn::FoundStructure> found;
   const bool done = fuzz::accepts({ExitCode::kMemory, ExitCode::kInput}, "", [&] {
-    found = hdn::detect(hdn::make_resident(std::move(model), {}, Device::cpu()), voxels, {});
+    found = hdn::detect(hdn::make_resident(std::move(model), {}, Device::cpu()), voxels,
+                        voxels.grid(), {});
   });
   for (size_t i = 0; done && i < found.size(); ++i) {
     fuzz::require(found[i].confidence >= 0 && found[i].confidence <= 1,

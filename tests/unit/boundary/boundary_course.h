@@ -90,7 +90,8 @@ struct BoundaryCourse {
       poses.push_back(one.pose);
       const std::optional<Pose> truth = one.pose;
       boundary::TrainingCase& c = cases.emplace_back();
-      c.image = hdn::make_training_case(std::to_string(n), image_of(one, n), {&truth, 1}, 0,
+      const Volume<int16_t> image = image_of(one, n);
+      c.image = hdn::make_training_case(std::to_string(n), image, image.grid(), {&truth, 1}, 0,
                                         context_of());
       c.distance_mm = Volume<float>(c.image.grid);
       for (int64_t i = 0; i < c.distance_mm.voxels(); ++i) {

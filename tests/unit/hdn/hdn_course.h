@@ -86,8 +86,9 @@ struct Course {
     for (int n = 0; n < count; ++n) {
       std::vector<std::optional<Pose>> truth = poses(n);
       edit(n, truth);
-      cases.push_back(hdn::make_training_case(std::to_string(n), image(n), truth, config.halvings,
-                                              context_of(2)));
+      const Volume<int16_t> voxels = image(n);
+      cases.push_back(hdn::make_training_case(std::to_string(n), voxels, voxels.grid(), truth,
+                                              config.halvings, context_of(2)));
     }
     std::sort(cases.begin(), cases.end(),
               [](const auto& a, const auto& b) { return a.digest < b.digest; });
@@ -105,7 +106,7 @@ struct Course {
 
 inline std::vector<hdn::FoundStructure> detect(const hdn::ResidentModel& network,
                                                const Volume<int16_t>& image) {
-  return hdn::detect(network, image, context_of(2));
+  return hdn::detect(network, image, image.grid(), context_of(2));
 }
 
 }  // namespace larch::fixtures

@@ -120,6 +120,9 @@ TEST_CASE(
   LevelViews level;
   level.size = {20, 18, 16};
   level.scale = image::level_scale(kSpacing / 2, 1);
+  level.extent.is_part = GENERATE(0, 1);  // then x + y is at most 38.5 mm
+  level.extent.step[0] = level.extent.step[1] = {1, 0, 0};
+  level.extent.size = {39, 1, 1};
   const auto seed_at = [](double x, double y, double z) {
     return Seed{{{x, y, z}, {}, {1, 1, 1}}, from_rotation_vector({0.1 * x, 0, 0.2}), 1};
   };
@@ -159,12 +162,15 @@ TEST_CASE(
       for (v.x = 0; v.x < level.size.x; ++v.x, ++i) {
         bool is_near = false;
         for (size_t k = 0; k < of.size(); ++k) is_near = is_near || nearness(v, k) <= reach;
+        is_near = is_near && level.extent.holds(mm_of_voxel(v, level.scale));
         differ += tried[i] != (is_near ? 1 : 0) ? 1 : 0;
       }
   CHECK(differ == 0);
   CHECK(of[0] > 0);
   CHECK(of[1] == 0);
   CHECK((of[2] > 0 && of[3] > 0 && of[4] > 0));
+  CHECK(image::ImageExtent{1, {}, {{1, 0, 0}, {1, 0, 0}, {}}, {39, 1, 1}}.holds({20, 18.5, 99}));
+  CHECK_FALSE(image::ImageExtent{1, {}, {{1, 0, 0}, {1, 0, 0}, {}}, {39, 1, 1}}.holds({20, 19, 0}));
 }
 
 TEST_CASE("candidates that agree win over a surer one that is alone") {

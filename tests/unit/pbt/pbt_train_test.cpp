@@ -9,6 +9,7 @@
 
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
+#include "larch/forest/train.h"
 #include "larch/pbt/evaluate/evaluate.h"
 #include "larch/pbt/train/samples.h"
 #include "larch/pbt/train/train.h"
@@ -453,6 +454,29 @@ TEST_CASE("Features that leave 32 bits are refused before training") {
   config.features.window = 65;
   config.features.sizes = {64};
   CHECK_THROWS_AS(train_on(fixtures::hard_volumes(1), config), UsageError);
+}
+
+TEST_CASE("Nothing is learned from the corners of the box around an oblique image") {
+  Grid grid = grid_of({24, 24, 6});
+  const double half = std::sqrt(0.5);
+  grid.direction = {{{half, -half, 0}, {half, half, 0}, {0, 0, 1}}};
+  Volume<float> image(grid);
+  for (int64_t i = 0; i < image.voxels(); ++i) image[i] = static_cast<float>(i % 17);
+  const LabelVolume labels(grid, 1);
+  LabelConfig config;
+  config.border_voxels = 0;
+  const TrainingVolume made = make_training_volume("box", image, labels, {}, config, context_of());
+  const auto count = [&](VoxelClass kind) {
+    return std::count(made.classes.begin(), made.classes.end(), static_cast<uint8_t>(kind));
+  };
+  CHECK(count(VoxelClass::kNegative) == 0);
+  const auto positive = static_cast<double>(count(VoxelClass::kPositive));
+  CHECK(positive == Approx(static_cast<double>(image.voxels())).epsilon(0.05));
+  CHECK(count(VoxelClass::kIgnored) > image.voxels() / 2);
+  const std::vector<Volume<float>> images{image};
+  const LabelVolume of_forest =
+      forest::make_training_volume("box", images, labels, {}, config, context_of()).labels;
+  CHECK(std::set<int32_t>(of_forest.begin(), of_forest.end()) == std::set<int32_t>{kUnlabelled, 1});
 }
 
 TEST_CASE("Image and label on different grids are refused by name") {

@@ -63,6 +63,7 @@ Drawn draw_case(const TrainingCase& truth, const std::vector<Begun>& meshes, con
       for (int j = 0; j < kDisplacements; ++j) {
         const double t = displacement(range, j) * view.scale.spacing_mm;
         const Vec3d at = meshes[m].vertices[v] + meshes[m].normals[v] * t;
+        if (!truth.image.extent.holds(at)) continue;
         const double voxels = std::abs(distance_at(truth, at)) / view.scale.spacing_mm;
         const uint64_t number = (m * count + v) * kDisplacements + static_cast<uint64_t>(j);
         const uint64_t id = c << 40 | number;

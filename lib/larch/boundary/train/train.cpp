@@ -28,10 +28,10 @@ struct Training {
   std::vector<std::vector<Pose>> poses;  ///< the first starts
 
   features::ResidentImages images_of(size_t c, int halvings) const {
-    features::ResidentImages images{
-        image::make_levels(cases[c].image.levels[0].view(),
-                           halvings + features::kSteerableLevels - 1, halvings, context),
-        {}};
+    features::ResidentImages images{image::make_levels(cases[c].image.levels[0].view(),
+                                                       halvings + features::kSteerableLevels - 1,
+                                                       halvings, context, cases[c].image.extent),
+                                    {}};
     images.views =
         features::steerable_images(images.levels, halvings, all.model.space.intensity.steps);
     return images;
@@ -91,7 +91,7 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
   for (size_t c = 0; c < cases.size(); ++c) {
     const ResidentModel& own =
         resident[resident.size() > 1 ? hdn::fold_of(cases[c].image, config.folds) : 0];
-    const auto images = make_images(own, cases[c].image.levels[0], context);
+    const auto images = make_images(own, cases[c].image.levels[0], cases[c].image.extent, context);
     for (size_t m = 0; m < all.meshes[c].size(); ++m) {
       std::vector<Vec3d>& mesh = all.meshes[c][m];
       for (const Vec3d& at : best_places(own, images, mesh, level, context)) {

@@ -103,6 +103,7 @@ void add_case(const StageTask& task, const ResidentDetector& hypotheses, size_t 
   view.kind = task.stage.kind;
   view.level.size = task.cases[c].levels[static_cast<size_t>(task.stage.level)].size();
   view.level.scale = task.model.scale(task.stage.level);
+  view.level.extent = task.cases[c].extent;
   HostSegment host;
   make_segment(search, hypotheses, view.level, host);
   Drawn drawn = classify(task, view, host.segment, c, seed);

@@ -11,7 +11,7 @@ CaseImages make_case_images(const TrainingCase& c, const Model& model, int level
                             const Context& context) {
   CaseImages images;
   images.pyramid = image::make_levels(c.levels[static_cast<size_t>(level)].view(),
-                                      features::kSteerableLevels - 1, 0, context);
+                                      features::kSteerableLevels - 1, 0, context, c.extent);
   const LevelSpec spec{channels, model.padding, reach, model.space.intensity.steps};
   images.level = make_level_images(images.pyramid, 0, model.scale(level), spec, context);
   return images;

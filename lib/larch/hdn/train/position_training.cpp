@@ -52,6 +52,7 @@ Volume<uint8_t> classes_of(const StageTask& task, size_t c, StageReport& report)
   LevelViews level;
   level.size = voxels.size();
   level.scale = scale;
+  level.extent = training.extent;
   HostSegment host;
   make_segment(search, nothing, level, host);
   size_t positives = 0, negatives = 0;

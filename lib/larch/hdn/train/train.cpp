@@ -391,12 +391,13 @@ PartialTraining Training::run(const Model& start) {
 
 }  // namespace
 
-TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
+TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels, const Grid& input,
                                 std::span<const std::optional<Pose>> poses, int halvings,
                                 const Context& context) {
   TrainingCase c;
   c.name = name;
   c.grid = voxels.grid();
+  c.extent = image::extent_of(input, c.grid);
   Sha256 sha;
   add_to_digest(voxels, sha);
   for (const std::optional<Pose>& pose : poses) {

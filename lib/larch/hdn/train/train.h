@@ -21,6 +21,7 @@ struct TrainingCase {
   std::string digest;                        ///< SHA-256 of voxels, grid and truth
   size_t group = 0;                          ///< cases of one group are learned from together
   Grid grid{};                               ///< of the finest level
+  image::ImageExtent extent{};               ///< the part of the grid of which there is image
   std::vector<Volume<int16_t>> levels{};     ///< by level, 0 the coarsest
   std::vector<std::optional<Pose>> truth{};  ///< by structure, in mm along the axes of the grid
 };
@@ -30,9 +31,9 @@ inline size_t fold_of(const TrainingCase& c, int folds) {
   return c.group % static_cast<size_t>(folds);
 }
 
-/// Makes the levels and the digest of a case from its image in model space. `poses`: by structure,
-/// in world coordinates.
-TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
+/// Makes the levels and the digest of a case from its image in model space. `input`: the grid that
+/// the image is stored on; `poses`: by structure, in world coordinates.
+TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels, const Grid& input,
                                 std::span<const std::optional<Pose>> poses, int halvings,
                                 const Context& context);
 

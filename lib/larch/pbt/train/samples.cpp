@@ -145,9 +145,10 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
   LabelVolume inside(labels.grid());
   for (int64_t i = 0; i < labels.voxels(); ++i) {
     const int label = labels[i];
-    inside[i] = contains(config.ignore, label) ? kUnlabelled
-                : config.positive.empty()      ? label != 0
-                                               : contains(config.positive, label);
+    const bool is_used = label != kUnlabelled && !contains(config.ignore, label);
+    inside[i] = !is_used                  ? kUnlabelled
+                : config.positive.empty() ? label != 0
+                                          : contains(config.positive, label);
   }
   auto classes = mapped<uint8_t>(
       inside, [](int32_t value) { return value == kUnlabelled ? kIgnored : value; });
@@ -171,7 +172,8 @@ TrainingVolume in_model_space(const std::string& name, std::span<const Volume<fl
   }
   volume.voxels = std::move(volume.further[0]);
   volume.further.erase(volume.further.begin());
-  volume.labels = image::resample_labels(labels, volume.voxels.grid(), context);
+  // The box around an oblique image has corners of which nothing is known.
+  volume.labels = image::resample_labels(labels, volume.voxels.grid(), context, kUnlabelled);
   return volume;
 }
 
