@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Larch authors
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
-#include <iostream>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -184,9 +183,7 @@ Outputs inspect(const Options& options) {
   if (options.plot) {
     pipeline::add_plot(options.plot, models::read_voxel_model(options.inspect), outputs);
   }
-  if (!outputs.files.empty()) return outputs;
-  std::cout << models::describe_any(options.inspect) << std::flush;
-  if (!std::cout) throw OutputError("cannot write to standard output; is the disk behind it full?");
+  if (outputs.files.empty()) larch::detail::print(models::describe_any(options.inspect));
   return outputs;
 }
 

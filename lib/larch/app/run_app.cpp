@@ -27,20 +27,20 @@
 #include "larch/files/file.h"
 
 namespace larch::detail {
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw OutputError("cannot write to standard output; is the disk behind it full?");
+  }
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Results on stdout count as an output: a full disk behind it is an error too.
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw OutputError("cannot write to standard output; is the disk behind it full?");
-  }
 }
 
 std::string version_page(const Program& program, bool json) {

@@ -78,8 +78,8 @@ Median median_of(std::span<const int16_t> values, std::span<const uint8_t> count
 /// The images of one frame: uncorrected, shifted, corrected.
 using Images = std::array<std::span<const int16_t>, 3>;
 
-/// What is vessel and what is background in a frame, the same for all of its images; for kSpread
-/// the background alone.
+/// Tells vessel from background in a frame, alike for all of its images; for kSpread it has the
+/// background alone.
 struct Parts {
   std::vector<uint8_t> background{};  ///< valid, away from vessels
   std::vector<uint8_t> vessel{};      ///< in all images

@@ -49,13 +49,14 @@ inline bool is_there(const FoundStructure& found) {
   return found.status == FoundStatus::kFound || found.status == FoundStatus::kUncertain;
 }
 
-/// Finds all structures of a model in an image that is in its space; `input`: the grid that it is
-/// stored on, outside of which nothing is looked for: level by level, all structures
-/// of a level before the next one, those with the same depth in the network in one launch. On a GPU
-/// there is one upload of the image and one read-back; a second pass follows only where a parent
-/// was not found. With a gpu_share below 1 the CPU takes part in the stages of orientation, with a
-/// read-back in each; `times` then gets how long. The same bytes on every device and for every
-/// share. Throws InputError for an image that is too large for the coarsest level, and MemoryError.
+/// Finds all structures of a model in an image that is in its space. `input`: the grid that it is
+/// stored on, outside of which nothing is looked for. The search goes level by level, all
+/// structures of a level before the next one, those with the same depth in the network in one
+/// launch. On a GPU there is one upload of the image and one read-back; a second pass follows only
+/// where a parent was not found. With a gpu_share below 1 the CPU takes part in the stages of
+/// orientation, with a read-back in each; `times` then gets how long. The same bytes on every
+/// device and for every share. Throws InputError for an image that is too large for the coarsest
+/// level, and MemoryError.
 std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<int16_t>& voxels,
                                    const Grid& input, const Context& context,
                                    SharedTimes* times = nullptr);

@@ -315,7 +315,7 @@ TEST_CASE("damaged shapes are refused") {
   refused([](ShapeModel& m) { m.variances_mm2[0] = 0; });
   refused([&](ShapeModel& m) { m.variances_mm2[0] = nan; });
   refused([](ShapeModel& m) { m.edges_mm.x = 0; });
-  // What is finite and overflows in the first sum or product.
+  // These numbers are finite, but their sums or products overflow.
   refused([](ShapeModel& m) { m.edges_mm.x = 1e308; });
   refused([](ShapeModel& m) { m.mean_mm[17].y = -1e308; });
   refused([](ShapeModel& m) { m.modes[1][5].z = 1e308; });
