@@ -59,6 +59,12 @@ struct Field {
     copy.is_not_empty = true;
     return copy;
   }
+  /// A value as JSON, for those who would not guess how it is written: a list of structs.
+  Field example(const char* json) const {
+    Field copy = *this;
+    copy.example_json = json;
+    return copy;
+  }
   /// Results do not depend on it, so that --skip-existing does not compare it: how something is
   /// computed, or what the names of the outputs tell already.
   Field no_effect_on_results() const {
@@ -78,6 +84,7 @@ struct Field {
   std::vector<size_t> allowed_lengths{};  ///< empty: all
   bool is_not_empty = false;
   bool has_effect = true;
+  const char* example_json = "";
 };
 
 /// A value of an enum and its name in files and flags. Beside the enum, in its namespace:

@@ -185,8 +185,11 @@ std::string value_text(const Node& node) {
       return "BYTES";
     case Kind::kEnum:
       return join(node.choices, "|");
-    case Kind::kObject:
-      return "{...}";
+    case Kind::kObject: {
+      std::string keys;
+      for (const Node& member : node.members) keys += (keys.empty() ? "" : ", ") + member.key;
+      return "{" + keys + "}";
+    }
     case Kind::kVector:
     case Kind::kOptional: {
       if (is_list_of_lists(node)) return value_text(node.prototype()) + "; may be repeated";

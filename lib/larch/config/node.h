@@ -42,6 +42,7 @@ struct Node {
   std::vector<size_t> allowed_lengths{};  ///< of a vector; empty: all
   bool not_empty = false;                 ///< of a vector
   bool has_effect = true;                 ///< on the results
+  std::string example{};                  ///< JSON; mostly empty
 
   // Scalars. Integers are passed as int64_t, or uint64_t where unsigned; enums by name.
   std::function<Scalar()> get{};
@@ -199,6 +200,7 @@ Node describe_field(const Field<T>& field) {
   n.allowed_lengths = field.allowed_lengths;
   n.not_empty = field.is_not_empty;
   n.has_effect = field.has_effect;
+  n.example = field.example_json;
   if (field.min > n.min) n.min = field.min;
   if (field.max < n.max) n.max = field.max;
   return n;

@@ -57,6 +57,9 @@ Json object_type(const Node& node) {
     if (!member.help.empty()) property["description"] = member.help;
     property.update(type_of(member));
     if (member.kind != Kind::kObject) property["default"] = to_json(member);
+    if (!member.example.empty()) {
+      property["examples"] = Json::array({parse(member.example, member.key)});
+    }
     properties[member.key] = property;
   }
   return json;

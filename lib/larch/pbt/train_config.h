@@ -65,7 +65,8 @@ struct LabelConfig {
       Field{"background", background,
             "decision-forest without labels/positive, whose classes are all label values: the one "
             "that is around the structures; null: none is"},
-      Field{"names", names, "decision-forest: names of label values"});
+      Field{"names", names, "decision-forest: names of label values"}.example(
+          R"([{"value": 0, "name": "background"}, {"value": 1, "name": "liver"}])"));
   }
 };
 
@@ -129,7 +130,8 @@ struct FeatureConfig {
     f(Field{"channels", channels,
             "images that features are computed on: intensity, gaussian, gradient-magnitude, "
             "laplacian, derivative-x, derivative-y, derivative-z"},
-      Field{"filters", filters, "further images, made with a sigma"},
+      Field{"filters", filters, "further images, made with a sigma"}.example(
+          R"([{"kind": "smooth", "sigma_voxels": [1, 2]}, {"kind": "laplacian-of-gaussian"}])"),
       Field{"pyramid_levels", pyramid_levels,
             "each channel at 1, 1/2, 1/4, ... of the resolution, for long reach", 1, 6},
       Field{"count", count, "features to choose from, all channels together", 1, 16000000},

@@ -33,8 +33,9 @@ std::string wrapped(const std::string& text, size_t column, size_t indent) {
   return result;
 }
 
+constexpr size_t kColumn = 32;
+
 std::string row(const std::string& left, const std::string& right) {
-  constexpr size_t kColumn = 32;
   std::string text = "  " + left;
   if (text.size() + 2 > kColumn) {
     text += "\n" + std::string(kColumn, ' ');
@@ -124,6 +125,19 @@ std::string section(const std::string& title, const std::vector<config::Leaf>& i
   return text.empty() ? "" : "\n" + title + ":\n" + text;
 }
 
+/// A line or two for each key, if the elements of a list are structs.
+std::string keys_of_elements(const config::Node& element) {
+  std::string text;
+  for (const config::Node& member : element.members) {
+    text += std::string(kColumn, ' ') +
+            wrapped("- " + member.key + ": " + member.help + " (" + config::value_text(member) +
+                        "; default " + default_text(member) + ")",
+                    kColumn, kColumn + 2) +
+            "\n";
+  }
+  return text;
+}
+
 std::string synopsis(const Program& program, const CommandLine& line) {
   std::string text = program.info.name;
   for (const config::Leaf& leaf : line.app) {
@@ -189,6 +203,8 @@ std::string config_help_page(const Program& program, const CommandLine& line) {
   for (const config::Leaf& leaf : line.config) {
     text += row(leaf.flag, leaf.node.help);
     text += row("", config::value_text(leaf.node) + "; default " + default_text(leaf.node));
+    if (leaf.node.prototype) text += keys_of_elements(leaf.node.prototype());
+    if (!leaf.node.example.empty()) text += row("", "example " + leaf.node.example);
   }
   return text;
 }
