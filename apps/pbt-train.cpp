@@ -31,8 +31,8 @@ constexpr auto enum_names(ModelKind*) {
 }
 
 /// The keys of models of voxels stand at the top, where they have been before there was another
-/// kind; hdn and boundary use classifier, space, features, tree, ensemble and mining of them, and
-/// hdn uses forest too.
+/// kind; hdn and boundary use classifier, space.intensity, tree and ensemble of them, and hdn uses
+/// space.padding, features, mining and forest too.
 struct ModelConfig {
   ModelKind model = ModelKind::kVoxels;
   pbt::TrainConfig voxels;
@@ -56,7 +56,6 @@ struct ModelConfig {
     if (!is_boundary()) config::require_default(boundary, "boundary.", "model boundary");
     if (model == ModelKind::kVoxels) return pipeline::check_keys(voxels);
     const bool is_forest = voxels.classifier == pbt::ClassifierKind::kForest;
-    if (!is_forest) config::require_default(voxels.forest, "forest.", "classifier decision-forest");
     if (is_forest && is_boundary()) {
       throw UsageError("--classifier decision-forest: boundary models have boosting trees alone");
     }
@@ -72,7 +71,19 @@ struct ModelConfig {
     if (!voxels.features.filters.empty() || !voxels.space.components.empty()) {
       throw UsageError("--features.filters and --space.components are of model voxels");
     }
-    if (is_forest) check_stage_forests();
+    if (is_boundary()) check_boundary_trees();
+    if (is_forest) return check_stage_forests();
+    pipeline::check_keys(voxels);
+  }
+  /// Throws UsageError for keys without effect on the trees of a boundary, which choose from
+  /// steerable features.
+  void check_boundary_trees() const {
+    const std::string others = "models voxels and hdn";
+    config::require_default(voxels.features, "features.", others + "; see --boundary.features");
+    config::require_default(voxels.mining, "mining.", others);
+    config::require_default(voxels.space, "space.", others, {"padding"});
+    config::require_default(voxels.ensemble, "ensemble.", others, {"bootstrap"});
+    config::require_default(voxels.tree, "tree.", others, {"tap_cost", "allow_constant"});
   }
   /// Throws UsageError for keys that have no effect on the forests of a network, whose nodes choose
   /// from what boosting trees choose from.

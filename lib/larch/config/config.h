@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -47,13 +48,17 @@ Json schema(const T& value, const std::string& title = "") requires HasFields<T>
 
 /// Throws UsageError for a key that is not as it is by default: it would have no effect, since the
 /// keys of `value` are those of another kind, which `kind` names: "--kind phantom". `prefix` stands
-/// before the key: "phantom.".
+/// before the key: "phantom.". `keys`: those that are of the other kind; none: all.
 template <class T>
-void require_default(const T& value, const std::string& prefix, const std::string& kind) {
+void require_default(const T& value, const std::string& prefix, const std::string& kind,
+                     std::initializer_list<const char*> keys = {}) {
   const Json said = to_json(value), usual = to_json(T{});
-  for (const auto& [key, now] : said.items()) {
-    if (now != usual[key]) throw UsageError("--" + prefix + key + " is of " + kind);
-  }
+  const auto check = [&](const std::string& key) {
+    if (said.at(key) != usual.at(key)) throw UsageError("--" + prefix + key + " is of " + kind);
+  };
+  for (const char* key : keys) check(key);
+  if (keys.size() > 0) return;
+  for (const auto& item : usual.items()) check(item.key());
 }
 
 }  // namespace larch::config

@@ -61,6 +61,10 @@ std::string text_of(const char* pattern, double value) {
 
 /// Completes the configuration by a network.
 KnownStructure known_structure(boundary::BoundaryConfig& config, const std::string& start_model) {
+  if (config.refine.search != boundary::ShapeSearch::kBoundary) {
+    config::require_default(config.refine, "boundary.refine.", "--boundary.refine.search boundary",
+                            {"search_modes"});
+  }
   KnownStructure known;
   known.errors = boundary::errors_of(config);
   if (start_model.empty()) {
@@ -84,7 +88,11 @@ KnownStructure known_structure(boundary::BoundaryConfig& config, const std::stri
   config.structure = found->name;
   if (config.labels.empty()) config.labels.assign(found->labels.begin(), found->labels.end());
   known.mean_distance_mm = found->mean_distance_mm;
-  if (found->errors.count > 1) known.errors = found->errors;
+  if (found->errors.count > 1) {
+    known.errors = found->errors;
+    config::require_default(config, "boundary.", "trainings without the errors of --start-model",
+                            {"error_mm", "error_deg", "error_scale"});
+  }
   return known;
 }
 
@@ -340,7 +348,7 @@ Volume<uint8_t> structure_mask(const LabelVolume& labels, const std::vector<int3
 Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig config,
                        const hdn::SharedConfig& shared, const std::string& start_model,
                        const Context& context) {
-  pbt::check_config(shared, context.seed);
+  image::check_rule(shared.space.intensity);
   const KnownStructure known = known_structure(config, start_model);
   boundary::Model model = start_model_of(config, shared);
   std::vector<SurfaceCase> all = read_surface_cases(files, model, context);
@@ -384,7 +392,7 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
 Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig config,
                             const hdn::SharedConfig& shared, const std::string& start_model,
                             const Context& context) {
-  pbt::check_config(shared, context.seed);
+  image::check_rule(shared.space.intensity);
   known_structure(config, start_model);
   Plan plan;
   plan.table = {{"id", "voxels", "spacing_mm"}};

@@ -228,6 +228,7 @@ hdn::ResidentModel load_network(const std::string& path, const PoseDetectConfig&
                                 const Device& device) {
   const PoseDetectConfig::Evaluate& e = config.evaluate;
   const tree::EvaluationRule rule{e.e1 > 0 ? e.e1 : -1, e.hard, e.early_rejection};
+  if (!device.is_cuda()) config::require_default(config, "", "--device cuda", {"gpu_share"});
   hdn::Model model = models::read_network(path);
   const bool is_forest = model.structures[0].detectors[0].is_forest();
   if (is_forest) config::require_default(e, "evaluate.", "networks of boosting trees");

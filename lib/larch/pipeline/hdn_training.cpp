@@ -58,8 +58,28 @@ void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
   }
 }
 
+/// Throws UsageError for keys that another key leaves without effect.
+void check_keys(const hdn::HdnConfig& config) {
+  if (config.rotations != pose::RotationSet::kUniform) {
+    config::require_default(config, "hdn.", "--hdn.rotations uniform", {"rotation_count"});
+  }
+  if (config.rotations != pose::RotationSet::kBall) {
+    config::require_default(config, "hdn.", "--hdn.rotations ball", {"rotation_radius_deg"});
+  }
+  if (config.halvings == 0) {
+    config::require_default(config, "hdn.", "--hdn.halvings above 0", {"keep"});
+  }
+  const bool has_parents =
+      config.order == hdn::Order::kAuto ||
+      std::any_of(config.structures.begin(), config.structures.end(),
+                  [](const hdn::StructureConfig& s) { return !s.parent.empty(); });
+  if (has_parents) return;
+  config::require_default(config, "hdn.", "structures with a parent", {"prior_weight", "fallback"});
+}
+
 /// A network without detectors.
 hdn::Model start_model(const hdn::HdnConfig& config, const hdn::SharedConfig& shared) {
+  check_keys(config);
   hdn::Model model;
   const double mm = config.finest_spacing_mm;
   model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};

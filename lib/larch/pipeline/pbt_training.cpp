@@ -378,6 +378,55 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
   }
 }
 
+/// Throws UsageError for keys without effect on decision forests.
+void check_keys_of_forests(const pbt::TrainConfig& config) {
+  config::require_default(config.tree, "tree.", "boosting trees");
+  config::require_default(config.mining, "mining.", "boosting trees");
+  config::require_default(config.samples, "samples.", "boosting trees");
+  config::require_default(config.validation, "validation.", "boosting trees",
+                          {"prune", "patience"});
+  if (config.forest.pool == pbt::ForestPool::kBoxes) {
+    config::require_default(config.features, "features.", "--forest.pool haar",
+                            {"count", "window", "sizes"});
+  } else {
+    config::require_default(config.forest, "forest.", "--forest.pool boxes",
+                            {"reach", "largest_box"});
+  }
+  if (config.labels.positive.empty()) {
+    config::require_default(config.labels, "labels.", "forests with --labels.positive",
+                            {"class_name", "class_value"});
+  } else {
+    config::require_default(config.labels, "labels.", "forests without --labels.positive",
+                            {"background", "names"});
+  }
+}
+
+/// Throws UsageError for keys that another key leaves without effect, whatever the classifier is.
+void check_dependent_keys(const pbt::TrainConfig& config) {
+  if (config.space.intensity.rule == image::IntensityKind::kWindow) {
+    config::require_default(config.space.intensity, "space.intensity.",
+                            "--space.intensity.rule percentile",
+                            {"low_percentile", "high_percentile"});
+  } else {
+    config::require_default(config.space.intensity, "space.intensity.",
+                            "--space.intensity.rule window", {"window_low", "window_high"});
+  }
+  if (config.features.channels.empty()) {
+    config::require_default(config.features, "features.", "--features.channels",
+                            {"pyramid_levels"});
+  }
+  if (config.tree.prior != tree::PriorKind::kValue) {
+    config::require_default(config.tree, "tree.", "--tree.prior value", {"prior_value"});
+  }
+  if (config.validation.fraction == 0) {
+    config::require_default(config.validation, "validation.", "--validation.fraction above 0",
+                            {"prune", "patience"});
+  }
+  if (!config.mining.enabled) {
+    config::require_default(config.mining, "mining.", "--mining.enabled", {"per_node"});
+  }
+}
+
 }  // namespace
 
 Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
@@ -401,43 +450,17 @@ Plan plan_training(const TrainingFiles& files, const pbt::TrainConfig& config,
 void check_keys(const pbt::TrainConfig& config) {
   check_name(config.labels.class_name);
   for (const pbt::ClassName& c : config.labels.names) check_name(c.name);
-  const bool boxes = config.forest.pool == pbt::ForestPool::kBoxes;
-  const pbt::LabelConfig labels;
-  if (!is_forest(config)) {
+  if (is_forest(config)) {
+    check_keys_of_forests(config);
+  } else {
     config::require_default(config.forest, "forest.", "classifier decision-forest");
-    if (config.labels.background || !config.labels.names.empty()) {
-      throw UsageError("--labels.background and --labels.names are of classifier decision-forest");
-    }
-    if (config.classifier == pbt::ClassifierKind::kTree) {
-      config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
-    }
-    return;
+    config::require_default(config.labels, "labels.", "classifier decision-forest",
+                            {"background", "names"});
   }
-  config::require_default(config.tree, "tree.", "boosting trees");
-  config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
-  config::require_default(config.mining, "mining.", "boosting trees");
-  config::require_default(config.samples, "samples.", "boosting trees");
-  pbt::ValidationConfig validation = config.validation;
-  validation.fraction = 0;
-  config::require_default(validation, "validation.", "boosting trees");
-  pbt::FeatureConfig features = config.features;
-  features.channels = pbt::FeatureConfig{}.channels;
-  features.filters.clear();
-  features.pyramid_levels = pbt::FeatureConfig{}.pyramid_levels;
-  if (boxes) config::require_default(features, "features.", "--forest.pool haar");
-  const pbt::ForestConfig forest;
-  if (!boxes &&
-      (config.forest.reach != forest.reach || config.forest.largest_box != forest.largest_box)) {
-    throw UsageError("--forest.reach and --forest.largest_box are of --forest.pool boxes");
+  if (config.classifier != pbt::ClassifierKind::kEnsemble) {
+    config::require_default(config.ensemble, "ensemble.", "classifier pbt-ensemble");
   }
-  const bool two_classes = !config.labels.positive.empty();
-  if (two_classes && (config.labels.background || !config.labels.names.empty())) {
-    throw UsageError("--labels.background and --labels.names go without --labels.positive");
-  }
-  if (!two_classes && (config.labels.class_name != labels.class_name ||
-                       config.labels.class_value != labels.class_value)) {
-    throw UsageError("--labels.class_name and --labels.class_value go with --labels.positive");
-  }
+  check_dependent_keys(config);
 }
 
 void add_plot(const std::string& path, const models::VoxelModel& model, Outputs& outputs) {
