@@ -163,6 +163,8 @@ for name, s in found.items():
     assert numpy.linalg.norm(numpy.subtract(s['center_mm'], true[name]['center'])) < 2.5, s"
   expect 2 "$BIN/hdn-detect" --model forest.hdn --input flat.nii.gz --output p.json --evaluate.hard true
   has err.txt "--evaluate.hard is of networks of boosting trees"
+  expect 2 detect --input flat.nii.gz --output p.json --device cpu --gpu_share 0.5
+  has err.txt "--gpu_share is of --device cuda"
   expect 2 forest --tree.depth 3
   has err.txt "--tree.depth is of boosting trees"
   expect 2 forest --forest.reach 3
@@ -185,6 +187,8 @@ for name, s in found.items():
   has err.txt "--labels.positive is of model voxels"
   expect 2 "$BIN/pbt-train" --list s/few.tsv --output m.hdn --config net.json --space.spacing_mm 1,1,1
   has err.txt "--hdn.finest_spacing_mm"
+  expect 2 "$BIN/pbt-train" --list s/labels.tsv --output m.bnd --model boundary --start-model body.hdn --boundary.error_mm 3
+  has err.txt "--boundary.error_mm is of trainings without the errors of --start-model"
   expect 2 "$BIN/pbt-train" --list s/labels.tsv --output m.pbt --hdn.folds 2
   has err.txt "--hdn.folds is of model hdn"
   cut -f 1 s/few.tsv > s/truthless.tsv

@@ -550,6 +550,75 @@ open('films.tsv', 'w').write(text.replace('image_', 'film_'))"
   absent n.pbt
 }
 
+@test "2: a key that the chosen model does not read; its default passes, as a flag and in a printed configuration" {
+  refuses() {
+    expect 2 "$BIN/pbt-train" --list train.tsv --output m.x --dry-run "${@:2}"
+    has err.txt "$1 is of "
+  }
+  for pair in "--validation.prune false" "--validation.patience 3" "--mining.per_node 3" "--tree.prior_value 0.3" \
+      "--space.intensity.window_low 3" "--space.intensity.window_high 3"; do
+    refuses "${pair% *}" ${pair}
+  done
+  for key in low high; do
+    refuses --space.intensity.${key}_percentile --space.intensity.${key}_percentile 50 --space.intensity.rule window
+  done
+  refuses --features.pyramid_levels --features.channels '[]' --features.filters '[{}]' --features.pyramid_levels 1
+  refuses --mining.enabled --model hdn --classifier decision-forest --mining.enabled
+  refuses --ensemble.trees --model hdn --ensemble.trees 3
+
+  boundary() { refuses "$1" --model boundary "$@"; }
+  boundary --features.count 50
+  boundary --mining.enabled true
+  boundary --space.padding zero
+  boundary --ensemble.trees 3
+  boundary --ensemble.bootstrap false --classifier pbt-ensemble
+  boundary --tree.tap_cost 0.1
+  boundary --tree.allow_constant true
+  boundary --boundary.refine.search_modes 1 --boundary.refine.search none
+
+  structure() { refuses "$1" --model hdn --hdn.structures '[{"name": "ball", "labels": [1]}]' "$@"; }
+  structure --hdn.rotation_count 100
+  structure --hdn.rotation_radius_deg 9 --hdn.rotations uniform
+  structure --hdn.keep 9,9,9 --hdn.halvings 0
+  structure --hdn.fallback false
+  structure --hdn.prior_weight 2
+
+  for model in voxels 'hdn --hdn.structures [{"name":"ball","labels":[1]}]' "boundary --boundary.labels 1"; do
+    # shellcheck disable=SC2086
+    "$BIN/pbt-train" --model $model --print-config > printed.json
+    expect 0 "$BIN/pbt-train" --list train.tsv --output m.x --dry-run --config printed.json
+    python "
+def flags(value, name):
+    if isinstance(value, dict): return [flag for key in value for flag in flags(value[key], f'{name}.{key}' if name else key)]
+    return [f'--{name}', value if isinstance(value, str) else json.dumps(value)]
+print('\\0'.join(flags(load('printed.json'), '')), end='\\0')" > flags
+    mapfile -d '' -t flags < flags
+    expect 0 "$BIN/pbt-train" --list train.tsv --output m.x --dry-run "${flags[@]}"
+  done
+  for preset in "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}"/configs/pbt-train*.json; do
+    code=0
+    "$BIN/pbt-train" --list train.tsv --output m.x --dry-run --config "$preset" 2> err.txt || code=$?
+    [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || { echo "$preset"; cat err.txt; return 1; }
+  done
+}
+
+@test "lists of structs: --help-config names their keys, and its example is a value" {
+  expect 0 "$BIN/pbt-train" --help-config
+  python "
+import re, subprocess
+text = open('out.txt').read()
+assert '{...}' not in text
+def output(*flags): return json.loads(subprocess.run(['$BIN/pbt-train', *flags], capture_output=True, check=True).stdout)
+for section, name, key in ('hdn', 'structures', 'stages'), ('features', 'filters', 'sigma_voxels'), ('labels', 'names', 'value'):
+    of_flag = re.search(rf'--{section}\.{name} .*?(?=\n  --)', text, re.S)[0]
+    assert f'- {key}: ' in of_flag, of_flag
+    example = ' '.join(of_flag.split('example ')[1].split())
+    given, found = json.loads(example), output('--print-config', f'--{section}.{name}={example}')[section][name]
+    assert len(found) == len(given) and given[0].items() <= found[0].items(), found
+    schema = output('--print-schema')['properties'][section]['properties'][name]
+    assert schema['examples'] == [given], schema"
+}
+
 @test "2: names with line breaks or ESC; 6: a full disk behind the description of a model" {
   printf '{"labels": {"positive": [3], "class_name": "liver\\u001b[2J"}}' > esc.json
   expect 2 train -l train.tsv -o m.pbt --config esc.json

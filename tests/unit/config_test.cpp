@@ -63,6 +63,14 @@ struct AllTypes {
   }
 };
 
+struct WithExample {
+  std::vector<TreeConfig> trees;
+  template <class F>
+  void fields(F&& f) {
+    f(Field{"trees", trees, "structs"}.example(R"([{"depth": 3}])"));
+  }
+};
+
 std::string message_of(const std::string& json) {
   AllTypes value;
   try {
@@ -253,6 +261,25 @@ TEST_CASE("allowed values and lengths are rules of files, flags, schema and help
   CHECK(config::value_text(flags[3].node) == "list of at least one, each INT in [1, 9]");
   flags[0].given = {"7"};
   CHECK_THROWS_WITH(config::apply_flags(flags), "--neighbours: 7 is not one of 6, 26");
+}
+
+TEST_CASE("keys without effect have to be as they are by default: all, or those that are named") {
+  AllTypes value;
+  value.list = {1, 2};
+  CHECK_NOTHROW(config::require_default(value, "all.", "another kind"));
+  value.list = {1};
+  CHECK_NOTHROW(config::require_default(value, "all.", "another kind", {"on", "tree"}));
+  CHECK_THROWS_WITH(config::require_default(value, "all.", "another kind"),
+                    "--all.list is of another kind");
+  CHECK_THROWS_AS(config::require_default(value, "", "another kind", {"on", "list"}), UsageError);
+}
+
+TEST_CASE("lists of structs name their keys; an example is a value of the schema") {
+  AllTypes value;
+  CHECK(config::value_text(config::describe(value).members[8]) ==
+        "list of {depth, bag_fraction, routing}");
+  WithExample trees;
+  CHECK(config::schema(trees)["properties"]["trees"]["examples"].dump() == R"([[{"depth":3}]])");
 }
 
 TEST_CASE("flags follow the rules of files") {

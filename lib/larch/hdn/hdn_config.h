@@ -93,8 +93,8 @@ struct HdnConfig {
   void fields(F&& f) {
     f(Field{"structures", structures,
             "the structures and their parents; empty: every label of dataset.json is one"}
-          .example(
-              R"([{"name": "hip", "labels": [1, 2]}, {"name": "head", "labels": [2], "parent": "hip", "stages": ["all", "all", "position"]}])"),
+          .example(R"([{"name": "hip", "labels": [1, 2]}, {"name": "head", "labels": [2], )"
+                   R"("parent": "hip", "stages": ["all", "all", "position"]}])"),
       Field{"order", order, "file (parents as given) or auto (found by the training)"},
       Field{"finest_spacing_mm", finest_spacing_mm, "voxels of the finest level", 0.05, 100},
       Field{"halvings", halvings, "coarser levels, each with half the resolution", 0, 4},
