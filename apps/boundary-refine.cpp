@@ -87,6 +87,10 @@ int main(int argc, char** argv) {
                     const boundary::ResidentModel& resident) {
     return pipeline::look_at_boundary(c, resident, o.start());
   };
+  program.read_more = [](const cases::CaseJob& c, const Options& o,
+                         const boundary::ResidentModel& resident) {
+    pipeline::check_start(c, resident.model, o.start());
+  };
   program.images = [](const Options& o) {
     std::vector<std::pair<std::string, std::string>> images;
     if (o.start_labels) images.emplace_back("start-labels", o.start_labels);

@@ -293,31 +293,43 @@ for way in ('ras', 'permuted', 'flipped', 'oblique'):
   grep -q "flat.*failed.*here are 2" both/status.tsv
 }
 
+# refused FLAG...: by the run and by its dry run.
+refused() {
+  expect 3 one one.vtk "$@"
+  expect 3 one one.vtk "$@" --dry-run
+}
+
 @test "3: poses beyond the image, of another structure or not found" {
-  expect 3 one one.vtk --poses away.json
+  refused --poses away.json
   has err.txt "the start lies outside of the image"
-  expect 3 one one.vtk --poses other.json
+  refused --poses other.json
   has err.txt "'other.json' has no structure 'object_1'; it has heart"
-  expect 3 one one.vtk --poses lost.json
+  refused --poses lost.json
   has err.txt "'object_1' is not found; there is no pose to start from"
   head -c 60 near.json > cut.json
-  expect 3 one one.vtk --poses cut.json
+  refused --poses cut.json
   has err.txt "cut.json"
   absent one.vtk
 }
 
 @test "3: meshes of another program, open ones and those inside out; empty label maps" {
-  expect 3 one one.vtk --mesh box.ply
+  refused --mesh box.ply
   has err.txt "'box.ply' has 4 vertices and is no mesh of this program"
   has err.txt "--start-labels"
-  expect 3 one one.vtk --mesh open.ply
+  refused --mesh open.ply
   has err.txt "is no mesh of this program"
-  expect 3 one one.vtk --mesh turned.ply
+  refused --mesh turned.ply
   has err.txt "is no mesh of this program"
-  expect 3 one one.vtk --mesh mirrored.ply
+  refused --mesh mirrored.ply
   has err.txt "'mirrored.ply' is turned inside out"
-  expect 3 one one.vtk --start-labels none.nii.gz
+  refused --start-labels none.nii.gz
   has err.txt "'none.nii.gz' is empty"
+  expect 0 posed one.vtk --dry-run
+  printf 'id\timage\tmesh\nwell\t%s\t%s\nill\t%s\t%s\n' "$PWD/flat.nii.gz" "$PWD/first.vtk" "$PWD/flat.nii.gz" \
+    "$PWD/box.ply" > list.tsv
+  expect 7 refine --list list.tsv --output-dir out --dry-run
+  has err.txt "case 'ill': '$PWD/box.ply' has 4 vertices"
+  has err.txt "1 problem"
   absent one.vtk
 }
 

@@ -81,6 +81,32 @@ for id, voxels, spacing, positive, other, ignored, labels in rows[1:]:
     --size 24,20,16 --spacing_mm 5,5,7 -q && cat again/images/case_001.nii.gz)
 }
 
+@test "pbt-train for poses and boundaries: the dry run reads label maps and refuses what the run refuses" {
+  head -c 200 s/labels/case_001.nii.gz > s/cut_label.nii.gz
+  /usr/bin/python3 -c "
+import nibabel, numpy
+label = nibabel.load('s/labels/case_001.nii.gz')
+nibabel.save(nibabel.Nifti1Image(numpy.asarray(label.dataobj) + numpy.float32(0.5), label.affine), 's/half_label.nii.gz')"
+  refused() { expect 3 "$BIN/pbt-train" -o new.model "$@"; }
+  for run in -n ""; do
+    for model in 'hdn --hdn.folds 1 --hdn.structures [{"name":"organ","labels":[VALUE]}]' "boundary --boundary.labels VALUE"; do
+      for name in cut half; do
+        { head -n 2 s/train.tsv; printf 'images/case_001.nii.gz\t%s_label.nii.gz\n' $name; } > s/one.tsv
+        refused $run -l s/one.tsv --model ${model/VALUE/1}
+        has err.txt "${name}_label.nii.gz"
+      done
+      refused $run -l s/train.tsv --model ${model/VALUE/7}
+      has err.txt "the label 7 never occurs in the training labels, which hold 0, 1"
+    done
+    refused $run -l s/train.tsv --model hdn --hdn.structures '[{"name": "organ"}]'
+    has err.txt "structure 'organ' occurs in no training case"
+    head -n 2 s/train.tsv > s/one.tsv
+    refused $run -l s/one.tsv --model boundary --boundary.labels 1
+    has err.txt "at least two cases"
+  done
+  absent new.model
+}
+
 @test "7: pbt-detect --list names the cases that would fail, 3: the model, 6: what is there" {
   expect 7 detect -l some.tsv -n
   has err.txt "case 'broken':"

@@ -42,6 +42,7 @@ struct OneCase {
 /// Looks at one case and adds it to the plan.
 void add_case(const detail::AnyCaseProgram& program, const CaseJob& job, Plan& plan) {
   const CaseLook found = program.look(job);
+  program.read_more(job);
   if (plan.table.empty()) {
     plan.table.push_back({"id"});
     for (const auto& [column, text] : found.cells) plan.table[0].push_back(column);

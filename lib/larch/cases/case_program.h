@@ -78,6 +78,10 @@ struct CaseProgram {
   /// For --dry-run: checks what the header tells and throws what would be the failure of the case.
   std::function<CaseLook(const CaseJob&, const Options&, const Prepared&)> look =
       [](const CaseJob& job, const Options&, const Prepared&) { return look_at_image(job); };
+  /// For --dry-run, after `look`: reads what a case has beside its image, and throws what would be
+  /// the failure of the case.
+  std::function<void(const CaseJob&, const Options&, const Prepared&)> read_more =
+      [](const CaseJob&, const Options&, const Prepared&) {};
   /// Images of flags beside those of products, of the one image, such as a mask; their detached
   /// files are recorded. By role.
   std::function<std::vector<std::pair<std::string, std::string>>(const Options&)> images{};
@@ -103,6 +107,7 @@ struct AnyCaseProgram {
   std::function<Outputs(const CaseJob&)> process{};
   std::function<void(const CaseJob&, const std::set<std::string>&)> check_names{};
   std::function<CaseLook(const CaseJob&)> look{};
+  std::function<void(const CaseJob&)> read_more{};
 };
 Outputs run_cases(const AnyCaseProgram& program, const larch::detail::CheckedRun& run,
                   Context& context);
@@ -127,6 +132,7 @@ int run_case_app(const AppInfo& info, int argc, char** argv,
   };
   any.process = [&](const CaseJob& job) { return cases.process(job, options, *prepared); };
   any.look = [&](const CaseJob& job) { return cases.look(job, options, *prepared); };
+  any.read_more = [&](const CaseJob& job) { cases.read_more(job, options, *prepared); };
   if (cases.check_names) {
     any.check_names = [&](const CaseJob& job, const std::set<std::string>& names) {
       cases.check_names(job, options, names);

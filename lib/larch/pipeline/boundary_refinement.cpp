@@ -266,6 +266,14 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
   return outputs;
 }
 
+void check_start(const cases::CaseJob& c, const boundary::Model& model,
+                 const BoundaryStart& given) {
+  const Grid grid = cases::probe_one_volume(c.row.image, c.read).grid;
+  Mesh start;
+  make_start(start_of(c, given), model, image::model_grid(grid, model.space), c.read, start);
+  check_inside(start, grid, c.context());
+}
+
 cases::CaseLook look_at_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
                                  const BoundaryStart& start) {
   start_of(c, start);

@@ -47,6 +47,10 @@ boundary::ResidentModel load_boundary(const std::string& path, const Device& dev
 Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
                         const BoundaryStart& start, const RefinementConfig& config);
 
+/// Reads the start of a case, and throws what the refinement would throw because of it; the image
+/// is looked at by its header.
+void check_start(const cases::CaseJob& c, const boundary::Model& model, const BoundaryStart& start);
+
 /// Looks at the header of the image, and says what memory the refinement takes.
 cases::CaseLook look_at_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
                                  const BoundaryStart& start);

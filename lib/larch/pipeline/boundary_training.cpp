@@ -23,7 +23,6 @@
 #include "larch/filters/components.h"
 #include "larch/models/boundary_file.h"
 #include "larch/models/hdn_file.h"
-#include "larch/pbt/train/pool.h"
 #include "larch/picture/surface_view.h"
 #include "larch/pose/distance_map.h"
 #include "larch/pose/truth.h"
@@ -114,6 +113,32 @@ std::string digest_of(const SurfaceCase& c) {
   return hex(sha.digest());
 }
 
+/// Reads the label map of an image on the grid `grid`, and warns if it lacks the structure.
+Volume<uint8_t> read_mask(const Case& c, const TrainingFiles& files, const Grid& grid,
+                          const boundary::Model& model, std::set<int>& seen,
+                          const Context& context) {
+  LabelVolume labels = read_labels(c.label, label_options(files.read, grid));
+  cases::require_same_grid(c.image, grid, c.label, labels.grid());
+  const std::vector<int> left_out =
+      left_out_labels(files, c, {labels.begin(), labels.end()},
+                      {model.labels.begin(), model.labels.end()}, seen, context);
+  for (int32_t& label : labels) {
+    if (std::find(left_out.begin(), left_out.end(), label) != left_out.end()) label = 0;
+  }
+  Volume<uint8_t> mask = structure_mask(labels, model.labels);
+  if (mask.empty()) {
+    context.warn("case '" + c.id + "': the structure does not occur; it is left out");
+  }
+  return mask;
+}
+
+/// Throws InputError if `count` cases, whose label maps hold the values `seen`, are none to learn
+/// from.
+void check_cases(size_t count, const std::set<int>& seen, const boundary::Model& model) {
+  check_labels({model.labels.begin(), model.labels.end()}, seen, "boundary/labels");
+  if (count < 2) throw InputError("a boundary is learned from at least two cases");
+}
+
 SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
                               const boundary::Model& model, std::set<int>& seen,
                               const Context& context) {
@@ -121,18 +146,7 @@ SurfaceCase read_surface_case(const Case& c, const TrainingFiles& files,
     const Volume<float> image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
     SurfaceCase out{c.id, cell_of(c, kGroupColumn), image.grid()};
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
-    LabelVolume labels = read_labels(c.label, label_options(files.read, image.grid()));
-    cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
-    const std::vector<int> left_out =
-        left_out_labels(files, c, {labels.begin(), labels.end()},
-                        {model.labels.begin(), model.labels.end()}, seen, context);
-    for (int32_t& label : labels) {
-      if (std::find(left_out.begin(), left_out.end(), label) != left_out.end()) label = 0;
-    }
-    out.mask = structure_mask(labels, model.labels);
-    if (out.mask.empty()) {
-      context.warn("case '" + c.id + "': the structure does not occur; it is left out");
-    }
+    out.mask = read_mask(c, files, out.grid, model, seen, context);
     return out;
   } catch (const Error& error) {
     std::throw_with_nested(
@@ -157,8 +171,7 @@ std::vector<SurfaceCase> read_surface_cases(const TrainingFiles& files, boundary
   std::stable_sort(all.begin(), all.end(), [](const SurfaceCase& a, const SurfaceCase& b) {
     return std::tie(a.digest, a.group) < std::tie(b.digest, b.group);
   });
-  check_labels({model.labels.begin(), model.labels.end()}, seen, "boundary/labels");
-  if (all.size() < 2) throw InputError("a boundary is learned from at least two cases");
+  check_cases(all.size(), seen, model);
   return all;
 }
 
@@ -394,21 +407,22 @@ Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig
                             const Context& context) {
   image::check_rule(shared.space.intensity);
   known_structure(config, start_model);
+  const boundary::Model model = start_model_of(config, shared);
   Plan plan;
   plan.table = {{"id", "voxels", "spacing_mm"}};
+  size_t count = 0;
+  std::set<int> seen;
+  const auto look = [&](const Case& c) {
+    const Grid grid = cases::probe_one_volume(c.image, cases::options_of_case(c, files.read)).grid;
+    image::model_grid(grid, model.space, "'" + c.image + "'");
+    count += read_mask(c, files, grid, model, seen, context).empty() ? 0 : 1;
+    plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid)});
+  };
   for (const Case& c : files.cases) {
-    try {
-      const Grid grid =
-          cases::probe_one_volume(c.image, cases::options_of_case(c, files.read)).grid;
-      cases::require_same_grid(c.image, grid, c.label,
-                               probe_image(c.label, label_options(files.read, grid)).grid);
-      plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid)});
-    } catch (const Error& error) {
-      if (plan.problems.empty()) plan.code = error.code();
-      plan.problems.push_back("case '" + c.id + "': " + error.what());
-    }
+    note_failure(plan, "case '" + c.id + "': ", [&] { look(c); });
     context.throw_if_stopped("stopped");
   }
+  if (plan.problems.empty()) note_failure(plan, "", [&] { check_cases(count, seen, model); });
   plan.notes.push_back("levels: " + std::to_string(config.halvings.size()) +
                        ", structure: " + config.structure);
   return plan;

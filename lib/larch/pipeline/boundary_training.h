@@ -26,7 +26,8 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
 /// values: all labels but 0. Empty if there is none.
 Volume<uint8_t> structure_mask(const LabelVolume& labels, const std::vector<int32_t>& values);
 
-/// Finds by the headers what train_boundary would refuse, and makes a table of the cases.
+/// Finds by headers of images and by label maps what train_boundary would refuse, and makes a table
+/// of the cases.
 Plan plan_boundary_training(const TrainingFiles& files, boundary::BoundaryConfig config,
                             const hdn::SharedConfig& shared, const std::string& start_model,
                             const Context& context);

@@ -120,6 +120,23 @@ std::string poses_of(const Case& c) {
   return poses;
 }
 
+/// Reads what a list says of the poses in an image on the grid `out.grid`.
+void read_truth(const Case& c, const TrainingFiles& files, const hdn::Model& model,
+                std::set<int>& seen, ReadCase& out) {
+  const std::string poses = poses_of(c);
+  if (!poses.empty()) return read_poses_of_case(poses, model, out);
+  const LabelVolume labels = read_labels(c.label, label_options(files.read, out.grid));
+  cases::require_same_grid(c.image, out.grid, c.label, labels.grid());
+  seen.insert(labels.begin(), labels.end());
+  for (const hdn::Structure& s : model.structures)
+    out.masks.push_back(pose::mask_of(labels, s.labels));
+}
+
+void check_labels_of(const hdn::Structure& structure, const std::set<int>& seen) {
+  if (seen.empty()) return;
+  check_labels({structure.labels.begin(), structure.labels.end()}, seen, "hdn/structures/labels");
+}
+
 ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& model,
                    std::set<int>& seen, const Context& context) {
   try {
@@ -129,16 +146,7 @@ ReadCase read_case(const Case& c, const TrainingFiles& files, const hdn::Model& 
     const Volume<float> image = read_volume<float>(c.image, cases::options_of_case(c, files.read));
     out.grid = image.grid();
     out.voxels = image::to_model_space(image, model.space, context, "'" + c.image + "'");
-    const std::string poses = poses_of(c);
-    if (!poses.empty()) {
-      read_poses_of_case(poses, model, out);
-      return out;
-    }
-    const LabelVolume labels = read_labels(c.label, label_options(files.read, image.grid()));
-    cases::require_same_grid(c.image, image.grid(), c.label, labels.grid());
-    seen.insert(labels.begin(), labels.end());
-    for (const hdn::Structure& s : model.structures)
-      out.masks.push_back(pose::mask_of(labels, s.labels));
+    read_truth(c, files, model, seen, out);
     return out;
   } catch (const Error& error) {
     std::throw_with_nested(
@@ -211,10 +219,7 @@ std::vector<hdn::TrainingCase> read_cases(const TrainingFiles& files, const hdn:
     context.throw_if_stopped("stopped while reading");
   }
   for (size_t s = 0; s < model.structures.size(); ++s) {
-    const std::vector<int32_t>& labels = model.structures[s].labels;
-    if (!seen.empty()) {
-      check_labels({labels.begin(), labels.end()}, seen, "hdn/structures/labels");
-    }
+    check_labels_of(model.structures[s], seen);
     fit_structure(s, config, all, model, context);
   }
   std::vector<hdn::TrainingCase> cases;
@@ -386,25 +391,28 @@ Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
   const hdn::Model model = start_model(config, shared);
   Plan plan;
   plan.table = {{"id", "voxels", "spacing_mm", "truth"}};
-  for (const Case& c : files.cases) {
-    try {
-      const Grid grid =
-          cases::probe_one_volume(c.image, cases::options_of_case(c, files.read)).grid;
-      const std::string poses = poses_of(c);
-      if (!poses.empty()) {
-        ReadCase read;
-        read_poses_of_case(poses, model, read);
-      } else {
-        cases::require_same_grid(c.image, grid, c.label,
-                                 probe_image(c.label, label_options(files.read, grid)).grid);
-      }
-      plan.table.push_back({c.id, cases::size_cell(grid), cases::spacing_cell(grid),
-                            poses.empty() ? "label map" : "poses"});
-    } catch (const Error& error) {
-      if (plan.problems.empty()) plan.code = error.code();
-      plan.problems.push_back("case '" + c.id + "': " + error.what());
+  std::vector<bool> occurs(model.structures.size(), false);
+  std::set<int> seen;
+  const auto look = [&](const Case& c) {
+    ReadCase read;
+    read.grid = cases::probe_one_volume(c.image, cases::options_of_case(c, files.read)).grid;
+    image::model_grid(read.grid, model.space, "'" + c.image + "'");
+    read_truth(c, files, model, seen, read);
+    for (size_t s = 0; s < occurs.size(); ++s) {
+      if (read.masks.empty() ? read.poses[s].has_value() : !read.masks[s].empty()) occurs[s] = true;
     }
+    plan.table.push_back({c.id, cases::size_cell(read.grid), cases::spacing_cell(read.grid),
+                          read.masks.empty() ? "poses" : "label map"});
+  };
+  for (const Case& c : files.cases) {
+    note_failure(plan, "case '" + c.id + "': ", [&] { look(c); });
     context.throw_if_stopped("stopped");
+  }
+  for (size_t s = 0; s < occurs.size() && plan.problems.empty(); ++s) {
+    note_failure(plan, "", [&] {
+      check_labels_of(model.structures[s], seen);
+      if (!occurs[s]) hdn::throw_missing(model.structures[s].name);
+    });
   }
   plan.notes.push_back("levels: " + std::to_string(model.levels()) +
                        ", structures: " + std::to_string(model.structures.size()));

@@ -25,8 +25,8 @@ Outputs train_hdn(const TrainingFiles& files, hdn::HdnConfig config,
                   const hdn::SharedConfig& shared, const std::vector<DatasetLabel>& labels,
                   const Context& context);
 
-/// Finds by the headers what train_hdn would refuse before the training begins, and makes a table
-/// of the cases.
+/// Finds by headers of images, label maps and poses what train_hdn would refuse before the training
+/// begins, and makes a table of the cases.
 Plan plan_hdn_training(const TrainingFiles& files, hdn::HdnConfig config,
                        const hdn::SharedConfig& shared, const std::vector<DatasetLabel>& labels,
                        const Context& context);

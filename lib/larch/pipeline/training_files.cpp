@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "larch/app/failures.h"
 #include "larch/core/digest.h"
 #include "larch/core/error.h"
 #include "larch/core/escaped.h"
@@ -73,6 +74,18 @@ bool has_checkpoint(const TrainingFiles& files, const Context& context) {
                "': starting from the root; unless this is the first run, see whether --checkpoint "
                "names the file");
   return false;
+}
+
+void note_failure(Plan& plan, const std::string& prefix, const std::function<void()>& look) {
+  try {
+    look();
+  } catch (const Stopped&) {
+    throw;
+  } catch (...) {
+    const detail::Failure failure = detail::failure_of(std::current_exception());
+    if (plan.problems.empty()) plan.code = failure.code;
+    plan.problems.push_back(prefix + detail::in_one_line(failure));
+  }
 }
 
 std::string fingerprint(const std::string& settings, uint64_t seed,

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "larch/app/outputs/outputs.h"
 #include "larch/cases/case_list.h"
 #include "larch/cases/dataset_json.h"
 #include "larch/core/context.h"
@@ -43,6 +45,9 @@ void check_labels(const std::vector<int>& wanted, const std::set<int>& seen, con
 /// there it begins anew, with a warning: jobs that are started again and again give --resume from
 /// their first run on, but a name that is mistyped must not pass unseen.
 bool has_checkpoint(const TrainingFiles& files, const Context& context);
+
+/// For dry runs: what `look` throws becomes a problem of the plan, whose text `prefix` begins.
+void note_failure(Plan& plan, const std::string& prefix, const std::function<void()>& look);
 
 /// Identifies all that a model depends on, so that a checkpoint of something else is told from its
 /// own: the settings as JSON, the seed and the digest of each training case.

@@ -41,6 +41,12 @@ CaseSearch root_search(const TrainingCase& c, const Structure& structure) {
   return search;
 }
 
+void throw_missing(const std::string& structure) {
+  throw InputError("structure '" + structure +
+                   "' occurs in no training case; check its labels, or its name in the files of "
+                   "poses, or leave it out");
+}
+
 Pose mean_pose(const std::vector<TrainingCase>& cases, size_t s, const std::string& name) {
   pose::RotationSum turns;
   Vec3d edges{};
@@ -52,11 +58,7 @@ Pose mean_pose(const std::vector<TrainingCase>& cases, size_t s, const std::stri
     edges += {log_of(truth->edges_mm.x), log_of(truth->edges_mm.y), log_of(truth->edges_mm.z)};
     count += 1;
   }
-  if (count == 0) {
-    throw InputError("structure '" + name +
-                     "' occurs in no training case; check its labels, or its name in the files of "
-                     "poses, or leave it out");
-  }
+  if (count == 0) throw_missing(name);
   Pose mean;
   mean.rotation = pose::mean_rotation(turns);
   mean.edges_mm = {exp_of(edges.x / count), exp_of(edges.y / count), exp_of(edges.z / count)};

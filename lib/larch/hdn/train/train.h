@@ -79,6 +79,9 @@ struct TrainHooks {
 /// Settings that hdn shares with other models: classifier, space, features, tree, ensemble, mining.
 using SharedConfig = pbt::TrainConfig;
 
+/// Throws InputError: a structure occurs in no training case.
+[[noreturn]] void throw_missing(const std::string& structure);
+
 /// Trains a network on cases that are sorted by their digests (Zheng et al. 2008; Sofka et al.
 /// 2010; US 2012/0069003 A1, paragraphs 95 to 98): level by level and structure by structure, each
 /// detector on the candidates that those before it found in cases that they had not learned from.
