@@ -86,11 +86,14 @@ for id, voxels, spacing, positive, other, ignored, labels in rows[1:]:
   /usr/bin/python3 -c "
 import nibabel, numpy
 label = nibabel.load('s/labels/case_001.nii.gz')
-nibabel.save(nibabel.Nifti1Image(numpy.asarray(label.dataobj) + numpy.float32(0.5), label.affine), 's/half_label.nii.gz')"
+nibabel.save(nibabel.Nifti1Image(numpy.asarray(label.dataobj) + numpy.float32(0.5), label.affine), 's/half_label.nii.gz')
+few = numpy.zeros(label.shape, 'u1')
+few[9, 9, 4:9] = 1
+nibabel.save(nibabel.Nifti1Image(few, label.affine), 's/few_label.nii.gz')"
   refused() { expect 3 "$BIN/pbt-train" -o new.model "$@"; }
   for run in -n ""; do
     for model in 'hdn --hdn.folds 1 --hdn.structures [{"name":"organ","labels":[VALUE]}]' "boundary --boundary.labels VALUE"; do
-      for name in cut half; do
+      for name in cut half few; do
         { head -n 2 s/train.tsv; printf 'images/case_001.nii.gz\t%s_label.nii.gz\n' $name; } > s/one.tsv
         refused $run -l s/one.tsv --model ${model/VALUE/1}
         has err.txt "${name}_label.nii.gz"

@@ -128,6 +128,8 @@ Volume<uint8_t> read_mask(const Case& c, const TrainingFiles& files, const Grid&
   Volume<uint8_t> mask = structure_mask(labels, model.labels);
   if (mask.empty()) {
     context.warn("case '" + c.id + "': the structure does not occur; it is left out");
+  } else {
+    pose::check_mask(mask, "'" + c.label + "'");
   }
   return mask;
 }

@@ -128,8 +128,12 @@ void read_truth(const Case& c, const TrainingFiles& files, const hdn::Model& mod
   const LabelVolume labels = read_labels(c.label, label_options(files.read, out.grid));
   cases::require_same_grid(c.image, out.grid, c.label, labels.grid());
   seen.insert(labels.begin(), labels.end());
-  for (const hdn::Structure& s : model.structures)
+  for (const hdn::Structure& s : model.structures) {
     out.masks.push_back(pose::mask_of(labels, s.labels));
+    if (!out.masks.back().empty()) {
+      pose::check_mask(out.masks.back(), "'" + c.label + "': '" + s.name + "'");
+    }
+  }
 }
 
 void check_labels_of(const hdn::Structure& structure, const std::set<int>& seen) {

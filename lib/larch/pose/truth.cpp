@@ -60,8 +60,8 @@ struct Shape {
 };
 
 Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
+  check_mask(mask, name);
   Vec3i low = mask.size(), high{-1, -1, -1};
-  int64_t count = 0;
   for (int64_t i = 0; i < mask.voxels(); ++i) {
     if (mask[i] == 0) continue;
     const Vec3i at = mask.grid().voxel(i);
@@ -69,11 +69,6 @@ Shape shape_of(const Volume<uint8_t>& mask, const std::string& name) {
       low[axis] = std::min(low[axis], at[axis]);
       high[axis] = std::max(high[axis], at[axis]);
     }
-    ++count;
-  }
-  if (count < 8) {
-    throw InputError(name + " has " + std::to_string(count) +
-                     " voxels of the structure, and a pose takes 8: leave the case out");
   }
   Shape shape(distance_map(mask, kLongest));
   shape.surface_mm = mesh::marching_cubes(mask, Context{}).vertices_mm;
@@ -323,6 +318,13 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
     truth.cases.push_back(pose_of(shapes[i], fits[i], mean));
   truth.mean_distance_mm = std::move(mean.distance_mm);
   return truth;
+}
+
+void check_mask(const Volume<uint8_t>& mask, const std::string& name) {
+  const auto count = mask.voxels() - std::count(mask.begin(), mask.end(), uint8_t{0});
+  if (count >= 8) return;
+  throw InputError(name + " has " + std::to_string(count) +
+                   " voxels of the structure, and a pose takes 8: leave the case out");
 }
 
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "larch/config/fields.h"
@@ -52,6 +53,9 @@ struct PoseTruth {
 /// The voxels of some labels (1; else 0), on the part of the grid that holds them and a margin of
 /// three voxels; empty if there are none.
 Volume<uint8_t> mask_of(const LabelVolume& labels, std::span<const int32_t> values);
+
+/// Throws InputError for a mask of too few voxels for a pose. `name`: what the message calls it.
+void check_mask(const Volume<uint8_t>& mask, const std::string& name);
 
 /// The poses of the structure that the masks (at least one, each on its own grid, not 0 inside)
 /// show.
