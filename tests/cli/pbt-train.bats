@@ -595,7 +595,12 @@ print('\\0'.join(flags(load('printed.json'), '')), end='\\0')" > flags
     mapfile -d '' -t flags < flags
     expect 0 "$BIN/pbt-train" --list train.tsv --output m.x --dry-run "${flags[@]}"
   done
-  for preset in "${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}"/configs/pbt-train*.json; do
+  configs=${LARCH_SOURCE_DIR:-$BATS_TEST_DIRNAME/../..}/configs
+  # As the page says.
+  sed '/"tree"/,/}/d' "$configs/pbt-train.hdn.quickstart.json" > forest.json
+  expect 0 "$BIN/pbt-train" --list train.tsv --output m.x --dry-run --config forest.json --classifier decision-forest \
+    --forest.depth 10 --forest.trees 20
+  for preset in "$configs"/pbt-train*.json; do
     code=0
     "$BIN/pbt-train" --list train.tsv --output m.x --dry-run --config "$preset" 2> err.txt || code=$?
     [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || { echo "$preset"; cat err.txt; return 1; }

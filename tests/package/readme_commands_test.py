@@ -32,7 +32,7 @@ def command_lines(source):
         sys.exit(f'README.md has indented lines that are no command of Larch: {odd}')
     lines = [f'{source}/{line} --help' if line.startswith('scripts/') else line for line in readme]
     for page in [source / 'apps/running.md', *sorted((source / 'apps').glob('*.intro.md'))]:
-        lines += [line for line in indented_lines(page) if line.startswith((*PROGRAMS, 'printf', 'cut ', 'sed '))]
+        lines += [line for line in indented_lines(page) if line.startswith((*PROGRAMS, 'printf', 'cut '))]
     return lines
 
 
