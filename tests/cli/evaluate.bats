@@ -303,13 +303,33 @@ assert list(s) == ["liver", "kidney", "heart"], s
 assert s["liver"]["centre_error_mm"] == 6 and s["liver"]["line_error_mm"] == 6 and s["liver"]["failure"] == 0
 assert abs(s["liver"]["box_iou"] - 54 / 66) < 1e-9 and s["liver"]["scale_error"] == 0
 assert s["kidney"] == {"centre_error_mm": None, "line_error_mm": None, "rotation_error_deg": None,
-                       "scale_error": None, "box_iou": 0, "failure": 1}, s
+                       "scale_error": None, "box_iou": 0, "failure": 1, "missed": 1, "false_positive": None}, s
 assert s["heart"]["centre_error_mm"] == 0 and s["heart"]["rotation_error_deg"] == 0
 assert r["summary"]["kidney"]["failure"]["cases"] == 1 and r["summary"]["kidney"]["line_error_mm"]["cases"] == 0
 assert abs(r["metrics"]["failure"] - 1 / 3) < 1e-12 and r["metrics"]["centre_error_mm"] == 3
 PY
   [ "$(head -n 1 t.tsv | cut -f 1-3)" = "$(printf 'id\tstructure\tcentre_error_mm')" ]
-  [ "$(sed -n 3p t.tsv)" = "$(printf 'found.json\tkidney\tn/a\tn/a\tn/a\tn/a\t0\t1')" ]
+  [ "$(sed -n 3p t.tsv)" = "$(printf 'found.json\tkidney\tn/a\tn/a\tn/a\tn/a\t0\t1\t1\tn/a')" ]
+}
+
+@test "evaluate --kind poses: what is found where nothing is, and how well the confidence tells" {
+  mkdir -p absent && cd absent
+  poses LPS liver kidney > none.json
+  poses LPS 'liver 0' kidney > there.json
+  poses LPS 'liver 3' kidney > found.json
+  printf 'id\tprediction\treference\na\tfound.json\tnone.json\nb\tfound.json\tthere.json\nc\tnone.json\tnone.json\n' > l.tsv
+  run "$BIN/evaluate" --kind poses --list l.tsv --report r.json
+  [ "$status" -eq 0 ]
+  /usr/bin/python3 - <<'PY'
+import json
+r = json.load(open("r.json"))
+liver = [c["structures"]["liver"] for c in r["cases"]]
+assert [s["false_positive"] for s in liver] == [1, None, 0] and [s["missed"] for s in liver] == [None, 0, None], liver
+assert [s["failure"] for s in liver] == [None, 0, None] and liver[1]["centre_error_mm"] == 3
+assert r["summary"]["liver"]["false_positive"]["mean"] == 0.5
+assert r["confidence_auc"] == {"liver": 0.5}, r["confidence_auc"]  # all have 0.5
+PY
+  [ "$("$BIN/evaluate" --kind poses --prediction none.json --reference none.json -q; echo $?)" = 0 ]
 }
 
 @test "evaluate --kind poses over a list: percentile, interval of the mean, boxes of Slicer; dry runs" {
@@ -334,9 +354,9 @@ assert abs(s["mean_ci_low"] - 2.91) < 0.2 and abs(s["mean_ci_high"] - 6.09) < 0.
 PY
   run "$BIN/evaluate" --kind poses --list list.tsv --dry-run
   [[ "$status" -eq 0 && "$output" == *structures*found* ]]
-  poses LPS liver > truth.json
+  poses LPS > truth.json
   run "$BIN/evaluate" --kind poses --prediction 1.json --reference truth.json --dry-run
-  [[ "$status" -eq 3 && "$output" == *"truth.json': no structure has a pose"* ]]
+  [[ "$status" -eq 3 && "$output" == *"truth.json': it names no structure"* ]]
 }
 
 @test "evaluate --kind poses refuses keys of labels, damaged files and images" {
@@ -385,7 +405,7 @@ def surface(name):
     return report["cases"][0]["structures"]["surface"]
 m = surface("m.json")
 assert list(m) == ["mssd_mm", "rms_mm", "hd95_mm", "hd_mm", "surface_mean_mm", "surface_median_mm", "surface_p95_mm",
-                   "surface_max_mm", "dice"], m
+                   "surface_max_mm", "missed", "false_positive", "dice"], m
 # Of each box one end of 10 x 30 mm is 2 mm away, the other one lies within, at min(2, distance to its
 # rim), and a strip of 2 mm round 80 mm sticks out by 1 mm on average.
 within = 2 * 300 - 2 * 2 ** 2 * (10 + 30) / 2 + 4 * 2 ** 3 / 3
@@ -396,7 +416,7 @@ assert a["dice"] == 1 and a["mssd_mm"] < 0.1 and a == surface("two.json") == sur
 half = surface("half.json")
 assert abs(half["dice"] - 2 / 3) < 1e-12 and 14 < half["hd_mm"] < 16, half
 none = surface("none.json")
-assert none["mssd_mm"] is None and none["dice"] == 0, none
+assert none["mssd_mm"] is None and none["dice"] == 0 and none["false_positive"] == 1, none
 PY
   [ "$(sed -n 2p m.tsv | cut -f 1-2)" = "$(printf 'far.obj\tsurface')" ]
   [[ "$(sed -n 2p m.tsv)" == *n/a ]]

@@ -433,8 +433,10 @@ TEST_CASE("a network is trained the same way on both devices") {
     CHECK(p.to_parent == q.to_parent);
     CHECK(p.errors == q.errors);
     CHECK(p.agreement_rad == q.agreement_rad);
-    CHECK(p.found_confidence == q.found_confidence);
-    CHECK(p.least_confidence == q.least_confidence);
+    CHECK(p.calibration.found == q.calibration.found);
+    CHECK(p.calibration.least == q.calibration.least);
+    CHECK(p.calibration.probability.slope == q.calibration.probability.slope);
+    CHECK(p.calibration.probability.offset == q.calibration.probability.offset);
     check_same_detectors(p.detectors, q.detectors);
     check_same_detectors(p.root_position, q.root_position);
   }
@@ -470,11 +472,11 @@ TEST_CASE("a network finds the same poses on both devices") {
   Course course;
   course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
   Model model = course.train_on(fixtures::context_of(2));
-  model.structures[0].found_confidence = model.structures[0].least_confidence = 0;
+  model.structures[0].calibration.found = model.structures[0].calibration.least = 0;
   check_detection(model, course.images[0], false);
   check_detection(model, course.images[0], false, 0.4);
   // The child is searched everywhere where nothing is sure enough to be its parent.
-  model.structures[0].found_confidence = model.structures[0].least_confidence = 2;
+  model.structures[0].calibration.found = model.structures[0].calibration.least = 1;
   check_detection(model, course.images[1], true);
 }
 

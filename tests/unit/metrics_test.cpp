@@ -354,7 +354,7 @@ TEST_CASE("score_mesh names its figures; pooled ones are of the triangles as the
   for (const Score& score : s.scores) names += std::string(score.name) + " ";
   CHECK(names ==
         "mssd_mm rms_mm hd95_mm hd_mm surface_mean_mm surface_median_mm surface_p95_mm "
-        "surface_max_mm dice ");
+        "surface_max_mm missed false_positive dice ");
   CHECK(s.scores[0].value == Approx(3));
   CHECK(std::isnan(s.scores.back().value));
   const Mesh far = moved(b, {5, 0, 0});
@@ -443,6 +443,12 @@ TEST_CASE("what the reference ignores is left out for both, also of the surfaces
   prediction({5, 5, 9}) = 0;
   CHECK(score_labels(prediction, reference, config, Context{})[0].scores.back().value ==
         1 - 1 / 800.0);
+}
+
+TEST_CASE("the area under the curve counts the pairs in the right order, equal ones half") {
+  const std::vector<double> there{0.9, 0.4}, absent{0.4, 0.1, 0.5}, none;
+  CHECK(area_under_curve(there, absent) == Approx((3 + 1.5) / 6));
+  CHECK(std::isnan(area_under_curve(there, none)));
 }
 
 TEST_CASE("summaries leave out what does not exist") {

@@ -17,6 +17,7 @@ constexpr size_t kMostStages = size_t{3} * kMostLevels;
 /// The part of a structure that is read back.
 struct Outcome {
   int32_t kept[kMostStages] = {};  ///< candidates after each of its detectors
+  float best[kMostStages] = {};    ///< probability of the first of them
   int32_t clusters = 0;
   int32_t unused = 0;
   Cluster cluster[pose::kMostClusters];
@@ -117,6 +118,7 @@ Segment Pass::segment(const Member& m, size_t k, const Grid& grid) {
   }
   segment.out = candidates(s, k % 2);
   segment.out_count = &outcome(s)->kept[k];
+  segment.best = &outcome(s)->best[k];
   return segment;
 }
 
@@ -234,13 +236,16 @@ FoundStructure found_of(const Outcome& outcome, const Structure& structure, size
   const Cluster& best = outcome.cluster[0];
   found.has_pose = true;
   found.pose = world_from_grid(grid, best.pose);
-  found.confidence = best.confidence;
+  double log_odds_of_all = 0;
+  for (size_t k = 0; k < detectors; ++k) log_odds_of_all += log_odds(outcome.best[k]);
+  const learning::Calibration& calibration = structure.calibration;
+  found.confidence = calibration.probability(log_odds_of_all);
   found.support = best.members / static_cast<double>(std::max(found.kept.back(), 1));
   found.spread_mm = best.spread_mm;
   found.spread_deg = best.spread_rad / kDegree;
-  found.status = best.confidence < structure.least_confidence   ? FoundStatus::kNotFound
-                 : best.confidence < structure.found_confidence ? FoundStatus::kUncertain
-                                                                : FoundStatus::kFound;
+  found.status = found.confidence < calibration.least   ? FoundStatus::kNotFound
+                 : found.confidence < calibration.found ? FoundStatus::kUncertain
+                                                        : FoundStatus::kFound;
   return found;
 }
 

@@ -27,7 +27,7 @@ ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const
 enum class FoundStatus : uint8_t {
   kFound = 0,
   kUncertain,  ///< less sure than nineteen of twenty true detections in training
-  kNotFound,   ///< no candidate, or none that is half as sure as any true detection in training
+  kNotFound,   ///< no candidate, or less than half as sure as any true detection in training
   kSkipped,    ///< its parent was not found, and it was not trained to be found without
 };
 
@@ -36,7 +36,7 @@ struct FoundStructure {
   FoundStatus status = FoundStatus::kNotFound;
   Pose pose{};  ///< world, LPS mm; of no meaning where there was no candidate
   bool has_pose = false;
-  double confidence = 0;  ///< mean probability of the candidates that agree
+  double confidence = 0;  ///< probability that the structure is there, by all stages
   double support = 0;     ///< their share of those that were kept
   double spread_mm = 0, spread_deg = 0;
   bool truncated = false;       ///< its box leaves the image

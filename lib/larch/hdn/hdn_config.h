@@ -57,7 +57,8 @@ struct StructureConfig {
       Field{"labels", labels, "label values that are merged into it; none with a column poses"},
       Field{"parent", parent, "structure that is found first and tells where to search; or none"},
       Field{"stages", stages,
-            "by level, coarsest first: all, position or position-orientation; empty: all"},
+            "by level, coarsest first: all, position or position-orientation; empty: all, but no "
+            "scale at the finest of several, whose voxels do not tell it better"},
       Field{"symmetric", symmetric,
             "rotations after which its mean shape looks the same make no difference"});
   }

@@ -103,6 +103,7 @@ void check_structure(const Structure& s, int32_t index, const Model& model, bool
   check_gaussian(s.to_parent, where);
   check_gaussian(s.errors, where);
   check_correction(s.correction, model.structures.size(), where);
+  if (!learning::is_valid(s.calibration)) refuse_model(where + " has a calibration that is none");
   const bool is_begun = is_finished || !s.detectors.empty();
   if (is_begun && s.parent >= 0 && s.to_parent.count == 0) {
     refuse_model(where + " knows no relative pose");

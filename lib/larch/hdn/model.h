@@ -15,6 +15,7 @@
 #include "larch/hdn/stage_math.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
+#include "larch/learning/calibration.h"
 #include "larch/pose/correction.h"
 #include "larch/pose/relative.h"
 #include "larch/tree/ensemble.h"
@@ -64,8 +65,7 @@ struct Structure {
   pose::RelativeGaussian errors{};       ///< of what is found, as seen from the truth
   std::vector<double> agreement_rad{};   ///< by level: angle within which candidates agree
   pose::PoseCorrection correction{};     ///< by what is found of all structures
-  double found_confidence = 0;           ///< with less than that it is called uncertain
-  double least_confidence = 0;           ///< with less than that it is called not found
+  learning::Calibration calibration{};   ///< of the sum of the log odds of its stages
   Volume<float> mean_distance_mm{};      ///< of its mean shape (pose::PoseTruth); may be empty
   std::vector<Quaternion> symmetries{};  ///< of its mean shape, in the frame of its box
   std::vector<Detector> detectors{};     ///< level by level, in the order of the stages

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "larch/features/haar_math.h"
@@ -57,8 +58,10 @@ struct Segment {
   uint32_t first_kept = 0;
   int32_t keep = 1;
   SearchKind search = SearchKind::kRoot;
-  Pose base;               ///< kRoot: the rotation and the edges of all nodes
-  int32_t half_width = 0;  ///< of cubes, in voxels; kPrior: of cubes that hold the ellipsoids
+  Pose base;                  ///< kRoot: the rotation and the edges of all nodes
+  Vec3d avoided_mm{};         ///< no node is tried that is nearer to it
+  double avoided_square = 0;  ///< than the root of this
+  int32_t half_width = 0;     ///< of cubes, in voxels; kPrior: of cubes that hold the ellipsoids
   pose::CentreGaussian prior;
   double limit = 0;  ///< largest square of the Mahalanobis distance
   double beta = 1;   ///< weight of the logarithm of the prior
@@ -68,6 +71,7 @@ struct Segment {
   const int32_t* in_count = nullptr;
   Candidate* out = nullptr;
   int32_t* out_count = nullptr;
+  float* best = nullptr;  ///< where not null: the probability of the first candidate
 };
 
 /// The images that a launch reads.
@@ -97,16 +101,21 @@ constexpr uint64_t kMostSlots = uint64_t{1} << 24;  ///< of a segment
 /// Keys order hypotheses by segment, then by descending score, then by number, where the greatest
 /// key comes first; a score that is no number is the lowest. A slot without hypothesis has the
 /// score 0, which no number has.
+LARCH_HD uint32_t score_bits(float score) {
+  return score != score ? 1 : tree::ordered_bits(score);
+}
 LARCH_HD uint64_t sort_key(int32_t segment, float score, uint64_t number) {
-  const uint32_t ordered = score != score ? 1 : tree::ordered_bits(score);
-  return static_cast<uint64_t>(255 - segment) << 56 | static_cast<uint64_t>(ordered) << 24 |
-         (kMostSlots - 1 - number);
+  return static_cast<uint64_t>(255 - segment) << 56 |
+         static_cast<uint64_t>(score_bits(score)) << 24 | (kMostSlots - 1 - number);
 }
 LARCH_HD uint64_t empty_key(int32_t segment) {
   return static_cast<uint64_t>(255 - segment) << 56;
 }
+LARCH_HD uint32_t score_bits_of_key(uint64_t key) {
+  return static_cast<uint32_t>(key >> 24);
+}
 LARCH_HD bool is_empty_key(uint64_t key) {
-  return (key >> 24 & 0xffffffffU) == 0;
+  return score_bits_of_key(key) == 0;
 }
 LARCH_HD uint64_t number_of_key(uint64_t key) {
   return kMostSlots - 1 - (key & (kMostSlots - 1));
@@ -146,8 +155,14 @@ struct Node {
   int32_t seed = -1;
 };
 
+/// Tells whether a segment tries a place: there is image, and it is not avoided.
+LARCH_HD bool is_tried(const Segment& s, const LevelViews& level, const Vec3d& mm) {
+  const Vec3d off = mm - s.avoided_mm;
+  return !(dot(off, off) < s.avoided_square) && level.extent.holds(mm);
+}
+
 /// A node around a seed belongs to the nearest one, of equals to the first, so that every node is
-/// tried once. Nodes where there is no image are not tried.
+/// tried once.
 LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number) {
   Node node;
   const Vec3i& size = level.size;
@@ -155,7 +170,7 @@ LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number
     const auto i = static_cast<int64_t>(number);
     node.voxel = {static_cast<int32_t>(i % size.x), static_cast<int32_t>(i / size.x % size.y),
                   static_cast<int32_t>(i / (int64_t{size.x} * size.y))};
-    node.seed = level.extent.holds(mm_of_voxel(node.voxel, level.scale)) ? 0 : -1;
+    node.seed = is_tried(s, level, mm_of_voxel(node.voxel, level.scale)) ? 0 : -1;
     return node;
   }
   const int32_t side = 2 * s.half_width + 1;
@@ -169,7 +184,7 @@ LARCH_HD Node node_of(const Segment& s, const LevelViews& level, uint64_t number
   for (int axis = 0; axis < 3; ++axis) {
     if (node.voxel[axis] < 0 || node.voxel[axis] >= size[axis]) return node;
   }
-  if (!level.extent.holds(mm_of_voxel(node.voxel, level.scale))) return node;
+  if (!is_tried(s, level, mm_of_voxel(node.voxel, level.scale))) return node;
   const double own = seed_distance(s, s.seeds[k], node.voxel, level.scale);
   if (s.search == SearchKind::kPrior && own > s.limit) return node;
   for (int32_t j = 0; j < *s.seed_count; ++j) {
@@ -257,6 +272,21 @@ LARCH_HD float score_with_prior(const Segment& s, const LevelViews& level, const
                                 (s.prior.log_density + log_of(mixed > 1e-300 ? mixed : 1e-300)));
 }
 
+/// The score below which a candidate is none: a tenth of the best one's probability. `best`: the
+/// score of that, which with a prior is a logarithm.
+LARCH_HD float least_score(const Segment& s, StageKind kind, float best) {
+  constexpr float kShare = 0.1F, kLogShare = -2.302585F;
+  const bool has_prior = kind == StageKind::kPosition && s.search == SearchKind::kPrior;
+  return has_prior ? best + kLogShare : best * kShare;
+}
+
+/// The log odds of a probability, which a detector of few samples does not know beyond 1 in 10000.
+inline double log_odds(float probability) {
+  constexpr double kLeast = 1e-4;
+  const double p = std::clamp(static_cast<double>(probability), kLeast, 1 - kLeast);
+  return log_of(p / (1 - p));
+}
+
 /// The segment of a slot.
 LARCH_HD int32_t segment_of_slot(const StageView& stage, uint64_t slot) {
   int32_t i = 0;
@@ -309,19 +339,25 @@ LARCH_HD void keep_candidate(const StageView& stage, const uint64_t* sorted, uin
   const auto key_at = [&](uint32_t r) {
     return r < s.slots ? sorted[s.first_slot + r] : empty_key(index);
   };
-  const uint64_t key = key_at(rank);
-  if (is_empty_key(key)) {
+  const uint64_t key = key_at(rank), first = key_at(0);
+  const uint32_t least =
+      score_bits(least_score(s, stage.kind, tree::from_ordered_bits(score_bits_of_key(first))));
+  const auto is_kept = [&](uint64_t k) {
+    return !is_empty_key(k) && score_bits_of_key(k) >= least;
+  };
+  if (!is_kept(key)) {
     if (rank == 0) *s.out_count = 0;
     return;
   }
-  const bool is_last = rank + 1 == static_cast<uint32_t>(s.keep) || is_empty_key(key_at(rank + 1));
+  const bool is_last = rank + 1 == static_cast<uint32_t>(s.keep) || !is_kept(key_at(rank + 1));
   if (is_last) *s.out_count = static_cast<int32_t>(rank) + 1;
   const uint64_t number = number_of_key(key);
   Candidate candidate;
   pose_of_slot(stage, s, number, candidate.pose);
   candidate.probability = stage.probabilities[s.first_slot + number];
-  candidate.score = tree::from_ordered_bits(static_cast<uint32_t>(key >> 24));
+  candidate.score = tree::from_ordered_bits(score_bits_of_key(key));
   s.out[rank] = candidate;
+  if (rank == 0 && s.best != nullptr) *s.best = candidate.probability;
 }
 
 /// A structure is searched around its own cluster.

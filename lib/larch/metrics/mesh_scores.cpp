@@ -19,6 +19,10 @@ StructureScores score_mesh(const Mesh& prediction, const Mesh& reference, const 
       {{"mssd_mm", d.mssd_mm}, {"rms_mm", d.rms_mm}, {"hd95_mm", d.hd95_mm}, {"hd_mm", d.hd_mm}}};
   const std::vector<Score> pooled = named_scores(surface_distance(prediction, reference, context));
   out.scores.insert(out.scores.end(), pooled.begin(), pooled.end());
+  for (const Score& score :
+       detection_scores(!reference.triangles.empty(), !prediction.triangles.empty())) {
+    out.scores.push_back(score);
+  }
   out.scores.push_back({"dice", std::numeric_limits<double>::quiet_NaN()});
   return out;
 }

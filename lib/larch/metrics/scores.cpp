@@ -64,6 +64,25 @@ Summary summarise(std::span<const double> values) {
   return out;
 }
 
+std::array<Score, 2> detection_scores(bool is_there, bool is_found) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  return {Score{"missed", !is_there  ? none
+                          : is_found ? 0
+                                     : 1},
+          Score{"false_positive", is_there   ? none
+                                  : is_found ? 1
+                                             : 0}};
+}
+
+double area_under_curve(std::span<const double> there, std::span<const double> absent) {
+  double wins = 0;
+  for (const double a : there) {
+    for (const double b : absent) wins += a > b ? 1 : a == b ? 0.5 : 0;
+  }
+  const auto pairs = static_cast<double>(there.size()) * static_cast<double>(absent.size());
+  return pairs > 0 ? wins / pairs : std::numeric_limits<double>::quiet_NaN();
+}
+
 std::vector<SummaryRow> summarise(std::span<const CaseScores> cases) {
   std::vector<std::pair<std::string, const char*>> order;
   std::map<std::pair<std::string, std::string>, std::vector<double>> values;

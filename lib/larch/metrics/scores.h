@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,6 +15,15 @@ struct Score {
   const char* name;  ///< "dice", "surface_mean_mm", ...
   double value;
 };
+
+/// The scores "missed", which is 1 for what is there and not found, and "false_positive", which is
+/// 1 for what is found and not there; otherwise 0, and NaN for the one that does not apply.
+std::array<Score, 2> detection_scores(bool is_there, bool is_found);
+
+/// The share of pairs of one that is there and one that is not in which the former has the higher
+/// confidence, equal ones counting half: the area under the curve of the receiver operating
+/// characteristic. NaN where either has none.
+double area_under_curve(std::span<const double> there, std::span<const double> absent);
 
 /// The scores of one structure: a label, "union", or what has a pose.
 struct StructureScores {

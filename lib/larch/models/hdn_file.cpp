@@ -38,15 +38,16 @@ void check_training(const hdn::PartialTraining& training) {
   };
   size_t detectors = 0;
   for_each_detector(training.model, [&](const auto&, const auto&) { ++detectors; });
-  if (training.found.size() != training.model.structures.size() ||
+  const size_t structures = training.model.structures.size();
+  if (training.found.size() != structures || training.elsewhere.size() != structures ||
       training.report.stages.size() != detectors) {
     refuse();
   }
-  for (const std::vector<hdn::CaseState>& cases : training.found) {
+  const auto check_cases = [&](const std::vector<hdn::CaseState>& cases) {
     if (cases.size() != training.found[0].size()) refuse();
     for (const hdn::CaseState& state : cases) {
       if (state.candidates.size() > pose::kMostCandidates ||
-          state.clusters.size() > pose::kMostClusters) {
+          state.clusters.size() > pose::kMostClusters || !std::isfinite(state.log_odds)) {
         refuse();
       }
       for (const hdn::Candidate& c : state.candidates) {
@@ -55,7 +56,9 @@ void check_training(const hdn::PartialTraining& training) {
       }
       for (const hdn::Cluster& c : state.clusters) check_pose(c.pose, "a cluster");
     }
-  }
+  };
+  for (const auto& cases : training.found) check_cases(cases);
+  for (const auto& cases : training.elsewhere) check_cases(cases);
 }
 
 }  // namespace

@@ -56,6 +56,15 @@ void layout(V& v, pose::PoseCorrection& correction) {
 }
 
 template <class V>
+void layout(V& v, learning::Calibration& calibration) {
+  auto& [probability, found, least] = calibration;
+  v("slope", probability.slope, "of the logistic function that makes a score a probability");
+  v("offset", probability.offset, "of the same");
+  v("found", found, "with a smaller probability it is uncertain");
+  v("least", least, "with a smaller one it is not found");
+}
+
+template <class V>
 void layout(V& v, features::SteerableFeature& feature) {
   auto& [type, level, point] = feature;
   v("type", type, "what is measured");
@@ -76,8 +85,8 @@ void layout(V& v, hdn::Detector& detector) {
 
 template <class V>
 void layout(V& v, hdn::Structure& structure) {
-  auto& [name, labels, parent, mean, to_parent, errors, agreement_rad, correction, found_confidence,
-         least_confidence, mean_distance_mm, symmetries, detectors, root_position] = structure;
+  auto& [name, labels, parent, mean, to_parent, errors, agreement_rad, correction, calibration,
+         mean_distance_mm, symmetries, detectors, root_position] = structure;
   v("name", name, "name of the structure");
   v("labels", labels, "its values in label maps");
   v("parent", parent, "index of the structure that is found before; -1: none");
@@ -86,8 +95,7 @@ void layout(V& v, hdn::Structure& structure) {
   v("errors", errors, "what is found, as seen from the truth");
   v("agreement_rad", agreement_rad, "by level: angle within which candidates agree");
   v("correction", correction, "by what is found of all structures");
-  v("found_confidence", found_confidence, "with less than that it is uncertain");
-  v("least_confidence", least_confidence, "with less than that it is not found");
+  v("calibration", calibration, "of the sum of the log odds of its stages");
   v("symmetries", symmetries, "quaternions of its mean shape, in the frame of its box");
   v("detectors", detectors, "level by level, in the order of the stages");
   v("root_position", root_position, "of a child: searches everywhere, at most one");
@@ -139,7 +147,7 @@ void layout(V& v, NetworkMeta& meta) {
 struct NetworkHead {
   hdn::Model& model;
 };
-inline constexpr Kind kNetworkKind{"hdn", 1, "hierarchical detection network"};
+inline constexpr Kind kNetworkKind{"hdn", 2, "hierarchical detection network"};
 template <class V>
 void head_sections(V& v, hdn::Model& model) {
   v.section("meta", NetworkMeta{model}, {"what the model says about itself"});
@@ -214,15 +222,16 @@ void layout(V& v, hdn::Cluster& cluster) {
 }
 template <class V>
 void layout(V& v, hdn::CaseState& state) {
-  auto& [candidates, clusters] = state;
+  auto& [candidates, clusters, log_odds] = state;
   v("candidates", candidates, "what the last stage kept");
   v("clusters", clusters, "what the last level found");
+  v("log_odds", log_odds, "sum of those of the best candidates, less what is expected");
 }
 
 template <class V>
 void layout(V& v, hdn::StageReport& report) {
-  auto& [structure, kind, level, cases, positives, negatives, added_truth, first_positive, features,
-         trees, detection] = report;
+  auto& [structure, kind, level, cases, positives, negatives, added_truth, first_positive,
+         expected_log_odds, features, trees, detection] = report;
   v("structure", structure, "name of the structure");
   v("kind", kind, "what the stage looks for");
   v("level", level, "0 is the coarsest");
@@ -231,6 +240,7 @@ void layout(V& v, hdn::StageReport& report) {
   v("negatives", negatives, "other hypotheses");
   v("added_truth", added_truth, "cases whose truth was added to what was found");
   v("first_positive", first_positive, "by case: rank of the first candidate near the truth; -1");
+  v("expected_log_odds", expected_log_odds, "of the best candidate in cases learned from");
   v("features_s", features, "seconds that it took");
   v("trees_s", trees, "seconds that it took");
   v("detection_s", detection, "seconds that it took");
@@ -244,11 +254,12 @@ struct NetworkCheckpoint {
 };
 template <class V>
 void sections(V& v, NetworkCheckpoint& checkpoint) {
-  v.kind({"hdn-checkpoint", 1, "hierarchical detection network in training"});
+  v.kind({"hdn-checkpoint", 2, "hierarchical detection network in training"});
   auto& [fingerprint, training] = checkpoint;
   v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});
   v.section("reports", training.report.stages, {"what the stages made of the training cases"});
   v.section("found", training.found, {"by structure and case: what was found so far"});
+  v.section("elsewhere", training.elsewhere, {"the same, away from the structure"});
   network_sections(v, training.model);
 }
 

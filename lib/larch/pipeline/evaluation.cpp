@@ -120,6 +120,7 @@ void mark_missing(std::vector<metrics::StructureScores>& scores) {
     for (auto& [named, value] : structure.scores) {
       const std::string_view name = named;
       if (name == "reference_mm3" || name == "box_iou" || name == "failure") continue;
+      if (name == "missed" || name == "false_positive") continue;
       const bool is_share = name == "dice" || name == "jaccard" || name == "total_correct_fraction";
       value = is_share ? 0 : std::nan("");
     }
@@ -308,7 +309,7 @@ std::pair<LabelVolume, LabelVolume> read_label_maps(const Case& c, const Evaluat
   return {std::move(prediction), std::move(reference)};
 }
 
-/// The structures of the reference that have a pose, each with that of the prediction or null.
+/// The structures of the reference, each with that of the prediction or null.
 struct PosePairs {
   std::vector<DetectedPose> prediction, reference;
   std::vector<std::pair<const DetectedPose*, const DetectedPose*>> pairs{};  ///< found, true
@@ -340,19 +341,61 @@ PosePairs read_pose_pairs(const Case& c, const hdn::Model* network,
   PosePairs out{{}, poses_of(c.label, network, request.read)};
   if (!request.missing.contains(c.id)) out.prediction = poses_of(c.image, network, request.read);
   std::map<std::string, const DetectedPose*> found;
-  for (const DetectedPose& one : out.prediction) {
-    if (one.has_pose) found[one.name] = &one;
-  }
+  for (const DetectedPose& one : out.prediction) found[one.name] = &one;
   for (const DetectedPose& truth : out.reference) {
-    if (!truth.has_pose) continue;
     const auto same = found.find(truth.name);
     out.pairs.emplace_back(same == found.end() ? nullptr : same->second, &truth);
   }
-  if (out.pairs.empty()) {
-    throw InputError("'" + c.label + "': no structure has a pose to compare with");
-  }
+  if (out.pairs.empty()) throw InputError("'" + c.label + "': it names no structure");
   return out;
 }
+
+bool has_pose(const DetectedPose* one) {
+  return one != nullptr && one->has_pose;
+}
+
+/// The scores of a detected structure, of which those of poses need one in the reference.
+metrics::StructureScores pose_scores(const DetectedPose* found, const DetectedPose& truth,
+                                     std::span<const Quaternion> symmetries) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  metrics::PoseScores scores{kNone, kNone, kNone, kNone, kNone, kNone};
+  if (truth.has_pose) {
+    scores = metrics::score_pose(has_pose(found) ? &found->pose : nullptr, truth.pose, symmetries);
+  }
+  metrics::StructureScores named = metrics::named_scores(truth.name, scores);
+  for (const metrics::Score& s : metrics::detection_scores(truth.has_pose, has_pose(found))) {
+    named.scores.push_back(s);
+  }
+  return named;
+}
+
+/// By structure: the confidences where it is there and where it is not. A structure that is not
+/// found and has no confidence has 0.
+struct Confidences {
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> of{};
+
+  void add(const DetectedPose* found, const DetectedPose& truth) {
+    double confidence = found != nullptr ? found->confidence : 0;
+    if (std::isnan(confidence) && has_pose(found)) return;
+    if (std::isnan(confidence)) confidence = 0;
+    auto& [there, absent] = of[truth.name];
+    (truth.has_pose ? there : absent).push_back(confidence);
+  }
+  /// Reports the area under the curve of each structure that has both, and their mean.
+  void report(Outputs& outputs) const {
+    Json areas = Json::object();
+    double sum = 0;
+    for (const auto& [name, both] : of) {
+      const double area = metrics::area_under_curve(both.first, both.second);
+      if (std::isnan(area)) continue;
+      areas[name] = area;
+      sum += area;
+    }
+    if (areas.empty()) return;
+    outputs.metric("confidence_auc", sum / static_cast<double>(areas.size()));
+    outputs.report("confidence_auc", areas);
+  }
+};
 
 }  // namespace
 
@@ -477,6 +520,8 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
   const std::optional<hdn::Model> model = network_of(request);
   const hdn::Model* network = model ? &*model : nullptr;
   std::vector<Json> compared(request.cases.size());
+  Confidences confidences;
+  std::mutex adding;
   const auto size = [&](const Case& c) {
     const int64_t bytes = bytes_of_prediction(request, c) + file_bytes(c.label);
     return cases::CaseSize{bytes, kJsonPerByte * bytes};
@@ -486,17 +531,18 @@ Outputs evaluate_poses(const EvaluationRequest& request, const Context& context)
     const PosePairs read = read_pose_pairs(c, network, request);
     Json& poses = compared[static_cast<size_t>(&c - request.cases.data())];
     for (const auto& [found, truth] : read.pairs) {
-      scores.push_back(metrics::named_scores(
-          truth->name, metrics::score_pose(found ? &found->pose : nullptr, truth->pose,
-                                           symmetries_of(network, truth->name))));
-      poses[truth->name] = {{"prediction", found ? to_json(found->pose) : Json()},
-                            {"reference", to_json(truth->pose)}};
+      scores.push_back(pose_scores(found, *truth, symmetries_of(network, truth->name)));
+      poses[truth->name] = {{"prediction", has_pose(found) ? to_json(found->pose) : Json()},
+                            {"reference", truth->has_pose ? to_json(truth->pose) : Json()}};
+      const std::lock_guard lock(adding);
+      confidences.add(found, *truth);
     }
     return scores;
   };
   std::vector<metrics::CaseScores> scored = score_cases(request, size, score, context);
   Outputs outputs = outputs_of(request, scored, /*whole=*/"");  // no structure has this name
   outputs.report("poses", compared);
+  confidences.report(outputs);
   for (metrics::CaseScores& c : scored) {
     for (metrics::StructureScores& s : c.structures) s.structure = "all";
   }
@@ -511,7 +557,7 @@ Plan plan_poses(const EvaluationRequest& request, const Context& context) {
   const auto row = [&](const Case& c) -> std::vector<std::string> {
     const PosePairs read = read_pose_pairs(c, model ? &*model : nullptr, request);
     const auto found = std::count_if(read.pairs.begin(), read.pairs.end(),
-                                     [](const auto& pair) { return pair.first != nullptr; });
+                                     [](const auto& pair) { return has_pose(pair.first); });
     return {std::to_string(read.pairs.size()), std::to_string(found)};
   };
   return plan_cases(request, {"id", "structures", "found"}, row, LabelSearch(), context);

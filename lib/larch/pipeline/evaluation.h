@@ -40,9 +40,11 @@ Outputs evaluate_labels(const EvaluationRequest& request, const metrics::LabelSc
 /// The means of the structure "surface" are the figures of the run.
 Outputs evaluate_meshes(const EvaluationRequest& request, const std::vector<int>& labels,
                         const Context& context);
-/// Of files of poses (read_any_poses) the structures of the reference count that have a pose, and
-/// the prediction has those of the same name; one that it lacks, or that has no pose there, is a
-/// failure. With a model either may be a label map, whose poses are those of its mean shapes. The
+/// Of files of poses (read_any_poses) the structures of the reference count, and the prediction has
+/// those of the same name. One that it lacks, or that has no pose there, is a failure; one that has
+/// none in the reference is not there, and a pose of it a false positive. Where a structure is
+/// there in some cases and absent in others, the area under the curve of its confidence is
+/// reported. With a model either may be a label map, whose poses are those of its mean shapes. The
 /// report has both poses of each case. The means over all structures of all cases are the figures
 /// of the run.
 Outputs evaluate_poses(const EvaluationRequest& request, const Context& context);

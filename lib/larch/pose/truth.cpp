@@ -240,8 +240,22 @@ void fix_gauge(std::span<Similarity> fits, std::span<Similarity> before) {
   }
 }
 
-std::vector<Symmetry> symmetries_of(const Volume<float>& mean_mm, double voxel_mm) {
-  const auto depth_mm = mapped<float>(mean_mm, [](float mm) { return -mm; });
+/// The box of a case along the axes of its fit, and its residual if there is a mean shape.
+CasePose pose_of(const Shape& shape, const Similarity& at, const Shape& mean) {
+  CasePose out{box_of(shape.surface_mm, at.rotation), 0, shape.touches_border};
+  if (mean.distance_mm.empty()) return out;
+  for (const Vec3d& p : shape.surface_mm)
+    out.residual_mm +=
+        at.scale * std::abs(sample_distance(mean.distance_mm, mean_from_world(at, p)).mm);
+  out.residual_mm /= static_cast<double>(shape.surface_mm.size());
+  return out;
+}
+
+/// `most_mm`: a turn that moves the surface by more is none. The axes of a shape need not be those
+/// of its symmetries exactly, so that each turned surface is fitted.
+std::vector<Symmetry> symmetries_of(const Shape& mean, double most_mm) {
+  constexpr double kLeastCosineOfHalf = 0.966;  // of 30 degrees: further on it is another turn
+  const auto depth_mm = mapped<float>(mean.distance_mm, [](float mm) { return -mm; });
   const std::vector<Vec3d> surface = mesh::marching_cubes(depth_mm, 0, Context{}).vertices_mm;
   const Vec3d middle = box_of(surface, Quaternion{}).centre_mm;
   std::vector<Symmetry> found;
@@ -253,24 +267,15 @@ std::vector<Symmetry> symmetries_of(const Volume<float>& mean_mm, double voxel_m
       turn.m[row][along] = i >> row & 1 ? -1 : 1;
     }
     if (determinant(turn) < 0) continue;
-    double sum_mm = 0;
-    for (const Vec3d& p : surface)
-      sum_mm += std::abs(sample_distance(mean_mm, middle + turn * (p - middle)).mm);
-    const double voxels = sum_mm / static_cast<double>(surface.size()) / voxel_mm;
-    if (voxels < 1) found.push_back({canonical(quaternion_of(turn)), voxels});
+    Shape turned;
+    for (const Vec3d& p : surface) turned.surface_mm.push_back(middle + turn * (p - middle));
+    const Similarity at = descend({}, turned, mean.distance_mm, kVertices, kSteps).at;
+    const double moved_mm = pose_of(turned, at, mean).residual_mm;
+    if (at.rotation.w >= kLeastCosineOfHalf && moved_mm <= most_mm) {
+      found.push_back({canonical(quaternion_of(turn)), moved_mm});
+    }
   }
   return found;
-}
-
-/// The box of a case along the axes of its fit, and its residual if there is a mean shape.
-CasePose pose_of(const Shape& shape, const Similarity& at, const Shape& mean) {
-  CasePose out{box_of(shape.surface_mm, at.rotation), 0, shape.touches_border};
-  if (mean.distance_mm.empty()) return out;
-  for (const Vec3d& p : shape.surface_mm)
-    out.residual_mm +=
-        at.scale * std::abs(sample_distance(mean.distance_mm, mean_from_world(at, p)).mm);
-  out.residual_mm /= static_cast<double>(shape.surface_mm.size());
-  return out;
 }
 
 }  // namespace
@@ -312,10 +317,16 @@ PoseTruth fit_poses(std::span<const Volume<uint8_t>> masks, OrientationKind kind
     }
     mean = Shape(mean_distance(shapes, before, voxel_mm, context));
     check_inside(mean);
-    truth.symmetries = symmetries_of(mean.distance_mm, voxel_mm);
   }
-  for (size_t i = 0; i < shapes.size(); ++i)
+  double residual_mm = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
     truth.cases.push_back(pose_of(shapes[i], fits[i], mean));
+    residual_mm += truth.cases[i].residual_mm / static_cast<double>(shapes.size());
+  }
+  if (kind == OrientationKind::kFit) {
+    // Surfaces of voxels are not known better than to a fraction of one.
+    truth.symmetries = symmetries_of(mean, std::max(residual_mm, 0.1 * voxel_mm));
+  }
   truth.mean_distance_mm = std::move(mean.distance_mm);
   return truth;
 }

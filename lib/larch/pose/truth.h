@@ -35,7 +35,7 @@ struct CasePose {
 /// A rotation that takes a shape, nearly, onto itself.
 struct Symmetry {
   Quaternion rotation;
-  double distance_voxels = 0;  ///< mean distance of the turned surface from the shape's
+  double distance_mm = 0;  ///< mean distance of the turned surface from the shape's
 };
 
 /// The poses of a structure in n cases.
@@ -45,8 +45,8 @@ struct PoseTruth {
   /// along the box axes, whose size is the geometric mean of the cases'. Empty with kNone.
   Volume<float> mean_distance_mm;
   /// Those of the 23 rotations that permute the axes, about the middle of the mean shape's box,
-  /// that move its surface by less than a voxel of the cases: where there are any, the rotation of
-  /// a pose is one of several.
+  /// that move its surface by no more than the cases differ from it, in the mean: where there are
+  /// any, the rotation of a pose is one of several.
   std::vector<Symmetry> symmetries;
 };
 

@@ -56,8 +56,7 @@ inline hdn::Model full_network() {
   for (size_t i = 0; i < 9; ++i) head.errors.covariance[10 * i] = 1.0 / 7;
   head.errors.count = 12;
   head.agreement_rad = {0.5, 0.25};
-  head.found_confidence = 0.75;
-  head.least_confidence = 0.375;
+  head.calibration = {{0.5, -1.25}, 0.75, 0.375};
   head.symmetries = {{0, 0, 0, 1}};
   eye = head;
   eye.name = "left eye";
@@ -85,8 +84,10 @@ inline hdn::PartialTraining full_training() {
   const Pose pose{{1, 2, 1.0 / 3}, canonical({0.7, 0.1, 0.2, 0.3}), {10, 20, 30}};
   training.found[0][1].candidates = {{pose, 0.1F, -700.25F}};
   training.found[0][1].clusters = {{pose, 0.5, 3, 1.25, 0.125, 7}};
+  training.elsewhere = training.found;
+  training.elsewhere[0][0].log_odds = -3.25;
   training.report.stages = {
-      {"head", hdn::StageKind::kPosition, 0, 2, 30, 400, 1, {0, -1}, 0.5, 2.5, 0.25}};
+      {"head", hdn::StageKind::kPosition, 0, 2, 30, 400, 1, {0, -1}, 1.5, 0.5, 2.5, 0.25}};
   return training;
 }
 

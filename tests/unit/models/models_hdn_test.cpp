@@ -90,7 +90,7 @@ TEST_CASE("A network that is damaged, cut, of a higher version or of other trees
   const std::string bytes = file_of(model);
   fixtures::require_refusal_of_damage(bytes, read_network);
   Container newer = to_container(model);
-  newer.kind_version = 2;
+  newer.kind_version = 3;
   CHECK_THROWS_WITH(reading(encode_container(newer), read_network),
                     Catch::Contains("newer program"));
   hdn::Model other = model;
@@ -134,6 +134,7 @@ TEST_CASE("A checkpoint goes on with the same settings alone") {
   const hdn::PartialTraining back = training_of(bytes, "same");
   CHECK(file_of(back) == bytes);
   CHECK(back.found.at(1).at(0).candidates.empty());
+  CHECK(back.elsewhere.at(0).at(0).log_odds == -3.25);
   CHECK(back.found[0][1].candidates.at(0).score == -700.25F);
   CHECK(back.found[0][1].clusters.at(0).spread_rad == 0.125);
   CHECK(back.report.stages.at(0).first_positive == std::vector<int>{0, -1});
@@ -170,7 +171,7 @@ TEST_CASE("Models of any kind are described; files of another kind are refused w
   CHECK(describe_any(tree) == describe_model(fixtures::full_model()));
   CHECK(export_any(network) == export_network_json(full_network()));
   const std::string text = describe_any(network);
-  CHECK_THAT(text, Catch::Contains("hierarchical detection network, kind hdn 1") &&
+  CHECK_THAT(text, Catch::Contains("hierarchical detection network, kind hdn 2") &&
                        Catch::Contains("left eye") && Catch::Contains("everywhere"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);

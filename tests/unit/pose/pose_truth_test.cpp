@@ -154,8 +154,14 @@ TEST_CASE("an ellipsoid has the three half turns about its axes as symmetries") 
   for (const Symmetry& symmetry : truth.symmetries) {
     const Quaternion& q = symmetry.rotation;
     CHECK(std::max({q.x, q.y, q.z}) == Approx(1));
-    CHECK(symmetry.distance_voxels < 0.5);
+    CHECK(symmetry.distance_mm < 0.5);
   }
+}
+
+TEST_CASE("a small ellipsoid whose axes are not those of the box has no more symmetries") {
+  std::vector<Placed> cases;
+  for (uint64_t i = 0; i < 4; ++i) cases.push_back(placed(random_turn(15, 40 + i), 0.45, false, i));
+  CHECK(fit_poses(masks_of(cases), OrientationKind::kFit, Context{}).symmetries.size() == 3);
 }
 
 TEST_CASE("without an orientation the box has the axes of the world and the extents of the mask") {

@@ -33,6 +33,8 @@ void make_segment(const CaseSearch& search, const ResidentDetector& detector,
     out.segment = prior_segment(detector, seeds, &out.seed_count, search.to_parent,
                                 search.prior_weight, level.scale.spacing_mm);
   }
+  out.segment.avoided_mm = search.avoided_mm;
+  out.segment.avoided_square = search.avoided_square;
 }
 
 std::vector<Candidate> search_case(const CaseSearch& search, const ResidentDetector& detector,

@@ -21,7 +21,9 @@ CaseImages make_case_images(const TrainingCase& c, const Model& model, int level
 /// The places where a detector of a structure looks in a case, on the host.
 struct CaseSearch {
   SearchKind search = SearchKind::kRoot;
-  Pose base{};                         ///< kRoot
+  Pose base{};         ///< kRoot
+  Vec3d avoided_mm{};  ///< as in Segment
+  double avoided_square = 0;
   std::vector<Seed> seeds{};           ///< the others; none: nothing is tried
   pose::RelativeGaussian to_parent{};  ///< kPrior
   double prior_weight = 1;

@@ -19,7 +19,7 @@ Positions find_everywhere(const std::vector<TrainingCase>& cases, const Model& m
   task.stage.keep = config.keep_first[0];
   for (const TrainingCase& c : cases) task.searches.push_back(root_search(c, model.structures[s]));
   StageReport report;
-  return cross_predict(task, train_position(task, report, context), context);
+  return cross_predict(task, train_position(task, report, context), {}, context).kept;
 }
 
 /// The mean over the cases of the share of the candidates' probability that lies within two voxels

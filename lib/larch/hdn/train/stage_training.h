@@ -88,10 +88,19 @@ TrainedStage train_position(const StageTask& task, StageReport& report, const Co
 /// computed once for the trees of all folds.
 TrainedStage train_boxes(const StageTask& task, StageReport& report, const Context& context);
 
-/// Returns the candidates that each case keeps with the detector that has not learned from it.
-std::vector<std::vector<Candidate>> cross_predict(const StageTask& task,
-                                                  const TrainedStage& trained,
-                                                  const Context& context);
+/// The candidates of each case.
+using CaseCandidates = std::vector<std::vector<Candidate>>;
+struct CrossPrediction {
+  CaseCandidates kept, elsewhere;
+  /// Of the best candidates by case, less what is expected of the detector.
+  std::vector<double> log_odds, log_odds_elsewhere;
+  double expected_log_odds = 0;  ///< of the detector of all cases
+};
+/// Returns the candidates that each case keeps with the detector that has not learned from it, and
+/// those of the searches elsewhere, if there are any. Detectors of fewer cases are surer or less
+/// sure than those of more: what is expected of one is its mean in some cases that it learned from.
+CrossPrediction cross_predict(const StageTask& task, const TrainedStage& trained,
+                              const std::vector<CaseSearch>& elsewhere, const Context& context);
 
 /// The search everywhere in a case.
 CaseSearch root_search(const TrainingCase& c, const Structure& structure);

@@ -61,12 +61,15 @@ class Training {
   std::vector<Step> steps() const;
   void begin(const Model& start);
   void learn_relative_pose(size_t s);
-  std::vector<CaseSearch> searches(const Step& step) const;
+  std::vector<CaseSearch> searches(const Step& step,
+                                   const std::vector<std::vector<CaseState>>& states) const;
+  std::vector<CaseSearch> searches_elsewhere(const Step& step) const;
   Stage stage_of(const Step& step, const std::vector<CaseSearch>& searches, TruthRule& rule);
   void set_rotations(const Step& step, const std::vector<CaseSearch>& searches, Stage& stage);
   void set_scales(const Step& step, const std::vector<CaseSearch>& searches, Stage& stage) const;
   double scale_step(int level) const { return log_of(config_.scale_step) / (1 << level); }
-  void detect(const StageTask& task, const TrainedStage& trained, StageReport& report);
+  void detect(const Step& step, const StageTask& task, const TrainedStage& trained,
+              StageReport& report);
   void run_step(const Step& step);
   const Pose* found_pose(size_t s, size_t c) const;
   void finish(size_t s);
@@ -89,8 +92,8 @@ std::vector<Step> Training::steps() const {
   for (int level = 0; level < all_.model.levels(); ++level) {
     for (size_t s = 0; s < all_.model.structures.size(); ++s) {
       const Structure& structure = all_.model.structures[s];
-      for (const StageKind kind :
-           stages_of(config_of(config_, structure.name), level, config_.orientation)) {
+      for (const StageKind kind : stages_of(config_of(config_, structure.name), level,
+                                            all_.model.levels(), config_.orientation)) {
         steps.push_back({s, level, kind, false, false});
       }
       steps.back().ends_level = true;
@@ -130,12 +133,13 @@ void Training::learn_relative_pose(size_t s) {
                  image::by_level(config_.rotation_step_deg, 0) * kDegree / 3, scale_step(0) / 2});
 }
 
-std::vector<CaseSearch> Training::searches(const Step& step) const {
+std::vector<CaseSearch> Training::searches(
+    const Step& step, const std::vector<std::vector<CaseState>>& states) const {
   const Structure& structure = all_.model.structures[step.structure];
   std::vector<CaseSearch> searches(cases_.size());
   for (size_t c = 0; c < cases_.size(); ++c) {
     CaseSearch& search = searches[c];
-    const CaseState& own = all_.found[step.structure][c];
+    const CaseState& own = states[step.structure][c];
     if (step.kind != StageKind::kPosition) {
       search.candidates = own.candidates;
     } else if (step.level > 0) {
@@ -145,7 +149,7 @@ std::vector<CaseSearch> Training::searches(const Step& step) const {
       search.search = SearchKind::kPrior;
       search.to_parent = structure.to_parent;
       search.prior_weight = all_.model.prior_weight;
-      for (const Cluster& k : all_.found[static_cast<size_t>(structure.parent)][c].clusters) {
+      for (const Cluster& k : states[static_cast<size_t>(structure.parent)][c].clusters) {
         search.seeds.push_back(child_seed(k, structure.to_parent.mean));
       }
     } else {
@@ -153,6 +157,24 @@ std::vector<CaseSearch> Training::searches(const Step& step) const {
     }
   }
   return searches;
+}
+
+/// The searches for what looks most like the structure without being it: all that is as near to it
+/// as detectors do not take for something else, or as a pose that counts as found, is avoided.
+std::vector<CaseSearch> Training::searches_elsewhere(const Step& step) const {
+  std::vector<CaseSearch> all = searches(step, all_.elsewhere);
+  for (size_t c = 0; c < cases_.size(); ++c) {
+    const std::optional<Pose>& own = truth(step.structure, c);
+    if (!own) {  // the search is the same as the other
+      all[c] = {};
+      all[c].search = SearchKind::kAround;
+      continue;
+    }
+    const double mm = std::max(failure_distance_mm(own->edges_mm), 2 * all_.model.spacing_mm(0));
+    all[c].avoided_mm = own->centre_mm;
+    all[c].avoided_square = mm * mm;
+  }
+  return all;
 }
 
 void Training::set_rotations(const Step& step, const std::vector<CaseSearch>& searches,
@@ -243,11 +265,17 @@ Stage Training::stage_of(const Step& step, const std::vector<CaseSearch>& search
 }
 
 /// Each case with the detector that has not learned from it.
-void Training::detect(const StageTask& task, const TrainedStage& trained, StageReport& report) {
-  std::vector<std::vector<Candidate>> kept = cross_predict(task, trained, context_);
+void Training::detect(const Step& step, const StageTask& task, const TrainedStage& trained,
+                      StageReport& report) {
+  CrossPrediction predicted = cross_predict(task, trained, searches_elsewhere(step), context_);
+  report.expected_log_odds = predicted.expected_log_odds;
   for (size_t c = 0; c < cases_.size(); ++c) {
+    CaseState& elsewhere = all_.elsewhere[task.structure][c];
+    elsewhere.candidates = std::move(predicted.elsewhere[c]);
+    elsewhere.log_odds += predicted.log_odds_elsewhere[c];
     CaseState& state = all_.found[task.structure][c];
-    state.candidates = std::move(kept[c]);
+    state.candidates = std::move(predicted.kept[c]);
+    state.log_odds += predicted.log_odds[c];
     if (!task.truth(c)) continue;
     const auto near = std::find_if(
         state.candidates.begin(), state.candidates.end(), [&](const Candidate& candidate) {
@@ -269,7 +297,7 @@ void Training::run_step(const Step& step) {
   report.structure = structure.name;
   report.kind = step.kind;
   report.level = step.level;
-  std::vector<CaseSearch> where = searches(step);
+  std::vector<CaseSearch> where = searches(step, all_.found);
   TruthRule rule;
   Stage stage = stage_of(step, where, rule);
   StageTask task{cases_, model(),          step.structure, std::move(stage),
@@ -283,14 +311,16 @@ void Training::run_step(const Step& step) {
   const double trained_at = seconds();
   if (!task.is_of_boxes()) report.seconds_trees = trained_at;
   if (!step.is_fallback) {
-    detect(task, trained, report);
+    detect(step, task, trained, report);
     if (step.ends_level) {
       const pose::ClusterRule rule_of_clusters = cluster_rule(
           model(), step.level,
           model().structures[step.structure].agreement_rad[static_cast<size_t>(step.level)]);
       for (size_t c = 0; c < cases_.size(); ++c) {
-        CaseState& state = all_.found[step.structure][c];
-        state.clusters = cluster_candidates(state.candidates, rule_of_clusters);
+        for (auto* states : {&all_.found, &all_.elsewhere}) {
+          CaseState& state = (*states)[step.structure][c];
+          state.clusters = cluster_candidates(state.candidates, rule_of_clusters);
+        }
       }
     }
   }
@@ -315,19 +345,22 @@ void Training::finish(size_t s) {
   Structure& structure = model().structures[s];
   StructureReport report{structure.name};
   pose::CorrectionCases known;
-  std::vector<double> confidences;
+  std::vector<double> right, wrong;
   for (size_t c = 0; c < cases_.size(); ++c) {
+    const double log_odds_of_case = all_.found[s][c].log_odds;
+    wrong.push_back(truth(s, c) ? all_.elsewhere[s][c].log_odds : log_odds_of_case);
     if (!truth(s, c)) continue;
     ++report.cases;
     if (found_pose(s, c) == nullptr) {
       ++report.failures;
+      wrong.push_back(log_odds_of_case);
       continue;
     }
     pose::FoundPoses& all = known.found.emplace_back();
     for (size_t t = 0; t < model().structures.size(); ++t) all.push_back(found_pose(t, c));
     known.truth.push_back(*truth(s, c));
     known.fold_of.push_back(fold_of(cases_[c], config_.folds));
-    confidences.push_back(all_.found[s][c].clusters[0].confidence);
+    right.push_back(log_odds_of_case);
   }
   pose::LearnedCorrection learned = pose::learn_correction(known, s);
   structure.correction = std::move(learned.correction);
@@ -344,10 +377,11 @@ void Training::finish(size_t s) {
   const int finest = model().levels() - 1;
   structure.errors = pose::fit_gaussian(
       errors, {model().spacing_mm(finest) / 10, kDegree / 10, scale_step(finest) / 10});
-  std::sort(confidences.begin(), confidences.end());
-  if (!confidences.empty()) {
-    structure.found_confidence = confidences[confidences.size() / 20];
-    structure.least_confidence = confidences.front() / 2;
+  structure.calibration = learning::calibrate(right, wrong, /*most_slope=*/1);
+  learning::Logistic& probability = structure.calibration.probability;
+  for (const StageReport& stage : all_.report.stages) {
+    if (stage.structure != structure.name) continue;
+    probability.offset -= probability.slope * stage.expected_log_odds;
   }
   for (const auto& [name, value] : {std::pair{" centre_error_mm", report.centre_mm},
                                     {" rotation_error_deg", report.rotation_deg},
@@ -364,6 +398,7 @@ void Training::begin(const Model& start) {
   }
   all_.model = start;
   all_.found.assign(start.structures.size(), std::vector<CaseState>(cases_.size()));
+  all_.elsewhere = all_.found;
   for (size_t s = 0; s < start.structures.size(); ++s) {
     const std::string& name = model().structures[s].name;
     model().structures[s].mean = mean_pose(cases_, s, name);
@@ -419,10 +454,12 @@ TrainingCase make_training_case(const std::string& name, Volume<int16_t> voxels,
   return c;
 }
 
-std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
+std::vector<StageKind> stages_of(const StructureConfig& structure, int level, int levels,
                                  pose::OrientationKind orientation) {
-  const LevelStages stages =
-      structure.stages.empty() ? LevelStages::kAll : image::by_level(structure.stages, level);
+  const bool is_fine = level > 0 && level + 1 == levels;
+  const LevelStages stages = !structure.stages.empty() ? image::by_level(structure.stages, level)
+                             : is_fine                 ? LevelStages::kPositionOrientation
+                                                       : LevelStages::kAll;
   std::vector<StageKind> kinds{StageKind::kPosition};
   if (stages != LevelStages::kPosition && orientation == pose::OrientationKind::kFit) {
     kinds.push_back(StageKind::kOrientation);

@@ -44,6 +44,7 @@ struct StageReport {
   int level = 0;
   size_t cases = 0, positives = 0, negatives = 0, added_truth = 0;
   std::vector<int> first_positive{};  ///< per case, rank of the first candidate near the truth; -1
+  double expected_log_odds = 0;       ///< of the best candidate in cases that it learned from
   double seconds_features = 0, seconds_trees = 0, seconds_detection = 0;
 };
 
@@ -63,11 +64,13 @@ struct TrainReport {
 struct CaseState {
   std::vector<Candidate> candidates{};
   std::vector<Cluster> clusters{};
+  double log_odds = 0;  ///< sum of those of the best candidates, less what is expected
 };
 /// A training that is not finished: detectors and what they found.
 struct PartialTraining {
   Model model;
-  std::vector<std::vector<CaseState>> found{};  ///< [structure][case]
+  std::vector<std::vector<CaseState>> found{};      ///< [structure][case]
+  std::vector<std::vector<CaseState>> elsewhere{};  ///< the same, if places near it are not tried
   TrainReport report;
 };
 
@@ -99,8 +102,8 @@ Model train(const std::vector<TrainingCase>& cases, const Model& start, const Hd
 void choose_order(std::vector<TrainingCase>& cases, Model& model, const HdnConfig& config,
                   const SharedConfig& shared, const Context& context);
 
-/// The stages of a structure at a level.
-std::vector<StageKind> stages_of(const StructureConfig& structure, int level,
+/// The stages of a structure at one of the levels.
+std::vector<StageKind> stages_of(const StructureConfig& structure, int level, int levels,
                                  pose::OrientationKind orientation);
 
 /// Throws UsageError for structures without or with equal names, unknown parents or a cycle among
