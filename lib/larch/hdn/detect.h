@@ -26,8 +26,8 @@ ResidentModel make_resident(Model model, const tree::EvaluationRule& rule, const
 
 enum class FoundStatus : uint8_t {
   kFound = 0,
-  kUncertain,  ///< less sure than nineteen of twenty true detections in training
-  kNotFound,   ///< no candidate, or less than half as sure as any true detection in training
+  kUncertain,  ///< less sure than that, as learning::Calibration has it
+  kNotFound,   ///< no candidate, or less sure still
   kSkipped,    ///< its parent was not found, and it was not trained to be found without
 };
 
