@@ -17,6 +17,8 @@
 #include "larch/pipeline/components.h"
 #include "larch/pipeline/hdn_training.h"
 #include "larch/pipeline/pbt_training.h"
+#include "larch/pipeline/training_cases.h"
+#include "larch/pipeline/voxel_defaults.h"
 
 namespace {
 
@@ -97,18 +99,17 @@ struct ModelConfig {
   CaseColumns columns() const {
     CaseColumns columns{.label_required = !is_hdn()};
     if (model == ModelKind::kVoxels) columns.more = pipeline::component_columns();
-    if (is_boundary()) columns.more = {{pipeline::kGroupColumn}};
-    if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}, {pipeline::kGroupColumn}};
+    if (is_hdn()) columns.more = {{pipeline::kPosesColumn, true, false}};
+    columns.more.push_back({pipeline::kGroupColumn});
     columns.more.push_back({kSeriesColumn});
     return columns;
   }
 };
 
 struct Options {
-  cases::ImageList images{.list_help =
-                              "TSV or CSV with the columns image and label; hdn: or poses, group; "
-                              "boundary: group",
-                          .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
+  cases::ImageList images{
+      .list_help = "TSV or CSV with the columns image and label, or for hdn poses; group",
+      .dataset_help = "instead: dataset.json of a Decathlon or nnU-Net folder"};
   OutputFile output;
   InputFile start_model;
   bool resume = false;
@@ -238,11 +239,12 @@ Outputs run(const Options& options, Context& context) {
   const ModelConfig& config = options.config;
   const pipeline::TrainingFiles files = files_of(options, context);
   if (config.is_boundary()) {
-    return pipeline::train_boundary(files, config.boundary, config.voxels, options.start_model,
-                                    context);
+    return pipeline::train_boundary(files, config.boundary, pipeline::with_constants(config.voxels),
+                                    options.start_model, context);
   }
   if (!config.is_hdn()) return pipeline::train_pbt(files, config.voxels, context);
-  return pipeline::train_hdn(files, config.hdn, config.voxels, options.dataset_labels(), context);
+  return pipeline::train_hdn(files, config.hdn, pipeline::with_constants(config.voxels),
+                             options.dataset_labels(), context);
 }
 
 }  // namespace
@@ -270,7 +272,7 @@ int main(int argc, char** argv) {
       "pbt-train --list train.tsv --output scene.forest --classifier decision-forest",
       "pbt-train --list train.tsv --output head.hdn --config hdn.json --plot recall.png",
       "pbt-train --list train.tsv --output hip.bnd --config boundary.json --start-model hip.hdn"};
-  info.results_version = 3;  // "ignore" and "background" of dataset.json, borders of labels.ignore
+  info.results_version = 4;  // boxes of forests are drawn log-uniformly
   info.references = {
       "Tu, Probabilistic boosting-tree, ICCV 2005",
       "Sharp, Implementing decision trees and forests on a GPU, ECCV 2008",

@@ -22,18 +22,24 @@ class Draws {
   int below(int n) {
     return static_cast<int>(hash_below(seed_, stream_, counter_++, static_cast<uint32_t>(n)));
   }
+  /// The same, log-uniformly: i as often as log((i + 2) / (i + 1)) says.
+  int log_below(int n) { return std::min(n - 1, static_cast<int>(std::pow(n + 1.0, unit())) - 1); }
   double unit() { return hash_unit(seed_, stream_, counter_++); }
 
  private:
   uint64_t seed_, stream_, counter_;
 };
 
-/// A box whose edges are at most `largest` and that lies within the reach of the voxel.
+/// A box whose edges are at most `largest` and that lies within the reach of the voxel. Edges and
+/// distances are drawn log-uniformly: what is near tells more of a voxel, whatever the reach.
 Cuboid draw_box(const BoxSpec& spec, int largest, Draws& draws) {
   Cuboid box{{0, 0, 0}, {1, 1, 1}, 1};
   for (int axis = 0; axis < (spec.planar ? 2 : 3); ++axis) {
-    const int edge = 1 + draws.below(largest);
-    box.lo[axis] = draws.below(2 * spec.reach + 2 - edge) - spec.reach;
+    const int edge = 1 + draws.log_below(largest);
+    const int places = 2 * spec.reach + 2 - edge;
+    const int away = draws.log_below((places + 1) / 2);
+    const int place = draws.below(2) == 0 ? (places - 1) / 2 - away : places / 2 + away;
+    box.lo[axis] = place - spec.reach;
     box.hi[axis] = box.lo[axis] + edge;
   }
   return box;

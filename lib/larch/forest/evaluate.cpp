@@ -125,6 +125,19 @@ Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> compon
   return maps;
 }
 
+size_t likeliest_structure(const Model& model, std::span<const Volume<float>> distribution,
+                           int64_t voxel) {
+  const auto around = static_cast<size_t>(model.background);
+  size_t likeliest = around;
+  for (size_t c = 0; c < distribution.size(); ++c) {
+    if (c == around) continue;
+    if (likeliest == around || distribution[c][voxel] > distribution[likeliest][voxel]) {
+      likeliest = c;
+    }
+  }
+  return likeliest;
+}
+
 void cpu::evaluate(const EvaluateJob& job, const Context& context) {
   constexpr int kChunk = 64;  // voxels of a row that are led through a tree together
   parallel_for(

@@ -56,6 +56,9 @@ struct Maps {
 Maps evaluate_volume(const Model& model, std::span<const Volume<int16_t>> components,
                      const Wanted& wanted, int64_t memory_bytes, const Context& context,
                      const Volume<uint8_t>* roi = nullptr);
+/// The likeliest class of a voxel but the background, the first of equal ones.
+size_t likeliest_structure(const Model& model, std::span<const Volume<float>> distribution,
+                           int64_t voxel);
 /// The plan for it; `size`: of the image in model space.
 pbt::SlabPlan plan_slabs(const Model& model, const Vec3i& size, const Wanted& wanted, bool roi,
                          int64_t memory_bytes, const Device& device);

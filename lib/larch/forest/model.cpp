@@ -19,6 +19,7 @@ Vec3i Model::reach_along() const {
 
 void check_model(const Model& model) {
   pbt::check_images(model.space, model.channels, model.components);
+  pbt::check_threshold(model.info);
   const std::vector<int64_t> bounds = pbt::channel_bounds(model.space, model.channels);
   for (const features::BoxFeature& feature : model.features) {
     pbt::check_feature(feature, bounds);

@@ -13,10 +13,12 @@
 #include "larch/core/error.h"
 #include "larch/core/random_math.h"
 #include "larch/features/linear/linear_source.h"
+#include "larch/forest/evaluate.h"
 #include "larch/learning/lowest_hash.h"
 #include "larch/pbt/train/ensemble.h"
 #include "larch/pbt/train/pace.h"
 #include "larch/pbt/train/pool.h"
+#include "larch/pbt/train/threshold.h"
 
 namespace larch::forest {
 namespace {
@@ -54,6 +56,13 @@ std::vector<ForestClass> find_classes(const std::vector<pbt::TrainingVolume>& vo
   return classes;
 }
 
+/// The index of the class with a value, which occurs.
+int class_of(const std::vector<ForestClass>& classes, int32_t value) {
+  const auto at = std::lower_bound(classes.begin(), classes.end(), value,
+                                   [](const ForestClass& c, int32_t v) { return c.value < v; });
+  return static_cast<int>(at - classes.begin());
+}
+
 /// Adds the labelled voxels of lowest hash of each volume.
 void draw_voxels(const std::vector<pbt::TrainingVolume>& volumes, std::span<const size_t> which,
                  const std::vector<ForestClass>& classes, int count, uint64_t seed,
@@ -67,10 +76,7 @@ void draw_voxels(const std::vector<pbt::TrainingVolume>& volumes, std::span<cons
       lowest.add(hash64(seed ^ kPixelStream, v, static_cast<uint64_t>(i)), i);
     }
     for (const int64_t voxel : lowest.take()) {
-      const auto at =
-          std::lower_bound(classes.begin(), classes.end(), labels[voxel],
-                           [](const ForestClass& c, int32_t value) { return c.value < value; });
-      drawn.label.push_back(static_cast<uint16_t>(at - classes.begin()));
+      drawn.label.push_back(static_cast<uint16_t>(class_of(classes, labels[voxel])));
       drawn.samples.add(v, voxel, false, uint64_t{1} << 32);
     }
   }
@@ -99,7 +105,8 @@ class Pool {
       haar_ = pbt::make_pool(config, model.channels, seed_);
       return;
     }
-    boxes_ = {config.forest.reach, config.forest.largest_box, planar,
+    boxes_ = {config.forest.reach.value_or(boxes_.reach),
+              config.forest.largest_box.value_or(boxes_.largest), planar,
               static_cast<int>(model.channels.size()),
               pbt::channel_bounds(model.space, model.channels)};
   }
@@ -276,6 +283,46 @@ Labelled draw_all(const std::vector<pbt::TrainingVolume>& volumes, const pbt::Vo
   return drawn;
 }
 
+/// The best threshold of the probability of the structures together on whole held-out volumes;
+/// inside, the likelier class wins. None where no class is the background.
+std::optional<pbt::ScoredThreshold> best_threshold(const Model& model,
+                                                   const std::vector<pbt::TrainingVolume>& volumes,
+                                                   std::span<const size_t> held_out,
+                                                   const Context& context) {
+  if (model.background < 0) return std::nullopt;
+  pbt::ThresholdSearch search(model.classes);
+  Wanted wanted;
+  wanted.distribution = true;
+  for (const size_t v : held_out) {
+    const pbt::TrainingVolume& volume = volumes[v];
+    context.throw_if_stopped("stopped while the held-out volumes were evaluated");
+    const LabelVolume& truth = volume.true_labels.empty() ? volume.labels : volume.true_labels;
+    const Maps maps = evaluate_volume(model, volume.components(), wanted, 0, context);
+    const Volume<float>& around = maps.distribution[static_cast<size_t>(model.background)];
+    for (int64_t i = 0; i < truth.voxels(); ++i) {
+      if (truth[i] == pbt::kUnlabelled) continue;
+      const int its = class_of(model.class_table, truth[i]);
+      search.add(1 - around[i], likeliest_structure(model, maps.distribution, i),
+                 its == model.background ? pbt::ThresholdSearch::kNone : its);
+    }
+  }
+  return search.best();
+}
+
+/// Says how right each depth is, and finds the threshold.
+void validate(Model& model, const std::vector<pbt::TrainingVolume>& volumes,
+              std::span<const size_t> held_out, TrainReport* report, const Context& context) {
+  const std::vector<double> accuracies = depth_accuracies(model.info);
+  for (size_t d = 0; d < accuracies.size(); ++d) {
+    context.info("held-out accuracy at depth " + std::to_string(d) + ": " +
+                 std::to_string(accuracies[d]));
+  }
+  const auto best = best_threshold(model, volumes, held_out, context);
+  if (!best) return;
+  pbt::store_threshold(*best, model.info, context);
+  if (report != nullptr) report->class_dice = best->class_dice;
+}
+
 /// The trees as the model's, with the features that they ask, each once.
 void add_trees(Model& model, const PartialForest& trees, const Pool& pool,
                std::span<const uint32_t> weights) {
@@ -306,9 +353,13 @@ pbt::TrainingVolume make_training_volume(const std::string& name,
     if (config.positive.empty()) return label;
     return contains(config.positive, label) ? config.class_value : 0;
   });
-  const Volume<uint8_t> near = pbt::near_boundary(merged, config.border_voxels, context.threads);
-  for (int64_t i = 0; i < near.voxels(); ++i) {
-    volume.labels[i] = near[i] != 0 ? pbt::kUnlabelled : merged[i];
+  volume.labels = merged;
+  if (const int border = config.border_voxels.value_or(0); border > 0) {
+    const Volume<uint8_t> near = pbt::near_boundary(merged, border, context.threads);
+    volume.true_labels = merged;
+    for (int64_t i = 0; i < near.voxels(); ++i) {
+      if (near[i] != 0) volume.labels[i] = pbt::kUnlabelled;
+    }
   }
   volume.digest = pbt::digest_of(volume);
   return volume;
@@ -329,7 +380,7 @@ Model train(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelS
   if (volumes.empty()) throw InputError("there is no training volume");
   const pbt::ForestConfig& forest = config.forest;
   const pbt::VolumeSplit split =
-      pbt::hold_out(volumes.size(), config.validation.fraction, context.seed);
+      pbt::hold_out(volumes, config.validation.fraction.value_or(0), context.seed);
   Model model = start_model(volumes, space, config, context.seed);
   std::vector<uint32_t> weights;
   Labelled drawn = draw_all(volumes, split, model, forest, weights);
@@ -375,11 +426,7 @@ Model train(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelS
   }
   add_trees(model, grown, pool, weights);
   held_out.report(model.info, split.held_out.size());
-  const std::vector<double> accuracies = depth_accuracies(model.info);
-  for (size_t d = 0; d < accuracies.size(); ++d) {
-    context.info("held-out accuracy at depth " + std::to_string(d) + ": " +
-                 std::to_string(accuracies[d]));
-  }
+  validate(model, volumes, split.held_out, report, context);
   check_model(model);
   return model;
 }

@@ -40,6 +40,7 @@ struct TrainHooks {
 /// What a run reports beside the model.
 struct TrainReport {
   size_t training_volumes = 0, held_out_volumes = 0, samples = 0;
+  std::vector<double> class_dice{};  ///< as pbt::ScoredThreshold has it; empty: nothing is held out
 };
 
 /// Trains a decision forest (Sharp 2008). `volumes` must be sorted (pbt::sort_by_digest). The

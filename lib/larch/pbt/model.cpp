@@ -114,16 +114,20 @@ void check_feature(const features::BoxFeature& feature, std::span<const int64_t>
   }
 }
 
+void check_threshold(const ModelInfo& info) {
+  const double threshold = info.measured("threshold").value_or(0.5);
+  if (!(threshold > 0 && threshold < 1)) {
+    tree::refuse_model("the threshold of its validation is not between 0 and 1");
+  }
+}
+
 void check_model(const Model& model) {
   check_images(model.space, model.channels, model.components);
   if (model.info.class_value < 1 || model.info.class_value > kMostClassValue) {
     tree::refuse_model("the label value of its class is not from 1 to " +
                        std::to_string(kMostClassValue));
   }
-  const double threshold = model.info.measured("threshold").value_or(0.5);
-  if (!(threshold > 0 && threshold < 1)) {
-    tree::refuse_model("the threshold of its validation is not between 0 and 1");
-  }
+  check_threshold(model.info);
   const std::vector<int64_t> bounds = channel_bounds(model.space, model.channels);
   for (const auto& feature : model.features) {
     check_feature(features::boxes_of(feature), bounds);

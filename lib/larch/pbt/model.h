@@ -85,12 +85,14 @@ struct Model : tree::Ensemble, ImageModel {
   Vec3i reach_along() const;
 };
 
-/// What check_model checks of space and channels, and of a feature: for models of other kinds too.
-/// Throw InputError that says which invariant failed. `components`: names of those of the input.
+/// What check_model checks of space and channels, of a feature, and of the threshold: for models of
+/// other kinds too. Throw InputError that says which invariant failed. `components`: names of those
+/// of the input.
 void check_images(const image::ModelSpace& space, std::span<const image::ChannelSpec> channels,
                   std::span<const std::string> components = {});
 /// `bounds`: channel_bounds of the model.
 void check_feature(const features::BoxFeature& feature, std::span<const int64_t> bounds);
+void check_threshold(const ModelInfo& info);
 /// Largest absolute value of each channel.
 std::vector<int64_t> channel_bounds(const image::ModelSpace& space,
                                     std::span<const image::ChannelSpec> channels);

@@ -48,7 +48,7 @@ struct ClassName {
 struct LabelConfig {
   std::vector<int> positive{};
   std::vector<int> ignore{};
-  int border_voxels = 1;
+  std::optional<int> border_voxels{};
   std::string class_name = "foreground";
   int class_value = 1;
   std::optional<int> background{};
@@ -58,13 +58,16 @@ struct LabelConfig {
   void fields(F&& f) {
     f(Field{"positive", positive, "label values merged into the class; empty: all but 0"},
       Field{"ignore", ignore, "label values whose voxels are not used at all"},
-      Field{"border_voxels", border_voxels, "no samples within this many voxels of the boundary", 0,
-            16},
+      Field{"border_voxels", border_voxels,
+            "no samples within this many voxels of the boundary; null: 1 for boosting trees, 0 for "
+            "a decision-forest",
+            0, 16},
       Field{"class_name", class_name, "name of the class, for label tables"},
       Field{"class_value", class_value, "label value that pbt-detect writes", 1, kMostClassValue},
       Field{"background", background,
             "decision-forest without labels/positive, whose classes are all label values: the one "
-            "that is around the structures; null: none is"},
+            "that is around the structures; null: the background of dataset.json, or 0 where it "
+            "occurs and has no name"},
       Field{"names", names, "decision-forest: names of label values"}.example(
           R"([{"value": 0, "name": "background"}, {"value": 1, "name": "liver"}])"));
   }
@@ -193,8 +196,8 @@ constexpr auto enum_names(ForestPool*) {
 struct ForestConfig : tree::ForestConfig {
   int samples_per_volume = 1500;
   ForestPool pool = ForestPool::kBoxes;
-  int reach = 20;
-  int largest_box = 12;
+  std::optional<int> reach{};
+  std::optional<int> largest_box{};
 
   template <class F>
   void fields(F&& f) {
@@ -204,14 +207,17 @@ struct ForestConfig : tree::ForestConfig {
       Field{"pool", pool,
             "boxes (one, or the difference of two in any channels, drawn anew for each round) or "
             "haar (the pool of features/count, window and sizes, drawn from in each round)"},
-      Field{"reach", reach, "boxes: voxels that they lie away at most, along an axis", 0, 120},
-      Field{"largest_box", largest_box, "boxes: longest edge", 1, 120});
+      Field{"reach", reach,
+            "boxes: voxels that they lie away at most, along an axis; null: by the sizes of the "
+            "images and structures",
+            0, 120},
+      Field{"largest_box", largest_box, "boxes: longest edge; null: by the same sizes", 1, 120});
   }
 };
 
 /// All settings of pbt-train.
 struct TrainConfig {
-  ClassifierKind classifier = ClassifierKind::kTree;
+  std::optional<ClassifierKind> classifier{};
   LabelConfig labels;
   SpaceConfig space;
   FeatureConfig features;
@@ -226,7 +232,9 @@ struct TrainConfig {
   void fields(F&& f) {
     f(Field{"classifier", classifier,
             "pbt (one probabilistic boosting tree), pbt-ensemble (the mean of several) or "
-            "decision-forest (of any number of classes)"},
+            "decision-forest (of any number of classes); null: of pbt and decision-forest what the "
+            "other keys are for, or else pbt for one label beside the background, decision-forest "
+            "for several"},
       Field{"labels", labels, "which voxels are the class"},
       Field{"space", space, "the space in which the model works"},
       Field{"features", features, "the pool of features"},

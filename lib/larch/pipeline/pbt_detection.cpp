@@ -48,7 +48,6 @@ using DetectionPtr = std::shared_ptr<DetectionJob>;
 /// The threshold of the settings, or else of the model.
 double threshold_of(const StructureConfig& config, const models::VoxelModel& model) {
   if (config.threshold) return *config.threshold;
-  if (!std::holds_alternative<pbt::Model>(model)) return 0.5;
   return image_model(model).info.measured("threshold").value_or(0.5);
 }
 

@@ -30,7 +30,9 @@
 #include "larch/models/pbt_file.h"
 #include "larch/pbt/train/pool.h"
 #include "larch/pipeline/components.h"
+#include "larch/pipeline/training_cases.h"
 #include "larch/pipeline/training_plot.h"
+#include "larch/pipeline/voxel_defaults.h"
 
 namespace larch::pipeline {
 namespace {
@@ -83,12 +85,46 @@ void leave_out(const TrainingFiles& files, const Case& c, const std::set<int>& i
   }
 }
 
+/// Calls fn, whose errors get the name of the case.
+template <class Fn>
+auto of_case(const Case& c, const Fn& fn) {
+  try {
+    return fn();
+  } catch (const Error& error) {
+    std::throw_with_nested(Error(
+        error.code(), "cannot use the case '" + c.id + "' (" + c.image + ", " + c.label + ")"));
+  }
+}
+
+/// The values of label maps, those that a data set declares, or of as many as it takes to find two
+/// beside the background.
+std::set<int> label_values(const TrainingFiles& files, const pbt::TrainConfig& config) {
+  std::set<int> values;
+  for (const DatasetLabel& label : files.labels) {
+    if (label.name == kIgnoreName || label.name == kBackgroundName) continue;
+    values.insert(label.values.begin(), label.values.end());
+  }
+  ReadOptions read = files.read;
+  read.warn = nullptr;  // the reading of images and labels will say it
+  for (size_t i = 0; i < files.cases.size() && files.labels.empty(); ++i) {
+    const Case& c = files.cases[i];
+    of_case(c, [&] {
+      const Grid grid = probe_components(c, config.space.components, read);
+      const LabelVolume labels = read_labels(c.label, label_options(read, grid));
+      values.insert(labels.begin(), labels.end());
+    });
+    for (const int ignored : config.labels.ignore) values.erase(ignored);
+    if (values.size() > 1 + values.count(0)) break;
+  }
+  return values;
+}
+
 /// Reads one case; adds the label values that occur to `seen`, and those that are left out to
 /// `labels`.
 pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
                               const image::ModelSpace& space, pbt::TrainConfig& config,
                               std::set<int>& seen, const Context& context) {
-  try {
+  return of_case(c, [&] {
     const auto images = read_components(c, config.space.components, files.read);
     const LabelVolume label = read_labels(c.label, label_options(files.read, images[0].grid()));
     leave_out(files, c, {label.begin(), label.end()}, seen, config.labels, context);
@@ -96,11 +132,10 @@ pbt::TrainingVolume read_case(const Case& c, const TrainingFiles& files,
         is_forest(config)
             ? forest::make_training_volume
             : static_cast<decltype(&forest::make_training_volume)>(pbt::make_training_volume);
-    return make(c.image, images, label, space, config.labels, context);
-  } catch (const Error& error) {
-    std::throw_with_nested(Error(
-        error.code(), "cannot use the case '" + c.id + "' (" + c.image + ", " + c.label + ")"));
-  }
+    pbt::TrainingVolume volume = make(c.image, images, label, space, config.labels, context);
+    volume.group = cell_of(c, kGroupColumn);
+    return volume;
+  });
 }
 
 /// The model, with the figures and the picture of its training.
@@ -140,21 +175,6 @@ struct Material {
   std::string fingerprint;
 };
 
-/// What a data set calls its labels, for a forest of all of them: names where none are given, and
-/// the background if it occurs.
-void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& seen,
-                pbt::LabelConfig& config) {
-  const bool has_names = !config.names.empty();
-  for (const auto& [name, values] : labels) {
-    if (values.size() != 1) continue;
-    if (!has_names) config.names.push_back({values[0], name});
-    if (name == kBackgroundName && !config.background && seen.contains(values[0]) &&
-        std::ranges::count(config.ignore, values[0]) == 0) {
-      config.background = values[0];
-    }
-  }
-}
-
 Material read_material(const TrainingFiles& files, const pbt::TrainConfig& config,
                        const Context& context) {
   pbt::check_config(config, context.seed);
@@ -167,6 +187,9 @@ Material read_material(const TrainingFiles& files, const pbt::TrainConfig& confi
     }
   }
   Material material{config, model_space(grids, config.space), {}, {}};
+  std::set<int> values;
+  if (asks_labels(config)) values = label_values(files, config);
+  choose_classifier(material.config, values, context);
   std::set<int> seen;
   for (const Case& c : files.cases) {
     context.progress(0, "reading " + c.id);
@@ -181,11 +204,13 @@ Material read_material(const TrainingFiles& files, const pbt::TrainConfig& confi
   check_labels(named_values(config.labels), seen, "labels/names");
   pbt::sort_by_digest(material.volumes);
   std::vector<std::string> digests;
-  for (const pbt::TrainingVolume& volume : material.volumes) digests.push_back(volume.digest);
+  for (const pbt::TrainingVolume& volume : material.volumes)
+    digests.push_back(volume.digest + volume.group);
   material.fingerprint = fingerprint(config::to_json(config).dump(), context.seed, digests);
-  if (is_forest(config) && config.labels.positive.empty()) {
-    take_names(files.labels, seen, material.config.labels);
+  if (is_forest(material.config) && config.labels.positive.empty()) {
+    take_names(files.labels, seen, material.config.labels, context);
   }
+  fit_to_volumes(material.config, material.volumes, context);
   remove_leftovers_once(folder_of(files.checkpoint), context);
   return material;
 }
@@ -195,15 +220,13 @@ void complete(pbt::ModelInfo& info, const pbt::TrainConfig& config, size_t volum
               const Context& context) {
   info.tool_version = version();
   info.training_config_json = config::to_json(config).dump();
-  if (config.validation.fraction > 0 && held_out == 0) {
+  if (*config.validation.fraction > 0 && held_out == 0) {
     context.warn("validation/fraction: " + std::to_string(volumes) +
                  " volumes are too few to hold one out; the model is not validated or pruned");
   }
 }
 
-Outputs train_forest(const TrainingFiles& files, const pbt::TrainConfig& config,
-                     const Context& context) {
-  const Material material = read_material(files, config, context);
+Outputs train_forest(const TrainingFiles& files, const Material& material, const Context& context) {
   forest::TrainHooks hooks;
   forest::PartialForest resumed;
   if (has_checkpoint(files, context)) {
@@ -229,9 +252,14 @@ Outputs train_forest(const TrainingFiles& files, const pbt::TrainConfig& config,
       .metric("classes", static_cast<double>(model.classes))
       .metric("trees", static_cast<double>(model.trees()))
       .metric("nodes", static_cast<double>(model.nodes.size()));
-  for (const std::string name : {"accuracy", "class_accuracy"}) {
+  for (const std::string name : {"accuracy", "class_accuracy", "dice", "threshold"}) {
     if (const auto value = model.info.measured(name)) outputs.metric("held_out_" + name, *value);
   }
+  auto dice = nlohmann::ordered_json::object();
+  for (size_t c = 0; c < report.class_dice.size(); ++c) {
+    if (report.class_dice[c] >= 0) dice[model.class_table[c].name] = report.class_dice[c];
+  }
+  if (!dice.empty()) outputs.report("held_out_dice_by_class", dice);
   if (const auto by_depth = forest::depth_accuracies(model.info); !by_depth.empty()) {
     outputs.report("held_out_accuracy_by_depth", by_depth);
   }
@@ -245,8 +273,8 @@ Outputs train_forest(const TrainingFiles& files, const pbt::TrainConfig& config,
 
 Outputs train_pbt(const TrainingFiles& files, const pbt::TrainConfig& config,
                   const Context& context) {
-  if (is_forest(config)) return train_forest(files, config, context);
   const Material material = read_material(files, config, context);
+  if (is_forest(material.config)) return train_forest(files, material, context);
   pbt::TrainHooks hooks;
   pbt::PartialModel resumed;
   if (has_checkpoint(files, context)) {
@@ -337,7 +365,11 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
   const std::vector<Case>& cases = files.cases;
   plan.table = {{"id", "voxels", "spacing_mm", "class", "other", "ignored", "labels"}};
   ClassCounts all;
-  std::set<int> seen;
+  std::set<int> seen, values;
+  for (const SurveyedCase& s : surveyed) {
+    for (const auto& [label, voxels] : s.labels) values.insert(label);
+  }
+  choose_classifier(config, files.labels.empty() ? values : label_values(files, config), context);
   for (size_t i = 0; i < cases.size(); ++i) {
     const SurveyedCase& s = surveyed[i];
     if (s.failure) {
@@ -452,7 +484,7 @@ void check_keys(const pbt::TrainConfig& config) {
   for (const pbt::ClassName& c : config.labels.names) check_name(c.name);
   if (is_forest(config)) {
     check_keys_of_forests(config);
-  } else {
+  } else if (config.classifier || !fits_forest(config)) {
     config::require_default(config.forest, "forest.", "classifier decision-forest");
     config::require_default(config.labels, "labels.", "classifier decision-forest",
                             {"background", "names"});

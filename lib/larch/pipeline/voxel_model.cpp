@@ -125,12 +125,8 @@ LabelVolume classes_inside(const Volume<uint8_t>& mask, const models::VoxelModel
   const auto around = static_cast<size_t>(forest->background);
   LabelVolume labels(mask.grid(), forest->class_table[around].value);
   for (int64_t i = 0; i < mask.voxels(); ++i) {
-    float most = -1;
-    for (size_t c = 0; c < maps.distribution.size() && mask[i] != 0; ++c) {
-      if (c == around || maps.distribution[c][i] <= most) continue;
-      most = maps.distribution[c][i];
-      labels[i] = forest->class_table[c].value;
-    }
+    if (mask[i] == 0) continue;
+    labels[i] = forest->class_table[likeliest_structure(*forest, maps.distribution, i)].value;
   }
   return labels;
 }

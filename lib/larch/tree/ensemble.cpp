@@ -58,6 +58,11 @@ Thresholds make_thresholds(double e1, double e2, bool hard) {
   return t;
 }
 
+Thresholds thresholds_of(const Ensemble& trees, const EvaluationRule& rule) {
+  return make_thresholds(rule.e1 < 0 ? trees.e1 : rule.e1, rule.e2 < 0 ? trees.e2 : rule.e2,
+                         rule.hard);
+}
+
 namespace {
 
 /// Factors that turn the masses of both classes into those of the prior that the model refers to.
@@ -136,7 +141,7 @@ uint64_t tree_posterior_q60(const Ensemble& trees, int32_t root, const Threshold
 
 uint64_t posterior_q60(const Ensemble& trees, const EvaluationRule& rule,
                        std::span<const uint32_t> q_q30, std::span<const int32_t> responses) {
-  const Thresholds t = make_thresholds(rule.e1 < 0 ? trees.e1 : rule.e1, trees.e2, rule.hard);
+  const Thresholds t = thresholds_of(trees, rule);
   if (trees.trees() == 1) return tree_posterior_q60(trees, 0, t, q_q30, responses);
   uint64_t sum = 0;
   for (const uint32_t root : trees.roots) {

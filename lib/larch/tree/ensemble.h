@@ -106,7 +106,9 @@ struct EvaluationRule {
   double e1 = -1;  ///< < 0: the ensemble's
   bool hard = false;
   bool early_rejection = false;
+  double e2 = -1;  ///< < 0: the ensemble's
 };
+Thresholds thresholds_of(const Ensemble& trees, const EvaluationRule& rule);
 
 /// The reference evaluation (Birkbeck, Sofka, Zhou 2011, Algorithm 2), for an ensemble the mean of
 /// its trees: posterior in Q60 of a vector of feature values, responses[f] that of feature f of the

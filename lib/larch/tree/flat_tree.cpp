@@ -26,7 +26,7 @@ void add_weaks(const Ensemble& trees, const Node& node, FlatTree& flat, FlatNode
 FlatTree flatten_tree(const Ensemble& trees, size_t which, std::span<const uint32_t> q,
                       const EvaluationRule& rule) {
   FlatTree flat;
-  flat.thresholds = make_thresholds(rule.e1 < 0 ? trees.e1 : rule.e1, trees.e2, rule.hard);
+  flat.thresholds = thresholds_of(trees, rule);
   flat.logistic = trees.logistic;
   flat.early_rejection = rule.early_rejection;
   const size_t root = trees.roots[which];

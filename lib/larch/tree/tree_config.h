@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "larch/config/fields.h"
@@ -92,14 +93,16 @@ struct TreeConfig {
 
 /// What is held out to watch the training.
 struct ValidationConfig {
-  double fraction = 0;
+  std::optional<double> fraction{};
   bool prune = true;
   int patience = 0;
 
   template <class F>
   void fields(F&& f) {
-    f(Field{"fraction", fraction, "share of the volumes held out, whole, to watch the training", 0,
-            0.9},
+    f(Field{"fraction", fraction,
+            "share of the volumes held out, whole, to watch the training and choose the threshold; "
+            "null: 0.15 from 20 volumes on, 0 below",
+            0, 0.9},
       Field{"prune", prune, "turn nodes into leaves where the held-out log-loss allows it"},
       Field{"patience", patience,
             "end a node when the held-out loss has not improved for so many rounds; 0: never", 0,

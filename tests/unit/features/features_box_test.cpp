@@ -100,6 +100,25 @@ TEST_CASE("Boxes of several channels have the sums of their voxels, at samples o
   }
 }
 
+TEST_CASE("Boxes are small and near more often than large and far") {
+  features::BoxSpec spec;
+  spec.bounds = {1023};
+  size_t small = 0, near = 0, far = 0, boxes = 0;
+  for (uint64_t k = 0; k < 2000; ++k) {
+    const BoxFeature f = features::draw_box_feature(spec, 1, 2, k);
+    for (int b = 0; b < f.box_count; ++b, ++boxes) {
+      const auto& box = f.boxes[static_cast<size_t>(b)];
+      const int middle = std::abs(box.lo.x + box.hi.x - 1);  // twice the distance
+      small += box.hi.x - box.lo.x <= 3 ? 1 : 0;
+      near += middle <= 6 ? 1 : 0;
+      far += middle >= 30 ? 1 : 0;
+    }
+  }
+  CHECK(small > boxes / 2);  // of edges that are drawn uniformly a quarter is at most 3
+  CHECK(near > 4 * boxes / 10);
+  CHECK(far > boxes / 25);
+}
+
 TEST_CASE("Boxes stay within their reach and 32 bits, and weights make means comparable") {
   features::BoxSpec spec = spec_of(false);
   spec.reach = 60;

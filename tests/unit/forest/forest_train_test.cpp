@@ -117,6 +117,8 @@ TEST_CASE("A forest depends on volumes, settings and seed alone") {
   CHECK_FALSE(fixtures::same(train_forest(volumes, config, context_of(1, 2)), one));
   CHECK(one.info.measured("accuracy").value_or(0) > 0.9);
   CHECK(forest::depth_accuracies(one.info).size() == 9);
+  CHECK(one.info.measured("threshold").value_or(0) > 0);
+  CHECK(one.info.measured("dice").value_or(0) > 0.8);
   // Resumed after any round.
   std::vector<forest::PartialForest> partial;
   forest::TrainHooks kept;

@@ -10,6 +10,7 @@
 #include "larch/core/random_math.h"
 #include "larch/learning/lowest_hash.h"
 #include "larch/pbt/train/samples.h"
+#include "larch/pbt/train/threshold.h"
 #include "tests/unit/pbt/pbt_fixtures.h"
 
 namespace {
@@ -39,6 +40,45 @@ TEST_CASE("Samples are the voxels of lowest hash, whatever the order of the volu
     if (i > 0) CHECK(a.id[i - 1] < a.id[i]);
   }
   CHECK(draw_samples(volumes, all, config, 6).id != a.id);
+}
+
+TEST_CASE("Volumes of a group are held out together") {
+  std::vector<TrainingVolume> volumes(12);
+  const auto alone = hold_out(volumes, 0.25, 3);
+  CHECK(alone.held_out.size() == 3);
+  for (size_t v = 0; v < volumes.size(); ++v)
+    volumes[v].group = v % 3 == 0 ? "a" : v < 6 ? "b" : "";
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const VolumeSplit split = hold_out(volumes, 0.25, seed);
+    CHECK(split.held_out.size() >= 3);
+    CHECK(split.held_out.size() + split.train.size() == 12);
+    for (const size_t a : split.held_out) {
+      for (const size_t b : split.train) {
+        CHECK((volumes[a].group.empty() || volumes[a].group != volumes[b].group));
+      }
+    }
+  }
+  for (TrainingVolume& volume : volumes) volume.group = "one";
+  CHECK(hold_out(volumes, 0.25, 3).held_out.empty());
+}
+
+TEST_CASE("The threshold of several classes has the best mean of their Dice coefficients") {
+  ThresholdSearch search(3);  // 0 is around, a large class 1 and a small one 2
+  const auto add = [&](int count, float p, size_t likeliest, int truth) {
+    for (int k = 0; k < count; ++k) search.add(p, likeliest, truth);
+  };
+  CHECK_FALSE(ThresholdSearch(2).best());
+  add(100, 0.9F, 1, 1);
+  add(10, 0.3F, 2, 2);
+  add(8, 0.3F, 1, ThresholdSearch::kNone);
+  add(1000, 0.05F, 1, ThresholdSearch::kNone);
+  const auto best = search.best();
+  REQUIRE(best);
+  CHECK(best->threshold == Approx(0.29));
+  CHECK(best->class_dice[0] == -1);
+  CHECK(best->class_dice[1] == Approx(200.0 / 208));
+  CHECK(best->class_dice[2] == 1);
+  CHECK(best->dice == Approx((1 + 200.0 / 208) / 2));
 }
 
 TEST_CASE("Labels become classes: merged values, ignored values, a border band") {

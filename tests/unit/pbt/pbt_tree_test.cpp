@@ -255,9 +255,11 @@ TEST_CASE("the stack walk equals the reference at every voxel") {
       EvaluateConfig config;
       config.walk = Walk::kStack;
       config.hard = hard;
+      if (seed > 1) config.e2 = seed == 2 ? 0 : 0.45;
       const Volume<float> p = evaluate<float>(model, set, v.grid(), config, context_of());
       EvaluationRule rule;
       rule.hard = hard;
+      rule.e2 = config.e2.value_or(-1);
       const std::vector<uint32_t> q = node_probabilities(model);
       for (int64_t i = 0; i < v.voxels(); ++i) {
         const auto responses = responses_at(model, v, v.grid().voxel(i));

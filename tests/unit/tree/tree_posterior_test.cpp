@@ -43,10 +43,22 @@ TEST_CASE("the posterior of items agrees with the reference, by every rule") {
     for (const bool hard : {false, true}) {
       for (const bool early : {false, true}) {
         compare(one, one.features.size(), {-1, hard, early});
-        compare(three, three.features.size(), {0.05, hard, early});
+        compare(three, three.features.size(), {0.05, hard, early, 0.02});
       }
     }
   }
+}
+
+TEST_CASE("e2 of a rule stands for that of the trees") {
+  pbt::Model model = fixtures::random_model(2);
+  const auto posteriors = [&](const EvaluationRule& rule) {
+    return cpu::posterior(flatten(model, rule), HashResponse{3, 15000}, 700,
+                          fixtures::context_of());
+  };
+  const std::vector<float> usual = posteriors({}), narrow = posteriors({-1, false, false, 0.01});
+  CHECK(usual != narrow);
+  model.e2 = 0.01;
+  CHECK(posteriors({}) == narrow);
 }
 
 TEST_CASE("the posterior of a tree that is one leaf is its probability") {

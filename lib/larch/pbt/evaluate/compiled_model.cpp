@@ -26,7 +26,8 @@ Vec3i tile_of(const EvaluateConfig& config) {
 }
 
 tree::EvaluationRule rule_of(const EvaluateConfig& config) {
-  return {config.e1 > 0 ? config.e1 : -1, config.hard, config.early_rejection};
+  return {config.e1 > 0 ? config.e1 : -1, config.hard, config.early_rejection,
+          config.e2.value_or(-1)};
 }
 
 CompiledTree with_taps(tree::FlatTree flat, const TapsOf& taps_of,

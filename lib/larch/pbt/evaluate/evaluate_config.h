@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "larch/config/fields.h"
@@ -43,6 +44,7 @@ struct EvaluateConfig {
   bool hard = false;
   bool early_rejection = false;
   double e1 = 0;
+  std::optional<double> e2{};
 
   template <class F>
   void fields(F&& f) {
@@ -61,7 +63,8 @@ struct EvaluateConfig {
             "stop inside a node when its outcome is certain; the result does not change"}
           .no_effect_on_results(),
       Field{"e1", e1, "certainty beyond which one child gets the whole weight; 0: the model's", 0,
-            0.5});
+            0.5},
+      Field{"e2", e2, "within 1/2 +- e2 both children are descended; null: the model's", 0, 1});
   }
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -115,16 +116,27 @@ Volume<uint8_t> near_boundary(const LabelVolume& values, int border, int threads
   return near;
 }
 
-VolumeSplit hold_out(size_t count, double fraction, uint64_t seed) {
+VolumeSplit hold_out(const std::vector<TrainingVolume>& volumes, double fraction, uint64_t seed) {
   constexpr uint64_t kStream = 0x686f6c64;  // "hold"
+  std::map<std::string, size_t> first;
+  std::vector<std::vector<size_t>> members(volumes.size());
+  for (size_t v = 0; v < volumes.size(); ++v) {
+    const std::string& group = volumes[v].group;
+    members[group.empty() ? v : first.emplace(group, v).first->second].push_back(v);
+  }
   std::vector<std::pair<uint64_t, size_t>> keyed;
-  for (size_t v = 0; v < count; ++v) keyed.emplace_back(hash64(seed, kStream, v), v);
+  for (size_t v = 0; v < members.size(); ++v) {
+    if (!members[v].empty()) keyed.emplace_back(hash64(seed, kStream, v), v);
+  }
   std::sort(keyed.begin(), keyed.end());
-  const auto held =
-      std::min(count - 1, static_cast<size_t>(std::llround(fraction * static_cast<double>(count))));
+  const auto wanted =
+      static_cast<size_t>(std::llround(fraction * static_cast<double>(volumes.size())));
   VolumeSplit split;
-  for (size_t k = 0; k < count; ++k) {
-    (k < held ? split.held_out : split.train).push_back(keyed[k].second);
+  for (size_t k = 0; k < keyed.size(); ++k) {
+    const bool held = split.held_out.size() < wanted && k + 1 < keyed.size();
+    std::vector<size_t>& part = held ? split.held_out : split.train;
+    const std::vector<size_t>& group = members[keyed[k].second];
+    part.insert(part.end(), group.begin(), group.end());
   }
   std::sort(split.train.begin(), split.train.end());
   std::sort(split.held_out.begin(), split.held_out.end());
@@ -152,8 +164,8 @@ Volume<uint8_t> voxel_classes(const LabelVolume& labels, const LabelConfig& conf
   }
   auto classes = mapped<uint8_t>(
       inside, [](int32_t value) { return value == kUnlabelled ? kIgnored : value; });
-  if (config.border_voxels > 0) {
-    const Volume<uint8_t> near = near_boundary(inside, config.border_voxels, context.threads);
+  if (const int border = config.border_voxels.value_or(1); border > 0) {
+    const Volume<uint8_t> near = near_boundary(inside, border, context.threads);
     for (int64_t i = 0; i < near.voxels(); ++i) {
       if (near[i] != 0) classes[i] = kIgnored;
     }

@@ -30,6 +30,9 @@ struct TrainingVolume {
   Volume<uint8_t> truth{};
   std::vector<Volume<int16_t>> further{};  ///< components of the input behind the first
   LabelVolume labels{};  ///< for many classes, in place of `classes`; kUnlabelled: not used
+  /// The same labels without the border band; empty: `labels`.
+  LabelVolume true_labels{};
+  std::string group{};  ///< volumes with the same word are held out together; empty: by itself
 
   std::vector<VolumeView<const int16_t>> views() const;
   /// The volumes of all components, one after the other.
@@ -49,11 +52,12 @@ TrainingVolume in_model_space(const std::string& name, std::span<const Volume<fl
 /// SHA-256 of voxels, grid and classes or labels.
 std::string digest_of(const TrainingVolume& volume);
 
-/// Splits the volumes into those to train on and those held out, by the hash of their rank.
+/// Splits the volumes into those to train on and those held out, group by group, by the hash of
+/// the rank of a group's first, until the held-out ones are the fraction or one group is left.
 struct VolumeSplit {
   std::vector<size_t> train, held_out;
 };
-VolumeSplit hold_out(size_t count, double fraction, uint64_t seed);
+VolumeSplit hold_out(const std::vector<TrainingVolume>& volumes, double fraction, uint64_t seed);
 
 /// Maps labels to classes: positive and ignored values, and the border band (voxels with a voxel of
 /// the other class within `border_voxels` steps along the axes).

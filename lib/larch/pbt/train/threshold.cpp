@@ -3,60 +3,80 @@
 #include "larch/pbt/train/threshold.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdio>
 #include <cstdlib>
 
 #include "larch/pbt/evaluate/slabs.h"
 
 namespace larch::pbt {
-namespace {
 
-constexpr int kSteps = 100;
-
-/// Voxels by how many of the thresholds their posterior is above, of each class.
-using Counts = std::array<std::array<int64_t, kSteps>, 2>;
-
-void count_voxels(const Volume<float>& posterior, const Volume<uint8_t>& truth, Counts& counts) {
-  std::array<float, kSteps - 1> thresholds{};
-  for (size_t k = 0; k < thresholds.size(); ++k) {
-    thresholds[k] = static_cast<float>(static_cast<double>(k + 1) / kSteps);
-  }
-  for (int64_t i = 0; i < posterior.voxels(); ++i) {
-    if (truth[i] == static_cast<uint8_t>(VoxelClass::kIgnored)) continue;
-    const auto above = std::lower_bound(thresholds.begin(), thresholds.end(), posterior[i]);
-    ++counts[truth[i]][static_cast<size_t>(above - thresholds.begin())];
+ThresholdSearch::ThresholdSearch(size_t classes)
+    : found_(classes, Counts{}), right_(classes, Counts{}), true_(classes, 0) {
+  for (size_t k = 0; k < thresholds_.size(); ++k) {
+    thresholds_[k] = static_cast<float>(static_cast<double>(k + 1) / kSteps);
   }
 }
 
-}  // namespace
+void ThresholdSearch::add(float probability, size_t likeliest, int truth) {
+  const auto above = std::lower_bound(thresholds_.begin(), thresholds_.end(), probability);
+  const auto step = static_cast<size_t>(above - thresholds_.begin());
+  ++found_[likeliest][step];
+  if (truth == kNone) return;
+  ++true_[static_cast<size_t>(truth)];
+  if (static_cast<size_t>(truth) == likeliest) ++right_[likeliest][step];
+}
+
+std::optional<ScoredThreshold> ThresholdSearch::best() const {
+  const auto occur = std::count_if(true_.begin(), true_.end(), [](int64_t n) { return n > 0; });
+  if (occur == 0) return std::nullopt;
+  ScoredThreshold best{0, -1, {}};
+  int best_step = 0;
+  std::vector<int64_t> found(true_.size(), 0), right(true_.size(), 0);
+  for (int k = kSteps - 1; k > 0; --k) {
+    std::vector<double> dice(true_.size(), -1);
+    double sum = 0;
+    for (size_t c = 0; c < true_.size(); ++c) {
+      found[c] += found_[c][static_cast<size_t>(k)];
+      right[c] += right_[c][static_cast<size_t>(k)];
+      if (true_[c] == 0) continue;
+      dice[c] = 2 * static_cast<double>(right[c]) / static_cast<double>(found[c] + true_[c]);
+      sum += dice[c];
+    }
+    const double mean = sum / static_cast<double>(occur);
+    const bool is_nearer = std::abs(2 * k - kSteps) <= std::abs(2 * best_step - kSteps);
+    if (mean < best.dice || (mean == best.dice && !is_nearer)) continue;
+    best_step = k;
+    best = {static_cast<double>(k) / kSteps, mean, std::move(dice)};
+  }
+  return best;
+}
 
 std::optional<ScoredThreshold> best_threshold(const Model& model,
                                               const std::vector<TrainingVolume>& volumes,
                                               std::span<const size_t> held_out,
                                               const Context& context) {
-  Counts counts{};
+  ThresholdSearch search(1);
   for (const size_t v : held_out) {
     const TrainingVolume& volume = volumes[v];
     context.throw_if_stopped("stopped while the held-out volumes were evaluated");
-    count_voxels(evaluate_volume<float>(model, volume.components(), {}, 0, context),
-                 volume.truth.empty() ? volume.classes : volume.truth, counts);
+    const auto posterior = evaluate_volume<float>(model, volume.components(), {}, 0, context);
+    const Volume<uint8_t>& truth = volume.truth.empty() ? volume.classes : volume.truth;
+    for (int64_t i = 0; i < truth.voxels(); ++i) {
+      if (truth[i] == static_cast<uint8_t>(VoxelClass::kIgnored)) continue;
+      const bool is_positive = truth[i] == static_cast<uint8_t>(VoxelClass::kPositive);
+      search.add(posterior[i], 0, is_positive ? 0 : ThresholdSearch::kNone);
+    }
   }
-  int64_t positives = 0;
-  for (const int64_t voxels : counts[1]) positives += voxels;
-  if (positives == 0) return std::nullopt;
-  int best = 0;
-  double best_dice = -1;
-  int64_t found = 0, right = 0;
-  for (int k = kSteps - 1; k > 0; --k) {
-    right += counts[1][static_cast<size_t>(k)];
-    found += counts[0][static_cast<size_t>(k)] + counts[1][static_cast<size_t>(k)];
-    const double dice = 2 * static_cast<double>(right) / static_cast<double>(found + positives);
-    const bool is_nearer = std::abs(2 * k - kSteps) <= std::abs(2 * best - kSteps);
-    if (dice < best_dice || (dice == best_dice && !is_nearer)) continue;
-    best = k;
-    best_dice = dice;
-  }
-  return ScoredThreshold{static_cast<double>(best) / kSteps, best_dice};
+  return search.best();
+}
+
+void store_threshold(const ScoredThreshold& best, ModelInfo& info, const Context& context) {
+  info.validation.emplace_back("dice", best.dice);
+  info.validation.emplace_back("threshold", best.threshold);
+  char text[80];
+  std::snprintf(text, sizeof text, "held-out Dice %.4f at the threshold %.2f, which is stored",
+                best.dice, best.threshold);
+  context.info(text);
 }
 
 }  // namespace larch::pbt

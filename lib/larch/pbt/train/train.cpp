@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <span>
 #include <string>
@@ -64,12 +63,7 @@ void validate(Model& model, const Material& m, std::span<const size_t> held_out,
                            {"log_loss", whole.log_loss},
                            {"auc", whole.auc}};
   if (const auto best = best_threshold(model, m.volumes, held_out, context)) {
-    model.info.validation.emplace_back("dice", best->dice);
-    model.info.validation.emplace_back("threshold", best->threshold);
-    char text[80];
-    std::snprintf(text, sizeof text, "held-out Dice %.4f at the threshold %.2f, which is stored",
-                  best->dice, best->threshold);
-    context.info(text);
+    store_threshold(*best, model.info, context);
   }
   for (auto& measurement : by_depth.validation) {
     model.info.validation.push_back(std::move(measurement));
@@ -115,7 +109,7 @@ Model train(const std::vector<TrainingVolume>& volumes, const image::ModelSpace&
             const Context& context) {
   // Volumes: whole ones are held out.
   if (volumes.empty()) throw InputError("there is no training volume");
-  const VolumeSplit split = hold_out(volumes.size(), config.validation.fraction, context.seed);
+  const VolumeSplit split = hold_out(volumes, config.validation.fraction.value_or(0), context.seed);
 
   // Samples: voxels, class by class; and how often their volumes count for each tree.
   const auto draw = [&](const std::vector<size_t>& which) {
