@@ -190,10 +190,36 @@ assert (l[:10] >= 0).all() and abs(p[:10].sum(3) - 1).max() < 1e-5"
   has err.txt "image3"
 }
 
+@test "several label values and no settings: a forest whose boxes, background and held-out volumes suit them" {
+  two_channels
+  { printf 'id\tgroup\timage\tlabel\n'
+    for k in {0..19}; do printf 'c%d\tp%d\ta_%d.nii.gz\tparts_%d.nii.gz\n' "$k" $((k % 4)) $((k % 4)) $((k % 4)); done; } > many.tsv
+  expect 0 "$BIN/pbt-train" --list many.tsv --output m.forest --report r.json
+  has err.txt "the labels have several values, so that a decision forest learns each of them; --classifier pbt"
+  has err.txt "label 0 is the background"
+  has err.txt "forest/reach 3 and forest/largest_box 3, for structures of 9 and images of 19 voxels"
+  expect 0 "$BIN/pbt-train" --inspect m.forest --export-json m.json
+  expect 0 "$BIN/pbt-detect" --model m.forest --input a_4.nii.gz --output seg.nii.gz --report d.json
+  python "
+r, d = load('r.json'), load('d.json')
+assert (r['metrics']['training_volumes'], r['metrics']['held_out_volumes']) == (15, 5), r['metrics']  # all of one group
+assert set(r['held_out_dice_by_class']) == {'1', '2'}, r
+assert d['metrics']['threshold'] == r['metrics']['held_out_threshold'], d['metrics']
+text = open('m.json').read()
+assert 'border_voxels' in text and 'null' not in text.split('training')[1][:2000]"
+  # Keys of boosting trees, or one label, are for a tree.
+  expect 0 "$BIN/pbt-train" --list many.tsv --output m.pbt --validation.fraction 0 --tree.depth 1 --tree.rounds 3 --features.count 100 --features.window 5 --report t.json
+  has err.txt "0 volumes held out"
+  python "assert 'weak_classifiers' in load('t.json')['metrics']"
+  printf 'image\tlabel\na_0.nii.gz\tlabelsTr/c0.nii.gz\n' > one.tsv
+  expect 0 "$BIN/pbt-train" --list one.tsv --output m.pbt --dry-run
+  has err.txt "a boosting tree learns it"
+}
+
 @test "what has no effect, labels of another size, too little memory and models of another kind are refused" {
   expect 2 train --list s/train.tsv --tree.depth 3
   has err.txt "--tree.depth"
-  expect 2 "$BIN/pbt-train" --list s/train.tsv --output x.pbt --forest.trees 3
+  expect 2 "$BIN/pbt-train" --list s/train.tsv --output x.pbt --classifier pbt --forest.trees 3
   has err.txt "--forest.trees"
   expect 2 detect --list s/test.tsv --output-dir none --write probability
   has err.txt "no background"

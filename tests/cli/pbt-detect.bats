@@ -180,6 +180,13 @@ all_outputs() {
   cmp p.nii.gz stack.nii.gz
 }
 
+@test "evaluate.e2 takes the place of the e2 of the model" {
+  all_outputs --evaluate.e2 0.1  # as the model has it
+  same_as_reference
+  all_outputs --evaluate.e2 0
+  ! cmp -s p.nii.gz "$BATS_FILE_TMPDIR/ref_p.nii.gz"
+}
+
 # --- from probability to structure
 
 @test "a higher threshold gives less; the graph cut gives another result than the threshold" {
