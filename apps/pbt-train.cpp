@@ -52,6 +52,8 @@ struct ModelConfig {
   }
   bool is_hdn() const { return model == ModelKind::kHdn; }
   bool is_boundary() const { return model == ModelKind::kBoundary; }
+  /// The keys that hdn and boundary use.
+  pbt::TrainConfig stages() const { return pipeline::with_constants(voxels); }
   /// Throws UsageError for keys of another model.
   void check() const {
     if (!is_hdn()) config::require_default(hdn, "hdn.", "model hdn");
@@ -222,10 +224,10 @@ Plan plan(const Options& options, const Context& context) {
   const pipeline::TrainingFiles files = files_of(options, context);
   Plan plan;
   if (config.is_hdn()) {
-    plan = pipeline::plan_hdn_training(files, config.hdn, config.voxels, options.dataset_labels(),
+    plan = pipeline::plan_hdn_training(files, config.hdn, config.stages(), options.dataset_labels(),
                                        context);
   } else if (config.is_boundary()) {
-    plan = pipeline::plan_boundary_training(files, config.boundary, config.voxels,
+    plan = pipeline::plan_boundary_training(files, config.boundary, config.stages(),
                                             options.start_model, context);
   } else {
     plan = pipeline::plan_training(files, config.voxels, context);
@@ -239,12 +241,11 @@ Outputs run(const Options& options, Context& context) {
   const ModelConfig& config = options.config;
   const pipeline::TrainingFiles files = files_of(options, context);
   if (config.is_boundary()) {
-    return pipeline::train_boundary(files, config.boundary, pipeline::with_constants(config.voxels),
-                                    options.start_model, context);
+    return pipeline::train_boundary(files, config.boundary, config.stages(), options.start_model,
+                                    context);
   }
   if (!config.is_hdn()) return pipeline::train_pbt(files, config.voxels, context);
-  return pipeline::train_hdn(files, config.hdn, pipeline::with_constants(config.voxels),
-                             options.dataset_labels(), context);
+  return pipeline::train_hdn(files, config.hdn, config.stages(), options.dataset_labels(), context);
 }
 
 }  // namespace

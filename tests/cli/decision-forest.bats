@@ -212,7 +212,7 @@ assert 'border_voxels' in text and 'null' not in text.split('training')[1][:2000
   has err.txt "0 volumes held out"
   python "assert 'weak_classifiers' in load('t.json')['metrics']"
   printf 'image\tlabel\na_0.nii.gz\tlabelsTr/c0.nii.gz\n' > one.tsv
-  expect 0 "$BIN/pbt-train" --list one.tsv --output m.pbt --dry-run
+  expect 0 "$BIN/pbt-train" --list one.tsv --output one.pbt --dry-run
   has err.txt "a boosting tree learns it"
 }
 

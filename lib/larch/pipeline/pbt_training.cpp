@@ -190,6 +190,7 @@ Material read_material(const TrainingFiles& files, const pbt::TrainConfig& confi
   std::set<int> values;
   if (asks_labels(config)) values = label_values(files, config);
   choose_classifier(material.config, values, context);
+  pbt::check_config(material.config, context.seed);
   std::set<int> seen;
   for (const Case& c : files.cases) {
     context.progress(0, "reading " + c.id);
@@ -370,6 +371,7 @@ void describe_cases(const TrainingFiles& files, const std::vector<SurveyedCase>&
     for (const auto& [label, voxels] : s.labels) values.insert(label);
   }
   choose_classifier(config, files.labels.empty() ? values : label_values(files, config), context);
+  pbt::check_config(config, context.seed);
   for (size_t i = 0; i < cases.size(); ++i) {
     const SurveyedCase& s = surveyed[i];
     if (s.failure) {

@@ -69,7 +69,7 @@ void check_config(const TrainConfig& config, uint64_t seed) {
   const auto channels = channel_specs(config.features, config.space.components.size());
   const bool boxes =
       config.classifier == ClassifierKind::kForest && config.forest.pool == ForestPool::kBoxes;
-  if (!boxes) make_pool(config, channels, seed);
+  if (!boxes && config.classifier) make_pool(config, channels, seed);
 }
 
 }  // namespace larch::pbt
