@@ -59,7 +59,7 @@ void complete(hdn::HdnConfig& config, const std::vector<DatasetLabel>& labels) {
 }
 
 /// Throws UsageError for keys that another key leaves without effect.
-void check_keys(const hdn::HdnConfig& config) {
+void check_keys_of_network(const hdn::HdnConfig& config) {
   if (config.rotations != pose::RotationSet::kUniform) {
     config::require_default(config, "hdn.", "--hdn.rotations uniform", {"rotation_count"});
   }
@@ -79,7 +79,7 @@ void check_keys(const hdn::HdnConfig& config) {
 
 /// A network without detectors.
 hdn::Model start_model(const hdn::HdnConfig& config, const hdn::SharedConfig& shared) {
-  check_keys(config);
+  check_keys_of_network(config);
   hdn::Model model;
   const double mm = config.finest_spacing_mm;
   model.space = {{mm, mm, mm}, image::Orientation::kWorld, shared.space.intensity};

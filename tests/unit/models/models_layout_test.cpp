@@ -178,7 +178,7 @@ TEST_CASE("The tables of README.md are those of the declarations") {
   boundary::Model surface;
   surface.stages.resize(1);
   const std::string expected = FieldTables::of(
-      pbt::Model{}, Checkpoint{}, network, NetworkCheckpoint{"", {network, {}, {}}}, surface,
+      pbt::Model{}, Checkpoint{}, network, NetworkCheckpoint{"", {network, {}, {}, {}}}, surface,
       BoundaryCheckpoint{"", {surface, {}, {}}}, forest::Model{}, ForestCheckpoint{});
   if (page.substr(tables) == expected) return;
   if (std::getenv("LARCH_WRITE_README") != nullptr) {
