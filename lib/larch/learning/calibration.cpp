@@ -96,7 +96,7 @@ Calibration calibrate(std::span<const double> right, std::span<const double> wro
   for (const double score : right) sorted.push_back(out.probability(score));
   std::sort(sorted.begin(), sorted.end());
   out.found = std::min(0.75, sorted[sorted.size() / 20]);
-  out.least = std::min(0.5, sorted.front() / 2);
+  out.least = std::min(0.25, sorted.front() / 10);
   return out;
 }
 

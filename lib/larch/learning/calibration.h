@@ -29,7 +29,7 @@ struct Calibration {
 };
 /// Fits the probability to held-out results of a training. Uncertain is what is less probable than
 /// three in four, or than nineteen of twenty right results if these have less. Not found is what is
-/// less probable than an even chance, or than half of any right result. Without right or wrong
+/// less probable than one in four and than a tenth of any right result. Without right or wrong
 /// results nothing is known: all is found, with probability one half.
 Calibration calibrate(std::span<const double> right, std::span<const double> wrong,
                       double most_slope = 1e300);
