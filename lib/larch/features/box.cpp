@@ -7,6 +7,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "larch/core/portable_math.h"
 #include "larch/core/random_math.h"
 
 namespace larch::features {
@@ -23,7 +24,9 @@ class Draws {
     return static_cast<int>(hash_below(seed_, stream_, counter_++, static_cast<uint32_t>(n)));
   }
   /// The same, log-uniformly: i as often as log((i + 2) / (i + 1)) says.
-  int log_below(int n) { return std::min(n - 1, static_cast<int>(std::pow(n + 1.0, unit())) - 1); }
+  int log_below(int n) {
+    return std::min(n - 1, static_cast<int>(exp_of(unit() * log_of(n + 1.0))) - 1);
+  }
   double unit() { return hash_unit(seed_, stream_, counter_++); }
 
  private:
