@@ -135,7 +135,7 @@ check() {  # check 'python expression over r' report.json
   mkdir -p gone && cd gone && boxes && poses LPS 'liver 0' > truth.json
   printf 'prediction\treference\nbox.obj\tbox.obj\ngone.obj\t../a.nii.gz\ngone2.obj\tbox.obj\n' > meshes.tsv
   run "$BIN/evaluate" --kind meshes --list meshes.tsv --table m.tsv
-  [[ "$status" -eq 7 && "$(grep -Pc "^gone2?\tsurface(\tn/a){8}\t0$" m.tsv)" -eq 2 ]]
+  [[ "$status" -eq 7 && "$(grep -Pc "^gone2?\tsurface(\tn/a){8}\t1\tn/a\t0$" m.tsv)" -eq 2 ]]
   printf 'prediction\treference\ngone.json\ttruth.json\n' > poses.tsv
   run "$BIN/evaluate" --kind poses --list poses.tsv --table p.tsv
   [[ "$status" -eq 7 && "$(sed -n 2p p.tsv)" == "$(printf 'gone\tliver\tn/a\tn/a\tn/a\tn/a\t0\t1')" ]]
