@@ -138,7 +138,7 @@ check() {  # check 'python expression over r' report.json
   [[ "$status" -eq 7 && "$(grep -Pc "^gone2?\tsurface(\tn/a){8}\t1\tn/a\t0$" m.tsv)" -eq 2 ]]
   printf 'prediction\treference\ngone.json\ttruth.json\n' > poses.tsv
   run "$BIN/evaluate" --kind poses --list poses.tsv --table p.tsv
-  [[ "$status" -eq 7 && "$(sed -n 2p p.tsv)" == "$(printf 'gone\tliver\tn/a\tn/a\tn/a\tn/a\t0\t1')" ]]
+  [[ "$status" -eq 7 && "$(sed -n 2p p.tsv)" == "$(printf 'gone\tliver\tn/a\tn/a\tn/a\tn/a\t0\t1\t1\tn/a')" ]]
   cd ..
   run "$BIN/evaluate" --prediction b5.nii.gz --reference a.nii.gz --labels 1
   [[ "$status" -eq 0 && "$output" == *"the prediction 'b5.nii.gz' has no label 1; it holds 5"* ]]
