@@ -405,7 +405,8 @@ Model train(const std::vector<pbt::TrainingVolume>& volumes, const image::ModelS
   std::shared_ptr<learning::FeatureMatrix> kept;
   pbt::Pace pace(hooks.seconds);
   for (size_t t = 0; t < static_cast<size_t>(forest.trees); ++t) {
-    const auto times = times_of_tree(drawn, split, forest.bootstrap, pool.tree_seed(t));
+    const auto times =
+        times_of_tree(drawn, split, forest.bootstrap.value_or(false), pool.tree_seed(t));
     tree::ForestTask task{forest, model.classes, drawn.label, times, weights, pool.tree_seed(t)};
     task.draw = [&](uint32_t round) { return pool.draw(t, round, context); };
     task.kept = pool.is_fixed() ? &kept : nullptr;

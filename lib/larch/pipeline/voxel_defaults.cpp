@@ -141,6 +141,7 @@ void fit_to_volumes(pbt::TrainConfig& config, const std::vector<pbt::TrainingVol
   if (!config.validation.fraction) config.validation.fraction = volumes.size() < 20 ? 0 : 0.15;
   pbt::ForestConfig& forest = config.forest;
   const bool is_forest = config.classifier == ClassifierKind::kForest;
+  if (is_forest && !forest.bootstrap) forest.bootstrap = false;
   const bool has_boxes = is_forest && forest.pool == pbt::ForestPool::kBoxes;
   if (has_boxes && (!forest.reach || !forest.largest_box)) {
     const bool two_classes = !config.labels.positive.empty();
@@ -156,6 +157,7 @@ pbt::TrainConfig with_constants(pbt::TrainConfig config) {
   config.validation.fraction = config.validation.fraction.value_or(0);
   config.forest.reach = config.forest.reach.value_or(boxes.reach);
   config.forest.largest_box = config.forest.largest_box.value_or(boxes.largest);
+  config.forest.bootstrap = config.forest.bootstrap.value_or(true);
   return config;
 }
 

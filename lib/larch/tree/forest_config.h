@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "larch/config/fields.h"
 #include "larch/tree/forest.h"
@@ -35,7 +36,7 @@ struct ForestConfig {
   double leaf_share = 1;
   double min_gain = 0;
   int min_leaf = 1;
-  bool bootstrap = true;
+  std::optional<bool> bootstrap{};
   ClassWeights class_weights = ClassWeights::kNone;
 
   template <class F>
@@ -51,8 +52,10 @@ struct ForestConfig {
             0.001, 1},
       Field{"min_gain", min_gain, "a split has to gain more, in bits (gini: of the index)", 0, 10},
       Field{"min_leaf", min_leaf, "samples of a leaf at least", 1, 1000000000},
-      Field{"bootstrap", bootstrap,
-            "each tree is trained on as many volumes as there are, drawn with replacement"},
+      Field{
+          "bootstrap", bootstrap,
+          "each tree is trained on as many volumes as there are, drawn with replacement; null: in "
+          "networks, not in forests of voxels"},
       Field{"class_weights", class_weights,
             "how often samples count: none (once) or balanced (classes weigh the same)"});
   }

@@ -46,8 +46,9 @@ inline GrownForest grow_trees(const std::shared_ptr<const learning::FeatureSourc
   GrownForest grown;
   size_t rounds = 0;
   for (size_t t = 0; t < static_cast<size_t>(config.trees); ++t) {
-    std::vector<uint32_t> times(label.size(), config.bootstrap ? 0 : 1);
-    for (size_t i = 0; config.bootstrap && i < times.size(); ++i) {
+    const bool draws = config.bootstrap.value_or(true);
+    std::vector<uint32_t> times(label.size(), draws ? 0 : 1);
+    for (size_t i = 0; draws && i < times.size(); ++i) {
       ++times[hash_below(t, 3, i, static_cast<uint32_t>(times.size()))];
     }
     tree::ForestTask task{config, classes, label, times, weights, t};
