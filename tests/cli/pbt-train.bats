@@ -555,7 +555,10 @@ open('films.tsv', 'w').write(text.replace('image_', 'film_'))"
     expect 2 "$BIN/pbt-train" --list train.tsv --output m.x --dry-run "${@:2}"
     has err.txt "$1 is of "
   }
-  for pair in "--validation.prune false" "--validation.patience 3" "--mining.per_node 3" "--tree.prior_value 0.3" \
+  refuses --validation.prune --validation.fraction 0 --validation.prune false
+  refuses --validation.patience --validation.fraction 0 --validation.patience 3
+  expect 2 "$BIN/pbt-train" --list train.tsv --output m.x --validation.prune false  # so few are not held out
+  for pair in "--mining.per_node 3" "--tree.prior_value 0.3" \
       "--space.intensity.window_low 3" "--space.intensity.window_high 3"; do
     refuses "${pair% *}" ${pair}
   done

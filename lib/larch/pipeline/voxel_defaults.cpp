@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "larch/config/config.h"
 #include "larch/core/error.h"
 #include "larch/features/box.h"
 #include "larch/pipeline/pbt_training.h"
@@ -139,6 +140,10 @@ void take_names(const std::vector<DatasetLabel>& labels, const std::set<int>& se
 void fit_to_volumes(pbt::TrainConfig& config, const std::vector<pbt::TrainingVolume>& volumes,
                     const Context& context) {
   if (!config.validation.fraction) config.validation.fraction = volumes.size() < 20 ? 0 : 0.15;
+  if (config.validation.fraction == 0) {
+    config::require_default(config.validation, "validation.", "--validation.fraction above 0",
+                            {"prune", "patience"});
+  }
   pbt::ForestConfig& forest = config.forest;
   const bool is_forest = config.classifier == ClassifierKind::kForest;
   if (is_forest && !forest.bootstrap) forest.bootstrap = false;
