@@ -44,7 +44,8 @@ bool improve(const std::vector<Score>& scores, bool slope_too, double& loss, Log
   }
   const double determinant = h11 * h22 - h21 * h21;
   const Logistic step{(h22 * g1 - h21 * g2) / determinant, (h11 * g2 - h21 * g1) / determinant};
-  for (double share = 1; share > 1e-6; share /= 2) {
+  double share = 1;
+  for (int halvings = 0; halvings < 20; ++halvings, share /= 2) {
     const Logistic next{f.slope - share * step.slope, f.offset - share * step.offset};
     const double after = loss_of(scores, next);
     if (!(after < loss)) continue;
