@@ -144,7 +144,7 @@ inline tree::Forest random_forest(uint64_t seed, int trees, int depth, size_t fe
 }
 
 /// A small forest on poses, on whatever device the source is; its features are the columns.
-inline tree::Forest grow_pose_forest(std::shared_ptr<const learning::FeatureSource> source,
+inline tree::Forest grow_pose_forest(const std::shared_ptr<const learning::FeatureSource>& source,
                                      const tree::Samples& samples, const Context& context) {
   tree::ForestConfig config;
   config.trees = 5;
