@@ -213,6 +213,13 @@ TEST_CASE("distance to a triangle: face, edges, corners") {
   CHECK(mesh::squared_distance({0, 9, 0}, a, b, c) == Approx(25));
   CHECK(mesh::squared_distance({5, 1, 0}, a, a, b) == Approx(2));
   CHECK(mesh::squared_distance({5, 1, 0}, a, a, a) == Approx(26));
+  for (const Vec3d& p :
+       {Vec3d{1, 1, 3}, {2, -3, 0}, {3, 3, 1}, {-1, -2, 2}, {6, 0, 0}, {-1, 2, 1}}) {
+    const auto [squared, w] = mesh::nearest_place(p, a, b, c);
+    const Vec3d off = p - (a * w.x + b * w.y + c * w.z);
+    CHECK(dot(off, off) == Approx(squared));
+    CHECK(w.x + w.y + w.z == Approx(1));
+  }
 }
 
 TEST_CASE("the triangle tree finds the nearest of all triangles, whatever the hint") {

@@ -19,11 +19,12 @@ double squared_norm(const Vec3d& v) {
   return dot(v, v);
 }
 
-double squared_distance_to_segment(const Vec3d& p, const Vec3d& a, const Vec3d& b) {
+/// The share of the way from a to b.
+NearestPlace nearest_on_segment(const Vec3d& p, const Vec3d& a, const Vec3d& b) {
   const Vec3d ab = b - a;
   const double length = squared_norm(ab);
   const double t = length > 0 ? std::clamp(dot(p - a, ab) / length, 0.0, 1.0) : 0.0;
-  return squared_norm(p - (a + t * ab));
+  return {squared_norm(p - (a + t * ab)), {1 - t, t, 0}};
 }
 
 /// No tree can tell copies of a triangle apart: a search would go through all of them.
@@ -37,25 +38,29 @@ std::vector<Vec3i> distinct(std::vector<Vec3i> triangles) {
 
 }  // namespace
 
-double squared_distance(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c) {
+NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c) {
   const Vec3d ab = b - a, ac = c - a, ap = p - a;
   const double d1 = dot(ab, ap), d2 = dot(ac, ap);
-  if (d1 <= 0 && d2 <= 0) return squared_norm(ap);
+  if (d1 <= 0 && d2 <= 0) return {squared_norm(ap), {1, 0, 0}};
   const Vec3d bp = p - b;
   const double d3 = dot(ab, bp), d4 = dot(ac, bp);
-  if (d3 >= 0 && d4 <= d3) return squared_norm(bp);
+  if (d3 >= 0 && d4 <= d3) return {squared_norm(bp), {0, 1, 0}};
   const Vec3d cp = p - c;
   const double d5 = dot(ab, cp), d6 = dot(ac, cp);
-  if (d6 >= 0 && d5 <= d6) return squared_norm(cp);
+  if (d6 >= 0 && d5 <= d6) return {squared_norm(cp), {0, 0, 1}};
   const double vc = d1 * d4 - d3 * d2, vb = d5 * d2 - d1 * d6, va = d3 * d6 - d5 * d4;
   const bool interior = va > 0 && vb > 0 && vc > 0;
   if (interior) {
     const double sum = va + vb + vc;
-    return squared_norm(ap - (ab * (vb / sum) + ac * (vc / sum)));
+    return {squared_norm(ap - (ab * (vb / sum) + ac * (vc / sum))), {va / sum, vb / sum, vc / sum}};
   }
   // On an edge, or the triangle has no area: the nearest of the three edges.
-  return std::min({squared_distance_to_segment(p, a, b), squared_distance_to_segment(p, b, c),
-                   squared_distance_to_segment(p, c, a)});
+  NearestPlace nearest = nearest_on_segment(p, a, b);
+  const NearestPlace on_bc = nearest_on_segment(p, b, c), on_ca = nearest_on_segment(p, c, a);
+  const Vec3d bc = on_bc.weights, ca = on_ca.weights;
+  if (on_bc.squared < nearest.squared) nearest = {on_bc.squared, {0, bc.x, bc.y}};
+  if (on_ca.squared < nearest.squared) nearest = {on_ca.squared, {ca.y, 0, ca.x}};
+  return nearest;
 }
 
 TriangleTree::TriangleTree(const Mesh& surface) {

@@ -9,9 +9,17 @@
 
 namespace larch::mesh {
 
-/// Squared distance from a point to a triangle (closest feature by Voronoi regions; Ericson,
-/// "Real-Time Collision Detection", 2005, section 5.1.5). Degenerate triangles are allowed.
-double squared_distance(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c);
+/// The place on a triangle that is nearest to a point: the weights of the corners, and the square
+/// of the distance (closest feature by Voronoi regions; Ericson, "Real-Time Collision Detection",
+/// 2005, section 5.1.5). Degenerate triangles are allowed.
+struct NearestPlace {
+  double squared = 0;
+  Vec3d weights{};
+};
+NearestPlace nearest_place(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c);
+inline double squared_distance(const Vec3d& p, const Vec3d& a, const Vec3d& b, const Vec3d& c) {
+  return nearest_place(p, a, b, c).squared;
+}
 
 /// A bounding box tree over the triangles of a surface, for exact nearest distances.
 class TriangleTree {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "larch/boundary/slide.h"
 #include "larch/cases/step.h"
 #include "larch/core/error.h"
 #include "larch/features/steerable/steerable_math.h"
@@ -254,6 +255,7 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
         resident, voxels, image::extent_of(job->grid, voxels.grid()), turn.context());
     boundary::Refined refined =
         boundary::refine(resident, images, start, 0, model.levels() - 1, turn.context());
+    boundary::slide(model, refined);
     job->result = world_mesh(voxels.grid(), refined.vertices_mm);
     job->probability = std::move(refined.probability);
   }

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "larch/boundary/slide.h"
 #include "larch/core/error.h"
 #include "larch/files/file.h"
 #include "larch/models/boundary_file.h"
@@ -158,6 +159,41 @@ TEST_CASE("refinement goes on from vertices, and threads do not change it") {
   double moved = 0;
   for (size_t v = 0; v < 1202; ++v) moved += norm(again.vertices_mm[v] - one.vertices_mm[v]) / 1202;
   CHECK(moved < 0.5);
+}
+
+TEST_CASE("vertices slide along the surface to where the shape of the model has them") {
+  const Body truth = fixtures::body(kUnseen + 9);
+  const std::vector<Vec3d> places = truth.vertices();
+  const auto apart = [&](const std::vector<Vec3d>& a) {
+    double sum = 0;
+    for (size_t v = 0; v < 1202; ++v) sum += norm(a[v] - places[v]) / 1202;
+    return sum;
+  };
+  // The same surface, with all vertices closer to one end.
+  Refined moved{{}, std::vector<float>(1202, 0.25F)};
+  const Vec3d s = truth.semi_axes();
+  for (size_t v = 0; v < 1202; ++v) {
+    Vec3d u = mesh::sphere_template().unit[v] + Vec3d{0, 0.1, 0.15};
+    u = u / norm(u);
+    moved.vertices_mm.push_back(truth.pose.centre_mm +
+                                rotate(truth.pose.rotation, {s.x * u.x, s.y * u.y, s.z * u.z}));
+  }
+  Refined slid = moved, rigid = moved;
+  slide(trained().model, slid);
+  CAPTURE(apart(moved.vertices_mm), apart(slid.vertices_mm));
+  CHECK(apart(slid.vertices_mm) < 0.4 * apart(moved.vertices_mm));
+  CHECK(mesh::flipped_triangles(1, slid.vertices_mm) == 0);
+  CHECK(truth.mean_distance(slid.vertices_mm) < 0.08);
+  CHECK(slid.probability == moved.probability);
+
+  // Without modes the mean slides; of what is no surface at all come numbers.
+  Model mean = trained().model;
+  mean.refine.modes = 0;
+  slide(mean, rigid);
+  CHECK(apart(rigid.vertices_mm) < 0.6 * apart(moved.vertices_mm));
+  moved.vertices_mm.assign(1202, Vec3d{1, 2, 3});
+  slide(trained().model, moved);
+  for (const Vec3d& at : moved.vertices_mm) CHECK(std::isfinite(norm(at)));
 }
 
 TEST_CASE("a structure at the border and an image smaller than the search are borne") {
