@@ -12,7 +12,6 @@ struct Options {
   InputFile poses;
   InputImage start_labels;
   InputFile mesh;
-  pipeline::RefinementConfig config;
 
   template <class F>
   void fields(F&& f) {
@@ -45,8 +44,10 @@ constexpr const char* kDescription =
     "boundary; the displacements are smoothed, and the mesh stays near the shapes of the model. "
     "Vertex i is the same place of the structure in all meshes of a model. The result does not "
     "depend on the device or the number of threads.\n\n"
-    "Where more vertices than most_without_boundary find no boundary, the outputs are written with "
-    "the status 'rejected' and the exit code is 7.\n\n"
+    "A model of enough cases tells how sure the result is (confidence): found, uncertain or not "
+    "found. Where it is not sure it tries six starts near the given one; the surest of their "
+    "results counts if it is found. What is not found is written with the status 'rejected', and "
+    "the exit code is 7.\n\n"
     "With --list and --output-dir the model is loaded once, and each image starts from its column "
     "poses, label or mesh. The folder gets what --write says: <id>.vtk (mesh), <id>.nii.gz and "
     "<id>.tsv (labelmap), <id>.png (qc); a record <id>.larch.json of each case, and status.tsv "
@@ -81,7 +82,7 @@ int main(int argc, char** argv) {
   program.check = check;
   program.process = [](const cases::CaseJob& c, const Options& o,
                        const boundary::ResidentModel& resident) {
-    return pipeline::refine_boundary(c, resident, o.start(), o.config);
+    return pipeline::refine_boundary(c, resident, o.start());
   };
   program.look = [](const cases::CaseJob& c, const Options& o,
                     const boundary::ResidentModel& resident) {
@@ -99,9 +100,9 @@ int main(int argc, char** argv) {
   program.columns = {{pipeline::kPosesStart, /*is_file=*/true},
                      {"label", /*is_file=*/true},
                      {pipeline::kMeshStart, /*is_file=*/true}};
-  program.figures = {"volume_ml", "probability", "displacement_mm", "flipped_triangles",
-                     "without_boundary"};
-  program.rejection = "too many vertices found no boundary";
+  program.figures = {"volume_ml",         "probability",      "displacement_mm",
+                     "flipped_triangles", "without_boundary", "confidence"};
+  program.rejection = "the structure was not found";
   program.bytes_per_voxel = 0;
   return cases::run_case_app(info, argc, argv, program);
 }

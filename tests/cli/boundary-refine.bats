@@ -29,7 +29,7 @@ JSON
   head -n 5 s/labels.tsv > s/few.tsv
   head -n 3 s/labels.tsv > s/two.tsv
   train labels organ --threads 2 --report organ.report.json --plot modes.png
-  train few few --threads 2
+  train few few --threads 2 2> few.txt
   train two two --boundary.halvings 0 2> two.txt
   "$BIN/boundary-refine" --model organ.bnd --input s/images/case_012.nii.gz -q \
     --poses s/poses/case_012.mrk.json --output first.vtk
@@ -134,7 +134,7 @@ for l in t['levels']:
 assert t['metrics']['distance_mm'] == t['levels'][1]['distance_after_mm'] < 0.6
 assert open('modes.png', 'rb').read(4) == b'\x89PNG'"
   expect 0 "$BIN/pbt-train" --inspect organ.bnd
-  has out.txt "shape and boundary of a structure, kind boundary 1"
+  has out.txt "shape and boundary of a structure, kind boundary 2"
   has out.txt "11 modes of 12 cases"
   expect 0 "$BIN/pbt-train" --inspect organ.bnd --export-json m.json
   python "assert load('m.json')['meta']['structure'] == 'object_1', load('m.json').keys()"
@@ -239,7 +239,7 @@ assert png[:8] == b'\x89PNG\r\n\x1a\n' and min(struct.unpack('>II', png[16:24]))
     cmp by_mesh.vtk out$threads/c.vtk
   done
   [ "$(head -n 1 out1/status.tsv | cut -f 1,2,5-)" = \
-    "$(printf 'id\tstatus\tvolume_ml\tprobability\tdisplacement_mm\tflipped_triangles\twithout_boundary\tended')" ]
+    "$(printf 'id\tstatus\tvolume_ml\tprobability\tdisplacement_mm\tflipped_triangles\twithout_boundary\tconfidence\tended')" ]
   rm out1/b.png
   expect 0 refine --list cases.tsv --output-dir out1 --write mesh,labelmap,qc --skip-existing
   has err.txt "ok 1, rejected 0, failed 0, skipped 2"
@@ -352,9 +352,46 @@ open('damaged.bnd', 'wb').write(b)"
   absent p.vtk p.nii.gz
 }
 
+@test "starts in the wrong place are not called found, and right ones are; the message of a case says why" {
+  python "
+near = load('near.json')
+def off(name, *mm):
+    pose = load('near.json')
+    pose['structures'][0]['center_mm'] = [a + b for a, b in zip(near['structures'][0]['center_mm'], mm)]
+    json.dump(pose, open(name + '.json', 'w'))
+off('off', 0, 14, 10)
+off('beside', 1, -1, 1)"
+  {
+    printf 'id\timage\tposes\n'
+    for id in near beside off; do
+      printf '%s\t%s\t%s\n' "$id" "$PWD/s/images/case_012.nii.gz" "$PWD/$id.json"
+    done
+    printf 'noise\t%s\t%s\n' "$PWD/noise.nii.gz" "$PWD/near.json"
+  } > places.tsv
+  expect 7 refine --list places.tsv --output-dir places --report r.json
+  has err.txt "case 'off': a part of the start lies outside of the image"
+  python "
+cases = {c['id']: c for c in load('r.json')['cases']}
+status = {id: c['structure']['status'] for id, c in cases.items()}
+assert status['near'] == status['beside'] == 'found' and status['off'] == 'not found', status
+assert status['noise'] != 'found', status
+assert cases['near']['metrics']['confidence'] > 0.8 > 0.5 > cases['off']['metrics']['confidence'], cases
+row = [line for line in open('places/status.tsv') if line.startswith('off')][0]
+assert 'object_1\' is not found (confidence ' in row and 'outside of the image' in row, row"
+}
+
+@test "a model of few cases does not tell whether it is in the right place" {
+  has few.txt "boundary-refine will not tell whether it is in the right place"
+  expect 0 "$BIN/boundary-refine" --model few.bnd --input s/images/case_012.nii.gz --poses near.json \
+    --output few.vtk --report f.json
+  python "
+f = load('f.json')
+assert f['structure'] == {'name': 'object_1', 'status': 'found'} and 'confidence' not in f['metrics'], f"
+}
+
 @test "7: an image without contrast is rejected, and the mesh stays where it was put" {
   expect 7 refine --input flat.nii.gz --poses near.json --output flat.vtk --report r.json
-  has err.txt "100 % of the vertices find no boundary"
+  has err.txt "'object_1' is not found"
   python "
 r = load('r.json')
 assert r['status'] == 'rejected' and r['metrics']['displacement_mm'] < 0.5, r
@@ -366,7 +403,7 @@ assert r['metrics']['without_boundary'] == 1 and r['metrics']['flipped_triangles
 }
 
 @test "in noise alone the mesh moves less than a voxel" {
-  expect 7 refine --input noise.nii.gz --poses near.json --output noise.vtk --most_without_boundary 0.2 --report r.json
+  expect 7 refine --input noise.nii.gz --poses near.json --output noise.vtk --report r.json
   python "
 m = load('r.json')['metrics']
 assert m['displacement_voxels'] < 1 and m['flipped_triangles'] == 0, m"

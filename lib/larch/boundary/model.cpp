@@ -54,6 +54,7 @@ void check_model(const Model& model) {
   }
   if (model.levels() > mesh::kTemplateLevels) refuse_model("it has too many levels");
   check_refine(model.refine);
+  if (!is_valid(model.confidence)) refuse_model("its confidence is damaged");
   shape::check_shape(model.shape);
   for (size_t i = 0; i < model.stages.size(); ++i) {
     check_stage(model.stages[i], "level " + std::to_string(i));

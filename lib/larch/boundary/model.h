@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "larch/boundary/boundary_config.h"
+#include "larch/boundary/confidence.h"
 #include "larch/data/model_info.h"
 #include "larch/features/steerable/steerable_math.h"
 #include "larch/image/preprocess.h"
@@ -32,6 +33,7 @@ struct Model {
   shape::ShapeModel shape{};
   Volume<float> mean_distance_mm{};  ///< of the mean shape, to which label maps are fitted
   std::vector<Stage> stages{};       ///< level by level, 602 vertices first
+  Confidence confidence{};
   ModelInfo info;
 
   int levels() const { return static_cast<int>(stages.size()); }

@@ -39,22 +39,32 @@ void layout(V& v, boundary::Stage& stage) {
   v("range_voxels", range_voxels, "displacements that are tried, to either side");
 }
 
+template <class V>
+void layout(V& v, boundary::Confidence& confidence) {
+  auto& [usual, deviations, calibration] = confidence;
+  v("usual", usual, "means of right results: -ln p, lost vertices, modes, off the modes, size");
+  v("deviations", deviations, "of the same");
+  v("calibration", calibration, "of minus the sum of the deviations that are worse");
+}
+
 /// The origin of a boundary model.
 struct BoundaryMeta {
   boundary::Model& model;
 };
 template <class V>
 void layout(V& v, BoundaryMeta& meta) {
-  auto& [space, structure, labels, refine, shape, mean_distance_mm, stages, info] = meta.model;
+  auto& [space, structure, labels, refine, shape, mean_distance_mm, stages, confidence, info] =
+      meta.model;
   auto padding = image::Padding::kClamp;
   v("space", Space{space, padding}, "the images it is for, at the finest resolution");
   v("structure", structure, "name of the structure");
   v("labels", labels, "its values in label maps");
   v("refine", refine, "how meshes are refined");
+  v("confidence", confidence, "how it knows whether it is in the right place");
   info_layout(v, info);
 }
 
-inline constexpr Kind kBoundaryKind{"boundary", 1, "shape and boundary of a structure"};
+inline constexpr Kind kBoundaryKind{"boundary", 2, "shape and boundary of a structure"};
 /// The sections of a boundary model but those of its classifiers.
 struct BoundaryHead {
   boundary::Model& model;
@@ -111,11 +121,12 @@ struct BoundaryCheckpoint {
 };
 template <class V>
 void sections(V& v, BoundaryCheckpoint& checkpoint) {
-  v.kind({"boundary-checkpoint", 1, "boundary model in training"});
+  v.kind({"boundary-checkpoint", 2, "boundary model in training"});
   auto& [fingerprint, training] = checkpoint;
   v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});
   v.section("reports", training.report, {"what the levels made of the training cases"});
   v.section("meshes", training.meshes, {"by case and start, mm along the axes of the grid"});
+  v.section("astray", training.astray, {"the same of wrong starts, from which nothing is learned"});
   boundary_sections(v, training.model);
 }
 

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "larch/boundary/slide.h"
 #include "larch/cases/step.h"
@@ -26,6 +29,8 @@
 namespace larch::pipeline {
 namespace {
 
+constexpr double kMostLost = 0.5;  ///< vertices without a boundary, where no confidence is known
+
 /// One image on its way.
 struct RefinementJob {
   Volume<float> image{};  ///< empty after the refinement unless a picture is wanted
@@ -35,6 +40,8 @@ struct RefinementJob {
   int32_t label = 1;
   std::string name{};  ///< of the structure
   cases::StepSeconds seconds{};
+  double confidence = -1;  ///< below 0: the model does not know
+  std::string remark{};    ///< about the start
 };
 
 BoundaryStart start_of(const cases::CaseJob& c, const BoundaryStart& given) {
@@ -107,8 +114,9 @@ Mesh world_mesh(const Grid& grid, const std::vector<Vec3d>& vertices_mm) {
   return mesh;
 }
 
-/// Throws InputError if the whole start lies outside of the image; warns if a part does.
-void check_inside(const Mesh& start, const Grid& grid, const Context& context) {
+/// Throws InputError if the whole start lies outside of the image; warns and says so if a part
+/// does.
+std::string check_inside(const cases::CaseJob& c, const Mesh& start, const Grid& grid) {
   size_t outside = 0;
   for (const Vec3d& at : start.vertices_mm) {
     const Vec3d index = index_from_world(grid, at);
@@ -121,11 +129,12 @@ void check_inside(const Mesh& start, const Grid& grid, const Context& context) {
   if (outside == start.vertices_mm.size()) {
     throw InputError("the start lies outside of the image; is it of another image or frame?");
   }
-  if (outside > 0) {
-    context.warn("a part of the start lies outside of the image (" + std::to_string(outside) +
-                 " of " + std::to_string(start.vertices_mm.size()) +
-                 " vertices), where there is no boundary to find");
-  }
+  if (outside == 0) return {};
+  const std::string remark =
+      "a part of the start lies outside of the image (" + std::to_string(outside) + " of " +
+      std::to_string(start.vertices_mm.size()) + " vertices), where there is no boundary to find";
+  c.context().warn((c.is_of_list ? "case '" + c.row.id + "': " : "") + remark);
+  return remark;
 }
 
 /// The start in mm along the axes of the grid in model space; `mesh`: as it lies in the world.
@@ -198,28 +207,99 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJo
   });
 }
 
-void add_figures(const RefinementJob& job, double voxel_mm, const RefinementConfig& config,
-                 Outputs& outputs) {
+/// What the result is called.
+std::string status_of(const RefinementJob& job, const learning::Calibration& rule, double lost) {
+  if (job.confidence < 0) return lost > kMostLost ? "not found" : "found";
+  return job.confidence < rule.least   ? "not found"
+         : job.confidence < rule.found ? "uncertain"
+                                       : "found";
+}
+
+void add_figures(const RefinementJob& job, const boundary::Model& model, Outputs& outputs) {
   const auto count = static_cast<double>(job.probability.size());
   double sum = 0, lost = 0, moved = 0;
   for (const float p : job.probability) {
     sum += p;
     lost += p < boundary::kFound ? 1 : 0;
   }
+  lost /= count;
   for (const float mm : job.displacement_mm) moved += std::abs(static_cast<double>(mm));
   const int level = std::max(mesh::template_level_of(job.result), 0);
   outputs.metric("volume_ml", mesh::signed_volume_mm3(job.result) / 1000)
       .metric("area_cm2", mesh::area_mm2(job.result) / 100)
       .metric("probability", sum / count)
       .metric("displacement_mm", moved / count)
-      .metric("displacement_voxels", moved / count / voxel_mm)
+      .metric("displacement_voxels", moved / count / model.space.spacing_mm.x)
       .metric("flipped_triangles", mesh::flipped_triangles(level, job.result.vertices_mm))
-      .metric("without_boundary", lost / count);
+      .metric("without_boundary", lost);
   for (const auto& [step, seconds] : job.seconds) outputs.metric("seconds: " + step, seconds);
-  if (lost / count > config.most_without_boundary) {
-    outputs.status("rejected", std::to_string(static_cast<int>(100 * lost / count)) +
-                                   " % of the vertices find no boundary");
+  const std::string status = status_of(job, model.confidence.calibration, lost);
+  nlohmann::ordered_json structure{{"name", job.name}, {"status", status}};
+  std::string message;
+  if (status != "found") message = "'" + job.name + "' is " + status;
+  char text[64];
+  if (job.confidence >= 0) {
+    outputs.metric("confidence", job.confidence);
+    structure["confidence"] = job.confidence;
+    std::snprintf(text, sizeof text, " (confidence %.2f)", job.confidence);
+  } else {
+    std::snprintf(text, sizeof text, ": %.0f %% of the vertices find no boundary", 100 * lost);
   }
+  if (!message.empty()) message += text;
+  if (!job.remark.empty()) message += (message.empty() ? "" : "; ") + job.remark;
+  outputs.report("structure", structure);
+  if (!message.empty()) outputs.note(message);
+  outputs.status(status == "not found" ? "rejected" : "done", message);
+}
+
+/// Starts near the given one: a quarter of the size to either side along each axis of the shape.
+std::vector<boundary::Start> starts_near(const boundary::Start& given,
+                                         const boundary::Model& model) {
+  Pose pose = given.pose;
+  if (!given.vertices_mm.empty()) {
+    shape::ShapeFit fit;
+    const shape::Similarity at =
+        shape::fit_similarity(OneThread{}, static_cast<int>(given.vertices_mm.size()),
+                              model.shape.mean_mm.data(), given.vertices_mm.data(), fit);
+    pose = {at.centre, at.rotation, model.shape.edges_mm * at.scale};
+  }
+  std::vector<boundary::Start> starts;
+  for (int k = 0; k < 6; ++k) {
+    Vec3d shift{};
+    shift[k / 2] = (k % 2 == 0 ? 0.25 : -0.25) * pose.edges_mm[k / 2];
+    Pose moved = pose;
+    moved.centre_mm += rotate(pose.rotation, shift);
+    starts.push_back({moved, {}});
+  }
+  return starts;
+}
+
+/// The result of the start, or, where the model is not sure of it, the surest of those of starts
+/// near it that count as found.
+boundary::Refined refine_surely(const boundary::ResidentModel& resident,
+                                const std::vector<image::LevelImage>& images,
+                                const boundary::Start& start, double& confidence,
+                                const Context& context) {
+  const boundary::Model& model = resident.model;
+  const auto run = [&](const boundary::Start& from) {
+    return boundary::refine(resident, images, from, 0, model.levels() - 1, context);
+  };
+  boundary::Refined best = run(start);
+  if (model.confidence.is_known()) {
+    confidence = model.confidence(boundary::measures_of(model, best));
+    double wanted = model.confidence.calibration.found;
+    const bool is_sure = confidence >= wanted;
+    for (const boundary::Start& near :
+         is_sure ? std::vector<boundary::Start>{} : starts_near(start, model)) {
+      boundary::Refined other = run(near);
+      const double sure = model.confidence(boundary::measures_of(model, other));
+      if (sure < wanted) continue;
+      confidence = wanted = sure;
+      best = std::move(other);
+    }
+  }
+  boundary::slide(model, best);
+  return best;
 }
 
 }  // namespace
@@ -229,7 +309,7 @@ boundary::ResidentModel load_boundary(const std::string& path, const Device& dev
 }
 
 Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
-                        const BoundaryStart& given, const RefinementConfig& config) {
+                        const BoundaryStart& given) {
   const boundary::Model& model = resident.model;
   const BoundaryStart files = start_of(c, given);
   const auto job = std::make_shared<RefinementJob>();
@@ -246,7 +326,7 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
     voxels = image::to_model_space(job->image, model.space, c.context(), "'" + c.row.image + "'");
     if (!c.wants("qc")) job->image = {};
     start = make_start(files, model, voxels.grid(), c.read, job->start);
-    check_inside(job->start, job->grid, c.context());
+    job->remark = check_inside(c, job->start, job->grid);
   }
   {
     const cases::Turn turn = c.turn();
@@ -254,8 +334,7 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
     const auto images = boundary::make_images(
         resident, voxels, image::extent_of(job->grid, voxels.grid()), turn.context());
     boundary::Refined refined =
-        boundary::refine(resident, images, start, 0, model.levels() - 1, turn.context());
-    boundary::slide(model, refined);
+        refine_surely(resident, images, start, job->confidence, turn.context());
     job->result = world_mesh(voxels.grid(), refined.vertices_mm);
     job->probability = std::move(refined.probability);
   }
@@ -263,7 +342,7 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
   c.context().progress(1, "done");
   Outputs outputs;
   outputs.grid(c.row.image, describe(job->grid));
-  add_figures(*job, model.space.spacing_mm.x, config, outputs);
+  add_figures(*job, model, outputs);
   add_files(c, job, outputs);
   return outputs;
 }
@@ -273,7 +352,7 @@ void check_start(const cases::CaseJob& c, const boundary::Model& model,
   const Grid grid = cases::probe_one_volume(c.row.image, c.read).grid;
   Mesh start;
   make_start(start_of(c, given), model, image::model_grid(grid, model.space), c.read, start);
-  check_inside(start, grid, c.context());
+  check_inside(c, start, grid);
 }
 
 cases::CaseLook look_at_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,

@@ -6,7 +6,6 @@
 
 #include "larch/boundary/refine.h"
 #include "larch/cases/case_program.h"
-#include "larch/config/fields.h"
 
 namespace larch::pipeline {
 
@@ -23,16 +22,6 @@ inline constexpr cases::Product kBoundaryProducts[] = {
 inline constexpr const char* kPosesStart = "poses";
 inline constexpr const char* kMeshStart = "mesh";
 
-struct RefinementConfig {
-  double most_without_boundary = 0.5;
-
-  template <class F>
-  void fields(F&& f) {
-    f(Field{"most_without_boundary", most_without_boundary,
-            "share of vertices that find no boundary, above which the result is rejected", 0, 1});
-  }
-};
-
 /// The files of a start; one of them is given.
 struct BoundaryStart {
   std::string poses, labels, mesh;
@@ -42,10 +31,11 @@ struct BoundaryStart {
 boundary::ResidentModel load_boundary(const std::string& path, const Device& device);
 
 /// Reads the image of a case and its start (of a list, the one in its columns) and refines the
-/// mesh: the files that are wanted, with figures. Rejected if too many vertices find no boundary.
+/// mesh: the files that are wanted, with figures. Where the model is less sure than of what counts
+/// as found, starts near the given one are tried. Rejected if the structure is not found.
 /// Throws InputError, MemoryError.
 Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& resident,
-                        const BoundaryStart& start, const RefinementConfig& config);
+                        const BoundaryStart& start);
 
 /// Reads the start of a case, and throws what the refinement would throw because of it; the image
 /// is looked at by its header.

@@ -399,6 +399,11 @@ Outputs train_boundary(const TrainingFiles& files, boundary::BoundaryConfig conf
   };
   std::vector<boundary::LevelReport> report;
   model = boundary::train(cases, model, config, shared, known.errors, hooks, report, context);
+  if (!model.confidence.is_known()) {
+    context.warn(
+        "too few cases (or one fold) to learn how sure results are: boundary-refine will "
+        "not tell whether it is in the right place");
+  }
   model.info.tool_version = version();
   model.info.training_config_json = settings;
   return training_outputs(files, model, report, cases.size(), shape);

@@ -134,6 +134,51 @@ TEST_CASE("in noise alone the mesh stays near where it was put") {
   CHECK(mesh::flipped_triangles(1, result.vertices_mm) == 0);
 }
 
+TEST_CASE("a model knows whether it is in the right place") {
+  const Confidence& known = trained().model.confidence;
+  REQUIRE(known.is_known());
+  const auto confidence = [&](const Refined& result) {
+    return known(measures_of(trained().model, result));
+  };
+  int lost = 0;
+  for (uint64_t n = 20; n < 30; ++n) {
+    const Body truth = fixtures::body(kUnseen + n);
+    const Volume<int16_t> image = image_of(truth, kUnseen + n);
+    Pose near = truth.pose, far = truth.pose;
+    near.centre_mm += Vec3d{1, -1, 1};
+    far.centre_mm = {3, 36, 19};
+    lost += confidence(refined(image, near)) < known.calibration.found ? 1 : 0;
+    const double wrong = confidence(refined(image, far));
+    CAPTURE(n, wrong);
+    CHECK(wrong < known.calibration.found);
+  }
+  CHECK(lost <= 1);
+  // With one fold no case is held out.
+  BoundaryCourse course(10);
+  course.config.folds = 1;
+  CHECK_FALSE(course.train().confidence.is_known());
+}
+
+TEST_CASE("what is usual is not held against a result, and little is known of few") {
+  const Measures good{0.1, 0, 1, 0.2, 0.05}, bad{2, 0.4, 3, 2, 0.5};
+  std::vector<Measures> right(20, good), wrong(20, bad);
+  for (size_t i = 0; i < 20; ++i) right[i][0] += 0.001 * static_cast<double>(i);
+  const Confidence known = learn_confidence(right, wrong);
+  REQUIRE(is_valid(known));
+  CHECK(known(good) > 0.9);
+  CHECK(known(bad) < 0.1);
+  CHECK(known({0, 0, 0, 0, 0}) >= known(good));
+  for (size_t k = 0; k < kMeasures; ++k) {
+    Measures worse = good;
+    worse[k] = bad[k];
+    CHECK(known(worse) < known(good));
+  }
+  right.resize(9);
+  CHECK_FALSE(learn_confidence(right, wrong).is_known());
+  CHECK_FALSE(learn_confidence({}, wrong).is_known());
+  CHECK(is_valid(learn_confidence({}, wrong)));
+}
+
 TEST_CASE("refinement goes on from vertices, and threads do not change it") {
   const Body truth = fixtures::body(kUnseen + 7);
   Pose start = truth.pose;

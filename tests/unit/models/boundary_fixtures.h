@@ -52,6 +52,7 @@ inline boundary::Model full_boundary() {
   grid.spacing_mm = {1.25, 1.25, 1.25};
   model.mean_distance_mm = Volume<float>(grid, 2.5F);
   model.stages = {random_boundary_stage(1, 5), random_boundary_stage(0, 6)};
+  model.confidence = {{1, 0.5, 0.25, 2, 1.0 / 3}, {1, 2, 3, 4, 1.0 / 7}, {{0.5, -1.25}, 0.75, 0.5}};
   model.info = {
       "0.1.0", R"({"boundary":{"folds":4}})", {"00ff", "aa11"}, 77, {{"level 0 recall", 0.125}}};
   return model;
@@ -66,6 +67,7 @@ inline boundary::PartialTraining full_boundary_training() {
                           training.model.shape.mean_mm.begin() + mesh::kTemplateVertices[0]);
   training.meshes.assign(2, {mesh, mesh});
   training.meshes[1][1][600].y = 1.0 / 3;
+  training.astray.assign(2, {mesh, mesh, mesh});
   training.report = {{5.25, 400, 800, 0.75, 1.5, 0.25, 1, 2, 3}};
   return training;
 }

@@ -60,6 +60,8 @@ TEST_CASE("A boundary model comes back from its file and from JSON with the same
   CHECK(back.stages[0].range_voxels == 5.25);
   CHECK(back.stages[1].features.at(5).point == 5);
   CHECK(back.info.seed == 77);
+  CHECK(back.confidence.deviations == model.confidence.deviations);
+  CHECK(back.confidence.calibration.probability.offset == -1.25);
 
   const std::string text = export_boundary_json(model);
   const auto imported = model_from_json<boundary::Model>(parse_json(text, "the export"));
@@ -84,9 +86,12 @@ TEST_CASE(
   const std::string bytes = file_of(model);
   fixtures::require_refusal_of_damage(bytes, read_boundary);
   Container newer = to_container(model);
-  newer.kind_version = 2;
+  newer.kind_version = 3;
   CHECK_THROWS_WITH(reading(encode_container(newer), read_boundary),
                     Catch::Contains("newer program"));
+  Container older = to_container(model);
+  older.kind_version = 1;
+  CHECK_THROWS_AS(reading(encode_container(older), read_boundary), InputError);
   boundary::Model other = model;
   other.stages[1].trees.self_tests.at(9).probability_q32 ^= 1U << 20;
   CHECK_THROWS_WITH(reading(file_of(other), read_boundary), Catch::Contains("self-test vector 9"));
@@ -123,6 +128,9 @@ TEST_CASE("A boundary model that refinement could not bear is refused") {
   refused([](auto& m) { m.shape.modes.pop_back(); }, "shape model");
   refused([](auto& m) { m.shape.mean_mm[2401].z = NAN; }, "shape model");
   refused([](auto& m) { m.shape.edges_mm.z = -1; }, "mean shape");
+  refused([](auto& m) { m.confidence.usual.pop_back(); }, "confidence");
+  refused([](auto& m) { m.confidence.deviations[4] = 0; }, "confidence");
+  refused([](auto& m) { m.confidence.calibration.found = 0.25; }, "confidence");
   refused([](auto& m) { m.stages[1].halvings = 5; }, "level 1 has no such resolution");
   refused([](auto& m) { m.stages[0].range_voxels = NAN; }, "level 0 searches too far");
   refused([](auto& m) { m.stages[0].features[3].point = 255; }, "steerable feature");
@@ -135,6 +143,7 @@ TEST_CASE("A checkpoint of a boundary goes on with the same settings alone") {
   const boundary::PartialTraining back = training_of(bytes, "same");
   CHECK(file_of(back) == bytes);
   CHECK(back.meshes == training.meshes);
+  CHECK(back.astray == training.astray);
   CHECK(back.report.at(0).recall == 0.75);
   CHECK(back.report[0].negatives == 800);
   CHECK_THROWS_WITH(training_of(bytes, "other"), Catch::Contains("other settings"));
@@ -153,6 +162,8 @@ TEST_CASE("A checkpoint of a boundary goes on with the same settings alone") {
   refused([](auto& t) { t.meshes[1].pop_back(); });
   refused([](auto& t) { t.meshes[0][1].pop_back(); });
   refused([](auto& t) { t.meshes[0][0][3].x = NAN; });
+  refused([](auto& t) { t.astray.pop_back(); });
+  refused([](auto& t) { t.astray[1][2].pop_back(); });
   refused([](auto& t) { t.report.clear(); });
   refused([](auto& t) { t.model.stages.clear(); });
   refused([](auto& t) { t.model.shape.variances_mm2[0] = -1; });
@@ -179,7 +190,7 @@ TEST_CASE("Programs name the one that reads a boundary model, and boundary-refin
   CHECK(export_any(surface) == export_boundary_json(full_boundary()));
   const std::string text = describe_any(surface);
   CHECK(text == describe_boundary(full_boundary()));
-  CHECK_THAT(text, Catch::Contains("shape and boundary of a structure, kind boundary 1") &&
+  CHECK_THAT(text, Catch::Contains("shape and boundary of a structure, kind boundary 2") &&
                        Catch::Contains("left kidney") && Catch::Contains("2 modes of 12 cases"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);

@@ -179,7 +179,7 @@ TEST_CASE("The tables of README.md are those of the declarations") {
   surface.stages.resize(1);
   const std::string expected = FieldTables::of(
       pbt::Model{}, Checkpoint{}, network, NetworkCheckpoint{"", {network, {}, {}, {}}}, surface,
-      BoundaryCheckpoint{"", {surface, {}, {}}}, forest::Model{}, ForestCheckpoint{});
+      BoundaryCheckpoint{"", {surface, {}, {}, {}}}, forest::Model{}, ForestCheckpoint{});
   if (page.substr(tables) == expected) return;
   if (std::getenv("LARCH_WRITE_README") != nullptr) {
     fixtures::write_bytes(path, page.substr(0, tables) + expected);

@@ -16,7 +16,7 @@ namespace larch::boundary {
 namespace {
 
 constexpr uint64_t kErrorStream = 0x6572726f, kPositiveStream = 0x706f7362,
-                   kNegativeStream = 0x6e656762;
+                   kNegativeStream = 0x6e656762, kWrongStream = 0x77726f6e;
 constexpr double kLeastRange = 4, kMostRange = 12;
 
 /// A mesh as a level begins with it.
@@ -89,6 +89,34 @@ Drawn draw_case(const TrainingCase& truth, const std::vector<Begun>& meshes, con
   return drawn;
 }
 
+/// Draws poses with errors.
+struct ErrorSource {
+  const pose::RelativeGaussian& errors;
+  uint64_t seed;
+  std::vector<double> factor;
+
+  ErrorSource(const pose::RelativeGaussian& e, uint64_t s)
+      : errors(e), seed(s), factor(e.covariance.begin(), e.covariance.end()) {
+    factorise(factor, 9, /*least=*/0);  // a deviation of 0 stays one
+  }
+  /// A pose with an error of so many deviations.
+  Pose moved(const Pose& truth, size_t c, uint64_t stream, double times) const {
+    pose::RelativePose error = errors.mean;
+    for (size_t i = 0; i < 9; ++i)
+      for (size_t j = 0; j <= i; ++j)
+        error[i] += times * factor[9 * i + j] * draw_normal(seed, stream, 9 * c + j);
+    return pose::pose_from_relative(truth, error);
+  }
+};
+
+Meshes placed_means(const Model& model, const std::vector<std::vector<Pose>>& poses) {
+  Meshes meshes(poses.size());
+  for (size_t c = 0; c < poses.size(); ++c)
+    for (const Pose& pose : poses[c])
+      meshes[c].push_back(shape::placed_mean(model.shape, pose, mesh::kTemplateVertices[0]));
+  return meshes;
+}
+
 }  // namespace
 
 double distance_at(const TrainingCase& c, const Vec3d& at_mm) {
@@ -99,25 +127,37 @@ double distance_at(const TrainingCase& c, const Vec3d& at_mm) {
 Meshes draw_starts(const std::vector<TrainingCase>& cases, const Model& model,
                    const pose::RelativeGaussian& errors, int starts,
                    std::vector<std::vector<Pose>>& poses, const Context& context) {
-  std::vector<double> factor(errors.covariance.begin(), errors.covariance.end());
-  factorise(factor, 9, /*least=*/0);  // a deviation of 0 stays one
-  Meshes meshes;
-  poses.clear();
+  const ErrorSource source(errors, context.seed);
+  poses.assign(cases.size(), {});
   for (size_t c = 0; c < cases.size(); ++c) {
-    auto& of_case = meshes.emplace_back();
-    auto& poses_of_case = poses.emplace_back();
     for (int k = 0; k < starts; ++k) {
-      pose::RelativePose error = errors.mean;
-      const uint64_t stream = kErrorStream + static_cast<uint64_t>(k);
-      for (size_t i = 0; i < 9; ++i)
-        for (size_t j = 0; j <= i; ++j)
-          error[i] += factor[9 * i + j] * draw_normal(context.seed, stream, 9 * c + j);
-      const Pose pose = pose::pose_from_relative(*cases[c].image.truth[0], error);
-      of_case.push_back(shape::placed_mean(model.shape, pose, mesh::kTemplateVertices[0]));
-      poses_of_case.push_back(pose);
+      poses[c].push_back(
+          source.moved(*cases[c].image.truth[0], c, kErrorStream + static_cast<uint64_t>(k), 1));
     }
   }
-  return meshes;
+  return placed_means(model, poses);
+}
+
+Meshes draw_wrong_starts(const std::vector<TrainingCase>& cases, const Model& model,
+                         const pose::RelativeGaussian& errors,
+                         std::vector<std::vector<Pose>>& poses, const Context& context) {
+  const ErrorSource source(errors, context.seed);
+  poses.assign(cases.size(), {});
+  for (size_t c = 0; c < cases.size(); ++c) {
+    const Pose truth = *cases[c].image.truth[0];
+    const Grid& grid = cases[c].image.grid;
+    poses[c].push_back(source.moved(truth, c, kWrongStream, 4));
+    poses[c].push_back(source.moved(truth, c, kWrongStream + 1, 1));
+    poses[c].push_back(*cases[(c + 1) % cases.size()].image.truth[0]);
+    for (int axis = 0; axis < 3; ++axis) {
+      const double most = grid.spacing_mm[axis] * (grid.size[axis] - 1);
+      poses[c][1].centre_mm[axis] =
+          most * hash_unit(context.seed, kWrongStream + 2, 3 * c + static_cast<uint64_t>(axis));
+      double& other = poses[c][2].centre_mm[axis];
+      other = std::clamp(other, 0.0, most);
+    }
+  }
+  return placed_means(model, poses);
 }
 
 Places draw_places(const std::vector<TrainingCase>& cases, const Meshes& meshes, const Model& model,

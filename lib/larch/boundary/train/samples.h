@@ -31,6 +31,12 @@ Meshes draw_starts(const std::vector<TrainingCase>& cases, const Model& model,
                    const pose::RelativeGaussian& errors, int starts,
                    std::vector<std::vector<Pose>>& poses, const Context& context);
 
+/// The same at poses where the structure is not, or hardly: with errors that are four times as
+/// large as others, anywhere in the image, and at the pose of another case.
+Meshes draw_wrong_starts(const std::vector<TrainingCase>& cases, const Model& model,
+                         const pose::RelativeGaussian& errors,
+                         std::vector<std::vector<Pose>>& poses, const Context& context);
+
 /// The signed distance of a place (mm along the axes of the grid) from the true surface.
 double distance_at(const TrainingCase& c, const Vec3d& at_mm);
 

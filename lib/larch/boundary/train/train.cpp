@@ -10,12 +10,20 @@
 #include "larch/boundary/train/samples.h"
 #include "larch/core/error.h"
 #include "larch/features/steerable/frame_codes.h"
+#include "larch/mesh/measures.h"
+#include "larch/mesh/sphere_template.h"
 #include "larch/tree/train/column_trees.h"
 
 namespace larch::boundary {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
+
+/// Where a refinement has led to.
+struct Result {
+  Measures measures;
+  double off_mm;  ///< mean distance from the truth, or more where the volume is another
+};
 
 /// A training on its way.
 struct Training {
@@ -25,7 +33,8 @@ struct Training {
   const pose::RelativeGaussian& errors;
   const Context& context;
   PartialTraining all;
-  std::vector<std::vector<Pose>> poses;  ///< the first starts
+  std::vector<std::vector<Pose>> poses{}, wrong_poses{};  ///< the first starts
+  std::vector<Result> usual{}, astray{};                  ///< of the last level, by starts
 
   features::ResidentImages images_of(size_t c, int halvings) const {
     features::ResidentImages images{image::make_levels(cases[c].image.levels[0].view(),
@@ -38,6 +47,9 @@ struct Training {
   }
   std::vector<Stage> learn(const Places& places, int halvings, LevelReport& report) const;
   void predict(const std::vector<Stage>& stages, int level, LevelReport& report);
+  Result go_on(const ResidentModel& own, const std::vector<image::LevelImage>& images, size_t c,
+               const Pose& start, std::vector<Vec3d>& mesh) const;
+  Confidence confidence() const;
   void run_level(int level);
 };
 
@@ -77,6 +89,41 @@ std::vector<Stage> Training::learn(const Places& places, int halvings, LevelRepo
   return stages;
 }
 
+/// Refines a mesh of a case through the newest level; the first one begins with a pose.
+Result Training::go_on(const ResidentModel& own, const std::vector<image::LevelImage>& images,
+                       size_t c, const Pose& start, std::vector<Vec3d>& mesh) const {
+  const int level = own.model.levels() - 1;
+  const Start from = level == 0 ? Start{start, {}} : Start{{}, mesh};
+  const Refined refined = refine(own, images, from, level, level, context);
+  mesh = refined.vertices_mm;
+  if (level + 1 < static_cast<int>(config.halvings.size())) return {};
+  const Volume<float>& truth = cases[c].distance_mm;
+  const auto inside = std::count_if(truth.begin(), truth.end(), [](float mm) { return mm < 0; });
+  const Mesh surface{mesh, mesh::sphere_template().levels[static_cast<size_t>(level)].triangles};
+  const double more_mm3 = mesh::signed_volume_mm3(surface) -
+                          static_cast<double>(inside) * truth.grid().voxel_volume_mm3();
+  return {measures_of(own.model, refined),
+          std::max(mean_distance_mm(cases[c], mesh), std::abs(more_mm3) / mesh::area_mm2(surface))};
+}
+
+/// Right is what ends within one and a half times the median distance of usual starts, wrong what
+/// ends beyond twice the median and half a voxel.
+Confidence Training::confidence() const {
+  std::vector<double> distances;
+  for (const Result& one : usual) distances.push_back(one.off_mm);
+  std::sort(distances.begin(), distances.end());
+  const double median = distances[distances.size() / 2];
+  const double voxel_mm = all.model.scale(all.model.levels() - 1).spacing_mm;
+  std::vector<Measures> right, wrong;
+  for (const auto* results : {&usual, &astray}) {
+    for (const Result& one : *results) {
+      if (one.off_mm <= 1.5 * median) right.push_back(one.measures);
+      if (one.off_mm > 2 * median + voxel_mm / 2) wrong.push_back(one.measures);
+    }
+  }
+  return learn_confidence(right, wrong);
+}
+
 /// Each case with the classifier that has not learned from it.
 void Training::predict(const std::vector<Stage>& stages, int level, LevelReport& report) {
   const auto start = std::chrono::steady_clock::now();
@@ -88,6 +135,8 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
   }
   const double voxel_mm = all.model.scale(level).spacing_mm;
   double meshes = 0, near = 0, tried = 0;
+  usual.clear();
+  astray.clear();
   for (size_t c = 0; c < cases.size(); ++c) {
     const ResidentModel& own =
         resident[resident.size() > 1 ? hdn::fold_of(cases[c].image, config.folds) : 0];
@@ -98,11 +147,13 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
         near += std::abs(distance_at(cases[c], at)) <= voxel_mm / 2 ? 1 : 0;
         tried += 1;
       }
-      Start from{{}, mesh};
-      if (level == 0) from = {poses[c][m], {}};
-      mesh = refine(own, images, from, level, level, context).vertices_mm;
+      usual.push_back(go_on(own, images, c, level == 0 ? poses[c][m] : Pose{}, mesh));
       report.after_mm += mean_distance_mm(cases[c], mesh);
       meshes += 1;
+    }
+    for (size_t m = 0; m < all.astray[c].size(); ++m) {
+      astray.push_back(
+          go_on(own, images, c, level == 0 ? wrong_poses[c][m] : Pose{}, all.astray[c][m]));
     }
     context.throw_if_stopped("stopped; continue with --resume");
   }
@@ -114,6 +165,11 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
 void Training::run_level(int level) {
   if (level == 0) {
     all.meshes = draw_starts(cases, all.model, errors, config.starts, poses, context);
+    all.astray.resize(cases.size());
+    // With one fold no case is held out that could tell right from wrong.
+    if (config.folds > 1) {
+      all.astray = draw_wrong_starts(cases, all.model, errors, wrong_poses, context);
+    }
   }
   const int halvings = config.halvings[static_cast<size_t>(level)];
   const Places places = draw_places(cases, all.meshes, all.model, level, halvings, config, context);
@@ -133,6 +189,8 @@ void Training::run_level(int level) {
   const std::vector<Stage> stages = learn(places, halvings, report);
   all.model.stages.push_back(stages[0]);
   predict(stages, level, report);
+  const bool is_last = level + 1 == static_cast<int>(config.halvings.size());
+  if (is_last && config.folds > 1) all.model.confidence = confidence();
   all.report.push_back(report);
 }
 
@@ -162,7 +220,7 @@ Model train(const std::vector<TrainingCase>& cases, const Model& start,
             const pose::RelativeGaussian& errors, const TrainHooks& hooks,
             std::vector<LevelReport>& report, const Context& context) {
   if (cases.size() < 2) throw InputError("a boundary is learned from at least two cases");
-  Training training{cases, config, shared, errors, context, {start, {}, {}}, {}};
+  Training training{cases, config, shared, errors, context, {start, {}, {}, {}}};
   if (hooks.resume != nullptr) training.all = *hooks.resume;
   const auto levels = static_cast<int>(config.halvings.size());
   for (int level = training.all.model.levels(); level < levels; ++level) {

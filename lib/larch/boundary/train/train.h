@@ -34,6 +34,7 @@ using Meshes = std::vector<std::vector<std::vector<Vec3d>>>;
 struct PartialTraining {
   Model model;
   Meshes meshes;
+  Meshes astray;  ///< of wrong starts, from which nothing is learned
   std::vector<LevelReport> report;
 };
 
