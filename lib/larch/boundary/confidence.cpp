@@ -72,11 +72,15 @@ void measure_shape(const Model& model, const std::vector<Vec3d>& x, Measures& ou
 
 Measures measures_of(const Model& model, const Refined& refined) {
   constexpr double kLeast = 1e-4;
+  const std::vector<float>& p = refined.probability;
+  const auto outside = static_cast<size_t>(std::count(p.begin(), p.end(), 0.0F));
+  const bool is_cut = outside > 0 && 2 * outside < p.size();
+  const auto count = static_cast<double>(is_cut ? p.size() - outside : p.size());
   Measures out{};
-  const auto count = static_cast<double>(refined.probability.size());
-  for (const float p : refined.probability) {
-    out[0] -= log_of(std::max(static_cast<double>(p), kLeast)) / count;
-    out[1] += p < kFound ? 1 / count : 0;
+  for (const float one : p) {
+    if (is_cut && one == 0) continue;
+    out[0] -= log_of(std::max(static_cast<double>(one), kLeast)) / count;
+    out[1] += one < kFound ? 1 / count : 0;
   }
   measure_shape(model, refined.vertices_mm, out);
   return out;

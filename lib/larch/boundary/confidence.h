@@ -14,9 +14,10 @@ namespace larch::boundary {
 struct Model;
 struct Refined;
 
-/// What tells a mesh on the boundary of the structure from one elsewhere; more is worse. At the
-/// vertices: mean of -ln p, and share without a boundary. Of the shape: mean deviations of the
-/// modes, distance from all shapes of the modes (mm), and |ln of the size by that of the mean|.
+/// Tells a mesh on the boundary of the structure from one elsewhere; more is worse. At the vertices
+/// in the image, unless they are fewer than half: mean of -ln p, and share without a boundary. Of
+/// the shape: mean deviations of the modes, distance from all shapes of the modes (mm), and |ln of
+/// the size by that of the mean|.
 constexpr size_t kMeasures = 5;
 using Measures = std::array<double, kMeasures>;
 Measures measures_of(const Model& model, const Refined& refined);

@@ -14,7 +14,7 @@ namespace larch::boundary {
 namespace {
 
 constexpr int kRounds = 6;         ///< of the fit
-constexpr double kPrior = 200;     ///< weight of the modes' variances against distances
+constexpr double kPrior = 100;     ///< weight of the modes' variances against distances
 constexpr int kSteps = 12;         ///< from the fitted shape to the surface
 constexpr double kDamping = 0.01;  ///< of the pose, which a surface of revolution leaves open
 constexpr size_t kPoseNumbers = 7;
@@ -171,24 +171,27 @@ struct Neighbours {
 };
 
 /// Moves the vertices of a shape that is near to the surface onto it, each by the mean of what it
-/// is drawn by: places next to the vertices alone would crowd where the surface bends.
+/// is drawn by, since places next to the vertices alone would crowd where the surface bends. The
+/// last step is to these places.
 void draw_to_surface(Neighbours& near, std::vector<Vec3d>& x) {
   const std::vector<mesh::Ring>& rings = near.surface.rings;
   const size_t count = x.size();
   std::vector<Vec3d> move(count), smoothed(count);
   std::vector<double> pulls(count);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step <= kSteps; ++step) {
+    const bool is_last = step == kSteps;
     std::fill(move.begin(), move.end(), Vec3d{});
     std::fill(pulls.begin(), pulls.end(), 0.0);
     for (const Pull& pull : near.pulls(x)) {
+      if (is_last && pulls[pull.vertex] > 0) continue;
       move[pull.vertex] += pull.at - x[pull.vertex];
       pulls[pull.vertex] += 1;
     }
     for (size_t v = 0; v < count; ++v) move[v] = move[v] / pulls[v];
-    for (size_t v = 0; v < count; ++v) {
+    for (size_t v = 0; v < count && !is_last; ++v) {
       smoothed[v] = move[v] - mesh::laplacian(rings[v], move.data(), static_cast<int>(v)) * 0.5;
     }
-    for (size_t v = 0; v < count; ++v) x[v] += smoothed[v];
+    for (size_t v = 0; v < count; ++v) x[v] += is_last ? move[v] : smoothed[v];
     mesh::unfold(OneThread{}, rings.data(), static_cast<int>(count), x.data(), move.data(),
                  smoothed.data(), pulls.data());
   }
