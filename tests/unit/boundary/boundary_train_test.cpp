@@ -179,6 +179,20 @@ TEST_CASE("what is usual is not held against a result, and little is known of fe
   CHECK(is_valid(learn_confidence({}, wrong)));
 }
 
+TEST_CASE("vertices outside of the image are not held against a result, unless they are most") {
+  const Model& model = trained().model;
+  const Body truth = fixtures::body(kUnseen + 20);
+  Refined result = refined(image_of(truth, kUnseen + 20), truth.pose);
+  const Measures whole = measures_of(model, result);
+  const size_t count = result.probability.size();
+  std::fill_n(result.probability.begin(), count * 3 / 10, 0.0F);
+  const Measures cut = measures_of(model, result);
+  CHECK(cut[0] < whole[0] + 0.2);
+  CHECK(cut[1] < whole[1] + 0.1);
+  std::fill_n(result.probability.begin(), count * 6 / 10, 0.0F);
+  CHECK(measures_of(model, result)[1] > 0.59);
+}
+
 TEST_CASE("refinement goes on from vertices, and threads do not change it") {
   const Body truth = fixtures::body(kUnseen + 7);
   Pose start = truth.pose;
