@@ -130,9 +130,9 @@ std::string check_inside(const cases::CaseJob& c, const Mesh& start, const Grid&
     throw InputError("the start lies outside of the image; is it of another image or frame?");
   }
   if (outside == 0) return {};
-  std::string remark =
-      "a part of the start lies outside of the image (" + std::to_string(outside) + " of " +
-      std::to_string(start.vertices_mm.size()) + " vertices), where there is no boundary to find";
+  std::string remark = "a part of the start lies outside of the image (" + std::to_string(outside) +
+                       " of " + std::to_string(start.vertices_mm.size()) +
+                       " vertices), where there is no boundary to find";
   c.context().warn((c.is_of_list ? "case '" + c.row.id + "': " : "") + remark);
   return remark;
 }
