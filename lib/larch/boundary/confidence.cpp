@@ -15,7 +15,7 @@ constexpr size_t kLeastRight = 10, kLeastWrong = 5;
 constexpr double kMostDeviations = 10;  ///< that one measure counts for
 constexpr double kShareOfGap = 0.05;    ///< between right and wrong: the least deviation
 
-/// Minus the sum of the deviations that are worse than usual.
+/// Returns minus the sum of the deviations that are worse than usual.
 double score_of(const Confidence& confidence, const Measures& measures) {
   double sum = 0;
   for (size_t k = 0; k < kMeasures; ++k) {
@@ -31,23 +31,17 @@ double mean_of(std::span<const Measures> all, size_t k) {
   return sum / static_cast<double>(all.size());
 }
 
-/// Measures of the shape, from the third on.
+/// Takes the measures of the shape, from the third on.
 void measure_shape(const Model& model, const std::vector<Vec3d>& x, Measures& out) {
   const auto count = static_cast<int>(x.size());
-  std::vector<Vec3d> modes;
-  std::vector<double> deviations;
-  for (int k = 0; k < model.modes(); ++k) {
-    const std::vector<Vec3d>& mode = model.shape.modes[static_cast<size_t>(k)];
-    modes.insert(modes.end(), mode.begin(), mode.begin() + count);
-    deviations.push_back(std::sqrt(model.shape.variances_mm2[static_cast<size_t>(k)]));
-  }
+  const auto [modes, deviations] = shape::flat_modes(model.shape, model.modes());
   const std::vector<Vec3d> duals = shape::duals_of(model.shape, model.modes(), model.levels() - 1);
   shape::ShapeView view{model.shape.mean_mm.data(),
                         modes.data(),
                         duals.data(),
                         deviations.data(),
                         model.modes(),
-                        count,
+                        static_cast<int>(model.shape.mean_mm.size()),
                         count};
   view.clamp = 1e6;
   shape::ShapeFit fit;

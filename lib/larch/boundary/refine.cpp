@@ -108,16 +108,10 @@ ResidentModel make_resident(Model model, const Device& device) {
     stage.trees = {};
     stage.features.clear();
   }
-  std::vector<Vec3d> modes;
-  std::vector<double> deviations;
-  for (int k = 0; k < model.modes(); ++k) {
-    const auto mode = static_cast<size_t>(k);
-    modes.insert(modes.end(), model.shape.modes[mode].begin(), model.shape.modes[mode].end());
-    deviations.push_back(std::sqrt(model.shape.variances_mm2[mode]));
-  }
+  const shape::FlatModes flat = shape::flat_modes(model.shape, model.modes());
   resident.mean = there(model.shape.mean_mm, device);
-  resident.modes = there(modes, device);
-  resident.deviations = there(deviations, device);
+  resident.modes = there(flat.modes, device);
+  resident.deviations = there(flat.deviations, device);
   resident.model = std::move(model);
   return resident;
 }

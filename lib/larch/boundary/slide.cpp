@@ -153,8 +153,8 @@ struct Neighbours {
     std::iota(on_surface.begin(), on_surface.end(), size_t{0});
     on_mesh = on_surface;
   }
-  /// What draws the mesh to the surface: the places next to its vertices, and the vertices of the
-  /// surface, without which thin ends would not be reached.
+  /// Returns the places that draw the mesh to the surface: those next to its vertices, and the
+  /// vertices of the surface, without which thin ends would not be reached.
   std::vector<Pull> pulls(const std::vector<Vec3d>& x) {
     std::vector<Pull> all;
     for (size_t v = 0; v < x.size(); ++v) {

@@ -28,17 +28,16 @@ void check_training(const boundary::PartialTraining& training) {
   const size_t levels = training.model.stages.size();
   bool is_good = levels > 0 && training.report.size() == levels && !training.meshes.empty() &&
                  training.astray.size() == training.meshes.size();
-  boundary::Meshes all = training.meshes;
   for (const auto& of_case : training.meshes) {
     is_good = is_good && !of_case.empty() && of_case.size() == training.meshes[0].size();
   }
-  for (size_t c = 0; is_good && c < all.size(); ++c) {
-    all[c].insert(all[c].end(), training.astray[c].begin(), training.astray[c].end());
-  }
-  for (const auto& of_case : all) {
-    for (const auto& mesh : of_case) {
-      is_good = is_good && mesh.size() == static_cast<size_t>(mesh::kTemplateVertices[levels - 1]);
-      for (const Vec3d& at : mesh) is_good = is_good && std::sqrt(dot(at, at)) <= kFarthestMm;
+  for (const boundary::Meshes* meshes : {&training.meshes, &training.astray}) {
+    for (const auto& of_case : *meshes) {
+      for (const auto& mesh : of_case) {
+        is_good =
+            is_good && mesh.size() == static_cast<size_t>(mesh::kTemplateVertices[levels - 1]);
+        for (const Vec3d& at : mesh) is_good = is_good && std::sqrt(dot(at, at)) <= kFarthestMm;
+      }
     }
   }
   if (!is_good) {

@@ -207,7 +207,7 @@ void add_files(const cases::CaseJob& c, const std::shared_ptr<const RefinementJo
   });
 }
 
-/// What the result is called.
+/// Returns what the result is called.
 std::string status_of(const RefinementJob& job, const learning::Calibration& rule, double lost) {
   if (job.confidence < 0) return lost > kMostLost ? "not found" : "found";
   return job.confidence < rule.least   ? "not found"
@@ -285,20 +285,17 @@ boundary::Refined refine_surely(const boundary::ResidentModel& resident,
     return boundary::refine(resident, images, from, 0, model.levels() - 1, context);
   };
   boundary::Refined best = run(start);
-  if (model.confidence.is_known()) {
-    confidence = model.confidence(boundary::measures_of(model, best));
-    double wanted = model.confidence.calibration.found;
-    const bool is_sure = confidence >= wanted;
-    for (const boundary::Start& near :
-         is_sure ? std::vector<boundary::Start>{} : starts_near(start, model)) {
-      boundary::Refined other = run(near);
-      const double sure = model.confidence(boundary::measures_of(model, other));
-      if (sure < wanted) continue;
-      confidence = wanted = sure;
-      best = std::move(other);
-    }
+  if (!model.confidence.is_known()) return best;
+  confidence = model.confidence(boundary::measures_of(model, best));
+  double wanted = model.confidence.calibration.found;
+  if (confidence >= wanted) return best;
+  for (const boundary::Start& near : starts_near(start, model)) {
+    boundary::Refined other = run(near);
+    const double sure = model.confidence(boundary::measures_of(model, other));
+    if (sure < wanted) continue;
+    confidence = wanted = sure;
+    best = std::move(other);
   }
-  boundary::slide(model, best);
   return best;
 }
 
@@ -335,6 +332,7 @@ Outputs refine_boundary(const cases::CaseJob& c, const boundary::ResidentModel& 
         resident, voxels, image::extent_of(job->grid, voxels.grid()), turn.context());
     boundary::Refined refined =
         refine_surely(resident, images, start, job->confidence, turn.context());
+    boundary::slide(model, refined);
     job->result = world_mesh(voxels.grid(), refined.vertices_mm);
     job->probability = std::move(refined.probability);
   }

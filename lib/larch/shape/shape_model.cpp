@@ -200,6 +200,15 @@ ShapeModel make_shape_model(std::span<const std::vector<Vec3d>> cases_mm,
   return model;
 }
 
+FlatModes flat_modes(const ShapeModel& model, int modes) {
+  FlatModes flat;
+  for (size_t k = 0; k < static_cast<size_t>(modes); ++k) {
+    flat.modes.insert(flat.modes.end(), model.modes[k].begin(), model.modes[k].end());
+    flat.deviations.push_back(std::sqrt(model.variances_mm2[k]));
+  }
+  return flat;
+}
+
 std::vector<Vec3d> duals_of(const ShapeModel& model, int modes, int level) {
   const auto n = static_cast<size_t>(modes);
   const auto count = static_cast<size_t>(mesh::kTemplateVertices[level]);

@@ -47,6 +47,14 @@ ShapeModel make_shape_model(std::span<const std::vector<Vec3d>> cases_mm,
 /// [k * vertices].
 std::vector<Vec3d> duals_of(const ShapeModel& model, int modes, int level);
 
+/// The first modes one after another, each at all vertices of the mean, and the standard deviations
+/// of their coefficients, as a ShapeView has them.
+struct FlatModes {
+  std::vector<Vec3d> modes;
+  std::vector<double> deviations;
+};
+FlatModes flat_modes(const ShapeModel& model, int modes);
+
 /// Throws InputError unless sizes fit and numbers are finite, and deviations positive.
 void check_shape(const ShapeModel& model);
 

@@ -31,8 +31,8 @@ Meshes draw_starts(const std::vector<TrainingCase>& cases, const Model& model,
                    const pose::RelativeGaussian& errors, int starts,
                    std::vector<std::vector<Pose>>& poses, const Context& context);
 
-/// The same at poses where the structure is not, or hardly: with errors that are four times as
-/// large as others, anywhere in the image, and at the pose of another case.
+/// Draws the same at poses where the structure is not, or hardly: with errors that are four times
+/// as large as others, anywhere in the image, and at the pose of another case.
 Meshes draw_wrong_starts(const std::vector<TrainingCase>& cases, const Model& model,
                          const pose::RelativeGaussian& errors,
                          std::vector<std::vector<Pose>>& poses, const Context& context);

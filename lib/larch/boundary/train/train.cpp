@@ -19,7 +19,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-/// Where a refinement has led to.
+/// Tells where a refinement has led to.
 struct Result {
   Measures measures;
   double off_mm;  ///< mean distance from the truth, or more where the volume is another
