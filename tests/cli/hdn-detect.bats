@@ -139,7 +139,7 @@ inputs = [i['Path'] for i in load('three.hdn.json')['Larch']['Inputs']]
 assert sum(path.endswith('.mrk.json') for path in inputs) == 3, inputs"
   expect 0 "$BIN/hdn-detect" --model three.hdn --input s/images/case_020.nii.gz --output p.json
   expect 0 "$BIN/pbt-train" --inspect net.hdn
-  has out.txt "hierarchical detection network, kind hdn 2"
+  has out.txt "hierarchical detection network, kind hdn 3"
   has out.txt "everywhere"
   grep -Eq "^ *object_2 +1 +position +30" out.txt
   expect 0 "$BIN/pbt-train" --inspect net.hdn --export-json net.model.json

@@ -270,8 +270,12 @@ ImagePyramid make_pyramid(const ResidentModel& resident, const Volume<int16_t>& 
   return pyramid;
 }
 
-/// Corrects the poses of what was found by one another. `input`: the grid of the image.
-void correct(const Model& model, std::vector<FoundStructure>& found, const Grid& input) {
+/// Corrects the poses of what was found by one another, and then each by how the image looks there.
+/// `input`: the grid of the image.
+void correct(const Model& model, std::vector<FoundStructure>& found, const Volume<int16_t>& voxels,
+             const Grid& input) {
+  const Grid& grid = voxels.grid();
+  const FinestImage image{voxels.view(), grid.spacing_mm.x, image::extent_of(input, grid)};
   pose::FoundPoses poses;
   std::vector<Pose> as_detected;
   as_detected.reserve(found.size());
@@ -281,7 +285,13 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Grid&
   }
   for (size_t s = 0; s < found.size(); ++s) {
     if (poses[s] != nullptr) {
-      found[s].pose = pose::corrected_pose(model.structures[s].correction, poses, s);
+      const Structure& structure = model.structures[s];
+      Pose& pose = found[s].pose;
+      pose = pose::corrected_pose(structure.correction, poses, s);
+      if (structure.appearance.exists()) {
+        pose = world_from_grid(
+            grid, refined_pose(structure.appearance, image, grid_from_world(grid, pose)));
+      }
     }
     if (found[s].has_pose) found[s].truncated = leaves_image(found[s].pose, input);
   }
@@ -360,7 +370,7 @@ std::vector<FoundStructure> detect(const ResidentModel& resident, const Volume<i
         found_of(second[s], model.structures[s], resident.detectors[s].size(), voxels.grid());
     found[s].is_fallback = true;
   }
-  correct(model, found, input);
+  correct(model, found, voxels, input);
   return found;
 }
 

@@ -83,6 +83,15 @@ void check_correction(const pose::PoseCorrection& c, size_t structures, const st
   if (!fits) refuse_model(where + " has a correction that is none");
 }
 
+void check_appearance(const Appearance& a, const std::string& where) {
+  bool fits = (a.mean.empty() || a.mean.size() == kAppearancePoints) &&
+              a.weight.size() == a.mean.size() && (a.parts == 6 || a.parts == 9);
+  for (const double gain : a.gains) fits = fits && gain >= 0 && gain <= 1;
+  for (const float v : a.mean) fits = fits && std::abs(v) < 1e4F;
+  for (const float v : a.weight) fits = fits && v >= 0 && v < 1e4F;
+  if (!fits) refuse_model(where + " has an appearance that is none");
+}
+
 void check_structure(const Structure& s, int32_t index, const Model& model, bool is_finished) {
   const std::string where = "structure '" + s.name + "'";
   if (s.name.empty() || s.name.size() > 200) refuse_model("a structure has no name, or a long one");
@@ -103,6 +112,7 @@ void check_structure(const Structure& s, int32_t index, const Model& model, bool
   check_gaussian(s.to_parent, where);
   check_gaussian(s.errors, where);
   check_correction(s.correction, model.structures.size(), where);
+  check_appearance(s.appearance, where);
   if (!learning::is_valid(s.calibration)) refuse_model(where + " has a calibration that is none");
   const bool is_begun = is_finished || !s.detectors.empty();
   if (is_begun && s.parent >= 0 && s.to_parent.count == 0) {

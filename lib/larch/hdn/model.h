@@ -12,6 +12,7 @@
 #include "larch/data/model_info.h"
 #include "larch/features/haar.h"
 #include "larch/features/steerable/steerable_math.h"
+#include "larch/hdn/appearance.h"
 #include "larch/hdn/stage_math.h"
 #include "larch/image/integral.h"
 #include "larch/image/preprocess.h"
@@ -67,6 +68,7 @@ struct Structure {
   pose::PoseCorrection correction{};     ///< by what is found of all structures
   learning::Calibration calibration{};   ///< of the sum of the log odds of its stages
   Volume<float> mean_distance_mm{};      ///< of its mean shape (pose::PoseTruth); may be empty
+  Appearance appearance{};               ///< fitted to the image where it is found
   std::vector<Quaternion> symmetries{};  ///< of its mean shape, in the frame of its box
   std::vector<Detector> detectors{};     ///< level by level, in the order of the stages
   /// The detector of a child that searches everywhere, for images whose parent is not found. At

@@ -86,7 +86,7 @@ void layout(V& v, hdn::Detector& detector) {
 template <class V>
 void layout(V& v, hdn::Structure& structure) {
   auto& [name, labels, parent, mean, to_parent, errors, agreement_rad, correction, calibration,
-         mean_distance_mm, symmetries, detectors, root_position] = structure;
+         mean_distance_mm, appearance, symmetries, detectors, root_position] = structure;
   v("name", name, "name of the structure");
   v("labels", labels, "its values in label maps");
   v("parent", parent, "index of the structure that is found before; -1: none");
@@ -118,6 +118,26 @@ void layout(V& v, MeanShape& shape) {
   shape.distance_mm = hdn::shape_of(grid, bits);
 }
 
+/// The mean appearance of a structure, single precision as its bits.
+struct MeanAppearance {
+  hdn::Appearance& appearance;
+};
+template <class V>
+void layout(V& v, MeanAppearance& of) {
+  auto& [parts, gains, mean, weight] = of.appearance;
+  v("parts", parts, "of a pose that are fitted: 6, or 9 with the edges");
+  v("gains", gains, "shares of the changes that are made, 0 to 1");
+  const auto list = [&v](const char* name, std::vector<float>& values, const char* doc) {
+    std::vector<uint32_t> bits;
+    for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
+    v(name, bits, doc);
+    values.clear();
+    for (const uint32_t b : bits) values.push_back(std::bit_cast<float>(b));
+  };
+  list("mean_bits", mean, "IEEE 754 single, 24 x 24 x 24 points over 1.3 times the box; or none");
+  list("weight_bits", weight, "of the points; IEEE 754 single");
+}
+
 /// The origin of a model; what its validation says is a section of its own.
 template <class V>
 void info_layout(V& v, ModelInfo& info) {
@@ -147,7 +167,7 @@ void layout(V& v, NetworkMeta& meta) {
 struct NetworkHead {
   hdn::Model& model;
 };
-inline constexpr Kind kNetworkKind{"hdn", 2, "hierarchical detection network"};
+inline constexpr Kind kNetworkKind{"hdn", 3, "hierarchical detection network"};
 template <class V>
 void head_sections(V& v, hdn::Model& model) {
   v.section("meta", NetworkMeta{model}, {"what the model says about itself"});
@@ -187,6 +207,8 @@ void network_sections(V& v, hdn::Model& model) {
     const std::string prefix = "structures/" + std::to_string(s) + "/";
     v.section(prefix + "mean_shape", MeanShape{model.structures[s].mean_distance_mm},
               {"of label maps that were fitted"});
+    v.section(prefix + "appearance", MeanAppearance{model.structures[s].appearance},
+              {"what it looks like in the mean"});
     detectors(prefix + "detectors/", model.structures[s].detectors);
     detectors(prefix + "root_position/", model.structures[s].root_position);
   }
@@ -254,7 +276,7 @@ struct NetworkCheckpoint {
 };
 template <class V>
 void sections(V& v, NetworkCheckpoint& checkpoint) {
-  v.kind({"hdn-checkpoint", 2, "hierarchical detection network in training"});
+  v.kind({"hdn-checkpoint", 3, "hierarchical detection network in training"});
   auto& [fingerprint, training] = checkpoint;
   v.section("fingerprint", fingerprint, {"digest of the settings and the training data"});
   v.section("reports", training.report.stages, {"what the stages made of the training cases"});

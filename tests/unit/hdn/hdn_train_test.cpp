@@ -31,9 +31,13 @@ TEST_CASE(
   course.shared.tree.rounds = {10};
   course.shared.classifier = GENERATE(pbt::ClassifierKind::kTree, pbt::ClassifierKind::kForest);
   course.prepare(16);
-  const ResidentModel network = resident(course.train());
+  Model model = course.train();
+  const ResidentModel network = resident(model);
+  const bool is_refined = model.structures[0].appearance.exists();
+  model.structures[0].appearance = {};
+  const ResidentModel unrefined = resident(model);
   constexpr int kTests = 10;
-  double mean_mm = 0;
+  double mean_mm = 0, unrefined_mm = 0;
   for (int n = 0; n < kTests; ++n) {
     const Pose truth = *course.poses(kUnseen + n)[0];
     const FoundStructure found = fixtures::detect(network, course.image(kUnseen + n))[0];
@@ -48,7 +52,12 @@ TEST_CASE(
     }
     CHECK_FALSE(found.truncated);
     mean_mm += mm / kTests;
+    const FoundStructure before = fixtures::detect(unrefined, course.image(kUnseen + n))[0];
+    unrefined_mm += norm(before.pose.centre_mm - truth.centre_mm) / kTests;
   }
+  // The few cases of this forest leave its rotations farther off than the last step mends.
+  CHECK(is_refined == (course.shared.classifier == pbt::ClassifierKind::kTree));
+  CHECK(mean_mm < (is_refined ? 0.5 : 1.01) * unrefined_mm);
   CHECK(mean_mm < 2 * course.phantom.spacing_mm[0]);
 
   Volume<int16_t> image = course.image(0);

@@ -58,6 +58,13 @@ TEST_CASE("A network comes back from its file and from JSON with the same bytes"
   CHECK(turned.trees.weaks.size() == model.structures[0].detectors[1].trees.weaks.size());
   CHECK(back.padding == image::Padding::kZero);
   CHECK(back.mean_of_first == 100);
+  const hdn::Appearance &seen = back.structures[0].appearance,
+                        &written = model.structures[0].appearance;
+  CHECK(seen.parts == 9);
+  CHECK(seen.gains == written.gains);
+  CHECK(seen.mean == written.mean);
+  CHECK(seen.weight == written.weight);
+  CHECK_FALSE(back.structures[1].appearance.exists());
 
   const std::string text = export_network_json(model);
   const auto imported = model_from_json<hdn::Model>(parse_json(text, "the export"));
@@ -90,7 +97,7 @@ TEST_CASE("A network that is damaged, cut, of a higher version or of other trees
   const std::string bytes = file_of(model);
   fixtures::require_refusal_of_damage(bytes, read_network);
   Container newer = to_container(model);
-  newer.kind_version = 3;
+  newer.kind_version = 4;
   CHECK_THROWS_WITH(reading(encode_container(newer), read_network),
                     Catch::Contains("newer program"));
   hdn::Model other = model;
@@ -103,7 +110,8 @@ TEST_CASE("Damage under right digests never crashes the reader of networks") {
   const auto [read, refused] = fixtures::count_damage(
       original,
       {"meta", "structures", "channels", "structures/0/detectors/0/haar_features",
-       "structures/0/detectors/1/steerable_features", "structures/1/root_position/0/nodes"},
+       "structures/0/detectors/1/steerable_features", "structures/1/root_position/0/nodes",
+       "structures/0/appearance"},
       100, [](const std::string& path) { describe_network(read_network(path)); });
   CHECK(refused > 100);
   CHECK(read > 0);
@@ -126,6 +134,12 @@ TEST_CASE("A network that detection could not bear is refused") {
   refused([](auto& m) { m.structures[1].parent = 1; }, "before its parent");
   refused([](auto& m) { m.structures[0].detectors[1].stage.level = 2; }, "level");
   refused([](auto& m) { m.space.intensity.steps = 0; }, "intensity");
+  refused([](auto& m) { m.structures[0].appearance.parts = 7; }, "appearance");
+  refused([](auto& m) { m.structures[0].appearance.gains[8] = 1.5; }, "appearance");
+  refused([](auto& m) { m.structures[0].appearance.mean.pop_back(); }, "appearance");
+  refused([](auto& m) { m.structures[0].appearance.mean[5] = NAN; }, "appearance");
+  refused([](auto& m) { m.structures[0].appearance.weight[5] = -1; }, "appearance");
+  refused([](auto& m) { m.structures[1].appearance.weight = {1}; }, "appearance");
 }
 
 TEST_CASE("A checkpoint goes on with the same settings alone") {
@@ -171,7 +185,7 @@ TEST_CASE("Models of any kind are described; files of another kind are refused w
   CHECK(describe_any(tree) == describe_model(fixtures::full_model()));
   CHECK(export_any(network) == export_network_json(full_network()));
   const std::string text = describe_any(network);
-  CHECK_THAT(text, Catch::Contains("hierarchical detection network, kind hdn 2") &&
+  CHECK_THAT(text, Catch::Contains("hierarchical detection network, kind hdn 3") &&
                        Catch::Contains("left eye") && Catch::Contains("everywhere"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 100);

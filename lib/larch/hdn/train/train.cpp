@@ -345,6 +345,7 @@ void Training::finish(size_t s) {
   Structure& structure = model().structures[s];
   StructureReport report{structure.name};
   pose::CorrectionCases known;
+  std::vector<FinestImage> images;
   std::vector<double> right, wrong;
   for (size_t c = 0; c < cases_.size(); ++c) {
     const double log_odds_of_case = all_.found[s][c].log_odds;
@@ -360,11 +361,15 @@ void Training::finish(size_t s) {
     for (size_t t = 0; t < model().structures.size(); ++t) all.push_back(found_pose(t, c));
     known.truth.push_back(*truth(s, c));
     known.fold_of.push_back(fold_of(cases_[c], config_.folds));
+    images.push_back(
+        {cases_[c].levels.back().view(), cases_[c].grid.spacing_mm.x, cases_[c].extent});
     right.push_back(log_odds_of_case);
   }
   pose::LearnedCorrection learned = pose::learn_correction(known, s);
   structure.correction = std::move(learned.correction);
-  const std::vector<Pose>& poses = learned.held_out;
+  std::vector<Pose>& poses = learned.held_out;
+  structure.appearance =
+      learn_appearance(images, known, structure.mean_distance_mm, poses, context_);
   std::vector<pose::RelativePose> errors;
   const auto count = static_cast<double>(std::max<size_t>(poses.size(), 1));
   for (size_t k = 0; k < poses.size(); ++k) {
