@@ -17,18 +17,16 @@ constexpr size_t kAppearancePoints = size_t{kAppearanceSide} * kAppearanceSide *
 /// What a structure looks like in the mean, on a grid about its box, and how far the pose nearby at
 /// which an image looks most like it is to be believed.
 struct Appearance {
-  int32_t parts = 6;            ///< of the pose that are fitted: 6, or 9 with the edges
-  pose::RelativePose gains{};   ///< shares of the change that fits best, 0 to 1
-  std::vector<float> mean{};    ///< intensities, x fastest; empty: the structure has none
-  std::vector<float> weight{};  ///< of each point of the grid; 0 at its border
+  pose::RelativePose gains{};     ///< shares of the change that fits best, 0 to 1
+  std::vector<int32_t> mean{};    ///< 1/1024 of the deviation of a case, x fastest; may be empty
+  std::vector<int32_t> weight{};  ///< of each point of the grid; 0 at its border
 
   bool exists() const { return !mean.empty(); }
 };
 
-/// An image at the finest level.
+/// An image at the finest level, not empty.
 struct FinestImage {
-  VolumeView<const int16_t> voxels{};
-  double spacing_mm = 1;
+  const Volume<int16_t>* voxels = nullptr;
   image::ImageExtent extent{};
 };
 
@@ -38,10 +36,9 @@ struct FinestImage {
 Pose refined_pose(const Appearance& appearance, const FinestImage& image, const Pose& found);
 
 /// Learns an appearance from cases and the poses at which they were found by what had not learned
-/// from them. Parts, gains and points are those that leave the least squared errors in held-out
-/// cases. There is none where these are hardly less than before, with one fold, or with few cases.
-/// `mean_distance_mm`: of the mean shape; empty: the ellipsoid in the box stands for it. Each of
-/// `poses` becomes what it is refined to by what is learned from the other folds.
+/// from them. There is none with one fold, or with few cases. `mean_distance_mm`: of the mean
+/// shape; empty: the ellipsoid in the box stands for it. Each of `poses` becomes what it is refined
+/// to by what is learned from the other folds, with the gains of all.
 Appearance learn_appearance(const std::vector<FinestImage>& images,
                             const pose::CorrectionCases& cases,
                             const Volume<float>& mean_distance_mm, std::vector<Pose>& poses,

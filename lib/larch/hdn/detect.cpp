@@ -275,7 +275,7 @@ ImagePyramid make_pyramid(const ResidentModel& resident, const Volume<int16_t>& 
 void correct(const Model& model, std::vector<FoundStructure>& found, const Volume<int16_t>& voxels,
              const Grid& input) {
   const Grid& grid = voxels.grid();
-  const FinestImage image{voxels.view(), grid.spacing_mm.x, image::extent_of(input, grid)};
+  const FinestImage image{&voxels, image::extent_of(input, grid)};
   pose::FoundPoses poses;
   std::vector<Pose> as_detected;
   as_detected.reserve(found.size());
@@ -289,8 +289,8 @@ void correct(const Model& model, std::vector<FoundStructure>& found, const Volum
       Pose& pose = found[s].pose;
       pose = pose::corrected_pose(structure.correction, poses, s);
       if (structure.appearance.exists()) {
-        pose = world_from_grid(
-            grid, refined_pose(structure.appearance, image, grid_from_world(grid, pose)));
+        pose = grid_from_world(grid, pose);
+        pose = world_from_grid(grid, refined_pose(structure.appearance, image, pose));
       }
     }
     if (found[s].has_pose) found[s].truncated = leaves_image(found[s].pose, input);

@@ -84,11 +84,11 @@ void check_correction(const pose::PoseCorrection& c, size_t structures, const st
 }
 
 void check_appearance(const Appearance& a, const std::string& where) {
-  bool fits = (a.mean.empty() || a.mean.size() == kAppearancePoints) &&
-              a.weight.size() == a.mean.size() && (a.parts == 6 || a.parts == 9);
+  bool fits =
+      (a.mean.empty() || a.mean.size() == kAppearancePoints) && a.weight.size() == a.mean.size();
   for (const double gain : a.gains) fits = fits && gain >= 0 && gain <= 1;
-  for (const float v : a.mean) fits = fits && std::abs(v) < 1e4F;
-  for (const float v : a.weight) fits = fits && v >= 0 && v < 1e4F;
+  for (const int32_t v : a.mean) fits = fits && v > -(1 << 24) && v < 1 << 24;
+  for (const int32_t v : a.weight) fits = fits && v >= 0 && v < 1 << 24;
   if (!fits) refuse_model(where + " has an appearance that is none");
 }
 

@@ -127,7 +127,8 @@ AxisTap axis_tap(double p, int32_t size, int64_t stride) {
   return {low * stride, std::min(low + 1, size - 1) * stride, p - low};
 }
 
-double interpolate(const float* v, const AxisTap& x, const AxisTap& y, const AxisTap& z) {
+template <class T>
+double interpolate(const T* v, const AxisTap& x, const AxisTap& y, const AxisTap& z) {
   const auto along_x = [&](int64_t row) {
     const double a = v[row + x.low];
     return x.weight == 0 ? a : a + x.weight * (v[row + x.high] - a);
@@ -288,12 +289,15 @@ class OrderStatistics {
 
 }  // namespace
 
-double value_at(const Volume<float>& image, const Vec3d& index) {
+template <class T>
+double value_at(const Volume<T>& image, const Vec3d& index) {
   const Vec3i size = image.size();
   const Vec3l strides = strides_of(image.grid());
   return interpolate(image.data(), axis_tap(index.x, size.x, strides.x),
                      axis_tap(index.y, size.y, strides.y), axis_tap(index.z, size.z, strides.z));
 }
+template double value_at(const Volume<float>& image, const Vec3d& index);
+template double value_at(const Volume<int16_t>& image, const Vec3d& index);
 
 namespace {
 

@@ -76,7 +76,8 @@ constexpr double kHarmlessVoxels = 1 << 24;
 
 /// Linear interpolation at a continuous index; beyond the outermost centres their values count.
 /// Voxels of weight 0 are not read.
-double value_at(const Volume<float>& image, const Vec3d& index);
+template <class T>
+double value_at(const Volume<T>& image, const Vec3d& index);
 
 /// Linear interpolation of `source` at the voxel centres of `target`; where the target is coarser,
 /// the mean over a regular pattern of round(ratio) points an axis. Beyond the border the nearest

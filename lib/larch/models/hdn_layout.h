@@ -118,24 +118,13 @@ void layout(V& v, MeanShape& shape) {
   shape.distance_mm = hdn::shape_of(grid, bits);
 }
 
-/// The mean appearance of a structure, single precision as its bits.
-struct MeanAppearance {
-  hdn::Appearance& appearance;
-};
 template <class V>
-void layout(V& v, MeanAppearance& of) {
-  auto& [parts, gains, mean, weight] = of.appearance;
-  v("parts", parts, "of a pose that are fitted: 6, or 9 with the edges");
+void layout(V& v, hdn::Appearance& appearance) {
+  auto& [gains, mean, weight] = appearance;
   v("gains", gains, "shares of the changes that are made, 0 to 1");
-  const auto list = [&v](const char* name, std::vector<float>& values, const char* doc) {
-    std::vector<uint32_t> bits;
-    for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
-    v(name, bits, doc);
-    values.clear();
-    for (const uint32_t b : bits) values.push_back(std::bit_cast<float>(b));
-  };
-  list("mean_bits", mean, "IEEE 754 single, 24 x 24 x 24 points over 1.3 times the box; or none");
-  list("weight_bits", weight, "of the points; IEEE 754 single");
+  v("mean", mean,
+    "1/1024 of the deviation, 24 x 24 x 24 points over 1.3 times the box; may be empty");
+  v("weight", weight, "of the points");
 }
 
 /// The origin of a model; what its validation says is a section of its own.
@@ -207,7 +196,7 @@ void network_sections(V& v, hdn::Model& model) {
     const std::string prefix = "structures/" + std::to_string(s) + "/";
     v.section(prefix + "mean_shape", MeanShape{model.structures[s].mean_distance_mm},
               {"of label maps that were fitted"});
-    v.section(prefix + "appearance", MeanAppearance{model.structures[s].appearance},
+    v.section(prefix + "appearance", model.structures[s].appearance,
               {"what it looks like in the mean"});
     detectors(prefix + "detectors/", model.structures[s].detectors);
     detectors(prefix + "root_position/", model.structures[s].root_position);

@@ -70,7 +70,7 @@ struct Training {
     volumes.reserve(count);
     for (size_t n = 0; n < count; ++n) {
       volumes.push_back(image_of(true_pose(n)));
-      images.push_back({volumes[n].view(), kMm, {}});
+      images.push_back({&volumes[n], {}});
       cases.truth.push_back(true_pose(n));
       cases.fold_of.push_back(n % folds);
       poses.push_back(found_pose(n));
@@ -89,14 +89,13 @@ TEST_CASE("a structure moves to where the image looks like the mean of the train
   Training training(12);
   const Appearance appearance = training.learn();
   REQUIRE(appearance.exists());
-  CHECK(appearance.parts == 9);
   for (const double gain : appearance.gains) CHECK((gain > 0.7 && gain <= 1));
   for (uint64_t n = 0; n < 20; ++n) {
     CAPTURE(n);
     const Pose truth = true_pose(n), found = found_pose(n);
     const Volume<int16_t> volume = image_of(truth);
     const Pose refined = n < 12 ? training.poses[n]  // by what the other fold knows
-                                : refined_pose(appearance, {volume.view(), kMm, {}}, found);
+                                : refined_pose(appearance, {&volume, {}}, found);
     CHECK(off_mm(refined, truth) < 0.3);
     CHECK(off_mm(refined, truth) < off_mm(found, truth));
     CHECK(angle_between(refined.rotation, truth.rotation) < 0.03);
@@ -116,7 +115,7 @@ TEST_CASE("what lies outside of the image counts for nothing") {
   Volume<int16_t> volume = image_of(truth);
   // The image ends a quarter of the box below its centre.
   const int end = static_cast<int>((truth.centre_mm.z - truth.edges_mm.z / 4) / kMm);
-  FinestImage image{volume.view(), kMm, {}};
+  FinestImage image{&volume, {}};
   image.extent.is_part = 1;
   image.extent.first = {0, 0, -static_cast<double>(end)};
   for (int axis = 0; axis < 3; ++axis) image.extent.step[axis][axis] = 1 / kMm;
@@ -142,10 +141,10 @@ TEST_CASE("an appearance does not depend on threads, and has to pay in held-out 
   CHECK(same.weight == appearance.weight);
   CHECK(same.gains == appearance.gains);
   CHECK(other.poses == training.poses);
+  found_well.poses = found_well.cases.truth;
   for (Training* in_vain : {&few, &one_fold, &found_well}) {
-    if (in_vain == &found_well) in_vain->poses = in_vain->cases.truth;
     const std::vector<Pose> before = in_vain->poses;
-    CHECK_FALSE(in_vain->learn().exists());
+    CHECK(in_vain->learn().gains == RelativePose{});
     CHECK(in_vain->poses == before);
   }
 }

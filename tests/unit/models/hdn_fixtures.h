@@ -62,11 +62,10 @@ inline hdn::Model full_network() {
   eye.name = "left eye";
   eye.parent = 0;
   eye.to_parent = head.errors;
-  head.appearance.parts = 9;
   head.appearance.gains = {0.5, 0, 1, 0.25, 1.0 / 3, 0.125, 0, 0, 0.75};
   for (size_t k = 0; k < hdn::kAppearancePoints; ++k) {
-    head.appearance.mean.push_back(static_cast<float>(k % 31) / 7 - 2);
-    head.appearance.weight.push_back(static_cast<float>(k % 3) / 3);
+    head.appearance.mean.push_back(static_cast<int32_t>(k % 31) * 100 - 2000);
+    head.appearance.weight.push_back(static_cast<int32_t>(k % 3));
   }
   for (const StageKind kind : {StageKind::kPosition, StageKind::kOrientation, StageKind::kScale}) {
     head.detectors.push_back(random_detector(kind, 0, 5 + static_cast<uint64_t>(kind)));

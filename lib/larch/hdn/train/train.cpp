@@ -361,8 +361,7 @@ void Training::finish(size_t s) {
     for (size_t t = 0; t < model().structures.size(); ++t) all.push_back(found_pose(t, c));
     known.truth.push_back(*truth(s, c));
     known.fold_of.push_back(fold_of(cases_[c], config_.folds));
-    images.push_back(
-        {cases_[c].levels.back().view(), cases_[c].grid.spacing_mm.x, cases_[c].extent});
+    images.push_back({&cases_[c].levels.back(), cases_[c].extent});
     right.push_back(log_odds_of_case);
   }
   pose::LearnedCorrection learned = pose::learn_correction(known, s);
