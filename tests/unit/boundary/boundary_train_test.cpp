@@ -149,8 +149,15 @@ TEST_CASE("a model knows whether it is in the right place") {
     far.centre_mm = {3, 36, 19};
     lost += confidence(refined(image, near)) < known.calibration.found ? 1 : 0;
     const double wrong = confidence(refined(image, far));
-    CAPTURE(n, wrong);
+    Volume<int16_t> noise = image;
+    for (int64_t i = 0; i < noise.voxels(); ++i) {
+      noise[i] =
+          image[hash_below(n, 7, static_cast<uint64_t>(i), static_cast<uint32_t>(image.voxels()))];
+    }
+    const double in_noise = confidence(refined(noise, near));
+    CAPTURE(n, wrong, in_noise);
     CHECK(wrong < known.calibration.found);
+    CHECK(in_noise < known.calibration.found);
   }
   CHECK(lost <= 1);
   // With one fold no case is held out.

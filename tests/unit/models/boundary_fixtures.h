@@ -67,7 +67,7 @@ inline boundary::PartialTraining full_boundary_training() {
                           training.model.shape.mean_mm.begin() + mesh::kTemplateVertices[0]);
   training.meshes.assign(2, {mesh, mesh});
   training.meshes[1][1][600].y = 1.0 / 3;
-  training.astray.assign(2, {mesh, mesh, mesh});
+  training.astray.assign(2, {mesh, mesh, mesh, mesh});
   training.report = {{5.25, 400, 800, 0.75, 1.5, 0.25, 1, 2, 3}};
   return training;
 }

@@ -16,7 +16,8 @@ namespace larch::boundary {
 namespace {
 
 constexpr uint64_t kErrorStream = 0x6572726f, kPositiveStream = 0x706f7362,
-                   kNegativeStream = 0x6e656762, kWrongStream = 0x77726f6e;
+                   kNegativeStream = 0x6e656762, kWrongStream = 0x77726f6e,
+                   kNoiseStream = 0x6e6f6973;
 constexpr double kLeastRange = 4, kMostRange = 12;
 
 /// A mesh as a level begins with it.
@@ -149,6 +150,7 @@ Meshes draw_wrong_starts(const std::vector<TrainingCase>& cases, const Model& mo
     poses[c].push_back(source.moved(truth, c, kWrongStream, 4));
     poses[c].push_back(source.moved(truth, c, kWrongStream + 1, 1));
     poses[c].push_back(*cases[(c + 1) % cases.size()].image.truth[0]);
+    poses[c].push_back(source.moved(truth, c, kWrongStream + 3, 1));
     for (int axis = 0; axis < 3; ++axis) {
       const double most = grid.spacing_mm[axis] * (grid.size[axis] - 1);
       poses[c][1].centre_mm[axis] =
@@ -158,6 +160,15 @@ Meshes draw_wrong_starts(const std::vector<TrainingCase>& cases, const Model& mo
     }
   }
   return placed_means(model, poses);
+}
+
+Volume<int16_t> noise_of(const Volume<int16_t>& image, uint64_t seed) {
+  Volume<int16_t> noise(image.grid());
+  const auto count = static_cast<uint32_t>(image.voxels());
+  for (int64_t i = 0; i < noise.voxels(); ++i) {
+    noise[i] = image[hash_below(seed, kNoiseStream, static_cast<uint64_t>(i), count)];
+  }
+  return noise;
 }
 
 Places draw_places(const std::vector<TrainingCase>& cases, const Meshes& meshes, const Model& model,

@@ -32,10 +32,15 @@ Meshes draw_starts(const std::vector<TrainingCase>& cases, const Model& model,
                    std::vector<std::vector<Pose>>& poses, const Context& context);
 
 /// Draws the same at poses where the structure is not, or hardly: with errors that are four times
-/// as large as others, anywhere in the image, and at the pose of another case.
+/// as large as others, anywhere in the image, and at the pose of another case. Number kInNoise is
+/// usual, for an image of noise.
+constexpr size_t kInNoise = 3;
 Meshes draw_wrong_starts(const std::vector<TrainingCase>& cases, const Model& model,
                          const pose::RelativeGaussian& errors,
                          std::vector<std::vector<Pose>>& poses, const Context& context);
+
+/// An image whose voxels are drawn from those of another one, fewer than 2^32.
+Volume<int16_t> noise_of(const Volume<int16_t>& image, uint64_t seed);
 
 /// The signed distance of a place (mm along the axes of the grid) from the true surface.
 double distance_at(const TrainingCase& c, const Vec3d& at_mm);

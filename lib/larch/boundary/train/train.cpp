@@ -19,6 +19,8 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
+constexpr double kElsewhere_mm = 1e9;
+
 /// Tells where a refinement has led to.
 struct Result {
   Measures measures;
@@ -152,8 +154,15 @@ void Training::predict(const std::vector<Stage>& stages, int level, LevelReport&
       meshes += 1;
     }
     for (size_t m = 0; m < all.astray[c].size(); ++m) {
-      astray.push_back(
-          go_on(own, images, c, level == 0 ? wrong_poses[c][m] : Pose{}, all.astray[c][m]));
+      const Pose at = level == 0 ? wrong_poses[c][m] : Pose{};
+      if (m != kInNoise) {
+        astray.push_back(go_on(own, images, c, at, all.astray[c][m]));
+        continue;
+      }
+      const Volume<int16_t> noise = noise_of(cases[c].image.levels[0], context.seed);
+      astray.push_back(go_on(own, make_images(own, noise, cases[c].image.extent, context), c, at,
+                             all.astray[c][m]));
+      astray.back().off_mm = kElsewhere_mm;
     }
     context.throw_if_stopped("stopped; continue with --resume");
   }
